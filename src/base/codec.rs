@@ -1,0 +1,127 @@
+//! Rows as bytes: a version byte, then bincode. The only file that names bincode (2.0 is frozen upstream).
+//!
+//! A stored struct is frozen once shipped. A new shape is a new struct with a higher [`Record::VERSION`] whose
+//! [`Record::upgrade`] reads the older ones; rows are rewritten when they are next put.
+//!
+//! bincode does not describe itself: no `#[serde(flatten)]`, `untagged`, `skip_serializing_if` or
+//! `serde_json::Value` in a record. [`Json`] holds free-form values.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use std::fmt;
+
+/// A struct that is stored.
+pub trait Record: Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// The version byte in front of the row.
+    const VERSION: u8 = 1;
+
+    /// Reads a row of an older version (`body` without the version byte).
+    fn upgrade(version: u8, body: &[u8]) -> Result<Self, CodecError> {
+        let _ = body;
+        Err(CodecError(format!("row version {version} is unknown to this release")))
+    }
+}
+
+/// A row that cannot be written or read.
+#[derive(Debug)]
+pub struct CodecError(pub String);
+
+impl fmt::Display for CodecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CodecError {}
+
+/// Writes `record` with its version byte.
+pub fn encode<R: Record>(record: &R) -> Result<Vec<u8>, CodecError> {
+    let mut bytes = Vec::with_capacity(256);
+    bytes.push(R::VERSION);
+    bincode::serde::encode_into_std_write(record, &mut bytes, bincode::config::standard())
+        .map_err(|e| CodecError(e.to_string()))?;
+    Ok(bytes)
+}
+
+/// Reads a row, upgrading an older version.
+pub fn decode<R: Record>(bytes: &[u8]) -> Result<R, CodecError> {
+    let (&version, body) = bytes.split_first().ok_or_else(|| CodecError("row is empty".to_owned()))?;
+    if version == R::VERSION { decode_body(body) } else { R::upgrade(version, body) }
+}
+
+/// Reads a row's body; what [`Record::upgrade`] calls for the older struct.
+pub fn decode_body<T: DeserializeOwned>(body: &[u8]) -> Result<T, CodecError> {
+    bincode::serde::decode_from_slice(body, bincode::config::standard())
+        .map(|(value, _)| value)
+        .map_err(|e| CodecError(e.to_string()))
+}
+
+/// A free-form JSON value: itself on the wire, its text in a row.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Json(pub serde_json::Value);
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if serializer.is_human_readable() {
+            self.0.serialize(serializer)
+        } else {
+            serializer.serialize_str(&self.0.to_string())
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if deserializer.is_human_readable() {
+            serde_json::Value::deserialize(deserializer).map(Json)
+        } else {
+            let text = String::deserialize(deserializer)?;
+            serde_json::from_str(&text).map(Json).map_err(de::Error::custom)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Serialize, Deserialize)]
+    struct OldPlace {
+        name: String,
+    }
+
+    #[derive(Serialize, Deserialize, PartialEq, Debug)]
+    struct Place {
+        name: String,
+        notes: Json,
+    }
+
+    impl Record for OldPlace {}
+
+    impl Record for Place {
+        const VERSION: u8 = 2;
+
+        fn upgrade(version: u8, body: &[u8]) -> Result<Self, CodecError> {
+            match version {
+                1 => {
+                    decode_body::<OldPlace>(body).map(|old| Place { name: old.name, notes: Json::default() })
+                }
+                _ => Err(CodecError(format!("unknown {version}"))),
+            }
+        }
+    }
+
+    #[test]
+    fn an_old_row_is_read_as_the_new_struct() {
+        let bytes = encode(&OldPlace { name: "shelf".into() }).unwrap();
+        assert_eq!(decode::<Place>(&bytes).unwrap(), Place { name: "shelf".into(), notes: Json::default() });
+    }
+
+    #[test]
+    fn json_survives_a_row() {
+        let place = Place { name: "a".into(), notes: Json(serde_json::json!({"x": [1, 2.5, null]})) };
+        assert_eq!(decode::<Place>(&encode(&place).unwrap()).unwrap(), place);
+        assert!(decode::<Place>(&[9, 0]).is_err());
+        assert!(decode::<Place>(&[]).is_err());
+    }
+}

@@ -1,0 +1,42 @@
+//! Every limit that is not a setting, with its unit last in its name. Where a page states the number, it is named.
+
+/// Rows of a list page unless asked otherwise (API page, section 1).
+pub const PAGE_ROWS_DEFAULT: usize = 50;
+/// Rows of a list page at most; larger values are clamped (API page, section 1).
+pub const PAGE_ROWS_MAX: usize = 200;
+/// Rows a filtered list looks at before it answers with what it has and a cursor to go on.
+pub const PAGE_SCAN_ROWS_MAX: usize = 20_000;
+/// Request body (API page, section 1).
+pub const BODY_BYTES_MAX: usize = 1 << 20;
+/// Request body of URL uploads and test-xpath (API page, section 1).
+pub const BODY_BYTES_MAX_LARGE: usize = 8 << 20;
+/// Request head, all header lines together.
+pub const HEAD_BYTES_MAX: usize = 64 << 10;
+/// Header lines of a request.
+pub const HEAD_LINES_MAX: usize = 100;
+/// URLs of one `POST /urls` (API page, section 3).
+pub const URLS_PER_REQUEST_MAX: usize = 10_000;
+/// Jobs of one batch (API page, section 4).
+pub const JOBS_PER_BATCH_MAX: usize = 1_000;
+/// Ids of one poll (API page, section 4).
+pub const JOBS_PER_POLL_MAX: usize = 500;
+/// Tags of a URL or job.
+pub const TAGS_MAX: usize = 32;
+/// Characters of a tag.
+pub const TAG_CHARS_MAX: usize = 64;
+/// Bytes of a metadata object as JSON.
+pub const METADATA_BYTES_MAX: usize = 16 << 10;
+/// Characters of a name a person gives to something.
+pub const NAME_CHARS_MAX: usize = 200;
+/// Operations that may wait for the writer thread; one more is a 503 (engines page, "Store").
+pub const WRITER_QUEUE_MAX: usize = 4_096;
+/// Operations of one commit (engines page, "Store").
+pub const WRITER_BATCH_MAX: usize = 1_024;
+/// A stored value; larger ones belong in the blob store (engines page, "Store").
+pub const VALUE_BYTES_MAX: usize = 1 << 20;
+/// Time a read transaction may live (engines page, "Store").
+pub const READ_TX_MS_MAX: u64 = 1_000;
+/// Credits of a job's first estimate when no provider says otherwise.
+pub const DIRECT_CREDITS: u64 = 1;
+/// Page of HTML that is parsed (interface spec, "Limits").
+pub const HTML_BYTES_MAX: usize = 5 << 20;

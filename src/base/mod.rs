@@ -1,0 +1,14 @@
+//! What everything stands on: ids, errors, codecs, limits, cursors, clocks, permissions.
+//!
+//! Invariant: nothing here imports another module of the crate, and nothing here does I/O.
+
+pub mod clock;
+pub mod codec;
+pub mod error;
+pub mod ids;
+pub mod limits;
+pub mod page;
+pub mod permission;
+pub mod web;
+
+pub use error::{Code, Error, Result};

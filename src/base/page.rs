@@ -1,0 +1,117 @@
+//! Lists in pages: a limit, and an opaque cursor that says where the last page ended.
+//!
+//! A cursor holds the key after which to go on, the list it belongs to and a checksum, so that one that was damaged
+//! or taken from another list is refused rather than misread. It is not a secret: keys are looked up inside the
+//! caller's organization whatever it says.
+
+use crate::base::limits::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX};
+use crate::base::{Error, Result};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A page of a list on the wire.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Page<T> {
+    pub items: Vec<T>,
+    /// Hand it back as `cursor` for the next page; null on the last.
+    pub next_cursor: Option<String>,
+}
+
+impl<T> Page<T> {
+    /// The page with every item changed.
+    pub fn map<U>(self, change: impl FnMut(T) -> U) -> Page<U> {
+        Page { items: self.items.into_iter().map(change).collect(), next_cursor: self.next_cursor }
+    }
+}
+
+/// How much of a list, and from where.
+#[derive(Clone, Debug)]
+pub struct PageRequest {
+    /// 1 to [`PAGE_ROWS_MAX`].
+    pub limit: usize,
+    /// The text of a cursor, not yet checked: the list that reads it knows its name.
+    pub cursor: Option<String>,
+}
+
+impl Default for PageRequest {
+    fn default() -> Self {
+        PageRequest { limit: PAGE_ROWS_DEFAULT, cursor: None }
+    }
+}
+
+impl PageRequest {
+    /// Reads the two query parameters. A limit above the maximum is clamped, one below 1 or not a number is refused.
+    pub fn parse(limit: Option<&str>, cursor: Option<&str>) -> Result<PageRequest> {
+        let limit = match limit {
+            None | Some("") => PAGE_ROWS_DEFAULT,
+            Some(text) => match text.parse::<u64>() {
+                Ok(0) => return Err(Error::invalid("limit", "must be at least 1")),
+                Ok(n) => usize::try_from(n).unwrap_or(PAGE_ROWS_MAX).min(PAGE_ROWS_MAX),
+                Err(_) => return Err(Error::invalid("limit", "must be a whole number from 1 to 200")),
+            },
+        };
+        Ok(PageRequest { limit, cursor: cursor.filter(|text| !text.is_empty()).map(str::to_owned) })
+    }
+
+    /// The position in `list`, if there is a cursor; a damaged one or another list's is refused.
+    pub fn position(&self, list: &str) -> Result<Option<Vec<u8>>> {
+        self.cursor.as_deref().map(|text| decode_cursor(list, text)).transpose()
+    }
+}
+
+/// A cursor of `list` that goes on after `position`.
+pub fn encode_cursor(list: &str, position: &[u8]) -> String {
+    let mut bytes = checksum(list, position).to_be_bytes().to_vec();
+    bytes.extend_from_slice(position);
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// The position inside a cursor of `list`.
+pub fn decode_cursor(list: &str, text: &str) -> Result<Vec<u8>> {
+    let damaged = || Error::invalid("cursor", "is damaged or belongs to another list");
+    let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| damaged())?;
+    let (sum, position) = bytes.split_first_chunk::<4>().ok_or_else(damaged)?;
+    if u32::from_be_bytes(*sum) != checksum(list, position) {
+        return Err(damaged());
+    }
+    Ok(position.to_vec())
+}
+
+fn checksum(list: &str, position: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(list.as_bytes());
+    hasher.update(&[0]);
+    hasher.update(position);
+    hasher.finalize()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_belongs_to_its_list_and_notices_damage() {
+        let cursor = encode_cursor("jobs", b"key");
+        assert_eq!(decode_cursor("jobs", &cursor).unwrap(), b"key");
+        assert!(decode_cursor("urls", &cursor).is_err());
+        for i in 0..cursor.len() {
+            let mut bytes = cursor.clone().into_bytes();
+            bytes[i] = if bytes[i] == b'A' { b'B' } else { b'A' };
+            assert!(decode_cursor("jobs", std::str::from_utf8(&bytes).unwrap()).is_err(), "position {i}");
+        }
+        assert!(decode_cursor("jobs", "").is_err());
+        assert!(decode_cursor("jobs", "%%%").is_err());
+    }
+
+    #[test]
+    fn limits_are_clamped_above_and_refused_below() {
+        assert_eq!(PageRequest::parse(None, None).unwrap().limit, 50);
+        assert_eq!(PageRequest::parse(Some("1000000"), None).unwrap().limit, 200);
+        for bad in ["0", "-1", "ten", "1.5"] {
+            assert!(PageRequest::parse(Some(bad), None).is_err(), "{bad}");
+        }
+    }
+}

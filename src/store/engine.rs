@@ -1,0 +1,165 @@
+//! The database handle behind which the file can be closed and opened while the appliance runs.
+
+use super::view::ReadView;
+use crate::base::{Error, Result};
+use parking_lot::{Mutex, RwLock};
+use redb::{Database, ReadableDatabase, StorageBackend};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Where the bytes are.
+pub(super) enum Source {
+    File(PathBuf),
+    /// Makes a backend anew at each opening: how tests put faults under the store.
+    Backend(Box<dyn Fn() -> Box<dyn StorageBackend> + Send + Sync>),
+}
+
+/// How long a closing waits for reads that are still going on.
+const READERS_WAIT: Duration = Duration::from_secs(2);
+
+pub(super) struct Handle {
+    source: Source,
+    cache_bytes: usize,
+    database: RwLock<Option<Arc<Database>>>,
+    /// Reads under way: when each began. A read that is held open makes the file grow.
+    reads: Mutex<Vec<(u64, Instant)>>,
+    next_read: AtomicU64,
+}
+
+impl Handle {
+    pub(super) fn open(source: Source, cache_bytes: usize) -> Result<Handle> {
+        let database = open_database(&source, cache_bytes)?;
+        Ok(Handle {
+            source,
+            cache_bytes,
+            database: RwLock::new(Some(Arc::new(database))),
+            reads: Mutex::default(),
+            next_read: AtomicU64::default(),
+        })
+    }
+
+    pub(super) fn database(&self) -> Result<Arc<Database>> {
+        self.database.read().clone().ok_or_else(|| Error::unavailable("the store is being opened again"))
+    }
+
+    /// Runs `run` on a snapshot.
+    pub(super) fn read<T>(&self, run: impl FnOnce(&ReadView) -> Result<T>) -> Result<T> {
+        let database = self.database()?;
+        let tx = database.begin_read().map_err(|e| Error::internal("begin a read transaction", e))?;
+        let id = self.next_read.fetch_add(1, Ordering::Relaxed);
+        self.reads.lock().push((id, Instant::now()));
+        let _ended = Ended { handle: self, id };
+        run(&ReadView::new(tx))
+    }
+
+    /// Age of the oldest read that is still going on.
+    pub(super) fn oldest_read(&self) -> Duration {
+        self.reads.lock().iter().map(|(_, begun)| begun.elapsed()).max().unwrap_or_default()
+    }
+
+    /// Closes the file, whatever state it is in, and opens it again.
+    pub(super) fn reopen(&self) -> Result<()> {
+        let mut place = self.database.write();
+        if let Some(mut old) = place.take() {
+            let deadline = Instant::now() + READERS_WAIT;
+            loop {
+                match Arc::try_unwrap(old) {
+                    Ok(database) => {
+                        drop(database);
+                        break;
+                    }
+                    Err(shared) if Instant::now() < deadline => {
+                        old = shared;
+                        std::thread::sleep(Duration::from_millis(5));
+                    }
+                    Err(shared) => {
+                        *place = Some(shared);
+                        return Err(Error::unavailable("a read did not end in time"));
+                    }
+                }
+            }
+        }
+        *place = Some(Arc::new(open_database(&self.source, self.cache_bytes)?));
+        Ok(())
+    }
+
+    /// Closes the file for good.
+    pub(super) fn close(&self) {
+        drop(self.database.write().take());
+    }
+
+    /// Size of the file in bytes; zero for a store that has none.
+    pub(super) fn file_bytes(&self) -> u64 {
+        match &self.source {
+            Source::File(path) => std::fs::metadata(path).map_or(0, |meta| meta.len()),
+            Source::Backend(_) => 0,
+        }
+    }
+}
+
+struct Ended<'h> {
+    handle: &'h Handle,
+    id: u64,
+}
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        let mut reads = self.handle.reads.lock();
+        if let Some(at) = reads.iter().position(|(id, _)| *id == self.id) {
+            reads.swap_remove(at);
+        }
+    }
+}
+
+/// Opens the file. redb can panic on one that was damaged by a disk which does not honour fsync.
+fn open_database(source: &Source, cache_bytes: usize) -> Result<Database> {
+    let opened = catch_unwind(AssertUnwindSafe(|| {
+        let mut builder = Database::builder();
+        builder.set_cache_size(cache_bytes);
+        match source {
+            Source::File(path) => builder.create(path),
+            Source::Backend(make) => builder.create_with_backend(Boxed(make())),
+        }
+    }));
+    match opened {
+        Ok(Ok(database)) => Ok(database),
+        Ok(Err(redb::DatabaseError::DatabaseAlreadyOpen)) => {
+            Err(Error::unavailable("another process has the data folder open"))
+        }
+        Ok(Err(error)) => Err(Error::internal("open the store", error)),
+        Err(_) => Err(Error::internal("open the store", "the file is damaged; restore it from a backup")),
+    }
+}
+
+/// redb takes its backend by value and by type.
+#[derive(Debug)]
+struct Boxed(Box<dyn StorageBackend>);
+
+impl StorageBackend for Boxed {
+    fn len(&self) -> std::io::Result<u64> {
+        self.0.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> std::io::Result<()> {
+        self.0.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> std::io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync_data(&self) -> std::io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> std::io::Result<()> {
+        self.0.write(offset, data)
+    }
+
+    fn close(&self) -> std::io::Result<()> {
+        self.0.close()
+    }
+}

@@ -1,0 +1,57 @@
+//! The list of migrations, and the number of the last one that a data folder has had.
+//!
+//! A row's own shape is upgraded when it is read (`base/codec.rs`). A migration is for what that cannot do: filling a
+//! new index, moving rows to another table. Each runs once, in order, in a transaction of its own, before anything is
+//! served; a folder that a newer release has written is refused rather than misread.
+
+use super::engine::Handle;
+use super::tx::{InSystem, SysWrite};
+use super::view::View;
+use super::{META, changes, writer};
+use crate::base::clock::Clock;
+use crate::base::{Error, Result};
+
+/// One step from one release's layout to the next's.
+pub struct Migration {
+    /// What it does, for the log.
+    pub name: &'static str,
+    pub run: fn(&SysWrite<'_>) -> Result<()>,
+}
+
+/// Every migration there ever was, oldest first. Steps are appended, never edited or removed.
+pub static MIGRATIONS: &[Migration] = &[Migration { name: "first layout", run: |_| Ok(()) }];
+
+const APPLIED: &[u8] = b"migrations_applied";
+
+fn applied(view: &dyn View) -> Result<u32> {
+    match view.get(META, APPLIED)? {
+        None => Ok(0),
+        Some(bytes) => bytes
+            .as_slice()
+            .try_into()
+            .map(u32::from_be_bytes)
+            .map_err(|_| Error::internal("read the layout's version", "it is damaged")),
+    }
+}
+
+pub(super) fn run(handle: &Handle, clock: &Clock, steps: &[Migration]) -> Result<()> {
+    let done = handle.read(|view| applied(view))?;
+    let known = u32::try_from(steps.len()).unwrap_or(u32::MAX);
+    if done > known {
+        return Err(Error::unavailable(format!(
+            "the data folder has layout {done}, this release knows up to {known}: it was written by a newer one"
+        )));
+    }
+    for (number, step) in (1u32..).zip(steps).skip(done as usize) {
+        if done > 0 {
+            tracing::info!(number, step = step.name, "migrating the store");
+        }
+        let next_sequence = handle.read(|view| changes::last(view))? + 1;
+        writer::commit_one(&*handle.database()?, next_sequence, |view| {
+            (step.run)(&SysWrite::new(view, InSystem, clock.now()))?;
+            view.set(META, APPLIED.to_vec(), Some(number.to_be_bytes().to_vec()));
+            Ok(())
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,237 @@
+//! The store: redb behind organizations, a writer thread, indexes, and the outbox.
+//!
+//! Invariants:
+//! - redb is named in this folder only; its handle never leaves it.
+//! - A row of an organization is reached through [`OrgStore`], which is minted from a [`Principal`] or by the
+//!   supervisor through [`System::org`]. `System` is held by auth, by the supervisor and, for reading platform
+//!   schemas, by extraction.
+//! - A transaction never awaits: reads and writes are closures. What must hold together is written by one closure.
+//! - Nobody is answered before the commit that makes the answer true.
+//! - No read lives longer than its closure. Long walks go page by page, each in a transaction of its own.
+
+mod changes;
+mod engine;
+pub mod fault;
+mod key;
+mod migrate;
+mod principal;
+mod table;
+mod tx;
+mod view;
+mod writer;
+
+pub use changes::Change;
+pub use key::{IndexKeys, Key, KeyWriter};
+pub use migrate::{MIGRATIONS, Migration};
+pub use principal::{AuthMethod, Identity, Principal};
+pub use table::{Index, OrgTable, SysTable, Table};
+pub use tx::{GlobalEntry, InOrg, InSystem, Order, OrgRead, OrgWrite, SysRead, SysWrite};
+pub use writer::WriterStats;
+
+use crate::base::clock::{Clock, Timestamp};
+use crate::base::ids::OrgId;
+use crate::base::limits::READ_TX_MS_MAX;
+use crate::base::{Code, Error, Result};
+use engine::{Handle, Source};
+use redb::StorageBackend;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use view::WriteView;
+use writer::{Writer, writer_gone};
+
+/// The store's own table: the layout's version, the outbox's bookkeeping.
+const META: &str = "meta";
+
+/// The open store; clones share it.
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    handle: Arc<Handle>,
+    writer: Writer,
+    clock: Clock,
+}
+
+/// How large the page cache may grow, in bytes (engines page, "Store": more gained nothing).
+pub const CACHE_BYTES: usize = 128 << 20;
+
+impl Store {
+    /// Opens or creates the file and brings its layout up to date. Fails when another process has it open, when it
+    /// is damaged, and when a newer release has written it.
+    pub fn open(path: &Path, clock: Clock) -> Result<Store> {
+        Store::start(Source::File(path.to_owned()), clock, MIGRATIONS)
+    }
+
+    /// A store over a backend of the caller's; how tests put faults under it. `make` is called at each opening.
+    pub fn open_backend(
+        make: impl Fn() -> Box<dyn StorageBackend> + Send + Sync + 'static,
+        clock: Clock,
+        migrations: &'static [Migration],
+    ) -> Result<Store> {
+        Store::start(Source::Backend(Box::new(make)), clock, migrations)
+    }
+
+    fn start(source: Source, clock: Clock, migrations: &'static [Migration]) -> Result<Store> {
+        let handle = Arc::new(Handle::open(source, CACHE_BYTES)?);
+        migrate::run(&handle, &clock, migrations)?;
+        let writer = Writer::start(handle.clone(), clock.clone())?;
+        Ok(Store { inner: Arc::new(Inner { handle, writer, clock }) })
+    }
+
+    /// The rows of the caller's organization; `org_not_found` for a caller without one.
+    pub fn org(&self, principal: &Principal) -> Result<OrgStore> {
+        let org = principal.org.ok_or_else(|| Error::new(Code::OrgNotFound))?;
+        Ok(OrgStore { store: self.clone(), org })
+    }
+
+    /// The rows without an organization, and the way into each organization for background work.
+    pub fn system(&self) -> System {
+        System { store: self.clone() }
+    }
+
+    /// The number of the newest committed change record, to wait on.
+    pub fn sequence(&self) -> watch::Receiver<u64> {
+        self.inner.writer.sequence.clone()
+    }
+
+    pub fn clock(&self) -> &Clock {
+        &self.inner.clock
+    }
+
+    pub fn stats(&self) -> &WriterStats {
+        &self.inner.writer.stats
+    }
+
+    /// Age of the oldest read still going on; a read held open makes the file grow.
+    pub fn oldest_read(&self) -> Duration {
+        self.inner.handle.oldest_read()
+    }
+
+    /// Size of the store's file in bytes.
+    pub fn file_bytes(&self) -> u64 {
+        self.inner.handle.file_bytes()
+    }
+
+    /// Refuses writes (503) while the disk has less room than its reserve.
+    pub fn set_disk_full(&self, full: bool) {
+        if self.inner.writer.disk_full.swap(full, Ordering::Relaxed) != full {
+            tracing::warn!(full, "the disk's reserve of free space");
+        }
+    }
+
+    pub fn disk_full(&self) -> bool {
+        self.inner.writer.disk_full.load(Ordering::Relaxed)
+    }
+
+    /// Commits what waits and closes the file. Later calls answer 503.
+    pub fn close(&self) {
+        self.inner.writer.stop();
+        self.inner.handle.close();
+    }
+
+    fn read<T>(&self, run: impl FnOnce(&view::ReadView, Timestamp) -> Result<T>) -> Result<T> {
+        let begun = Instant::now();
+        let now = self.inner.clock.now();
+        let result = self.inner.handle.read(|view| run(view, now));
+        let took = begun.elapsed();
+        if took > Duration::from_millis(READ_TX_MS_MAX) {
+            tracing::warn!(ms = took.as_millis() as u64, "a read transaction lived too long");
+        }
+        result
+    }
+
+    async fn write<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&WriteView<'_>, Timestamp) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.inner.writer.submit(run)?.await.map_err(writer_gone)?
+    }
+}
+
+/// The rows of one organization.
+#[derive(Clone)]
+pub struct OrgStore {
+    store: Store,
+    org: OrgId,
+}
+
+impl OrgStore {
+    pub fn id(&self) -> OrgId {
+        self.org
+    }
+
+    /// Runs `run` on a snapshot. It must not take long: see the invariants above.
+    pub fn read<T>(&self, run: impl FnOnce(&OrgRead<'_>) -> Result<T>) -> Result<T> {
+        self.store.read(|view, now| run(&OrgRead::new(view, InOrg(self.org), now)))
+    }
+
+    /// Runs `run` on the open write transaction; what it put becomes durable before this returns, or nothing does.
+    pub async fn write<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&OrgWrite<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let org = self.org;
+        self.store.write(move |view, now| run(&OrgWrite::new(view, InOrg(org), now))).await
+    }
+
+    pub fn clock(&self) -> &Clock {
+        self.store.clock()
+    }
+}
+
+/// The rows without an organization.
+#[derive(Clone)]
+pub struct System {
+    store: Store,
+}
+
+impl System {
+    /// Runs `run` on a snapshot.
+    pub fn read<T>(&self, run: impl FnOnce(&SysRead<'_>) -> Result<T>) -> Result<T> {
+        self.store.read(|view, now| run(&SysRead::new(view, InSystem, now)))
+    }
+
+    /// Runs `run` on the open write transaction; what it put becomes durable before this returns, or nothing does.
+    pub async fn write<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&SysWrite<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.store.write(move |view, now| run(&SysWrite::new(view, InSystem, now))).await
+    }
+
+    /// The same, for a thread outside the runtime; blocks until the commit.
+    pub fn write_blocking<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&SysWrite<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let answer =
+            self.store.inner.writer.submit(move |view, now| run(&SysWrite::new(view, InSystem, now)))?;
+        answer.blocking_recv().map_err(writer_gone)?
+    }
+
+    /// One organization's rows, for background work that goes from organization to organization.
+    pub fn org(&self, org: OrgId) -> OrgStore {
+        OrgStore { store: self.store.clone(), org }
+    }
+
+    /// A caller whose credential the auth slice has checked.
+    pub fn principal(&self, identity: Identity) -> Principal {
+        Principal::new(identity)
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub fn clock(&self) -> &Clock {
+        self.store.clock()
+    }
+}
+
+#[cfg(test)]
+mod tests;

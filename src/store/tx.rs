@@ -1,0 +1,526 @@
+//! Transactions as slices see them: rows of one scope, read or written.
+//!
+//! `OrgRead` and `OrgWrite` put the organization in front of every key, so no function takes an organization and a
+//! row id together, and a missing row and somebody else's are one look-up with one answer.
+
+use super::changes;
+use super::key::{IndexKeys, Key, KeyWriter, after_prefix, encoded};
+use super::table::{Index, OrgTable, Reach, Table};
+use super::view::{RawRow, View, WriteView};
+use crate::base::clock::Timestamp;
+use crate::base::codec::{self, Record};
+use crate::base::ids::OrgId;
+use crate::base::limits::{PAGE_SCAN_ROWS_MAX, VALUE_BYTES_MAX};
+use crate::base::page::{Page, PageRequest, encode_cursor};
+use crate::base::{Code, Error, Result};
+use std::ops::Deref;
+
+/// The scope of one organization.
+#[derive(Clone, Copy)]
+pub struct InOrg(pub(super) OrgId);
+
+/// The scope of rows without an organization.
+#[derive(Clone, Copy)]
+pub struct InSystem;
+
+/// What stands in front of every key of a scope.
+pub trait Scope: Copy {
+    fn prefix(&self) -> Vec<u8>;
+
+    fn org(&self) -> Option<OrgId>;
+}
+
+impl Scope for InOrg {
+    fn prefix(&self) -> Vec<u8> {
+        self.0.0.as_bytes().to_vec()
+    }
+
+    fn org(&self) -> Option<OrgId> {
+        Some(self.0)
+    }
+}
+
+impl Scope for InSystem {
+    fn prefix(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn org(&self) -> Option<OrgId> {
+        None
+    }
+}
+
+/// Rows of one scope at one moment.
+pub struct Rows<'v, S> {
+    view: &'v dyn View,
+    scope: S,
+    now: Timestamp,
+}
+
+/// Rows of one organization.
+pub type OrgRead<'v> = Rows<'v, InOrg>;
+/// Rows without an organization, and the global indexes.
+pub type SysRead<'v> = Rows<'v, InSystem>;
+
+/// In which direction a scan goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Smallest key first: oldest first for ids.
+    Ascending,
+    /// Largest key first: newest first for ids.
+    Descending,
+}
+
+impl<'v, S: Scope> Rows<'v, S> {
+    pub(super) fn new(view: &'v dyn View, scope: S, now: Timestamp) -> Self {
+        Rows { view, scope, now }
+    }
+
+    /// The moment at which this transaction began, by the box's clock.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    fn key<K: Key>(&self, key: &K) -> Vec<u8> {
+        let mut bytes = self.scope.prefix();
+        key.encode(&mut bytes);
+        bytes
+    }
+
+    /// The row under `key`, if this scope has one.
+    pub fn get<K: Key, V: Record>(&self, table: &Table<S, K, V>, key: &K) -> Result<Option<V>> {
+        self.view.get(table.name, &self.key(key))?.map(|bytes| decoded(&bytes)).transpose()
+    }
+
+    /// The row under `key`, or the 404 that a missing row and a foreign one share.
+    pub fn require<K: Key, V: Record>(&self, table: &Table<S, K, V>, key: &K) -> Result<V> {
+        self.get(table, key)?.ok_or_else(|| Error::not_found(table.noun))
+    }
+
+    /// The row for which `index` holds exactly the key that `write` composes; the first in key order if several do.
+    pub fn lookup<K: Key, V: Record>(
+        &self,
+        table: &Table<S, K, V>,
+        index: &Index<V>,
+        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+    ) -> Result<Option<V>> {
+        let prefix = self.index_prefix(index, write);
+        let entries = self.scan_raw(index.name, &prefix, None, Order::Ascending, 1)?;
+        let Some((found, primary)) = entries.into_iter().next() else { return Ok(None) };
+        if index.unique && found != prefix {
+            return Ok(None);
+        }
+        self.by_primary(table, &primary)
+    }
+
+    /// Whether `index` has any row under the key that `write` composes.
+    pub fn exists<V: Record>(
+        &self,
+        index: &Index<V>,
+        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+    ) -> Result<bool> {
+        let prefix = self.index_prefix(index, write);
+        Ok(!self.scan_raw(index.name, &prefix, None, Order::Ascending, 1)?.is_empty())
+    }
+
+    /// Up to `limit` rows of the table after `after` (exclusive).
+    pub fn scan<K: Key, V: Record>(
+        &self,
+        table: &Table<S, K, V>,
+        after: Option<&K>,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<(K, V)>> {
+        let prefix = self.scope.prefix();
+        let after = after.map(|key| self.key(key));
+        self.scan_raw(table.name, &prefix, after.as_deref(), order, limit)?
+            .into_iter()
+            .map(|(key, value)| Ok((primary_key(table.name, &key[prefix.len()..])?, decoded(&value)?)))
+            .collect()
+    }
+
+    /// Up to `limit` rows whose index keys start with the parts that `write` composes, in the order of the index.
+    pub fn scan_index<K: Key, V: Record>(
+        &self,
+        table: &Table<S, K, V>,
+        index: &Index<V>,
+        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<V>> {
+        let prefix = self.index_prefix(index, write);
+        let mut rows = Vec::new();
+        for (_, primary) in self.scan_raw(index.name, &prefix, None, order, limit)? {
+            rows.extend(self.by_primary(table, &primary)?);
+        }
+        Ok(rows)
+    }
+
+    /// One page of the table, newest first, of the rows that `keep` accepts.
+    pub fn page<K: Key, V: Record>(
+        &self,
+        table: &Table<S, K, V>,
+        request: &PageRequest,
+        keep: impl FnMut(&V) -> bool,
+    ) -> Result<Page<V>> {
+        self.page_of(table.name, self.scope.prefix(), request, keep, |_, value| decoded(value).map(Some))
+    }
+
+    /// One page of the rows under an index prefix, last key first, of the rows that `keep` accepts.
+    pub fn page_by<K: Key, V: Record>(
+        &self,
+        table: &Table<S, K, V>,
+        index: &Index<V>,
+        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+        request: &PageRequest,
+        keep: impl FnMut(&V) -> bool,
+    ) -> Result<Page<V>> {
+        let prefix = self.index_prefix(index, write);
+        self.page_of(index.name, prefix, request, keep, |_, primary| self.by_primary(table, primary))
+    }
+
+    fn page_of<V>(
+        &self,
+        list: &'static str,
+        prefix: Vec<u8>,
+        request: &PageRequest,
+        mut keep: impl FnMut(&V) -> bool,
+        row: impl Fn(&[u8], &[u8]) -> Result<Option<V>>,
+    ) -> Result<Page<V>> {
+        let scope = self.scope.prefix();
+        let mut after = request.position(list)?.map(|tail| [scope.as_slice(), &tail].concat());
+        let (mut items, mut seen) = (Vec::new(), 0);
+        let cursor = |key: &[u8]| Some(encode_cursor(list, &key[scope.len()..]));
+        loop {
+            let chunk = (request.limit - items.len() + 1).max(64);
+            let entries = self.scan_raw(list, &prefix, after.as_deref(), Order::Descending, chunk)?;
+            let ended = entries.len() < chunk;
+            for (key, value) in entries {
+                if items.len() == request.limit {
+                    // There is at least one entry more: the page ends after the last one that was looked at.
+                    return Ok(Page { items, next_cursor: after.as_deref().and_then(cursor) });
+                }
+                seen += 1;
+                if let Some(item) = row(&key, &value)?
+                    && keep(&item)
+                {
+                    items.push(item);
+                }
+                after = Some(key);
+            }
+            if ended {
+                return Ok(Page { items, next_cursor: None });
+            }
+            if seen >= PAGE_SCAN_ROWS_MAX {
+                return Ok(Page { items, next_cursor: after.as_deref().and_then(cursor) });
+            }
+        }
+    }
+
+    /// How many rows the scope has in `table`, counting no further than `max`.
+    pub fn count<K: Key, V: Record>(&self, table: &Table<S, K, V>, max: usize) -> Result<usize> {
+        let prefix = self.scope.prefix();
+        let (mut total, mut after) = (0, None::<Vec<u8>>);
+        while total < max {
+            let chunk = (max - total).min(1_024);
+            let entries = self.scan_raw(table.name, &prefix, after.as_deref(), Order::Ascending, chunk)?;
+            total += entries.len();
+            if entries.len() < chunk {
+                break;
+            }
+            after = entries.into_iter().next_back().map(|(key, _)| key);
+        }
+        Ok(total)
+    }
+
+    fn by_primary<K: Key, V: Record>(&self, table: &Table<S, K, V>, primary: &[u8]) -> Result<Option<V>> {
+        let key = [self.scope.prefix().as_slice(), primary].concat();
+        self.view.get(table.name, &key)?.map(|bytes| decoded(&bytes)).transpose()
+    }
+
+    fn index_prefix<V>(
+        &self,
+        index: &Index<V>,
+        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+    ) -> Vec<u8> {
+        debug_assert!(index.reach == Reach::Scope, "a global index is read through System");
+        let mut key = KeyWriter(self.scope.prefix());
+        write(&mut key);
+        key.0
+    }
+
+    fn scan_raw(
+        &self,
+        table: &'static str,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<RawRow>> {
+        scan_prefix(self.view, table, prefix, after, order, limit)
+    }
+}
+
+fn scan_prefix(
+    view: &dyn View,
+    table: &'static str,
+    prefix: &[u8],
+    after: Option<&[u8]>,
+    order: Order,
+    limit: usize,
+) -> Result<Vec<RawRow>> {
+    use std::ops::Bound::{Excluded, Included, Unbounded};
+    let end = after_prefix(prefix);
+    let end = end.as_deref();
+    let (low, high) = match (order, after) {
+        (Order::Ascending, Some(key)) if key >= prefix => (Excluded(key), end.map_or(Unbounded, Excluded)),
+        (Order::Descending, Some(key)) if end.is_none_or(|end| key < end) => {
+            (Included(prefix), Excluded(key))
+        }
+        _ => (Included(prefix), end.map_or(Unbounded, Excluded)),
+    };
+    view.scan(table, low, high, order == Order::Descending, limit)
+}
+
+/// One entry of a global index.
+#[derive(Clone, Debug)]
+pub struct GlobalEntry<K> {
+    /// The index key's own bytes, to go on after or to seek from.
+    pub index_key: Vec<u8>,
+    pub org: OrgId,
+    pub key: K,
+}
+
+impl SysRead<'_> {
+    /// Up to `limit` entries of a global index whose keys are at least `from` (and greater than it when `from` is an
+    /// entry's whole `index_key` followed by anything), in key order.
+    pub fn scan_global<K: Key, V: Record>(
+        &self,
+        table: &OrgTable<K, V>,
+        index: &Index<V>,
+        from: &[u8],
+        below: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<GlobalEntry<K>>> {
+        use std::ops::Bound::{Excluded, Included, Unbounded};
+        debug_assert!(index.reach == Reach::Global);
+        let high = below.map_or(Unbounded, Excluded);
+        let rows = self.view.scan(index.name, Included(from), high, false, limit)?;
+        rows.into_iter().map(|(key, value)| global_entry(table.name, index.unique, key, &value)).collect()
+    }
+
+    /// The row, and its organization, for which a unique global index holds the key that `write` composes.
+    pub fn lookup_global<K: Key, V: Record>(
+        &self,
+        table: &OrgTable<K, V>,
+        index: &Index<V>,
+        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+    ) -> Result<Option<(OrgId, V)>> {
+        debug_assert!(index.reach == Reach::Global && index.unique);
+        let mut key = KeyWriter::default();
+        write(&mut key);
+        let Some(target) = self.view.get(index.name, &key.0)? else { return Ok(None) };
+        let row = self.view.get(table.name, &target)?.map(|bytes| decoded(&bytes)).transpose()?;
+        let org = org_of(&target)?;
+        Ok(row.map(|row| (org, row)))
+    }
+
+    /// Up to `limit` rows of an organization table over all organizations, after `after`: for rebuilding what is
+    /// derived from it.
+    pub fn scan_all<K: Key, V: Record>(
+        &self,
+        table: &OrgTable<K, V>,
+        after: Option<(OrgId, &K)>,
+        limit: usize,
+    ) -> Result<Vec<(OrgId, K, V)>> {
+        let after =
+            after.map(|(org, key)| InOrg(org).prefix().into_iter().chain(encoded(key)).collect::<Vec<_>>());
+        scan_prefix(self.view, table.name, &[], after.as_deref(), Order::Ascending, limit)?
+            .into_iter()
+            .map(|(key, value)| Ok((org_of(&key)?, primary_key(table.name, &key[16..])?, decoded(&value)?)))
+            .collect()
+    }
+
+    /// Change records after `after`, oldest first, at most `limit`.
+    pub fn changes(&self, after: u64, limit: usize) -> Result<Vec<changes::Change>> {
+        changes::read(self.view, after, limit)
+    }
+
+    /// The number of the oldest change record that is still kept, or of the next one when none is.
+    pub fn changes_begin(&self) -> Result<u64> {
+        changes::begin(self.view)
+    }
+
+    /// The rows of one organization within this same moment.
+    pub fn org(&self, org: OrgId) -> OrgRead<'_> {
+        Rows { view: self.view, scope: InOrg(org), now: self.now }
+    }
+}
+
+impl OrgRead<'_> {
+    /// The organization whose rows these are.
+    pub fn org_id(&self) -> OrgId {
+        self.scope.0
+    }
+}
+
+/// Rows of one scope, and changes to them that become true together or not at all.
+pub struct Writes<'v, S> {
+    rows: Rows<'v, S>,
+    view: &'v WriteView<'v>,
+}
+
+/// A write transaction of one organization.
+pub type OrgWrite<'v> = Writes<'v, InOrg>;
+/// A write transaction over rows without an organization.
+pub type SysWrite<'v> = Writes<'v, InSystem>;
+
+impl<'v, S> Deref for Writes<'v, S> {
+    type Target = Rows<'v, S>;
+
+    fn deref(&self) -> &Rows<'v, S> {
+        &self.rows
+    }
+}
+
+impl<'v, S: Scope> Writes<'v, S> {
+    pub(super) fn new(view: &'v WriteView<'v>, scope: S, now: Timestamp) -> Self {
+        Writes { rows: Rows::new(view, scope, now), view }
+    }
+
+    /// Stores `row` under `key`, replacing one that is there. A key that a unique index has already is refused.
+    pub fn put<K: Key, V: Record>(&self, table: &Table<S, K, V>, key: &K, row: &V) -> Result<()> {
+        let bytes = codec::encode(row).map_err(|e| Error::internal("encode a row", e))?;
+        if bytes.len() > VALUE_BYTES_MAX {
+            return Err(Error::new(Code::PayloadTooLarge).message(format!(
+                "{} would take {} bytes; at most {VALUE_BYTES_MAX} are stored",
+                table.noun,
+                bytes.len()
+            )));
+        }
+        let full = self.key(key);
+        if !table.indexes.is_empty() {
+            let old = self.view.get(table.name, &full)?.map(|bytes| decoded::<V>(&bytes)).transpose()?;
+            self.reindex(table, key, old.as_ref(), Some(row))?;
+        }
+        self.view.set(table.name, full, Some(bytes));
+        self.tell(table, key, false);
+        Ok(())
+    }
+
+    /// Stores a row that must be new: `already_exists` when the key is taken.
+    pub fn insert<K: Key, V: Record>(&self, table: &Table<S, K, V>, key: &K, row: &V) -> Result<()> {
+        if self.view.get(table.name, &self.key(key))?.is_some() {
+            return Err(Error::new(Code::AlreadyExists).title(format!("{} already exists", table.noun)));
+        }
+        self.put(table, key, row)
+    }
+
+    /// Removes the row under `key`; whether there was one.
+    pub fn delete<K: Key, V: Record>(&self, table: &Table<S, K, V>, key: &K) -> Result<bool> {
+        let full = self.key(key);
+        let Some(old) = self.view.get(table.name, &full)? else { return Ok(false) };
+        if !table.indexes.is_empty() {
+            self.reindex(table, key, Some(&decoded::<V>(&old)?), None)?;
+        }
+        self.view.set(table.name, full, None);
+        self.tell(table, key, true);
+        Ok(true)
+    }
+
+    fn tell<K: Key, V>(&self, table: &Table<S, K, V>, key: &K, deleted: bool) {
+        if let (true, Some(org)) = (table.fed, self.scope.org()) {
+            self.view.tell(org, table.name, &encoded(key), deleted, self.now);
+        }
+    }
+
+    fn reindex<K: Key, V: Record>(
+        &self,
+        table: &Table<S, K, V>,
+        key: &K,
+        old: Option<&V>,
+        new: Option<&V>,
+    ) -> Result<()> {
+        let primary = encoded(key);
+        for index in table.indexes {
+            let (mut before, mut after) = (IndexKeys::default(), IndexKeys::default());
+            if let Some(row) = old {
+                (index.keys)(row, &mut before);
+            }
+            if let Some(row) = new {
+                (index.keys)(row, &mut after);
+            }
+            if before.0 == after.0 {
+                continue;
+            }
+            for key in before.0.iter().filter(|key| !after.0.contains(key)) {
+                self.view.set(index.name, self.entry(index, key, &primary).0, None);
+            }
+            for key in after.0.iter().filter(|key| !before.0.contains(key)) {
+                let (entry, target) = self.entry(index, key, &primary);
+                if index.unique && self.view.get(index.name, &entry)?.is_some_and(|held| held != target) {
+                    return Err(
+                        Error::new(Code::AlreadyExists).title(format!("{} already exists", table.noun))
+                    );
+                }
+                self.view.set(index.name, entry, Some(target));
+            }
+        }
+        Ok(())
+    }
+
+    /// An index entry: its key and what it points to.
+    fn entry<V>(&self, index: &Index<V>, key: &[u8], primary: &[u8]) -> (Vec<u8>, Vec<u8>) {
+        let scope = self.scope.prefix();
+        let tail: &[u8] = if index.unique { &[] } else { primary };
+        match index.reach {
+            Reach::Scope => ([scope.as_slice(), key, tail].concat(), primary.to_vec()),
+            Reach::Global if index.unique => (key.to_vec(), [scope.as_slice(), primary].concat()),
+            Reach::Global => ([key, &scope, tail].concat(), [scope.as_slice(), primary].concat()),
+        }
+    }
+
+    /// The number that the next change record of this operation will carry.
+    pub fn next_sequence(&self) -> u64 {
+        self.view.next_sequence()
+    }
+}
+
+impl SysWrite<'_> {
+    /// One organization's rows within this same transaction.
+    pub fn org(&self, org: OrgId) -> OrgWrite<'_> {
+        Writes::new(self.view, InOrg(org), self.now())
+    }
+
+    /// Removes the change records up to and including `sequence`; every consumer must be past it.
+    pub fn forget_changes(&self, sequence: u64, limit: usize) -> Result<usize> {
+        changes::forget(self.view, sequence, limit)
+    }
+}
+
+fn decoded<V: Record>(bytes: &[u8]) -> Result<V> {
+    codec::decode(bytes).map_err(|e| Error::internal("decode a row", e))
+}
+
+fn primary_key<K: Key>(table: &'static str, bytes: &[u8]) -> Result<K> {
+    K::decode(bytes).ok_or_else(|| Error::internal("decode a key", format!("of table {table}")))
+}
+
+fn org_of(key: &[u8]) -> Result<OrgId> {
+    key.get(..16)
+        .and_then(OrgId::decode)
+        .ok_or_else(|| Error::internal("decode a key", "it names no organization"))
+}
+
+fn global_entry<K: Key>(
+    table: &'static str,
+    unique: bool,
+    mut entry: Vec<u8>,
+    target: &[u8],
+) -> Result<GlobalEntry<K>> {
+    let org = org_of(target)?;
+    if !unique {
+        entry.truncate(entry.len().saturating_sub(target.len()));
+    }
+    Ok(GlobalEntry { index_key: entry, org, key: primary_key(table, &target[16..])? })
+}

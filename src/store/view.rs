@@ -1,0 +1,306 @@
+//! What a transaction sees: a snapshot to read, or the open write transaction under an operation's own changes.
+//!
+//! A scan says how many rows it wants, always: nothing here can run away.
+
+use super::changes;
+use crate::base::clock::Timestamp;
+use crate::base::ids::OrgId;
+use crate::base::{Error, Result};
+use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, TableDefinition, TableError, WriteTransaction};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+
+/// Key and value as redb has them.
+pub(super) type RawRow = (Vec<u8>, Vec<u8>);
+
+type Bytes = &'static [u8];
+
+pub(super) fn definition(name: &'static str) -> TableDefinition<'static, Bytes, Bytes> {
+    TableDefinition::new(name)
+}
+
+/// Raw rows at one moment.
+pub(super) trait View {
+    fn get(&self, table: &'static str, key: &[u8]) -> Result<Option<Vec<u8>>>;
+
+    /// Up to `limit` rows between two bounds, from the high end when `reverse`.
+    fn scan(
+        &self,
+        table: &'static str,
+        low: Bound<&[u8]>,
+        high: Bound<&[u8]>,
+        reverse: bool,
+        limit: usize,
+    ) -> Result<Vec<RawRow>>;
+}
+
+fn failed(doing: &'static str) -> impl Fn(redb::StorageError) -> Error {
+    move |e| Error::internal(doing, e)
+}
+
+/// A committed snapshot. A table that nobody has written yet is empty.
+pub(super) struct ReadView {
+    tx: ReadTransaction,
+    tables: RefCell<Vec<OpenTable>>,
+}
+
+type OpenTable = (&'static str, Option<ReadOnlyTable<Bytes, Bytes>>);
+
+impl ReadView {
+    pub(super) fn new(tx: ReadTransaction) -> ReadView {
+        ReadView { tx, tables: RefCell::default() }
+    }
+
+    fn with_table<T>(
+        &self,
+        name: &'static str,
+        run: impl FnOnce(&ReadOnlyTable<Bytes, Bytes>) -> Result<T>,
+        absent: T,
+    ) -> Result<T> {
+        let mut tables = self.tables.borrow_mut();
+        let at = match tables.iter().position(|(known, _)| *known == name) {
+            Some(at) => at,
+            None => {
+                let table = match self.tx.open_table(definition(name)) {
+                    Ok(table) => Some(table),
+                    Err(TableError::TableDoesNotExist(_)) => None,
+                    Err(e) => return Err(Error::internal("open a table", e)),
+                };
+                tables.push((name, table));
+                tables.len() - 1
+            }
+        };
+        tables[at].1.as_ref().map_or(Ok(absent), run)
+    }
+}
+
+impl View for ReadView {
+    fn get(&self, table: &'static str, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.with_table(
+            table,
+            |table| Ok(table.get(key).map_err(failed("read a row"))?.map(|value| value.value().to_vec())),
+            None,
+        )
+    }
+
+    fn scan(
+        &self,
+        table: &'static str,
+        low: Bound<&[u8]>,
+        high: Bound<&[u8]>,
+        reverse: bool,
+        limit: usize,
+    ) -> Result<Vec<RawRow>> {
+        self.with_table(table, |table| collect(table, low, high, reverse, limit), Vec::new())
+    }
+}
+
+fn collect(
+    table: &impl ReadableTable<Bytes, Bytes>,
+    low: Bound<&[u8]>,
+    high: Bound<&[u8]>,
+    reverse: bool,
+    limit: usize,
+) -> Result<Vec<RawRow>> {
+    if is_empty(low, high) {
+        return Ok(Vec::new());
+    }
+    let mut range = table.range::<&[u8]>((low, high)).map_err(failed("scan rows"))?;
+    let mut rows = Vec::with_capacity(limit.min(256));
+    while rows.len() < limit {
+        let Some(entry) = (if reverse { range.next_back() } else { range.next() }) else { break };
+        let (key, value) = entry.map_err(failed("scan rows"))?;
+        rows.push((key.value().to_vec(), value.value().to_vec()));
+    }
+    Ok(rows)
+}
+
+/// Bounds that cross, which `BTreeMap::range` answers with a panic.
+fn is_empty(low: Bound<&[u8]>, high: Bound<&[u8]>) -> bool {
+    use Bound::{Excluded, Included, Unbounded};
+    match (low, high) {
+        (Unbounded, _) | (_, Unbounded) => false,
+        (Included(low), Included(high)) => low > high,
+        (Included(low) | Excluded(low), Included(high) | Excluded(high)) => low >= high,
+    }
+}
+
+/// The open write transaction of a batch: each table is opened once.
+pub(super) struct Batch<'t> {
+    tx: &'t WriteTransaction,
+    tables: RefCell<HashMap<&'static str, redb::Table<'t, Bytes, Bytes>>>,
+    next_sequence: Cell<u64>,
+    dirty: Cell<bool>,
+}
+
+impl<'t> Batch<'t> {
+    pub(super) fn new(tx: &'t WriteTransaction, next_sequence: u64) -> Batch<'t> {
+        Batch {
+            tx,
+            tables: RefCell::default(),
+            next_sequence: Cell::new(next_sequence),
+            dirty: Cell::new(false),
+        }
+    }
+
+    /// The number that the next batch goes on with.
+    pub(super) fn next_sequence(&self) -> u64 {
+        self.next_sequence.get()
+    }
+
+    /// Whether anything was written.
+    pub(super) fn is_dirty(&self) -> bool {
+        self.dirty.get()
+    }
+
+    fn with_table<T>(
+        &self,
+        name: &'static str,
+        run: impl FnOnce(&mut redb::Table<'t, Bytes, Bytes>) -> Result<T>,
+    ) -> Result<T> {
+        let mut tables = self.tables.borrow_mut();
+        if !tables.contains_key(name) {
+            let table =
+                self.tx.open_table(definition(name)).map_err(|e| Error::internal("open a table", e))?;
+            tables.insert(name, table);
+        }
+        run(tables.get_mut(name).expect("the table was opened above"))
+    }
+}
+
+/// One operation's view: its own changes over the batch's open transaction, and the changes waiting to be applied.
+pub(super) struct WriteView<'b> {
+    batch: &'b dyn Base,
+    overlay: RefCell<BTreeMap<&'static str, Overlay>>,
+    told: Cell<u64>,
+}
+
+type Overlay = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+
+/// The batch without its transaction's lifetime, which redb's tables are invariant in.
+pub(super) trait Base: View {
+    fn next_sequence(&self) -> u64;
+
+    fn apply(&self, changes: BTreeMap<&'static str, Overlay>, told: u64) -> Result<()>;
+}
+
+impl View for Batch<'_> {
+    fn get(&self, table: &'static str, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.with_table(table, |table| {
+            Ok(table.get(key).map_err(failed("read a row"))?.map(|value| value.value().to_vec()))
+        })
+    }
+
+    fn scan(
+        &self,
+        table: &'static str,
+        low: Bound<&[u8]>,
+        high: Bound<&[u8]>,
+        reverse: bool,
+        limit: usize,
+    ) -> Result<Vec<RawRow>> {
+        self.with_table(table, |table| collect(table, low, high, reverse, limit))
+    }
+}
+
+impl Base for Batch<'_> {
+    fn next_sequence(&self) -> u64 {
+        self.next_sequence.get()
+    }
+
+    fn apply(&self, changes: BTreeMap<&'static str, Overlay>, told: u64) -> Result<()> {
+        for (name, rows) in changes {
+            self.dirty.set(true);
+            self.with_table(name, |table| {
+                for (key, value) in rows {
+                    match value {
+                        Some(value) => {
+                            table.insert(key.as_slice(), value.as_slice()).map_err(failed("write a row"))?;
+                        }
+                        None => {
+                            table.remove(key.as_slice()).map_err(failed("remove a row"))?;
+                        }
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        self.next_sequence.set(self.next_sequence.get() + told);
+        Ok(())
+    }
+}
+
+impl<'b> WriteView<'b> {
+    pub(super) fn new(batch: &'b dyn Base) -> WriteView<'b> {
+        WriteView { batch, overlay: RefCell::default(), told: Cell::new(0) }
+    }
+
+    pub(super) fn set(&self, table: &'static str, key: Vec<u8>, value: Option<Vec<u8>>) {
+        self.overlay.borrow_mut().entry(table).or_default().insert(key, value);
+    }
+
+    /// Adds a change record.
+    pub(super) fn tell(&self, org: OrgId, table: &'static str, key: &[u8], deleted: bool, now: Timestamp) {
+        let sequence = self.next_sequence();
+        self.told.set(self.told.get() + 1);
+        let record = changes::encode(org, table, key, deleted, now);
+        self.set(changes::TABLE, sequence.to_be_bytes().to_vec(), Some(record));
+    }
+
+    pub(super) fn next_sequence(&self) -> u64 {
+        self.batch.next_sequence() + self.told.get()
+    }
+
+    /// Hands the operation's changes to the batch.
+    pub(super) fn apply(self) -> Result<()> {
+        self.batch.apply(self.overlay.into_inner(), self.told.get())
+    }
+}
+
+impl View for WriteView<'_> {
+    fn get(&self, table: &'static str, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if let Some(value) = self.overlay.borrow().get(table).and_then(|rows| rows.get(key)) {
+            return Ok(value.clone());
+        }
+        self.batch.get(table, key)
+    }
+
+    fn scan(
+        &self,
+        table: &'static str,
+        low: Bound<&[u8]>,
+        high: Bound<&[u8]>,
+        reverse: bool,
+        limit: usize,
+    ) -> Result<Vec<RawRow>> {
+        if is_empty(low, high) {
+            return Ok(Vec::new());
+        }
+        let overlay = self.overlay.borrow();
+        let Some(own) = overlay.get(table).filter(|rows| !rows.is_empty()) else {
+            return self.batch.scan(table, low, high, reverse, limit);
+        };
+        let own: Vec<_> = own.range::<[u8], _>((low, high)).collect();
+        // Every one of the operation's own changes can hide at most one committed row.
+        let mut rows: BTreeMap<Vec<u8>, Vec<u8>> = self
+            .batch
+            .scan(table, low, high, reverse, limit.saturating_add(own.len()))?
+            .into_iter()
+            .collect();
+        let full = rows.len() == limit.saturating_add(own.len());
+        let edge = if reverse { rows.keys().next() } else { rows.keys().next_back() }.cloned();
+        for (key, value) in own {
+            // A change beyond the last committed row that was read may have unread rows before it.
+            let beyond =
+                full && edge.as_ref().is_some_and(|edge| if reverse { key < edge } else { key > edge });
+            match value {
+                Some(value) if !beyond => drop(rows.insert(key.clone(), value.clone())),
+                Some(_) => {}
+                None => drop(rows.remove(key)),
+            }
+        }
+        let take = |iter: &mut dyn Iterator<Item = RawRow>| iter.take(limit).collect();
+        Ok(if reverse { take(&mut rows.into_iter().rev()) } else { take(&mut rows.into_iter()) })
+    }
+}
