@@ -1,0 +1,48 @@
+//! The slices: each capability in one place, and the list of them.
+//!
+//! A slice is data to the trunk: its routes, its background work, the parts it needs, and what the SQL console sees
+//! of its rows. Adding one touches its own file, a line in [`ALL`] and its test module.
+
+use crate::base::Result;
+use crate::engine::sql::{Cell, TableSpec};
+use crate::http::{Need, Route};
+use crate::store::OrgRead;
+use crate::task::TaskSpec;
+use std::sync::Arc;
+
+/// One capability.
+pub struct Feature {
+    /// The slice's name: the module's, and the tag in the reference.
+    pub name: &'static str,
+    pub routes: &'static [Route],
+    pub tasks: &'static [TaskSpec],
+    /// Parts that must hang in `Services` before this slice can work.
+    pub needs: &'static [Need],
+    /// What the SQL console sees of this slice's rows.
+    pub views: &'static [View],
+}
+
+impl Feature {
+    /// A slice with nothing in it, for `..Feature::NONE`.
+    pub const NONE: Feature = Feature { name: "", routes: &[], tasks: &[], needs: &[], views: &[] };
+}
+
+/// How the rows of one fed table look as tables of the SQL console.
+pub struct View {
+    /// The store table whose change records this follows.
+    pub source: &'static str,
+    /// Every console table this fills, with the columns that every organization has.
+    pub tables: fn() -> Vec<TableSpec>,
+    /// The console rows of the row under `key` as it is now; none in a table means that it has none there (any more).
+    /// Every table that the row could ever stand in is named, so that old rows are replaced.
+    pub rows: fn(&OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>>,
+}
+
+/// The rows of one console table that come from one stored row.
+pub struct ViewRows {
+    pub table: Arc<TableSpec>,
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// Every slice of this release.
+pub static ALL: &[&Feature] = &[];
