@@ -1,2 +1,5 @@
 pub mod base;
+pub mod engine;
+pub mod http;
 pub mod store;
+pub mod task;
