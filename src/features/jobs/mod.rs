@@ -20,9 +20,11 @@ use crate::engine::fetch::AddressGuard;
 use crate::features::billing::Plans;
 use crate::http::permit::{JobsRead, JobsWrite, Quota};
 use crate::http::{Body, Created, Either, Handler, Need, Org, Path, Query, Route};
+use crate::task::TaskSpec;
 use rows::{BY_STATUS, BY_URL};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 use submit::NewJob;
 use view::JobView;
 
@@ -45,6 +47,9 @@ pub static FEATURE: Feature = Feature {
             .about("A new job that asks for what an ended one asked for.")
             .fails(&[Code::Conflict]),
     ],
+    tasks: &[TaskSpec::new("jobs.dispatch", Duration::from_secs(1), |context| {
+        Box::pin(async move { context.service::<Dispatcher>().run(context).await })
+    })],
     needs: &[Need::of::<Dispatcher>(), Need::of::<AddressGuard>(), Need::of::<Plans>()],
     views: &[views::VIEW],
     ..Feature::NONE
