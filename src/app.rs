@@ -18,7 +18,7 @@ use crate::features::billing::{self, PlanGate, Plans};
 use crate::features::extraction::{Extractor, SearchFeed};
 use crate::features::jobs::{DispatchSettings, Dispatcher};
 use crate::features::{self, bi};
-use crate::http::{Api, ApiSettings, Metrics, Readiness, RouteGroup, Server, ServerSettings, Services, TlsSettings};
+use crate::http::{Api, ApiSettings, Listeners, Metrics, Readiness, RouteGroup, Server, ServerSettings, Services, TlsSettings};
 use crate::store::Store;
 use crate::task::{Signals, Supervisor};
 use serde_json::json;
@@ -61,8 +61,8 @@ impl App {
             Keyring::load_or_create(&config.key_file()).map_err(|e| Error::internal("read the key file", e))?,
         );
         let store = open_store(&config, clock).await?;
-        let listener = Server::listen(&[config.server.listen]).await.map_err(|e| Error::internal("listen", e))?;
-        let local = listener.local_addr().map_err(|e| Error::internal("listen", e))?;
+        let listeners = Listeners::open(&[config.server.listen]).await.map_err(|e| Error::unavailable(e.to_string()))?;
+        let local = listeners.local_addr().map_err(|e| Error::internal("listen", e))?;
         let url = config.public_url(local);
         let metrics = Metrics::new();
         let parts = Parts::open(&config, &store, keyring, Place { url: &url, local, exe }).await?;
@@ -87,7 +87,8 @@ impl App {
             metrics,
             readiness(&store),
         );
-        let server = listener.serve_with(server_settings(&config), api.clone()).map_err(|e| Error::internal("listen", e))?;
+        let server = Server::on(listeners, server_settings(&config), api.clone())
+            .map_err(|e| Error::unavailable(e.to_string()))?;
         let (stop, stopping) = watch::channel(false);
         let serving = tokio::spawn(serve(server, stopping));
         let supervisor = Supervisor::start(tasks(), &services, api.metrics());
@@ -202,7 +203,7 @@ impl Parts {
     }
 
     fn services(self, store: &Store) -> Services {
-        Services::new(store.clone(), store.system(), store.clock().clone())
+        Services::new(store.clone())
             .with(self.keyring)
             .with(self.auth)
             .with(self.plans)

@@ -100,7 +100,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::SqlWorker => return Ok(engine::sql::worker_main()),
-        Command::Openapi => println!("{}", http::openapi::document(&app::routes()).pretty()),
+        Command::Openapi => println!("{}", http::openapi::document(&app::routes())),
         Command::Serve { config } => {
             let config = load(config)?;
             log(&config.log.level, config.log.format)?;

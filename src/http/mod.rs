@@ -51,5 +51,5 @@ pub use output::{
     Accepted, Body, Created, Download, Either, Html, NoContent, Output, Text, WithHeaders, WithStatus,
 };
 pub use route::{Endpoint, Handler, Route, RouteGroup};
-pub use server::{Drained, Server, ServerSettings, TlsSettings};
+pub use server::{Drained, Listeners, Server, ServerSettings, TlsSettings};
 pub use services::{Need, Services};

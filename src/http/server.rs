@@ -111,21 +111,42 @@ struct Shared {
     open: Gauge,
 }
 
-impl Server {
-    /// Opens the sockets and reads the TLS files; nothing is accepted yet.
-    pub async fn bind(settings: ServerSettings, api: Arc<Api>) -> Result<Server, BindError> {
-        let tls = settings.tls.as_ref().map(tls::acceptor).transpose();
-        let tls = tls.map_err(|e| BindError { what: "TLS".to_owned(), cause: Box::new(e) })?;
+/// Sockets that are open and not yet served: who needs to know the port before there is an [`Api`] listens first.
+pub struct Listeners(Vec<TcpListener>);
+
+impl Listeners {
+    /// Opens the sockets; connections wait in the kernel until [`Server::on`] serves them.
+    pub async fn open(addresses: &[SocketAddr]) -> Result<Listeners, BindError> {
         let mut listeners = Vec::new();
-        for address in &settings.listen {
+        for address in addresses {
             let failed = |e| BindError { what: format!("cannot listen on {address}"), cause: Box::new(e) };
             listeners.push(TcpListener::bind(address).await.map_err(failed)?);
         }
+        Ok(Listeners(listeners))
+    }
+
+    /// The first socket's address, with the port that the system chose.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.first().ok_or_else(|| io::Error::other("no address to listen on"))?.local_addr()
+    }
+}
+
+impl Server {
+    /// Opens the sockets and reads the TLS files; nothing is accepted yet.
+    pub async fn bind(settings: ServerSettings, api: Arc<Api>) -> Result<Server, BindError> {
+        let listeners = Listeners::open(&settings.listen).await?;
+        Server::on(listeners, settings, api)
+    }
+
+    /// The same on sockets that are open already.
+    pub fn on(listeners: Listeners, settings: ServerSettings, api: Arc<Api>) -> Result<Server, BindError> {
+        let tls = settings.tls.as_ref().map(tls::acceptor).transpose();
+        let tls = tls.map_err(|e| BindError { what: "TLS".to_owned(), cause: Box::new(e) })?;
         let slots = Arc::new(Semaphore::new(settings.connections_max));
         let open = api.metrics().gauge("gleaner_http_connections", "Connections open.", &[]);
         let builder = Arc::new(connection::builder(&settings));
         let shared = Shared { api, settings: Arc::new(settings), builder, tls, slots, open };
-        Ok(Server { listeners, shared })
+        Ok(Server { listeners: listeners.0, shared })
     }
 
     /// The first socket's address, with the port that the system chose.

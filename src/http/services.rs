@@ -60,7 +60,8 @@ impl Services {
         &self.store
     }
 
-    /// Rows that belong to no organization. Only the gates without an organization and the supervisor hand it out.
+    /// Rows that belong to no organization. Only the gates without an organization, the supervisor and the operator's
+    /// socket hand it out; no slice asks for it here.
     pub(crate) fn system(&self) -> &System {
         &self.system
     }

@@ -53,6 +53,23 @@ impl ErrorCode {
     }
 }
 
+impl ErrorCode {
+    /// The name inside an execution's `error` object, which knows fewer codes than the HTTP envelope: whatever shows
+    /// only while a statement runs is `transient` there.
+    pub fn execution_name(self) -> &'static str {
+        match self {
+            Self::InvalidSql | Self::Internal => Self::Transient.wire_name(),
+            other => other.wire_name(),
+        }
+    }
+
+    /// Whether the statement itself is at fault and planning found it out: a 400 or 403 at submission. Everything
+    /// else is an execution that failed.
+    pub fn is_refusal(self) -> bool {
+        matches!(self, Self::SyntaxError | Self::InvalidSql | Self::RlsDenied)
+    }
+}
+
 /// Why a statement has no result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueryError {
@@ -62,7 +79,7 @@ pub struct QueryError {
     pub message: String,
     /// Whether the same statement may succeed when sent again.
     pub retriable: bool,
-    /// What happened inside, for the log and never for the client.
+    /// What happened inside, for the log and never for the client: it may hold values of rows.
     pub detail: Option<String>,
 }
 
@@ -154,6 +171,8 @@ fn classify(root: &DataFusionError) -> QueryError {
             Some(own) => own.clone(),
             None => QueryError::internal("an external error"),
         },
+        // A panic in one of DataFusion's tasks.
+        DataFusionError::ExecutionJoin(_) => QueryError::failed("The statement could not be run."),
         _ => QueryError::internal("an error without a class"),
     }
 }

@@ -192,3 +192,22 @@ fn leftovers_of_a_crash_are_removed_and_a_removed_organization_starts_anew() {
     snapshots.apply(ORG, changes(1, vec![change(&t, 1, &[3])])).expect("apply");
     assert_eq!(rows(&current(&snapshots), "t", "a"), BTreeMap::from([(1, vec![Some(3)])]));
 }
+
+#[test]
+fn freshness_is_an_upper_bound_in_whole_seconds() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let t = table("t", 1, &["a"]);
+    let snapshots = Snapshots::open(folder.path().to_owned()).expect("open");
+    snapshots
+        .apply(ORG, Changes { committed_at_ms: 10_000, ..changes(1, vec![change(&t, 1, &[1])]) })
+        .expect("apply");
+    let pin = snapshots.pin(ORG, vec![Arc::clone(&t)]).expect("pin");
+    assert_eq!(snapshots.freshness_sec(&pin, 10_000), 0);
+    assert_eq!(snapshots.freshness_sec(&pin, 12_001), 3);
+    snapshots.set_caught_up(11_900);
+    assert_eq!(snapshots.freshness_sec(&pin, 12_001), 1, "nothing was to be applied until then");
+    snapshots
+        .apply(ORG, Changes { committed_at_ms: 11_950, ..changes(2, vec![change(&t, 1, &[2])]) })
+        .expect("apply");
+    assert_eq!(snapshots.freshness_sec(&pin, 12_001), 3, "the pin is behind now");
+}
