@@ -6,9 +6,11 @@ pub mod clock;
 pub mod codec;
 pub mod error;
 pub mod ids;
+pub mod labels;
 pub mod limits;
 pub mod page;
 pub mod permission;
+pub mod terms;
 pub mod web;
 
 pub use error::{Code, Error, Result};

@@ -3,8 +3,12 @@
 //! A slice is data to the trunk: its routes, its background work, the parts it needs, and what the SQL console sees
 //! of its rows. Adding one touches its own file, a line in [`ALL`] and its test module.
 
+pub mod billing;
+pub mod jobs;
+pub mod urls;
+
 use crate::base::Result;
-use crate::engine::sql::{Cell, TableSpec};
+use crate::engine::sql::{Cell, ColumnKind, ColumnSpec, TableName, TableSpec};
 use crate::http::{Need, Route};
 use crate::store::OrgRead;
 use crate::task::TaskSpec;
@@ -42,6 +46,20 @@ pub struct View {
 pub struct ViewRows {
     pub table: Arc<TableSpec>,
     pub rows: Vec<Vec<Cell>>,
+}
+
+/// A console table's description.
+///
+/// # Panics
+/// When the name is not a table's: it is a literal of ours.
+pub fn console_table(name: &str, about: &str, columns: Vec<ColumnSpec>) -> Arc<TableSpec> {
+    let name = TableName::parse(name).expect("a console table's name is a literal of ours");
+    Arc::new(TableSpec { name, description: about.to_owned(), columns, catalog_version: 1 })
+}
+
+/// A nullable column with its description.
+pub fn column(name: &str, kind: ColumnKind, about: &str) -> ColumnSpec {
+    ColumnSpec::new(name, kind).describe(about)
 }
 
 /// Every slice of this release.

@@ -1,0 +1,83 @@
+//! Words of the interface that several slices share.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What kind of page an extraction schema describes (interface spec, "Extraction schema").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PageType {
+    Product,
+    ProductList,
+    Serp,
+    Article,
+    JobPosting,
+    Bestseller,
+}
+
+impl PageType {
+    pub const ALL: [PageType; 6] = [
+        PageType::Product,
+        PageType::ProductList,
+        PageType::Serp,
+        PageType::Article,
+        PageType::JobPosting,
+        PageType::Bestseller,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            PageType::Product => "product",
+            PageType::ProductList => "product_list",
+            PageType::Serp => "serp",
+            PageType::Article => "article",
+            PageType::JobPosting => "job_posting",
+            PageType::Bestseller => "bestseller",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<PageType> {
+        PageType::ALL.into_iter().find(|kind| kind.name() == text)
+    }
+}
+
+impl fmt::Display for PageType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Where a job stands (API page, section 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JobStatus {
+    Queued,
+    Running,
+    Succeeded,
+    Failed,
+    Canceled,
+}
+
+impl JobStatus {
+    pub fn name(self) -> &'static str {
+        match self {
+            JobStatus::Queued => "queued",
+            JobStatus::Running => "running",
+            JobStatus::Succeeded => "succeeded",
+            JobStatus::Failed => "failed",
+            JobStatus::Canceled => "canceled",
+        }
+    }
+
+    /// Whether nothing will change any more.
+    pub fn has_ended(self) -> bool {
+        matches!(self, JobStatus::Succeeded | JobStatus::Failed | JobStatus::Canceled)
+    }
+}
+
+impl fmt::Display for JobStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

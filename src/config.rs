@@ -1,0 +1,316 @@
+//! `appliance.toml` and the environment, as one typed configuration.
+//!
+//! The file in the repository is compiled in: it is the documentation of every key and the source of every default, so
+//! the two cannot differ. An operator's file is laid over it, the environment over both; an unknown key is refused
+//! with its name, because a misspelt one that is silently ignored costs somebody an evening.
+
+use crate::base::{Error, Result};
+use crate::engine::fetch::AllowRule;
+use ipnet::IpNet;
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toml::{Table, Value};
+
+/// The documented defaults.
+pub const DEFAULTS: &str = include_str!("../appliance.toml");
+
+const ENV_PREFIX: &str = "GLEANER_";
+
+/// The whole configuration; the meaning of each key stands in `appliance.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    pub server: ServerConfig,
+    pub storage: StorageConfig,
+    pub auth: AuthConfig,
+    pub network: NetworkConfig,
+    pub dispatch: DispatchConfig,
+    pub bi: BiConfig,
+    pub log: LogConfig,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerConfig {
+    pub listen: SocketAddr,
+    pub public_url: String,
+    pub trusted_proxies: Vec<Network>,
+    pub max_connections: usize,
+    pub shutdown_sec: u64,
+    pub tls: TlsConfig,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsConfig {
+    pub cert: PathBuf,
+    pub key: PathBuf,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StorageConfig {
+    pub data_dir: PathBuf,
+    pub key_file: PathBuf,
+    pub reserve_mb: u64,
+}
+
+/// Who may register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Registration {
+    Open,
+    Invite,
+    Closed,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuthConfig {
+    pub registration: Registration,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkConfig {
+    pub allow: Vec<AllowRule>,
+    pub hosts: HashMap<String, Vec<IpAddr>>,
+    pub contact: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DispatchConfig {
+    pub concurrency: usize,
+    pub per_domain_concurrency: u32,
+    pub min_delay_ms: u64,
+    pub robots: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BiConfig {
+    pub max_query_sec: u64,
+    pub concurrency_per_org: usize,
+    pub queue_per_org: usize,
+    pub concurrency: usize,
+    pub memory_mb: u64,
+    pub max_rows: u64,
+    pub max_mb: u64,
+    pub results_days: u64,
+    pub freshness_ms: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogConfig {
+    pub level: String,
+    pub format: LogFormat,
+}
+
+/// A network, or a single address, which is the network of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Network(pub IpNet);
+
+impl TryFrom<String> for Network {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let net = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+        net.map(Network).map_err(|_| format!("\"{text}\" is neither an address nor a network such as 10.0.0.0/8"))
+    }
+}
+
+impl Config {
+    /// The defaults under `file`, if there is one, under the environment `env`.
+    pub fn load(file: Option<&Path>, env: impl IntoIterator<Item = (String, String)>) -> Result<Config> {
+        let given = match file {
+            None => String::new(),
+            Some(path) => std::fs::read_to_string(path)
+                .map_err(|e| Error::invalid(&path.display().to_string(), format!("cannot be read: {e}")))?,
+        };
+        let name = file.map_or("configuration".to_owned(), |path| path.display().to_string());
+        Config::merge(&name, &given, env)
+    }
+
+    fn merge(name: &str, given: &str, env: impl IntoIterator<Item = (String, String)>) -> Result<Config> {
+        let mut table: Table =
+            DEFAULTS.parse().map_err(|e: toml::de::Error| Error::internal("read the built-in configuration", e))?;
+        let over: Table = given.parse().map_err(|e: toml::de::Error| Error::invalid(name, e))?;
+        overlay(&mut table, over);
+        for (key, text) in env {
+            if let Some(path) = key.strip_prefix(ENV_PREFIX)
+                && path.contains("__")
+            {
+                set(&mut table, &key, path, &text)?;
+            }
+        }
+        let config: Config = serde_path_to_error::deserialize(Value::Table(table))
+            .map_err(|e| Error::invalid(&e.path().to_string(), e.inner().message().trim()))?;
+        config.check()
+    }
+
+    fn check(self) -> Result<Config> {
+        let at_least_one = [
+            ("server.max_connections", self.server.max_connections as u64),
+            ("dispatch.concurrency", self.dispatch.concurrency as u64),
+            ("dispatch.per_domain_concurrency", u64::from(self.dispatch.per_domain_concurrency)),
+            ("bi.max_query_sec", self.bi.max_query_sec),
+            ("bi.concurrency_per_org", self.bi.concurrency_per_org as u64),
+            ("bi.max_rows", self.bi.max_rows),
+            ("bi.max_mb", self.bi.max_mb),
+            ("bi.results_days", self.bi.results_days),
+            ("bi.freshness_ms", self.bi.freshness_ms),
+        ];
+        if let Some((key, _)) = at_least_one.into_iter().find(|(_, value)| *value == 0) {
+            return Err(Error::invalid(key, "must be at least 1"));
+        }
+        if self.bi.memory_mb < 64 {
+            return Err(Error::invalid("bi.memory_mb", "must be at least 64"));
+        }
+        let tls = &self.server.tls;
+        if tls.cert.as_os_str().is_empty() != tls.key.as_os_str().is_empty() {
+            return Err(Error::invalid("server.tls", "cert and key belong together; one of them is empty"));
+        }
+        if !self.server.public_url.is_empty()
+            && crate::base::web::WebUrl::parse(&self.server.public_url).is_err()
+        {
+            return Err(Error::invalid("server.public_url", "must be a URL such as https://gleaner.example"));
+        }
+        Ok(self)
+    }
+
+    /// Certificate chain and key, when TLS is on.
+    pub fn tls(&self) -> Option<&TlsConfig> {
+        Some(&self.server.tls).filter(|tls| !tls.cert.as_os_str().is_empty())
+    }
+
+    /// How people reach the box that listens at `local`; without a slash at the end.
+    pub fn public_url(&self, local: SocketAddr) -> String {
+        let given = self.server.public_url.trim_end_matches('/');
+        if !given.is_empty() {
+            return given.to_owned();
+        }
+        let scheme = if self.tls().is_some() { "https" } else { "http" };
+        format!("{scheme}://{local}")
+    }
+
+    /// Where the secrets are.
+    pub fn key_file(&self) -> PathBuf {
+        if !self.storage.key_file.as_os_str().is_empty() {
+            return self.storage.key_file.clone();
+        }
+        let mut name = self.storage.data_dir.as_os_str().to_owned();
+        name.push(".key");
+        PathBuf::from(name)
+    }
+
+    /// The operator's socket.
+    pub fn socket(&self) -> PathBuf {
+        self.storage.data_dir.join("admin.sock")
+    }
+
+    pub fn shutdown_grace(&self) -> Duration {
+        Duration::from_secs(self.server.shutdown_sec)
+    }
+}
+
+/// Lays `over` upon `base`, table by table. A table of free keys (`network.hosts`) is replaced whole.
+fn overlay(base: &mut Table, over: Table) {
+    for (key, value) in over {
+        match (base.get_mut(&key), value) {
+            (Some(Value::Table(below)), Value::Table(above)) if !below.is_empty() => overlay(below, above),
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+/// Sets one key from the environment: `SERVER__TLS__CERT` is `server.tls.cert`. A value that is TOML is read as such
+/// where the default is no text.
+fn set(table: &mut Table, variable: &str, path: &str, text: &str) -> Result<()> {
+    let lower = path.to_ascii_lowercase();
+    let parts: Vec<_> = lower.split("__").collect();
+    let unknown = || Error::invalid(variable, format!("there is no key {}", parts.join(".")));
+    let (last, sections) = parts.split_last().ok_or_else(unknown)?;
+    let mut place = table;
+    for section in sections {
+        place = place.get_mut(*section).and_then(Value::as_table_mut).ok_or_else(unknown)?;
+    }
+    let present = place.get_mut(*last).ok_or_else(unknown)?;
+    *present = match present {
+        Value::String(_) => Value::String(text.to_owned()),
+        _ => format!("value = {text}")
+            .parse::<Table>()
+            .ok()
+            .and_then(|mut table| table.remove("value"))
+            .ok_or_else(|| Error::invalid(variable, format!("\"{text}\" is not a value for {}", parts.join("."))))?,
+    };
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(file: &str, env: &[(&str, &str)]) -> Result<Config> {
+        Config::merge("test.toml", file, env.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())))
+    }
+
+    fn refusal(file: &str, env: &[(&str, &str)]) -> String {
+        load(file, env).unwrap_err().detail().unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn the_documented_file_is_the_defaults() {
+        let config = load("", &[]).unwrap();
+        assert_eq!(config.server.listen.port(), 8420);
+        assert_eq!(config.key_file(), PathBuf::from("data/var.key"));
+        assert!(config.tls().is_none());
+        assert_eq!(config.bi.max_query_sec, 30);
+    }
+
+    #[test]
+    fn the_environment_wins_over_the_file() {
+        let file = "[dispatch]\nconcurrency = 7\n[network]\nhosts = { \"a.test\" = [\"10.0.0.1\"] }";
+        let config = load(file, &[]).unwrap();
+        assert_eq!(config.dispatch.concurrency, 7);
+        assert_eq!(config.network.hosts.len(), 1);
+        let env = [
+            ("GLEANER_DISPATCH__CONCURRENCY", "9"),
+            ("GLEANER_SERVER__LISTEN", "127.0.0.1:0"),
+            ("GLEANER_NETWORK__ALLOW", "[\"127.0.0.1/32:8000\"]"),
+            ("GLEANER_AUTH__REGISTRATION", "closed"),
+            ("GLEANER_HOME", "ignored: it names no section"),
+        ];
+        let config = load(file, &env).unwrap();
+        assert_eq!(config.dispatch.concurrency, 9);
+        assert_eq!(config.server.listen.port(), 0);
+        assert_eq!(config.network.allow.len(), 1);
+        assert_eq!(config.auth.registration, Registration::Closed);
+    }
+
+    #[test]
+    fn a_mistake_is_named() {
+        assert!(refusal("[dispatch]\nconcurency = 7", &[]).contains("concurency"));
+        assert!(refusal("[dispatch]\nconcurrency = \"many\"", &[]).starts_with("dispatch.concurrency"));
+        assert!(refusal("[dispatch]\nconcurrency = 0", &[]).starts_with("dispatch.concurrency"));
+        assert!(refusal("not toml", &[]).starts_with("test.toml"));
+        assert!(refusal("", &[("GLEANER_SERVER__PORT", "1")]).contains("there is no key server.port"));
+        assert!(refusal("", &[("GLEANER_BI__MAX_ROWS", "lots")]).contains("GLEANER_BI__MAX_ROWS"));
+        assert!(refusal("[server.tls]\ncert = \"a.pem\"", &[]).starts_with("server.tls"));
+        assert!(refusal("[server]\ntrusted_proxies = [\"nobody\"]", &[]).contains("nobody"));
+    }
+}

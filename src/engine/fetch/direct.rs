@@ -1,0 +1,466 @@
+//! The built-in provider: the box fetches the page itself.
+//!
+//! One fetch is a chain of at most [`FetchSettings::redirects_max`] + 1 exchanges under one time limit. At each hop the
+//! guard judges the address anew, robots.txt of that origin is asked (when it is obeyed at all), and what the caller's
+//! headers carry is handed on only while the chain stays with the host that the caller named: credentials are meant
+//! for whom they were given. Cookies live in a jar of the chain's own. A step down from https to http is followed, as
+//! browsers do, but counts as another host.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use bytes::Bytes;
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, LOCATION,
+    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RETRY_AFTER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    USER_AGENT,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use tokio::time::timeout;
+
+use super::body::{self, BodyError, BodyLimits, Overflow};
+use super::connect::{Connector, Lease, Resolver};
+use super::cookies::CookieJar;
+use super::error::FetchError;
+use super::guard::AddressGuard;
+use super::outcome::{Detector, Outcome};
+use super::robots::{self, Robots, RobotsAnswer, RobotsCache};
+use super::{FetchReport, FetchRequest, FetchSettings, PageHeaders};
+use crate::base::web::WebUrl;
+
+/// What a page is asked for as, unless the caller says otherwise.
+const ACCEPT_PAGE: HeaderValue =
+    HeaderValue::from_static("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
+/// Headers that belong to the connection or are the box's own to write (RFC 9110, section 7.6.1).
+const NOT_THE_CALLERS: [HeaderName; 13] = [
+    HOST,
+    CONNECTION,
+    CONTENT_LENGTH,
+    TRANSFER_ENCODING,
+    ACCEPT_ENCODING,
+    EXPECT,
+    TE,
+    TRAILER,
+    UPGRADE,
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
+/// The caller's headers that say something about the visitor's taste and nothing about who it is; only these go on to
+/// a host that the caller did not name.
+const HARMLESS: [HeaderName; 3] = [ACCEPT, ACCEPT_LANGUAGE, USER_AGENT];
+/// A redirect's own body is read, for the connection's sake, when it is this small and comes this fast.
+const REDIRECT_BODY_BYTES_MAX: usize = 16 * 1024;
+const REDIRECT_BODY_TIMEOUT: Duration = Duration::from_millis(250);
+/// A compressed body beyond this is inflated on the blocking pool: below it, inflating takes a few milliseconds.
+const INLINE_BYTES_MAX: usize = 16 * 1024;
+/// The longest `Retry-After` that is reported.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Fetches pages from the box itself. One for the box: it owns the connection pool and the robots.txt cache.
+pub struct Direct {
+    connector: Connector,
+    robots: RobotsCache,
+    user_agent: HeaderValue,
+    robots_agent: String,
+    settings: FetchSettings,
+}
+
+/// A chain's progress, kept outside the future that makes it, so that it outlives a timeout.
+struct Trace {
+    /// The URL that is being asked.
+    current: WebUrl,
+    /// The URL that answered last.
+    answered: WebUrl,
+    status: Option<u16>,
+    headers: HeaderMap,
+    bytes_received: u64,
+    redirects: u32,
+    crawl_delay: Option<Duration>,
+}
+
+impl Trace {
+    fn new(url: &WebUrl) -> Self {
+        Self {
+            current: url.clone(),
+            answered: url.clone(),
+            status: None,
+            headers: HeaderMap::new(),
+            bytes_received: 0,
+            redirects: 0,
+            crawl_delay: None,
+        }
+    }
+
+    /// The failure in words; which hop it was belongs to them.
+    fn describe(&self, error: &FetchError) -> String {
+        let of_the_chain = matches!(
+            error,
+            FetchError::TooManyRedirects { .. }
+                | FetchError::BadRedirect { .. }
+                | FetchError::TimedOut { .. }
+        );
+        if self.redirects == 0 || of_the_chain {
+            error.to_string()
+        } else {
+            format!("after a redirect to {}: {error}", self.current.origin())
+        }
+    }
+}
+
+/// How a chain is followed.
+struct Course<'a> {
+    caller_headers: &'a HeaderMap,
+    limits: BodyLimits,
+    redirects_max: u32,
+    robots: bool,
+}
+
+impl Direct {
+    /// Loads the machine's trusted certificates (file reads, some ten milliseconds).
+    pub fn new(settings: FetchSettings, guard: AddressGuard) -> Self {
+        let resolver = Resolver::new(&settings.hosts);
+        let connector = Connector::new(guard, resolver, &settings.extra_roots, settings.connect_timeout);
+        // A configured text that cannot be a header would fail every request; the box's own cannot.
+        let user_agent = HeaderValue::from_str(&settings.user_agent).unwrap_or_else(|_| {
+            tracing::warn!(user_agent = %settings.user_agent, "the configured user agent cannot be sent; using the default");
+            HeaderValue::from_static(concat!("Gleaner/", env!("CARGO_PKG_VERSION")))
+        });
+        let robots_agent = robots::agent_token(user_agent.to_str().unwrap_or("Gleaner")).to_owned();
+        Self { connector, robots: RobotsCache::default(), user_agent, robots_agent, settings }
+    }
+
+    /// Fetches one page. Never fails: a failure is a report. Dropping the future cancels the fetch and closes its
+    /// connection.
+    pub async fn fetch(&self, request: FetchRequest) -> FetchReport {
+        let started = Instant::now();
+        let mut trace = Trace::new(&request.url);
+        let caller_headers = callers_own(&request.headers);
+        let course = Course {
+            caller_headers: &caller_headers,
+            limits: BodyLimits {
+                received_bytes_max: self.settings.body_bytes_max,
+                inflated_bytes_max: self.settings.inflated_bytes_max,
+                overflow: Overflow::Refuse,
+            },
+            redirects_max: self.settings.redirects_max,
+            robots: request.robots,
+        };
+        // Boxed: the chain's state is some kilobytes, too much to carry inside every caller's future.
+        let chain = Box::pin(self.follow(&course, &mut trace));
+        let result = match timeout(request.timeout, chain).await {
+            Ok(result) => result,
+            Err(_elapsed) => Err(FetchError::TimedOut { timeout: request.timeout }),
+        };
+        let (outcome, rule, error, body) = match (result, trace.status) {
+            (Ok(body), Some(status)) => {
+                let verdict = Detector::builtin().classify(status, &trace.headers, &body);
+                let error = verdict.message(status);
+                (verdict.outcome, verdict.rule, error, body)
+            }
+            (Ok(body), None) => (Outcome::NetworkError, None, Some("no answer".to_owned()), body),
+            (Err(error), _) => {
+                tracing::debug!(url = %trace.current, error = &error as &dyn std::error::Error, "fetch failed");
+                (Outcome::of_error(&error), None, Some(trace.describe(&error)), Bytes::new())
+            }
+        };
+        FetchReport {
+            outcome,
+            rule,
+            status: trace.status,
+            headers: PageHeaders::from_map(&trace.headers),
+            body,
+            bytes_received: trace.bytes_received,
+            duration: started.elapsed(),
+            error,
+            retry_after: retry_after(&trace.headers, SystemTime::now()),
+            crawl_delay: trace.crawl_delay,
+            redirects: trace.redirects,
+            final_url: trace.answered,
+        }
+    }
+
+    /// Follows a chain to an answer that is no redirect, and gives that answer's body.
+    async fn follow(&self, course: &Course<'_>, trace: &mut Trace) -> Result<Bytes, FetchError> {
+        let first = trace.current.clone();
+        let mut jar = CookieJar::default();
+        loop {
+            if course.robots {
+                self.obey_robots(trace).await?;
+            }
+            let headers = self.headers_for(&trace.current, &first, course.caller_headers, &jar);
+            let (response, lease) = self.connector.get(&trace.current, &headers).await?;
+            let (head, body) = response.into_parts();
+            jar.take(&trace.current, &head.headers);
+            trace.answered = trace.current.clone();
+            trace.status = Some(head.status.as_u16());
+            trace.headers = head.headers;
+            let Some(location) = redirect_target(head.status.as_u16(), &trace.headers) else {
+                return self.read_body(head.status, body, lease, course.limits, trace).await;
+            };
+            if trace.redirects == course.redirects_max {
+                return Err(FetchError::TooManyRedirects { max: course.redirects_max });
+            }
+            let next = trace.current.join(&location).map_err(|source| FetchError::BadRedirect { source })?;
+            finish_redirect(body, lease, trace).await;
+            trace.redirects += 1;
+            trace.current = next;
+        }
+    }
+
+    async fn read_body(
+        &self,
+        status: StatusCode,
+        body: Incoming,
+        lease: Lease,
+        limits: BodyLimits,
+        trace: &mut Trace,
+    ) -> Result<Bytes, FetchError> {
+        let body = match body::encodings(&trace.headers) {
+            Err(error) => Err(error),
+            Ok(encodings) => {
+                match body::receive(body, &trace.headers, limits, &mut trace.bytes_received).await {
+                    Err(error) => Err(error),
+                    Ok(body) => {
+                        // A truncated body leaves bytes in the connection.
+                        if body.len() < limits.received_bytes_max {
+                            lease.finish();
+                        }
+                        inflate(body, encodings, limits).await
+                    }
+                }
+            }
+        };
+        match body {
+            Ok(body) => Ok(body),
+            // What an error page says is worth less than its status.
+            Err(_) if !status.is_success() => Ok(Bytes::new()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The headers of one request of the chain. `first` is the URL that the caller named.
+    fn headers_for(&self, url: &WebUrl, first: &WebUrl, callers: &HeaderMap, jar: &CookieJar) -> HeaderMap {
+        let mut headers = HeaderMap::with_capacity(callers.len() + 4);
+        headers.insert(USER_AGENT, self.user_agent.clone());
+        headers.insert(ACCEPT, ACCEPT_PAGE);
+        let trusted = is_same_place(first, url);
+        for name in callers.keys().filter(|name| trusted || HARMLESS.contains(name)) {
+            headers.remove(name);
+            for value in callers.get_all(name) {
+                headers.append(name.clone(), value.clone());
+            }
+        }
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(body::ACCEPT_ENCODING));
+        if let Some(cookies) = jar.header_for(url) {
+            let joined = match headers.get(COOKIE) {
+                None => Some(cookies),
+                Some(callers) => {
+                    HeaderValue::from_bytes(&[callers.as_bytes(), b"; ", cookies.as_bytes()].concat()).ok()
+                }
+            };
+            joined.and_then(|value| headers.insert(COOKIE, value));
+        }
+        headers
+    }
+
+    /// Fails unless robots.txt of the current URL's origin allows its path.
+    async fn obey_robots(&self, trace: &mut Trace) -> Result<(), FetchError> {
+        let url = trace.current.clone();
+        let host = || url.host().to_owned();
+        match self.robots.get(url.origin(), self.ask_robots(&url)).await? {
+            RobotsAnswer::Rules(rules) => {
+                trace.crawl_delay = trace.crawl_delay.max(rules.crawl_delay());
+                match rules.allows(url.path_and_query()) {
+                    true => Ok(()),
+                    false => Err(FetchError::RobotsDisallow { host: host() }),
+                }
+            }
+            RobotsAnswer::Unreachable { reason, outcome } => {
+                Err(FetchError::RobotsUnreachable { host: host(), reason, outcome })
+            }
+        }
+    }
+
+    /// Fetches an origin's robots.txt. See [`robots`] for what each answer means. A refusal by the guard is an error
+    /// of the page itself, and said so.
+    async fn ask_robots(&self, url: &WebUrl) -> Result<RobotsAnswer, FetchError> {
+        let limits = BodyLimits {
+            received_bytes_max: robots::ROBOTS_BYTES_MAX,
+            inflated_bytes_max: robots::ROBOTS_BYTES_MAX,
+            overflow: Overflow::Truncate,
+        };
+        let course = Course {
+            caller_headers: &HeaderMap::new(),
+            limits,
+            redirects_max: robots::ROBOTS_REDIRECTS_MAX,
+            robots: false,
+        };
+        let url = url.join("/robots.txt").map_err(|source| FetchError::BadTarget { source })?;
+        let mut trace = Trace::new(&url);
+        // Boxed, because a chain asks for robots.txt by another chain.
+        let chain = Box::pin(self.follow(&course, &mut trace));
+        let result = match timeout(robots::ROBOTS_TIMEOUT, chain).await {
+            Ok(result) => result,
+            Err(_elapsed) => Err(FetchError::TimedOut { timeout: robots::ROBOTS_TIMEOUT }),
+        };
+        let allow_all = || RobotsAnswer::Rules(Arc::new(Robots::allow_all()));
+        Ok(match (result, trace.status) {
+            (Ok(body), Some(200..=299)) => {
+                RobotsAnswer::Rules(Arc::new(Robots::parse(&body, &self.robots_agent)))
+            }
+            (Ok(_), Some(status @ (429 | 500..))) => RobotsAnswer::Unreachable {
+                reason: format!("it answered {status}"),
+                outcome: Outcome::NetworkError,
+            },
+            (Ok(_), _) => allow_all(),
+            (Err(FetchError::TooManyRedirects { .. } | FetchError::BadRedirect { .. }), _) => allow_all(),
+            (Err(error @ FetchError::Refused { .. }), _) if trace.redirects == 0 => return Err(error),
+            (Err(error), _) => RobotsAnswer::Unreachable {
+                reason: trace.describe(&error),
+                outcome: match Outcome::of_error(&error) {
+                    Outcome::Timeout => Outcome::Timeout,
+                    _ => Outcome::NetworkError,
+                },
+            },
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn idle_count(&self) -> usize {
+        self.connector.idle_count()
+    }
+}
+
+/// The caller's headers without those that are not the caller's to write.
+fn callers_own(headers: &HeaderMap) -> HeaderMap {
+    let mut own = headers.clone();
+    for name in &NOT_THE_CALLERS {
+        own.remove(name);
+    }
+    own
+}
+
+/// Whether what the caller gave for `named` may go to `url`: the same host and port, without a step down to http. The
+/// usual step up (http to https, each on its own port) stays in the same place.
+fn is_same_place(named: &WebUrl, url: &WebUrl) -> bool {
+    let same_port = named.port() == url.port();
+    let step_up = !named.is_https() && url.is_https() && named.port() == 80 && url.port() == 443;
+    let step_down = named.is_https() && !url.is_https();
+    named.host() == url.host() && (same_port || step_up) && !step_down
+}
+
+/// Where an answer redirects to, as written. A redirect without a place to go is an answer like any other.
+fn redirect_target(status: u16, headers: &HeaderMap) -> Option<String> {
+    if !matches!(status, 301 | 302 | 303 | 307 | 308) {
+        return None;
+    }
+    // Servers write raw UTF-8 here, which browsers read as such.
+    headers.get(LOCATION).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+}
+
+/// Reads a redirect's body away when that is cheap, so that the connection can serve the next hop.
+async fn finish_redirect(body: Incoming, lease: Lease, trace: &mut Trace) {
+    if body.size_hint().exact().is_none_or(|bytes| bytes > REDIRECT_BODY_BYTES_MAX as u64) {
+        return;
+    }
+    let limits = BodyLimits {
+        received_bytes_max: REDIRECT_BODY_BYTES_MAX,
+        inflated_bytes_max: REDIRECT_BODY_BYTES_MAX,
+        overflow: Overflow::Refuse,
+    };
+    let read = body::receive(body, &trace.headers, limits, &mut trace.bytes_received);
+    if let Ok(Ok(_)) = timeout(REDIRECT_BODY_TIMEOUT, read).await {
+        lease.finish();
+    }
+}
+
+async fn inflate(
+    body: Bytes,
+    encodings: Vec<body::Encoding>,
+    limits: BodyLimits,
+) -> Result<Bytes, BodyError> {
+    let Some(&outermost) = encodings.last() else {
+        return body::inflate(body, &encodings, limits);
+    };
+    if body.len() <= INLINE_BYTES_MAX {
+        return body::inflate(body, &encodings, limits);
+    }
+    let task = tokio::task::spawn_blocking(move || body::inflate(body, &encodings, limits));
+    // A decoder that panics on hostile input is a body that cannot be read.
+    task.await.unwrap_or_else(|panic| {
+        Err(BodyError::Corrupt { encoding: outermost, source: std::io::Error::other(panic) })
+    })
+}
+
+/// How long `Retry-After` asks to wait from `now`: seconds, or a date (RFC 9110, section 10.2.3).
+fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let wait = match text.parse::<u64>() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default(),
+    };
+    Some(wait.min(RETRY_AFTER_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::header::AUTHORIZATION;
+
+    use super::*;
+
+    fn url(text: &str) -> WebUrl {
+        WebUrl::parse(text).unwrap()
+    }
+
+    #[test]
+    fn reads_retry_after() {
+        let now = httpdate::parse_http_date("Fri, 21 Nov 2025 10:00:00 GMT").unwrap();
+        for (text, seconds) in [
+            ("120", Some(120)),
+            (" 0 ", Some(0)),
+            ("Fri, 21 Nov 2025 10:05:00 GMT", Some(300)),
+            ("Fri, 21 Nov 2025 09:00:00 GMT", Some(0)),
+            ("99999999999", Some(86_400)),
+            ("soon", None),
+            ("-5", None),
+        ] {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_str(text).unwrap())]);
+            assert_eq!(retry_after(&headers, now), seconds.map(Duration::from_secs), "{text}");
+        }
+        assert_eq!(retry_after(&HeaderMap::new(), now), None);
+    }
+
+    #[test]
+    fn knows_where_credentials_belong() {
+        for (named, other, same) in [
+            ("http://a.com/x", "http://a.com/y", true),
+            ("http://a.com/", "https://a.com/", true),
+            ("https://a.com/", "http://a.com/", false),
+            ("https://a.com/", "https://a.com:8443/", false),
+            ("http://a.com:8080/", "https://a.com/", false),
+            ("http://a.com/", "http://www.a.com/", false),
+            ("http://a.com/", "http://b.com/", false),
+        ] {
+            assert_eq!(is_same_place(&url(named), &url(other)), same, "{named} {other}");
+        }
+    }
+
+    #[test]
+    fn leaves_out_what_is_not_the_callers() {
+        let callers = HeaderMap::from_iter(
+            [
+                ("host", "evil"),
+                ("connection", "close"),
+                ("content-length", "5"),
+                ("authorization", "Bearer x"),
+            ]
+            .map(|(n, v)| (HeaderName::from_static(n), HeaderValue::from_static(v))),
+        );
+        let own = callers_own(&callers);
+        assert_eq!(own.keys().collect::<Vec<_>>(), [AUTHORIZATION]);
+    }
+}

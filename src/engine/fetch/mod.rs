@@ -1,0 +1,164 @@
+//! Fetching pages: the built-in provider `direct`, and what every provider shares.
+//!
+//! A provider turns a [`FetchRequest`] into a [`FetchReport`] and never into an error: whatever happens is an
+//! [`Outcome`], because the dispatcher's next step depends on nothing else. The pieces, from the wire up:
+//! - [`guard`]: which addresses may be connected to, in any notation, whatever the name said;
+//! - [`connect`]: resolve once, check every address, connect to a checked one, TLS, HTTP/1.1 and HTTP/2, and a bounded
+//!   pool of idle connections;
+//! - [`body`]: reading and inflating under limits; [`cookies`]: the jar of one redirect chain;
+//! - [`direct`]: one page: redirects, credentials, the time limit over all of it; [`robots`]: RFC 9309;
+//! - [`outcome`]: the one place that says what an answer or a failure means;
+//! - [`politeness`]: how often a registrable domain may be visited, kept by the dispatcher around any provider.
+//!
+//! Invariants: no byte is sent to an address the guard has not passed; no environment variable names a proxy; bodies
+//! come back as bytes (charsets are the HTML engine's); every buffer, count and wait has a limit; and dropping the
+//! future of a fetch closes its connection.
+
+pub mod body;
+pub mod connect;
+pub mod cookies;
+pub mod direct;
+pub mod error;
+pub mod guard;
+pub mod outcome;
+pub mod politeness;
+pub mod robots;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+
+use crate::base::web::WebUrl;
+
+pub use direct::Direct;
+pub use error::FetchError;
+pub use guard::{AddressGuard, AllowRule, Refused};
+pub use outcome::{Detector, Outcome, Verdict};
+pub use politeness::{Permit, Politeness, Wait};
+
+/// What a page may weigh on the wire, and again once inflated. The HTML engine's budgets are made for this size.
+pub const BODY_BYTES_MAX: usize = 5_000_000;
+/// How many redirects are followed. Browsers stop at 20, search engines at 5 to 10.
+pub const REDIRECTS_MAX: u32 = 10;
+/// How long one address may take to accept a connection before the next is tried.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A fetch's whole time unless the job says otherwise.
+pub const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What the operator decides about fetching.
+#[derive(Debug, Clone)]
+pub struct FetchSettings {
+    /// The `User-Agent` sent unless the request carries one. Its first word is the name looked up in robots.txt.
+    pub user_agent: String,
+    /// `network.hosts`: names answered from here and not from DNS.
+    pub hosts: HashMap<String, Vec<IpAddr>>,
+    /// Certificate authorities trusted beside the machine's own, for webs behind a company's own authority.
+    pub extra_roots: Vec<CertificateDer<'static>>,
+    /// The time one address may take to accept a connection and finish TLS.
+    pub connect_timeout: Duration,
+    /// The largest body on the wire, in bytes.
+    pub body_bytes_max: usize,
+    /// The largest body once inflated, in bytes.
+    pub inflated_bytes_max: usize,
+    /// How many redirects are followed.
+    pub redirects_max: u32,
+}
+
+impl Default for FetchSettings {
+    fn default() -> Self {
+        Self {
+            user_agent: user_agent(None),
+            hosts: HashMap::new(),
+            extra_roots: Vec::new(),
+            connect_timeout: CONNECT_TIMEOUT,
+            body_bytes_max: BODY_BYTES_MAX,
+            inflated_bytes_max: BODY_BYTES_MAX,
+            redirects_max: REDIRECTS_MAX,
+        }
+    }
+}
+
+/// The box's own `User-Agent`: `Gleaner/<version>`, and `(+<contact>)` when the operator gives a page or an address
+/// at which the owner of a site can complain.
+pub fn user_agent(contact: Option<&str>) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    match contact {
+        Some(contact) => format!("Gleaner/{version} (+{contact})"),
+        None => format!("Gleaner/{version}"),
+    }
+}
+
+/// One page to fetch, by GET.
+#[derive(Debug, Clone)]
+pub struct FetchRequest {
+    pub url: WebUrl,
+    /// The caller's own headers, credentials among them. They go to the host of `url` only, never to another host
+    /// that a redirect names. Headers that belong to the connection (`Host`, `Connection`, `Accept-Encoding`,
+    /// `Content-Length` and their like) are left out: the connector writes those.
+    pub headers: HeaderMap,
+    /// The whole time: robots.txt, DNS, connecting, redirects, the body and inflating it.
+    pub timeout: Duration,
+    /// Whether robots.txt is obeyed.
+    pub robots: bool,
+}
+
+impl FetchRequest {
+    /// A request without headers that obeys robots.txt and may take [`FETCH_TIMEOUT`].
+    pub fn new(url: WebUrl) -> Self {
+        Self { url, headers: HeaderMap::new(), timeout: FETCH_TIMEOUT, robots: true }
+    }
+}
+
+/// What came of a fetch.
+#[derive(Debug, Clone)]
+pub struct FetchReport {
+    pub outcome: Outcome,
+    /// The detection rule that called it blocked.
+    pub rule: Option<String>,
+    /// The status of the last answer, when there was one.
+    pub status: Option<u16>,
+    /// The URL that answered last; the requested one when nothing did.
+    pub final_url: WebUrl,
+    pub headers: PageHeaders,
+    /// The body after content decoding, in its own charset. Empty unless an answer was read to its end.
+    pub body: Bytes,
+    /// Body bytes on the wire, over all hops, also of bodies that were given up.
+    pub bytes_received: u64,
+    pub duration: Duration,
+    /// What went wrong, in words fit for a customer. None on success.
+    pub error: Option<String>,
+    /// How long the target asked to be left alone, from now (`Retry-After`, RFC 9110).
+    pub retry_after: Option<Duration>,
+    /// The least pause between two visits that the target's robots.txt asks for.
+    pub crawl_delay: Option<Duration>,
+    /// How many redirects were followed.
+    pub redirects: u32,
+}
+
+/// The headers of a page that later stages read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PageHeaders {
+    pub content_type: Option<String>,
+    pub content_language: Option<String>,
+    pub last_modified: Option<String>,
+    pub etag: Option<String>,
+}
+
+impl PageHeaders {
+    fn from_map(headers: &HeaderMap) -> Self {
+        let text = |name| headers.get(name).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned());
+        Self {
+            content_type: text(http::header::CONTENT_TYPE),
+            content_language: text(http::header::CONTENT_LANGUAGE),
+            last_modified: text(http::header::LAST_MODIFIED),
+            etag: text(http::header::ETAG),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Plans and credits. The ledger is whole; recharges and the operator's commands come with dispatch.
+
+mod ledger;
+mod plans;
+mod rows;
+
+pub use ledger::{account, open_account, reserve, settle};
+pub use plans::{Plan, Plans};
+pub use rows::{ACCOUNTS, AccountV1, TRANSACTIONS, TransactionKind, TransactionV1};
+
+use super::{Feature, View, ViewRows, column, console_table};
+use crate::base::clock::Timestamp;
+use crate::base::ids::{JobId, TransactionId};
+use crate::base::page::{Page, PageRequest};
+use crate::base::{Code, Error, Result};
+use crate::engine::sql::{Cell, ColumnKind, TableSpec};
+use crate::http::permit::BillingRead;
+use crate::http::{Body, Entitlement, Gatekeeper, Handler, Need, Org, Query, Route};
+use crate::store::{Key, OrgRead, OrgStore};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::{Arc, LazyLock};
+
+pub static FEATURE: Feature = Feature {
+    name: "billing",
+    routes: &[
+        Route::get("/api/v1/plans", "listPlans", &Handler::new(list_plans)).about("The plans this box knows."),
+        Route::get("/api/v1/plans/current", "getCurrentPlan", &Handler::new(current))
+            .about("The organization's plan and what is left of its credits."),
+        Route::get("/api/v1/plans/transactions", "listTransactions", &Handler::new(transactions))
+            .about("The credit ledger, newest first."),
+    ],
+    needs: &[Need::of::<Plans>()],
+    views: &[View { source: "transactions", tables: || vec![SPEC.as_ref().clone()], rows: view_rows }],
+    ..Feature::NONE
+};
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct PlanView {
+    id: String,
+    name: String,
+    monthly_credits: u64,
+    trial_days: Option<u32>,
+    features: FeaturesView,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct FeaturesView {
+    sql_console: bool,
+    agents: bool,
+    benchmarks: bool,
+}
+
+impl From<&Plan> for PlanView {
+    fn from(plan: &Plan) -> PlanView {
+        PlanView {
+            id: plan.id.clone(),
+            name: plan.name.clone(),
+            monthly_credits: plan.monthly_credits,
+            trial_days: plan.trial_days,
+            features: FeaturesView {
+                sql_console: plan.features.sql_console,
+                agents: plan.features.agents,
+                benchmarks: plan.features.benchmarks,
+            },
+        }
+    }
+}
+
+async fn list_plans(org: Org<BillingRead>) -> Result<Body<Page<PlanView>>> {
+    let items = org.service::<Plans>().iter().map(PlanView::from).collect();
+    Ok(Body(Page { items, next_cursor: None }))
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct CurrentPlanView {
+    plan: PlanView,
+    /// What can be reserved now; credits that running jobs hold are not in it.
+    remaining_credits: u64,
+    monthly_credits: u64,
+    /// Credits charged since the period began.
+    used_this_period: u64,
+    period_ends_at: Timestamp,
+    trial_ends_at: Option<Timestamp>,
+    is_trial_expired: bool,
+}
+
+async fn current(org: Org<BillingRead>) -> Result<Body<CurrentPlanView>> {
+    let account = org.read(|tx| account(tx))?;
+    let plans = org.service::<Plans>();
+    let plan = plan_of(&plans, &account)?;
+    let now = org.now();
+    Ok(Body(CurrentPlanView {
+        plan: plan.into(),
+        remaining_credits: ledger::effective_balance(&account, plan, now),
+        monthly_credits: plan.monthly_credits,
+        used_this_period: if now < account.period_ends_at { account.used } else { 0 },
+        period_ends_at: account.period_ends_at,
+        trial_ends_at: account.trial_ends_at,
+        is_trial_expired: account.trial_ends_at.is_some_and(|ends| now >= ends),
+    }))
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+struct TransactionFilter {
+    kind: Option<TransactionKind>,
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct TransactionView {
+    id: TransactionId,
+    at: Timestamp,
+    kind: TransactionKind,
+    /// Positive into the balance, negative out of it.
+    amount: i64,
+    balance_after: u64,
+    job_id: Option<JobId>,
+    note: Option<String>,
+}
+
+impl From<TransactionV1> for TransactionView {
+    fn from(row: TransactionV1) -> TransactionView {
+        TransactionView {
+            id: row.id,
+            at: row.at,
+            kind: row.kind,
+            amount: row.amount,
+            balance_after: row.balance_after,
+            job_id: row.job_id,
+            note: row.note,
+        }
+    }
+}
+
+async fn transactions(
+    org: Org<BillingRead>,
+    Query(filter): Query<TransactionFilter>,
+    page: PageRequest,
+) -> Result<Body<Page<TransactionView>>> {
+    let wanted = |row: &TransactionV1| {
+        filter.kind.is_none_or(|kind| row.kind == kind)
+            && filter.from.is_none_or(|from| row.at >= from)
+            && filter.to.is_none_or(|to| row.at < to)
+    };
+    Ok(Body(org.read(|tx| tx.page(&TRANSACTIONS, &page, wanted))?.map(TransactionView::from)))
+}
+
+/// The plan an account is on. One that was taken out of the file is the operator's mistake, not the caller's.
+pub fn plan_of<'p>(plans: &'p Plans, account: &AccountV1) -> Result<&'p Plan> {
+    plans.get(&account.plan).ok_or_else(|| Error::internal("look up the plan", format!("no plan {}", account.plan)))
+}
+
+/// The gates that ask about plan and credits.
+pub struct PlanGate(pub Arc<Plans>);
+
+impl Gatekeeper for PlanGate {
+    fn entitled(&self, org: &OrgStore, feature: Entitlement) -> Result<()> {
+        let account = org.read(|tx| account(tx))?;
+        let plan = plan_of(&self.0, &account)?;
+        if plan.has(feature) {
+            return Ok(());
+        }
+        Err(Error::new(Code::PlanRequired)
+            .message(format!("The plan \"{}\" does not include {}.", plan.name, feature.name())))
+    }
+
+    fn quota(&self, org: &OrgStore) -> Result<()> {
+        let account = org.read(|tx| account(tx))?;
+        ledger::check(&account, plan_of(&self.0, &account)?, org.clock().now(), 1)
+    }
+}
+
+static SPEC: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
+    console_table(
+        "credit_transactions",
+        "The credit ledger: one row a change of the balance.",
+        vec![
+            column("id", ColumnKind::Text, "The transaction").required(),
+            column("at", ColumnKind::Timestamp, "When").required(),
+            column("kind", ColumnKind::Text, "grant, reserve, settle, refund, recharge or adjust").required(),
+            column("amount", ColumnKind::Int64, "Credits, negative out of the balance").required(),
+            column("balance_after", ColumnKind::Int64, "The balance after it").required(),
+            column("job_id", ColumnKind::Text, "The job it belongs to"),
+            column("note", ColumnKind::Text, "What the operator or the box noted"),
+        ],
+    )
+});
+
+fn view_rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
+    let Some(id) = TransactionId::decode(key) else { return Ok(Vec::new()) };
+    let rows = tx.get(&TRANSACTIONS, &id)?.map(|row| {
+        vec![
+            Cell::from(row.id.to_string()),
+            Cell::Time(row.at.millis()),
+            Cell::from(row.kind.name()),
+            Cell::Int(row.amount),
+            Cell::Int(i64::try_from(row.balance_after).unwrap_or(i64::MAX)),
+            row.job_id.map_or(Cell::Null, |id| Cell::from(id.to_string())),
+            row.note.map_or(Cell::Null, Cell::from),
+        ]
+    });
+    Ok(vec![ViewRows { table: SPEC.clone(), rows: rows.into_iter().collect() }])
+}

@@ -1,0 +1,442 @@
+//! The dispatcher: takes due jobs from the queue, runs each, and writes how it ended.
+//!
+//! One claim is one write operation for as many jobs as there are free slots; each claimed job gets a lease and the
+//! number of its run. A job that was running when the process died stands in `jobs.lease` and is put back at the next
+//! start; its second run writes over the first one's result, because a result is keyed by its job.
+//!
+//! Domains take turns: a round walks the ready index domain by domain from where the last round stopped, and passes
+//! over one that politeness holds back by a single seek. Nothing waits in memory but the jobs that are running.
+
+use super::rows::{AttemptV1, CostSource, JOBS, JobV1, LEASE, READY};
+use crate::base::clock::Timestamp;
+use crate::base::ids::{JobId, OrgId};
+use crate::base::limits::DIRECT_CREDITS;
+use crate::base::terms::JobStatus;
+use crate::base::web::{Domain, WebUrl};
+use crate::base::{Error, Result};
+use crate::engine::fetch::{Direct, FetchReport, FetchRequest, Outcome, Permit, Politeness, Wait};
+use crate::features::extraction::{self, Extractor, ResultDraft, Scraped};
+use crate::features::{billing, urls};
+use crate::store::{OrgStore, OrgWrite, SysRead, System};
+use parking_lot::Mutex;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+/// How long past its time limit a run is trusted to be alive.
+const LEASE_MARGIN: Duration = Duration::from_secs(60);
+/// How often a job is taken from the queue before it is given up: one that ends the process each time must not do so
+/// forever.
+const RUNS_MAX: u32 = 5;
+/// How long a job waits after the box itself could not finish it (a full disk, say).
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+/// Domains that one round looks at.
+const DOMAINS_PER_ROUND: usize = 2_048;
+/// Jobs of one domain that one round looks at beyond those it can take.
+const LOOK_AHEAD: usize = 32;
+/// Jobs put back by one write operation.
+const RECOVERED_PER_WRITE: usize = 256;
+/// Longest time between two rounds without a signal.
+pub const ROUND_EVERY: Duration = Duration::from_millis(250);
+
+/// How jobs are run.
+#[derive(Clone, Debug)]
+pub struct DispatchSettings {
+    /// Jobs that run at once.
+    pub concurrency: usize,
+    /// Whether the built-in provider obeys robots.txt.
+    pub robots: bool,
+}
+
+/// Runs jobs.
+pub struct Dispatcher {
+    system: System,
+    direct: Arc<Direct>,
+    politeness: Politeness,
+    extractor: Arc<Extractor>,
+    settings: DispatchSettings,
+    wake: Notify,
+    running: Mutex<HashSet<(OrgId, JobId)>>,
+    tasks: tokio::sync::Mutex<JoinSet<()>>,
+    /// The domain after which the next round begins.
+    turn: Mutex<Vec<u8>>,
+}
+
+/// A job that a round may take.
+struct Due {
+    org: OrgId,
+    job: JobId,
+    permit: Permit,
+}
+
+impl Dispatcher {
+    pub fn new(
+        system: System,
+        direct: Arc<Direct>,
+        politeness: Politeness,
+        extractor: Arc<Extractor>,
+        settings: DispatchSettings,
+    ) -> Dispatcher {
+        Dispatcher {
+            system,
+            direct,
+            politeness,
+            extractor,
+            settings,
+            wake: Notify::new(),
+            running: Mutex::default(),
+            tasks: tokio::sync::Mutex::new(JoinSet::new()),
+            turn: Mutex::default(),
+        }
+    }
+
+    /// Says that there may be something to do.
+    pub fn wake(&self) {
+        self.wake.notify_one();
+    }
+
+    /// How many jobs are running.
+    pub fn running(&self) -> usize {
+        self.running.lock().len()
+    }
+
+    /// Puts back the jobs that a dead process left running; to be called before the first round.
+    pub async fn recover(&self) -> Result<usize> {
+        let mut total = 0;
+        loop {
+            let put_back = self
+                .system
+                .write(|tx| {
+                    let entries = tx.scan_global(&JOBS, &LEASE, &[], None, RECOVERED_PER_WRITE)?;
+                    for entry in &entries {
+                        put_back(&tx.org(entry.org), entry.key, tx.now())?;
+                    }
+                    Ok(entries.len())
+                })
+                .await?;
+            total += put_back;
+            if put_back < RECOVERED_PER_WRITE {
+                return Ok(total);
+            }
+        }
+    }
+
+    /// Runs rounds until `stop` resolves, then waits for the jobs that are running, at most `grace`; what has not
+    /// ended by then is put back at the next start.
+    pub async fn run(self: Arc<Self>, stop: impl Future<Output = ()>, grace: Duration) {
+        tokio::pin!(stop);
+        loop {
+            if let Err(error) = self.round().await {
+                tracing::warn!(%error, "a dispatch round failed");
+                tokio::time::sleep(ROUND_EVERY).await;
+            }
+            tokio::select! {
+                () = &mut stop => break,
+                () = self.wake.notified() => {}
+                () = tokio::time::sleep(ROUND_EVERY) => {}
+            }
+        }
+        let mut tasks = self.tasks.lock().await;
+        let ended = tokio::time::timeout(grace, async { while tasks.join_next().await.is_some() {} }).await;
+        if ended.is_err() {
+            tracing::warn!(jobs = tasks.len(), "jobs were still running; they go on at the next start");
+            tasks.abort_all();
+        }
+    }
+
+    /// Takes what is due and starts it.
+    async fn round(self: &Arc<Self>) -> Result<()> {
+        let mut tasks = self.tasks.lock().await;
+        while tasks.try_join_next().is_some() {}
+        loop {
+            let free = self.settings.concurrency.saturating_sub(tasks.len());
+            if free == 0 {
+                return Ok(());
+            }
+            let due = self.system.read(|tx| self.due(tx, free))?;
+            if due.is_empty() {
+                return self.put_back_expired().await;
+            }
+            let took = due.len();
+            for (job, org, permit) in self.claim(due).await? {
+                self.running.lock().insert((org.id(), job.id));
+                tasks.spawn(self.clone().run_job(job, org, permit));
+            }
+            if took < free {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Up to `free` due jobs, a permit to visit its domain with each.
+    fn due(&self, tx: &SysRead<'_>, free: usize) -> Result<Vec<Due>> {
+        let now = Instant::now();
+        let mut due = Vec::new();
+        let begin = self.turn.lock().clone();
+        let (mut from, mut wrapped) = (begin.clone(), begin.is_empty());
+        for _ in 0..DOMAINS_PER_ROUND {
+            if due.len() == free {
+                break;
+            }
+            let Some(first) = tx.scan_global(&JOBS, &READY, &from, None, 1)?.pop() else {
+                if wrapped {
+                    break;
+                }
+                wrapped = true;
+                from.clear();
+                continue;
+            };
+            let name = domain_bytes(&first.index_key);
+            if wrapped && !begin.is_empty() && first.index_key >= begin {
+                break;
+            }
+            // The end of a domain's keys: its terminator (0x00 0x01) raised by one.
+            let next = [name, &[0, 2]].concat();
+            self.take_from(tx, name, &next, now, free, &mut due)?;
+            from.clone_from(&next);
+            *self.turn.lock() = next;
+        }
+        Ok(due)
+    }
+
+    fn take_from(
+        &self,
+        tx: &SysRead<'_>,
+        name: &[u8],
+        end: &[u8],
+        now: Instant,
+        free: usize,
+        due: &mut Vec<Due>,
+    ) -> Result<()> {
+        let domain = std::str::from_utf8(name).ok().and_then(|name| Domain::parse(name).ok());
+        let domain = domain.ok_or_else(|| Error::internal("read the queue", "a job has no domain"))?;
+        let mut permits = Vec::new();
+        while permits.len() < free - due.len() {
+            match self.politeness.try_acquire(&domain, now) {
+                Ok(permit) => permits.push(permit),
+                Err(Wait::NotBefore(_) | Wait::Busy) => break,
+            }
+        }
+        if permits.is_empty() {
+            return Ok(());
+        }
+        let limit = permits.len() + LOOK_AHEAD;
+        for entry in tx.scan_global(&JOBS, &READY, &[name, &[0, 1]].concat(), Some(end), limit)? {
+            if run_at(&entry.index_key) > tx.now() {
+                continue;
+            }
+            let Some(permit) = permits.pop() else { break };
+            due.push(Due { org: entry.org, job: entry.key, permit });
+        }
+        Ok(())
+    }
+
+    /// Marks the jobs running, each with a lease; those that somebody canceled meanwhile are left out.
+    async fn claim(&self, due: Vec<Due>) -> Result<Vec<(JobV1, OrgStore, Permit)>> {
+        let wanted: Vec<_> = due.iter().map(|due| (due.org, due.job)).collect();
+        let claimed = self
+            .system
+            .write(move |tx| {
+                wanted.into_iter().map(|(org, id)| claim_one(&tx.org(org), id, tx.now())).collect::<Result<Vec<_>>>()
+            })
+            .await?;
+        let jobs = due.into_iter().zip(claimed);
+        Ok(jobs.filter_map(|(due, job)| Some((job?, self.system.org(due.org), due.permit))).collect())
+    }
+
+    async fn run_job(self: Arc<Self>, job: JobV1, org: OrgStore, permit: Permit) {
+        let (id, run) = (job.id, job.run);
+        if let Err(error) = self.fetch_and_finish(job, &org, permit).await {
+            // What could not be written stands in the lease index: it is put back when the lease ends, or sooner here.
+            tracing::warn!(job = %id, %error, "a job could not be finished; it will run again");
+            let again = org.write(move |tx| put_back_run(tx, id, run, tx.now().after(RETRY_AFTER))).await;
+            if let Err(error) = again {
+                tracing::warn!(job = %id, %error, "a job could not be put back; its lease will end");
+            }
+        }
+        self.running.lock().remove(&(org.id(), id));
+        self.wake();
+    }
+
+    async fn fetch_and_finish(&self, job: JobV1, org: &OrgStore, permit: Permit) -> Result<()> {
+        let url = WebUrl::parse(&job.url).map_err(|e| Error::internal("read a job's URL", e))?;
+        let domain = url.domain();
+        let started_at = org.clock().now();
+        let mut report = self.direct.fetch(request(&job, url.clone(), self.settings.robots)).await;
+        self.heed(&domain, &report);
+        drop(permit);
+        self.wake();
+        let attempt = attempt(&job, started_at, &report);
+        let draft = match report.outcome {
+            Outcome::Success => {
+                let page = Scraped {
+                    job: job.id,
+                    url_id: job.url_id,
+                    url,
+                    final_url: report.final_url.clone(),
+                    domain,
+                    page_type: job.page_type,
+                    provider: attempt.provider_id.clone(),
+                    http_status: report.status.unwrap_or_default(),
+                    content_type: report.headers.content_type.take(),
+                    body: std::mem::take(&mut report.body),
+                    tags: job.tags.clone(),
+                    scraped_at: started_at,
+                };
+                Some(self.extractor.process(org, page).await?)
+            }
+            _ => None,
+        };
+        org.write(move |tx| finish(tx, job.id, job.run, attempt, draft)).await
+    }
+
+    /// What the target said about the pace.
+    fn heed(&self, domain: &Domain, report: &FetchReport) {
+        let now = Instant::now();
+        if let Some(pause) = report.retry_after {
+            self.politeness.hold(domain, now, now + pause);
+        }
+        if let Some(delay) = report.crawl_delay {
+            self.politeness.set_crawl_delay(domain, now, delay);
+        }
+    }
+
+    /// Puts back jobs whose lease has ended although nobody here runs them.
+    async fn put_back_expired(&self) -> Result<()> {
+        let expired = self.system.read(|tx| {
+            let end = lease_key(tx.now());
+            tx.scan_global(&JOBS, &LEASE, &[], Some(&end), RECOVERED_PER_WRITE)
+        })?;
+        let running = self.running.lock().clone();
+        let lost: Vec<_> = expired.into_iter().filter(|entry| !running.contains(&(entry.org, entry.key))).collect();
+        if lost.is_empty() {
+            return Ok(());
+        }
+        tracing::warn!(jobs = lost.len(), "leases ended without a result; the jobs run again");
+        self.system
+            .write(move |tx| lost.iter().try_for_each(|entry| put_back(&tx.org(entry.org), entry.key, tx.now())))
+            .await
+    }
+}
+
+/// The domain in a ready key: everything before its terminator (a domain has no NUL).
+fn domain_bytes(key: &[u8]) -> &[u8] {
+    let end = key.iter().position(|&byte| byte == 0).unwrap_or(key.len());
+    &key[..end]
+}
+
+/// The time in a ready key: its last eight bytes, with the sign turned.
+fn run_at(key: &[u8]) -> Timestamp {
+    let time = key.last_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+    Timestamp((time ^ (1 << 63)) as i64)
+}
+
+fn lease_key(time: Timestamp) -> [u8; 8] {
+    ((time.0 as u64) ^ (1 << 63)).to_be_bytes()
+}
+
+fn request(job: &JobV1, url: WebUrl, robots: bool) -> FetchRequest {
+    let mut headers = http::HeaderMap::new();
+    for (name, value) in &job.options.headers {
+        // Both were checked when the job was submitted.
+        if let (Ok(name), Ok(value)) = (name.parse::<http::HeaderName>(), value.parse()) {
+            headers.insert(name, value);
+        }
+    }
+    FetchRequest { url, headers, timeout: Duration::from_millis(job.options.timeout_ms.into()), robots }
+}
+
+fn attempt(job: &JobV1, started_at: Timestamp, report: &FetchReport) -> AttemptV1 {
+    AttemptV1 {
+        n: u32::try_from(job.attempts.len()).unwrap_or(u32::MAX).saturating_add(1),
+        node_id: None,
+        provider_id: "direct".to_owned(),
+        started_at,
+        duration_ms: u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX),
+        outcome: report.outcome,
+        http_status: report.status,
+        bytes: report.bytes_received,
+        // A delivery is charged, and so is the target's own answer; a block never is (API page, section 9).
+        credits: match report.outcome {
+            Outcome::Success | Outcome::TargetError if report.status.is_some() => DIRECT_CREDITS,
+            _ => 0,
+        },
+        cost_source: CostSource::Table,
+        rule: report.rule.clone(),
+        error: report.error.clone(),
+    }
+}
+
+fn claim_one(tx: &OrgWrite<'_>, id: JobId, now: Timestamp) -> Result<Option<JobV1>> {
+    let Some(mut job) = tx.get(&JOBS, &id)? else { return Ok(None) };
+    if job.status != JobStatus::Queued {
+        return Ok(None);
+    }
+    job.status = JobStatus::Running;
+    job.run += 1;
+    job.started_at = Some(now);
+    let time_max = Duration::from_millis(job.options.timeout_ms.into());
+    job.lease_until = Some(now.after(time_max + LEASE_MARGIN));
+    tx.put(&JOBS, &id, &job)?;
+    Ok(Some(job))
+}
+
+/// Puts a running job back into the queue, or gives it up after too many runs.
+fn put_back(tx: &OrgWrite<'_>, id: JobId, run_at: Timestamp) -> Result<()> {
+    let Some(mut job) = tx.get(&JOBS, &id)? else { return Ok(()) };
+    if job.status != JobStatus::Running {
+        return Ok(());
+    }
+    job.lease_until = None;
+    if job.run >= RUNS_MAX {
+        job.error = Some(format!("given up after {RUNS_MAX} interrupted runs"));
+        return end(tx, job, JobStatus::Failed, 0);
+    }
+    job.status = JobStatus::Queued;
+    job.run_at = run_at;
+    tx.put(&JOBS, &id, &job)
+}
+
+fn put_back_run(tx: &OrgWrite<'_>, id: JobId, run: u32, run_at: Timestamp) -> Result<()> {
+    match tx.get(&JOBS, &id)? {
+        Some(job) if job.run == run => put_back(tx, id, run_at),
+        _ => Ok(()),
+    }
+}
+
+/// Writes how a run ended: result, credits, URL and job in one operation. A run that was given up or canceled
+/// meanwhile changes nothing.
+fn finish(tx: &OrgWrite<'_>, id: JobId, run: u32, attempt: AttemptV1, draft: Option<ResultDraft>) -> Result<()> {
+    let Some(mut job) = tx.get(&JOBS, &id)? else { return Ok(()) };
+    if job.status != JobStatus::Running || job.run != run {
+        return Ok(());
+    }
+    let charged = attempt.credits;
+    job.error = attempt.error.clone();
+    let status = match draft {
+        Some(draft) => {
+            job.result_id = Some(extraction::record(tx, draft)?);
+            JobStatus::Succeeded
+        }
+        None => {
+            job.error = job.error.or_else(|| Some(attempt.outcome.as_str().replace('_', " ")));
+            JobStatus::Failed
+        }
+    };
+    job.attempts.push(attempt);
+    end(tx, job, status, charged)
+}
+
+fn end(tx: &OrgWrite<'_>, mut job: JobV1, status: JobStatus, charged: u64) -> Result<()> {
+    job.status = status;
+    job.finished_at = Some(tx.now());
+    job.lease_until = None;
+    job.credits_charged = charged;
+    billing::settle(tx, job.id, job.credits_reserved, charged)?;
+    if let Some(url) = job.url_id {
+        urls::note_job(tx, url, job.id, status, job.started_at.unwrap_or(tx.now()))?;
+    }
+    tx.put(&JOBS, &job.id, &job)
+}

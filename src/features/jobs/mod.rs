@@ -1,0 +1,200 @@
+//! Jobs: submitted, queued durably, run by the dispatcher.
+
+mod dispatch;
+mod rows;
+mod submit;
+mod view;
+mod views;
+
+pub use dispatch::{DispatchSettings, Dispatcher};
+pub use rows::{JOBS, JobV1};
+
+use super::Feature;
+use crate::base::clock::Timestamp;
+use crate::base::ids::{JobId, ResultId, ScheduleRunId, UrlId, WorkflowId};
+use crate::base::limits::{JOBS_PER_BATCH_MAX, JOBS_PER_POLL_MAX};
+use crate::base::page::{Page, PageRequest};
+use crate::base::terms::JobStatus;
+use crate::base::{Code, Error, Result};
+use crate::engine::fetch::AddressGuard;
+use crate::features::billing::Plans;
+use crate::http::permit::{JobsRead, JobsWrite, Quota};
+use crate::http::{Body, Created, Either, Handler, Need, Org, Path, Query, Route};
+use rows::{BY_STATUS, BY_URL};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use submit::NewJob;
+use view::JobView;
+
+pub static FEATURE: Feature = Feature {
+    name: "jobs",
+    routes: &[
+        Route::get("/api/v1/jobs", "listJobs", &Handler::new(list)).about("The organization's jobs, newest first."),
+        Route::post("/api/v1/jobs", "submitJob", &Handler::new(submit_one))
+            .about("Submits a job; it is durable when the answer comes.")
+            .fails(&[Code::InvalidUrl, Code::NotFound, Code::Conflict]),
+        Route::post("/api/v1/jobs/batch", "submitJobs", &Handler::new(submit_batch))
+            .about("Submits up to 1,000 jobs, all or none.")
+            .fails(&[Code::InvalidUrl, Code::NotFound, Code::Conflict]),
+        Route::post("/api/v1/jobs/poll", "pollJobs", &Handler::new(poll)).about("Where up to 500 jobs stand."),
+        Route::get("/api/v1/jobs/{id}", "getJob", &Handler::new(get)).about("One job with its attempts."),
+        Route::post("/api/v1/jobs/{id}/cancel", "cancelJob", &Handler::new(cancel))
+            .about("Ends a job that has not ended; its credits return.")
+            .fails(&[Code::JobTerminal]),
+        Route::post("/api/v1/jobs/{id}/retry", "retryJob", &Handler::new(retry))
+            .about("A new job that asks for what an ended one asked for.")
+            .fails(&[Code::Conflict]),
+    ],
+    needs: &[Need::of::<Dispatcher>(), Need::of::<AddressGuard>(), Need::of::<Plans>()],
+    views: &[views::VIEW],
+    ..Feature::NONE
+};
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+struct JobFilter {
+    status: Option<JobStatus>,
+    url_id: Option<UrlId>,
+    schedule_run_id: Option<ScheduleRunId>,
+    workflow_id: Option<WorkflowId>,
+    domain: Option<String>,
+    /// Submitted at this moment or later.
+    from: Option<Timestamp>,
+    /// Submitted before this moment.
+    to: Option<Timestamp>,
+}
+
+impl JobFilter {
+    fn accepts(&self, job: &JobV1) -> bool {
+        self.status.is_none_or(|status| job.status == status)
+            && self.url_id.is_none_or(|url| job.url_id == Some(url))
+            && self.schedule_run_id.is_none_or(|run| job.schedule_run_id == Some(run))
+            && self.workflow_id.is_none_or(|workflow| job.workflow_id == Some(workflow))
+            && self.domain.as_ref().is_none_or(|domain| job.domain == *domain)
+            && self.from.is_none_or(|from| job.created_at >= from)
+            && self.to.is_none_or(|to| job.created_at < to)
+    }
+}
+
+async fn list(org: Org<JobsRead>, Query(filter): Query<JobFilter>, page: PageRequest) -> Result<Body<Page<JobView>>> {
+    let wanted = |job: &JobV1| filter.accepts(job);
+    let rows = org.read(|tx| match (filter.url_id, filter.status) {
+        (Some(url), _) => tx.page_by(&JOBS, &BY_URL, |key| key.id(url), &page, wanted),
+        (None, Some(status)) => tx.page_by(&JOBS, &BY_STATUS, |key| key.u8(status as u8), &page, wanted),
+        (None, None) => tx.page(&JOBS, &page, wanted),
+    })?;
+    Ok(Body(rows.map(JobView::from)))
+}
+
+async fn get(org: Org<JobsRead>, Path(id): Path<JobId>) -> Result<Body<JobView>> {
+    Ok(Body(org.read(|tx| tx.require(&JOBS, &id))?.into()))
+}
+
+async fn submit_one(
+    org: Org<Quota<JobsWrite>>,
+    Body(new): Body<NewJob>,
+) -> Result<Either<Created<JobView>, Body<JobView>>> {
+    let checked = submit::check("", new, &org.service::<AddressGuard>())?;
+    let plans = org.service::<Plans>();
+    let submitted = org.write(move |tx| submit::submit(tx, &plans, checked)).await?;
+    if !submitted.is_new {
+        return Ok(Either::Right(Body(submitted.job.into())));
+    }
+    org.service::<Dispatcher>().wake();
+    Ok(Either::Left(Created(submitted.job.into())))
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct NewJobs {
+    jobs: Vec<NewJob>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct SubmittedJobs {
+    jobs: Vec<SubmittedJob>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct SubmittedJob {
+    id: JobId,
+    url: String,
+}
+
+async fn submit_batch(
+    org: Org<Quota<JobsWrite>>,
+    Body(batch): Body<NewJobs>,
+) -> Result<Created<SubmittedJobs>> {
+    let count = batch.jobs.len();
+    if !(1..=JOBS_PER_BATCH_MAX).contains(&count) {
+        return Err(Error::invalid("jobs", format!("must have 1 to {JOBS_PER_BATCH_MAX} entries, not {count}")));
+    }
+    let guard = org.service::<AddressGuard>();
+    let checked = (0..)
+        .zip(batch.jobs)
+        .map(|(i, job)| submit::check(&format!("jobs[{i}]."), job, &guard))
+        .collect::<Result<Vec<_>>>()?;
+    let plans = org.service::<Plans>();
+    let jobs = org
+        .write(move |tx| {
+            checked.into_iter().map(|job| Ok(submit::submit(tx, &plans, job)?.job)).collect::<Result<Vec<_>>>()
+        })
+        .await?;
+    org.service::<Dispatcher>().wake();
+    let jobs = jobs.into_iter().map(|job| SubmittedJob { id: job.id, url: job.url }).collect();
+    Ok(Created(SubmittedJobs { jobs }))
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct PollRequest {
+    ids: Vec<JobId>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Polled {
+    items: Vec<PolledJob>,
+    /// Ids that are no job of this organization.
+    missing: Vec<JobId>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct PolledJob {
+    id: JobId,
+    status: JobStatus,
+    result_id: Option<ResultId>,
+    error: Option<String>,
+}
+
+async fn poll(org: Org<JobsRead>, Body(request): Body<PollRequest>) -> Result<Body<Polled>> {
+    let count = request.ids.len();
+    if !(1..=JOBS_PER_POLL_MAX).contains(&count) {
+        return Err(Error::invalid("ids", format!("must have 1 to {JOBS_PER_POLL_MAX} entries, not {count}")));
+    }
+    let mut answer = Polled { items: Vec::with_capacity(count), missing: Vec::new() };
+    org.read(|tx| {
+        for id in request.ids {
+            match tx.get(&JOBS, &id)? {
+                Some(job) => answer.items.push(PolledJob {
+                    id,
+                    status: job.status,
+                    result_id: job.result_id,
+                    error: job.error,
+                }),
+                None => answer.missing.push(id),
+            }
+        }
+        Ok(())
+    })?;
+    Ok(Body(answer))
+}
+
+async fn cancel(org: Org<JobsWrite>, Path(id): Path<JobId>) -> Result<Body<JobView>> {
+    Ok(Body(org.write(move |tx| submit::cancel(tx, id)).await?.into()))
+}
+
+async fn retry(org: Org<Quota<JobsWrite>>, Path(id): Path<JobId>) -> Result<Created<JobView>> {
+    let plans = org.service::<Plans>();
+    let job = org.write(move |tx| submit::retry(tx, &plans, id)).await?;
+    org.service::<Dispatcher>().wake();
+    Ok(Created(job.into()))
+}

@@ -1,0 +1,123 @@
+//! Jobs as they are stored, and the queue that is an index of them.
+//!
+//! `jobs.ready` and `jobs.lease` are global indexes of the job's own row: a queued job stands in the first, a running
+//! one in the second, and because `put` keeps them, queue and row cannot disagree. The ready key begins with the
+//! domain, so that the dispatcher can pass over a domain that must wait by one seek, however many jobs it has.
+
+use crate::base::clock::Timestamp;
+use crate::base::codec::{Json, Record};
+use crate::base::ids::{
+    BenchmarkId, JobId, ResultId, ScheduleId, ScheduleRunId, UrlId, WorkflowId, WorkflowVersionId,
+};
+use crate::base::terms::{JobStatus, PageType};
+use crate::engine::fetch::Outcome;
+use crate::store::{Index, OrgTable};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How a page is to be fetched (API page, section 4).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OptionsV1 {
+    pub render: bool,
+    pub country: Option<String>,
+    pub premium: bool,
+    pub headers: Vec<(String, String)>,
+    pub timeout_ms: u32,
+}
+
+/// Where an attempt's cost comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CostSource {
+    /// The provider said it.
+    Reported,
+    /// The provider's credit matrix says it.
+    Table,
+}
+
+/// One request that went out for a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AttemptV1 {
+    pub n: u32,
+    pub node_id: Option<String>,
+    pub provider_id: String,
+    pub started_at: Timestamp,
+    pub duration_ms: u64,
+    pub outcome: Outcome,
+    pub http_status: Option<u16>,
+    pub bytes: u64,
+    pub credits: u64,
+    pub cost_source: CostSource,
+    pub rule: Option<String>,
+    pub error: Option<String>,
+}
+
+/// A scrape request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobV1 {
+    pub id: JobId,
+    pub url: String,
+    pub domain: String,
+    pub url_id: Option<UrlId>,
+    pub workflow_id: Option<WorkflowId>,
+    pub workflow_version_id: Option<WorkflowVersionId>,
+    pub schedule_id: Option<ScheduleId>,
+    pub schedule_run_id: Option<ScheduleRunId>,
+    pub benchmark_id: Option<BenchmarkId>,
+    pub status: JobStatus,
+    /// 0 (last) to 9 (first).
+    pub priority: u8,
+    pub page_type: Option<PageType>,
+    pub options: OptionsV1,
+    pub tags: Vec<String>,
+    pub metadata: Json,
+    pub external_id: Option<String>,
+    /// SHA-256 of the request that made it, when it has an external id: the same body again is the same job.
+    pub request_hash: Option<[u8; 32]>,
+    pub attempts: Vec<AttemptV1>,
+    pub result_id: Option<ResultId>,
+    pub credits_reserved: u64,
+    pub credits_charged: u64,
+    pub error: Option<String>,
+    pub created_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+    /// Not before this moment.
+    pub run_at: Timestamp,
+    /// How often it was taken from the queue. A finish that names another number comes from a run that was given up.
+    pub run: u32,
+    /// Until when its present run is trusted to be alive.
+    pub lease_until: Option<Timestamp>,
+}
+
+impl Record for JobV1 {}
+
+pub static BY_STATUS: Index<JobV1> =
+    Index::new("jobs.by_status", |job, keys| keys.add(|key| key.u8(job.status as u8)));
+
+pub static BY_URL: Index<JobV1> = Index::new("jobs.by_url", |job, keys| {
+    if let Some(url) = job.url_id {
+        keys.add(|key| key.id(url));
+    }
+});
+
+pub static BY_EXTERNAL_ID: Index<JobV1> = Index::unique("jobs.by_external_id", |job, keys| {
+    if let Some(id) = &job.external_id {
+        keys.add(|key| key.str(id));
+    }
+});
+
+pub static READY: Index<JobV1> = Index::global("jobs.ready", |job, keys| {
+    if job.status == JobStatus::Queued {
+        keys.add(|key| key.str(&job.domain).u8(9 - job.priority.min(9)).time(job.run_at));
+    }
+});
+
+pub static LEASE: Index<JobV1> = Index::global("jobs.lease", |job, keys| {
+    if let Some(until) = job.lease_until {
+        keys.add(|key| key.time(until));
+    }
+});
+
+pub static JOBS: OrgTable<JobId, JobV1> =
+    OrgTable::new("jobs", "Job").indexed(&[&BY_STATUS, &BY_URL, &BY_EXTERNAL_ID, &READY, &LEASE]).fed();

@@ -1,0 +1,293 @@
+//! Making, canceling and repeating jobs: the rules, inside the caller's transaction.
+
+use super::rows::{BY_EXTERNAL_ID, JOBS, JobV1, OptionsV1};
+use crate::base::codec::Json;
+use crate::base::ids::{JobId, UrlId, WorkflowId};
+use crate::base::limits::DIRECT_CREDITS;
+use crate::base::terms::{JobStatus, PageType};
+use crate::base::web::WebUrl;
+use crate::base::{Code, Error, Result, labels};
+use crate::engine::fetch::AddressGuard;
+use crate::features::billing::{self, Plans};
+use crate::features::urls;
+use crate::store::OrgWrite;
+use ring::digest::{SHA256, digest};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// A fetch may take at least this long, ms.
+const TIMEOUT_MS_MIN: u32 = 100;
+/// A fetch may take at most this long, ms.
+const TIMEOUT_MS_MAX: u32 = 120_000;
+/// Unless the job says otherwise, ms.
+const TIMEOUT_MS_DEFAULT: u32 = 30_000;
+/// Header lines a job may add.
+const HEADERS_MAX: usize = 32;
+/// Bytes of one header's value.
+const HEADER_BYTES_MAX: usize = 4_096;
+/// Characters of an external id (API page, section 4).
+const EXTERNAL_ID_CHARS_MAX: usize = 128;
+const PRIORITY_DEFAULT: u8 = 5;
+
+/// A job as a caller asks for it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NewJob {
+    /// The page; or name a registered one by `urlId`.
+    #[serde(default)]
+    pub url: Option<String>,
+    #[serde(default)]
+    pub url_id: Option<UrlId>,
+    #[serde(default)]
+    pub workflow_id: Option<WorkflowId>,
+    #[serde(default)]
+    pub page_type: Option<PageType>,
+    /// 0 (last) to 9 (first); 5 unless said otherwise.
+    #[serde(default)]
+    pub priority: Option<u8>,
+    #[serde(default)]
+    pub options: Option<NewOptions>,
+    #[serde(default)]
+    pub tags: Option<Vec<String>>,
+    #[serde(default)]
+    pub metadata: Option<Map<String, Value>>,
+    /// 1 to 128 characters, unique in the organization: makes a retry safe.
+    #[serde(default)]
+    pub external_id: Option<String>,
+}
+
+/// How the page is to be fetched.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NewOptions {
+    #[serde(default)]
+    pub render: Option<bool>,
+    /// ISO 3166-1 alpha-2.
+    #[serde(default)]
+    pub country: Option<String>,
+    #[serde(default)]
+    pub premium: Option<bool>,
+    #[serde(default)]
+    pub headers: Option<BTreeMap<String, String>>,
+    /// 100 to 120,000; 30,000 unless said otherwise.
+    #[serde(default)]
+    pub timeout_ms: Option<u32>,
+}
+
+/// A job whose own values were checked; what it refers to is checked when it is written.
+pub struct Checked {
+    target: Target,
+    request: NewJob,
+    options: OptionsV1,
+    tags: Vec<String>,
+    metadata: Json,
+    request_hash: Option<[u8; 32]>,
+    field: String,
+}
+
+enum Target {
+    Url(WebUrl),
+    Registered(UrlId),
+}
+
+/// Checks everything that can be told without the store. `field` is what stands before a field's name in an error:
+/// empty, or `jobs[3].`.
+pub fn check(field: &str, request: NewJob, guard: &AddressGuard) -> Result<Checked> {
+    let name = |part: &str| format!("{field}{part}");
+    let target = match (&request.url, request.url_id) {
+        (Some(_), Some(_)) => return Err(Error::invalid(&name("url"), "give either url or urlId, not both")),
+        (None, None) => return Err(Error::invalid(&name("url"), "is missing; give url or urlId")),
+        (None, Some(id)) => Target::Registered(id),
+        (Some(text), None) => Target::Url(checked_url(&name("url"), text, guard)?),
+    };
+    if request.priority.is_some_and(|priority| priority > 9) {
+        return Err(Error::invalid(&name("priority"), "must be 0 to 9"));
+    }
+    if let Some(id) = &request.external_id
+        && (id.is_empty() || id.chars().count() > EXTERNAL_ID_CHARS_MAX)
+    {
+        let reason = format!("must be 1 to {EXTERNAL_ID_CHARS_MAX} characters");
+        return Err(Error::invalid(&name("externalId"), reason));
+    }
+    let request_hash = match &request.external_id {
+        None => None,
+        Some(_) => Some(hash(&request)?),
+    };
+    Ok(Checked {
+        target,
+        options: options(&name("options"), request.options.clone().unwrap_or_default())?,
+        tags: labels::tags(&name("tags"), request.tags.clone().unwrap_or_default())?,
+        metadata: labels::metadata(&name("metadata"), request.metadata.clone())?,
+        request_hash,
+        request,
+        field: field.to_owned(),
+    })
+}
+
+/// A URL that may be fetched as far as its text tells. What a name resolves to is checked when it is connected to.
+fn checked_url(field: &str, text: &str, guard: &AddressGuard) -> Result<WebUrl> {
+    let refuse = |reason: String| Error::new(Code::InvalidUrl).message(format!("{field}: {reason}"));
+    let url = WebUrl::parse(text).map_err(|e| refuse(e.to_string()))?;
+    guard.check_literal(&url).map_err(|refused| refuse(refused.to_string()))?;
+    Ok(url)
+}
+
+fn options(field: &str, given: NewOptions) -> Result<OptionsV1> {
+    let name = |part: &str| format!("{field}.{part}");
+    let timeout_ms = given.timeout_ms.unwrap_or(TIMEOUT_MS_DEFAULT);
+    if !(TIMEOUT_MS_MIN..=TIMEOUT_MS_MAX).contains(&timeout_ms) {
+        return Err(Error::invalid(&name("timeoutMs"), format!("must be {TIMEOUT_MS_MIN} to {TIMEOUT_MS_MAX}")));
+    }
+    let country = given.country.map(|code| code.to_ascii_uppercase());
+    if country.as_ref().is_some_and(|code| code.len() != 2 || !code.bytes().all(|b| b.is_ascii_uppercase())) {
+        return Err(Error::invalid(&name("country"), "must be a country code of two letters, such as DE"));
+    }
+    let headers = given.headers.unwrap_or_default();
+    if headers.len() > HEADERS_MAX {
+        return Err(Error::invalid(&name("headers"), format!("at most {HEADERS_MAX} are sent")));
+    }
+    for (header, value) in &headers {
+        let valid = http::HeaderName::from_bytes(header.as_bytes()).is_ok()
+            && http::HeaderValue::from_str(value).is_ok()
+            && value.len() <= HEADER_BYTES_MAX;
+        if !valid {
+            return Err(Error::invalid(&name(&format!("headers.{header}")), "is not a valid header line"));
+        }
+    }
+    Ok(OptionsV1 {
+        render: given.render.unwrap_or(false),
+        country,
+        premium: given.premium.unwrap_or(false),
+        headers: headers.into_iter().collect(),
+        timeout_ms,
+    })
+}
+
+fn hash(request: &NewJob) -> Result<[u8; 32]> {
+    let bytes = serde_json::to_vec(request).map_err(|e| Error::internal("hash a request", e))?;
+    Ok(sha256(&bytes))
+}
+
+fn sha256(bytes: &[u8]) -> [u8; 32] {
+    let mut out = [0; 32];
+    out.copy_from_slice(digest(&SHA256, bytes).as_ref());
+    out
+}
+
+/// A job, and whether this request made it.
+pub struct Submitted {
+    pub job: JobV1,
+    pub is_new: bool,
+}
+
+/// Writes the job, reserves its credits and puts it into the queue: one operation, durable when it returns.
+pub fn submit(tx: &OrgWrite<'_>, plans: &Plans, new: Checked) -> Result<Submitted> {
+    if let (Some(id), Some(hash)) = (&new.request.external_id, new.request_hash)
+        && let Some(first) = tx.lookup(&JOBS, &BY_EXTERNAL_ID, |key| key.str(id))?
+    {
+        if first.request_hash == Some(hash) {
+            return Ok(Submitted { job: first, is_new: false });
+        }
+        return Err(Error::conflict(format!("{}externalId: belongs to job {} with another body", new.field, first.id)));
+    }
+    if let Some(workflow) = new.request.workflow_id {
+        return Err(Error::invalid(&format!("{}workflowId", new.field), format!("there is no workflow {workflow}")));
+    }
+    let (url, registered) = match new.target {
+        Target::Url(url) => {
+            let row = urls::find(tx, &url)?;
+            (url, row)
+        }
+        Target::Registered(id) => {
+            let row = tx.require(&urls::URLS, &id)?;
+            let url = WebUrl::parse(&row.url).map_err(|e| Error::internal("read a registered URL", e))?;
+            (url, Some(row))
+        }
+    };
+    let job = JobV1 {
+        id: JobId::new(),
+        domain: url.domain().as_str().to_owned(),
+        url: url.as_str().to_owned(),
+        url_id: registered.as_ref().map(|row| row.id),
+        workflow_id: None,
+        workflow_version_id: None,
+        schedule_id: None,
+        schedule_run_id: None,
+        benchmark_id: None,
+        status: JobStatus::Queued,
+        priority: new.request.priority.unwrap_or(PRIORITY_DEFAULT),
+        page_type: new.request.page_type.or(registered.and_then(|row| row.page_type)),
+        options: new.options,
+        tags: new.tags,
+        metadata: new.metadata,
+        external_id: new.request.external_id,
+        request_hash: new.request_hash,
+        attempts: Vec::new(),
+        result_id: None,
+        credits_reserved: 0,
+        credits_charged: 0,
+        error: None,
+        created_at: tx.now(),
+        started_at: None,
+        finished_at: None,
+        run_at: tx.now(),
+        run: 0,
+        lease_until: None,
+    };
+    enqueue(tx, plans, job).map(|job| Submitted { job, is_new: true })
+}
+
+fn enqueue(tx: &OrgWrite<'_>, plans: &Plans, mut job: JobV1) -> Result<JobV1> {
+    let account = billing::account(tx)?;
+    // The built-in path has one provider, so the most it can charge is that provider's one delivery.
+    job.credits_reserved = DIRECT_CREDITS;
+    billing::reserve(tx, billing::plan_of(plans, &account)?, job.id, job.credits_reserved)?;
+    tx.insert(&JOBS, &job.id, &job)?;
+    Ok(job)
+}
+
+/// Ends a job that has not ended; its reserve returns. A run that is under way finds out when it wants to finish.
+pub fn cancel(tx: &OrgWrite<'_>, id: JobId) -> Result<JobV1> {
+    let mut job = tx.require(&JOBS, &id)?;
+    if job.status.has_ended() {
+        return Err(Error::new(Code::JobTerminal).message(format!("The job has {}.", job.status)));
+    }
+    job.status = JobStatus::Canceled;
+    job.finished_at = Some(tx.now());
+    job.lease_until = None;
+    billing::settle(tx, job.id, job.credits_reserved, 0)?;
+    if let Some(url) = job.url_id {
+        urls::note_job(tx, url, job.id, job.status, tx.now())?;
+    }
+    tx.put(&JOBS, &id, &job)?;
+    Ok(job)
+}
+
+/// A new job that asks for what an ended one asked for.
+pub fn retry(tx: &OrgWrite<'_>, plans: &Plans, id: JobId) -> Result<JobV1> {
+    let old = tx.require(&JOBS, &id)?;
+    if !old.status.has_ended() {
+        return Err(Error::conflict(format!("The job is {}; only one that has ended is run again.", old.status)));
+    }
+    let job = JobV1 {
+        id: JobId::new(),
+        status: JobStatus::Queued,
+        external_id: None,
+        request_hash: None,
+        attempts: Vec::new(),
+        result_id: None,
+        credits_reserved: 0,
+        credits_charged: 0,
+        error: None,
+        created_at: tx.now(),
+        started_at: None,
+        finished_at: None,
+        run_at: tx.now(),
+        run: 0,
+        lease_until: None,
+        ..old
+    };
+    enqueue(tx, plans, job)
+}

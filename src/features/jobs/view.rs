@@ -1,0 +1,125 @@
+//! Jobs on the wire (API page, section 4).
+
+use super::rows::{AttemptV1, CostSource, JobV1};
+use crate::base::clock::Timestamp;
+use crate::base::ids::{
+    BenchmarkId, JobId, ResultId, ScheduleId, ScheduleRunId, UrlId, WorkflowId, WorkflowVersionId,
+};
+use crate::base::terms::{JobStatus, PageType};
+use crate::engine::fetch::Outcome;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobView {
+    id: JobId,
+    url: String,
+    domain: String,
+    url_id: Option<UrlId>,
+    workflow_id: Option<WorkflowId>,
+    workflow_version_id: Option<WorkflowVersionId>,
+    schedule_id: Option<ScheduleId>,
+    schedule_run_id: Option<ScheduleRunId>,
+    benchmark_id: Option<BenchmarkId>,
+    status: JobStatus,
+    priority: u8,
+    page_type: Option<PageType>,
+    options: OptionsView,
+    tags: Vec<String>,
+    metadata: Value,
+    external_id: Option<String>,
+    attempts: Vec<AttemptView>,
+    result_id: Option<ResultId>,
+    credits_charged: u64,
+    error: Option<String>,
+    created_at: Timestamp,
+    started_at: Option<Timestamp>,
+    finished_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct OptionsView {
+    render: bool,
+    country: Option<String>,
+    premium: bool,
+    headers: BTreeMap<String, String>,
+    timeout_ms: u32,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct AttemptView {
+    n: u32,
+    node_id: Option<String>,
+    provider_id: String,
+    started_at: Timestamp,
+    duration_ms: u64,
+    outcome: Outcome,
+    http_status: Option<u16>,
+    /// Received on the wire.
+    bytes: u64,
+    credits: u64,
+    cost_source: CostSource,
+    /// The detection rule that spoke.
+    rule: Option<String>,
+    error: Option<String>,
+}
+
+impl From<AttemptV1> for AttemptView {
+    fn from(row: AttemptV1) -> AttemptView {
+        AttemptView {
+            n: row.n,
+            node_id: row.node_id,
+            provider_id: row.provider_id,
+            started_at: row.started_at,
+            duration_ms: row.duration_ms,
+            outcome: row.outcome,
+            http_status: row.http_status,
+            bytes: row.bytes,
+            credits: row.credits,
+            cost_source: row.cost_source,
+            rule: row.rule,
+            error: row.error,
+        }
+    }
+}
+
+impl From<JobV1> for JobView {
+    fn from(row: JobV1) -> JobView {
+        JobView {
+            id: row.id,
+            url: row.url,
+            domain: row.domain,
+            url_id: row.url_id,
+            workflow_id: row.workflow_id,
+            workflow_version_id: row.workflow_version_id,
+            schedule_id: row.schedule_id,
+            schedule_run_id: row.schedule_run_id,
+            benchmark_id: row.benchmark_id,
+            status: row.status,
+            priority: row.priority,
+            page_type: row.page_type,
+            options: OptionsView {
+                render: row.options.render,
+                country: row.options.country,
+                premium: row.options.premium,
+                headers: row.options.headers.into_iter().collect(),
+                timeout_ms: row.options.timeout_ms,
+            },
+            tags: row.tags,
+            metadata: row.metadata.0,
+            external_id: row.external_id,
+            attempts: row.attempts.into_iter().map(AttemptView::from).collect(),
+            result_id: row.result_id,
+            credits_charged: row.credits_charged,
+            error: row.error,
+            created_at: row.created_at,
+            started_at: row.started_at,
+            finished_at: row.finished_at,
+        }
+    }
+}

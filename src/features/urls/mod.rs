@@ -1,0 +1,274 @@
+//! Registered URLs: what schedules and jobs point to.
+
+mod rows;
+mod views;
+
+pub use rows::{URLS, UrlV1};
+
+use super::Feature;
+use crate::base::clock::Timestamp;
+use crate::base::codec::Json;
+use crate::base::ids::{JobId, UrlId, WorkflowId};
+use crate::base::limits::URLS_PER_REQUEST_MAX;
+use crate::base::page::{Page, PageRequest};
+use crate::base::terms::{JobStatus, PageType};
+use crate::base::web::{Domain, WebUrl};
+use crate::base::{Code, Error, Result, labels};
+use crate::engine::fetch::AddressGuard;
+use crate::http::permit::{Quota, UrlsRead, UrlsWrite};
+use crate::http::{Body, Handler, Need, Org, Path, Query, Route};
+use crate::store::{OrgRead, OrgWrite};
+use rows::{BY_DOMAIN, BY_TAG, BY_URL};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+pub static FEATURE: Feature = Feature {
+    name: "urls",
+    routes: &[
+        Route::get("/api/v1/urls", "listUrls", &Handler::new(list)).about("The registered URLs, newest first."),
+        Route::post("/api/v1/urls", "createUrls", &Handler::new(create))
+            .about("Registers up to 10,000 URLs; tags of a known one are merged.")
+            .large_body()
+            .fails(&[Code::InvalidInput]),
+        Route::get("/api/v1/urls/{id}", "getUrl", &Handler::new(get)).about("One registered URL."),
+    ],
+    needs: &[Need::of::<AddressGuard>()],
+    views: &[views::VIEW],
+    ..Feature::NONE
+};
+
+/// URLs registered by one write operation: a large upload must not hold up everybody else's writes.
+const URLS_PER_WRITE: usize = 500;
+
+/// One entry of an upload.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "must be a URL or an object with a url")]
+enum UrlEntry {
+    Text(String),
+    Full(NewUrl),
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct NewUrl {
+    url: String,
+    #[serde(default)]
+    tags: Option<Vec<String>>,
+    #[serde(default)]
+    metadata: Option<Map<String, Value>>,
+    #[serde(default)]
+    page_type: Option<PageType>,
+    #[serde(default)]
+    workflow_id: Option<WorkflowId>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct NewUrls {
+    urls: Vec<UrlEntry>,
+}
+
+/// What became of an upload.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+struct Registered {
+    /// New rows.
+    created: usize,
+    /// Known URLs that gained a tag, metadata, a page type or a workflow.
+    updated: usize,
+    /// Known URLs that did not change, and repetitions within the request.
+    duplicates: usize,
+    invalid: Vec<InvalidUrl>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct InvalidUrl {
+    /// Position in the request.
+    index: usize,
+    url: String,
+    reason: String,
+}
+
+/// A registered URL on the wire.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct UrlView {
+    id: UrlId,
+    url: String,
+    domain: String,
+    tags: Vec<String>,
+    metadata: Value,
+    page_type: Option<PageType>,
+    workflow_id: Option<WorkflowId>,
+    last_job_id: Option<JobId>,
+    last_scraped_at: Option<Timestamp>,
+    last_status: Option<JobStatus>,
+    created_at: Timestamp,
+}
+
+impl From<UrlV1> for UrlView {
+    fn from(row: UrlV1) -> UrlView {
+        UrlView {
+            id: row.id,
+            url: row.url,
+            domain: row.domain,
+            tags: row.tags,
+            metadata: row.metadata.0,
+            page_type: row.page_type,
+            workflow_id: row.workflow_id,
+            last_job_id: row.last_job_id,
+            last_scraped_at: row.last_scraped_at,
+            last_status: row.last_status,
+            created_at: row.created_at,
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+struct UrlFilter {
+    /// Part of the URL.
+    q: Option<String>,
+    /// Repeatable; all must match.
+    tag: Vec<String>,
+    domain: Option<String>,
+    page_type: Option<PageType>,
+    last_status: Option<JobStatus>,
+}
+
+async fn list(org: Org<UrlsRead>, Query(filter): Query<UrlFilter>, page: PageRequest) -> Result<Body<Page<UrlView>>> {
+    let wanted = |row: &UrlV1| {
+        filter.q.as_ref().is_none_or(|q| row.url.contains(q.as_str()))
+            && filter.tag.iter().all(|tag| row.tags.contains(tag))
+            && filter.domain.as_ref().is_none_or(|domain| row.domain == *domain)
+            && filter.page_type.is_none_or(|kind| row.page_type == Some(kind))
+            && filter.last_status.is_none_or(|status| row.last_status == Some(status))
+    };
+    let rows = org.read(|tx| match (filter.tag.first(), &filter.domain) {
+        (Some(tag), _) => tx.page_by(&URLS, &BY_TAG, |key| key.str(tag), &page, wanted),
+        (None, Some(domain)) => tx.page_by(&URLS, &BY_DOMAIN, |key| key.str(domain), &page, wanted),
+        (None, None) => tx.page(&URLS, &page, wanted),
+    })?;
+    Ok(Body(rows.map(UrlView::from)))
+}
+
+async fn get(org: Org<UrlsRead>, Path(id): Path<UrlId>) -> Result<Body<UrlView>> {
+    Ok(Body(org.read(|tx| tx.require(&URLS, &id))?.into()))
+}
+
+/// An entry that may become a row.
+struct Candidate {
+    url: WebUrl,
+    domain: Domain,
+    tags: Vec<String>,
+    metadata: Option<Json>,
+    page_type: Option<PageType>,
+    workflow_id: Option<WorkflowId>,
+}
+
+async fn create(org: Org<Quota<UrlsWrite>>, Body(body): Body<NewUrls>) -> Result<Body<Registered>> {
+    let count = body.urls.len();
+    if !(1..=URLS_PER_REQUEST_MAX).contains(&count) {
+        return Err(Error::invalid("urls", format!("must have 1 to {URLS_PER_REQUEST_MAX} entries, not {count}")));
+    }
+    let guard = org.service::<AddressGuard>();
+    let mut answer = Registered::default();
+    let mut candidates = Vec::with_capacity(count);
+    for (index, entry) in body.urls.into_iter().enumerate() {
+        let entry = match entry {
+            UrlEntry::Text(url) => {
+                NewUrl { url, tags: None, metadata: None, page_type: None, workflow_id: None }
+            }
+            UrlEntry::Full(full) => full,
+        };
+        let text = entry.url.clone();
+        match candidate(index, entry, &guard) {
+            Ok(candidate) => candidates.push(candidate),
+            Err(reason) => answer.invalid.push(InvalidUrl { index, url: text, reason }),
+        }
+    }
+    if candidates.is_empty() {
+        let first = answer.invalid.first().map_or("", |invalid| invalid.reason.as_str());
+        return Err(Error::new(Code::InvalidUrl).message(format!("urls[0]: {first}")));
+    }
+    let mut candidates = candidates.into_iter().peekable();
+    while candidates.peek().is_some() {
+        let chunk: Vec<_> = candidates.by_ref().take(URLS_PER_WRITE).collect();
+        let done = org.write(move |tx| register(tx, chunk)).await?;
+        answer.created += done.created;
+        answer.updated += done.updated;
+        answer.duplicates += done.duplicates;
+    }
+    Ok(Body(answer))
+}
+
+fn candidate(index: usize, entry: NewUrl, guard: &AddressGuard) -> Result<Candidate, String> {
+    let url = WebUrl::parse(&entry.url).map_err(|e| e.to_string())?;
+    guard.check_literal(&url).map_err(|refused| refused.to_string())?;
+    let field = format!("urls[{index}]");
+    let words = |e: Error| e.detail().unwrap_or_default().to_owned();
+    Ok(Candidate {
+        domain: url.domain(),
+        url,
+        tags: labels::tags(&format!("{field}.tags"), entry.tags.unwrap_or_default()).map_err(words)?,
+        metadata: match entry.metadata {
+            None => None,
+            given => Some(labels::metadata(&format!("{field}.metadata"), given).map_err(words)?),
+        },
+        page_type: entry.page_type,
+        workflow_id: entry.workflow_id,
+    })
+}
+
+fn register(tx: &OrgWrite<'_>, candidates: Vec<Candidate>) -> Result<Registered> {
+    let mut done = Registered::default();
+    for new in candidates {
+        let Some(mut row) = find(tx, &new.url)? else {
+            let row = UrlV1 {
+                id: UrlId::new(),
+                url: new.url.as_str().to_owned(),
+                domain: new.domain.as_str().to_owned(),
+                tags: new.tags,
+                metadata: new.metadata.unwrap_or_else(|| Json(Value::Object(Map::new()))),
+                page_type: new.page_type,
+                workflow_id: new.workflow_id,
+                last_job_id: None,
+                last_scraped_at: None,
+                last_status: None,
+                created_at: tx.now(),
+            };
+            tx.insert(&URLS, &row.id, &row)?;
+            done.created += 1;
+            continue;
+        };
+        let before = row.clone();
+        row.tags.extend(new.tags.into_iter().filter(|tag| !before.tags.contains(tag)));
+        row.tags.truncate(crate::base::limits::TAGS_MAX);
+        row.metadata = new.metadata.unwrap_or(row.metadata);
+        row.page_type = new.page_type.or(row.page_type);
+        row.workflow_id = new.workflow_id.or(row.workflow_id);
+        if row == before {
+            done.duplicates += 1;
+        } else {
+            tx.put(&URLS, &row.id, &row)?;
+            done.updated += 1;
+        }
+    }
+    Ok(done)
+}
+
+/// The row of a normalized URL, if it is registered.
+pub fn find(tx: &OrgRead<'_>, url: &WebUrl) -> Result<Option<UrlV1>> {
+    tx.lookup(&URLS, &BY_URL, |key| key.str(url.as_str()))
+}
+
+/// Notes on the URL's row how its newest job ended; in the transaction that ends the job.
+pub fn note_job(tx: &OrgWrite<'_>, url: UrlId, job: JobId, status: JobStatus, at: Timestamp) -> Result<()> {
+    // The row may have been deleted while the job ran.
+    let Some(mut row) = tx.get(&URLS, &url)? else { return Ok(()) };
+    row.last_job_id = Some(job);
+    row.last_status = Some(status);
+    if status == JobStatus::Succeeded {
+        row.last_scraped_at = Some(at);
+    }
+    tx.put(&URLS, &url, &row)
+}
