@@ -123,7 +123,8 @@ fn run(command: Command) -> Result<ExitCode> {
                 None => load(config)?.socket(),
             };
             let answer = runtime()?.block_on(admin::call(&socket, &request(command)?))?;
-            let text = serde_json::to_string_pretty(&answer).map_err(|e| Error::internal("print the answer", e))?;
+            let text =
+                serde_json::to_string_pretty(&answer).map_err(|e| Error::internal("print the answer", e))?;
             println!("{text}");
         }
     }
@@ -137,7 +138,9 @@ fn request(command: AdminCommand) -> Result<Request> {
         AdminCommand::Outbox { limit } => Request::Outbox { limit },
         AdminCommand::Schema(SchemaCommand::Export) => Request::SchemaExport,
         AdminCommand::Schema(SchemaCommand::Import { file, domain }) => {
-            let failed = |e: std::io::Error| Error::invalid(&file.display().to_string(), format!("cannot be read: {e}"));
+            let failed = |e: std::io::Error| {
+                Error::invalid(&file.display().to_string(), format!("cannot be read: {e}"))
+            };
             let mut json = String::new();
             if file.as_os_str() == "-" {
                 std::io::stdin().read_to_string(&mut json).map_err(failed)?;

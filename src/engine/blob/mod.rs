@@ -1,18 +1,19 @@
 //! Pages as they were fetched: content-addressed, compressed objects, one tree an organization.
 //!
-//! An object's name is the SHA-256 of the page's own bytes: `<org>/<first two hex digits>/<hex>.zst`. So the same page is
-//! kept once, a damaged object is told from a sound one by reading it, and a result row needs the hash only.
-//! Organizations never share an object: one's erasure must not depend on another's pages, and whether a page is
-//! "already there" must not tell one organization what another collects.
+//! An object's name is the SHA-256 of the page's own bytes: `<org>/<first two hex digits>/<hex>.zst`. So the
+//! same page is kept once, a damaged object is told from a sound one by reading it, and a result row needs
+//! the hash only. Organizations never share an object: one's erasure must not depend on another's pages, and
+//! whether a page is "already there" must not tell one organization what another collects.
 //!
-//! **Durable before it is named.** A result row may be committed only after its page is on the disk, so `put_page` returns
-//! after fsync. `object_store` 0.13 writes a temporary file and renames it, but syncs nothing (seen in its `local.rs`); we
-//! sync the object's file and then each folder from it up to the root, since a new name lives in its folder. A
-//! crash between the rename and the sync can leave a torn object under a right name. No row names it yet, and
-//! `put_page` finds it out: an object that exists is taken only after its content was inflated and hashed.
+//! **Durable before it is named.** A result row may be committed only after its page is on the disk, so
+//! `put_page` returns after fsync. `object_store` 0.13 writes a temporary file and renames it, but syncs
+//! nothing (seen in its `local.rs`); we sync the object's file and then each folder from it up to the root,
+//! since a new name lives in its folder. A crash between the rename and the sync can leave a torn object
+//! under a right name. No row names it yet, and `put_page` finds it out: an object that exists is taken only
+//! after its content was inflated and hashed.
 //!
-//! **Who deletes.** The store counts no references. The caller deletes a page only when no row names its hash, and
-//! decides so in the place where it also starts a `put_page` of the same organization.
+//! **Who deletes.** The store counts no references. The caller deletes a page only when no row names its
+//! hash, and decides so in the place where it also starts a `put_page` of the same organization.
 //!
 //! Compression, hashing and fsync run on tokio's blocking threads.
 
@@ -186,8 +187,8 @@ impl BlobStore {
         OrgBlobs { store: self.inner.clone(), org }
     }
 
-    /// Removes what writes that were cut off left behind (`<name>#<n>`) and is older than `age`; gives their number.
-    /// Reads every folder: for maintenance, not for the way of a request.
+    /// Removes what writes that were cut off left behind (`<name>#<n>`) and is older than `age`; gives their
+    /// number. Reads every folder: for maintenance, not for the way of a request.
     pub async fn sweep_unfinished(&self, age: Duration) -> Result<u64, BlobError> {
         let root = self.inner.root.clone();
         blocking(move || {
@@ -198,8 +199,8 @@ impl BlobStore {
 }
 
 impl OrgBlobs {
-    /// Keeps a page and returns when it is on the disk, also when it was there before.
-    /// Errors: larger than [`PAGE_BYTES_MAX`], disk full, or another failure of the disk; nothing is kept then.
+    /// Keeps a page and returns when it is on the disk, also when it was there before. Errors: larger than
+    /// [`PAGE_BYTES_MAX`], disk full, or another failure of the disk; nothing is kept then.
     pub async fn put_page(&self, bytes: Bytes) -> Result<BlobRef, BlobError> {
         if bytes.len() > PAGE_BYTES_MAX {
             return Err(BlobError::TooLarge { bytes: bytes.len() as u64 });
@@ -234,7 +235,8 @@ impl OrgBlobs {
         }
     }
 
-    /// Removes all pages of the organization, unfinished ones too, and gives what they took. The caller puts no more of them.
+    /// Removes all pages of the organization, unfinished ones too, and gives what they took. The caller puts
+    /// no more of them.
     pub async fn delete_all(&self) -> Result<BlobUsage, BlobError> {
         let usage = self.usage().await?;
         let (root, folder) = (self.store.root.clone(), self.store.root.join(self.org.to_string()));
@@ -269,7 +271,8 @@ impl OrgBlobs {
         Path::from(format!("{}/{}/{hex}{SUFFIX}", self.org, &hex[..2]))
     }
 
-    /// The stored size of a sound object; `None` when there is none or a damaged one, which is then written again.
+    /// The stored size of a sound object; `None` when there is none or a damaged one, which is then written
+    /// again.
     async fn existing(&self, hash: &BlobHash) -> Result<Option<u64>, BlobError> {
         let stored = match self.stored(hash).await {
             Ok(Some(stored)) => stored,

@@ -1,21 +1,23 @@
 //! From text to terms: the one analysis that indexing, queries and highlights share.
 //!
-//! A term is a run of letters and digits, lower-cased, without accents ("Café" and "CAFE\u{301}" are `cafe`), cut at
-//! [`TERM_CHARS_MAX`]: a long hash stays findable by the same cut, while garbage cannot grow the dictionary by megabytes.
-//! No stemming and no stop words: the pages are in any language, and a shop's "It" is a title.
+//! A term is a run of letters and digits, lower-cased, without accents ("Café" and "CAFE\u{301}" are `cafe`),
+//! cut at [`TERM_CHARS_MAX`]: a long hash stays findable by the same cut, while garbage cannot grow the
+//! dictionary by megabytes. No stemming and no stop words: the pages are in any language, and a shop's "It"
+//! is a title.
 //!
-//! Scripts that write without spaces (Chinese, Japanese, Thai …) would be one term a sentence. They are indexed as single
-//! characters and as overlapping pairs at the same position; a query uses the pairs (far fewer false hits) and falls back
-//! to the single character when the run is one long. Both sides count one position a character, so a phrase across scripts
-//! ("iPhone手机壳 16") keeps its distances. (Lucene's CJKBigramFilter with `outputUnigrams` is the same idea.)
+//! Scripts that write without spaces (Chinese, Japanese, Thai …) would be one term a sentence. They are
+//! indexed as single characters and as overlapping pairs at the same position; a query uses the pairs (far
+//! fewer false hits) and falls back to the single character when the run is one long. Both sides count one
+//! position a character, so a phrase across scripts ("iPhone手机壳 16") keeps its distances. (Lucene's
+//! CJKBigramFilter with `outputUnigrams` is the same idea.)
 
 use tantivy::tokenizer::{AsciiFoldingFilter, TextAnalyzer, Token, TokenStream, Tokenizer};
 
 /// Longest term in characters; the rest of a longer run is not looked at.
 pub(super) const TERM_CHARS_MAX: usize = 40;
 
-/// The name under which the indexing analyzer is registered; part of the schema, so a change of the rules in this file
-/// must raise `schema::SCHEMA_VERSION`.
+/// The name under which the indexing analyzer is registered; part of the schema, so a change of the rules in
+/// this file must raise `schema::SCHEMA_VERSION`.
 pub(super) const ANALYZER_NAME: &str = "gleaner";
 
 /// Which side of the search a text stands on.
@@ -32,8 +34,8 @@ pub(super) fn analyzer(side: Side) -> TextAnalyzer {
     TextAnalyzer::builder(Words { side, token: Token::default() }).filter(AsciiFoldingFilter).build()
 }
 
-/// Splits a text into words and character pairs. Normalizes letter by letter; what needs a table (Latin accents, full-width
-/// forms) is left to tantivy's ASCII folding behind it.
+/// Splits a text into words and character pairs. Normalizes letter by letter; what needs a table (Latin
+/// accents, full-width forms) is left to tantivy's ASCII folding behind it.
 #[derive(Clone)]
 struct Words {
     side: Side,
@@ -72,8 +74,8 @@ impl WordStream<'_> {
         self.token.text.push_str(&self.text[from..to]);
     }
 
-    /// Takes the word that starts at `from` (its first character is known to belong to it). False when nothing of it is
-    /// left after normalization, as with a lone accent.
+    /// Takes the word that starts at `from` (its first character is known to belong to it). False when
+    /// nothing of it is left after normalization, as with a lone accent.
     fn take_word(&mut self, from: usize) -> bool {
         self.token.text.clear();
         let (mut chars, mut end) = (0, self.text.len());
@@ -118,7 +120,8 @@ impl TokenStream for WordStream<'_> {
                         self.inside_run = true;
                         self.give_run(from, end);
                     }
-                    // The last character of a run already stands in the pair before it; it only takes its position.
+                    // The last character of a run already stands in the pair before it; it only takes its
+                    // position.
                     (Side::Query, None) if std::mem::take(&mut self.inside_run) => continue,
                     (Side::Query, None) => self.give_run(from, self.at),
                 }
@@ -148,7 +151,8 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric()
         // Combining accents, and the joiners inside Persian and Indic words.
         || matches!(c, '\u{0300}'..='\u{036f}' | '\u{200c}' | '\u{200d}')
-        // Indic signs that Unicode does not call letters (virama, nukta), without the blocks' own punctuation.
+        // Indic signs that Unicode does not call letters (virama, nukta), without the blocks' own
+        // punctuation.
         || matches!(c, '\u{0900}'..='\u{0dff}') && !matches!(c, '\u{0964}' | '\u{0965}' | '\u{0970}' | '\u{0df4}')
 }
 

@@ -1,8 +1,9 @@
 //! One pass over the matching documents that gives the page, the total and the facets together.
 //!
-//! Filters on columns (quality, changed, time) are applied here rather than as range queries: the pass reads those columns
-//! anyway, and one pass over one immutable set of segments is what makes total, facets and hits agree with each other.
-//! All three are exact. Facets and total speak of everything that matches; only the hits start behind the cursor.
+//! Filters on columns (quality, changed, time) are applied here rather than as range queries: the pass reads
+//! those columns anyway, and one pass over one immutable set of segments is what makes total, facets and hits
+//! agree with each other. All three are exact. Facets and total speak of everything that matches; only the
+//! hits start behind the cursor.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -15,9 +16,9 @@ use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader};
 use super::query::{FACET_VALUES_MAX, Sort};
 use super::schema::{CHANGED, DOMAIN, ID_HIGH, ID_LOW, PAGE_TYPE, QUALITY, SCRAPED_AT};
 
-/// Steps of relevance that are told apart, per unit of score. Scores are sums of 32-bit floats whose last bits depend on the
-/// order in which a segment adds them; rounding hides that, so that a document keeps its rank when segments are merged.
-/// What falls together is ordered by id, that is by age.
+/// Steps of relevance that are told apart, per unit of score. Scores are sums of 32-bit floats whose last
+/// bits depend on the order in which a segment adds them; rounding hides that, so that a document keeps its
+/// rank when segments are merged. What falls together is ordered by id, that is by age.
 const RANK_STEPS_PER_SCORE: f32 = 256.0;
 
 /// A place in the order: rank (milliseconds or rounded score), then id; the larger comes first.
@@ -55,8 +56,8 @@ pub(super) struct Collected {
     pub page_type: Vec<(String, u64)>,
 }
 
-/// The part of one segment: counts by value, complete, because the largest fifty of each segment need not hold the largest
-/// fifty of all.
+/// The part of one segment: counts by value, complete, because the largest fifty of each segment need not
+/// hold the largest fifty of all.
 pub(super) struct SegmentPart {
     places: Vec<Place>,
     total: u64,

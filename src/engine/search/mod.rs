@@ -1,19 +1,23 @@
 //! Full-text search over extraction results: one tantivy index for the box behind [`OrgSearch`].
 //!
-//! **One index, an organization's term in every query.** Separate indexes cost gigabytes and threads by the hundred
-//! (`design/engines.md` has the measurements). [`SearchIndex::org`] is the only way to a query, and it adds the term itself.
+//! **One index, an organization's term in every query.** Separate indexes cost gigabytes and threads by the
+//! hundred (`design/engines.md` has the measurements). [`SearchIndex::org`] is the only way to a query, and
+//! it adds the term itself.
 //!
-//! **The index is a cache of redb.** It is fed from the outbox: each change deletes the document by (organization, id) and
-//! adds it anew, so applying a change twice does no harm. The outbox position is written into the payload of the very commit
-//! that holds the documents, so index and position cannot disagree: whatever happens, the caller reads
-//! [`SearchIndex::position`] and applies what comes after. "Indexing pending" is exactly `sequence > position()`.
-//! An index of another schema version, or one that cannot be read, is wiped: [`SearchIndex::opening`] says so, the position
-//! is 0, and the caller feeds all rows again.
+//! **The index is a cache of redb.** It is fed from the outbox: each change deletes the document by
+//! (organization, id) and adds it anew, so applying a change twice does no harm. The outbox position is
+//! written into the payload of the very commit that holds the documents, so index and position cannot
+//! disagree: whatever happens, the caller reads [`SearchIndex::position`] and applies what comes after.
+//! "Indexing pending" is exactly `sequence > position()`. An index of another schema version, or one that
+//! cannot be read, is wiped: [`SearchIndex::opening`] says so, the position is 0, and the caller feeds all
+//! rows again.
 //!
-//! **Threads.** Everything here blocks (files, locks): call it from a blocking thread. Searches never wait for the writer.
+//! **Threads.** Everything here blocks (files, locks): call it from a blocking thread. Searches never wait
+//! for the writer.
 //!
-//! Files: `schema.rs` fields and documents, `analyze.rs` text to terms, `writer.rs` changes and commits, `parse.rs` what people
-//! type, `query.rs` [`OrgSearch`], `collect.rs` the pass over the matches, `snippet.rs` highlights.
+//! Files: `schema.rs` fields and documents, `analyze.rs` text to terms, `writer.rs` changes and commits,
+//! `parse.rs` what people type, `query.rs` [`OrgSearch`], `collect.rs` the pass over the matches,
+//! `snippet.rs` highlights.
 
 mod analyze;
 mod collect;
@@ -84,7 +88,8 @@ pub enum Opening {
 
 impl SearchIndex {
     /// Opens the index in `dir`, creating folder and index as needed. One process at a time may write to it.
-    /// Errors: the folder cannot be read or written, or the disk is full. Unusable content is no error, see [`Opening`].
+    /// Errors: the folder cannot be read or written, or the disk is full. Unusable content is no error, see
+    /// [`Opening`].
     pub fn open(dir: PathBuf) -> Result<SearchIndex, SearchError> {
         fs::create_dir_all(&dir).map_err(SearchError::from_io)?;
         let folder = dir.join(INDEX_FOLDER);
@@ -181,7 +186,8 @@ fn create_index(dir: &Path) -> Result<Opened, SearchError> {
     fs::create_dir_all(&folder).map_err(SearchError::from_io)?;
     let created = (|| {
         let (schema, fields) = Fields::build();
-        // Nothing is stored, so the document store needs neither compression nor the thread it has by default.
+        // Nothing is stored, so the document store needs neither compression nor the thread it has by
+        // default.
         let settings = IndexSettings {
             docstore_compression: Compressor::None,
             docstore_compress_dedicated_thread: false,
@@ -216,8 +222,8 @@ fn remove_if_there(removed: io::Result<()>) -> Result<(), SearchError> {
     }
 }
 
-/// Whether an index with this error can only be thrown away. An error of the machine (no permission, disk full, too many open
-/// files) is not: the index may be fine.
+/// Whether an index with this error can only be thrown away. An error of the machine (no permission, disk
+/// full, too many open files) is not: the index may be fine.
 fn is_damage(error: &TantivyError) -> bool {
     let damaged_file =
         |kind: io::ErrorKind| matches!(kind, io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData);
@@ -251,13 +257,15 @@ fn io_error(error: &TantivyError) -> Option<&io::Error> {
 /// Why the index could not do what was asked.
 #[derive(Debug)]
 pub enum SearchError {
-    /// The disk is full. Nothing that was committed is lost; apply again from [`SearchIndex::position`] later.
+    /// The disk is full. Nothing that was committed is lost; apply again from [`SearchIndex::position`]
+    /// later.
     NoSpace(Box<dyn Error + Send + Sync>),
     /// The index cannot be read any more; the next [`SearchIndex::open`] rebuilds it.
     Damaged(TantivyError),
     /// The cursor comes from a page in another order: the caller's mistake.
     CursorOfOtherSort,
-    /// Documents of an organization are still in the files after its removal, because a search holds on to them: repeat.
+    /// Documents of an organization are still in the files after its removal, because a search holds on to
+    /// them: repeat.
     NotErased { segments: usize },
     /// Another failure of the machine or of tantivy.
     Failed(Box<dyn Error + Send + Sync>),
@@ -273,8 +281,9 @@ impl SearchError {
     }
 
     fn from_tantivy(error: TantivyError) -> SearchError {
-        // Between tantivy's error and the system's lie wrappers without a `source` (its term dictionaries') and plain texts (an
-        // error in a thread), so the full disk is looked for in the text that all of them carry on.
+        // Between tantivy's error and the system's lie wrappers without a `source` (its term dictionaries')
+        // and plain texts (an error in a thread), so the full disk is looked for in the text that all of them
+        // carry on.
         let text = format!("{error:?}");
         if text.contains("StorageFull") || text.contains("QuotaExceeded") {
             SearchError::NoSpace(Box::new(error))

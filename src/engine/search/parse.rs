@@ -1,14 +1,14 @@
 //! What people type into the search box, read without ever failing.
 //!
-//! Words must all match. `"…"` (also typographic quotes) is a phrase, `-word` and `-"phrase"` exclude, `word*` matches a
-//! beginning of at least [`PREFIX_CHARS_MIN`] characters, and `OR` in capitals joins its two neighbours
-//! (`red OR green shoes` is (red or green) and shoes). Everything else is literal: there are no field names, ranges, regular
-//! expressions or parentheses, so no input reaches beyond the text, and none is an error. A word with punctuation inside
-//! (`3.5mm`, an address) is the phrase of its parts.
+//! Words must all match. `"…"` (also typographic quotes) is a phrase, `-word` and `-"phrase"` exclude,
+//! `word*` matches a beginning of at least [`PREFIX_CHARS_MIN`] characters, and `OR` in capitals joins its
+//! two neighbours (`red OR green shoes` is (red or green) and shoes). Everything else is literal: there are
+//! no field names, ranges, regular expressions or parentheses, so no input reaches beyond the text, and none
+//! is an error. A word with punctuation inside (`3.5mm`, an address) is the phrase of its parts.
 //!
-//! Limits are applied by cutting, not by refusing: [`Q_CHARS_MAX`] characters, [`Q_TERMS_MAX`] terms.
-//! A `q` of blanks only is no search at all; one that has characters but nothing to search for (`!!!`) matches nothing,
-//! since answering it with everything would look like a match.
+//! Limits are applied by cutting, not by refusing: [`Q_CHARS_MAX`] characters, [`Q_TERMS_MAX`] terms. A `q`
+//! of blanks only is no search at all; one that has characters but nothing to search for (`!!!`) matches
+//! nothing, since answering it with everything would look like a match.
 
 use tantivy::tokenizer::TokenStream;
 
@@ -20,7 +20,8 @@ pub const Q_CHARS_MAX: usize = 1024;
 pub const Q_TERMS_MAX: usize = 32;
 /// Terms of one phrase that are read; an address of that many parts is still told apart from its neighbours.
 pub const Q_PHRASE_TERMS_MAX: usize = 64;
-/// Shortest beginning that `word*` expands; a shorter one is the word itself. One letter would read half the dictionary.
+/// Shortest beginning that `word*` expands; a shorter one is the word itself. One letter would read half the
+/// dictionary.
 pub const PREFIX_CHARS_MIN: usize = 2;
 
 /// One thing to look for.

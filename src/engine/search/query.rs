@@ -1,14 +1,15 @@
 //! `OrgSearch`: the only way to ask the index anything, always within one organization.
 //!
-//! The organization's term is added here to every query, so no caller can forget it and no user's text can reach past it
-//! (the text becomes terms of the text fields only, see `parse.rs`).
+//! The organization's term is added here to every query, so no caller can forget it and no user's text can
+//! reach past it (the text becomes terms of the text fields only, see `parse.rs`).
 //!
-//! **Cursors are stable.** A cursor is the place (rank, id) of the last hit, and the next page is what lies strictly behind
-//! it. For `newest` the rank is the time, which never changes. For `relevance` the rank is a score that is a function of the
-//! query and the document alone: BM25 usually weighs a word by how rare it is in the whole index, which would change with
-//! every document written meanwhile, and would tell one organization how often a word occurs at the others. So the
-//! statistics are fixed ([`FixedStatistics`]); shorter words, which are the commoner ones in every language (Zipf's law of
-//! abbreviation), weigh less instead.
+//! **Cursors are stable.** A cursor is the place (rank, id) of the last hit, and the next page is what lies
+//! strictly behind it. For `newest` the rank is the time, which never changes. For `relevance` the rank is a
+//! score that is a function of the query and the document alone: BM25 usually weighs a word by how rare it is
+//! in the whole index, which would change with every document written meanwhile, and would tell one
+//! organization how often a word occurs at the others. So the statistics are fixed ([`FixedStatistics`]);
+//! shorter words, which are the commoner ones in every language (Zipf's law of abbreviation), weigh less
+//! instead.
 
 use std::ops::Bound;
 
@@ -121,8 +122,9 @@ impl SearchIndex {
 }
 
 impl OrgSearch {
-    /// Answers a query from the last commit. Reads mapped files: milliseconds, but call it off the async threads.
-    /// Errors: [`SearchError::CursorOfOtherSort`] when `after` was taken in another order; otherwise the index is unreadable.
+    /// Answers a query from the last commit. Reads mapped files: milliseconds, but call it off the async
+    /// threads. Errors: [`SearchError::CursorOfOtherSort`] when `after` was taken in another order; otherwise
+    /// the index is unreadable.
     pub fn search(&self, query: &ResultQuery) -> Result<ResultPage, SearchError> {
         let parsed = Parsed::read(query.q.as_deref().unwrap_or(""));
         if parsed.matches_nothing() {
@@ -224,7 +226,8 @@ fn title_query(item: &Item, title: Field) -> Option<Box<dyn Query>> {
     Some(Box::new(BoostQuery::new(Box::new(query), TITLE_BOOST * weight(text))))
 }
 
-/// How much a word says, by its length: see the module's documentation. Pairs of unspaced scripts are words already.
+/// How much a word says, by its length: see the module's documentation. Pairs of unspaced scripts are words
+/// already.
 fn weight(term: &str) -> f32 {
     if !term.is_ascii() {
         return 1.0;
@@ -232,8 +235,8 @@ fn weight(term: &str) -> f32 {
     term.len().min(FULL_WEIGHT_CHARS) as f32 / FULL_WEIGHT_CHARS as f32
 }
 
-/// The least text that is larger than every text beginning with `prefix`; `None` when there is none. UTF-8 sorts as its
-/// characters do, so it is the prefix with its last character raised by one.
+/// The least text that is larger than every text beginning with `prefix`; `None` when there is none. UTF-8
+/// sorts as its characters do, so it is the prefix with its last character raised by one.
 fn successor(prefix: &str) -> Option<String> {
     let mut chars: Vec<char> = prefix.chars().collect();
     while let Some(last) = chars.pop() {

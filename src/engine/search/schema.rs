@@ -1,12 +1,14 @@
 //! What the index holds, and what a document is to its caller.
 //!
 //! The rows live in redb: the index stores no text and gives back ids only. Per document it keeps
-//! - terms: `org`, `key` (organization and id, for deletion), `url_id`, `job_id`, `tag`, `domain`, `page_type`;
-//! - text: `body` (title, values and address, with positions) and `title` once more, for its weight in the ranking;
+//! - terms: `org`, `key` (organization and id, for deletion), `url_id`, `job_id`, `tag`, `domain`,
+//!   `page_type`;
+//! - text: `body` (title, values and address, with positions) and `title` once more, for its weight in the
+//!   ranking;
 //! - columns: the id as two integers, time, quality, changed, and the two facets.
 //!
-//! `id` is two `u64` columns rather than a bytes column: UUIDv7 ids are near one another, so they pack into a few bytes,
-//! whereas a bytes column would build a dictionary of unique values.
+//! `id` is two `u64` columns rather than a bytes column: UUIDv7 ids are near one another, so they pack into a
+//! few bytes, whereas a bytes column would build a dictionary of unique values.
 
 use tantivy::schema::{
     BytesOptions, FAST, Field, IndexRecordOption, STRING, Schema, TantivyDocument, TextFieldIndexing,
@@ -17,10 +19,12 @@ use uuid::Uuid;
 
 use super::analyze;
 
-/// Raised whenever the fields below or the rules in `analyze.rs` change: an index of another version is wiped and rebuilt.
+/// Raised whenever the fields below or the rules in `analyze.rs` change: an index of another version is wiped
+/// and rebuilt.
 pub(super) const SCHEMA_VERSION: u32 = 1;
 
-/// What of one text is indexed, in bytes; the rest of a longer one cannot be found. Bounds the writer's memory.
+/// What of one text is indexed, in bytes; the rest of a longer one cannot be found. Bounds the writer's
+/// memory.
 pub const TEXT_BYTES_MAX: usize = 1024 * 1024;
 /// Longest domain, page type or tag that can be told apart, in bytes.
 pub const KEYWORD_BYTES_MAX: usize = 255;
@@ -85,7 +89,8 @@ pub(super) const DOMAIN: &str = "domain";
 pub(super) const PAGE_TYPE: &str = "page_type";
 
 impl Fields {
-    /// The schema and its handles. Field numbers are those of creation, so they hold for every index of this version.
+    /// The schema and its handles. Field numbers are those of creation, so they hold for every index of this
+    /// version.
     pub fn build() -> (Schema, Fields) {
         let mut schema = Schema::builder();
         let term = || BytesOptions::default().set_indexed();
@@ -140,7 +145,8 @@ impl Fields {
         if let Some(page_type) = &document.page_type {
             out.add_text(self.page_type, cut(page_type, KEYWORD_BYTES_MAX));
         }
-        // Separate values of one field: tantivy leaves a gap between them, so no phrase runs from one into the next.
+        // Separate values of one field: tantivy leaves a gap between them, so no phrase runs from one into
+        // the next.
         out.add_text(self.body, cut(&document.title, TEXT_BYTES_MAX));
         out.add_text(self.body, cut(&document.text, TEXT_BYTES_MAX));
         out.add_text(self.body, cut(&document.url, TEXT_BYTES_MAX));

@@ -1,8 +1,8 @@
 //! Highlights: short fragments of a row's text around what was searched for.
 //!
-//! Nothing is stored in the index for this: the row's text is analysed again, by the same rules, for the few rows of a page.
-//! A phrase is marked where it occurs as a phrase. The fragments are HTML: everything is escaped but the `<em>` marks, so a
-//! client may insert them as they are.
+//! Nothing is stored in the index for this: the row's text is analysed again, by the same rules, for the few
+//! rows of a page. A phrase is marked where it occurs as a phrase. The fragments are HTML: everything is
+//! escaped but the `<em>` marks, so a client may insert them as they are.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -24,7 +24,8 @@ const LEAD_CHARS: usize = 40;
 /// Matches that are looked at; more do not fit into the fragments.
 const MATCHES_MAX: usize = 256;
 
-/// The fragments of `text` in which the query's words occur, in the order of the text; none when there is no such word.
+/// The fragments of `text` in which the query's words occur, in the order of the text; none when there is no
+/// such word.
 pub fn highlights(text: &str, q: &str) -> Vec<String> {
     let parsed = Parsed::read(q);
     let wanted: Vec<&Item> = parsed.groups.iter().flatten().collect();
@@ -129,8 +130,8 @@ fn phrase_ranges(by_term: &HashMap<String, Vec<Found>>, terms: &[(usize, String)
     ranges
 }
 
-/// The byte range of the fragment that shows a match: some words before it, then as much as fits. The two ellipses that a
-/// cut may need count as characters of the fragment.
+/// The byte range of the fragment that shows a match: some words before it, then as much as fits. The two
+/// ellipses that a cut may need count as characters of the fragment.
 fn fragment_around(text: &str, found: &Range<usize>) -> Range<usize> {
     let line_start = text[..found.start].rfind('\n').map_or(0, |at| at + 1);
     let lead = text[line_start..found.start].char_indices().rev().nth(LEAD_CHARS - 1);

@@ -253,7 +253,8 @@ fn cursors_hold_while_rows_are_inserted_and_segments_merge() {
         assert_eq!(quiet.len(), 300);
         let mut inserted = 300;
         let busy = walk(&index, org, query, || {
-            // Newer, older and equal times; each in a segment of its own, so merges happen while the pages are read.
+            // Newer, older and equal times; each in a segment of its own, so merges happen while the pages
+            // are read.
             let rows: Vec<SearchChange> = [9_000, 500, 1_003]
                 .map(|time| {
                     inserted += 1;

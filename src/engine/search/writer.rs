@@ -1,14 +1,15 @@
 //! Changes into the index: staged, then committed together with the outbox position.
 //!
-//! **One writer, made when needed.** tantivy's writer costs about its budget and two threads, so it is made by the first change
-//! and given up by [`SearchIndex::release_idle`]; an idle box keeps none.
+//! **One writer, made when needed.** tantivy's writer costs about its budget and two threads, so it is made
+//! by the first change and given up by [`SearchIndex::release_idle`]; an idle box keeps none.
 //!
-//! **A failed writer is thrown away.** After a full disk tantivy's writer refuses everything for ever. Any error drops it with
-//! all that was staged, and the next change makes a new one; the caller goes on from [`SearchIndex::position`].
+//! **A failed writer is thrown away.** After a full disk tantivy's writer refuses everything for ever. Any
+//! error drops it with all that was staged, and the next change makes a new one; the caller goes on from
+//! [`SearchIndex::position`].
 //!
-//! **Deleting is not erasing.** A deleted document stays in its segment's files until the segment is rewritten.
-//! [`SearchIndex::remove_org`] rewrites each affected segment, collects the old files and checks that the organization's term
-//! is in no segment any more.
+//! **Deleting is not erasing.** A deleted document stays in its segment's files until the segment is
+//! rewritten. [`SearchIndex::remove_org`] rewrites each affected segment, collects the old files and checks
+//! that the organization's term is in no segment any more.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -21,8 +22,8 @@ use uuid::Uuid;
 use super::schema::SearchChange;
 use super::{SearchError, SearchIndex};
 
-/// What the writer may hold in memory before it writes a segment, in bytes; tantivy's least is 15 MB. Commits come several
-/// times a second, so a larger one would only stand by.
+/// What the writer may hold in memory before it writes a segment, in bytes; tantivy's least is 15 MB. Commits
+/// come several times a second, so a larger one would only stand by.
 const WRITER_BUDGET_BYTES: usize = 16_000_000;
 /// A segment in which this share is deleted is rewritten by the next merge.
 const DELETED_SHARE_MAX: f32 = 0.3;
@@ -67,8 +68,8 @@ pub(super) fn committed_position(index: &Index) -> Result<u64, TantivyError> {
 }
 
 impl SearchIndex {
-    /// Takes the changes up to outbox position `position`, in their order; searches see them after the next commit.
-    /// On an error nothing staged is kept: go on from [`SearchIndex::position`].
+    /// Takes the changes up to outbox position `position`, in their order; searches see them after the next
+    /// commit. On an error nothing staged is kept: go on from [`SearchIndex::position`].
     pub fn stage(&self, changes: &[SearchChange], position: u64) -> Result<(), SearchError> {
         let mut state = self.inner.writer.lock();
         let staged = self.stage_into(&mut state, changes);
@@ -84,8 +85,8 @@ impl SearchIndex {
         self.inner.writer.lock().staged_changes
     }
 
-    /// Makes what is staged durable and visible, and gives the new position. Without anything staged it does nothing.
-    /// On an error nothing staged is kept: go on from [`SearchIndex::position`].
+    /// Makes what is staged durable and visible, and gives the new position. Without anything staged it does
+    /// nothing. On an error nothing staged is kept: go on from [`SearchIndex::position`].
     pub fn commit(&self) -> Result<u64, SearchError> {
         let mut state = self.inner.writer.lock();
         let committed = self.commit_staged(&mut state);
@@ -99,8 +100,8 @@ impl SearchIndex {
         self.commit()
     }
 
-    /// Gives up a writer that has not been used for `idle`, and with it its memory and threads; waits for its last merges.
-    /// True when there was one. Nothing staged is ever given up.
+    /// Gives up a writer that has not been used for `idle`, and with it its memory and threads; waits for its
+    /// last merges. True when there was one. Nothing staged is ever given up.
     pub fn release_idle(&self, idle: Duration) -> Result<bool, SearchError> {
         let mut state = self.inner.writer.lock();
         let unused = state.last_used.is_none_or(|used| used.elapsed() >= idle);
@@ -115,8 +116,9 @@ impl SearchIndex {
     }
 
     /// Removes an organization's documents from the index and from its files, committing what is staged too.
-    /// Takes as long as rewriting the segments that hold any. The caller feeds no more changes of that organization.
-    /// Errors: [`SearchError::NotErased`] when a running search still holds old segments; the documents are invisible by then.
+    /// Takes as long as rewriting the segments that hold any. The caller feeds no more changes of that
+    /// organization. Errors: [`SearchError::NotErased`] when a running search still holds old segments; the
+    /// documents are invisible by then.
     pub fn remove_org(&self, org: Uuid) -> Result<Erased, SearchError> {
         let mut state = self.inner.writer.lock();
         let erased = self.remove_term(&mut state, self.fields().org_term(org));
@@ -183,8 +185,9 @@ impl SearchIndex {
             Err(error) => error,
         };
         *state = WriterState::default();
-        // The commit may have reached the disk before it failed, so what is there decides. If even that cannot be read, the
-        // old position stands: the worst is that changes are applied twice, which does no harm.
+        // The commit may have reached the disk before it failed, so what is there decides. If even that
+        // cannot be read, the old position stands: the worst is that changes are applied twice, which does no
+        // harm.
         if let (Ok(()), Ok(position)) = (self.inner.reader.reload(), committed_position(&self.inner.index)) {
             self.inner.position.store(position, Ordering::Release);
         }
@@ -195,8 +198,8 @@ impl SearchIndex {
         Err(error)
     }
 
-    /// Frees the files that a cut-off commit left, which are what fills the disk now; only a writer may. Best effort: what
-    /// cannot be removed yet goes with the next commit that succeeds.
+    /// Frees the files that a cut-off commit left, which are what fills the disk now; only a writer may. Best
+    /// effort: what cannot be removed yet goes with the next commit that succeeds.
     fn collect_leftovers(&self, state: &mut WriterState) {
         let _best_effort = self.writer(state).and_then(|writer| writer.garbage_collect_files().wait());
         *state = WriterState::default();
@@ -221,8 +224,8 @@ impl SearchIndex {
                 std::thread::sleep(ERASE_ROUND_PAUSE);
             }
             for segment in holding {
-                // One at a time, so that each keeps its size. A segment that a background merge has taken is refused, and
-                // the next round looks again.
+                // One at a time, so that each keeps its size. A segment that a background merge has taken is
+                // refused, and the next round looks again.
                 let _refused = self.writer(state)?.merge(&[segment]).wait();
             }
             self.inner.reader.reload()?;

@@ -15,13 +15,14 @@ mod views;
 mod wire;
 
 pub use feed::SearchFeed;
-pub use rows::{PageType, RESULTS, ResultV1};
+pub use rows::{RESULTS, ResultV1};
 pub use schemas::{ImportSummary, ImportedSchema, export_schemas, import_schemas};
 pub use service::{Extractor, ResultDraft, Scraped, record};
 pub use wire::{ResultMetadata, ResultView};
 
 use crate::base::ids::{JobId, ResultId};
 use crate::base::page::{PageRequest, decode_cursor, encode_cursor};
+use crate::base::terms::PageType;
 use crate::base::web::Domain;
 use crate::base::{Code, Error, Result};
 use crate::engine::search::{ResultQuery, Sort, SortKey, highlights};
@@ -44,7 +45,7 @@ pub static FEATURE: Feature = Feature {
     routes: &[
         Route::get("/api/v1/extraction/results", "listResults", &Handler::new(list_results))
             .about("Lists and searches results."),
-        Route::get("/api/v1/extraction/results/{jobId}", "getResultOfJob", &Handler::new(get_result_of_job))
+        Route::get("/api/v1/extraction/results/{jobId}", "getResultByJob", &Handler::new(get_result_of_job))
             .about("The result of a job; 202 while it is being indexed."),
         Route::get("/api/v1/extraction/results/by-id/{id}", "getResult", &Handler::new(get_result))
             .about("A result by its own id."),

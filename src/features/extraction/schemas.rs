@@ -5,12 +5,13 @@
 //! [`Schema::compile`]; one that a later release refuses is left out with a line in the log, never an error of the page.
 
 use super::rows::{
-    ColumnKindV1, DiscoveredBy, PLATFORM_SCHEMAS, PageType, PlatformSchemaV1, SCHEMA_HEADS, SCHEMAS_BY_AGE,
+    ColumnKindV1, DiscoveredBy, PLATFORM_SCHEMAS, PlatformSchemaV1, SCHEMA_HEADS, SCHEMAS_BY_AGE,
     SCHEMAS_BY_DOMAIN, SchemaHeadV1, SchemaKey, SchemaPair, TypedAttributeV1,
 };
 use crate::base::codec::Json;
 use crate::base::ids::SchemaId;
 use crate::base::page::PageRequest;
+use crate::base::terms::PageType;
 use crate::base::{Error, Result};
 use crate::engine::extract::{Attribute, AttributeType, Schema};
 use crate::store::{SysRead, SysWrite, System};

@@ -111,7 +111,8 @@ impl Dispatcher {
             let put_back = self
                 .system
                 .write(move |tx| {
-                    let entries = tx.scan_global(&JOBS, &LEASE, &[], None, RECOVERED_PER_WRITE + running.len())?;
+                    let entries =
+                        tx.scan_global(&JOBS, &LEASE, &[], None, RECOVERED_PER_WRITE + running.len())?;
                     let lost = entries.iter().filter(|entry| !running.contains(&(entry.org, entry.key)));
                     let mut count = 0;
                     for entry in lost.take(RECOVERED_PER_WRITE) {
@@ -241,7 +242,10 @@ impl Dispatcher {
         let claimed = self
             .system
             .write(move |tx| {
-                wanted.into_iter().map(|(org, id)| claim_one(&tx.org(org), id, tx.now())).collect::<Result<Vec<_>>>()
+                wanted
+                    .into_iter()
+                    .map(|(org, id)| claim_one(&tx.org(org), id, tx.now()))
+                    .collect::<Result<Vec<_>>>()
             })
             .await?;
         let jobs = due.into_iter().zip(claimed);
@@ -312,13 +316,16 @@ impl Dispatcher {
             tx.scan_global(&JOBS, &LEASE, &[], Some(&end), RECOVERED_PER_WRITE)
         })?;
         let running = self.running.lock().clone();
-        let lost: Vec<_> = expired.into_iter().filter(|entry| !running.contains(&(entry.org, entry.key))).collect();
+        let lost: Vec<_> =
+            expired.into_iter().filter(|entry| !running.contains(&(entry.org, entry.key))).collect();
         if lost.is_empty() {
             return Ok(());
         }
         tracing::warn!(jobs = lost.len(), "leases ended without a result; the jobs run again");
         self.system
-            .write(move |tx| lost.iter().try_for_each(|entry| put_back(&tx.org(entry.org), entry.key, tx.now())))
+            .write(move |tx| {
+                lost.iter().try_for_each(|entry| put_back(&tx.org(entry.org), entry.key, tx.now()))
+            })
             .await
     }
 }
@@ -410,7 +417,13 @@ fn put_back_run(tx: &OrgWrite<'_>, id: JobId, run: u32, run_at: Timestamp) -> Re
 
 /// Writes how a run ended: result, credits, URL and job in one operation. A run that was given up or canceled
 /// meanwhile changes nothing.
-fn finish(tx: &OrgWrite<'_>, id: JobId, run: u32, attempt: AttemptV1, draft: Option<ResultDraft>) -> Result<()> {
+fn finish(
+    tx: &OrgWrite<'_>,
+    id: JobId,
+    run: u32,
+    attempt: AttemptV1,
+    draft: Option<ResultDraft>,
+) -> Result<()> {
     let Some(mut job) = tx.get(&JOBS, &id)? else { return Ok(()) };
     if job.status != JobStatus::Running || job.run != run {
         return Ok(());
