@@ -117,7 +117,7 @@ async fn create(caller: Browser, Body(request): Body<NewOrgRequest>) -> Result<C
 }
 
 async fn current(org: Org<Member>) -> Result<Body<OrgView>> {
-    org.read(|tx| OrgView::read(tx)).map(Body)
+    org.read(OrgView::read).map(Body)
 }
 
 #[cfg(test)]
