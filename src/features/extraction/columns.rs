@@ -5,8 +5,9 @@
 //! `price` that is a text elsewhere) gets a column of its own, named after the kind. A column never changes its kind and is
 //! never taken away, so a snapshot's older segments stay readable, and a state of a table is told by its number of columns.
 
-use super::rows::{COLUMNS, ColumnKindV1, ColumnsV1, PageType, TypedAttributeV1, TypedColumnV1};
+use super::rows::{COLUMNS, ColumnKindV1, ColumnsV1, TypedAttributeV1, TypedColumnV1};
 use crate::base::Result;
+use crate::base::terms::PageType;
 use crate::store::OrgWrite;
 
 /// Typed columns of one table. What comes later is found in `reading_values` and in the JSON of `readings`.

@@ -15,13 +15,14 @@ mod views;
 mod wire;
 
 pub use feed::SearchFeed;
-pub use rows::{PageType, RESULTS, ResultV1};
+pub use rows::{RESULTS, ResultV1};
 pub use schemas::{ImportSummary, ImportedSchema, export_schemas, import_schemas};
 pub use service::{Extractor, ResultDraft, Scraped, record};
 pub use wire::{ResultMetadata, ResultView};
 
 use crate::base::ids::{JobId, ResultId};
 use crate::base::page::{PageRequest, decode_cursor, encode_cursor};
+use crate::base::terms::PageType;
 use crate::base::web::Domain;
 use crate::base::{Code, Error, Result};
 use crate::engine::search::{ResultQuery, Sort, SortKey, highlights};
@@ -220,7 +221,7 @@ async fn get_schema(
     Path((domain, page_type)): Path<(String, String)>,
 ) -> Result<Body<SchemaView>> {
     let missing = || Error::not_found("Schema");
-    let page_type = PageType::named(&page_type).ok_or_else(missing)?;
+    let page_type = PageType::parse(&page_type).ok_or_else(missing)?;
     let row = org.service::<Extractor>().find_schema(&domain, page_type)?;
     Ok(Body(SchemaView::new(row)?))
 }

@@ -6,13 +6,14 @@
 
 use super::columns;
 use super::rows::{
-    AttributeErrorV1, PageRefV1, PageType, PlatformSchemaV1, QualityV1, RESULTS, RESULTS_BY_URL, ResultV1,
-    SchemaRefV1, results_of_url,
+    AttributeErrorV1, PageRefV1, PlatformSchemaV1, QualityV1, RESULTS, RESULTS_BY_URL, ResultV1, SchemaRefV1,
+    results_of_url,
 };
 use super::schemas::{self, CompiledSchema, Schemas};
 use crate::base::clock::Timestamp;
 use crate::base::codec::Json;
 use crate::base::ids::{JobId, ResultId, UrlId};
+use crate::base::terms::PageType;
 use crate::base::web::{Domain, WebUrl};
 use crate::base::{Code, Error, Result};
 use crate::engine::blob::{BlobError, BlobRef, BlobStore};

@@ -1,10 +1,11 @@
 //! Results and schemas as callers see them (API page, section 6).
 
 use super::feed::SearchFeed;
-use super::rows::{DiscoveredBy, PageType, PlatformSchemaV1, ResultV1};
+use super::rows::{DiscoveredBy, PlatformSchemaV1, ResultV1};
 use super::views::hex;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{JobId, ResultId, SchemaId, UrlId};
+use crate::base::terms::PageType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
