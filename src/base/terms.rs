@@ -17,6 +17,7 @@ pub enum PageType {
 }
 
 impl PageType {
+    /// Every page type. A row holds the place in this list, so it only grows at its end.
     pub const ALL: [PageType; 6] = [
         PageType::Product,
         PageType::ProductList,
@@ -37,8 +38,9 @@ impl PageType {
         }
     }
 
-    pub fn parse(text: &str) -> Option<PageType> {
-        PageType::ALL.into_iter().find(|kind| kind.name() == text)
+    /// The page type of this name on the wire.
+    pub fn named(name: &str) -> Option<PageType> {
+        PageType::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
