@@ -186,7 +186,7 @@ fn highlights_of(row: &ResultV1, q: &str) -> Vec<String> {
     pieces
 }
 
-async fn get_result_of_job(
+async fn get_result_by_job(
     org: Org<WorkflowsRead>,
     Path(JobOfResult(job)): Path<JobOfResult>,
 ) -> Result<Either<Body<ResultView>, Accepted<PendingView>>> {
