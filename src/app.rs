@@ -11,12 +11,14 @@ use crate::base::{Error, Result};
 use crate::config::{Config, Registration};
 use crate::engine::blob::BlobStore;
 use crate::engine::fetch::{AddressGuard, Direct, FetchSettings, Politeness, user_agent};
-use crate::engine::keyring::Keyring;
+use crate::engine::keyring::{Keyring, refuse_inside};
 use crate::engine::sql::{Snapshots, WorkerSettings, Workers};
-use crate::features::auth::{Auth, AuthSettings};
+use crate::features::api_keys::{Callers, KeyUsage};
+use crate::features::auth::{self, Auth, AuthSettings};
 use crate::features::billing::{self, PlanGate, Plans};
 use crate::features::extraction::{Extractor, SearchFeed};
 use crate::features::jobs::{DispatchSettings, Dispatcher};
+use crate::features::orgs::{OrgSeed, Orgs};
 use crate::features::{self, bi};
 use crate::http::{Api, ApiSettings, Listeners, Metrics, Readiness, RouteGroup, Server, ServerSettings, Services, TlsSettings};
 use crate::store::Store;
@@ -57,9 +59,7 @@ impl App {
     /// The same under a clock that the caller can move, with SQL workers that run `exe sql-worker`.
     pub async fn start_with(config: Config, clock: Clock, exe: PathBuf) -> Result<App> {
         make_private(&config.storage.data_dir)?;
-        let keyring = Arc::new(
-            Keyring::load_or_create(&config.key_file()).map_err(|e| Error::internal("read the key file", e))?,
-        );
+        let keyring = Arc::new(open_keyring(&config)?);
         let store = open_store(&config, clock).await?;
         let listeners = Listeners::open(&[config.server.listen]).await.map_err(|e| Error::unavailable(e.to_string()))?;
         let local = listeners.local_addr().map_err(|e| Error::internal("listen", e))?;
@@ -67,7 +67,7 @@ impl App {
         let metrics = Metrics::new();
         let parts = Parts::open(&config, &store, keyring, Place { url: &url, local, exe }).await?;
         upkeep::measure(&metrics, &store, &parts);
-        let auth = parts.auth.clone();
+        let callers = Callers::new(parts.auth.clone(), parts.key_usage.clone());
         let gate = PlanGate(parts.plans.clone());
         let services = parts.services(&store);
         let tasks = || features::ALL.iter().flat_map(|feature| feature.tasks);
@@ -78,7 +78,7 @@ impl App {
         let api = Api::new(
             services.clone(),
             &routes(),
-            auth,
+            callers,
             gate,
             ApiSettings {
                 docs_base: format!("{url}/docs"),
@@ -140,6 +140,8 @@ impl App {
 pub(crate) struct Parts {
     keyring: Arc<Keyring>,
     auth: Arc<Auth>,
+    key_usage: Arc<KeyUsage>,
+    orgs: Arc<Orgs>,
     plans: Arc<Plans>,
     guard: Arc<AddressGuard>,
     blobs: Arc<BlobStore>,
@@ -187,10 +189,15 @@ impl Parts {
         let workers = Workers::new(worker_settings(config, place.exe)).map_err(|e| Error::internal("prepare SQL workers", e))?;
         let queries = Arc::new(bi::Queries::new(bi_settings(config), Arc::new(workers), snapshots.clone()));
         bi::recover(&system).await?;
-        let auth = Arc::new(Auth::new(auth_settings(config, place.url, &plans), system, keyring.clone())?);
+        let auth = Arc::new(Auth::new(system, keyring.clone(), auth_settings(config, place.url))?);
+        let seeded = plans.clone();
+        let seeds: Vec<OrgSeed> = vec![Box::new(move |tx, _| billing::open_account(tx, seeded.default_plan()))];
+        let orgs = Arc::new(Orgs::new(plans.default_plan().id.clone(), seeds));
         Ok(Parts {
             keyring,
             auth,
+            key_usage: Arc::default(),
+            orgs,
             plans,
             guard: Arc::new(guard),
             blobs,
@@ -206,6 +213,8 @@ impl Parts {
         Services::new(store.clone())
             .with(self.keyring)
             .with(self.auth)
+            .with(self.key_usage)
+            .with(self.orgs)
             .with(self.plans)
             .with(self.guard)
             .with(self.blobs)
@@ -231,6 +240,14 @@ fn make_private(folder: &Path) -> Result<()> {
     std::fs::set_permissions(folder, Permissions::from_mode(0o700)).map_err(failed)
 }
 
+/// The box's secrets; refused where a copy of the data folder would carry them along, or others can read them.
+fn open_keyring(config: &Config) -> Result<Keyring> {
+    let path = config.key_file();
+    refuse_inside(&path, &config.storage.data_dir)
+        .and_then(|()| Keyring::load_or_create(&path))
+        .map_err(|e| Error::invalid("storage.key_file", e))
+}
+
 async fn open_store(config: &Config, clock: Clock) -> Result<Store> {
     let path = config.storage.data_dir.join("gleaner.redb");
     tokio::task::spawn_blocking(move || Store::open(&path, clock))
@@ -254,6 +271,7 @@ fn worker_settings(config: &Config, exe: PathBuf) -> WorkerSettings {
         exe,
         query_timeout: Duration::from_secs(config.bi.max_query_sec),
         memory_bytes: config.bi.memory_mb << 20,
+        spill_bytes_max: config.bi.spill_mb << 20,
         rows_max: config.bi.max_rows,
         bytes_max: config.bi.max_mb << 20,
         spill_dir: data.join("spill"),
@@ -272,16 +290,17 @@ fn bi_settings(config: &Config) -> bi::BiSettings {
     }
 }
 
-fn auth_settings(config: &Config, url: &str, plans: &Arc<Plans>) -> AuthSettings {
-    let plans = plans.clone();
+fn auth_settings(config: &Config, url: &str) -> AuthSettings {
+    let public = config.server.public_url.as_str();
     AuthSettings {
         registration: match config.auth.registration {
-            Registration::Open => crate::features::auth::Registration::Open,
-            Registration::Invite => crate::features::auth::Registration::Invite,
-            Registration::Closed => crate::features::auth::Registration::Closed,
+            Registration::Open => auth::Registration::Open,
+            Registration::Invite => auth::Registration::Invite,
+            Registration::Closed => auth::Registration::Closed,
         },
         public_url: url.to_owned(),
-        seeds: vec![Arc::new(move |tx, _org| billing::open_account(tx, plans.default_plan()))],
+        // Not the listening address: another port must not end everybody's session.
+        issuer: if public.is_empty() { "gleaner".to_owned() } else { public.to_owned() },
     }
 }
 

@@ -18,7 +18,7 @@ pub enum PageType {
 
 impl PageType {
     /// Every page type. A row holds the place in this list, so it only grows at its end.
-    pub const ALL: [PageType; 6] = [
+    pub const ALL: &'static [PageType] = &[
         PageType::Product,
         PageType::ProductList,
         PageType::Serp,
@@ -40,7 +40,7 @@ impl PageType {
 
     /// The page type of this name on the wire.
     pub fn named(name: &str) -> Option<PageType> {
-        PageType::ALL.into_iter().find(|kind| kind.name() == name)
+        PageType::ALL.iter().copied().find(|kind| kind.name() == name)
     }
 }
 

@@ -55,8 +55,10 @@ impl Appliance {
     pub async fn start_with(settings: &[(&str, &str)]) -> Appliance {
         let dir = TempDir::new().expect("a temporary folder");
         let data = dir.path().join("data").display().to_string();
-        let base = [("SERVER__LISTEN", "127.0.0.1:0"), ("STORAGE__DATA_DIR", &data), ("SERVER__SHUTDOWN_SEC", "5")];
-        let env = base.iter().chain(settings).map(|(key, value)| (format!("GLEANER_{key}"), (*value).to_owned()));
+        let base =
+            [("SERVER__LISTEN", "127.0.0.1:0"), ("STORAGE__DATA_DIR", &data), ("SERVER__SHUTDOWN_SEC", "5")];
+        let env =
+            base.iter().chain(settings).map(|(key, value)| (format!("GLEANER_{key}"), (*value).to_owned()));
         let mut appliance = Appliance { app: None, clock: Clock::system(), env: env.collect(), dir };
         appliance.open().await;
         appliance
@@ -112,9 +114,13 @@ pub async fn member(client: &Client, socket: &std::path::Path, name: &str) -> Me
     let person = json!({ "email": email, "password": PASSWORD, "name": name });
     let login = post(client, "/api/v1/auth/register", &person).await;
     assert_eq!(login.status, 201, "{}", login.text());
-    let org = post(&client.bearer(text(&login.json, "accessToken")), "/api/v1/orgs", &json!({ "name": name })).await;
+    let org =
+        post(&client.bearer(text(&login.json, "accessToken")), "/api/v1/orgs", &json!({ "name": name }))
+            .await;
     assert_eq!(org.status, 201, "{}", org.text());
-    admin::call(socket, &Request::UserVerify { email: email.clone() }).await.expect("the address is verified");
+    admin::call(socket, &Request::UserVerify { email: email.clone() })
+        .await
+        .expect("the address is verified");
     let browser = client.bearer(text(&org.json, "accessToken"));
     let key = post(&browser, "/api/v1/api-keys", &json!({ "name": "tests" })).await;
     assert_eq!(key.status, 201, "{}", key.text());
@@ -158,7 +164,11 @@ pub fn refused(reply: &Reply, status: u16, sentence: &str, part: &str) {
 }
 
 /// Polls until `look` gives something; fails the test after `time_max`.
-pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, time_max: Duration, mut look: impl FnMut() -> F) -> T {
+pub async fn eventually<T, F: Future<Output = Option<T>>>(
+    what: &str,
+    time_max: Duration,
+    mut look: impl FnMut() -> F,
+) -> T {
     let begun = Instant::now();
     loop {
         if let Some(found) = look().await {

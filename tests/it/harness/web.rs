@@ -77,10 +77,14 @@ impl Web {
                             for (name, value) in &answer.headers {
                                 response = response.header(name, value);
                             }
-                            Ok::<_, Infallible>(response.body(Full::new(answer.body)).expect("a valid answer"))
+                            Ok::<_, Infallible>(
+                                response.body(Full::new(answer.body)).expect("a valid answer"),
+                            )
                         }
                     });
-                    let http = hyper::server::conn::http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service);
+                    let http = hyper::server::conn::http1::Builder::new()
+                        .timer(TokioTimer::new())
+                        .serve_connection(TokioIo::new(stream), service);
                     let _ = http.await;
                 });
             }
