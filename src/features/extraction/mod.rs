@@ -45,7 +45,7 @@ pub static FEATURE: Feature = Feature {
     routes: &[
         Route::get("/api/v1/extraction/results", "listResults", &Handler::new(list_results))
             .about("Lists and searches results."),
-        Route::get("/api/v1/extraction/results/{jobId}", "getResultByJob", &Handler::new(get_result_of_job))
+        Route::get("/api/v1/extraction/results/{jobId}", "getResultByJob", &Handler::new(get_result_by_job))
             .about("The result of a job; 202 while it is being indexed."),
         Route::get("/api/v1/extraction/results/by-id/{id}", "getResult", &Handler::new(get_result))
             .about("A result by its own id."),
@@ -221,7 +221,7 @@ async fn get_schema(
     Path((domain, page_type)): Path<(String, String)>,
 ) -> Result<Body<SchemaView>> {
     let missing = || Error::not_found("Schema");
-    let page_type = PageType::parse(&page_type).ok_or_else(missing)?;
+    let page_type = PageType::named(&page_type).ok_or_else(missing)?;
     let row = org.service::<Extractor>().find_schema(&domain, page_type)?;
     Ok(Body(SchemaView::new(row)?))
 }
