@@ -266,10 +266,11 @@ mod tests {
 
     #[test]
     fn page_types_keep_their_places_in_keys() {
-        for (place, page_type) in PageType::ALL.into_iter().enumerate() {
-            assert_eq!(page_type as usize, place);
+        for (place, page_type) in PageType::ALL.iter().enumerate() {
+            assert_eq!(*page_type as usize, place);
+            assert_eq!(PageType::named(page_type.name()), Some(*page_type));
         }
-        assert_eq!(PageType::ALL.map(PageType::name)[..2], ["product", "product_list"]);
+        assert_eq!((PageType::ALL[0], PageType::ALL[5]), (PageType::Product, PageType::Bestseller));
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Schemas {
         wanted: Option<PageType>,
     ) -> Result<Vec<Arc<CompiledSchema>>> {
         let host = host.trim_end_matches('.');
-        let types = wanted.as_ref().map_or(&PageType::ALL[..], std::slice::from_ref);
+        let types = wanted.as_ref().map_or(PageType::ALL, std::slice::from_ref);
         let keys = self.system.read(|tx| {
             let mut keys = Vec::new();
             for page_type in types {
