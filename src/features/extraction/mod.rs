@@ -45,7 +45,7 @@ pub static FEATURE: Feature = Feature {
     routes: &[
         Route::get("/api/v1/extraction/results", "listResults", &Handler::new(list_results))
             .about("Lists and searches results."),
-        Route::get("/api/v1/extraction/results/{jobId}", "getResultByJob", &Handler::new(get_result_of_job))
+        Route::get("/api/v1/extraction/results/{jobId}", "getResultByJob", &Handler::new(get_result_by_job))
             .about("The result of a job; 202 while it is being indexed."),
         Route::get("/api/v1/extraction/results/by-id/{id}", "getResult", &Handler::new(get_result))
             .about("A result by its own id."),
@@ -186,7 +186,7 @@ fn highlights_of(row: &ResultV1, q: &str) -> Vec<String> {
     pieces
 }
 
-async fn get_result_of_job(
+async fn get_result_by_job(
     org: Org<WorkflowsRead>,
     Path(JobOfResult(job)): Path<JobOfResult>,
 ) -> Result<Either<Body<ResultView>, Accepted<PendingView>>> {

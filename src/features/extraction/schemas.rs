@@ -14,9 +14,10 @@ use crate::base::page::PageRequest;
 use crate::base::terms::PageType;
 use crate::base::{Error, Result};
 use crate::engine::extract::{Attribute, AttributeType, Schema};
-use crate::store::{SysRead, SysWrite, System};
+use crate::store::{Order, SysRead, SysWrite, System};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -316,29 +317,18 @@ fn store_version(tx: &SysWrite<'_>, entry: &Checked, version: u32) -> Result<()>
     tx.put(&SCHEMA_HEADS, &entry.pair, &SchemaHeadV1 { version })
 }
 
-/// The newest schemas, of one domain or of all, as a file that [`import_schemas`] reads.
-pub fn export_schemas(system: &System, domain: Option<&str>) -> Result<String> {
-    let wanted = match domain {
-        None => None,
-        Some(text) => Some(
-            schema_domain(text)
-                .ok_or_else(|| Error::invalid("domain", format!("\"{text}\" is not a host name")))?,
-        ),
-    };
+/// The newest schemas of every domain, as the content of a file that [`import_schemas`] reads.
+pub fn export_schemas(system: &System) -> Result<Value> {
     let mut schemas = Vec::new();
     let mut after: Option<SchemaPair> = None;
     loop {
         let (last, rows) = system.read(|tx| {
-            let heads =
-                tx.scan(&SCHEMA_HEADS, after.as_ref(), crate::store::Order::Ascending, EXPORT_ROWS)?;
+            let heads = tx.scan(&SCHEMA_HEADS, after.as_ref(), Order::Ascending, EXPORT_ROWS)?;
             let last = heads.last().map(|(pair, _)| pair.clone());
-            let mut rows = Vec::new();
-            for (pair, head) in heads {
-                if wanted.as_ref().is_none_or(|domain| *domain == pair.domain) {
-                    rows.push(tx.require(&PLATFORM_SCHEMAS, &SchemaKey { pair, version: head.version })?);
-                }
-            }
-            Ok((last, rows))
+            let row = |(pair, head): (SchemaPair, SchemaHeadV1)| {
+                tx.require(&PLATFORM_SCHEMAS, &SchemaKey { pair, version: head.version })
+            };
+            Ok((last, heads.into_iter().map(row).collect::<Result<Vec<_>>>()?))
         })?;
         let Some(last) = last else { break };
         after = Some(last);
@@ -352,5 +342,5 @@ pub fn export_schemas(system: &System, domain: Option<&str>) -> Result<String> {
             });
         }
     }
-    serde_json::to_string_pretty(&SchemaFile { schemas }).map_err(|e| Error::internal("write the schemas", e))
+    serde_json::to_value(SchemaFile { schemas }).map_err(|e| Error::internal("write the schemas", e))
 }

@@ -9,8 +9,8 @@ use super::rows::{COLUMNS, ColumnKindV1, ColumnsV1, RESULTS, ResultV1, TypedColu
 use crate::base::clock::Timestamp;
 use crate::base::ids::JobId;
 use crate::base::{Error, Result};
-use crate::engine::sql::{Cell, ColumnKind, ColumnSpec, TableName, TableSpec};
-use crate::features::{View, ViewRows};
+use crate::engine::sql::{Cell, ColumnKind, ColumnSpec, TableSpec};
+use crate::features::{View, ViewRows, column, console_table};
 use crate::store::{Key, OrgRead};
 use serde_json::Value;
 use std::fmt::Write;
@@ -21,10 +21,9 @@ pub static VIEWS: &[View] = &[View { source: RESULTS.name(), tables, rows }];
 
 static READINGS: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
     use ColumnKind::{Float64, Int64, Json, Text, Timestamp};
-    spec(
+    console_table(
         "readings",
         "One row for each result: what a job extracted from a page.",
-        1,
         vec![
             column("result_id", Text, "The result.").required(),
             column("job_id", Text, "The job that made it.").required(),
@@ -51,10 +50,9 @@ static READINGS: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
 
 static READING_VALUES: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
     use ColumnKind::{Bool, Float64, Int64, Text, Timestamp};
-    spec(
+    console_table(
         "reading_values",
         "One row for each extracted value; a list has one for each member.",
-        1,
         vec![
             column("result_id", Text, "The result.").required(),
             column("url_id", Text, "The registered URL, if it was one."),
@@ -72,19 +70,6 @@ static READING_VALUES: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
         ],
     )
 });
-
-fn spec(name: &str, description: &str, version: u64, columns: Vec<ColumnSpec>) -> Arc<TableSpec> {
-    Arc::new(TableSpec {
-        name: TableName::parse(name).expect("a table of this file has a well-formed name"),
-        description: description.to_owned(),
-        columns,
-        catalog_version: version,
-    })
-}
-
-fn column(name: &str, kind: ColumnKind, description: &str) -> ColumnSpec {
-    ColumnSpec::new(name, kind).describe(description)
-}
 
 /// Every table, with the columns that all organizations have.
 fn tables() -> Vec<TableSpec> {
@@ -111,7 +96,9 @@ fn typed_table(name: &str, own: &ColumnsV1) -> Arc<TableSpec> {
         "articles" => "Results of articles, an attribute a column.",
         _ => "Results of job postings, an attribute a column.",
     };
-    spec(name, description, 1 + own.columns.len() as u64, columns)
+    let mut table = Arc::unwrap_or_clone(console_table(name, description, columns));
+    table.catalog_version += own.columns.len() as u64;
+    Arc::new(table)
 }
 
 fn common_column(name: &str) -> ColumnSpec {
