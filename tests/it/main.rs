@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed helper is a failed test")]
 
 mod harness;
+mod html;
 mod http;
 mod sql;
 mod tidy;

@@ -21,12 +21,12 @@ const LAYERS: &[(&str, &[&str])] = &[
 /// Which slice may use which other, and only through its `mod.rs`.
 const SLICES: &[(&str, &[&str])] = &[
     ("api_keys", &["auth"]),
-    ("auth", &["orgs", "api_keys"]),
+    ("auth", &["billing"]),
     ("bi", &[]),
     ("billing", &[]),
     ("extraction", &[]),
     ("jobs", &["billing", "extraction", "urls"]),
-    ("orgs", &["auth"]),
+    ("orgs", &["auth", "billing"]),
     ("urls", &[]),
 ];
 
