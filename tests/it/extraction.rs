@@ -99,8 +99,11 @@ async fn a_page_is_collected_extracted_and_found() {
 
     let found = list(api, "q=smoothing&sort=relevance").await;
     assert_eq!((&found["total"], &found["nextCursor"]), (&json!(2), &Value::Null));
-    assert_eq!(found["facets"], json!({
-        "domain": [{ "value": "127.0.0.1", "count": 2 }], "pageType": [{ "value": "product", "count": 2 }] }));
+    assert_eq!(
+        found["facets"],
+        json!({
+        "domain": [{ "value": "127.0.0.1", "count": 2 }], "pageType": [{ "value": "product", "count": 2 }] })
+    );
     assert_eq!(items(&found)[0]["highlights"][0], "<em>Smoothing</em> plane No.4");
     let escaped = list(api, "q=prices").await;
     assert_eq!(items(&escaped)[0]["highlights"][0], "Planes &amp; <em>prices</em>");
@@ -112,7 +115,8 @@ async fn filters_and_cursors_select() {
     let web = shop().await;
     let (appliance, member) = appliance(&web).await;
     let api = &member.api;
-    let urls = json!({ "urls": [{ "url": web.url("/plane/a"), "tags": ["wood", "hand"], "pageType": "product" }] });
+    let urls =
+        json!({ "urls": [{ "url": web.url("/plane/a"), "tags": ["wood", "hand"], "pageType": "product" }] });
     expect(post(api, "/api/v1/urls", &urls).await, 200);
     let url = expect(get(api, "/api/v1/urls").await, 200)["items"][0]["id"].as_str().unwrap().to_owned();
     let tagged = expect(post(api, "/api/v1/jobs", &json!({ "urlId": url, "tags": ["wood"] })).await, 201);
@@ -186,7 +190,11 @@ async fn a_result_that_is_not_indexed_yet_is_a_202() {
     assert_eq!(reply.headers["retry-after"], "5");
     assert_eq!(reply.json["indexingPending"], true);
     assert_eq!((&reply.json["retryAfterSeconds"], &reply.json["jobId"]), (&json!(5), &job["id"]));
-    assert_eq!(reply.json["values"], Value::Null, "a pending answer has no result fields to be mistaken for them");
+    assert_eq!(
+        reply.json["values"],
+        Value::Null,
+        "a pending answer has no result fields to be mistaken for them"
+    );
     let result = result_of(api, &job).await;
     assert_eq!(result["id"], reply.json["id"]);
     assert_eq!(result["indexingPending"], Value::Null);
@@ -233,7 +241,13 @@ async fn bad_input_is_named_and_strangers_see_nothing() {
         }
     }
     assert_eq!(list(&stranger.api, "q=smoothing").await["total"], 0);
-    for path in [RESULTS.to_owned(), format!("{RESULTS}/{NOBODY}"), format!("{RESULTS}/by-id/{NOBODY}"), SCHEMAS.to_owned(), format!("{SCHEMAS}/127.0.0.1/product")] {
+    for path in [
+        RESULTS.to_owned(),
+        format!("{RESULTS}/{NOBODY}"),
+        format!("{RESULTS}/by-id/{NOBODY}"),
+        SCHEMAS.to_owned(),
+        format!("{SCHEMAS}/127.0.0.1/product"),
+    ] {
         let reply = get(&appliance.client(), &path).await;
         assert_eq!(reply.status.as_u16(), 401, "{path}");
         assert!(reply.json["error"].is_string(), "{path}");
@@ -256,7 +270,10 @@ async fn schemas_are_listed_and_the_newest_is_given() {
     let list = expect(get(api, SCHEMAS).await, 200);
     assert_eq!((items(&list).len(), list.as_object().unwrap().len()), (2, 1), "{list}");
     let one = expect(get(api, &format!("{SCHEMAS}/127.0.0.1/product")).await, 200);
-    assert_eq!((&one["version"], &one["discoveredBy"], &one["confidence"]), (&json!(1), &json!("manual"), &json!(1.0)));
+    assert_eq!(
+        (&one["version"], &one["discoveredBy"], &one["confidence"]),
+        (&json!(1), &json!("manual"), &json!(1.0))
+    );
     assert_eq!(one["attributes"][1]["type"], "number");
     assert_eq!(one["attributes"][1]["validation"], json!({ "max": 10_000.0 }));
 
@@ -275,7 +292,9 @@ async fn schemas_are_listed_and_the_newest_is_given() {
     let products = expect(get(api, &format!("{SCHEMAS}?domain=127.0.0.1&pageType=product")).await, 200);
     assert_eq!(versions(&products), [2, 1]);
     assert_eq!(versions(&expect(get(api, &format!("{SCHEMAS}?limit=1")).await, 200)).len(), 1);
-    assert!(items(&expect(get(api, &format!("{SCHEMAS}?domain=other.example&limit=1000")).await, 200)).is_empty());
+    assert!(
+        items(&expect(get(api, &format!("{SCHEMAS}?domain=other.example&limit=1000")).await, 200)).is_empty()
+    );
     for path in ["127.0.0.1/serp", "other.example/product", "127.0.0.1/shop", "a%20b/product"] {
         refused(&get(api, &format!("{SCHEMAS}/{path}")).await, 404, "Schema not found", "");
     }

@@ -179,10 +179,21 @@ fn cursor_key(bytes: &[u8]) -> Option<SortKey> {
     })
 }
 
+/// Pieces of the title and of the values, as long as there is room for more.
 fn highlights_of(row: &ResultV1, q: &str) -> Vec<String> {
-    let mut pieces = row.title.as_deref().map(|title| highlights(title, q)).unwrap_or_default();
-    pieces.extend(highlights(&feed::search_text(row), q));
-    pieces.truncate(HIGHLIGHTS_MAX);
+    let title = row.title.clone().into_iter();
+    let mut pieces: Vec<String> = Vec::new();
+    for text in title.chain(feed::attribute_texts(row)) {
+        for piece in highlights(text.trim_end(), q) {
+            // A title often says again what a value says.
+            if pieces.len() < HIGHLIGHTS_MAX && !pieces.contains(&piece) {
+                pieces.push(piece);
+            }
+        }
+        if pieces.len() == HIGHLIGHTS_MAX {
+            break;
+        }
+    }
     pieces
 }
 
