@@ -243,13 +243,19 @@ fn make_private(folder: &Path) -> Result<()> {
 /// The box's secrets; refused where a copy of the data folder would carry them along, or others can read them.
 fn open_keyring(config: &Config) -> Result<Keyring> {
     let path = config.key_file();
+    // Fresh keys cannot open what lost ones have sealed, so only a box without data makes them.
+    let load = if store_file(config).exists() { Keyring::load } else { Keyring::load_or_create };
     refuse_inside(&path, &config.storage.data_dir)
-        .and_then(|()| Keyring::load_or_create(&path))
+        .and_then(|()| load(&path))
         .map_err(|e| Error::invalid("storage.key_file", e))
 }
 
+fn store_file(config: &Config) -> PathBuf {
+    config.storage.data_dir.join("gleaner.redb")
+}
+
 async fn open_store(config: &Config, clock: Clock) -> Result<Store> {
-    let path = config.storage.data_dir.join("gleaner.redb");
+    let path = store_file(config);
     tokio::task::spawn_blocking(move || Store::open(&path, clock))
         .await
         .map_err(|e| Error::internal("open the store", e))?
