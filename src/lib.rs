@@ -1,4 +1,8 @@
+pub mod admin;
+pub mod app;
 pub mod base;
+pub mod config;
+pub mod demo;
 pub mod engine;
 pub mod features;
 pub mod http;

@@ -5,6 +5,7 @@
 
 pub mod api_keys;
 pub mod auth;
+pub mod bi;
 pub mod billing;
 pub mod extraction;
 pub mod jobs;
@@ -75,4 +76,5 @@ pub static ALL: &[&Feature] = &[
     &jobs::FEATURE,
     &extraction::FEATURE,
     &billing::FEATURE,
+    &bi::FEATURE,
 ];

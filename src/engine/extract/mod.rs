@@ -23,7 +23,7 @@ pub use number::parse_number;
 pub use quality::Quality;
 pub use schema::{
     ANTI_PATTERNS_MAX, ATTRIBUTES_MAX, Attribute, AttributeType, NAME_CHARACTERS_MAX, PATTERN_BYTES_MAX,
-    Schema, SchemaError, SemanticType, Validation, XPATHS_MAX,
+    PATTERNS_MAX, Schema, SchemaError, SemanticType, Validation, XPATHS_MAX,
 };
 
 use serde::{Deserialize, Serialize};

@@ -24,6 +24,9 @@ pub const ANTI_PATTERNS_MAX: usize = 50;
 /// Characters of an attribute's name.
 pub const NAME_CHARACTERS_MAX: usize = 128;
 
+/// Regular expressions of one schema, those inside XPaths included: each takes up to half a megabyte compiled.
+pub const PATTERNS_MAX: usize = 500;
+
 /// Bytes of one regular expression.
 pub const PATTERN_BYTES_MAX: usize = 2048;
 
@@ -145,6 +148,7 @@ impl Schema {
         }
         let mut names = HashSet::new();
         let mut compiled = Vec::with_capacity(attributes.len());
+        let mut patterns = 0;
         for (number, attribute) in attributes.iter().enumerate() {
             let path = format!("attributes[{number}]");
             if !names.insert(attribute.name.as_str()) {
@@ -152,6 +156,10 @@ impl Schema {
                 return fail(&format!("{path}.name"), message);
             }
             compiled.push(Compiled::new(attribute, &path)?);
+            patterns += compiled.last().map_or(0, Compiled::pattern_count);
+            if patterns > PATTERNS_MAX {
+                return fail(&path, format!("more than {PATTERNS_MAX} regular expressions in all"));
+            }
         }
         Ok(Schema { attributes: compiled })
     }
@@ -202,6 +210,11 @@ impl Compiled {
             limits,
             pattern,
         })
+    }
+
+    fn pattern_count(&self) -> usize {
+        let in_xpaths: usize = self.xpaths.iter().map(XPath::pattern_count).sum();
+        in_xpaths + self.anti_patterns.len() + usize::from(self.pattern.is_some())
     }
 
     /// What a value fails, in words; empty where it passes.

@@ -48,6 +48,9 @@ pub const EXPRESSION_BYTES_MAX: usize = 16 * 1024;
 /// How deep parentheses, predicates and calls may stand within one another.
 pub const NESTING_MAX: usize = 200;
 
+/// Regular expressions that one expression may hold: each takes up to half a megabyte compiled.
+pub const PATTERNS_MAX: usize = 32;
+
 /// A compiled expression.
 #[derive(Debug)]
 pub struct XPath {
@@ -75,6 +78,11 @@ impl XPath {
     /// The expression as it was written.
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// How many compiled regular expressions it holds.
+    pub fn pattern_count(&self) -> usize {
+        self.plan.pattern_count
     }
 
     /// Evaluates with `context` as the context node, position and size 1.

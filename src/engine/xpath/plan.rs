@@ -16,6 +16,8 @@ pub(super) struct Plan {
     pub names: Vec<Box<str>>,
     /// How many [`Expr::Once`] there are.
     pub once_count: usize,
+    /// How many regular expressions it holds.
+    pub pattern_count: usize,
     /// How many predicates remember their answers by node.
     pub memo_count: usize,
 }

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use memchr::memmem::Finder;
 
 use super::CompileError;
+use super::PATTERNS_MAX;
 use super::ast::{Ast, AstKind, AstStep, AstTest};
 use super::pattern::Pattern;
 use super::plan::*;
@@ -39,7 +40,13 @@ const XPATH_2_FUNCTIONS: [&str; 12] = [
 pub(super) fn compile(source: &str, ast: &Ast<'_>, strict: bool) -> Result<Plan, CompileError> {
     let mut compiler = Compiler { source, strict, ..Compiler::default() };
     let root = compiler.expr(ast)?;
-    Ok(Plan { root, names: compiler.names, once_count: compiler.once_count, memo_count: compiler.memo_count })
+    Ok(Plan {
+        root,
+        names: compiler.names,
+        once_count: compiler.once_count,
+        pattern_count: compiler.pattern_count,
+        memo_count: compiler.memo_count,
+    })
 }
 
 #[derive(Default)]
@@ -50,6 +57,7 @@ struct Compiler<'s> {
     numbers: HashMap<String, NameIndex>,
     once_count: usize,
     memo_count: usize,
+    pattern_count: usize,
     /// Predicates around the current place.
     predicate_depth: usize,
 }
@@ -210,7 +218,7 @@ impl Compiler<'_> {
 
     /// Regular expressions that stand in the text are compiled now, so that a wrong one is refused now.
     fn regular(
-        &self,
+        &mut self,
         function: Function,
         mut compiled: Vec<Expr>,
         arguments: &[Ast<'_>],
@@ -223,6 +231,10 @@ impl Compiler<'_> {
         let (Expr::Literal(text), Some(flags)) = (&compiled[1], flags) else {
             return Ok(Expr::Call(function, compiled));
         };
+        self.pattern_count += 1;
+        if self.pattern_count > PATTERNS_MAX {
+            return self.fail(arguments[1].at, format!("more than {PATTERNS_MAX} regular expressions"));
+        }
         match Pattern::compile(text, flags) {
             Ok(regex) if function == Function::ReTest => {
                 Ok(Expr::Matches(Box::new(compiled.swap_remove(0)), Box::new(regex)))

@@ -15,6 +15,9 @@ use crate::engine::html::{NodeId, NodeKind};
 /// Fuel for compiling a regular expression that was computed: about what it takes in node visits.
 const PATTERN_FUEL: u64 = 5_000;
 
+/// Fuel for each group that a match captures: finding groups is far slower than finding matches.
+const GROUP_FUEL: u64 = 16;
+
 /// Computed regular expressions kept in one run.
 const PATTERNS_MAX: usize = 64;
 
@@ -347,6 +350,7 @@ impl<'a> Evaluator<'a> {
             for found in regex.captures_iter(&subject) {
                 let skipped = usize::from(found.len() > 1);
                 let text: String = found.iter().skip(skipped).map(group_text).collect();
+                self.spend(GROUP_FUEL * found.len() as u64)?;
                 self.make(0, text.len())?;
                 self.made.push(text);
             }
@@ -371,6 +375,7 @@ impl<'a> Evaluator<'a> {
         let mut out = String::new();
         let mut copied = 0;
         for captures in regex.captures_iter(&subject).take(if all { usize::MAX } else { 1 }) {
+            self.spend(GROUP_FUEL * captures.len() as u64)?;
             let whole = captures.get_match();
             out.push_str(&subject[copied..whole.start()]);
             let before = out.len();
