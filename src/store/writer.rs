@@ -246,6 +246,8 @@ impl State {
             match opened {
                 Ok(last) => {
                     self.next_sequence = last + 1;
+                    // The commit that failed may have reached the disk all the same.
+                    self.tell.send_replace(last);
                     tracing::warn!("the store was opened again");
                     return;
                 }

@@ -208,7 +208,7 @@ impl Run<'_> {
             return Ok(Candidate::Blank);
         }
         for pattern in &attribute.anti_patterns {
-            self.fuel.spend(1 + text.len() as u64 / 8)?;
+            self.fuel.spend(pattern.cost(text.len()))?;
             if pattern.is_match(&text) {
                 return Ok(Candidate::Unwanted);
             }

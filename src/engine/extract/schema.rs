@@ -6,12 +6,11 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::engine::xpath::{XPath, compile_pattern};
+use crate::engine::xpath::{Pattern, XPath};
 
 /// Attributes of one schema.
 pub const ATTRIBUTES_MAX: usize = 200;
@@ -129,9 +128,9 @@ pub(super) struct Compiled {
     pub(super) name: String,
     pub(super) kind: AttributeType,
     pub(super) xpaths: Vec<XPath>,
-    pub(super) anti_patterns: Vec<Regex>,
+    pub(super) anti_patterns: Vec<Pattern>,
     limits: Validation,
-    pattern: Option<Regex>,
+    pattern: Option<Pattern>,
 }
 
 impl Schema {
@@ -242,7 +241,7 @@ impl Compiled {
 
     fn mismatch(&self, text: &str) -> Option<String> {
         let pattern = self.pattern.as_ref().filter(|pattern| !pattern.is_match(text))?;
-        Some(format!("does not match /{}/", pattern.as_str()))
+        Some(format!("does not match /{}/", pattern.regex().as_str()))
     }
 }
 
@@ -275,7 +274,7 @@ fn check_limits(limits: &Validation, path: &str) -> Result<(), SchemaError> {
     Ok(())
 }
 
-fn regex(pattern: &str, flags: &str, path: impl Fn() -> String) -> Result<Regex, SchemaError> {
+fn regex(pattern: &str, flags: &str, path: impl Fn() -> String) -> Result<Pattern, SchemaError> {
     let fail = |message: String| SchemaError { path: path(), message };
     if pattern.is_empty() {
         return Err(fail("an empty pattern matches everything".to_owned()));
@@ -283,5 +282,5 @@ fn regex(pattern: &str, flags: &str, path: impl Fn() -> String) -> Result<Regex,
     if pattern.len() > PATTERN_BYTES_MAX {
         return Err(fail(format!("longer than {PATTERN_BYTES_MAX} bytes")));
     }
-    compile_pattern(pattern, flags).map_err(fail)
+    Pattern::compile(pattern, flags).map_err(fail)
 }

@@ -38,7 +38,7 @@ use std::fmt;
 
 use crate::engine::html::{Document, NodeId};
 pub use fuel::{EXPRESSION_FUEL_MAX, Fuel, PAGE_FUEL_MAX};
-pub use pattern::compile as compile_pattern;
+pub use pattern::Pattern;
 use plan::Plan;
 pub use value::{NodeRef, Value, number_to_text, text_to_number};
 

@@ -6,36 +6,68 @@
 
 use regex::{Regex, RegexBuilder};
 
-/// Memory that one compiled pattern may take.
-const COMPILED_BYTES_MAX: usize = 1 << 20;
+/// Memory that one compiled pattern may take, and how much more a byte costs with it: what the automaton cannot do falls to
+/// a simulation whose time grows with the size of the pattern.
+const SIZES: [(usize, u64); 3] = [(32 << 10, 1), (256 << 10, 4), (1 << 20, 16)];
 
 /// Memory that matching with one pattern may take for its lazily built automaton.
 const AUTOMATON_BYTES_MAX: usize = 2 << 20;
 
-/// Compiles a pattern with the flags of EXSLT (`i`; `g` is the caller's) and Python's `s`, `m`, `x`.
-pub fn compile(pattern: &str, flags: &str) -> Result<Regex, String> {
-    let translated = translate(pattern)?;
-    RegexBuilder::new(&translated)
-        .case_insensitive(flags.contains('i'))
-        .dot_matches_new_line(flags.contains('s'))
-        .multi_line(flags.contains('m'))
-        .ignore_whitespace(flags.contains('x'))
-        .size_limit(COMPILED_BYTES_MAX)
-        .dfa_size_limit(AUTOMATON_BYTES_MAX)
-        .build()
-        .map_err(|error| format!("wrong regular expression: {}", reason(&error)))
+/// Bytes that one unit of fuel pays for, with the smallest patterns.
+const BYTES_A_UNIT: u64 = 4;
+
+/// A compiled regular expression that knows what it costs.
+#[derive(Debug, Clone)]
+pub struct Pattern {
+    regex: Regex,
+    weight: u64,
+}
+
+impl Pattern {
+    /// Compiles a pattern with the flags of EXSLT (`i`; `g` is the caller's) and Python's `s`, `m`, `x`.
+    ///
+    /// The error is a sentence for the pattern's author.
+    pub fn compile(pattern: &str, flags: &str) -> Result<Pattern, String> {
+        let translated = translate(pattern)?;
+        for (size, weight) in SIZES {
+            let built = RegexBuilder::new(&translated)
+                .case_insensitive(flags.contains('i'))
+                .dot_matches_new_line(flags.contains('s'))
+                .multi_line(flags.contains('m'))
+                .ignore_whitespace(flags.contains('x'))
+                .size_limit(size)
+                .dfa_size_limit(AUTOMATON_BYTES_MAX)
+                .build();
+            match built {
+                Ok(regex) => return Ok(Pattern { regex, weight }),
+                Err(regex::Error::CompiledTooBig(_)) => {}
+                Err(error) => return Err(format!("wrong regular expression: {}", reason(&error))),
+            }
+        }
+        Err("wrong regular expression: it is too large".to_owned())
+    }
+
+    /// Whether it matches somewhere in the text.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+
+    /// Fuel for searching a text of so many bytes.
+    pub fn cost(&self, bytes: usize) -> u64 {
+        1 + bytes as u64 * self.weight / BYTES_A_UNIT
+    }
+
+    /// The compiled pattern itself.
+    pub fn regex(&self) -> &Regex {
+        &self.regex
+    }
 }
 
 /// The last line of the error, which says what is wrong; the lines before it draw the pattern.
 fn reason(error: &regex::Error) -> String {
-    match error {
-        regex::Error::CompiledTooBig(_) => "it is too large".to_owned(),
-        other => {
-            let text = other.to_string();
-            let last = text.lines().last().unwrap_or("").trim();
-            last.strip_prefix("error: ").unwrap_or(last).to_owned()
-        }
-    }
+    let text = error.to_string();
+    let last = text.lines().last().unwrap_or("").trim();
+    last.strip_prefix("error: ").unwrap_or(last).to_owned()
 }
 
 fn translate(pattern: &str) -> Result<String, String> {

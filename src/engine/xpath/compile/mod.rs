@@ -9,9 +9,11 @@
 
 use std::collections::HashMap;
 
+use memchr::memmem::Finder;
+
 use super::CompileError;
 use super::ast::{Ast, AstKind, AstStep, AstTest};
-use super::pattern;
+use super::pattern::Pattern;
 use super::plan::*;
 
 mod seeds;
@@ -168,7 +170,7 @@ impl Compiler<'_> {
     fn special(
         &mut self,
         function: Function,
-        compiled: Vec<Expr>,
+        mut compiled: Vec<Expr>,
         arguments: &[Ast<'_>],
     ) -> Result<Expr, CompileError> {
         match function {
@@ -189,10 +191,16 @@ impl Compiler<'_> {
                 let attribute = self.name("class");
                 Ok(Expr::HasTokens(Tokens { attribute, tokens, html_space: true }))
             }
-            Function::Contains => Ok(match seeds::class_idiom(&compiled) {
-                Some(tokens) => Expr::HasTokens(tokens),
-                None => Expr::Call(function, compiled),
-            }),
+            Function::Contains => {
+                if let Some(tokens) = seeds::class_idiom(&compiled) {
+                    return Ok(Expr::HasTokens(tokens));
+                }
+                if let Expr::Literal(text) = &compiled[1] {
+                    let part = Finder::new(text.as_bytes()).into_owned();
+                    return Ok(Expr::Contains(Box::new(compiled.swap_remove(0)), Box::new(part)));
+                }
+                Ok(Expr::Call(function, compiled))
+            }
             Function::ReTest | Function::ReMatch | Function::ReReplace => {
                 self.regular(function, compiled, arguments)
             }
@@ -215,7 +223,7 @@ impl Compiler<'_> {
         let (Expr::Literal(text), Some(flags)) = (&compiled[1], flags) else {
             return Ok(Expr::Call(function, compiled));
         };
-        match pattern::compile(text, flags) {
+        match Pattern::compile(text, flags) {
             Ok(regex) if function == Function::ReTest => {
                 Ok(Expr::Matches(Box::new(compiled.swap_remove(0)), Box::new(regex)))
             }

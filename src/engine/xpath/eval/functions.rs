@@ -4,11 +4,10 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use regex::Regex;
-
+use super::super::EvalError;
+use super::super::pattern::{self, Pattern};
 use super::super::plan::*;
 use super::super::value::{NodeRef, text_to_number};
-use super::super::{EvalError, pattern};
 use super::path::sort_unique;
 use super::{Context, Evaluator, MADE_BYTES_MAX, Outcome, text};
 use crate::engine::html::{NodeId, NodeKind};
@@ -47,7 +46,7 @@ impl<'a> Evaluator<'a> {
             Function::ReTest => {
                 let subject = self.text(&arguments[0], context)?;
                 let regex = self.regex(arguments, context)?;
-                self.work(subject.len())?;
+                self.spend(regex.cost(subject.len()))?;
                 Ok(regex.is_match(&subject))
             }
             Function::HasClass => {
@@ -82,6 +81,12 @@ impl<'a> Evaluator<'a> {
             Function::Count => self.count(&arguments[0], context).map(|count| count as f64),
             Function::Number => self.number(&arguments[0], context),
             Function::StringLength => {
+                // The commonest question, "is there a paragraph of text", needs no normalized copy.
+                if let Expr::Call(Function::NormalizeSpace, inner) = &arguments[0] {
+                    let text = self.text(&inner[0], context)?;
+                    self.work(text.len())?;
+                    return Ok(text::normalized_length(&text) as f64);
+                }
                 let text = self.text(&arguments[0], context)?;
                 self.work(text.len())?;
                 Ok(text.chars().count() as f64)
@@ -302,7 +307,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The pattern in the second argument with the flags of the third, compiled once a run.
-    fn regex(&mut self, arguments: &'a [Expr], context: Context) -> Outcome<Rc<Regex>> {
+    fn regex(&mut self, arguments: &'a [Expr], context: Context) -> Outcome<Rc<Pattern>> {
         let text = self.text(&arguments[1], context)?.into_owned();
         let flags = match arguments.get(2) {
             Some(flags) => self.text(flags, context)?.into_owned(),
@@ -313,7 +318,7 @@ impl<'a> Evaluator<'a> {
             return Ok(known.clone());
         }
         self.spend(PATTERN_FUEL + key.0.len() as u64)?;
-        let regex = Rc::new(pattern::compile(&key.0, &key.1).map_err(EvalError::Pattern)?);
+        let regex = Rc::new(Pattern::compile(&key.0, &key.1).map_err(EvalError::Pattern)?);
         if self.regexes.len() >= PATTERNS_MAX {
             self.regexes.clear();
         }
@@ -333,7 +338,8 @@ impl<'a> Evaluator<'a> {
         let subject = self.text(&arguments[0], context)?;
         let regex = self.regex(arguments, context)?;
         let all = self.has_flag(arguments, 'g', context)?;
-        self.work(subject.len())?;
+        self.spend(regex.cost(subject.len()))?;
+        let regex = regex.regex();
         let first = self.made.len();
         let group_text =
             |group: Option<regex::Match<'_>>| group.map_or("", |group| group.as_str()).to_owned();
@@ -360,7 +366,8 @@ impl<'a> Evaluator<'a> {
         let regex = self.regex(arguments, context)?;
         let all = self.has_flag(arguments, 'g', context)?;
         let template = self.text(&arguments[3], context)?;
-        self.work(subject.len())?;
+        self.spend(regex.cost(subject.len()))?;
+        let regex = regex.regex();
         let mut out = String::new();
         let mut copied = 0;
         for captures in regex.captures_iter(&subject).take(if all { usize::MAX } else { 1 }) {
