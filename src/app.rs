@@ -8,13 +8,13 @@
 use crate::admin::{AdminSocket, StatusFn};
 use crate::base::clock::Clock;
 use crate::base::{Error, Result};
-use crate::config::{Config, Registration};
+use crate::config::Config;
 use crate::engine::blob::BlobStore;
 use crate::engine::fetch::{AddressGuard, Direct, FetchSettings, Politeness, user_agent};
 use crate::engine::keyring::{Keyring, refuse_inside};
 use crate::engine::sql::{Snapshots, WorkerSettings, Workers};
 use crate::features::api_keys::{Callers, KeyUsage};
-use crate::features::auth::{self, Auth, AuthSettings};
+use crate::features::auth::{Auth, AuthSettings};
 use crate::features::billing::{self, PlanGate, Plans};
 use crate::features::extraction::{Extractor, SearchFeed};
 use crate::features::jobs::{DispatchSettings, Dispatcher};
@@ -192,7 +192,7 @@ impl Parts {
         let auth = Arc::new(Auth::new(system, keyring.clone(), auth_settings(config, place.url))?);
         let seeded = plans.clone();
         let seeds: Vec<OrgSeed> = vec![Box::new(move |tx, _| billing::open_account(tx, seeded.default_plan()))];
-        let orgs = Arc::new(Orgs::new(plans.default_plan().id.clone(), seeds));
+        let orgs = Arc::new(Orgs::new(seeds));
         Ok(Parts {
             keyring,
             auth,
@@ -243,13 +243,19 @@ fn make_private(folder: &Path) -> Result<()> {
 /// The box's secrets; refused where a copy of the data folder would carry them along, or others can read them.
 fn open_keyring(config: &Config) -> Result<Keyring> {
     let path = config.key_file();
+    // Fresh keys cannot open what lost ones have sealed, so only a box without data makes them.
+    let load = if store_file(config).exists() { Keyring::load } else { Keyring::load_or_create };
     refuse_inside(&path, &config.storage.data_dir)
-        .and_then(|()| Keyring::load_or_create(&path))
+        .and_then(|()| load(&path))
         .map_err(|e| Error::invalid("storage.key_file", e))
 }
 
+fn store_file(config: &Config) -> PathBuf {
+    config.storage.data_dir.join("gleaner.redb")
+}
+
 async fn open_store(config: &Config, clock: Clock) -> Result<Store> {
-    let path = config.storage.data_dir.join("gleaner.redb");
+    let path = store_file(config);
     tokio::task::spawn_blocking(move || Store::open(&path, clock))
         .await
         .map_err(|e| Error::internal("open the store", e))?
@@ -291,17 +297,7 @@ fn bi_settings(config: &Config) -> bi::BiSettings {
 }
 
 fn auth_settings(config: &Config, url: &str) -> AuthSettings {
-    let public = config.server.public_url.as_str();
-    AuthSettings {
-        registration: match config.auth.registration {
-            Registration::Open => auth::Registration::Open,
-            Registration::Invite => auth::Registration::Invite,
-            Registration::Closed => auth::Registration::Closed,
-        },
-        public_url: url.to_owned(),
-        // Not the listening address: another port must not end everybody's session.
-        issuer: if public.is_empty() { "gleaner".to_owned() } else { public.to_owned() },
-    }
+    AuthSettings { registration: config.auth.registration, public_url: url.to_owned() }
 }
 
 fn server_settings(config: &Config) -> ServerSettings {

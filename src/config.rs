@@ -6,6 +6,7 @@
 
 use crate::base::{Error, Result};
 use crate::engine::fetch::AllowRule;
+use crate::features::auth::Registration;
 use ipnet::IpNet;
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -56,15 +57,6 @@ pub struct StorageConfig {
     pub data_dir: PathBuf,
     pub key_file: PathBuf,
     pub reserve_mb: u64,
-}
-
-/// Who may register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Registration {
-    Open,
-    Invite,
-    Closed,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -44,7 +44,7 @@ pub struct NewOrg {
 }
 
 /// What a slice writes into a new organization, inside the transaction that makes it. An error makes none.
-pub type OrgSeed = Arc<dyn Fn(&OrgWrite<'_>, &NewOrg) -> Result<()> + Send + Sync>;
+pub type OrgSeed = Box<dyn Fn(&OrgWrite<'_>, &NewOrg) -> Result<()> + Send + Sync>;
 
 /// What new organizations get; filled by app.
 pub struct Orgs {
@@ -187,12 +187,12 @@ mod tests {
     async fn a_seed_writes_with_it_and_its_error_makes_nothing() {
         let system = system();
         let owner = person(&system).await;
-        let failing: OrgSeed = Arc::new(|_, _| Err(Error::conflict("no")));
+        let failing: OrgSeed = Box::new(|_, _| Err(Error::conflict("no")));
         make(&system, owner, vec![failing]).await.unwrap_err();
         assert!(system.read(list_orgs).unwrap().is_empty());
         assert_eq!(system.read(|tx| tx.require(&USERS, &owner)).unwrap().membership, None);
 
-        let renaming: OrgSeed = Arc::new(|tx, new| {
+        let renaming: OrgSeed = Box::new(|tx, new| {
             let mut org = tx.require(&ORG, &())?;
             assert_eq!((org.id, tx.org_id()), (new.id, new.id));
             org.name = format!("{} of {}", org.name, new.owner);

@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed helper is a failed test")]
 
+mod api_keys;
+mod auth;
 mod harness;
 mod html;
 mod http;
+mod orgs;
 mod sql;
 mod tidy;

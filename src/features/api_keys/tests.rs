@@ -25,7 +25,7 @@ fn place() -> Place {
     let system = Store::open_backend(move || disk.backend(), clock.clone(), MIGRATIONS).unwrap().system();
     let settings =
         AuthSettings { registration: Registration::Open, public_url: "http://box.test".to_owned() };
-    let auth = Arc::new(Auth::new(settings, system.clone(), keyring).unwrap());
+    let auth = Arc::new(Auth::new(system.clone(), keyring, settings).unwrap());
     let usage = Arc::new(KeyUsage::default());
     let callers = Callers::new(auth.clone(), usage.clone());
     Place { clock, system, auth, usage, callers, org: OrgId::new() }

@@ -107,7 +107,7 @@ impl LoginStored {
 
 impl Auth {
     /// Hashes once, to have a hash to compare with where there is no account (some 20 ms).
-    pub fn new(settings: AuthSettings, system: System, keyring: Arc<Keyring>) -> Result<Auth> {
+    pub fn new(system: System, keyring: Arc<Keyring>, settings: AuthSettings) -> Result<Auth> {
         let tokens = AccessTokens::new(keyring);
         Ok(Auth { system, tokens, passwords: Passwords::new()?, settings })
     }

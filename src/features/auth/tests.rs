@@ -32,7 +32,7 @@ impl TestBox {
         let backend = disk.clone();
         let store = Store::open_backend(move || backend.backend(), clock.clone(), MIGRATIONS).unwrap();
         let settings = AuthSettings { registration, public_url: "http://box.test".to_owned() };
-        let auth = Auth::new(settings, store.system(), keyring.clone()).unwrap();
+        let auth = Auth::new(store.system(), keyring.clone(), settings).unwrap();
         TestBox { disk, clock, keyring, auth }
     }
 
