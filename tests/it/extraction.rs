@@ -72,6 +72,7 @@ fn items(list: &Value) -> &Vec<Value> {
     list["items"].as_array().expect("a list has items")
 }
 
+/// getResultByJob, getResult, listResults.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_is_collected_extracted_and_found() {
     let web = shop().await;
@@ -110,6 +111,7 @@ async fn a_page_is_collected_extracted_and_found() {
     appliance.stop().await;
 }
 
+/// listResults: filters, facets, both orders, cursors.
 #[tokio::test(flavor = "multi_thread")]
 async fn filters_and_cursors_select() {
     let web = shop().await;
@@ -171,6 +173,7 @@ async fn filters_and_cursors_select() {
     appliance.stop().await;
 }
 
+/// getResultByJob: the pending answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_result_that_is_not_indexed_yet_is_a_202() {
     let web = shop().await;
@@ -201,6 +204,7 @@ async fn a_result_that_is_not_indexed_yet_is_a_202() {
     appliance.stop().await;
 }
 
+/// listResults, getResultByJob, getResult, listSchemas, getSchema: what they refuse.
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_input_is_named_and_strangers_see_nothing() {
     let web = shop().await;
@@ -262,6 +266,7 @@ async fn bad_input_is_named_and_strangers_see_nothing() {
     appliance.stop().await;
 }
 
+/// listSchemas, getSchema.
 #[tokio::test(flavor = "multi_thread")]
 async fn schemas_are_listed_and_the_newest_is_given() {
     let web = shop().await;
@@ -301,6 +306,7 @@ async fn schemas_are_listed_and_the_newest_is_given() {
     appliance.stop().await;
 }
 
+/// getResultByJob, listResults: the index is a cache.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_found_is_found_after_a_restart_and_after_the_index_is_lost() {
     let web = shop().await;

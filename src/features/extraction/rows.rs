@@ -28,8 +28,6 @@ pub struct ResultV1 {
     pub schema: Option<SchemaRefV1>,
     /// An object from attribute to value, in the schema's order, of what was found. Empty without a schema.
     pub values: Json,
-    /// The schema's attributes, in its order, found or not.
-    pub attributes: Vec<TypedAttributeV1>,
     /// None without a schema: nothing was measured.
     pub quality: Option<QualityV1>,
     pub attribute_errors: Vec<AttributeErrorV1>,
@@ -230,13 +228,6 @@ pub enum ColumnKindV1 {
     Bool,
     /// A list, as JSON.
     List,
-}
-
-/// An attribute as the console sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TypedAttributeV1 {
-    pub name: String,
-    pub kind: ColumnKindV1,
 }
 
 /// A typed column of a console table.

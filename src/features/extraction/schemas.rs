@@ -4,9 +4,10 @@
 //! changed, so a compiled schema may be kept for as long as there is room. Every schema that is stored has passed
 //! [`Schema::compile`]; one that a later release refuses is left out with a line in the log, never an error of the page.
 
+use super::columns::TypedAttribute;
 use super::rows::{
     ColumnKindV1, DiscoveredBy, PLATFORM_SCHEMAS, PlatformSchemaV1, SCHEMA_HEADS, SCHEMAS_BY_AGE,
-    SCHEMAS_BY_DOMAIN, SchemaHeadV1, SchemaKey, SchemaPair, TypedAttributeV1,
+    SCHEMAS_BY_DOMAIN, SchemaHeadV1, SchemaKey, SchemaPair,
 };
 use crate::base::codec::Json;
 use crate::base::ids::SchemaId;
@@ -34,7 +35,7 @@ pub struct CompiledSchema {
     pub id: SchemaId,
     pub version: u32,
     pub page_type: PageType,
-    pub attributes: Vec<TypedAttributeV1>,
+    pub attributes: Arc<[TypedAttribute]>,
     pub schema: Schema,
 }
 
@@ -119,7 +120,7 @@ fn compile(row: &PlatformSchemaV1) -> Result<CompiledSchema, String> {
         page_type: row.page_type,
         attributes: attributes
             .into_iter()
-            .map(|attribute| TypedAttributeV1 { name: attribute.name, kind: column_kind(attribute.kind) })
+            .map(|attribute| TypedAttribute { name: attribute.name, kind: column_kind(attribute.kind) })
             .collect(),
         schema,
     })

@@ -12,7 +12,9 @@ use crate::base::{Error, Result};
 use crate::engine::sql::{Cell, ColumnKind, ColumnSpec, TableSpec};
 use crate::features::{View, ViewRows, column, console_table};
 use crate::store::{Key, OrgRead};
+use parking_lot::Mutex;
 use serde_json::Value;
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
@@ -87,18 +89,36 @@ fn typed_table(name: &str, own: &ColumnsV1) -> Arc<TableSpec> {
             ColumnKindV1::Bool => ColumnKind::Bool,
             ColumnKindV1::List => ColumnKind::Json,
         };
-        ColumnSpec::new(&own.column, kind).describe(format!("The attribute {}.", own.attribute))
+        column(&own.column, kind, &format!("The attribute {}.", own.attribute))
     }));
-    let description = match name {
+    let about = match name {
         "products" => "Results of product pages, an attribute a column.",
         "product_lists" => "Results of product lists and bestseller lists, an attribute a column.",
         "serps" => "Results of search result pages, an attribute a column.",
         "articles" => "Results of articles, an attribute a column.",
         _ => "Results of job postings, an attribute a column.",
     };
-    let mut table = Arc::unwrap_or_clone(console_table(name, description, columns));
+    let mut table = Arc::unwrap_or_clone(console_table(name, about, columns));
     table.catalog_version += own.columns.len() as u64;
     Arc::new(table)
+}
+
+/// The table that was last made of each name, with what it was made of: results come in runs of one organization, and
+/// making a table costs more than a row of it.
+static LAST_MADE: LazyLock<Mutex<HashMap<&'static str, MadeTable>>> = LazyLock::new(Mutex::default);
+
+type MadeTable = (ColumnsV1, Arc<TableSpec>);
+
+fn typed_table_again(name: &'static str, own: &ColumnsV1) -> Arc<TableSpec> {
+    let mut last = LAST_MADE.lock();
+    match last.get(name) {
+        Some((columns, table)) if columns == own => Arc::clone(table),
+        _ => {
+            let table = typed_table(name, own);
+            last.insert(name, (own.clone(), Arc::clone(&table)));
+            table
+        }
+    }
 }
 
 fn common_column(name: &str) -> ColumnSpec {
@@ -136,7 +156,7 @@ fn rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
             Some(row) if own == Some(name) => vec![typed(row, &columns)],
             _ => Vec::new(),
         };
-        all.push(ViewRows { table: typed_table(name, &columns), rows });
+        all.push(ViewRows { table: typed_table_again(name, &columns), rows });
     }
     Ok(all)
 }
@@ -207,17 +227,14 @@ fn typed(row: &ResultV1, columns: &ColumnsV1) -> Vec<Cell> {
     cells
 }
 
+/// A value stands in the column of its own kind; under another kind's column of the same attribute is NULL.
 fn typed_cell(row: &ResultV1, column: &TypedColumnV1) -> Cell {
-    let fills = |own: &super::rows::TypedAttributeV1| own.name == column.attribute && own.kind == column.kind;
-    if !row.attributes.iter().any(fills) {
-        return Cell::Null;
-    }
-    let Some(value) = row.values.0.get(&column.attribute) else { return Cell::Null };
-    match column.kind {
-        ColumnKindV1::Text => plain_text(value),
-        ColumnKindV1::Number => value.as_f64().map_or(Cell::Null, Cell::Float),
-        ColumnKindV1::Bool => value.as_bool().map_or(Cell::Null, Cell::Bool),
-        ColumnKindV1::List => text(value),
+    match (column.kind, row.values.0.get(&column.attribute)) {
+        (ColumnKindV1::Text, Some(Value::String(value))) => Cell::from(value.as_str()),
+        (ColumnKindV1::Number, Some(Value::Number(value))) => value.as_f64().map_or(Cell::Null, Cell::Float),
+        (ColumnKindV1::Bool, Some(Value::Bool(value))) => Cell::Bool(*value),
+        (ColumnKindV1::List, Some(value @ Value::Array(_))) => text(value),
+        _ => Cell::Null,
     }
 }
 
