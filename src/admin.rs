@@ -69,7 +69,8 @@ impl AdminSocket {
                 if let Ok((stream, _)) = listener.accept().await {
                     let (services, status) = (services.clone(), status.clone());
                     tokio::spawn(async move {
-                        let served = tokio::time::timeout(CONNECTION_TIME_MAX, serve(stream, &services, &status));
+                        let served =
+                            tokio::time::timeout(CONNECTION_TIME_MAX, serve(stream, &services, &status));
                         if let Ok(Err(error)) = served.await {
                             tracing::warn!(%error, "an operator's connection failed");
                         }
@@ -132,7 +133,10 @@ async fn answer(request: Request, services: &Services, status: &StatusFn) -> Res
 pub async fn call(path: &Path, request: &Request) -> Result<Value> {
     let doing = "speak to the appliance";
     let mut stream = UnixStream::connect(path).await.map_err(|e| {
-        Error::unavailable(format!("no appliance answers at {}: {e}. Is `gleaner serve` running?", path.display()))
+        Error::unavailable(format!(
+            "no appliance answers at {}: {e}. Is `gleaner serve` running?",
+            path.display()
+        ))
     })?;
     let mut line = serde_json::to_string(request).map_err(|e| Error::internal(doing, e))?;
     line.push('\n');

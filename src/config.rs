@@ -121,7 +121,8 @@ impl TryFrom<String> for Network {
 
     fn try_from(text: String) -> Result<Self, String> {
         let net = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-        net.map(Network).map_err(|_| format!("\"{text}\" is neither an address nor a network such as 10.0.0.0/8"))
+        net.map(Network)
+            .map_err(|_| format!("\"{text}\" is neither an address nor a network such as 10.0.0.0/8"))
     }
 }
 
@@ -138,8 +139,9 @@ impl Config {
     }
 
     fn merge(name: &str, given: &str, env: impl IntoIterator<Item = (String, String)>) -> Result<Config> {
-        let mut table: Table =
-            DEFAULTS.parse().map_err(|e: toml::de::Error| Error::internal("read the built-in configuration", e))?;
+        let mut table: Table = DEFAULTS
+            .parse()
+            .map_err(|e: toml::de::Error| Error::internal("read the built-in configuration", e))?;
         let over: Table = given.parse().map_err(|e: toml::de::Error| Error::invalid(name, e))?;
         overlay(&mut table, over);
         for (key, text) in env {
@@ -249,7 +251,9 @@ fn set(table: &mut Table, variable: &str, path: &str, text: &str) -> Result<()> 
             .parse::<Table>()
             .ok()
             .and_then(|mut table| table.remove("value"))
-            .ok_or_else(|| Error::invalid(variable, format!("\"{text}\" is not a value for {}", parts.join("."))))?,
+            .ok_or_else(|| {
+                Error::invalid(variable, format!("\"{text}\" is not a value for {}", parts.join(".")))
+            })?,
     };
     Ok(())
 }

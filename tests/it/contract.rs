@@ -18,7 +18,10 @@ fn the_golden_document_is_what_the_routes_say() {
         std::fs::write(golden(), &text).unwrap();
     }
     let kept = std::fs::read_to_string(golden()).unwrap_or_default();
-    assert!(kept == text, "data/openapi.json is not what the routes say; run UPDATE_GOLDEN=1 cargo test --test it contract");
+    assert!(
+        kept == text,
+        "data/openapi.json is not what the routes say; run UPDATE_GOLDEN=1 cargo test --test it contract"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -38,7 +41,12 @@ async fn the_box_serves_it_and_a_page_for_every_code() {
     assert_eq!(get(&client, "/healthz").await.text(), "ok\n");
     assert_eq!(get(&client, "/readyz").await.status, 200);
     let metrics = get(&client, "/metrics").await.text();
-    for name in ["gleaner_store_file_bytes", "gleaner_search_position", "gleaner_snapshot_position", "gleaner_jobs_running"] {
+    for name in [
+        "gleaner_store_file_bytes",
+        "gleaner_search_position",
+        "gleaner_snapshot_position",
+        "gleaner_jobs_running",
+    ] {
         assert!(metrics.contains(name), "{name} is not in the metrics");
     }
 }
@@ -54,7 +62,8 @@ fn the_document_is_sound() {
         let pointer = reference.strip_prefix('#').unwrap();
         assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
     }
-    let operations = document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values());
+    let operations =
+        document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values());
     let ids: Vec<_> = operations.filter_map(|operation| operation["operationId"].as_str()).collect();
     assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len());
 }

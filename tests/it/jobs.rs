@@ -50,6 +50,7 @@ async fn a_job_goes_from_queued_to_its_result() {
 
     let redirected = collect(&member.api, &web.url("/to-page")).await;
     assert_eq!(redirected["status"], "succeeded");
+    // getCurrentPlan
     let plan = expect(get(&member.api, "/api/v1/plans/current").await, 200);
     assert_eq!((&plan["remainingCredits"], &plan["usedThisPeriod"]), (&json!(999_998), &json!(2)));
     // listPlans, listTransactions
@@ -79,7 +80,11 @@ async fn failures_are_told_apart_and_cost_what_they_should() {
         assert_eq!(job["status"], "failed", "{path}: {job}");
         assert_eq!(job["attempts"][0]["outcome"], outcome, "{path}: {job}");
         assert_eq!(job["creditsCharged"], credits, "{path}: {job}");
-        assert!(text(&job, "error").contains(part), "{path}: \"{part}\" is not in \"{}\"", text(&job, "error"));
+        assert!(
+            text(&job, "error").contains(part),
+            "{path}: \"{part}\" is not in \"{}\"",
+            text(&job, "error")
+        );
         assert_eq!(job["resultId"], Value::Null);
     }
     let named = collect(&member.api, "http://meta.test/").await;
@@ -96,7 +101,12 @@ async fn a_box_never_fetches_itself() {
     let appliance = Appliance::start_with(&[("NETWORK__ALLOW", "[\"127.0.0.0/8\"]")]).await;
     let member = appliance.member("itself").await;
     let url = format!("{}/api/v1/jobs", appliance.app().url());
-    refused(&post(&member.api, "/api/v1/jobs", &json!({ "url": url })).await, 400, "Invalid URL", "appliance itself");
+    refused(
+        &post(&member.api, "/api/v1/jobs", &json!({ "url": url })).await,
+        400,
+        "Invalid URL",
+        "appliance itself",
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -118,7 +128,11 @@ async fn bad_submissions_are_refused_with_the_field() {
         (json!({ "url": page, "externalId": "" }), "Validation failed", "externalId"),
         (json!({ "url": page, "options": { "timeoutMs": 1 } }), "Validation failed", "options.timeoutMs"),
         (json!({ "url": page, "options": { "country": "Germany" } }), "Validation failed", "options.country"),
-        (json!({ "url": page, "options": { "headers": { "a b": "c" } } }), "Validation failed", "options.headers"),
+        (
+            json!({ "url": page, "options": { "headers": { "a b": "c" } } }),
+            "Validation failed",
+            "options.headers",
+        ),
         (json!({ "url": page, "tags": ["a\nb"] }), "Validation failed", "tags[0]"),
         (json!({ "url": page, "metadata": { "k": "x".repeat(20_000) } }), "Validation failed", "metadata"),
         (json!({ "url": page, "workflowId": uuid::Uuid::now_v7() }), "Validation failed", "workflowId"),
@@ -129,7 +143,8 @@ async fn bad_submissions_are_refused_with_the_field() {
     refused(&post(&member.api, "/api/v1/jobs", &missing).await, 404, "URL not found", "");
     let large = json!({ "url": page, "metadata": { "k": "x".repeat(2 << 20) } });
     assert_eq!(post(&member.api, "/api/v1/jobs", &large).await.status, 413);
-    let viewless = member.api.send_bytes(http::Method::POST, "/api/v1/jobs", Some("text/plain"), "{}").await.unwrap();
+    let viewless =
+        member.api.send_bytes(http::Method::POST, "/api/v1/jobs", Some("text/plain"), "{}").await.unwrap();
     assert_eq!(viewless.status, 415);
     assert!(expect(get(&member.api, "/api/v1/jobs").await, 200)["items"].as_array().unwrap().is_empty());
 }
@@ -144,7 +159,12 @@ async fn a_batch_is_all_or_nothing() {
     refused(&post(&member.api, "/api/v1/jobs/batch", &half).await, 400, "Invalid URL", "jobs[1].url");
     let gone = json!({ "jobs": [page, { "urlId": uuid::Uuid::now_v7() }] });
     refused(&post(&member.api, "/api/v1/jobs/batch", &gone).await, 404, "URL not found", "");
-    refused(&post(&member.api, "/api/v1/jobs/batch", &json!({ "jobs": [] })).await, 400, "Validation failed", "jobs");
+    refused(
+        &post(&member.api, "/api/v1/jobs/batch", &json!({ "jobs": [] })).await,
+        400,
+        "Validation failed",
+        "jobs",
+    );
     assert!(expect(get(&member.api, "/api/v1/jobs").await, 200)["items"].as_array().unwrap().is_empty());
 
     let whole = json!({ "jobs": vec![page; 30] });
@@ -158,7 +178,12 @@ async fn a_batch_is_all_or_nothing() {
     let polled = expect(post(&member.api, "/api/v1/jobs/poll", &json!({ "ids": asked })).await, 200);
     assert_eq!(polled["items"].as_array().unwrap().len(), 30);
     assert_eq!(polled["missing"], json!([unknown]));
-    refused(&post(&member.api, "/api/v1/jobs/poll", &json!({ "ids": ["x"] })).await, 400, "Validation failed", "ids[0]");
+    refused(
+        &post(&member.api, "/api/v1/jobs/poll", &json!({ "ids": ["x"] })).await,
+        400,
+        "Validation failed",
+        "ids[0]",
+    );
     let listed = expect(get(&member.api, "/api/v1/jobs?status=succeeded&limit=200").await, 200);
     assert_eq!(listed["items"].as_array().unwrap().len(), 30);
     let none = expect(get(&member.api, "/api/v1/jobs?from=2100-01-01").await, 200);
@@ -177,7 +202,7 @@ async fn an_external_id_makes_a_retry_safe() {
     let again = expect(post(&member.api, "/api/v1/jobs", &body).await, 200);
     assert_eq!(first["id"], again["id"]);
     let other = json!({ "url": web.url("/gone"), "externalId": "order-1" });
-    refused(&post(&member.api, "/api/v1/jobs", &other).await, 409, "Conflict", "order");
+    refused(&post(&member.api, "/api/v1/jobs", &other).await, 409, "Conflict", "another body");
     ended(&member.api, text(&first, "id")).await;
     let plan = expect(get(&member.api, "/api/v1/plans/current").await, 200);
     assert_eq!(plan["remainingCredits"], 999_999, "the second answer cost nothing");
@@ -194,7 +219,12 @@ async fn jobs_are_canceled_and_run_again() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     let canceled = expect(post(&member.api, &at(&slow, "cancel"), &json!({})).await, 200);
     assert_eq!(canceled["status"], "canceled");
-    refused(&post(&member.api, &at(&slow, "cancel"), &json!({})).await, 409, "Job has already ended", "canceled");
+    refused(
+        &post(&member.api, &at(&slow, "cancel"), &json!({})).await,
+        409,
+        "Job has already ended",
+        "canceled",
+    );
     let plan = expect(get(&member.api, "/api/v1/plans/current").await, 200);
     assert_eq!(plan["remainingCredits"], 1_000_000);
 

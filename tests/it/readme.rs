@@ -29,13 +29,25 @@ async fn the_tour_runs_as_written() {
     let script = format!("set -euo pipefail\n{script}");
     let run = move || {
         let mut command = Command::new("bash");
-        command.arg("-c").arg(script).current_dir(folder).env("PATH", path).env("BOX", address).env("PAGE", page);
+        command
+            .arg("-c")
+            .arg(script)
+            .current_dir(folder)
+            .env("PATH", path)
+            .env("BOX", address)
+            .env("PAGE", page);
         command.env("GLEANER_STORAGE__DATA_DIR", data).output().unwrap()
     };
     let output = tokio::task::spawn_blocking(run).await.unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{printed}\n{}", String::from_utf8_lossy(&output.stderr));
-    for part in ["\"created\":1", "\"status\":\"succeeded\"", "Of gleaning", "\"pages\":1", "\"remainingCredits\":999999"] {
+    for part in [
+        "\"created\":1",
+        "\"status\":\"succeeded\"",
+        "Of gleaning",
+        "\"pages\":1",
+        "\"remainingCredits\":999999",
+    ] {
         assert!(printed.contains(part), "{part} is not in {printed}");
     }
 }
@@ -43,7 +55,8 @@ async fn the_tour_runs_as_written() {
 #[test]
 fn files_that_it_names_exist() {
     let text = readme();
-    let links = text.match_indices("](").map(|(at, found)| text[at + found.len()..].split(')').next().unwrap());
+    let links =
+        text.match_indices("](").map(|(at, found)| text[at + found.len()..].split(')').next().unwrap());
     for link in links.filter(|link| !link.starts_with("http")) {
         assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(link).exists(), "README.md links to {link}");
     }

@@ -28,7 +28,12 @@ struct Seeded {
 
 impl Seeded {
     fn id(&self, kind: &str) -> &str {
-        &self.ids.iter().find(|(known, _)| *known == kind).unwrap_or_else(|| panic!("nothing seeds a {kind}")).1
+        &self
+            .ids
+            .iter()
+            .find(|(known, _)| *known == kind)
+            .unwrap_or_else(|| panic!("nothing seeds a {kind}"))
+            .1
     }
 }
 
@@ -44,7 +49,8 @@ async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
         (get(&member.api, &format!("/api/v1/extraction/results/{job_id}")).await.status == 200).then_some(())
     })
     .await;
-    let query = post(&member.api, "/api/v1/bi/queries", &json!({ "sql": "SELECT 1 AS one", "waitMs": 10_000 })).await;
+    let query =
+        post(&member.api, "/api/v1/bi/queries", &json!({ "sql": "SELECT 1 AS one", "waitMs": 10_000 })).await;
     let query = expect(query, 200);
     let keys = expect(get(&member.api, "/api/v1/api-keys").await, 200);
     let ids = vec![
@@ -87,7 +93,8 @@ async fn a_foreign_id_is_a_missing_id_on_every_route() {
     for (_, routes) in gleaner::app::routes() {
         for route in routes.iter().filter(|route| route.variables().next().is_some()) {
             let known = VARIABLES.iter().find(|(prefix, _)| route.path().starts_with(prefix));
-            let (_, kind) = known.unwrap_or_else(|| panic!("{} has a variable that nothing seeds", route.path()));
+            let (_, kind) =
+                known.unwrap_or_else(|| panic!("{} has a variable that nothing seeds", route.path()));
             let Some(kind) = kind else { continue };
             let variable = format!("{{{}}}", route.variables().next().unwrap());
             let at = |id: &str| route.path().replace(&variable, id);
@@ -118,7 +125,8 @@ async fn a_foreign_id_is_a_missing_id_on_every_route() {
 
 /// No list, search or statement shows a word of the other organization.
 async fn lists_show_ones_own(client: &Client, other: &str) {
-    let lists = ["urls", "jobs", "api-keys", "extraction/results", "extraction/results?q=marker", "bi/queries"];
+    let lists =
+        ["urls", "jobs", "api-keys", "extraction/results", "extraction/results?q=marker", "bi/queries"];
     for list in lists {
         let reply = get(client, &format!("/api/v1/{list}")).await;
         assert!(!reply.text().contains(&format!("/{other}")), "{list}: {}", reply.text());
@@ -126,7 +134,8 @@ async fn lists_show_ones_own(client: &Client, other: &str) {
     }
     let sql = "SELECT r.url, j.url AS job_url, u.url AS registered FROM readings r, jobs j, urls u";
     let answer = eventually("SQL has the rows", Duration::from_secs(10), || async {
-        let answer = expect(post(client, "/api/v1/bi/queries", &json!({ "sql": sql, "waitMs": 10_000 })).await, 200);
+        let answer =
+            expect(post(client, "/api/v1/bi/queries", &json!({ "sql": sql, "waitMs": 10_000 })).await, 200);
         (answer["results"]["totalRows"] == 1).then_some(answer)
     })
     .await;

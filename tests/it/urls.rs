@@ -20,9 +20,12 @@ async fn urls_are_normalized_merged_and_judged_one_by_one() {
     let answer = expect(post(&member.api, "/api/v1/urls", &upload).await, 200);
     assert_eq!((answer["created"].as_u64(), answer["updated"].as_u64()), (Some(2), Some(1)), "{answer}");
     let invalid = answer["invalid"].as_array().unwrap();
-    let reasons: Vec<_> = invalid.iter().map(|entry| (entry["index"].as_u64().unwrap(), text(entry, "reason"))).collect();
+    let reasons: Vec<_> =
+        invalid.iter().map(|entry| (entry["index"].as_u64().unwrap(), text(entry, "reason"))).collect();
     assert_eq!(reasons.iter().map(|(index, _)| *index).collect::<Vec<_>>(), [3, 4, 5, 6, 7]);
-    for ((_, reason), part) in reasons.iter().zip(["http or https", "loopback", "metadata", "absolute", "tags[0]"]) {
+    for ((_, reason), part) in
+        reasons.iter().zip(["http or https", "loopback", "metadata", "absolute", "tags[0]"])
+    {
         assert!(reason.contains(part), "\"{part}\" is not in \"{reason}\"");
     }
     let again = expect(post(&member.api, "/api/v1/urls", &upload).await, 200);
@@ -30,7 +33,10 @@ async fn urls_are_normalized_merged_and_judged_one_by_one() {
 
     let listed = expect(get(&member.api, "/api/v1/urls").await, 200);
     let rows = listed["items"].as_array().unwrap();
-    assert_eq!(rows.iter().map(|row| text(row, "url")).collect::<Vec<_>>(), ["https://www.example.co.uk/b", "http://example.com/a"]);
+    assert_eq!(
+        rows.iter().map(|row| text(row, "url")).collect::<Vec<_>>(),
+        ["https://www.example.co.uk/b", "http://example.com/a"]
+    );
     assert_eq!(rows[0]["domain"], "example.co.uk");
     assert_eq!(rows[0]["metadata"], json!({ "k": [1] }));
     assert_eq!(rows[1]["tags"], json!(["x"]));
@@ -66,7 +72,10 @@ async fn bad_uploads_are_refused_with_the_field() {
     refused(&bad(json!({ "urls": ["ftp://a.example/"] })).await, 400, "Invalid URL", "http or https");
     let many: Vec<_> = (0..10_001).map(|i| format!("https://a.example/{i}")).collect();
     refused(&bad(json!({ "urls": many })).await, 400, "Validation failed", "not 10001");
-    let raw = member.api.send_bytes(http::Method::POST, "/api/v1/urls", Some("application/json"), "{\n\"urls\": [,]}").await;
+    let raw = member
+        .api
+        .send_bytes(http::Method::POST, "/api/v1/urls", Some("application/json"), "{\n\"urls\": [,]}")
+        .await;
     refused(&raw.unwrap(), 400, "Validation failed", "line 2");
     refused(&get(&member.api, "/api/v1/urls?limit=0").await, 400, "Validation failed", "limit");
     refused(&get(&member.api, "/api/v1/urls?cursor=AAAA").await, 400, "Validation failed", "cursor");
@@ -82,7 +91,10 @@ async fn ten_thousand_urls_are_listed_page_by_page() {
     assert_eq!(answer["created"], 10_000);
     let (mut seen, mut cursor) = (Vec::new(), String::new());
     loop {
-        let page = expect(get(&member.api, &format!("/api/v1/urls?domain=shop3.example&limit=1000{cursor}")).await, 200);
+        let page = expect(
+            get(&member.api, &format!("/api/v1/urls?domain=shop3.example&limit=1000{cursor}")).await,
+            200,
+        );
         let items = page["items"].as_array().unwrap();
         assert!(items.len() <= 200, "a larger limit is clamped");
         seen.extend(items.iter().map(|row| text(row, "url").to_owned()));

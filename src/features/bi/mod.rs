@@ -48,7 +48,8 @@ pub static FEATURE: Feature = Feature {
             ]),
         Route::get("/api/v1/bi/queries", "listBiQueries", &Handler::new(list))
             .about("Submitted statements, newest first."),
-        Route::get("/api/v1/bi/queries/{id}", "getBiQuery", &Handler::new(get)).about("One submitted statement."),
+        Route::get("/api/v1/bi/queries/{id}", "getBiQuery", &Handler::new(get))
+            .about("One submitted statement."),
         Route::post("/api/v1/bi/queries/{id}/cancel", "cancelBiQuery", &Handler::new(cancel))
             .about("Ends a statement that waits or runs; one that has ended stays as it is."),
         Route::get("/api/v1/bi/queries/{id}/results", "getBiResults", &Handler::new(results))
@@ -82,7 +83,8 @@ async fn submit(
     Body(body): Body<NewQueryView>,
 ) -> Result<Either<Body<ExecutionView>, Accepted<ExecutionView>>> {
     let dry = body.dry_run.unwrap_or(false);
-    let new = NewQuery { submitted_by: org.principal().user(), wait: wait(&body)?, dry, sql: statement(body)? };
+    let new =
+        NewQuery { submitted_by: org.principal().user(), wait: wait(&body)?, dry, sql: statement(body)? };
     let queries = org.service::<Queries>();
     let query = queries.submit(org.store(), new).await?;
     if !query.status.has_ended() {
@@ -112,11 +114,15 @@ fn statement(body: NewQueryView) -> Result<String> {
     }
     match body.scope_kind.as_deref() {
         None | Some("org") => {}
-        Some("agent") => return Err(context("scopeKind: this release knows no agents; leave it out or send org.")),
+        Some("agent") => {
+            return Err(context("scopeKind: this release knows no agents; leave it out or send org."));
+        }
         Some(_) => return Err(context("scopeKind: must be org.")),
     }
     if body.scope_agent_id.is_some() {
-        return Err(context("scopeAgentId: only goes with the scope agent, which this release does not know."));
+        return Err(context(
+            "scopeAgentId: only goes with the scope agent, which this release does not know.",
+        ));
     }
     body.sql.ok_or_else(|| Error::new(Code::InvalidSql).message("sql: is required."))
 }
@@ -178,7 +184,8 @@ async fn tables(org: Org<BiRead>) -> Result<Body<Page<TableItemView>>> {
 }
 
 async fn table(org: Org<BiRead>, Path(name): Path<String>) -> Result<Body<TableView>> {
-    let name = TableName::parse(&name).map_err(|e| Error::new(Code::InvalidTableName).message(e.to_string()))?;
+    let name =
+        TableName::parse(&name).map_err(|e| Error::new(Code::InvalidTableName).message(e.to_string()))?;
     let (tables, freshness_sec) = org.service::<SnapshotFeed>().tables(org.store())?;
     let found = tables.into_iter().find(|table| table.spec.name == name);
     let found = found.ok_or_else(|| Error::not_found("Table"))?;

@@ -288,7 +288,8 @@ impl Driver {
             }
             End::Canceled => {
                 let message = "The statement was canceled.".to_owned();
-                self.query.failure = Some(QueryFailureV1 { code: "canceled".to_owned(), message, retriable: true });
+                self.query.failure =
+                    Some(QueryFailureV1 { code: "canceled".to_owned(), message, retriable: true });
                 QueryStatus::Canceled
             }
         };

@@ -38,7 +38,11 @@ impl Drop for Look {
 
 impl Queries {
     /// What is known of a table's values. When that is nothing, or old, a look begins.
-    pub(super) fn samples(self: &Arc<Self>, org: &OrgStore, table: &TableStatus) -> Result<Option<SamplesV1>> {
+    pub(super) fn samples(
+        self: &Arc<Self>,
+        org: &OrgStore,
+        table: &TableStatus,
+    ) -> Result<Option<SamplesV1>> {
         let known = org.read(|tx| tx.get(&SAMPLES, &table.spec.name.to_string()))?;
         let now = org.clock().now();
         let is_good = known.as_ref().is_some_and(|samples| is_good(samples, &table.spec, now));
@@ -63,7 +67,8 @@ impl Queries {
         let id = QueryId::new();
         let sql = format!("SELECT * FROM \"{}\" LIMIT {ROWS_MAX}", spec.name);
         let path = self.workers.result_path(org.id().0, id.0);
-        let (_, running) = self.workers.start(Statement { pin, sql, query_id: id.0 }).await.map_err(failed)?;
+        let (_, running) =
+            self.workers.start(Statement { pin, sql, query_id: id.0 }).await.map_err(failed)?;
         running.wait().await.map_err(failed)?;
         let rows = tokio::task::spawn_blocking(move || {
             let rows = ResultFile::open(&path).and_then(|result| result.page(0, ROWS_MAX));

@@ -143,7 +143,10 @@ impl Queries {
     pub async fn page(&self, org: OrgId, query: &QueryV1, page: u64, page_size: u64) -> Result<ResultPage> {
         let not_ready = || {
             Error::new(Code::NotReady)
-                .message(format!("The query is {}; only one that succeeded has results.", query.status.name()))
+                .message(format!(
+                    "The query is {}; only one that succeeded has results.",
+                    query.status.name()
+                ))
                 .field("status", query.status.name())
         };
         let result = query.result.filter(|_| query.status == QueryStatus::Success).ok_or_else(not_ready)?;
@@ -164,7 +167,8 @@ impl Queries {
 
     fn expired(&self) -> Error {
         let days = self.settings.results_days;
-        Error::not_found("Result").message(format!("Results are kept {days} days; submit the statement again."))
+        Error::not_found("Result")
+            .message(format!("Results are kept {days} days; submit the statement again."))
     }
 
     fn line(&self, org: OrgId) -> Arc<Line> {

@@ -92,7 +92,9 @@ fn remove_stray_results(queries: &Queries, system: &System) -> Result<()> {
         for file in entries(&org.path())? {
             let path = file.path();
             let query = path.file_stem().and_then(|stem| stem.to_str()?.parse::<QueryId>().ok());
-            let Some(query) = query.filter(|_| path.extension().is_some_and(|kind| kind == "arrow")) else { continue };
+            let Some(query) = query.filter(|_| path.extension().is_some_and(|kind| kind == "arrow")) else {
+                continue;
+            };
             // In this order: a driver leaves the list after it wrote its row.
             if queries.live.lock().contains_key(&query) {
                 continue;
@@ -140,7 +142,9 @@ fn time_key(time: Timestamp) -> [u8; 8] {
 
 fn remove_file(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::internal("remove a result", error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::internal("remove a result", error))
+        }
         _ => Ok(()),
     }
 }

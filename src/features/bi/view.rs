@@ -278,7 +278,10 @@ impl TableView {
             type_name: column.kind.type_name(),
             nullable: column.nullable,
             description: column.description.clone(),
-            sample_values: samples.iter().find(|(name, _)| *name == column.name).map(|(_, values)| values.0.clone()),
+            sample_values: samples
+                .iter()
+                .find(|(name, _)| *name == column.name)
+                .map(|(_, values)| values.0.clone()),
         });
         TableView { columns: columns.collect(), table: TableItemView::of(table, freshness_sec) }
     }
@@ -315,13 +318,15 @@ mod tests {
     #[test]
     fn a_manifest_is_empty_until_success() {
         let week = Duration::from_secs(7 * 86_400);
-        let failed = serde_json::to_value(ManifestView::of(&query(QueryStatus::Failed, None), 200, week)).unwrap();
+        let failed =
+            serde_json::to_value(ManifestView::of(&query(QueryStatus::Failed, None), 200, week)).unwrap();
         for name in ["rowCount", "byteSize", "completedAt", "totalPages", "expiresAt"] {
             assert_eq!(failed[name], Value::Null, "{name}");
         }
         assert_eq!((&failed["maxQuerySec"], &failed["freshnessSec"]), (&json!(30), &json!(1)));
         let result = ResultV1 { rows: 401, bytes: 9_000, kept: true, ..ResultV1::default() };
-        let done = serde_json::to_value(ManifestView::of(&query(QueryStatus::Success, Some(result)), 200, week));
+        let done =
+            serde_json::to_value(ManifestView::of(&query(QueryStatus::Success, Some(result)), 200, week));
         let done = done.unwrap();
         assert_eq!((&done["totalPages"], &done["rowCount"]), (&json!(3), &json!(401)));
         assert_eq!(done["expiresAt"], "1970-01-08T00:00:01.000Z");

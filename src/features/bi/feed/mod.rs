@@ -66,14 +66,13 @@ struct Progress {
 
 impl SnapshotFeed {
     /// A feed of `snapshots` through `views`. It does nothing until its task runs.
-    pub fn new(
-        system: System,
-        snapshots: Arc<Snapshots>,
-        views: Vec<&'static View>,
-    ) -> Result<SnapshotFeed> {
+    pub fn new(system: System, snapshots: Arc<Snapshots>, views: Vec<&'static View>) -> Result<SnapshotFeed> {
         let missing = |view: &&&'static View| (view.tables)().is_empty();
         if let Some(view) = views.iter().find(missing) {
-            return Err(Error::internal("read the console's views", format!("that of {} has no table", view.source)));
+            return Err(Error::internal(
+                "read the console's views",
+                format!("that of {} has no table", view.source),
+            ));
         }
         Ok(SnapshotFeed {
             system,
@@ -188,7 +187,8 @@ impl SnapshotFeed {
         if self.progress.lock().begun {
             return Ok(());
         }
-        let stored = position::load(self.snapshots.root()).map_err(|e| Error::internal("read the feed's position", e))?;
+        let stored = position::load(self.snapshots.root())
+            .map_err(|e| Error::internal("read the feed's position", e))?;
         let newest = *self.system.store().sequence().borrow();
         let oldest = self.system.read(|tx| tx.changes_begin())?;
         let stored = stored.filter(|stored| {
@@ -200,7 +200,8 @@ impl SnapshotFeed {
                 stored.position
             }
             None => {
-                position::remove(self.snapshots.root()).map_err(|e| Error::internal("remove the feed's position", e))?;
+                position::remove(self.snapshots.root())
+                    .map_err(|e| Error::internal("remove the feed's position", e))?;
                 self.rebuild_all(newest)?;
                 newest
             }
@@ -222,7 +223,9 @@ impl SnapshotFeed {
             self.keep_tables(org, &rows.changes)?;
             let changes =
                 Changes { position: batch.end, committed_at_ms: rows.committed_at_ms, changes: rows.changes };
-            self.snapshots.apply(org.0, changes).map_err(|e| Error::internal("apply changes to a snapshot", e))?;
+            self.snapshots
+                .apply(org.0, changes)
+                .map_err(|e| Error::internal("apply changes to a snapshot", e))?;
         }
         self.applied.store(batch.end, Ordering::Release);
         if batch.complete {
@@ -279,7 +282,8 @@ impl SnapshotFeed {
         let position = self.applied();
         if position != self.position() || self.progress.lock().stored_at.is_none() {
             let stored = StoredPosition { position, shape: self.shape() };
-            position::store(self.snapshots.root(), &stored).map_err(|e| Error::internal("store the feed's position", e))?;
+            position::store(self.snapshots.root(), &stored)
+                .map_err(|e| Error::internal("store the feed's position", e))?;
             self.stored.store(position, Ordering::Release);
         }
         self.progress.lock().stored_at = Some(Instant::now());
