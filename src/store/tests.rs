@@ -166,7 +166,7 @@ async fn a_scan_sees_exactly_what_a_map_would() {
             let rank = dice.roll() % 40;
             let known: Vec<_> = expected.keys().copied().collect();
             let pick = known[(dice.roll() % known.len() as u64) as usize];
-            if dice.roll() % 3 == 0 {
+            if dice.roll().is_multiple_of(3) {
                 expected.remove(&pick);
                 tx.delete(&NOTES, &pick)?;
             } else {
@@ -307,7 +307,7 @@ async fn after_a_power_loss_everything_answered_is_there() {
     let mut answered = Vec::new();
     for round in 0..60 {
         answered.push(put(&org, note(&format!("n{round}"), dice.roll() % 9)).await.unwrap());
-        let after = disk.power_loss(|| dice.roll() % 2 == 0);
+        let after = disk.power_loss(|| dice.roll().is_multiple_of(2));
         let revived = store_on(&after);
         let kept = revived.system().org(org.id());
         for note in &answered {

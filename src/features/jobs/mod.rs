@@ -54,7 +54,6 @@ pub static FEATURE: Feature = Feature {
     })],
     needs: &[Need::of::<Dispatcher>(), Need::of::<AddressGuard>(), Need::of::<Plans>()],
     views: &[views::VIEW],
-    ..Feature::NONE
 };
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
