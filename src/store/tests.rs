@@ -166,7 +166,7 @@ async fn a_scan_sees_exactly_what_a_map_would() {
             let rank = dice.roll() % 40;
             let known: Vec<_> = expected.keys().copied().collect();
             let pick = known[(dice.roll() % known.len() as u64) as usize];
-            if dice.roll() % 3 == 0 {
+            if dice.roll().is_multiple_of(3) {
                 expected.remove(&pick);
                 tx.delete(&NOTES, &pick)?;
             } else {
@@ -307,7 +307,7 @@ async fn after_a_power_loss_everything_answered_is_there() {
     let mut answered = Vec::new();
     for round in 0..60 {
         answered.push(put(&org, note(&format!("n{round}"), dice.roll() % 9)).await.unwrap());
-        let after = disk.power_loss(|| dice.roll() % 2 == 0);
+        let after = disk.power_loss(|| dice.roll().is_multiple_of(2));
         let revived = store_on(&after);
         let kept = revived.system().org(org.id());
         for note in &answered {
@@ -352,4 +352,28 @@ async fn callers_share_commits() {
     }
     assert_eq!(org.read(|tx| tx.count(&NOTES, 1_000)).unwrap(), 500);
     assert!(disk.syncs() - before < 800, "500 writes took {} syncs", disk.syncs() - before);
+}
+
+#[tokio::test]
+async fn slow_operations_do_not_make_each_other_wait_for_one_commit() {
+    let disk = FaultyDisk::new();
+    let store = store_on(&disk);
+    let org = store.system().org(OrgId::new());
+    // While this one decides, the others queue up behind it.
+    let slow = |i: u64| {
+        let org = org.clone();
+        async move {
+            let write = org.write(move |tx| {
+                std::thread::sleep(Duration::from_millis(40));
+                let note = note(&format!("slow{i}"), i);
+                tx.put(&NOTES, &note.id, &note)
+            });
+            write.await
+        }
+    };
+    let ended = futures::future::join_all((0..12).map(slow)).await;
+    assert!(ended.iter().all(|ended| ended.is_ok()));
+    let commits = store.stats().commits.load(Ordering::Relaxed);
+    assert!((4..=12).contains(&commits), "{commits} commits for 12 operations of 40 ms");
+    assert_eq!(store.stats().operations.load(Ordering::Relaxed), 12);
 }
