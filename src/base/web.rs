@@ -403,7 +403,9 @@ mod tests {
 
     #[test]
     fn the_domain_of_every_url_is_one_that_parses() {
-        for text in ["http://a..com/", "http://.com/", "http://.a.com/", "http://a.com../", "http://a_b.example.com/"] {
+        for text in
+            ["http://a..com/", "http://.com/", "http://.a.com/", "http://a.com../", "http://a_b.example.com/"]
+        {
             if let Ok(url) = WebUrl::parse(text) {
                 assert_eq!(Domain::parse(url.domain().as_str()), Ok(url.domain()), "{text}");
             }
