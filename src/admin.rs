@@ -141,7 +141,10 @@ async fn answer(request: Request, services: &Services, status: &StatusFn) -> Res
 pub async fn call(path: &Path, request: &Request) -> Result<Value> {
     let doing = "speak to the appliance";
     let mut stream = UnixStream::connect(path).await.map_err(|e| {
-        Error::unavailable(format!("no appliance answers at {}: {e}. Is `gleaner serve` running?", path.display()))
+        Error::unavailable(format!(
+            "no appliance answers at {}: {e}. Is `gleaner serve` running?",
+            path.display()
+        ))
     })?;
     let mut line = serde_json::to_string(request).map_err(|e| Error::internal(doing, e))?;
     line.push('\n');

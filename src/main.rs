@@ -46,9 +46,6 @@ enum Command {
     },
     /// Print the OpenAPI document of this release.
     Openapi,
-    /// Run one SQL statement for the appliance (started by it, never by hand).
-    #[command(hide = true)]
-    SqlWorker,
 }
 
 #[derive(Subcommand)]
@@ -88,8 +85,12 @@ enum SchemaCommand {
 }
 
 fn main() -> ExitCode {
+    // Before anything else: a worker has no environment, no log and no runtime of ours.
+    if std::env::args_os().nth(1).is_some_and(|command| command == "sql-worker") {
+        return engine::sql::worker_main();
+    }
     match run(Arguments::parse().command) {
-        Ok(code) => code,
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("gleaner: {error}");
             ExitCode::FAILURE
@@ -97,9 +98,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> Result<ExitCode> {
+fn run(command: Command) -> Result<()> {
     match command {
-        Command::SqlWorker => return Ok(engine::sql::worker_main()),
         Command::Openapi => println!("{}", http::openapi::document(&app::routes())),
         Command::Serve { config } => {
             let config = load(config)?;
@@ -128,7 +128,7 @@ fn run(command: Command) -> Result<ExitCode> {
             println!("{text}");
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn request(command: AdminCommand) -> Result<Request> {

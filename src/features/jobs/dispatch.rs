@@ -433,14 +433,21 @@ fn attempt(job: &JobV1, started_at: Timestamp, report: &FetchReport) -> AttemptV
         outcome: report.outcome,
         http_status: report.status,
         bytes: report.bytes_received,
-        // A delivery is charged, and so is the target's own answer; a block never is (API page, section 9).
-        credits: match report.outcome {
-            Outcome::Success | Outcome::TargetError if report.status.is_some() => DIRECT_CREDITS,
-            _ => 0,
-        },
+        credits: credits(report),
         cost_source: CostSource::Table,
         rule: report.rule.clone(),
         error: report.error.clone(),
+    }
+}
+
+/// A delivery is charged, and so is the target's own answer, its 404 say; a block or an endless redirect never is
+/// (API page, section 9).
+fn credits(report: &FetchReport) -> u64 {
+    let answered = report.status.is_some_and(|status| status >= 400);
+    match report.outcome {
+        Outcome::Success => DIRECT_CREDITS,
+        Outcome::TargetError if answered => DIRECT_CREDITS,
+        _ => 0,
     }
 }
 

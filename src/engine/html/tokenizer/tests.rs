@@ -4,7 +4,7 @@ use crate::engine::html::tests::body;
 fn attributes_in_every_notation() {
     assert_eq!(body("<p a b=1 c='2' d=\"3\" e = 4 F=G a=5>"), "p[a=][b=1][c=2][d=3][e=4][f=G]");
     assert_eq!(body("<p a=&amp;&lt b='&copy=1' c=\"x&amp;y\">"), "p[a=&<][b=&copy=1][c=x&y]");
-    assert_eq!(body("<p =x =y=1>"), "p[=x=][=y=1]");
+    assert_eq!(body("<p =x a=1 =y=2>"), "p[=x=][a=1][=y=2]");
     assert_eq!(body("<p a=b/><i/x>"), "p[a=b/](i[x=])");
     assert_eq!(body("<p a=''b='c'>"), "p[a=][b=c]");
     assert_eq!(body("<p a=>x"), "p[a=](\"x\")");

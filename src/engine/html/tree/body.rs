@@ -7,78 +7,60 @@ use crate::engine::html::tokenizer::Raw;
 
 impl Parser<'_> {
     pub(super) fn body_start(&mut self, tag: &mut Tag) -> Flow {
+        let flags = tags::html(tag.name);
+        if flags & tags::BLOCK_START != 0 {
+            self.close_p();
+            self.insert_html(tag);
+        } else if flags & tags::HEAD_PART != 0 {
+            return self.head_start(tag);
+        } else if flags & (tags::FORMATTING | tags::HEADING) != 0 {
+            self.phrase_start(tag, flags);
+        } else if flags & tags::TABLE_PART == 0 {
+            self.other_start(tag);
+        }
+        Flow::Done
+    }
+
+    /// Headings and formatting elements.
+    fn phrase_start(&mut self, tag: &Tag, flags: tags::Flags) {
+        if flags & tags::HEADING != 0 {
+            self.close_p();
+            if self.top().flags & tags::HEADING != 0 {
+                self.pop();
+            }
+            self.insert_html(tag);
+            return;
+        }
+        if tag.name == names::A {
+            self.close_active(names::A);
+        }
+        self.reconstruct();
+        if tag.name == names::NOBR && self.in_scope_counted(names::NOBR, tags::SCOPE) {
+            self.adopt(names::NOBR);
+            self.reconstruct();
+        }
+        self.insert_formatting(tag);
+    }
+
+    fn other_start(&mut self, tag: &mut Tag) {
         match tag.name {
-            names::DIV
-            | names::P
-            | names::UL
-            | names::SECTION
-            | names::ARTICLE
-            | names::HEADER
-            | names::NAV
-            | names::FOOTER
-            | names::MAIN
-            | names::ASIDE
-            | names::ADDRESS
-            | names::BLOCKQUOTE
-            | names::CENTER
-            | names::DETAILS
-            | names::DIALOG
-            | names::DIR
-            | names::DL
-            | names::FIELDSET
-            | names::FIGCAPTION
-            | names::FIGURE
-            | names::HGROUP
-            | names::MENU
-            | names::OL
-            | names::SEARCH
-            | names::SUMMARY => {
-                self.close_p();
-                self.insert_html(tag);
-            }
             names::SPAN => self.ordinary_start(tag),
-            names::A => {
-                self.close_active(names::A);
-                self.reconstruct();
-                self.insert_formatting(tag);
-            }
             names::LI => self.item_start(tag, &[names::LI]),
-            names::IMG | names::BR | names::AREA | names::EMBED | names::KEYGEN | names::WBR => {
-                self.void_start(tag)
-            }
-            names::B
-            | names::BIG
-            | names::CODE
-            | names::EM
-            | names::FONT
-            | names::I
-            | names::S
-            | names::SMALL
-            | names::STRIKE
-            | names::STRONG
-            | names::TT
-            | names::U => {
-                self.reconstruct();
-                self.insert_formatting(tag);
-            }
-            names::BASE
-            | names::BASEFONT
-            | names::BGSOUND
-            | names::LINK
-            | names::META
-            | names::NOFRAMES
-            | names::SCRIPT
-            | names::STYLE
-            | names::TEMPLATE
-            | names::TITLE => return self.head_start(tag),
-            names::H1 | names::H2 | names::H3 | names::H4 | names::H5 | names::H6 => {
-                self.close_p();
-                if self.top().flags & tags::HEADING != 0 {
-                    self.pop();
-                }
-                self.insert_html(tag);
-            }
             names::DD | names::DT => self.item_start(tag, &[names::DD, names::DT]),
+            names::IMG | names::BR | names::AREA | names::EMBED | names::KEYGEN | names::WBR => {
+                self.void_start(tag);
+            }
+            names::IMAGE => {
+                tag.name = names::IMG;
+                self.void_start(tag);
+            }
+            names::PARAM | names::SOURCE | names::TRACK => {
+                self.insert_void(tag);
+            }
+            names::INPUT | names::SELECT | names::OPTION | names::OPTGROUP | names::HR => {
+                self.control_start(tag);
+            }
+            names::FORM => self.form_start(tag),
             names::TABLE => {
                 if self.builder.quirks != QuirksMode::Quirks {
                     self.close_p();
@@ -87,34 +69,22 @@ impl Parser<'_> {
                 self.frameset_ok = false;
                 self.mode = Mode::InTable;
             }
+            names::SVG => self.foreign_root(tag, Namespace::Svg),
+            names::MATH => self.foreign_root(tag, Namespace::MathMl),
             names::HTML | names::BODY | names::FRAMESET => self.document_start(tag),
+            names::HEAD | names::FRAME => {}
+            names::RB | names::RTC | names::RP | names::RT => self.ruby_start(tag),
+            _ => self.rarer_start(tag),
+        }
+    }
+
+    fn rarer_start(&mut self, tag: &Tag) {
+        match tag.name {
             names::PRE | names::LISTING => {
                 self.close_p();
                 self.insert_html(tag);
                 self.ignore_line_feed = true;
                 self.frameset_ok = false;
-            }
-            names::CAPTION
-            | names::COL
-            | names::COLGROUP
-            | names::FRAME
-            | names::HEAD
-            | names::TBODY
-            | names::TD
-            | names::TFOOT
-            | names::TH
-            | names::THEAD
-            | names::TR => {}
-            _ => self.rarer_start(tag),
-        }
-        Flow::Done
-    }
-
-    fn rarer_start(&mut self, tag: &mut Tag) {
-        match tag.name {
-            names::FORM => self.form_start(tag),
-            names::INPUT | names::SELECT | names::OPTION | names::OPTGROUP | names::HR => {
-                self.control_start(tag)
             }
             names::BUTTON => {
                 if self.in_scope_counted(names::BUTTON, tags::SCOPE) {
@@ -145,29 +115,11 @@ impl Parser<'_> {
                 self.insert_html(tag);
                 self.raw = Raw::Plaintext;
             }
-            names::NOBR => {
-                self.reconstruct();
-                if self.in_scope_counted(names::NOBR, tags::SCOPE) {
-                    self.adopt(names::NOBR);
-                    self.reconstruct();
-                }
-                self.insert_formatting(tag);
-            }
             names::APPLET | names::MARQUEE | names::OBJECT => {
                 self.ordinary_start(tag);
                 self.push_marker();
                 self.frameset_ok = false;
             }
-            names::PARAM | names::SOURCE | names::TRACK => {
-                self.insert_void(tag);
-            }
-            names::IMAGE => {
-                tag.name = names::IMG;
-                self.void_start(tag);
-            }
-            names::RB | names::RTC | names::RP | names::RT => self.ruby_start(tag),
-            names::MATH => self.foreign_root(tag, Namespace::MathMl),
-            names::SVG => self.foreign_root(tag, Namespace::Svg),
             _ => self.ordinary_start(tag),
         }
     }

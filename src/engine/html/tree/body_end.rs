@@ -5,54 +5,22 @@ use crate::engine::html::dom::names::{self, NameId};
 
 impl Parser<'_> {
     pub(super) fn body_end(&mut self, name: NameId) -> Flow {
-        match name {
-            names::DIV
-            | names::UL
-            | names::SECTION
-            | names::ARTICLE
-            | names::HEADER
-            | names::NAV
-            | names::FOOTER
-            | names::MAIN
-            | names::ASIDE
-            | names::ADDRESS
-            | names::BLOCKQUOTE
-            | names::BUTTON
-            | names::CENTER
-            | names::DETAILS
-            | names::DIALOG
-            | names::DIR
-            | names::DL
-            | names::FIELDSET
-            | names::FIGCAPTION
-            | names::FIGURE
-            | names::HGROUP
-            | names::LISTING
-            | names::MENU
-            | names::OL
-            | names::PRE
-            | names::SEARCH
-            | names::SELECT
-            | names::SUMMARY => {
-                if self.in_scope(name, tags::SCOPE) {
-                    self.close_implied(NameId::NONE);
-                    self.pop_until(name);
-                }
+        let flags = tags::html(name);
+        if flags & tags::BLOCK_END != 0 {
+            if self.in_scope(name, tags::SCOPE) {
+                self.close_implied(NameId::NONE);
+                self.pop_until(name);
             }
-            names::A
-            | names::B
-            | names::BIG
-            | names::CODE
-            | names::EM
-            | names::FONT
-            | names::I
-            | names::NOBR
-            | names::S
-            | names::SMALL
-            | names::STRIKE
-            | names::STRONG
-            | names::TT
-            | names::U => self.adopt(name),
+        } else if flags & tags::FORMATTING != 0 {
+            self.adopt(name);
+        } else {
+            return self.other_end(name);
+        }
+        Flow::Done
+    }
+
+    fn other_end(&mut self, name: NameId) -> Flow {
+        match name {
             names::P => {
                 if self.top().flags & tags::P_IN_SCOPE == 0 {
                     self.insert_phantom(names::P);

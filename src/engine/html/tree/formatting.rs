@@ -39,18 +39,18 @@ impl Parser<'_> {
         self.apply_noahs_ark();
     }
 
-    /// The attributes' hash of the entry at `at`, which is kept.
+    /// The attributes' hash of the entry at `at`, made once.
     fn attributes_hash(&mut self, at: usize) -> u64 {
         let Format { row, attributes_hash, .. } = self.formats[at];
         if let Some(known) = attributes_hash {
             return known;
         }
-        let rows = self.builder.attribute_rows(self.builder.element_attributes(row)).iter();
-        let each = rows.map(|row| {
+        let rows = self.builder.attribute_rows(self.builder.element_attributes(row));
+        let each = rows.iter().map(|row| {
             let value = self.builder.text(self.source, row.start, row.end);
             (u64::from(row.name.0) ^ hash(value.as_bytes())).wrapping_mul(0x9E37_79B9_7F4A_7C15)
         });
-        let made = each.fold(0, u64::wrapping_add);
+        let made = each.fold(rows.len() as u64, u64::wrapping_add);
         self.formats[at].attributes_hash = Some(made);
         made
     }
@@ -59,28 +59,28 @@ impl Parser<'_> {
     /// the last entry.
     fn apply_noahs_ark(&mut self) {
         let newest = self.formats.len() - 1;
-        let Format { row, name, .. } = self.formats[newest];
-        let attribute_count = self.builder.element_attributes(row).len();
-        let (mut alike, mut earliest, mut count) = (0, 0, 0);
-        for at in (0..newest).rev() {
-            let format = self.formats[at];
-            if format.row == MARKER {
-                break;
-            }
-            count += 1;
-            // The hash is seeded and 64 bits wide: where it, the name and the number of attributes agree, all agree.
-            if format.name == name
-                && self.builder.element_attributes(format.row).len() == attribute_count
-                && self.attributes_hash(at) == self.attributes_hash(newest)
-            {
-                alike += 1;
-                earliest = at;
+        let name = self.formats[newest].name;
+        let since = self.formats.iter().rposition(|format| format.row == MARKER).map_or(0, |at| at + 1);
+        if newest - since >= FORMATTING_MAX {
+            self.formats.remove(since);
+            return;
+        }
+        if self.formats[since..newest].iter().all(|format| format.name != name) {
+            return;
+        }
+        for at in since..newest {
+            if self.formats[at].name == name {
+                self.attributes_hash(at);
             }
         }
-        if alike >= 3 {
-            self.formats.remove(earliest);
-        } else if count >= FORMATTING_MAX {
-            self.formats.remove(newest - count);
+        // The hash is seeded and 64 bits wide: where it and the name agree, all attributes agree.
+        let wanted = Some(self.attributes_hash(newest));
+        let alike = |format: &Format| format.name == name && format.attributes_hash == wanted;
+        let family = &self.formats[since..newest];
+        if family.iter().filter(|format| alike(format)).count() >= 3
+            && let Some(earliest) = family.iter().position(alike)
+        {
+            self.formats.remove(since + earliest);
         }
     }
 

@@ -150,16 +150,7 @@ impl Parser<'_> {
                 self.mode = Mode::InFrameset;
                 Flow::Done
             }
-            names::BASE
-            | names::BASEFONT
-            | names::BGSOUND
-            | names::LINK
-            | names::META
-            | names::NOFRAMES
-            | names::SCRIPT
-            | names::STYLE
-            | names::TEMPLATE
-            | names::TITLE => self.start_in_closed_head(tag),
+            name if tags::html(name) & tags::HEAD_PART != 0 => self.start_in_closed_head(tag),
             names::HEAD => Flow::Done,
             _ => {
                 self.create_body();
@@ -208,16 +199,7 @@ impl Parser<'_> {
     /// "In template": the first tag decides what kind of content this is.
     pub(super) fn template_start(&mut self, tag: &mut Tag) -> Flow {
         let mode = match tag.name {
-            names::BASE
-            | names::BASEFONT
-            | names::BGSOUND
-            | names::LINK
-            | names::META
-            | names::NOFRAMES
-            | names::SCRIPT
-            | names::STYLE
-            | names::TEMPLATE
-            | names::TITLE => return self.head_start(tag),
+            name if tags::html(name) & tags::HEAD_PART != 0 => return self.head_start(tag),
             names::CAPTION | names::COLGROUP | names::TBODY | names::TFOOT | names::THEAD => Mode::InTable,
             names::COL => Mode::InColumnGroup,
             names::TR => Mode::InTableBody,

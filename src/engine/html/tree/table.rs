@@ -77,17 +77,8 @@ impl Parser<'_> {
             names::TABLE => {
                 self.close_table();
             }
-            names::BODY
-            | names::CAPTION
-            | names::COL
-            | names::COLGROUP
-            | names::HTML
-            | names::TBODY
-            | names::TD
-            | names::TFOOT
-            | names::TH
-            | names::THEAD
-            | names::TR => {}
+            names::BODY | names::HTML => {}
+            _ if tags::html(name) & tags::TABLE_PART != 0 => {}
             names::TEMPLATE => return self.template_end(),
             _ => self.fostered(|parser| parser.body_end(name)),
         }
@@ -128,24 +119,10 @@ impl Parser<'_> {
     }
 
     pub(super) fn caption_start(&mut self, tag: &mut Tag) -> Flow {
-        match tag.name {
-            names::CAPTION
-            | names::COL
-            | names::COLGROUP
-            | names::TBODY
-            | names::TD
-            | names::TFOOT
-            | names::TH
-            | names::THEAD
-            | names::TR => {
-                if self.close_caption() {
-                    Flow::Again
-                } else {
-                    Flow::Done
-                }
-            }
-            _ => self.body_start(tag),
+        if tags::html(tag.name) & tags::TABLE_PART == 0 {
+            return self.body_start(tag);
         }
+        if self.close_caption() { Flow::Again } else { Flow::Done }
     }
 
     fn close_caption(&mut self) -> bool {
@@ -172,16 +149,8 @@ impl Parser<'_> {
                     Flow::Done
                 }
             }
-            names::BODY
-            | names::COL
-            | names::COLGROUP
-            | names::HTML
-            | names::TBODY
-            | names::TD
-            | names::TFOOT
-            | names::TH
-            | names::THEAD
-            | names::TR => Flow::Done,
+            names::BODY | names::HTML => Flow::Done,
+            _ if tags::html(name) & tags::TABLE_PART != 0 => Flow::Done,
             _ => self.body_end(name),
         }
     }
@@ -262,14 +231,6 @@ impl Parser<'_> {
                 Flow::Done
             }
             names::TABLE => self.leave_table_body(),
-            names::BODY
-            | names::CAPTION
-            | names::COL
-            | names::COLGROUP
-            | names::HTML
-            | names::TD
-            | names::TH
-            | names::TR => Flow::Done,
             _ => self.table_end(name),
         }
     }
@@ -283,13 +244,7 @@ impl Parser<'_> {
                 self.push_marker();
                 Flow::Done
             }
-            names::CAPTION
-            | names::COL
-            | names::COLGROUP
-            | names::TBODY
-            | names::TFOOT
-            | names::THEAD
-            | names::TR => self.leave_row(),
+            name if tags::html(name) & tags::TABLE_PART != 0 => self.leave_row(),
             _ => self.table_start(tag),
         }
     }
@@ -311,20 +266,10 @@ impl Parser<'_> {
                 Flow::Done
             }
             names::TABLE => self.leave_row(),
-            names::TBODY | names::TFOOT | names::THEAD => {
-                if self.in_scope(name, tags::TABLE_SCOPE) {
-                    self.leave_row()
-                } else {
-                    Flow::Done
-                }
+            names::TBODY | names::TFOOT | names::THEAD if !self.in_scope(name, tags::TABLE_SCOPE) => {
+                Flow::Done
             }
-            names::BODY
-            | names::CAPTION
-            | names::COL
-            | names::COLGROUP
-            | names::HTML
-            | names::TD
-            | names::TH => Flow::Done,
+            names::TBODY | names::TFOOT | names::THEAD => self.leave_row(),
             _ => self.table_end(name),
         }
     }
@@ -343,25 +288,15 @@ impl Parser<'_> {
     }
 
     pub(super) fn cell_start(&mut self, tag: &mut Tag) -> Flow {
-        match tag.name {
-            names::CAPTION
-            | names::COL
-            | names::COLGROUP
-            | names::TBODY
-            | names::TD
-            | names::TFOOT
-            | names::TH
-            | names::THEAD
-            | names::TR => {
-                let scope = tags::TABLE_SCOPE;
-                if !self.in_scope(names::TD, scope) && !self.in_scope(names::TH, scope) {
-                    return Flow::Done;
-                }
-                self.close_cell();
-                Flow::Again
-            }
-            _ => self.body_start(tag),
+        if tags::html(tag.name) & tags::TABLE_PART == 0 {
+            return self.body_start(tag);
         }
+        let scope = tags::TABLE_SCOPE;
+        if !self.in_scope(names::TD, scope) && !self.in_scope(names::TH, scope) {
+            return Flow::Done;
+        }
+        self.close_cell();
+        Flow::Again
     }
 
     pub(super) fn cell_end(&mut self, name: NameId) -> Flow {

@@ -31,6 +31,14 @@ pub(in crate::engine::html) const CELL: Flags = 1 << 14;
 pub(in crate::engine::html) const ROW_CONTEXT: Flags = 1 << 15;
 pub(in crate::engine::html) const BODY_CONTEXT: Flags = 1 << 16;
 
+/// A start tag that closes a paragraph and opens a block, without more.
+pub(in crate::engine::html) const BLOCK_START: Flags = 1 << 18;
+/// An end tag that closes its block, whatever is open in it, without more.
+pub(in crate::engine::html) const BLOCK_END: Flags = 1 << 19;
+/// What belongs in the head and is dealt with there wherever it stands.
+pub(in crate::engine::html) const HEAD_PART: Flags = 1 << 20;
+/// caption, col, colgroup, tbody, td, tfoot, th, thead, tr: in a body these tags are ignored, in a table they move it on.
+pub(in crate::engine::html) const TABLE_PART: Flags = 1 << 21;
 /// Of an entry on the stack, not of a name: a `<p>` is in button scope when this entry is the current node.
 pub(in crate::engine::html) const P_IN_SCOPE: Flags = 1 << 17;
 
@@ -70,14 +78,36 @@ static HTML: [Flags; STATIC_COUNT] = {
     set(&mut table, CELL, &[TD, TH]);
     set(&mut table, ROW_CONTEXT, &[TR, TEMPLATE, HTML]);
     set(&mut table, BODY_CONTEXT, &[TBODY, TFOOT, THEAD, TEMPLATE, HTML]);
+    set(
+        &mut table,
+        BLOCK_START | BLOCK_END,
+        &[
+            ADDRESS, ARTICLE, ASIDE, BLOCKQUOTE, CENTER, DETAILS, DIALOG, DIR, DIV, DL, FIELDSET, FIGCAPTION,
+            FIGURE, FOOTER, HEADER, HGROUP, MAIN, MENU, NAV, OL, SEARCH, SECTION, SUMMARY, UL,
+        ],
+    );
+    set(&mut table, BLOCK_START, &[P]);
+    set(&mut table, BLOCK_END, &[BUTTON, LISTING, PRE, SELECT]);
+    set(
+        &mut table,
+        HEAD_PART,
+        &[BASE, BASEFONT, BGSOUND, LINK, META, NOFRAMES, SCRIPT, STYLE, TEMPLATE, TITLE],
+    );
+    set(&mut table, TABLE_PART, &[CAPTION, COL, COLGROUP, TBODY, TD, TFOOT, TH, THEAD, TR]);
     table
 };
+
+/// The flags of an HTML name.
+#[inline]
+pub(in crate::engine::html) fn html(name: NameId) -> Flags {
+    HTML.get(name.0 as usize).copied().unwrap_or(0)
+}
 
 /// The flags of an element; `annotation-xml` becomes an integration point by its attribute, which the caller adds.
 #[inline]
 pub(in crate::engine::html) fn flags(name: NameId, namespace: Namespace) -> Flags {
     match namespace {
-        Namespace::Html => HTML.get(name.0 as usize).copied().unwrap_or(0),
+        Namespace::Html => html(name),
         Namespace::Svg => match name {
             names::FOREIGN_OBJECT | names::DESC | names::TITLE => {
                 FOREIGN | SPECIAL | SCOPE | HTML_INTEGRATION

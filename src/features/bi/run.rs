@@ -1,0 +1,338 @@
+//! One statement from its row to its end.
+//!
+//! The driver is a task of its own, so a caller that goes away takes nothing with it. It writes the row as queued, waits for
+//! its turn, lets a worker plan and run, and writes how that ended. What it is at is told to whoever waits, as a [`Stage`].
+//! A statement that cannot be planned was never submitted, and its row goes, unless its caller has been answered with its id
+//! meanwhile: [`Watch::promise`] and the driver settle under one lock which of the two was first. A driver that dies leaves
+//! a row that has not ended and no entry in the list of live ones: the tidying task finds it.
+
+use super::line::Place;
+use super::rows::{QUERIES, QueryFailureV1, QueryStatus, QueryV1, ResultV1};
+use super::service::{Queries, is_refusal};
+use crate::base::codec::Json;
+use crate::base::ids::QueryId;
+use crate::base::{Error, Result};
+use crate::engine::sql::{Cap, ErrorCode, Outcome, PlanInfo, QueryBackend, QueryError, Running, Statement};
+use crate::store::OrgStore;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+
+/// A statement that ends so soon after it was planned is never written as running: it saves a commit.
+const RUNNING_AFTER: Duration = Duration::from_millis(100);
+
+/// What a driver is at.
+#[derive(Clone, Debug)]
+pub(super) enum Stage {
+    /// Its row is not written yet, or its turn has come and it is being planned.
+    Planning,
+    /// It waits for others of its organization.
+    Waiting,
+    /// It was planned and runs.
+    Running,
+    /// It has ended, and its row says how.
+    Ended,
+    /// It cannot be planned; there is no row any more.
+    Refused(Box<QueryError>),
+    /// Something of ours failed before it was planned; the text is for the caller.
+    Broken(String),
+}
+
+impl Stage {
+    pub(super) fn is_past_planning(&self) -> bool {
+        !matches!(self, Stage::Planning)
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self, Stage::Ended | Stage::Refused(_) | Stage::Broken(_))
+    }
+}
+
+/// What a caller holds while it waits.
+pub(super) struct Watch {
+    pub(super) stages: watch::Receiver<Stage>,
+    promised: Arc<Mutex<bool>>,
+}
+
+impl Watch {
+    /// The stage now. Unless the statement was refused, its row stays from here on whatever comes: the caller is about to
+    /// be told its id.
+    pub(super) fn promise(&self) -> Stage {
+        let mut promised = self.promised.lock();
+        let stage = self.stages.borrow().clone();
+        *promised = !matches!(stage, Stage::Refused(_) | Stage::Broken(_));
+        stage
+    }
+}
+
+/// The way to a driver.
+pub(super) struct Live {
+    cancel: watch::Sender<bool>,
+    stages: watch::Receiver<Stage>,
+}
+
+impl Live {
+    /// Asks for the statement's end.
+    pub(super) fn cancel(&self) {
+        self.cancel.send_replace(true);
+    }
+
+    pub(super) fn stages(&self) -> watch::Receiver<Stage> {
+        self.stages.clone()
+    }
+}
+
+/// How a statement ended.
+enum End {
+    /// It was only planned.
+    Planned,
+    Outcome(Outcome),
+    Failed(QueryError),
+    Canceled,
+}
+
+/// Carries one statement.
+pub(super) struct Driver {
+    queries: Arc<Queries>,
+    org: OrgStore,
+    query: QueryV1,
+    stage: watch::Sender<Stage>,
+    promised: Arc<Mutex<bool>>,
+    canceled: watch::Receiver<bool>,
+}
+
+/// Takes the statement off the list of live ones, also when the driver panics.
+struct Listed {
+    queries: Arc<Queries>,
+    id: QueryId,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.queries.live.lock().remove(&self.id);
+    }
+}
+
+impl Driver {
+    /// Begins. The statement is on the list of live ones when this returns.
+    pub(super) fn spawn(queries: Arc<Queries>, org: OrgStore, query: QueryV1, place: Place) -> Watch {
+        let promised = Arc::new(Mutex::new(false));
+        let (stage, stages) = watch::channel(Stage::Planning);
+        let (cancel, canceled) = watch::channel(false);
+        let live = Live { cancel, stages: stages.clone() };
+        queries.live.lock().insert(query.id, Arc::new(live));
+        let listed = Listed { queries: Arc::clone(&queries), id: query.id };
+        let watch = Watch { stages, promised: Arc::clone(&promised) };
+        let driver = Driver { queries, org, query, stage, promised, canceled };
+        tokio::spawn(async move {
+            let _listed = listed;
+            driver.drive(place).await;
+        });
+        watch
+    }
+
+    async fn drive(mut self, place: Place) {
+        let last = match self.carry(&place).await {
+            Ok(stage) => stage,
+            Err(error) => {
+                tracing::error!(query = %self.query.id, %error, "a statement could not be stored");
+                Stage::Broken("The statement could not be stored; look before you send it again.".to_owned())
+            }
+        };
+        // The next may go on before anybody is told that this one has ended.
+        drop(place);
+        self.stage.send_replace(last);
+    }
+
+    async fn carry(&mut self, place: &Place) -> Result<Stage> {
+        self.store(QUERY_NEW).await?;
+        let Some(_slot) = self.turn(place).await else {
+            self.end(End::Canceled).await?;
+            return Ok(Stage::Ended);
+        };
+        match self.run().await {
+            Ok(End::Failed(error)) if self.query.started_at.is_none() && is_refusal(&error) => {
+                self.refuse(Stage::Refused(Box::new(error.clone())), failure(error)).await
+            }
+            Ok(end) => {
+                self.end(end).await?;
+                Ok(Stage::Ended)
+            }
+            Err(error) => {
+                tracing::error!(query = %self.query.id, %error, "a statement could not be carried through");
+                let text = error.detail().unwrap_or("The statement could not be run.").to_owned();
+                let failure =
+                    QueryFailureV1 { code: "transient".to_owned(), message: text.clone(), retriable: true };
+                self.refuse(Stage::Broken(text), failure).await
+            }
+        }
+    }
+
+    /// Waits for the statement's turn; none when it was canceled meanwhile.
+    async fn turn(&self, place: &Place) -> Option<OwnedSemaphorePermit> {
+        if let Some(slot) = place.try_run() {
+            return Some(slot);
+        }
+        self.stage.send_replace(Stage::Waiting);
+        let mut canceled = self.canceled.clone();
+        tokio::select! {
+            slot = place.run() => slot,
+            () = asked(&mut canceled) => None,
+        }
+    }
+
+    /// The statement was never submitted: its row goes. Or, if somebody was told its id, it has failed.
+    async fn refuse(&mut self, refusal: Stage, failure: QueryFailureV1) -> Result<Stage> {
+        let promised = {
+            let promised = self.promised.lock();
+            if !*promised {
+                self.stage.send_replace(refusal.clone());
+            }
+            *promised
+        };
+        if promised {
+            self.query.failure = Some(failure);
+            self.finish(QueryStatus::Failed).await?;
+            return Ok(Stage::Ended);
+        }
+        let id = self.query.id;
+        self.org.write(move |tx| tx.delete(&QUERIES, &id)).await?;
+        Ok(refusal)
+    }
+
+    /// Plans and runs.
+    async fn run(&mut self) -> Result<End> {
+        let feed = &self.queries.feed;
+        let (pin, freshness_sec) = feed.pin(self.org.id(), feed.specs(&self.org)?)?;
+        self.query.freshness_sec = Some(freshness_sec);
+        let statement = Statement { pin, sql: self.query.sql.clone(), query_id: self.query.id.0 };
+        let mut canceled = self.canceled.clone();
+        if self.query.dry {
+            let planned = tokio::select! {
+                planned = self.queries.workers.plan(statement) => planned,
+                () = asked(&mut canceled) => return Ok(End::Canceled),
+            };
+            return Ok(match planned {
+                Ok(plan) => {
+                    self.planned(&plan)?;
+                    End::Planned
+                }
+                Err(error) => End::Failed(error),
+            });
+        }
+        let started = tokio::select! {
+            started = self.queries.workers.start(statement) => started,
+            () = asked(&mut canceled) => return Ok(End::Canceled),
+        };
+        match started {
+            Ok((plan, running)) => {
+                self.planned(&plan)?;
+                self.wait(running, canceled).await
+            }
+            Err(error) => Ok(End::Failed(error)),
+        }
+    }
+
+    fn planned(&mut self, plan: &PlanInfo) -> Result<()> {
+        let plan = serde_json::to_value(plan).map_err(|e| Error::internal("write down a plan", e))?;
+        self.query.plan = Json(plan);
+        self.query.started_at = Some(self.org.clock().now());
+        self.query.status = QueryStatus::Running;
+        Ok(())
+    }
+
+    /// Waits for the end. A statement that takes longer is written as running meanwhile.
+    async fn wait(&mut self, mut running: Running, mut canceled: watch::Receiver<bool>) -> Result<End> {
+        let cancel = running.cancel_handle();
+        let outcome = match tokio::time::timeout(RUNNING_AFTER, &mut running).await {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                self.store(QUERY_KNOWN).await?;
+                self.stage.send_replace(Stage::Running);
+                tokio::select! {
+                    outcome = &mut running => outcome,
+                    () = asked(&mut canceled) => {
+                        cancel.cancel();
+                        running.wait().await
+                    }
+                }
+            }
+        };
+        Ok(match outcome {
+            Ok(outcome) => End::Outcome(outcome),
+            Err(error) if error.code == ErrorCode::Canceled => End::Canceled,
+            Err(error) => End::Failed(error),
+        })
+    }
+
+    async fn end(&mut self, end: End) -> Result<()> {
+        let status = match end {
+            End::Planned => {
+                self.query.result = Some(ResultV1::default());
+                QueryStatus::Success
+            }
+            End::Outcome(outcome) => {
+                self.query.result = Some(ResultV1 {
+                    rows: outcome.rows,
+                    bytes: outcome.bytes,
+                    cut_at_rows: outcome.truncated == Some(Cap::Rows),
+                    cut_at_bytes: outcome.truncated == Some(Cap::Bytes),
+                    kept: true,
+                });
+                QueryStatus::Success
+            }
+            End::Failed(error) => {
+                self.query.failure = Some(failure(error));
+                QueryStatus::Failed
+            }
+            End::Canceled => {
+                let message = "The statement was canceled.".to_owned();
+                self.query.failure =
+                    Some(QueryFailureV1 { code: "canceled".to_owned(), message, retriable: true });
+                QueryStatus::Canceled
+            }
+        };
+        self.finish(status).await
+    }
+
+    async fn finish(&mut self, status: QueryStatus) -> Result<()> {
+        self.query.status = status;
+        self.query.finished_at = Some(self.org.clock().now());
+        self.store(QUERY_KNOWN).await
+    }
+
+    /// Writes the row as it is now.
+    async fn store(&self, is_new: bool) -> Result<()> {
+        let query = self.query.clone();
+        self.org
+            .write(move |tx| {
+                // An organization that was erased meanwhile must not get a row back.
+                if is_new || tx.get(&QUERIES, &query.id)?.is_some() {
+                    tx.put(&QUERIES, &query.id, &query)?;
+                }
+                Ok(())
+            })
+            .await
+    }
+}
+
+const QUERY_NEW: bool = true;
+const QUERY_KNOWN: bool = false;
+
+/// Waits until somebody asks for the end.
+async fn asked(canceled: &mut watch::Receiver<bool>) {
+    if canceled.wait_for(|canceled| *canceled).await.is_err() {
+        // Nobody can ask any more.
+        std::future::pending::<()>().await;
+    }
+}
+
+/// An execution's own failure. Its codes are fewer than the HTTP errors': what is not among them is `transient`.
+fn failure(error: QueryError) -> QueryFailureV1 {
+    let code = match error.code {
+        ErrorCode::InvalidSql | ErrorCode::Internal => ErrorCode::Transient,
+        code => code,
+    };
+    QueryFailureV1 { code: code.wire_name().to_owned(), message: error.message, retriable: error.retriable }
+}
