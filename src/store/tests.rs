@@ -353,3 +353,27 @@ async fn callers_share_commits() {
     assert_eq!(org.read(|tx| tx.count(&NOTES, 1_000)).unwrap(), 500);
     assert!(disk.syncs() - before < 800, "500 writes took {} syncs", disk.syncs() - before);
 }
+
+#[tokio::test]
+async fn slow_operations_do_not_make_each_other_wait_for_one_commit() {
+    let disk = FaultyDisk::new();
+    let store = store_on(&disk);
+    let org = store.system().org(OrgId::new());
+    // While this one decides, the others queue up behind it.
+    let slow = |i: u64| {
+        let org = org.clone();
+        async move {
+            let write = org.write(move |tx| {
+                std::thread::sleep(Duration::from_millis(40));
+                let note = note(&format!("slow{i}"), i);
+                tx.put(&NOTES, &note.id, &note)
+            });
+            write.await
+        }
+    };
+    let ended = futures::future::join_all((0..12).map(slow)).await;
+    assert!(ended.iter().all(|ended| ended.is_ok()));
+    let commits = store.stats().commits.load(Ordering::Relaxed);
+    assert!((4..=12).contains(&commits), "{commits} commits for 12 operations of 40 ms");
+    assert_eq!(store.stats().operations.load(Ordering::Relaxed), 12);
+}

@@ -3,6 +3,8 @@
 mod dispatch;
 mod rows;
 mod submit;
+#[cfg(test)]
+mod tests;
 mod view;
 mod views;
 
