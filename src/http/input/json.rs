@@ -1,9 +1,9 @@
 //! JSON into types, with errors that a person can act on.
 //!
-//! The straight way is serde_json on the bytes. Only when that fails is the body read a second time, slowly: once as
-//! plain JSON, which finds what is no JSON at all (line and column), and once through [`Lenient`], which takes `null`
-//! for "left out" (API page, section 1) and finds the path of the wrong field. So the common case pays nothing for
-//! either.
+//! A body is read in two steps: as plain JSON, which finds what is no JSON at all (line and column), and from there into
+//! its type through [`Lenient`], which takes `null` for "left out" (API page, section 1) and refuses an array where an
+//! object is due, however deep: serde would fill a struct from it, member by member, and nobody means that. Only when
+//! that fails is the second step taken again to find the path of the wrong field.
 
 use crate::base::{Code, Error, Result};
 use serde::de::value::{MapDeserializer, SeqDeserializer};
@@ -13,12 +13,10 @@ use std::borrow::Cow;
 
 /// A body as `T`.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
-    // serde would fill a struct from an array, member by member; nobody means that.
-    let is_array = bytes.trim_ascii_start().first() == Some(&b'[');
-    if !is_array && let Ok(value) = serde_json::from_slice(bytes) {
-        return Ok(value);
-    }
     let value = parse_value(bytes)?;
+    if let Ok(parsed) = T::deserialize(Lenient(&value)) {
+        return Ok(parsed);
+    }
     serde_path_to_error::deserialize(Lenient(&value)).map_err(|error| {
         let path = error.path().to_string();
         wrong_field(&path, &error.into_inner().to_string())
@@ -100,6 +98,14 @@ struct Lenient<'de>(&'de Value);
 
 type Failure = serde_json::Error;
 
+macro_rules! scalars {
+    ($($method:ident)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
+            self.0.$method(visitor)
+        }
+    )*};
+}
+
 impl<'de> IntoDeserializer<'de, Failure> for Lenient<'de> {
     type Deserializer = Self;
 
@@ -162,9 +168,15 @@ impl<'de> Deserializer<'de> for Lenient<'de> {
         self.0.deserialize_enum(name, variants, visitor)
     }
 
+    // Whoever asks for a scalar gets one: an id would also take an array of its sixteen bytes.
+    scalars! {
+        deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_u8 deserialize_u16
+        deserialize_u32 deserialize_u64 deserialize_f32 deserialize_f64 deserialize_char deserialize_str
+        deserialize_string
+    }
+
     serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
-        tuple_struct map identifier ignored_any
+        i128 u128 bytes byte_buf unit unit_struct seq tuple tuple_struct map identifier ignored_any
     }
 }
 
@@ -233,7 +245,11 @@ mod tests {
             refusal(r#"{"name":"a","lines":[{"paths":["x"]},{"paths":[1]}]}"#),
             "lines[1].paths[0]: must be a string, not integer 1"
         );
+        let bytes = br#"{"id":[1,145,251,181,94,242,114,170,168,220,90,187,35,134,235,24]}"#;
+        let error = parse::<BTreeMap<String, uuid::Uuid>>(bytes).unwrap_err();
+        assert!(error.detail().unwrap().starts_with("id: must be "), "{error}");
         assert_eq!(refusal(r#"{"name":"a","lines":[{}]}"#), "lines[0].paths: is required");
+        assert_eq!(refusal(r#"{"name":"a","lines":[[["x"]]]}"#), "lines[0]: must be an object, not an array");
         assert_eq!(
             refusal(r#"{"name":"a","countMax":-1}"#),
             "countMax: must be a whole number, 0 or more, not integer -1"
