@@ -20,8 +20,11 @@ use crate::http::{Body, Handler, Need, Org, Path, Query, Route};
 use crate::store::{OrgRead, OrgWrite};
 use rows::{BY_DOMAIN, BY_TAG, BY_URL};
 use schemars::JsonSchema;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::fmt;
 
 pub static FEATURE: Feature = Feature {
     name: "urls",
@@ -43,11 +46,36 @@ pub static FEATURE: Feature = Feature {
 const URLS_PER_WRITE: usize = 500;
 
 /// One entry of an upload.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "must be a URL or an object with a url")]
+#[derive(Debug, JsonSchema)]
+#[serde(untagged)]
 enum UrlEntry {
     Text(String),
     Full(NewUrl),
+}
+
+/// By hand, because serde's untagged enums forget which member of an object was wrong.
+impl<'de> Deserialize<'de> for UrlEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(UrlEntryVisitor)
+    }
+}
+
+struct UrlEntryVisitor;
+
+impl<'de> Visitor<'de> for UrlEntryVisitor {
+    type Value = UrlEntry;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a URL or an object with a url")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<UrlEntry, E> {
+        Ok(UrlEntry::Text(text.to_owned()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<UrlEntry, A::Error> {
+        NewUrl::deserialize(MapAccessDeserializer::new(members)).map(UrlEntry::Full)
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
