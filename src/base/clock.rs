@@ -46,8 +46,11 @@ impl FromStr for Timestamp {
         if let Ok(time) = text.parse::<jiff::Timestamp>() {
             return Ok(Timestamp(time.as_millisecond()));
         }
+        // jiff would also read the date of a local time and drop the rest, which would move it by up to a day.
+        let is_bare = text.len() == "2026-11-20".len();
         text.parse::<jiff::civil::Date>()
             .ok()
+            .filter(|_| is_bare)
             .and_then(|date| date.to_zoned(jiff::tz::TimeZone::UTC).ok())
             .map(|zoned| Timestamp(zoned.timestamp().as_millisecond()))
             .ok_or_else(|| "is not an RFC 3339 time such as 2026-11-20T09:30:00Z".to_owned())
@@ -122,7 +125,9 @@ mod tests {
         let time: Timestamp = "2026-11-20T10:30:00+01:00".parse().unwrap();
         assert_eq!(time.to_string(), "2026-11-20T09:30:00.000Z");
         assert_eq!("2026-11-20".parse::<Timestamp>().unwrap().to_string(), "2026-11-20T00:00:00.000Z");
-        assert!("yesterday".parse::<Timestamp>().is_err());
+        for bad in ["yesterday", "2026-11-20T09:30:00", "2026-11-20 09:30", "2026-02-30"] {
+            assert!(bad.parse::<Timestamp>().is_err(), "{bad}");
+        }
     }
 
     #[test]
