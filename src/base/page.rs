@@ -50,6 +50,7 @@ impl PageRequest {
             Some(text) => match text.parse::<u64>() {
                 Ok(0) => return Err(Error::invalid("limit", "must be at least 1")),
                 Ok(n) => usize::try_from(n).unwrap_or(PAGE_ROWS_MAX).min(PAGE_ROWS_MAX),
+                Err(_) if text.bytes().all(|b| b.is_ascii_digit()) => PAGE_ROWS_MAX,
                 Err(_) => return Err(Error::invalid("limit", "must be a whole number from 1 to 200")),
             },
         };
@@ -110,6 +111,7 @@ mod tests {
     fn limits_are_clamped_above_and_refused_below() {
         assert_eq!(PageRequest::parse(None, None).unwrap().limit, 50);
         assert_eq!(PageRequest::parse(Some("1000000"), None).unwrap().limit, 200);
+        assert_eq!(PageRequest::parse(Some(&"9".repeat(40)), None).unwrap().limit, 200);
         for bad in ["0", "-1", "ten", "1.5"] {
             assert!(PageRequest::parse(Some(bad), None).is_err(), "{bad}");
         }

@@ -89,10 +89,14 @@ impl Input for PageRequest {
         let mut limit = None;
         let mut cursor = None;
         for (name, value) in url::form_urlencoded::parse(call.query().as_bytes()) {
-            match &*name {
-                "limit" => limit = Some(value),
-                "cursor" => cursor = Some(value),
-                _ => {}
+            let given = match &*name {
+                "limit" => &mut limit,
+                "cursor" => &mut cursor,
+                _ => continue,
+            };
+            // Nobody could say which one counts.
+            if given.replace(value).is_some() {
+                return Err(Error::invalid(&name, "is given more than once"));
             }
         }
         PageRequest::parse(limit.as_deref(), cursor.as_deref())
