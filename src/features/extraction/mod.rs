@@ -64,6 +64,8 @@ pub static FEATURE: Feature = Feature {
 const FEED_PERIOD: Duration = Duration::from_millis(250);
 /// The name in the cursors of the list of results.
 const RESULT_LIST: &str = "extraction_results";
+/// The name that cursors of the list of schemas would have.
+const SCHEMA_LIST: &str = "extraction_schemas";
 /// Pieces of text that are shown of a result that was found.
 const HIGHLIGHTS_MAX: usize = 3;
 
@@ -222,6 +224,8 @@ async fn list_schemas(
     Query(filter): Query<SchemaFilter>,
     page: PageRequest,
 ) -> Result<Body<SchemaList>> {
+    // The list of the spec has one page and so gives no cursor: whatever comes as one is another list's.
+    page.position(SCHEMA_LIST)?;
     let extractor = org.service::<Extractor>();
     let rows = extractor.list_schemas(filter.domain.as_deref(), filter.page_type, page.limit)?;
     Ok(Body(SchemaList { items: rows.into_iter().map(SchemaView::new).collect::<Result<_>>()? }))
