@@ -239,7 +239,12 @@ impl<G: Requirement> Gate for Org<G> {
 fn authenticate(call: &Call) -> Result<Principal> {
     let missing =
         || Error::new(Code::AuthMissing).message("Send \"Authorization: Bearer <token or API key>\".");
-    let header = call.headers().get(AUTHORIZATION).ok_or_else(missing)?;
+    let mut headers = call.headers().get_all(AUTHORIZATION).iter();
+    let header = headers.next().ok_or_else(missing)?;
+    if headers.next().is_some() {
+        // A proxy before the box could have checked the other one.
+        return Err(Error::new(Code::AuthInvalid).message("Authorization is given more than once."));
+    }
     let text = header.to_str().map_err(|_| Error::new(Code::AuthInvalid))?;
     let (scheme, credential) = text.split_once(' ').unwrap_or((text, ""));
     let credential = credential.trim();
