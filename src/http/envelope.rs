@@ -15,9 +15,13 @@ use crate::http::route::is_bi;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// The media type that asks for structured errors.
 pub const STRUCTURED: &str = "application/vnd.service.v1+json";
+
+/// Bytes of a message.
+const MESSAGE_BYTES_MAX: usize = 1_000;
 
 /// Which envelope a request's errors wear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,14 +56,23 @@ fn accepts_structured(element: &str) -> bool {
     named && !parts.any(refused)
 }
 
+/// A message without the most of a value that it repeats and that somebody made very long.
+fn shortened(message: &str) -> Cow<'_, str> {
+    match message.len() {
+        0..=MESSAGE_BYTES_MAX => message.into(),
+        _ => format!("{}…", &message[..message.floor_char_boundary(MESSAGE_BYTES_MAX)]).into(),
+    }
+}
+
 /// The response for `error`.
 pub fn render(error: &Error, shape: Shape, request_id: &RequestId, docs_base: &str) -> Response {
     let shape = if error.status() == 401 { Shape::Flat } else { shape };
+    let detail = error.detail().map(shortened);
     let mut body = Map::new();
     match shape {
         Shape::Flat => {
             body.insert("error".into(), error.sentence().into());
-            if let Some(detail) = error.detail() {
+            if let Some(detail) = detail {
                 body.insert("message".into(), detail.into());
             }
         }
@@ -67,7 +80,7 @@ pub fn render(error: &Error, shape: Shape, request_id: &RequestId, docs_base: &s
             let code = error.code().name();
             let inner = json!({
                 "code": code,
-                "message": error.detail().unwrap_or(error.sentence()),
+                "message": detail.as_deref().unwrap_or(error.sentence()),
                 "docs_url": format!("{docs_base}/errors/{code}"),
                 "request_id": request_id.as_str(),
             });
