@@ -8,6 +8,7 @@ use crate::base::{Code, Error, Result};
 use crate::http::body::{Response, ResponseBody};
 use crate::http::call::{Call, Context};
 use crate::http::gate::{Authenticator, Gatekeeper};
+use crate::http::input::spare_body;
 use crate::http::metrics::Metrics;
 use crate::http::route::RouteGroup;
 use crate::http::router::{Found, Matched, Router};
@@ -174,8 +175,12 @@ impl Api {
                 metrics.end(status, started.elapsed());
                 (route.path(), result)
             }
-            Found::OtherMethod { allow } => ("-", other_method(&parts.method, allow)),
+            Found::OtherMethod { allow } => {
+                spare_body(body, &parts.headers).await;
+                ("-", other_method(&parts.method, allow))
+            }
             Found::Nothing => {
+                spare_body(body, &parts.headers).await;
                 ("-", Err(Error::new(Code::NotFound).message("There is nothing at this path.")))
             }
         };
@@ -201,11 +206,16 @@ impl Api {
 async fn run(mut call: Call) -> Result<Response> {
     let Matched { route, .. } = call.matched;
     let guarded = AssertUnwindSafe(route.endpoint.call(&mut call)).catch_unwind();
-    match tokio::time::timeout(route.time_max, guarded).await {
+    let result = match tokio::time::timeout(route.time_max, guarded).await {
         Ok(Ok(result)) => result,
         Ok(Err(panic)) => Err(Error::internal("run the handler", PanicText(panic_text(&*panic).to_owned()))),
         Err(_) => Err(too_slow(route.time_max)),
+    };
+    // A gate refused before the body was read, or the operation takes none.
+    if let Some(body) = call.body.take() {
+        spare_body(body, &call.parts.headers).await;
     }
+    result
 }
 
 fn too_slow(limit: Duration) -> Error {

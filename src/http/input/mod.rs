@@ -17,14 +17,15 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, IF_MATCH};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Body as _, Incoming};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// How much of a body that is too large is read and thrown away, so that a caller still writing it gets to see the 413
-/// instead of a broken connection.
+/// How much of a body that is too large, or that a refused request brought along, is read and thrown away, so that a
+/// caller still writing it gets to see the answer instead of a broken connection.
 const DRAIN_BYTES_MAX: usize = 16 << 20;
 /// How long that may take.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(3);
@@ -208,9 +209,7 @@ fn refuse_coding(call: &Call) -> Result<()> {
 async fn read_body(call: &mut Call) -> Result<Bytes> {
     let limit = call.route().body_bytes_max;
     let Some(mut body) = call.body.take() else { return Ok(Bytes::new()) };
-    let announced =
-        call.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    let too_long = announced.is_some_and(|bytes| bytes > limit as u64);
+    let too_long = content_length(call.headers()).is_some_and(|bytes| bytes > limit as u64);
     if !too_long {
         match Limited::new(&mut body, limit).collect().await {
             Ok(collected) => return Ok(collected.to_bytes()),
@@ -220,14 +219,24 @@ async fn read_body(call: &mut Call) -> Result<Bytes> {
             }
         }
     }
-    // A caller that waits for "100 Continue" has not sent anything yet and must not be asked to.
-    if !call.headers().contains_key(EXPECT) && announced.is_none_or(|bytes| bytes <= DRAIN_BYTES_MAX as u64) {
-        let _ = tokio::time::timeout(DRAIN_TIME_MAX, drain(&mut body)).await;
-    }
+    spare_body(body, call.headers()).await;
     Err(too_large(limit))
 }
 
-async fn drain(body: &mut hyper::body::Incoming) {
+/// Reads a body that nobody wants and throws it away.
+pub(super) async fn spare_body(mut body: Incoming, headers: &HeaderMap) {
+    // A caller that waits for "100 Continue" has not sent anything yet and must not be asked to.
+    let is_coming = !body.is_end_stream() && !headers.contains_key(EXPECT);
+    if is_coming && content_length(headers).is_none_or(|bytes| bytes <= DRAIN_BYTES_MAX as u64) {
+        let _ = tokio::time::timeout(DRAIN_TIME_MAX, drain(&mut body)).await;
+    }
+}
+
+fn content_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+async fn drain(body: &mut Incoming) {
     let mut left = DRAIN_BYTES_MAX;
     while let Some(Ok(frame)) = body.frame().await {
         let bytes = frame.data_ref().map_or(0, Bytes::len);
