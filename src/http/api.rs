@@ -159,11 +159,13 @@ impl Api {
         let (parts, body) = request.into_parts();
         let given = parts.headers.get("x-request-id").and_then(|value| value.to_str().ok());
         let request_id = RequestId::accept(given);
-        let shape = envelope::shape(parts.uri.path(), &parts.headers);
+        let mut shape = envelope::shape(parts.uri.path(), &parts.headers);
         let method = parts.method.clone();
         let (route, result) = match self.router.find(&parts.method, parts.uri.path()) {
             Found::Route(matched) => {
                 let route = matched.route;
+                // The route's own path: a percent-encoded letter must not change the envelope.
+                shape = envelope::shape(route.path(), &parts.headers);
                 let metrics = Arc::clone(&matched.metrics);
                 let client_ip = forwarded::client_ip(peer, &parts.headers, &self.settings.trusted_proxies);
                 let context = Context::new(Arc::clone(&self), request_id.clone(), client_ip);
