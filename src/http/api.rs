@@ -13,7 +13,7 @@ use crate::http::metrics::Metrics;
 use crate::http::route::RouteGroup;
 use crate::http::router::{Found, Matched, Router};
 use crate::http::services::Services;
-use crate::http::{builtin, docs, envelope, forwarded, openapi};
+use crate::http::{builtin, docs, envelope, forwarded, host, openapi};
 use bytes::Bytes;
 use futures::FutureExt;
 use http::header::{ALLOW, HeaderValue};
@@ -162,6 +162,10 @@ impl Api {
         let mut shape = envelope::shape(parts.uri.path(), &parts.headers);
         let method = parts.method.clone();
         let (route, result) = match self.router.find(&parts.method, parts.uri.path()) {
+            _ if !host::is_sound(&parts) => {
+                spare_body(body, &parts.headers).await;
+                ("-", Err(Error::new(Code::InvalidInput).message("Host: must be one valid host name.")))
+            }
             Found::Route(matched) => {
                 let route = matched.route;
                 // The route's own path: a percent-encoded letter must not change the envelope.

@@ -22,6 +22,7 @@ mod envelope;
 mod etag;
 mod forwarded;
 pub mod gate;
+mod host;
 pub mod input;
 mod markdown;
 pub mod metrics;

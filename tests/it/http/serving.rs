@@ -66,7 +66,10 @@ async fn tls_speaks_both_protocols() {
         let name = ServerName::try_from("localhost").unwrap();
         let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(protocol.as_bytes()));
-        let request = http::Request::get("https://localhost/healthz").body(Empty::<Bytes>::new()).unwrap();
+        let request = http::Request::get("https://localhost/healthz")
+            .header("host", "localhost")
+            .body(Empty::<Bytes>::new())
+            .unwrap();
         let response = if protocol == "h2" {
             let (mut sender, connection) =
                 hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
