@@ -9,6 +9,7 @@ mod crash;
 mod demo;
 mod extraction;
 mod harness;
+mod hostile;
 mod html;
 mod http;
 mod jobs;
