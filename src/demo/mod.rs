@@ -8,6 +8,8 @@ mod files;
 mod report;
 pub mod shop;
 
+pub use files::SCHEMAS;
+
 use crate::admin;
 use crate::app::App;
 use crate::base::{Error, Result};

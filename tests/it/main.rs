@@ -12,6 +12,7 @@ mod harness;
 mod html;
 mod http;
 mod jobs;
+mod operator;
 mod orgs;
 mod readme;
 mod sql;

@@ -77,6 +77,13 @@ impl Appliance {
         self.open().await;
     }
 
+    /// Drains and ends now; otherwise that happens when it is dropped.
+    pub async fn stop(mut self) {
+        if let Some(app) = self.app.take() {
+            app.stop().await;
+        }
+    }
+
     pub fn app(&self) -> &App {
         self.app.as_ref().expect("the appliance runs")
     }
