@@ -212,7 +212,9 @@ async fn poll(org: Org<JobsRead>, Body(request): Body<PollRequest>) -> Result<Bo
 }
 
 async fn cancel(org: Org<JobsWrite>, Path(id): Path<JobId>) -> Result<Body<JobView>> {
-    Ok(Body(org.write(move |tx| submit::cancel(tx, id)).await?.into()))
+    let job = org.write(move |tx| submit::cancel(tx, id)).await?;
+    org.service::<Dispatcher>().abandon(org.id(), id);
+    Ok(Body(job.into()))
 }
 
 async fn retry(org: Org<Quota<JobsWrite>>, Path(id): Path<JobId>) -> Result<Created<JobView>> {
