@@ -341,6 +341,18 @@ impl SysRead<'_> {
             .collect()
     }
 
+    /// The first organization after `after` that has a row in the table of this name.
+    pub fn next_org(&self, table: &'static str, after: Option<OrgId>) -> Result<Option<OrgId>> {
+        use std::ops::Bound::{Included, Unbounded};
+        let low = match after {
+            None => Some(Vec::new()),
+            Some(org) => after_prefix(&InOrg(org).prefix()),
+        };
+        let Some(low) = low else { return Ok(None) };
+        let first = self.view.scan(table, Included(&low), Unbounded, false, 1)?;
+        first.first().map(|(key, _)| org_of(key)).transpose()
+    }
+
     /// Change records after `after`, oldest first, at most `limit`.
     pub fn changes(&self, after: u64, limit: usize) -> Result<Vec<changes::Change>> {
         changes::read(self.view, after, limit)
@@ -361,6 +373,15 @@ impl OrgRead<'_> {
     /// The organization whose rows these are.
     pub fn org_id(&self) -> OrgId {
         self.scope.0
+    }
+
+    /// Up to `limit` keys of the table of this name after `after`, as change records carry them: for rebuilding what
+    /// follows a table whose rows only its own slice can read.
+    pub fn keys(&self, table: &'static str, after: Option<&[u8]>, limit: usize) -> Result<Vec<Vec<u8>>> {
+        let prefix = self.scope.prefix();
+        let after = after.map(|key| [prefix.as_slice(), key].concat());
+        let rows = self.scan_raw(table, &prefix, after.as_deref(), Order::Ascending, limit)?;
+        Ok(rows.into_iter().map(|(key, _)| key[prefix.len()..].to_vec()).collect())
     }
 }
 

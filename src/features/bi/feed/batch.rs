@@ -1,0 +1,108 @@
+//! Change records into console rows.
+//!
+//! Records and rows are read in one transaction, so all rows of a batch are of one moment. A batch that reaches that
+//! moment (`complete`) makes every organization's snapshot a state that the store has had; one that was cut, because
+//! there was too much to hold at once, does not, and the feed says so until it has caught up.
+
+use crate::base::Result;
+use crate::base::ids::OrgId;
+use crate::engine::sql::{Cell, Key, TableChange, TableSpec};
+use crate::features::{View, ViewRows};
+use crate::store::{OrgRead, SysRead};
+use ring::digest::{SHA256, digest};
+use std::collections::{BTreeMap, HashSet};
+
+/// Change records of one batch.
+const CHANGES_MAX: usize = 20_000;
+/// What the rows of one batch may take, about, in bytes.
+const ROWS_BYTES_MAX: usize = 64 << 20;
+/// What a cell takes beside its text, in bytes.
+const CELL_BYTES: usize = 24;
+
+/// What happened in one organization.
+#[derive(Default)]
+pub(super) struct OrgBatch {
+    pub(super) committed_at_ms: i64,
+    pub(super) changes: Vec<TableChange>,
+}
+
+/// Changes after some position.
+pub(super) struct Batch {
+    /// The position after the last of them.
+    pub(super) end: u64,
+    /// Nothing had been committed beyond `end` when the rows were read.
+    pub(super) complete: bool,
+    pub(super) orgs: BTreeMap<OrgId, OrgBatch>,
+}
+
+/// Reads what changed after `after`: each row once, as it is now, however often it changed.
+pub(super) fn read(tx: &SysRead<'_>, views: &[&'static View], after: u64) -> Result<Batch> {
+    let mut changes = tx.changes(after, CHANGES_MAX + 1)?;
+    let mut batch = Batch { end: after, complete: changes.len() <= CHANGES_MAX, orgs: BTreeMap::new() };
+    changes.truncate(CHANGES_MAX);
+    let mut seen = HashSet::new();
+    let mut bytes = 0;
+    for (index, change) in changes.iter().enumerate() {
+        batch.end = change.sequence;
+        let org = batch.orgs.entry(change.org).or_default();
+        org.committed_at_ms = org.committed_at_ms.max(change.at.millis());
+        if seen.insert((change.org, change.table.as_str(), change.key.as_slice())) {
+            bytes += rows_of(&tx.org(change.org), views, &change.table, &change.key, &mut org.changes)?;
+        }
+        if bytes > ROWS_BYTES_MAX && index + 1 < changes.len() {
+            batch.complete = false;
+            break;
+        }
+    }
+    Ok(batch)
+}
+
+/// Appends the console rows of one stored row, from every view of its table; gives their size in bytes, about.
+pub(super) fn rows_of(
+    tx: &OrgRead<'_>,
+    views: &[&'static View],
+    source: &str,
+    key: &[u8],
+    into: &mut Vec<TableChange>,
+) -> Result<usize> {
+    let mut bytes = 0;
+    for view in views.iter().filter(|view| view.source == source) {
+        for ViewRows { table, mut rows } in (view.rows)(tx, key)? {
+            rows.retain(|row| fits(&table, row));
+            bytes += rows.iter().flatten().map(cell_bytes).sum::<usize>();
+            into.push(TableChange { table, key: group_key(key), rows });
+        }
+    }
+    Ok(bytes)
+}
+
+/// Whether a row has the shape of its table. One that has not is a defect of its view; it is left out and named in the
+/// log, because one organization's odd row must not stop the feed of all.
+fn fits(table: &TableSpec, row: &[Cell]) -> bool {
+    let wrong = if row.len() == table.columns.len() {
+        row.iter().zip(&table.columns).find(|(cell, column)| !cell.fits(column.kind)).map(|(_, column)| &*column.name)
+    } else {
+        Some("the number of cells")
+    };
+    if let Some(column) = wrong {
+        tracing::error!(table = %table.name, column, "a row does not fit its console table and was left out");
+    }
+    wrong.is_none()
+}
+
+fn cell_bytes(cell: &Cell) -> usize {
+    match cell {
+        Cell::Text(text) => CELL_BYTES + text.len(),
+        _ => CELL_BYTES,
+    }
+}
+
+/// The key under which a row's console rows are grouped: ids as they are, any other key by its digest.
+fn group_key(key: &[u8]) -> Key {
+    key.try_into().unwrap_or_else(|_| {
+        let mut group = Key::default();
+        let length = group.len();
+        group.copy_from_slice(&digest(&SHA256, key).as_ref()[..length]);
+        group
+    })
+}

@@ -1,0 +1,289 @@
+//! Keeps the snapshots in step with the store.
+//!
+//! The feed follows the change records: it reads the rows they speak of as they are now, and publishes each
+//! organization's new snapshot. Its position is the number of the last record that is in all snapshots.
+//!
+//! - Nothing is missed or doubled, whenever the process dies: each snapshot knows its own position and skips what it has,
+//!   the feed's own position is stored after the snapshots are durable, and applying a record twice puts the same rows.
+//! - A snapshot that is given to a statement is a state that the store has had. While it is not (the feed is being
+//!   rebuilt, or has more to catch up with than it can hold at once), statements are refused with "try again".
+//! - Records that were forgotten before the feed came to them, a wiped or damaged folder, a store older than the snapshots
+//!   and a release with other columns all have one cure: a rebuild from the rows themselves.
+
+mod batch;
+mod position;
+mod rebuild;
+#[cfg(test)]
+mod tests;
+
+use super::rows::{CATALOG, CatalogTableV1};
+use super::tables::Tables;
+use crate::base::clock::Timestamp;
+use crate::base::ids::OrgId;
+use crate::base::{Error, Result};
+use crate::engine::sql::{Changes, Pin, Snapshots, TableChange, TableName, TableSpec};
+use crate::features::View;
+use crate::store::System;
+use crate::task::TaskContext;
+use parking_lot::Mutex;
+use position::StoredPosition;
+use ring::digest::{SHA256, digest};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a first change waits for others, so that what belongs together costs one round of fsyncs.
+const GATHER: Duration = Duration::from_millis(20);
+/// How often the position is stored. A crash makes the feed look at the changes of so long again.
+const STORE_EVERY: Duration = Duration::from_secs(5);
+
+/// Follows the store's changes into the snapshots.
+pub struct SnapshotFeed {
+    system: System,
+    snapshots: Arc<Snapshots>,
+    /// The folder of the snapshots.
+    root: PathBuf,
+    freshness: Duration,
+    views: Vec<&'static View>,
+    tables: Tables,
+    /// Records up to this one are in the snapshots.
+    applied: AtomicU64,
+    /// What the file says of `applied`.
+    stored: AtomicU64,
+    /// The snapshots are states that the store has had.
+    consistent: AtomicBool,
+    /// Grows whenever they cease to be.
+    lapses: AtomicU64,
+    progress: Mutex<Progress>,
+}
+
+#[derive(Default)]
+struct Progress {
+    /// The stored position was read, and what had to be rebuilt was.
+    begun: bool,
+    stored_at: Option<Instant>,
+    /// The newest version of each table that is known to stand in the catalogue.
+    versions: HashMap<(OrgId, TableName), u64>,
+}
+
+impl SnapshotFeed {
+    /// A feed of `snapshots`, whose folder is `root`, through `views`. New rows reach them within `freshness`, give or take
+    /// the time to write them.
+    pub fn new(
+        system: System,
+        snapshots: Arc<Snapshots>,
+        root: PathBuf,
+        freshness: Duration,
+        views: Vec<&'static View>,
+    ) -> SnapshotFeed {
+        SnapshotFeed {
+            system,
+            snapshots,
+            root,
+            freshness,
+            tables: Tables::new(&views),
+            views,
+            applied: AtomicU64::new(0),
+            stored: AtomicU64::new(0),
+            consistent: AtomicBool::new(false),
+            lapses: AtomicU64::new(0),
+            progress: Mutex::default(),
+        }
+    }
+
+    /// Change records up to this one are of no more use to the feed, whatever happens: they may be forgotten.
+    pub fn position(&self) -> u64 {
+        self.stored.load(Ordering::Acquire)
+    }
+
+    /// Change records up to this one are in the snapshots.
+    pub fn applied(&self) -> u64 {
+        self.applied.load(Ordering::Acquire)
+    }
+
+    /// Whether statements can be answered: no rebuild and no large backlog is under way.
+    pub fn is_consistent(&self) -> bool {
+        self.consistent.load(Ordering::Acquire)
+    }
+
+    pub(super) fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// Pins an organization's snapshot, with an upper bound in seconds on how stale it is. 503 while there is none that
+    /// the store has had.
+    pub(super) fn pin(&self, org: OrgId, tables: Vec<Arc<TableSpec>>) -> Result<(Pin, u64)> {
+        let lapses = self.lapses.load(Ordering::Acquire);
+        let now = self.note_caught_up();
+        let pin = self.snapshots.pin(org.0, tables).map_err(|e| Error::internal("pin a snapshot", e))?;
+        if !self.is_consistent() || self.lapses.load(Ordering::Acquire) != lapses {
+            return Err(Error::unavailable("The SQL tables are catching up with the store; try again shortly."));
+        }
+        let freshness_sec = self.snapshots.freshness_sec(&pin, now.millis());
+        Ok((pin, freshness_sec))
+    }
+
+    /// Notes that the snapshots have everything, if so, and gives the moment for which that holds.
+    fn note_caught_up(&self) -> Timestamp {
+        // The time first: what is committed after it is none of its business.
+        let now = self.system.clock().now();
+        let newest = *self.system.store().sequence().borrow();
+        if self.is_consistent() && self.applied() >= newest {
+            self.snapshots.set_caught_up(now.millis());
+        }
+        now
+    }
+
+    /// Follows the changes until the box drains. The task's activation.
+    pub async fn follow(self: Arc<Self>, context: TaskContext) -> Result<()> {
+        let mut sequence = self.system.store().sequence();
+        self.blocking(SnapshotFeed::begin).await?;
+        loop {
+            sequence.borrow_and_update();
+            let begun = Instant::now();
+            while self.blocking(SnapshotFeed::pass).await? {}
+            if context.stopping() {
+                break;
+            }
+            tokio::select! {
+                () = context.stopped() => break,
+                changed = sequence.changed() => if changed.is_err() { break },
+                // Nothing happens, but the position of what did is not stored yet.
+                () = tokio::time::sleep(STORE_EVERY), if self.position() < self.applied() => {
+                    self.blocking(SnapshotFeed::store_position).await?;
+                    continue;
+                }
+            }
+            let pause = self.freshness.saturating_sub(begun.elapsed()).max(GATHER.min(self.freshness));
+            tokio::select! {
+                () = context.stopped() => break,
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+        self.blocking(SnapshotFeed::store_position).await
+    }
+
+    async fn blocking<T: Send + 'static>(
+        self: &Arc<Self>,
+        run: impl FnOnce(&SnapshotFeed) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let feed = Arc::clone(self);
+        let task = tokio::task::spawn_blocking(move || run(&feed));
+        task.await.map_err(|e| Error::internal("feed the snapshots", e))?
+    }
+
+    /// Reads where the feed stands and rebuilds what cannot be followed from there. Once.
+    fn begin(&self) -> Result<()> {
+        if self.progress.lock().begun {
+            return Ok(());
+        }
+        let stored = position::load(&self.root).map_err(|e| Error::internal("read the feed's position", e))?;
+        let newest = *self.system.store().sequence().borrow();
+        let oldest = self.system.read(|tx| tx.changes_begin())?;
+        let stored = stored.filter(|stored| {
+            stored.shape == self.shape() && stored.position <= newest && stored.position + 1 >= oldest
+        });
+        let from = match stored {
+            Some(stored) => {
+                self.rebuild_missing(newest)?;
+                stored.position
+            }
+            None => {
+                position::remove(&self.root).map_err(|e| Error::internal("remove the feed's position", e))?;
+                self.rebuild_all(newest)?;
+                newest
+            }
+        };
+        self.applied.store(from, Ordering::Release);
+        self.store_position()?;
+        self.progress.lock().begun = true;
+        Ok(())
+    }
+
+    /// Takes in one batch; whether there may be more at once.
+    fn pass(&self) -> Result<bool> {
+        let after = self.applied();
+        let batch = self.system.read(|tx| batch::read(tx, &self.views, after))?;
+        if !batch.complete {
+            self.lapse();
+        }
+        for (org, rows) in batch.orgs {
+            self.keep_tables(org, &rows.changes)?;
+            let changes =
+                Changes { position: batch.end, committed_at_ms: rows.committed_at_ms, changes: rows.changes };
+            self.snapshots.apply(org.0, changes).map_err(|e| Error::internal("apply changes to a snapshot", e))?;
+        }
+        self.applied.store(batch.end, Ordering::Release);
+        if batch.complete {
+            self.consistent.store(true, Ordering::Release);
+        }
+        self.note_caught_up();
+        let due = self.progress.lock().stored_at.is_none_or(|at| at.elapsed() >= STORE_EVERY);
+        if due {
+            self.store_position()?;
+        }
+        Ok(!batch.complete)
+    }
+
+    fn lapse(&self) {
+        self.consistent.store(false, Ordering::Release);
+        self.lapses.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Keeps the description of each table that is wider than what the catalogue says, before its rows are published.
+    fn keep_tables(&self, org: OrgId, changes: &[TableChange]) -> Result<()> {
+        let mut newer: HashMap<&TableName, &Arc<TableSpec>> = HashMap::new();
+        let mut progress = self.progress.lock();
+        for TableChange { table, .. } in changes {
+            let known = progress.versions.get(&(org, table.name.clone())).copied();
+            let known = known.unwrap_or_else(|| self.tables.shared_version(&table.name));
+            let found = newer.get(&table.name).map_or(known, |spec| spec.catalog_version);
+            if table.catalog_version > found {
+                newer.insert(&table.name, table);
+            }
+        }
+        if newer.is_empty() {
+            return Ok(());
+        }
+        let rows: Vec<_> = newer
+            .values()
+            .map(|spec| (spec.name.as_str().to_owned(), CatalogTableV1::from(&***spec)))
+            .collect();
+        self.system.write_blocking(move |tx| {
+            let tx = tx.org(org);
+            for (name, row) in &rows {
+                if tx.get(&CATALOG, name)?.is_none_or(|old| old.version < row.version) {
+                    tx.put(&CATALOG, name, row)?;
+                }
+            }
+            Ok(())
+        })?;
+        for (name, spec) in newer {
+            progress.versions.insert((org, name.clone()), spec.catalog_version);
+        }
+        Ok(())
+    }
+
+    fn store_position(&self) -> Result<()> {
+        let position = self.applied();
+        if position != self.position() || self.progress.lock().stored_at.is_none() {
+            let stored = StoredPosition { position, shape: self.shape() };
+            position::store(&self.root, &stored).map_err(|e| Error::internal("store the feed's position", e))?;
+            self.stored.store(position, Ordering::Release);
+        }
+        self.progress.lock().stored_at = Some(Instant::now());
+        Ok(())
+    }
+
+    /// A digest of what the snapshots are made of.
+    fn shape(&self) -> String {
+        let mut text = self.tables.shape();
+        for view in &self.views {
+            text.push_str(view.source);
+            text.push('\n');
+        }
+        digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}

@@ -1,0 +1,66 @@
+//! The console's tables: those that every organization has, and those that an organization's own rows brought.
+//!
+//! A view says which tables everybody has, with the columns that everybody has. Rows may come with a wider table (a page
+//! type with an organization's own attributes): its description is kept in the organization's catalogue before the rows are
+//! published, so a statement never meets a segment whose columns nobody knows. Of two descriptions of one table the one
+//! with the higher version counts.
+
+use super::rows::CATALOG;
+use crate::base::Result;
+use crate::engine::sql::{TableName, TableSpec};
+use crate::features::View;
+use crate::store::{OrgRead, Order};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Tables of one organization beyond those that everybody has.
+const BROUGHT_TABLES_MAX: usize = 1_000;
+
+/// The tables of this release.
+#[derive(Debug)]
+pub(super) struct Tables {
+    shared: BTreeMap<TableName, Arc<TableSpec>>,
+}
+
+impl Tables {
+    pub(super) fn new(views: &[&'static View]) -> Tables {
+        let mut shared: BTreeMap<TableName, Arc<TableSpec>> = BTreeMap::new();
+        for spec in views.iter().flat_map(|view| (view.tables)()) {
+            let newer = shared.get(&spec.name).is_none_or(|known| known.catalog_version < spec.catalog_version);
+            if newer {
+                shared.insert(spec.name.clone(), Arc::new(spec));
+            }
+        }
+        Tables { shared }
+    }
+
+    /// The version of a table that everybody has; 0 for any other.
+    pub(super) fn shared_version(&self, name: &TableName) -> u64 {
+        self.shared.get(name).map_or(0, |spec| spec.catalog_version)
+    }
+
+    /// Every table of one organization, by name.
+    pub(super) fn of(&self, tx: &OrgRead<'_>) -> Result<Vec<Arc<TableSpec>>> {
+        let mut tables = self.shared.clone();
+        for (name, row) in tx.scan(&CATALOG, None, Order::Ascending, BROUGHT_TABLES_MAX)? {
+            let Ok(name) = TableName::parse(&name) else { continue };
+            if row.version > self.shared_version(&name) {
+                tables.insert(name.clone(), Arc::new(row.spec(name)));
+            }
+        }
+        Ok(tables.into_values().collect())
+    }
+
+    /// What the columns are made of, as a text that changes with them.
+    pub(super) fn shape(&self) -> String {
+        let mut text = String::new();
+        for spec in self.shared.values() {
+            text.push_str(&format!("{}.{}:", spec.name, spec.catalog_version));
+            for column in &spec.columns {
+                text.push_str(&format!("{} {},", column.name, column.kind.type_name()));
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
