@@ -98,6 +98,7 @@ pub struct BiConfig {
     pub queue_per_org: usize,
     pub concurrency: usize,
     pub memory_mb: u64,
+    pub spill_mb: u64,
     pub max_rows: u64,
     pub max_mb: u64,
     pub results_days: u64,

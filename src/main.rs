@@ -1,1 +1,195 @@
-fn main() {}
+//! The command line: what an operator types, and the exit code it ends with.
+
+use clap::{Parser, Subcommand};
+use gleaner::admin::{self, Request};
+use gleaner::app::{self, App};
+use gleaner::base::{Error, Result};
+use gleaner::config::{Config, LogFormat};
+use gleaner::{demo, engine, http};
+use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+/// A web data collection appliance: collects pages, extracts typed values, searches them, answers SQL.
+#[derive(Parser)]
+#[command(name = "gleaner", version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the appliance.
+    Serve {
+        /// The configuration; without it appliance.toml of this folder, if there is one, else the defaults.
+        #[arg(long, short)]
+        config: Option<PathBuf>,
+    },
+    /// Show the appliance at work on a small shop of its own; keeps nothing.
+    Demo {
+        /// End after the report instead of serving until Ctrl-C.
+        #[arg(long)]
+        once: bool,
+    },
+    /// Speak to the running appliance as its operator.
+    Admin {
+        /// The configuration of the running appliance, to find its data folder.
+        #[arg(long, short)]
+        config: Option<PathBuf>,
+        /// The socket itself, instead of a configuration.
+        #[arg(long)]
+        socket: Option<PathBuf>,
+        #[command(subcommand)]
+        command: AdminCommand,
+    },
+    /// Print the OpenAPI document of this release.
+    Openapi,
+}
+
+#[derive(Subcommand)]
+enum AdminCommand {
+    /// Where the box stands.
+    Status,
+    /// Manage people.
+    #[command(subcommand)]
+    User(UserCommand),
+    /// Show mails that wait because no mail server is configured, newest first.
+    Outbox {
+        #[arg(long, default_value_t = 20)]
+        limit: usize,
+    },
+    /// Manage platform extraction schemas.
+    #[command(subcommand)]
+    Schema(SchemaCommand),
+}
+
+#[derive(Subcommand)]
+enum UserCommand {
+    /// Mark a user's e-mail address as verified.
+    Verify { email: String },
+}
+
+#[derive(Subcommand)]
+enum SchemaCommand {
+    /// Import the schemas of a JSON file ("-" reads standard input).
+    Import {
+        file: PathBuf,
+        /// The domain of schemas that name none.
+        #[arg(long)]
+        domain: Option<String>,
+    },
+    /// Print all schemas as a file that can be imported.
+    Export,
+}
+
+fn main() -> ExitCode {
+    // Before anything else: a worker has no environment, no log and no runtime of ours.
+    if std::env::args_os().nth(1).is_some_and(|command| command == "sql-worker") {
+        return engine::sql::worker_main();
+    }
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("gleaner: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Openapi => println!("{}", http::openapi::document(&app::routes())),
+        Command::Serve { config } => {
+            let config = load(config)?;
+            log(&config.log.level, config.log.format)?;
+            runtime()?.block_on(async {
+                let stop = interrupted()?;
+                let app = App::start(config).await?;
+                println!("Gleaner listens at {}", app.url());
+                stop.await;
+                app.stop().await;
+                Ok::<_, Error>(())
+            })?;
+        }
+        Command::Demo { once } => {
+            log(&std::env::var("GLEANER_LOG__LEVEL").unwrap_or_else(|_| "warn".to_owned()), LogFormat::Text)?;
+            runtime()?.block_on(async { demo::run(once, interrupted()?).await })?;
+        }
+        Command::Admin { config, socket, command } => {
+            let socket = match socket {
+                Some(socket) => socket,
+                None => load(config)?.socket(),
+            };
+            let answer = runtime()?.block_on(admin::call(&socket, &request(command)?))?;
+            let text =
+                serde_json::to_string_pretty(&answer).map_err(|e| Error::internal("print the answer", e))?;
+            println!("{text}");
+        }
+    }
+    Ok(())
+}
+
+fn request(command: AdminCommand) -> Result<Request> {
+    Ok(match command {
+        AdminCommand::Status => Request::Status,
+        AdminCommand::User(UserCommand::Verify { email }) => Request::UserVerify { email },
+        AdminCommand::Outbox { limit } => Request::Outbox { limit },
+        AdminCommand::Schema(SchemaCommand::Export) => Request::SchemaExport,
+        AdminCommand::Schema(SchemaCommand::Import { file, domain }) => {
+            let failed = |e: std::io::Error| {
+                Error::invalid(&file.display().to_string(), format!("cannot be read: {e}"))
+            };
+            let mut json = String::new();
+            if file.as_os_str() == "-" {
+                std::io::stdin().read_to_string(&mut json).map_err(failed)?;
+            } else {
+                json = std::fs::read_to_string(&file).map_err(failed)?;
+            }
+            Request::SchemaImport { json, domain }
+        }
+    })
+}
+
+fn load(given: Option<PathBuf>) -> Result<Config> {
+    let usual = PathBuf::from("appliance.toml");
+    let file = given.or_else(|| usual.exists().then_some(usual));
+    Config::load(file.as_deref(), std::env::vars())
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Error::internal("start the runtime", e))
+}
+
+/// Resolves on SIGTERM or Ctrl-C; a second Ctrl-C ends the process at once.
+fn interrupted() -> Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let failed = |e| Error::internal("listen for signals", e);
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tokio::spawn(async move {
+            interrupt.recv().await;
+            eprintln!("gleaner: interrupted twice; ending at once");
+            std::process::exit(130);
+        });
+    })
+}
+
+fn log(level: &str, format: LogFormat) -> Result<()> {
+    let filter = EnvFilter::try_new(level).map_err(|e| Error::invalid("log.level", e))?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Json => log.json().init(),
+        LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).init(),
+    }
+    Ok(())
+}

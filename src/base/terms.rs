@@ -17,7 +17,8 @@ pub enum PageType {
 }
 
 impl PageType {
-    pub const ALL: [PageType; 6] = [
+    /// Every page type. A row holds the place in this list, so it only grows at its end.
+    pub const ALL: &'static [PageType] = &[
         PageType::Product,
         PageType::ProductList,
         PageType::Serp,
@@ -37,8 +38,9 @@ impl PageType {
         }
     }
 
-    pub fn parse(text: &str) -> Option<PageType> {
-        PageType::ALL.into_iter().find(|kind| kind.name() == text)
+    /// The page type of this name on the wire.
+    pub fn named(name: &str) -> Option<PageType> {
+        PageType::ALL.iter().copied().find(|kind| kind.name() == name)
     }
 }
 

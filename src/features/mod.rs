@@ -4,6 +4,7 @@
 //! of its rows. Adding one touches its own file, a line in [`ALL`] and its test module.
 
 pub mod billing;
+pub mod extraction;
 pub mod jobs;
 pub mod urls;
 
@@ -63,4 +64,4 @@ pub fn column(name: &str, kind: ColumnKind, about: &str) -> ColumnSpec {
 }
 
 /// Every slice of this release.
-pub static ALL: &[&Feature] = &[];
+pub static ALL: &[&Feature] = &[&urls::FEATURE, &jobs::FEATURE, &extraction::FEATURE, &billing::FEATURE];

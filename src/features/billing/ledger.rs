@@ -30,7 +30,12 @@ pub fn open_account(tx: &OrgWrite<'_>, plan: &Plan) -> Result<()> {
         used: 0,
     };
     let mut entry = Entry { tx, account };
-    entry.change(TransactionKind::Grant, signed(plan.monthly_credits), None, Some(format!("plan {}", plan.id)))?;
+    entry.change(
+        TransactionKind::Grant,
+        signed(plan.monthly_credits),
+        None,
+        Some(format!("plan {}", plan.id)),
+    )?;
     entry.close()
 }
 
@@ -121,7 +126,13 @@ impl<'a, 'v> Entry<'a, 'v> {
         Ok(entry)
     }
 
-    fn change(&mut self, kind: TransactionKind, amount: i64, job: Option<JobId>, note: Option<String>) -> Result<()> {
+    fn change(
+        &mut self,
+        kind: TransactionKind,
+        amount: i64,
+        job: Option<JobId>,
+        note: Option<String>,
+    ) -> Result<()> {
         self.account.balance = self
             .account
             .balance

@@ -24,7 +24,8 @@ use std::sync::{Arc, LazyLock};
 pub static FEATURE: Feature = Feature {
     name: "billing",
     routes: &[
-        Route::get("/api/v1/plans", "listPlans", &Handler::new(list_plans)).about("The plans this box knows."),
+        Route::get("/api/v1/plans", "listPlans", &Handler::new(list_plans))
+            .about("The plans this box knows."),
         Route::get("/api/v1/plans/current", "getCurrentPlan", &Handler::new(current))
             .about("The organization's plan and what is left of its credits."),
         Route::get("/api/v1/plans/transactions", "listTransactions", &Handler::new(transactions))
@@ -154,7 +155,9 @@ async fn transactions(
 
 /// The plan an account is on. One that was taken out of the file is the operator's mistake, not the caller's.
 pub fn plan_of<'p>(plans: &'p Plans, account: &AccountV1) -> Result<&'p Plan> {
-    plans.get(&account.plan).ok_or_else(|| Error::internal("look up the plan", format!("no plan {}", account.plan)))
+    plans
+        .get(&account.plan)
+        .ok_or_else(|| Error::internal("look up the plan", format!("no plan {}", account.plan)))
 }
 
 /// The gates that ask about plan and credits.
@@ -167,8 +170,11 @@ impl Gatekeeper for PlanGate {
         if plan.has(feature) {
             return Ok(());
         }
-        Err(Error::new(Code::PlanRequired)
-            .message(format!("The plan \"{}\" does not include {}.", plan.name, feature.name())))
+        Err(Error::new(Code::PlanRequired).message(format!(
+            "The plan \"{}\" does not include {}.",
+            plan.name,
+            feature.name()
+        )))
     }
 
     fn quota(&self, org: &OrgStore) -> Result<()> {

@@ -64,7 +64,10 @@ impl Plans {
         let plans = file.plan;
         let unique = plans.iter().enumerate().all(|(i, plan)| plans[..i].iter().all(|p| p.id != plan.id));
         if !unique || plans.iter().filter(|plan| plan.default).count() != 1 {
-            return Err(Error::internal("read plans.toml", "plan ids must be unique and one plan the default"));
+            return Err(Error::internal(
+                "read plans.toml",
+                "plan ids must be unique and one plan the default",
+            ));
         }
         Ok(Plans(plans))
     }
@@ -91,7 +94,10 @@ mod tests {
     fn the_shipped_plans_are_those_of_the_api_page() {
         let plans = Plans::built_in().unwrap();
         let default = plans.default_plan();
-        assert_eq!((default.id.as_str(), default.monthly_credits, default.trial_days), ("appliance", 1_000_000, None));
+        assert_eq!(
+            (default.id.as_str(), default.monthly_credits, default.trial_days),
+            ("appliance", 1_000_000, None)
+        );
         let trial = plans.get("trial").unwrap();
         assert_eq!((trial.monthly_credits, trial.trial_days), (1_000, Some(14)));
         assert!(plans.get("team").is_some());

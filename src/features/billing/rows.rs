@@ -72,6 +72,5 @@ impl Record for TransactionV1 {}
 
 pub static ACCOUNTS: OrgTable<(), AccountV1> = OrgTable::new("accounts", "Plan");
 
-
 pub static TRANSACTIONS: OrgTable<TransactionId, TransactionV1> =
     OrgTable::new("transactions", "Transaction").fed();

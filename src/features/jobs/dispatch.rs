@@ -18,6 +18,7 @@ use crate::engine::fetch::{Direct, FetchReport, FetchRequest, Outcome, Permit, P
 use crate::features::extraction::{self, Extractor, ResultDraft, Scraped};
 use crate::features::{billing, urls};
 use crate::store::{OrgStore, OrgWrite, SysRead, System};
+use crate::task::TaskContext;
 use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ const LOOK_AHEAD: usize = 32;
 /// Jobs put back by one write operation.
 const RECOVERED_PER_WRITE: usize = 256;
 /// Longest time between two rounds without a signal.
-pub const ROUND_EVERY: Duration = Duration::from_millis(250);
+const ROUND_EVERY: Duration = Duration::from_millis(250);
 
 /// How jobs are run.
 #[derive(Clone, Debug)]
@@ -102,18 +103,23 @@ impl Dispatcher {
         self.running.lock().len()
     }
 
-    /// Puts back the jobs that a dead process left running; to be called before the first round.
-    pub async fn recover(&self) -> Result<usize> {
+    /// Puts back the jobs that a dead process left running.
+    async fn recover(&self) -> Result<usize> {
         let mut total = 0;
         loop {
+            let running = self.running.lock().clone();
             let put_back = self
                 .system
-                .write(|tx| {
-                    let entries = tx.scan_global(&JOBS, &LEASE, &[], None, RECOVERED_PER_WRITE)?;
-                    for entry in &entries {
+                .write(move |tx| {
+                    let entries =
+                        tx.scan_global(&JOBS, &LEASE, &[], None, RECOVERED_PER_WRITE + running.len())?;
+                    let lost = entries.iter().filter(|entry| !running.contains(&(entry.org, entry.key)));
+                    let mut count = 0;
+                    for entry in lost.take(RECOVERED_PER_WRITE) {
                         put_back(&tx.org(entry.org), entry.key, tx.now())?;
+                        count += 1;
                     }
-                    Ok(entries.len())
+                    Ok(count)
                 })
                 .await?;
             total += put_back;
@@ -123,27 +129,24 @@ impl Dispatcher {
         }
     }
 
-    /// Runs rounds until `stop` resolves, then waits for the jobs that are running, at most `grace`; what has not
-    /// ended by then is put back at the next start.
-    pub async fn run(self: Arc<Self>, stop: impl Future<Output = ()>, grace: Duration) {
-        tokio::pin!(stop);
-        loop {
-            if let Err(error) = self.round().await {
-                tracing::warn!(%error, "a dispatch round failed");
-                tokio::time::sleep(ROUND_EVERY).await;
-            }
+    /// The activation of the dispatcher's task: puts back what a dead process left, then runs rounds until the box
+    /// drains, then waits for the jobs that are running. What the supervisor cuts off is put back at the next start.
+    pub async fn run(self: Arc<Self>, context: TaskContext) -> Result<()> {
+        let lost = self.recover().await?;
+        if lost > 0 {
+            tracing::info!(jobs = lost, "jobs that were running when the box went down run again");
+        }
+        while !context.stopping() {
+            self.round().await?;
             tokio::select! {
-                () = &mut stop => break,
+                () = context.stopped() => {}
                 () = self.wake.notified() => {}
                 () = tokio::time::sleep(ROUND_EVERY) => {}
             }
         }
         let mut tasks = self.tasks.lock().await;
-        let ended = tokio::time::timeout(grace, async { while tasks.join_next().await.is_some() {} }).await;
-        if ended.is_err() {
-            tracing::warn!(jobs = tasks.len(), "jobs were still running; they go on at the next start");
-            tasks.abort_all();
-        }
+        while tasks.join_next().await.is_some() {}
+        Ok(())
     }
 
     /// Takes what is due and starts it.
@@ -239,7 +242,10 @@ impl Dispatcher {
         let claimed = self
             .system
             .write(move |tx| {
-                wanted.into_iter().map(|(org, id)| claim_one(&tx.org(org), id, tx.now())).collect::<Result<Vec<_>>>()
+                wanted
+                    .into_iter()
+                    .map(|(org, id)| claim_one(&tx.org(org), id, tx.now()))
+                    .collect::<Result<Vec<_>>>()
             })
             .await?;
         let jobs = due.into_iter().zip(claimed);
@@ -298,8 +304,8 @@ impl Dispatcher {
         if let Some(pause) = report.retry_after {
             self.politeness.hold(domain, now, now + pause);
         }
-        if let Some(delay) = report.crawl_delay {
-            self.politeness.set_crawl_delay(domain, now, delay);
+        if self.settings.robots {
+            self.politeness.set_crawl_delay(domain, now, report.crawl_delay.unwrap_or_default());
         }
     }
 
@@ -310,13 +316,16 @@ impl Dispatcher {
             tx.scan_global(&JOBS, &LEASE, &[], Some(&end), RECOVERED_PER_WRITE)
         })?;
         let running = self.running.lock().clone();
-        let lost: Vec<_> = expired.into_iter().filter(|entry| !running.contains(&(entry.org, entry.key))).collect();
+        let lost: Vec<_> =
+            expired.into_iter().filter(|entry| !running.contains(&(entry.org, entry.key))).collect();
         if lost.is_empty() {
             return Ok(());
         }
         tracing::warn!(jobs = lost.len(), "leases ended without a result; the jobs run again");
         self.system
-            .write(move |tx| lost.iter().try_for_each(|entry| put_back(&tx.org(entry.org), entry.key, tx.now())))
+            .write(move |tx| {
+                lost.iter().try_for_each(|entry| put_back(&tx.org(entry.org), entry.key, tx.now()))
+            })
             .await
     }
 }
@@ -408,7 +417,13 @@ fn put_back_run(tx: &OrgWrite<'_>, id: JobId, run: u32, run_at: Timestamp) -> Re
 
 /// Writes how a run ended: result, credits, URL and job in one operation. A run that was given up or canceled
 /// meanwhile changes nothing.
-fn finish(tx: &OrgWrite<'_>, id: JobId, run: u32, attempt: AttemptV1, draft: Option<ResultDraft>) -> Result<()> {
+fn finish(
+    tx: &OrgWrite<'_>,
+    id: JobId,
+    run: u32,
+    attempt: AttemptV1,
+    draft: Option<ResultDraft>,
+) -> Result<()> {
     let Some(mut job) = tx.get(&JOBS, &id)? else { return Ok(()) };
     if job.status != JobStatus::Running || job.run != run {
         return Ok(());

@@ -20,23 +20,27 @@ use crate::engine::fetch::AddressGuard;
 use crate::features::billing::Plans;
 use crate::http::permit::{JobsRead, JobsWrite, Quota};
 use crate::http::{Body, Created, Either, Handler, Need, Org, Path, Query, Route};
+use crate::task::TaskSpec;
 use rows::{BY_STATUS, BY_URL};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 use submit::NewJob;
 use view::JobView;
 
 pub static FEATURE: Feature = Feature {
     name: "jobs",
     routes: &[
-        Route::get("/api/v1/jobs", "listJobs", &Handler::new(list)).about("The organization's jobs, newest first."),
+        Route::get("/api/v1/jobs", "listJobs", &Handler::new(list))
+            .about("The organization's jobs, newest first."),
         Route::post("/api/v1/jobs", "submitJob", &Handler::new(submit_one))
             .about("Submits a job; it is durable when the answer comes.")
             .fails(&[Code::InvalidUrl, Code::NotFound, Code::Conflict]),
         Route::post("/api/v1/jobs/batch", "submitJobs", &Handler::new(submit_batch))
             .about("Submits up to 1,000 jobs, all or none.")
             .fails(&[Code::InvalidUrl, Code::NotFound, Code::Conflict]),
-        Route::post("/api/v1/jobs/poll", "pollJobs", &Handler::new(poll)).about("Where up to 500 jobs stand."),
+        Route::post("/api/v1/jobs/poll", "pollJobs", &Handler::new(poll))
+            .about("Where up to 500 jobs stand."),
         Route::get("/api/v1/jobs/{id}", "getJob", &Handler::new(get)).about("One job with its attempts."),
         Route::post("/api/v1/jobs/{id}/cancel", "cancelJob", &Handler::new(cancel))
             .about("Ends a job that has not ended; its credits return.")
@@ -45,6 +49,9 @@ pub static FEATURE: Feature = Feature {
             .about("A new job that asks for what an ended one asked for.")
             .fails(&[Code::Conflict]),
     ],
+    tasks: &[TaskSpec::new("jobs.dispatch", Duration::from_secs(1), |context| {
+        Box::pin(async move { context.service::<Dispatcher>().run(context).await })
+    })],
     needs: &[Need::of::<Dispatcher>(), Need::of::<AddressGuard>(), Need::of::<Plans>()],
     views: &[views::VIEW],
     ..Feature::NONE
@@ -76,7 +83,11 @@ impl JobFilter {
     }
 }
 
-async fn list(org: Org<JobsRead>, Query(filter): Query<JobFilter>, page: PageRequest) -> Result<Body<Page<JobView>>> {
+async fn list(
+    org: Org<JobsRead>,
+    Query(filter): Query<JobFilter>,
+    page: PageRequest,
+) -> Result<Body<Page<JobView>>> {
     let wanted = |job: &JobV1| filter.accepts(job);
     let rows = org.read(|tx| match (filter.url_id, filter.status) {
         (Some(url), _) => tx.page_by(&JOBS, &BY_URL, |key| key.id(url), &page, wanted),
@@ -126,7 +137,10 @@ async fn submit_batch(
 ) -> Result<Created<SubmittedJobs>> {
     let count = batch.jobs.len();
     if !(1..=JOBS_PER_BATCH_MAX).contains(&count) {
-        return Err(Error::invalid("jobs", format!("must have 1 to {JOBS_PER_BATCH_MAX} entries, not {count}")));
+        return Err(Error::invalid(
+            "jobs",
+            format!("must have 1 to {JOBS_PER_BATCH_MAX} entries, not {count}"),
+        ));
     }
     let guard = org.service::<AddressGuard>();
     let checked = (0..)
@@ -136,7 +150,10 @@ async fn submit_batch(
     let plans = org.service::<Plans>();
     let jobs = org
         .write(move |tx| {
-            checked.into_iter().map(|job| Ok(submit::submit(tx, &plans, job)?.job)).collect::<Result<Vec<_>>>()
+            checked
+                .into_iter()
+                .map(|job| Ok(submit::submit(tx, &plans, job)?.job))
+                .collect::<Result<Vec<_>>>()
         })
         .await?;
     org.service::<Dispatcher>().wake();
@@ -168,7 +185,10 @@ struct PolledJob {
 async fn poll(org: Org<JobsRead>, Body(request): Body<PollRequest>) -> Result<Body<Polled>> {
     let count = request.ids.len();
     if !(1..=JOBS_PER_POLL_MAX).contains(&count) {
-        return Err(Error::invalid("ids", format!("must have 1 to {JOBS_PER_POLL_MAX} entries, not {count}")));
+        return Err(Error::invalid(
+            "ids",
+            format!("must have 1 to {JOBS_PER_POLL_MAX} entries, not {count}"),
+        ));
     }
     let mut answer = Polled { items: Vec::with_capacity(count), missing: Vec::new() };
     org.read(|tx| {

@@ -138,7 +138,10 @@ fn options(field: &str, given: NewOptions) -> Result<OptionsV1> {
     let name = |part: &str| format!("{field}.{part}");
     let timeout_ms = given.timeout_ms.unwrap_or(TIMEOUT_MS_DEFAULT);
     if !(TIMEOUT_MS_MIN..=TIMEOUT_MS_MAX).contains(&timeout_ms) {
-        return Err(Error::invalid(&name("timeoutMs"), format!("must be {TIMEOUT_MS_MIN} to {TIMEOUT_MS_MAX}")));
+        return Err(Error::invalid(
+            &name("timeoutMs"),
+            format!("must be {TIMEOUT_MS_MIN} to {TIMEOUT_MS_MAX}"),
+        ));
     }
     let country = given.country.map(|code| code.to_ascii_uppercase());
     if country.as_ref().is_some_and(|code| code.len() != 2 || !code.bytes().all(|b| b.is_ascii_uppercase())) {
@@ -190,10 +193,16 @@ pub fn submit(tx: &OrgWrite<'_>, plans: &Plans, new: Checked) -> Result<Submitte
         if first.request_hash == Some(hash) {
             return Ok(Submitted { job: first, is_new: false });
         }
-        return Err(Error::conflict(format!("{}externalId: belongs to job {} with another body", new.field, first.id)));
+        return Err(Error::conflict(format!(
+            "{}externalId: belongs to job {} with another body",
+            new.field, first.id
+        )));
     }
     if let Some(workflow) = new.request.workflow_id {
-        return Err(Error::invalid(&format!("{}workflowId", new.field), format!("there is no workflow {workflow}")));
+        return Err(Error::invalid(
+            &format!("{}workflowId", new.field),
+            format!("there is no workflow {workflow}"),
+        ));
     }
     let (url, registered) = match new.target {
         Target::Url(url) => {
@@ -269,7 +278,10 @@ pub fn cancel(tx: &OrgWrite<'_>, id: JobId) -> Result<JobV1> {
 pub fn retry(tx: &OrgWrite<'_>, plans: &Plans, id: JobId) -> Result<JobV1> {
     let old = tx.require(&JOBS, &id)?;
     if !old.status.has_ended() {
-        return Err(Error::conflict(format!("The job is {}; only one that has ended is run again.", old.status)));
+        return Err(Error::conflict(format!(
+            "The job is {}; only one that has ended is run again.",
+            old.status
+        )));
     }
     let job = JobV1 {
         id: JobId::new(),

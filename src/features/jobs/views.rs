@@ -65,7 +65,8 @@ static ATTEMPT_TABLE: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
 fn rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
     let Some(id) = JobId::decode(key) else { return Ok(Vec::new()) };
     let job = tx.get(&JOBS, &id)?;
-    let attempts = job.iter().flat_map(|job| &job.attempts).map(|attempt| attempt_cells(id, attempt)).collect();
+    let attempts =
+        job.iter().flat_map(|job| &job.attempts).map(|attempt| attempt_cells(id, attempt)).collect();
     Ok(vec![
         ViewRows { table: JOB_TABLE.clone(), rows: job.iter().map(job_cells).collect() },
         ViewRows { table: ATTEMPT_TABLE.clone(), rows: attempts },

@@ -26,7 +26,8 @@ use serde_json::{Map, Value};
 pub static FEATURE: Feature = Feature {
     name: "urls",
     routes: &[
-        Route::get("/api/v1/urls", "listUrls", &Handler::new(list)).about("The registered URLs, newest first."),
+        Route::get("/api/v1/urls", "listUrls", &Handler::new(list))
+            .about("The registered URLs, newest first."),
         Route::post("/api/v1/urls", "createUrls", &Handler::new(create))
             .about("Registers up to 10,000 URLs; tags of a known one are merged.")
             .large_body()
@@ -135,7 +136,11 @@ struct UrlFilter {
     last_status: Option<JobStatus>,
 }
 
-async fn list(org: Org<UrlsRead>, Query(filter): Query<UrlFilter>, page: PageRequest) -> Result<Body<Page<UrlView>>> {
+async fn list(
+    org: Org<UrlsRead>,
+    Query(filter): Query<UrlFilter>,
+    page: PageRequest,
+) -> Result<Body<Page<UrlView>>> {
     let wanted = |row: &UrlV1| {
         filter.q.as_ref().is_none_or(|q| row.url.contains(q.as_str()))
             && filter.tag.iter().all(|tag| row.tags.contains(tag))
@@ -168,7 +173,10 @@ struct Candidate {
 async fn create(org: Org<Quota<UrlsWrite>>, Body(body): Body<NewUrls>) -> Result<Body<Registered>> {
     let count = body.urls.len();
     if !(1..=URLS_PER_REQUEST_MAX).contains(&count) {
-        return Err(Error::invalid("urls", format!("must have 1 to {URLS_PER_REQUEST_MAX} entries, not {count}")));
+        return Err(Error::invalid(
+            "urls",
+            format!("must have 1 to {URLS_PER_REQUEST_MAX} entries, not {count}"),
+        ));
     }
     let guard = org.service::<AddressGuard>();
     let mut answer = Registered::default();

@@ -33,7 +33,10 @@ static TAG_TABLE: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
     console_table(
         "url_tags",
         "One row a tag of a URL.",
-        vec![column("url_id", Kind::Text, "The URL").required(), column("tag", Kind::Text, "The tag").required()],
+        vec![
+            column("url_id", Kind::Text, "The URL").required(),
+            column("tag", Kind::Text, "The tag").required(),
+        ],
     )
 });
 

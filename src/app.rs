@@ -1,0 +1,360 @@
+//! Wires the parts together, serves, drains.
+//!
+//! Order of a start: folders, secrets, store, engines, listening socket (so that the address guard knows the box's own
+//! addresses), services, supervisor, operator's socket. Order of an end: stop accepting, finish requests, finish or hand
+//! back jobs, let index and snapshots catch up, close the store. What does not end within `server.shutdown_sec` is
+//! named in the log.
+
+use crate::admin::{AdminSocket, StatusFn};
+use crate::base::clock::Clock;
+use crate::base::{Error, Result};
+use crate::config::{Config, Registration};
+use crate::engine::blob::BlobStore;
+use crate::engine::fetch::{AddressGuard, Direct, FetchSettings, Politeness, user_agent};
+use crate::engine::keyring::{Keyring, refuse_inside};
+use crate::engine::sql::{Snapshots, WorkerSettings, Workers};
+use crate::features::api_keys::{Callers, KeyUsage};
+use crate::features::auth::{self, Auth, AuthSettings};
+use crate::features::billing::{self, PlanGate, Plans};
+use crate::features::extraction::{Extractor, SearchFeed};
+use crate::features::jobs::{DispatchSettings, Dispatcher};
+use crate::features::orgs::{OrgSeed, Orgs};
+use crate::features::{self, bi};
+use crate::http::{Api, ApiSettings, Listeners, Metrics, Readiness, RouteGroup, Server, ServerSettings, Services, TlsSettings};
+use crate::store::Store;
+use crate::task::{Signals, Supervisor};
+use serde_json::json;
+use std::fs::{DirBuilder, Permissions};
+use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+mod upkeep;
+
+/// A running appliance.
+pub struct App {
+    url: String,
+    config: Config,
+    store: Store,
+    services: Arc<Services>,
+    supervisor: Supervisor,
+    upkeep: JoinHandle<()>,
+    serving: JoinHandle<()>,
+    stop: watch::Sender<bool>,
+    _socket: AdminSocket,
+}
+
+impl App {
+    /// Starts everything; when this returns, requests are answered.
+    pub async fn start(config: Config) -> Result<App> {
+        let exe = std::env::current_exe().map_err(|e| Error::internal("find the own binary", e))?;
+        App::start_with(config, Clock::system(), exe).await
+    }
+
+    /// The same under a clock that the caller can move, with SQL workers that run `exe sql-worker`.
+    pub async fn start_with(config: Config, clock: Clock, exe: PathBuf) -> Result<App> {
+        make_private(&config.storage.data_dir)?;
+        let keyring = Arc::new(open_keyring(&config)?);
+        let store = open_store(&config, clock).await?;
+        let listeners = Listeners::open(&[config.server.listen]).await.map_err(|e| Error::unavailable(e.to_string()))?;
+        let local = listeners.local_addr().map_err(|e| Error::internal("listen", e))?;
+        let url = config.public_url(local);
+        let metrics = Metrics::new();
+        let parts = Parts::open(&config, &store, keyring, Place { url: &url, local, exe }).await?;
+        upkeep::measure(&metrics, &store, &parts);
+        let callers = Callers::new(parts.auth.clone(), parts.key_usage.clone());
+        let gate = PlanGate(parts.plans.clone());
+        let services = parts.services(&store);
+        let tasks = || features::ALL.iter().flat_map(|feature| feature.tasks);
+        let services = Arc::new(services.with(Arc::new(Signals::of(tasks()))));
+        let needs = features::ALL.iter().flat_map(|feature| feature.needs);
+        services.check(needs).map_err(|missing| Error::internal("wire the appliance", missing.join(", ")))?;
+
+        let api = Api::new(
+            services.clone(),
+            &routes(),
+            callers,
+            gate,
+            ApiSettings {
+                docs_base: format!("{url}/docs"),
+                trusted_proxies: config.server.trusted_proxies.iter().map(|network| network.0).collect(),
+            },
+            metrics,
+            readiness(&store),
+        );
+        let server = Server::on(listeners, server_settings(&config), api.clone())
+            .map_err(|e| Error::unavailable(e.to_string()))?;
+        let (stop, stopping) = watch::channel(false);
+        let serving = tokio::spawn(serve(server, stopping));
+        let supervisor = Supervisor::start(tasks(), &services, api.metrics());
+        let upkeep = tokio::spawn(upkeep::run(services.clone(), config.clone()));
+        let socket = AdminSocket::open(config.socket(), services.clone(), status(&store, &services, url.clone()))?;
+        tracing::info!(%url, data = %config.storage.data_dir.display(), "the appliance is ready");
+        Ok(App { url, config, store, services, supervisor, upkeep, serving, stop, _socket: socket })
+    }
+
+    /// Where it is reached, without a slash at the end.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The operator's socket.
+    pub fn socket(&self) -> PathBuf {
+        self.config.socket()
+    }
+
+    pub fn data_dir(&self) -> &Path {
+        &self.config.storage.data_dir
+    }
+
+    pub fn services(&self) -> &Arc<Services> {
+        &self.services
+    }
+
+    /// Drains and closes everything.
+    pub async fn stop(self) {
+        let grace = self.config.shutdown_grace();
+        self.stop.send_replace(true);
+        if let Err(error) = self.serving.await {
+            tracing::error!(%error, "the server ended badly");
+        }
+        let unfinished = self.supervisor.drain(grace).await;
+        if !unfinished.is_empty() {
+            tracing::warn!(tasks = unfinished.join(", "), "still running when the time to drain was over");
+        }
+        self.upkeep.abort();
+        let store = self.store.clone();
+        if tokio::task::spawn_blocking(move || store.close()).await.is_err() {
+            tracing::error!("the store could not be closed");
+        }
+        tracing::info!("the appliance has stopped");
+    }
+}
+
+/// The engines and what the slices hang beside them.
+pub(crate) struct Parts {
+    keyring: Arc<Keyring>,
+    auth: Arc<Auth>,
+    key_usage: Arc<KeyUsage>,
+    orgs: Arc<Orgs>,
+    plans: Arc<Plans>,
+    guard: Arc<AddressGuard>,
+    blobs: Arc<BlobStore>,
+    extractor: Arc<Extractor>,
+    search: Arc<SearchFeed>,
+    dispatcher: Arc<Dispatcher>,
+    snapshots: Arc<bi::SnapshotFeed>,
+    queries: Arc<bi::Queries>,
+}
+
+/// Where this process stands.
+struct Place<'a> {
+    url: &'a str,
+    local: SocketAddr,
+    exe: PathBuf,
+}
+
+impl Parts {
+    async fn open(
+        config: &Config,
+        store: &Store,
+        keyring: Arc<Keyring>,
+        place: Place<'_>,
+    ) -> Result<Parts> {
+        let data = &config.storage.data_dir;
+        let system = store.system();
+        let plans = Arc::new(Plans::built_in()?);
+        let guard = AddressGuard::new(&config.network.allow, &[place.local]);
+        let blobs = BlobStore::open_local(data.join("pages")).map_err(|e| Error::internal("open the page store", e))?;
+        let blobs = Arc::new(blobs);
+        let extractor = Arc::new(Extractor::new(store.clone(), blobs.clone()));
+        let search = Arc::new(SearchFeed::open(data.join("search"), system.clone())?);
+        let direct = Arc::new(Direct::new(fetch_settings(config), guard.clone()));
+        let pause = Duration::from_millis(config.dispatch.min_delay_ms);
+        let dispatcher = Arc::new(Dispatcher::new(
+            system.clone(),
+            direct,
+            Politeness::new(config.dispatch.per_domain_concurrency, pause),
+            extractor.clone(),
+            DispatchSettings { concurrency: config.dispatch.concurrency, robots: config.dispatch.robots },
+        ));
+        let views = features::ALL.iter().flat_map(|feature| feature.views).collect();
+        let snapshots = Snapshots::open(data.join("snapshots")).map_err(|e| Error::internal("open the snapshots", e))?;
+        let snapshots = Arc::new(bi::SnapshotFeed::new(system.clone(), Arc::new(snapshots), views)?);
+        let workers = Workers::new(worker_settings(config, place.exe)).map_err(|e| Error::internal("prepare SQL workers", e))?;
+        let queries = Arc::new(bi::Queries::new(bi_settings(config), Arc::new(workers), snapshots.clone()));
+        bi::recover(&system).await?;
+        let auth = Arc::new(Auth::new(system, keyring.clone(), auth_settings(config, place.url))?);
+        let seeded = plans.clone();
+        let seeds: Vec<OrgSeed> = vec![Box::new(move |tx, _| billing::open_account(tx, seeded.default_plan()))];
+        let orgs = Arc::new(Orgs::new(plans.default_plan().id.clone(), seeds));
+        Ok(Parts {
+            keyring,
+            auth,
+            key_usage: Arc::default(),
+            orgs,
+            plans,
+            guard: Arc::new(guard),
+            blobs,
+            extractor,
+            search,
+            dispatcher,
+            snapshots,
+            queries,
+        })
+    }
+
+    fn services(self, store: &Store) -> Services {
+        Services::new(store.clone())
+            .with(self.keyring)
+            .with(self.auth)
+            .with(self.key_usage)
+            .with(self.orgs)
+            .with(self.plans)
+            .with(self.guard)
+            .with(self.blobs)
+            .with(self.extractor)
+            .with(self.search)
+            .with(self.dispatcher)
+            .with(self.snapshots)
+            .with(self.queries)
+    }
+}
+
+/// The slices' routes, in the order of the slices.
+pub fn routes() -> Vec<RouteGroup> {
+    features::ALL.iter().map(|feature| (feature.name, feature.routes)).collect()
+}
+
+/// A folder that only its owner can enter.
+fn make_private(folder: &Path) -> Result<()> {
+    let failed = |e: std::io::Error| {
+        Error::invalid("storage.data_dir", format!("{} cannot be used: {e}", folder.display()))
+    };
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+    std::fs::set_permissions(folder, Permissions::from_mode(0o700)).map_err(failed)
+}
+
+/// The box's secrets; refused where a copy of the data folder would carry them along, or others can read them.
+fn open_keyring(config: &Config) -> Result<Keyring> {
+    let path = config.key_file();
+    refuse_inside(&path, &config.storage.data_dir)
+        .and_then(|()| Keyring::load_or_create(&path))
+        .map_err(|e| Error::invalid("storage.key_file", e))
+}
+
+async fn open_store(config: &Config, clock: Clock) -> Result<Store> {
+    let path = config.storage.data_dir.join("gleaner.redb");
+    tokio::task::spawn_blocking(move || Store::open(&path, clock))
+        .await
+        .map_err(|e| Error::internal("open the store", e))?
+}
+
+fn fetch_settings(config: &Config) -> FetchSettings {
+    let contact = Some(config.network.contact.as_str()).filter(|contact| !contact.is_empty());
+    FetchSettings {
+        user_agent: user_agent(contact),
+        hosts: config.network.hosts.clone(),
+        ..FetchSettings::default()
+    }
+}
+
+fn worker_settings(config: &Config, exe: PathBuf) -> WorkerSettings {
+    let data = &config.storage.data_dir;
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    WorkerSettings {
+        exe,
+        query_timeout: Duration::from_secs(config.bi.max_query_sec),
+        memory_bytes: config.bi.memory_mb << 20,
+        spill_bytes_max: config.bi.spill_mb << 20,
+        rows_max: config.bi.max_rows,
+        bytes_max: config.bi.max_mb << 20,
+        spill_dir: data.join("spill"),
+        results_dir: data.join("results"),
+        concurrency_box: if config.bi.concurrency == 0 { cores } else { config.bi.concurrency },
+    }
+}
+
+fn bi_settings(config: &Config) -> bi::BiSettings {
+    bi::BiSettings {
+        max_query_sec: config.bi.max_query_sec,
+        concurrency_per_org: config.bi.concurrency_per_org,
+        queue_per_org: config.bi.queue_per_org,
+        results_days: config.bi.results_days,
+        freshness: Duration::from_millis(config.bi.freshness_ms),
+    }
+}
+
+fn auth_settings(config: &Config, url: &str) -> AuthSettings {
+    let public = config.server.public_url.as_str();
+    AuthSettings {
+        registration: match config.auth.registration {
+            Registration::Open => auth::Registration::Open,
+            Registration::Invite => auth::Registration::Invite,
+            Registration::Closed => auth::Registration::Closed,
+        },
+        public_url: url.to_owned(),
+        // Not the listening address: another port must not end everybody's session.
+        issuer: if public.is_empty() { "gleaner".to_owned() } else { public.to_owned() },
+    }
+}
+
+fn server_settings(config: &Config) -> ServerSettings {
+    ServerSettings {
+        listen: vec![config.server.listen],
+        tls: config.tls().map(|tls| TlsSettings { cert: tls.cert.clone(), key: tls.key.clone() }),
+        connections_max: config.server.max_connections,
+        drain_max: config.shutdown_grace(),
+        ..ServerSettings::default()
+    }
+}
+
+fn readiness(store: &Store) -> Readiness {
+    let store = store.clone();
+    Readiness::default().with("store", move || {
+        if store.disk_full() {
+            return Err("the disk's reserve of free space is used up; writes are refused".to_owned());
+        }
+        store.system().read(|tx| tx.changes_begin()).map(drop).map_err(|e| e.to_string())
+    })
+}
+
+async fn serve(server: Server, mut stopping: watch::Receiver<bool>) {
+    let drained = server
+        .serve(async move {
+            // An error means that the app is gone, which is a stop too.
+            let _ = stopping.wait_for(|stop| *stop).await;
+        })
+        .await;
+    for (route, requests) in drained.unfinished {
+        tracing::warn!(route, requests, "requests were cut off when the time to drain was over");
+    }
+}
+
+fn status(store: &Store, services: &Arc<Services>, url: String) -> StatusFn {
+    let (store, services, begun) = (store.clone(), services.clone(), std::time::Instant::now());
+    Arc::new(move || {
+        let stats = store.stats();
+        json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "url": url,
+            "uptimeSec": begun.elapsed().as_secs(),
+            "jobsRunning": services.service::<Dispatcher>().running(),
+            "store": {
+                "fileBytes": store.file_bytes(),
+                "operations": stats.operations.load(Ordering::Relaxed),
+                "commits": stats.commits.load(Ordering::Relaxed),
+                "failedCommits": stats.failed_commits.load(Ordering::Relaxed),
+                "diskFull": store.disk_full(),
+            },
+            "sequence": *store.sequence().borrow(),
+            "searchPosition": services.service::<SearchFeed>().committed(),
+            "snapshotPosition": services.service::<bi::SnapshotFeed>().position(),
+        })
+    })
+}

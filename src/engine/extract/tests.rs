@@ -1,0 +1,168 @@
+use super::*;
+use crate::engine::xpath::PAGE_FUEL_MAX;
+
+fn schema(json: &str) -> Result<Schema, SchemaError> {
+    let attributes: Vec<Attribute> = serde_json::from_str(json).unwrap();
+    Schema::compile(&attributes)
+}
+
+fn extract(source: &str, json: &str) -> Extraction {
+    let document = Document::parse(source.to_owned());
+    let page = Url::parse("https://shop.example/p/1.html").unwrap();
+    let base = page_base(&document, &page);
+    schema(json).unwrap().extract(&document, &base, &mut Fuel::for_page())
+}
+
+fn values(extraction: &Extraction) -> String {
+    serde_json::to_string(&extraction.values).unwrap()
+}
+
+const PAGE: &str = "<!DOCTYPE html><base href='/img/'><h1> Blue\n  shirt </h1><p class=price>1.234,56 €</p><p class=old></p>\
+    <p class=old>2,50</p><a href='b.html'>b</a><a href='javascript:1'>x</a><a href='b.html'>b again</a>\
+    <link itemprop=availability href='https://schema.org/OutOfStock'><ul><li>one<li> <li>two<li>one</ul>";
+
+#[test]
+fn each_type() {
+    let found = extract(
+        PAGE,
+        r#"[{"name":"title","xpaths":["//h1"],"type":"text"},
+            {"name":"price","xpaths":["//*[@class='price']/text()"],"type":"number"},
+            {"name":"old","xpaths":["//*[@class='old']"],"type":"number"},
+            {"name":"link","xpaths":["//a/@href"],"type":"url"},
+            {"name":"available","xpaths":["//link[@itemprop='availability']/@href"],"type":"boolean"},
+            {"name":"hasTitle","xpaths":["//h1"],"type":"boolean"},
+            {"name":"hasOld","xpaths":["//*[@class='old']"],"type":"boolean"},
+            {"name":"hasCart","xpaths":["boolean(//button)"],"type":"boolean"},
+            {"name":"items","xpaths":["//nothing","//li"],"type":"text[]"},
+            {"name":"links","xpaths":["//a/@href"],"type":"url[]"},
+            {"name":"count","xpaths":["count(//li)"],"type":"number"},
+            {"name":"absent","xpaths":["//nothing"],"type":"text"},
+            {"name":"nan","xpaths":["number(//nothing)"],"type":"text"}]"#,
+    );
+    assert_eq!(
+        values(&found),
+        r#"{"title":"Blue shirt","price":1234.56,"old":2.5,"link":"https://shop.example/img/b.html","available":false,"hasTitle":true,"hasOld":true,"hasCart":false,"items":["one","two","one"],"links":["https://shop.example/img/b.html","https://shop.example/img/b.html"],"count":4}"#
+    );
+    assert_eq!(found.errors, []);
+    assert_eq!(found.quality.completeness, 0.8462);
+    assert_eq!(found.quality.validation, 1.0);
+    assert_eq!(found.quality.composite, 0.9077);
+}
+
+#[test]
+fn fallbacks_anti_patterns_and_validation() {
+    let found = extract(
+        PAGE,
+        r#"[{"name":"a","xpaths":["//h1","//li"],"type":"number"},
+            {"name":"b","xpaths":["//h1","//*[@class='price']"],"type":"number"},
+            {"name":"c","xpaths":["//h1","//li"],"type":"text","antiPatterns":["BLUE"]},
+            {"name":"d","xpaths":["//li"],"type":"text[]","antiPatterns":["^one$"]},
+            {"name":"e","xpaths":["//li"],"type":"text","validation":{"minLength":4,"pattern":"^x"}},
+            {"name":"f","xpaths":["count(//li)"],"type":"number","validation":{"min":1,"max":3}},
+            {"name":"g","xpaths":["//h1"],"type":"text","antiPatterns":["blue"],"validation":{"minLength":99}}]"#,
+    );
+    assert_eq!(values(&found), r#"{"b":1234.56,"c":"one","d":["two"],"e":"one","f":4}"#);
+    let errors: Vec<String> =
+        found.errors.iter().map(|error| format!("{}: {}", error.name, error.reason)).collect();
+    assert_eq!(
+        errors,
+        [
+            "a: xpaths[1]: `one` is not a number",
+            "e: shorter than 4 characters; does not match /^x/",
+            "f: above 3"
+        ]
+    );
+    // Values: b c d e f of seven; of those and the refused a, three pass.
+    assert_eq!(found.quality, Quality { completeness: 0.7143, validation: 0.5, composite: 0.6286 });
+}
+
+#[test]
+fn a_schema_is_refused_with_the_place() {
+    let error = |json: &str| schema(json).unwrap_err().to_string();
+    let one = |body: &str| error(&format!(r#"[{{"name":"ok","xpaths":["//a"],"type":"text"}},{{{body}}}]"#));
+    assert_eq!(error("[]"), "attributes: at least one attribute is needed");
+    assert_eq!(
+        one(r#""name":"b","xpaths":["//a","//a[contains(@b, 'c']"],"type":"text""#),
+        "attributes[1].xpaths[1]: unbalanced parenthesis at character 13"
+    );
+    assert_eq!(
+        one(r#""name":"ok","xpaths":["//a"],"type":"text""#),
+        "attributes[1].name: `ok` is the name of another attribute"
+    );
+    assert_eq!(
+        one(r#""name":"b","xpaths":[],"type":"text""#),
+        "attributes[1].xpaths: at least one is needed"
+    );
+    assert_eq!(
+        one(r#""name":"1b","xpaths":["//a"],"type":"text""#),
+        "attributes[1].name: must be a letter or `_`, then letters, digits, `_` or `-`"
+    );
+    assert_eq!(
+        one(r#""name":"b","xpaths":["//a"],"type":"text","antiPatterns":["a","("]"#),
+        "attributes[1].antiPatterns[1]: wrong regular expression: unclosed group"
+    );
+    assert_eq!(
+        one(r#""name":"b","xpaths":["//a"],"type":"text","validation":{"pattern":"(?=x)"}"#),
+        "attributes[1].validation.pattern: wrong regular expression: look-around is not supported"
+    );
+    assert_eq!(
+        one(r#""name":"b","xpaths":["//a"],"type":"text","validation":{"min":2,"max":1}"#),
+        "attributes[1].validation.min: is greater than max"
+    );
+    let many: Vec<String> =
+        (0..201).map(|number| format!(r#"{{"name":"a{number}","xpaths":["//a"],"type":"text"}}"#)).collect();
+    assert_eq!(error(&format!("[{}]", many.join(","))), "attributes: more than 200 attributes");
+}
+
+#[test]
+fn the_wire_shape_is_the_specification_s() {
+    let json = r#"{"name":"a","xpaths":["//a"],"type":"url[]","description":null,"antiPatterns":["x"],"semanticType":"product_image","validation":{"minLength":1,"pattern":"^h"}}"#;
+    let attribute: Attribute = serde_json::from_str(json).unwrap();
+    assert_eq!(serde_json::to_string(&attribute).unwrap(), json);
+    let least: Attribute = serde_json::from_str(r#"{"name":"a","xpaths":["//a"],"type":"text"}"#).unwrap();
+    assert_eq!(least.kind, AttributeType::Text);
+    assert!(serde_json::from_str::<Attribute>(r#"{"name":"a","xpaths":["//a"],"type":"date"}"#).is_err());
+    let shape = serde_json::to_value(schemars::schema_for!(Attribute)).unwrap();
+    assert_eq!(shape["required"], serde_json::json!(["name", "xpaths", "type"]));
+}
+
+#[test]
+fn fuel_that_ends_is_an_entry() {
+    let document = Document::parse("<p>text</p>".repeat(5000));
+    let base = Url::parse("https://shop.example/").unwrap();
+    let schema = schema(
+        r#"[{"name":"a","xpaths":["//p[contains(., 'x')]", "//html"],"type":"text"},
+            {"name":"b","xpaths":["count(//p)"],"type":"number"}]"#,
+    )
+    .unwrap();
+    let found = schema.extract(&document, &base, &mut Fuel::new(3000));
+    assert_eq!(found.errors[0].name, "a");
+    assert_eq!(
+        found.errors[0].reason,
+        "xpaths[0]: the expression takes more work on this page than is allowed; \
+         xpaths[1]: the expression takes more work on this page than is allowed"
+    );
+    assert_eq!(found.errors.len(), 2);
+    let whole = schema.extract(&document, &base, &mut Fuel::new(PAGE_FUEL_MAX));
+    assert_eq!(whole.errors, []);
+    assert_eq!(whole.values["b"], 5000);
+}
+
+#[test]
+fn nested_lists_cannot_grow_without_bound() {
+    let document = Document::parse(format!("{}{}", "<div>".repeat(5000), "some text ".repeat(1000)));
+    let base = Url::parse("https://shop.example/").unwrap();
+    let schema = schema(r#"[{"name":"a","xpaths":["//div"],"type":"text[]"}]"#).unwrap();
+    let found = schema.extract(&document, &base, &mut Fuel::for_page());
+    assert_eq!(found.errors[0].reason, "xpaths[0]: the values of the page are longer than 8 MB in all");
+    assert!(found.values.is_empty());
+}
+
+#[test]
+fn extraction_repeats_byte_for_byte() {
+    let json = r#"[{"name":"items","xpaths":["//li"],"type":"text[]"},{"name":"t","xpaths":["//h1"],"type":"text"}]"#;
+    let first = extract(PAGE, json);
+    for _ in 0..5 {
+        assert_eq!(extract(PAGE, json), first);
+    }
+}

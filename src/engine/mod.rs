@@ -1,0 +1,11 @@
+//! Work that knows no HTTP and no resource: fetching, parsing, extracting, searching, querying, keeping bytes.
+//!
+//! An engine has its own error type, in words a customer may read; the slices turn it into the API's.
+
+pub mod blob;
+pub mod extract;
+pub mod fetch;
+pub mod html;
+pub mod search;
+pub mod sql;
+pub mod xpath;

@@ -1,0 +1,336 @@
+//! What a statement can fail with, and how DataFusion's errors become that.
+//!
+//! The texts are ours, customer-safe: DataFusion's own hold data values, column lists and plan internals. Only a
+//! syntax error passes the parser's message on (interface specification, "BI envelope").
+
+use std::fmt;
+
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::{Column, SchemaError};
+use datafusion::error::DataFusionError;
+use datafusion::sql::sqlparser::parser::ParserError;
+use serde::{Deserialize, Serialize};
+
+/// Longest piece of a statement quoted in a message, in characters.
+const QUOTED_CHARS_MAX: usize = 128;
+
+/// What went wrong, in the terms of the interface specification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorCode {
+    /// The text is not SQL.
+    SyntaxError,
+    /// It is SQL, but cannot be answered here.
+    InvalidSql,
+    /// It names a table that this organization cannot read; whether it exists elsewhere is not said.
+    RlsDenied,
+    /// It ran into its time limit.
+    StatementTimeout,
+    /// It failed while running.
+    Transient,
+    /// It was canceled.
+    Canceled,
+    /// Too many statements wait for a worker.
+    TooManyQueries,
+    /// A defect of ours.
+    #[serde(rename = "internal_error")]
+    Internal,
+}
+
+impl ErrorCode {
+    /// The name on the wire.
+    pub fn wire_name(self) -> &'static str {
+        match self {
+            Self::SyntaxError => "syntax_error",
+            Self::InvalidSql => "invalid_sql",
+            Self::RlsDenied => "rls_denied",
+            Self::StatementTimeout => "statement_timeout",
+            Self::Transient => "transient",
+            Self::Canceled => "canceled",
+            Self::TooManyQueries => "too_many_queries",
+            Self::Internal => "internal_error",
+        }
+    }
+}
+
+impl ErrorCode {
+    /// The name inside an execution's `error` object, which knows fewer codes than the HTTP envelope: whatever shows
+    /// only while a statement runs is `transient` there.
+    pub fn execution_name(self) -> &'static str {
+        match self {
+            Self::InvalidSql | Self::Internal => Self::Transient.wire_name(),
+            other => other.wire_name(),
+        }
+    }
+
+    /// Whether the statement itself is at fault and planning found it out: a 400 or 403 at submission. Everything
+    /// else is an execution that failed.
+    pub fn is_refusal(self) -> bool {
+        matches!(self, Self::SyntaxError | Self::InvalidSql | Self::RlsDenied)
+    }
+}
+
+/// Why a statement has no result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueryError {
+    /// The code.
+    pub code: ErrorCode,
+    /// A sentence for the customer.
+    pub message: String,
+    /// Whether the same statement may succeed when sent again.
+    pub retriable: bool,
+    /// What happened inside, for the log and never for the client: it may hold values of rows.
+    pub detail: Option<String>,
+}
+
+impl fmt::Display for QueryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for QueryError {}
+
+impl QueryError {
+    /// An error that will come again with the same statement.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), retriable: false, detail: None }
+    }
+
+    /// The statement cannot be answered here.
+    pub(super) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::InvalidSql, message)
+    }
+
+    /// The statement failed while it ran, and would again.
+    pub(super) fn failed(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Transient, message)
+    }
+
+    /// A defect of ours or of the machine; `detail` goes to the log.
+    pub(super) fn internal(detail: impl fmt::Display) -> Self {
+        Self::new(ErrorCode::Internal, "The statement could not be run.").with_detail(detail)
+    }
+
+    /// The same for a table that is missing, another organization's, a system catalog's or a file.
+    pub(super) fn denied(name: &str) -> Self {
+        let message = format!("There is no table \"{}\" that this organization can read.", quoted(name));
+        Self::new(ErrorCode::RlsDenied, message)
+    }
+
+    pub(super) fn out_of_memory() -> Self {
+        Self::failed("The statement used more than its memory.")
+    }
+
+    pub(super) fn timed_out(limit: std::time::Duration) -> Self {
+        let message = format!("The statement ran longer than its limit of {} seconds.", limit.as_secs_f64());
+        Self::new(ErrorCode::StatementTimeout, message)
+    }
+
+    pub(super) fn canceled() -> Self {
+        Self::new(ErrorCode::Canceled, "The statement was canceled.")
+    }
+
+    pub(super) fn with_detail(mut self, detail: impl fmt::Display) -> Self {
+        self.detail = Some(detail.to_string());
+        self
+    }
+}
+
+/// A piece of the statement, cut and cleaned so that it can stand in a message.
+pub(super) fn quoted(text: &str) -> String {
+    text.chars().take(QUOTED_CHARS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+impl From<DataFusionError> for QueryError {
+    fn from(error: DataFusionError) -> Self {
+        let classified = classify(error.find_root());
+        classified.with_detail(error)
+    }
+}
+
+fn classify(root: &DataFusionError) -> QueryError {
+    match root {
+        DataFusionError::SQL(error, _) => syntax_error(error),
+        DataFusionError::SchemaError(error, _) => schema_error(error),
+        DataFusionError::Plan(text) => QueryError::invalid(plan_text(text)),
+        DataFusionError::NotImplemented(_) => {
+            QueryError::invalid("The statement uses a form that is not available here.")
+        }
+        DataFusionError::Configuration(_) => {
+            QueryError::invalid("The statement holds a setting that is not available here.")
+        }
+        DataFusionError::ResourcesExhausted(text) => resources_text(text),
+        DataFusionError::ArrowError(error, _) => arrow_error(error),
+        DataFusionError::Execution(text) => QueryError::failed(execution_text(text)),
+        DataFusionError::Collection(errors) => match errors.first() {
+            Some(first) => classify(first.find_root()),
+            None => QueryError::internal("an empty list of errors"),
+        },
+        DataFusionError::External(error) => match error.downcast_ref::<QueryError>() {
+            Some(own) => own.clone(),
+            None => QueryError::internal("an external error"),
+        },
+        // A panic in one of DataFusion's tasks.
+        DataFusionError::ExecutionJoin(_) => QueryError::failed("The statement could not be run."),
+        _ => QueryError::internal("an error without a class"),
+    }
+}
+
+fn syntax_error(error: &ParserError) -> QueryError {
+    match error {
+        ParserError::TokenizerError(text) | ParserError::ParserError(text) => QueryError::new(
+            ErrorCode::SyntaxError,
+            text.chars().take(4 * QUOTED_CHARS_MAX).collect::<String>(),
+        ),
+        ParserError::RecursionLimitExceeded => QueryError::invalid("The statement is nested too deeply."),
+    }
+}
+
+fn schema_error(error: &SchemaError) -> QueryError {
+    QueryError::invalid(match error {
+        SchemaError::FieldNotFound { field, valid_fields } => {
+            let name = quoted(&field.name);
+            match nearest(&field.name, valid_fields) {
+                Some(near) => format!("There is no column \"{name}\"; did you mean \"{}\"?", quoted(near)),
+                None => format!("There is no column \"{name}\"."),
+            }
+        }
+        SchemaError::AmbiguousReference { field } => {
+            format!("The column \"{}\" is ambiguous: write it with its table's name.", quoted(&field.name))
+        }
+        SchemaError::DuplicateQualifiedField { name, .. }
+        | SchemaError::DuplicateUnqualifiedField { name } => {
+            format!("The column \"{}\" appears twice: give one of them another name.", quoted(name))
+        }
+    })
+}
+
+/// The valid name with the fewest edits, if it is close enough to be meant.
+fn nearest<'a>(name: &str, valid: &'a [Column]) -> Option<&'a str> {
+    let distance = |column: &'a Column| (edits(name, &column.name), column.name.as_str());
+    let near = valid.iter().filter(|column| column.name.len() <= QUOTED_CHARS_MAX).map(distance).min()?;
+    (near.0 <= name.chars().count().div_ceil(3).max(1)).then_some(near.1)
+}
+
+/// Levenshtein distance, upper and lower case alike.
+fn edits(a: &str, b: &str) -> usize {
+    let a: Vec<char> = a.chars().take(QUOTED_CHARS_MAX).flat_map(char::to_lowercase).collect();
+    let mut row: Vec<usize> = (0..=a.len()).collect();
+    for (i, right) in b.chars().flat_map(char::to_lowercase).enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, left) in a.iter().enumerate() {
+            let changed = diagonal + usize::from(*left != right);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[a.len()]
+}
+
+fn plan_text(text: &str) -> String {
+    if let Some(name) = text.strip_prefix("Invalid function '").and_then(|rest| rest.split('\'').next()) {
+        return format!("There is no function \"{}\" here.", quoted(name));
+    }
+    for (mark, own) in [
+        ("GROUP BY", "A selected column must appear in GROUP BY or inside an aggregate function."),
+        ("unction", "A function is not available here, or its arguments have types that it does not take."),
+        ("coerc", "A value or argument has a type that does not fit: cast it to the type that is meant."),
+        ("cannot be compared", "Two values of types that cannot be compared are compared."),
+        (
+            "same number of columns",
+            "The parts of a UNION, INTERSECT or EXCEPT have different numbers of columns.",
+        ),
+        ("unique expression names", "Two result columns have one name: give one of them another."),
+        ("interval", "An interval cannot be understood."),
+    ] {
+        if text.contains(mark) {
+            return own.to_owned();
+        }
+    }
+    "The statement cannot be planned: check its names, types and clauses.".to_owned()
+}
+
+fn resources_text(text: &str) -> QueryError {
+    if text.contains("disk") || text.contains("spill") {
+        return QueryError::failed("The statement used more than its disk space.");
+    }
+    QueryError::out_of_memory()
+}
+
+fn arrow_error(error: &ArrowError) -> QueryError {
+    match error {
+        ArrowError::DivideByZero => QueryError::failed("The statement divided by zero."),
+        ArrowError::ArithmeticOverflow(_) => QueryError::failed("A number went out of its type's range."),
+        ArrowError::CastError(_) | ArrowError::ParseError(_) => {
+            QueryError::failed("A value could not be converted to the type that is asked for.")
+        }
+        ArrowError::ComputeError(text) if text.contains("regular expression") || text.contains("Regex") => {
+            QueryError::invalid("A regular expression cannot be understood.")
+        }
+        ArrowError::ComputeError(text) if text.contains("verflow") => {
+            QueryError::failed("A number went out of its type's range.")
+        }
+        ArrowError::ComputeError(_) | ArrowError::InvalidArgumentError(_) => {
+            QueryError::failed("A value could not be computed.")
+        }
+        ArrowError::MemoryError(_) | ArrowError::OffsetOverflowError(_) => QueryError::out_of_memory(),
+        ArrowError::NotYetImplemented(_) => {
+            QueryError::invalid("The statement uses a form that is not available here.")
+        }
+        ArrowError::ExternalError(inner) => match inner.downcast_ref::<DataFusionError>() {
+            Some(inner) => classify(inner.find_root()),
+            None => QueryError::internal("an external error"),
+        },
+        _ => QueryError::internal("an arrow error"),
+    }
+}
+
+fn execution_text(text: &str) -> &'static str {
+    let lower = text.to_ascii_lowercase();
+    for (mark, own) in [
+        ("divide by zero", "The statement divided by zero."),
+        ("division by zero", "The statement divided by zero."),
+        ("overflow", "A number went out of its type's range."),
+        ("more than one row", "A subquery used as a value gave more than one row."),
+        ("regex", "A regular expression cannot be understood."),
+        ("cast", "A value could not be converted to the type that is asked for."),
+        ("pars", "A value could not be converted to the type that is asked for."),
+    ] {
+        if lower.contains(mark) {
+            return own;
+        }
+    }
+    "A value could not be computed."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_column_is_named_and_no_other() {
+        let valid = [Column::from_name("price"), Column::from_name("secret_cost")];
+        let error = DataFusionError::SchemaError(
+            Box::new(SchemaError::FieldNotFound {
+                field: Box::new(Column::from_name("Prise")),
+                valid_fields: valid.to_vec(),
+            }),
+            Box::new(None),
+        );
+        let own = QueryError::from(error);
+        assert_eq!(own.message, "There is no column \"Prise\"; did you mean \"price\"?");
+        assert_eq!((own.code, own.retriable), (ErrorCode::InvalidSql, false));
+        assert_eq!(nearest("zzz", &valid), None);
+    }
+
+    #[test]
+    fn data_values_never_reach_the_message() {
+        let text = "Cannot cast string 'SECRET' to value of Int64 type";
+        let own = QueryError::from(DataFusionError::from(ArrowError::CastError(text.into())));
+        assert_eq!(own.code, ErrorCode::Transient);
+        assert!(
+            !own.message.contains("SECRET") && own.detail.is_some_and(|detail| detail.contains("SECRET"))
+        );
+    }
+}

@@ -1,0 +1,124 @@
+//! The gate: what a text must pass before it is run.
+//!
+//! In order: limits on the text itself (`limits`), one statement that is a query, forms that are refused because they
+//! would be wrong in silence or reach outside (`refuse`), names as PostgreSQL gives them (`names`), every table
+//! resolved against the organization's list, DataFusion's plan, `verify_plan`, and a walk over the plan with its
+//! subqueries that lets only reading nodes through. Whoever comes this far can still be slow or large; time and
+//! memory are held by killing the process.
+
+mod intervals;
+mod limits;
+mod names;
+mod refuse;
+
+use std::collections::BTreeSet;
+
+use datafusion::common::TableReference;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::execution::context::SQLOptions;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::parser::Statement as ParsedStatement;
+use datafusion::sql::sqlparser::ast::Statement;
+
+use super::errors::QueryError;
+use super::session::SCHEMA;
+
+pub(super) use self::limits::check_length;
+pub(super) use self::names::unique;
+
+/// A plan that may be run, and what it reads.
+#[derive(Debug)]
+pub(super) struct Admitted {
+    pub(super) plan: LogicalPlan,
+    pub(super) tables: Vec<String>,
+}
+
+/// Lets a statement through or says why not. `tables` are the names of the organization's tables.
+pub(super) async fn admit(
+    state: &SessionState,
+    sql: &str,
+    tables: &BTreeSet<String>,
+) -> Result<Admitted, QueryError> {
+    limits::check(sql)?;
+    let mut statement = parse(state, sql)?;
+    let ParsedStatement::Statement(inner) = &mut statement else { return Err(only_queries()) };
+    if !matches!(**inner, Statement::Query(_)) {
+        return Err(only_queries());
+    }
+    refuse::check(inner)?;
+    names::rewrite(inner);
+    let mut read = BTreeSet::new();
+    for reference in state.resolve_table_references(&statement)? {
+        read.insert(resolve(&reference, tables)?);
+    }
+    let plan = state.statement_to_plan(statement).await?;
+    let reading = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
+    reading.verify_plan(&plan).map_err(|error| only_queries().with_detail(error))?;
+    check_plan(&plan)?;
+    let plan = intervals::normalize(plan)?;
+    Ok(Admitted { plan, tables: read.into_iter().collect() })
+}
+
+fn only_queries() -> QueryError {
+    QueryError::invalid("Only queries are run here: a SELECT, optionally with WITH in front.")
+}
+
+fn parse(state: &SessionState, sql: &str) -> Result<ParsedStatement, QueryError> {
+    use datafusion::sql::parser::DFParserBuilder;
+    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+    let limit = state.config_options().sql_parser.recursion_limit.get();
+    let dialect = PostgreSqlDialect {};
+    let mut parser = DFParserBuilder::new(sql).with_dialect(&dialect).with_recursion_limit(limit).build()?;
+    let mut statements = parser.parse_statements()?;
+    match (statements.pop_front(), statements.is_empty()) {
+        (Some(only), true) => Ok(only),
+        (Some(_), false) => Err(QueryError::invalid("Only one statement is run at a time.")),
+        (None, _) => Err(QueryError::invalid("There is no statement in the text.")),
+    }
+}
+
+/// The organization's table that a reference names. Missing, foreign, system and file names all get one answer.
+fn resolve(reference: &TableReference, tables: &BTreeSet<String>) -> Result<String, QueryError> {
+    let name = match reference {
+        TableReference::Bare { table } => table,
+        TableReference::Partial { schema, table } if &**schema == SCHEMA => table,
+        _ => return Err(QueryError::denied(&reference.to_string())),
+    };
+    if tables.contains(&**name) {
+        Ok(name.to_string())
+    } else {
+        Err(QueryError::denied(&reference.to_string()))
+    }
+}
+
+/// Only nodes that read and compute, in the plan and in every subquery of it.
+fn check_plan(plan: &LogicalPlan) -> Result<(), QueryError> {
+    let mut refused = false;
+    plan.apply_with_subqueries(|node| {
+        // Listed node by node, so that a new kind of node is refused until somebody has looked at it.
+        let reads = matches!(
+            node,
+            LogicalPlan::Projection(_)
+                | LogicalPlan::Filter(_)
+                | LogicalPlan::Window(_)
+                | LogicalPlan::Aggregate(_)
+                | LogicalPlan::Sort(_)
+                | LogicalPlan::Join(_)
+                | LogicalPlan::Repartition(_)
+                | LogicalPlan::Union(_)
+                | LogicalPlan::TableScan(_)
+                | LogicalPlan::EmptyRelation(_)
+                | LogicalPlan::Subquery(_)
+                | LogicalPlan::SubqueryAlias(_)
+                | LogicalPlan::Limit(_)
+                | LogicalPlan::Values(_)
+                | LogicalPlan::Distinct(_)
+                | LogicalPlan::Unnest(_)
+                | LogicalPlan::RecursiveQuery(_)
+        );
+        refused |= !reads;
+        Ok(if reads { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    if refused { Err(only_queries()) } else { Ok(()) }
+}

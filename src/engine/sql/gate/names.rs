@@ -1,0 +1,209 @@
+//! Result columns named as PostgreSQL names them, and no name twice.
+//!
+//! PostgreSQL says `count` and `avg` where DataFusion says `count(*)` and `avg(readings.price)`; the rule is that of
+//! `FigureColname` in PostgreSQL's parser: a function's name, the column below a cast, `case`, else `?column?`. A row
+//! is a JSON object here, so of two columns with one name the second becomes `name_2`.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    DataType, Expr, Ident, LimitClause, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Statement,
+    VisitMut, VisitorMut,
+};
+
+/// What PostgreSQL calls a column that has no name.
+const UNNAMED: &str = "?column?";
+
+/// Rewrites every SELECT of the statement, and FETCH FIRST into LIMIT.
+pub(super) fn rewrite(statement: &mut Statement) {
+    // The visitor never breaks.
+    let _ = statement.visit(&mut Names);
+}
+
+struct Names;
+
+impl VisitorMut for Names {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        let offset = match &mut query.limit_clause {
+            None => None,
+            Some(LimitClause::LimitOffset { limit: None, offset, .. }) => offset.take(),
+            Some(_) => return ControlFlow::Continue(()),
+        };
+        if let Some(fetch) = query.fetch.take() {
+            let one = || Expr::value(datafusion::sql::sqlparser::ast::Value::Number("1".to_owned(), false));
+            let limit = Some(fetch.quantity.unwrap_or_else(one));
+            query.limit_clause = Some(LimitClause::LimitOffset { limit, offset, limit_by: Vec::new() });
+        } else if let Some(LimitClause::LimitOffset { offset: place, .. }) = &mut query.limit_clause {
+            *place = offset;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        order_by_names(query);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        let mut used = HashSet::new();
+        for item in &mut select.projection {
+            name_item(item, &mut used);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// `SELECT DISTINCT lower(a) … ORDER BY lower(a)`: with the column named, DataFusion does not see any more that the two
+/// are one. So the order is given by the name.
+fn order_by_names(query: &mut Query) {
+    let SetExpr::Select(select) = query.body.as_ref() else { return };
+    let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = &mut query.order_by else { return };
+    if select.distinct.is_none() {
+        return;
+    }
+    for by in order {
+        let same = |item: &SelectItem| match item {
+            SelectItem::ExprWithAlias { expr, alias } if *expr == by.expr => Some(alias.clone()),
+            _ => None,
+        };
+        if let Some(alias) = select.projection.iter().find_map(same) {
+            by.expr = Expr::Identifier(alias);
+        }
+    }
+}
+
+fn name_item(item: &mut SelectItem, used: &mut HashSet<String>) {
+    match item {
+        SelectItem::UnnamedExpr(Expr::Wildcard(_) | Expr::QualifiedWildcard(..)) => {}
+        SelectItem::UnnamedExpr(expr) => {
+            let plain = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+            let wanted = figure(expr).unwrap_or_else(|| UNNAMED.to_owned());
+            let name = unique(&wanted, used);
+            if !plain || name != wanted {
+                let expr = std::mem::replace(expr, Expr::value(datafusion::sql::sqlparser::ast::Value::Null));
+                *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
+            }
+        }
+        SelectItem::ExprWithAlias { alias, .. } => {
+            let wanted = ident_name(alias);
+            let name = unique(&wanted, used);
+            if name != wanted {
+                *alias = Ident::with_quote('"', name);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// `name`, or `name_2`, `name_3` … when it is taken; the answer is then taken.
+pub(in crate::engine::sql) fn unique(name: &str, used: &mut HashSet<String>) -> String {
+    let mut candidate = name.to_owned();
+    let mut number = 2;
+    while !used.insert(candidate.clone()) {
+        candidate = format!("{name}_{number}");
+        number += 1;
+    }
+    candidate
+}
+
+/// An identifier without quotes means its lower case.
+fn ident_name(ident: &Ident) -> String {
+    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_ascii_lowercase() }
+}
+
+/// PostgreSQL's name for an expression, if it has one.
+fn figure(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Identifier(ident) => Some(ident_name(ident)),
+        Expr::CompoundIdentifier(parts) => parts.last().map(ident_name),
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => figure(inner),
+        Expr::Cast { expr, data_type, .. } => figure(expr).or_else(|| Some(type_name(data_type))),
+        Expr::TypedString(typed) => Some(type_name(&typed.data_type)),
+        Expr::Interval(_) => Some("interval".to_owned()),
+        Expr::Function(function) => function.name.0.last()?.as_ident().map(ident_name),
+        Expr::Case { else_result, .. } => {
+            let last = else_result.as_ref().and_then(|expr| figure(expr));
+            Some(last.unwrap_or_else(|| "case".to_owned()))
+        }
+        Expr::Exists { negated: false, .. } => Some("exists".to_owned()),
+        Expr::Subquery(query) => first_column(&query.body),
+        Expr::Array(_) => Some("array".to_owned()),
+        Expr::Extract { .. } => Some("extract".to_owned()),
+        Expr::Substring { .. } => Some("substring".to_owned()),
+        Expr::Position { .. } => Some("position".to_owned()),
+        Expr::Trim { .. } => Some("btrim".to_owned()),
+        Expr::Overlay { .. } => Some("overlay".to_owned()),
+        Expr::Ceil { .. } => Some("ceil".to_owned()),
+        Expr::Floor { .. } => Some("floor".to_owned()),
+        Expr::AtTimeZone { .. } => Some("timezone".to_owned()),
+        _ => None,
+    }
+}
+
+fn first_column(body: &SetExpr) -> Option<String> {
+    let SetExpr::Select(select) = body else { return None };
+    match select.projection.first()? {
+        SelectItem::UnnamedExpr(expr) => figure(expr),
+        SelectItem::ExprWithAlias { alias, .. } => Some(ident_name(alias)),
+        _ => None,
+    }
+}
+
+fn type_name(data_type: &DataType) -> String {
+    let text = data_type.to_string().to_ascii_lowercase();
+    let name = match text.split('(').next().unwrap_or_default().trim() {
+        "int" | "integer" | "int4" => "int4",
+        "bigint" | "int8" => "int8",
+        "smallint" | "int2" => "int2",
+        "double precision" | "float" | "float8" | "double" => "float8",
+        "real" | "float4" => "float4",
+        "boolean" | "bool" => "bool",
+        "character varying" | "varchar" => "varchar",
+        "decimal" | "numeric" | "dec" => "numeric",
+        "timestamp with time zone" | "timestamptz" => "timestamptz",
+        "timestamp without time zone" => "timestamp",
+        other => other,
+    };
+    name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::sql::sqlparser::{dialect::PostgreSqlDialect, parser::Parser};
+
+    use super::*;
+
+    fn rewritten(sql: &str) -> String {
+        let mut statement = Parser::parse_sql(&PostgreSqlDialect {}, sql).expect("it parses").remove(0);
+        rewrite(&mut statement);
+        statement.to_string()
+    }
+
+    #[test]
+    fn columns_are_named_as_postgresql_names_them() {
+        for (sql, expected) in [
+            ("SELECT count(*), AVG(p) FROM t", r#"SELECT count(*) AS "count", AVG(p) AS "avg" FROM t"#),
+            ("SELECT a, t.b FROM t", "SELECT a, t.b FROM t"),
+            ("SELECT a, a FROM t", r#"SELECT a, a AS "a_2" FROM t"#),
+            ("SELECT a::int, '1'::int", r#"SELECT a::INT AS "a", '1'::INT AS "int4""#),
+            ("SELECT 1, 2 + 3", r#"SELECT 1 AS "?column?", 2 + 3 AS "?column?_2""#),
+            (
+                "SELECT CASE WHEN a THEN 1 END, CASE WHEN a THEN 1 ELSE b END",
+                r#"SELECT CASE WHEN a THEN 1 END AS "case", CASE WHEN a THEN 1 ELSE b END AS "b""#,
+            ),
+            ("SELECT max(a) AS A, a FROM t", r#"SELECT max(a) AS A, a AS "a_2" FROM t"#),
+            ("SELECT a FROM t OFFSET 5 FETCH FIRST 3 ROWS ONLY", "SELECT a FROM t LIMIT 3 OFFSET 5"),
+            ("SELECT a FROM t LIMIT 2 OFFSET 1", "SELECT a FROM t LIMIT 2 OFFSET 1"),
+            (
+                "SELECT DISTINCT lower(a) FROM t ORDER BY lower(a), b",
+                r#"SELECT DISTINCT lower(a) AS "lower" FROM t ORDER BY "lower", b"#,
+            ),
+            ("SELECT a FROM t OFFSET 1", "SELECT a FROM t OFFSET 1"),
+        ] {
+            assert_eq!(rewritten(sql), expected);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! SQL over an organization's data: snapshots, statements in processes of their own, results.
+//!
+//! The server's side: [`snapshot`] takes changes in and pins what a statement reads; [`pool`] starts a worker a
+//! statement and ends it at its limit; [`spool`] pages the result. The worker's side (`worker`, `session`, `scan`,
+//! `gate`) is DataFusion over exactly the pinned tables. The two share the files and `protocol`, nothing else: what a
+//! hostile statement can reach is one process that holds one organization's mapped segments.
+
+pub mod catalog;
+pub mod cells;
+mod checked;
+mod errors;
+mod functions;
+mod gate;
+mod mapped;
+pub mod pool;
+mod protocol;
+mod scan;
+mod segment;
+mod session;
+pub mod snapshot;
+pub mod spool;
+mod sum;
+mod worker;
+
+pub use self::catalog::{ColumnKind, ColumnSpec, InvalidTableName, TableName, TableSpec};
+pub use self::cells::Cell;
+pub use self::errors::{ErrorCode, QueryError};
+pub use self::pool::{CancelHandle, QueryBackend, Running, Statement, WorkerSettings, Workers};
+pub use self::protocol::{Cap, ColumnInfo, Outcome, PlanInfo};
+pub use self::snapshot::{Applied, Changes, Key, Pin, SnapshotError, Snapshots, TableChange, TableStatus};
+pub use self::spool::{ResultError, ResultFile};
+pub use self::worker::worker_main;

@@ -1,0 +1,158 @@
+//! What server and worker say to each other: length-prefixed JSON over the worker's standard input and output.
+//!
+//! A worker gets one `Plan`, answers `Planned` or `Failed`, then gets at most one `Run` and answers `Finished` or
+//! `Failed`. End of input means that the server is gone or wants nothing more: the worker leaves at once.
+
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::catalog::TableSpec;
+use super::errors::QueryError;
+
+/// Largest message: 2,000 segments take about 500 KB.
+pub(super) const FRAME_BYTES_MAX: usize = 64 << 20;
+/// Bytes of the length before a message.
+pub(super) const PREFIX_BYTES: usize = 4;
+
+/// From the server.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Request {
+    Plan(PlanRequest),
+    Run(RunRequest),
+}
+
+/// Everything a worker may know.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct PlanRequest {
+    pub(super) sql: String,
+    pub(super) tables: Vec<TableSource>,
+    pub(super) memory_bytes: u64,
+    pub(super) spill_folder: PathBuf,
+    pub(super) spill_bytes_max: u64,
+}
+
+/// A table and the files it is read from.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct TableSource {
+    pub(super) spec: TableSpec,
+    pub(super) segments: Vec<SegmentSource>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SegmentSource {
+    pub(super) path: PathBuf,
+    pub(super) rows: usize,
+    pub(super) bytes: u64,
+    pub(super) deletions: Option<DeletionsSource>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct DeletionsSource {
+    pub(super) path: PathBuf,
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+    pub(super) rows: usize,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct RunRequest {
+    pub(super) result: PathBuf,
+    pub(super) rows_max: u64,
+    pub(super) bytes_max: u64,
+}
+
+/// From the worker.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Reply {
+    Planned(PlanInfo),
+    Finished(Outcome),
+    Failed(QueryError),
+}
+
+/// What planning found out; on the wire it is the `dryRun` object of an execution.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanInfo {
+    /// The kind of statement; always `SELECT` today.
+    pub statement: String,
+    /// The tables it reads, sorted.
+    pub tables: Vec<String>,
+    /// The columns of its result.
+    pub columns: Vec<ColumnInfo>,
+    /// Rows of the result, if they can be estimated.
+    pub estimated_rows: Option<u64>,
+    /// Bytes that will be read, estimated from the columns and segments concerned.
+    pub estimated_bytes: Option<u64>,
+}
+
+/// A column of a result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ColumnInfo {
+    /// Its name, unique in the result.
+    pub name: String,
+    /// Its type, by PostgreSQL's name.
+    #[serde(rename = "type")]
+    pub type_name: String,
+}
+
+/// What running gave.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Rows in the result file.
+    pub rows: u64,
+    /// Bytes of the result file.
+    pub bytes: u64,
+    /// The cap at which the result was cut, if it was.
+    pub truncated: Option<Cap>,
+}
+
+/// A cap on results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cap {
+    /// The number of rows.
+    Rows,
+    /// The size in bytes.
+    Bytes,
+}
+
+/// A message with its length in front.
+pub(super) fn frame(message: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; PREFIX_BYTES];
+    serde_json::to_writer(&mut bytes, message)?;
+    let length = bytes.len() - PREFIX_BYTES;
+    let prefix = u32::try_from(length).ok().filter(|_| length <= FRAME_BYTES_MAX);
+    let prefix = prefix.ok_or_else(|| io::Error::other("a message to a worker is too long"))?;
+    bytes[..PREFIX_BYTES].copy_from_slice(&prefix.to_be_bytes());
+    Ok(bytes)
+}
+
+/// Checks a message's length.
+pub(super) fn frame_length(prefix: [u8; PREFIX_BYTES]) -> io::Result<usize> {
+    let length = usize::try_from(u32::from_be_bytes(prefix)).unwrap_or(usize::MAX);
+    if length > FRAME_BYTES_MAX {
+        return Err(io::Error::other("a message is too long"));
+    }
+    Ok(length)
+}
+
+/// Reads one message; `None` at the end of input.
+pub(super) fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
+    let mut prefix = [0; PREFIX_BYTES];
+    match from.read_exact(&mut prefix) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        other => other?,
+    }
+    let mut bytes = vec![0; frame_length(prefix)?];
+    from.read_exact(&mut bytes)?;
+    Ok(Some(serde_json::from_slice(&bytes)?))
+}
+
+/// Writes one message.
+pub(super) fn write(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
+    to.write_all(&frame(message)?)?;
+    to.flush()
+}

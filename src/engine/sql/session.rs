@@ -1,0 +1,182 @@
+//! The session a statement is planned in: it holds one organization's tables, listed functions, and nothing else.
+//!
+//! No information schema, no default catalog, no table factories, file formats, table functions or variables; the
+//! catalog cannot be changed and the object-store registry knows no store. What DataFusion offers by default and
+//! leaked when it was tried: `CREATE EXTERNAL TABLE`, `COPY … TO`, `SET datafusion.runtime.memory_limit`, SHOW,
+//! information_schema, other catalogs. Here they have nothing to take hold of, even if the gate let one pass.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
+use datafusion::common::config::{ConfigNonZeroUsize, Dialect};
+use datafusion::common::{DataFusionError, Result, exec_err, plan_err};
+use datafusion::execution::SessionStateDefaults;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::object_store::ObjectStoreRegistry;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::object_store::ObjectStore;
+use datafusion::prelude::SessionConfig;
+use futures::future::BoxFuture;
+use url::Url;
+
+use super::checked::CheckedArithmetic;
+use super::functions::{AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, WINDOW_FUNCTIONS};
+use super::protocol::{PlanRequest, TableSource};
+use super::scan::SegmentTable;
+use super::sum::checked_sum;
+
+/// Parallel parts of a plan.
+pub(super) const PARTITIONS: usize = 2;
+/// Rows of a batch: that of the segments, which are then handed on as they are.
+const BATCH_ROWS: usize = super::segment::BATCH_ROWS_MAX;
+/// How deeply a statement may nest; a level costs some 100 KB of the planning stack.
+const NESTING_MAX: usize = 100;
+const CATALOG: &str = "gleaner";
+/// The one schema, so that `public.readings` is what `readings` is, as in PostgreSQL.
+pub(super) const SCHEMA: &str = "public";
+
+/// Makes the session for one statement.
+pub(super) fn session(request: PlanRequest) -> Result<SessionState> {
+    let runtime = runtime(request.memory_bytes, request.spill_folder, request.spill_bytes_max)?;
+    let catalogs = Arc::new(Catalogs(Arc::new(Catalog(Arc::new(Tables::new(request.tables))))));
+    let mut planners = SessionStateDefaults::default_expr_planners();
+    planners.insert(0, Arc::new(CheckedArithmetic));
+    let mut scalars = SessionStateDefaults::default_scalar_functions();
+    scalars.retain(|function| SCALAR_FUNCTIONS.binary_search(&function.name()).is_ok());
+    let mut aggregates = SessionStateDefaults::default_aggregate_functions();
+    aggregates.retain(|function| AGGREGATE_FUNCTIONS.binary_search(&function.name()).is_ok());
+    aggregates.retain(|function| function.name() != "sum");
+    aggregates.push(Arc::new(checked_sum()));
+    let mut windows = SessionStateDefaults::default_window_functions();
+    windows.retain(|function| WINDOW_FUNCTIONS.binary_search(&function.name()).is_ok());
+    Ok(SessionStateBuilder::new()
+        .with_config(config(request.memory_bytes)?)
+        .with_runtime_env(runtime)
+        .with_catalog_list(catalogs)
+        .with_expr_planners(planners)
+        .with_scalar_functions(scalars)
+        .with_aggregate_functions(aggregates)
+        .with_window_functions(windows)
+        .build())
+}
+
+fn config(memory_bytes: u64) -> Result<SessionConfig> {
+    let mut config = SessionConfig::new()
+        .with_information_schema(false)
+        .with_create_default_catalog_and_schema(false)
+        .with_default_catalog_and_schema(CATALOG, SCHEMA)
+        .with_target_partitions(PARTITIONS)
+        .with_batch_size(BATCH_ROWS);
+    let options = config.options_mut();
+    options.sql_parser.dialect = Dialect::PostgreSQL;
+    // 0.1 + 0.2 is 0.3 in PostgreSQL, where a number with a point is exact.
+    options.sql_parser.parse_float_as_decimal = true;
+    options.sql_parser.map_string_types_to_utf8view = false;
+    options.sql_parser.recursion_limit = ConfigNonZeroUsize::try_new(NESTING_MAX)?;
+    // The default reserves 10 MB a partition before a sort has read a row: too much of a small pool.
+    let share = usize::try_from(memory_bytes / 32).unwrap_or(usize::MAX);
+    options.execution.sort_spill_reservation_bytes =
+        options.execution.sort_spill_reservation_bytes.min(share);
+    Ok(config)
+}
+
+fn runtime(memory_bytes: u64, spill_folder: PathBuf, spill_bytes_max: u64) -> Result<Arc<RuntimeEnv>> {
+    let pool = FairSpillPool::new(usize::try_from(memory_bytes).unwrap_or(usize::MAX));
+    let disk = DiskManagerBuilder::default()
+        .with_mode(DiskManagerMode::Directories(vec![spill_folder]))
+        .with_max_temp_directory_size(spill_bytes_max);
+    RuntimeEnvBuilder::new()
+        .with_memory_pool(Arc::new(pool))
+        .with_disk_manager_builder(disk)
+        .with_object_store_registry(Arc::new(NoStores))
+        .build_arc()
+}
+
+/// A registry without object stores.
+#[derive(Debug)]
+struct NoStores;
+
+impl ObjectStoreRegistry for NoStores {
+    fn register_store(&self, _: &Url, _: Arc<dyn ObjectStore>) -> Option<Arc<dyn ObjectStore>> {
+        None
+    }
+
+    fn get_store(&self, _: &Url) -> Result<Arc<dyn ObjectStore>> {
+        exec_err!("there are no object stores")
+    }
+}
+
+/// The list of the one catalog; nothing can be added.
+#[derive(Debug)]
+struct Catalogs(Arc<Catalog>);
+
+impl CatalogProviderList for Catalogs {
+    fn register_catalog(&self, _: String, _: Arc<dyn CatalogProvider>) -> Option<Arc<dyn CatalogProvider>> {
+        None
+    }
+
+    fn catalog_names(&self) -> Vec<String> {
+        vec![CATALOG.to_owned()]
+    }
+
+    fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
+        (name == CATALOG).then(|| Arc::clone(&self.0) as Arc<dyn CatalogProvider>)
+    }
+}
+
+/// The catalog of the one schema.
+#[derive(Debug)]
+struct Catalog(Arc<Tables>);
+
+impl CatalogProvider for Catalog {
+    fn schema_names(&self) -> Vec<String> {
+        vec![SCHEMA.to_owned()]
+    }
+
+    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        (name == SCHEMA).then(|| Arc::clone(&self.0) as Arc<dyn SchemaProvider>)
+    }
+}
+
+/// The organization's tables.
+#[derive(Debug)]
+struct Tables(BTreeMap<String, Arc<SegmentTable>>);
+
+impl Tables {
+    fn new(tables: Vec<TableSource>) -> Self {
+        let entry = |table: TableSource| (table.spec.name.to_string(), Arc::new(SegmentTable::new(table)));
+        Self(tables.into_iter().map(entry).collect())
+    }
+}
+
+// Written out as `#[async_trait]` would: the crate is no dependency of ours.
+impl SchemaProvider for Tables {
+    fn table_names(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+
+    fn table<'life0, 'life1, 'async_trait>(
+        &'life0 self,
+        name: &'life1 str,
+    ) -> BoxFuture<'async_trait, Result<Option<Arc<dyn TableProvider>>, DataFusionError>>
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        Self: 'async_trait,
+    {
+        let found = self.0.get(name).map(|table| Arc::clone(table) as Arc<dyn TableProvider>);
+        Box::pin(std::future::ready(Ok(found)))
+    }
+
+    fn register_table(&self, _: String, _: Arc<dyn TableProvider>) -> Result<Option<Arc<dyn TableProvider>>> {
+        plan_err!("tables cannot be registered")
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+}

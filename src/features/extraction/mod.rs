@@ -1,0 +1,227 @@
+//! Extraction: results of jobs, the schemas that made them, and finding them again.
+//!
+//! The jobs slice hands a fetched page to [`Extractor::process`] and puts the draft into the transaction that ends the job
+//! with [`record`]. From there on everything follows the change record of that row: the search index ([`SearchFeed`]) and
+//! the SQL console ([`views`]). A result is shown by its job only when it can also be found; until then the answer is 202.
+
+mod columns;
+mod feed;
+mod rows;
+mod schemas;
+mod service;
+#[cfg(test)]
+mod tests;
+mod views;
+mod wire;
+
+pub use feed::SearchFeed;
+pub use rows::{RESULTS, ResultV1};
+pub use schemas::{ImportSummary, ImportedSchema, export_schemas, import_schemas};
+pub use service::{Extractor, ResultDraft, Scraped, record};
+pub use wire::{ResultMetadata, ResultView};
+
+use crate::base::ids::{JobId, ResultId};
+use crate::base::page::{PageRequest, decode_cursor, encode_cursor};
+use crate::base::terms::PageType;
+use crate::base::web::Domain;
+use crate::base::{Code, Error, Result};
+use crate::engine::search::{ResultQuery, Sort, SortKey, highlights};
+use crate::features::Feature;
+use crate::http::permit::WorkflowsRead;
+use crate::http::{Accepted, Body, Either, Handler, Need, Org, Path, Query, Route};
+use crate::path_ids;
+use crate::task::{Stage, TaskContext, TaskSpec};
+use futures::future::BoxFuture;
+use rows::RESULTS_BY_ID;
+use std::time::Duration;
+use uuid::Uuid;
+use wire::{
+    FacetCount, FacetsView, FoundResult, PendingView, RETRY_AFTER_SECS, ResultFilter, ResultList,
+    SchemaFilter, SchemaList, SchemaView, SortBy,
+};
+
+pub static FEATURE: Feature = Feature {
+    name: "extraction",
+    routes: &[
+        Route::get("/api/v1/extraction/results", "listResults", &Handler::new(list_results))
+            .about("Lists and searches results."),
+        Route::get("/api/v1/extraction/results/{jobId}", "getResultByJob", &Handler::new(get_result_of_job))
+            .about("The result of a job; 202 while it is being indexed."),
+        Route::get("/api/v1/extraction/results/by-id/{id}", "getResult", &Handler::new(get_result))
+            .about("A result by its own id."),
+        Route::get("/api/v1/extraction/schemas", "listSchemas", &Handler::new(list_schemas))
+            .about("Lists the platform's schemas, newest first."),
+        Route::get("/api/v1/extraction/schemas/{domain}/{pageType}", "getSchema", &Handler::new(get_schema))
+            .about("The newest schema of a page type of a domain.")
+            .fails(&[Code::NotFound]),
+    ],
+    tasks: &[TaskSpec::new("extraction.search_feed", FEED_PERIOD, follow).stage(Stage::Derive)],
+    needs: &[Need::of::<Extractor>(), Need::of::<SearchFeed>()],
+    views: views::VIEWS,
+};
+
+/// The time between two commits of the search index at least (engines page, "Search").
+const FEED_PERIOD: Duration = Duration::from_millis(250);
+/// The name in the cursors of the list of results.
+const RESULT_LIST: &str = "extraction_results";
+/// Pieces of text that are shown of a result that was found.
+const HIGHLIGHTS_MAX: usize = 3;
+
+/// A job as the key of its result: a malformed id is a result that does not exist.
+struct JobOfResult(JobId);
+
+impl From<Uuid> for JobOfResult {
+    fn from(id: Uuid) -> Self {
+        JobOfResult(JobId(id))
+    }
+}
+
+path_ids! { JobOfResult, "Result"; }
+
+fn follow(context: TaskContext) -> BoxFuture<'static, Result<()>> {
+    Box::pin(async move {
+        let feed = context.service::<SearchFeed>();
+        tokio::task::spawn_blocking(move || feed.catch_up(&|| context.stopping()))
+            .await
+            .map_err(|e| Error::internal("feed the search index", e))?
+    })
+}
+
+async fn list_results(
+    org: Org<WorkflowsRead>,
+    Query(filter): Query<ResultFilter>,
+    page: PageRequest,
+) -> Result<Body<ResultList>> {
+    let feed = org.service::<SearchFeed>();
+    let query = result_query(filter, &page)?;
+    let search = feed.index().org(org.id().0);
+    let (query, found) = tokio::task::spawn_blocking(move || {
+        let found = search.search(&query).map_err(feed::search_error);
+        (query, found)
+    })
+    .await
+    .map_err(|e| Error::internal("search", e))?;
+    let found = found?;
+    let rows = org.read(|tx| {
+        let mut rows = Vec::with_capacity(found.hits.len());
+        for hit in &found.hits {
+            // A result that was removed since the last commit is not shown.
+            rows.extend(tx.get(&RESULTS, &JobId(hit.id))?);
+        }
+        Ok(rows)
+    })?;
+    let items = rows
+        .into_iter()
+        .map(|row| FoundResult {
+            highlights: query.q.as_deref().map(|q| highlights_of(&row, q)).unwrap_or_default(),
+            result: ResultView::new(row, &feed),
+        })
+        .collect();
+    Ok(Body(ResultList {
+        items,
+        next_cursor: found.next.map(|key| encode_cursor(RESULT_LIST, &cursor_bytes(&key))),
+        total: found.total,
+        facets: FacetsView {
+            domain: FacetCount::list(found.facets.domain),
+            page_type: FacetCount::list(found.facets.page_type),
+        },
+    }))
+}
+
+fn result_query(filter: ResultFilter, page: &PageRequest) -> Result<ResultQuery> {
+    if filter.min_quality.is_some_and(|least| !(0.0..=1.0).contains(&least)) {
+        return Err(Error::invalid("minQuality", "must be from 0 to 1"));
+    }
+    let after = match page.cursor.as_deref() {
+        None => None,
+        Some(text) => Some(
+            cursor_key(&decode_cursor(RESULT_LIST, text)?)
+                .ok_or_else(|| Error::invalid("cursor", "is damaged or belongs to another list"))?,
+        ),
+    };
+    // Results stand under their registrable domain, so a host finds its domain's; what is no domain finds nothing.
+    let domain = filter.domain.map(|text| Domain::parse(&text).map_or(text, |domain| domain.to_string()));
+    Ok(ResultQuery {
+        q: filter.q.filter(|q| !q.trim().is_empty()),
+        domain,
+        page_type: filter.page_type.map(|page_type| page_type.name().to_owned()),
+        url_id: filter.url_id.map(|id| id.0),
+        job_id: None,
+        tags: filter.tag,
+        min_quality: filter.min_quality,
+        changed: filter.changed,
+        from_ms: filter.from.map(|time| time.millis()),
+        to_ms: filter.to.map(|time| time.millis()),
+        sort: match filter.sort.unwrap_or_default() {
+            SortBy::Newest => Sort::Newest,
+            SortBy::Relevance => Sort::Relevance,
+        },
+        limit: page.limit,
+        after,
+    })
+}
+
+/// order (1) | rank (8) | id (16)
+fn cursor_bytes(key: &SortKey) -> Vec<u8> {
+    let mut bytes = vec![u8::from(key.sort == Sort::Relevance)];
+    bytes.extend_from_slice(&key.rank.to_be_bytes());
+    bytes.extend_from_slice(key.id.as_bytes());
+    bytes
+}
+
+fn cursor_key(bytes: &[u8]) -> Option<SortKey> {
+    let (&[sort], rest) = bytes.split_first_chunk::<1>()?;
+    let (rank, id) = rest.split_first_chunk::<8>()?;
+    Some(SortKey {
+        sort: if sort == 0 { Sort::Newest } else { Sort::Relevance },
+        rank: i64::from_be_bytes(*rank),
+        id: Uuid::from_slice(id).ok()?,
+    })
+}
+
+fn highlights_of(row: &ResultV1, q: &str) -> Vec<String> {
+    let mut pieces = row.title.as_deref().map(|title| highlights(title, q)).unwrap_or_default();
+    pieces.extend(highlights(&feed::search_text(row), q));
+    pieces.truncate(HIGHLIGHTS_MAX);
+    pieces
+}
+
+async fn get_result_of_job(
+    org: Org<WorkflowsRead>,
+    Path(JobOfResult(job)): Path<JobOfResult>,
+) -> Result<Either<Body<ResultView>, Accepted<PendingView>>> {
+    let feed = org.service::<SearchFeed>();
+    let row = org.read(|tx| tx.require(&RESULTS, &job))?;
+    Ok(if row.sequence > feed.committed() {
+        Either::Right(Accepted::new(PendingView::new(&row)).retry_after(RETRY_AFTER_SECS))
+    } else {
+        Either::Left(Body(ResultView::new(row, &feed)))
+    })
+}
+
+async fn get_result(org: Org<WorkflowsRead>, Path(id): Path<ResultId>) -> Result<Body<ResultView>> {
+    let feed = org.service::<SearchFeed>();
+    let row = org.read(|tx| tx.lookup(&RESULTS, &RESULTS_BY_ID, |key| key.id(id)))?;
+    let row = row.ok_or_else(|| Error::not_found(RESULTS.noun()))?;
+    Ok(Body(ResultView::new(row, &feed)))
+}
+
+async fn list_schemas(
+    org: Org<WorkflowsRead>,
+    Query(filter): Query<SchemaFilter>,
+    page: PageRequest,
+) -> Result<Body<SchemaList>> {
+    let extractor = org.service::<Extractor>();
+    let rows = extractor.list_schemas(filter.domain.as_deref(), filter.page_type, page.limit)?;
+    Ok(Body(SchemaList { items: rows.into_iter().map(SchemaView::new).collect::<Result<_>>()? }))
+}
+
+async fn get_schema(
+    org: Org<WorkflowsRead>,
+    Path((domain, page_type)): Path<(String, String)>,
+) -> Result<Body<SchemaView>> {
+    let missing = || Error::not_found("Schema");
+    let page_type = PageType::named(&page_type).ok_or_else(missing)?;
+    let row = org.service::<Extractor>().find_schema(&domain, page_type)?;
+    Ok(Body(SchemaView::new(row)?))
+}

@@ -1,0 +1,294 @@
+//! What extraction stores: results, platform schemas, and the typed columns that page types have grown.
+//!
+//! A result stands under its job's id, so a job that runs twice can never leave two of them. What the SQL console and the
+//! search index need of a result is all in its row, so both can be rebuilt from the rows alone.
+
+use crate::base::clock::Timestamp;
+use crate::base::codec::{Json, Record};
+use crate::base::ids::{JobId, ResultId, SchemaId, UrlId};
+use crate::base::terms::PageType;
+use crate::store::{Index, Key, OrgTable, SysTable};
+use ring::digest::{SHA256, digest};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What one job extracted from one page.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResultV1 {
+    pub id: ResultId,
+    pub job: JobId,
+    pub url_id: Option<UrlId>,
+    /// The URL that was asked for, normalized.
+    pub url: String,
+    /// The URL that answered, after redirects.
+    pub final_url: String,
+    pub domain: String,
+    pub page_type: Option<PageType>,
+    /// The platform schema that was used; none when there was none for the page.
+    pub schema: Option<SchemaRefV1>,
+    /// An object from attribute to value, in the schema's order, of what was found. Empty without a schema.
+    pub values: Json,
+    /// The schema's attributes, in its order, found or not.
+    pub attributes: Vec<TypedAttributeV1>,
+    /// None without a schema: nothing was measured.
+    pub quality: Option<QualityV1>,
+    pub attribute_errors: Vec<AttributeErrorV1>,
+    /// The provider that delivered the page.
+    pub provider: String,
+    pub http_status: u16,
+    pub content_type: Option<String>,
+    pub page: PageRefV1,
+    /// SHA-256 of what the result says: of the values that were found when a schema applied, else of the page's bytes.
+    pub content_hash: [u8; 32],
+    /// Attributes whose values differ from the URL's previous result.
+    pub changed: Vec<String>,
+    /// The page's own title.
+    pub title: Option<String>,
+    pub tags: Vec<String>,
+    pub scraped_at: Timestamp,
+    pub extracted_at: Timestamp,
+    /// The number of the change record that told of this row.
+    pub sequence: u64,
+}
+
+impl Record for ResultV1 {}
+
+/// Which schema made a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchemaRefV1 {
+    pub id: SchemaId,
+    pub version: u32,
+}
+
+/// How good a result is, each from 0 to 1 (API page, section 6).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QualityV1 {
+    /// Share of attributes with a value.
+    pub completeness: f64,
+    /// Share of the values found that pass type and validation.
+    pub validation: f64,
+    /// 0.6 · completeness + 0.4 · validation.
+    pub composite: f64,
+}
+
+/// Why an attribute has no value, or one that is not trusted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttributeErrorV1 {
+    pub name: String,
+    pub reason: String,
+}
+
+/// The page in the blob store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageRefV1 {
+    /// SHA-256 of the page's bytes; its name in the blob store.
+    pub hash: [u8; 32],
+    pub byte_size: u64,
+    /// Compressed, as it lies on the disk.
+    pub stored_size: u64,
+}
+
+/// Under which key the results of a URL stand together: a hash, so that a key is short whatever the URL.
+/// The URL's text and not its id decides, because a URL that was removed and registered again is the same page, and a job
+/// may name a URL that is not registered.
+fn url_key(url: &str) -> [u8; 16] {
+    let mut key = [0; 16];
+    key.copy_from_slice(&digest(&SHA256, url.as_bytes()).as_ref()[..16]);
+    key
+}
+
+/// Results by their own id.
+pub static RESULTS_BY_ID: Index<ResultV1> =
+    Index::unique("results.by_id", |row, keys| keys.add(|key| key.id(row.id)));
+
+/// Results of a URL, oldest first; see [`results_of_url`].
+pub static RESULTS_BY_URL: Index<ResultV1> = Index::new("results.by_url", |row, keys| {
+    keys.add(|key| key.fixed(&url_key(&row.url)).time(row.scraped_at));
+});
+
+/// Composes the part of a [`RESULTS_BY_URL`] key that all results of `url` (normalized) share.
+pub fn results_of_url(
+    url: &str,
+) -> impl FnOnce(&mut crate::store::KeyWriter) -> &mut crate::store::KeyWriter {
+    let prefix = url_key(url);
+    move |key| key.fixed(&prefix)
+}
+
+/// The results of an organization.
+pub static RESULTS: OrgTable<JobId, ResultV1> =
+    OrgTable::new("results", "Result").indexed(&[&RESULTS_BY_ID, &RESULTS_BY_URL]).fed();
+
+/// Who proposed a schema (interface spec, "Extraction schema").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DiscoveredBy {
+    Llm,
+    LlmMultiSample,
+    Manual,
+    ReverseEngineered,
+}
+
+/// One version of how a page type of a domain is read; shared by all organizations and never changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlatformSchemaV1 {
+    pub id: SchemaId,
+    /// A registrable domain, or one host of it.
+    pub domain: String,
+    pub page_type: PageType,
+    /// 1 and up, without gaps.
+    pub version: u32,
+    /// The attributes as the interface writes them; [`super::schemas`] parses and compiles them.
+    pub attributes: Json,
+    pub confidence: f64,
+    pub discovered_by: DiscoveredBy,
+    pub sample_count: u32,
+    pub last_validated_at: Option<Timestamp>,
+    pub expires_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+}
+
+impl Record for PlatformSchemaV1 {}
+
+/// A page type of a domain.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SchemaPair {
+    pub domain: String,
+    pub page_type: PageType,
+}
+
+impl SchemaPair {
+    pub fn new(domain: &str, page_type: PageType) -> SchemaPair {
+        SchemaPair { domain: domain.to_owned(), page_type }
+    }
+}
+
+impl Key for SchemaPair {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.domain.as_bytes());
+        // No host name contains this byte, so one domain's keys are never inside another's.
+        out.push(0);
+        out.push(self.page_type as u8);
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (rest, &[zero, page_type]) = bytes.split_last_chunk::<2>()?;
+        let page_type = *PageType::ALL.get(usize::from(page_type))?;
+        (zero == 0).then_some(SchemaPair { domain: String::from_utf8(rest.to_vec()).ok()?, page_type })
+    }
+}
+
+/// A page type of a domain, and a version.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SchemaKey {
+    pub pair: SchemaPair,
+    pub version: u32,
+}
+
+impl Key for SchemaKey {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.pair.encode(out);
+        out.extend_from_slice(&self.version.to_be_bytes());
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (pair, version) = bytes.split_last_chunk::<4>()?;
+        Some(SchemaKey { pair: SchemaPair::decode(pair)?, version: u32::from_be_bytes(*version) })
+    }
+}
+
+/// Schemas in the order in which they came.
+pub static SCHEMAS_BY_AGE: Index<PlatformSchemaV1> = Index::new("platform_schemas.by_age", |row, keys| {
+    keys.add(|key| key.time(row.created_at));
+});
+
+/// Schemas of a domain in the order in which they came.
+pub static SCHEMAS_BY_DOMAIN: Index<PlatformSchemaV1> =
+    Index::new("platform_schemas.by_domain", |row, keys| {
+        keys.add(|key| key.str(&row.domain).time(row.created_at));
+    });
+
+/// The schemas of the platform, every version of them.
+pub static PLATFORM_SCHEMAS: SysTable<SchemaKey, PlatformSchemaV1> =
+    SysTable::new("platform_schemas", "Schema").indexed(&[&SCHEMAS_BY_AGE, &SCHEMAS_BY_DOMAIN]);
+
+/// The newest version of a pair: what extraction asks for at every page, so it is a row of its own and small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchemaHeadV1 {
+    pub version: u32,
+}
+
+impl Record for SchemaHeadV1 {}
+
+pub static SCHEMA_HEADS: SysTable<SchemaPair, SchemaHeadV1> =
+    SysTable::new("platform_schema_heads", "Schema");
+
+/// What a column of the console holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ColumnKindV1 {
+    Text,
+    Number,
+    Bool,
+    /// A list, as JSON.
+    List,
+}
+
+/// An attribute as the console sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TypedAttributeV1 {
+    pub name: String,
+    pub kind: ColumnKindV1,
+}
+
+/// A typed column of a console table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TypedColumnV1 {
+    pub attribute: String,
+    pub kind: ColumnKindV1,
+    /// The column's name: the attribute's, unless that was taken.
+    pub column: String,
+}
+
+/// The typed columns of one console table, in the order in which they appeared. Columns are never taken away, so their
+/// number tells one state of the table from another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ColumnsV1 {
+    pub columns: Vec<TypedColumnV1>,
+}
+
+impl Record for ColumnsV1 {}
+
+/// The typed columns of an organization's console tables, by table name.
+pub static COLUMNS: OrgTable<String, ColumnsV1> = OrgTable::new("extraction_columns", "Column list");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_types_have_one_name_and_a_fixed_place() {
+        for (place, page_type) in PageType::ALL.iter().enumerate() {
+            assert_eq!(*page_type as usize, place);
+            assert_eq!(PageType::named(page_type.name()), Some(*page_type));
+            assert_eq!(serde_json::to_value(page_type).unwrap(), page_type.name());
+        }
+        assert_eq!(PageType::named("Product"), None);
+    }
+
+    #[test]
+    fn schema_keys_come_back_and_sort_by_version() {
+        let key = |domain: &str, version| {
+            let pair = SchemaPair::new(domain, PageType::Article);
+            let mut bytes = Vec::new();
+            SchemaKey { pair, version }.encode(&mut bytes);
+            bytes
+        };
+        assert!(key("a.example", 2) < key("a.example", 300));
+        let read = SchemaKey::decode(&key("a.example", 300)).unwrap();
+        assert_eq!(
+            (read.pair.domain.as_str(), read.pair.page_type, read.version),
+            ("a.example", PageType::Article, 300)
+        );
+        assert!(SchemaKey::decode(b"short").is_none());
+        assert!(SchemaPair::decode(b"a.example\0\x63").is_none());
+    }
+}

@@ -1,0 +1,337 @@
+//! From a fetched page to a result: keep the page, read it by a schema, say what changed.
+//!
+//! [`Extractor::process`] does the slow work outside of any transaction: the page is durable in the blob store before
+//! anything names it. [`record`] runs inside the transaction that ends the job, so the job and its result become true
+//! together, and what "the previous result" is cannot change in between.
+
+use super::columns;
+use super::rows::{
+    AttributeErrorV1, PageRefV1, PlatformSchemaV1, QualityV1, RESULTS, RESULTS_BY_URL, ResultV1, SchemaRefV1,
+    results_of_url,
+};
+use super::schemas::{self, CompiledSchema, Schemas};
+use crate::base::clock::Timestamp;
+use crate::base::codec::Json;
+use crate::base::ids::{JobId, ResultId, UrlId};
+use crate::base::terms::PageType;
+use crate::base::web::{Domain, WebUrl};
+use crate::base::{Code, Error, Result};
+use crate::engine::blob::{BlobError, BlobRef, BlobStore};
+use crate::engine::extract::{Extraction, page_base};
+use crate::engine::html::Document;
+use crate::engine::xpath::{Fuel, PAGE_FUEL_MAX};
+use crate::store::{Order, OrgStore, OrgWrite, Store};
+use bytes::Bytes;
+use ring::digest::{SHA256, digest};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// A page whose type nobody named is read by the best schema of its domain, if that fills this share of its attributes.
+const COMPLETENESS_MIN: f64 = 0.5;
+/// All values of a result as JSON, in bytes; a row has its limit too, and the page itself is in the blob store.
+const VALUES_BYTES_MAX: usize = 512 << 10;
+/// Members of one list.
+const LIST_MEMBERS_MAX: usize = 5_000;
+/// Bytes of a title that are kept.
+const TITLE_BYTES_MAX: usize = 500;
+/// Bytes of an attribute error's reason.
+const REASON_BYTES_MAX: usize = 300;
+/// Results of a URL that are looked through for the one before: more than one only when jobs end out of order.
+const PREVIOUS_ROWS_MAX: usize = 16;
+
+/// A page that a provider delivered for a job.
+#[derive(Clone, Debug)]
+pub struct Scraped {
+    pub job: JobId,
+    pub url_id: Option<UrlId>,
+    /// The URL that was asked for.
+    pub url: WebUrl,
+    /// The URL that answered.
+    pub final_url: WebUrl,
+    pub domain: Domain,
+    /// What the job or the URL says it is.
+    pub page_type: Option<PageType>,
+    pub provider: String,
+    pub http_status: u16,
+    pub content_type: Option<String>,
+    pub body: Bytes,
+    pub tags: Vec<String>,
+    pub scraped_at: Timestamp,
+}
+
+/// A result that is not yet stored.
+#[derive(Clone, Debug)]
+pub struct ResultDraft {
+    row: ResultV1,
+}
+
+impl ResultDraft {
+    pub fn id(&self) -> ResultId {
+        self.row.id
+    }
+
+    pub fn job(&self) -> JobId {
+        self.row.job
+    }
+
+    pub fn page_type(&self) -> Option<PageType> {
+        self.row.page_type
+    }
+
+    /// The composite quality; none when no schema applied.
+    pub fn quality(&self) -> Option<f64> {
+        self.row.quality.map(|quality| quality.composite)
+    }
+}
+
+/// Reads pages. Hung up in the services; clones of what it holds are cheap.
+pub struct Extractor {
+    schemas: Arc<Schemas>,
+    blobs: Arc<BlobStore>,
+    /// As many pages at once as there are cores: a parsed page takes many times its size.
+    room: Semaphore,
+}
+
+impl Extractor {
+    pub fn new(store: Store, blobs: Arc<BlobStore>) -> Extractor {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        Extractor { schemas: Arc::new(Schemas::new(store.system())), blobs, room: Semaphore::new(cores) }
+    }
+
+    /// Platform schemas of every version, newest first.
+    pub fn list_schemas(
+        &self,
+        domain: Option<&str>,
+        page_type: Option<PageType>,
+        limit: usize,
+    ) -> Result<Vec<PlatformSchemaV1>> {
+        self.schemas.read(|tx| schemas::list(tx, domain, page_type, limit))
+    }
+
+    /// The newest platform schema of a page type for a domain; 404 when there is none.
+    pub fn find_schema(&self, domain: &str, page_type: PageType) -> Result<PlatformSchemaV1> {
+        self.schemas.read(|tx| schemas::find(tx, domain, page_type))
+    }
+
+    /// Keeps the page (it is on the disk when this returns) and extracts what a schema finds on it.
+    /// Without a schema for the page the draft has no values and no quality. Fails with 413 for a page larger than the blob
+    /// store takes, and with 503 when the disk is full.
+    pub async fn process(&self, org: &OrgStore, page: Scraped) -> Result<ResultDraft> {
+        let kept = self.blobs.org(org.id().0).put_page(page.body.clone()).await.map_err(blob_error)?;
+        let _room = self.room.acquire().await.map_err(|e| Error::internal("wait to extract a page", e))?;
+        let schemas = Arc::clone(&self.schemas);
+        let clock = org.clock().clone();
+        tokio::task::spawn_blocking(move || {
+            let read = read_page(&schemas, &page)?;
+            Ok(ResultDraft { row: result_row(page, kept, read, clock.now()) })
+        })
+        .await
+        .map_err(|e| Error::internal("extract a page", e))?
+    }
+}
+
+fn blob_error(error: BlobError) -> Error {
+    match error {
+        BlobError::NoSpace { .. } => Error::unavailable("The disk is full.").caused_by(error),
+        BlobError::TooLarge { .. } => Error::new(Code::PayloadTooLarge).message(error.to_string()),
+        BlobError::Corrupt { .. } | BlobError::Failed { .. } => Error::internal("keep a page", error),
+    }
+}
+
+/// What a page says.
+#[derive(Default)]
+struct PageReading {
+    title: Option<String>,
+    found: Option<(Arc<CompiledSchema>, Extraction)>,
+}
+
+fn read_page(schemas: &Schemas, page: &Scraped) -> Result<PageReading> {
+    if !is_document(page.content_type.as_deref()) {
+        return Ok(PageReading::default());
+    }
+    let candidates = schemas.of_page(page.final_url.host(), page.domain.as_str(), page.page_type)?;
+    let document = Document::parse_bytes(&page.body, page.content_type.as_deref());
+    let title = document.title().map(|title| cut(&title, TITLE_BYTES_MAX)).filter(|title| !title.is_empty());
+    let base = page_base(&document, page.final_url.as_url());
+    // One budget for all candidates: what a page may cost does not grow with the number of schemas.
+    let mut fuel = Fuel::new(PAGE_FUEL_MAX);
+    let read = candidates.into_iter().map(|schema| {
+        let extraction = schema.schema.extract(&document, &base, &mut fuel);
+        (schema, extraction)
+    });
+    let found = match page.page_type {
+        Some(_) => read.last(),
+        None => read
+            .filter(|(_, extraction)| extraction.quality.completeness >= COMPLETENESS_MIN)
+            .max_by(|(_, one), (_, other)| better(one, other)),
+    };
+    Ok(PageReading { title, found })
+}
+
+/// The more complete reading is the better one; of two alike, the one that is valid, then the one that found more.
+fn better(one: &Extraction, other: &Extraction) -> std::cmp::Ordering {
+    let by = |score: fn(&Extraction) -> f64| score(one).total_cmp(&score(other));
+    by(|extraction| extraction.quality.completeness)
+        .then_with(|| by(|extraction| extraction.quality.validation))
+        .then_with(|| one.values.len().cmp(&other.values.len()))
+}
+
+/// Whether a body of this media type is read as a page. Servers that name none mostly send HTML.
+fn is_document(content_type: Option<&str>) -> bool {
+    let Some(content_type) = content_type else { return true };
+    let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    media.is_empty() || media == "text/plain" || media.contains("html") || media.ends_with("xml")
+}
+
+fn result_row(page: Scraped, kept: BlobRef, read: PageReading, now: Timestamp) -> ResultV1 {
+    let mut row = ResultV1 {
+        id: ResultId::new(),
+        job: page.job,
+        url_id: page.url_id,
+        url: page.url.to_string(),
+        final_url: page.final_url.to_string(),
+        domain: page.domain.to_string(),
+        page_type: page.page_type,
+        schema: None,
+        values: Json(Value::Object(Map::new())),
+        attributes: Vec::new(),
+        quality: None,
+        attribute_errors: Vec::new(),
+        provider: page.provider,
+        http_status: page.http_status,
+        content_type: page.content_type,
+        page: PageRefV1 {
+            hash: *kept.hash.as_bytes(),
+            byte_size: kept.byte_size,
+            stored_size: kept.stored_size,
+        },
+        content_hash: *kept.hash.as_bytes(),
+        changed: Vec::new(),
+        title: read.title,
+        tags: page.tags,
+        scraped_at: page.scraped_at,
+        extracted_at: now,
+        sequence: 0,
+    };
+    if let Some((schema, extraction)) = read.found {
+        let extraction = within_limits(extraction, schema.attributes.len());
+        row.page_type = Some(schema.page_type);
+        row.schema = Some(SchemaRefV1 { id: schema.id, version: schema.version });
+        row.attributes.clone_from(&schema.attributes);
+        row.quality = Some(QualityV1 {
+            completeness: extraction.quality.completeness,
+            validation: extraction.quality.validation,
+            composite: extraction.quality.composite,
+        });
+        row.attribute_errors = extraction
+            .errors
+            .into_iter()
+            .map(|error| AttributeErrorV1 { name: error.name, reason: cut(&error.reason, REASON_BYTES_MAX) })
+            .collect();
+        row.content_hash = hash_of_values(&extraction.values);
+        row.values = Json(Value::Object(extraction.values));
+    }
+    row
+}
+
+/// Drops values that a row has no room for; each leaves an error entry and counts as not found.
+fn within_limits(mut extraction: Extraction, attributes: usize) -> Extraction {
+    let mut room = VALUES_BYTES_MAX;
+    let mut dropped = Vec::new();
+    for (name, value) in &extraction.values {
+        let bytes = name.len() + value.to_string().len();
+        let members = value.as_array().map_or(1, Vec::len);
+        if members > LIST_MEMBERS_MAX {
+            let reason =
+                format!("the list has {members} members, more than the {LIST_MEMBERS_MAX} that are kept");
+            dropped.push((name.clone(), reason));
+        } else if let Some(left) = room.checked_sub(bytes) {
+            room = left;
+        } else {
+            let reason = format!(
+                "the value takes {bytes} bytes, more than is left of the {VALUES_BYTES_MAX} for all values"
+            );
+            dropped.push((name.clone(), reason));
+        }
+    }
+    if dropped.is_empty() {
+        return extraction;
+    }
+    for (name, reason) in dropped {
+        extraction.values.shift_remove(&name);
+        match extraction.errors.iter_mut().find(|error| error.name == name) {
+            Some(error) => error.reason = reason,
+            None => extraction.errors.push(crate::engine::extract::AttributeError { name, reason }),
+        }
+    }
+    extraction.quality.completeness = extraction.values.len() as f64 / attributes.max(1) as f64;
+    extraction.quality.composite =
+        0.6 * extraction.quality.completeness + 0.4 * extraction.quality.validation;
+    extraction
+}
+
+/// SHA-256 of the values as JSON with sorted names, so that a schema which lists its attributes in another order gives the
+/// same hash for the same values.
+fn hash_of_values(values: &Map<String, Value>) -> [u8; 32] {
+    let sorted: BTreeMap<&String, &Value> = values.iter().collect();
+    let mut text = String::new();
+    for (name, value) in sorted {
+        text.push_str(&Value::String(name.clone()).to_string());
+        text.push(':');
+        text.push_str(&value.to_string());
+        text.push('\n');
+    }
+    let mut hash = [0; 32];
+    hash.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
+    hash
+}
+
+/// The longest beginning of at most `bytes` bytes.
+fn cut(text: &str, bytes: usize) -> String {
+    text[..text.floor_char_boundary(bytes)].trim().to_owned()
+}
+
+/// Stores a result in the transaction that ends its job. A job that has a result already keeps that one.
+pub fn record(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<ResultId> {
+    let mut row = draft.row;
+    if let Some(there) = tx.get(&RESULTS, &row.job)? {
+        return Ok(there.id);
+    }
+    if let Some(previous) = previous(tx, &row)? {
+        row.changed = changed(&previous, &row);
+    }
+    if let (Some(page_type), Some(_)) = (row.page_type, row.schema) {
+        columns::grow(tx, page_type, &row.attributes)?;
+    }
+    // Nothing else may be told between these two lines: the number is that of the row's own change record.
+    row.sequence = tx.next_sequence();
+    tx.put(&RESULTS, &row.job, &row)?;
+    Ok(row.id)
+}
+
+/// The newest result of the same URL that was scraped before this one.
+fn previous(tx: &OrgWrite<'_>, row: &ResultV1) -> Result<Option<ResultV1>> {
+    // Almost always the newest is the one; only jobs that end out of order make it look further.
+    for limit in [1, PREVIOUS_ROWS_MAX] {
+        let rows =
+            tx.scan_index(&RESULTS, &RESULTS_BY_URL, results_of_url(&row.url), Order::Descending, limit)?;
+        let ended = rows.len() < limit;
+        let found = rows.into_iter().find(|other| other.scraped_at <= row.scraped_at);
+        if found.is_some() || ended {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+/// The attributes whose values differ: those of the new schema in its order, then those that are gone.
+fn changed(previous: &ResultV1, row: &ResultV1) -> Vec<String> {
+    let none = Map::new();
+    let before = previous.values.0.as_object().unwrap_or(&none);
+    let after = row.values.0.as_object().unwrap_or(&none);
+    let new_or_other = after.iter().filter(|(name, value)| before.get(*name) != Some(*value));
+    let gone = before.keys().filter(|name| !after.contains_key(*name));
+    new_or_other.map(|(name, _)| name).chain(gone).cloned().collect()
+}

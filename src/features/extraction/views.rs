@@ -1,0 +1,259 @@
+//! Results as tables of the SQL console.
+//!
+//! `readings` has a row for each result, `reading_values` one for each value, and the tables of page types have the values
+//! in typed columns. Which columns an organization's page-type tables have is in its own rows ([`super::columns`]), so
+//! nothing here looks beyond the organization.
+
+use super::columns::{COMMON_COLUMNS, TYPED_TABLES, table_of};
+use super::rows::{COLUMNS, ColumnKindV1, ColumnsV1, RESULTS, ResultV1, TypedColumnV1};
+use crate::base::clock::Timestamp;
+use crate::base::ids::JobId;
+use crate::base::{Error, Result};
+use crate::engine::sql::{Cell, ColumnKind, ColumnSpec, TableName, TableSpec};
+use crate::features::{View, ViewRows};
+use crate::store::{Key, OrgRead};
+use serde_json::Value;
+use std::fmt::Write;
+use std::sync::{Arc, LazyLock};
+
+/// How results look in the console.
+pub static VIEWS: &[View] = &[View { source: RESULTS.name(), tables, rows }];
+
+static READINGS: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
+    use ColumnKind::{Float64, Int64, Json, Text, Timestamp};
+    spec(
+        "readings",
+        "One row for each result: what a job extracted from a page.",
+        1,
+        vec![
+            column("result_id", Text, "The result.").required(),
+            column("job_id", Text, "The job that made it.").required(),
+            column("url_id", Text, "The registered URL, if it was one."),
+            column("url", Text, "The URL that was asked for.").required(),
+            column("domain", Text, "The URL's registrable domain.").required(),
+            column("page_type", Text, "product, product_list, serp, article, job_posting or bestseller."),
+            column("schema_version", Int64, "The version of the schema that read the page."),
+            column("values", Json, "The extracted values by attribute.").required(),
+            column("quality_composite", Float64, "0.6 completeness + 0.4 validation."),
+            column("quality_completeness", Float64, "Share of attributes with a value."),
+            column("quality_validation", Float64, "Share of values that passed type and validation."),
+            column("provider", Text, "The provider that delivered the page.").required(),
+            column("http_status", Int64, "The target's answer.").required(),
+            column("content_hash", Text, "SHA-256 of the values, or of the page without a schema.")
+                .required(),
+            column("changed", Json, "Attributes that differ from the URL's previous result.").required(),
+            column("title", Text, "The page's title."),
+            column("scraped_at", Timestamp, "When the page was fetched.").required(),
+            column("extracted_at", Timestamp, "When it was read.").required(),
+        ],
+    )
+});
+
+static READING_VALUES: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
+    use ColumnKind::{Bool, Float64, Int64, Text, Timestamp};
+    spec(
+        "reading_values",
+        "One row for each extracted value; a list has one for each member.",
+        1,
+        vec![
+            column("result_id", Text, "The result.").required(),
+            column("url_id", Text, "The registered URL, if it was one."),
+            column("url", Text, "The URL that was asked for.").required(),
+            column("domain", Text, "The URL's registrable domain.").required(),
+            column("page_type", Text, "The kind of page."),
+            column("attribute", Text, "The attribute's name.").required(),
+            column("position", Int64, "Place in a list, from 0; 0 for a single value.").required(),
+            column("value_text", Text, "The value as text.").required(),
+            column("value_number", Float64, "The value, if it is a number."),
+            column("value_bool", Bool, "The value, if it is a truth value."),
+            column("is_changed", Bool, "Whether the attribute differs from the URL's previous result.")
+                .required(),
+            column("scraped_at", Timestamp, "When the page was fetched.").required(),
+        ],
+    )
+});
+
+fn spec(name: &str, description: &str, version: u64, columns: Vec<ColumnSpec>) -> Arc<TableSpec> {
+    Arc::new(TableSpec {
+        name: TableName::parse(name).expect("a table of this file has a well-formed name"),
+        description: description.to_owned(),
+        columns,
+        catalog_version: version,
+    })
+}
+
+fn column(name: &str, kind: ColumnKind, description: &str) -> ColumnSpec {
+    ColumnSpec::new(name, kind).describe(description)
+}
+
+/// Every table, with the columns that all organizations have.
+fn tables() -> Vec<TableSpec> {
+    let typed = TYPED_TABLES.iter().map(|table| typed_table(table, &ColumnsV1::default()));
+    [READINGS.clone(), READING_VALUES.clone()].into_iter().chain(typed).map(Arc::unwrap_or_clone).collect()
+}
+
+/// A page-type table with an organization's columns.
+fn typed_table(name: &str, own: &ColumnsV1) -> Arc<TableSpec> {
+    let mut columns: Vec<_> = COMMON_COLUMNS.iter().map(|name| common_column(name)).collect();
+    columns.extend(own.columns.iter().map(|own| {
+        let kind = match own.kind {
+            ColumnKindV1::Text => ColumnKind::Text,
+            ColumnKindV1::Number => ColumnKind::Float64,
+            ColumnKindV1::Bool => ColumnKind::Bool,
+            ColumnKindV1::List => ColumnKind::Json,
+        };
+        ColumnSpec::new(&own.column, kind).describe(format!("The attribute {}.", own.attribute))
+    }));
+    let description = match name {
+        "products" => "Results of product pages, an attribute a column.",
+        "product_lists" => "Results of product lists and bestseller lists, an attribute a column.",
+        "serps" => "Results of search result pages, an attribute a column.",
+        "articles" => "Results of articles, an attribute a column.",
+        _ => "Results of job postings, an attribute a column.",
+    };
+    spec(name, description, 1 + own.columns.len() as u64, columns)
+}
+
+fn common_column(name: &str) -> ColumnSpec {
+    use ColumnKind::{Float64, Int64, Text, Timestamp};
+    let described = |kind, text| column(name, kind, text);
+    match name {
+        "result_id" => described(Text, "The result.").required(),
+        "job_id" => described(Text, "The job that made it.").required(),
+        "url_id" => described(Text, "The registered URL, if it was one."),
+        "url" => described(Text, "The URL that was asked for.").required(),
+        "domain" => described(Text, "The URL's registrable domain.").required(),
+        "page_type" => described(Text, "The kind of page.").required(),
+        "schema_version" => described(Int64, "The version of the schema that read the page.").required(),
+        "quality_composite" => described(Float64, "0.6 completeness + 0.4 validation.").required(),
+        _ => described(Timestamp, "When the page was fetched.").required(),
+    }
+}
+
+/// The console rows of the result under `key` as it is now; none in every table when it is gone.
+fn rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
+    let job = JobId::decode(key)
+        .ok_or_else(|| Error::internal("read a change of a result", "its key is damaged"))?;
+    let row = tx.get(&RESULTS, &job)?;
+    let mut all = vec![
+        ViewRows { table: READINGS.clone(), rows: row.iter().map(reading).collect() },
+        ViewRows {
+            table: READING_VALUES.clone(),
+            rows: row.as_ref().map(reading_values).unwrap_or_default(),
+        },
+    ];
+    let own = row.as_ref().filter(|row| row.schema.is_some()).and_then(|row| row.page_type).map(table_of);
+    for name in TYPED_TABLES {
+        let columns = tx.get(&COLUMNS, &name.to_owned())?.unwrap_or_default();
+        let rows = match &row {
+            Some(row) if own == Some(name) => vec![typed(row, &columns)],
+            _ => Vec::new(),
+        };
+        all.push(ViewRows { table: typed_table(name, &columns), rows });
+    }
+    Ok(all)
+}
+
+fn reading(row: &ResultV1) -> Vec<Cell> {
+    let quality = row.quality;
+    vec![
+        text(row.id),
+        text(row.job),
+        optional(row.url_id),
+        Cell::from(row.url.as_str()),
+        Cell::from(row.domain.as_str()),
+        optional(row.page_type),
+        row.schema.map_or(Cell::Null, |schema| Cell::Int(i64::from(schema.version))),
+        text(&row.values.0),
+        quality.map_or(Cell::Null, |quality| Cell::Float(quality.composite)),
+        quality.map_or(Cell::Null, |quality| Cell::Float(quality.completeness)),
+        quality.map_or(Cell::Null, |quality| Cell::Float(quality.validation)),
+        Cell::from(row.provider.as_str()),
+        Cell::Int(i64::from(row.http_status)),
+        Cell::from(hex(&row.content_hash)),
+        text(Value::from(row.changed.clone())),
+        row.title.as_deref().map_or(Cell::Null, Cell::from),
+        time(row.scraped_at),
+        time(row.extracted_at),
+    ]
+}
+
+fn reading_values(row: &ResultV1) -> Vec<Vec<Cell>> {
+    let mut rows = Vec::new();
+    for (attribute, value) in row.values.0.as_object().into_iter().flatten() {
+        let members = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
+        let is_changed = row.changed.contains(attribute);
+        for (position, member) in members.iter().enumerate() {
+            rows.push(vec![
+                text(row.id),
+                optional(row.url_id),
+                Cell::from(row.url.as_str()),
+                Cell::from(row.domain.as_str()),
+                optional(row.page_type),
+                Cell::from(attribute.as_str()),
+                Cell::Int(i64::try_from(position).unwrap_or(i64::MAX)),
+                plain_text(member),
+                member.as_f64().map_or(Cell::Null, Cell::Float),
+                member.as_bool().map_or(Cell::Null, Cell::Bool),
+                Cell::Bool(is_changed),
+                time(row.scraped_at),
+            ]);
+        }
+    }
+    rows
+}
+
+/// The row of a page-type table: the common columns, then a cell for each of the organization's.
+fn typed(row: &ResultV1, columns: &ColumnsV1) -> Vec<Cell> {
+    let mut cells = vec![
+        text(row.id),
+        text(row.job),
+        optional(row.url_id),
+        Cell::from(row.url.as_str()),
+        Cell::from(row.domain.as_str()),
+        optional(row.page_type),
+        row.schema.map_or(Cell::Null, |schema| Cell::Int(i64::from(schema.version))),
+        row.quality.map_or(Cell::Null, |quality| Cell::Float(quality.composite)),
+        time(row.scraped_at),
+    ];
+    cells.extend(columns.columns.iter().map(|column| typed_cell(row, column)));
+    cells
+}
+
+fn typed_cell(row: &ResultV1, column: &TypedColumnV1) -> Cell {
+    let fills = |own: &super::rows::TypedAttributeV1| own.name == column.attribute && own.kind == column.kind;
+    if !row.attributes.iter().any(fills) {
+        return Cell::Null;
+    }
+    let Some(value) = row.values.0.get(&column.attribute) else { return Cell::Null };
+    match column.kind {
+        ColumnKindV1::Text => plain_text(value),
+        ColumnKindV1::Number => value.as_f64().map_or(Cell::Null, Cell::Float),
+        ColumnKindV1::Bool => value.as_bool().map_or(Cell::Null, Cell::Bool),
+        ColumnKindV1::List => text(value),
+    }
+}
+
+fn plain_text(value: &Value) -> Cell {
+    value.as_str().map_or_else(|| text(value), Cell::from)
+}
+
+fn text(value: impl ToString) -> Cell {
+    Cell::from(value.to_string())
+}
+
+fn optional(value: Option<impl ToString>) -> Cell {
+    value.map_or(Cell::Null, text)
+}
+
+fn time(time: Timestamp) -> Cell {
+    Cell::Time(time.millis())
+}
+
+/// A digest in lower-case hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _infallible = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,281 @@
+//! Answers one request: id, route, guard against panics and slowness, envelope, one log line, metrics.
+//!
+//! Panics and the time limit are caught here and not in a tower layer, because both answers need the request id and the
+//! envelope of the path; compression, which needs neither, is tower-http's and stands around this.
+
+use crate::base::ids::RequestId;
+use crate::base::{Code, Error, Result};
+use crate::http::body::{Response, ResponseBody};
+use crate::http::call::{Call, Context};
+use crate::http::gate::{Authenticator, Gatekeeper};
+use crate::http::metrics::Metrics;
+use crate::http::route::RouteGroup;
+use crate::http::router::{Found, Matched, Router};
+use crate::http::services::Services;
+use crate::http::{builtin, docs, envelope, forwarded, openapi};
+use bytes::Bytes;
+use futures::FutureExt;
+use http::header::{ALLOW, HeaderValue};
+use http::{Method, Request, StatusCode};
+use hyper::body::{Body as _, Incoming};
+use ipnet::IpNet;
+use std::any::Any;
+use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// What the trunk is told by the configuration.
+#[derive(Clone, Debug)]
+pub struct ApiSettings {
+    /// Where error pages are, such as `http://box:8080/docs`, without a slash at the end.
+    pub docs_base: String,
+    /// Proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<IpNet>,
+}
+
+impl Default for ApiSettings {
+    fn default() -> Self {
+        ApiSettings { docs_base: "/docs".to_owned(), trusted_proxies: Vec::new() }
+    }
+}
+
+type Check = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+/// What must hold before the box calls itself ready: named checks that app plugs in.
+#[derive(Default)]
+pub struct Readiness {
+    checks: Vec<(&'static str, Check)>,
+}
+
+impl Readiness {
+    /// Adds a check; its error says in words what is missing.
+    #[must_use]
+    pub fn with(
+        mut self,
+        name: &'static str,
+        check: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Readiness {
+        self.checks.push((name, Box::new(check)));
+        self
+    }
+
+    pub(super) fn results(&self) -> impl Iterator<Item = (&'static str, Result<(), String>)> {
+        self.checks.iter().map(|(name, check)| (*name, check()))
+    }
+}
+
+/// Everything that answers requests.
+pub struct Api {
+    services: Arc<Services>,
+    authenticator: Box<dyn Authenticator>,
+    gatekeeper: Box<dyn Gatekeeper>,
+    router: Router,
+    settings: ApiSettings,
+    metrics: Metrics,
+    readiness: Readiness,
+    draining: AtomicBool,
+    openapi: Bytes,
+    reference: Bytes,
+}
+
+impl Api {
+    /// Puts the parts together; `groups` are the slices' routes, to which the trunk adds its own.
+    ///
+    /// # Panics
+    /// On a route table that contradicts itself, which is an error of the program.
+    pub fn new(
+        services: Arc<Services>,
+        groups: &[RouteGroup],
+        authenticator: impl Authenticator + 'static,
+        gatekeeper: impl Gatekeeper + 'static,
+        settings: ApiSettings,
+        metrics: Metrics,
+        readiness: Readiness,
+    ) -> Arc<Api> {
+        let document = openapi::document(groups);
+        let mut all = groups.to_vec();
+        all.extend([("reference", builtin::PUBLIC_ROUTES), ("trunk", builtin::ROUTES)]);
+        Arc::new(Api {
+            services,
+            authenticator: Box::new(authenticator),
+            gatekeeper: Box::new(gatekeeper),
+            router: Router::build(&all, &metrics),
+            settings,
+            metrics,
+            readiness,
+            draining: AtomicBool::new(false),
+            reference: docs::reference(&document).into(),
+            openapi: document.to_string().into(),
+        })
+    }
+
+    pub fn services(&self) -> &Services {
+        &self.services
+    }
+
+    pub fn settings(&self) -> &ApiSettings {
+        &self.settings
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    pub(super) fn authenticator(&self) -> &dyn Authenticator {
+        &*self.authenticator
+    }
+
+    pub(super) fn gatekeeper(&self) -> &dyn Gatekeeper {
+        &*self.gatekeeper
+    }
+
+    pub(super) fn readiness(&self) -> &Readiness {
+        &self.readiness
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// From now on the box calls itself not ready.
+    pub(super) fn start_draining(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn openapi(&self) -> Bytes {
+        self.openapi.clone()
+    }
+
+    pub(super) fn reference(&self) -> Bytes {
+        self.reference.clone()
+    }
+
+    /// Answers one request of the peer at `peer`. Never fails: whatever happens becomes a response.
+    pub async fn answer(self: Arc<Self>, request: Request<Incoming>, peer: IpAddr) -> Response {
+        let started = Instant::now();
+        let (parts, body) = request.into_parts();
+        let given = parts.headers.get("x-request-id").and_then(|value| value.to_str().ok());
+        let request_id = RequestId::accept(given);
+        let shape = envelope::shape(parts.uri.path(), &parts.headers);
+        let method = parts.method.clone();
+        let (route, result) = match self.router.find(&parts.method, parts.uri.path()) {
+            Found::Route(matched) => {
+                let route = matched.route;
+                let metrics = Arc::clone(&matched.metrics);
+                let client_ip = forwarded::client_ip(peer, &parts.headers, &self.settings.trusted_proxies);
+                let context = Context::new(Arc::clone(&self), request_id.clone(), client_ip);
+                let running = metrics.begin();
+                let result = run(Call { context, parts, body: Some(body), matched }).await;
+                drop(running);
+                let status =
+                    result.as_ref().map_or_else(Error::status, |response| response.status().as_u16());
+                metrics.end(status, started.elapsed());
+                (route.path(), result)
+            }
+            Found::OtherMethod { allow } => ("-", other_method(&parts.method, allow)),
+            Found::Nothing => {
+                ("-", Err(Error::new(Code::NotFound).message("There is nothing at this path.")))
+            }
+        };
+        if let Err(error) = &result {
+            log_failure(error, &method, route, &request_id);
+        }
+        let mut response = result
+            .unwrap_or_else(|error| envelope::render(&error, shape, &request_id, &self.settings.docs_base));
+        finish(&mut response, &method, &request_id);
+        tracing::info!(
+            target: "gleaner::request",
+            method = method.as_str(),
+            route,
+            status = response.status().as_u16(),
+            ms = started.elapsed().as_secs_f64() * 1e3,
+            request_id = request_id.as_str(),
+        );
+        response
+    }
+}
+
+/// Runs the handler under its time limit; a panic is an internal error and the server lives.
+async fn run(mut call: Call) -> Result<Response> {
+    let Matched { route, .. } = call.matched;
+    let guarded = AssertUnwindSafe(route.endpoint.call(&mut call)).catch_unwind();
+    match tokio::time::timeout(route.time_max, guarded).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(panic)) => Err(Error::internal("run the handler", PanicText(panic_text(&*panic).to_owned()))),
+        Err(_) => Err(too_slow(route.time_max)),
+    }
+}
+
+fn too_slow(limit: Duration) -> Error {
+    Error::new(Code::ServiceUnavailable).message(format!(
+        "The request did not end within {} s. It may have taken effect nevertheless: look before you repeat it.",
+        limit.as_secs()
+    ))
+}
+
+/// OPTIONS is answered wherever there is a route; any other method without one is refused.
+fn other_method(method: &Method, allow: &HeaderValue) -> Result<Response> {
+    if method == Method::OPTIONS {
+        let mut response = Response::new(ResponseBody::empty());
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        response.headers_mut().insert(ALLOW, allow.clone());
+        return Ok(response);
+    }
+    let allow = allow.to_str().unwrap_or_default();
+    Err(Error::new(Code::MethodNotAllowed)
+        .message(format!("This path takes {allow}."))
+        .header("allow", allow))
+}
+
+/// What every response has: the request id; and for HEAD the length without the body (RFC 9110, 9.3.2).
+fn finish(response: &mut Response, method: &Method, request_id: &RequestId) {
+    if let Ok(value) = HeaderValue::from_str(request_id.as_str()) {
+        response.headers_mut().insert("x-request-id", value);
+    }
+    if method == Method::HEAD {
+        if let Some(length) = response.body().size_hint().exact() {
+            response.headers_mut().insert(http::header::CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        *response.body_mut() = ResponseBody::empty();
+    }
+}
+
+/// Logs once why a request failed: with its cause when the failure is ours.
+fn log_failure(error: &Error, method: &Method, route: &str, request_id: &RequestId) {
+    if error.status() >= 500 {
+        tracing::error!(
+            target: "gleaner::request",
+            method = method.as_str(), route, code = error.code().name(), request_id = request_id.as_str(), %error,
+            "request failed"
+        );
+    } else {
+        tracing::debug!(
+            target: "gleaner::request",
+            method = method.as_str(), route, code = error.code().name(), request_id = request_id.as_str(), %error,
+            "request refused"
+        );
+    }
+}
+
+/// What a panic said, as the cause of an error.
+#[derive(Debug)]
+struct PanicText(String);
+
+impl std::fmt::Display for PanicText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "panicked: {}", self.0)
+    }
+}
+
+impl std::error::Error for PanicText {}
+
+/// The text of a panic's payload.
+pub(crate) fn panic_text(payload: &(dyn Any + Send)) -> &str {
+    payload
+        .downcast_ref::<&'static str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a message")
+}

@@ -1,0 +1,247 @@
+//! One connection, watched until it ends.
+//!
+//! A connection without a running request is closed after a while, whatever it is doing (never having sent a byte,
+//! dripping a header, keeping alive, idling in HTTP/2), and so is one whose client stopped reading a response. One
+//! watchdog per connection does both, instead of a timer per request: it looks a few times per limit, so limits hold to
+//! within a quarter.
+
+use crate::http::api::Api;
+use crate::http::body::{BoxError, Response};
+use crate::http::etag;
+use crate::http::server::{Phase, ServerSettings};
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{Extensions, HeaderMap, Request, StatusCode, Version};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tower::ServiceExt;
+use tower_http::CompressionLevel;
+use tower_http::compression::Compression;
+use tower_http::compression::predicate::{Predicate, SizeAbove};
+
+/// Smaller responses are not worth compressing (API page, section 1).
+const COMPRESS_BYTES_MIN: u64 = 1024;
+/// Level 4 of gzip, brotli and zstd: about the ratio of their defaults, at a fraction of brotli's time.
+const COMPRESS_LEVEL: i32 = 4;
+/// Requests that one HTTP/2 connection may have running.
+const STREAMS_MAX: u32 = 256;
+/// A response that its client does not read for this long ends the connection.
+const STALL_TIME_MAX: Duration = Duration::from_secs(120);
+
+/// hyper's side of the settings: what both protocols are held to.
+pub(super) fn builder(settings: &ServerSettings) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    // The watchdog stands in for hyper's own header timer, which would cost every request a timer.
+    builder
+        .http1()
+        .header_read_timeout(None)
+        .max_buf_size(crate::base::limits::HEAD_BYTES_MAX)
+        .max_headers(crate::base::limits::HEAD_LINES_MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(settings.idle_max)
+        .keep_alive_timeout(Duration::from_secs(20))
+        .max_header_list_size(u32::try_from(crate::base::limits::HEAD_BYTES_MAX).unwrap_or(u32::MAX))
+        .max_concurrent_streams(STREAMS_MAX);
+    builder
+}
+
+/// Serves one connection until it ends, is told to, or idles too long.
+pub(super) async fn serve<I>(
+    io: I,
+    peer: IpAddr,
+    api: Arc<Api>,
+    builder: Arc<auto::Builder<TokioExecutor>>,
+    settings: Arc<ServerSettings>,
+    mut phase: watch::Receiver<Phase>,
+) where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let activity = Arc::new(Activity::new());
+    let watched = Arc::clone(&activity);
+    let compressed = compression(tower::service_fn(move |request: Request<Incoming>| {
+        let api = Arc::clone(&api);
+        async move { Ok::<Response, Infallible>(api.answer(request, peer).await) }
+    }));
+    let service = service_fn(move |request: Request<Incoming>| {
+        let running = watched.begin();
+        let compressed = compressed.clone();
+        async move {
+            let Ok(mut response) = compressed.oneshot(request).await;
+            etag::mark_coding(response.headers_mut());
+            Ok::<_, Infallible>(response.map(|body| Tracked { body, running }))
+        }
+    });
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
+    let mut next_look = settings.head_time_max;
+    let mut leaving: Option<Instant> = None;
+    loop {
+        tokio::select! {
+            result = connection.as_mut() => {
+                if let Err(error) = result {
+                    tracing::debug!(target: "gleaner::connection", %peer, %error, "connection ended");
+                }
+                return;
+            }
+            changed = phase.changed() => match (changed, *phase.borrow_and_update()) {
+                (Ok(()), Phase::Serving) => {}
+                (Ok(()), Phase::Draining) => connection.as_mut().graceful_shutdown(),
+                (_, Phase::Ended) | (Err(_), _) => return,
+            },
+            () = tokio::time::sleep(next_look) => {
+                next_look = settings.idle_max / 4;
+                match activity.verdict(&settings) {
+                    Verdict::Fine => {}
+                    Verdict::Cut => return,
+                    // Politely first: what is already written still goes out.
+                    Verdict::Idle if leaving.is_none() => {
+                        leaving = Some(Instant::now());
+                        connection.as_mut().graceful_shutdown();
+                    }
+                    Verdict::Idle if leaving.is_some_and(|since| since.elapsed() > STALL_TIME_MAX) => return,
+                    Verdict::Idle => {}
+                }
+            }
+        }
+    }
+}
+
+/// Compression of what is text and large enough; a download that is compressed already is left alone.
+fn compression<S>(service: S) -> Compression<S, impl Predicate> {
+    let is_text = |_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions| {
+        let media = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+        let media = media.split(';').next().unwrap_or(media).trim();
+        media.starts_with("text/")
+            || media.ends_with("json")
+            || media.ends_with("xml")
+            || media.ends_with("javascript")
+    };
+    Compression::new(service)
+        .quality(CompressionLevel::Precise(COMPRESS_LEVEL))
+        .compress_when(SizeAbove::new(COMPRESS_BYTES_MIN).and(is_text))
+}
+
+/// What the watchdog knows of a connection.
+struct Activity {
+    opened: Instant,
+    running: AtomicI64,
+    requests: AtomicU64,
+    /// Milliseconds after `opened` at which a request began or ended, or a response moved.
+    moved_ms: AtomicU64,
+    /// Responses whose next part we have and the client has not taken.
+    stalled: AtomicI64,
+}
+
+enum Verdict {
+    Fine,
+    /// Nothing runs and nothing has happened for too long.
+    Idle,
+    /// Never a request, or a client that does not read.
+    Cut,
+}
+
+impl Activity {
+    fn new() -> Activity {
+        Activity {
+            opened: Instant::now(),
+            running: AtomicI64::new(0),
+            requests: AtomicU64::new(0),
+            moved_ms: AtomicU64::new(0),
+            stalled: AtomicI64::new(0),
+        }
+    }
+
+    fn begin(self: &Arc<Self>) -> Running {
+        self.running.fetch_add(1, Ordering::Relaxed);
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.touch();
+        Running { activity: Arc::clone(self), sending: false }
+    }
+
+    fn touch(&self) {
+        let ms = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.moved_ms.store(ms, Ordering::Relaxed);
+    }
+
+    fn verdict(&self, settings: &ServerSettings) -> Verdict {
+        let moved = Duration::from_millis(self.moved_ms.load(Ordering::Relaxed));
+        let quiet = self.opened.elapsed().saturating_sub(moved);
+        if self.requests.load(Ordering::Relaxed) == 0 {
+            return if quiet >= settings.head_time_max { Verdict::Cut } else { Verdict::Fine };
+        }
+        if self.running.load(Ordering::Relaxed) == 0 {
+            return if quiet >= settings.idle_max { Verdict::Idle } else { Verdict::Fine };
+        }
+        let all_wait = self.stalled.load(Ordering::Relaxed) >= self.running.load(Ordering::Relaxed);
+        if all_wait && quiet >= STALL_TIME_MAX { Verdict::Cut } else { Verdict::Fine }
+    }
+}
+
+/// A request on this connection, until its response is sent or given up.
+struct Running {
+    activity: Arc<Activity>,
+    /// Whether a part of the response was handed over and the client has not asked for the next.
+    sending: bool,
+}
+
+impl Running {
+    fn set_sending(&mut self, sending: bool) {
+        if self.sending != sending {
+            self.sending = sending;
+            self.activity.stalled.fetch_add(if sending { 1 } else { -1 }, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.set_sending(false);
+        self.activity.running.fetch_sub(1, Ordering::Relaxed);
+        self.activity.touch();
+    }
+}
+
+/// A response body that keeps its request counted and notes when it moves.
+struct Tracked<B> {
+    body: B,
+    running: Running,
+}
+
+impl<B> Body for Tracked<B>
+where
+    B: Body<Data = Bytes, Error = BoxError> + Unpin,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        self.running.activity.touch();
+        self.running.set_sending(polled.is_ready());
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,240 @@
+//! What handlers take: parts of a request, parsed into types before the handler runs.
+//!
+//! [`Path`](path::Path), [`Query`](query::Query), [`Body`], [`RawBody`], [`PageRequest`], [`Headers`], [`IfMatch`],
+//! [`ClientIp`]. What cannot be parsed is refused here, naming the field, so a handler sees only values that hold.
+
+mod json;
+pub mod path;
+pub mod query;
+
+use crate::base::page::PageRequest;
+use crate::base::{Code, Error, Result};
+use crate::http::call::Call;
+use crate::http::etag::Etag;
+use crate::http::openapi::Operation;
+use crate::http::output::Body;
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, IF_MATCH};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// How much of a body that is too large is read and thrown away, so that a caller still writing it gets to see the 413
+/// instead of a broken connection.
+const DRAIN_BYTES_MAX: usize = 16 << 20;
+/// How long that may take.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(3);
+
+/// An argument of a handler after its gate.
+pub trait Input: Sized + Send {
+    /// Reads it from the request, or says what is wrong with it.
+    fn extract(call: &mut Call) -> impl Future<Output = Result<Self>> + Send;
+    /// Says in the reference what it takes.
+    fn describe(operation: &mut Operation<'_>);
+}
+
+impl<T: DeserializeOwned + JsonSchema + Send> Input for Body<T> {
+    async fn extract(call: &mut Call) -> Result<Self> {
+        let bytes = json_bytes(call).await?;
+        if bytes.is_empty() {
+            return Err(Error::new(Code::InvalidInput).message("The body is empty; JSON is expected."));
+        }
+        json::parse(&bytes).map(Body)
+    }
+
+    fn describe(operation: &mut Operation<'_>) {
+        operation.json_body::<T>(true);
+    }
+}
+
+/// A body that may be left out.
+impl<T: DeserializeOwned + JsonSchema + Send> Input for Option<Body<T>> {
+    async fn extract(call: &mut Call) -> Result<Self> {
+        let bytes = json_bytes(call).await?;
+        if bytes.is_empty() { Ok(None) } else { json::parse(&bytes).map(|value| Some(Body(value))) }
+    }
+
+    fn describe(operation: &mut Operation<'_>) {
+        operation.json_body::<T>(false);
+    }
+}
+
+/// A body of any kind, as it came.
+#[derive(Debug)]
+pub struct RawBody {
+    pub bytes: Bytes,
+    /// The media type in lower case without its parameters, if the caller named one.
+    pub content_type: Option<String>,
+}
+
+impl Input for RawBody {
+    async fn extract(call: &mut Call) -> Result<Self> {
+        refuse_coding(call)?;
+        let content_type = media_type(call.headers()).map(|media| media.to_ascii_lowercase());
+        Ok(RawBody { bytes: read_body(call).await?, content_type })
+    }
+
+    fn describe(operation: &mut Operation<'_>) {
+        operation.raw_body();
+    }
+}
+
+/// The two parameters of every list.
+impl Input for PageRequest {
+    async fn extract(call: &mut Call) -> Result<Self> {
+        let mut limit = None;
+        let mut cursor = None;
+        for (name, value) in url::form_urlencoded::parse(call.query().as_bytes()) {
+            match &*name {
+                "limit" => limit = Some(value),
+                "cursor" => cursor = Some(value),
+                _ => {}
+            }
+        }
+        PageRequest::parse(limit.as_deref(), cursor.as_deref())
+    }
+
+    fn describe(operation: &mut Operation<'_>) {
+        operation.page_parameters();
+    }
+}
+
+/// All request headers.
+#[derive(Debug)]
+pub struct Headers(pub HeaderMap);
+
+impl Input for Headers {
+    async fn extract(call: &mut Call) -> Result<Self> {
+        Ok(Headers(call.headers().clone()))
+    }
+
+    fn describe(_: &mut Operation<'_>) {}
+}
+
+/// The condition of a change: only if the caller has seen the present state (RFC 9110, 13.1.1).
+#[derive(Debug)]
+pub struct IfMatch(Option<String>);
+
+impl IfMatch {
+    /// Refuses with 412 when there is a condition and `current` does not meet it.
+    pub fn check(&self, current: &Etag) -> Result<()> {
+        match &self.0 {
+            Some(list) if !current.is_in(list, false) => Err(Error::new(Code::PreconditionFailed)
+                .message("It has changed since you read it: read it again and repeat the change.")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the caller set a condition at all.
+    pub fn is_given(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl Input for IfMatch {
+    async fn extract(call: &mut Call) -> Result<Self> {
+        let lines: Vec<_> = call
+            .headers()
+            .get_all(IF_MATCH)
+            .iter()
+            .map(|value| {
+                value.to_str().map_err(|_| Error::invalid("If-Match", "is not a list of entity tags"))
+            })
+            .collect::<Result<_>>()?;
+        Ok(IfMatch((!lines.is_empty()).then(|| lines.join(","))))
+    }
+
+    fn describe(operation: &mut Operation<'_>) {
+        operation.header_parameter("If-Match", "Entity tags of the state that the change is meant for.");
+        operation.error(Code::PreconditionFailed);
+    }
+}
+
+/// The caller's address; see [`crate::http::Context::client_ip`].
+#[derive(Clone, Copy, Debug)]
+pub struct ClientIp(pub IpAddr);
+
+impl Input for ClientIp {
+    async fn extract(call: &mut Call) -> Result<Self> {
+        Ok(ClientIp(call.client_ip()))
+    }
+
+    fn describe(_: &mut Operation<'_>) {}
+}
+
+/// The media type of the body without parameters.
+fn media_type(headers: &HeaderMap) -> Option<&str> {
+    let text = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    Some(text.split(';').next().unwrap_or(text).trim())
+}
+
+/// The body where JSON is due. A caller who names no type is taken at the body's word; one who names another is refused.
+async fn json_bytes(call: &mut Call) -> Result<Bytes> {
+    refuse_coding(call)?;
+    if call.headers().contains_key(CONTENT_TYPE) {
+        let media = media_type(call.headers()).map(str::to_ascii_lowercase).unwrap_or_default();
+        if media != "application/json" && !(media.starts_with("application/") && media.ends_with("+json")) {
+            // A body-less request may carry a type by habit; only a body of the wrong type is wrong.
+            let bytes = read_body(call).await?;
+            if bytes.is_empty() {
+                return Ok(bytes);
+            }
+            return Err(Error::new(Code::UnsupportedMediaType)
+                .message(format!("The body is {media}; application/json is expected.")));
+        }
+    }
+    read_body(call).await
+}
+
+/// A compressed request body is not read: a few bytes of it could stand for gigabytes.
+fn refuse_coding(call: &Call) -> Result<()> {
+    match call.headers().get(CONTENT_ENCODING).map(|value| value.to_str().unwrap_or("unreadable")) {
+        None | Some("identity") => Ok(()),
+        Some(coding) => Err(Error::new(Code::UnsupportedMediaType)
+            .message(format!("Content-Encoding {coding} is not read; send the body as it is."))
+            .header("accept-encoding", "identity")),
+    }
+}
+
+/// The whole body, up to the route's limit, however it is framed.
+async fn read_body(call: &mut Call) -> Result<Bytes> {
+    let limit = call.route().body_bytes_max;
+    let Some(mut body) = call.body.take() else { return Ok(Bytes::new()) };
+    let announced =
+        call.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let too_long = announced.is_some_and(|bytes| bytes > limit as u64);
+    if !too_long {
+        match Limited::new(&mut body, limit).collect().await {
+            Ok(collected) => return Ok(collected.to_bytes()),
+            Err(error) if error.is::<LengthLimitError>() => {}
+            Err(error) => {
+                return Err(Error::new(Code::InvalidInput).message("The body broke off.").caused_by(error));
+            }
+        }
+    }
+    // A caller that waits for "100 Continue" has not sent anything yet and must not be asked to.
+    if !call.headers().contains_key(EXPECT) && announced.is_none_or(|bytes| bytes <= DRAIN_BYTES_MAX as u64) {
+        let _ = tokio::time::timeout(DRAIN_TIME_MAX, drain(&mut body)).await;
+    }
+    Err(too_large(limit))
+}
+
+async fn drain(body: &mut hyper::body::Incoming) {
+    let mut left = DRAIN_BYTES_MAX;
+    while let Some(Ok(frame)) = body.frame().await {
+        let bytes = frame.data_ref().map_or(0, Bytes::len);
+        let Some(rest) = left.checked_sub(bytes) else { return };
+        left = rest;
+    }
+}
+
+fn too_large(limit: usize) -> Error {
+    let mib = limit >> 20;
+    let size: Cow<'static, str> =
+        if mib > 0 { format!("{mib} MiB").into() } else { format!("{limit} bytes").into() };
+    Error::new(Code::PayloadTooLarge).message(format!("The body is larger than {size}."))
+}

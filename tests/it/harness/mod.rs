@@ -1,0 +1,195 @@
+//! The real server on port 0 over a temporary folder, real web servers on loopback, and people who use it.
+//!
+//! Nothing of the appliance is replaced: an [`App`] in this process under a clock that can be moved, or the binary in a
+//! process of its own ([`process`]) that can be killed. SQL statements run in workers of the real binary either way.
+
+pub mod process;
+pub mod web;
+
+use gleaner::admin::{self, Request};
+use gleaner::app::App;
+use gleaner::base::clock::Clock;
+use gleaner::config::Config;
+use gleaner::http::client::{Client, Reply};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+pub const PASSWORD: &str = "a long enough passphrase";
+
+/// The binary that SQL workers are started from.
+pub fn binary() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_gleaner"))
+}
+
+/// An appliance of one test.
+pub struct Appliance {
+    app: Option<App>,
+    pub clock: Clock,
+    env: Vec<(String, String)>,
+    dir: TempDir,
+}
+
+/// A member of an organization.
+#[derive(Clone)]
+pub struct Member {
+    pub email: String,
+    pub user_id: String,
+    pub org_id: String,
+    /// Calls with the access token.
+    pub browser: Client,
+    pub refresh_token: String,
+    /// Calls with an API key that may do everything its maker may.
+    pub api: Client,
+    pub key: String,
+}
+
+impl Appliance {
+    /// An appliance with the default configuration.
+    pub async fn start() -> Appliance {
+        Appliance::start_with(&[]).await
+    }
+
+    /// An appliance with some keys set, as in `("DISPATCH__ROBOTS", "false")`.
+    pub async fn start_with(settings: &[(&str, &str)]) -> Appliance {
+        let dir = TempDir::new().expect("a temporary folder");
+        let data = dir.path().join("data").display().to_string();
+        let base =
+            [("SERVER__LISTEN", "127.0.0.1:0"), ("STORAGE__DATA_DIR", &data), ("SERVER__SHUTDOWN_SEC", "5")];
+        let env =
+            base.iter().chain(settings).map(|(key, value)| (format!("GLEANER_{key}"), (*value).to_owned()));
+        let mut appliance = Appliance { app: None, clock: Clock::system(), env: env.collect(), dir };
+        appliance.open().await;
+        appliance
+    }
+
+    async fn open(&mut self) {
+        let config = Config::load(None, self.env.clone()).expect("a valid configuration");
+        let app = App::start_with(config, self.clock.clone(), binary()).await.expect("the appliance starts");
+        self.app = Some(app);
+    }
+
+    /// Drains, closes and starts again over the same folder.
+    pub async fn restart(&mut self) {
+        if let Some(app) = self.app.take() {
+            app.stop().await;
+        }
+        self.open().await;
+    }
+
+    pub async fn stop(mut self) {
+        if let Some(app) = self.app.take() {
+            app.stop().await;
+        }
+    }
+
+    pub fn app(&self) -> &App {
+        self.app.as_ref().expect("the appliance runs")
+    }
+
+    /// A client without a credential.
+    pub fn client(&self) -> Client {
+        Client::new(self.app().url())
+    }
+
+    pub fn data_dir(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    /// One command on the operator's socket.
+    pub async fn operator(&self, request: Request) -> Value {
+        admin::call(&self.app().socket(), &request).await.expect("the operator's command")
+    }
+
+    /// Registers a person with a verified address, an organization and a key.
+    pub async fn member(&self, name: &str) -> Member {
+        member(&self.client(), &self.app().socket(), name).await
+    }
+}
+
+/// Registers a person with a verified address, an organization and a key, at any running appliance.
+pub async fn member(client: &Client, socket: &std::path::Path, name: &str) -> Member {
+    let email = format!("{name}@example.com");
+    let person = json!({ "email": email, "password": PASSWORD, "name": name });
+    let login = post(client, "/api/v1/auth/register", &person).await;
+    assert_eq!(login.status, 201, "{}", login.text());
+    let org =
+        post(&client.bearer(text(&login.json, "accessToken")), "/api/v1/orgs", &json!({ "name": name }))
+            .await;
+    assert_eq!(org.status, 201, "{}", org.text());
+    admin::call(socket, &Request::UserVerify { email: email.clone() })
+        .await
+        .expect("the address is verified");
+    let browser = client.bearer(text(&org.json, "accessToken"));
+    let key = post(&browser, "/api/v1/api-keys", &json!({ "name": "tests" })).await;
+    assert_eq!(key.status, 201, "{}", key.text());
+    let secret = text(&key.json, "secret").to_owned();
+    Member {
+        email,
+        user_id: text(&login.json["user"], "id").to_owned(),
+        org_id: text(&org.json["organization"], "id").to_owned(),
+        refresh_token: text(&org.json, "refreshToken").to_owned(),
+        api: client.bearer(&secret),
+        key: secret,
+        browser,
+    }
+}
+
+pub async fn post(client: &Client, path: &str, body: &Value) -> Reply {
+    client.post(path, body).await.expect("an answer")
+}
+
+pub async fn get(client: &Client, path: &str) -> Reply {
+    client.get(path).await.expect("an answer")
+}
+
+/// A field that must be text.
+pub fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value[field].as_str().unwrap_or_else(|| panic!("no text {field} in {value}"))
+}
+
+/// Asserts a status and gives the body.
+pub fn expect(reply: Reply, status: u16) -> Value {
+    assert_eq!(reply.status.as_u16(), status, "{}", reply.text());
+    reply.json
+}
+
+/// Asserts a flat error: its status, its sentence and a part of its message.
+pub fn refused(reply: &Reply, status: u16, sentence: &str, part: &str) {
+    assert_eq!(reply.status.as_u16(), status, "{}", reply.text());
+    assert_eq!(reply.json["error"], sentence, "{}", reply.text());
+    let message = reply.json["message"].as_str().unwrap_or_default();
+    assert!(message.contains(part), "\"{part}\" is not in \"{message}\"");
+}
+
+/// Polls until `look` gives something; fails the test after `time_max`.
+pub async fn eventually<T, F: Future<Output = Option<T>>>(
+    what: &str,
+    time_max: Duration,
+    mut look: impl FnMut() -> F,
+) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(begun.elapsed() < time_max, "{what}: not within {time_max:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Waits until a job has ended, and gives it.
+pub async fn ended(client: &Client, id: &str) -> Value {
+    eventually("the job ends", Duration::from_secs(30), || async {
+        let job = expect(get(client, &format!("/api/v1/jobs/{id}")).await, 200);
+        (!matches!(text(&job, "status"), "queued" | "running")).then_some(job)
+    })
+    .await
+}
+
+/// Submits a job for a URL and waits until it has ended.
+pub async fn collect(client: &Client, url: &str) -> Value {
+    let job = expect(post(client, "/api/v1/jobs", &json!({ "url": url })).await, 201);
+    ended(client, text(&job, "id")).await
+}

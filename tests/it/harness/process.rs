@@ -1,0 +1,70 @@
+//! The binary in a process of its own, so that it can be killed.
+
+use super::binary;
+use gleaner::http::client::Client;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// `gleaner serve` over a folder.
+pub struct Process {
+    child: Child,
+    pub url: String,
+    data_dir: PathBuf,
+}
+
+impl Process {
+    /// Starts the binary; returns when it says where it listens.
+    pub fn start(data_dir: &Path, settings: &[(&str, &str)]) -> Process {
+        let mut command = Command::new(binary());
+        command
+            .arg("serve")
+            .current_dir(data_dir.parent().expect("the data folder has a parent"))
+            .env("GLEANER_SERVER__LISTEN", "127.0.0.1:0")
+            .env("GLEANER_STORAGE__DATA_DIR", data_dir)
+            .env("GLEANER_LOG__LEVEL", "error")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit());
+        for (key, value) in settings {
+            command.env(format!("GLEANER_{key}"), value);
+        }
+        let mut child = command.spawn().expect("the binary starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("its output is piped")).lines();
+        let line = lines.next().expect("it says where it listens").expect("its output is text");
+        let url = line.strip_prefix("Gleaner listens at ").expect("it says where it listens").to_owned();
+        Process { child, url, data_dir: data_dir.to_owned() }
+    }
+
+    pub fn client(&self) -> Client {
+        Client::new(self.url.clone())
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.data_dir.join("admin.sock")
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// SIGKILL: no drain, no flush.
+    pub fn kill(mut self) {
+        self.child.kill().expect("the process is ours");
+        self.child.wait().expect("it is reaped");
+    }
+
+    /// SIGTERM, and the exit code after the drain.
+    pub fn terminate(mut self) -> Option<i32> {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("the process is ours");
+        self.child.wait().expect("it is reaped").code()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // A test that failed leaves no process behind; one that ended it already gets an error, which is fine.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,72 @@
+//! Hostile pages against the clock, and the budgets that end them.
+
+use std::time::{Duration, Instant};
+
+use gleaner::engine::html::{Budget, Document, NodeId};
+
+/// Debug builds are some twenty times slower, and machines are shared: a tenth of the page, and a generous limit. In a
+/// release build each page takes well under half a second; anything that is not linear would take minutes in both.
+const HOSTILE_MAX: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 2 });
+const SHARE: usize = if cfg!(debug_assertions) { 10 } else { 1 };
+
+fn timed(name: &str, text: String) -> Document {
+    let (bytes, start) = (text.len(), Instant::now());
+    let doc = Document::parse(text);
+    let took = start.elapsed();
+    println!("{name}: {bytes} bytes, {} nodes, {took:?}, {:?}", doc.node_count(), doc.truncated());
+    assert!(took < HOSTILE_MAX, "{name} took {took:?}");
+    doc
+}
+
+#[test]
+fn hostile_pages_take_linear_time() {
+    let doc = timed("a million nested", "<x>".repeat(1_000_000 / SHARE));
+    assert_eq!(doc.node_count(), 1_000_000 / SHARE + 4);
+    assert_eq!(doc.string_value(NodeId(0)), "");
+    let attributes: String = (0..500_000 / SHARE).map(|n| format!(" a{n}")).collect();
+    let doc = timed("attributes", format!("<p{attributes}>"));
+    assert_eq!(doc.attribute_count(), 500_000 / SHARE);
+    timed("divs in a button", "<p><button>".to_owned() + &"<div>".repeat(900_000 / SHARE));
+    timed("entities", "&notit;&amp".repeat(450_000 / SHARE));
+    timed("ampersands", "&".repeat(5_000_000 / SHARE));
+    timed("NULs", "\0".repeat(5_000_000 / SHARE));
+    timed("NULs apart", "\0a".repeat(2_500_000 / SHARE));
+    let formats: String = (0..200_000 / SHARE).map(|n| format!("<b id={n}>")).collect();
+    let doc = timed("formatting", "<p>".to_owned() + &formats + &"<p>x".repeat(400_000 / SHARE));
+    assert!(doc.truncated().is_some());
+    let wide: String = (0..100_000 / SHARE).map(|n| format!(" a{n}=1")).collect();
+    let doc = timed("copied attributes", format!("<p><b{wide}>") + &"<p>x".repeat(100_000 / SHARE));
+    assert_eq!(doc.truncated(), Some(Budget::Attributes));
+    timed("fostered", "<table>".to_owned() + &"x<tr><td>&amp;</td></tr>".repeat(150_000 / SHARE));
+    timed("bodies", (0..300_000 / SHARE).map(|n| format!("<body a{n}>")).collect());
+    timed("tables", "<table>".repeat(600_000 / SHARE));
+    timed("tables in cells", "<table><td>".repeat(400_000 / SHARE));
+    timed("adoption", "<a><div>".repeat(300_000 / SHARE) + &"</a>".repeat(300_000 / SHARE));
+    timed(
+        "adoption of many",
+        "<b>".to_owned() + &"<span>".repeat(400_000 / SHARE) + "<div>" + &"</b>".repeat(400_000 / SHARE),
+    );
+    timed("templates", "<template>".repeat(400_000 / SHARE) + &"</template>".repeat(100_000 / SHARE));
+    timed("comments", "<!--".to_owned() + &"-".repeat(4_000_000 / SHARE));
+    timed("open comments", "<!--x".repeat(900_000 / SHARE));
+    timed("scripts", "<script><!--<script>".repeat(200_000 / SHARE));
+    timed("list items", "<ul><li>".repeat(500_000 / SHARE));
+    timed("svg", "<svg><g>".repeat(500_000 / SHARE) + &"</x>".repeat(100_000 / SHARE));
+    timed("svg in html", "<svg><desc><p>".repeat(300_000 / SHARE) + &"</svg>".repeat(100_000 / SHARE));
+    timed("names", (0..400_000 / SHARE).map(|n| format!("<x{n}>")).collect());
+    timed("angles", "<".repeat(5_000_000 / SHARE));
+    timed("ends", "</p>".repeat(1_000_000 / SHARE));
+    timed("selects", "<select><option><optgroup>".repeat(150_000 / SHARE));
+    timed("nobr", "<nobr>".repeat(700_000 / SHARE));
+    timed("frames", "<frameset>".repeat(400_000 / SHARE));
+    timed("doctype", "<!doctype".repeat(500_000 / SHARE));
+}
+
+#[test]
+fn a_long_page_is_cut_and_says_so() {
+    let doc = Document::parse_limited("<p>äöü".repeat(100), 21);
+    assert_eq!(doc.truncated(), Some(Budget::SourceBytes));
+    assert_eq!(doc.string_value(NodeId(0)), "äöüäöü");
+    let bytes = vec![b'a'; gleaner::engine::html::SOURCE_BYTES_MAX + 1];
+    assert_eq!(Document::parse_bytes(&bytes, None).truncated(), Some(Budget::SourceBytes));
+}
