@@ -3,6 +3,7 @@
 //! A slice is data to the trunk: its routes, its background work, the parts it needs, and what the SQL console sees
 //! of its rows. Adding one touches its own file, a line in [`ALL`] and its test module.
 
+pub mod bi;
 pub mod billing;
 pub mod extraction;
 pub mod jobs;
@@ -64,4 +65,5 @@ pub fn column(name: &str, kind: ColumnKind, about: &str) -> ColumnSpec {
 }
 
 /// Every slice of this release.
-pub static ALL: &[&Feature] = &[&urls::FEATURE, &jobs::FEATURE, &extraction::FEATURE, &billing::FEATURE];
+pub static ALL: &[&Feature] =
+    &[&urls::FEATURE, &jobs::FEATURE, &extraction::FEATURE, &billing::FEATURE, &bi::FEATURE];

@@ -184,6 +184,11 @@ impl Workers {
         })
     }
 
+    /// The folder of all results: in it one folder an organization.
+    pub fn results_dir(&self) -> &Path {
+        &self.settings.results_dir
+    }
+
     /// Where the result of a query stands once it has succeeded.
     pub fn result_path(&self, organization: Uuid, query_id: Uuid) -> PathBuf {
         self.settings.results_dir.join(organization.to_string()).join(format!("{query_id}.arrow"))

@@ -57,7 +57,7 @@ pub struct QueryFailureV1 {
 }
 
 /// What became of a successful statement's rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultV1 {
     pub rows: u64,
     pub bytes: u64,

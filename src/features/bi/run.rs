@@ -1,21 +1,23 @@
 //! One statement from its row to its end.
 //!
 //! The driver is a task of its own, so a caller that goes away takes nothing with it. It writes the row as queued, waits for
-//! its turn, lets a worker plan and run, and writes how that ended. What it is at is told to whoever waits, as a [`Stage`];
-//! a stage is told only when the row says it too. A driver that dies leaves a row that says "running" and is not in the
-//! list of live ones: the tidying task finds it.
+//! its turn, lets a worker plan and run, and writes how that ended. What it is at is told to whoever waits, as a [`Stage`].
+//! A statement that cannot be planned was never submitted, and its row goes, unless its caller has been answered with its id
+//! meanwhile: [`Watch::promise`] and the driver settle under one lock which of the two was first. A driver that dies leaves
+//! a row that has not ended and no entry in the list of live ones: the tidying task finds it.
 
 use super::line::Place;
 use super::rows::{QUERIES, QueryFailureV1, QueryStatus, QueryV1, ResultV1};
-use super::service::{Bi, is_refusal};
+use super::service::{Queries, is_refusal};
 use crate::base::codec::Json;
-use crate::base::ids::{OrgId, QueryId};
+use crate::base::ids::QueryId;
 use crate::base::{Error, Result};
 use crate::engine::sql::{Cap, ErrorCode, Outcome, PlanInfo, QueryBackend, QueryError, Running, Statement};
 use crate::store::OrgStore;
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 /// A statement that ends so soon after it was planned is never written as running: it saves a commit.
 const RUNNING_AFTER: Duration = Duration::from_millis(100);
@@ -31,9 +33,9 @@ pub(super) enum Stage {
     Running,
     /// It has ended, and its row says how.
     Ended,
-    /// It cannot be planned; there is no row.
+    /// It cannot be planned; there is no row any more.
     Refused(Box<QueryError>),
-    /// It could not be stored; there is no row, or one that the tidying task will end.
+    /// Something of ours failed before it was planned; the text is for the caller.
     Broken(String),
 }
 
@@ -47,9 +49,25 @@ impl Stage {
     }
 }
 
+/// What a caller holds while it waits.
+pub(super) struct Watch {
+    pub(super) stages: watch::Receiver<Stage>,
+    promised: Arc<Mutex<bool>>,
+}
+
+impl Watch {
+    /// The stage now. Unless the statement was refused, its row stays from here on whatever comes: the caller is about to
+    /// be told its id.
+    pub(super) fn promise(&self) -> Stage {
+        let mut promised = self.promised.lock();
+        let stage = self.stages.borrow().clone();
+        *promised = !matches!(stage, Stage::Refused(_) | Stage::Broken(_));
+        stage
+    }
+}
+
 /// The way to a driver.
 pub(super) struct Live {
-    pub(super) org: OrgId,
     cancel: watch::Sender<bool>,
     stages: watch::Receiver<Stage>,
 }
@@ -76,46 +94,49 @@ enum End {
 
 /// Carries one statement.
 pub(super) struct Driver {
-    bi: Arc<Bi>,
+    queries: Arc<Queries>,
     org: OrgStore,
     query: QueryV1,
     stage: watch::Sender<Stage>,
+    promised: Arc<Mutex<bool>>,
     canceled: watch::Receiver<bool>,
 }
 
 /// Takes the statement off the list of live ones, also when the driver panics.
 struct Listed {
-    bi: Arc<Bi>,
+    queries: Arc<Queries>,
     id: QueryId,
 }
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        self.bi.live.lock().remove(&self.id);
+        self.queries.live.lock().remove(&self.id);
     }
 }
 
 impl Driver {
     /// Begins. The statement is on the list of live ones when this returns.
-    pub(super) fn spawn(bi: Arc<Bi>, org: OrgStore, query: QueryV1, place: Place) -> watch::Receiver<Stage> {
+    pub(super) fn spawn(queries: Arc<Queries>, org: OrgStore, query: QueryV1, place: Place) -> Watch {
+        let promised = Arc::new(Mutex::new(false));
         let (stage, stages) = watch::channel(Stage::Planning);
         let (cancel, canceled) = watch::channel(false);
-        let live = Live { org: org.id(), cancel, stages: stages.clone() };
-        bi.live.lock().insert(query.id, Arc::new(live));
-        let listed = Listed { bi: Arc::clone(&bi), id: query.id };
-        let driver = Driver { bi, org, query, stage, canceled };
+        let live = Live { cancel, stages: stages.clone() };
+        queries.live.lock().insert(query.id, Arc::new(live));
+        let listed = Listed { queries: Arc::clone(&queries), id: query.id };
+        let watch = Watch { stages, promised: Arc::clone(&promised) };
+        let driver = Driver { queries, org, query, stage, promised, canceled };
         tokio::spawn(async move {
             let _listed = listed;
             driver.drive(place).await;
         });
-        stages
+        watch
     }
 
     async fn drive(mut self, place: Place) {
         let last = match self.carry(&place).await {
             Ok(stage) => stage,
             Err(error) => {
-                tracing::error!(query = %self.query.id, %error, "a statement could not be carried through");
+                tracing::error!(query = %self.query.id, %error, "a statement could not be stored");
                 Stage::Broken("The statement could not be stored; look before you send it again.".to_owned())
             }
         };
@@ -126,57 +147,70 @@ impl Driver {
 
     async fn carry(&mut self, place: &Place) -> Result<Stage> {
         self.store(QUERY_NEW).await?;
-        let slot = match place.try_run() {
-            Some(slot) => Some(slot),
-            None => {
-                self.stage.send_replace(Stage::Waiting);
-                let mut canceled = self.canceled.clone();
-                tokio::select! {
-                    slot = place.run() => slot,
-                    () = asked(&mut canceled) => None,
-                }
-            }
+        let Some(_slot) = self.turn(place).await else {
+            self.end(End::Canceled).await?;
+            return Ok(Stage::Ended);
         };
-        let end = match slot {
-            None => End::Canceled,
-            Some(_slot) => {
-                if matches!(*self.stage.borrow(), Stage::Waiting) {
-                    // From here on it is planned; who did not want to wait has gone.
-                    self.query.started_at = None;
-                }
-                match self.run().await? {
-                    End::Failed(error) if is_refusal(&error) && self.query.plan == Json::default() => {
-                        return self.refuse(error).await;
-                    }
-                    end => end,
-                }
+        match self.run().await {
+            Ok(End::Failed(error)) if self.query.started_at.is_none() && is_refusal(&error) => {
+                self.refuse(Stage::Refused(Box::new(error.clone())), failure(error)).await
             }
-        };
-        self.end(end).await?;
-        Ok(Stage::Ended)
+            Ok(end) => {
+                self.end(end).await?;
+                Ok(Stage::Ended)
+            }
+            Err(error) => {
+                tracing::error!(query = %self.query.id, %error, "a statement could not be carried through");
+                let text = error.detail().unwrap_or("The statement could not be run.").to_owned();
+                let failure =
+                    QueryFailureV1 { code: "transient".to_owned(), message: text.clone(), retriable: true };
+                self.refuse(Stage::Broken(text), failure).await
+            }
+        }
     }
 
-    /// A statement that could not be planned leaves no row, unless somebody was told of one already.
-    async fn refuse(&mut self, error: QueryError) -> Result<Stage> {
-        if matches!(*self.stage.borrow(), Stage::Waiting) {
-            self.end(End::Failed(error)).await?;
+    /// Waits for the statement's turn; none when it was canceled meanwhile.
+    async fn turn(&self, place: &Place) -> Option<OwnedSemaphorePermit> {
+        if let Some(slot) = place.try_run() {
+            return Some(slot);
+        }
+        self.stage.send_replace(Stage::Waiting);
+        let mut canceled = self.canceled.clone();
+        tokio::select! {
+            slot = place.run() => slot,
+            () = asked(&mut canceled) => None,
+        }
+    }
+
+    /// The statement was never submitted: its row goes. Or, if somebody was told its id, it has failed.
+    async fn refuse(&mut self, refusal: Stage, failure: QueryFailureV1) -> Result<Stage> {
+        let promised = {
+            let promised = self.promised.lock();
+            if !*promised {
+                self.stage.send_replace(refusal.clone());
+            }
+            *promised
+        };
+        if promised {
+            self.query.failure = Some(failure);
+            self.finish(QueryStatus::Failed).await?;
             return Ok(Stage::Ended);
         }
         let id = self.query.id;
         self.org.write(move |tx| tx.delete(&QUERIES, &id)).await?;
-        Ok(Stage::Refused(Box::new(error)))
+        Ok(refusal)
     }
 
     /// Plans and runs.
     async fn run(&mut self) -> Result<End> {
-        let tables = self.bi.specs(&self.org)?;
-        let (pin, freshness_sec) = self.bi.feed().pin(self.org.id(), tables)?;
+        let feed = &self.queries.feed;
+        let (pin, freshness_sec) = feed.pin(self.org.id(), feed.specs(&self.org)?)?;
         self.query.freshness_sec = Some(freshness_sec);
         let statement = Statement { pin, sql: self.query.sql.clone(), query_id: self.query.id.0 };
         let mut canceled = self.canceled.clone();
         if self.query.dry {
             let planned = tokio::select! {
-                planned = self.bi.workers.plan(statement) => planned,
+                planned = self.queries.workers.plan(statement) => planned,
                 () = asked(&mut canceled) => return Ok(End::Canceled),
             };
             return Ok(match planned {
@@ -188,7 +222,7 @@ impl Driver {
             });
         }
         let started = tokio::select! {
-            started = self.bi.workers.start(statement) => started,
+            started = self.queries.workers.start(statement) => started,
             () = asked(&mut canceled) => return Ok(End::Canceled),
         };
         match started {
@@ -208,20 +242,20 @@ impl Driver {
         Ok(())
     }
 
+    /// Waits for the end. A statement that takes longer is written as running meanwhile.
     async fn wait(&mut self, mut running: Running, mut canceled: watch::Receiver<bool>) -> Result<End> {
         let cancel = running.cancel_handle();
-        let mut told = false;
-        let outcome = loop {
-            tokio::select! {
-                outcome = &mut running => break outcome,
-                () = asked(&mut canceled), if !*self.canceled.borrow_and_update() || !told => {
-                    cancel.cancel();
-                    break running.wait().await;
-                }
-                () = tokio::time::sleep(RUNNING_AFTER), if !told => {
-                    self.store(QUERY_KNOWN).await?;
-                    self.stage.send_replace(Stage::Running);
-                    told = true;
+        let outcome = match tokio::time::timeout(RUNNING_AFTER, &mut running).await {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                self.store(QUERY_KNOWN).await?;
+                self.stage.send_replace(Stage::Running);
+                tokio::select! {
+                    outcome = &mut running => outcome,
+                    () = asked(&mut canceled) => {
+                        cancel.cancel();
+                        running.wait().await
+                    }
                 }
             }
         };
@@ -233,33 +267,38 @@ impl Driver {
     }
 
     async fn end(&mut self, end: End) -> Result<()> {
-        let query = &mut self.query;
-        match end {
+        let status = match end {
             End::Planned => {
-                query.status = QueryStatus::Success;
-                query.result = Some(ResultV1 { rows: 0, bytes: 0, cut_at_rows: false, cut_at_bytes: false, kept: false });
+                self.query.result = Some(ResultV1::default());
+                QueryStatus::Success
             }
             End::Outcome(outcome) => {
-                query.status = QueryStatus::Success;
-                query.result = Some(ResultV1 {
+                self.query.result = Some(ResultV1 {
                     rows: outcome.rows,
                     bytes: outcome.bytes,
                     cut_at_rows: outcome.truncated == Some(Cap::Rows),
                     cut_at_bytes: outcome.truncated == Some(Cap::Bytes),
                     kept: true,
                 });
+                QueryStatus::Success
             }
             End::Failed(error) => {
-                query.status = QueryStatus::Failed;
-                query.failure = Some(failure(error));
+                self.query.failure = Some(failure(error));
+                QueryStatus::Failed
             }
             End::Canceled => {
-                query.status = QueryStatus::Canceled;
                 let message = "The statement was canceled.".to_owned();
-                query.failure = Some(QueryFailureV1 { code: "canceled".to_owned(), message, retriable: true });
+                self.query.failure =
+                    Some(QueryFailureV1 { code: "canceled".to_owned(), message, retriable: true });
+                QueryStatus::Canceled
             }
-        }
-        query.finished_at = Some(self.org.clock().now());
+        };
+        self.finish(status).await
+    }
+
+    async fn finish(&mut self, status: QueryStatus) -> Result<()> {
+        self.query.status = status;
+        self.query.finished_at = Some(self.org.clock().now());
         self.store(QUERY_KNOWN).await
     }
 
@@ -290,7 +329,7 @@ async fn asked(canceled: &mut watch::Receiver<bool>) {
 }
 
 /// An execution's own failure. Its codes are fewer than the HTTP errors': what is not among them is `transient`.
-pub(super) fn failure(error: QueryError) -> QueryFailureV1 {
+fn failure(error: QueryError) -> QueryFailureV1 {
     let code = match error.code {
         ErrorCode::InvalidSql | ErrorCode::Internal => ErrorCode::Transient,
         code => code,

@@ -10,16 +10,12 @@ use super::run::{Driver, Live, Stage};
 use crate::base::codec::Json;
 use crate::base::ids::{OrgId, QueryId, UserId};
 use crate::base::{Code, Error, Result};
-use crate::engine::sql::{
-    ErrorCode, QueryError, ResultError, ResultFile, Snapshots, TableSpec, TableStatus, WorkerSettings, Workers,
-};
-use crate::features::View;
-use crate::store::{OrgStore, System};
+use crate::engine::sql::{ErrorCode, QueryError, ResultError, ResultFile, TableName, Workers};
+use crate::store::OrgStore;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -30,44 +26,32 @@ use tokio::time::{Instant, timeout_at};
 const PLAN_WAIT: Duration = Duration::from_secs(2);
 /// How long a cancellation waits for the statement's end.
 const CANCEL_WAIT: Duration = Duration::from_secs(3);
-/// Disk that a statement may spill to, for each byte of its memory.
-const SPILL_PER_MEMORY: u64 = 8;
 
-/// The `[bi]` section, and where things are.
+/// What the `[bi]` section says about statements; what it says about their processes is the workers'.
 #[derive(Clone, Debug)]
 pub struct BiSettings {
-    /// The program that is started as `sql-worker`: this one.
-    pub exe: PathBuf,
-    /// Snapshots, results and spilled data go into folders of this one.
-    pub data_dir: PathBuf,
-    /// Longest run of a statement, planning included.
-    pub query_timeout: Duration,
+    /// Seconds a statement may run; the workers see to it, results name it.
+    pub max_query_sec: u64,
     /// Statements of one organization that run at once.
     pub concurrency_per_org: usize,
     /// Statements of one organization that wait beyond those.
     pub queue_per_org: usize,
-    /// Statements that run at once on the box; 0 for one a core.
-    pub concurrency: usize,
-    pub memory_bytes: u64,
-    pub rows_max: u64,
-    pub bytes_max: u64,
-    /// How long results are kept.
-    pub results_kept: Duration,
+    /// Days that results are kept.
+    pub results_days: u64,
     /// How often new rows reach the tables.
     pub freshness: Duration,
 }
 
-/// The SQL console.
-pub struct Bi {
+/// The statements of the SQL console.
+pub struct Queries {
     pub(super) settings: BiSettings,
-    pub(super) snapshots: Arc<Snapshots>,
-    pub(super) workers: Workers,
-    feed: Arc<SnapshotFeed>,
+    pub(super) workers: Arc<Workers>,
+    pub(super) feed: Arc<SnapshotFeed>,
     lines: Mutex<HashMap<OrgId, Arc<Line>>>,
     /// Statements that have a driver.
     pub(super) live: Mutex<HashMap<QueryId, Arc<Live>>>,
     /// Tables whose example values are being looked for.
-    pub(super) sampling: Mutex<std::collections::HashSet<(OrgId, String)>>,
+    pub(super) sampling: Mutex<HashSet<(OrgId, TableName)>>,
 }
 
 /// A statement that a caller wants run.
@@ -89,61 +73,29 @@ pub struct ResultPage {
     pub total_rows: u64,
 }
 
-impl Bi {
-    /// Opens the snapshots, prepares the workers, and makes the feed that follows `views`. Blocking: files are looked at.
-    pub fn open(settings: BiSettings, system: System, views: Vec<&'static View>) -> Result<Bi> {
-        let root = settings.data_dir.join("snapshots");
-        let snapshots =
-            Arc::new(Snapshots::open(root.clone()).map_err(|e| Error::internal("open the snapshots", e))?);
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let workers = Workers::new(WorkerSettings {
-            exe: settings.exe.clone(),
-            query_timeout: settings.query_timeout,
-            memory_bytes: settings.memory_bytes,
-            spill_bytes_max: settings.memory_bytes.saturating_mul(SPILL_PER_MEMORY),
-            rows_max: settings.rows_max,
-            bytes_max: settings.bytes_max,
-            spill_dir: settings.data_dir.join("spill"),
-            results_dir: settings.data_dir.join("results"),
-            concurrency_box: if settings.concurrency == 0 { cores } else { settings.concurrency },
-        })
-        .map_err(|e| Error::internal("prepare the SQL workers", e))?;
-        let feed = SnapshotFeed::new(system, Arc::clone(&snapshots), root, settings.freshness, views);
-        Ok(Bi {
+impl Queries {
+    /// Statements that run in `workers` on the snapshots of `feed`.
+    pub fn new(settings: BiSettings, workers: Arc<Workers>, feed: Arc<SnapshotFeed>) -> Queries {
+        Queries {
             settings,
-            snapshots,
             workers,
-            feed: Arc::new(feed),
+            feed,
             lines: Mutex::default(),
             live: Mutex::default(),
             sampling: Mutex::default(),
-        })
+        }
     }
 
-    /// What follows the store into the snapshots.
-    pub fn feed(&self) -> &Arc<SnapshotFeed> {
-        &self.feed
-    }
-
-    /// Every table of the organization with its size, and an upper bound in seconds on how stale they are.
-    pub fn tables(&self, org: &OrgStore) -> Result<(Vec<TableStatus>, u64)> {
-        let specs = org.read(|tx| self.feed.tables().of(tx))?;
-        let (_, freshness_sec) = self.feed.pin(org.id(), Vec::new())?;
-        let tables = self.snapshots.tables(org.id().0, &specs);
-        Ok((tables.map_err(|e| Error::internal("read a snapshot", e))?, freshness_sec))
-    }
-
-    pub(super) fn specs(&self, org: &OrgStore) -> Result<Vec<Arc<TableSpec>>> {
-        org.read(|tx| self.feed.tables().of(tx))
+    /// How long results are kept.
+    pub(super) fn results_kept(&self) -> Duration {
+        Duration::from_secs(self.settings.results_days.saturating_mul(86_400))
     }
 
     /// Takes a statement in and waits for it as long as the caller wants to; gives its row as it is then. A statement
     /// that cannot be planned is an error.
     pub async fn submit(self: &Arc<Self>, org: &OrgStore, new: NewQuery) -> Result<QueryV1> {
         let deadline = Instant::now() + new.wait;
-        if !self.feed.is_consistent() {
-            return Err(Error::unavailable("The SQL tables are catching up with the store; try again shortly."));
-        }
+        self.feed.check_consistent()?;
         let place = self.line(org.id()).enter().ok_or_else(|| {
             let most = self.settings.concurrency_per_org + self.settings.queue_per_org;
             Error::new(Code::TooManyQueries).message(format!(
@@ -160,17 +112,16 @@ impl Bi {
             plan: Json::default(),
             result: None,
             failure: None,
-            query_sec_max: self.settings.query_timeout.as_secs(),
+            query_sec_max: self.settings.max_query_sec,
             freshness_sec: None,
             created_at: org.clock().now(),
             started_at: None,
             finished_at: None,
         };
         let id = query.id;
-        let mut stages = Driver::spawn(Arc::clone(self), org.clone(), query, place);
-        wait_for_stage(&mut stages, deadline).await;
-        let stage = stages.borrow().clone();
-        match stage {
+        let mut watch = Driver::spawn(Arc::clone(self), org.clone(), query, place);
+        wait_for_stage(&mut watch.stages, deadline).await;
+        match watch.promise() {
             Stage::Refused(error) => Err(refusal(*error)),
             Stage::Broken(reason) => Err(Error::unavailable(reason)),
             _ => org.read(|tx| tx.require(&QUERIES, &id)),
@@ -192,7 +143,10 @@ impl Bi {
     pub async fn page(&self, org: OrgId, query: &QueryV1, page: u64, page_size: u64) -> Result<ResultPage> {
         let not_ready = || {
             Error::new(Code::NotReady)
-                .message(format!("The query is {}; only one that succeeded has results.", query.status.name()))
+                .message(format!(
+                    "The query is {}; only one that succeeded has results.",
+                    query.status.name()
+                ))
                 .field("status", query.status.name())
         };
         let result = query.result.filter(|_| query.status == QueryStatus::Success).ok_or_else(not_ready)?;
@@ -212,8 +166,9 @@ impl Bi {
     }
 
     fn expired(&self) -> Error {
-        let days = self.settings.results_kept.as_secs() / 86_400;
-        Error::not_found("Result").message(format!("Results are kept {days} days; submit the statement again."))
+        let days = self.settings.results_days;
+        Error::not_found("Result")
+            .message(format!("Results are kept {days} days; submit the statement again."))
     }
 
     fn line(&self, org: OrgId) -> Arc<Line> {

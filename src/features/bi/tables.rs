@@ -9,7 +9,7 @@ use super::rows::CATALOG;
 use crate::base::Result;
 use crate::engine::sql::{TableName, TableSpec};
 use crate::features::View;
-use crate::store::{OrgRead, Order};
+use crate::store::{Order, OrgRead};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -26,7 +26,8 @@ impl Tables {
     pub(super) fn new(views: &[&'static View]) -> Tables {
         let mut shared: BTreeMap<TableName, Arc<TableSpec>> = BTreeMap::new();
         for spec in views.iter().flat_map(|view| (view.tables)()) {
-            let newer = shared.get(&spec.name).is_none_or(|known| known.catalog_version < spec.catalog_version);
+            let newer =
+                shared.get(&spec.name).is_none_or(|known| known.catalog_version < spec.catalog_version);
             if newer {
                 shared.insert(spec.name.clone(), Arc::new(spec));
             }

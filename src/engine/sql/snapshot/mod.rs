@@ -16,7 +16,7 @@ mod merge;
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -148,6 +148,28 @@ impl Snapshots {
         }
     }
 
+    /// The folder that holds an organization's folder under its id, and whatever the consumer keeps beside them.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Takes rows in without moving the position: how a snapshot is rebuilt from the store, page by page. A rebuild ends
+    /// with an [`apply`](Self::apply) without changes, at the position at which it began. Blocking, like `apply`.
+    pub fn fill(&self, organization: Uuid, rows: Vec<TableChange>) -> Result<(), SnapshotError> {
+        loop {
+            let state = self.organization(organization)?;
+            let removed = state.writer.lock();
+            if *removed {
+                continue;
+            }
+            let old = state.current.load_full();
+            let rows =
+                Changes { position: old.position, committed_at_ms: old.committed_at_ms, changes: rows };
+            let new = apply::apply(&state.folder, &old, &rows)?;
+            return state.replace(&old, new);
+        }
+    }
+
     /// Rewrites every segment that holds deleted rows, so that no byte of them is left in the folder.
     pub fn compact(&self, organization: Uuid) -> Result<(), SnapshotError> {
         let state = self.organization(organization)?;
@@ -257,7 +279,7 @@ impl Organization {
 }
 
 /// Creates a folder that only this program's user may enter.
-pub(super) fn create_private(folder: &std::path::Path) -> std::io::Result<()> {
+pub(super) fn create_private(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }

@@ -80,7 +80,10 @@ pub(super) fn rows_of(
 /// log, because one organization's odd row must not stop the feed of all.
 fn fits(table: &TableSpec, row: &[Cell]) -> bool {
     let wrong = if row.len() == table.columns.len() {
-        row.iter().zip(&table.columns).find(|(cell, column)| !cell.fits(column.kind)).map(|(_, column)| &*column.name)
+        row.iter()
+            .zip(&table.columns)
+            .find(|(cell, column)| !cell.fits(column.kind))
+            .map(|(_, column)| &*column.name)
     } else {
         Some("the number of cells")
     };

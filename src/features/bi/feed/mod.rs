@@ -21,15 +21,14 @@ use super::tables::Tables;
 use crate::base::clock::Timestamp;
 use crate::base::ids::OrgId;
 use crate::base::{Error, Result};
-use crate::engine::sql::{Changes, Pin, Snapshots, TableChange, TableName, TableSpec};
+use crate::engine::sql::{Changes, Pin, Snapshots, TableChange, TableName, TableSpec, TableStatus};
 use crate::features::View;
-use crate::store::System;
+use crate::store::{OrgStore, System};
 use crate::task::TaskContext;
 use parking_lot::Mutex;
 use position::StoredPosition;
 use ring::digest::{SHA256, digest};
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -43,9 +42,6 @@ const STORE_EVERY: Duration = Duration::from_secs(5);
 pub struct SnapshotFeed {
     system: System,
     snapshots: Arc<Snapshots>,
-    /// The folder of the snapshots.
-    root: PathBuf,
-    freshness: Duration,
     views: Vec<&'static View>,
     tables: Tables,
     /// Records up to this one are in the snapshots.
@@ -69,20 +65,18 @@ struct Progress {
 }
 
 impl SnapshotFeed {
-    /// A feed of `snapshots`, whose folder is `root`, through `views`. New rows reach them within `freshness`, give or take
-    /// the time to write them.
-    pub fn new(
-        system: System,
-        snapshots: Arc<Snapshots>,
-        root: PathBuf,
-        freshness: Duration,
-        views: Vec<&'static View>,
-    ) -> SnapshotFeed {
-        SnapshotFeed {
+    /// A feed of `snapshots` through `views`. It does nothing until its task runs.
+    pub fn new(system: System, snapshots: Arc<Snapshots>, views: Vec<&'static View>) -> Result<SnapshotFeed> {
+        let missing = |view: &&&'static View| (view.tables)().is_empty();
+        if let Some(view) = views.iter().find(missing) {
+            return Err(Error::internal(
+                "read the console's views",
+                format!("that of {} has no table", view.source),
+            ));
+        }
+        Ok(SnapshotFeed {
             system,
             snapshots,
-            root,
-            freshness,
             tables: Tables::new(&views),
             views,
             applied: AtomicU64::new(0),
@@ -90,7 +84,7 @@ impl SnapshotFeed {
             consistent: AtomicBool::new(false),
             lapses: AtomicU64::new(0),
             progress: Mutex::default(),
-        }
+        })
     }
 
     /// Change records up to this one are of no more use to the feed, whatever happens: they may be forgotten.
@@ -103,23 +97,36 @@ impl SnapshotFeed {
         self.applied.load(Ordering::Acquire)
     }
 
-    /// Whether statements can be answered: no rebuild and no large backlog is under way.
-    pub fn is_consistent(&self) -> bool {
-        self.consistent.load(Ordering::Acquire)
+    /// Refuses with 503 while statements cannot be answered: a rebuild or a large backlog is under way.
+    pub fn check_consistent(&self) -> Result<()> {
+        if self.consistent.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        Err(Error::unavailable("The SQL tables are catching up with the store; try again shortly."))
     }
 
-    pub(super) fn tables(&self) -> &Tables {
-        &self.tables
+    /// The tables of an organization, by name.
+    pub(super) fn specs(&self, org: &OrgStore) -> Result<Vec<Arc<TableSpec>>> {
+        org.read(|tx| self.tables.of(tx))
+    }
+
+    /// Every table of an organization with its size, and an upper bound in seconds on how stale they are.
+    pub(super) fn tables(&self, org: &OrgStore) -> Result<(Vec<TableStatus>, u64)> {
+        let specs = self.specs(org)?;
+        let (_, freshness_sec) = self.pin(org.id(), Vec::new())?;
+        let tables = self.snapshots.tables(org.id().0, &specs);
+        Ok((tables.map_err(|e| Error::internal("read a snapshot", e))?, freshness_sec))
     }
 
     /// Pins an organization's snapshot, with an upper bound in seconds on how stale it is. 503 while there is none that
-    /// the store has had.
+    /// is a state that the store has had.
     pub(super) fn pin(&self, org: OrgId, tables: Vec<Arc<TableSpec>>) -> Result<(Pin, u64)> {
         let lapses = self.lapses.load(Ordering::Acquire);
         let now = self.note_caught_up();
         let pin = self.snapshots.pin(org.0, tables).map_err(|e| Error::internal("pin a snapshot", e))?;
-        if !self.is_consistent() || self.lapses.load(Ordering::Acquire) != lapses {
-            return Err(Error::unavailable("The SQL tables are catching up with the store; try again shortly."));
+        self.check_consistent()?;
+        if self.lapses.load(Ordering::Acquire) != lapses {
+            return Err(Error::unavailable("The SQL tables were just made anew; try again."));
         }
         let freshness_sec = self.snapshots.freshness_sec(&pin, now.millis());
         Ok((pin, freshness_sec))
@@ -130,14 +137,15 @@ impl SnapshotFeed {
         // The time first: what is committed after it is none of its business.
         let now = self.system.clock().now();
         let newest = *self.system.store().sequence().borrow();
-        if self.is_consistent() && self.applied() >= newest {
+        if self.consistent.load(Ordering::Acquire) && self.applied() >= newest {
             self.snapshots.set_caught_up(now.millis());
         }
         now
     }
 
-    /// Follows the changes until the box drains. The task's activation.
-    pub async fn follow(self: Arc<Self>, context: TaskContext) -> Result<()> {
+    /// Follows the changes until the box drains: the task's activation. New rows become visible within `freshness`, give
+    /// or take the time to write them.
+    pub(super) async fn follow(self: Arc<Self>, context: TaskContext, freshness: Duration) -> Result<()> {
         let mut sequence = self.system.store().sequence();
         self.blocking(SnapshotFeed::begin).await?;
         loop {
@@ -156,7 +164,7 @@ impl SnapshotFeed {
                     continue;
                 }
             }
-            let pause = self.freshness.saturating_sub(begun.elapsed()).max(GATHER.min(self.freshness));
+            let pause = freshness.saturating_sub(begun.elapsed()).max(GATHER.min(freshness));
             tokio::select! {
                 () = context.stopped() => break,
                 () = tokio::time::sleep(pause) => {}
@@ -179,7 +187,8 @@ impl SnapshotFeed {
         if self.progress.lock().begun {
             return Ok(());
         }
-        let stored = position::load(&self.root).map_err(|e| Error::internal("read the feed's position", e))?;
+        let stored = position::load(self.snapshots.root())
+            .map_err(|e| Error::internal("read the feed's position", e))?;
         let newest = *self.system.store().sequence().borrow();
         let oldest = self.system.read(|tx| tx.changes_begin())?;
         let stored = stored.filter(|stored| {
@@ -191,7 +200,8 @@ impl SnapshotFeed {
                 stored.position
             }
             None => {
-                position::remove(&self.root).map_err(|e| Error::internal("remove the feed's position", e))?;
+                position::remove(self.snapshots.root())
+                    .map_err(|e| Error::internal("remove the feed's position", e))?;
                 self.rebuild_all(newest)?;
                 newest
             }
@@ -213,7 +223,9 @@ impl SnapshotFeed {
             self.keep_tables(org, &rows.changes)?;
             let changes =
                 Changes { position: batch.end, committed_at_ms: rows.committed_at_ms, changes: rows.changes };
-            self.snapshots.apply(org.0, changes).map_err(|e| Error::internal("apply changes to a snapshot", e))?;
+            self.snapshots
+                .apply(org.0, changes)
+                .map_err(|e| Error::internal("apply changes to a snapshot", e))?;
         }
         self.applied.store(batch.end, Ordering::Release);
         if batch.complete {
@@ -270,7 +282,8 @@ impl SnapshotFeed {
         let position = self.applied();
         if position != self.position() || self.progress.lock().stored_at.is_none() {
             let stored = StoredPosition { position, shape: self.shape() };
-            position::store(&self.root, &stored).map_err(|e| Error::internal("store the feed's position", e))?;
+            position::store(self.snapshots.root(), &stored)
+                .map_err(|e| Error::internal("store the feed's position", e))?;
             self.stored.store(position, Ordering::Release);
         }
         self.progress.lock().stored_at = Some(Instant::now());

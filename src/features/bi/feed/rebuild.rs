@@ -106,7 +106,7 @@ impl SnapshotFeed {
     fn folders(&self) -> Result<Vec<OrgId>> {
         let list = || -> io::Result<Vec<OrgId>> {
             let mut found = Vec::new();
-            for entry in fs::read_dir(&self.root)? {
+            for entry in fs::read_dir(self.snapshots.root())? {
                 found.extend(entry?.file_name().to_str().and_then(|name| name.parse::<OrgId>().ok()));
             }
             Ok(found)
@@ -120,7 +120,7 @@ impl SnapshotFeed {
             return Ok(());
         }
         // It cannot even be loaded: take the files away and let it begin empty.
-        match fs::remove_dir_all(self.root.join(org.to_string())) {
+        match fs::remove_dir_all(self.snapshots.root().join(org.to_string())) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(Error::internal("remove a damaged snapshot", error))
             }

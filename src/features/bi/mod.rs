@@ -1,0 +1,194 @@
+//! The SQL console: an organization's own rows as tables, statements over them, results in pages.
+//!
+//! The parts: [`SnapshotFeed`] keeps the snapshots in step with the store, [`Queries`] takes statements in and carries them
+//! to their end. Parsing, planning and running happen in worker processes (`engine/sql`).
+
+mod feed;
+mod line;
+mod rows;
+mod run;
+mod samples;
+mod service;
+mod tables;
+mod task;
+mod view;
+
+pub use feed::SnapshotFeed;
+pub use service::{BiSettings, Queries};
+pub use task::recover;
+
+use super::Feature;
+use crate::base::ids::QueryId;
+use crate::base::page::{Page, PageRequest};
+use crate::base::permission::Permission;
+use crate::base::{Code, Error, Result};
+use crate::engine::sql::TableName;
+use crate::http::permit::BiRead;
+use crate::http::{Accepted, Body, Either, Handler, Need, Org, Path, Query, Route};
+use crate::task::{Stage, TaskSpec};
+use rows::{QUERIES, QueryStatus};
+use service::NewQuery;
+use std::time::Duration;
+use view::{
+    CanceledView, EligibilityView, ExecutionView, ManifestEnvelope, ManifestView, NewQueryView, PageQuery,
+    PageSizeQuery, QueryFilter, ResultPageView, TableItemView, TableView,
+};
+
+pub static FEATURE: Feature = Feature {
+    name: "bi",
+    routes: &[
+        Route::post("/api/v1/bi/queries", "submitBiQuery", &Handler::new(submit))
+            .about("Runs a SELECT over the organization's tables; 200 when it ended within waitMs, else 202.")
+            .fails(&[
+                Code::InvalidSql,
+                Code::SyntaxError,
+                Code::RlsDenied,
+                Code::InvalidExecutionContext,
+                Code::TooManyQueries,
+            ]),
+        Route::get("/api/v1/bi/queries", "listBiQueries", &Handler::new(list))
+            .about("Submitted statements, newest first."),
+        Route::get("/api/v1/bi/queries/{id}", "getBiQuery", &Handler::new(get))
+            .about("One submitted statement."),
+        Route::post("/api/v1/bi/queries/{id}/cancel", "cancelBiQuery", &Handler::new(cancel))
+            .about("Ends a statement that waits or runs; one that has ended stays as it is."),
+        Route::get("/api/v1/bi/queries/{id}/results", "getBiResults", &Handler::new(results))
+            .about("One page of a successful statement's rows.")
+            .fails(&[Code::NotReady]),
+        Route::get("/api/v1/bi/queries/{id}/result-manifest", "getBiManifest", &Handler::new(manifest))
+            .about("How large a result is, how fresh, and how long it is kept."),
+        Route::get("/api/v1/bi/tables", "listBiTables", &Handler::new(tables))
+            .about("The tables that a statement can read."),
+        Route::get("/api/v1/bi/tables/{name}", "getBiTable", &Handler::new(table))
+            .about("One table with its columns and example values.")
+            .fails(&[Code::InvalidTableName]),
+    ],
+    tasks: &[
+        TaskSpec::new("bi.feed", Duration::from_secs(1), task::feed).stage(Stage::Derive),
+        TaskSpec::new("bi.tidy", Duration::from_secs(3_600), task::tidy),
+    ],
+    needs: &[Need::of::<Queries>(), Need::of::<SnapshotFeed>()],
+    ..Feature::NONE
+};
+
+/// How long a submission waits for the end unless it says otherwise (API page, section 7).
+const WAIT_MS_DEFAULT: u64 = 2_000;
+const WAIT_MS_MAX: u64 = 10_000;
+/// Rows of a result page (interface spec, "Limits").
+const PAGE_SIZE_DEFAULT: u64 = 200;
+const PAGE_SIZE_MAX: u64 = 1_000;
+
+async fn submit(
+    org: Org<BiRead>,
+    Body(body): Body<NewQueryView>,
+) -> Result<Either<Body<ExecutionView>, Accepted<ExecutionView>>> {
+    let dry = body.dry_run.unwrap_or(false);
+    let new =
+        NewQuery { submitted_by: org.principal().user(), wait: wait(&body)?, dry, sql: statement(body)? };
+    let queries = org.service::<Queries>();
+    let query = queries.submit(org.store(), new).await?;
+    if !query.status.has_ended() {
+        return Ok(Either::Right(Accepted::new(query.into())));
+    }
+    let page = match query.status {
+        QueryStatus::Success if !dry => Some(queries.page(org.id(), &query, 0, PAGE_SIZE_DEFAULT).await?),
+        _ => None,
+    };
+    let mut execution = ExecutionView::from(query);
+    execution.results = page.map(ResultPageView::from);
+    Ok(Either::Left(Body(execution)))
+}
+
+fn wait(body: &NewQueryView) -> Result<Duration> {
+    match body.wait_ms.unwrap_or(WAIT_MS_DEFAULT) {
+        ms if ms <= WAIT_MS_MAX => Ok(Duration::from_millis(ms)),
+        _ => Err(Error::invalid("waitMs", format!("must be 0 to {WAIT_MS_MAX}"))),
+    }
+}
+
+/// The statement, if it is one that this release runs.
+fn statement(body: NewQueryView) -> Result<String> {
+    let context = |message: &str| Error::new(Code::InvalidExecutionContext).message(message);
+    if body.structured.is_some() {
+        return Err(context("structured: this release runs SQL only; send the statement as sql."));
+    }
+    match body.scope_kind.as_deref() {
+        None | Some("org") => {}
+        Some("agent") => {
+            return Err(context("scopeKind: this release knows no agents; leave it out or send org."));
+        }
+        Some(_) => return Err(context("scopeKind: must be org.")),
+    }
+    if body.scope_agent_id.is_some() {
+        return Err(context(
+            "scopeAgentId: only goes with the scope agent, which this release does not know.",
+        ));
+    }
+    body.sql.ok_or_else(|| Error::new(Code::InvalidSql).message("sql: is required."))
+}
+
+async fn list(
+    org: Org<BiRead>,
+    Query(filter): Query<QueryFilter>,
+    page: PageRequest,
+) -> Result<Body<Page<ExecutionView>>> {
+    let rows = org.read(|tx| tx.page(&QUERIES, &page, |query| filter.accepts(query)))?;
+    Ok(Body(rows.map(ExecutionView::from)))
+}
+
+async fn get(org: Org<BiRead>, Path(id): Path<QueryId>) -> Result<Body<ExecutionView>> {
+    Ok(Body(org.read(|tx| tx.require(&QUERIES, &id))?.into()))
+}
+
+async fn cancel(org: Org<BiRead>, Path(id): Path<QueryId>) -> Result<Body<CanceledView>> {
+    let query = org.service::<Queries>().cancel(org.store(), id).await?;
+    Ok(Body(CanceledView { status: query.status }))
+}
+
+async fn results(
+    org: Org<BiRead>,
+    Path(id): Path<QueryId>,
+    Query(wanted): Query<PageQuery>,
+) -> Result<Body<ResultPageView>> {
+    let page_size = page_size(wanted.page_size)?;
+    let query = org.read(|tx| tx.require(&QUERIES, &id))?;
+    let page = org.service::<Queries>().page(org.id(), &query, wanted.page.unwrap_or(0), page_size).await?;
+    let mut page = ResultPageView::from(page);
+    page.export_eligibility = Some(EligibilityView::of(&query, org.may(Permission::BiWrite)));
+    Ok(Body(page))
+}
+
+async fn manifest(
+    org: Org<BiRead>,
+    Path(id): Path<QueryId>,
+    Query(wanted): Query<PageSizeQuery>,
+) -> Result<Body<ManifestEnvelope>> {
+    let page_size = page_size(wanted.page_size)?;
+    let query = org.read(|tx| tx.require(&QUERIES, &id))?;
+    let kept = org.service::<Queries>().results_kept();
+    Ok(Body(ManifestEnvelope { manifest: ManifestView::of(&query, page_size, kept) }))
+}
+
+/// Like the limit of a list: clamped above, refused below.
+fn page_size(given: Option<u64>) -> Result<u64> {
+    match given.unwrap_or(PAGE_SIZE_DEFAULT) {
+        0 => Err(Error::invalid("pageSize", "must be at least 1")),
+        size => Ok(size.min(PAGE_SIZE_MAX)),
+    }
+}
+
+async fn tables(org: Org<BiRead>) -> Result<Body<Page<TableItemView>>> {
+    let (tables, freshness_sec) = org.service::<SnapshotFeed>().tables(org.store())?;
+    let items = tables.into_iter().map(|table| TableItemView::of(table, freshness_sec)).collect();
+    Ok(Body(Page { items, next_cursor: None }))
+}
+
+async fn table(org: Org<BiRead>, Path(name): Path<String>) -> Result<Body<TableView>> {
+    let name =
+        TableName::parse(&name).map_err(|e| Error::new(Code::InvalidTableName).message(e.to_string()))?;
+    let (tables, freshness_sec) = org.service::<SnapshotFeed>().tables(org.store())?;
+    let found = tables.into_iter().find(|table| table.spec.name == name);
+    let found = found.ok_or_else(|| Error::not_found("Table"))?;
+    let samples = org.service::<Queries>().samples(org.store(), &found)?;
+    Ok(Body(TableView::of(found, freshness_sec, samples)))
+}

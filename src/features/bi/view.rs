@@ -1,0 +1,349 @@
+//! The console's shapes on the wire (interface spec, "BI execution" to "BI table description").
+
+use super::rows::{QueryFailureV1, QueryStatus, QueryV1, SamplesV1, ScopeV1};
+use super::service::ResultPage;
+use crate::base::clock::Timestamp;
+use crate::base::ids::QueryId;
+use crate::engine::sql::TableStatus;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Characters of a statement that `sqlPreview` shows.
+const PREVIEW_CHARS_MAX: usize = 1_000;
+
+/// A statement to run.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct NewQueryView {
+    /// One SELECT.
+    #[serde(default)]
+    pub(super) sql: Option<String>,
+    /// Not in this release.
+    #[serde(default)]
+    pub(super) structured: Option<Value>,
+    /// `org`; `agent` is not in this release.
+    #[serde(default)]
+    pub(super) scope_kind: Option<String>,
+    #[serde(default)]
+    pub(super) scope_agent_id: Option<String>,
+    /// Plan it and run nothing.
+    #[serde(default)]
+    pub(super) dry_run: Option<bool>,
+    /// How long to wait for the end, 0 to 10,000 milliseconds.
+    #[serde(default)]
+    pub(super) wait_ms: Option<u64>,
+}
+
+/// A submitted statement.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ExecutionView {
+    job_id: QueryId,
+    /// Whether an earlier submission answered.
+    replayed: bool,
+    submission_key: Option<String>,
+    pub(super) status: QueryStatus,
+    /// What planning found out; its members are null until then.
+    dry_run: Map<String, Value>,
+    sql_preview: Option<String>,
+    /// The first page, when the statement ended in time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) results: Option<ResultPageView>,
+    scope_kind: &'static str,
+    scope_agent_id: Option<String>,
+    created_at: Timestamp,
+    started_at: Option<Timestamp>,
+    finished_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<QueryFailureV1>,
+}
+
+impl From<QueryV1> for ExecutionView {
+    fn from(query: QueryV1) -> ExecutionView {
+        let dry_run = match query.plan.0 {
+            Value::Object(plan) => plan,
+            _ => ["statement", "tables", "columns", "estimatedRows", "estimatedBytes"]
+                .map(|name| (name.to_owned(), Value::Null))
+                .into_iter()
+                .collect(),
+        };
+        ExecutionView {
+            job_id: query.id,
+            replayed: false,
+            submission_key: None,
+            status: query.status,
+            dry_run,
+            sql_preview: Some(query.sql.chars().take(PREVIEW_CHARS_MAX).collect()),
+            results: None,
+            scope_kind: match query.scope {
+                ScopeV1::Org => "org",
+            },
+            scope_agent_id: None,
+            created_at: query.created_at,
+            started_at: query.started_at,
+            finished_at: query.finished_at,
+            error: query.failure,
+        }
+    }
+}
+
+/// A page of rows.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ResultPageView {
+    rows: Vec<Map<String, Value>>,
+    page: u64,
+    page_size: u64,
+    total_rows: u64,
+    has_more: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) export_eligibility: Option<EligibilityView>,
+}
+
+impl From<ResultPage> for ResultPageView {
+    fn from(page: ResultPage) -> ResultPageView {
+        let end = page.page.saturating_add(1).saturating_mul(page.page_size);
+        ResultPageView {
+            rows: page.rows,
+            page: page.page,
+            page_size: page.page_size,
+            total_rows: page.total_rows,
+            has_more: end < page.total_rows,
+            export_eligibility: None,
+        }
+    }
+}
+
+/// Whether the caller could export the result.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct EligibilityView {
+    eligible: bool,
+    has_write_permission: bool,
+    within_row_limit: bool,
+    within_byte_limit: bool,
+}
+
+impl EligibilityView {
+    /// From the caller's permission and the caps at which the result was cut.
+    pub(super) fn of(query: &QueryV1, has_write_permission: bool) -> EligibilityView {
+        let within_row_limit = query.result.is_some_and(|result| !result.cut_at_rows);
+        let within_byte_limit = query.result.is_some_and(|result| !result.cut_at_bytes);
+        EligibilityView {
+            eligible: has_write_permission && within_row_limit && within_byte_limit,
+            has_write_permission,
+            within_row_limit,
+            within_byte_limit,
+        }
+    }
+}
+
+/// Which page of a result.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct PageQuery {
+    /// Counted from 0.
+    pub(super) page: Option<u64>,
+    /// 1 to 1,000; larger values are clamped. 200 unless given.
+    pub(super) page_size: Option<u64>,
+}
+
+/// How a result is paged when the manifest counts the pages.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct PageSizeQuery {
+    /// 1 to 1,000; larger values are clamped. 200 unless given.
+    pub(super) page_size: Option<u64>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct ManifestEnvelope {
+    pub(super) manifest: ManifestView,
+}
+
+/// What a result is; most of it null until the query has succeeded.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ManifestView {
+    job_id: QueryId,
+    status: QueryStatus,
+    row_count: Option<u64>,
+    byte_size: Option<u64>,
+    completed_at: Option<Timestamp>,
+    page_size: u64,
+    total_pages: Option<u64>,
+    /// Whether rows beyond a cap were left out.
+    truncated: Option<bool>,
+    /// When the rows are removed.
+    expires_at: Option<Timestamp>,
+    /// Upper bound in seconds on how stale the rows were when they were read.
+    freshness_sec: Option<u64>,
+    max_query_sec: u64,
+}
+
+impl ManifestView {
+    pub(super) fn of(query: &QueryV1, page_size: u64, results_kept: std::time::Duration) -> ManifestView {
+        let result = query.result.filter(|_| query.status == QueryStatus::Success);
+        let completed_at = query.finished_at.filter(|_| result.is_some());
+        ManifestView {
+            job_id: query.id,
+            status: query.status,
+            row_count: result.map(|result| result.rows),
+            byte_size: result.map(|result| result.bytes),
+            completed_at,
+            page_size,
+            total_pages: result.map(|result| result.rows.div_ceil(page_size)),
+            truncated: result.map(|result| result.cut_at_rows || result.cut_at_bytes),
+            expires_at: completed_at.map(|at| at.after(results_kept)),
+            freshness_sec: query.freshness_sec,
+            max_query_sec: query.query_sec_max,
+        }
+    }
+}
+
+/// Which statements to list.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct QueryFilter {
+    status: Option<QueryStatus>,
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
+}
+
+impl QueryFilter {
+    pub(super) fn accepts(&self, query: &QueryV1) -> bool {
+        self.status.is_none_or(|status| query.status == status)
+            && self.from.is_none_or(|from| query.created_at >= from)
+            && self.to.is_none_or(|to| query.created_at < to)
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct CanceledView {
+    pub(super) status: QueryStatus,
+}
+
+/// A table in the list.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TableItemView {
+    name: String,
+    description: String,
+    catalog_version: u64,
+    row_count: u64,
+    freshness_sec: u64,
+}
+
+impl TableItemView {
+    pub(super) fn of(table: TableStatus, freshness_sec: u64) -> TableItemView {
+        TableItemView {
+            name: table.spec.name.to_string(),
+            description: table.spec.description.clone(),
+            catalog_version: table.spec.catalog_version,
+            row_count: table.row_count,
+            freshness_sec,
+        }
+    }
+}
+
+/// A table with its columns.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TableView {
+    #[serde(flatten)]
+    table: TableItemView,
+    columns: Vec<ColumnView>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ColumnView {
+    name: String,
+    #[serde(rename = "type")]
+    type_name: &'static str,
+    nullable: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    /// Up to 5 example values, refreshed daily. Absent when the column was not sampled yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sample_values: Option<Value>,
+}
+
+impl TableView {
+    pub(super) fn of(table: TableStatus, freshness_sec: u64, samples: Option<SamplesV1>) -> TableView {
+        let samples = samples.map(|samples| samples.columns).unwrap_or_default();
+        let columns = table.spec.columns.iter().map(|column| ColumnView {
+            name: column.name.clone(),
+            type_name: column.kind.type_name(),
+            nullable: column.nullable,
+            description: column.description.clone(),
+            sample_values: samples
+                .iter()
+                .find(|(name, _)| *name == column.name)
+                .map(|(_, values)| values.0.clone()),
+        });
+        TableView { columns: columns.collect(), table: TableItemView::of(table, freshness_sec) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::codec::Json;
+    use crate::base::ids::UserId;
+    use crate::features::bi::rows::ResultV1;
+    use serde_json::json;
+    use std::time::Duration;
+
+    fn query(status: QueryStatus, result: Option<ResultV1>) -> QueryV1 {
+        QueryV1 {
+            id: QueryId::new(),
+            sql: "SELECT 1".into(),
+            scope: ScopeV1::Org,
+            submitted_by: UserId::new(),
+            status,
+            dry: false,
+            plan: Json::default(),
+            result,
+            failure: None,
+            query_sec_max: 30,
+            freshness_sec: Some(1),
+            created_at: Timestamp(0),
+            started_at: None,
+            finished_at: Some(Timestamp(1_000)),
+        }
+    }
+
+    #[test]
+    fn a_manifest_is_empty_until_success() {
+        let week = Duration::from_secs(7 * 86_400);
+        let failed =
+            serde_json::to_value(ManifestView::of(&query(QueryStatus::Failed, None), 200, week)).unwrap();
+        for name in ["rowCount", "byteSize", "completedAt", "totalPages", "expiresAt"] {
+            assert_eq!(failed[name], Value::Null, "{name}");
+        }
+        assert_eq!((&failed["maxQuerySec"], &failed["freshnessSec"]), (&json!(30), &json!(1)));
+        let result = ResultV1 { rows: 401, bytes: 9_000, kept: true, ..ResultV1::default() };
+        let done =
+            serde_json::to_value(ManifestView::of(&query(QueryStatus::Success, Some(result)), 200, week));
+        let done = done.unwrap();
+        assert_eq!((&done["totalPages"], &done["rowCount"]), (&json!(3), &json!(401)));
+        assert_eq!(done["expiresAt"], "1970-01-08T00:00:01.000Z");
+    }
+
+    #[test]
+    fn a_page_knows_whether_there_are_more() {
+        let more = |page, total_rows| {
+            ResultPageView::from(ResultPage { rows: Vec::new(), page, page_size: 200, total_rows }).has_more
+        };
+        assert!(more(0, 201) && !more(0, 200) && !more(1, 201) && !more(u64::MAX, 1));
+    }
+
+    #[test]
+    fn what_was_cut_cannot_be_exported() {
+        let result = ResultV1 { rows: 1, kept: true, cut_at_rows: true, ..ResultV1::default() };
+        let cut = EligibilityView::of(&query(QueryStatus::Success, Some(result)), true);
+        assert!(!cut.eligible && !cut.within_row_limit && cut.within_byte_limit && cut.has_write_permission);
+    }
+}
