@@ -10,11 +10,11 @@ use gleaner::base::clock::Clock;
 use gleaner::config::Config;
 use gleaner::engine::extract::{Attribute, Schema};
 use gleaner::engine::html::Document;
-use gleaner::engine::xpath::{Fuel, PAGE_FUEL_MAX};
 use gleaner::engine::sql::{
-    Cell, Changes, ColumnKind, ColumnSpec, QueryBackend, Snapshots, Statement, TableChange, TableName, TableSpec,
-    WorkerSettings, Workers,
+    Cell, Changes, ColumnKind, ColumnSpec, QueryBackend, Snapshots, Statement, TableChange, TableName,
+    TableSpec, WorkerSettings, Workers,
 };
+use gleaner::engine::xpath::{Fuel, PAGE_FUEL_MAX};
 use gleaner::http::client::Client;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -156,7 +156,8 @@ fn extract(c: &mut Criterion) {
     let schema = |page_type: &Value| {
         let all = schemas["schemas"].as_array().expect("a list");
         let found = all.iter().find(|schema| schema["pageType"] == *page_type).expect("its schema");
-        let attributes: Vec<Attribute> = serde_json::from_value(found["attributes"].clone()).expect("attributes");
+        let attributes: Vec<Attribute> =
+            serde_json::from_value(found["attributes"].clone()).expect("attributes");
         Schema::compile(&attributes).expect("a valid schema")
     };
     let pages: Vec<_> = site["pages"]
@@ -215,9 +216,15 @@ fn group_by(c: &mut Criterion) {
     let org = Uuid::now_v7();
     let table = fill(&snapshots, org);
     let mut group = c.benchmark_group("sql");
-    group.sample_size(10).measurement_time(Duration::from_secs(10)).throughput(Throughput::Elements(READINGS.into()));
+    group
+        .sample_size(10)
+        .measurement_time(Duration::from_secs(10))
+        .throughput(Throughput::Elements(READINGS.into()));
     let statements = [
-        ("group by domain, 1 million readings", "SELECT domain, count(*), avg(price) FROM readings GROUP BY domain"),
+        (
+            "group by domain, 1 million readings",
+            "SELECT domain, count(*), avg(price) FROM readings GROUP BY domain",
+        ),
         ("first 200 rows", "SELECT * FROM readings LIMIT 200"),
     ];
     for (name, sql) in statements {

@@ -21,6 +21,8 @@ use tokio::task::JoinHandle;
 const LINE_BYTES_MAX: u64 = 16 << 20;
 /// How long one connection may take.
 const CONNECTION_TIME_MAX: Duration = Duration::from_secs(60);
+/// Time before the next connection is accepted after that has failed.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What an operator asks for.
 #[derive(Debug, Serialize, Deserialize)]
@@ -66,15 +68,22 @@ impl AdminSocket {
         std::fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(failed)?;
         let accepting = tokio::spawn(async move {
             loop {
-                if let Ok((stream, _)) = listener.accept().await {
-                    let (services, status) = (services.clone(), status.clone());
-                    tokio::spawn(async move {
-                        let served = tokio::time::timeout(CONNECTION_TIME_MAX, serve(stream, &services, &status));
-                        if let Ok(Err(error)) = served.await {
-                            tracing::warn!(%error, "an operator's connection failed");
-                        }
-                    });
-                }
+                let stream = match listener.accept().await {
+                    Ok((stream, _)) => stream,
+                    Err(error) => {
+                        // Out of file descriptors, most likely: the next try would fail at once, too.
+                        tracing::warn!(%error, "an operator's connection could not be accepted");
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                        continue;
+                    }
+                };
+                let (services, status) = (services.clone(), status.clone());
+                tokio::spawn(async move {
+                    let served = tokio::time::timeout(CONNECTION_TIME_MAX, serve(stream, &services, &status));
+                    if let Ok(Err(error)) = served.await {
+                        tracing::warn!(%error, "an operator's connection failed");
+                    }
+                });
             }
         });
         Ok(AdminSocket { path, accepting })
@@ -132,7 +141,10 @@ async fn answer(request: Request, services: &Services, status: &StatusFn) -> Res
 pub async fn call(path: &Path, request: &Request) -> Result<Value> {
     let doing = "speak to the appliance";
     let mut stream = UnixStream::connect(path).await.map_err(|e| {
-        Error::unavailable(format!("no appliance answers at {}: {e}. Is `gleaner serve` running?", path.display()))
+        Error::unavailable(format!(
+            "no appliance answers at {}: {e}. Is `gleaner serve` running?",
+            path.display()
+        ))
     })?;
     let mut line = serde_json::to_string(request).map_err(|e| Error::internal(doing, e))?;
     line.push('\n');

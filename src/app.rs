@@ -8,19 +8,22 @@
 use crate::admin::{AdminSocket, StatusFn};
 use crate::base::clock::Clock;
 use crate::base::{Error, Result};
-use crate::config::{Config, Registration};
+use crate::config::Config;
 use crate::engine::blob::BlobStore;
 use crate::engine::fetch::{AddressGuard, Direct, FetchSettings, Politeness, user_agent};
 use crate::engine::keyring::{Keyring, refuse_inside};
 use crate::engine::sql::{Snapshots, WorkerSettings, Workers};
 use crate::features::api_keys::{Callers, KeyUsage};
-use crate::features::auth::{self, Auth, AuthSettings};
+use crate::features::auth::{Auth, AuthSettings};
 use crate::features::billing::{self, PlanGate, Plans};
 use crate::features::extraction::{Extractor, SearchFeed};
 use crate::features::jobs::{DispatchSettings, Dispatcher};
 use crate::features::orgs::{OrgSeed, Orgs};
 use crate::features::{self, bi};
-use crate::http::{Api, ApiSettings, Listeners, Metrics, Readiness, RouteGroup, Server, ServerSettings, Services, TlsSettings};
+use crate::http::{
+    Api, ApiSettings, Listeners, Metrics, Readiness, RouteGroup, Server, ServerSettings, Services,
+    TlsSettings,
+};
 use crate::store::Store;
 use crate::task::{Signals, Supervisor};
 use serde_json::json;
@@ -61,7 +64,8 @@ impl App {
         make_private(&config.storage.data_dir)?;
         let keyring = Arc::new(open_keyring(&config)?);
         let store = open_store(&config, clock).await?;
-        let listeners = Listeners::open(&[config.server.listen]).await.map_err(|e| Error::unavailable(e.to_string()))?;
+        let listeners =
+            Listeners::open(&[config.server.listen]).await.map_err(|e| Error::unavailable(e.to_string()))?;
         let local = listeners.local_addr().map_err(|e| Error::internal("listen", e))?;
         let url = config.public_url(local);
         let metrics = Metrics::new();
@@ -93,7 +97,8 @@ impl App {
         let serving = tokio::spawn(serve(server, stopping));
         let supervisor = Supervisor::start(tasks(), &services, api.metrics());
         let upkeep = tokio::spawn(upkeep::run(services.clone(), config.clone()));
-        let socket = AdminSocket::open(config.socket(), services.clone(), status(&store, &services, url.clone()))?;
+        let socket =
+            AdminSocket::open(config.socket(), services.clone(), status(&store, &services, url.clone()))?;
         tracing::info!(%url, data = %config.storage.data_dir.display(), "the appliance is ready");
         Ok(App { url, config, store, services, supervisor, upkeep, serving, stop, _socket: socket })
     }
@@ -160,17 +165,13 @@ struct Place<'a> {
 }
 
 impl Parts {
-    async fn open(
-        config: &Config,
-        store: &Store,
-        keyring: Arc<Keyring>,
-        place: Place<'_>,
-    ) -> Result<Parts> {
+    async fn open(config: &Config, store: &Store, keyring: Arc<Keyring>, place: Place<'_>) -> Result<Parts> {
         let data = &config.storage.data_dir;
         let system = store.system();
         let plans = Arc::new(Plans::built_in()?);
         let guard = AddressGuard::new(&config.network.allow, &[place.local]);
-        let blobs = BlobStore::open_local(data.join("pages")).map_err(|e| Error::internal("open the page store", e))?;
+        let blobs = BlobStore::open_local(data.join("pages"))
+            .map_err(|e| Error::internal("open the page store", e))?;
         let blobs = Arc::new(blobs);
         let extractor = Arc::new(Extractor::new(store.clone(), blobs.clone()));
         let search = Arc::new(SearchFeed::open(data.join("search"), system.clone())?);
@@ -184,15 +185,18 @@ impl Parts {
             DispatchSettings { concurrency: config.dispatch.concurrency, robots: config.dispatch.robots },
         ));
         let views = features::ALL.iter().flat_map(|feature| feature.views).collect();
-        let snapshots = Snapshots::open(data.join("snapshots")).map_err(|e| Error::internal("open the snapshots", e))?;
+        let snapshots =
+            Snapshots::open(data.join("snapshots")).map_err(|e| Error::internal("open the snapshots", e))?;
         let snapshots = Arc::new(bi::SnapshotFeed::new(system.clone(), Arc::new(snapshots), views)?);
-        let workers = Workers::new(worker_settings(config, place.exe)).map_err(|e| Error::internal("prepare SQL workers", e))?;
+        let workers = Workers::new(worker_settings(config, place.exe))
+            .map_err(|e| Error::internal("prepare SQL workers", e))?;
         let queries = Arc::new(bi::Queries::new(bi_settings(config), Arc::new(workers), snapshots.clone()));
         bi::recover(&system).await?;
         let auth = Arc::new(Auth::new(system, keyring.clone(), auth_settings(config, place.url))?);
         let seeded = plans.clone();
-        let seeds: Vec<OrgSeed> = vec![Box::new(move |tx, _| billing::open_account(tx, seeded.default_plan()))];
-        let orgs = Arc::new(Orgs::new(plans.default_plan().id.clone(), seeds));
+        let seeds: Vec<OrgSeed> =
+            vec![Box::new(move |tx, _| billing::open_account(tx, seeded.default_plan()))];
+        let orgs = Arc::new(Orgs::new(seeds));
         Ok(Parts {
             keyring,
             auth,
@@ -243,13 +247,19 @@ fn make_private(folder: &Path) -> Result<()> {
 /// The box's secrets; refused where a copy of the data folder would carry them along, or others can read them.
 fn open_keyring(config: &Config) -> Result<Keyring> {
     let path = config.key_file();
+    // Fresh keys cannot open what lost ones have sealed, so only a box without data makes them.
+    let load = if store_file(config).exists() { Keyring::load } else { Keyring::load_or_create };
     refuse_inside(&path, &config.storage.data_dir)
-        .and_then(|()| Keyring::load_or_create(&path))
+        .and_then(|()| load(&path))
         .map_err(|e| Error::invalid("storage.key_file", e))
 }
 
+fn store_file(config: &Config) -> PathBuf {
+    config.storage.data_dir.join("gleaner.redb")
+}
+
 async fn open_store(config: &Config, clock: Clock) -> Result<Store> {
-    let path = config.storage.data_dir.join("gleaner.redb");
+    let path = store_file(config);
     tokio::task::spawn_blocking(move || Store::open(&path, clock))
         .await
         .map_err(|e| Error::internal("open the store", e))?
@@ -291,17 +301,7 @@ fn bi_settings(config: &Config) -> bi::BiSettings {
 }
 
 fn auth_settings(config: &Config, url: &str) -> AuthSettings {
-    let public = config.server.public_url.as_str();
-    AuthSettings {
-        registration: match config.auth.registration {
-            Registration::Open => auth::Registration::Open,
-            Registration::Invite => auth::Registration::Invite,
-            Registration::Closed => auth::Registration::Closed,
-        },
-        public_url: url.to_owned(),
-        // Not the listening address: another port must not end everybody's session.
-        issuer: if public.is_empty() { "gleaner".to_owned() } else { public.to_owned() },
-    }
+    AuthSettings { registration: config.auth.registration, public_url: url.to_owned() }
 }
 
 fn server_settings(config: &Config) -> ServerSettings {

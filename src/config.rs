@@ -6,6 +6,7 @@
 
 use crate::base::{Error, Result};
 use crate::engine::fetch::AllowRule;
+use crate::features::auth::Registration;
 use ipnet::IpNet;
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -56,15 +57,6 @@ pub struct StorageConfig {
     pub data_dir: PathBuf,
     pub key_file: PathBuf,
     pub reserve_mb: u64,
-}
-
-/// Who may register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Registration {
-    Open,
-    Invite,
-    Closed,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -129,7 +121,8 @@ impl TryFrom<String> for Network {
 
     fn try_from(text: String) -> Result<Self, String> {
         let net = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-        net.map(Network).map_err(|_| format!("\"{text}\" is neither an address nor a network such as 10.0.0.0/8"))
+        net.map(Network)
+            .map_err(|_| format!("\"{text}\" is neither an address nor a network such as 10.0.0.0/8"))
     }
 }
 
@@ -146,8 +139,9 @@ impl Config {
     }
 
     fn merge(name: &str, given: &str, env: impl IntoIterator<Item = (String, String)>) -> Result<Config> {
-        let mut table: Table =
-            DEFAULTS.parse().map_err(|e: toml::de::Error| Error::internal("read the built-in configuration", e))?;
+        let mut table: Table = DEFAULTS
+            .parse()
+            .map_err(|e: toml::de::Error| Error::internal("read the built-in configuration", e))?;
         let over: Table = given.parse().map_err(|e: toml::de::Error| Error::invalid(name, e))?;
         overlay(&mut table, over);
         for (key, text) in env {
@@ -257,7 +251,9 @@ fn set(table: &mut Table, variable: &str, path: &str, text: &str) -> Result<()> 
             .parse::<Table>()
             .ok()
             .and_then(|mut table| table.remove("value"))
-            .ok_or_else(|| Error::invalid(variable, format!("\"{text}\" is not a value for {}", parts.join("."))))?,
+            .ok_or_else(|| {
+                Error::invalid(variable, format!("\"{text}\" is not a value for {}", parts.join(".")))
+            })?,
     };
     Ok(())
 }

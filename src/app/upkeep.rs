@@ -47,7 +47,10 @@ fn free_bytes(folder: &Path) -> Option<u64> {
 
 /// Removes the change records that every consumer has made durable.
 async fn forget(services: &Services, store: &Store) {
-    let read = services.service::<SearchFeed>().durable_position().min(services.service::<SnapshotFeed>().position());
+    let read = services
+        .service::<SearchFeed>()
+        .durable_position()
+        .min(services.service::<SnapshotFeed>().position());
     loop {
         let gone = store.system().write(move |tx| tx.forget_changes(read, FORGOTTEN_PER_WRITE)).await;
         match gone {
@@ -63,20 +66,49 @@ async fn forget(services: &Services, store: &Store) {
 
 /// Registers the gauges of store, dispatcher and feeds.
 pub(super) fn measure(metrics: &Metrics, store: &Store, parts: &Parts) {
-    let gauge = |name, help, read: Box<dyn Fn() -> f64 + Send + Sync>| metrics.gauge_of(name, help, &[], read);
+    let gauge =
+        |name, help, read: Box<dyn Fn() -> f64 + Send + Sync>| metrics.gauge_of(name, help, &[], read);
     let of = |store: &Store, read: fn(&Store) -> f64| {
         let store = store.clone();
         Box::new(move || read(&store)) as Box<dyn Fn() -> f64 + Send + Sync>
     };
     gauge("gleaner_store_file_bytes", "Size of the store's file.", of(store, |s| s.file_bytes() as f64));
-    gauge("gleaner_store_oldest_read_seconds", "Age of the oldest read going on.", of(store, |s| s.oldest_read().as_secs_f64()));
-    gauge("gleaner_store_operations", "Write operations since the start.", of(store, |s| s.stats().operations.load(Ordering::Relaxed) as f64));
-    gauge("gleaner_store_commits", "Commits since the start.", of(store, |s| s.stats().commits.load(Ordering::Relaxed) as f64));
-    gauge("gleaner_store_failed_commits", "Commits that failed.", of(store, |s| s.stats().failed_commits.load(Ordering::Relaxed) as f64));
-    gauge("gleaner_store_sequence", "Number of the newest change record.", of(store, |s| *s.sequence().borrow() as f64));
+    gauge(
+        "gleaner_store_oldest_read_seconds",
+        "Age of the oldest read going on.",
+        of(store, |s| s.oldest_read().as_secs_f64()),
+    );
+    gauge(
+        "gleaner_store_operations",
+        "Write operations since the start.",
+        of(store, |s| s.stats().operations.load(Ordering::Relaxed) as f64),
+    );
+    gauge(
+        "gleaner_store_commits",
+        "Commits since the start.",
+        of(store, |s| s.stats().commits.load(Ordering::Relaxed) as f64),
+    );
+    gauge(
+        "gleaner_store_failed_commits",
+        "Commits that failed.",
+        of(store, |s| s.stats().failed_commits.load(Ordering::Relaxed) as f64),
+    );
+    gauge(
+        "gleaner_store_sequence",
+        "Number of the newest change record.",
+        of(store, |s| *s.sequence().borrow() as f64),
+    );
     let (search, snapshots, dispatcher): (Arc<SearchFeed>, Arc<SnapshotFeed>, Arc<Dispatcher>) =
         (parts.search.clone(), parts.snapshots.clone(), parts.dispatcher.clone());
-    gauge("gleaner_search_position", "Change record up to which results can be found.", Box::new(move || search.committed() as f64));
-    gauge("gleaner_snapshot_position", "Change record up to which SQL sees rows.", Box::new(move || snapshots.position() as f64));
+    gauge(
+        "gleaner_search_position",
+        "Change record up to which results can be found.",
+        Box::new(move || search.committed() as f64),
+    );
+    gauge(
+        "gleaner_snapshot_position",
+        "Change record up to which SQL sees rows.",
+        Box::new(move || snapshots.position() as f64),
+    );
     gauge("gleaner_jobs_running", "Jobs running now.", Box::new(move || dispatcher.running() as f64));
 }

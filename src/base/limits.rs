@@ -4,8 +4,9 @@
 pub const PAGE_ROWS_DEFAULT: usize = 50;
 /// Rows of a list page at most; larger values are clamped (API page, section 1).
 pub const PAGE_ROWS_MAX: usize = 200;
-/// Rows a filtered list looks at before it answers with what it has and a cursor to go on.
-pub const PAGE_SCAN_ROWS_MAX: usize = 20_000;
+/// Rows a filtered list looks at before it answers with what it has and a cursor to go on: some 10 ms of a thread
+/// that others' requests wait for.
+pub const PAGE_SCAN_ROWS_MAX: usize = 5_000;
 /// Request body (API page, section 1).
 pub const BODY_BYTES_MAX: usize = 1 << 20;
 /// Request body of URL uploads and test-xpath (API page, section 1).

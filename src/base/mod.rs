@@ -8,6 +8,7 @@ pub mod error;
 pub mod ids;
 pub mod labels;
 pub mod limits;
+pub mod name;
 pub mod page;
 pub mod permission;
 pub mod terms;

@@ -73,6 +73,11 @@ impl From<url::ParseError> for UrlError {
     }
 }
 
+/// Whether a host has an empty label before its last one: the URL Standard lets `a..com` through, DNS cannot ask for it.
+fn has_empty_label(host: &str) -> bool {
+    host.split('.').rev().skip(1).any(str::is_empty)
+}
+
 /// An absolute, normalized http(s) URL that the box may try to fetch. See the module page for what it promises.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WebUrl(Url);
@@ -108,7 +113,7 @@ impl WebUrl {
         if host.is_empty() || host == "." {
             return Err(UrlError::NoHost);
         }
-        if host.trim_end_matches('.').len() > HOST_BYTES_MAX {
+        if host.trim_end_matches('.').len() > HOST_BYTES_MAX || has_empty_label(host) {
             return Err(UrlError::BadHost);
         }
         if url.port() == Some(0) {
@@ -235,9 +240,7 @@ impl Domain {
             return Err(UrlError::TooLong);
         }
         let host = Host::parse(text)?.to_string();
-        if host.trim_end_matches('.').len() > HOST_BYTES_MAX
-            || host.split('.').rev().skip(1).any(str::is_empty)
-        {
+        if host.trim_end_matches('.').len() > HOST_BYTES_MAX || has_empty_label(&host) {
             return Err(UrlError::BadHost);
         }
         Ok(Self::of_host(&host))
@@ -335,6 +338,8 @@ mod tests {
             ("http://", UrlError::NoHost),
             ("http://exa mple.com/", UrlError::BadHost),
             ("http://256.256.256.256/", UrlError::BadHost),
+            ("http://a..com/", UrlError::BadHost),
+            ("http://.com/", UrlError::BadHost),
             ("http://example.com:99999/", UrlError::BadPort),
             ("http://example.com:0/", UrlError::BadPort),
             ("http://user@example.com/", UrlError::Credentials),
@@ -393,6 +398,17 @@ mod tests {
         }
         for text in ["", " ", "a b.com", "exa/mple.com", "a..com", "user@example.com"] {
             assert!(Domain::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_domain_of_every_url_is_one_that_parses() {
+        for text in
+            ["http://a..com/", "http://.com/", "http://.a.com/", "http://a.com../", "http://a_b.example.com/"]
+        {
+            if let Ok(url) = WebUrl::parse(text) {
+                assert_eq!(Domain::parse(url.domain().as_str()), Ok(url.domain()), "{text}");
+            }
         }
     }
 

@@ -8,6 +8,8 @@ mod files;
 mod report;
 pub mod shop;
 
+pub use files::SCHEMAS;
+
 use crate::admin;
 use crate::app::App;
 use crate::base::{Error, Result};
@@ -112,7 +114,8 @@ async fn present(app: &App, shop: &Shop, once: bool) -> Result<()> {
     }
     for visit in [&first, &second] {
         if visit.score.percent() < TRUTH_PERCENT_MIN {
-            let found = format!("{:.1} % of the truth was extracted at the {}", visit.score.percent(), visit.name);
+            let found =
+                format!("{:.1} % of the truth was extracted at the {}", visit.score.percent(), visit.name);
             return Err(Error::internal("check the demo against its truth", found));
         }
     }
@@ -126,7 +129,8 @@ fn domain(shop: &Shop) -> String {
 /// A person, an organization and a key: what every newcomer does first.
 async fn settle_in(app: &App) -> Result<(Client, String)> {
     let anonymous = Client::new(app.url());
-    let person = json!({ "email": "demo@gleaner.example", "password": "a demo, nothing to hide", "name": "Demo" });
+    let person =
+        json!({ "email": "demo@gleaner.example", "password": "a demo, nothing to hide", "name": "Demo" });
     let login = expect(anonymous.post("/api/v1/auth/register", &person).await, 201)?;
     let browser = anonymous.bearer(text(&login, "accessToken")?);
     let made = expect(browser.post("/api/v1/orgs", &json!({ "name": "Demo Ltd" })).await, 201)?;
@@ -141,11 +145,14 @@ async fn settle_in(app: &App) -> Result<(Client, String)> {
 /// Submits every page as a job, waits for all of them, reads the results and compares them with the truth.
 async fn collect(client: &Client, shop: &Shop, name: &str, visit: &str) -> Result<Visit> {
     let begun = Instant::now();
-    let jobs: Vec<_> = shop.pages.iter().map(|page| json!({ "url": format!("{}{}", shop.base(), page.path) })).collect();
+    let jobs: Vec<_> =
+        shop.pages.iter().map(|page| json!({ "url": format!("{}{}", shop.base(), page.path) })).collect();
     let batch = expect(client.post("/api/v1/jobs/batch", &json!({ "jobs": jobs })).await, 201)?;
     let ids: Vec<_> = items(&batch, "jobs").iter().map(|job| job["id"].clone()).collect();
     let bar = ProgressBar::new(ids.len() as u64);
-    if let Ok(style) = ProgressStyle::with_template("Collecting, {prefix} [{bar:40}] {pos}/{len} pages, {per_sec}") {
+    if let Ok(style) =
+        ProgressStyle::with_template("Collecting, {prefix} [{bar:40}] {pos}/{len} pages, {per_sec}")
+    {
         bar.set_style(style.progress_chars("=> "));
     }
     bar.set_prefix(name.to_owned());
@@ -158,7 +165,10 @@ async fn collect(client: &Client, shop: &Shop, name: &str, visit: &str) -> Resul
             break;
         }
         if begun.elapsed() > COLLECT_TIME_MAX {
-            return Err(Error::internal("collect the demo shop", format!("{done} of {} pages ended in time", ids.len())));
+            return Err(Error::internal(
+                "collect the demo shop",
+                format!("{done} of {} pages ended in time", ids.len()),
+            ));
         }
         tokio::time::sleep(POLL_EVERY).await;
     }
@@ -190,7 +200,10 @@ async fn result(client: &Client, job: &str) -> Result<Value> {
             202 if begun.elapsed() < CATCH_UP_TIME_MAX => tokio::time::sleep(POLL_EVERY).await,
             404 => {
                 let job = expect(client.get(&format!("/api/v1/jobs/{job}")).await, 200)?;
-                return Err(Error::internal("collect a page", format!("{} failed: {}", job["url"], job["error"])));
+                return Err(Error::internal(
+                    "collect a page",
+                    format!("{} failed: {}", job["url"], job["error"]),
+                ));
             }
             _ => return Err(unexpected(&reply)),
         }
@@ -217,7 +230,10 @@ async fn query(client: &Client, pages: usize) -> Result<()> {
             break;
         }
         if begun.elapsed() > CATCH_UP_TIME_MAX {
-            return Err(Error::internal("query the demo's readings", format!("not all rows arrived: {answer}")));
+            return Err(Error::internal(
+                "query the demo's readings",
+                format!("not all rows arrived: {answer}"),
+            ));
         }
         tokio::time::sleep(POLL_EVERY).await;
     }
@@ -242,7 +258,9 @@ fn unexpected(reply: &Reply) -> Error {
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> Result<&'a str> {
-    value[field].as_str().ok_or_else(|| Error::internal("call the appliance", format!("the answer has no {field}")))
+    value[field]
+        .as_str()
+        .ok_or_else(|| Error::internal("call the appliance", format!("the answer has no {field}")))
 }
 
 fn items<'a>(value: &'a Value, field: &str) -> &'a [Value] {

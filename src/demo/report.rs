@@ -34,13 +34,15 @@ impl Score {
 /// Compares results with the truth of `visit`, whose pages are those of the first where it does not name them.
 pub fn score(truth: &str, visit: &str, base: &str, results: &[Value]) -> Result<Score> {
     let truth = truth.replace("{base}", base);
-    let truth: Value = serde_json::from_str(&truth).map_err(|e| Error::internal("read the demo's truth", e))?;
+    let truth: Value =
+        serde_json::from_str(&truth).map_err(|e| Error::internal("read the demo's truth", e))?;
     let mut score = Score::default();
     let pages = truth["visit1"].as_object().into_iter().flatten();
     for (path, first) in pages {
         let expected = truth[visit].get(path).unwrap_or(first);
         let url = format!("{base}{path}");
-        let values = results.iter().find(|result| result["url"] == url.as_str()).map(|result| &result["values"]);
+        let values =
+            results.iter().find(|result| result["url"] == url.as_str()).map(|result| &result["values"]);
         for (name, value) in expected.as_object().into_iter().flatten() {
             score.expected += 1;
             let found = values.and_then(|values| values.get(name));
@@ -65,7 +67,10 @@ fn same(found: &Value, expected: &Value) -> bool {
 pub fn throughput(visits: &[&Visit]) {
     let pages: usize = visits.iter().map(|visit| visit.results.len()).sum();
     let took: f64 = visits.iter().map(|visit| visit.took.as_secs_f64()).sum();
-    println!("\nThroughput: {:.0} pages a second, from submission to stored and extracted result\n", pages as f64 / took);
+    println!(
+        "\nThroughput: {:.0} pages a second, from submission to stored and extracted result\n",
+        pages as f64 / took
+    );
 }
 
 pub fn results(visit: &Visit) {
@@ -119,8 +124,10 @@ pub fn search(words: &str, found: &Value) {
 pub fn query(statement: &str, answer: &Value, took: Duration) {
     println!("SQL: {statement}");
     let rows = answer["results"]["rows"].as_array().map_or(&[][..], Vec::as_slice);
-    let names: Vec<_> = rows.first().and_then(Value::as_object).into_iter().flat_map(|row| row.keys()).collect();
-    let cells: Vec<_> = rows.iter().map(|row| names.iter().map(|name| cell(&row[name.as_str()])).collect()).collect();
+    let names: Vec<_> =
+        rows.first().and_then(Value::as_object).into_iter().flat_map(|row| row.keys()).collect();
+    let cells: Vec<_> =
+        rows.iter().map(|row| names.iter().map(|name| cell(&row[name.as_str()])).collect()).collect();
     let names: Vec<_> = names.iter().map(|name| name.as_str()).collect();
     println!("answered in {:.0} ms, in a process of its own", took.as_secs_f64() * 1e3);
     table(&names, &cells);
@@ -136,7 +143,11 @@ fn cell(value: &Value) -> String {
 
 fn table(head: &[&str], rows: &[Vec<String>]) {
     let cut = |text: &str, max: usize| {
-        if text.chars().count() <= max { text.to_owned() } else { text.chars().take(max - 1).chain(['…']).collect() }
+        if text.chars().count() <= max {
+            text.to_owned()
+        } else {
+            text.chars().take(max - 1).chain(['…']).collect()
+        }
     };
     let last = head.len().saturating_sub(1);
     let max = |column: usize| if column == last { 2 * CELL_CHARS_MAX } else { CELL_CHARS_MAX };
@@ -168,7 +179,8 @@ mod tests {
 
     #[test]
     fn a_missing_or_wrong_value_lowers_the_score() {
-        let truth = r#"{"visit1": {"/a": {"price": 219, "url": "{base}/x", "tags": ["p", "q"]}}, "visit2": {}}"#;
+        let truth =
+            r#"{"visit1": {"/a": {"price": 219, "url": "{base}/x", "tags": ["p", "q"]}}, "visit2": {}}"#;
         let result = |values: Value| vec![json!({ "url": "http://h/a", "values": values })];
         let right = result(json!({ "price": 219.0, "url": "http://h/x", "tags": ["p", "q"] }));
         assert_eq!(score(truth, "visit2", "http://h", &right).unwrap().right, 3);

@@ -121,8 +121,9 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
                 let answer = answer(&shared, request.uri().path());
                 async move { Ok::<_, Infallible>(answer) }
             });
-            let connection =
-                hyper::server::conn::http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service);
+            let connection = hyper::server::conn::http1::Builder::new()
+                .timer(TokioTimer::new())
+                .serve_connection(TokioIo::new(stream), service);
             // A visitor that hangs up is no news.
             let _ = connection.await;
         });
@@ -140,7 +141,11 @@ fn answer(shared: &Shared, path: &str) -> Response<Full<Bytes>> {
         None if path == "/robots.txt" => {
             (StatusCode::OK, "text/plain; charset=utf-8", Bytes::from(shared.robots.clone()))
         }
-        None => (StatusCode::NOT_FOUND, "text/plain", Bytes::from_static(b"There is no such page in this shop.\n")),
+        None => (
+            StatusCode::NOT_FOUND,
+            "text/plain",
+            Bytes::from_static(b"There is no such page in this shop.\n"),
+        ),
     };
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;

@@ -6,6 +6,8 @@ pub mod blob;
 pub mod extract;
 pub mod fetch;
 pub mod html;
+pub mod keyring;
 pub mod search;
+pub mod secret;
 pub mod sql;
 pub mod xpath;

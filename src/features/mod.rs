@@ -3,10 +3,13 @@
 //! A slice is data to the trunk: its routes, its background work, the parts it needs, and what the SQL console sees
 //! of its rows. Adding one touches its own file, a line in [`ALL`] and its test module.
 
+pub mod api_keys;
+pub mod auth;
 pub mod bi;
 pub mod billing;
 pub mod extraction;
 pub mod jobs;
+pub mod orgs;
 pub mod urls;
 
 use crate::base::Result;
@@ -65,5 +68,13 @@ pub fn column(name: &str, kind: ColumnKind, about: &str) -> ColumnSpec {
 }
 
 /// Every slice of this release.
-pub static ALL: &[&Feature] =
-    &[&urls::FEATURE, &jobs::FEATURE, &extraction::FEATURE, &billing::FEATURE, &bi::FEATURE];
+pub static ALL: &[&Feature] = &[
+    &auth::FEATURE,
+    &orgs::FEATURE,
+    &api_keys::FEATURE,
+    &urls::FEATURE,
+    &jobs::FEATURE,
+    &extraction::FEATURE,
+    &billing::FEATURE,
+    &bi::FEATURE,
+];

@@ -138,6 +138,63 @@ async fn an_operation_sees_its_own_changes_and_leaves_nothing_when_refused() {
 }
 
 #[tokio::test]
+async fn a_refused_put_changes_no_index_even_when_the_operation_goes_on() {
+    let store = store_on(&FaultyDisk::new());
+    let org = store.system().org(OrgId::new());
+    put(&org, note("taken", 1)).await.unwrap();
+    let mut mine = put(&org, note("mine", 2)).await.unwrap();
+    mine.title = "taken".to_owned();
+    let refused = org.write(move |tx| Ok(tx.put(&NOTES, &mine.id, &mine).is_err())).await.unwrap();
+    assert!(refused);
+    let found = org.read(|tx| tx.lookup(&NOTES, &BY_TITLE, |key| key.str("mine"))).unwrap();
+    assert_eq!(found.map(|note| note.title).as_deref(), Some("mine"));
+}
+
+#[tokio::test]
+async fn a_scan_sees_exactly_what_a_map_would() {
+    let store = store_on(&FaultyDisk::new());
+    let org = store.system().org(OrgId::new());
+    let committed: Vec<_> = (0..40).map(|rank| note(&format!("n{rank}"), rank)).collect();
+    for note in &committed {
+        put(&org, note.clone()).await.unwrap();
+    }
+    org.write(move |tx| {
+        let mut dice = Dice(0xD1CE);
+        let mut expected: std::collections::BTreeMap<_, _> =
+            committed.into_iter().map(|note| (note.id, note)).collect();
+        for round in 0..300 {
+            let rank = dice.roll() % 40;
+            let known: Vec<_> = expected.keys().copied().collect();
+            let pick = known[(dice.roll() % known.len() as u64) as usize];
+            if dice.roll().is_multiple_of(3) {
+                expected.remove(&pick);
+                tx.delete(&NOTES, &pick)?;
+            } else {
+                let row = NoteV1 { id: pick, title: format!("r{round}"), rank };
+                tx.put(&NOTES, &row.id, &row)?;
+                expected.insert(row.id, row);
+                let row = note(&format!("new{round}"), rank);
+                tx.put(&NOTES, &row.id, &row)?;
+                expected.insert(row.id, row);
+            }
+            let limit = (dice.roll() % 7) as usize + 1;
+            let ids = |rows: Vec<(JobId, NoteV1)>| rows.into_iter().map(|(id, _)| id).collect::<Vec<_>>();
+            let up: Vec<_> = expected.keys().copied().filter(|id| *id > pick).take(limit).collect();
+            assert_eq!(ids(tx.scan(&NOTES, Some(&pick), Order::Ascending, limit)?), up);
+            let down: Vec<_> = expected.keys().rev().copied().filter(|id| *id < pick).take(limit).collect();
+            assert_eq!(ids(tx.scan(&NOTES, Some(&pick), Order::Descending, limit)?), down);
+            let ranked: Vec<_> =
+                expected.values().rev().filter(|note| note.rank == rank).take(limit).cloned().collect();
+            let found = tx.scan_index(&NOTES, &BY_RANK, |key| key.u64(rank), Order::Descending, limit)?;
+            assert_eq!(found, ranked);
+        }
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
 async fn pages_are_stable_while_rows_arrive() {
     let store = store_on(&FaultyDisk::new());
     let org = store.system().org(OrgId::new());
@@ -250,7 +307,7 @@ async fn after_a_power_loss_everything_answered_is_there() {
     let mut answered = Vec::new();
     for round in 0..60 {
         answered.push(put(&org, note(&format!("n{round}"), dice.roll() % 9)).await.unwrap());
-        let after = disk.power_loss(|| dice.roll() % 2 == 0);
+        let after = disk.power_loss(|| dice.roll().is_multiple_of(2));
         let revived = store_on(&after);
         let kept = revived.system().org(org.id());
         for note in &answered {
@@ -295,4 +352,28 @@ async fn callers_share_commits() {
     }
     assert_eq!(org.read(|tx| tx.count(&NOTES, 1_000)).unwrap(), 500);
     assert!(disk.syncs() - before < 800, "500 writes took {} syncs", disk.syncs() - before);
+}
+
+#[tokio::test]
+async fn slow_operations_do_not_make_each_other_wait_for_one_commit() {
+    let disk = FaultyDisk::new();
+    let store = store_on(&disk);
+    let org = store.system().org(OrgId::new());
+    // While this one decides, the others queue up behind it.
+    let slow = |i: u64| {
+        let org = org.clone();
+        async move {
+            let write = org.write(move |tx| {
+                std::thread::sleep(Duration::from_millis(40));
+                let note = note(&format!("slow{i}"), i);
+                tx.put(&NOTES, &note.id, &note)
+            });
+            write.await
+        }
+    };
+    let ended = futures::future::join_all((0..12).map(slow)).await;
+    assert!(ended.iter().all(|ended| ended.is_ok()));
+    let commits = store.stats().commits.load(Ordering::Relaxed);
+    assert!((4..=12).contains(&commits), "{commits} commits for 12 operations of 40 ms");
+    assert_eq!(store.stats().operations.load(Ordering::Relaxed), 12);
 }

@@ -105,12 +105,12 @@ impl<'v, S: Scope> Rows<'v, S> {
         write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
     ) -> Result<Option<V>> {
         let prefix = self.index_prefix(index, write);
-        let entries = self.scan_raw(index.name, &prefix, None, Order::Ascending, 1)?;
-        let Some((found, primary)) = entries.into_iter().next() else { return Ok(None) };
-        if index.unique && found != prefix {
-            return Ok(None);
-        }
-        self.by_primary(table, &primary)
+        let primary = if index.unique {
+            self.view.get(index.name, &prefix)?
+        } else {
+            self.scan_raw(index.name, &prefix, None, Order::Ascending, 1)?.pop().map(|(_, primary)| primary)
+        };
+        primary.map_or(Ok(None), |primary| self.by_primary(table, &primary))
     }
 
     /// Whether `index` has any row under the key that `write` composes.
@@ -411,6 +411,29 @@ impl<'v, S: Scope> Writes<'v, S> {
 
     /// Stores `row` under `key`, replacing one that is there. A key that a unique index has already is refused.
     pub fn put<K: Key, V: Record>(&self, table: &Table<S, K, V>, key: &K, row: &V) -> Result<()> {
+        let full = self.key(key);
+        // Only the indexes ask what was there.
+        let old = if table.indexes.is_empty() { None } else { self.view.get(table.name, &full)? };
+        self.replace(table, key, full, old, row)
+    }
+
+    /// Stores a row that must be new: `already_exists` when the key is taken.
+    pub fn insert<K: Key, V: Record>(&self, table: &Table<S, K, V>, key: &K, row: &V) -> Result<()> {
+        let full = self.key(key);
+        if self.view.get(table.name, &full)?.is_some() {
+            return Err(taken(table));
+        }
+        self.replace(table, key, full, None, row)
+    }
+
+    fn replace<K: Key, V: Record>(
+        &self,
+        table: &Table<S, K, V>,
+        key: &K,
+        full: Vec<u8>,
+        old: Option<Vec<u8>>,
+        row: &V,
+    ) -> Result<()> {
         let bytes = codec::encode(row).map_err(|e| Error::internal("encode a row", e))?;
         if bytes.len() > VALUE_BYTES_MAX {
             return Err(Error::new(Code::PayloadTooLarge).message(format!(
@@ -419,22 +442,13 @@ impl<'v, S: Scope> Writes<'v, S> {
                 bytes.len()
             )));
         }
-        let full = self.key(key);
         if !table.indexes.is_empty() {
-            let old = self.view.get(table.name, &full)?.map(|bytes| decoded::<V>(&bytes)).transpose()?;
+            let old = old.map(|bytes| decoded::<V>(&bytes)).transpose()?;
             self.reindex(table, key, old.as_ref(), Some(row))?;
         }
         self.view.set(table.name, full, Some(bytes));
         self.tell(table, key, false);
         Ok(())
-    }
-
-    /// Stores a row that must be new: `already_exists` when the key is taken.
-    pub fn insert<K: Key, V: Record>(&self, table: &Table<S, K, V>, key: &K, row: &V) -> Result<()> {
-        if self.view.get(table.name, &self.key(key))?.is_some() {
-            return Err(Error::new(Code::AlreadyExists).title(format!("{} already exists", table.noun)));
-        }
-        self.put(table, key, row)
     }
 
     /// Removes the row under `key`; whether there was one.
@@ -463,6 +477,8 @@ impl<'v, S: Scope> Writes<'v, S> {
         new: Option<&V>,
     ) -> Result<()> {
         let primary = encoded(key);
+        // Nothing is changed before every index has agreed: a caller may go on after a refusal.
+        let mut changes = Vec::new();
         for index in table.indexes {
             let (mut before, mut after) = (IndexKeys::default(), IndexKeys::default());
             if let Some(row) = old {
@@ -471,21 +487,19 @@ impl<'v, S: Scope> Writes<'v, S> {
             if let Some(row) = new {
                 (index.keys)(row, &mut after);
             }
-            if before.0 == after.0 {
-                continue;
-            }
             for key in before.0.iter().filter(|key| !after.0.contains(key)) {
-                self.view.set(index.name, self.entry(index, key, &primary).0, None);
+                changes.push((index.name, self.entry(index, key, &primary).0, None));
             }
             for key in after.0.iter().filter(|key| !before.0.contains(key)) {
                 let (entry, target) = self.entry(index, key, &primary);
                 if index.unique && self.view.get(index.name, &entry)?.is_some_and(|held| held != target) {
-                    return Err(
-                        Error::new(Code::AlreadyExists).title(format!("{} already exists", table.noun))
-                    );
+                    return Err(taken(table));
                 }
-                self.view.set(index.name, entry, Some(target));
+                changes.push((index.name, entry, Some(target)));
             }
+        }
+        for (index, entry, target) in changes {
+            self.view.set(index, entry, target);
         }
         Ok(())
     }
@@ -517,6 +531,10 @@ impl SysWrite<'_> {
     pub fn forget_changes(&self, sequence: u64, limit: usize) -> Result<usize> {
         changes::forget(self.view, sequence, limit)
     }
+}
+
+fn taken<S, K, V>(table: &Table<S, K, V>) -> Error {
+    Error::new(Code::AlreadyExists).title(format!("{} already exists", table.noun))
 }
 
 fn decoded<V: Record>(bytes: &[u8]) -> Result<V> {

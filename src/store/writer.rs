@@ -2,7 +2,8 @@
 //!
 //! It takes the first waiting operation, drains up to [`WRITER_BATCH_MAX`] more without a timer, lets each decide on
 //! the open transaction and applies what it decided, commits once with fsync and only then answers everybody
-//! (engines page, "Store": 25 times one transaction a request at 256 callers). An operation that is refused or
+//! (engines page, "Store": 25 times one transaction a request at 256 callers). Large operations make a commit of
+//! fewer: what has not decided within [`DECIDE_MAX`] waits for the next one. An operation that is refused or
 //! panics leaves nothing behind and costs its neighbours nothing, because its changes are collected beside the
 //! transaction until it has returned.
 //!
@@ -15,6 +16,7 @@ use super::view::{Batch, WriteView};
 use crate::base::clock::{Clock, Timestamp};
 use crate::base::limits::{WRITER_BATCH_MAX, WRITER_QUEUE_MAX};
 use crate::base::{Error, Result};
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,6 +24,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot, watch};
 
+/// How long the operations of one commit may take to decide; none is cut off, but no further one begins.
+const DECIDE_MAX: Duration = Duration::from_millis(100);
 /// How often a file that could not be opened again is tried once more.
 const REOPEN_EVERY: Duration = Duration::from_millis(250);
 
@@ -181,45 +185,63 @@ struct State {
 
 impl State {
     fn run(&mut self, mut inbox: mpsc::Receiver<Box<dyn Operation>>) {
+        let mut waiting: VecDeque<Box<dyn Operation>> = VecDeque::with_capacity(WRITER_BATCH_MAX);
         let mut batch = Vec::with_capacity(WRITER_BATCH_MAX);
-        while let Some(first) = inbox.blocking_recv() {
-            batch.push(first);
-            while batch.len() < WRITER_BATCH_MAX
+        loop {
+            if waiting.is_empty() {
+                let Some(first) = inbox.blocking_recv() else { return };
+                waiting.push_back(first);
+            }
+            while waiting.len() < WRITER_BATCH_MAX
                 && let Ok(next) = inbox.try_recv()
             {
-                batch.push(next);
+                waiting.push_back(next);
             }
-            self.stats.operations.fetch_add(batch.len() as u64, Ordering::Relaxed);
-            let failed = match catch_unwind(AssertUnwindSafe(|| self.commit(&mut batch))) {
+            let failed = match catch_unwind(AssertUnwindSafe(|| self.commit(&mut waiting, &mut batch))) {
                 Ok(Ok(())) => None,
                 Ok(Err(error)) => Some(error.to_string()),
                 Err(panic) => Some(panic_text(&*panic)),
             };
+            self.stats.operations.fetch_add(batch.len() as u64, Ordering::Relaxed);
             if let Some(reason) = &failed {
                 self.stats.failed_commits.fetch_add(1, Ordering::Relaxed);
                 tracing::error!(reason, operations = batch.len(), "a commit failed; nothing of it was kept");
+            }
+            if failed.is_some() && batch.is_empty() {
+                // It failed before anybody could decide; nobody is left waiting for a disk that may stay broken.
+                batch.extend(waiting.drain(..));
             }
             let answer = failed.as_ref().map(|_| "the change could not be stored; nothing of it was kept");
             for operation in batch.drain(..) {
                 operation.answer(answer);
             }
             if failed.is_some() {
-                self.reopen(&mut inbox);
+                self.reopen(&mut waiting, &mut inbox);
             }
         }
     }
 
-    /// Decides and applies every operation, then commits once. An empty batch commits nothing.
-    fn commit(&mut self, batch: &mut [Box<dyn Operation>]) -> Result<()> {
+    /// Lets the operations that wait decide, applies them, moves them to `batch`, and commits once. An empty batch
+    /// commits nothing.
+    fn commit(
+        &mut self,
+        waiting: &mut VecDeque<Box<dyn Operation>>,
+        batch: &mut Vec<Box<dyn Operation>>,
+    ) -> Result<()> {
         let database = self.handle.database()?;
         let tx = begin(&database)?;
         let now = self.clock.now();
+        let begun = Instant::now();
         let (next_sequence, dirty) = {
             let open = Batch::new(&tx, self.next_sequence);
-            for operation in batch {
+            while let Some(operation) = waiting.pop_front() {
+                batch.push(operation);
                 let view = WriteView::new(&open);
-                if operation.decide(&view, now) {
+                if batch.last_mut().is_some_and(|operation| operation.decide(&view, now)) {
                     view.apply()?;
+                }
+                if begun.elapsed() > DECIDE_MAX {
+                    break;
                 }
             }
             (open.next_sequence(), open.is_dirty())
@@ -240,18 +262,25 @@ impl State {
     }
 
     /// Opens the file anew, answering what arrives meanwhile with 503.
-    fn reopen(&mut self, inbox: &mut mpsc::Receiver<Box<dyn Operation>>) {
+    fn reopen(
+        &mut self,
+        waiting: &mut VecDeque<Box<dyn Operation>>,
+        inbox: &mut mpsc::Receiver<Box<dyn Operation>>,
+    ) {
         loop {
             let opened = self.handle.reopen().and_then(|()| self.handle.read(|view| changes::last(view)));
             match opened {
                 Ok(last) => {
                     self.next_sequence = last + 1;
+                    // The commit that failed may have reached the disk all the same.
+                    self.tell.send_replace(last);
                     tracing::warn!("the store was opened again");
                     return;
                 }
                 Err(error) => tracing::error!(%error, "the store could not be opened again"),
             }
-            while let Ok(operation) = inbox.try_recv() {
+            let arrived = std::iter::from_fn(|| inbox.try_recv().ok());
+            for operation in waiting.drain(..).chain(arrived) {
                 operation.answer(Some("the store is being opened again"));
             }
             if inbox.is_closed() {

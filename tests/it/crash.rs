@@ -47,7 +47,9 @@ async fn submit(client: Client, web: String, first: u32, stop: Arc<AtomicBool>) 
         number += 5;
         match client.post("/api/v1/jobs/batch", &json!({ "jobs": jobs })).await {
             Ok(reply) if reply.status == 201 => {
-                answered.extend(reply.json["jobs"].as_array().unwrap().iter().map(|job| text(job, "id").to_owned()));
+                answered.extend(
+                    reply.json["jobs"].as_array().unwrap().iter().map(|job| text(job, "id").to_owned()),
+                );
             }
             // A refusal under load is an answer; a broken connection is the kill.
             Ok(reply) => assert!(reply.status == 503, "{}", reply.text()),
@@ -124,7 +126,8 @@ async fn all_jobs(client: &Client) -> BTreeMap<String, Value> {
     eventually("no job is left", SETTLE_MAX, || async {
         let all = pages(client, "/api/v1/jobs?limit=200").await;
         let open = |job: &Value| matches!(text(job, "status"), "queued" | "running");
-        (!all.iter().any(open)).then(|| all.into_iter().map(|job| (text(&job, "id").to_owned(), job)).collect())
+        (!all.iter().any(open))
+            .then(|| all.into_iter().map(|job| (text(&job, "id").to_owned(), job)).collect())
     })
     .await
 }

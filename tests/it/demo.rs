@@ -13,7 +13,8 @@ fn the_demo_collects_extracts_finds_and_answers() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}\n{errors}");
     for visit in ["first visit", "second visit"] {
-        let line = text.lines().find(|line| line.contains(visit)).unwrap_or_else(|| panic!("no {visit} in {text}"));
+        let line =
+            text.lines().find(|line| line.contains(visit)).unwrap_or_else(|| panic!("no {visit} in {text}"));
         let percent = line.rsplit_once('(').and_then(|(_, rest)| rest.split_once(' ')).unwrap().0;
         assert!(percent.parse::<f64>().unwrap() >= 95.0, "{line}");
         assert!(line.contains("71 pages"), "{line}");

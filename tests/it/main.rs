@@ -2,8 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed helper is a failed test")]
 
+mod api_keys;
+mod auth;
+mod contract;
+mod crash;
+mod demo;
+mod extraction;
 mod harness;
 mod html;
 mod http;
+mod jobs;
+mod orgs;
+mod readme;
 mod sql;
+mod tenancy;
 mod tidy;
+mod urls;

@@ -21,12 +21,12 @@ const LAYERS: &[(&str, &[&str])] = &[
 /// Which slice may use which other, and only through its `mod.rs`.
 const SLICES: &[(&str, &[&str])] = &[
     ("api_keys", &["auth"]),
-    ("auth", &["orgs", "api_keys"]),
+    ("auth", &["billing"]),
     ("bi", &[]),
     ("billing", &[]),
     ("extraction", &[]),
     ("jobs", &["billing", "extraction", "urls"]),
-    ("orgs", &["auth"]),
+    ("orgs", &["auth", "billing"]),
     ("urls", &[]),
 ];
 
@@ -36,7 +36,8 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("bincode", &["base/codec.rs"]),
     ("tantivy", &["engine/search"]),
     ("datafusion", &["engine/sql"]),
-    ("object_store", &["engine/blob"]),
+    // The SQL session installs an object store registry that knows nothing.
+    ("object_store", &["engine/blob", "engine/sql"]),
 ];
 
 struct Source {
@@ -221,7 +222,7 @@ fn nothing_is_left_unfinished_or_unwrapped() {
 
 #[test]
 fn every_file_says_what_it_is() {
-    let silent = |source: &&Source| !source.text.starts_with("//!");
+    let silent = |source: &&Source| !source.is_test() && !source.text.starts_with("//!");
     let found: Vec<_> =
         sources().iter().filter(silent).map(|source| format!("src/{}", source.path)).collect();
     assert_none("a file begins without a module comment", &found);

@@ -23,7 +23,7 @@ pub use number::parse_number;
 pub use quality::Quality;
 pub use schema::{
     ANTI_PATTERNS_MAX, ATTRIBUTES_MAX, Attribute, AttributeType, NAME_CHARACTERS_MAX, PATTERN_BYTES_MAX,
-    Schema, SchemaError, SemanticType, Validation, XPATHS_MAX,
+    PATTERNS_MAX, Schema, SchemaError, SemanticType, Validation, XPATHS_MAX,
 };
 
 use serde::{Deserialize, Serialize};
@@ -208,7 +208,7 @@ impl Run<'_> {
             return Ok(Candidate::Blank);
         }
         for pattern in &attribute.anti_patterns {
-            self.fuel.spend(1 + text.len() as u64 / 8)?;
+            self.fuel.spend(pattern.cost(text.len()))?;
             if pattern.is_match(&text) {
                 return Ok(Candidate::Unwanted);
             }

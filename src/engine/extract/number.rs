@@ -332,6 +332,20 @@ mod tests {
     }
 
     #[test]
+    fn any_text_is_survived() {
+        let alphabet: Vec<char> = "0123456789.,' -$€e\u{a0}٣٫٬a()%\u{2212}１".chars().collect();
+        let mut state = 7_u64;
+        for _ in 0..50_000 {
+            let mut text = String::new();
+            for _ in 0..1 + state % 13 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                text.push(alphabet[(state >> 33) as usize % alphabet.len()]);
+            }
+            assert!(parse_number(&text).is_none_or(f64::is_finite), "{text}");
+        }
+    }
+
+    #[test]
     fn every_small_price_reads_back() {
         for cents in (0..2_000_000_u32).step_by(997) {
             let (whole, rest) = (cents / 100, cents % 100);

@@ -6,12 +6,11 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::engine::xpath::{XPath, compile_pattern};
+use crate::engine::xpath::{Pattern, XPath};
 
 /// Attributes of one schema.
 pub const ATTRIBUTES_MAX: usize = 200;
@@ -24,6 +23,9 @@ pub const ANTI_PATTERNS_MAX: usize = 50;
 
 /// Characters of an attribute's name.
 pub const NAME_CHARACTERS_MAX: usize = 128;
+
+/// Regular expressions of one schema, those inside XPaths included: each takes up to half a megabyte compiled.
+pub const PATTERNS_MAX: usize = 500;
 
 /// Bytes of one regular expression.
 pub const PATTERN_BYTES_MAX: usize = 2048;
@@ -129,9 +131,9 @@ pub(super) struct Compiled {
     pub(super) name: String,
     pub(super) kind: AttributeType,
     pub(super) xpaths: Vec<XPath>,
-    pub(super) anti_patterns: Vec<Regex>,
+    pub(super) anti_patterns: Vec<Pattern>,
     limits: Validation,
-    pattern: Option<Regex>,
+    pattern: Option<Pattern>,
 }
 
 impl Schema {
@@ -146,6 +148,7 @@ impl Schema {
         }
         let mut names = HashSet::new();
         let mut compiled = Vec::with_capacity(attributes.len());
+        let mut patterns = 0;
         for (number, attribute) in attributes.iter().enumerate() {
             let path = format!("attributes[{number}]");
             if !names.insert(attribute.name.as_str()) {
@@ -153,6 +156,10 @@ impl Schema {
                 return fail(&format!("{path}.name"), message);
             }
             compiled.push(Compiled::new(attribute, &path)?);
+            patterns += compiled.last().map_or(0, Compiled::pattern_count);
+            if patterns > PATTERNS_MAX {
+                return fail(&path, format!("more than {PATTERNS_MAX} regular expressions in all"));
+            }
         }
         Ok(Schema { attributes: compiled })
     }
@@ -205,6 +212,11 @@ impl Compiled {
         })
     }
 
+    fn pattern_count(&self) -> usize {
+        let in_xpaths: usize = self.xpaths.iter().map(XPath::pattern_count).sum();
+        in_xpaths + self.anti_patterns.len() + usize::from(self.pattern.is_some())
+    }
+
     /// What a value fails, in words; empty where it passes.
     pub(super) fn validate(&self, value: &Json) -> Vec<String> {
         let mut failures = Vec::new();
@@ -242,7 +254,7 @@ impl Compiled {
 
     fn mismatch(&self, text: &str) -> Option<String> {
         let pattern = self.pattern.as_ref().filter(|pattern| !pattern.is_match(text))?;
-        Some(format!("does not match /{}/", pattern.as_str()))
+        Some(format!("does not match /{}/", pattern.regex().as_str()))
     }
 }
 
@@ -275,7 +287,7 @@ fn check_limits(limits: &Validation, path: &str) -> Result<(), SchemaError> {
     Ok(())
 }
 
-fn regex(pattern: &str, flags: &str, path: impl Fn() -> String) -> Result<Regex, SchemaError> {
+fn regex(pattern: &str, flags: &str, path: impl Fn() -> String) -> Result<Pattern, SchemaError> {
     let fail = |message: String| SchemaError { path: path(), message };
     if pattern.is_empty() {
         return Err(fail("an empty pattern matches everything".to_owned()));
@@ -283,5 +295,5 @@ fn regex(pattern: &str, flags: &str, path: impl Fn() -> String) -> Result<Regex,
     if pattern.len() > PATTERN_BYTES_MAX {
         return Err(fail(format!("longer than {PATTERN_BYTES_MAX} bytes")));
     }
-    compile_pattern(pattern, flags).map_err(fail)
+    Pattern::compile(pattern, flags).map_err(fail)
 }

@@ -112,6 +112,16 @@ fn a_schema_is_refused_with_the_place() {
     let many: Vec<String> =
         (0..201).map(|number| format!(r#"{{"name":"a{number}","xpaths":["//a"],"type":"text"}}"#)).collect();
     assert_eq!(error(&format!("[{}]", many.join(","))), "attributes: more than 200 attributes");
+    let patterns = vec![r#""x""#; ANTI_PATTERNS_MAX].join(",");
+    let many: Vec<String> = (0..11)
+        .map(|number| {
+            format!(r#"{{"name":"a{number}","xpaths":["//a"],"type":"text","antiPatterns":[{patterns}]}}"#)
+        })
+        .collect();
+    assert_eq!(
+        error(&format!("[{}]", many.join(","))),
+        "attributes[10]: more than 500 regular expressions in all"
+    );
 }
 
 #[test]

@@ -80,8 +80,12 @@ impl Writer<'_> {
                 );
                 self.line(depth, &line);
             }
-            Expr::Matches(subject, regex) => {
-                self.line(depth, &format!("matches /{}/", regex.as_str()));
+            Expr::Contains(whole, part) => {
+                self.line(depth, &format!("contains {:?}", String::from_utf8_lossy(part.needle())));
+                self.expr(whole, depth + 1);
+            }
+            Expr::Matches(subject, pattern) => {
+                self.line(depth, &format!("matches /{}/", pattern.regex().as_str()));
                 self.expr(subject, depth + 1);
             }
             Expr::Once(slot, inner) => {

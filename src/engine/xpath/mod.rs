@@ -38,7 +38,7 @@ use std::fmt;
 
 use crate::engine::html::{Document, NodeId};
 pub use fuel::{EXPRESSION_FUEL_MAX, Fuel, PAGE_FUEL_MAX};
-pub use pattern::compile as compile_pattern;
+pub use pattern::Pattern;
 use plan::Plan;
 pub use value::{NodeRef, Value, number_to_text, text_to_number};
 
@@ -47,6 +47,9 @@ pub const EXPRESSION_BYTES_MAX: usize = 16 * 1024;
 
 /// How deep parentheses, predicates and calls may stand within one another.
 pub const NESTING_MAX: usize = 200;
+
+/// Regular expressions that one expression may hold: each takes up to half a megabyte compiled.
+pub const PATTERNS_MAX: usize = 32;
 
 /// A compiled expression.
 #[derive(Debug)]
@@ -75,6 +78,11 @@ impl XPath {
     /// The expression as it was written.
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// How many compiled regular expressions it holds.
+    pub fn pattern_count(&self) -> usize {
+        self.plan.pattern_count
     }
 
     /// Evaluates with `context` as the context node, position and size 1.

@@ -2,9 +2,10 @@
 //!
 //! A plan is independent of any document. Names are indexes into [`Plan::names`], which the evaluator looks up once a run.
 
-use regex::Regex;
+use memchr::memmem::Finder;
 
 pub(super) use super::ast::{ArithmeticOp, Axis, CompareOp};
+use super::pattern::Pattern;
 
 /// Index into [`Plan::names`].
 pub(super) type NameIndex = usize;
@@ -15,6 +16,8 @@ pub(super) struct Plan {
     pub names: Vec<Box<str>>,
     /// How many [`Expr::Once`] there are.
     pub once_count: usize,
+    /// How many regular expressions it holds.
+    pub pattern_count: usize,
     /// How many predicates remember their answers by node.
     pub memo_count: usize,
 }
@@ -47,8 +50,10 @@ pub(super) enum Expr {
     Call(Function, Vec<Expr>),
     /// `has-class('a', 'b')`, or the idiom of XPath 1.0 for a class token: the attribute has each of these tokens.
     HasTokens(Tokens),
+    /// `contains` with a text that is known; preparing the search takes longer than most searches.
+    Contains(Box<Expr>, Box<Finder<'static>>),
     /// `re:test` with a pattern that is known.
-    Matches(Box<Expr>, Box<Regex>),
+    Matches(Box<Expr>, Box<Pattern>),
     /// Depends on nothing but the document: evaluated once a run and kept in this slot.
     Once(usize, Box<Expr>),
 }
@@ -263,7 +268,7 @@ impl Expr {
             Expr::Number(_) | Expr::Arithmetic(..) | Expr::Negate(_) => Type::Number,
             Expr::Literal(_) => Type::Text,
             Expr::Or(_) | Expr::And(_) | Expr::Compare(..) => Type::Boolean,
-            Expr::HasTokens(_) | Expr::Matches(..) => Type::Boolean,
+            Expr::HasTokens(_) | Expr::Contains(..) | Expr::Matches(..) => Type::Boolean,
             Expr::Union(_) | Expr::Context | Expr::Attribute(_) | Expr::Path(_) | Expr::Filter(..) => {
                 Type::Nodes
             }
@@ -283,7 +288,10 @@ impl Expr {
             Expr::Arithmetic(first, rest) => {
                 first.uses_position() || rest.iter().any(|(_, operand)| operand.uses_position())
             }
-            Expr::Negate(inner) | Expr::Matches(inner, _) | Expr::Filter(inner, _) => inner.uses_position(),
+            Expr::Negate(inner)
+            | Expr::Contains(inner, _)
+            | Expr::Matches(inner, _)
+            | Expr::Filter(inner, _) => inner.uses_position(),
             Expr::Path(Path { start: Start::Expr(start), .. }) => start.uses_position(),
             _ => false,
         }
@@ -301,7 +309,10 @@ impl Expr {
             Expr::Arithmetic(first, rest) => {
                 first.uses_context() || rest.iter().any(|(_, operand)| operand.uses_context())
             }
-            Expr::Negate(inner) | Expr::Matches(inner, _) | Expr::Filter(inner, _) => inner.uses_context(),
+            Expr::Negate(inner)
+            | Expr::Contains(inner, _)
+            | Expr::Matches(inner, _)
+            | Expr::Filter(inner, _) => inner.uses_context(),
             Expr::Path(path) => match &path.start {
                 Start::Context => true,
                 Start::Root => false,
@@ -322,7 +333,7 @@ impl Expr {
             Expr::Arithmetic(first, rest) => {
                 first.visits_nodes() || rest.iter().any(|(_, operand)| operand.visits_nodes())
             }
-            Expr::Negate(inner) | Expr::Matches(inner, _) => inner.visits_nodes(),
+            Expr::Negate(inner) | Expr::Contains(inner, _) | Expr::Matches(inner, _) => inner.visits_nodes(),
             _ => false,
         }
     }

@@ -90,7 +90,7 @@ struct CurrentPlanView {
 }
 
 async fn current(org: Org<BillingRead>) -> Result<Body<CurrentPlanView>> {
-    let account = org.read(|tx| account(tx))?;
+    let account = org.read(account)?;
     let plans = org.service::<Plans>();
     let plan = plan_of(&plans, &account)?;
     let now = org.now();
@@ -165,7 +165,7 @@ pub struct PlanGate(pub Arc<Plans>);
 
 impl Gatekeeper for PlanGate {
     fn entitled(&self, org: &OrgStore, feature: Entitlement) -> Result<()> {
-        let account = org.read(|tx| account(tx))?;
+        let account = org.read(account)?;
         let plan = plan_of(&self.0, &account)?;
         if plan.has(feature) {
             return Ok(());
@@ -178,7 +178,7 @@ impl Gatekeeper for PlanGate {
     }
 
     fn quota(&self, org: &OrgStore) -> Result<()> {
-        let account = org.read(|tx| account(tx))?;
+        let account = org.read(account)?;
         ledger::check(&account, plan_of(&self.0, &account)?, org.clock().now(), 1)
     }
 }

@@ -5,7 +5,7 @@
 //! `price` that is a text elsewhere) gets a column of its own, named after the kind. A column never changes its kind and is
 //! never taken away, so a snapshot's older segments stay readable, and a state of a table is told by its number of columns.
 
-use super::rows::{COLUMNS, ColumnKindV1, ColumnsV1, TypedAttributeV1, TypedColumnV1};
+use super::rows::{COLUMNS, ColumnKindV1, ColumnsV1, TypedColumnV1};
 use crate::base::Result;
 use crate::base::terms::PageType;
 use crate::store::OrgWrite;
@@ -29,6 +29,13 @@ pub const COMMON_COLUMNS: [&str; 9] = [
     "scraped_at",
 ];
 
+/// An attribute as the console sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypedAttribute {
+    pub name: String,
+    pub kind: ColumnKindV1,
+}
+
 /// The table in which results of a page type stand. A bestseller list is a list of products.
 pub fn table_of(page_type: PageType) -> &'static str {
     match page_type {
@@ -41,7 +48,7 @@ pub fn table_of(page_type: PageType) -> &'static str {
 }
 
 /// Gives every attribute a column in the table of `page_type`, adding those that are new.
-pub fn grow(tx: &OrgWrite<'_>, page_type: PageType, attributes: &[TypedAttributeV1]) -> Result<()> {
+pub fn grow(tx: &OrgWrite<'_>, page_type: PageType, attributes: &[TypedAttribute]) -> Result<()> {
     let table = table_of(page_type).to_owned();
     let mut columns = tx.get(&COLUMNS, &table)?.unwrap_or_default();
     let before = columns.columns.len();
@@ -55,7 +62,7 @@ pub fn grow(tx: &OrgWrite<'_>, page_type: PageType, attributes: &[TypedAttribute
 }
 
 impl ColumnsV1 {
-    fn add(&mut self, attribute: &TypedAttributeV1) {
+    fn add(&mut self, attribute: &TypedAttribute) {
         let known = self
             .columns
             .iter()
@@ -68,7 +75,7 @@ impl ColumnsV1 {
     }
 
     /// The attribute's name, or with its kind, or with a number behind that.
-    fn free_name(&self, attribute: &TypedAttributeV1) -> String {
+    fn free_name(&self, attribute: &TypedAttribute) -> String {
         let plain = column_name(&attribute.name);
         let with_kind = format!("{plain}_{}", kind_name(attribute.kind));
         let numbered = (2..).map(|n| format!("{with_kind}_{n}"));
@@ -111,8 +118,8 @@ fn column_name(attribute: &str) -> String {
 mod tests {
     use super::*;
 
-    fn attribute(name: &str, kind: ColumnKindV1) -> TypedAttributeV1 {
-        TypedAttributeV1 { name: name.into(), kind }
+    fn attribute(name: &str, kind: ColumnKindV1) -> TypedAttribute {
+        TypedAttribute { name: name.into(), kind }
     }
 
     #[test]

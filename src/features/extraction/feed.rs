@@ -241,24 +241,34 @@ fn document(row: &ResultV1) -> SearchDocument {
     }
 }
 
-/// All values as text, one a line: what is searched, and what highlights are cut from.
-pub fn search_text(row: &ResultV1) -> String {
-    fn add(text: &mut String, value: &Value) {
-        match value {
-            Value::String(value) => {
-                text.push_str(value);
-                text.push('\n');
-            }
-            Value::Number(number) => {
-                text.push_str(&number.to_string());
-                text.push('\n');
-            }
-            Value::Array(members) => members.iter().for_each(|member| add(text, member)),
-            Value::Object(members) => members.values().for_each(|member| add(text, member)),
-            Value::Bool(_) | Value::Null => {}
-        }
-    }
+/// All values as text, one a line: what is searched.
+fn search_text(row: &ResultV1) -> String {
     let mut text = String::new();
-    add(&mut text, &row.values.0);
+    add_text(&mut text, &row.values.0);
     text
+}
+
+/// The text of each attribute by itself: what highlights are cut from, so that none runs from one value into the next.
+pub fn attribute_texts(row: &ResultV1) -> impl Iterator<Item = String> {
+    row.values.0.as_object().into_iter().flat_map(serde_json::Map::values).map(|value| {
+        let mut text = String::new();
+        add_text(&mut text, value);
+        text
+    })
+}
+
+fn add_text(text: &mut String, value: &Value) {
+    match value {
+        Value::String(value) => {
+            text.push_str(value);
+            text.push('\n');
+        }
+        Value::Number(number) => {
+            text.push_str(&number.to_string());
+            text.push('\n');
+        }
+        Value::Array(members) => members.iter().for_each(|member| add_text(text, member)),
+        Value::Object(members) => members.values().for_each(|member| add_text(text, member)),
+        Value::Bool(_) | Value::Null => {}
+    }
 }

@@ -45,7 +45,7 @@ pub static FEATURE: Feature = Feature {
     routes: &[
         Route::get("/api/v1/extraction/results", "listResults", &Handler::new(list_results))
             .about("Lists and searches results."),
-        Route::get("/api/v1/extraction/results/{jobId}", "getResultByJob", &Handler::new(get_result_of_job))
+        Route::get("/api/v1/extraction/results/{jobId}", "getResultByJob", &Handler::new(get_result_by_job))
             .about("The result of a job; 202 while it is being indexed."),
         Route::get("/api/v1/extraction/results/by-id/{id}", "getResult", &Handler::new(get_result))
             .about("A result by its own id."),
@@ -179,14 +179,25 @@ fn cursor_key(bytes: &[u8]) -> Option<SortKey> {
     })
 }
 
+/// Pieces of the title and of the values, as long as there is room for more.
 fn highlights_of(row: &ResultV1, q: &str) -> Vec<String> {
-    let mut pieces = row.title.as_deref().map(|title| highlights(title, q)).unwrap_or_default();
-    pieces.extend(highlights(&feed::search_text(row), q));
-    pieces.truncate(HIGHLIGHTS_MAX);
+    let title = row.title.clone().into_iter();
+    let mut pieces: Vec<String> = Vec::new();
+    for text in title.chain(feed::attribute_texts(row)) {
+        for piece in highlights(text.trim_end(), q) {
+            // A title often says again what a value says.
+            if pieces.len() < HIGHLIGHTS_MAX && !pieces.contains(&piece) {
+                pieces.push(piece);
+            }
+        }
+        if pieces.len() == HIGHLIGHTS_MAX {
+            break;
+        }
+    }
     pieces
 }
 
-async fn get_result_of_job(
+async fn get_result_by_job(
     org: Org<WorkflowsRead>,
     Path(JobOfResult(job)): Path<JobOfResult>,
 ) -> Result<Either<Body<ResultView>, Accepted<PendingView>>> {

@@ -4,9 +4,10 @@
 //! changed, so a compiled schema may be kept for as long as there is room. Every schema that is stored has passed
 //! [`Schema::compile`]; one that a later release refuses is left out with a line in the log, never an error of the page.
 
+use super::columns::TypedAttribute;
 use super::rows::{
     ColumnKindV1, DiscoveredBy, PLATFORM_SCHEMAS, PlatformSchemaV1, SCHEMA_HEADS, SCHEMAS_BY_AGE,
-    SCHEMAS_BY_DOMAIN, SchemaHeadV1, SchemaKey, SchemaPair, TypedAttributeV1,
+    SCHEMAS_BY_DOMAIN, SchemaHeadV1, SchemaKey, SchemaPair,
 };
 use crate::base::codec::Json;
 use crate::base::ids::SchemaId;
@@ -14,9 +15,10 @@ use crate::base::page::PageRequest;
 use crate::base::terms::PageType;
 use crate::base::{Error, Result};
 use crate::engine::extract::{Attribute, AttributeType, Schema};
-use crate::store::{SysRead, SysWrite, System};
+use crate::store::{Order, SysRead, SysWrite, System};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -33,7 +35,7 @@ pub struct CompiledSchema {
     pub id: SchemaId,
     pub version: u32,
     pub page_type: PageType,
-    pub attributes: Vec<TypedAttributeV1>,
+    pub attributes: Arc<[TypedAttribute]>,
     pub schema: Schema,
 }
 
@@ -118,7 +120,7 @@ fn compile(row: &PlatformSchemaV1) -> Result<CompiledSchema, String> {
         page_type: row.page_type,
         attributes: attributes
             .into_iter()
-            .map(|attribute| TypedAttributeV1 { name: attribute.name, kind: column_kind(attribute.kind) })
+            .map(|attribute| TypedAttribute { name: attribute.name, kind: column_kind(attribute.kind) })
             .collect(),
         schema,
     })
@@ -316,29 +318,18 @@ fn store_version(tx: &SysWrite<'_>, entry: &Checked, version: u32) -> Result<()>
     tx.put(&SCHEMA_HEADS, &entry.pair, &SchemaHeadV1 { version })
 }
 
-/// The newest schemas, of one domain or of all, as a file that [`import_schemas`] reads.
-pub fn export_schemas(system: &System, domain: Option<&str>) -> Result<String> {
-    let wanted = match domain {
-        None => None,
-        Some(text) => Some(
-            schema_domain(text)
-                .ok_or_else(|| Error::invalid("domain", format!("\"{text}\" is not a host name")))?,
-        ),
-    };
+/// The newest schemas of every domain, as the content of a file that [`import_schemas`] reads.
+pub fn export_schemas(system: &System) -> Result<Value> {
     let mut schemas = Vec::new();
     let mut after: Option<SchemaPair> = None;
     loop {
         let (last, rows) = system.read(|tx| {
-            let heads =
-                tx.scan(&SCHEMA_HEADS, after.as_ref(), crate::store::Order::Ascending, EXPORT_ROWS)?;
+            let heads = tx.scan(&SCHEMA_HEADS, after.as_ref(), Order::Ascending, EXPORT_ROWS)?;
             let last = heads.last().map(|(pair, _)| pair.clone());
-            let mut rows = Vec::new();
-            for (pair, head) in heads {
-                if wanted.as_ref().is_none_or(|domain| *domain == pair.domain) {
-                    rows.push(tx.require(&PLATFORM_SCHEMAS, &SchemaKey { pair, version: head.version })?);
-                }
-            }
-            Ok((last, rows))
+            let row = |(pair, head): (SchemaPair, SchemaHeadV1)| {
+                tx.require(&PLATFORM_SCHEMAS, &SchemaKey { pair, version: head.version })
+            };
+            Ok((last, heads.into_iter().map(row).collect::<Result<Vec<_>>>()?))
         })?;
         let Some(last) = last else { break };
         after = Some(last);
@@ -352,5 +343,5 @@ pub fn export_schemas(system: &System, domain: Option<&str>) -> Result<String> {
             });
         }
     }
-    serde_json::to_string_pretty(&SchemaFile { schemas }).map_err(|e| Error::internal("write the schemas", e))
+    serde_json::to_value(SchemaFile { schemas }).map_err(|e| Error::internal("write the schemas", e))
 }

@@ -4,7 +4,7 @@
 //! anything names it. [`record`] runs inside the transaction that ends the job, so the job and its result become true
 //! together, and what "the previous result" is cannot change in between.
 
-use super::columns;
+use super::columns::{self, TypedAttribute};
 use super::rows::{
     AttributeErrorV1, PageRefV1, PlatformSchemaV1, QualityV1, RESULTS, RESULTS_BY_URL, ResultV1, SchemaRefV1,
     results_of_url,
@@ -65,6 +65,8 @@ pub struct Scraped {
 #[derive(Clone, Debug)]
 pub struct ResultDraft {
     row: ResultV1,
+    /// What the schema asked for, found or not: each gets its column in the console.
+    attributes: Arc<[TypedAttribute]>,
 }
 
 impl ResultDraft {
@@ -125,7 +127,9 @@ impl Extractor {
         let clock = org.clock().clone();
         tokio::task::spawn_blocking(move || {
             let read = read_page(&schemas, &page)?;
-            Ok(ResultDraft { row: result_row(page, kept, read, clock.now()) })
+            let attributes = read.found.as_ref().map(|(schema, _)| Arc::clone(&schema.attributes));
+            let row = result_row(page, kept, read, clock.now());
+            Ok(ResultDraft { row, attributes: attributes.unwrap_or_default() })
         })
         .await
         .map_err(|e| Error::internal("extract a page", e))?
@@ -196,7 +200,6 @@ fn result_row(page: Scraped, kept: BlobRef, read: PageReading, now: Timestamp) -
         page_type: page.page_type,
         schema: None,
         values: Json(Value::Object(Map::new())),
-        attributes: Vec::new(),
         quality: None,
         attribute_errors: Vec::new(),
         provider: page.provider,
@@ -219,7 +222,6 @@ fn result_row(page: Scraped, kept: BlobRef, read: PageReading, now: Timestamp) -
         let extraction = within_limits(extraction, schema.attributes.len());
         row.page_type = Some(schema.page_type);
         row.schema = Some(SchemaRefV1 { id: schema.id, version: schema.version });
-        row.attributes.clone_from(&schema.attributes);
         row.quality = Some(QualityV1 {
             completeness: extraction.quality.completeness,
             validation: extraction.quality.validation,
@@ -303,7 +305,7 @@ pub fn record(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<ResultId> {
         row.changed = changed(&previous, &row);
     }
     if let (Some(page_type), Some(_)) = (row.page_type, row.schema) {
-        columns::grow(tx, page_type, &row.attributes)?;
+        columns::grow(tx, page_type, &draft.attributes)?;
     }
     // Nothing else may be told between these two lines: the number is that of the row's own change record.
     row.sequence = tx.next_sequence();

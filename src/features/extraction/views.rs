@@ -9,10 +9,12 @@ use super::rows::{COLUMNS, ColumnKindV1, ColumnsV1, RESULTS, ResultV1, TypedColu
 use crate::base::clock::Timestamp;
 use crate::base::ids::JobId;
 use crate::base::{Error, Result};
-use crate::engine::sql::{Cell, ColumnKind, ColumnSpec, TableName, TableSpec};
-use crate::features::{View, ViewRows};
+use crate::engine::sql::{Cell, ColumnKind, ColumnSpec, TableSpec};
+use crate::features::{View, ViewRows, column, console_table};
 use crate::store::{Key, OrgRead};
+use parking_lot::Mutex;
 use serde_json::Value;
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
@@ -21,10 +23,9 @@ pub static VIEWS: &[View] = &[View { source: RESULTS.name(), tables, rows }];
 
 static READINGS: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
     use ColumnKind::{Float64, Int64, Json, Text, Timestamp};
-    spec(
+    console_table(
         "readings",
         "One row for each result: what a job extracted from a page.",
-        1,
         vec![
             column("result_id", Text, "The result.").required(),
             column("job_id", Text, "The job that made it.").required(),
@@ -51,10 +52,9 @@ static READINGS: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
 
 static READING_VALUES: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
     use ColumnKind::{Bool, Float64, Int64, Text, Timestamp};
-    spec(
+    console_table(
         "reading_values",
         "One row for each extracted value; a list has one for each member.",
-        1,
         vec![
             column("result_id", Text, "The result.").required(),
             column("url_id", Text, "The registered URL, if it was one."),
@@ -73,19 +73,6 @@ static READING_VALUES: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
     )
 });
 
-fn spec(name: &str, description: &str, version: u64, columns: Vec<ColumnSpec>) -> Arc<TableSpec> {
-    Arc::new(TableSpec {
-        name: TableName::parse(name).expect("a table of this file has a well-formed name"),
-        description: description.to_owned(),
-        columns,
-        catalog_version: version,
-    })
-}
-
-fn column(name: &str, kind: ColumnKind, description: &str) -> ColumnSpec {
-    ColumnSpec::new(name, kind).describe(description)
-}
-
 /// Every table, with the columns that all organizations have.
 fn tables() -> Vec<TableSpec> {
     let typed = TYPED_TABLES.iter().map(|table| typed_table(table, &ColumnsV1::default()));
@@ -102,16 +89,36 @@ fn typed_table(name: &str, own: &ColumnsV1) -> Arc<TableSpec> {
             ColumnKindV1::Bool => ColumnKind::Bool,
             ColumnKindV1::List => ColumnKind::Json,
         };
-        ColumnSpec::new(&own.column, kind).describe(format!("The attribute {}.", own.attribute))
+        column(&own.column, kind, &format!("The attribute {}.", own.attribute))
     }));
-    let description = match name {
+    let about = match name {
         "products" => "Results of product pages, an attribute a column.",
         "product_lists" => "Results of product lists and bestseller lists, an attribute a column.",
         "serps" => "Results of search result pages, an attribute a column.",
         "articles" => "Results of articles, an attribute a column.",
         _ => "Results of job postings, an attribute a column.",
     };
-    spec(name, description, 1 + own.columns.len() as u64, columns)
+    let mut table = Arc::unwrap_or_clone(console_table(name, about, columns));
+    table.catalog_version += own.columns.len() as u64;
+    Arc::new(table)
+}
+
+/// The table that was last made of each name, with what it was made of: results come in runs of one organization, and
+/// making a table costs more than a row of it.
+static LAST_MADE: LazyLock<Mutex<HashMap<&'static str, MadeTable>>> = LazyLock::new(Mutex::default);
+
+type MadeTable = (ColumnsV1, Arc<TableSpec>);
+
+fn typed_table_again(name: &'static str, own: &ColumnsV1) -> Arc<TableSpec> {
+    let mut last = LAST_MADE.lock();
+    match last.get(name) {
+        Some((columns, table)) if columns == own => Arc::clone(table),
+        _ => {
+            let table = typed_table(name, own);
+            last.insert(name, (own.clone(), Arc::clone(&table)));
+            table
+        }
+    }
 }
 
 fn common_column(name: &str) -> ColumnSpec {
@@ -149,7 +156,7 @@ fn rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
             Some(row) if own == Some(name) => vec![typed(row, &columns)],
             _ => Vec::new(),
         };
-        all.push(ViewRows { table: typed_table(name, &columns), rows });
+        all.push(ViewRows { table: typed_table_again(name, &columns), rows });
     }
     Ok(all)
 }
@@ -220,17 +227,14 @@ fn typed(row: &ResultV1, columns: &ColumnsV1) -> Vec<Cell> {
     cells
 }
 
+/// A value stands in the column of its own kind; under another kind's column of the same attribute is NULL.
 fn typed_cell(row: &ResultV1, column: &TypedColumnV1) -> Cell {
-    let fills = |own: &super::rows::TypedAttributeV1| own.name == column.attribute && own.kind == column.kind;
-    if !row.attributes.iter().any(fills) {
-        return Cell::Null;
-    }
-    let Some(value) = row.values.0.get(&column.attribute) else { return Cell::Null };
-    match column.kind {
-        ColumnKindV1::Text => plain_text(value),
-        ColumnKindV1::Number => value.as_f64().map_or(Cell::Null, Cell::Float),
-        ColumnKindV1::Bool => value.as_bool().map_or(Cell::Null, Cell::Bool),
-        ColumnKindV1::List => text(value),
+    match (column.kind, row.values.0.get(&column.attribute)) {
+        (ColumnKindV1::Text, Some(Value::String(value))) => Cell::from(value.as_str()),
+        (ColumnKindV1::Number, Some(Value::Number(value))) => value.as_f64().map_or(Cell::Null, Cell::Float),
+        (ColumnKindV1::Bool, Some(Value::Bool(value))) => Cell::Bool(*value),
+        (ColumnKindV1::List, Some(value @ Value::Array(_))) => text(value),
+        _ => Cell::Null,
     }
 }
 

@@ -6,6 +6,9 @@
 //!
 //! Domains take turns: a round walks the ready index domain by domain from where the last round stopped, and passes
 //! over one that politeness holds back by a single seek. Nothing waits in memory but the jobs that are running.
+//!
+//! What the box cannot do for a moment (a full disk, a full queue of writes) costs a pause and no work: a round that
+//! fails is tried again, and a page that has arrived is written when there is room.
 
 use super::rows::{AttemptV1, CostSource, JOBS, JobV1, LEASE, READY};
 use crate::base::clock::Timestamp;
@@ -13,14 +16,17 @@ use crate::base::ids::{JobId, OrgId};
 use crate::base::limits::DIRECT_CREDITS;
 use crate::base::terms::JobStatus;
 use crate::base::web::{Domain, WebUrl};
-use crate::base::{Error, Result};
-use crate::engine::fetch::{Direct, FetchReport, FetchRequest, Outcome, Permit, Politeness, Wait};
+use crate::base::{Code, Error, Result};
+use crate::engine::fetch::{Direct, FetchReport, FetchRequest, Outcome, Permit, Politeness};
 use crate::features::extraction::{self, Extractor, ResultDraft, Scraped};
 use crate::features::{billing, urls};
-use crate::store::{OrgStore, OrgWrite, SysRead, System};
+use crate::http::panic_text;
+use crate::store::{GlobalEntry, OrgStore, OrgWrite, SysRead, System};
 use crate::task::TaskContext;
+use futures::FutureExt;
 use parking_lot::Mutex;
 use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -35,12 +41,18 @@ const RUNS_MAX: u32 = 5;
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// Domains that one round looks at.
 const DOMAINS_PER_ROUND: usize = 2_048;
-/// Jobs of one domain that one round looks at beyond those it can take.
-const LOOK_AHEAD: usize = 32;
 /// Jobs put back by one write operation.
 const RECOVERED_PER_WRITE: usize = 256;
 /// Longest time between two rounds without a signal.
 const ROUND_EVERY: Duration = Duration::from_millis(250);
+/// Time from a round that failed to the next, whatever signals come.
+const FAILED_ROUND_PAUSE: Duration = Duration::from_secs(1);
+/// How often ended leases are looked for.
+const LEASES_EVERY: Duration = Duration::from_secs(1);
+/// How long the end of a run is tried to be written; within the lease, or another run would begin meanwhile.
+const FINISH_WITHIN: Duration = Duration::from_secs(30);
+/// Time between two such tries.
+const FINISH_EVERY: Duration = Duration::from_millis(200);
 
 /// How jobs are run.
 #[derive(Clone, Debug)]
@@ -136,8 +148,17 @@ impl Dispatcher {
         if lost > 0 {
             tracing::info!(jobs = lost, "jobs that were running when the box went down run again");
         }
+        let mut looked = Instant::now();
         while !context.stopping() {
-            self.round().await?;
+            // The activation goes on: the supervisor's pause after a failure doubles, and this one ends with the box.
+            if let Err(error) = self.round(&mut looked).await {
+                tracing::warn!(%error, "jobs could not be taken from the queue");
+                tokio::select! {
+                    () = context.stopped() => {}
+                    () = tokio::time::sleep(FAILED_ROUND_PAUSE) => {}
+                }
+                continue;
+            }
             tokio::select! {
                 () = context.stopped() => {}
                 () = self.wake.notified() => {}
@@ -149,25 +170,32 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Takes what is due and starts it.
-    async fn round(self: &Arc<Self>) -> Result<()> {
+    /// Takes what is due and starts it. `looked` is when ended leases were last looked for.
+    async fn round(self: &Arc<Self>, looked: &mut Instant) -> Result<()> {
+        if looked.elapsed() >= LEASES_EVERY {
+            *looked = Instant::now();
+            self.put_back_expired().await?;
+        }
         let mut tasks = self.tasks.lock().await;
         while tasks.try_join_next().is_some() {}
         loop {
-            let free = self.settings.concurrency.saturating_sub(tasks.len());
+            // A run leaves this count before it signals that there is room; its task ends a moment later.
+            let free = self.settings.concurrency.saturating_sub(self.running());
             if free == 0 {
                 return Ok(());
             }
             let due = self.system.read(|tx| self.due(tx, free))?;
             if due.is_empty() {
-                return self.put_back_expired().await;
+                return Ok(());
             }
             let took = due.len();
-            for (job, org, permit) in self.claim(due).await? {
+            let claimed = self.claim(due).await?;
+            let is_last = took < free || claimed.is_empty();
+            for (job, org, permit) in claimed {
                 self.running.lock().insert((org.id(), job.id));
                 tasks.spawn(self.clone().run_job(job, org, permit));
             }
-            if took < free {
+            if is_last {
                 return Ok(());
             }
         }
@@ -191,49 +219,59 @@ impl Dispatcher {
                 from.clear();
                 continue;
             };
-            let name = domain_bytes(&first.index_key);
             if wrapped && !begin.is_empty() && first.index_key >= begin {
                 break;
             }
             // The end of a domain's keys: its terminator (0x00 0x01) raised by one.
-            let next = [name, &[0, 2]].concat();
-            self.take_from(tx, name, &next, now, free, &mut due)?;
+            let next = [domain_bytes(&first.index_key), &[0, 2]].concat();
+            due.extend(self.due_of_domain(tx, first, &next, now, free - due.len())?);
             from.clone_from(&next);
             *self.turn.lock() = next;
         }
         Ok(due)
     }
 
-    fn take_from(
+    /// Up to `room` due jobs of the domain whose first entry is `first` and whose keys end below `end`. A permit is
+    /// asked for only when there is a job for it, because a visit that is begun puts off the next.
+    fn due_of_domain(
         &self,
         tx: &SysRead<'_>,
-        name: &[u8],
+        first: GlobalEntry<JobId>,
         end: &[u8],
         now: Instant,
-        free: usize,
-        due: &mut Vec<Due>,
-    ) -> Result<()> {
-        let domain = std::str::from_utf8(name).ok().and_then(|name| Domain::parse(name).ok());
-        let domain = domain.ok_or_else(|| Error::internal("read the queue", "a job has no domain"))?;
-        let mut permits = Vec::new();
-        while permits.len() < free - due.len() {
-            match self.politeness.try_acquire(&domain, now) {
-                Ok(permit) => permits.push(permit),
-                Err(Wait::NotBefore(_) | Wait::Busy) => break,
+        room: usize,
+    ) -> Result<Vec<Due>> {
+        let mut due = Vec::new();
+        let name = std::str::from_utf8(domain_bytes(&first.index_key)).unwrap_or_default();
+        let Ok(domain) = Domain::parse(name) else {
+            // One damaged row must not keep everybody else waiting.
+            tracing::error!(job = %first.key, "a job in the queue has no domain; it is passed over");
+            return Ok(due);
+        };
+        let mut next = Some(first);
+        while let Some(first) = next {
+            let (priority, run_at) = split_ready(&first.index_key)?;
+            if run_at <= tx.now() {
+                let Ok(permit) = self.politeness.try_acquire(&domain, now) else { break };
+                let mut permit = Some(permit);
+                let below = [priority, &time_key(tx.now().after(Duration::from_millis(1)))].concat();
+                for entry in
+                    tx.scan_global(&JOBS, &READY, &first.index_key, Some(&below), room - due.len())?
+                {
+                    let another = || self.politeness.try_acquire(&domain, now).ok();
+                    let Some(permit) = permit.take().or_else(another) else { return Ok(due) };
+                    due.push(Due { org: entry.org, job: entry.key, permit });
+                }
+                if due.len() == room {
+                    break;
+                }
             }
+            // Times grow within a priority, so nothing more of this one is due: on to the next.
+            let Some((last, head)) = priority.split_last() else { break };
+            let lower = [head, &[last.saturating_add(1)]].concat();
+            next = tx.scan_global(&JOBS, &READY, &lower, Some(end), 1)?.pop();
         }
-        if permits.is_empty() {
-            return Ok(());
-        }
-        let limit = permits.len() + LOOK_AHEAD;
-        for entry in tx.scan_global(&JOBS, &READY, &[name, &[0, 1]].concat(), Some(end), limit)? {
-            if run_at(&entry.index_key) > tx.now() {
-                continue;
-            }
-            let Some(permit) = permits.pop() else { break };
-            due.push(Due { org: entry.org, job: entry.key, permit });
-        }
-        Ok(())
+        Ok(due)
     }
 
     /// Marks the jobs running, each with a lease; those that somebody canceled meanwhile are left out.
@@ -254,7 +292,10 @@ impl Dispatcher {
 
     async fn run_job(self: Arc<Self>, job: JobV1, org: OrgStore, permit: Permit) {
         let (id, run) = (job.id, job.run);
-        if let Err(error) = self.fetch_and_finish(job, &org, permit).await {
+        let ended = AssertUnwindSafe(self.fetch_and_finish(job, &org, permit)).catch_unwind().await;
+        let ended =
+            ended.unwrap_or_else(|panic| Err(Error::internal("run a job", panic_text(&*panic).to_owned())));
+        if let Err(error) = ended {
             // What could not be written stands in the lease index: it is put back when the lease ends, or sooner here.
             tracing::warn!(job = %id, %error, "a job could not be finished; it will run again");
             let again = org.write(move |tx| put_back_run(tx, id, run, tx.now().after(RETRY_AFTER))).await;
@@ -295,7 +336,29 @@ impl Dispatcher {
             }
             _ => None,
         };
-        org.write(move |tx| finish(tx, job.id, job.run, attempt, draft)).await
+        self.write_end(org, job.id, job.run, attempt, draft).await
+    }
+
+    /// Writes how a run ended. While the store refuses writes this waits: the page is here, and a second run would
+    /// visit the target again.
+    async fn write_end(
+        &self,
+        org: &OrgStore,
+        id: JobId,
+        run: u32,
+        attempt: AttemptV1,
+        draft: Option<ResultDraft>,
+    ) -> Result<()> {
+        let deadline = Instant::now() + FINISH_WITHIN;
+        loop {
+            let (attempt, draft) = (attempt.clone(), draft.clone());
+            match org.write(move |tx| finish(tx, id, run, attempt, draft)).await {
+                Err(error) if error.code() == Code::ServiceUnavailable && Instant::now() < deadline => {
+                    tokio::time::sleep(FINISH_EVERY).await;
+                }
+                ended => return ended,
+            }
+        }
     }
 
     /// What the target said about the pace.
@@ -304,18 +367,19 @@ impl Dispatcher {
         if let Some(pause) = report.retry_after {
             self.politeness.hold(domain, now, now + pause);
         }
-        if self.settings.robots {
+        // Without an answer nobody knows what robots.txt asks for, and what it asked for before still holds.
+        if self.settings.robots && (report.crawl_delay.is_some() || report.status.is_some()) {
             self.politeness.set_crawl_delay(domain, now, report.crawl_delay.unwrap_or_default());
         }
     }
 
     /// Puts back jobs whose lease has ended although nobody here runs them.
     async fn put_back_expired(&self) -> Result<()> {
-        let expired = self.system.read(|tx| {
-            let end = lease_key(tx.now());
-            tx.scan_global(&JOBS, &LEASE, &[], Some(&end), RECOVERED_PER_WRITE)
-        })?;
         let running = self.running.lock().clone();
+        let expired = self.system.read(|tx| {
+            let end = time_key(tx.now());
+            tx.scan_global(&JOBS, &LEASE, &[], Some(&end), RECOVERED_PER_WRITE + running.len())
+        })?;
         let lost: Vec<_> =
             expired.into_iter().filter(|entry| !running.contains(&(entry.org, entry.key))).collect();
         if lost.is_empty() {
@@ -336,13 +400,15 @@ fn domain_bytes(key: &[u8]) -> &[u8] {
     &key[..end]
 }
 
-/// The time in a ready key: its last eight bytes, with the sign turned.
-fn run_at(key: &[u8]) -> Timestamp {
-    let time = key.last_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes));
-    Timestamp((time ^ (1 << 63)) as i64)
+/// A ready key's beginning, which ends with the priority, and its time.
+fn split_ready(key: &[u8]) -> Result<(&[u8], Timestamp)> {
+    let (priority, time) =
+        key.split_last_chunk::<8>().ok_or_else(|| Error::internal("read the queue", "a key is too short"))?;
+    Ok((priority, Timestamp((u64::from_be_bytes(*time) ^ (1 << 63)) as i64)))
 }
 
-fn lease_key(time: Timestamp) -> [u8; 8] {
+/// A time as it stands in a key.
+fn time_key(time: Timestamp) -> [u8; 8] {
     ((time.0 as u64) ^ (1 << 63)).to_be_bytes()
 }
 
@@ -367,14 +433,21 @@ fn attempt(job: &JobV1, started_at: Timestamp, report: &FetchReport) -> AttemptV
         outcome: report.outcome,
         http_status: report.status,
         bytes: report.bytes_received,
-        // A delivery is charged, and so is the target's own answer; a block never is (API page, section 9).
-        credits: match report.outcome {
-            Outcome::Success | Outcome::TargetError if report.status.is_some() => DIRECT_CREDITS,
-            _ => 0,
-        },
+        credits: credits(report),
         cost_source: CostSource::Table,
         rule: report.rule.clone(),
         error: report.error.clone(),
+    }
+}
+
+/// A delivery is charged, and so is the target's own answer, its 404 say; a block or an endless redirect never is
+/// (API page, section 9).
+fn credits(report: &FetchReport) -> u64 {
+    let answered = report.status.is_some_and(|status| status >= 400);
+    match report.outcome {
+        Outcome::Success => DIRECT_CREDITS,
+        Outcome::TargetError if answered => DIRECT_CREDITS,
+        _ => 0,
     }
 }
 

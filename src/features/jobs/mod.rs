@@ -3,6 +3,8 @@
 mod dispatch;
 mod rows;
 mod submit;
+#[cfg(test)]
+mod tests;
 mod view;
 mod views;
 
@@ -54,7 +56,6 @@ pub static FEATURE: Feature = Feature {
     })],
     needs: &[Need::of::<Dispatcher>(), Need::of::<AddressGuard>(), Need::of::<Plans>()],
     views: &[views::VIEW],
-    ..Feature::NONE
 };
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

@@ -210,7 +210,11 @@ pub fn submit(tx: &OrgWrite<'_>, plans: &Plans, new: Checked) -> Result<Submitte
             (url, row)
         }
         Target::Registered(id) => {
-            let row = tx.require(&urls::URLS, &id)?;
+            let missing = || {
+                let reason = format!("{}urlId: is not a registered URL", new.field);
+                Error::not_found(urls::URLS.noun()).message(reason)
+            };
+            let row = tx.get(&urls::URLS, &id)?.ok_or_else(missing)?;
             let url = WebUrl::parse(&row.url).map_err(|e| Error::internal("read a registered URL", e))?;
             (url, Some(row))
         }

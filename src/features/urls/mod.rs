@@ -273,10 +273,13 @@ pub fn find(tx: &OrgRead<'_>, url: &WebUrl) -> Result<Option<UrlV1>> {
 pub fn note_job(tx: &OrgWrite<'_>, url: UrlId, job: JobId, status: JobStatus, at: Timestamp) -> Result<()> {
     // The row may have been deleted while the job ran.
     let Some(mut row) = tx.get(&URLS, &url)? else { return Ok(()) };
-    row.last_job_id = Some(job);
-    row.last_status = Some(status);
+    // Jobs may end in another order than they were submitted in.
+    if row.last_job_id.is_none_or(|last| last <= job) {
+        row.last_job_id = Some(job);
+        row.last_status = Some(status);
+    }
     if status == JobStatus::Succeeded {
-        row.last_scraped_at = Some(at);
+        row.last_scraped_at = row.last_scraped_at.max(Some(at));
     }
     tx.put(&URLS, &url, &row)
 }

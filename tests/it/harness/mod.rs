@@ -39,7 +39,6 @@ pub struct Member {
     pub org_id: String,
     /// Calls with the access token.
     pub browser: Client,
-    pub refresh_token: String,
     /// Calls with an API key that may do everything its maker may.
     pub api: Client,
     pub key: String,
@@ -78,6 +77,7 @@ impl Appliance {
         self.open().await;
     }
 
+    /// Drains and ends now; otherwise that happens when it is dropped.
     pub async fn stop(mut self) {
         if let Some(app) = self.app.take() {
             app.stop().await;
@@ -108,6 +108,17 @@ impl Appliance {
     }
 }
 
+impl Drop for Appliance {
+    /// Drains before the folder goes, so that every test is also one of the drain.
+    fn drop(&mut self) {
+        if let Some(app) = self.app.take()
+            && !std::thread::panicking()
+        {
+            tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(app.stop()));
+        }
+    }
+}
+
 /// Registers a person with a verified address, an organization and a key, at any running appliance.
 pub async fn member(client: &Client, socket: &std::path::Path, name: &str) -> Member {
     let email = format!("{name}@example.com");
@@ -129,7 +140,6 @@ pub async fn member(client: &Client, socket: &std::path::Path, name: &str) -> Me
         email,
         user_id: text(&login.json["user"], "id").to_owned(),
         org_id: text(&org.json["organization"], "id").to_owned(),
-        refresh_token: text(&org.json, "refreshToken").to_owned(),
         api: client.bearer(&secret),
         key: secret,
         browser,

@@ -43,10 +43,6 @@ impl Process {
         self.data_dir.join("admin.sock")
     }
 
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
     /// SIGKILL: no drain, no flush.
     pub fn kill(mut self) {
         self.child.kill().expect("the process is ours");

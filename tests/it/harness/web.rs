@@ -9,7 +9,6 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -52,7 +51,6 @@ impl Answer {
 /// A running web server; it ends when this is dropped.
 pub struct Web {
     pub address: SocketAddr,
-    requests: Arc<AtomicUsize>,
     accepting: JoinHandle<()>,
 }
 
@@ -61,15 +59,13 @@ impl Web {
     pub async fn open(answer: impl Fn(&str) -> Option<Answer> + Send + Sync + 'static) -> Web {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a loopback port");
         let address = listener.local_addr().expect("its address");
-        let requests = Arc::new(AtomicUsize::new(0));
-        let (answer, seen) = (Arc::new(answer), requests.clone());
+        let answer = Arc::new(answer);
         let accepting = tokio::spawn(async move {
             loop {
                 let Ok((stream, _)) = listener.accept().await else { continue };
-                let (answer, seen) = (answer.clone(), seen.clone());
+                let answer = answer.clone();
                 tokio::spawn(async move {
                     let service = service_fn(move |request: Request<Incoming>| {
-                        seen.fetch_add(1, Ordering::Relaxed);
                         let answer = answer(request.uri().path()).unwrap_or_else(|| Answer::status(404));
                         async move {
                             tokio::time::sleep(std::time::Duration::from_millis(answer.delay_ms)).await;
@@ -89,7 +85,7 @@ impl Web {
                 });
             }
         });
-        Web { address, requests, accepting }
+        Web { address, accepting }
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -99,10 +95,6 @@ impl Web {
     /// The rule of `network.allow` that opens it.
     pub fn allow(&self) -> String {
         format!("[\"127.0.0.1/32:{}\"]", self.address.port())
-    }
-
-    pub fn requests(&self) -> usize {
-        self.requests.load(Ordering::Relaxed)
     }
 }
 

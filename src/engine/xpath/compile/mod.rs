@@ -9,9 +9,12 @@
 
 use std::collections::HashMap;
 
+use memchr::memmem::Finder;
+
 use super::CompileError;
+use super::PATTERNS_MAX;
 use super::ast::{Ast, AstKind, AstStep, AstTest};
-use super::pattern;
+use super::pattern::Pattern;
 use super::plan::*;
 
 mod seeds;
@@ -37,7 +40,13 @@ const XPATH_2_FUNCTIONS: [&str; 12] = [
 pub(super) fn compile(source: &str, ast: &Ast<'_>, strict: bool) -> Result<Plan, CompileError> {
     let mut compiler = Compiler { source, strict, ..Compiler::default() };
     let root = compiler.expr(ast)?;
-    Ok(Plan { root, names: compiler.names, once_count: compiler.once_count, memo_count: compiler.memo_count })
+    Ok(Plan {
+        root,
+        names: compiler.names,
+        once_count: compiler.once_count,
+        pattern_count: compiler.pattern_count,
+        memo_count: compiler.memo_count,
+    })
 }
 
 #[derive(Default)]
@@ -48,6 +57,7 @@ struct Compiler<'s> {
     numbers: HashMap<String, NameIndex>,
     once_count: usize,
     memo_count: usize,
+    pattern_count: usize,
     /// Predicates around the current place.
     predicate_depth: usize,
 }
@@ -168,7 +178,7 @@ impl Compiler<'_> {
     fn special(
         &mut self,
         function: Function,
-        compiled: Vec<Expr>,
+        mut compiled: Vec<Expr>,
         arguments: &[Ast<'_>],
     ) -> Result<Expr, CompileError> {
         match function {
@@ -189,10 +199,16 @@ impl Compiler<'_> {
                 let attribute = self.name("class");
                 Ok(Expr::HasTokens(Tokens { attribute, tokens, html_space: true }))
             }
-            Function::Contains => Ok(match seeds::class_idiom(&compiled) {
-                Some(tokens) => Expr::HasTokens(tokens),
-                None => Expr::Call(function, compiled),
-            }),
+            Function::Contains => {
+                if let Some(tokens) = seeds::class_idiom(&compiled) {
+                    return Ok(Expr::HasTokens(tokens));
+                }
+                if let Expr::Literal(text) = &compiled[1] {
+                    let part = Finder::new(text.as_bytes()).into_owned();
+                    return Ok(Expr::Contains(Box::new(compiled.swap_remove(0)), Box::new(part)));
+                }
+                Ok(Expr::Call(function, compiled))
+            }
             Function::ReTest | Function::ReMatch | Function::ReReplace => {
                 self.regular(function, compiled, arguments)
             }
@@ -202,7 +218,7 @@ impl Compiler<'_> {
 
     /// Regular expressions that stand in the text are compiled now, so that a wrong one is refused now.
     fn regular(
-        &self,
+        &mut self,
         function: Function,
         mut compiled: Vec<Expr>,
         arguments: &[Ast<'_>],
@@ -215,7 +231,11 @@ impl Compiler<'_> {
         let (Expr::Literal(text), Some(flags)) = (&compiled[1], flags) else {
             return Ok(Expr::Call(function, compiled));
         };
-        match pattern::compile(text, flags) {
+        self.pattern_count += 1;
+        if self.pattern_count > PATTERNS_MAX {
+            return self.fail(arguments[1].at, format!("more than {PATTERNS_MAX} regular expressions"));
+        }
+        match Pattern::compile(text, flags) {
             Ok(regex) if function == Function::ReTest => {
                 Ok(Expr::Matches(Box::new(compiled.swap_remove(0)), Box::new(regex)))
             }

@@ -35,8 +35,15 @@ fn collect(expr: &Expr, names: &[Box<str>], seeds: &mut Vec<Seed>) {
             compared(op.flipped(), right, left, names, seeds);
         }
         Expr::Call(Function::Boolean, arguments) => collect(&arguments[0], names, seeds),
-        // With an empty second argument these hold for a missing attribute as well.
-        Expr::Call(Function::Contains | Function::StartsWith, arguments) => {
+        // With an empty second argument this holds for a missing attribute as well.
+        Expr::Contains(whole, part) if !part.needle().is_empty() => {
+            seeds.extend(attribute_text(whole).map(Seed::Attribute));
+            seeds.extend(class_token(whole, part.needle(), names));
+        }
+        Expr::Matches(subject, pattern) if !pattern.is_match("") => {
+            seeds.extend(attribute_text(subject).map(Seed::Attribute));
+        }
+        Expr::Call(Function::StartsWith, arguments) => {
             if let (Some(name), Expr::Literal(text)) = (attribute_text(&arguments[0]), &arguments[1])
                 && !text.is_empty()
             {
@@ -84,6 +91,19 @@ fn attribute_text(expr: &Expr) -> Option<NameIndex> {
         }
         _ => None,
     }
+}
+
+/// `contains(concat(' ', @class, ' '), ' token ')`: not the whole idiom (a tab would not separate), but it implies the token.
+fn class_token(whole: &Expr, part: &[u8], names: &[Box<str>]) -> Option<Seed> {
+    let Expr::Call(Function::Concat, parts) = whole else { return None };
+    let [Expr::Literal(before), Expr::Attribute(name), Expr::Literal(after)] = &parts[..] else {
+        return None;
+    };
+    let wanted = std::str::from_utf8(part).ok()?;
+    let token = wanted.strip_prefix(' ')?.strip_suffix(' ')?;
+    let is_token = !token.is_empty() && !token.contains(|character: char| character.is_ascii_whitespace());
+    let is_class = &*names[*name] == "class" && &**before == " " && &**after == " ";
+    (is_class && is_token).then(|| Seed::Class(token.into()))
 }
 
 /// `contains(concat(' ', normalize-space(@a), ' '), ' token ')`, the XPath 1.0 idiom for "has this token".

@@ -39,7 +39,8 @@ pub(super) fn of_path(start: &Start, steps: &[Step]) -> Walk {
         if step.positional {
             return NO_WALK;
         }
-        ordered &= !step.axis.is_reverse() && !(step.axis == Axis::Child && shape == Shape::Nested);
+        let turns_back = step.axis.is_reverse() || step.axis == Axis::Child && shape == Shape::Nested;
+        ordered &= !turns_back;
         shape = match (step.axis, shape) {
             (Axis::SelfNode | Axis::Namespace, same) => same,
             (Axis::Attribute, Shape::One | Shape::Disjoint | Shape::Nested) => Shape::Attributes,

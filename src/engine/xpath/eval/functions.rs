@@ -4,17 +4,19 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use regex::Regex;
-
+use super::super::EvalError;
+use super::super::pattern::{self, Pattern};
 use super::super::plan::*;
 use super::super::value::{NodeRef, text_to_number};
-use super::super::{EvalError, pattern};
 use super::path::sort_unique;
 use super::{Context, Evaluator, MADE_BYTES_MAX, Outcome, text};
 use crate::engine::html::{NodeId, NodeKind};
 
 /// Fuel for compiling a regular expression that was computed: about what it takes in node visits.
 const PATTERN_FUEL: u64 = 5_000;
+
+/// Fuel for each group that a match captures: finding groups is far slower than finding matches.
+const GROUP_FUEL: u64 = 16;
 
 /// Computed regular expressions kept in one run.
 const PATTERNS_MAX: usize = 64;
@@ -47,7 +49,7 @@ impl<'a> Evaluator<'a> {
             Function::ReTest => {
                 let subject = self.text(&arguments[0], context)?;
                 let regex = self.regex(arguments, context)?;
-                self.work(subject.len())?;
+                self.spend(regex.cost(subject.len()))?;
                 Ok(regex.is_match(&subject))
             }
             Function::HasClass => {
@@ -82,6 +84,12 @@ impl<'a> Evaluator<'a> {
             Function::Count => self.count(&arguments[0], context).map(|count| count as f64),
             Function::Number => self.number(&arguments[0], context),
             Function::StringLength => {
+                // The commonest question, "is there a paragraph of text", needs no normalized copy.
+                if let Expr::Call(Function::NormalizeSpace, inner) = &arguments[0] {
+                    let text = self.text(&inner[0], context)?;
+                    self.work(text.len())?;
+                    return Ok(text::normalized_length(&text) as f64);
+                }
                 let text = self.text(&arguments[0], context)?;
                 self.work(text.len())?;
                 Ok(text.chars().count() as f64)
@@ -302,7 +310,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The pattern in the second argument with the flags of the third, compiled once a run.
-    fn regex(&mut self, arguments: &'a [Expr], context: Context) -> Outcome<Rc<Regex>> {
+    fn regex(&mut self, arguments: &'a [Expr], context: Context) -> Outcome<Rc<Pattern>> {
         let text = self.text(&arguments[1], context)?.into_owned();
         let flags = match arguments.get(2) {
             Some(flags) => self.text(flags, context)?.into_owned(),
@@ -313,7 +321,7 @@ impl<'a> Evaluator<'a> {
             return Ok(known.clone());
         }
         self.spend(PATTERN_FUEL + key.0.len() as u64)?;
-        let regex = Rc::new(pattern::compile(&key.0, &key.1).map_err(EvalError::Pattern)?);
+        let regex = Rc::new(Pattern::compile(&key.0, &key.1).map_err(EvalError::Pattern)?);
         if self.regexes.len() >= PATTERNS_MAX {
             self.regexes.clear();
         }
@@ -333,7 +341,8 @@ impl<'a> Evaluator<'a> {
         let subject = self.text(&arguments[0], context)?;
         let regex = self.regex(arguments, context)?;
         let all = self.has_flag(arguments, 'g', context)?;
-        self.work(subject.len())?;
+        self.spend(regex.cost(subject.len()))?;
+        let regex = regex.regex();
         let first = self.made.len();
         let group_text =
             |group: Option<regex::Match<'_>>| group.map_or("", |group| group.as_str()).to_owned();
@@ -341,6 +350,7 @@ impl<'a> Evaluator<'a> {
             for found in regex.captures_iter(&subject) {
                 let skipped = usize::from(found.len() > 1);
                 let text: String = found.iter().skip(skipped).map(group_text).collect();
+                self.spend(GROUP_FUEL * found.len() as u64)?;
                 self.make(0, text.len())?;
                 self.made.push(text);
             }
@@ -360,10 +370,12 @@ impl<'a> Evaluator<'a> {
         let regex = self.regex(arguments, context)?;
         let all = self.has_flag(arguments, 'g', context)?;
         let template = self.text(&arguments[3], context)?;
-        self.work(subject.len())?;
+        self.spend(regex.cost(subject.len()))?;
+        let regex = regex.regex();
         let mut out = String::new();
         let mut copied = 0;
         for captures in regex.captures_iter(&subject).take(if all { usize::MAX } else { 1 }) {
+            self.spend(GROUP_FUEL * captures.len() as u64)?;
             let whole = captures.get_match();
             out.push_str(&subject[copied..whole.start()]);
             let before = out.len();

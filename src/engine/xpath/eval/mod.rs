@@ -14,9 +14,8 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use regex::Regex;
-
 use super::EvalError;
+use super::pattern::Pattern;
 use super::plan::*;
 use super::value::{NodeRef, Value, number_to_text, text_to_number};
 use crate::engine::html::{Document, NameId, NodeId};
@@ -73,7 +72,7 @@ struct Evaluator<'a> {
     memo_bytes: usize,
     /// What `re:match` made; node references point into it.
     made: Vec<String>,
-    regexes: HashMap<(String, String), Rc<Regex>>,
+    regexes: HashMap<(String, String), Rc<Pattern>>,
 }
 
 /// Evaluates a plan; `units` is the fuel, and says afterwards what is left of it.
@@ -152,10 +151,15 @@ impl<'a> Evaluator<'a> {
             }
             Expr::Compare(op, left, right) => self.compare(*op, left, right, context),
             Expr::HasTokens(tokens) => self.has_tokens(tokens, context.node),
-            Expr::Matches(subject, regex) => {
+            Expr::Matches(subject, pattern) => {
                 let subject = self.text(subject, context)?;
-                self.work(subject.len())?;
-                Ok(regex.is_match(&subject))
+                self.spend(pattern.cost(subject.len()))?;
+                Ok(pattern.is_match(&subject))
+            }
+            Expr::Contains(whole, part) => {
+                let whole = self.text(whole, context)?;
+                self.work(whole.len())?;
+                Ok(part.find(whole.as_bytes()).is_some())
             }
             Expr::Once(slot, inner) => Ok(match self.keep(*slot, inner, context)? {
                 Kept::Nodes(nodes) => !nodes.is_empty(),

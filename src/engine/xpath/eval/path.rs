@@ -491,6 +491,12 @@ impl<'a> Evaluator<'a> {
     ) -> Outcome<bool> {
         let Some((step, rest)) = steps.split_first() else { return test(self, node) };
         let route = self.route(step);
+        if step.axis == Axis::SelfNode && !node.is_attribute() {
+            self.spend(1)?;
+            return Ok(route.found.accepts(self.document, node.node())
+                && self.passes(&step.predicates, node)?
+                && self.walk(rest, node, test)?);
+        }
         if matches!(step.axis, Axis::Descendant | Axis::DescendantOrSelf) && !step.seeds.is_empty() {
             // Few nodes carry what the predicates ask for.
             let mut nodes = Vec::new();

@@ -40,6 +40,24 @@ pub(super) fn normalize_space(text: Cow<'_, str>) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Characters of a text once its white space is normalized.
+pub(super) fn normalized_length(text: &str) -> usize {
+    let mut length = 0;
+    let mut gap = false;
+    for byte in text.bytes() {
+        if is_space(byte) {
+            gap = true;
+            continue;
+        }
+        // Continuation bytes belong to a character that was counted.
+        if byte & 0xc0 != 0x80 {
+            length += 1 + usize::from(gap && length > 0);
+            gap = false;
+        }
+    }
+    length
+}
+
 /// Replaces each character of `from` by the one at its place in `to`, or drops it where `to` is shorter.
 pub(super) fn translate(text: &str, from: &str, to: &str) -> String {
     if from.is_ascii() && to.is_ascii() {

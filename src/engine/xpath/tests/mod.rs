@@ -1,5 +1,7 @@
 //! Every axis, every function, every operator, over small pages through the real parser.
 
+mod limits;
+
 use super::*;
 use crate::engine::html::Document;
 
@@ -481,76 +483,6 @@ fn errors_name_the_character() {
     for (xpath, expected) in cases {
         let error = XPath::compile(xpath).expect_err(xpath);
         assert_eq!(error.to_string(), expected, "{xpath}");
-    }
-}
-
-#[test]
-fn limits_of_length_and_depth() {
-    let nested = |depth: usize| format!("{}1{}", "(".repeat(depth), ")".repeat(depth));
-    assert!(XPath::compile(&nested(NESTING_MAX - 1)).is_ok());
-    assert!(
-        XPath::compile(&nested(NESTING_MAX)).unwrap_err().message.starts_with("nested more than 200 deep")
-    );
-    assert!(XPath::compile(&"1=".repeat(300)).is_err());
-    assert!(XPath::compile(&format!("{}1", "1=".repeat(150))).is_ok());
-    assert_eq!(
-        XPath::compile(&"a".repeat(EXPRESSION_BYTES_MAX + 1)).unwrap_err().message,
-        "expression longer than 16 KB"
-    );
-    let document = page("<p>1");
-    let long = |unit: &str, end: &str| {
-        let text = format!("{}{end}", unit.repeat((EXPRESSION_BYTES_MAX - 8) / unit.len()));
-        evaluate(&document, &text)
-    };
-    assert_eq!(long("1+", "1"), Value::Number(((EXPRESSION_BYTES_MAX - 8) / 2) as f64 + 1.0));
-    assert_eq!(long("-", "1"), Value::Number(1.0));
-    assert_eq!(long("a/", "a"), Value::Nodes(Vec::new()));
-    assert_eq!(long("//*/..", ""), evaluate(&document, "//*/.."));
-    assert_eq!(long("1 or ", "1"), Value::Bool(true));
-    assert_eq!(long("a|", "a"), Value::Nodes(Vec::new()));
-    assert_eq!(long("a[b]/", "a"), Value::Nodes(Vec::new()));
-    // As deep as it may be, and it really runs, on the stack of a test thread.
-    let deep = format!("//p{}{}", "[../*".repeat(NESTING_MAX - 2), "]".repeat(NESTING_MAX - 2));
-    assert!(matches!(evaluate(&document, &deep), Value::Nodes(_)));
-    let deep = format!("{}//p{}", "string(concat('',".repeat(90), "))".repeat(90));
-    assert_eq!(evaluate(&document, &deep), Value::Text("1".to_owned()));
-}
-
-#[test]
-fn fuel_ends_as_an_error() {
-    let document = page(&"<p>text</p>".repeat(1000));
-    let xpath = XPath::compile("//p[contains(., 'x')]").unwrap();
-    let mut fuel = Fuel::new(500);
-    assert_eq!(xpath.evaluate(&document, Document::ROOT, &mut fuel), Err(EvalError::BudgetExceeded));
-    assert_eq!(fuel.left(), 0);
-    let mut fuel = Fuel::new(1_000_000);
-    assert!(xpath.evaluate(&document, Document::ROOT, &mut fuel).is_ok());
-    assert!(fuel.left() > 980_000 && fuel.left() < 999_000, "{}", fuel.left());
-}
-
-#[test]
-fn hostile_expressions_end() {
-    let nested = page(&format!("{}x", "<div>".repeat(1500)));
-    let wide = page(&"<p><b>q</b> text <i>r</i></p>".repeat(2000));
-    let cases = [
-        "//*//*//*[count(//*)>1]",
-        "count(//*[//*[//*[.='q']]])",
-        "//*[.//*[.//*[.//*[.//zz]]]]",
-        "//*[count(preceding::*)>5]",
-        "//*[count(following::node()/preceding::node())>5]",
-        "//*/ancestor::*/descendant::*/ancestor::*[last()]",
-        "//*[string-length(.) > 5][contains(., //p[3])]",
-        "//*[. = //*]",
-        "//*[translate(., 'q', 'r') = string(//*)]",
-        "//*[../*/../*/../*/../*]",
-    ];
-    for xpath in cases {
-        for document in [&nested, &wide] {
-            let mut fuel = Fuel::for_page();
-            let compiled = XPath::compile(xpath).unwrap();
-            let result = compiled.evaluate(document, Document::ROOT, &mut fuel);
-            assert!(result.is_ok() || result == Err(EvalError::BudgetExceeded), "{xpath}");
-        }
     }
 }
 

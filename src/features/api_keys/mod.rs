@@ -1,0 +1,234 @@
+//! API keys, and who a credential belongs to.
+//!
+//! A key acts for its maker in the organization it was made in: it grants what it was given, as far as its maker's role
+//! still holds it, and nothing once its maker has left. Both are asked at each request, in one transaction of three
+//! point reads.
+
+mod rows;
+mod secret;
+mod usage;
+
+pub use rows::{API_KEYS, ApiKeyV1};
+pub use usage::KeyUsage;
+
+use crate::base::clock::Timestamp;
+use crate::base::ids::{ApiKeyId, UserId};
+use crate::base::name::Name;
+use crate::base::page::{Page, PageRequest};
+use crate::base::permission::{Permission, Permissions};
+use crate::base::{Code, Error, Result};
+use crate::features::Feature;
+use crate::features::auth::{Auth, USERS, permissions_of};
+use crate::http::permit::{OrgRead, OrgWrite};
+use crate::http::{Authenticator, Body, Created, Handler, Need, NoContent, Org, Path, Route};
+use crate::store::{AuthMethod, Identity, Principal};
+use crate::task::{Stage, TaskSpec};
+use rows::BY_SECRET;
+use schemars::JsonSchema;
+use secret::KeySecret;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Keys of one organization.
+const KEYS_PER_ORG_MAX: usize = 1_000;
+
+pub static FEATURE: Feature = Feature {
+    name: "api-keys",
+    routes: &[
+        Route::get("/api/v1/api-keys", "listApiKeys", &Handler::new(list))
+            .about("The organization's keys, newest first; never their secrets."),
+        Route::post("/api/v1/api-keys", "createApiKey", &Handler::new(create))
+            .about("Makes a key. Its secret is in this answer and nowhere else.")
+            .fails(&[Code::AuthForbidden, Code::Conflict]),
+        Route::delete("/api/v1/api-keys/{id}", "deleteApiKey", &Handler::new(delete))
+            .about("Ends a key at once.")
+            .fails(&[Code::NotFound]),
+    ],
+    tasks: &[TaskSpec::new("api-keys.flush-usage", Duration::from_secs(60), |context| {
+        Box::pin(usage::flush(context))
+    })
+    .stage(Stage::Derive)],
+    needs: &[Need::of::<KeyUsage>()],
+    ..Feature::NONE
+};
+
+/// Turns credentials into callers: access tokens of people, and API keys.
+pub struct Callers {
+    auth: Arc<Auth>,
+    usage: Arc<KeyUsage>,
+}
+
+impl Callers {
+    pub fn new(auth: Arc<Auth>, usage: Arc<KeyUsage>) -> Callers {
+        Callers { auth, usage }
+    }
+
+    fn person(&self, token: &str) -> Result<Principal> {
+        let user = self.auth.user_of_access_token(token)?;
+        Ok(self.auth.system().principal(Identity {
+            user: user.id,
+            allowed: permissions_of(&user),
+            membership: user.membership,
+            email_verified: user.email_verified_at.is_some(),
+            name: user.name,
+            method: AuthMethod::Jwt,
+        }))
+    }
+
+    fn key(&self, text: &str) -> Result<Principal> {
+        let refused = || Error::new(Code::AuthInvalid).title("Invalid API key");
+        let secret = KeySecret::parse(text).ok_or_else(refused)?.digest();
+        let system = self.auth.system();
+        let (org, key, maker, now) = system.read(|tx| {
+            let (org, key) =
+                tx.lookup_global(&API_KEYS, &BY_SECRET, |out| out.fixed(&secret))?.ok_or_else(refused)?;
+            let maker = tx.get(&USERS, &key.maker)?.ok_or_else(refused)?;
+            Ok((org, key, maker, tx.now()))
+        })?;
+        if key.expires_at.is_some_and(|end| end <= now) {
+            return Err(refused().message("The API key has expired."));
+        }
+        if maker.membership.is_none_or(|(member_of, _)| member_of != org) {
+            return Err(refused().message("Whoever made this API key has left the organization."));
+        }
+        self.usage.note(org, key.id, now);
+        Ok(system.principal(Identity {
+            user: maker.id,
+            name: maker.name,
+            membership: maker.membership,
+            allowed: key.permissions,
+            email_verified: maker.email_verified_at.is_some(),
+            method: AuthMethod::ApiKey(key.id),
+        }))
+    }
+}
+
+impl Authenticator for Callers {
+    fn authenticate(&self, bearer: &str) -> Result<Principal> {
+        if bearer.starts_with(secret::PREFIX) { self.key(bearer) } else { self.person(bearer) }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct NewApiKeyRequest {
+    name: String,
+    /// What the key allows, such as `jobs:write`; all that the caller may do when left out.
+    permissions: Option<Vec<String>>,
+    /// When it ends; never when left out.
+    expires_at: Option<Timestamp>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ApiKeyView {
+    id: ApiKeyId,
+    name: String,
+    /// The first 8 characters of the secret.
+    prefix: String,
+    permissions: Vec<String>,
+    created_by: UserId,
+    created_at: Timestamp,
+    expires_at: Option<Timestamp>,
+    last_used_at: Option<Timestamp>,
+}
+
+impl ApiKeyView {
+    fn new(row: ApiKeyV1, used: Option<Timestamp>) -> ApiKeyView {
+        ApiKeyView {
+            id: row.id,
+            name: row.name,
+            prefix: row.prefix,
+            permissions: row.permissions.names(),
+            created_by: row.maker,
+            created_at: row.created_at,
+            expires_at: row.expires_at,
+            last_used_at: row.last_used_at.max(used),
+        }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct NewApiKeyView {
+    api_key: ApiKeyView,
+    /// The key itself, shown once.
+    secret: String,
+}
+
+async fn list(org: Org<OrgRead>, page: PageRequest) -> Result<Body<Page<ApiKeyView>>> {
+    let usage = org.service::<KeyUsage>();
+    let rows = org.read(|tx| tx.page(&API_KEYS, &page, |_| true))?;
+    Ok(Body(rows.map(|row| {
+        let used = usage.last(org.id(), row.id);
+        ApiKeyView::new(row, used)
+    })))
+}
+
+async fn create(org: Org<OrgWrite>, Body(request): Body<NewApiKeyRequest>) -> Result<Created<NewApiKeyView>> {
+    let caller = org.principal();
+    let name = Name::parse("name", &request.name)?.into_string();
+    let permissions = asked_permissions(request.permissions.as_deref(), caller.permissions())?;
+    if request.expires_at.is_some_and(|end| end <= org.now()) {
+        return Err(Error::invalid("expiresAt", "must be in the future"));
+    }
+    let secret = KeySecret::generate()?;
+    let (digest, prefix, maker) = (secret.digest(), secret.shown().to_owned(), caller.user());
+    let row = org
+        .write(move |tx| {
+            if tx.count(&API_KEYS, KEYS_PER_ORG_MAX)? >= KEYS_PER_ORG_MAX {
+                return Err(Error::conflict(format!(
+                    "An organization has at most {KEYS_PER_ORG_MAX} API keys; delete one first."
+                )));
+            }
+            let row = ApiKeyV1 {
+                id: ApiKeyId::new(),
+                name,
+                secret: digest,
+                prefix,
+                maker,
+                permissions,
+                created_at: tx.now(),
+                expires_at: request.expires_at,
+                last_used_at: None,
+            };
+            tx.insert(&API_KEYS, &row.id, &row)?;
+            Ok(row)
+        })
+        .await?;
+    Ok(Created(NewApiKeyView { api_key: ApiKeyView::new(row, None), secret: secret.as_str().to_owned() }))
+}
+
+/// The permissions of a new key: `held` unless fewer are asked for, never more.
+fn asked_permissions(asked: Option<&[String]>, held: Permissions) -> Result<Permissions> {
+    let Some(names) = asked else { return Ok(held) };
+    if names.is_empty() {
+        return Err(Error::invalid(
+            "permissions",
+            "must name at least one; leave it out for all that you may do",
+        ));
+    }
+    let mut all = Vec::with_capacity(names.len());
+    for (i, name) in names.iter().enumerate() {
+        let permission: Permission =
+            name.parse().map_err(|reason: String| Error::invalid(&format!("permissions[{i}]"), reason))?;
+        if !held.contains(permission) {
+            return Err(Error::new(Code::AuthForbidden)
+                .message(format!("You do not hold {name}, so a key of yours cannot either.")));
+        }
+        all.push(permission);
+    }
+    Ok(Permissions::of(all))
+}
+
+async fn delete(org: Org<OrgWrite>, Path(id): Path<ApiKeyId>) -> Result<NoContent> {
+    if org.write(move |tx| tx.delete(&API_KEYS, &id)).await? {
+        Ok(NoContent)
+    } else {
+        Err(Error::not_found(API_KEYS.noun()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! Messages to people, and e-mail verification, which is the first of them.
+//!
+//! A message is a row written with what it tells of. Without a mail server the operator reads it with
+//! `gleaner admin outbox` and passes it on.
+
+use super::rows::{
+    MAIL, MAIL_BY_USER, MailKind, MailV1, USERS, UserV1, VERIFICATIONS, VERIFICATIONS_BY_USER, VerificationV1,
+};
+use crate::base::clock::Timestamp;
+use crate::base::ids::{MailId, UserId};
+use crate::base::{Error, Result};
+use crate::engine::secret::{random_bytes, sha256};
+use crate::store::{Order, SysRead, SysWrite};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Serialize;
+use std::time::Duration;
+
+/// How long a verification token lives (API page, section 2).
+pub const VERIFICATION_TIME: Duration = Duration::from_secs(24 * 3600);
+/// How long a message is kept.
+pub const MAIL_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Rows of one kind that a person can have at a time; there is one, and the number only bounds the scan.
+const PER_USER_ROWS_MAX: usize = 16;
+const PREFIX: &str = "glv_";
+
+/// A verification token in the clear.
+pub struct VerificationToken(String);
+
+impl VerificationToken {
+    pub fn generate() -> Result<VerificationToken> {
+        let bytes: [u8; 32] = random_bytes().map_err(|e| Error::internal("make a verification token", e))?;
+        Ok(VerificationToken(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes))))
+    }
+}
+
+/// Sends `user` a fresh token, which ends the earlier ones: only the latest link works. `public_url` is the box's
+/// address without a slash at the end.
+pub fn send_verification(
+    tx: &SysWrite<'_>,
+    user: &UserV1,
+    token: &VerificationToken,
+    public_url: &str,
+) -> Result<()> {
+    forget_verifications(tx, user.id)?;
+    let row = VerificationV1 {
+        token: sha256(token.0.as_bytes()),
+        user: user.id,
+        expires_at: tx.now().after(VERIFICATION_TIME),
+    };
+    tx.put(&VERIFICATIONS, &row.token, &row)?;
+    let mail = MailV1 {
+        id: MailId::new(),
+        user: user.id,
+        kind: MailKind::VerifyEmail,
+        to: user.email.clone(),
+        subject: "Verify your email address".to_owned(),
+        text: verification_text(user, token, public_url),
+        created_at: tx.now(),
+    };
+    tx.put(&MAIL, &mail.id, &mail)
+}
+
+fn verification_text(user: &UserV1, token: &VerificationToken, public_url: &str) -> String {
+    format!(
+        "Hello {name},\n\n\
+         somebody, probably you, registered this address at {public_url}. To verify it, send the token below within \
+         24 hours:\n\n\
+         curl -X POST {public_url}/api/v1/auth/verify-email -H 'Content-Type: application/json' \
+         -d '{{\"token\":\"{token}\"}}'\n\n\
+         If it was not you, do nothing.\n",
+        name = user.name,
+        token = token.0,
+    )
+}
+
+/// Uses up the verification token `text`; whether it was good. A bad one changes nothing, an old one is removed.
+pub fn verify(tx: &SysWrite<'_>, text: &str) -> Result<bool> {
+    let Some(row) = tx.get(&VERIFICATIONS, &sha256(text.as_bytes()))? else { return Ok(false) };
+    tx.delete(&VERIFICATIONS, &row.token)?;
+    if row.expires_at <= tx.now() {
+        return Ok(false);
+    }
+    let Some(mut user) = tx.get(&USERS, &row.user)? else { return Ok(false) };
+    mark_verified(tx, &mut user)?;
+    Ok(true)
+}
+
+/// The address is the person's from now on; what was sent to find that out is done with.
+pub fn mark_verified(tx: &SysWrite<'_>, user: &mut UserV1) -> Result<()> {
+    forget_verifications(tx, user.id)?;
+    if user.email_verified_at.is_none() {
+        user.email_verified_at = Some(tx.now());
+        tx.put(&USERS, &user.id, user)?;
+    }
+    Ok(())
+}
+
+/// Removes the outstanding tokens of a person, and the messages that carry them.
+fn forget_verifications(tx: &SysWrite<'_>, user: UserId) -> Result<()> {
+    let all = |key| -> Result<Vec<VerificationV1>> {
+        tx.scan_index(
+            &VERIFICATIONS,
+            &VERIFICATIONS_BY_USER,
+            |k| k.id(key),
+            Order::Ascending,
+            PER_USER_ROWS_MAX,
+        )
+    };
+    for row in all(user)? {
+        tx.delete(&VERIFICATIONS, &row.token)?;
+    }
+    let sent = tx.scan_index(
+        &MAIL,
+        &MAIL_BY_USER,
+        |key| key.id(user).u8(MailKind::VerifyEmail as u8),
+        Order::Ascending,
+        PER_USER_ROWS_MAX,
+    )?;
+    for mail in sent {
+        tx.delete(&MAIL, &mail.id)?;
+    }
+    Ok(())
+}
+
+/// A kept message as the operator reads it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeptMail {
+    pub id: MailId,
+    pub to: String,
+    pub subject: String,
+    pub text: String,
+    pub created_at: Timestamp,
+}
+
+/// The kept messages, newest first; what `gleaner admin outbox` prints.
+pub fn kept_mail(tx: &SysRead<'_>, limit: usize) -> Result<Vec<KeptMail>> {
+    let rows = tx.scan(&MAIL, None, Order::Descending, limit)?;
+    Ok(rows
+        .into_iter()
+        .map(|(id, mail)| KeptMail {
+            id,
+            to: mail.to,
+            subject: mail.subject,
+            text: mail.text,
+            created_at: mail.created_at,
+        })
+        .collect())
+}

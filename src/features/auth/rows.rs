@@ -1,0 +1,107 @@
+//! What is stored of people: accounts, refresh tokens, verification tokens, kept mail.
+//!
+//! Secrets that were handed out are here as SHA-256 only. The one exception is the text of a kept message, which has to
+//! carry its link: on a box without a mail server the operator is the mail server.
+
+use crate::base::clock::Timestamp;
+use crate::base::codec::Record;
+use crate::base::ids::{MailId, OrgId, UserId};
+use crate::base::permission::Role;
+use crate::engine::secret::Digest;
+use crate::store::{Index, SysTable};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// A person's account.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct UserV1 {
+    pub id: UserId,
+    /// In its one spelling; unique.
+    pub email: String,
+    pub name: String,
+    /// A PHC string.
+    pub password_hash: String,
+    pub email_verified_at: Option<Timestamp>,
+    /// The organization and the role in it; none before onboarding and after removal.
+    pub membership: Option<(OrgId, Role)>,
+    pub created_at: Timestamp,
+    /// Access tokens issued before this are refused.
+    pub sessions_valid_from: Timestamp,
+}
+
+impl Record for UserV1 {}
+
+pub static USERS_BY_EMAIL: Index<UserV1> =
+    Index::unique("users.by_email", |user, keys| keys.add(|key| key.str(&user.email)));
+/// The members of an organization.
+pub static USERS_BY_ORG: Index<UserV1> = Index::new("users.by_org", |user, keys| {
+    if let Some((org, _)) = user.membership {
+        keys.add(|key| key.id(org).id(user.id));
+    }
+});
+pub static USERS: SysTable<UserId, UserV1> =
+    SysTable::new("users", "User").indexed(&[&USERS_BY_EMAIL, &USERS_BY_ORG]);
+
+/// One login's chain of refresh tokens, of which only the newest is good. See `session.rs`.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct RefreshFamilyV1 {
+    pub family: Uuid,
+    pub user: UserId,
+    /// Of the newest token's secret.
+    pub secret: Digest,
+    pub created_at: Timestamp,
+    pub refreshed_at: Timestamp,
+    pub expires_at: Timestamp,
+}
+
+impl Record for RefreshFamilyV1 {}
+
+/// A person's logins, the one that ends first in front.
+pub static REFRESH_BY_USER: Index<RefreshFamilyV1> =
+    Index::new("refresh_tokens.by_user", |row, keys| keys.add(|key| key.id(row.user).time(row.expires_at)));
+pub static REFRESH_BY_END: Index<RefreshFamilyV1> =
+    Index::new("refresh_tokens.by_end", |row, keys| keys.add(|key| key.time(row.expires_at)));
+pub static REFRESH_TOKENS: SysTable<Uuid, RefreshFamilyV1> =
+    SysTable::new("refresh_tokens", "Refresh token").indexed(&[&REFRESH_BY_USER, &REFRESH_BY_END]);
+
+/// An outstanding e-mail verification, under the SHA-256 of its token.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct VerificationV1 {
+    pub token: Digest,
+    pub user: UserId,
+    pub expires_at: Timestamp,
+}
+
+impl Record for VerificationV1 {}
+
+pub static VERIFICATIONS_BY_USER: Index<VerificationV1> =
+    Index::new("verifications.by_user", |row, keys| keys.add(|key| key.id(row.user)));
+pub static VERIFICATIONS_BY_END: Index<VerificationV1> =
+    Index::new("verifications.by_end", |row, keys| keys.add(|key| key.time(row.expires_at)));
+pub static VERIFICATIONS: SysTable<Digest, VerificationV1> =
+    SysTable::new("verifications", "Verification").indexed(&[&VERIFICATIONS_BY_USER, &VERIFICATIONS_BY_END]);
+
+/// What a message is about. Stored by position: add at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MailKind {
+    VerifyEmail,
+}
+
+/// A message, written in the same transaction as what it tells of.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct MailV1 {
+    pub id: MailId,
+    /// Whose account it is about.
+    pub user: UserId,
+    pub kind: MailKind,
+    pub to: String,
+    pub subject: String,
+    pub text: String,
+    pub created_at: Timestamp,
+}
+
+impl Record for MailV1 {}
+
+pub static MAIL_BY_USER: Index<MailV1> =
+    Index::new("mail.by_user", |mail, keys| keys.add(|key| key.id(mail.user).u8(mail.kind as u8)));
+pub static MAIL: SysTable<MailId, MailV1> = SysTable::new("mail", "Message").indexed(&[&MAIL_BY_USER]);

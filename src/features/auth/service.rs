@@ -1,0 +1,316 @@
+//! The rules of accounts: register, log in, refresh, log out, verify.
+//!
+//! Each is one write operation around at most one password hash. Whatever a caller could learn an account's existence
+//! from is the same for an unknown address and a wrong password: work, rows written, answer. The one exception is
+//! registration, which says that an address is taken (API page, section 2).
+
+use super::directory::{ORG, OrgV1};
+use super::email::Email;
+use super::limits::Counters;
+use super::mail::{self, VerificationToken};
+use super::password::{self, NewPassword, Passwords};
+use super::rows::{REFRESH_TOKENS, USERS, USERS_BY_EMAIL, UserV1};
+use super::session::{self, RefreshToken, Refreshed};
+use super::token::{ACCESS_TOKEN_TIME, AccessTokens, TokenFault};
+use crate::base::clock::Timestamp;
+use crate::base::ids::UserId;
+use crate::base::name::Name;
+use crate::base::permission::Permissions;
+use crate::base::{Code, Error, Result};
+use crate::engine::keyring::Keyring;
+use crate::store::{SysRead, SysWrite, System};
+use serde::Deserialize;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Who may make an account.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Registration {
+    /// Anybody who reaches the box.
+    #[default]
+    Open,
+    /// Whoever was invited into an organization.
+    Invite,
+    /// Nobody.
+    Closed,
+}
+
+/// What app fills from the configuration.
+#[derive(Clone, Debug)]
+pub struct AuthSettings {
+    pub registration: Registration,
+    /// The box's address as people reach it, such as `https://gleaner.example.com`; in messages. Without a slash at
+    /// the end.
+    pub public_url: String,
+}
+
+/// Accounts and logins; one for the box.
+pub struct Auth {
+    system: System,
+    tokens: AccessTokens,
+    passwords: Passwords,
+    settings: AuthSettings,
+}
+
+/// A registration as it comes in.
+pub struct Registrant<'a> {
+    pub email: &'a str,
+    pub password: &'a str,
+    pub name: &'a str,
+}
+
+/// The two tokens of a login.
+pub struct TokenPair {
+    pub access: String,
+    pub refresh: String,
+}
+
+/// Somebody who is logged in.
+pub struct LoggedIn {
+    pub user: UserV1,
+    pub org: Option<OrgV1>,
+    pub tokens: TokenPair,
+}
+
+/// A login that is being made: store it in the transaction that lets the person in, then turn it into tokens.
+pub struct NewLogin {
+    refresh: RefreshToken,
+}
+
+/// Proof that a login was stored, and when: access tokens are dated by the transaction, so that what ends all sessions
+/// later also ends this one.
+#[derive(Clone, Copy)]
+pub struct LoginStored {
+    user: UserId,
+    at: Timestamp,
+}
+
+impl NewLogin {
+    pub fn prepare() -> Result<NewLogin> {
+        RefreshToken::generate().map(|refresh| NewLogin { refresh })
+    }
+
+    /// Begins the login of `user`.
+    pub fn store(&self, tx: &SysWrite<'_>, user: &UserV1) -> Result<LoginStored> {
+        session::start(tx, user.id, &self.refresh)?;
+        Ok(LoginStored::of(tx, user))
+    }
+}
+
+impl LoginStored {
+    /// Not before the person's sessions are valid, also on a box whose clock was set back.
+    fn of(tx: &SysRead<'_>, user: &UserV1) -> LoginStored {
+        LoginStored { user: user.id, at: tx.now().max(user.sessions_valid_from) }
+    }
+}
+
+impl Auth {
+    /// Hashes once, to have a hash to compare with where there is no account (some 20 ms).
+    pub fn new(system: System, keyring: Arc<Keyring>, settings: AuthSettings) -> Result<Auth> {
+        let tokens = AccessTokens::new(keyring);
+        Ok(Auth { system, tokens, passwords: Passwords::new()?, settings })
+    }
+
+    /// Makes an account and logs its owner in. 409 `already_exists` for a taken address.
+    pub async fn register(&self, new: &Registrant<'_>) -> Result<LoggedIn> {
+        self.check_registration()?;
+        let email = Email::parse(new.email)?;
+        let name = Name::parse("name", new.name)?;
+        let password = NewPassword::parse(new.password, &email)?;
+        // The index refuses a taken address anyway; asking first saves the hash.
+        if self.system.read(|tx| tx.exists(&USERS_BY_EMAIL, |key| key.str(email.as_str())))? {
+            return Err(taken());
+        }
+        let password_hash = self.passwords.hash(password).await?;
+        let (login, token) = (NewLogin::prepare()?, VerificationToken::generate()?);
+        let public_url = self.settings.public_url.clone();
+        let (user, stored, login) = self
+            .system
+            .write(move |tx| {
+                let user = UserV1 {
+                    id: UserId::new(),
+                    email: email.as_str().to_owned(),
+                    name: name.into_string(),
+                    password_hash,
+                    email_verified_at: None,
+                    membership: None,
+                    created_at: tx.now(),
+                    sessions_valid_from: tx.now(),
+                };
+                tx.insert(&USERS, &user.id, &user)?;
+                mail::send_verification(tx, &user, &token, &public_url)?;
+                let stored = login.store(tx, &user)?;
+                Ok((user, stored, login))
+            })
+            .await
+            .map_err(|e| if e.code() == Code::AlreadyExists { taken() } else { e })?;
+        Ok(LoggedIn { user, org: None, tokens: self.tokens(stored, &login) })
+    }
+
+    fn check_registration(&self) -> Result<()> {
+        let closed =
+            |message| Err(Error::new(Code::AuthForbidden).title("Registration is closed").message(message));
+        match self.settings.registration {
+            Registration::Open => Ok(()),
+            Registration::Invite => closed(
+                "This box takes new accounts by invitation only, and nobody has invited this address. Ask the \
+                 administrator of your organization.",
+            ),
+            Registration::Closed => closed("This box takes no new accounts. Ask its operator."),
+        }
+    }
+
+    /// Logs in. The same 401 for an unknown address and a wrong password; 429 after too many failures.
+    pub async fn login(&self, email: &str, password: &str, ip: IpAddr) -> Result<LoggedIn> {
+        let email = Email::parse(email)?;
+        password::check_length(password)?;
+        let counters = Counters::of(ip, &email);
+        let user = self.system.read(|tx| {
+            counters.check(tx)?;
+            tx.lookup(&USERS, &USERS_BY_EMAIL, |key| key.str(email.as_str()))
+        })?;
+        let hash = user.as_ref().map(|user| user.password_hash.clone());
+        let matches = self.passwords.verify(password.to_owned(), hash.clone()).await?;
+        let candidate = user.filter(|_| matches).map(|user| user.id);
+        let login = NewLogin::prepare()?;
+        let let_in = self
+            .system
+            .write(move |tx| {
+                // Asked again: of tries that were checked at the same time, only those within the limit count, right
+                // or wrong.
+                counters.check(tx)?;
+                // The account as it is now: a password that was changed meanwhile is a wrong one.
+                let user = candidate.map(|id| tx.get(&USERS, &id)).transpose()?.flatten();
+                let Some(user) = user.filter(|user| Some(&user.password_hash) == hash.as_ref()) else {
+                    // The failure must be kept, so to the store this is no error.
+                    return counters.record(tx).map(|()| None);
+                };
+                let stored = login.store(tx, &user)?;
+                let org = org_of(tx, &user)?;
+                Ok(Some((user, org, stored, login)))
+            })
+            .await?;
+        let (user, org, stored, login) =
+            let_in.ok_or_else(|| Error::new(Code::AuthInvalid).title("Invalid email or password"))?;
+        Ok(LoggedIn { user, org, tokens: self.tokens(stored, &login) })
+    }
+
+    /// Replaces a refresh token. One that was used before ends its whole family; both are a 401.
+    pub async fn refresh(&self, text: &str) -> Result<TokenPair> {
+        let refused =
+            || Error::new(Code::AuthInvalid).title("Invalid refresh token").message("Log in again.");
+        let shown = RefreshToken::parse(text).ok_or_else(refused)?;
+        // Junk is refused without a commit.
+        if self.system.read(|tx| tx.get(&REFRESH_TOKENS, &shown.family()))?.is_none() {
+            return Err(refused());
+        }
+        let next = shown.successor()?;
+        let (outcome, next) = self
+            .system
+            .write(move |tx| {
+                let outcome = match session::rotate(tx, &shown, &next)? {
+                    Refreshed::Rotated(user) => Some(LoginStored::of(tx, &user)),
+                    Refreshed::Reused(user) => {
+                        tracing::warn!(%user, "a refresh token was used twice; its login has ended");
+                        None
+                    }
+                    Refreshed::Unknown => None,
+                };
+                Ok((outcome, next))
+            })
+            .await?;
+        let stored = outcome.ok_or_else(refused)?;
+        Ok(self.tokens(stored, &NewLogin { refresh: next }))
+    }
+
+    /// Ends the login that a refresh token belongs to; nothing happens for an unknown one.
+    pub async fn logout(&self, text: &str) -> Result<()> {
+        let Some(shown) = RefreshToken::parse(text) else { return Ok(()) };
+        if self.system.read(|tx| tx.get(&REFRESH_TOKENS, &shown.family()))?.is_none() {
+            return Ok(());
+        }
+        self.system.write(move |tx| session::end(tx, &shown)).await
+    }
+
+    /// Uses up a verification token; 400 when it is bad, used or old.
+    pub async fn verify_email(&self, token: String) -> Result<()> {
+        if self.system.write(move |tx| mail::verify(tx, &token)).await? {
+            Ok(())
+        } else {
+            Err(Error::invalid("token", "is not valid any more; ask for a new verification message"))
+        }
+    }
+
+    /// Sends a fresh verification token, which ends the earlier ones. 400 when the address is verified.
+    pub async fn resend_verification(&self, user: UserId) -> Result<()> {
+        let token = VerificationToken::generate()?;
+        let public_url = self.settings.public_url.clone();
+        self.system
+            .write(move |tx| {
+                let user = tx.require(&USERS, &user)?;
+                if user.email_verified_at.is_some() {
+                    return Err(Error::new(Code::InvalidInput).title("Email address is already verified"));
+                }
+                mail::send_verification(tx, &user, &token, &public_url)
+            })
+            .await
+    }
+
+    /// The person behind an access token, as they are now.
+    pub fn user_of_access_token(&self, token: &str) -> Result<UserV1> {
+        self.system.read(|tx| {
+            let claims = self.tokens.check(token, tx.now()).map_err(|fault| match fault {
+                TokenFault::Invalid => Error::new(Code::AuthInvalid),
+                TokenFault::Expired => Error::new(Code::AuthInvalid).message("The access token has expired."),
+            })?;
+            tx.get(&USERS, &claims.user)?
+                .filter(|user| claims.issued_at >= user.sessions_valid_from)
+                .ok_or_else(|| Error::new(Code::AuthInvalid).message("The session has ended."))
+        })
+    }
+
+    /// The tokens of a login that was stored.
+    pub fn tokens(&self, stored: LoginStored, login: &NewLogin) -> TokenPair {
+        TokenPair { access: self.tokens.issue(stored.user, stored.at), refresh: login.refresh.text() }
+    }
+
+    pub fn system(&self) -> &System {
+        &self.system
+    }
+}
+
+/// Marks an address as verified on the operator's word (`gleaner admin user verify`).
+pub async fn verify_by_operator(system: &System, email: &str) -> Result<UserId> {
+    let email = Email::parse(email)?;
+    system
+        .write(move |tx| {
+            let found = tx.lookup(&USERS, &USERS_BY_EMAIL, |key| key.str(email.as_str()))?;
+            let mut user = found.ok_or_else(|| Error::not_found("User"))?;
+            mail::mark_verified(tx, &mut user)?;
+            Ok(user.id)
+        })
+        .await
+}
+
+/// How long access tokens live, in seconds.
+pub const ACCESS_TOKEN_SECS: u64 = ACCESS_TOKEN_TIME.as_secs();
+
+fn taken() -> Error {
+    Error::new(Code::AlreadyExists)
+        .title("Email address is already registered")
+        .message("Log in, or register another address.")
+}
+
+/// The organization that a person is a member of.
+fn org_of(tx: &SysRead<'_>, user: &UserV1) -> Result<Option<OrgV1>> {
+    match user.membership {
+        Some((org, _)) => tx.org(org).get(&ORG, &()),
+        None => Ok(None),
+    }
+}
+
+/// Everything that a person may do.
+pub fn permissions_of(user: &UserV1) -> Permissions {
+    user.membership.map_or(Permissions::NONE, |(_, role)| role.permissions())
+}

@@ -1,0 +1,514 @@
+//! The dispatcher over a real store, a real fetcher and a web server on loopback.
+
+use super::FEATURE;
+use super::dispatch::{DispatchSettings, Dispatcher};
+use super::rows::{JOBS, JobV1};
+use super::submit::{self, NewJob};
+use crate::base::clock::{Clock, Timestamp};
+use crate::base::codec::Json;
+use crate::base::ids::{JobId, OrgId, UrlId};
+use crate::base::terms::JobStatus;
+use crate::base::{Code, Error};
+use crate::engine::blob::BlobStore;
+use crate::engine::fetch::{AddressGuard, Direct, FetchSettings, Outcome, Politeness};
+use crate::features::billing::{self, Plans, TRANSACTIONS};
+use crate::features::extraction::{Extractor, RESULTS};
+use crate::features::urls::{URLS, UrlV1};
+use crate::http::{Metrics, Services};
+use crate::store::fault::FaultyDisk;
+use crate::store::{MIGRATIONS, Order, OrgStore, Store};
+use crate::task::{Signals, Supervisor};
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// The names under which the web server is known; each is a registrable domain of its own.
+const NAMES: [&str; 3] = ["a.test", "b.test", "c.test"];
+/// How long a test waits for what must happen.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the web server has seen.
+#[derive(Default)]
+struct Visits {
+    /// `host/path`, in the order of arrival, without robots.txt.
+    log: Vec<String>,
+    at_once: HashMap<String, usize>,
+    at_once_max: HashMap<String, usize>,
+}
+
+/// A web server on loopback: `/slow/200/x` answers after 200 ms, the first time `/stumble/200/x` does so too.
+struct Web {
+    port: u16,
+    visits: Arc<Mutex<Visits>>,
+    accepting: JoinHandle<()>,
+}
+
+impl Web {
+    async fn open() -> Web {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let visits = Arc::new(Mutex::new(Visits::default()));
+        let seen = visits.clone();
+        let accepting = tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let seen = seen.clone();
+                tokio::spawn(async move {
+                    let service = service_fn(move |request| answer(request, seen.clone()));
+                    let http = hyper::server::conn::http1::Builder::new();
+                    // The fetcher may close a connection as it likes.
+                    let _ = http.serve_connection(TokioIo::new(stream), service).await;
+                });
+            }
+        });
+        Web { port, visits, accepting }
+    }
+
+    fn log(&self) -> Vec<String> {
+        self.visits.lock().log.clone()
+    }
+
+    fn count(&self, visit: &str) -> usize {
+        self.visits.lock().log.iter().filter(|seen| *seen == visit).count()
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    visits: Arc<Mutex<Visits>>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let path = request.uri().path().to_owned();
+    if path == "/robots.txt" {
+        return Ok(Response::builder().status(404).body(Full::default()).unwrap());
+    }
+    let host = request.headers()["host"].to_str().unwrap().split(':').next().unwrap().to_owned();
+    let visit = format!("{host}{path}");
+    let is_first = {
+        let mut visits = visits.lock();
+        let is_first = !visits.log.contains(&visit);
+        visits.log.push(visit);
+        let now = visits.at_once.entry(host.clone()).or_default();
+        *now += 1;
+        let now = *now;
+        let most = visits.at_once_max.entry(host.clone()).or_default();
+        *most = now.max(*most);
+        is_first
+    };
+    let mut parts = path.split('/').skip(1);
+    let wait_ms = match parts.next() {
+        Some("slow") => parts.next().unwrap().parse().unwrap(),
+        Some("stumble") if is_first => parts.next().unwrap().parse().unwrap(),
+        _ => 0,
+    };
+    tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+    *visits.lock().at_once.get_mut(&host).unwrap() -= 1;
+    let status = if path.contains("gone") { 404 } else { 200 };
+    let response = Response::builder().status(status).header("content-type", "text/html");
+    Ok(response.body(Full::from(format!("<title>{path}</title>"))).unwrap())
+}
+
+/// A store, a web and a dispatcher between them.
+struct Lab {
+    web: Web,
+    store: Store,
+    org: OrgStore,
+    plans: Arc<Plans>,
+    guard: AddressGuard,
+    dispatcher: Arc<Dispatcher>,
+    supervisor: Option<Supervisor>,
+    _dir: tempfile::TempDir,
+}
+
+impl Lab {
+    /// A lab whose dispatcher does not run yet.
+    async fn new(concurrency: usize, per_domain: u32, min_delay: Duration) -> Lab {
+        let web = Web::open().await;
+        let dir = tempfile::tempdir().unwrap();
+        let disk = FaultyDisk::new();
+        let store = Store::open_backend(move || disk.backend(), Clock::system(), MIGRATIONS).unwrap();
+        let org = store.system().org(OrgId::new());
+        let plans = Arc::new(Plans::built_in().unwrap());
+        let given = plans.clone();
+        org.write(move |tx| billing::open_account(tx, given.default_plan())).await.unwrap();
+        let guard = AddressGuard::new(&[format!("127.0.0.1/32:{}", web.port).parse().unwrap()], &[]);
+        let hosts = NAMES.map(|name| (name.to_owned(), vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]));
+        let settings = FetchSettings { hosts: HashMap::from(hosts), ..FetchSettings::default() };
+        let blobs = Arc::new(BlobStore::open_local(dir.path().join("pages")).unwrap());
+        let dispatcher = Arc::new(Dispatcher::new(
+            store.system(),
+            Arc::new(Direct::new(settings, guard.clone())),
+            Politeness::new(per_domain, min_delay),
+            Arc::new(Extractor::new(store.clone(), blobs)),
+            DispatchSettings { concurrency, robots: true },
+        ));
+        Lab { web, store, org, plans, guard, dispatcher, supervisor: None, _dir: dir }
+    }
+
+    /// Runs the dispatcher as the appliance does.
+    fn start(&mut self) {
+        let signals = Arc::new(Signals::of(FEATURE.tasks));
+        let services = Services::new(self.store.clone()).with(signals).with(self.dispatcher.clone());
+        let metrics = Metrics::new();
+        self.supervisor = Some(Supervisor::start(FEATURE.tasks, &Arc::new(services), &metrics));
+    }
+
+    async fn submit_as(&self, place: &str, more: Value) -> JobId {
+        let (host, path) = place.split_once('/').unwrap();
+        let mut request = json!({ "url": format!("http://{host}:{}/{path}", self.web.port) });
+        request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let request: NewJob = serde_json::from_value(request).unwrap();
+        let checked = submit::check("", request, &self.guard).unwrap();
+        let plans = self.plans.clone();
+        let made = self.org.write(move |tx| submit::submit(tx, &plans, checked)).await.unwrap();
+        self.dispatcher.wake();
+        made.job.id
+    }
+
+    async fn submit(&self, place: &str) -> JobId {
+        self.submit_as(place, json!({})).await
+    }
+
+    /// Changes a job's row behind the dispatcher's back.
+    async fn edit(&self, id: JobId, change: impl FnOnce(&mut JobV1) + Send + 'static) {
+        let edit = self.org.write(move |tx| {
+            let mut job = tx.require(&JOBS, &id)?;
+            change(&mut job);
+            tx.put(&JOBS, &id, &job)
+        });
+        edit.await.unwrap();
+    }
+
+    fn job(&self, id: JobId) -> JobV1 {
+        self.org.read(|tx| tx.require(&JOBS, &id)).unwrap()
+    }
+
+    async fn until(&self, what: &str, is_so: impl Fn(&Lab) -> bool) {
+        let begun = Instant::now();
+        while !is_so(self) {
+            assert!(begun.elapsed() < PATIENCE, "{what}: visits so far {:?}", self.web.log());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    async fn ended(&self, id: JobId) -> JobV1 {
+        self.until("the job ends", |lab| lab.job(id).status.has_ended()).await;
+        self.job(id)
+    }
+
+    fn results(&self) -> usize {
+        self.org.read(|tx| tx.count(&RESULTS, 1_000)).unwrap()
+    }
+
+    /// What was spent by the ledger: checks that the balance is its sum.
+    fn spent(&self) -> i64 {
+        let (balance, amounts) = self
+            .org
+            .read(|tx| {
+                let rows = tx.scan(&TRANSACTIONS, None, Order::Ascending, 10_000)?;
+                let amounts: Vec<_> = rows.into_iter().map(|(_, row)| row.amount).collect();
+                Ok((billing::account(tx)?.balance, amounts))
+            })
+            .unwrap();
+        assert_eq!(i64::try_from(balance).unwrap(), amounts.iter().sum::<i64>());
+        i64::try_from(self.plans.default_plan().monthly_credits - balance).unwrap()
+    }
+
+    async fn drain(&mut self) -> Vec<&'static str> {
+        self.supervisor.take().unwrap().drain(PATIENCE).await
+    }
+}
+
+/// A row as a process leaves it that dies in its `run`th run.
+fn left_running(run: u32, lease_until: Timestamp) -> impl FnOnce(&mut JobV1) {
+    move |job| {
+        job.status = JobStatus::Running;
+        job.run = run;
+        job.lease_until = Some(lease_until);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_domain_is_visited_as_often_at_once_as_allowed() {
+    let mut lab = Lab::new(8, 2, Duration::ZERO).await;
+    let mut jobs = Vec::new();
+    for i in 0..10 {
+        jobs.push(lab.submit(&format!("a.test/slow/30/{i}")).await);
+        jobs.push(lab.submit(&format!("b.test/slow/30/{i}")).await);
+    }
+    lab.start();
+    for job in jobs {
+        assert_eq!(lab.ended(job).await.status, JobStatus::Succeeded);
+    }
+    let most = lab.web.visits.lock().at_once_max.clone();
+    assert_eq!((most["a.test"], most["b.test"]), (2, 2));
+    assert_eq!((lab.results(), lab.spent()), (20, 20));
+    assert!(lab.drain().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn domains_take_turns() {
+    let mut lab = Lab::new(1, 1, Duration::ZERO).await;
+    for i in 0..12 {
+        lab.submit(&format!("a.test/{i}")).await;
+    }
+    let late = [lab.submit("b.test/0").await, lab.submit("c.test/0").await, lab.submit("b.test/1").await];
+    lab.start();
+    for job in late {
+        lab.ended(job).await;
+    }
+    let log = lab.web.log();
+    let mut first: Vec<_> = log[..3].iter().map(|visit| &visit[..1]).collect();
+    first.sort_unstable();
+    assert_eq!(first, ["a", "b", "c"], "{log:?}");
+    let place = log.iter().position(|visit| visit == "b.test/1").unwrap();
+    assert!(place <= 5, "{log:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_a_domain_priority_goes_before_age() {
+    let mut lab = Lab::new(1, 1, Duration::ZERO).await;
+    let mut jobs = Vec::new();
+    for (path, priority) in [("low", 1), ("first", 9), ("middle", 5), ("second", 9)] {
+        jobs.push(lab.submit_as(&format!("a.test/{path}"), json!({ "priority": priority })).await);
+    }
+    lab.start();
+    for job in jobs {
+        lab.ended(job).await;
+    }
+    assert_eq!(lab.web.log(), ["a.test/first", "a.test/second", "a.test/middle", "a.test/low"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_canceled_run_leaves_no_result_and_gives_its_credits_back() {
+    let mut lab = Lab::new(4, 2, Duration::ZERO).await;
+    lab.start();
+    let id = lab.submit("a.test/slow/200/x").await;
+    lab.until("the page is asked for", |lab| lab.web.count("a.test/slow/200/x") == 1).await;
+    assert_eq!(lab.spent(), 1);
+    lab.org.write(move |tx| submit::cancel(tx, id)).await.unwrap();
+    assert_eq!(lab.spent(), 0);
+    let again = lab.org.write(move |tx| submit::cancel(tx, id)).await.unwrap_err();
+    assert_eq!(again.code(), Code::JobTerminal);
+    lab.until("the run is over", |lab| lab.dispatcher.running() == 0).await;
+    let job = lab.job(id);
+    assert_eq!((job.status, job.attempts.len(), job.result_id), (JobStatus::Canceled, 0, None));
+    assert_eq!((lab.results(), lab.spent()), (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_canceled_job_that_waits_is_never_run() {
+    let mut lab = Lab::new(4, 2, Duration::ZERO).await;
+    let (id, other) = (lab.submit("a.test/canceled").await, lab.submit("a.test/kept").await);
+    lab.org.write(move |tx| submit::cancel(tx, id)).await.unwrap();
+    lab.start();
+    lab.ended(other).await;
+    assert_eq!(lab.web.log(), ["a.test/kept"]);
+    assert_eq!(lab.spent(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_was_given_up_does_not_finish_the_job_again() {
+    let mut lab = Lab::new(4, 2, Duration::ZERO).await;
+    lab.start();
+    let visit = "a.test/stumble/300/x";
+    let id = lab.submit(visit).await;
+    lab.until("the page is asked for", |lab| lab.web.count(visit) == 1).await;
+    lab.edit(id, |job| {
+        job.status = JobStatus::Queued;
+        job.lease_until = None;
+    })
+    .await;
+    lab.dispatcher.wake();
+    let second = lab.ended(id).await;
+    assert_eq!((second.status, second.run, lab.web.count(visit)), (JobStatus::Succeeded, 2, 2));
+    // The first run ends after the second.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(lab.job(id), second);
+    assert_eq!((second.attempts.len(), lab.results(), lab.spent()), (1, 1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_dead_process_left_running_runs_again_and_is_given_up_in_the_end() {
+    let mut lab = Lab::new(4, 2, Duration::ZERO).await;
+    let lease = lab.org.clock().now().after(Duration::from_secs(600));
+    let (left, hopeless) = (lab.submit("a.test/left").await, lab.submit("a.test/hopeless").await);
+    lab.edit(left, left_running(1, lease)).await;
+    lab.edit(hopeless, left_running(5, lease)).await;
+    lab.start();
+    let left = lab.ended(left).await;
+    assert_eq!((left.status, left.run, left.attempts.len()), (JobStatus::Succeeded, 2, 1));
+    let hopeless = lab.ended(hopeless).await;
+    assert_eq!((hopeless.status, hopeless.credits_charged), (JobStatus::Failed, 0));
+    assert!(hopeless.error.unwrap().contains("5 interrupted runs"));
+    assert_eq!(lab.web.log(), ["a.test/left"]);
+    assert_eq!((lab.results(), lab.spent()), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_expired_lease_is_noticed_while_the_queue_is_full() {
+    let mut lab = Lab::new(1, 1, Duration::ZERO).await;
+    let mut last = lab.submit("a.test/slow/50/first").await;
+    lab.start();
+    for i in 0..120 {
+        last = lab.submit(&format!("a.test/slow/50/{i}")).await;
+    }
+    let lost = lab.submit("b.test/lost").await;
+    lab.edit(lost, left_running(1, Timestamp(0))).await;
+    assert_eq!(lab.ended(lost).await.status, JobStatus::Succeeded);
+    assert_eq!(lab.job(last).status, JobStatus::Queued, "the lost job had to wait for all others");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_that_are_not_due_hide_no_job_that_is() {
+    let mut lab = Lab::new(2, 2, Duration::ZERO).await;
+    let later = lab.org.clock().now().after(Duration::from_secs(3_600));
+    for i in 0..50 {
+        let id = lab.submit_as(&format!("a.test/later/{i}"), json!({ "priority": 9 })).await;
+        lab.edit(id, move |job| job.run_at = later).await;
+    }
+    let due = lab.submit("a.test/due").await;
+    lab.start();
+    assert_eq!(lab.ended(due).await.status, JobStatus::Succeeded);
+    assert_eq!(lab.web.log(), ["a.test/due"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_is_not_due_does_not_use_up_its_domains_next_visit() {
+    let mut lab = Lab::new(2, 2, Duration::from_secs(60)).await;
+    let id = lab.submit("a.test/soon").await;
+    let soon = lab.org.clock().now().after(Duration::from_millis(600));
+    lab.edit(id, move |job| job.run_at = soon).await;
+    lab.start();
+    assert_eq!(lab.ended(id).await.status, JobStatus::Succeeded);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_with_a_damaged_domain_stops_nobody_else() {
+    let mut lab = Lab::new(2, 2, Duration::ZERO).await;
+    let damaged = lab.submit("a.test/damaged").await;
+    lab.edit(damaged, |job| job.domain = "a..test".to_owned()).await;
+    let sound = lab.submit("b.test/sound").await;
+    lab.start();
+    assert_eq!(lab.ended(sound).await.status, JobStatus::Succeeded);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_that_arrives_while_nothing_can_be_written_is_kept() {
+    let mut lab = Lab::new(1, 1, Duration::ZERO).await;
+    lab.start();
+    let (id, next) = (lab.submit("a.test/slow/100/x").await, lab.submit("b.test/next").await);
+    lab.until("the page is asked for", |lab| lab.web.count("a.test/slow/100/x") == 1).await;
+    lab.store.set_disk_full(true);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    lab.store.set_disk_full(false);
+    assert_eq!(lab.ended(id).await.status, JobStatus::Succeeded);
+    assert_eq!(lab.ended(next).await.status, JobStatus::Succeeded);
+    assert_eq!(lab.web.count("a.test/slow/100/x"), 1, "the page was fetched again");
+    assert_eq!((lab.results(), lab.spent()), (2, 2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn drain_finishes_what_runs_and_takes_nothing_new() {
+    let mut lab = Lab::new(1, 1, Duration::ZERO).await;
+    lab.start();
+    let running = lab.submit("a.test/slow/300/x").await;
+    lab.until("the page is asked for", |lab| lab.web.log().len() == 1).await;
+    let waiting = lab.submit("b.test/waiting").await;
+    assert!(lab.drain().await.is_empty());
+    assert_eq!(lab.job(running).status, JobStatus::Succeeded);
+    assert_eq!(lab.job(waiting).status, JobStatus::Queued);
+    assert_eq!((lab.dispatcher.running(), lab.web.log().len()), (0, 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_target_lacks_is_charged_and_what_was_never_sent_is_not() {
+    let mut lab = Lab::new(2, 2, Duration::ZERO).await;
+    lab.start();
+    let gone = lab.submit("a.test/gone").await;
+    let gone = lab.ended(gone).await;
+    assert_eq!((gone.status, gone.attempts[0].outcome), (JobStatus::Failed, Outcome::TargetError));
+    assert_eq!((gone.credits_charged, lab.spent(), lab.results()), (1, 1, 0));
+    let unknown = lab.submit("nowhere.test/x").await;
+    let unknown = lab.ended(unknown).await;
+    assert_eq!((unknown.status, unknown.credits_charged, lab.spent()), (JobStatus::Failed, 0, 1));
+    assert!(unknown.error.is_some());
+
+    let plans = lab.plans.clone();
+    let id = gone.id;
+    let retried = lab.org.write(move |tx| submit::retry(tx, &plans, id)).await.unwrap();
+    assert_eq!((retried.status, retried.run, &retried.url), (JobStatus::Queued, 0, &gone.url));
+    assert_ne!(retried.id, gone.id);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_url_tells_of_its_newest_job_whichever_ends_last() {
+    let mut lab = Lab::new(2, 2, Duration::ZERO).await;
+    let row = UrlV1 {
+        id: UrlId::new(),
+        url: format!("http://a.test:{}/stumble/300/x", lab.web.port),
+        domain: "a.test".to_owned(),
+        tags: Vec::new(),
+        metadata: Json::default(),
+        page_type: None,
+        workflow_id: None,
+        last_job_id: None,
+        last_scraped_at: None,
+        last_status: None,
+        created_at: Timestamp(0),
+    };
+    let id = row.id;
+    lab.org.write(move |tx| tx.insert(&URLS, &id, &row)).await.unwrap();
+    lab.start();
+    let older = lab.submit("a.test/stumble/300/x").await;
+    lab.until("the page is asked for", |lab| lab.web.log().len() == 1).await;
+    let newer = lab.submit("a.test/stumble/300/x").await;
+    let newer = lab.ended(newer).await;
+    assert_eq!(lab.job(older).status, JobStatus::Running);
+    assert_eq!(lab.ended(older).await.url_id, Some(id));
+    let row = lab.org.read(|tx| tx.require(&URLS, &id)).unwrap();
+    assert_eq!((row.last_job_id, row.last_status), (Some(newer.id), Some(JobStatus::Succeeded)));
+    assert_eq!(row.last_scraped_at, newer.started_at);
+}
+
+#[tokio::test]
+async fn an_external_id_makes_one_job() {
+    let lab = Lab::new(1, 1, Duration::ZERO).await;
+    let first = lab.submit_as("a.test/x", json!({ "externalId": "order-7" })).await;
+    assert_eq!(lab.submit_as("a.test/x", json!({ "externalId": "order-7" })).await, first);
+    assert_eq!(lab.spent(), 1);
+    let other = json!({ "url": "http://a.test/other", "externalId": "order-7" });
+    let checked = submit::check("jobs[3].", serde_json::from_value(other).unwrap(), &lab.guard).unwrap();
+    let plans = lab.plans.clone();
+    let refused = lab.org.write(move |tx| submit::submit(tx, &plans, checked).map(drop)).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Conflict);
+    assert!(refused.detail().unwrap().starts_with("jobs[3].externalId"));
+}
+
+#[tokio::test]
+async fn a_refusal_in_a_batch_names_the_entry() {
+    let lab = Lab::new(1, 1, Duration::ZERO).await;
+    let missing = json!({ "urlId": UrlId::new() });
+    let checked = submit::check("jobs[3].", serde_json::from_value(missing).unwrap(), &lab.guard).unwrap();
+    let plans = lab.plans.clone();
+    let refused = lab.org.write(move |tx| submit::submit(tx, &plans, checked).map(drop)).await.unwrap_err();
+    assert_eq!(refused.sentence(), Error::not_found(URLS.noun()).sentence());
+    assert!(refused.detail().is_some_and(|detail| detail.starts_with("jobs[3].urlId")), "{refused}");
+}

@@ -1,0 +1,205 @@
+//! Organizations: making one, and looking at one's own.
+//!
+//! Whoever makes an organization owns it. What other slices give a new organization (credits, the built-in provider) is
+//! written by their seeds in the same transaction, so there is never an organization without.
+
+use crate::base::clock::Timestamp;
+use crate::base::ids::{OrgId, UserId};
+use crate::base::name::Name;
+use crate::base::permission::Role;
+use crate::base::{Code, Error, Result};
+use crate::features::Feature;
+use crate::features::auth::{
+    Auth, NewLogin, ORG, ORGS, OrgEntryV1, OrgV1, OrgView, TokensView, USERS, permissions_of,
+};
+use crate::http::permit::Member;
+use crate::http::{Body, Browser, Created, Handler, Need, Org, Route};
+use crate::store::{OrgWrite, SysWrite};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+pub use crate::features::auth::list_orgs;
+
+pub static FEATURE: Feature = Feature {
+    name: "orgs",
+    routes: &[
+        Route::post("/api/v1/orgs", "createOrg", &Handler::new(create))
+            .about("Makes an organization that the caller owns, and logs them in to it.")
+            .fails(&[Code::Conflict]),
+        Route::get("/api/v1/orgs/current", "getOrg", &Handler::new(current))
+            .about("The caller's organization."),
+    ],
+    needs: &[Need::of::<Orgs>(), Need::of::<Auth>()],
+    ..Feature::NONE
+};
+
+/// An organization that is being made, as its seeds see it.
+#[derive(Clone, Debug)]
+pub struct NewOrg {
+    pub id: OrgId,
+    pub name: String,
+    pub owner: UserId,
+    pub created_at: Timestamp,
+}
+
+/// What a slice writes into a new organization, inside the transaction that makes it. An error makes none.
+pub type OrgSeed = Box<dyn Fn(&OrgWrite<'_>, &NewOrg) -> Result<()> + Send + Sync>;
+
+/// What new organizations get; filled by app.
+pub struct Orgs {
+    seeds: Arc<[OrgSeed]>,
+}
+
+impl Orgs {
+    /// `seeds` is what the slices write into a new organization, in this order. Billing's is due: it opens the account.
+    pub fn new(seeds: Vec<OrgSeed>) -> Orgs {
+        Orgs { seeds: seeds.into() }
+    }
+}
+
+/// Makes `owner` the owner of a new organization; `conflict` when they are in one.
+fn found(tx: &SysWrite<'_>, new: &NewOrg, seeds: &[OrgSeed]) -> Result<()> {
+    let mut user = tx.require(&USERS, &new.owner)?;
+    if user.membership.is_some() {
+        return Err(Error::conflict("You are in an organization already; a user belongs to one."));
+    }
+    user.membership = Some((new.id, Role::Owner));
+    tx.put(&USERS, &user.id, &user)?;
+    let entry = OrgEntryV1 { id: new.id, name: new.name.clone(), created_at: new.created_at };
+    tx.insert(&ORGS, &new.id, &entry)?;
+    let row = OrgV1 { id: new.id, name: new.name.clone(), created_at: new.created_at };
+    let org = tx.org(new.id);
+    org.insert(&ORG, &(), &row)?;
+    for seed in seeds {
+        seed(&org, new)?;
+    }
+    Ok(())
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct NewOrgRequest {
+    name: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct NewOrgView {
+    organization: OrgView,
+    #[serde(flatten)]
+    tokens: TokensView,
+    permissions: Vec<String>,
+}
+
+async fn create(caller: Browser, Body(request): Body<NewOrgRequest>) -> Result<Created<NewOrgView>> {
+    let name = Name::parse("name", &request.name)?.into_string();
+    let (auth, orgs) = (caller.service::<Auth>(), caller.service::<Orgs>());
+    let owner = caller.principal().user();
+    let login = NewLogin::prepare()?;
+    let seeds = Arc::clone(&orgs.seeds);
+    let (organization, user, stored, login) = caller
+        .system()
+        .write(move |tx| {
+            let new = NewOrg { id: OrgId::new(), name, owner, created_at: tx.now() };
+            found(tx, &new, &seeds)?;
+            let organization = OrgView::read(&tx.org(new.id))?;
+            let user = tx.require(&USERS, &owner)?;
+            let stored = login.store(tx, &user)?;
+            Ok((organization, user, stored, login))
+        })
+        .await?;
+    Ok(Created(NewOrgView {
+        organization,
+        tokens: auth.tokens(stored, &login).into(),
+        permissions: permissions_of(&user).names(),
+    }))
+}
+
+async fn current(org: Org<Member>) -> Result<Body<OrgView>> {
+    org.read(OrgView::read).map(Body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::Clock;
+    use crate::features::auth::UserV1;
+    use crate::store::fault::FaultyDisk;
+    use crate::store::{MIGRATIONS, Store, System};
+
+    fn system() -> System {
+        let disk = FaultyDisk::new();
+        Store::open_backend(move || disk.backend(), Clock::system(), MIGRATIONS).unwrap().system()
+    }
+
+    async fn person(system: &System) -> UserId {
+        system
+            .write(|tx| {
+                let id = UserId::new();
+                let user = UserV1 {
+                    id,
+                    email: format!("{id}@example.com"),
+                    name: "Ada".to_owned(),
+                    password_hash: String::new(),
+                    email_verified_at: None,
+                    membership: None,
+                    created_at: tx.now(),
+                    sessions_valid_from: tx.now(),
+                };
+                tx.insert(&USERS, &id, &user)?;
+                Ok(id)
+            })
+            .await
+            .unwrap()
+    }
+
+    async fn make(system: &System, owner: UserId, seeds: Vec<OrgSeed>) -> Result<NewOrg> {
+        system
+            .write(move |tx| {
+                let new = NewOrg { id: OrgId::new(), name: "Acme".to_owned(), owner, created_at: tx.now() };
+                found(tx, &new, &seeds)?;
+                Ok(new)
+            })
+            .await
+    }
+
+    #[tokio::test]
+    async fn the_maker_owns_it_and_it_stands_in_the_registry() {
+        let system = system();
+        let owner = person(&system).await;
+        let made = make(&system, owner, Vec::new()).await.unwrap();
+        let user = system.read(|tx| tx.require(&USERS, &owner)).unwrap();
+        assert_eq!(user.membership, Some((made.id, Role::Owner)));
+        let listed = system.read(list_orgs).unwrap();
+        assert_eq!(
+            listed.iter().map(|entry| (entry.id, entry.name.as_str())).collect::<Vec<_>>(),
+            [(made.id, "Acme")]
+        );
+        let row = system.org(made.id).read(|tx| tx.require(&ORG, &())).unwrap();
+        assert_eq!((row.id, row.name.as_str()), (made.id, "Acme"));
+        let again = make(&system, owner, Vec::new()).await.unwrap_err();
+        assert_eq!(again.code(), Code::Conflict);
+        assert_eq!(system.read(list_orgs).unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_seed_writes_with_it_and_its_error_makes_nothing() {
+        let system = system();
+        let owner = person(&system).await;
+        let failing: OrgSeed = Box::new(|_, _| Err(Error::conflict("no")));
+        make(&system, owner, vec![failing]).await.unwrap_err();
+        assert!(system.read(list_orgs).unwrap().is_empty());
+        assert_eq!(system.read(|tx| tx.require(&USERS, &owner)).unwrap().membership, None);
+
+        let renaming: OrgSeed = Box::new(|tx, new| {
+            let mut org = tx.require(&ORG, &())?;
+            assert_eq!((org.id, tx.org_id()), (new.id, new.id));
+            org.name = format!("{} of {}", org.name, new.owner);
+            tx.put(&ORG, &(), &org)
+        });
+        let made = make(&system, owner, vec![renaming]).await.unwrap();
+        let row = system.org(made.id).read(|tx| tx.require(&ORG, &())).unwrap();
+        assert_eq!(row.name, format!("Acme of {owner}"));
+    }
+}

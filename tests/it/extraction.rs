@@ -1,0 +1,328 @@
+//! Results and schemas over HTTP: pages of a loopback shop, collected by jobs, read back, found and filtered.
+
+use crate::harness::web::{Answer, Web};
+use crate::harness::{Appliance, Member, collect, ended, eventually, expect, get, post, refused, text};
+use gleaner::admin::Request;
+use gleaner::http::client::Client;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+const RESULTS: &str = "/api/v1/extraction/results";
+const SCHEMAS: &str = "/api/v1/extraction/schemas";
+const NOBODY: &str = "0192f0c1-2d3e-7a4b-8c5d-6e7f80912a3b";
+
+/// A shop of planes whose prices go up with each visit of `/plane/…`, and one article.
+async fn shop() -> Web {
+    let visits = Arc::new(AtomicUsize::new(0));
+    Web::open(move |path| match path {
+        "/news" => Some(Answer::html("<title>News</title><h1>Planes & prices</h1><p class=by>Ada</p>")),
+        _ => {
+            let name = path.strip_prefix("/plane/")?;
+            let price = 100 + visits.fetch_add(1, Ordering::Relaxed);
+            let page = format!("<title>{name}</title><h1>Smoothing plane {name}</h1><b>$ {price}.00</b>");
+            Some(Answer::html(page))
+        }
+    })
+    .await
+}
+
+fn schemas() -> Value {
+    json!({ "schemas": [
+        { "pageType": "product", "attributes": [
+            { "name": "name", "xpaths": ["//h1"], "type": "text" },
+            { "name": "price", "xpaths": ["//b"], "type": "number", "validation": { "max": 10_000 } },
+            { "name": "brand", "xpaths": ["//i"], "type": "text" },
+        ]},
+        { "pageType": "article", "attributes": [
+            { "name": "headline", "xpaths": ["//h1"], "type": "text" },
+            { "name": "author", "xpaths": ["//p[@class='by']"], "type": "text" },
+        ]},
+    ]})
+}
+
+async fn appliance(web: &Web) -> (Appliance, Member) {
+    let appliance = Appliance::start_with(&[("NETWORK__ALLOW", &web.allow())]).await;
+    let import = Request::SchemaImport { json: schemas().to_string(), domain: Some("127.0.0.1".to_owned()) };
+    let summary = appliance.operator(import).await;
+    assert_eq!(summary["created"], 2, "{summary}");
+    let member = appliance.member("ada").await;
+    (appliance, member)
+}
+
+/// The result of a job, once it is indexed.
+async fn result_of(client: &Client, job: &Value) -> Value {
+    let path = format!("{RESULTS}/{}", text(job, "id"));
+    eventually("the result is indexed", Duration::from_secs(10), || async {
+        let reply = get(client, &path).await;
+        match reply.status.as_u16() {
+            202 => None,
+            _ => Some(expect(reply, 200)),
+        }
+    })
+    .await
+}
+
+async fn list(client: &Client, query: &str) -> Value {
+    expect(get(client, &format!("{RESULTS}?{query}")).await, 200)
+}
+
+fn items(list: &Value) -> &Vec<Value> {
+    list["items"].as_array().expect("a list has items")
+}
+
+/// getResultByJob, getResult, listResults.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_is_collected_extracted_and_found() {
+    let web = shop().await;
+    let (appliance, member) = appliance(&web).await;
+    let api = &member.api;
+    let job = collect(api, &web.url("/plane/No.4")).await;
+    let result = result_of(api, &job).await;
+    assert_eq!(result["values"], json!({ "name": "Smoothing plane No.4", "price": 100 }));
+    assert_eq!((&result["pageType"], &result["schemaVersion"]), (&json!("product"), &json!(1)));
+    assert_eq!((&result["jobId"], &result["domain"]), (&job["id"], &json!("127.0.0.1")));
+    assert_eq!(result["quality"], json!({ "completeness": 0.6667, "validation": 1.0, "composite": 0.8 }));
+    assert_eq!((&result["changed"], &result["httpStatus"]), (&json!([]), &json!(200)));
+    assert_eq!(text(&result, "contentHash").len(), 64);
+    for time in ["scrapedAt", "extractedAt", "indexedAt"] {
+        assert!(text(&result, time).ends_with('Z'), "{time}");
+    }
+    let by_id = expect(get(api, &format!("{RESULTS}/by-id/{}", text(&result, "id"))).await, 200);
+    assert_eq!(by_id, result);
+
+    let again = result_of(api, &collect(api, &web.url("/plane/No.4")).await).await;
+    assert_eq!(again["changed"], json!(["price"]));
+    assert_ne!(again["contentHash"], result["contentHash"]);
+    let article = result_of(api, &collect(api, &web.url("/news")).await).await;
+    assert_eq!(article["values"], json!({ "headline": "Planes & prices", "author": "Ada" }));
+
+    let found = list(api, "q=smoothing&sort=relevance").await;
+    assert_eq!((&found["total"], &found["nextCursor"]), (&json!(2), &Value::Null));
+    assert_eq!(
+        found["facets"],
+        json!({
+        "domain": [{ "value": "127.0.0.1", "count": 2 }], "pageType": [{ "value": "product", "count": 2 }] })
+    );
+    assert_eq!(items(&found)[0]["highlights"][0], "<em>Smoothing</em> plane No.4");
+    let escaped = list(api, "q=prices").await;
+    assert_eq!(items(&escaped)[0]["highlights"][0], "Planes &amp; <em>prices</em>");
+    appliance.stop().await;
+}
+
+/// listResults: filters, facets, both orders, cursors.
+#[tokio::test(flavor = "multi_thread")]
+async fn filters_and_cursors_select() {
+    let web = shop().await;
+    let (appliance, member) = appliance(&web).await;
+    let api = &member.api;
+    let urls =
+        json!({ "urls": [{ "url": web.url("/plane/a"), "tags": ["wood", "hand"], "pageType": "product" }] });
+    expect(post(api, "/api/v1/urls", &urls).await, 200);
+    let url = expect(get(api, "/api/v1/urls").await, 200)["items"][0]["id"].as_str().unwrap().to_owned();
+    let tagged = expect(post(api, "/api/v1/jobs", &json!({ "urlId": url, "tags": ["wood"] })).await, 201);
+    let tagged = ended(api, text(&tagged, "id")).await;
+    let mut jobs = vec![tagged["id"].clone()];
+    for path in ["/plane/b", "/plane/c", "/plane/b", "/news"] {
+        jobs.push(collect(api, &web.url(path)).await["id"].clone());
+    }
+    let last = json!({ "id": jobs[4] });
+    result_of(api, &last).await;
+    let found = async |query: &str| -> Vec<usize> {
+        let found = list(api, query).await;
+        let place = |item: &Value| jobs.iter().position(|job| *job == item["jobId"]).unwrap();
+        items(&found).iter().map(place).collect()
+    };
+    assert_eq!(found("").await, [4, 3, 2, 1, 0]);
+    assert_eq!(found("pageType=article").await, [4]);
+    assert_eq!(found("changed=true").await, [3]);
+    assert_eq!(found(&format!("urlId={url}")).await, [0]);
+    assert_eq!(found("tag=wood").await, [0]);
+    assert_eq!(found("tag=wood&tag=stone").await, [0usize; 0]);
+    assert_eq!(found("minQuality=0.9").await, [4]);
+    assert_eq!(found("domain=127.0.0.1&q=plane%20c").await, [2]);
+    assert_eq!(found("domain=other.example").await, [0usize; 0]);
+    assert_eq!(found("to=2020-01-01").await, [0usize; 0]);
+    assert_eq!(found("from=2020-01-01&limit=2").await, [4, 3]);
+    // What people type is never an error.
+    for q in ["%22", "-", "%28%5B%7B%2A", "AND%20OR", "%00"] {
+        list(api, &format!("q={q}&sort=relevance")).await;
+    }
+
+    for sort in ["newest", "relevance"] {
+        let query = format!("q=plane*&sort={sort}&limit=2");
+        let first = list(api, &query).await;
+        let mut seen: Vec<_> = items(&first).iter().map(|item| item["jobId"].clone()).collect();
+        // What comes meanwhile neither repeats nor hides what was there.
+        result_of(api, &collect(api, &web.url("/plane/new")).await).await;
+        let mut next = first["nextCursor"].clone();
+        while let Some(cursor) = next.as_str() {
+            let page = list(api, &format!("{query}&cursor={cursor}")).await;
+            seen.extend(items(&page).iter().map(|item| item["jobId"].clone()));
+            next = page["nextCursor"].clone();
+        }
+        for job in &jobs {
+            assert_eq!(seen.iter().filter(|other| *other == job).count(), 1, "{sort}: {seen:?}");
+        }
+        let other = if sort == "newest" { "relevance" } else { "newest" };
+        let cursor = text(&first, "nextCursor");
+        let reply = get(api, &format!("{RESULTS}?q=plane*&sort={other}&cursor={cursor}")).await;
+        refused(&reply, 400, "Validation failed", "cursor: ");
+    }
+    appliance.stop().await;
+}
+
+/// getResultByJob: the pending answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_that_is_not_indexed_yet_is_a_202() {
+    let web = shop().await;
+    let (appliance, member) = appliance(&web).await;
+    let api = &member.api;
+    let mut pending = None;
+    for n in 0..40 {
+        let job = collect(api, &web.url(&format!("/plane/{n}"))).await;
+        let reply = get(api, &format!("{RESULTS}/{}", text(&job, "id"))).await;
+        if reply.status.as_u16() == 202 {
+            pending = Some((job, reply));
+            break;
+        }
+        expect(reply, 200);
+    }
+    let (job, reply) = pending.expect("one of forty results is asked for before the index has it");
+    assert_eq!(reply.headers["retry-after"], "5");
+    assert_eq!(reply.json["indexingPending"], true);
+    assert_eq!((&reply.json["retryAfterSeconds"], &reply.json["jobId"]), (&json!(5), &job["id"]));
+    assert_eq!(
+        reply.json["values"],
+        Value::Null,
+        "a pending answer has no result fields to be mistaken for them"
+    );
+    let result = result_of(api, &job).await;
+    assert_eq!(result["id"], reply.json["id"]);
+    assert_eq!(result["indexingPending"], Value::Null);
+    appliance.stop().await;
+}
+
+/// listResults, getResultByJob, getResult, listSchemas, getSchema: what they refuse.
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_input_is_named_and_strangers_see_nothing() {
+    let web = shop().await;
+    let (appliance, member) = appliance(&web).await;
+    let api = &member.api;
+    for (query, part) in [
+        ("minQuality=2", "minQuality: "),
+        ("minQuality=NaN", "minQuality: "),
+        ("minQuality=good", "minQuality: "),
+        ("limit=0", "limit: "),
+        ("limit=ten", "limit: "),
+        ("cursor=abc", "cursor: "),
+        ("pageType=shop", "pageType: "),
+        ("urlId=7", "urlId: "),
+        ("changed=maybe", "changed: "),
+        ("from=yesterday", "from: "),
+        ("sort=oldest", "sort: "),
+    ] {
+        refused(&get(api, &format!("{RESULTS}?{query}")).await, 400, "Validation failed", part);
+    }
+    for query in ["limit=0", "pageType=shop"] {
+        refused(&get(api, &format!("{SCHEMAS}?{query}")).await, 400, "Validation failed", ": ");
+    }
+
+    let job = collect(api, &web.url("/plane/mine")).await;
+    let result = result_of(api, &job).await;
+    let stranger = appliance.member("eve").await;
+    let pairs = [
+        (format!("{RESULTS}/{}", text(&job, "id")), format!("{RESULTS}/{NOBODY}")),
+        (format!("{RESULTS}/by-id/{}", text(&result, "id")), format!("{RESULTS}/by-id/{NOBODY}")),
+    ];
+    for (foreign, missing) in pairs {
+        let foreign = get(&stranger.api, &foreign).await;
+        refused(&foreign, 404, "Result not found", "");
+        let malformed = missing.replace(NOBODY, "not-an-id");
+        for other in [missing, malformed] {
+            assert_eq!(get(&stranger.api, &other).await.text(), foreign.text(), "{other}");
+        }
+    }
+    assert_eq!(list(&stranger.api, "q=smoothing").await["total"], 0);
+    for path in [
+        RESULTS.to_owned(),
+        format!("{RESULTS}/{NOBODY}"),
+        format!("{RESULTS}/by-id/{NOBODY}"),
+        SCHEMAS.to_owned(),
+        format!("{SCHEMAS}/127.0.0.1/product"),
+    ] {
+        let reply = get(&appliance.client(), &path).await;
+        assert_eq!(reply.status.as_u16(), 401, "{path}");
+        assert!(reply.json["error"].is_string(), "{path}");
+    }
+    // The job's id is no result's id, and the other way round.
+    refused(&get(api, &format!("{RESULTS}/{}", text(&result, "id"))).await, 404, "Result not found", "");
+    refused(&get(api, &format!("{RESULTS}/by-id/{}", text(&job, "id"))).await, 404, "Result not found", "");
+    // A failed job has no result.
+    let failed = collect(api, &web.url("/absent")).await;
+    assert_eq!(failed["status"], "failed", "{failed}");
+    refused(&get(api, &format!("{RESULTS}/{}", text(&failed, "id"))).await, 404, "Result not found", "");
+    appliance.stop().await;
+}
+
+/// listSchemas, getSchema.
+#[tokio::test(flavor = "multi_thread")]
+async fn schemas_are_listed_and_the_newest_is_given() {
+    let web = shop().await;
+    let (appliance, member) = appliance(&web).await;
+    let api = &member.api;
+    let list = expect(get(api, SCHEMAS).await, 200);
+    assert_eq!((items(&list).len(), list.as_object().unwrap().len()), (2, 1), "{list}");
+    let one = expect(get(api, &format!("{SCHEMAS}/127.0.0.1/product")).await, 200);
+    assert_eq!(
+        (&one["version"], &one["discoveredBy"], &one["confidence"]),
+        (&json!(1), &json!("manual"), &json!(1.0))
+    );
+    assert_eq!(one["attributes"][1]["type"], "number");
+    assert_eq!(one["attributes"][1]["validation"], json!({ "max": 10_000.0 }));
+
+    let mut changed = schemas();
+    changed["schemas"][0]["attributes"][0]["xpaths"] = json!(["//title"]);
+    let import = Request::SchemaImport { json: changed.to_string(), domain: Some("127.0.0.1".to_owned()) };
+    let summary = appliance.operator(import).await;
+    assert_eq!((&summary["created"], &summary["unchanged"]), (&json!(1), &json!(1)));
+    let one = expect(get(api, &format!("{SCHEMAS}/127.0.0.1/product")).await, 200);
+    assert_eq!(one["version"], 2);
+    // Pages are read by it from now on.
+    let result = result_of(api, &collect(api, &web.url("/plane/x")).await).await;
+    assert_eq!((&result["values"]["name"], &result["schemaVersion"]), (&json!("x"), &json!(2)));
+
+    let versions = |list: &Value| items(list).iter().map(|item| item["version"].clone()).collect::<Vec<_>>();
+    let products = expect(get(api, &format!("{SCHEMAS}?domain=127.0.0.1&pageType=product")).await, 200);
+    assert_eq!(versions(&products), [2, 1]);
+    assert_eq!(versions(&expect(get(api, &format!("{SCHEMAS}?limit=1")).await, 200)).len(), 1);
+    assert!(
+        items(&expect(get(api, &format!("{SCHEMAS}?domain=other.example&limit=1000")).await, 200)).is_empty()
+    );
+    for path in ["127.0.0.1/serp", "other.example/product", "127.0.0.1/shop", "a%20b/product"] {
+        refused(&get(api, &format!("{SCHEMAS}/{path}")).await, 404, "Schema not found", "");
+    }
+    appliance.stop().await;
+}
+
+/// getResultByJob, listResults: the index is a cache.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_found_is_found_after_a_restart_and_after_the_index_is_lost() {
+    let web = shop().await;
+    let (mut appliance, member) = appliance(&web).await;
+    let job = collect(&member.api, &web.url("/plane/kept")).await;
+    appliance.restart().await;
+    let api = appliance.client().bearer(&member.key);
+    // The drain has indexed it, so nobody has to wait.
+    let result = expect(get(&api, &format!("{RESULTS}/{}", text(&job, "id"))).await, 200);
+    assert!(result["indexedAt"].is_string());
+    assert_eq!(list(&api, "q=kept").await["total"], 1);
+
+    std::fs::remove_dir_all(appliance.data_dir().join("search")).expect("the index is there");
+    appliance.restart().await;
+    let api = appliance.client().bearer(&member.key);
+    assert_eq!(result_of(&api, &job).await["id"], result["id"]);
+    assert_eq!(list(&api, "q=kept").await["total"], 1);
+    appliance.stop().await;
+}

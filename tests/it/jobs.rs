@@ -1,0 +1,252 @@
+//! Jobs through HTTP: submitJob, submitJobs, pollJobs, listJobs, getJob, cancelJob, retryJob.
+
+use crate::harness::web::{Answer, Web};
+use crate::harness::{Appliance, collect, ended, expect, get, post, refused, text};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+fn shop(path: &str) -> Option<Answer> {
+    let far = "http://169.254.169.254/latest/meta-data/";
+    Some(match path {
+        "/page" => Answer::html("<title>A page</title><h1>Hello</h1>"),
+        "/gone" => Answer::status(410),
+        "/busy" => Answer::status(503),
+        "/walled" => Answer::status(403),
+        "/slow" => Answer::html("late").after_ms(5_000),
+        "/to-metadata" => Answer::redirect(far),
+        "/to-mapped" => Answer::redirect("http://[::ffff:169.254.169.254]/"),
+        "/to-file" => Answer::redirect("file:///etc/passwd"),
+        "/to-name" => Answer::redirect("http://inside.test/"),
+        "/to-page" => Answer::redirect("/page"),
+        "/round" => Answer::redirect("/round"),
+        _ => return None,
+    })
+}
+
+async fn start(web: &Web) -> Appliance {
+    let hosts = "{ \"inside.test\" = [\"10.9.8.7\"], \"meta.test\" = [\"169.254.169.254\"] }";
+    Appliance::start_with(&[("NETWORK__ALLOW", &web.allow()), ("NETWORK__HOSTS", hosts)]).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_goes_from_queued_to_its_result() {
+    let web = Web::open(shop).await;
+    let appliance = start(&web).await;
+    let member = appliance.member("jobs").await;
+    expect(post(&member.api, "/api/v1/urls", &json!({ "urls": [web.url("/page")] })).await, 200);
+    let new = json!({ "url": web.url("/page"), "priority": 9, "tags": ["a"], "metadata": { "order": 7 } });
+    let submitted = expect(post(&member.api, "/api/v1/jobs", &new).await, 201);
+    assert_eq!((&submitted["status"], &submitted["priority"]), (&json!("queued"), &json!(9)));
+    assert!(submitted["urlId"].is_string(), "a registered URL is recognized");
+    let job = ended(&member.api, text(&submitted, "id")).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    assert_eq!(job["attempts"][0]["outcome"], "success");
+    assert_eq!(job["attempts"][0]["httpStatus"], 200);
+    assert_eq!(job["creditsCharged"], 1);
+    assert_eq!(job["metadata"], json!({ "order": 7 }));
+    let url = expect(get(&member.api, &format!("/api/v1/urls/{}", text(&job, "urlId"))).await, 200);
+    assert_eq!((&url["lastJobId"], &url["lastStatus"]), (&job["id"], &json!("succeeded")));
+    assert!(url["lastScrapedAt"].is_string());
+
+    let redirected = collect(&member.api, &web.url("/to-page")).await;
+    assert_eq!(redirected["status"], "succeeded");
+    // getCurrentPlan
+    let plan = expect(get(&member.api, "/api/v1/plans/current").await, 200);
+    assert_eq!((&plan["remainingCredits"], &plan["usedThisPeriod"]), (&json!(999_998), &json!(2)));
+    // listPlans, listTransactions
+    let ledger = expect(get(&member.api, "/api/v1/plans/transactions?kind=reserve").await, 200);
+    assert_eq!(ledger["items"].as_array().unwrap().len(), 2);
+    let plans = expect(get(&member.api, "/api/v1/plans").await, 200);
+    assert!(plans["items"].as_array().unwrap().iter().any(|plan| plan["id"] == "appliance"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn failures_are_told_apart_and_cost_what_they_should() {
+    let web = Web::open(shop).await;
+    let appliance = start(&web).await;
+    let member = appliance.member("failures").await;
+    for (path, outcome, credits, part) in [
+        ("/gone", "target_error", 1, "410"),
+        ("/missing", "target_error", 1, "404"),
+        ("/walled", "blocked", 0, "403"),
+        ("/busy", "network_error", 0, "503"),
+        ("/round", "target_error", 0, "redirects"),
+        ("/to-metadata", "target_error", 0, "never allowed"),
+        ("/to-mapped", "target_error", 0, "never allowed"),
+        ("/to-file", "target_error", 0, "http or https"),
+        ("/to-name", "target_error", 0, "private"),
+    ] {
+        let job = collect(&member.api, &web.url(path)).await;
+        assert_eq!(job["status"], "failed", "{path}: {job}");
+        assert_eq!(job["attempts"][0]["outcome"], outcome, "{path}: {job}");
+        assert_eq!(job["creditsCharged"], credits, "{path}: {job}");
+        assert!(
+            text(&job, "error").contains(part),
+            "{path}: \"{part}\" is not in \"{}\"",
+            text(&job, "error")
+        );
+        assert_eq!(job["resultId"], Value::Null);
+    }
+    let named = collect(&member.api, "http://meta.test/").await;
+    assert_eq!(named["status"], "failed", "{named}");
+    assert!(!text(&named, "error").contains("169.254"), "a name's address is not told: {named}");
+    let slow = json!({ "url": web.url("/slow"), "options": { "timeoutMs": 200 } });
+    let slow = expect(post(&member.api, "/api/v1/jobs", &slow).await, 201);
+    let slow = ended(&member.api, text(&slow, "id")).await;
+    assert_eq!(slow["attempts"][0]["outcome"], "timeout", "{slow}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_box_never_fetches_itself() {
+    let appliance = Appliance::start_with(&[("NETWORK__ALLOW", "[\"127.0.0.0/8\"]")]).await;
+    let member = appliance.member("itself").await;
+    let url = format!("{}/api/v1/jobs", appliance.app().url());
+    refused(
+        &post(&member.api, "/api/v1/jobs", &json!({ "url": url })).await,
+        400,
+        "Invalid URL",
+        "appliance itself",
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_submissions_are_refused_with_the_field() {
+    let appliance = Appliance::start().await;
+    let member = appliance.member("badjobs").await;
+    let page = "https://example.com/";
+    for (body, sentence, part) in [
+        (json!({}), "Validation failed", "url: is missing"),
+        (json!({ "url": page, "urlId": uuid::Uuid::now_v7() }), "Validation failed", "not both"),
+        (json!({ "url": "file:///etc/passwd" }), "Invalid URL", "http or https"),
+        (json!({ "url": "http://127.0.0.1/" }), "Invalid URL", "loopback"),
+        (json!({ "url": "http://[::ffff:169.254.169.254]/" }), "Invalid URL", "never allowed"),
+        (json!({ "url": "http://0x7f.1/" }), "Invalid URL", "loopback"),
+        (json!({ "url": "http://u:p@example.com/" }), "Invalid URL", "user name"),
+        (json!({ "url": page, "priority": 10 }), "Validation failed", "priority"),
+        (json!({ "url": page, "priority": "high" }), "Validation failed", "priority"),
+        (json!({ "url": page, "pageType": "poem" }), "Validation failed", "pageType"),
+        (json!({ "url": page, "externalId": "" }), "Validation failed", "externalId"),
+        (json!({ "url": page, "options": { "timeoutMs": 1 } }), "Validation failed", "options.timeoutMs"),
+        (json!({ "url": page, "options": { "country": "Germany" } }), "Validation failed", "options.country"),
+        (
+            json!({ "url": page, "options": { "headers": { "a b": "c" } } }),
+            "Validation failed",
+            "options.headers",
+        ),
+        (json!({ "url": page, "tags": ["a\nb"] }), "Validation failed", "tags[0]"),
+        (json!({ "url": page, "metadata": { "k": "x".repeat(20_000) } }), "Validation failed", "metadata"),
+        (json!({ "url": page, "workflowId": uuid::Uuid::now_v7() }), "Validation failed", "workflowId"),
+    ] {
+        refused(&post(&member.api, "/api/v1/jobs", &body).await, 400, sentence, part);
+    }
+    let missing = json!({ "urlId": uuid::Uuid::now_v7() });
+    refused(&post(&member.api, "/api/v1/jobs", &missing).await, 404, "URL not found", "");
+    let large = json!({ "url": page, "metadata": { "k": "x".repeat(2 << 20) } });
+    assert_eq!(post(&member.api, "/api/v1/jobs", &large).await.status, 413);
+    let viewless =
+        member.api.send_bytes(http::Method::POST, "/api/v1/jobs", Some("text/plain"), "{}").await.unwrap();
+    assert_eq!(viewless.status, 415);
+    assert!(expect(get(&member.api, "/api/v1/jobs").await, 200)["items"].as_array().unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_is_all_or_nothing() {
+    let web = Web::open(shop).await;
+    let appliance = start(&web).await;
+    let member = appliance.member("batch").await;
+    let page = json!({ "url": web.url("/page") });
+    let half = json!({ "jobs": [page, { "url": "http://10.0.0.1/" }] });
+    refused(&post(&member.api, "/api/v1/jobs/batch", &half).await, 400, "Invalid URL", "jobs[1].url");
+    let gone = json!({ "jobs": [page, { "urlId": uuid::Uuid::now_v7() }] });
+    refused(&post(&member.api, "/api/v1/jobs/batch", &gone).await, 404, "URL not found", "");
+    refused(
+        &post(&member.api, "/api/v1/jobs/batch", &json!({ "jobs": [] })).await,
+        400,
+        "Validation failed",
+        "jobs",
+    );
+    assert!(expect(get(&member.api, "/api/v1/jobs").await, 200)["items"].as_array().unwrap().is_empty());
+
+    let whole = json!({ "jobs": vec![page; 30] });
+    let batch = expect(post(&member.api, "/api/v1/jobs/batch", &whole).await, 201);
+    let ids: Vec<_> = batch["jobs"].as_array().unwrap().iter().map(|job| text(job, "id")).collect();
+    for id in &ids {
+        assert_eq!(ended(&member.api, id).await["status"], "succeeded");
+    }
+    let unknown = uuid::Uuid::now_v7().to_string();
+    let asked: Vec<_> = ids.iter().copied().chain([unknown.as_str()]).collect();
+    let polled = expect(post(&member.api, "/api/v1/jobs/poll", &json!({ "ids": asked })).await, 200);
+    assert_eq!(polled["items"].as_array().unwrap().len(), 30);
+    assert_eq!(polled["missing"], json!([unknown]));
+    refused(
+        &post(&member.api, "/api/v1/jobs/poll", &json!({ "ids": ["x"] })).await,
+        400,
+        "Validation failed",
+        "ids[0]",
+    );
+    let listed = expect(get(&member.api, "/api/v1/jobs?status=succeeded&limit=200").await, 200);
+    assert_eq!(listed["items"].as_array().unwrap().len(), 30);
+    let none = expect(get(&member.api, "/api/v1/jobs?from=2100-01-01").await, 200);
+    assert!(none["items"].as_array().unwrap().is_empty());
+    refused(&get(&member.api, "/api/v1/jobs?from=soon").await, 400, "Validation failed", "from");
+    refused(&get(&member.api, "/api/v1/jobs?status=lost").await, 400, "Validation failed", "status");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_external_id_makes_a_retry_safe() {
+    let web = Web::open(shop).await;
+    let appliance = start(&web).await;
+    let member = appliance.member("external").await;
+    let body = json!({ "url": web.url("/page"), "externalId": "order-1" });
+    let first = expect(post(&member.api, "/api/v1/jobs", &body).await, 201);
+    let again = expect(post(&member.api, "/api/v1/jobs", &body).await, 200);
+    assert_eq!(first["id"], again["id"]);
+    let other = json!({ "url": web.url("/gone"), "externalId": "order-1" });
+    refused(&post(&member.api, "/api/v1/jobs", &other).await, 409, "Conflict", "another body");
+    ended(&member.api, text(&first, "id")).await;
+    let plan = expect(get(&member.api, "/api/v1/plans/current").await, 200);
+    assert_eq!(plan["remainingCredits"], 999_999, "the second answer cost nothing");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_are_canceled_and_run_again() {
+    let web = Web::open(shop).await;
+    let appliance = start(&web).await;
+    let member = appliance.member("cancel").await;
+    let slow = expect(post(&member.api, "/api/v1/jobs", &json!({ "url": web.url("/slow") })).await, 201);
+    let at = |job: &Value, action: &str| format!("/api/v1/jobs/{}/{action}", text(job, "id"));
+    refused(&post(&member.api, &at(&slow, "retry"), &json!({})).await, 409, "Conflict", "has ended");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let canceled = expect(post(&member.api, &at(&slow, "cancel"), &json!({})).await, 200);
+    assert_eq!(canceled["status"], "canceled");
+    refused(
+        &post(&member.api, &at(&slow, "cancel"), &json!({})).await,
+        409,
+        "Job has already ended",
+        "canceled",
+    );
+    let plan = expect(get(&member.api, "/api/v1/plans/current").await, 200);
+    assert_eq!(plan["remainingCredits"], 1_000_000);
+
+    let gone = collect(&member.api, &web.url("/gone")).await;
+    let again = expect(post(&member.api, &at(&gone, "retry"), &json!({})).await, 201);
+    assert_ne!(again["id"], gone["id"]);
+    assert_eq!(ended(&member.api, text(&again, "id")).await["status"], "failed");
+    // The canceled run comes back after its five seconds and must change nothing.
+    tokio::time::sleep(Duration::from_millis(5_500)).await;
+    let job = expect(get(&member.api, &format!("/api/v1/jobs/{}", text(&slow, "id"))).await, 200);
+    assert_eq!((&job["status"], &job["resultId"]), (&json!("canceled"), &Value::Null));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_viewer_may_look_and_not_submit() {
+    let appliance = Appliance::start().await;
+    let member = appliance.member("reader").await;
+    let key = json!({ "name": "reader", "permissions": ["jobs:read"] });
+    let key = expect(post(&member.browser, "/api/v1/api-keys", &key).await, 201);
+    let reader = appliance.client().bearer(text(&key, "secret"));
+    expect(get(&reader, "/api/v1/jobs").await, 200);
+    let refusal = post(&reader, "/api/v1/jobs", &json!({ "url": "https://example.com/" })).await;
+    refused(&refusal, 403, "Insufficient permissions", "jobs:write");
+    refused(&get(&reader, "/api/v1/urls").await, 403, "Insufficient permissions", "urls:read");
+}

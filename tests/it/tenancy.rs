@@ -1,0 +1,170 @@
+//! The walk over the route table with two organizations: a foreign id and a missing one answer byte for byte alike.
+
+use crate::harness::web::{Answer, Web};
+use crate::harness::{Appliance, Member, collect, eventually, expect, get, post, text};
+use gleaner::http::client::{Client, Reply};
+use http::Method;
+use serde_json::json;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Which seeded thing the variable of a path names; none for what all organizations share.
+const VARIABLES: &[(&str, Option<&str>)] = &[
+    ("/api/v1/api-keys/{id}", Some("key")),
+    ("/api/v1/bi/queries/{id}", Some("query")),
+    ("/api/v1/bi/tables/{name}", None),
+    ("/api/v1/extraction/results/by-id/{id}", Some("result")),
+    ("/api/v1/extraction/results/{jobId}", Some("job")),
+    ("/api/v1/extraction/schemas/{domain}/{pageType}", None),
+    ("/api/v1/jobs/{id}", Some("job")),
+    ("/api/v1/urls/{id}", Some("url")),
+];
+
+/// One of everything an organization can have.
+struct Seeded {
+    member: Member,
+    ids: Vec<(&'static str, String)>,
+}
+
+impl Seeded {
+    fn id(&self, kind: &str) -> &str {
+        &self
+            .ids
+            .iter()
+            .find(|(known, _)| *known == kind)
+            .unwrap_or_else(|| panic!("nothing seeds a {kind}"))
+            .1
+    }
+}
+
+async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
+    let member = appliance.member(name).await;
+    let url = web.url(&format!("/{name}"));
+    expect(post(&member.api, "/api/v1/urls", &json!({ "urls": [url] })).await, 200);
+    let urls = expect(get(&member.api, "/api/v1/urls").await, 200);
+    let job = collect(&member.api, &url).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    let job_id = text(&job, "id").to_owned();
+    eventually("the result is indexed", Duration::from_secs(10), || async {
+        (get(&member.api, &format!("/api/v1/extraction/results/{job_id}")).await.status == 200).then_some(())
+    })
+    .await;
+    let query =
+        post(&member.api, "/api/v1/bi/queries", &json!({ "sql": "SELECT 1 AS one", "waitMs": 10_000 })).await;
+    let query = expect(query, 200);
+    let keys = expect(get(&member.api, "/api/v1/api-keys").await, 200);
+    let ids = vec![
+        ("url", text(&urls["items"][0], "id").to_owned()),
+        ("result", text(&job, "resultId").to_owned()),
+        ("job", job_id),
+        ("query", text(&query, "jobId").to_owned()),
+        ("key", text(&keys["items"][0], "id").to_owned()),
+    ];
+    Seeded { member, ids }
+}
+
+/// Everything of an answer that a caller can see, without the request's own id.
+fn seen(reply: &Reply) -> (u16, Vec<(String, String)>, String) {
+    let id = reply.header("x-request-id").to_owned();
+    let mut headers: Vec<_> = reply
+        .headers
+        .iter()
+        .filter(|(name, _)| !matches!(name.as_str(), "x-request-id" | "date"))
+        .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+        .collect();
+    headers.sort();
+    (reply.status.as_u16(), headers, reply.text().replace(&id, "REQUEST-ID"))
+}
+
+async fn call(client: &Client, method: &str, path: &str) -> Reply {
+    let method: Method = method.parse().unwrap();
+    let body = json!({});
+    let body = matches!(method, Method::POST | Method::PUT | Method::PATCH).then_some(&body);
+    client.send(method, path, body).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_foreign_id_is_a_missing_id_on_every_route() {
+    let web = Web::open(|path| Some(Answer::html(format!("<title>marker of {path}</title>")))).await;
+    let appliance = Appliance::start_with(&[("NETWORK__ALLOW", &web.allow())]).await;
+    let mine = seed(&appliance, &web, "mine").await;
+    let theirs = seed(&appliance, &web, "theirs").await;
+    let mut walked = 0;
+    for (_, routes) in gleaner::app::routes() {
+        for route in routes.iter().filter(|route| route.variables().next().is_some()) {
+            let known = VARIABLES.iter().find(|(prefix, _)| route.path().starts_with(prefix));
+            let (_, kind) =
+                known.unwrap_or_else(|| panic!("{} has a variable that nothing seeds", route.path()));
+            let Some(kind) = kind else { continue };
+            let variable = format!("{{{}}}", route.variables().next().unwrap());
+            let at = |id: &str| route.path().replace(&variable, id);
+            for client in [&mine.member.api, &mine.member.browser] {
+                let foreign = call(client, route.method(), &at(theirs.id(kind))).await;
+                let missing = call(client, route.method(), &at(&Uuid::now_v7().to_string())).await;
+                let malformed = call(client, route.method(), &at("not-an-id")).await;
+                assert_eq!(seen(&foreign), seen(&missing), "{} {}", route.method(), route.path());
+                assert_eq!(seen(&malformed), seen(&missing), "{} {}", route.method(), route.path());
+                assert_eq!(foreign.status, 404, "{} {}", route.method(), route.path());
+            }
+            walked += 1;
+        }
+    }
+    assert!(walked >= 10, "only {walked} routes were walked");
+    // The walk deleted and canceled by foreign ids: everything of theirs is still there.
+    for path in [
+        format!("/api/v1/urls/{}", theirs.id("url")),
+        format!("/api/v1/jobs/{}", theirs.id("job")),
+        format!("/api/v1/extraction/results/by-id/{}", theirs.id("result")),
+        format!("/api/v1/bi/queries/{}", theirs.id("query")),
+    ] {
+        expect(get(&theirs.member.api, &path).await, 200);
+    }
+    lists_show_ones_own(&mine.member.api, "theirs").await;
+    lists_show_ones_own(&theirs.member.api, "mine").await;
+}
+
+/// No list, search or statement shows a word of the other organization.
+async fn lists_show_ones_own(client: &Client, other: &str) {
+    let lists =
+        ["urls", "jobs", "api-keys", "extraction/results", "extraction/results?q=marker", "bi/queries"];
+    for list in lists {
+        let reply = get(client, &format!("/api/v1/{list}")).await;
+        assert!(!reply.text().contains(&format!("/{other}")), "{list}: {}", reply.text());
+        assert_eq!(expect(reply, 200)["items"].as_array().unwrap().len(), 1, "{list}");
+    }
+    let sql = "SELECT r.url, j.url AS job_url, u.url AS registered FROM readings r, jobs j, urls u";
+    let answer = eventually("SQL has the rows", Duration::from_secs(10), || async {
+        let answer =
+            expect(post(client, "/api/v1/bi/queries", &json!({ "sql": sql, "waitMs": 10_000 })).await, 200);
+        (answer["results"]["totalRows"] == 1).then_some(answer)
+    })
+    .await;
+    assert!(!answer.to_string().contains(&format!("/{other}")), "{answer}");
+}
+
+/// Every operation with a credential says 401 without one, before it looks at anything else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_route_asks_for_a_credential() {
+    const OPEN: &[&str] = &["register", "login", "refreshTokens", "logout", "verifyEmail", "getOpenApi"];
+    let appliance = Appliance::start().await;
+    let client = appliance.client();
+    for (_, routes) in gleaner::app::routes() {
+        for route in routes.iter().filter(|route| !OPEN.contains(&route.id())) {
+            let path = route.variables().fold(route.path().to_owned(), |path, variable| {
+                path.replace(&format!("{{{variable}}}"), &Uuid::now_v7().to_string())
+            });
+            for (credential, sentence) in [
+                ("", "Authentication required"),
+                ("nonsense", "Invalid authentication token"),
+                ("glk_0000000000000000000000_000000", "Invalid API key"),
+            ] {
+                let caller = if credential.is_empty() { client.clone() } else { client.bearer(credential) };
+                let reply = call(&caller, route.method(), &path).await;
+                let place = format!("{} {} with \"{credential}\"", route.method(), route.path());
+                assert_eq!(reply.status, 401, "{place}");
+                assert!(reply.json["error"].is_string(), "{place}: a 401 is always flat");
+                assert_eq!(reply.json["error"], sentence, "{place}");
+            }
+        }
+    }
+}

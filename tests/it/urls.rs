@@ -1,0 +1,108 @@
+//! Registered URLs through HTTP: createUrls, listUrls, getUrl.
+
+use crate::harness::{Appliance, expect, get, post, refused, text};
+use serde_json::{Value, json};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn urls_are_normalized_merged_and_judged_one_by_one() {
+    let appliance = Appliance::start().await;
+    let member = appliance.member("urls").await;
+    let upload = json!({ "urls": [
+        "HTTP://Example.com:80/a#part",
+        { "url": "http://example.com/a", "tags": ["x"] },
+        { "url": "https://www.example.co.uk/b", "tags": ["x", "y"], "pageType": "product", "metadata": { "k": [1] } },
+        "file:///etc/passwd",
+        "http://127.0.0.1/",
+        "http://[::ffff:169.254.169.254]/latest",
+        "not a url",
+        { "url": "https://example.org/", "tags": [" "] },
+    ] });
+    let answer = expect(post(&member.api, "/api/v1/urls", &upload).await, 200);
+    assert_eq!((answer["created"].as_u64(), answer["updated"].as_u64()), (Some(2), Some(1)), "{answer}");
+    let invalid = answer["invalid"].as_array().unwrap();
+    let reasons: Vec<_> =
+        invalid.iter().map(|entry| (entry["index"].as_u64().unwrap(), text(entry, "reason"))).collect();
+    assert_eq!(reasons.iter().map(|(index, _)| *index).collect::<Vec<_>>(), [3, 4, 5, 6, 7]);
+    for ((_, reason), part) in
+        reasons.iter().zip(["http or https", "loopback", "metadata", "absolute", "tags[0]"])
+    {
+        assert!(reason.contains(part), "\"{part}\" is not in \"{reason}\"");
+    }
+    let again = expect(post(&member.api, "/api/v1/urls", &upload).await, 200);
+    assert_eq!((again["created"].as_u64(), again["duplicates"].as_u64()), (Some(0), Some(3)), "{again}");
+
+    let listed = expect(get(&member.api, "/api/v1/urls").await, 200);
+    let rows = listed["items"].as_array().unwrap();
+    assert_eq!(
+        rows.iter().map(|row| text(row, "url")).collect::<Vec<_>>(),
+        ["https://www.example.co.uk/b", "http://example.com/a"]
+    );
+    assert_eq!(rows[0]["domain"], "example.co.uk");
+    assert_eq!(rows[0]["metadata"], json!({ "k": [1] }));
+    assert_eq!(rows[1]["tags"], json!(["x"]));
+    let one = expect(get(&member.api, &format!("/api/v1/urls/{}", text(&rows[0], "id"))).await, 200);
+    assert_eq!(one, rows[0]);
+
+    for (query, count) in [
+        ("tag=x", 2),
+        ("tag=x&tag=y", 1),
+        ("domain=example.com", 1),
+        ("pageType=product", 1),
+        ("q=.co.uk", 1),
+        ("lastStatus=failed", 0),
+        ("tag=unknown", 0),
+    ] {
+        let found = expect(get(&member.api, &format!("/api/v1/urls?{query}")).await, 200);
+        assert_eq!(found["items"].as_array().unwrap().len(), count, "{query}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_uploads_are_refused_with_the_field() {
+    let appliance = Appliance::start().await;
+    let member = appliance.member("badurls").await;
+    let bad = |body: Value| {
+        let client = member.api.clone();
+        async move { post(&client, "/api/v1/urls", &body).await }
+    };
+    refused(&bad(json!({})).await, 400, "Validation failed", "urls");
+    refused(&bad(json!({ "urls": [] })).await, 400, "Validation failed", "1 to 10000");
+    refused(&bad(json!({ "urls": "http://a.example" })).await, 400, "Validation failed", "urls");
+    refused(&bad(json!({ "urls": [{ "tags": [] }] })).await, 400, "Validation failed", "urls[0]");
+    refused(&bad(json!({ "urls": ["ftp://a.example/"] })).await, 400, "Invalid URL", "http or https");
+    let many: Vec<_> = (0..10_001).map(|i| format!("https://a.example/{i}")).collect();
+    refused(&bad(json!({ "urls": many })).await, 400, "Validation failed", "not 10001");
+    let raw = member
+        .api
+        .send_bytes(http::Method::POST, "/api/v1/urls", Some("application/json"), "{\n\"urls\": [,]}")
+        .await;
+    refused(&raw.unwrap(), 400, "Validation failed", "line 2");
+    refused(&get(&member.api, "/api/v1/urls?limit=0").await, 400, "Validation failed", "limit");
+    refused(&get(&member.api, "/api/v1/urls?cursor=AAAA").await, 400, "Validation failed", "cursor");
+    refused(&get(&member.api, "/api/v1/urls?pageType=poem").await, 400, "Validation failed", "pageType");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_urls_are_listed_page_by_page() {
+    let appliance = Appliance::start().await;
+    let member = appliance.member("manyurls").await;
+    let all: Vec<_> = (0..10_000).map(|i| format!("https://shop{}.example/{i}", i % 7)).collect();
+    let answer = expect(post(&member.api, "/api/v1/urls", &json!({ "urls": all })).await, 200);
+    assert_eq!(answer["created"], 10_000);
+    let (mut seen, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = expect(
+            get(&member.api, &format!("/api/v1/urls?domain=shop3.example&limit=1000{cursor}")).await,
+            200,
+        );
+        let items = page["items"].as_array().unwrap();
+        assert!(items.len() <= 200, "a larger limit is clamped");
+        seen.extend(items.iter().map(|row| text(row, "url").to_owned()));
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    let expected: Vec<_> = all.into_iter().filter(|url| url.contains("shop3.")).rev().collect();
+    assert_eq!(seen, expected);
+}
