@@ -178,7 +178,9 @@ fn page_size(given: Option<u64>) -> Result<u64> {
 }
 
 async fn tables(org: Org<BiRead>) -> Result<Body<Page<TableItemView>>> {
-    let (tables, freshness_sec) = org.service::<SnapshotFeed>().tables(org.store())?;
+    let feed = org.service::<SnapshotFeed>();
+    feed.settled().await?;
+    let (tables, freshness_sec) = feed.tables(org.store())?;
     let items = tables.into_iter().map(|table| TableItemView::of(table, freshness_sec)).collect();
     Ok(Body(Page { items, next_cursor: None }))
 }
@@ -186,7 +188,9 @@ async fn tables(org: Org<BiRead>) -> Result<Body<Page<TableItemView>>> {
 async fn table(org: Org<BiRead>, Path(name): Path<String>) -> Result<Body<TableView>> {
     let name =
         TableName::parse(&name).map_err(|e| Error::new(Code::InvalidTableName).message(e.to_string()))?;
-    let (tables, freshness_sec) = org.service::<SnapshotFeed>().tables(org.store())?;
+    let feed = org.service::<SnapshotFeed>();
+    feed.settled().await?;
+    let (tables, freshness_sec) = feed.tables(org.store())?;
     let found = tables.into_iter().find(|table| table.spec.name == name);
     let found = found.ok_or_else(|| Error::not_found("Table"))?;
     let samples = org.service::<Queries>().samples(org.store(), &found)?;

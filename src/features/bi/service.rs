@@ -95,7 +95,7 @@ impl Queries {
     /// that cannot be planned is an error.
     pub async fn submit(self: &Arc<Self>, org: &OrgStore, new: NewQuery) -> Result<QueryV1> {
         let deadline = Instant::now() + new.wait;
-        self.feed.check_consistent()?;
+        self.feed.settled().await?;
         let place = self.line(org.id()).enter().ok_or_else(|| {
             let most = self.settings.concurrency_per_org + self.settings.queue_per_org;
             Error::new(Code::TooManyQueries).message(format!(

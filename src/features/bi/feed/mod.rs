@@ -30,13 +30,17 @@ use position::StoredPosition;
 use ring::digest::{SHA256, digest};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 
 /// How long a first change waits for others, so that what belongs together costs one round of fsyncs.
 const GATHER: Duration = Duration::from_millis(20);
 /// How often the position is stored. A crash makes the feed look at the changes of so long again.
 const STORE_EVERY: Duration = Duration::from_secs(5);
+
+/// How long a request waits for a feed that is catching up.
+const SETTLE_WAIT: Duration = Duration::from_secs(3);
 
 /// Follows the store's changes into the snapshots.
 pub struct SnapshotFeed {
@@ -49,7 +53,7 @@ pub struct SnapshotFeed {
     /// What the file says of `applied`.
     stored: AtomicU64,
     /// The snapshots are states that the store has had.
-    consistent: AtomicBool,
+    consistent: watch::Sender<bool>,
     /// Grows whenever they cease to be.
     lapses: AtomicU64,
     progress: Mutex<Progress>,
@@ -81,7 +85,7 @@ impl SnapshotFeed {
             views,
             applied: AtomicU64::new(0),
             stored: AtomicU64::new(0),
-            consistent: AtomicBool::new(false),
+            consistent: watch::Sender::new(false),
             lapses: AtomicU64::new(0),
             progress: Mutex::default(),
         })
@@ -97,12 +101,15 @@ impl SnapshotFeed {
         self.applied.load(Ordering::Acquire)
     }
 
-    /// Refuses with 503 while statements cannot be answered: a rebuild or a large backlog is under way.
-    pub fn check_consistent(&self) -> Result<()> {
-        if self.consistent.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        Err(Error::unavailable("The SQL tables are catching up with the store; try again shortly."))
+    /// Waits a little until statements can be answered; 503 while a rebuild or a large backlog goes on.
+    pub async fn settled(&self) -> Result<()> {
+        let mut consistent = self.consistent.subscribe();
+        let settled = tokio::time::timeout(SETTLE_WAIT, consistent.wait_for(|consistent| *consistent));
+        settled.await.map(drop).map_err(|_| catching_up())
+    }
+
+    fn is_consistent(&self) -> bool {
+        *self.consistent.borrow()
     }
 
     /// The tables of an organization, by name.
@@ -124,9 +131,8 @@ impl SnapshotFeed {
         let lapses = self.lapses.load(Ordering::Acquire);
         let now = self.note_caught_up();
         let pin = self.snapshots.pin(org.0, tables).map_err(|e| Error::internal("pin a snapshot", e))?;
-        self.check_consistent()?;
-        if self.lapses.load(Ordering::Acquire) != lapses {
-            return Err(Error::unavailable("The SQL tables were just made anew; try again."));
+        if !self.is_consistent() || self.lapses.load(Ordering::Acquire) != lapses {
+            return Err(catching_up());
         }
         let freshness_sec = self.snapshots.freshness_sec(&pin, now.millis());
         Ok((pin, freshness_sec))
@@ -137,7 +143,7 @@ impl SnapshotFeed {
         // The time first: what is committed after it is none of its business.
         let now = self.system.clock().now();
         let newest = *self.system.store().sequence().borrow();
-        if self.consistent.load(Ordering::Acquire) && self.applied() >= newest {
+        if self.is_consistent() && self.applied() >= newest {
             self.snapshots.set_caught_up(now.millis());
         }
         now
@@ -229,7 +235,7 @@ impl SnapshotFeed {
         }
         self.applied.store(batch.end, Ordering::Release);
         if batch.complete {
-            self.consistent.store(true, Ordering::Release);
+            self.consistent.send_replace(true);
         }
         self.note_caught_up();
         let due = self.progress.lock().stored_at.is_none_or(|at| at.elapsed() >= STORE_EVERY);
@@ -240,7 +246,7 @@ impl SnapshotFeed {
     }
 
     fn lapse(&self) {
-        self.consistent.store(false, Ordering::Release);
+        self.consistent.send_replace(false);
         self.lapses.fetch_add(1, Ordering::AcqRel);
     }
 
@@ -299,4 +305,8 @@ impl SnapshotFeed {
         }
         digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
     }
+}
+
+fn catching_up() -> Error {
+    Error::unavailable("The SQL tables are catching up with the store; try again shortly.")
 }
