@@ -132,6 +132,7 @@ async fn what_cannot_be_run_is_refused_and_never_listed() {
         (format!("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{planted}'"), 400, "invalid_sql"),
         (format!("SELECT {}1", "1+".repeat(2_000)), 400, "invalid_sql"),
         (format!("SELECT '{}'", "x".repeat(70_000)), 400, "invalid_sql"),
+        (format!("SELECT '{}'", "x".repeat(1_000_000)), 400, "invalid_sql"),
     ])
     .collect();
     for (sql, status, code) in &statements {

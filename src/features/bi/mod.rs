@@ -22,7 +22,7 @@ use crate::base::ids::QueryId;
 use crate::base::page::{Page, PageRequest};
 use crate::base::permission::Permission;
 use crate::base::{Code, Error, Result};
-use crate::engine::sql::TableName;
+use crate::engine::sql::{STATEMENT_BYTES_MAX, TableName};
 use crate::http::permit::BiRead;
 use crate::http::{Accepted, Body, Either, Handler, Need, Org, Path, Query, Route};
 use crate::task::{Stage, TaskSpec};
@@ -124,7 +124,13 @@ fn statement(body: NewQueryView) -> Result<String> {
             "scopeAgentId: only goes with the scope agent, which this release does not know.",
         ));
     }
-    body.sql.ok_or_else(|| Error::new(Code::InvalidSql).message("sql: is required."))
+    let invalid = |message: String| Error::new(Code::InvalidSql).message(message);
+    let sql = body.sql.ok_or_else(|| invalid("sql: is required.".to_owned()))?;
+    if sql.len() > STATEMENT_BYTES_MAX {
+        // The workers refuse it too; but it should not even become a row.
+        return Err(invalid(format!("The statement is longer than {} KiB.", STATEMENT_BYTES_MAX >> 10)));
+    }
+    Ok(sql)
 }
 
 async fn list(

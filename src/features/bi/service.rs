@@ -121,7 +121,7 @@ impl Queries {
         let id = query.id;
         let mut watch = Driver::spawn(Arc::clone(self), org.clone(), query, place);
         wait_for_stage(&mut watch.stages, deadline).await;
-        match watch.promise() {
+        match watch.promise().await {
             Stage::Refused(error) => Err(refusal(*error)),
             Stage::Broken(reason) => Err(Error::unavailable(reason)),
             _ => org.read(|tx| tx.require(&QUERIES, &id)),
