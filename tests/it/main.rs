@@ -13,6 +13,7 @@ mod harness;
 mod html;
 mod http;
 mod jobs;
+mod operator;
 mod orgs;
 mod readme;
 mod sql;
