@@ -13,7 +13,8 @@ use uuid::Uuid;
 
 const QUERIES: &str = "/api/v1/bi/queries";
 /// A statement that does not end by itself in any test's time, over tables of a few hundred rows.
-const ENDLESS: &str = "SELECT count(*) FROM urls a, urls b, urls c, urls d WHERE a.url || b.url < c.url || d.url";
+const ENDLESS: &str =
+    "SELECT count(*) FROM urls a, urls b, urls c, urls d WHERE a.url || b.url < c.url || d.url";
 
 async fn submit(client: &Client, sql: &str) -> Reply {
     post(client, QUERIES, &json!({ "sql": sql, "waitMs": 10_000 })).await
@@ -71,7 +72,9 @@ async fn a_result_is_paged_described_and_stays_as_it_is() {
     };
     let before = expect(page("?page=2").await, 200);
     assert_eq!((before["rows"].as_array().unwrap().len(), &before["hasMore"]), (50, &json!(false)));
-    let eligible = json!({ "eligible": true, "hasWritePermission": true, "withinRowLimit": true, "withinByteLimit": true });
+    let eligible = json!({
+        "eligible": true, "hasWritePermission": true, "withinRowLimit": true, "withinByteLimit": true
+    });
     assert_eq!(before["exportEligibility"], eligible);
     let all = expect(page("?pageSize=5000").await, 200);
     assert_eq!((all["rows"].as_array().unwrap().len(), &all["pageSize"]), (450, &json!(1000)));
@@ -83,7 +86,9 @@ async fn a_result_is_paged_described_and_stays_as_it_is() {
     let manifest = &manifest["manifest"];
     assert_eq!((&manifest["status"], &manifest["rowCount"]), (&json!("success"), &json!(450)));
     assert_eq!((&manifest["totalPages"], &manifest["maxQuerySec"]), (&json!(5), &json!(30)));
-    assert!(manifest["byteSize"].as_u64().unwrap() > 10_000 && manifest["freshnessSec"].as_u64().unwrap() <= 2);
+    assert!(
+        manifest["byteSize"].as_u64().unwrap() > 10_000 && manifest["freshnessSec"].as_u64().unwrap() <= 2
+    );
     assert!(text(manifest, "completedAt") < text(manifest, "expiresAt"));
 
     let more = json!({ "urls": ["https://shop.example/00000a", "https://shop.example/9"] });
@@ -145,7 +150,12 @@ async fn what_cannot_be_run_is_refused_and_never_listed() {
         (json!({ "structured": { "table": "urls" } }), 400, "invalid_execution_context", "structured"),
         (json!({ "sql": "SELECT 1", "scopeKind": "agent" }), 400, "invalid_execution_context", "scopeKind"),
         (json!({ "sql": "SELECT 1", "scopeKind": "box" }), 400, "invalid_execution_context", "scopeKind"),
-        (json!({ "sql": "SELECT 1", "scopeAgentId": Uuid::now_v7() }), 400, "invalid_execution_context", "scopeAgentId"),
+        (
+            json!({ "sql": "SELECT 1", "scopeAgentId": Uuid::now_v7() }),
+            400,
+            "invalid_execution_context",
+            "scopeAgentId",
+        ),
         (json!({ "sql": "SELECT 1", "waitMs": 10_001 }), 400, "invalid_input", "waitMs"),
         (json!({ "sql": 1 }), 400, "invalid_input", "sql"),
     ] {
@@ -210,8 +220,7 @@ async fn a_failure_while_running_is_the_executions_own() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_running_statement_is_canceled_and_its_place_given_back() {
-    let settings =
-        [("BI__CONCURRENCY_PER_ORG", "1"), ("BI__QUEUE_PER_ORG", "1"), ("BI__CONCURRENCY", "2")];
+    let settings = [("BI__CONCURRENCY_PER_ORG", "1"), ("BI__QUEUE_PER_ORG", "1"), ("BI__CONCURRENCY", "2")];
     let appliance = Appliance::start_with(&settings).await;
     let client = appliance.member("cancels").await.api;
     let other = appliance.member("neighbour").await.api;
@@ -231,7 +240,10 @@ async fn a_running_statement_is_canceled_and_its_place_given_back() {
     assert_eq!((&queued["status"], &queued["dryRun"]["tables"]), (&json!("queued"), &json!(null)));
     let queued = format!("{QUERIES}/{}", text(&queued, "jobId"));
     let manifest = expect(get(&client, &format!("{queued}/result-manifest")).await, 200);
-    assert_eq!((&manifest["manifest"]["status"], &manifest["manifest"]["rowCount"]), (&json!("queued"), &json!(null)));
+    assert_eq!(
+        (&manifest["manifest"]["status"], &manifest["manifest"]["rowCount"]),
+        (&json!("queued"), &json!(null))
+    );
     let third = post(&client, QUERIES, &now).await;
     refused(&client, &third, 429, "too_many_queries", "").await;
     assert_eq!(third.header("retry-after"), "");
@@ -241,7 +253,10 @@ async fn a_running_statement_is_canceled_and_its_place_given_back() {
         let canceled = expect(post(&client, &format!("{path}/cancel"), &json!({})).await, 200);
         assert_eq!(canceled, json!({ "status": "canceled" }), "{path}");
         let execution = expect(get(&client, path).await, 200);
-        assert_eq!((&execution["status"], &execution["error"]["code"]), (&json!("canceled"), &json!("canceled")));
+        assert_eq!(
+            (&execution["status"], &execution["error"]["code"]),
+            (&json!("canceled"), &json!("canceled"))
+        );
         assert_eq!(expect(post(&client, &format!("{path}/cancel"), &json!({})).await, 200), canceled);
     }
     let done = expect(submit(&client, "SELECT count(*) FROM urls").await, 200);
@@ -286,7 +301,10 @@ async fn tables_are_described_with_examples_of_ones_own() {
     })
     .await;
     let column = &sampled["columns"][1];
-    assert_eq!((&column["name"], &column["type"], &column["nullable"]), (&json!("url"), &json!("text"), &json!(false)));
+    assert_eq!(
+        (&column["name"], &column["type"], &column["nullable"]),
+        (&json!("url"), &json!("text"), &json!(false))
+    );
     assert_eq!(column["sampleValues"].as_array().unwrap().len(), 5);
     let example = column["sampleValues"][0].as_str().unwrap();
     assert!(example.starts_with("https://shop.example/"), "{example}");
@@ -342,11 +360,15 @@ async fn results_survive_a_restart_and_go_when_they_are_old() {
     let stray = file.with_file_name(format!("{}.arrow", Uuid::now_v7()));
     std::fs::copy(&file, &stray).unwrap();
     tidy();
-    eventually("the stray result is gone", Duration::from_secs(5), || async { (!stray.exists()).then_some(()) }).await;
+    eventually("the stray result is gone", Duration::from_secs(5), || async {
+        (!stray.exists()).then_some(())
+    })
+    .await;
     assert!(file.exists());
     appliance.clock.advance(Duration::from_secs(8 * 86_400));
     tidy();
-    eventually("the result is gone", Duration::from_secs(5), || async { (!file.exists()).then_some(()) }).await;
+    eventually("the result is gone", Duration::from_secs(5), || async { (!file.exists()).then_some(()) })
+        .await;
     let gone = get(&api, &format!("{path}/results")).await;
     refused(&api, &gone, 404, "not_found", "7 days").await;
     assert_eq!(expect(get(&api, &path).await, 200)["status"], "success");

@@ -1,7 +1,7 @@
 //! The SQL console: an organization's own rows as tables, statements over them, results in pages.
 //!
-//! The parts: [`SnapshotFeed`] keeps the snapshots in step with the store, [`Queries`] takes statements in and carries them
-//! to their end. Parsing, planning and running happen in worker processes (`engine/sql`).
+//! The parts: [`SnapshotFeed`] keeps the snapshots in step with the store, [`Queries`] takes statements in and
+//! carries them to their end. Parsing, planning and running happen in worker processes (`engine/sql`).
 
 mod feed;
 mod line;

@@ -2,9 +2,9 @@
 //!
 //! The driver is a task of its own, so a caller that goes away takes nothing with it. It writes the row as queued,
 //! waits for its turn, lets a worker plan and run, and writes how that ended. What it is at is told to whoever waits,
-//! as a [`Stage`]. A statement that cannot be planned was never submitted, and its row goes, unless its caller has been
-//! answered with its id meanwhile: the two settle that by a [`Fate`]. A driver that dies leaves a row that has not
-//! ended and no entry in the list of live ones: the tidying task finds it.
+//! as a [`Stage`]. A statement that cannot be planned was never submitted, and its row goes, unless its caller has
+//! been answered with its id meanwhile: the two settle that by a [`Fate`]. A driver that dies leaves a row that has
+//! not ended and no entry in the list of live ones: the tidying task finds it.
 
 use super::line::Place;
 use super::rows::{QUERIES, QueryFailureV1, QueryStatus, QueryV1, ResultV1};
@@ -66,8 +66,8 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// The stage now. Unless the statement was refused, its row stays from here on whatever comes: the caller is about to
-    /// be told its id.
+    /// The stage now. Unless the statement was refused, its row stays from here on whatever comes: the caller is
+    /// about to be told its id.
     pub(super) async fn promise(mut self) -> Stage {
         let goes = {
             let mut fate = self.fate.lock();

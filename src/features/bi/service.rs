@@ -1,7 +1,8 @@
 //! The console's rules: what may be submitted, how many at once, what a result is.
 //!
-//! A submitted statement is a row from the first moment and a driver (`run.rs`) that carries it to its end, whether or not
-//! the caller waits. A statement that cannot be planned was never submitted: its row goes and the caller gets an error.
+//! A submitted statement is a row from the first moment and a driver (`run.rs`) that carries it to its end, whether
+//! or not the caller waits. A statement that cannot be planned was never submitted: its row goes and the caller gets
+//! an error.
 
 use super::feed::SnapshotFeed;
 use super::line::Line;
@@ -21,8 +22,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-/// How long a caller who does not want to wait still waits for the plan, so that a statement that cannot run is refused at
-/// once even on a busy box.
+/// How long a caller who does not want to wait still waits for the plan, so that a statement that cannot run is
+/// refused at once even on a busy box.
 const PLAN_WAIT: Duration = Duration::from_secs(2);
 /// How long a cancellation waits for the statement's end.
 const CANCEL_WAIT: Duration = Duration::from_secs(3);

@@ -3,12 +3,13 @@
 //! The feed follows the change records: it reads the rows they speak of as they are now, and publishes each
 //! organization's new snapshot. Its position is the number of the last record that is in all snapshots.
 //!
-//! - Nothing is missed or doubled, whenever the process dies: each snapshot knows its own position and skips what it has,
-//!   the feed's own position is stored after the snapshots are durable, and applying a record twice puts the same rows.
+//! - Nothing is missed or doubled, whenever the process dies: each snapshot knows its own position and skips what it
+//!   has, the feed's own position is stored after the snapshots are durable, and applying a record twice puts the
+//!   same rows.
 //! - A snapshot that is given to a statement is a state that the store has had. While it is not (the feed is being
 //!   rebuilt, or has more to catch up with than it can hold at once), statements are refused with "try again".
-//! - Records that were forgotten before the feed came to them, a wiped or damaged folder, a store older than the snapshots
-//!   and a release with other columns all have one cure: a rebuild from the rows themselves.
+//! - Records that were forgotten before the feed came to them, a wiped or damaged folder, a store older than the
+//!   snapshots and a release with other columns all have one cure: a rebuild from the rows themselves.
 
 mod batch;
 mod position;
@@ -125,8 +126,8 @@ impl SnapshotFeed {
         Ok((tables.map_err(|e| Error::internal("read a snapshot", e))?, freshness_sec))
     }
 
-    /// Pins an organization's snapshot, with an upper bound in seconds on how stale it is. 503 while there is none that
-    /// is a state that the store has had.
+    /// Pins an organization's snapshot, with an upper bound in seconds on how stale it is. 503 while there is none
+    /// that is a state that the store has had.
     pub(super) fn pin(&self, org: OrgId, tables: Vec<Arc<TableSpec>>) -> Result<(Pin, u64)> {
         let lapses = self.lapses.load(Ordering::Acquire);
         let now = self.note_caught_up();
@@ -149,8 +150,8 @@ impl SnapshotFeed {
         now
     }
 
-    /// Follows the changes until the box drains: the task's activation. New rows become visible within `freshness`, give
-    /// or take the time to write them.
+    /// Follows the changes until the box drains: the task's activation. New rows become visible within `freshness`,
+    /// give or take the time to write them.
     pub(super) async fn follow(self: Arc<Self>, context: TaskContext, freshness: Duration) -> Result<()> {
         let mut sequence = self.system.store().sequence();
         self.blocking(SnapshotFeed::begin).await?;

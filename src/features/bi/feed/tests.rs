@@ -25,9 +25,8 @@ impl Record for ThingV1 {}
 
 static THINGS: OrgTable<JobId, ThingV1> = OrgTable::new("test_things", "Thing").fed();
 
-static TABLE: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
-    console_table("things", "Things.", vec![column("id", ColumnKind::Text, "The thing")])
-});
+static TABLE: LazyLock<Arc<TableSpec>> =
+    LazyLock::new(|| console_table("things", "Things.", vec![column("id", ColumnKind::Text, "The thing")]));
 static WIDE_TABLE: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
     let mut spec = TABLE.as_ref().clone();
     spec.columns.push(ColumnSpec::new("width", ColumnKind::Int64));
@@ -203,7 +202,9 @@ fn what_cannot_be_followed_is_rebuilt() {
     let manifest = |root: &Path| root.join(ours.to_string()).join("manifest.json");
     let spoil: [(&str, fn(&Path, &Path)); 4] = [
         ("the folder is gone", |root, _| std::fs::remove_dir_all(root).unwrap()),
-        ("one organization is gone", |_, manifest| std::fs::remove_dir_all(manifest.parent().unwrap()).unwrap()),
+        ("one organization is gone", |_, manifest| {
+            std::fs::remove_dir_all(manifest.parent().unwrap()).unwrap()
+        }),
         ("a manifest is damaged", |_, manifest| std::fs::write(manifest, "{").unwrap()),
         ("the position is gone", |root, _| std::fs::remove_file(root.join("feed.json")).unwrap()),
     ];
