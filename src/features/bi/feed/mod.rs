@@ -221,8 +221,12 @@ impl SnapshotFeed {
 
     /// Takes in one batch; whether there may be more at once.
     fn pass(&self) -> Result<bool> {
+        self.take_in(batch::CHANGES_MAX)
+    }
+
+    fn take_in(&self, changes_max: usize) -> Result<bool> {
         let after = self.applied();
-        let batch = self.system.read(|tx| batch::read(tx, &self.views, after))?;
+        let batch = self.system.read(|tx| batch::read(tx, &self.views, after, changes_max))?;
         if !batch.complete {
             self.lapse();
         }

@@ -58,6 +58,21 @@ fn thing_rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
     ])
 }
 
+/// One note a thing, written in the same operation, so that there are always as many of both.
+static NOTES: OrgTable<JobId, ThingV1> = OrgTable::new("test_notes", "Note").fed();
+
+static NOTE_TABLE: LazyLock<Arc<TableSpec>> =
+    LazyLock::new(|| console_table("notes", "Notes.", vec![column("id", ColumnKind::Text, "The thing")]));
+
+static NOTE_VIEW: View =
+    View { source: "test_notes", tables: || vec![NOTE_TABLE.as_ref().clone()], rows: note_rows };
+
+fn note_rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
+    let Some(id) = JobId::decode(key) else { return Ok(Vec::new()) };
+    let note = tx.get(&NOTES, &id)?.map(|_| vec![Cell::from(id.to_string())]);
+    Ok(vec![ViewRows { table: NOTE_TABLE.clone(), rows: note.into_iter().collect() }])
+}
+
 /// A store, the snapshots' folder, and what each organization should show.
 struct World {
     folder: TempDir,
@@ -79,7 +94,7 @@ impl World {
     /// A feed as a new process has it.
     fn feed(&self) -> SnapshotFeed {
         let snapshots = Snapshots::open(self.root()).unwrap();
-        SnapshotFeed::new(self.store.system(), Arc::new(snapshots), vec![&VIEW]).unwrap()
+        SnapshotFeed::new(self.store.system(), Arc::new(snapshots), vec![&VIEW, &NOTE_VIEW]).unwrap()
     }
 
     fn put(&mut self, org: OrgId, id: JobId, thing: ThingV1) {
@@ -152,6 +167,65 @@ fn changes_reach_the_snapshots_of_their_organization() {
     world.assert_shown(&feed);
     assert!(pin.position() < feed.applied());
     assert_eq!(counts(&feed, &world.store, theirs), (1, 5));
+}
+
+/// Things and notes of one snapshot.
+fn things_and_notes(feed: &SnapshotFeed, org: OrgId) -> (u64, u64) {
+    let tables = feed.snapshots.tables(org.0, &[TABLE.clone(), NOTE_TABLE.clone()]).unwrap();
+    (tables[0].row_count, tables[1].row_count)
+}
+
+#[test]
+fn a_snapshot_is_always_a_state_that_the_store_has_had() {
+    let world = World::new();
+    let (org, feed) = (OrgId::new(), world.feed());
+    feed.begin().unwrap();
+    let system = world.store.system();
+    let writing = std::thread::spawn(move || {
+        for n in 0..150 {
+            let id = JobId::new();
+            let write = move |tx: &crate::store::SysWrite<'_>| {
+                let tx = tx.org(org);
+                tx.put(&NOTES, &id, &plain(0))?;
+                tx.put(&THINGS, &id, &plain(1))
+            };
+            system.write_blocking(write).unwrap();
+            if n % 3 == 0 {
+                let write = move |tx: &crate::store::SysWrite<'_>| {
+                    tx.org(org).delete(&THINGS, &id)?;
+                    tx.org(org).delete(&NOTES, &id)
+                };
+                system.write_blocking(write).unwrap();
+            }
+        }
+    });
+    let mut seen = std::collections::BTreeSet::new();
+    while !writing.is_finished() {
+        feed.pass().unwrap();
+        let (things, notes) = things_and_notes(&feed, org);
+        assert_eq!(things, notes);
+        seen.insert(things);
+    }
+    writing.join().unwrap();
+    catch_up(&feed);
+    assert_eq!(things_and_notes(&feed, org), (100, 100));
+    assert!(seen.len() > 3, "there was something to see: {seen:?}");
+}
+
+#[test]
+fn nothing_is_answered_in_the_middle_of_a_large_backlog() {
+    let mut world = World::new();
+    let org = OrgId::new();
+    world.put(org, JobId::new(), plain(1));
+    let feed = world.feed();
+    catch_up(&feed);
+    world.put_many(org, (0..25).map(|n| (JobId::new(), plain(n % 3))).collect());
+    assert!(feed.pin(org, Vec::new()).is_ok());
+    assert!(feed.take_in(10).unwrap(), "there is more");
+    assert!(feed.pin(org, Vec::new()).is_err());
+    assert!(feed.take_in(10).unwrap());
+    assert!(!feed.take_in(10).unwrap());
+    world.assert_shown(&feed);
 }
 
 #[test]
@@ -298,7 +372,7 @@ fn a_process_that_dies_loses_and_doubles_nothing() {
 
 /// What a pass that dies after its first organization leaves.
 fn publish_one(feed: &SnapshotFeed) {
-    let batch = feed.system.read(|tx| batch::read(tx, &feed.views, feed.applied())).unwrap();
+    let batch = feed.system.read(|tx| batch::read(tx, &feed.views, feed.applied(), 100)).unwrap();
     if let Some((org, rows)) = batch.orgs.into_iter().next() {
         let changes =
             Changes { position: batch.end, committed_at_ms: rows.committed_at_ms, changes: rows.changes };
