@@ -274,7 +274,8 @@ fn what_cannot_be_followed_is_rebuilt() {
     world.assert_shown(&feed);
     drop(feed);
     let manifest = |root: &Path| root.join(ours.to_string()).join("manifest.json");
-    let spoil: [(&str, fn(&Path, &Path)); 4] = [
+    type Spoil = fn(&Path, &Path);
+    let spoil: [(&str, Spoil); 4] = [
         ("the folder is gone", |root, _| std::fs::remove_dir_all(root).unwrap()),
         ("one organization is gone", |_, manifest| {
             std::fs::remove_dir_all(manifest.parent().unwrap()).unwrap()
