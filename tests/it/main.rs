@@ -4,6 +4,7 @@
 
 mod api_keys;
 mod auth;
+mod bi;
 mod contract;
 mod crash;
 mod demo;
