@@ -107,7 +107,7 @@ async fn serve(stream: UnixStream, services: &Services, status: &StatusFn) -> st
             Ok(value) => Answer::Ok(value),
             Err(error) => {
                 tracing::warn!(%error, "an operator's command was refused");
-                Answer::Refused(error.to_string())
+                Answer::Refused(error.for_operator())
             }
         },
         Err(error) => Answer::Refused(format!("not a command: {error}")),

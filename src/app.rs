@@ -33,7 +33,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -123,12 +123,13 @@ impl App {
 
     /// Drains and closes everything.
     pub async fn stop(self) {
-        let grace = self.config.shutdown_grace();
+        // Requests and background work share one time to end, which is what the operator's service manager waits for.
+        let deadline = Instant::now() + self.config.shutdown_grace();
         self.stop.send_replace(true);
         if let Err(error) = self.serving.await {
             tracing::error!(%error, "the server ended badly");
         }
-        let unfinished = self.supervisor.drain(grace).await;
+        let unfinished = self.supervisor.drain(deadline.saturating_duration_since(Instant::now())).await;
         if !unfinished.is_empty() {
             tracing::warn!(tasks = unfinished.join(", "), "still running when the time to drain was over");
         }

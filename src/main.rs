@@ -92,7 +92,7 @@ fn main() -> ExitCode {
     match run(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("gleaner: {error}");
+            eprintln!("gleaner: {}", error.for_operator());
             ExitCode::FAILURE
         }
     }

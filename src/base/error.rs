@@ -203,6 +203,16 @@ impl Error {
         self.0.message.as_deref()
     }
 
+    /// What an operator at a terminal is told: the longer text or the sentence, and the cause, which is theirs to see.
+    pub fn for_operator(&self) -> String {
+        match (self.detail(), self.cause()) {
+            (Some(detail), Some(cause)) => format!("{detail} ({cause})"),
+            (Some(detail), None) => detail.to_owned(),
+            (None, Some(cause)) => cause.to_string(),
+            (None, None) => self.sentence().to_owned(),
+        }
+    }
+
     /// Members beside `error`.
     pub fn fields(&self) -> &[(&'static str, Value)] {
         &self.0.fields

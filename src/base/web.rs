@@ -246,6 +246,12 @@ impl Domain {
         Ok(Self::of_host(&host))
     }
 
+    /// What a filter by domain looks for: any host of a domain finds the domain, whatever its case; a text that is no
+    /// host is left as it is and finds nothing.
+    pub fn of_filter(text: String) -> String {
+        Self::parse(&text).map_or(text, |domain| domain.to_string())
+    }
+
     /// The domain of a host that the URL parser has already brought into its normal form.
     fn of_host(host: &str) -> Self {
         let is_address = host.starts_with('[') || host.parse::<std::net::Ipv4Addr>().is_ok();
@@ -398,6 +404,15 @@ mod tests {
         }
         for text in ["", " ", "a b.com", "exa/mple.com", "a..com", "user@example.com"] {
             assert!(Domain::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_filter_finds_the_domain_of_a_host() {
+        for (text, sought) in
+            [("WWW.Example.com", "example.com"), ("example.com", "example.com"), ("a b", "a b")]
+        {
+            assert_eq!(Domain::of_filter(text.to_owned()), sought);
         }
     }
 

@@ -4,6 +4,7 @@
 
 mod api_keys;
 mod auth;
+mod bi;
 mod contract;
 mod crash;
 mod demo;
@@ -13,6 +14,7 @@ mod hostile;
 mod html;
 mod http;
 mod jobs;
+mod operator;
 mod orgs;
 mod readme;
 mod sql;

@@ -25,6 +25,7 @@ mod worker;
 pub use self::catalog::{ColumnKind, ColumnSpec, InvalidTableName, TableName, TableSpec};
 pub use self::cells::Cell;
 pub use self::errors::{ErrorCode, QueryError};
+pub use self::gate::STATEMENT_BYTES_MAX;
 pub use self::pool::{CancelHandle, QueryBackend, Running, Statement, WorkerSettings, Workers};
 pub use self::protocol::{Cap, ColumnInfo, Outcome, PlanInfo};
 pub use self::snapshot::{Applied, Changes, Key, Pin, SnapshotError, Snapshots, TableChange, TableStatus};

@@ -1,7 +1,7 @@
 //! The SQL console: an organization's own rows as tables, statements over them, results in pages.
 //!
-//! The parts: [`SnapshotFeed`] keeps the snapshots in step with the store, [`Queries`] takes statements in and carries them
-//! to their end. Parsing, planning and running happen in worker processes (`engine/sql`).
+//! The parts: [`SnapshotFeed`] keeps the snapshots in step with the store, [`Queries`] takes statements in and
+//! carries them to their end. Parsing, planning and running happen in worker processes (`engine/sql`).
 
 mod feed;
 mod line;
@@ -22,7 +22,7 @@ use crate::base::ids::QueryId;
 use crate::base::page::{Page, PageRequest};
 use crate::base::permission::Permission;
 use crate::base::{Code, Error, Result};
-use crate::engine::sql::TableName;
+use crate::engine::sql::{STATEMENT_BYTES_MAX, TableName};
 use crate::http::permit::BiRead;
 use crate::http::{Accepted, Body, Either, Handler, Need, Org, Path, Query, Route};
 use crate::task::{Stage, TaskSpec};
@@ -124,7 +124,13 @@ fn statement(body: NewQueryView) -> Result<String> {
             "scopeAgentId: only goes with the scope agent, which this release does not know.",
         ));
     }
-    body.sql.ok_or_else(|| Error::new(Code::InvalidSql).message("sql: is required."))
+    let invalid = |message: String| Error::new(Code::InvalidSql).message(message);
+    let sql = body.sql.ok_or_else(|| invalid("sql: is required.".to_owned()))?;
+    if sql.len() > STATEMENT_BYTES_MAX {
+        // The workers refuse it too; but it should not even become a row.
+        return Err(invalid(format!("The statement is longer than {} KiB.", STATEMENT_BYTES_MAX >> 10)));
+    }
+    Ok(sql)
 }
 
 async fn list(
@@ -178,7 +184,9 @@ fn page_size(given: Option<u64>) -> Result<u64> {
 }
 
 async fn tables(org: Org<BiRead>) -> Result<Body<Page<TableItemView>>> {
-    let (tables, freshness_sec) = org.service::<SnapshotFeed>().tables(org.store())?;
+    let feed = org.service::<SnapshotFeed>();
+    feed.settled().await?;
+    let (tables, freshness_sec) = feed.tables(org.store())?;
     let items = tables.into_iter().map(|table| TableItemView::of(table, freshness_sec)).collect();
     Ok(Body(Page { items, next_cursor: None }))
 }
@@ -186,7 +194,9 @@ async fn tables(org: Org<BiRead>) -> Result<Body<Page<TableItemView>>> {
 async fn table(org: Org<BiRead>, Path(name): Path<String>) -> Result<Body<TableView>> {
     let name =
         TableName::parse(&name).map_err(|e| Error::new(Code::InvalidTableName).message(e.to_string()))?;
-    let (tables, freshness_sec) = org.service::<SnapshotFeed>().tables(org.store())?;
+    let feed = org.service::<SnapshotFeed>();
+    feed.settled().await?;
+    let (tables, freshness_sec) = feed.tables(org.store())?;
     let found = tables.into_iter().find(|table| table.spec.name == name);
     let found = found.ok_or_else(|| Error::not_found("Table"))?;
     let samples = org.service::<Queries>().samples(org.store(), &found)?;

@@ -48,7 +48,8 @@ pub enum ScopeV1 {
 /// Why a statement has no result, in the words of the interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueryFailureV1 {
-    /// `syntax_error`, `statement_timeout`, `rls_denied`, `too_many_queries`, `kill_switched`, `canceled` or `transient`.
+    /// `syntax_error`, `statement_timeout`, `rls_denied`, `too_many_queries`, `kill_switched`, `canceled` or
+    /// `transient`.
     pub code: String,
     /// A sentence for the customer.
     pub message: String,

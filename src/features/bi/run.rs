@@ -1,10 +1,10 @@
 //! One statement from its row to its end.
 //!
-//! The driver is a task of its own, so a caller that goes away takes nothing with it. It writes the row as queued, waits for
-//! its turn, lets a worker plan and run, and writes how that ended. What it is at is told to whoever waits, as a [`Stage`].
-//! A statement that cannot be planned was never submitted, and its row goes, unless its caller has been answered with its id
-//! meanwhile: [`Watch::promise`] and the driver settle under one lock which of the two was first. A driver that dies leaves
-//! a row that has not ended and no entry in the list of live ones: the tidying task finds it.
+//! The driver is a task of its own, so a caller that goes away takes nothing with it. It writes the row as queued,
+//! waits for its turn, lets a worker plan and run, and writes how that ended. What it is at is told to whoever waits,
+//! as a [`Stage`]. A statement that cannot be planned was never submitted, and its row goes, unless its caller has
+//! been answered with its id meanwhile: the two settle that by a [`Fate`]. A driver that dies leaves a row that has
+//! not ended and no entry in the list of live ones: the tidying task finds it.
 
 use super::line::Place;
 use super::rows::{QUERIES, QueryFailureV1, QueryStatus, QueryV1, ResultV1};
@@ -49,20 +49,38 @@ impl Stage {
     }
 }
 
+/// Whether a statement's row stays, which its caller and its driver settle between them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Open,
+    /// The caller was told the id.
+    Stays,
+    /// The driver takes the row away; the caller hears so when it is gone.
+    Goes,
+}
+
 /// What a caller holds while it waits.
 pub(super) struct Watch {
     pub(super) stages: watch::Receiver<Stage>,
-    promised: Arc<Mutex<bool>>,
+    fate: Arc<Mutex<Fate>>,
 }
 
 impl Watch {
-    /// The stage now. Unless the statement was refused, its row stays from here on whatever comes: the caller is about to
-    /// be told its id.
-    pub(super) fn promise(&self) -> Stage {
-        let mut promised = self.promised.lock();
-        let stage = self.stages.borrow().clone();
-        *promised = !matches!(stage, Stage::Refused(_) | Stage::Broken(_));
-        stage
+    /// The stage now. Unless the statement was refused, its row stays from here on whatever comes: the caller is
+    /// about to be told its id.
+    pub(super) async fn promise(mut self) -> Stage {
+        let goes = {
+            let mut fate = self.fate.lock();
+            if *fate == Fate::Open {
+                *fate = Fate::Stays;
+            }
+            *fate == Fate::Goes
+        };
+        if goes {
+            // An error means that the driver is gone; its last stage stands.
+            let _ = self.stages.wait_for(Stage::has_ended).await;
+        }
+        self.stages.borrow().clone()
     }
 }
 
@@ -98,7 +116,7 @@ pub(super) struct Driver {
     org: OrgStore,
     query: QueryV1,
     stage: watch::Sender<Stage>,
-    promised: Arc<Mutex<bool>>,
+    fate: Arc<Mutex<Fate>>,
     canceled: watch::Receiver<bool>,
 }
 
@@ -117,14 +135,14 @@ impl Drop for Listed {
 impl Driver {
     /// Begins. The statement is on the list of live ones when this returns.
     pub(super) fn spawn(queries: Arc<Queries>, org: OrgStore, query: QueryV1, place: Place) -> Watch {
-        let promised = Arc::new(Mutex::new(false));
+        let fate = Arc::new(Mutex::new(Fate::Open));
         let (stage, stages) = watch::channel(Stage::Planning);
         let (cancel, canceled) = watch::channel(false);
         let live = Live { cancel, stages: stages.clone() };
         queries.live.lock().insert(query.id, Arc::new(live));
         let listed = Listed { queries: Arc::clone(&queries), id: query.id };
-        let watch = Watch { stages, promised: Arc::clone(&promised) };
-        let driver = Driver { queries, org, query, stage, promised, canceled };
+        let watch = Watch { stages, fate: Arc::clone(&fate) };
+        let driver = Driver { queries, org, query, stage, fate, canceled };
         tokio::spawn(async move {
             let _listed = listed;
             driver.drive(place).await;
@@ -184,14 +202,14 @@ impl Driver {
 
     /// The statement was never submitted: its row goes. Or, if somebody was told its id, it has failed.
     async fn refuse(&mut self, refusal: Stage, failure: QueryFailureV1) -> Result<Stage> {
-        let promised = {
-            let promised = self.promised.lock();
-            if !*promised {
-                self.stage.send_replace(refusal.clone());
+        let stays = {
+            let mut fate = self.fate.lock();
+            if *fate == Fate::Open {
+                *fate = Fate::Goes;
             }
-            *promised
+            *fate == Fate::Stays
         };
-        if promised {
+        if stays {
             self.query.failure = Some(failure);
             self.finish(QueryStatus::Failed).await?;
             return Ok(Stage::Ended);

@@ -1,7 +1,8 @@
 //! Example values of a table's columns (interface spec, "BI table description").
 //!
-//! They are looked for when somebody asks for the table and the last ones are a day old: a table that nobody looks at costs
-//! nothing. The look is a statement like any other, in a worker, over the newest rows; the caller does not wait for it.
+//! They are looked for when somebody asks for the table and the last ones are a day old: a table that nobody looks at
+//! costs nothing. The look is a statement like any other, in a worker, over the newest rows; the caller does not wait
+//! for it.
 
 use super::rows::{SAMPLES, SamplesV1};
 use super::service::Queries;

@@ -1,7 +1,8 @@
 //! The console's rules: what may be submitted, how many at once, what a result is.
 //!
-//! A submitted statement is a row from the first moment and a driver (`run.rs`) that carries it to its end, whether or not
-//! the caller waits. A statement that cannot be planned was never submitted: its row goes and the caller gets an error.
+//! A submitted statement is a row from the first moment and a driver (`run.rs`) that carries it to its end, whether
+//! or not the caller waits. A statement that cannot be planned was never submitted: its row goes and the caller gets
+//! an error.
 
 use super::feed::SnapshotFeed;
 use super::line::Line;
@@ -21,8 +22,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-/// How long a caller who does not want to wait still waits for the plan, so that a statement that cannot run is refused at
-/// once even on a busy box.
+/// How long a caller who does not want to wait still waits for the plan, so that a statement that cannot run is
+/// refused at once even on a busy box.
 const PLAN_WAIT: Duration = Duration::from_secs(2);
 /// How long a cancellation waits for the statement's end.
 const CANCEL_WAIT: Duration = Duration::from_secs(3);
@@ -95,7 +96,7 @@ impl Queries {
     /// that cannot be planned is an error.
     pub async fn submit(self: &Arc<Self>, org: &OrgStore, new: NewQuery) -> Result<QueryV1> {
         let deadline = Instant::now() + new.wait;
-        self.feed.check_consistent()?;
+        self.feed.settled().await?;
         let place = self.line(org.id()).enter().ok_or_else(|| {
             let most = self.settings.concurrency_per_org + self.settings.queue_per_org;
             Error::new(Code::TooManyQueries).message(format!(
@@ -121,7 +122,7 @@ impl Queries {
         let id = query.id;
         let mut watch = Driver::spawn(Arc::clone(self), org.clone(), query, place);
         wait_for_stage(&mut watch.stages, deadline).await;
-        match watch.promise() {
+        match watch.promise().await {
             Stage::Refused(error) => Err(refusal(*error)),
             Stage::Broken(reason) => Err(Error::unavailable(reason)),
             _ => org.read(|tx| tx.require(&QUERIES, &id)),

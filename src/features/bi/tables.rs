@@ -1,9 +1,9 @@
 //! The console's tables: those that every organization has, and those that an organization's own rows brought.
 //!
-//! A view says which tables everybody has, with the columns that everybody has. Rows may come with a wider table (a page
-//! type with an organization's own attributes): its description is kept in the organization's catalogue before the rows are
-//! published, so a statement never meets a segment whose columns nobody knows. Of two descriptions of one table the one
-//! with the higher version counts.
+//! A view says which tables everybody has, with the columns that everybody has. Rows may come with a wider table (a
+//! page type with an organization's own attributes): its description is kept in the organization's catalogue before
+//! the rows are published, so a statement never meets a segment whose columns nobody knows. Of two descriptions of
+//! one table the one with the higher version counts.
 
 use super::rows::CATALOG;
 use crate::base::Result;

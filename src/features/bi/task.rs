@@ -34,7 +34,8 @@ pub(super) fn tidy(context: TaskContext) -> BoxFuture<'static, Result<()>> {
     })
 }
 
-/// Ends every statement that was queued or running when the last process ended. For the start, before requests are served.
+/// Ends every statement that was queued or running when the last process ended. For the start, before requests are
+/// served.
 pub async fn recover(system: &System) -> Result<()> {
     end_abandoned(system, |_| false).await
 }
@@ -63,7 +64,8 @@ async fn end_abandoned(system: &System, is_live: impl Fn(QueryId) -> bool) -> Re
     }
 }
 
-/// The file goes first: a row that says "kept" without a file is answered like one that is too old, and is found again.
+/// The file goes first: a row that says "kept" without a file is answered like one that is too old, and is found
+/// again.
 async fn remove_old_results(queries: &Queries, system: &System, now: Timestamp) -> Result<()> {
     let kept_ms = i64::try_from(queries.results_kept().as_millis()).unwrap_or(i64::MAX);
     let before = time_key(Timestamp(now.millis().saturating_sub(kept_ms)));

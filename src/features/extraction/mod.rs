@@ -142,7 +142,7 @@ fn result_query(filter: ResultFilter, page: &PageRequest) -> Result<ResultQuery>
         ),
     };
     // Results stand under their registrable domain, so a host finds its domain's; what is no domain finds nothing.
-    let domain = filter.domain.map(|text| Domain::parse(&text).map_or(text, |domain| domain.to_string()));
+    let domain = filter.domain.map(Domain::of_filter);
     Ok(ResultQuery {
         q: filter.q.filter(|q| !q.trim().is_empty()),
         domain,

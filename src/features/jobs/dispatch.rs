@@ -25,7 +25,7 @@ use crate::store::{GlobalEntry, OrgStore, OrgWrite, SysRead, System};
 use crate::task::TaskContext;
 use futures::FutureExt;
 use parking_lot::Mutex;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -71,7 +71,8 @@ pub struct Dispatcher {
     extractor: Arc<Extractor>,
     settings: DispatchSettings,
     wake: Notify,
-    running: Mutex<HashSet<(OrgId, JobId)>>,
+    /// The jobs that run here, and how to tell each that it was canceled.
+    running: Mutex<HashMap<(OrgId, JobId), Arc<Notify>>>,
     tasks: tokio::sync::Mutex<JoinSet<()>>,
     /// The domain after which the next round begins.
     turn: Mutex<Vec<u8>>,
@@ -115,11 +116,22 @@ impl Dispatcher {
         self.running.lock().len()
     }
 
+    fn running_ids(&self) -> HashSet<(OrgId, JobId)> {
+        self.running.lock().keys().copied().collect()
+    }
+
+    /// Ends the run of a job that was canceled, if it runs here; its row has said so already.
+    pub fn abandon(&self, org: OrgId, job: JobId) {
+        if let Some(canceled) = self.running.lock().get(&(org, job)) {
+            canceled.notify_one();
+        }
+    }
+
     /// Puts back the jobs that a dead process left running.
     async fn recover(&self) -> Result<usize> {
         let mut total = 0;
         loop {
-            let running = self.running.lock().clone();
+            let running = self.running_ids();
             let put_back = self
                 .system
                 .write(move |tx| {
@@ -192,8 +204,9 @@ impl Dispatcher {
             let claimed = self.claim(due).await?;
             let is_last = took < free || claimed.is_empty();
             for (job, org, permit) in claimed {
-                self.running.lock().insert((org.id(), job.id));
-                tasks.spawn(self.clone().run_job(job, org, permit));
+                let canceled = Arc::new(Notify::new());
+                self.running.lock().insert((org.id(), job.id), canceled.clone());
+                tasks.spawn(self.clone().run_job(job, org, permit, canceled));
             }
             if is_last {
                 return Ok(());
@@ -290,9 +303,10 @@ impl Dispatcher {
         Ok(jobs.filter_map(|(due, job)| Some((job?, self.system.org(due.org), due.permit))).collect())
     }
 
-    async fn run_job(self: Arc<Self>, job: JobV1, org: OrgStore, permit: Permit) {
+    async fn run_job(self: Arc<Self>, job: JobV1, org: OrgStore, permit: Permit, canceled: Arc<Notify>) {
         let (id, run) = (job.id, job.run);
-        let ended = AssertUnwindSafe(self.fetch_and_finish(job, &org, permit)).catch_unwind().await;
+        let ended =
+            AssertUnwindSafe(self.fetch_and_finish(job, &org, permit, &canceled)).catch_unwind().await;
         let ended =
             ended.unwrap_or_else(|panic| Err(Error::internal("run a job", panic_text(&*panic).to_owned())));
         if let Err(error) = ended {
@@ -307,11 +321,21 @@ impl Dispatcher {
         self.wake();
     }
 
-    async fn fetch_and_finish(&self, job: JobV1, org: &OrgStore, permit: Permit) -> Result<()> {
+    async fn fetch_and_finish(
+        &self,
+        job: JobV1,
+        org: &OrgStore,
+        permit: Permit,
+        canceled: &Notify,
+    ) -> Result<()> {
         let url = WebUrl::parse(&job.url).map_err(|e| Error::internal("read a job's URL", e))?;
         let domain = url.domain();
         let started_at = org.clock().now();
-        let mut report = self.direct.fetch(request(&job, url.clone(), self.settings.robots)).await;
+        let mut report = tokio::select! {
+            report = self.direct.fetch(request(&job, url.clone(), self.settings.robots)) => report,
+            // The connection closes with the fetch, and the slot is free at once.
+            () = canceled.notified() => return Ok(()),
+        };
         self.heed(&domain, &report);
         drop(permit);
         self.wake();
@@ -375,7 +399,7 @@ impl Dispatcher {
 
     /// Puts back jobs whose lease has ended although nobody here runs them.
     async fn put_back_expired(&self) -> Result<()> {
-        let running = self.running.lock().clone();
+        let running = self.running_ids();
         let expired = self.system.read(|tx| {
             let end = time_key(tx.now());
             tx.scan_global(&JOBS, &LEASE, &[], Some(&end), RECOVERED_PER_WRITE + running.len())

@@ -17,6 +17,7 @@ use crate::base::ids::{JobId, ResultId, ScheduleRunId, UrlId, WorkflowId};
 use crate::base::limits::{JOBS_PER_BATCH_MAX, JOBS_PER_POLL_MAX};
 use crate::base::page::{Page, PageRequest};
 use crate::base::terms::JobStatus;
+use crate::base::web::Domain;
 use crate::base::{Code, Error, Result};
 use crate::engine::fetch::AddressGuard;
 use crate::features::billing::Plans;
@@ -86,9 +87,10 @@ impl JobFilter {
 
 async fn list(
     org: Org<JobsRead>,
-    Query(filter): Query<JobFilter>,
+    Query(mut filter): Query<JobFilter>,
     page: PageRequest,
 ) -> Result<Body<Page<JobView>>> {
+    filter.domain = filter.domain.map(Domain::of_filter);
     let wanted = |job: &JobV1| filter.accepts(job);
     let rows = org.read(|tx| match (filter.url_id, filter.status) {
         (Some(url), _) => tx.page_by(&JOBS, &BY_URL, |key| key.id(url), &page, wanted),
@@ -210,7 +212,9 @@ async fn poll(org: Org<JobsRead>, Body(request): Body<PollRequest>) -> Result<Bo
 }
 
 async fn cancel(org: Org<JobsWrite>, Path(id): Path<JobId>) -> Result<Body<JobView>> {
-    Ok(Body(org.write(move |tx| submit::cancel(tx, id)).await?.into()))
+    let job = org.write(move |tx| submit::cancel(tx, id)).await?;
+    org.service::<Dispatcher>().abandon(org.id(), id);
+    Ok(Body(job.into()))
 }
 
 async fn retry(org: Org<Quota<JobsWrite>>, Path(id): Path<JobId>) -> Result<Created<JobView>> {

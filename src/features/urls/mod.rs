@@ -166,9 +166,10 @@ struct UrlFilter {
 
 async fn list(
     org: Org<UrlsRead>,
-    Query(filter): Query<UrlFilter>,
+    Query(mut filter): Query<UrlFilter>,
     page: PageRequest,
 ) -> Result<Body<Page<UrlView>>> {
+    filter.domain = filter.domain.map(Domain::of_filter);
     let wanted = |row: &UrlV1| {
         filter.q.as_ref().is_none_or(|q| row.url.contains(q.as_str()))
             && filter.tag.iter().all(|tag| row.tags.contains(tag))

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use crate::engine::sql::errors::{ErrorCode, QueryError};
 
 /// Longest statement, in bytes.
-const STATEMENT_BYTES_MAX: usize = 64 << 10;
+pub const STATEMENT_BYTES_MAX: usize = 64 << 10;
 /// Most tokens, blanks and comments not counted.
 const TOKENS_MAX: usize = 10_000;
 /// Most operators in one chain, that is between two commas, clauses or brackets.

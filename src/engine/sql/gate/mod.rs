@@ -24,6 +24,7 @@ use datafusion::sql::sqlparser::ast::Statement;
 use super::errors::QueryError;
 use super::session::SCHEMA;
 
+pub use self::limits::STATEMENT_BYTES_MAX;
 pub(super) use self::limits::check_length;
 pub(super) use self::names::unique;
 

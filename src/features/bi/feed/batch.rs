@@ -13,7 +13,7 @@ use ring::digest::{SHA256, digest};
 use std::collections::{BTreeMap, HashSet};
 
 /// Change records of one batch.
-const CHANGES_MAX: usize = 20_000;
+pub(super) const CHANGES_MAX: usize = 20_000;
 /// What the rows of one batch may take, about, in bytes.
 const ROWS_BYTES_MAX: usize = 64 << 20;
 /// What a cell takes beside its text, in bytes.
@@ -35,11 +35,16 @@ pub(super) struct Batch {
     pub(super) orgs: BTreeMap<OrgId, OrgBatch>,
 }
 
-/// Reads what changed after `after`: each row once, as it is now, however often it changed.
-pub(super) fn read(tx: &SysRead<'_>, views: &[&'static View], after: u64) -> Result<Batch> {
-    let mut changes = tx.changes(after, CHANGES_MAX + 1)?;
-    let mut batch = Batch { end: after, complete: changes.len() <= CHANGES_MAX, orgs: BTreeMap::new() };
-    changes.truncate(CHANGES_MAX);
+/// Reads at most `changes_max` records after `after`: each row once, as it is now, however often it changed.
+pub(super) fn read(
+    tx: &SysRead<'_>,
+    views: &[&'static View],
+    after: u64,
+    changes_max: usize,
+) -> Result<Batch> {
+    let mut changes = tx.changes(after, changes_max + 1)?;
+    let mut batch = Batch { end: after, complete: changes.len() <= changes_max, orgs: BTreeMap::new() };
+    changes.truncate(changes_max);
     let mut seen = HashSet::new();
     let mut bytes = 0;
     for (index, change) in changes.iter().enumerate() {

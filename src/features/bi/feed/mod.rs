@@ -3,12 +3,13 @@
 //! The feed follows the change records: it reads the rows they speak of as they are now, and publishes each
 //! organization's new snapshot. Its position is the number of the last record that is in all snapshots.
 //!
-//! - Nothing is missed or doubled, whenever the process dies: each snapshot knows its own position and skips what it has,
-//!   the feed's own position is stored after the snapshots are durable, and applying a record twice puts the same rows.
+//! - Nothing is missed or doubled, whenever the process dies: each snapshot knows its own position and skips what it
+//!   has, the feed's own position is stored after the snapshots are durable, and applying a record twice puts the
+//!   same rows.
 //! - A snapshot that is given to a statement is a state that the store has had. While it is not (the feed is being
 //!   rebuilt, or has more to catch up with than it can hold at once), statements are refused with "try again".
-//! - Records that were forgotten before the feed came to them, a wiped or damaged folder, a store older than the snapshots
-//!   and a release with other columns all have one cure: a rebuild from the rows themselves.
+//! - Records that were forgotten before the feed came to them, a wiped or damaged folder, a store older than the
+//!   snapshots and a release with other columns all have one cure: a rebuild from the rows themselves.
 
 mod batch;
 mod position;
@@ -30,13 +31,17 @@ use position::StoredPosition;
 use ring::digest::{SHA256, digest};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 
 /// How long a first change waits for others, so that what belongs together costs one round of fsyncs.
 const GATHER: Duration = Duration::from_millis(20);
 /// How often the position is stored. A crash makes the feed look at the changes of so long again.
 const STORE_EVERY: Duration = Duration::from_secs(5);
+
+/// How long a request waits for a feed that is catching up.
+const SETTLE_WAIT: Duration = Duration::from_secs(3);
 
 /// Follows the store's changes into the snapshots.
 pub struct SnapshotFeed {
@@ -49,7 +54,7 @@ pub struct SnapshotFeed {
     /// What the file says of `applied`.
     stored: AtomicU64,
     /// The snapshots are states that the store has had.
-    consistent: AtomicBool,
+    consistent: watch::Sender<bool>,
     /// Grows whenever they cease to be.
     lapses: AtomicU64,
     progress: Mutex<Progress>,
@@ -81,7 +86,7 @@ impl SnapshotFeed {
             views,
             applied: AtomicU64::new(0),
             stored: AtomicU64::new(0),
-            consistent: AtomicBool::new(false),
+            consistent: watch::Sender::new(false),
             lapses: AtomicU64::new(0),
             progress: Mutex::default(),
         })
@@ -97,12 +102,15 @@ impl SnapshotFeed {
         self.applied.load(Ordering::Acquire)
     }
 
-    /// Refuses with 503 while statements cannot be answered: a rebuild or a large backlog is under way.
-    pub fn check_consistent(&self) -> Result<()> {
-        if self.consistent.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        Err(Error::unavailable("The SQL tables are catching up with the store; try again shortly."))
+    /// Waits a little until statements can be answered; 503 while a rebuild or a large backlog goes on.
+    pub async fn settled(&self) -> Result<()> {
+        let mut consistent = self.consistent.subscribe();
+        let settled = tokio::time::timeout(SETTLE_WAIT, consistent.wait_for(|consistent| *consistent));
+        settled.await.map(drop).map_err(|_| catching_up())
+    }
+
+    fn is_consistent(&self) -> bool {
+        *self.consistent.borrow()
     }
 
     /// The tables of an organization, by name.
@@ -118,15 +126,14 @@ impl SnapshotFeed {
         Ok((tables.map_err(|e| Error::internal("read a snapshot", e))?, freshness_sec))
     }
 
-    /// Pins an organization's snapshot, with an upper bound in seconds on how stale it is. 503 while there is none that
-    /// is a state that the store has had.
+    /// Pins an organization's snapshot, with an upper bound in seconds on how stale it is. 503 while there is none
+    /// that is a state that the store has had.
     pub(super) fn pin(&self, org: OrgId, tables: Vec<Arc<TableSpec>>) -> Result<(Pin, u64)> {
         let lapses = self.lapses.load(Ordering::Acquire);
         let now = self.note_caught_up();
         let pin = self.snapshots.pin(org.0, tables).map_err(|e| Error::internal("pin a snapshot", e))?;
-        self.check_consistent()?;
-        if self.lapses.load(Ordering::Acquire) != lapses {
-            return Err(Error::unavailable("The SQL tables were just made anew; try again."));
+        if !self.is_consistent() || self.lapses.load(Ordering::Acquire) != lapses {
+            return Err(catching_up());
         }
         let freshness_sec = self.snapshots.freshness_sec(&pin, now.millis());
         Ok((pin, freshness_sec))
@@ -137,14 +144,14 @@ impl SnapshotFeed {
         // The time first: what is committed after it is none of its business.
         let now = self.system.clock().now();
         let newest = *self.system.store().sequence().borrow();
-        if self.consistent.load(Ordering::Acquire) && self.applied() >= newest {
+        if self.is_consistent() && self.applied() >= newest {
             self.snapshots.set_caught_up(now.millis());
         }
         now
     }
 
-    /// Follows the changes until the box drains: the task's activation. New rows become visible within `freshness`, give
-    /// or take the time to write them.
+    /// Follows the changes until the box drains: the task's activation. New rows become visible within `freshness`,
+    /// give or take the time to write them.
     pub(super) async fn follow(self: Arc<Self>, context: TaskContext, freshness: Duration) -> Result<()> {
         let mut sequence = self.system.store().sequence();
         self.blocking(SnapshotFeed::begin).await?;
@@ -214,8 +221,12 @@ impl SnapshotFeed {
 
     /// Takes in one batch; whether there may be more at once.
     fn pass(&self) -> Result<bool> {
+        self.take_in(batch::CHANGES_MAX)
+    }
+
+    fn take_in(&self, changes_max: usize) -> Result<bool> {
         let after = self.applied();
-        let batch = self.system.read(|tx| batch::read(tx, &self.views, after))?;
+        let batch = self.system.read(|tx| batch::read(tx, &self.views, after, changes_max))?;
         if !batch.complete {
             self.lapse();
         }
@@ -229,7 +240,7 @@ impl SnapshotFeed {
         }
         self.applied.store(batch.end, Ordering::Release);
         if batch.complete {
-            self.consistent.store(true, Ordering::Release);
+            self.consistent.send_replace(true);
         }
         self.note_caught_up();
         let due = self.progress.lock().stored_at.is_none_or(|at| at.elapsed() >= STORE_EVERY);
@@ -240,7 +251,7 @@ impl SnapshotFeed {
     }
 
     fn lapse(&self) {
-        self.consistent.store(false, Ordering::Release);
+        self.consistent.send_replace(false);
         self.lapses.fetch_add(1, Ordering::AcqRel);
     }
 
@@ -299,4 +310,8 @@ impl SnapshotFeed {
         }
         digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
     }
+}
+
+fn catching_up() -> Error {
+    Error::unavailable("The SQL tables are catching up with the store; try again shortly.")
 }

@@ -1,9 +1,9 @@
 //! Snapshots made anew from the rows themselves.
 //!
-//! An organization's rows are read page by page, each page in a transaction of its own, and put into a fresh snapshot that
-//! stands at position 0 until the last page is in it; then it gets the position at which the rebuild began. Rows that
-//! changed meanwhile have change records after that position, so following from there makes the snapshot whole. A rebuild
-//! that a crash cut short is found by its position 0 and begun anew.
+//! An organization's rows are read page by page, each page in a transaction of its own, and put into a fresh snapshot
+//! that stands at position 0 until the last page is in it; then it gets the position at which the rebuild began. Rows
+//! that changed meanwhile have change records after that position, so following from there makes the snapshot whole.
+//! A rebuild that a crash cut short is found by its position 0 and begun anew.
 
 use super::{SnapshotFeed, batch};
 use crate::base::ids::OrgId;
