@@ -1,4 +1,4 @@
-//! Accounts over HTTP: register, log in, refresh, log out, verify.
+//! Accounts over HTTP: register, log in, refresh, log out, verify, reset a password.
 
 use crate::harness::{Appliance, PASSWORD, expect, get, post, refused, text};
 use gleaner::admin::Request;
@@ -12,6 +12,8 @@ const REFRESH: &str = "/api/v1/auth/refresh"; // refreshTokens
 const LOGOUT: &str = "/api/v1/auth/logout"; // logout
 const VERIFY: &str = "/api/v1/auth/verify-email"; // verifyEmail
 const RESEND: &str = "/api/v1/auth/resend-verification"; // resendVerification
+const FORGOT: &str = "/api/v1/auth/forgot-password"; // forgotPassword
+const RESET: &str = "/api/v1/auth/reset-password"; // resetPassword
 const ME: &str = "/api/v1/auth/me"; // getMe
 
 fn ada() -> Value {
@@ -28,9 +30,7 @@ async fn refresh(client: &Client, token: &str) -> Reply {
 
 /// The verification token in the newest message that the operator reads.
 async fn mailed_token(at: &Appliance) -> String {
-    let outbox = at.operator(Request::Outbox { limit: 10 }).await;
-    let mail = text(&outbox[0], "text");
-    mail[mail.find("glv_").unwrap()..].split('"').next().unwrap().to_owned()
+    at.mailed_token("glv_").await
 }
 
 #[tokio::test]
@@ -262,5 +262,71 @@ async fn sessions_survive_a_restart() {
     let ada = at.client().bearer(text(&login, "accessToken"));
     expect(get(&ada, ME).await, 200);
     expect(refresh(&at.client(), text(&login, "refreshToken")).await, 200);
+    at.stop().await;
+}
+
+#[tokio::test]
+async fn a_forgotten_password_is_replaced_and_every_session_ends() {
+    let at = Appliance::start().await;
+    let anybody = at.client();
+    let first = expect(post(&anybody, REGISTER, &ada()).await, 201);
+    let second = expect(log_in(&anybody, "ada@example.com", PASSWORD).await, 200);
+    assert!(
+        expect(post(&anybody, FORGOT, &json!({ "email": "ADA@example.com" })).await, 200)["message"]
+            .is_string()
+    );
+    let token = at.mailed_token("glp_").await;
+    let reset = async |token: &str, password: &str| {
+        post(&anybody, RESET, &json!({ "token": token, "password": password })).await
+    };
+    refused(&reset(&token, "short").await, 400, "Validation failed", "password: must have at least 12");
+    refused(&reset("glp_unknown", "another long passphrase").await, 400, "Validation failed", "token: ");
+    assert!(expect(reset(&token, "another long passphrase").await, 200)["message"].is_string());
+    refused(&reset(&token, "another long passphrase").await, 400, "Validation failed", "token: ");
+
+    for old in [&first, &second] {
+        let late = get(&anybody.bearer(text(old, "accessToken")), ME).await;
+        refused(&late, 401, "Invalid authentication token", "session has ended");
+        expect(refresh(&anybody, text(old, "refreshToken")).await, 401);
+    }
+    expect(log_in(&anybody, "ada@example.com", PASSWORD).await, 401);
+    let fresh = expect(log_in(&anybody, "ada@example.com", "another long passphrase").await, 200);
+    expect(get(&anybody.bearer(text(&fresh, "accessToken")), ME).await, 200);
+    at.stop().await;
+}
+
+#[tokio::test]
+async fn asking_for_a_reset_does_not_tell_who_has_an_account() {
+    let at = Appliance::start().await;
+    let anybody = at.client().header("x-request-id", "same");
+    expect(post(&anybody, REGISTER, &ada()).await, 201);
+    let known = post(&anybody, FORGOT, &json!({ "email": "ada@example.com" })).await;
+    let unknown = post(&anybody, FORGOT, &json!({ "email": "eve@example.com" })).await;
+    assert_eq!((known.status.as_u16(), known.text()), (200, unknown.text()));
+    refused(&post(&anybody, FORGOT, &json!({ "email": "ada" })).await, 400, "Validation failed", "email: ");
+    refused(&post(&anybody, RESET, &json!({})).await, 400, "Validation failed", "token: is required");
+    let outbox = at.operator(Request::Outbox { limit: 10 }).await;
+    assert!(outbox.as_array().unwrap().iter().all(|mail| mail["to"] == "ada@example.com"), "{outbox}");
+    at.stop().await;
+}
+
+#[tokio::test]
+async fn a_reset_token_ends_after_an_hour_and_keeps_over_a_restart_until_then() {
+    let mut at = Appliance::start().await;
+    expect(post(&at.client(), REGISTER, &ada()).await, 201);
+    let mut tokens = Vec::new();
+    for _ in 0..2 {
+        expect(post(&at.client(), FORGOT, &json!({ "email": "ada@example.com" })).await, 200);
+        tokens.push(at.mailed_token("glp_").await);
+    }
+    at.restart().await;
+    let reset = |n: usize| json!({ "token": tokens[n], "password": "another long passphrase" });
+    expect(post(&at.client(), RESET, &reset(0)).await, 400);
+    expect(post(&at.client(), RESET, &reset(1)).await, 200);
+    expect(post(&at.client(), FORGOT, &json!({ "email": "ada@example.com" })).await, 200);
+    let late = at.mailed_token("glp_").await;
+    at.clock.advance(Duration::from_secs(3600));
+    let late = json!({ "token": late, "password": "yet another passphrase" });
+    refused(&post(&at.client(), RESET, &late).await, 400, "Validation failed", "token: ");
     at.stop().await;
 }

@@ -4,6 +4,9 @@
 //! An account is the address that was typed, whether it exists or not: the limit must not tell them apart. Rows are
 //! bounded: one is at most ten times long, is made only by a password check (of which the box does a bounded number a
 //! second), and is swept when its newest failure has left the window.
+//!
+//! Requests for a password reset are counted in the same rows under keys of their own: a person's mailbox gets three
+//! messages in the time at most, and one network asks thirty times, so that the rows it leaves are bounded too.
 
 use super::email::Email;
 use crate::base::clock::Timestamp;
@@ -17,10 +20,14 @@ use std::time::Duration;
 
 /// API page, section 2.
 const FAILURES_MAX: usize = 10;
+/// Reset messages to one address within the window.
+const RESETS_PER_ACCOUNT_MAX: usize = 3;
+/// Requests for a reset from one network within the window.
+const RESETS_PER_NETWORK_MAX: usize = 30;
 /// API page, section 2.
 pub const FAILURE_WINDOW: Duration = Duration::from_secs(15 * 60);
 
-/// The newest failures under one key, oldest first.
+/// The newest failures (or requests) under one key, oldest first.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct LoginFailuresV1 {
     pub key: Digest,
@@ -42,45 +49,91 @@ pub static LOGIN_FAILURES: SysTable<Digest, LoginFailuresV1> =
 #[derive(Clone, Copy)]
 pub struct Counters([Digest; 2]);
 
+/// The network that an address counts for, under a name of the counter: whoever has one address of IPv6 has the 2^64 of
+/// its network.
+pub fn network(counter: &str, ip: IpAddr) -> Digest {
+    let octets = match ip.to_canonical() {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets()[..8].to_vec(),
+    };
+    sha256(&[counter.as_bytes(), b":", octets.as_slice()].concat())
+}
+
+fn account(counter: &str, email: &str) -> Digest {
+    sha256(&[counter.as_bytes(), b":", email.as_bytes()].concat())
+}
+
+/// A person has proved who they are in another way: their failed logins are forgotten.
+pub fn forgive(tx: &SysWrite<'_>, email: &str) -> Result<()> {
+    tx.delete(&LOGIN_FAILURES, &account("account", email)).map(|_| ())
+}
+
 impl Counters {
     pub fn of(ip: IpAddr, email: &Email) -> Counters {
-        // Whoever has one address of IPv6 has the 2^64 of its network.
-        let network = match ip.to_canonical() {
-            IpAddr::V4(ip) => ip.octets().to_vec(),
-            IpAddr::V6(ip) => ip.octets()[..8].to_vec(),
-        };
-        let ip = sha256(&[b"ip:", network.as_slice()].concat());
-        Counters([ip, sha256(&[b"account:", email.as_str().as_bytes()].concat())])
+        Counters([network("ip", ip), account("account", email.as_str())])
     }
 
     /// Refuses with 429 and `Retry-After` when either has no tries left.
     pub fn check(&self, tx: &SysRead<'_>) -> Result<()> {
-        let mut wait = Duration::ZERO;
+        let mut longest = Duration::ZERO;
         for key in &self.0 {
-            let recent = recent(tx, key)?;
-            if recent.len() >= FAILURES_MAX {
-                wait = wait.max(recent[recent.len() - FAILURES_MAX].after(FAILURE_WINDOW).since(tx.now()));
-            }
+            longest = longest.max(wait(tx, key, FAILURES_MAX)?);
         }
-        if wait.is_zero() {
-            return Ok(());
-        }
-        Err(Error::new(Code::RateLimited)
-            .title("Too many failed logins")
-            .message("Wait until some of your failed tries are 15 minutes old.")
-            .header("retry-after", wait.as_millis().div_ceil(1000).to_string()))
+        refuse_for(
+            longest,
+            "Too many failed logins",
+            "Wait until some of your failed tries are 15 minutes old.",
+        )
     }
 
     /// Counts a failure now.
     pub fn record(&self, tx: &SysWrite<'_>) -> Result<()> {
-        for key in &self.0 {
-            let mut at = recent(tx, key)?;
-            at.push(tx.now());
-            let surplus = at.len().saturating_sub(FAILURES_MAX);
-            tx.put(&LOGIN_FAILURES, key, &LoginFailuresV1 { key: *key, at: at.split_off(surplus) })?;
-        }
-        Ok(())
+        self.0.iter().try_for_each(|key| record(tx, key, FAILURES_MAX))
     }
+}
+
+/// Counts a request for a password reset; whether a message may be sent. Refuses with 429 when the network has asked too
+/// often. What is done does not depend on whether there is such an account.
+pub fn count_reset(tx: &SysWrite<'_>, ip: IpAddr, email: &Email) -> Result<bool> {
+    let network = network("reset-ip", ip);
+    refuse_for(
+        wait(tx, &network, RESETS_PER_NETWORK_MAX)?,
+        "Too many password resets",
+        "Wait until some of your requests are 15 minutes old.",
+    )?;
+    let account = account("reset-account", email.as_str());
+    let may_send = wait(tx, &account, RESETS_PER_ACCOUNT_MAX)?.is_zero();
+    record(tx, &network, RESETS_PER_NETWORK_MAX)?;
+    // A request that sends nothing does not prolong the wait.
+    if may_send {
+        record(tx, &account, RESETS_PER_ACCOUNT_MAX)?;
+    }
+    Ok(may_send)
+}
+
+/// How long until fewer than `max` of a key's times are in the window.
+fn wait(tx: &SysRead<'_>, key: &Digest, max: usize) -> Result<Duration> {
+    let recent = recent(tx, key)?;
+    let full = recent.len().checked_sub(max).map(|first| recent[first]);
+    Ok(full.map_or(Duration::ZERO, |first| first.after(FAILURE_WINDOW).since(tx.now())))
+}
+
+fn refuse_for(wait: Duration, title: &'static str, message: &str) -> Result<()> {
+    if wait.is_zero() {
+        return Ok(());
+    }
+    Err(Error::new(Code::RateLimited)
+        .title(title)
+        .message(message)
+        .header("retry-after", wait.as_millis().div_ceil(1000).to_string()))
+}
+
+/// Adds this moment to a key's times, of which the newest `max` are kept.
+fn record(tx: &SysWrite<'_>, key: &Digest, max: usize) -> Result<()> {
+    let mut at = recent(tx, key)?;
+    at.push(tx.now());
+    let surplus = at.len().saturating_sub(max);
+    tx.put(&LOGIN_FAILURES, key, &LoginFailuresV1 { key: *key, at: at.split_off(surplus) })
 }
 
 /// The failures inside the window.

@@ -9,7 +9,7 @@ use super::rows::{
 use crate::base::clock::Timestamp;
 use crate::base::ids::{MailId, UserId};
 use crate::base::{Error, Result};
-use crate::engine::secret::{random_bytes, sha256};
+use crate::engine::secret::{Digest, random_bytes, sha256};
 use crate::store::{Order, SysRead, SysWrite};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -22,16 +22,69 @@ pub const VERIFICATION_TIME: Duration = Duration::from_secs(24 * 3600);
 pub const MAIL_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Rows of one kind that a person can have at a time; there is one, and the number only bounds the scan.
 const PER_USER_ROWS_MAX: usize = 16;
-const PREFIX: &str = "glv_";
 
-/// A verification token in the clear.
-pub struct VerificationToken(String);
+/// A token in the clear, on its way into a message.
+pub struct MailToken(String);
 
-impl VerificationToken {
-    pub fn generate() -> Result<VerificationToken> {
-        let bytes: [u8; 32] = random_bytes().map_err(|e| Error::internal("make a verification token", e))?;
-        Ok(VerificationToken(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes))))
+impl MailToken {
+    /// A new token for messages of this kind; its first characters say which.
+    pub fn generate(kind: MailKind) -> Result<MailToken> {
+        let prefix = match kind {
+            MailKind::VerifyEmail => "glv_",
+            MailKind::ResetPassword => "glp_",
+        };
+        let bytes: [u8; 32] = random_bytes().map_err(|e| Error::internal("make a token", e))?;
+        Ok(MailToken(format!("{prefix}{}", URL_SAFE_NO_PAD.encode(bytes))))
     }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn digest(&self) -> Digest {
+        sha256(self.0.as_bytes())
+    }
+}
+
+/// A message that is being written.
+pub struct NewMail {
+    /// Whose account it is about.
+    pub user: UserId,
+    pub kind: MailKind,
+    pub to: String,
+    pub subject: String,
+    pub text: String,
+}
+
+impl NewMail {
+    /// Keeps the message; it goes out once what it tells of is durable, and not otherwise.
+    pub fn send(self, tx: &SysWrite<'_>) -> Result<()> {
+        let mail = MailV1 {
+            id: MailId::new(),
+            user: self.user,
+            kind: self.kind,
+            to: self.to,
+            subject: self.subject,
+            text: self.text,
+            created_at: tx.now(),
+        };
+        tx.put(&MAIL, &mail.id, &mail)
+    }
+}
+
+/// Removes the messages of a kind that are about `user`: what they carry is used up or replaced.
+pub fn forget(tx: &SysWrite<'_>, user: UserId, kind: MailKind) -> Result<()> {
+    let sent = tx.scan_index(
+        &MAIL,
+        &MAIL_BY_USER,
+        |key| key.id(user).u8(kind as u8),
+        Order::Ascending,
+        PER_USER_ROWS_MAX,
+    )?;
+    for mail in sent {
+        tx.delete(&MAIL, &mail.id)?;
+    }
+    Ok(())
 }
 
 /// Sends `user` a fresh token, which ends the earlier ones: only the latest link works. `public_url` is the box's
@@ -39,29 +92,27 @@ impl VerificationToken {
 pub fn send_verification(
     tx: &SysWrite<'_>,
     user: &UserV1,
-    token: &VerificationToken,
+    token: &MailToken,
     public_url: &str,
 ) -> Result<()> {
     forget_verifications(tx, user.id)?;
     let row = VerificationV1 {
-        token: sha256(token.0.as_bytes()),
+        token: token.digest(),
         user: user.id,
         expires_at: tx.now().after(VERIFICATION_TIME),
     };
     tx.put(&VERIFICATIONS, &row.token, &row)?;
-    let mail = MailV1 {
-        id: MailId::new(),
+    NewMail {
         user: user.id,
         kind: MailKind::VerifyEmail,
         to: user.email.clone(),
         subject: "Verify your email address".to_owned(),
         text: verification_text(user, token, public_url),
-        created_at: tx.now(),
-    };
-    tx.put(&MAIL, &mail.id, &mail)
+    }
+    .send(tx)
 }
 
-fn verification_text(user: &UserV1, token: &VerificationToken, public_url: &str) -> String {
+fn verification_text(user: &UserV1, token: &MailToken, public_url: &str) -> String {
     format!(
         "Hello {name},\n\n\
          somebody, probably you, registered this address at {public_url}. To verify it, send the token below within \
@@ -70,7 +121,7 @@ fn verification_text(user: &UserV1, token: &VerificationToken, public_url: &str)
          -d '{{\"token\":\"{token}\"}}'\n\n\
          If it was not you, do nothing.\n",
         name = user.name,
-        token = token.0,
+        token = token.as_str(),
     )
 }
 
@@ -110,17 +161,7 @@ fn forget_verifications(tx: &SysWrite<'_>, user: UserId) -> Result<()> {
     for row in all(user)? {
         tx.delete(&VERIFICATIONS, &row.token)?;
     }
-    let sent = tx.scan_index(
-        &MAIL,
-        &MAIL_BY_USER,
-        |key| key.id(user).u8(MailKind::VerifyEmail as u8),
-        Order::Ascending,
-        PER_USER_ROWS_MAX,
-    )?;
-    for mail in sent {
-        tx.delete(&MAIL, &mail.id)?;
-    }
-    Ok(())
+    forget(tx, user, MailKind::VerifyEmail)
 }
 
 /// A kept message as the operator reads it.

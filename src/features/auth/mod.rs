@@ -1,4 +1,4 @@
-//! People: accounts, logins, e-mail verification, and who is a member of which organization.
+//! People: accounts, logins, e-mail verification, password resets, and who is a member of which organization.
 //!
 //! Organizations and API keys build on this slice, and it on none: what a login shows of an organization is in
 //! [`directory`], whose rows the orgs slice writes.
@@ -13,6 +13,7 @@ mod email;
 mod limits;
 mod mail;
 mod password;
+mod reset;
 mod rows;
 mod service;
 mod session;
@@ -57,6 +58,12 @@ pub static FEATURE: Feature = Feature {
             .fails(&[Code::AuthInvalid]),
         Route::post("/api/v1/auth/logout", "logout", &Handler::new(logout))
             .about("Ends the login that a refresh token belongs to."),
+        Route::post("/api/v1/auth/forgot-password", "forgotPassword", &Handler::new(forgot_password))
+            .about("Sends a message with which a forgotten password can be replaced.")
+            .fails(&[Code::RateLimited]),
+        Route::post("/api/v1/auth/reset-password", "resetPassword", &Handler::new(reset_password))
+            .about("Replaces a password with the token that was sent; ends every session of the person.")
+            .fails(&[Code::ServiceUnavailable]),
         Route::post("/api/v1/auth/verify-email", "verifyEmail", &Handler::new(verify_email))
             .about("Verifies an email address with the token that was sent to it."),
         Route::post(
@@ -103,6 +110,23 @@ struct RefreshTokenRequest {
 #[serde(rename_all = "camelCase")]
 struct VerifyEmailRequest {
     token: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ForgotPasswordRequest {
+    #[schemars(email)]
+    email: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ResetPasswordRequest {
+    /// From the message.
+    token: String,
+    /// 12 to 256 characters, not the email address, not a common password.
+    #[schemars(length(min = 12, max = 256))]
+    password: String,
 }
 
 /// What a person sees of their account.
@@ -236,6 +260,27 @@ async fn refresh(caller: Anonymous, Body(request): Body<RefreshTokenRequest>) ->
 async fn logout(caller: Anonymous, Body(request): Body<RefreshTokenRequest>) -> Result<Body<MessageView>> {
     caller.service::<Auth>().logout(&request.refresh_token).await?;
     Ok(Body(MessageView { message: "You are logged out." }))
+}
+
+async fn forgot_password(
+    caller: Anonymous,
+    ClientIp(ip): ClientIp,
+    Body(request): Body<ForgotPasswordRequest>,
+) -> Result<Body<MessageView>> {
+    caller.service::<Auth>().forgot_password(&request.email, ip).await?;
+    Ok(Body(MessageView {
+        message: "If the address has an account, a message to it is on its way; earlier ones do not work any more.",
+    }))
+}
+
+async fn reset_password(
+    caller: Anonymous,
+    Body(request): Body<ResetPasswordRequest>,
+) -> Result<Body<MessageView>> {
+    caller.service::<Auth>().reset_password(&request.token, &request.password).await?;
+    Ok(Body(MessageView {
+        message: "Your password is changed. Log in with it; every earlier login has ended.",
+    }))
 }
 
 async fn verify_email(

@@ -1,4 +1,4 @@
-//! What is stored of people: accounts, refresh tokens, verification tokens, kept mail.
+//! What is stored of people: accounts, refresh tokens, verification and reset tokens, kept mail.
 //!
 //! Secrets that were handed out are here as SHA-256 only. The one exception is the text of a kept message, which has to
 //! carry its link: on a box without a mail server the operator is the mail server.
@@ -81,10 +81,30 @@ pub static VERIFICATIONS_BY_END: Index<VerificationV1> =
 pub static VERIFICATIONS: SysTable<Digest, VerificationV1> =
     SysTable::new("verifications", "Verification").indexed(&[&VERIFICATIONS_BY_USER, &VERIFICATIONS_BY_END]);
 
+/// The newest request to reset a password, under the SHA-256 of the address that was typed. There is one for an address
+/// without an account too, so that the same is written for both; its token was given to nobody.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct PasswordResetV1 {
+    pub address: Digest,
+    pub token: Digest,
+    pub user: Option<UserId>,
+    pub expires_at: Timestamp,
+}
+
+impl Record for PasswordResetV1 {}
+
+pub static RESETS_BY_TOKEN: Index<PasswordResetV1> =
+    Index::unique("password_resets.by_token", |row, keys| keys.add(|key| key.fixed(&row.token)));
+pub static RESETS_BY_END: Index<PasswordResetV1> =
+    Index::new("password_resets.by_end", |row, keys| keys.add(|key| key.time(row.expires_at)));
+pub static RESETS: SysTable<Digest, PasswordResetV1> =
+    SysTable::new("password_resets", "Password reset").indexed(&[&RESETS_BY_TOKEN, &RESETS_BY_END]);
+
 /// What a message is about. Stored by position: add at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MailKind {
     VerifyEmail,
+    ResetPassword,
 }
 
 /// A message, written in the same transaction as what it tells of.

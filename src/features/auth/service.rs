@@ -1,4 +1,4 @@
-//! The rules of accounts: register, log in, refresh, log out, verify.
+//! The rules of accounts: register, log in, refresh, log out, verify. Resetting a password is in `reset.rs`.
 //!
 //! Each is one write operation around at most one password hash. Whatever a caller could learn an account's existence
 //! from is the same for an unknown address and a wrong password: work, rows written, answer. The one exception is
@@ -7,9 +7,9 @@
 use super::directory::{ORG, OrgV1};
 use super::email::Email;
 use super::limits::Counters;
-use super::mail::{self, VerificationToken};
+use super::mail::{self, MailToken};
 use super::password::{self, NewPassword, Passwords};
-use super::rows::{REFRESH_TOKENS, USERS, USERS_BY_EMAIL, UserV1};
+use super::rows::{MailKind, REFRESH_TOKENS, USERS, USERS_BY_EMAIL, UserV1};
 use super::session::{self, RefreshToken, Refreshed};
 use super::token::{ACCESS_TOKEN_TIME, AccessTokens, TokenFault};
 use crate::base::clock::Timestamp;
@@ -47,10 +47,10 @@ pub struct AuthSettings {
 
 /// Accounts and logins; one for the box.
 pub struct Auth {
-    system: System,
+    pub(super) system: System,
     tokens: AccessTokens,
-    passwords: Passwords,
-    settings: AuthSettings,
+    pub(super) passwords: Passwords,
+    pub(super) settings: AuthSettings,
 }
 
 /// A registration as it comes in.
@@ -123,7 +123,7 @@ impl Auth {
             return Err(taken());
         }
         let password_hash = self.passwords.hash(password).await?;
-        let (login, token) = (NewLogin::prepare()?, VerificationToken::generate()?);
+        let (login, token) = (NewLogin::prepare()?, MailToken::generate(MailKind::VerifyEmail)?);
         let public_url = self.settings.public_url.clone();
         let (user, stored, login) = self
             .system
@@ -244,7 +244,7 @@ impl Auth {
 
     /// Sends a fresh verification token, which ends the earlier ones. 400 when the address is verified.
     pub async fn resend_verification(&self, user: UserId) -> Result<()> {
-        let token = VerificationToken::generate()?;
+        let token = MailToken::generate(MailKind::VerifyEmail)?;
         let public_url = self.settings.public_url.clone();
         self.system
             .write(move |tx| {

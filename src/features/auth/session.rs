@@ -124,6 +124,23 @@ pub fn end(tx: &SysWrite<'_>, shown: &RefreshToken) -> Result<()> {
     tx.delete(&REFRESH_TOKENS, &shown.family).map(|_| ())
 }
 
+/// Ends every login of a person and refuses every access token that was issued to them so far. The caller stores `user`.
+pub fn end_all(tx: &SysWrite<'_>, user: &mut UserV1) -> Result<()> {
+    let all = tx.scan_index(
+        &REFRESH_TOKENS,
+        &REFRESH_BY_USER,
+        |key| key.id(user.id),
+        Order::Ascending,
+        SESSIONS_PER_USER_MAX,
+    )?;
+    for row in all {
+        tx.delete(&REFRESH_TOKENS, &row.family)?;
+    }
+    // A millisecond on, because a token of this very moment is good from this moment on.
+    user.sessions_valid_from = tx.now().max(user.sessions_valid_from).after(Duration::from_millis(1));
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,16 +2,18 @@
 
 use super::limits::{FAILURE_WINDOW, FAILURES_BY_NEWEST, LOGIN_FAILURES};
 use super::mail::MAIL_KEPT;
-use super::rows::{MAIL, REFRESH_BY_END, REFRESH_TOKENS, VERIFICATIONS, VERIFICATIONS_BY_END};
+use super::rows::{
+    MAIL, REFRESH_BY_END, REFRESH_TOKENS, RESETS, RESETS_BY_END, VERIFICATIONS, VERIFICATIONS_BY_END,
+};
 use crate::base::Result;
 use crate::store::{Order, SysWrite};
 use crate::task::TaskContext;
 
 const SWEEP_ROWS_MAX: usize = 256;
 
-/// Removes expired refresh and verification tokens, login failures outside the window and old messages.
+/// Removes expired refresh, verification and reset tokens, login failures outside the window and old messages.
 pub async fn sweep(context: TaskContext) -> Result<()> {
-    // Each of the four kinds is asked for this many; fewer in all means that none had more.
+    // Each of the five kinds is asked for this many; fewer in all means that none had more.
     while context.system().write(sweep_some).await? >= SWEEP_ROWS_MAX && !context.stopping() {}
     Ok(())
 }
@@ -33,6 +35,12 @@ pub(super) fn sweep_some(tx: &SysWrite<'_>) -> Result<usize> {
             break;
         }
         swept += usize::from(tx.delete(&VERIFICATIONS, &row.token)?);
+    }
+    for row in tx.scan_index(&RESETS, &RESETS_BY_END, |key| key, Order::Ascending, SWEEP_ROWS_MAX)? {
+        if row.expires_at > now {
+            break;
+        }
+        swept += usize::from(tx.delete(&RESETS, &row.address)?);
     }
     for (id, mail) in tx.scan(&MAIL, None, Order::Ascending, SWEEP_ROWS_MAX)? {
         if now.since(mail.created_at) < MAIL_KEPT {

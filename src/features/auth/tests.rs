@@ -1,7 +1,7 @@
 //! Accounts on a real store with a clock that moves.
 
 use super::limits::{Counters, LOGIN_FAILURES};
-use super::rows::{MAIL, REFRESH_TOKENS, VERIFICATIONS};
+use super::rows::{MAIL, REFRESH_TOKENS, RESETS, VERIFICATIONS};
 use super::service::Registrant;
 use super::*;
 use crate::base::clock::Clock;
@@ -64,6 +64,17 @@ impl TestBox {
         assert_eq!(to.len(), 1, "only the latest message works, so only it is kept");
         let text = &to[0].text;
         text[text.find("glv_").unwrap()..].split('"').next().unwrap().to_owned()
+    }
+
+    /// The reset token in the newest message to `email`.
+    fn reset_token(&self, email: &str) -> Option<String> {
+        let mail = self.system().read(|tx| kept_mail(tx, 100)).unwrap();
+        let mail = mail.into_iter().find(|mail| mail.to == email && mail.text.contains("glp_"))?;
+        Some(mail.text[mail.text.find("glp_").unwrap()..].split('"').next().unwrap().to_owned())
+    }
+
+    async fn forgot(&self, email: &str) -> Result<()> {
+        self.auth.forgot_password(email, ELSEWHERE).await
     }
 
     fn rows(&self) -> [usize; 4] {
@@ -397,4 +408,122 @@ async fn a_counter_keeps_ten_failures_at_most() {
         })
         .await
         .unwrap();
+}
+
+const NEW_PASSWORD: &str = "copper-lantern-walks-9";
+
+#[tokio::test]
+async fn a_reset_replaces_the_password_once_and_ends_every_session() {
+    let at = TestBox::start(Registration::Open);
+    let first = at.register("ada@example.com").await.unwrap().tokens;
+    let second = at.login("ada@example.com", PASSWORD).await.unwrap().tokens;
+    at.forgot(" ADA@example.com").await.unwrap();
+    let token = at.reset_token("ada@example.com").unwrap();
+    for (weak, part) in [("short", "at least 12"), ("ada@example.com", "email address"), ("", "empty")] {
+        let (code, said) = refusal(at.auth.reset_password(&token, weak).await);
+        assert!(code == Code::InvalidInput && said.contains(part), "{said}");
+    }
+    at.auth.reset_password(&token, NEW_PASSWORD).await.unwrap();
+    let (code, said) = refusal(at.auth.reset_password(&token, NEW_PASSWORD).await);
+    assert!(code == Code::InvalidInput && said.contains("token: "), "{said}");
+    assert!(at.reset_token("ada@example.com").is_none(), "the message is used up with its token");
+    for old in [first, second] {
+        assert_eq!(refusal(at.auth.user_of_access_token(&old.access)).0, Code::AuthInvalid);
+        assert_eq!(refusal(at.auth.refresh(&old.refresh).await).0, Code::AuthInvalid);
+    }
+    assert_eq!(refusal(at.login("ada@example.com", PASSWORD).await).0, Code::AuthInvalid);
+    let fresh = at.login("ada@example.com", NEW_PASSWORD).await.unwrap().tokens;
+    assert!(at.auth.user_of_access_token(&fresh.access).is_ok(), "also a login of the same millisecond");
+}
+
+#[tokio::test]
+async fn a_reset_token_lives_an_hour_and_only_the_latest_works() {
+    let at = TestBox::start(Registration::Open);
+    at.register("ada@example.com").await.unwrap();
+    at.forgot("ada@example.com").await.unwrap();
+    let first = at.reset_token("ada@example.com").unwrap();
+    at.forgot("ada@example.com").await.unwrap();
+    let second = at.reset_token("ada@example.com").unwrap();
+    assert_ne!(first, second);
+    assert_eq!(refusal(at.auth.reset_password(&first, NEW_PASSWORD).await).0, Code::InvalidInput);
+    at.advance(3600);
+    assert_eq!(refusal(at.auth.reset_password(&second, NEW_PASSWORD).await).0, Code::InvalidInput);
+    assert!(at.login("ada@example.com", PASSWORD).await.is_ok());
+    assert_eq!(at.system().write(task::sweep_some).await.unwrap(), 3, "the request and two counters");
+    assert_eq!(at.system().read(|tx| tx.count(&RESETS, 10)).unwrap(), 0);
+}
+
+#[tokio::test]
+async fn asking_for_a_reset_writes_the_same_for_an_unknown_address() {
+    let at = TestBox::start(Registration::Open);
+    at.register("ada@example.com").await.unwrap();
+    let count = || {
+        let resets = at.system().read(|tx| tx.count(&RESETS, 100)).unwrap();
+        (resets, at.rows()[3])
+    };
+    at.forgot("ada@example.com").await.unwrap();
+    let known = count();
+    at.forgot("eve@example.com").await.unwrap();
+    let unknown = count();
+    assert_eq!((known, unknown), ((1, 2), (2, 3)), "a request and the account's counter each, one network");
+    assert!(at.reset_token("eve@example.com").is_none());
+    assert_eq!(refusal(at.forgot("eve").await).0, Code::InvalidInput);
+}
+
+#[tokio::test]
+async fn a_mailbox_gets_three_resets_at_most_and_a_network_asks_thirty_times() {
+    let at = TestBox::start(Registration::Open);
+    at.register("ada@example.com").await.unwrap();
+    for _ in 0..3 {
+        at.forgot("ada@example.com").await.unwrap();
+    }
+    let third = at.reset_token("ada@example.com").unwrap();
+    at.forgot("ada@example.com").await.unwrap();
+    assert_eq!(
+        at.reset_token("ada@example.com").unwrap(),
+        third,
+        "the fourth sends nothing, and says nothing"
+    );
+    for n in 0..26 {
+        at.forgot(&format!("eve{n}@example.com")).await.unwrap();
+    }
+    let refused = at.forgot("ada@example.com").await.unwrap_err();
+    assert!(refused.status() == 429 && refused.headers().iter().any(|(name, _)| *name == "retry-after"));
+    let other: IpAddr = "203.0.113.5".parse().unwrap();
+    at.auth.forgot_password("ada@example.com", other).await.unwrap();
+    at.auth.reset_password(&third, NEW_PASSWORD).await.unwrap();
+    at.advance(15 * 60);
+    at.forgot("ada@example.com").await.unwrap();
+    assert_ne!(at.reset_token("ada@example.com").unwrap(), third);
+}
+
+#[tokio::test]
+async fn a_reset_lets_a_locked_account_in_again() {
+    let at = TestBox::start(Registration::Open);
+    at.register("ada@example.com").await.unwrap();
+    for n in 0..10u8 {
+        let ip = IpAddr::from([198, 51, 100, n]);
+        refusal(at.auth.login("ada@example.com", "wrong password", ip).await);
+    }
+    assert_eq!(refusal(at.login("ada@example.com", PASSWORD).await).0, Code::RateLimited);
+    at.forgot("ada@example.com").await.unwrap();
+    let token = at.reset_token("ada@example.com").unwrap();
+    at.auth.reset_password(&token, NEW_PASSWORD).await.unwrap();
+    at.login("ada@example.com", NEW_PASSWORD).await.unwrap();
+}
+
+#[tokio::test]
+async fn of_two_resets_at_once_one_wins() {
+    let at = TestBox::start(Registration::Open);
+    at.register("ada@example.com").await.unwrap();
+    at.forgot("ada@example.com").await.unwrap();
+    let token = at.reset_token("ada@example.com").unwrap();
+    let other = "another-lantern-sleeps-4";
+    let (a, b) =
+        tokio::join!(at.auth.reset_password(&token, NEW_PASSWORD), at.auth.reset_password(&token, other));
+    assert!(a.is_ok() != b.is_ok());
+    let (good, bad) = if a.is_ok() { (NEW_PASSWORD, other) } else { (other, NEW_PASSWORD) };
+    assert!(
+        at.login("ada@example.com", good).await.is_ok() && at.login("ada@example.com", bad).await.is_err()
+    );
 }

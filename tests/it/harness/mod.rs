@@ -102,6 +102,14 @@ impl Appliance {
         admin::call(&self.app().socket(), &request).await.expect("the operator's command")
     }
 
+    /// The token that begins with `prefix` in the newest message that carries one.
+    pub async fn mailed_token(&self, prefix: &str) -> String {
+        let outbox = self.operator(Request::Outbox { limit: 20 }).await;
+        let mut mails = outbox.as_array().expect("a list of messages").iter().map(|mail| text(mail, "text"));
+        let mail = mails.find(|mail| mail.contains(prefix)).expect("a message with such a token");
+        mail[mail.find(prefix).expect("just found")..].split('"').next().expect("its end").to_owned()
+    }
+
     /// Registers a person with a verified address, an organization and a key.
     pub async fn member(&self, name: &str) -> Member {
         member(&self.client(), &self.app().socket(), name).await

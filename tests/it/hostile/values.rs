@@ -117,6 +117,11 @@ async fn accounts(appliance: &Appliance, member: &Member, findings: &mut Finding
             findings.look(&format!("{path} {value:?}"), path, false, &reply);
             findings.check(matches!(reply.status.as_u16(), 400 | 401), path, &reply.text());
         }
+        let (forgot, reset) = ("/api/v1/auth/forgot-password", "/api/v1/auth/reset-password");
+        let reply = post(&client, forgot, &json!({ "email": value })).await;
+        findings.refused(&format!("forgot {value:?}"), forgot, &reply, 400, "email: ");
+        let reply = post(&client, reset, &json!({ "token": value, "password": PASSWORD })).await;
+        findings.refused(&format!("reset {value:?}"), reset, &reply, 400, "token: ");
         let reply = post(&client, "/api/v1/auth/logout", &json!({ "refreshToken": value })).await;
         findings.check(reply.status == 200, "logout", &reply.text());
     }

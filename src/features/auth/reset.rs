@@ -1,0 +1,120 @@
+//! Resetting a password: a token that goes to the address, is good once and for an hour, and ends every session.
+//!
+//! Asking must not tell whether an address has an account (API page, section 2). So the same rows are written for both
+//! in one commit, whose flush is nearly all of the time; what differs is the row of the message itself. A token is one
+//! row per address: asking again replaces it.
+
+use super::email::Email;
+use super::limits;
+use super::mail::{self, MailToken, NewMail};
+use super::password::{self, NewPassword};
+use super::rows::{MailKind, PasswordResetV1, RESETS, RESETS_BY_TOKEN, USERS, USERS_BY_EMAIL, UserV1};
+use super::service::Auth;
+use super::session;
+use crate::base::ids::UserId;
+use crate::base::{Error, Result};
+use crate::engine::secret::sha256;
+use crate::store::{SysRead, SysWrite};
+use std::net::IpAddr;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How long a reset token lives (API page, section 2).
+const RESET_TIME: Duration = Duration::from_secs(3600);
+
+impl Auth {
+    /// Sends a reset token to the address if it has an account; the answer is the same if it has none.
+    pub async fn forgot_password(&self, email: &str, ip: IpAddr) -> Result<()> {
+        let email = Email::parse(email)?;
+        let token = MailToken::generate(MailKind::ResetPassword)?;
+        let public_url = self.settings.public_url.clone();
+        self.system
+            .write(move |tx| {
+                if limits::count_reset(tx, ip, &email)? {
+                    request(tx, &email, &token, &public_url)?;
+                }
+                Ok(())
+            })
+            .await
+    }
+
+    /// Replaces the password of the person whom `token` was sent to. A token that is not good, and a password that may
+    /// not be chosen, are a 400 that uses nothing up.
+    pub async fn reset_password(&self, token: &str, password: &str) -> Result<()> {
+        password::check_length(password)?;
+        let token = sha256(token.as_bytes());
+        // Junk costs neither a hash nor a commit.
+        let (_, user) = self.system.read(|tx| good(tx, &token))?.ok_or_else(refused)?;
+        let password = NewPassword::parse(password, &Email::parse(&user.email)?)?;
+        let password_hash = self.passwords.hash(password).await?;
+        let is_done = self
+            .system
+            .write(move |tx| {
+                // Asked again: of two uses at once, one is the second.
+                let Some((row, user)) = good(tx, &token)? else { return Ok(false) };
+                replace(tx, &row, user, password_hash)?;
+                Ok(true)
+            })
+            .await?;
+        if is_done { Ok(()) } else { Err(refused()) }
+    }
+}
+
+fn refused() -> Error {
+    Error::invalid(
+        "token",
+        "is not valid any more; ask for a new message with POST /api/v1/auth/forgot-password",
+    )
+}
+
+fn request(tx: &SysWrite<'_>, email: &Email, token: &MailToken, public_url: &str) -> Result<()> {
+    let user = tx.lookup(&USERS, &USERS_BY_EMAIL, |key| key.str(email.as_str()))?;
+    let row = PasswordResetV1 {
+        address: sha256(email.as_str().as_bytes()),
+        token: token.digest(),
+        user: user.as_ref().map(|user| user.id),
+        expires_at: tx.now().after(RESET_TIME),
+    };
+    tx.put(&RESETS, &row.address, &row)?;
+    // Looked for also where there can be none.
+    mail::forget(tx, row.user.unwrap_or(UserId(Uuid::nil())), MailKind::ResetPassword)?;
+    let Some(user) = user else { return Ok(()) };
+    NewMail {
+        user: user.id,
+        kind: MailKind::ResetPassword,
+        to: user.email.clone(),
+        subject: "Choose a new password".to_owned(),
+        text: text(&user, token, public_url),
+    }
+    .send(tx)
+}
+
+fn text(user: &UserV1, token: &MailToken, public_url: &str) -> String {
+    format!(
+        "Hello {name},\n\n\
+         somebody, probably you, has forgotten the password of your account at {public_url}. To choose a new one, send \
+         it with the token below within an hour. Every login of yours ends then.\n\n\
+         curl -X POST {public_url}/api/v1/auth/reset-password -H 'Content-Type: application/json' \
+         -d '{{\"token\":\"{token}\",\"password\":\"...\"}}'\n\n\
+         If it was not you, do nothing: your password stays as it is.\n",
+        name = user.name,
+        token = token.as_str(),
+    )
+}
+
+/// The request that a token belongs to and its person, if it is good now.
+fn good(tx: &SysRead<'_>, token: &[u8; 32]) -> Result<Option<(PasswordResetV1, UserV1)>> {
+    let row = tx.lookup(&RESETS, &RESETS_BY_TOKEN, |key| key.fixed(token))?;
+    let Some(row) = row.filter(|row| row.expires_at > tx.now()) else { return Ok(None) };
+    let user = row.user.map(|id| tx.get(&USERS, &id)).transpose()?.flatten();
+    Ok(user.map(|user| (row, user)))
+}
+
+fn replace(tx: &SysWrite<'_>, row: &PasswordResetV1, mut user: UserV1, password_hash: String) -> Result<()> {
+    tx.delete(&RESETS, &row.address)?;
+    mail::forget(tx, user.id, MailKind::ResetPassword)?;
+    limits::forgive(tx, &user.email)?;
+    user.password_hash = password_hash;
+    session::end_all(tx, &mut user)?;
+    tx.put(&USERS, &user.id, &user)
+}
