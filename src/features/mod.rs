@@ -7,6 +7,7 @@ pub mod api_keys;
 pub mod auth;
 pub mod bi;
 pub mod billing;
+pub mod cli_auth;
 pub mod extraction;
 pub mod jobs;
 pub mod orgs;
@@ -72,6 +73,7 @@ pub static ALL: &[&Feature] = &[
     &auth::FEATURE,
     &orgs::FEATURE,
     &api_keys::FEATURE,
+    &cli_auth::FEATURE,
     &urls::FEATURE,
     &jobs::FEATURE,
     &extraction::FEATURE,

@@ -21,6 +21,7 @@ pub static ROUTES: &[Route] = &[
     Route::get("/readyz", "readyz", &Handler::new(readyz)),
     Route::get("/metrics", "metrics", &Handler::new(metrics)),
     Route::get("/docs", "docs", &Handler::new(reference)),
+    Route::get("/docs/cli-auth", "cliAuthPage", &Handler::new(cli_auth_page)),
     Route::get("/docs/errors", "errorPages", &Handler::new(error_index)),
     Route::get("/docs/errors/{code}", "errorPage", &Handler::new(error_page)),
 ];
@@ -63,6 +64,10 @@ async fn metrics(gate: Anonymous) -> Result<Text> {
 
 async fn reference(gate: Anonymous) -> Result<Html> {
     Ok(Html(gate.api().reference()))
+}
+
+async fn cli_auth_page(_: Anonymous) -> Result<Html> {
+    Ok(Html(docs::cli_auth_page().into()))
 }
 
 async fn error_index(_: Anonymous) -> Result<Html> {

@@ -23,6 +23,12 @@ fn page(title: &str, body: &str) -> String {
     )
 }
 
+/// Where a command line sends the person who approves it.
+pub fn cli_auth_page() -> String {
+    let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/data/cli-auth.md"));
+    page("Approve a command line", &format!("<p><a href=\"/docs\">Reference</a></p>{}", render(text)))
+}
+
 /// The page of one error code.
 pub fn error_page(code: &str, text: &str) -> String {
     page(

@@ -153,6 +153,8 @@ async fn every_route_asks_for_a_credential() {
         "verifyEmail",
         "forgotPassword",
         "resetPassword",
+        "startCliAuth",
+        "pollCliAuth",
         "getOpenApi",
     ];
     let appliance = Appliance::start().await;

@@ -24,6 +24,7 @@ const SLICES: &[(&str, &[&str])] = &[
     ("auth", &["billing"]),
     ("bi", &[]),
     ("billing", &[]),
+    ("cli_auth", &["api_keys", "auth"]),
     ("extraction", &[]),
     ("jobs", &["billing", "extraction", "urls"]),
     ("orgs", &["auth", "billing"]),

@@ -9,6 +9,7 @@ mod secret;
 mod usage;
 
 pub use rows::{API_KEYS, ApiKeyV1};
+pub use secret::KeySecret;
 pub use usage::KeyUsage;
 
 use crate::base::clock::Timestamp;
@@ -17,15 +18,15 @@ use crate::base::name::Name;
 use crate::base::page::{Page, PageRequest};
 use crate::base::permission::{Permission, Permissions};
 use crate::base::{Code, Error, Result};
+use crate::engine::secret::Digest;
 use crate::features::Feature;
 use crate::features::auth::{Auth, USERS, permissions_of};
 use crate::http::permit::{OrgRead, OrgWrite};
 use crate::http::{Authenticator, Body, Created, Handler, Need, NoContent, Org, Path, Route};
-use crate::store::{AuthMethod, Identity, Principal};
+use crate::store::{self, AuthMethod, Identity, Principal};
 use crate::task::{Stage, TaskSpec};
 use rows::BY_SECRET;
 use schemars::JsonSchema;
-use secret::KeySecret;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,6 +111,46 @@ impl Authenticator for Callers {
     }
 }
 
+/// A key that is being made.
+pub struct NewKey {
+    name: String,
+    digest: Digest,
+    prefix: String,
+    maker: UserId,
+    permissions: Permissions,
+    expires_at: Option<Timestamp>,
+}
+
+impl NewKey {
+    /// A key without an end; `permissions` must be within what its maker holds.
+    pub fn new(name: String, secret: &KeySecret, maker: UserId, permissions: Permissions) -> NewKey {
+        let prefix = secret.shown().to_owned();
+        NewKey { name, digest: secret.digest(), prefix, maker, permissions, expires_at: None }
+    }
+}
+
+/// Stores a key; `conflict` when the organization has as many as it may.
+pub fn mint(tx: &store::OrgWrite<'_>, key: NewKey) -> Result<ApiKeyV1> {
+    if tx.count(&API_KEYS, KEYS_PER_ORG_MAX)? >= KEYS_PER_ORG_MAX {
+        return Err(Error::conflict(format!(
+            "An organization has at most {KEYS_PER_ORG_MAX} API keys; delete one first."
+        )));
+    }
+    let row = ApiKeyV1 {
+        id: ApiKeyId::new(),
+        name: key.name,
+        secret: key.digest,
+        prefix: key.prefix,
+        maker: key.maker,
+        permissions: key.permissions,
+        created_at: tx.now(),
+        expires_at: key.expires_at,
+        last_used_at: None,
+    };
+    tx.insert(&API_KEYS, &row.id, &row)?;
+    Ok(row)
+}
+
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct NewApiKeyRequest {
@@ -174,29 +215,9 @@ async fn create(org: Org<OrgWrite>, Body(request): Body<NewApiKeyRequest>) -> Re
         return Err(Error::invalid("expiresAt", "must be in the future"));
     }
     let secret = KeySecret::generate()?;
-    let (digest, prefix, maker) = (secret.digest(), secret.shown().to_owned(), caller.user());
-    let row = org
-        .write(move |tx| {
-            if tx.count(&API_KEYS, KEYS_PER_ORG_MAX)? >= KEYS_PER_ORG_MAX {
-                return Err(Error::conflict(format!(
-                    "An organization has at most {KEYS_PER_ORG_MAX} API keys; delete one first."
-                )));
-            }
-            let row = ApiKeyV1 {
-                id: ApiKeyId::new(),
-                name,
-                secret: digest,
-                prefix,
-                maker,
-                permissions,
-                created_at: tx.now(),
-                expires_at: request.expires_at,
-                last_used_at: None,
-            };
-            tx.insert(&API_KEYS, &row.id, &row)?;
-            Ok(row)
-        })
-        .await?;
+    let mut key = NewKey::new(name, &secret, caller.user(), permissions);
+    key.expires_at = request.expires_at;
+    let row = org.write(move |tx| mint(tx, key)).await?;
     Ok(Created(NewApiKeyView { api_key: ApiKeyView::new(row, None), secret: secret.as_str().to_owned() }))
 }
 

@@ -21,6 +21,7 @@ mod task;
 mod token;
 
 pub use directory::{ORG, ORGS, OrgEntryV1, OrgV1, list_orgs};
+pub use limits::network;
 pub use mail::{KeptMail, kept_mail};
 pub use rows::{USERS, USERS_BY_ORG, UserV1};
 pub use service::{

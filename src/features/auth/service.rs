@@ -278,6 +278,11 @@ impl Auth {
     pub fn system(&self) -> &System {
         &self.system
     }
+
+    /// The box's address as people reach it, without a slash at the end.
+    pub fn public_url(&self) -> &str {
+        &self.settings.public_url
+    }
 }
 
 /// Marks an address as verified on the operator's word (`gleaner admin user verify`).

@@ -272,7 +272,10 @@ async fn junk(member: &Member, operation: &Operation, path: &str, findings: &mut
         let reply = call(&member.browser, &operation.method, &format!("{path}?{query}"), None).await;
         let place = operation.place(&format!("?{query}"));
         findings.look(&place, path, false, &reply);
-        let is_name = path.contains("/bi/tables/") && reply.status == 400;
+        let lacks_required = operation.spec["parameters"]
+            .as_array()
+            .is_some_and(|all| all.iter().any(|one| one["in"] == "query" && one["required"] == true));
+        let is_name = (path.contains("/bi/tables/") || lacks_required) && reply.status == 400;
         findings.check(is_name || matches!(reply.status.as_u16(), 200 | 202 | 404), &place, &reply.text());
     }
     let page =

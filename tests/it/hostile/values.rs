@@ -117,6 +117,22 @@ async fn accounts(appliance: &Appliance, member: &Member, findings: &mut Finding
             findings.look(&format!("{path} {value:?}"), path, false, &reply);
             findings.check(matches!(reply.status.as_u16(), 400 | 401), path, &reply.text());
         }
+        let start = post(&client, "/api/v1/cli-auth/start", &json!({ "hostname": value })).await;
+        findings.look(&format!("hostname {value:?}"), "/api/v1/cli-auth/start", false, &start);
+        findings.check(matches!(start.status.as_u16(), 200 | 400), "hostname", &start.text());
+        // A head of more than 64 KiB is not read at all.
+        let short: String = value.chars().take(500).collect();
+        for code in
+            [short.as_str(), &start.json["user_code"].as_str().unwrap_or_default().replace('-', &short)]
+        {
+            let path = format!("/api/v1/cli-auth/info?user_code={}", encoded(code));
+            let reply = get(&member.browser, &path).await;
+            findings.look(&path, "/api/v1/cli-auth/info", false, &reply);
+            let is_known = reply.status == 200 && reply.json["hostname"] == value.trim();
+            findings.check(is_known || matches!(reply.status.as_u16(), 400 | 404), &path, &reply.text());
+            let reply = post(&client, "/api/v1/cli-auth/poll", &json!({ "device_code": code })).await;
+            findings.refused(&format!("poll {code:?}"), "/api/v1/cli-auth/poll", &reply, 404, "");
+        }
         let (forgot, reset) = ("/api/v1/auth/forgot-password", "/api/v1/auth/reset-password");
         let reply = post(&client, forgot, &json!({ "email": value })).await;
         findings.refused(&format!("forgot {value:?}"), forgot, &reply, 400, "email: ");
