@@ -96,6 +96,8 @@ id_type! {
     SchemaId;
     /// One line of the audit log.
     AuditId;
+    /// An invitation into an organization.
+    InviteId;
     /// A message kept for the operator because no mail server is configured.
     MailId;
 }

@@ -2,9 +2,10 @@
 
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, collect, eventually, expect, get, post, text};
+use gleaner::http::Route;
 use gleaner::http::client::{Client, Reply};
 use http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -17,8 +18,13 @@ const VARIABLES: &[(&str, Option<&str>)] = &[
     ("/api/v1/extraction/results/{jobId}", Some("job")),
     ("/api/v1/extraction/schemas/{domain}/{pageType}", None),
     ("/api/v1/jobs/{id}", Some("job")),
+    ("/api/v1/orgs/current/invites/{id}", Some("invite")),
+    ("/api/v1/orgs/current/members/{userId}", Some("member")),
     ("/api/v1/urls/{id}", Some("url")),
 ];
+
+/// What operations on one thing must be sent, where an empty object will not do.
+const BODIES: &[(&str, &str)] = &[("updateMember", r#"{"role":"viewer"}"#)];
 
 /// One of everything an organization can have.
 struct Seeded {
@@ -53,12 +59,16 @@ async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
         post(&member.api, "/api/v1/bi/queries", &json!({ "sql": "SELECT 1 AS one", "waitMs": 10_000 })).await;
     let query = expect(query, 200);
     let keys = expect(get(&member.api, "/api/v1/api-keys").await, 200);
+    let invite = json!({ "email": format!("guest-of-{name}@example.com"), "role": "viewer" });
+    let invite = expect(post(&member.api, "/api/v1/orgs/current/invites", &invite).await, 201);
     let ids = vec![
         ("url", text(&urls["items"][0], "id").to_owned()),
         ("result", text(&job, "resultId").to_owned()),
         ("job", job_id),
         ("query", text(&query, "jobId").to_owned()),
         ("key", text(&keys["items"][0], "id").to_owned()),
+        ("invite", text(&invite, "id").to_owned()),
+        ("member", member.user_id.clone()),
     ];
     Seeded { member, ids }
 }
@@ -76,9 +86,10 @@ fn seen(reply: &Reply) -> (u16, Vec<(String, String)>, String) {
     (reply.status.as_u16(), headers, reply.text().replace(&id, "REQUEST-ID"))
 }
 
-async fn call(client: &Client, method: &str, path: &str) -> Reply {
-    let method: Method = method.parse().unwrap();
-    let body = json!({});
+async fn call(client: &Client, route: &Route, path: &str) -> Reply {
+    let method: Method = route.method().parse().unwrap();
+    let body = BODIES.iter().find(|(id, _)| *id == route.id()).map_or("{}", |(_, body)| body);
+    let body: Value = serde_json::from_str(body).unwrap();
     let body = matches!(method, Method::POST | Method::PUT | Method::PATCH).then_some(&body);
     client.send(method, path, body).await.unwrap()
 }
@@ -99,9 +110,9 @@ async fn a_foreign_id_is_a_missing_id_on_every_route() {
             let variable = format!("{{{}}}", route.variables().next().unwrap());
             let at = |id: &str| route.path().replace(&variable, id);
             for client in [&mine.member.api, &mine.member.browser] {
-                let foreign = call(client, route.method(), &at(theirs.id(kind))).await;
-                let missing = call(client, route.method(), &at(&Uuid::now_v7().to_string())).await;
-                let malformed = call(client, route.method(), &at("not-an-id")).await;
+                let foreign = call(client, route, &at(theirs.id(kind))).await;
+                let missing = call(client, route, &at(&Uuid::now_v7().to_string())).await;
+                let malformed = call(client, route, &at("not-an-id")).await;
                 assert_eq!(seen(&foreign), seen(&missing), "{} {}", route.method(), route.path());
                 assert_eq!(seen(&malformed), seen(&missing), "{} {}", route.method(), route.path());
                 assert_eq!(foreign.status, 404, "{} {}", route.method(), route.path());
@@ -116,6 +127,7 @@ async fn a_foreign_id_is_a_missing_id_on_every_route() {
         format!("/api/v1/jobs/{}", theirs.id("job")),
         format!("/api/v1/extraction/results/by-id/{}", theirs.id("result")),
         format!("/api/v1/bi/queries/{}", theirs.id("query")),
+        "/api/v1/orgs/current".to_owned(),
     ] {
         expect(get(&theirs.member.api, &path).await, 200);
     }
@@ -125,8 +137,16 @@ async fn a_foreign_id_is_a_missing_id_on_every_route() {
 
 /// No list, search or statement shows a word of the other organization.
 async fn lists_show_ones_own(client: &Client, other: &str) {
-    let lists =
-        ["urls", "jobs", "api-keys", "extraction/results", "extraction/results?q=marker", "bi/queries"];
+    let lists = [
+        "urls",
+        "jobs",
+        "api-keys",
+        "extraction/results",
+        "extraction/results?q=marker",
+        "bi/queries",
+        "orgs/current/invites",
+        "orgs/current/members",
+    ];
     for list in lists {
         let reply = get(client, &format!("/api/v1/{list}")).await;
         assert!(!reply.text().contains(&format!("/{other}")), "{list}: {}", reply.text());
@@ -170,7 +190,7 @@ async fn every_route_asks_for_a_credential() {
                 ("glk_0000000000000000000000_000000", "Invalid API key"),
             ] {
                 let caller = if credential.is_empty() { client.clone() } else { client.bearer(credential) };
-                let reply = call(&caller, route.method(), &path).await;
+                let reply = call(&caller, route, &path).await;
                 let place = format!("{} {} with \"{credential}\"", route.method(), route.path());
                 assert_eq!(reply.status, 401, "{place}");
                 assert!(reply.json["error"].is_string(), "{place}: a 401 is always flat");

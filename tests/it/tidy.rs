@@ -27,7 +27,7 @@ const SLICES: &[(&str, &[&str])] = &[
     ("cli_auth", &["api_keys", "auth"]),
     ("extraction", &[]),
     ("jobs", &["billing", "extraction", "urls"]),
-    ("orgs", &["auth", "billing"]),
+    ("orgs", &["api_keys", "auth", "billing"]),
     ("urls", &[]),
 ];
 

@@ -23,7 +23,7 @@ use crate::features::Feature;
 use crate::features::auth::{Auth, USERS, permissions_of};
 use crate::http::permit::{OrgRead, OrgWrite};
 use crate::http::{Authenticator, Body, Created, Handler, Need, NoContent, Org, Path, Route};
-use crate::store::{self, AuthMethod, Identity, Principal};
+use crate::store::{self, AuthMethod, Identity, Order, Principal};
 use crate::task::{Stage, TaskSpec};
 use rows::BY_SECRET;
 use schemars::JsonSchema;
@@ -149,6 +149,16 @@ pub fn mint(tx: &store::OrgWrite<'_>, key: NewKey) -> Result<ApiKeyV1> {
     };
     tx.insert(&API_KEYS, &row.id, &row)?;
     Ok(row)
+}
+
+/// Ends every key that `maker` has made here: they go with their maker's membership, and do not come back with it.
+pub fn delete_made_by(tx: &store::OrgWrite<'_>, maker: UserId) -> Result<()> {
+    for (id, key) in tx.scan(&API_KEYS, None, Order::Ascending, KEYS_PER_ORG_MAX)? {
+        if key.maker == maker {
+            tx.delete(&API_KEYS, &id)?;
+        }
+    }
+    Ok(())
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -1,13 +1,16 @@
-//! The organizations that people are members of: each one's own row, and the registry of all of them.
+//! The organizations that people are members of: each one's own row, the registry of all of them, and who is invited.
 //!
 //! The row lives in the organization's scope, where its slices find it; the registry is what the supervisor's loop over
-//! organizations and the operator's list go through. Both are written by one operation of the orgs slice.
+//! organizations and the operator's list go through. Both are written by one operation of the orgs slice, which writes
+//! invitations too; a registration reads them.
 
 use crate::base::Result;
 use crate::base::clock::Timestamp;
 use crate::base::codec::Record;
-use crate::base::ids::OrgId;
-use crate::store::{Order, OrgTable, SysRead, SysTable};
+use crate::base::ids::{InviteId, OrgId, UserId};
+use crate::base::permission::Role;
+use crate::engine::secret::{Digest, sha256};
+use crate::store::{Index, Order, OrgTable, SysRead, SysTable};
 use serde::{Deserialize, Serialize};
 
 /// An organization, as its own slices read it.
@@ -34,6 +37,39 @@ pub struct OrgEntryV1 {
 impl Record for OrgEntryV1 {}
 
 pub static ORGS: SysTable<OrgId, OrgEntryV1> = SysTable::new("orgs", "Organization");
+
+/// An invitation that was sent and not accepted yet.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct InviteV1 {
+    pub id: InviteId,
+    /// Of the token in the message.
+    pub token: Digest,
+    /// In its one spelling. Only the account of this address can use the invitation.
+    pub email: String,
+    pub role: Role,
+    pub invited_by: UserId,
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+}
+
+impl Record for InviteV1 {}
+
+pub static INVITES_BY_TOKEN: Index<InviteV1> =
+    Index::global_unique("invites.by_token", |row, keys| keys.add(|key| key.fixed(&row.token)));
+/// One invitation of an organization to an address at a time.
+pub static INVITES_BY_EMAIL: Index<InviteV1> =
+    Index::unique("invites.by_email", |row, keys| keys.add(|key| key.str(&row.email)));
+pub static INVITES_BY_END: Index<InviteV1> =
+    Index::global("invites.by_end", |row, keys| keys.add(|key| key.time(row.expires_at)));
+pub static INVITES: OrgTable<InviteId, InviteV1> =
+    OrgTable::new("invites", "Invite").indexed(&[&INVITES_BY_TOKEN, &INVITES_BY_EMAIL, &INVITES_BY_END]);
+
+/// The invitation behind a token and its organization, if it is good now.
+pub fn good_invite(tx: &SysRead<'_>, token: &str) -> Result<Option<(OrgId, InviteV1)>> {
+    let digest = sha256(token.as_bytes());
+    let found = tx.lookup_global(&INVITES, &INVITES_BY_TOKEN, |key| key.fixed(&digest))?;
+    Ok(found.filter(|(_, invite)| invite.expires_at > tx.now()))
+}
 
 const LIST_CHUNK_ROWS: usize = 1_000;
 

@@ -4,7 +4,8 @@
 //! `gleaner admin outbox` and passes it on.
 
 use super::rows::{
-    MAIL, MAIL_BY_USER, MailKind, MailV1, USERS, UserV1, VERIFICATIONS, VERIFICATIONS_BY_USER, VerificationV1,
+    MAIL, MAIL_BY_ABOUT, MailKind, MailV1, USERS, UserV1, VERIFICATIONS, VERIFICATIONS_BY_USER,
+    VerificationV1,
 };
 use crate::base::clock::Timestamp;
 use crate::base::ids::{MailId, UserId};
@@ -15,6 +16,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 use std::time::Duration;
+use uuid::Uuid;
 
 /// How long a verification token lives (API page, section 2).
 pub const VERIFICATION_TIME: Duration = Duration::from_secs(24 * 3600);
@@ -32,6 +34,7 @@ impl MailToken {
         let prefix = match kind {
             MailKind::VerifyEmail => "glv_",
             MailKind::ResetPassword => "glp_",
+            MailKind::Invite => "gli_",
         };
         let bytes: [u8; 32] = random_bytes().map_err(|e| Error::internal("make a token", e))?;
         Ok(MailToken(format!("{prefix}{}", URL_SAFE_NO_PAD.encode(bytes))))
@@ -48,8 +51,8 @@ impl MailToken {
 
 /// A message that is being written.
 pub struct NewMail {
-    /// Whose account it is about.
-    pub user: UserId,
+    /// The account or the invitation that it is about.
+    pub about: Uuid,
     pub kind: MailKind,
     pub to: String,
     pub subject: String,
@@ -61,7 +64,7 @@ impl NewMail {
     pub fn send(self, tx: &SysWrite<'_>) -> Result<()> {
         let mail = MailV1 {
             id: MailId::new(),
-            user: self.user,
+            about: self.about,
             kind: self.kind,
             to: self.to,
             subject: self.subject,
@@ -72,12 +75,13 @@ impl NewMail {
     }
 }
 
-/// Removes the messages of a kind that are about `user`: what they carry is used up or replaced.
-pub fn forget(tx: &SysWrite<'_>, user: UserId, kind: MailKind) -> Result<()> {
+/// Removes the messages of a kind that are about an account or an invitation: what they carry is used up or replaced.
+pub fn forget(tx: &SysWrite<'_>, about: impl Into<Uuid>, kind: MailKind) -> Result<()> {
+    let about = about.into();
     let sent = tx.scan_index(
         &MAIL,
-        &MAIL_BY_USER,
-        |key| key.id(user).u8(kind as u8),
+        &MAIL_BY_ABOUT,
+        |key| key.id(about).u8(kind as u8),
         Order::Ascending,
         PER_USER_ROWS_MAX,
     )?;
@@ -103,7 +107,7 @@ pub fn send_verification(
     };
     tx.put(&VERIFICATIONS, &row.token, &row)?;
     NewMail {
-        user: user.id,
+        about: user.id.into(),
         kind: MailKind::VerifyEmail,
         to: user.email.clone(),
         subject: "Verify your email address".to_owned(),

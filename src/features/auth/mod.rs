@@ -20,10 +20,13 @@ mod session;
 mod task;
 mod token;
 
-pub use directory::{ORG, ORGS, OrgEntryV1, OrgV1, list_orgs};
+pub use directory::{
+    INVITES, INVITES_BY_EMAIL, INVITES_BY_END, InviteV1, ORG, ORGS, OrgEntryV1, OrgV1, good_invite, list_orgs,
+};
+pub use email::Email;
 pub use limits::network;
-pub use mail::{KeptMail, kept_mail};
-pub use rows::{USERS, USERS_BY_ORG, UserV1};
+pub use mail::{KeptMail, MailToken, NewMail, forget as forget_mail, kept_mail, mark_verified};
+pub use rows::{MailKind, USERS, USERS_BY_EMAIL, USERS_BY_ORG, UserV1};
 pub use service::{
     ACCESS_TOKEN_SECS, Auth, AuthSettings, LoginStored, NewLogin, Registration, TokenPair, permissions_of,
     verify_by_operator,
@@ -91,6 +94,8 @@ struct RegisterRequest {
     #[schemars(length(min = 12, max = 256))]
     password: String,
     name: String,
+    /// From an invitation to this address; asked for where registration is by invitation.
+    invite_token: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -239,7 +244,12 @@ struct MessageView {
 }
 
 async fn register(caller: Anonymous, Body(new): Body<RegisterRequest>) -> Result<Created<LoginView>> {
-    let registrant = Registrant { email: &new.email, password: &new.password, name: &new.name };
+    let registrant = Registrant {
+        email: &new.email,
+        password: &new.password,
+        name: &new.name,
+        invite_token: new.invite_token.as_deref(),
+    };
     let login = caller.service::<Auth>().register(&registrant).await?;
     Ok(Created(login.into()))
 }

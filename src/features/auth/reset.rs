@@ -80,7 +80,7 @@ fn request(tx: &SysWrite<'_>, email: &Email, token: &MailToken, public_url: &str
     mail::forget(tx, row.user.unwrap_or(UserId(Uuid::nil())), MailKind::ResetPassword)?;
     let Some(user) = user else { return Ok(()) };
     NewMail {
-        user: user.id,
+        about: user.id.into(),
         kind: MailKind::ResetPassword,
         to: user.email.clone(),
         subject: "Choose a new password".to_owned(),

@@ -105,14 +105,15 @@ pub static RESETS: SysTable<Digest, PasswordResetV1> =
 pub enum MailKind {
     VerifyEmail,
     ResetPassword,
+    Invite,
 }
 
 /// A message, written in the same transaction as what it tells of.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct MailV1 {
     pub id: MailId,
-    /// Whose account it is about.
-    pub user: UserId,
+    /// The account or the invitation that it is about.
+    pub about: Uuid,
     pub kind: MailKind,
     pub to: String,
     pub subject: String,
@@ -122,6 +123,7 @@ pub struct MailV1 {
 
 impl Record for MailV1 {}
 
-pub static MAIL_BY_USER: Index<MailV1> =
-    Index::new("mail.by_user", |mail, keys| keys.add(|key| key.id(mail.user).u8(mail.kind as u8)));
-pub static MAIL: SysTable<MailId, MailV1> = SysTable::new("mail", "Message").indexed(&[&MAIL_BY_USER]);
+/// On disk under the name it had when every message was about a user.
+pub static MAIL_BY_ABOUT: Index<MailV1> =
+    Index::new("mail.by_user", |mail, keys| keys.add(|key| key.id(mail.about).u8(mail.kind as u8)));
+pub static MAIL: SysTable<MailId, MailV1> = SysTable::new("mail", "Message").indexed(&[&MAIL_BY_ABOUT]);

@@ -50,7 +50,7 @@ impl TestBox {
     }
 
     async fn register(&self, email: &str) -> Result<LoggedIn> {
-        self.auth.register(&Registrant { email, password: PASSWORD, name: "Ada" }).await
+        self.auth.register(&Registrant { email, password: PASSWORD, name: "Ada", invite_token: None }).await
     }
 
     async fn login(&self, email: &str, password: &str) -> Result<LoggedIn> {
@@ -125,7 +125,9 @@ async fn bad_registrations_name_the_field() {
         ("ada@example.com", "password1234", "Ada", "password: "),
         ("ada@example.com", PASSWORD, " ", "name: "),
     ] {
-        let (code, said) = refusal(at.auth.register(&Registrant { email, password, name }).await);
+        let (code, said) = refusal(
+            at.auth.register(&Registrant { email, password, name, invite_token: Some("gli_unknown") }).await,
+        );
         assert!(code == Code::InvalidInput && said.contains(field), "{said}");
     }
     assert_eq!(at.rows(), [0; 4]);

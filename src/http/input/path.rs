@@ -4,8 +4,8 @@
 //! [`PathParam`] that is an id refuses with its noun's `not_found`, in the words the store uses.
 
 use crate::base::ids::{
-    ApiKeyId, AuditId, BenchmarkId, JobId, ProviderId, QueryId, ResultId, ScheduleId, ScheduleRunId, UrlId,
-    UserId, WorkflowId, WorkflowVersionId,
+    ApiKeyId, AuditId, BenchmarkId, InviteId, JobId, ProviderId, QueryId, ResultId, ScheduleId,
+    ScheduleRunId, UrlId, UserId, WorkflowId, WorkflowVersionId,
 };
 use crate::base::{Error, Result};
 use crate::http::call::Call;
@@ -43,6 +43,7 @@ path_ids! {
     ApiKeyId, "API key";
     AuditId, "Audit entry";
     BenchmarkId, "Benchmark";
+    InviteId, "Invite";
     JobId, "Job";
     ProviderId, "Provider";
     QueryId, "Query";

@@ -69,6 +69,11 @@ impl Appliance {
         self.app = Some(app);
     }
 
+    /// Sets one key of the configuration from the next restart on.
+    pub fn set(&mut self, key: &str, value: &str) {
+        self.env.push((format!("GLEANER_{key}"), value.to_owned()));
+    }
+
     /// Drains, closes and starts again over the same folder.
     pub async fn restart(&mut self) {
         if let Some(app) = self.app.take() {

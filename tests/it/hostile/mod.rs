@@ -203,7 +203,16 @@ fn address(appliance: &Appliance) -> SocketAddr {
 /// How many of everything an organization has.
 async fn inventory(member: &Member) -> Vec<usize> {
     let mut counts = Vec::new();
-    for list in ["urls", "jobs", "api-keys", "bi/queries", "extraction/results", "plans/transactions"] {
+    for list in [
+        "urls",
+        "jobs",
+        "api-keys",
+        "bi/queries",
+        "extraction/results",
+        "plans/transactions",
+        "orgs/current/members",
+        "orgs/current/invites",
+    ] {
         let page = expect(get(&member.browser, &format!("/api/v1/{list}?limit=200")).await, 200);
         counts.push(page["items"].as_array().unwrap().len());
     }

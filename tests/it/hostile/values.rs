@@ -133,6 +133,12 @@ async fn accounts(appliance: &Appliance, member: &Member, findings: &mut Finding
             let reply = post(&client, "/api/v1/cli-auth/poll", &json!({ "device_code": code })).await;
             findings.refused(&format!("poll {code:?}"), "/api/v1/cli-auth/poll", &reply, 404, "");
         }
+        let invites = "/api/v1/orgs/current/invites";
+        let reply = post(&member.browser, invites, &json!({ "email": value, "role": "viewer" })).await;
+        findings.refused(&format!("invite {value:?}"), invites, &reply, 400, "email: ");
+        let reply = post(&member.browser, "/api/v1/invites/accept", &json!({ "token": value })).await;
+        findings.look(&format!("accept {value:?}"), "/api/v1/invites/accept", false, &reply);
+        findings.check(reply.status == 409, "accept", &reply.text());
         let (forgot, reset) = ("/api/v1/auth/forgot-password", "/api/v1/auth/reset-password");
         let reply = post(&client, forgot, &json!({ "email": value })).await;
         findings.refused(&format!("forgot {value:?}"), forgot, &reply, 400, "email: ");

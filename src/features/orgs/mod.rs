@@ -1,7 +1,10 @@
-//! Organizations: making one, and looking at one's own.
+//! Organizations: making one, naming it, its members and its invitations.
 //!
 //! Whoever makes an organization owns it. What other slices give a new organization (credits, the built-in provider) is
 //! written by their seeds in the same transaction, so there is never an organization without.
+
+mod invites;
+mod members;
 
 use crate::base::clock::Timestamp;
 use crate::base::ids::{OrgId, UserId};
@@ -12,14 +15,21 @@ use crate::features::Feature;
 use crate::features::auth::{
     Auth, NewLogin, ORG, ORGS, OrgEntryV1, OrgV1, OrgView, TokensView, USERS, permissions_of,
 };
-use crate::http::permit::Member;
+use crate::http::permit::{self, Member};
 use crate::http::{Body, Browser, Created, Handler, Need, Org, Route};
 use crate::store::{OrgWrite, SysWrite};
+use crate::task::TaskSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use crate::features::auth::list_orgs;
+
+/// Members of one organization.
+const MEMBERS_PER_ORG_MAX: usize = 1_000;
+/// Expired rows do no harm; they only take room.
+const SWEEP_EVERY: Duration = Duration::from_secs(10 * 60);
 
 pub static FEATURE: Feature = Feature {
     name: "orgs",
@@ -29,8 +39,34 @@ pub static FEATURE: Feature = Feature {
             .fails(&[Code::Conflict]),
         Route::get("/api/v1/orgs/current", "getOrg", &Handler::new(current))
             .about("The caller's organization."),
+        Route::patch("/api/v1/orgs/current", "updateOrg", &Handler::new(rename))
+            .about("Gives the organization another name."),
+        Route::get("/api/v1/orgs/current/members", "listMembers", &Handler::new(members::list))
+            .about("The organization's members, newest account first."),
+        Route::patch("/api/v1/orgs/current/members/{userId}", "updateMember", &Handler::new(members::update))
+            .about("Gives a member another role. Only an owner makes or unmakes owners; the last one stays.")
+            .fails(&[Code::AuthForbidden, Code::NotFound, Code::Conflict]),
+        Route::delete(
+            "/api/v1/orgs/current/members/{userId}",
+            "removeMember",
+            &Handler::new(members::remove),
+        )
+        .about("Ends a membership at once, with every API key that the member made. Anybody may leave.")
+        .fails(&[Code::AuthForbidden, Code::NotFound, Code::Conflict]),
+        Route::get("/api/v1/orgs/current/invites", "listInvites", &Handler::new(invites::list))
+            .about("Invitations that wait to be accepted, newest first."),
+        Route::post("/api/v1/orgs/current/invites", "createInvite", &Handler::new(invites::create))
+            .about("Sends an invitation to an address; an earlier one to it ends.")
+            .fails(&[Code::AuthForbidden, Code::AlreadyExists, Code::Conflict]),
+        Route::delete("/api/v1/orgs/current/invites/{id}", "deleteInvite", &Handler::new(invites::delete))
+            .about("Takes an invitation back.")
+            .fails(&[Code::NotFound]),
+        Route::post("/api/v1/invites/accept", "acceptInvite", &Handler::new(invites::accept))
+            .about("Makes the caller, who is in no organization, a member of the one that invited them.")
+            .fails(&[Code::InvalidInput, Code::AuthForbidden, Code::Conflict]),
     ],
     needs: &[Need::of::<Orgs>(), Need::of::<Auth>()],
+    tasks: &[TaskSpec::new("orgs.sweep", SWEEP_EVERY, |context| Box::pin(invites::sweep(context)))],
     ..Feature::NONE
 };
 
@@ -83,16 +119,23 @@ struct NewOrgRequest {
     name: String,
 }
 
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct UpdateOrgRequest {
+    name: String,
+}
+
+/// What a person gets who has come into an organization: it, and a login in it.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct NewOrgView {
+struct OrgLoginView {
     organization: OrgView,
     #[serde(flatten)]
     tokens: TokensView,
     permissions: Vec<String>,
 }
 
-async fn create(caller: Browser, Body(request): Body<NewOrgRequest>) -> Result<Created<NewOrgView>> {
+async fn create(caller: Browser, Body(request): Body<NewOrgRequest>) -> Result<Created<OrgLoginView>> {
     let name = Name::parse("name", &request.name)?.into_string();
     let (auth, orgs) = (caller.service::<Auth>(), caller.service::<Orgs>());
     let owner = caller.principal().user();
@@ -109,7 +152,7 @@ async fn create(caller: Browser, Body(request): Body<NewOrgRequest>) -> Result<C
             Ok((organization, user, stored, login))
         })
         .await?;
-    Ok(Created(NewOrgView {
+    Ok(Created(OrgLoginView {
         organization,
         tokens: auth.tokens(stored, &login).into(),
         permissions: permissions_of(&user).names(),
@@ -118,6 +161,23 @@ async fn create(caller: Browser, Body(request): Body<NewOrgRequest>) -> Result<C
 
 async fn current(org: Org<Member>) -> Result<Body<OrgView>> {
     org.read(OrgView::read).map(Body)
+}
+
+async fn rename(org: Org<permit::OrgWrite>, Body(request): Body<UpdateOrgRequest>) -> Result<Body<OrgView>> {
+    let name = Name::parse("name", &request.name)?.into_string();
+    let id = org.id();
+    let auth = org.service::<Auth>();
+    let renamed = auth.system().write(move |tx| {
+        let own = tx.org(id);
+        let mut row = own.require(&ORG, &())?;
+        let mut entry = tx.require(&ORGS, &id)?;
+        row.name.clone_from(&name);
+        entry.name = name;
+        own.put(&ORG, &(), &row)?;
+        tx.put(&ORGS, &id, &entry)?;
+        OrgView::read(&own)
+    });
+    renamed.await.map(Body)
 }
 
 #[cfg(test)]

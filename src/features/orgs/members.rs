@@ -1,0 +1,153 @@
+//! Who is in an organization, and what they are in it.
+//!
+//! A membership is one field of the person's row, read at each request: who is removed is out with the next one. The
+//! rules are asked inside the transaction that changes it, of the rows as they are then, so that two owners who demote
+//! each other at once do not leave an organization without one.
+
+use super::MEMBERS_PER_ORG_MAX;
+use crate::base::clock::Timestamp;
+use crate::base::ids::{OrgId, UserId};
+use crate::base::page::{Page, PageRequest};
+use crate::base::permission::{Permission, Role};
+use crate::base::{Code, Error, Result};
+use crate::features::api_keys;
+use crate::features::auth::{Auth, USERS, USERS_BY_ORG, UserV1};
+use crate::http::permit::{Member, OrgRead, OrgWrite};
+use crate::http::{Body, NoContent, Org, Path};
+use crate::store::{AuthMethod, Order, SysRead, SysWrite};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct MemberView {
+    user_id: UserId,
+    email: String,
+    name: String,
+    role: Role,
+    email_verified_at: Option<Timestamp>,
+}
+
+impl MemberView {
+    fn new(user: UserV1, role: Role) -> MemberView {
+        MemberView {
+            user_id: user.id,
+            email: user.email,
+            name: user.name,
+            role,
+            email_verified_at: user.email_verified_at,
+        }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct UpdateMemberRequest {
+    role: Role,
+}
+
+pub(super) async fn list(org: Org<OrgRead>, page: PageRequest) -> Result<Body<Page<MemberView>>> {
+    let id = org.id();
+    let rows = org.service::<Auth>().system().read(|tx| {
+        tx.page_by(&USERS, &USERS_BY_ORG, |key| key.id(id), &page, |user| role_in(user, id).is_some())
+    })?;
+    Ok(Body(Page {
+        items: rows
+            .items
+            .into_iter()
+            .filter_map(|user| role_in(&user, id).map(|role| MemberView::new(user, role)))
+            .collect(),
+        next_cursor: rows.next_cursor,
+    }))
+}
+
+pub(super) async fn update(
+    org: Org<OrgWrite>,
+    Path(target): Path<UserId>,
+    Body(request): Body<UpdateMemberRequest>,
+) -> Result<Body<MemberView>> {
+    let (id, caller) = (org.id(), org.principal().user());
+    let changed = org
+        .service::<Auth>()
+        .system()
+        .write(move |tx| set_role(tx, id, caller, target, request.role))
+        .await?;
+    Ok(Body(MemberView::new(changed, request.role)))
+}
+
+pub(super) async fn remove(org: Org<Member>, Path(target): Path<UserId>) -> Result<NoContent> {
+    let (id, caller) = (org.id(), org.principal().user());
+    // Leaving is one's own affair, but not that of a key which was not made for such things.
+    let leaves = target == caller && org.principal().method() == AuthMethod::Jwt;
+    if !leaves && !org.may(Permission::OrgWrite) {
+        return Err(Error::new(Code::AuthForbidden).message("This needs the permission org:write."));
+    }
+    org.service::<Auth>().system().write(move |tx| end(tx, id, caller, target)).await?;
+    Ok(NoContent)
+}
+
+/// What a person is in the organization, if they are in it.
+fn role_in(user: &UserV1, org: OrgId) -> Option<Role> {
+    user.membership.filter(|(member_of, _)| *member_of == org).map(|(_, role)| role)
+}
+
+/// What the caller is in the organization at this moment.
+pub(super) fn callers_role(tx: &SysRead<'_>, org: OrgId, caller: UserId) -> Result<Role> {
+    let user = tx.get(&USERS, &caller)?;
+    user.and_then(|user| role_in(&user, org)).ok_or_else(|| Error::new(Code::OrgNotFound))
+}
+
+fn member(tx: &SysRead<'_>, org: OrgId, id: UserId) -> Result<(UserV1, Role)> {
+    let user = tx.get(&USERS, &id)?;
+    user.and_then(|user| role_in(&user, org).map(|role| (user, role)))
+        .ok_or_else(|| Error::not_found("Member"))
+}
+
+/// Refuses who would touch an owner, or make one, without being one.
+pub(super) fn owners_alone(callers: Role, concerned: &[Role]) -> Result<()> {
+    if callers == Role::Owner || !concerned.contains(&Role::Owner) {
+        return Ok(());
+    }
+    Err(Error::new(Code::AuthForbidden).message("Only an owner makes or unmakes owners."))
+}
+
+fn not_the_last_owner(tx: &SysRead<'_>, org: OrgId, owner: UserId) -> Result<()> {
+    let all =
+        tx.scan_index(&USERS, &USERS_BY_ORG, |key| key.id(org), Order::Ascending, MEMBERS_PER_ORG_MAX)?;
+    if all.iter().any(|user| user.id != owner && role_in(user, org) == Some(Role::Owner)) {
+        return Ok(());
+    }
+    Err(Error::conflict("The organization needs an owner: make another member one first."))
+}
+
+/// Gives `target` another role on behalf of `caller`.
+pub(super) fn set_role(
+    tx: &SysWrite<'_>,
+    org: OrgId,
+    caller: UserId,
+    target: UserId,
+    role: Role,
+) -> Result<UserV1> {
+    let callers = callers_role(tx, org, caller)?;
+    let (mut user, present) = member(tx, org, target)?;
+    owners_alone(callers, &[present, role])?;
+    if present == Role::Owner && role != Role::Owner {
+        not_the_last_owner(tx, org, target)?;
+    }
+    user.membership = Some((org, role));
+    tx.put(&USERS, &target, &user)?;
+    Ok(user)
+}
+
+/// Ends the membership of `target` on behalf of `caller`.
+pub(super) fn end(tx: &SysWrite<'_>, org: OrgId, caller: UserId, target: UserId) -> Result<()> {
+    let callers = callers_role(tx, org, caller)?;
+    let (mut user, present) = member(tx, org, target)?;
+    owners_alone(callers, &[present])?;
+    if present == Role::Owner {
+        not_the_last_owner(tx, org, target)?;
+    }
+    user.membership = None;
+    tx.put(&USERS, &target, &user)?;
+    api_keys::delete_made_by(&tx.org(org), target)
+}
