@@ -5,3 +5,4 @@ mod differential;
 mod hostile;
 mod notation;
 mod oracle;
+mod soup;
