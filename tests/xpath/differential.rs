@@ -2,7 +2,7 @@
 //!
 //! Run by them, not by hand: `trees PAGE...` prints one JSON document a page, the tree as events with node numbers;
 //! `run CASES` reads `[{"page": path, "xpaths": [..]}]` and prints what each expression came to, node by node;
-//! `extract SCHEMA PAGE...` prints each page's values as the product would have them.
+//! `extract SCHEMA PAGE...` prints each page's values as the product would have them; `text PAGE` prints its characters.
 
 use gleaner::engine::extract::{Attribute, Schema, page_base, root_context};
 use gleaner::engine::html::{AttrId, Document, NodeId, NodeKind};
@@ -104,6 +104,10 @@ fn main() -> Result<(), Failure> {
         }
         ["run", cases] => run(cases),
         ["extract", schema, ..] => extract(schema, &arguments[2..]),
-        _ => Err("trees PAGE..., run CASES or extract SCHEMA PAGE...".into()),
+        ["text", path] => {
+            print!("{}", gleaner::engine::html::decode(&std::fs::read(path)?, None).text);
+            Ok(())
+        }
+        _ => Err("trees PAGE..., run CASES, extract SCHEMA PAGE... or text PAGE".into()),
     }
 }

@@ -9,6 +9,8 @@ from lxml import etree
 import parsel.xpathfuncs
 
 parsel.xpathfuncs.setup()
+XML, XLINK = "{http://www.w3.org/XML/1998/namespace}", "{http://www.w3.org/1999/xlink}"
+etree.register_namespace("xlink", XLINK[1:-1])
 NAMESPACES = {"re": "http://exslt.org/regular-expressions", "set": "http://exslt.org/sets"}
 
 
@@ -31,7 +33,8 @@ class Page:
             if kind == "element":
                 node = etree.SubElement(stack[-1], event[1]) if stack else makeelement(event[1])
                 for name, value in event[2]:
-                    node.set(name, value)
+                    # The engine's names are flat, yet `lang()` and `local-name()` know these two prefixes.
+                    node.set(re.sub("^xml:", XML, re.sub("^xlink:", XLINK, name)), value)
                     self.attributes.setdefault(name, []).append(value)
                 self.names[event[1]] = self.names.get(event[1], 0) + 1
                 root = node if root is None else root
@@ -66,7 +69,8 @@ class Page:
         if not isinstance(node, str):
             return self.numbers[node]
         parent = node.getparent()
-        return [self.numbers[parent], node.attrname] if node.is_attribute else self.texts[(parent, bool(node.is_tail))]
+        name = node.attrname and node.attrname.replace(XML, "xml:").replace(XLINK, "xlink:")
+        return [self.numbers[parent], name] if node.is_attribute else self.texts[(parent, bool(node.is_tail))]
 
     def ask(self, xpath):
         return self.tree.xpath(xpath, namespaces=NAMESPACES)
@@ -88,7 +92,7 @@ class Page:
                 return {"nodes": nodes}
             hidden = self.ask(f"count({xpath})") - len(nodes)
             return {"nodes": [0] * int(hidden) + nodes}
-        except (etree.XPathError, TypeError, AttributeError, ValueError) as error:
+        except (etree.XPathError, TypeError, AttributeError, ValueError, re.error) as error:
             return {"error": f"{type(error).__name__}: {error}"}
 
 
