@@ -13,7 +13,7 @@ everywhere. Node-sets are compared node by node in order, the document node incl
 A difference is excused only where it is *shown* to be one of libxml2's quirks (see `quirk`): the expression is rewritten so
 that the quirk cannot act, and lxml's answer to that must be ours. Exit code 1 if anything else differs.
 """
-import argparse, json, math, os, random, re, subprocess, sys, tempfile, time
+import argparse, collections, json, math, multiprocessing, os, random, re, subprocess, sys, tempfile, time
 from generator import Generator
 from lxmltree import Asker, Page
 
@@ -97,6 +97,7 @@ def main():
     arguments.add_argument("--spread", type=int, default=2)
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--bytes-max", type=int, default=250000)
+    arguments.add_argument("--jobs", type=int, default=2)
     arguments.add_argument("--seconds", type=float, default=20, help="what lxml may take for an expression")
     arguments.add_argument("--list", default=os.path.join(here, "realworld.txt"))
     options = arguments.parse_args()
@@ -106,35 +107,63 @@ def main():
     print(f"seed {options.seed}: {generated} generated and {listed} listed expressions, {len(pages)} pages", flush=True)
     answers = our_answers(options, cases)
     print(f"our answers after {time.time() - start:.0f} s", flush=True)
-    compared = differing = refused = nonempty = 0
-    document_nodes, quirks, unanswered, budgets = 0, {}, {}, []
+    results = multiprocessing.SimpleQueue()
+    share = lambda number: (pages[number::options.jobs], cases[number::options.jobs], answers[number::options.jobs])
+    workers = [multiprocessing.Process(target=compare_pages, args=(options, *share(number), results))
+               for number in range(options.jobs)]
+    for worker in workers:
+        worker.start()
+    total, shown = collections.Counter(), 0
+    for _ in pages:
+        counts, differences = results.get()
+        total += counts
+        for difference in differences:
+            shown += 1
+            if shown <= 20:
+                print(difference, flush=True)
+        if total["pages"] % 20 == 0:
+            print(f"{total['pages']} pages, {time.time() - start:.0f} s", file=sys.stderr, flush=True)
+    for worker in workers:
+        worker.join()
+    print(f"{total['compared']} pairs of page and expression after {time.time() - start:.0f} s:")
+    for what, count in sorted(total.items()):
+        print(f"{count:8}  {what}")
+    print("no difference" if not total["DIFFER"] else "DIFFERENCES")
+    sys.exit(total["DIFFER"] > 0 or total["pages"] < len(pages))
+
+
+def compare_pages(options, pages, cases, answers, results):
+    """Puts on the queue, page by page, what was counted and the differences in words."""
     for (path, events, _), case, mine_all in zip(pages, cases, answers):
+        counts, differences = collections.Counter(pages=1), []
         asker = Asker(events, options.seconds)
         for xpath, mine in zip(case["xpaths"], mine_all):
             theirs = asker.evaluate(xpath)
-            compared += 1
-            if "none" in theirs:
-                unanswered[theirs["none"]] = unanswered.get(theirs["none"], 0) + 1
-            elif "error" in mine and mine["error"].startswith("evaluate:"):
-                budgets.append((path, xpath))
-            elif "error" in mine and "error" in theirs:
-                refused += 1
-            elif same(mine, theirs):
-                nonempty += bool(theirs.get("nodes") or theirs.get("text") or theirs.get("number") or theirs.get("bool"))
-                document_nodes += 0 in (theirs.get("nodes") or [])[:1]
-            elif why := quirk(xpath, mine, theirs, asker.evaluate):
-                quirks[why] = quirks.get(why, 0) + 1
-            else:
-                differing += 1
-                if differing <= 20:
-                    print(f"{path}\n  {xpath}\n  ours   {str(mine)[:300]}\n  theirs {str(theirs)[:300]}", flush=True)
+            verdict = judge(xpath, mine, theirs, asker.evaluate)
+            counts["compared"] += 1
+            counts[verdict] += 1
+            if verdict == "same: nodes and values":
+                counts["same: not empty, not false, not 0"] += any(theirs.get(key) for key in ("nodes", "text", "number", "bool"))
+                counts["same: holds the document node"] += 0 in (theirs.get("nodes") or [])[:1]
+            elif verdict == "DIFFER" or verdict.startswith("our budget"):
+                differences.append(f"{verdict}: {path}\n  {xpath}\n  ours   {str(mine)[:300]}\n  theirs {str(theirs)[:300]}")
         asker.stop()
-    for path, xpath in budgets[:5]:
-        print(f"our budget ended: {path}: {xpath}")
-    print(f"{compared} pairs of page and expression: {differing} differ; {nonempty} are not empty, {document_nodes} hold the "
-          f"document node, {refused} are refused by both; our budget ended {len(budgets)} times; lxml gave no answer "
-          f"{unanswered}; quirks of libxml2's, each shown to be one: {quirks}; {time.time() - start:.0f} s")
-    sys.exit(differing > 0)
+        results.put((counts, differences))
+
+
+def judge(xpath, mine, theirs, ask):
+    if "none" in theirs:
+        return f"not compared: lxml {theirs['none']}"
+    if "error" in mine and mine["error"].startswith("evaluate:"):
+        return "our budget ended"
+    if "error" in mine and "error" in theirs:
+        return "same: refused by both"
+    if same(mine, theirs):
+        return "same: nodes and values"
+    if theirs.get("error", "").startswith(("error:", "PatternError:")):
+        return "a pattern that Python's re refuses"
+    why = quirk(xpath, mine, theirs, ask)
+    return f"libxml2's quirk, shown: {why}" if why else "DIFFER"
 
 
 if __name__ == "__main__":

@@ -124,7 +124,7 @@ class Generator:
             lambda: f"normalize-space()={self.literal(self.word())}",
             # Python functions of lxml never see the document node, hence string().
             lambda: f"re:test(string(.), {self.literal(self.word()[:2].lower())}, 'i')",
-            lambda: f"re:test(string(@{a}), {self.literal(self.pick(['^', '[a-z]', '.']) + self.pick(['', '+$', '?$']))})",
+            lambda: f"re:test(string(@{a}), {self.literal(self.pick(['[^-]', '[a-z]', '.']) + self.pick(['', '+$', '?$']))})",
             # `$` before a newline that ends the text is Python's own.
             lambda: f"re:test(string({self.inner(0)}), '{self.pick(['^', '[a-z]', '[a-z0-9 ]+', '.', ''])}$')",
             lambda: f"string-length(normalize-space(.)) {self.pick(['>', '<'])} {self.random.randint(1, 60)}",

@@ -110,7 +110,7 @@ class Asker:
 
     def start(self):
         self.pipe, theirs = multiprocessing.Pipe()
-        self.process = multiprocessing.get_context("fork").Process(target=serve, args=(self.events, theirs), daemon=True)
+        self.process = multiprocessing.Process(target=serve, args=(self.events, theirs), daemon=True)
         self.process.start()
         theirs.close()
 

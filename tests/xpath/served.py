@@ -188,6 +188,8 @@ def tree_difference(theirs, ours, mine, found):
     root = ours.tree.getroot()
     if len(theirs.xpath("//*")) * 1.1 < len(root.xpath("//*")):
         return "libxml2 gave up on part of the page"
+    if dict(theirs.attrib) != dict(root.attrib):
+        return "a second <html> adds its attributes"
     if theirs.xpath("count(//noscript//*)") != root.xpath("count(//noscript//*)"):
         return "<noscript> and what it closes"
     if isinstance(mine, list) and isinstance(found, list) and collapse(" ".join(mine)) == collapse(" ".join(found)):
