@@ -267,10 +267,9 @@ fn structure(doc: &Document, node: NodeId) -> Result<(), &'static str> {
         None if end.0 != node.0 + 1 => return Err("has descendants and no last child"),
         _ => {}
     }
-    if doc.is_text(node) {
-        if doc.text(node).is_empty() || doc.next_sibling(node).is_some_and(|next| doc.is_text(next)) {
-            return Err("is an empty text, or has a text beside it");
-        }
+    let touches = || doc.next_sibling(node).is_some_and(|next| doc.is_text(next));
+    if doc.is_text(node) && (doc.text(node).is_empty() || touches()) {
+        return Err("is an empty text, or has a text beside it");
     }
     let has_children = doc.first_child(node).is_some();
     if has_children && !matches!(doc.kind(node), NodeKind::Element | NodeKind::Document) {

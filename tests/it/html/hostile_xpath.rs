@@ -25,7 +25,7 @@ fn extract(page: &str, xpath: &str) -> Extraction {
         validation: None,
     };
     let schema = Schema::compile(&[attribute]).unwrap_or_else(|error| panic!("{xpath}: {error}"));
-    let base = url::Url::parse("https://site.example/").unwrap();
+    let base = url::Url::parse("https://site.example/").expect("an address");
     schema.extract(&Document::parse(page.to_owned()), &base, &mut Fuel::for_page())
 }
 
