@@ -172,7 +172,7 @@ def explain(attribute, mine, ours, body, parsel_text, our_text, events):
     loose = dict(attribute, xpaths=[through_tbody(xpath) for xpath in attribute["xpaths"]])
     on_our_tree_loose = extract(loose, rebuilt.ask, base_of(rebuilt.ask("//base/@href")), True)
     if same(mine, on_our_tree) or same(mine, on_our_tree_loose):
-        return "tree: " + tree_difference(Served(our_text).root, rebuilt, mine, typed(Served(our_text)))
+        return "tree: " + tree_difference(our_text, Served(our_text).root, rebuilt, mine, typed(Served(our_text)))
     on_plain = extract(attribute, rebuilt.ask, base_of(rebuilt.ask("//base/@href")), False)
     if same(ours["plain"].get(attribute["name"]), on_plain):
         return "tree and coercion"
@@ -183,13 +183,20 @@ def through_tbody(xpath):
     return re.sub(r"(?<=[\w\])])/tr\b", "/*[self::tbody or self::tr]/descendant-or-self::tr", xpath)
 
 
-def tree_difference(theirs, ours, mine, found):
+def tree_difference(source, theirs, ours, mine, found):
     """What libxml2 did with the page, by the first thing that is seen of it."""
     root = ours.tree.getroot()
     if len(theirs.xpath("//*")) * 1.1 < len(root.xpath("//*")):
         return "libxml2 gave up on part of the page"
     if dict(theirs.attrib) != dict(root.attrib):
         return "a second <html> adds its attributes"
+    if re.search(r"<[a-zA-Z][^<>]*=[^\s\"'<>]+<", source):
+        return "libxml2 loses a tag with `<` in an unquoted value"
+    if root.xpath("boolean(//svg//title/*)"):
+        return "elements in an SVG <title>"
+    formatting = "count(//a | //b | //i | //em | //strong | //font | //u | //small | //big | //code)"
+    if theirs.xpath(formatting) < root.xpath(formatting):
+        return "formatting elements reopened after a block"
     if theirs.xpath("count(//noscript//*)") != root.xpath("count(//noscript//*)"):
         return "<noscript> and what it closes"
     if isinstance(mine, list) and isinstance(found, list) and collapse(" ".join(mine)) == collapse(" ".join(found)):
