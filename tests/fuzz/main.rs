@@ -8,7 +8,6 @@
 //! file; the exit code is then 1. Cases run on a thread with a small stack, so that recursion over the input ends the
 //! process; which case that was stands in the journal file that is printed first.
 
-#[allow(dead_code, reason = "the tests of the parser use the rest")]
 #[path = "../it/html/clock.rs"]
 mod clock;
 mod compiler;
@@ -31,7 +30,7 @@ use clock::thread_time;
 use soup::Random;
 
 /// What the issue allows a hostile input.
-const CASE_SECONDS_MAX: Duration = Duration::from_millis(500);
+pub const INPUT_TIME_MAX: Duration = Duration::from_millis(500);
 /// Recursion over a document or a text would need more than this.
 const STACK_BYTES: usize = 1 << 20;
 /// After so many findings the run ends.
@@ -43,6 +42,8 @@ const SHRINK_TRIES_MAX: usize = 3_000;
 pub trait Target {
     /// What goes in beside the text (which way to parse, and so on).
     type How: Copy + std::fmt::Debug;
+    /// What a whole check may take, in time computed.
+    const CHECK_TIME_MAX: Duration = INPUT_TIME_MAX;
     /// An input.
     fn generate(&self, random: &mut Random) -> (Self::How, String);
     /// Runs the kernel on it; says what is wrong.
@@ -144,7 +145,7 @@ fn examine<T: Target>(target: &T, how: T::How, text: &str) -> (Option<String>, D
     let result = catch_unwind(AssertUnwindSafe(|| target.check(how, text)));
     let took = thread_time(start).saturating_sub(before);
     let problem = match result {
-        Ok(Ok(())) if took <= CASE_SECONDS_MAX => None,
+        Ok(Ok(())) if took <= T::CHECK_TIME_MAX => None,
         Ok(Ok(())) => Some(format!("took {took:?}")),
         Ok(Err(problem)) => Some(problem),
         Err(panic) => {
