@@ -136,6 +136,26 @@ fn the_wire_shape_is_the_specification_s() {
     assert_eq!(shape["required"], serde_json::json!(["name", "xpaths", "type"]));
 }
 
+/// Scrapy users write `table/tr`, Chrome copies `table/tbody/tr`: both find the rows of a page that has no `<tbody>`. Where
+/// the page has one itself, `table/tr` finds nothing, as in every library.
+#[test]
+fn tables_are_found_with_and_without_tbody() {
+    let json = r#"[{"name":"short","xpaths":["//table[@id='t']/tr/td[2]"],"type":"text[]"},
+        {"name":"long","xpaths":["//table[@id='t']/tbody/tr/td[2]"],"type":"text[]"},
+        {"name":"second","xpaths":["//table[@id='t']/tr[2]/td[1]"],"type":"number"},
+        {"name":"last","xpaths":["/html/body/table/tbody/tr[last()]/td[1]"],"type":"number"},
+        {"name":"label","xpaths":["//tr[td[1]='2']/../tr[1]/td[2]"],"type":"text"}]"#;
+    let rows = "<tr><td>1<td>one<tr><td>2<td>two";
+    assert_eq!(
+        values(&extract(&format!("<table id=t>{rows}</table>"), json)),
+        r#"{"short":["one","two"],"long":["one","two"],"second":2,"last":2,"label":"one"}"#
+    );
+    assert_eq!(
+        values(&extract(&format!("<table id=t><tbody>{rows}</tbody></table>"), json)),
+        r#"{"long":["one","two"],"last":2,"label":"one"}"#
+    );
+}
+
 #[test]
 fn fuel_that_ends_is_an_entry() {
     let document = Document::parse("<p>text</p>".repeat(5000));

@@ -66,6 +66,9 @@ pub enum Budget {
     Nodes,
     /// Copied formatting elements carried more attributes than allowed for a source of this length.
     Attributes,
+    /// Formatting elements were reopened more often than allowed for a source of this length; from there on the page was
+    /// read to its end without reopening any.
+    Formatting,
 }
 
 /// The public and system identifiers of a `<!DOCTYPE>`, where given.

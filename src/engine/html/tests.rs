@@ -209,8 +209,9 @@ fn budgets_end_parsing_and_are_told() {
     assert_eq!((doc.truncated(), doc.string_value(NodeId(0))), (Some(Budget::SourceBytes), "a"));
     let formats: String = (0..500).map(|n| format!("<b id={n}>")).collect();
     let doc = Document::parse(format!("<p>{formats}{}", "<p>x".repeat(2_000)));
-    assert_eq!(doc.truncated(), Some(Budget::Nodes));
+    assert_eq!(doc.truncated(), Some(Budget::Formatting));
     assert!(doc.node_count() < 60_000);
+    assert_eq!(doc.string_value(NodeId(0)).len(), 2_000, "the page is read to its end");
     assert_eq!(Document::parse("<p>".repeat(1_000)).truncated(), None);
 }
 
@@ -226,4 +227,10 @@ fn texts_that_come_to_touch_are_one_node() {
             assert!(!next.is_some_and(|next| doc.is_text(next)), "{source}: {}", outline(&doc));
         }
     }
+}
+
+/// What fuzzing found.
+#[test]
+fn white_space_after_a_frameset_page_reopens_formatting() {
+    assert_eq!(page("<d><em><frameset></frameset></html> "), "html(head frameset em(\" \"))");
 }

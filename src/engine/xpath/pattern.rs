@@ -1,7 +1,7 @@
 //! Regular expressions of `re:test`, `re:match` and `re:replace`, as Python's `re` spells them, on Rust's `regex`.
 //!
 //! Our users' patterns were written for lxml, which hands them to Python. Most mean the same in both; what differs and can
-//! be said is rewritten here: `\Z`, a `[` or a set operator inside a class, `{` that is no repetition. What takes more than
+//! be said is rewritten here: `\Z`, `$` before a final newline, a `[` or a set operator inside a class, `{` that is no repetition. What takes more than
 //! linear time (look-around, back-references) is refused with a message that names it.
 
 use regex::{Regex, RegexBuilder};
@@ -21,6 +21,8 @@ const BYTE_POSITIONS_A_UNIT: u64 = 8;
 pub struct Pattern {
     regex: Regex,
     positions: u64,
+    /// It holds a `$`, which Python also lets match before a newline that ends the text.
+    has_end: bool,
 }
 
 impl Pattern {
@@ -28,7 +30,7 @@ impl Pattern {
     ///
     /// The error is a sentence for the pattern's author.
     pub fn compile(pattern: &str, flags: &str) -> Result<Pattern, String> {
-        let translated = translate(pattern)?;
+        let (translated, has_end) = translate(pattern)?;
         let regex = RegexBuilder::new(&translated)
             .case_insensitive(flags.contains('i'))
             .dot_matches_new_line(flags.contains('s'))
@@ -38,12 +40,21 @@ impl Pattern {
             .dfa_size_limit(AUTOMATON_BYTES_MAX)
             .build()
             .map_err(|error| format!("wrong regular expression: {}", reason(&error)))?;
-        Ok(Pattern { regex, positions: positions(&translated) })
+        Ok(Pattern { regex, positions: positions(&translated), has_end })
     }
 
     /// Whether it matches somewhere in the text.
     pub fn is_match(&self, text: &str) -> bool {
-        self.regex.is_match(text)
+        self.regex.is_match(text) || self.shortened(text).is_some_and(|shorter| self.regex.is_match(shorter))
+    }
+
+    /// The part of the text that is to be searched: without the newline that ends it where only that makes a match.
+    pub fn searched<'t>(&self, text: &'t str) -> &'t str {
+        self.shortened(text).filter(|_| !self.regex.is_match(text)).unwrap_or(text)
+    }
+
+    fn shortened<'t>(&self, text: &'t str) -> Option<&'t str> {
+        text.strip_suffix('\n').filter(|_| self.has_end)
     }
 
     /// Fuel for searching a text of so many bytes.
@@ -119,10 +130,12 @@ fn class_length(body: &str) -> usize {
     end.map_or(body.len(), |(at, _)| at + 1)
 }
 
-fn translate(pattern: &str) -> Result<String, String> {
+/// The pattern in Rust's spelling, and whether it holds a `$`.
+fn translate(pattern: &str) -> Result<(String, bool), String> {
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut rest = pattern;
     let mut class_depth = 0_usize;
+    let mut has_end = false;
     while let Some(first) = rest.chars().next() {
         let mut taken = first.len_utf8();
         let in_class = class_depth > 0;
@@ -163,9 +176,10 @@ fn translate(pattern: &str) -> Result<String, String> {
             '}' if !in_class => out.push_str("\\}"),
             other => out.push(other),
         }
+        has_end |= first == '$' && !in_class;
         rest = &rest[taken..];
     }
-    Ok(out)
+    Ok((out, has_end))
 }
 
 fn escape(escaped: char, in_class: bool, both: &str, out: &mut String) -> Result<(), String> {
@@ -286,7 +300,8 @@ mod tests {
         assert!(is(r"[]a]", "]"));
         assert!(is(r"[^]a]", "b") && !is(r"^[^]a]$", "]"));
         assert!(is(r"a&&b[&&]", "a&&b&"));
-        assert!(is(r"^x\Z", "x"));
+        assert!(is(r"^x\Z", "x") && !is(r"x\Z", "x\n") && !is(r"[$]", "x\n") && !is(r"\$", "x\n"));
+        assert!(is(r"x$", "x\n") && is(r"^\d+$|y", "12\n") && !is(r"x$", "x\n\n") && is(r"^$", "\n"));
         assert!(is(r"{a}", "{a}") && is(r"a{,2}$", "aa") && is(r"^\x{41}$", "A") && is(r"^\p{Lu}$", "Ä"));
         assert!(is(r"[\b]", "\u{8}"));
         assert!(is(r"\<\/\>\ä", "</>ä"));

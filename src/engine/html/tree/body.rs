@@ -383,6 +383,10 @@ impl Parser<'_> {
             }
         }
         for (start, end) in runs {
+            // After everything, white space follows the rules of the body.
+            if self.mode == Mode::AfterAfterFrameset {
+                self.reconstruct();
+            }
             self.insert_text(start, end);
         }
     }

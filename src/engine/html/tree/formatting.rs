@@ -4,8 +4,8 @@
 //! an element share its attribute rows until the tree is written out; the budget counts them as if they did not.
 
 use super::{FORMATTING_MAX, OPEN_SCAN_MAX, Open, Parser, Tag, tags};
-use crate::engine::html::dom::Namespace;
 use crate::engine::html::dom::names::{NameId, hash};
+use crate::engine::html::dom::{Budget, Namespace};
 
 const MARKER: u32 = u32::MAX;
 
@@ -34,9 +34,18 @@ impl Parser<'_> {
     /// Inserts a formatting element and makes it active.
     pub(super) fn insert_formatting(&mut self, tag: &Tag) {
         let row = self.insert_html(tag);
+        if self.copies_left == 0 {
+            return;
+        }
         self.builder.set_open(row, true);
         self.formats.push(Format { row, name: tag.name, attributes_hash: None });
         self.apply_noahs_ark();
+    }
+
+    /// Ends reopening for the rest of the page: what is open stays open, nothing is active any more.
+    fn forget_formats(&mut self) {
+        self.formats.retain(|format| format.row == MARKER);
+        self.builder.truncated = self.builder.truncated.or(Some(Budget::Formatting));
     }
 
     /// The attributes' hash of the entry at `at`, made once.
@@ -101,6 +110,9 @@ impl Parser<'_> {
         let from =
             self.formats.iter().rposition(|format| self.is_open_or_marker(format)).map_or(0, |at| at + 1);
         for at in from..self.formats.len() {
+            if self.copies_left == 0 {
+                return self.forget_formats();
+            }
             let Format { row, name, .. } = self.formats[at];
             let copy = self.copy_element(row, name);
             self.insert(copy);
@@ -115,6 +127,7 @@ impl Parser<'_> {
     }
 
     fn copy_element(&mut self, row: u32, name: NameId) -> u32 {
+        self.copies_left = self.copies_left.saturating_sub(1);
         let attributes = self.builder.element_attributes(row);
         self.builder.create_element(name, Namespace::Html, attributes)
     }
@@ -172,6 +185,9 @@ impl Parser<'_> {
             self.check_budget();
             if self.stopped {
                 return;
+            }
+            if self.copies_left == 0 {
+                return self.forget_formats();
             }
         }
     }

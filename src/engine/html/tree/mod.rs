@@ -5,8 +5,8 @@
 //! active formatting elements; `../tokenizer` reads the source.
 //!
 //! What differs from the standard, on purpose: searches on the stack of open elements end after [`OPEN_SCAN_MAX`] entries
-//! and at most [`FORMATTING_MAX`] formatting elements are active at once, so that hostile nesting stays linear; a tree
-//! that outgrows its budget ends where it is. Template content is plain children of the template.
+//! and at most [`FORMATTING_MAX`] formatting elements are active at once, so that hostile nesting stays linear; copies of
+//! formatting elements have a budget, after which none are made; a tree that outgrows its budget ends where it is. Template content is plain children of the template.
 
 mod body;
 mod body_end;
@@ -33,6 +33,11 @@ pub(super) const OPEN_SCAN_MAX: usize = 512;
 pub(super) const FORMATTING_MAX: usize = 512;
 /// Nodes (and copied attributes) that any page may have, above one for each byte of its source.
 pub(super) const NODES_BASE: usize = 16_384;
+/// How often any page may have formatting elements reopened, above once for [`COPY_BYTES`] of its source. Unclosed
+/// formatting makes every paragraph reopen up to [`FORMATTING_MAX`] elements: without a bound of their own, copies would
+/// use up the whole budget of nodes (5 million for the longest page, 0.45 s).
+pub(super) const COPIES_BASE: usize = 8_192;
+pub(super) const COPY_BYTES: usize = 8;
 
 /// The insertion modes. "In table text" is not among them: pending text is flushed by whatever token follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -159,6 +164,8 @@ pub(super) struct Parser<'s> {
     stack: Vec<Open>,
     counts: [u32; STATIC_COUNT],
     formats: Vec<Format>,
+    /// Copies of formatting elements that may still be made.
+    copies_left: usize,
     head: Option<u32>,
     form: Option<u32>,
     frameset_ok: bool,
@@ -192,6 +199,7 @@ impl<'s> Parser<'s> {
             stack: Vec::with_capacity(64),
             counts: [0; STATIC_COUNT],
             formats: Vec::new(),
+            copies_left: source.len() / COPY_BYTES + COPIES_BASE,
             head: None,
             form: None,
             frameset_ok: true,

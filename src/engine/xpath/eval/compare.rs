@@ -105,15 +105,18 @@ impl<'a> Evaluator<'a> {
                 let both_single = left.len() == 1 && right.len() == 1;
                 Ok(!left.is_empty() && !right.is_empty() && (!both_single || left != right))
             }
+            // `a > b` is `b < a`.
+            CompareOp::Greater | CompareOp::GreaterOrEqual => {
+                self.compare_sets(op.flipped(), right, left, context)
+            }
+            CompareOp::Less | CompareOp::LessOrEqual if matches!(left, Expr::Once(..)) => {
+                // A side without numbers settles it, and the one that is not kept is the cheaper to ask.
+                let (_, most) = self.extremes(right, context)?;
+                Ok(!most.is_nan() && op.holds(self.extremes(left, context)?.0, most))
+            }
             CompareOp::Less | CompareOp::LessOrEqual => {
                 let (least, _) = self.extremes(left, context)?;
-                let (_, most) = self.extremes(right, context)?;
-                Ok(op.holds(least, most))
-            }
-            CompareOp::Greater | CompareOp::GreaterOrEqual => {
-                let (_, most) = self.extremes(left, context)?;
-                let (least, _) = self.extremes(right, context)?;
-                Ok(op.holds(most, least))
+                Ok(!least.is_nan() && op.holds(least, self.extremes(right, context)?.1))
             }
         }
     }
@@ -143,7 +146,14 @@ impl<'a> Evaluator<'a> {
 
     /// The smallest and the largest number of a node-set, NaN where it has none.
     fn extremes(&mut self, expr: &'a Expr, context: Context) -> Outcome<(f64, f64)> {
-        // Evaluating a kept set here fills its slot, so that a later comparison costs its numbers only.
+        let slot = match expr {
+            Expr::Once(slot, _) => Some(*slot),
+            _ => None,
+        };
+        if let Some(known) = slot.and_then(|slot| self.kept_extremes.get(&slot)) {
+            return Ok(*known);
+        }
+        // Evaluating a kept set here fills its slot.
         if let Expr::Once(slot, inner) = expr
             && let Kept::Nodes(nodes) = self.keep(*slot, inner, context)?
         {
@@ -159,6 +169,9 @@ impl<'a> Evaluator<'a> {
             most = most.max(number);
             Ok(false)
         })?;
+        if let Some(slot) = slot {
+            self.kept_extremes.insert(slot, (least, most));
+        }
         Ok((least, most))
     }
 }

@@ -342,19 +342,20 @@ impl<'a> Evaluator<'a> {
         let regex = self.regex(arguments, context)?;
         let all = self.has_flag(arguments, 'g', context)?;
         self.spend(regex.cost(subject.len()))?;
+        let searched = regex.searched(&subject);
         let regex = regex.regex();
         let first = self.made.len();
         let group_text =
             |group: Option<regex::Match<'_>>| group.map_or("", |group| group.as_str()).to_owned();
         if all {
-            for found in regex.captures_iter(&subject) {
+            for found in regex.captures_iter(searched) {
                 let skipped = usize::from(found.len() > 1);
                 let text: String = found.iter().skip(skipped).map(group_text).collect();
                 self.spend(GROUP_FUEL * found.len() as u64)?;
                 self.make(0, text.len())?;
                 self.made.push(text);
             }
-        } else if let Some(found) = regex.captures(&subject) {
+        } else if let Some(found) = regex.captures(searched) {
             for group in found.iter() {
                 let text = group_text(group);
                 self.make(0, text.len())?;
@@ -371,10 +372,11 @@ impl<'a> Evaluator<'a> {
         let all = self.has_flag(arguments, 'g', context)?;
         let template = self.text(&arguments[3], context)?;
         self.spend(regex.cost(subject.len()))?;
+        let searched = regex.searched(&subject);
         let regex = regex.regex();
         let mut out = String::new();
         let mut copied = 0;
-        for captures in regex.captures_iter(&subject).take(if all { usize::MAX } else { 1 }) {
+        for captures in regex.captures_iter(searched).take(if all { usize::MAX } else { 1 }) {
             self.spend(GROUP_FUEL * captures.len() as u64)?;
             let whole = captures.get_match();
             out.push_str(&subject[copied..whole.start()]);

@@ -68,6 +68,8 @@ struct Evaluator<'a> {
     kept: Vec<Option<Kept<'a>>>,
     /// The texts of kept node-sets, for comparisons.
     kept_texts: HashMap<usize, Rc<HashSet<Cow<'a, str>>>>,
+    /// Their smallest and largest numbers.
+    kept_extremes: HashMap<usize, (f64, f64)>,
     memos: Vec<Memo>,
     memo_bytes: usize,
     /// What `re:match` made; node references point into it.
@@ -84,6 +86,7 @@ pub(super) fn evaluate(plan: &Plan, document: &Document, context: NodeId, units:
         fuel: *units,
         kept: Vec::new(),
         kept_texts: HashMap::new(),
+        kept_extremes: HashMap::new(),
         memos: Vec::new(),
         memo_bytes: 0,
         made: Vec::new(),
