@@ -72,9 +72,13 @@ unsafe impl GlobalAlloc for Counter {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Old and new may exist at once, so both count for a moment.
-        grown(size);
-        shrunk(layout.size());
+        // A block that grows may have to move, so that old and new exist at once; one that shrinks stays where it is.
+        if size > layout.size() {
+            grown(size);
+            shrunk(layout.size());
+        } else {
+            shrunk(layout.size() - size);
+        }
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
