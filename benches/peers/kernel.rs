@@ -136,7 +136,9 @@ fn main() -> Result<(), Failure> {
     let all: Vec<Round> = (0..rounds).map(|_| bench.round()).collect();
     let median = Round {
         parse: median(all.iter().map(|round| round.parse)),
-        xpath: (0..bench.xpaths.len()).map(|list| median(all.iter().map(|round| round.xpath[list]))).collect(),
+        xpath: (0..bench.xpaths.len())
+            .map(|list| median(all.iter().map(|round| round.xpath[list])))
+            .collect(),
         kernel: median(all.iter().map(|round| round.kernel)),
     };
     let bytes: usize = bench.pages.iter().map(Vec::len).sum();
@@ -257,7 +259,8 @@ impl Bench {
                 (begun, number) = (ended, number + 1);
             });
         }
-        let named = xpaths.iter().zip(costs).map(|(xpath, cost)| (xpath.source().to_owned(), Json::from(cost)));
+        let named =
+            xpaths.iter().zip(costs).map(|(xpath, cost)| (xpath.source().to_owned(), Json::from(cost)));
         Json::Object(named.collect())
     }
 

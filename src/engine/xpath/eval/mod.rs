@@ -7,6 +7,7 @@
 mod axes;
 mod compare;
 mod functions;
+mod lists;
 mod path;
 mod text;
 

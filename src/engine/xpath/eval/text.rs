@@ -89,10 +89,11 @@ pub(super) fn normalized_length(text: &str) -> usize {
     // Continuation bytes belong to a character that was counted.
     let is_character = |byte: &u8| u8::from(!is_space(*byte) & (byte & 0xc0 != 0x80));
     let characters = bytes.chunks(COUNTED_BYTES_MAX).map(|chunk| chunk.iter().map(is_character).sum::<u8>());
-    let starts = before.chunks(COUNTED_BYTES_MAX).zip(bytes[1..].chunks(COUNTED_BYTES_MAX)).map(|(before, here)| {
-        let pairs = before.iter().zip(here);
-        pairs.map(|(before, here)| u8::from(is_space(*before) & !is_space(*here))).sum::<u8>()
-    });
+    let starts =
+        before.chunks(COUNTED_BYTES_MAX).zip(bytes[1..].chunks(COUNTED_BYTES_MAX)).map(|(before, here)| {
+            let pairs = before.iter().zip(here);
+            pairs.map(|(before, here)| u8::from(is_space(*before) & !is_space(*here))).sum::<u8>()
+        });
     let words = usize::from(!is_space(*first)) + starts.map(usize::from).sum::<usize>();
     characters.map(usize::from).sum::<usize>() + words.saturating_sub(1)
 }
@@ -222,7 +223,11 @@ mod tests {
             for wanted in [&normalized[..cut], normalized.as_str(), "", "By ", " ", &other, &text] {
                 let starts = normalized_matches(&text, wanted, false);
                 assert_eq!(starts, normalized.starts_with(wanted), "{text:?} {wanted:?}");
-                assert_eq!(normalized_matches(&text, wanted, true), normalized == wanted, "{text:?} {wanted:?}");
+                assert_eq!(
+                    normalized_matches(&text, wanted, true),
+                    normalized == wanted,
+                    "{text:?} {wanted:?}"
+                );
             }
         }
     }
