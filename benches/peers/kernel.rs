@@ -7,8 +7,8 @@
 //!
 //! `PAGES` holds one file name a line, `SCHEMA` is `{"attributes": [..]}`, `XPATHS` is a map from a kind to expressions
 //! (several files: each is measured on its own, with documents parsed anew). The commands are `round`, `memory`,
-//! `values`, `counts` and `costs` (nanoseconds by expression, to see where the time goes). Serving lets the script alternate our rounds with those of the others, so that all see the same
-//! weather on a shared machine.
+//! `values`, `counts` and `costs` (nanoseconds by expression, to see where the time goes). Serving lets the script alternate
+//! our rounds with those of the others, so that all see the same weather on a shared machine.
 //!
 //! What is measured: `parse` is bytes to tree, charset detection included; `xpath` is all expressions over a document
 //! whose side indexes are fresh; `kernel` is bytes to typed values, the release of the document included. Reading files,
