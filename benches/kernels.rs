@@ -1,7 +1,10 @@
 //! The figures of the README: durable submits, point reads, parse and extract, a group-by over a million rows.
 //!
 //! `cargo bench` runs all; `cargo bench -- submit` those whose name has the word. Server and clients share the machine, so
-//! the figures of the first two are a floor. Ratios are to be taken within one run.
+//! the figures of the first two are a floor. Ratios are to be taken within one run. The extraction kernel alone is in
+//! `kernel` (`cargo bench -- kernel`).
+
+mod kernel;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use gleaner::admin::{self, Request};
@@ -274,5 +277,5 @@ fn fill(snapshots: &Snapshots, org: Uuid) -> Arc<TableSpec> {
     table
 }
 
-criterion_group!(benches, submit, read, extract, group_by);
+criterion_group!(benches, submit, read, extract, kernel::parse, kernel::xpath, kernel::whole, group_by);
 criterion_main!(benches);

@@ -362,7 +362,9 @@ impl Document {
 
     fn build_flat(&self) -> FlatText {
         let mut offsets = Vec::with_capacity(self.node_count() + 1);
-        let mut text = String::with_capacity(self.source.len() / 2);
+        let texts = (0..self.node_count()).filter(|node| self.is_text(NodeId(*node as u32)));
+        let bytes = texts.map(|node| (self.spans[node].end - self.spans[node].start) as usize).sum();
+        let mut text = String::with_capacity(bytes);
         for node in 0..self.node_count() as u32 {
             offsets.push(text.len() as u32);
             if self.is_text(NodeId(node)) {

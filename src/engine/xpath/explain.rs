@@ -118,16 +118,30 @@ impl Writer<'_> {
             let scans = matches!(step.axis, Axis::Descendant | Axis::DescendantOrSelf);
             if scans && !step.seeds.is_empty() {
                 line.push_str(", seeds:");
-                for seed in &step.seeds {
-                    let _ = match seed {
-                        Seed::Attribute(name) => write!(line, " @{}", self.name(*name)),
-                        Seed::Id(id) => write!(line, " #{id}"),
-                        Seed::Class(token) => write!(line, " .{token}"),
-                    };
-                }
+                self.seeds(&step.seeds, &mut line);
             }
             self.line(depth + 1, &line);
             self.predicates(&step.predicates, depth + 2);
+        }
+    }
+
+    fn seeds(&self, seeds: &[Seed], line: &mut String) {
+        for seed in seeds {
+            let _ = match seed {
+                Seed::Attribute(name) => write!(line, " @{}", self.name(*name)),
+                Seed::Id(id) => write!(line, " #{id}"),
+                Seed::Class(token) => write!(line, " .{token}"),
+                Seed::Element(name) => write!(line, " {}", self.name(*name)),
+                Seed::OneOf(alternatives) => {
+                    let mut before = " one of (";
+                    for facts in alternatives {
+                        line.push_str(before);
+                        self.seeds(facts, line);
+                        before = " |";
+                    }
+                    write!(line, " )")
+                }
+            };
         }
     }
 

@@ -2,6 +2,8 @@
 //!
 //! A plan is independent of any document. Names are indexes into [`Plan::names`], which the evaluator looks up once a run.
 
+use std::sync::Arc;
+
 use memchr::memmem::Finder;
 
 pub(super) use super::ast::{ArithmeticOp, Axis, CompareOp};
@@ -18,8 +20,27 @@ pub(super) struct Plan {
     pub once_count: usize,
     /// How many regular expressions it holds.
     pub pattern_count: usize,
+    /// Those of `re:match` and `re:replace` that stand in the expression.
+    pub patterns: Vec<KnownPattern>,
     /// How many predicates remember their answers by node.
     pub memo_count: usize,
+}
+
+/// A regular expression as it was written, and compiled.
+#[derive(Debug)]
+pub(super) struct KnownPattern {
+    pub text: Box<str>,
+    pub flags: Box<str>,
+    pub pattern: Arc<Pattern>,
+}
+
+/// Pattern and flags of a `re:` function's arguments, where they are known beforehand.
+pub(super) fn known_pattern(arguments: &[Expr]) -> Option<(&str, &str)> {
+    match (arguments.get(1), arguments.get(2)) {
+        (Some(Expr::Literal(text)), None) => Some((text, "")),
+        (Some(Expr::Literal(text)), Some(Expr::Literal(flags))) => Some((text, flags)),
+        _ => None,
+    }
 }
 
 /// The four types of XPath 1.0.
@@ -117,6 +138,10 @@ pub(super) enum Seed {
     Id(Box<str>),
     /// Its `class` contains this token.
     Class(Box<str>),
+    /// It is an element of this name.
+    Element(NameIndex),
+    /// For one of these lists, all its facts hold.
+    OneOf(Vec<Vec<Seed>>),
 }
 
 #[derive(Debug)]

@@ -113,6 +113,10 @@ impl Builder {
             last: NONE,
             span,
         };
+        if self.rows.len() == self.rows.capacity() {
+            // By a half and not to the double: most pages that are denser than was reckoned with are so by little.
+            self.rows.reserve_exact(self.rows.len() / 2);
+        }
         self.rows.push(links);
         row
     }
@@ -332,6 +336,9 @@ impl Builder {
             self.join_touching_texts(&source);
         }
         self.late_attributes.sort_by_key(|late| late.row);
+        // From here on rows and columns exist side by side: this is where a page takes the most memory.
+        self.rows.shrink_to_fit();
+        self.attributes.shrink_to_fit();
         let count = self.rows.len();
         let mut columns = Columns {
             document: Document {

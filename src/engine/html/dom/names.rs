@@ -66,14 +66,15 @@ static_names! {
     DEFINITION_URL_LOWER "definitionurl" DEFINITION_URL "definitionURL"
 }
 
-const SLOTS_INITIAL: usize = 1024;
+const STATIC_SLOTS_COUNT: usize = 1024;
+const OWN_SLOTS_INITIAL: usize = 64;
 /// Names up to this length are compared as one integer.
 const PACKED_BYTES_MAX: usize = 8;
 const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
 
 static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().build_hasher().finish() | 1);
 static STATIC_SLOTS: LazyLock<Vec<Slot>> = LazyLock::new(|| {
-    let mut slots = vec![Slot::default(); SLOTS_INITIAL];
+    let mut slots = vec![Slot::default(); STATIC_SLOTS_COUNT];
     for (number, text) in STATIC.iter().enumerate() {
         place(&mut slots, *SEED, key(text.as_bytes()), text.len(), number as u32);
     }
@@ -140,9 +141,12 @@ fn place(slots: &mut [Slot], seed: u64, key: u64, length: usize, number: u32) {
     slots[at] = Slot { key, number: number + 1, length: length as u32 };
 }
 
-/// The names of one document: the static ones and its own.
+/// The names of one document: the static ones, whose table all documents share, and its own. (A table for both, copied for
+/// each document, was sixteen kilobytes: as much as a small page.)
 #[derive(Debug)]
 pub struct NameTable {
+    fixed: &'static [Slot],
+    /// Of the document's own names; empty until there is one.
     slots: Vec<Slot>,
     seed: u64,
     /// The document's own names, one after another.
@@ -153,7 +157,8 @@ pub struct NameTable {
 
 impl Default for NameTable {
     fn default() -> Self {
-        NameTable { slots: STATIC_SLOTS.clone(), seed: *SEED, text: String::new(), ends: Vec::new() }
+        let (slots, ends) = (Vec::new(), Vec::new());
+        NameTable { fixed: &STATIC_SLOTS, slots, seed: *SEED, text: String::new(), ends }
     }
 }
 
@@ -212,9 +217,18 @@ impl NameTable {
 
     #[inline]
     fn probe(&self, key: u64, text: &str) -> Option<NameId> {
-        let mut at = slot_of(self.seed, key, self.slots.len());
+        self.probe_in(self.fixed, key, text).or_else(|| self.probe_own(key, text))
+    }
+
+    fn probe_own(&self, key: u64, text: &str) -> Option<NameId> {
+        if self.slots.is_empty() { None } else { self.probe_in(&self.slots, key, text) }
+    }
+
+    #[inline]
+    fn probe_in(&self, slots: &[Slot], key: u64, text: &str) -> Option<NameId> {
+        let mut at = slot_of(self.seed, key, slots.len());
         loop {
-            let slot = self.slots[at];
+            let slot = slots[at];
             if slot.number == 0 {
                 return None;
             }
@@ -224,13 +238,13 @@ impl NameTable {
                     return Some(name);
                 }
             }
-            at = (at + 1) & (self.slots.len() - 1);
+            at = (at + 1) & (slots.len() - 1);
         }
     }
 
     #[cold]
     fn add(&mut self, key: u64, text: &str) -> NameId {
-        if (self.count() + 1) * 2 > self.slots.len() {
+        if (self.ends.len() + 1) * 2 > self.slots.len() {
             self.grow();
         }
         let number = self.count() as u32;
@@ -241,7 +255,7 @@ impl NameTable {
     }
 
     fn grow(&mut self) {
-        let mut slots = vec![Slot::default(); self.slots.len() * 2];
+        let mut slots = vec![Slot::default(); (self.slots.len() * 2).max(OWN_SLOTS_INITIAL)];
         for slot in self.slots.iter().filter(|slot| slot.number != 0) {
             place(&mut slots, self.seed, slot.key, slot.length as usize, slot.number - 1);
         }

@@ -8,6 +8,7 @@
 //! - What a predicate implies about attributes, ids and class tokens is noted as a seed (see `seeds`).
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use memchr::memmem::Finder;
 
@@ -45,6 +46,7 @@ pub(super) fn compile(source: &str, ast: &Ast<'_>, strict: bool) -> Result<Plan,
         names: compiler.names,
         once_count: compiler.once_count,
         pattern_count: compiler.pattern_count,
+        patterns: compiler.patterns,
         memo_count: compiler.memo_count,
     })
 }
@@ -58,6 +60,7 @@ struct Compiler<'s> {
     once_count: usize,
     memo_count: usize,
     pattern_count: usize,
+    patterns: Vec<KnownPattern>,
     /// Predicates around the current place.
     predicate_depth: usize,
 }
@@ -205,7 +208,13 @@ impl Compiler<'_> {
                 }
                 if let Expr::Literal(text) = &compiled[1] {
                     let part = Finder::new(text.as_bytes()).into_owned();
-                    return Ok(Expr::Contains(Box::new(compiled.swap_remove(0)), Box::new(part)));
+                    let is_word = !text.contains([' ', '\t', '\n', '\r']);
+                    let whole = match compiled.swap_remove(0) {
+                        // Normalizing white space moves words but changes none.
+                        Expr::Call(Function::NormalizeSpace, mut inner) if is_word => inner.swap_remove(0),
+                        whole => whole,
+                    };
+                    return Ok(Expr::Contains(Box::new(whole), Box::new(part)));
                 }
                 Ok(Expr::Call(function, compiled))
             }
@@ -223,12 +232,7 @@ impl Compiler<'_> {
         mut compiled: Vec<Expr>,
         arguments: &[Ast<'_>],
     ) -> Result<Expr, CompileError> {
-        let flags = match compiled.get(2) {
-            None => Some(""),
-            Some(Expr::Literal(flags)) => Some(&**flags),
-            Some(_) => None,
-        };
-        let (Expr::Literal(text), Some(flags)) = (&compiled[1], flags) else {
+        let Some((text, flags)) = known_pattern(&compiled) else {
             return Ok(Expr::Call(function, compiled));
         };
         self.pattern_count += 1;
@@ -239,7 +243,11 @@ impl Compiler<'_> {
             Ok(regex) if function == Function::ReTest => {
                 Ok(Expr::Matches(Box::new(compiled.swap_remove(0)), Box::new(regex)))
             }
-            Ok(_) => Ok(Expr::Call(function, compiled)),
+            Ok(regex) => {
+                let (text, flags, pattern) = (text.into(), flags.into(), Arc::new(regex));
+                self.patterns.push(KnownPattern { text, flags, pattern });
+                Ok(Expr::Call(function, compiled))
+            }
             Err(why) => self.fail(arguments[1].at, why),
         }
     }
@@ -295,7 +303,7 @@ impl Compiler<'_> {
         let through_tbody = !self.strict
             && step.axis == Axis::Child
             && matches!(step.test, AstTest::Name { prefix: None, local: "tr", .. });
-        let seeds = seeds::of_predicates(&predicates, &self.names);
+        let seeds = seeds::of_predicates(&predicates, &self.names, self.predicate_depth == 0);
         let axis = step.axis;
         Ok(Step { axis, test, predicates, positional, by_parent: false, through_tbody, seeds })
     }

@@ -6,9 +6,12 @@
 
 use super::super::plan::*;
 
-/// The facts implied by a step's predicates. Those behind a positional predicate count too: whatever passes all of them
+/// The facts implied by a step's predicates. With `alternatives`, an `or` yields the choice of its members' facts as well;
+/// their lists must be merged, which pays for a step that is taken once, not for one inside a predicate.
+///
+/// Those behind a positional predicate count too: whatever passes all of them
 /// has the fact; but the position is counted among nodes that need not have it, so they are left out.
-pub(super) fn of_predicates(predicates: &[Predicate], names: &[Box<str>]) -> Vec<Seed> {
+pub(super) fn of_predicates(predicates: &[Predicate], names: &[Box<str>], alternatives: bool) -> Vec<Seed> {
     let mut seeds = Vec::new();
     for predicate in predicates {
         if predicate.kind != PredicateKind::Node {
@@ -16,13 +19,42 @@ pub(super) fn of_predicates(predicates: &[Predicate], names: &[Box<str>]) -> Vec
         }
         collect(&predicate.expr, names, &mut seeds);
     }
+    if !alternatives {
+        seeds.retain(|seed| !matches!(seed, Seed::OneOf(_)));
+    }
     seeds
+}
+
+/// What each member implies, if all imply something; and apart from that what all of them imply alike.
+fn either(members: &[Expr], names: &[Box<str>], seeds: &mut Vec<Seed>) {
+    let mut facts = Vec::with_capacity(members.len());
+    for member in members {
+        let mut own = Vec::new();
+        collect(member, names, &mut own);
+        if own.is_empty() {
+            return;
+        }
+        facts.push(own);
+    }
+    if let Some((first, rest)) = facts.split_first() {
+        let plain = first.iter().filter(|fact| !matches!(fact, Seed::OneOf(_)));
+        let shared = plain.filter(|fact| rest.iter().all(|own| own.contains(fact)));
+        seeds.extend(shared.cloned());
+    }
+    seeds.push(Seed::OneOf(facts));
 }
 
 fn collect(expr: &Expr, names: &[Box<str>], seeds: &mut Vec<Seed>) {
     match expr {
         Expr::And(members) => members.iter().for_each(|member| collect(member, names, seeds)),
+        Expr::Or(members) => either(members, names, seeds),
         Expr::Attribute(name) => seeds.push(Seed::Attribute(*name)),
+        // `[self::h1]`; alternatives of it are how one asks for any of several elements.
+        Expr::Path(Path { start: Start::Context, steps, .. }) => {
+            if let [Step { axis: Axis::SelfNode, test: Test::Name(name), .. }] = &steps[..] {
+                seeds.push(Seed::Element(*name));
+            }
+        }
         Expr::HasTokens(tokens) => {
             if &*names[tokens.attribute] == "class" {
                 seeds.extend(tokens.tokens.iter().map(|token| Seed::Class(token.clone())));

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use super::super::plan::*;
 use super::super::value::text_to_number;
-use super::{Context, Evaluator, Kept, Outcome};
+use super::{Context, Evaluator, Kept, Outcome, text};
 
 type Texts<'a> = Rc<HashSet<Cow<'a, str>>>;
 
@@ -32,6 +32,16 @@ impl<'a> Evaluator<'a> {
                     return Ok((self.boolean(left, context)? == self.boolean(right, context)?) == wanted);
                 }
                 if is_equality && left_kind == Type::Text && right_kind == Type::Text {
+                    let (left, right) = match right {
+                        Expr::Call(Function::NormalizeSpace, _) => (right, left),
+                        _ => (left, right),
+                    };
+                    if let Expr::Call(Function::NormalizeSpace, inner) = left {
+                        let text = self.text(&inner[0], context)?;
+                        let right = self.text(right, context)?;
+                        self.work(text.len())?;
+                        return Ok(text::normalized_matches(&text, &right, true) == wanted);
+                    }
                     let left = self.text(left, context)?;
                     let right = self.text(right, context)?;
                     self.work(if left.len() == right.len() { left.len() } else { 0 })?;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::super::EvalError;
 use super::super::pattern::{self, Pattern};
@@ -37,6 +37,12 @@ impl<'a> Evaluator<'a> {
                 Ok(memchr::memmem::find(whole.as_bytes(), part.as_bytes()).is_some())
             }
             Function::StartsWith => {
+                if let Expr::Call(Function::NormalizeSpace, inner) = &arguments[0] {
+                    let whole = self.text(&inner[0], context)?;
+                    let part = self.text(&arguments[1], context)?;
+                    self.work(whole.len())?;
+                    return Ok(text::normalized_matches(&whole, &part, false));
+                }
                 let whole = self.text(&arguments[0], context)?;
                 let part = self.text(&arguments[1], context)?;
                 self.work(part.len())?;
@@ -309,8 +315,15 @@ impl<'a> Evaluator<'a> {
         Ok(out)
     }
 
-    /// The pattern in the second argument with the flags of the third, compiled once a run.
-    fn regex(&mut self, arguments: &'a [Expr], context: Context) -> Outcome<Rc<Pattern>> {
+    /// The pattern in the second argument with the flags of the third: compiled with the expression where both stand in
+    /// it (which takes longer than most searches), else once a run.
+    fn regex(&mut self, arguments: &'a [Expr], context: Context) -> Outcome<Arc<Pattern>> {
+        if let Some((text, flags)) = known_pattern(arguments) {
+            let known = self.patterns.iter().find(|known| *known.text == *text && *known.flags == *flags);
+            if let Some(known) = known {
+                return Ok(known.pattern.clone());
+            }
+        }
         let text = self.text(&arguments[1], context)?.into_owned();
         let flags = match arguments.get(2) {
             Some(flags) => self.text(flags, context)?.into_owned(),
@@ -321,7 +334,7 @@ impl<'a> Evaluator<'a> {
             return Ok(known.clone());
         }
         self.spend(PATTERN_FUEL + key.0.len() as u64)?;
-        let regex = Rc::new(Pattern::compile(&key.0, &key.1).map_err(EvalError::Pattern)?);
+        let regex = Arc::new(Pattern::compile(&key.0, &key.1).map_err(EvalError::Pattern)?);
         if self.regexes.len() >= PATTERNS_MAX {
             self.regexes.clear();
         }

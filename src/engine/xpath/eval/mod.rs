@@ -7,12 +7,14 @@
 mod axes;
 mod compare;
 mod functions;
+mod lists;
 mod path;
 mod text;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::EvalError;
 use super::pattern::Pattern;
@@ -74,7 +76,9 @@ struct Evaluator<'a> {
     memo_bytes: usize,
     /// What `re:match` made; node references point into it.
     made: Vec<String>,
-    regexes: HashMap<(String, String), Rc<Pattern>>,
+    regexes: HashMap<(String, String), Arc<Pattern>>,
+    /// Those that were compiled with the expression.
+    patterns: &'a [KnownPattern],
 }
 
 /// Evaluates a plan; `units` is the fuel, and says afterwards what is left of it.
@@ -91,6 +95,7 @@ pub(super) fn evaluate(plan: &Plan, document: &Document, context: NodeId, units:
         memo_bytes: 0,
         made: Vec::new(),
         regexes: HashMap::new(),
+        patterns: &plan.patterns,
     };
     evaluator.kept.resize(plan.once_count, None);
     evaluator.memos.resize_with(plan.memo_count, Memo::default);
@@ -173,13 +178,23 @@ impl<'a> Evaluator<'a> {
             _ => match expr.kind() {
                 Type::Nodes => self.any_node(expr, context, &mut |_, _| Ok(true)),
                 Type::Number => self.number(expr, context).map(|number| number != 0.0 && !number.is_nan()),
-                Type::Text => self.text(expr, context).map(|text| !text.is_empty()),
+                Type::Text => self.non_empty(expr, context),
                 Type::Boolean => match expr {
                     Expr::Call(function, arguments) => self.call_boolean(*function, arguments, context),
                     _ => Ok(false),
                 },
             },
         }
+    }
+
+    /// Whether a text has a character; of a normalized one that is one which is no white space.
+    fn non_empty(&mut self, expr: &'a Expr, context: Context) -> Outcome<bool> {
+        if let Expr::Call(Function::NormalizeSpace, inner) = expr {
+            let text = self.text(&inner[0], context)?;
+            self.work(text.len())?;
+            return Ok(!text::is_blank(&text));
+        }
+        self.text(expr, context).map(|text| !text.is_empty())
     }
 
     fn number(&mut self, expr: &'a Expr, context: Context) -> Outcome<f64> {

@@ -9,7 +9,7 @@ use super::super::plan::*;
 use super::super::value::NodeRef;
 use super::axes::{Match, Route, each};
 use super::{Context, Evaluator, MEMO_BYTES_MAX, MEMO_STARTS_AT, Outcome};
-use crate::engine::html::{AttrId, Document, NameId, NodeId};
+use crate::engine::html::{Document, NameId, NodeId};
 
 /// Subtrees up to this size are scanned even where an index might be shorter.
 const SCAN_NODES_MAX: u32 = 48;
@@ -19,24 +19,6 @@ pub(super) fn sort_unique(nodes: &mut Vec<NodeRef>) {
     if !nodes.is_sorted_by(|before, after| before < after) {
         nodes.sort_unstable();
         nodes.dedup();
-    }
-}
-
-/// Nodes that have something in common, in document order, as the index at hand gives them.
-#[derive(Clone, Copy)]
-enum List<'a> {
-    Rows(&'a [u32]),
-    Nodes(&'a [NodeId]),
-    /// Attributes, which stand for their owners.
-    Owners(&'a [u32]),
-}
-
-impl List<'_> {
-    fn len(self) -> usize {
-        match self {
-            List::Rows(rows) | List::Owners(rows) => rows.len(),
-            List::Nodes(nodes) => nodes.len(),
-        }
     }
 }
 
@@ -171,10 +153,12 @@ impl<'a> Evaluator<'a> {
                 out.extend(nodes.map(NodeRef::of));
                 continue;
             }
-            let list = *list.get_or_insert_with(|| self.shortest(step, route.found));
-            match list {
-                Some(list) => self.below_by_list(list, route.found, start..end, out)?,
-                None => {
+            if list.is_none() {
+                list = Some(self.shortest(step, route.found)?);
+            }
+            match &list {
+                Some(Some(list)) => self.below_by_list(list, route.found, start..end, out)?,
+                _ => {
                     self.spend(u64::from(end - start))?;
                     let all = (start..end).map(NodeId);
                     let nodes = all.filter(|node| route.found.accepts(self.document, *node));
@@ -183,62 +167,6 @@ impl<'a> Evaluator<'a> {
             }
         }
         Ok(())
-    }
-
-    fn below_by_list(
-        &mut self,
-        list: List<'a>,
-        found: Match<'_>,
-        range: std::ops::Range<u32>,
-        out: &mut Vec<NodeRef>,
-    ) -> Outcome<()> {
-        let document = self.document;
-        let owner = |row: u32| document.attr_owner(AttrId(row)).0;
-        match list {
-            List::Rows(rows) => {
-                let first = rows.partition_point(|row| *row < range.start);
-                let end = first + rows[first..].partition_point(|row| *row < range.end);
-                self.spend((end - first) as u64 + 1)?;
-                out.extend(rows[first..end].iter().map(|row| NodeRef::of(NodeId(*row))));
-            }
-            List::Nodes(nodes) => {
-                let first = nodes.partition_point(|node| node.0 < range.start);
-                let end = first + nodes[first..].partition_point(|node| node.0 < range.end);
-                self.spend((end - first) as u64 + 1)?;
-                let passing = nodes[first..end].iter().filter(|node| found.accepts(document, **node));
-                out.extend(passing.map(|node| NodeRef::of(*node)));
-            }
-            List::Owners(rows) => {
-                let first = rows.partition_point(|row| owner(*row) < range.start);
-                let end = first + rows[first..].partition_point(|row| owner(*row) < range.end);
-                self.spend((end - first) as u64 + 1)?;
-                let owners = rows[first..end].iter().map(|row| NodeId(owner(*row)));
-                out.extend(owners.filter(|node| found.accepts(document, *node)).map(NodeRef::of));
-            }
-        }
-        Ok(())
-    }
-
-    /// The shortest list that contains whatever the step can find; `None` where only a scan finds it.
-    fn shortest(&self, step: &'a Step, found: Match<'_>) -> Option<List<'a>> {
-        let document = self.document;
-        let mut shortest = match found {
-            Match::Name(name) => Some(List::Rows(document.element_postings(name))),
-            Match::Any | Match::Node => None,
-            _ => return None,
-        };
-        for seed in &step.seeds {
-            let list = match seed {
-                Seed::Attribute(name) if self.names[*name] == NameId::NONE => List::Owners(&[]),
-                Seed::Attribute(name) => List::Owners(document.attribute_postings(self.names[*name])),
-                Seed::Id(id) => List::Nodes(document.elements_with_id(id)),
-                Seed::Class(token) => List::Nodes(document.elements_with_class(token)),
-            };
-            if shortest.is_none_or(|known| list.len() < known.len()) {
-                shortest = Some(list);
-            }
-        }
-        shortest
     }
 
     /// Ancestors of all of `from`: a climb ends where the climb from the node before it has been.
@@ -288,7 +216,10 @@ impl<'a> Evaluator<'a> {
         route: Route<'a>,
         from: &[NodeRef],
     ) -> Outcome<Vec<NodeRef>> {
-        let wanted = match step.predicates.first().map(|predicate| predicate.kind) {
+        // Predicates before the one that counts are asked on the way, so that `[@class][1]` ends at the first one found.
+        let is_plain = |predicate: &&Predicate| predicate.kind == PredicateKind::Node;
+        let (plain, rest) = step.predicates.split_at(step.predicates.iter().take_while(is_plain).count());
+        let wanted = match rest.first().map(|predicate| predicate.kind) {
             Some(PredicateKind::Nth(position)) => position as usize,
             _ => usize::MAX,
         };
@@ -297,12 +228,15 @@ impl<'a> Evaluator<'a> {
         for node in from {
             group.clear();
             let mut looked = 1;
-            each(self.document, route, *node, &mut looked, |found| {
-                group.push(found);
+            let finished = each(self.document, route, *node, &mut looked, |found| {
+                if self.passes(plain, found)? {
+                    group.push(found);
+                }
                 Ok(group.len() < wanted)
-            })?;
+            });
             self.spend(looked)?;
-            self.filter(&step.predicates, &mut group, usize::MAX)?;
+            finished?;
+            self.filter(rest, &mut group, usize::MAX)?;
             out.append(&mut group);
         }
         sort_unique(&mut out);

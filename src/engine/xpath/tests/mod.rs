@@ -486,6 +486,63 @@ fn errors_name_the_character() {
     }
 }
 
+/// A page that is large enough for indexes to be used, with every kind of thing that a seed speaks of.
+fn crowd() -> Document {
+    let mut source = String::from("<body>");
+    for n in 0..400 {
+        let name = ["p", "h1", "h2", "b", "li"][n % 5];
+        let attributes = [" id=i", " class='a b'", " class='c'", "", " title=x", " data-x=1 class=a"][n % 6];
+        source.push_str(&format!(
+            "<{name}{attributes}>\n By  {n} {}</{name}>",
+            ["", "<i>n</i>", "<h2>t</h2>"][n % 3]
+        ));
+    }
+    page(&source)
+}
+
+#[test]
+fn a_shortcut_finds_what_the_long_way_finds() {
+    // On the right the same question in a form that no index and no special case answers.
+    let pairs = [
+        ("//*[self::h1 or self::h2]", "//*[not(not(self::h1)) or not(not(self::h2))]"),
+        ("//*[self::h1 or @title or self::nothing]", "//*[not(not(self::h1 | @title))]"),
+        ("//h2[self::h1 or self::i]", "//h2[name() = 'h1']"),
+        (
+            "//*[@id='i' or @class='c' or has-class('b')]",
+            "//*[not(@id!='i') and @id or contains(@class,'c') or contains(@class,'b')]",
+        ),
+        ("//*[@title='x' or @title='y']", "//*[not(not(@title='x')) or not(not(@title='y'))]"),
+        ("//*[@title='x' or true()]", "//*"),
+        (
+            "//*[(@title='x' or @id) and (self::p or self::b)]",
+            "//*[count(@title|@id)=1][name()='p' or name()='b']",
+        ),
+        (
+            "//*[(self::p or (self::b or self::i)) or @data-x]",
+            "//*[name()='p' or name()='b' or name()='i' or not(not(@data-x))]",
+        ),
+        ("//body/*[.//*[self::i or self::h2]]", "//body/*[i|h2]"),
+        ("//*[self::i or self::h2]/..", "//*[name()='i' or name()='h2']/.."),
+        (
+            "//*[starts-with(normalize-space(text()),'By 1')]",
+            "//*[substring(normalize-space(text()),1,4)='By 1']",
+        ),
+        ("//*[normalize-space()='By 7 n']", "//*[concat(normalize-space(),'')='By 7 n']"),
+        ("//*['By 7 n'=normalize-space()]", "//*[concat(normalize-space(),'')='By 7 n']"),
+        ("//*[normalize-space()!='By 7 n']", "//*[concat(normalize-space(),'')!='By 7 n']"),
+        ("//text()[normalize-space()]", "//text()[string-length(normalize-space())>0]"),
+        ("//*[contains(normalize-space(),'12')]", "//*[contains(.,'12')]"),
+        ("//*[contains(normalize-space(),'By 12')]", "//*[contains(concat(normalize-space(),''),'By 12')]"),
+        ("//p/following-sibling::*[@class][1]", "//p/following-sibling::*[@class][position()=1]"),
+        ("//i/ancestor::*[@class][@title or @data-x][1]", "(//i/ancestor::*[@class][@data-x])"),
+    ];
+    let document = crowd();
+    for (short, long) in pairs {
+        let (short_value, long_value) = (evaluate(&document, short), evaluate(&document, long));
+        assert_eq!(short_value, long_value, "{short}\n{}", XPath::compile(short).unwrap().explain());
+    }
+}
+
 #[test]
 fn explain_shows_the_plan() {
     let explain = |xpath: &str| XPath::compile(xpath).unwrap().explain();
@@ -499,5 +556,8 @@ fn explain_shows_the_plan() {
     assert!(explain("//a[@b = //c/@d]").contains("once a run (slot 0)"));
     assert!(explain("//a[contains(concat(' ', normalize-space(@class), ' '), ' k ')]").contains("seeds: .k"));
     assert!(explain("//a[.//b[.//c]]").contains("where (memo 0)"));
+    assert!(explain("//*[@a or self::b]").contains("descendant::*, seeds: one of ( @a | b )"));
+    assert!(explain("//*[@a='1' or @a='2']").contains("seeds: @a one of ( @a | @a )"));
+    assert!(explain("//*[@a or true()]").contains("descendant::*\n"));
     assert!(explain("table/tr").contains("child::tr through implied tbody"));
 }
