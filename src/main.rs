@@ -89,6 +89,7 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|command| command == "sql-worker") {
         return engine::sql::worker_main();
     }
+    keep_few_arenas();
     match run(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -97,6 +98,23 @@ fn main() -> ExitCode {
         }
     }
 }
+
+/// Makes glibc keep two arenas instead of eight a core. Work here hops between threads (runtime, blocking pool, writer,
+/// index), each thread frees what another allocated, and with sixteen arenas on two cores the memory of a box grew to
+/// 454 MiB over 20,000 jobs where with two it stays at 181 MiB (`cargo bench --bench soak`).
+#[cfg(target_env = "gnu")]
+#[allow(unsafe_code)]
+fn keep_few_arenas() {
+    // SAFETY: mallopt(3) takes two integers and changes nothing but the allocator's own setting; it is called while
+    // this process has one thread.
+    let accepted = unsafe { libc::mallopt(libc::M_ARENA_MAX, 2) };
+    if accepted == 0 {
+        eprintln!("gleaner: the allocator keeps its own number of arenas; memory use may grow");
+    }
+}
+
+#[cfg(not(target_env = "gnu"))]
+fn keep_few_arenas() {}
 
 fn run(command: Command) -> Result<()> {
     match command {

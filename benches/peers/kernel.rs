@@ -22,7 +22,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use gleaner::engine::extract::{Attribute, Schema, page_base, root_context};
 use gleaner::engine::html::Document;
 use gleaner::engine::xpath::{EXPRESSION_FUEL_MAX, Fuel, Value, XPath};
-use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Map, Value as Json, json};
 use url::Url;
 
@@ -160,8 +159,12 @@ fn median(values: impl Iterator<Item = u64>) -> u64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(0)
 }
 
+/// CPU time of this thread, ns.
+#[allow(unsafe_code)]
 fn now() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: clock_gettime(2) writes one timespec through a pointer to a live one of ours, and nothing else.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 const START: &str = "/api/v1/cli-auth/start"; // startCliAuth
-const INFO: &str = "/api/v1/cli-auth/info"; // getCliAuth
+const INFO: &str = "/api/v1/cli-auth/info"; // getCliAuthInfo
 const APPROVE: &str = "/api/v1/cli-auth/approve"; // approveCliAuth
 const POLL: &str = "/api/v1/cli-auth/poll"; // pollCliAuth
 

@@ -33,7 +33,7 @@ pub static FEATURE: Feature = Feature {
         Route::post("/api/v1/cli-auth/start", "startCliAuth", &Handler::new(start))
             .about("Begins to ask for an API key for a command line.")
             .fails(&[Code::RateLimited]),
-        Route::get("/api/v1/cli-auth/info", "getCliAuth", &Handler::new(info))
+        Route::get("/api/v1/cli-auth/info", "getCliAuthInfo", &Handler::new(info))
             .about("What a person is asked to approve.")
             .fails(&[Code::NotFound]),
         Route::post("/api/v1/cli-auth/approve", "approveCliAuth", &Handler::new(approve))
