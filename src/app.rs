@@ -261,7 +261,8 @@ fn store_file(config: &Config) -> PathBuf {
 
 async fn open_store(config: &Config, clock: Clock) -> Result<Store> {
     let path = store_file(config);
-    tokio::task::spawn_blocking(move || Store::open(&path, clock))
+    let cache_bytes = config.storage.cache_mb << 20;
+    tokio::task::spawn_blocking(move || Store::open(&path, cache_bytes, clock))
         .await
         .map_err(|e| Error::internal("open the store", e))?
 }

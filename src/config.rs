@@ -56,6 +56,7 @@ pub struct TlsConfig {
 pub struct StorageConfig {
     pub data_dir: PathBuf,
     pub key_file: PathBuf,
+    pub cache_mb: usize,
     pub reserve_mb: u64,
 }
 
@@ -159,6 +160,7 @@ impl Config {
     fn check(self) -> Result<Config> {
         let at_least_one = [
             ("server.max_connections", self.server.max_connections as u64),
+            ("storage.cache_mb", self.storage.cache_mb as u64),
             ("dispatch.concurrency", self.dispatch.concurrency as u64),
             ("dispatch.per_domain_concurrency", u64::from(self.dispatch.per_domain_concurrency)),
             ("bi.max_query_sec", self.bi.max_query_sec),

@@ -101,7 +101,7 @@ fn main() -> ExitCode {
 
 /// Makes glibc keep two arenas instead of eight a core. Work here hops between threads (runtime, blocking pool, writer,
 /// index), each thread frees what another allocated, and with sixteen arenas on two cores the memory of a box grew to
-/// 454 MiB over 20,000 jobs where with two it stays at 181 MiB (`cargo bench --bench soak`).
+/// 454 MiB over 20,000 jobs, with two to 181 MiB, the store's page cache included (`cargo bench --bench soak`).
 #[cfg(target_env = "gnu")]
 #[allow(unsafe_code)]
 fn keep_few_arenas() {

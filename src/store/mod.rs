@@ -57,14 +57,16 @@ struct Inner {
     clock: Clock,
 }
 
-/// How large the page cache may grow, in bytes (engines page, "Store": more gained nothing).
-pub const CACHE_BYTES: usize = 128 << 20;
+/// The page cache of a store over a backend of the caller's.
+const BACKEND_CACHE_BYTES: usize = 16 << 20;
 
 impl Store {
     /// Opens or creates the file and brings its layout up to date. Fails when another process has it open, when it
     /// is damaged, and when a newer release has written it.
-    pub fn open(path: &Path, clock: Clock) -> Result<Store> {
-        Store::start(Source::File(path.to_owned()), clock, MIGRATIONS)
+    ///
+    /// `cache_bytes` is how large the page cache may grow; it fills as the file does and then stays.
+    pub fn open(path: &Path, cache_bytes: usize, clock: Clock) -> Result<Store> {
+        Store::start(Source::File(path.to_owned()), cache_bytes, clock, MIGRATIONS)
     }
 
     /// A store over a backend of the caller's; how tests put faults under it. `make` is called at each opening.
@@ -73,11 +75,16 @@ impl Store {
         clock: Clock,
         migrations: &'static [Migration],
     ) -> Result<Store> {
-        Store::start(Source::Backend(Box::new(make)), clock, migrations)
+        Store::start(Source::Backend(Box::new(make)), BACKEND_CACHE_BYTES, clock, migrations)
     }
 
-    fn start(source: Source, clock: Clock, migrations: &'static [Migration]) -> Result<Store> {
-        let handle = Arc::new(Handle::open(source, CACHE_BYTES)?);
+    fn start(
+        source: Source,
+        cache_bytes: usize,
+        clock: Clock,
+        migrations: &'static [Migration],
+    ) -> Result<Store> {
+        let handle = Arc::new(Handle::open(source, cache_bytes)?);
         migrate::run(&handle, &clock, migrations)?;
         let writer = Writer::start(handle.clone(), clock.clone())?;
         Ok(Store { inner: Arc::new(Inner { handle, writer, clock }) })

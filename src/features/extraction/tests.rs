@@ -33,7 +33,7 @@ struct Bench {
 impl Bench {
     fn new() -> Bench {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("store.redb"), Clock::system()).unwrap();
+        let store = Store::open(&folder.path().join("store.redb"), 16 << 20, Clock::system()).unwrap();
         let blobs = Arc::new(BlobStore::open_local(folder.path().join("pages")).unwrap());
         let extractor = Extractor::new(store.clone(), Arc::clone(&blobs));
         let org = store.system().org(OrgId::new());

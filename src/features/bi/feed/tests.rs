@@ -83,7 +83,7 @@ struct World {
 impl World {
     fn new() -> World {
         let folder = TempDir::new().unwrap();
-        let store = Store::open(&folder.path().join("store.redb"), Clock::system()).unwrap();
+        let store = Store::open(&folder.path().join("store.redb"), 16 << 20, Clock::system()).unwrap();
         World { folder, store, things: BTreeMap::new() }
     }
 
