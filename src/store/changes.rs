@@ -20,6 +20,7 @@ pub struct Change {
     pub sequence: u64,
     /// When the operation that made it began.
     pub at: Timestamp,
+    /// Nil, with no table and no key, where the organization was erased: the record keeps its number and nothing else.
     pub org: OrgId,
     /// The table's name.
     pub table: String,
@@ -38,6 +39,12 @@ pub(super) fn encode(org: OrgId, table: &str, key: &[u8], deleted: bool, at: Tim
     bytes.extend_from_slice(table.as_bytes());
     bytes.extend_from_slice(key);
     bytes
+}
+
+/// A record without what it told, if it told of `org`.
+pub(super) fn blanked(bytes: &[u8], org: OrgId) -> Option<Vec<u8>> {
+    let change = decode(0, bytes).filter(|change| change.org == org)?;
+    Some(encode(OrgId(Uuid::nil()), "", &[], true, change.at))
 }
 
 fn decode(sequence: u64, bytes: &[u8]) -> Option<Change> {

@@ -1,11 +1,14 @@
 //! The database handle behind which the file can be closed and opened while the appliance runs.
 
+use super::known::Known;
+use super::rewrite::{self, Tracker};
 use super::view::ReadView;
 use crate::base::{Error, Result};
+use arc_swap::ArcSwap;
 use parking_lot::{Mutex, RwLock};
 use redb::{Database, ReadableDatabase, StorageBackend};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -27,18 +30,58 @@ pub(super) struct Handle {
     /// Reads under way: when each began. A read that is held open makes the file grow.
     reads: Mutex<Vec<(u64, Instant)>>,
     next_read: AtomicU64,
+    known: ArcSwap<Known>,
+    pub(super) tracker: Arc<Tracker>,
 }
 
 impl Handle {
     pub(super) fn open(source: Source, cache_bytes: usize) -> Result<Handle> {
         let database = open_database(&source, cache_bytes)?;
-        Ok(Handle {
+        let handle = Handle {
             source,
             cache_bytes,
             database: RwLock::new(Some(Arc::new(database))),
             reads: Mutex::default(),
             next_read: AtomicU64::default(),
-        })
+            known: ArcSwap::default(),
+            tracker: Arc::default(),
+        };
+        if let Some(path) = handle.path() {
+            // Now that the file is open nobody else is at work on it.
+            rewrite::discard_leftovers(path).map_err(|e| Error::internal("clear up beside the store", e))?;
+        }
+        handle.known.store(Arc::new(handle.read(|view| Known::load(view))?));
+        Ok(handle)
+    }
+
+    /// The file, for a store that has one.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match &self.source {
+            Source::File(path) => Some(path),
+            Source::Backend(_) => None,
+        }
+    }
+
+    pub(super) fn cache_bytes(&self) -> usize {
+        self.cache_bytes
+    }
+
+    pub(super) fn known(&self) -> Arc<Known> {
+        self.known.load_full()
+    }
+
+    /// Takes in what a commit has made true.
+    pub(super) fn learn(&self, learned: Known) {
+        if !learned.is_empty() {
+            let mut known = Known::clone(&self.known());
+            known.add(learned);
+            self.known.store(Arc::new(known));
+        }
+    }
+
+    /// Puts another open file into the place of this one; reads that go on keep the old one, which is given back.
+    pub(super) fn replace(&self, database: Database) -> Option<Arc<Database>> {
+        self.database.write().replace(Arc::new(database))
     }
 
     pub(super) fn database(&self) -> Result<Arc<Database>> {
@@ -52,7 +95,7 @@ impl Handle {
         let id = self.next_read.fetch_add(1, Ordering::Relaxed);
         self.reads.lock().push((id, Instant::now()));
         let _ended = Ended { handle: self, id };
-        run(&ReadView::new(tx))
+        run(&ReadView::new(tx, self.known()))
     }
 
     /// Age of the oldest read that is still going on.
@@ -93,10 +136,7 @@ impl Handle {
 
     /// Size of the file in bytes; zero for a store that has none.
     pub(super) fn file_bytes(&self) -> u64 {
-        match &self.source {
-            Source::File(path) => std::fs::metadata(path).map_or(0, |meta| meta.len()),
-            Source::Backend(_) => 0,
-        }
+        self.path().and_then(|path| std::fs::metadata(path).ok()).map_or(0, |meta| meta.len())
     }
 }
 
@@ -115,7 +155,7 @@ impl Drop for Ended<'_> {
 }
 
 /// Opens the file. redb can panic on one that was damaged by a disk which does not honour fsync.
-fn open_database(source: &Source, cache_bytes: usize) -> Result<Database> {
+pub(super) fn open_database(source: &Source, cache_bytes: usize) -> Result<Database> {
     let opened = catch_unwind(AssertUnwindSafe(|| {
         let mut builder = Database::builder();
         builder.set_cache_size(cache_bytes);

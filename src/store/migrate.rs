@@ -19,7 +19,27 @@ pub struct Migration {
 }
 
 /// Every migration there ever was, oldest first. Steps are appended, never edited or removed.
-pub static MIGRATIONS: &[Migration] = &[Migration { name: "first layout", run: |_| Ok(()) }];
+pub static MIGRATIONS: &[Migration] = &[
+    Migration { name: "first layout", run: |_| Ok(()) },
+    Migration {
+        name: "a register of the indexes that reach across organizations",
+        run: |tx| {
+            tx.register_globals(GLOBALS_OF_2);
+            Ok(())
+        },
+    },
+];
+
+/// The global indexes there were when their register began; frozen, as every migration.
+const GLOBALS_OF_2: &[&str] = &[
+    "api_keys.by_secret",
+    "bi_queries.kept",
+    "bi_queries.live",
+    "invites.by_end",
+    "invites.by_token",
+    "jobs.lease",
+    "jobs.ready",
+];
 
 const APPLIED: &[u8] = b"migrations_applied";
 
@@ -47,7 +67,7 @@ pub(super) fn run(handle: &Handle, clock: &Clock, steps: &[Migration]) -> Result
             tracing::info!(number, step = step.name, "migrating the store");
         }
         let next_sequence = handle.read(|view| changes::last(view))? + 1;
-        writer::commit_one(&*handle.database()?, next_sequence, |view| {
+        writer::commit_one(handle, next_sequence, |view| {
             (step.run)(&SysWrite::new(view, InSystem, clock.now()))?;
             view.set(META, APPLIED.to_vec(), Some(number.to_be_bytes().to_vec()));
             Ok(())

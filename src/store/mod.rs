@@ -8,22 +8,28 @@
 //! - A transaction never awaits: reads and writes are closures. What must hold together is written by one closure.
 //! - Nobody is answered before the commit that makes the answer true.
 //! - No read lives longer than its closure. Long walks go page by page, each in a transaction of its own.
+//! - An organization behind a fence shows no rows and takes none, whoever still holds a way to it.
 
 mod changes;
 mod engine;
+mod erase;
 pub mod fault;
 mod key;
+mod known;
 mod migrate;
 mod principal;
+mod rewrite;
 mod table;
 mod tx;
 mod view;
 mod writer;
 
 pub use changes::Change;
+pub use erase::ErasedRows;
 pub use key::{IndexKeys, Key, KeyWriter};
 pub use migrate::{MIGRATIONS, Migration};
 pub use principal::{AuthMethod, Identity, Principal};
+pub use rewrite::Rewritten;
 pub use table::{Index, OrgTable, SysTable, Table};
 pub use tx::{GlobalEntry, InOrg, InSystem, Order, OrgRead, OrgWrite, SysRead, SysWrite};
 pub use writer::WriterStats;
@@ -33,6 +39,7 @@ use crate::base::ids::OrgId;
 use crate::base::limits::READ_TX_MS_MAX;
 use crate::base::{Code, Error, Result};
 use engine::{Handle, Source};
+use parking_lot::Mutex;
 use redb::StorageBackend;
 use std::path::Path;
 use std::sync::Arc;
@@ -55,6 +62,8 @@ struct Inner {
     handle: Arc<Handle>,
     writer: Writer,
     clock: Clock,
+    /// Held while the file is written anew.
+    rewriting: Mutex<()>,
 }
 
 /// The page cache of a store over a backend of the caller's.
@@ -87,7 +96,7 @@ impl Store {
         let handle = Arc::new(Handle::open(source, cache_bytes)?);
         migrate::run(&handle, &clock, migrations)?;
         let writer = Writer::start(handle.clone(), clock.clone())?;
-        Ok(Store { inner: Arc::new(Inner { handle, writer, clock }) })
+        Ok(Store { inner: Arc::new(Inner { handle, writer, clock, rewriting: Mutex::default() }) })
     }
 
     /// The rows of the caller's organization; `org_not_found` for a caller without one.
@@ -133,6 +142,15 @@ impl Store {
 
     pub fn disk_full(&self) -> bool {
         self.inner.writer.disk_full.load(Ordering::Relaxed)
+    }
+
+    /// Writes every row into a fresh file and puts that into the place of the present one: what was deleted or changed
+    /// before is then in no file any more. Reads and writes go on meanwhile. Blocks for as long as copying takes; `stop`
+    /// ends it early, with an error and without an effect. `looked_for`: organizations of which no row should be left.
+    pub fn rewrite(&self, looked_for: &[OrgId], stop: &dyn Fn() -> bool) -> Result<Rewritten> {
+        let _alone = self.inner.rewriting.lock();
+        let stop = || stop() || self.disk_full();
+        rewrite::run(&self.inner.handle, &self.inner.writer, looked_for, &stop)
     }
 
     /// Commits what waits and closes the file. Later calls answer 503.

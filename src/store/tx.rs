@@ -55,6 +55,10 @@ pub struct Rows<'v, S> {
     view: &'v dyn View,
     scope: S,
     now: Timestamp,
+    /// The organization is being erased, or was: it takes no rows.
+    fenced: bool,
+    /// It shows none either, except to what erases them.
+    hidden: bool,
 }
 
 /// Rows of one organization.
@@ -73,7 +77,8 @@ pub enum Order {
 
 impl<'v, S: Scope> Rows<'v, S> {
     pub(super) fn new(view: &'v dyn View, scope: S, now: Timestamp) -> Self {
-        Rows { view, scope, now }
+        let fenced = scope.org().is_some_and(|org| view.is_fenced(org));
+        Rows { view, scope, now, fenced, hidden: fenced }
     }
 
     /// The moment at which this transaction began, by the box's clock.
@@ -89,7 +94,7 @@ impl<'v, S: Scope> Rows<'v, S> {
 
     /// The row under `key`, if this scope has one.
     pub fn get<K: Key, V: Record>(&self, table: &Table<S, K, V>, key: &K) -> Result<Option<V>> {
-        self.view.get(table.name, &self.key(key))?.map(|bytes| decoded(&bytes)).transpose()
+        self.get_raw(table.name, &self.key(key))?.map(|bytes| decoded(&bytes)).transpose()
     }
 
     /// The row under `key`, or the 404 that a missing row and a foreign one share.
@@ -106,7 +111,7 @@ impl<'v, S: Scope> Rows<'v, S> {
     ) -> Result<Option<V>> {
         let prefix = self.index_prefix(index, write);
         let primary = if index.unique {
-            self.view.get(index.name, &prefix)?
+            self.get_raw(index.name, &prefix)?
         } else {
             self.scan_raw(index.name, &prefix, None, Order::Ascending, 1)?.pop().map(|(_, primary)| primary)
         };
@@ -235,7 +240,11 @@ impl<'v, S: Scope> Rows<'v, S> {
 
     fn by_primary<K: Key, V: Record>(&self, table: &Table<S, K, V>, primary: &[u8]) -> Result<Option<V>> {
         let key = [self.scope.prefix().as_slice(), primary].concat();
-        self.view.get(table.name, &key)?.map(|bytes| decoded(&bytes)).transpose()
+        self.get_raw(table.name, &key)?.map(|bytes| decoded(&bytes)).transpose()
+    }
+
+    fn get_raw(&self, table: &'static str, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if self.hidden { Ok(None) } else { self.view.get(table, key) }
     }
 
     fn index_prefix<V>(
@@ -257,6 +266,9 @@ impl<'v, S: Scope> Rows<'v, S> {
         order: Order,
         limit: usize,
     ) -> Result<Vec<RawRow>> {
+        if self.hidden {
+            return Ok(Vec::new());
+        }
         scan_prefix(self.view, table, prefix, after, order, limit)
     }
 }
@@ -320,8 +332,11 @@ impl SysRead<'_> {
         let mut key = KeyWriter::default();
         write(&mut key);
         let Some(target) = self.view.get(index.name, &key.0)? else { return Ok(None) };
-        let row = self.view.get(table.name, &target)?.map(|bytes| decoded(&bytes)).transpose()?;
         let org = org_of(&target)?;
+        if self.view.is_fenced(org) {
+            return Ok(None);
+        }
+        let row = self.view.get(table.name, &target)?.map(|bytes| decoded(&bytes)).transpose()?;
         Ok(row.map(|row| (org, row)))
     }
 
@@ -365,7 +380,17 @@ impl SysRead<'_> {
 
     /// The rows of one organization within this same moment.
     pub fn org(&self, org: OrgId) -> OrgRead<'_> {
-        Rows { view: self.view, scope: InOrg(org), now: self.now }
+        Rows::new(self.view, InOrg(org), self.now)
+    }
+
+    /// Whether the organization was erased or is being erased: it shows no rows and takes none.
+    pub fn is_fenced(&self, org: OrgId) -> bool {
+        self.view.is_fenced(org)
+    }
+
+    /// The rows of one organization, also behind its fence: for what erases them.
+    pub fn behind_fence(&self, org: OrgId) -> OrgRead<'_> {
+        Rows { hidden: false, ..Rows::new(self.view, InOrg(org), self.now) }
     }
 }
 
@@ -409,6 +434,11 @@ impl<'v, S: Scope> Writes<'v, S> {
         Writes { rows: Rows::new(view, scope, now), view }
     }
 
+    /// The view itself, for what the store keeps beside the slices' tables.
+    pub(super) fn raw(&self) -> &'v WriteView<'v> {
+        self.view
+    }
+
     /// Stores `row` under `key`, replacing one that is there. A key that a unique index has already is refused.
     pub fn put<K: Key, V: Record>(&self, table: &Table<S, K, V>, key: &K, row: &V) -> Result<()> {
         let full = self.key(key);
@@ -434,6 +464,9 @@ impl<'v, S: Scope> Writes<'v, S> {
         old: Option<Vec<u8>>,
         row: &V,
     ) -> Result<()> {
+        if self.rows.fenced {
+            return Err(Error::new(Code::OrgNotFound));
+        }
         let bytes = codec::encode(row).map_err(|e| Error::internal("encode a row", e))?;
         if bytes.len() > VALUE_BYTES_MAX {
             return Err(Error::new(Code::PayloadTooLarge).message(format!(
@@ -454,7 +487,7 @@ impl<'v, S: Scope> Writes<'v, S> {
     /// Removes the row under `key`; whether there was one.
     pub fn delete<K: Key, V: Record>(&self, table: &Table<S, K, V>, key: &K) -> Result<bool> {
         let full = self.key(key);
-        let Some(old) = self.view.get(table.name, &full)? else { return Ok(false) };
+        let Some(old) = self.rows.get_raw(table.name, &full)? else { return Ok(false) };
         if !table.indexes.is_empty() {
             self.reindex(table, key, Some(&decoded::<V>(&old)?), None)?;
         }
@@ -492,6 +525,9 @@ impl<'v, S: Scope> Writes<'v, S> {
             }
             for key in after.0.iter().filter(|key| !before.0.contains(key)) {
                 let (entry, target) = self.entry(index, key, &primary);
+                if index.reach == Reach::Global {
+                    self.view.register_global(index.name);
+                }
                 if index.unique && self.view.get(index.name, &entry)?.is_some_and(|held| held != target) {
                     return Err(taken(table));
                 }

@@ -3,13 +3,18 @@
 //! A scan says how many rows it wants, always: nothing here can run away.
 
 use super::changes;
+use super::known::{Known, interned};
+use super::rewrite::Tracker;
 use crate::base::clock::Timestamp;
 use crate::base::ids::OrgId;
 use crate::base::{Error, Result};
-use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, TableDefinition, TableError, WriteTransaction};
+use redb::{
+    ReadOnlyTable, ReadTransaction, ReadableTable, TableDefinition, TableError, TableHandle, WriteTransaction,
+};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// Key and value as redb has them.
 pub(super) type RawRow = (Vec<u8>, Vec<u8>);
@@ -33,6 +38,9 @@ pub(super) trait View {
         reverse: bool,
         limit: usize,
     ) -> Result<Vec<RawRow>>;
+
+    /// Whether the organization stands behind a fence: it has no rows any more for whoever does not erase them.
+    fn is_fenced(&self, org: OrgId) -> bool;
 }
 
 fn failed(doing: &'static str) -> impl Fn(redb::StorageError) -> Error {
@@ -43,13 +51,14 @@ fn failed(doing: &'static str) -> impl Fn(redb::StorageError) -> Error {
 pub(super) struct ReadView {
     tx: ReadTransaction,
     tables: RefCell<Vec<OpenTable>>,
+    known: Arc<Known>,
 }
 
 type OpenTable = (&'static str, Option<ReadOnlyTable<Bytes, Bytes>>);
 
 impl ReadView {
-    pub(super) fn new(tx: ReadTransaction) -> ReadView {
-        ReadView { tx, tables: RefCell::default() }
+    pub(super) fn new(tx: ReadTransaction, known: Arc<Known>) -> ReadView {
+        ReadView { tx, tables: RefCell::default(), known }
     }
 
     fn with_table<T>(
@@ -94,6 +103,10 @@ impl View for ReadView {
     ) -> Result<Vec<RawRow>> {
         self.with_table(table, |table| collect(table, low, high, reverse, limit), Vec::new())
     }
+
+    fn is_fenced(&self, org: OrgId) -> bool {
+        self.known.fences.contains(&org)
+    }
 }
 
 fn collect(
@@ -132,16 +145,34 @@ pub(super) struct Batch<'t> {
     tables: RefCell<HashMap<&'static str, redb::Table<'t, Bytes, Bytes>>>,
     next_sequence: Cell<u64>,
     dirty: Cell<bool>,
+    /// What was known before the batch.
+    known: Arc<Known>,
+    /// What its operations added.
+    learned: RefCell<Known>,
+    tracker: Arc<Tracker>,
 }
 
 impl<'t> Batch<'t> {
-    pub(super) fn new(tx: &'t WriteTransaction, next_sequence: u64) -> Batch<'t> {
+    pub(super) fn new(
+        tx: &'t WriteTransaction,
+        next_sequence: u64,
+        known: Arc<Known>,
+        tracker: Arc<Tracker>,
+    ) -> Batch<'t> {
         Batch {
             tx,
             tables: RefCell::default(),
             next_sequence: Cell::new(next_sequence),
             dirty: Cell::new(false),
+            known,
+            learned: RefCell::default(),
+            tracker,
         }
+    }
+
+    /// What the operations added to what is known; it counts once they are committed.
+    pub(super) fn learned(self) -> Known {
+        self.learned.into_inner()
     }
 
     /// The number that the next batch goes on with.
@@ -174,15 +205,32 @@ pub(super) struct WriteView<'b> {
     batch: &'b dyn Base,
     overlay: RefCell<BTreeMap<&'static str, Overlay>>,
     told: Cell<u64>,
+    learned: RefCell<Known>,
 }
 
-type Overlay = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+/// New values by key; none where the row goes.
+pub(super) type Overlay = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 /// The batch without its transaction's lifetime, which redb's tables are invariant in.
 pub(super) trait Base: View {
     fn next_sequence(&self) -> u64;
 
-    fn apply(&self, changes: BTreeMap<&'static str, Overlay>, told: u64) -> Result<()>;
+    /// The names of all tables, in order.
+    fn tables(&self) -> Result<Vec<&'static str>>;
+
+    /// Up to `limit` keys between two bounds, without the rows behind them.
+    fn keys(
+        &self,
+        table: &'static str,
+        low: Bound<&[u8]>,
+        high: Bound<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<Vec<u8>>>;
+
+    /// Whether an index of this name was registered as global.
+    fn knows_global(&self, index: &str) -> bool;
+
+    fn apply(&self, changes: BTreeMap<&'static str, Overlay>, told: u64, learned: Known) -> Result<()>;
 }
 
 impl View for Batch<'_> {
@@ -202,6 +250,10 @@ impl View for Batch<'_> {
     ) -> Result<Vec<RawRow>> {
         self.with_table(table, |table| collect(table, low, high, reverse, limit))
     }
+
+    fn is_fenced(&self, org: OrgId) -> bool {
+        self.known.fences.contains(&org) || self.learned.borrow().fences.contains(&org)
+    }
 }
 
 impl Base for Batch<'_> {
@@ -209,7 +261,39 @@ impl Base for Batch<'_> {
         self.next_sequence.get()
     }
 
-    fn apply(&self, changes: BTreeMap<&'static str, Overlay>, told: u64) -> Result<()> {
+    fn tables(&self) -> Result<Vec<&'static str>> {
+        let listed = self.tx.list_tables().map_err(failed("list the tables"))?;
+        let mut names: Vec<_> = listed.map(|table| interned(table.name())).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn keys(
+        &self,
+        table: &'static str,
+        low: Bound<&[u8]>,
+        high: Bound<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<Vec<u8>>> {
+        if is_empty(low, high) {
+            return Ok(Vec::new());
+        }
+        self.with_table(table, |table| {
+            let range = table.range::<&[u8]>((low, high)).map_err(failed("scan keys"))?;
+            let key = |entry: redb::Result<(redb::AccessGuard<'_, Bytes>, _), _>| {
+                entry.map(|(key, _)| key.value().to_vec()).map_err(failed("scan keys"))
+            };
+            range.take(limit).map(key).collect()
+        })
+    }
+
+    fn knows_global(&self, index: &str) -> bool {
+        self.known.globals.contains(index) || self.learned.borrow().globals.contains(index)
+    }
+
+    fn apply(&self, changes: BTreeMap<&'static str, Overlay>, told: u64, learned: Known) -> Result<()> {
+        self.learned.borrow_mut().add(learned);
+        self.tracker.note(&changes);
         for (name, rows) in changes {
             self.dirty.set(true);
             self.with_table(name, |table| {
@@ -233,7 +317,38 @@ impl Base for Batch<'_> {
 
 impl<'b> WriteView<'b> {
     pub(super) fn new(batch: &'b dyn Base) -> WriteView<'b> {
-        WriteView { batch, overlay: RefCell::default(), told: Cell::new(0) }
+        WriteView { batch, overlay: RefCell::default(), told: Cell::new(0), learned: RefCell::default() }
+    }
+
+    /// The names of all tables that are committed or of this batch, in order.
+    pub(super) fn tables(&self) -> Result<Vec<&'static str>> {
+        self.batch.tables()
+    }
+
+    /// Up to `limit` keys between two bounds as they were before this operation.
+    pub(super) fn keys_before(
+        &self,
+        table: &'static str,
+        low: Bound<&[u8]>,
+        high: Bound<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<Vec<u8>>> {
+        self.batch.keys(table, low, high, limit)
+    }
+
+    /// Remembers that an index reaches across organizations, so that an erasure looks into it.
+    pub(super) fn register_global(&self, index: &'static str) {
+        if !self.batch.knows_global(index) && self.learned.borrow_mut().globals.insert(index) {
+            self.set(super::known::GLOBALS, index.as_bytes().to_vec(), Some(Vec::new()));
+        }
+    }
+
+    /// Puts the organization behind a fence.
+    pub(super) fn fence(&self, org: OrgId) {
+        if !self.is_fenced(org) {
+            self.set(super::known::FENCES, org.0.as_bytes().to_vec(), Some(Vec::new()));
+            self.learned.borrow_mut().fences.insert(org);
+        }
     }
 
     pub(super) fn set(&self, table: &'static str, key: Vec<u8>, value: Option<Vec<u8>>) {
@@ -254,7 +369,7 @@ impl<'b> WriteView<'b> {
 
     /// Hands the operation's changes to the batch.
     pub(super) fn apply(self) -> Result<()> {
-        self.batch.apply(self.overlay.into_inner(), self.told.get())
+        self.batch.apply(self.overlay.into_inner(), self.told.get(), self.learned.into_inner())
     }
 }
 
@@ -302,5 +417,9 @@ impl View for WriteView<'_> {
         }
         let take = |iter: &mut dyn Iterator<Item = RawRow>| iter.take(limit).collect();
         Ok(if reverse { take(&mut rows.into_iter().rev()) } else { take(&mut rows.into_iter()) })
+    }
+
+    fn is_fenced(&self, org: OrgId) -> bool {
+        self.learned.borrow().fences.contains(&org) || self.batch.is_fenced(org)
     }
 }

@@ -89,9 +89,18 @@ pub struct WriterStats {
     pub failed_commits: AtomicU64,
 }
 
+/// What comes through the queue.
+enum Message {
+    Operation(Box<dyn Operation>),
+    /// Work between two commits: everything that came before is committed, nothing that comes after has begun.
+    Alone(Alone),
+}
+
+type Alone = Box<dyn FnOnce(&Handle) + Send>;
+
 /// The queue to the writer thread.
 pub(super) struct Writer {
-    queue: parking_lot::Mutex<Option<mpsc::Sender<Box<dyn Operation>>>>,
+    queue: parking_lot::Mutex<Option<mpsc::Sender<Message>>>,
     thread: parking_lot::Mutex<Option<JoinHandle<()>>>,
     pub(super) stats: Arc<WriterStats>,
     pub(super) sequence: watch::Receiver<u64>,
@@ -131,8 +140,25 @@ impl Writer {
         let (reply, answer) = oneshot::channel();
         let operation: Box<dyn Operation> = Box::new(Closure { run: Some(run), decided: None, reply });
         let queue = self.queue.lock().clone().ok_or_else(|| Error::unavailable("the store is closing"))?;
-        queue.try_send(operation).map_err(|_| Error::unavailable("too many writes are waiting"))?;
+        queue
+            .try_send(Message::Operation(operation))
+            .map_err(|_| Error::unavailable("too many writes are waiting"))?;
         Ok(answer)
+    }
+
+    /// Runs `run` on the writer's thread between two commits and gives its result; writes wait meanwhile. Blocks: for a
+    /// thread outside the runtime.
+    pub(super) fn alone<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&Handle) -> T + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        let work = Box::new(move |handle: &Handle| {
+            let _ = reply.send(run(handle));
+        });
+        let queue = self.queue.lock().clone().ok_or_else(|| Error::unavailable("the store is closing"))?;
+        queue.blocking_send(Message::Alone(work)).map_err(|_| Error::unavailable("the store is closing"))?;
+        answer.blocking_recv().map_err(writer_gone)
     }
 
     /// Lets the waiting operations finish and ends the thread.
@@ -153,26 +179,38 @@ pub(super) fn writer_gone(_: oneshot::error::RecvError) -> Error {
 
 /// Runs one operation in a transaction of its own on the calling thread: what migrations do before there is a writer.
 pub(super) fn commit_one(
-    database: &redb::Database,
+    handle: &Handle,
     next_sequence: u64,
     run: impl FnOnce(&WriteView<'_>) -> Result<()>,
 ) -> Result<()> {
-    let tx = begin(database)?;
-    {
-        let open = Batch::new(&tx, next_sequence);
+    let database = handle.database()?;
+    let tx = begin(&database)?;
+    let learned = {
+        let open = Batch::new(&tx, next_sequence, handle.known(), handle.tracker.clone());
         let view = WriteView::new(&open);
         run(&view)?;
         view.apply()?;
-    }
-    tx.commit().map_err(|e| Error::internal("commit", e))
+        open.learned()
+    };
+    tx.commit().map_err(|e| Error::internal("commit", e))?;
+    handle.learn(learned);
+    Ok(())
 }
 
-fn begin(database: &redb::Database) -> Result<redb::WriteTransaction> {
+pub(super) fn begin(database: &redb::Database) -> Result<redb::WriteTransaction> {
     let mut tx = database.begin_write().map_err(|e| Error::internal("begin a write transaction", e))?;
     // Opening after a crash takes milliseconds instead of a walk over the whole file, and the two-phase commit
     // that comes with it closes the gap redb documents for hostile content (engines page, "Store").
     tx.set_quick_repair(true);
     Ok(tx)
+}
+
+/// Puts a message where it waits.
+fn sort(message: Message, waiting: &mut VecDeque<Box<dyn Operation>>, alone: &mut Option<Alone>) {
+    match message {
+        Message::Operation(operation) => waiting.push_back(operation),
+        Message::Alone(run) => *alone = Some(run),
+    }
 }
 
 struct State {
@@ -184,18 +222,26 @@ struct State {
 }
 
 impl State {
-    fn run(&mut self, mut inbox: mpsc::Receiver<Box<dyn Operation>>) {
+    fn run(&mut self, mut inbox: mpsc::Receiver<Message>) {
         let mut waiting: VecDeque<Box<dyn Operation>> = VecDeque::with_capacity(WRITER_BATCH_MAX);
         let mut batch = Vec::with_capacity(WRITER_BATCH_MAX);
+        let mut alone = None;
         loop {
             if waiting.is_empty() {
+                if let Some(run) = alone.take() {
+                    self.run_alone(run);
+                }
                 let Some(first) = inbox.blocking_recv() else { return };
-                waiting.push_back(first);
+                sort(first, &mut waiting, &mut alone);
             }
             while waiting.len() < WRITER_BATCH_MAX
+                && alone.is_none()
                 && let Ok(next) = inbox.try_recv()
             {
-                waiting.push_back(next);
+                sort(next, &mut waiting, &mut alone);
+            }
+            if waiting.is_empty() {
+                continue;
             }
             let failed = match catch_unwind(AssertUnwindSafe(|| self.commit(&mut waiting, &mut batch))) {
                 Ok(Ok(())) => None,
@@ -221,6 +267,13 @@ impl State {
         }
     }
 
+    /// A panic of it must not end the writer.
+    fn run_alone(&self, run: Alone) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| run(&self.handle))) {
+            tracing::error!(reason = panic_text(&*panic), "work between two commits failed");
+        }
+    }
+
     /// Lets the operations that wait decide, applies them, moves them to `batch`, and commits once. An empty batch
     /// commits nothing.
     fn commit(
@@ -232,8 +285,8 @@ impl State {
         let tx = begin(&database)?;
         let now = self.clock.now();
         let begun = Instant::now();
-        let (next_sequence, dirty) = {
-            let open = Batch::new(&tx, self.next_sequence);
+        let (next_sequence, dirty, learned) = {
+            let open = Batch::new(&tx, self.next_sequence, self.handle.known(), self.handle.tracker.clone());
             while let Some(operation) = waiting.pop_front() {
                 batch.push(operation);
                 let view = WriteView::new(&open);
@@ -244,13 +297,14 @@ impl State {
                     break;
                 }
             }
-            (open.next_sequence(), open.is_dirty())
+            (open.next_sequence(), open.is_dirty(), open.learned())
         };
         if !dirty {
             return tx.abort().map_err(|e| Error::internal("end an empty transaction", e));
         }
         let begun = Instant::now();
         tx.commit().map_err(|e| Error::internal("commit", e))?;
+        self.handle.learn(learned);
         let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.stats.commits.fetch_add(1, Ordering::Relaxed);
         self.stats.commit_us.fetch_add(took, Ordering::Relaxed);
@@ -262,11 +316,7 @@ impl State {
     }
 
     /// Opens the file anew, answering what arrives meanwhile with 503.
-    fn reopen(
-        &mut self,
-        waiting: &mut VecDeque<Box<dyn Operation>>,
-        inbox: &mut mpsc::Receiver<Box<dyn Operation>>,
-    ) {
+    fn reopen(&mut self, waiting: &mut VecDeque<Box<dyn Operation>>, inbox: &mut mpsc::Receiver<Message>) {
         loop {
             let opened = self.handle.reopen().and_then(|()| self.handle.read(|view| changes::last(view)));
             match opened {
@@ -279,7 +329,12 @@ impl State {
                 }
                 Err(error) => tracing::error!(%error, "the store could not be opened again"),
             }
+            // Work that wanted to be alone is dropped: whoever waits for it is told so by that.
             let arrived = std::iter::from_fn(|| inbox.try_recv().ok());
+            let arrived = arrived.filter_map(|message| match message {
+                Message::Operation(operation) => Some(operation),
+                Message::Alone(_) => None,
+            });
             for operation in waiting.drain(..).chain(arrived) {
                 operation.answer(Some("the store is being opened again"));
             }
