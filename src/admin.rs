@@ -3,8 +3,10 @@
 //! One request and one answer a connection, each one line of JSON. There is no password: who can open the socket can
 //! read the data folder anyway (mode 0600, in a folder of mode 0700).
 
+use crate::base::ids::MailId;
 use crate::base::{Error, Result};
-use crate::features::{auth, extraction};
+use crate::features::mail::Mailer;
+use crate::features::{auth, extraction, mail};
 use crate::http::Services;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -32,8 +34,10 @@ pub enum Request {
     Status,
     /// Marks a user's e-mail address as verified.
     UserVerify { email: String },
-    /// Mails that wait because no mail server is configured.
+    /// Messages, newest first: what waits, what was sent, what failed and why.
     Outbox { limit: usize },
+    /// Tries to send again what failed or waits: the message of this id, or all.
+    OutboxRetry { id: Option<MailId> },
     /// Adds the schemas of a JSON document; `domain` for those that name none.
     SchemaImport { json: String, domain: Option<String> },
     /// All platform schemas as such a document.
@@ -126,8 +130,12 @@ async fn answer(request: Request, services: &Services, status: &StatusFn) -> Res
             Ok(json!({ "verified": user }))
         }
         Request::Outbox { limit } => {
-            let mails = system.read(|tx| auth::kept_mail(tx, limit))?;
+            let mails = system.read(|tx| mail::outbox(tx, limit))?;
             Ok(serde_json::to_value(mails).map_err(|e| Error::internal("write the outbox", e))?)
+        }
+        Request::OutboxRetry { id } => {
+            let retried = mail::retry(system, &services.service::<Mailer>(), id).await?;
+            Ok(serde_json::to_value(retried).map_err(|e| Error::internal("write what is tried again", e))?)
         }
         Request::SchemaImport { json, domain } => {
             let summary = extraction::import_schemas(system, &json, domain.as_deref()).await?;

@@ -12,12 +12,14 @@ use crate::config::Config;
 use crate::engine::blob::BlobStore;
 use crate::engine::fetch::{AddressGuard, Direct, FetchSettings, Politeness, user_agent};
 use crate::engine::keyring::{Keyring, refuse_inside};
+use crate::engine::mail::Smtp;
 use crate::engine::sql::{Snapshots, WorkerSettings, Workers};
 use crate::features::api_keys::{Callers, KeyUsage};
 use crate::features::auth::{Auth, AuthSettings};
 use crate::features::billing::{self, PlanGate, Plans};
 use crate::features::extraction::{Extractor, SearchFeed};
 use crate::features::jobs::{DispatchSettings, Dispatcher};
+use crate::features::mail::Mailer;
 use crate::features::orgs::{OrgSeed, Orgs};
 use crate::features::{self, bi};
 use crate::http::{
@@ -148,6 +150,7 @@ pub(crate) struct Parts {
     auth: Arc<Auth>,
     key_usage: Arc<KeyUsage>,
     orgs: Arc<Orgs>,
+    mailer: Arc<Mailer>,
     plans: Arc<Plans>,
     guard: Arc<AddressGuard>,
     blobs: Arc<BlobStore>,
@@ -197,12 +200,14 @@ impl Parts {
         let seeded = plans.clone();
         let seeds: Vec<OrgSeed> =
             vec![Box::new(move |tx, _| billing::open_account(tx, seeded.default_plan()))];
-        let orgs = Arc::new(Orgs::new(seeds));
+        let orgs = Arc::new(Orgs::new(seeds, config.auth.invites_per_day));
+        let mailer = Arc::new(Mailer::new(config.mail.smtp(place.url)?.map(Smtp::new)));
         Ok(Parts {
             keyring,
             auth,
             key_usage: Arc::default(),
             orgs,
+            mailer,
             plans,
             guard: Arc::new(guard),
             blobs,
@@ -220,6 +225,7 @@ impl Parts {
             .with(self.auth)
             .with(self.key_usage)
             .with(self.orgs)
+            .with(self.mailer)
             .with(self.plans)
             .with(self.guard)
             .with(self.blobs)
@@ -233,7 +239,8 @@ impl Parts {
 
 /// The slices' routes, in the order of the slices.
 pub fn routes() -> Vec<RouteGroup> {
-    features::ALL.iter().map(|feature| (feature.name, feature.routes)).collect()
+    let with_routes = features::ALL.iter().filter(|feature| !feature.routes.is_empty());
+    with_routes.map(|feature| (feature.name, feature.routes)).collect()
 }
 
 /// A folder that only its owner can enter.

@@ -15,6 +15,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::{Table, Value};
 
+mod mail;
+
+pub use mail::MailConfig;
+
 /// The documented defaults.
 pub const DEFAULTS: &str = include_str!("../appliance.toml");
 
@@ -27,6 +31,7 @@ pub struct Config {
     pub server: ServerConfig,
     pub storage: StorageConfig,
     pub auth: AuthConfig,
+    pub mail: MailConfig,
     pub network: NetworkConfig,
     pub dispatch: DispatchConfig,
     pub bi: BiConfig,
@@ -64,6 +69,7 @@ pub struct StorageConfig {
 #[serde(deny_unknown_fields)]
 pub struct AuthConfig {
     pub registration: Registration,
+    pub invites_per_day: u32,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -163,6 +169,8 @@ impl Config {
             ("storage.cache_mb", self.storage.cache_mb as u64),
             ("dispatch.concurrency", self.dispatch.concurrency as u64),
             ("dispatch.per_domain_concurrency", u64::from(self.dispatch.per_domain_concurrency)),
+            ("auth.invites_per_day", u64::from(self.auth.invites_per_day)),
+            ("mail.timeout_sec", self.mail.timeout_sec),
             ("bi.max_query_sec", self.bi.max_query_sec),
             ("bi.concurrency_per_org", self.bi.concurrency_per_org as u64),
             ("bi.max_rows", self.bi.max_rows),
@@ -184,6 +192,13 @@ impl Config {
             && crate::base::web::WebUrl::parse(&self.server.public_url).is_err()
         {
             return Err(Error::invalid("server.public_url", "must be a URL such as https://gleaner.example"));
+        }
+        self.mail.check()?;
+        // Links in messages lead to this address, and nobody reaches the one that is listened at on all interfaces.
+        if self.mail.is_on() && self.server.public_url.is_empty() && self.server.listen.ip().is_unspecified()
+        {
+            let reason = "must be set where mail is sent (mail.host): links in messages lead there";
+            return Err(Error::invalid("server.public_url", reason));
         }
         Ok(self)
     }

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`base`] | ids, errors, codecs, limits, cursors, clocks, web addresses: no I/O, imports nobody |
 //! | [`store`] | redb behind organizations: the writer thread, indexes, change records, migrations |
-//! | [`engine`] | fetch, html, xpath, extract, search, sql, blob, keyring: work that knows no HTTP and no resource |
+//! | [`engine`] | fetch, html, xpath, extract, search, sql, blob, mail, keyring: work that knows no HTTP and no resource |
 //! | [`http`] | accept loop, route table, gates, inputs, envelopes, OpenAPI: knows no resource |
 //! | [`task`] | the supervisor of background work |
 //! | [`features`] | one slice a capability: its rows, rules, routes, tasks and console tables |

@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand};
 use gleaner::admin::{self, Request};
 use gleaner::app::{self, App};
+use gleaner::base::ids::MailId;
 use gleaner::base::{Error, Result};
 use gleaner::config::{Config, LogFormat};
 use gleaner::{demo, engine, http};
@@ -55,10 +56,13 @@ enum AdminCommand {
     /// Manage people.
     #[command(subcommand)]
     User(UserCommand),
-    /// Show mails that wait because no mail server is configured, newest first.
+    /// Show messages, newest first: what waits (with text and link, to pass on), what was sent, what failed and why.
     Outbox {
         #[arg(long, default_value_t = 20)]
         limit: usize,
+        /// Try to send again what failed or waits: the message of this id, or all without one.
+        #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with = "limit")]
+        retry: Option<Option<MailId>>,
     },
     /// Manage platform extraction schemas.
     #[command(subcommand)]
@@ -153,7 +157,8 @@ fn request(command: AdminCommand) -> Result<Request> {
     Ok(match command {
         AdminCommand::Status => Request::Status,
         AdminCommand::User(UserCommand::Verify { email }) => Request::UserVerify { email },
-        AdminCommand::Outbox { limit } => Request::Outbox { limit },
+        AdminCommand::Outbox { retry: Some(id), .. } => Request::OutboxRetry { id },
+        AdminCommand::Outbox { limit, retry: None } => Request::Outbox { limit },
         AdminCommand::Schema(SchemaCommand::Export) => Request::SchemaExport,
         AdminCommand::Schema(SchemaCommand::Import { file, domain }) => {
             let failed = |e: std::io::Error| {

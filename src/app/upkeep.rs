@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::features::bi::SnapshotFeed;
 use crate::features::extraction::SearchFeed;
 use crate::features::jobs::Dispatcher;
+use crate::features::mail::{self, MailState};
 use crate::http::{Metrics, Services};
 use crate::store::Store;
 use std::path::Path;
@@ -110,5 +111,12 @@ pub(super) fn measure(metrics: &Metrics, store: &Store, parts: &Parts) {
         "Change record up to which SQL sees rows.",
         Box::new(move || snapshots.position() as f64),
     );
+    let mails = |state| {
+        let system = store.system();
+        // A store that is closing answers nothing; the next look at the page is another box's.
+        Box::new(move || system.read(|tx| mail::waiting(tx, state)).unwrap_or(0) as f64)
+    };
+    gauge("gleaner_mail_waiting", "Messages that wait to be sent.", mails(MailState::Queued));
+    gauge("gleaner_mail_failed", "Messages that failed in the last 30 days.", mails(MailState::Failed));
     gauge("gleaner_jobs_running", "Jobs running now.", Box::new(move || dispatcher.running() as f64));
 }

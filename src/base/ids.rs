@@ -98,7 +98,7 @@ id_type! {
     AuditId;
     /// An invitation into an organization.
     InviteId;
-    /// A message kept for the operator because no mail server is configured.
+    /// A message to a person.
     MailId;
 }
 

@@ -5,6 +5,7 @@
 pub mod clock;
 pub mod codec;
 pub mod error;
+pub mod escape;
 pub mod ids;
 pub mod labels;
 pub mod limits;

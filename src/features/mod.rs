@@ -10,6 +10,7 @@ pub mod billing;
 pub mod cli_auth;
 pub mod extraction;
 pub mod jobs;
+pub mod mail;
 pub mod orgs;
 pub mod urls;
 
@@ -74,6 +75,7 @@ pub static ALL: &[&Feature] = &[
     &orgs::FEATURE,
     &api_keys::FEATURE,
     &cli_auth::FEATURE,
+    &mail::FEATURE,
     &urls::FEATURE,
     &jobs::FEATURE,
     &extraction::FEATURE,

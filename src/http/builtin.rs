@@ -1,12 +1,14 @@
-//! The trunk's own routes: health, metrics, the reference and its error pages.
+//! The trunk's own routes: health, metrics, the reference and its error pages, and the pages that mailed links lead to.
 
 use crate::base::{Error, Result};
 use crate::http::docs;
 use crate::http::gate::Anonymous;
 use crate::http::input::path::Path;
-use crate::http::output::{Either, Html, JsonBytes, Text};
+use crate::http::output::{Either, Html, JsonBytes, Text, WithHeaders};
 use crate::http::route::{Handler, Route};
 use crate::http::{Body, WithStatus, pages};
+use http::HeaderValue;
+use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -20,6 +22,9 @@ pub static ROUTES: &[Route] = &[
     Route::get("/healthz", "healthz", &Handler::new(healthz)),
     Route::get("/readyz", "readyz", &Handler::new(readyz)),
     Route::get("/metrics", "metrics", &Handler::new(metrics)),
+    Route::get("/verify-email", "verifyEmailPage", &Handler::new(verify_email_page)),
+    Route::get("/reset-password", "resetPasswordPage", &Handler::new(reset_password_page)),
+    Route::get("/invite", "invitePage", &Handler::new(invite_page)),
     Route::get("/docs", "docs", &Handler::new(reference)),
     Route::get("/docs/cli-auth", "cliAuthPage", &Handler::new(cli_auth_page)),
     Route::get("/docs/errors", "errorPages", &Handler::new(error_index)),
@@ -68,6 +73,25 @@ async fn reference(gate: Anonymous) -> Result<Html> {
 
 async fn cli_auth_page(_: Anonymous) -> Result<Html> {
     Ok(Html(docs::cli_auth_page().into()))
+}
+
+async fn verify_email_page(_: Anonymous) -> Result<WithHeaders<Html>> {
+    Ok(link_page(docs::VERIFY_EMAIL))
+}
+
+async fn reset_password_page(_: Anonymous) -> Result<WithHeaders<Html>> {
+    Ok(link_page(docs::RESET_PASSWORD))
+}
+
+async fn invite_page(_: Anonymous) -> Result<WithHeaders<Html>> {
+    Ok(link_page(docs::INVITE))
+}
+
+fn link_page(content: docs::LinkPage) -> WithHeaders<Html> {
+    WithHeaders::new(Html(docs::link_page(&content).into()))
+        .header(CONTENT_SECURITY_POLICY, docs::LINK_POLICY.clone())
+        .header(CACHE_CONTROL, HeaderValue::from_static("no-store"))
+        .header(REFERRER_POLICY, HeaderValue::from_static("no-referrer"))
 }
 
 async fn error_index(_: Anonymous) -> Result<Html> {

@@ -1,11 +1,17 @@
 //! Pages for people: the reference, read from the OpenAPI document, and a page for every error code. Plain HTML without
-//! scripts, so that they work in any browser and where there is no network.
+//! scripts, so that they work in any browser and where there is no network. The pages that mailed links lead to have one
+//! script, ours, which uses the link.
 
 use crate::base::Code;
-use crate::http::markdown::{escape, render};
+use crate::base::escape::html as escape;
+use crate::http::markdown::render;
 use crate::http::pages;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::HeaderValue;
 use serde_json::Value;
 use std::fmt::Write;
+use std::sync::LazyLock;
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222;\
 background:#fff}code,pre{font-family:ui-monospace,monospace;background:#f4f4f4}pre{padding:.75rem;overflow:auto}\
@@ -27,6 +33,47 @@ fn page(title: &str, body: &str) -> String {
 pub fn cli_auth_page() -> String {
     let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/data/cli-auth.md"));
     page("Approve a command line", &format!("<p><a href=\"/docs\">Reference</a></p>{}", render(text)))
+}
+
+const LINK_STYLE: &str = "<style>form{max-width:26rem}label{display:block;margin:.75rem 0}label[hidden]{display:none}\
+input:not([type=radio]){display:block;width:100%;box-sizing:border-box;font:inherit;padding:.4rem}button{font:inherit;\
+padding:.4rem 1.2rem}.bad{color:#b00020}.good{color:#14532d}@media(prefers-color-scheme:dark){.bad{color:#ff8a80}\
+.good{color:#9be7a9}}</style>";
+/// The one script of the pages that mailed links lead to.
+const LINK_SCRIPT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/data/pages/link.js"));
+
+/// What a page may do that a mailed link leads to: run its own script, which may call this box, and nothing else.
+pub static LINK_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
+    let hash = STANDARD.encode(ring::digest::digest(&ring::digest::SHA256, LINK_SCRIPT.as_bytes()));
+    let policy = format!(
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{hash}'; connect-src 'self'; \
+         form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+    );
+    HeaderValue::try_from(policy).expect("a policy is visible ASCII")
+});
+
+/// A page where the token of a mailed link is used; the path of each is in `features/mail/letters.rs`.
+pub struct LinkPage {
+    title: &'static str,
+    content: &'static str,
+}
+
+pub const VERIFY_EMAIL: LinkPage = LinkPage {
+    title: "Verify your email address",
+    content: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/data/pages/verify-email.html")),
+};
+pub const RESET_PASSWORD: LinkPage = LinkPage {
+    title: "Choose a new password",
+    content: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/data/pages/reset-password.html")),
+};
+pub const INVITE: LinkPage = LinkPage {
+    title: "Accept an invitation",
+    content: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/data/pages/invite.html")),
+};
+
+/// The page, with its style and its script.
+pub fn link_page(made_of: &LinkPage) -> String {
+    page(made_of.title, &format!("{LINK_STYLE}{}<script>{LINK_SCRIPT}</script>", made_of.content))
 }
 
 /// The page of one error code.

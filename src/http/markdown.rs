@@ -1,6 +1,7 @@
 //! The part of Markdown that our own pages use, as HTML: headings, paragraphs, lists, code blocks, tables, and inline
 //! code, bold text and links. Everything is escaped, and a link goes only to `http`, `https` or a place on the box.
 
+use crate::base::escape::html as escape;
 use std::fmt::Write;
 
 /// Renders a page.
@@ -26,22 +27,6 @@ pub fn render(text: &str) -> String {
         };
     }
     html
-}
-
-/// Text that is safe in an element and in a quoted attribute.
-pub fn escape(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            other => safe.push(other),
-        }
-    }
-    safe
 }
 
 fn fence(line: &str) -> Option<&'static str> {

@@ -224,11 +224,24 @@ impl<'v, S: Scope> Rows<'v, S> {
 
     /// How many rows the scope has in `table`, counting no further than `max`.
     pub fn count<K: Key, V: Record>(&self, table: &Table<S, K, V>, max: usize) -> Result<usize> {
-        let prefix = self.scope.prefix();
+        self.count_raw(table.name, &self.scope.prefix(), max)
+    }
+
+    /// How many entries `index` has whose keys start with the parts that `write` composes, counting no further than `max`.
+    pub fn count_index<V: Record>(
+        &self,
+        index: &Index<V>,
+        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+        max: usize,
+    ) -> Result<usize> {
+        self.count_raw(index.name, &self.index_prefix(index, write), max)
+    }
+
+    fn count_raw(&self, table: &'static str, prefix: &[u8], max: usize) -> Result<usize> {
         let (mut total, mut after) = (0, None::<Vec<u8>>);
         while total < max {
             let chunk = (max - total).min(1_024);
-            let entries = self.scan_raw(table.name, &prefix, after.as_deref(), Order::Ascending, chunk)?;
+            let entries = self.scan_raw(table, prefix, after.as_deref(), Order::Ascending, chunk)?;
             total += entries.len();
             if entries.len() < chunk {
                 break;

@@ -206,6 +206,19 @@ async fn only_the_latest_verification_message_works_and_once() {
     let me = expect(get(&ada, ME).await, 200);
     assert!(text(&me["user"], "emailVerifiedAt").ends_with('Z'), "{me}");
     refused(&post(&ada, RESEND, &json!({})).await, 400, "Email address is already verified", "");
+
+    let eve = json!({ "email": "eve@example.com", "password": PASSWORD, "name": "Eve" });
+    let login = expect(post(&anybody, REGISTER, &eve).await, 201);
+    let eve = anybody.bearer(text(&login, "accessToken"));
+    for _ in 0..3 {
+        expect(post(&eve, RESEND, &json!({})).await, 200);
+    }
+    let last = mailed_token(&at).await;
+    let flood = post(&eve, RESEND, &json!({})).await;
+    refused(&flood, 429, "Too many verification messages", "15 minutes");
+    assert!((1..=900).contains(&flood.header("retry-after").parse::<u64>().unwrap()));
+    assert_eq!(mailed_token(&at).await, last, "what is refused sends nothing and ends nothing");
+    expect(verify(&last).await, 200);
     refused(&post(&anybody, RESEND, &json!({})).await, 401, "Authentication required", "Bearer");
     at.stop().await;
 }

@@ -15,6 +15,7 @@ mod hostile;
 mod html;
 mod http;
 mod jobs;
+mod mail;
 mod operator;
 mod orgs;
 mod readme;

@@ -21,13 +21,14 @@ const LAYERS: &[(&str, &[&str])] = &[
 /// Which slice may use which other, and only through its `mod.rs`.
 const SLICES: &[(&str, &[&str])] = &[
     ("api_keys", &["auth"]),
-    ("auth", &["billing"]),
+    ("auth", &["billing", "mail"]),
     ("bi", &[]),
     ("billing", &[]),
     ("cli_auth", &["api_keys", "auth"]),
     ("extraction", &[]),
     ("jobs", &["billing", "extraction", "urls"]),
-    ("orgs", &["api_keys", "auth", "billing"]),
+    ("mail", &[]),
+    ("orgs", &["api_keys", "auth", "billing", "mail"]),
     ("urls", &[]),
 ];
 
@@ -38,6 +39,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("tantivy", &["engine/search"]),
     ("datafusion", &["engine/sql"]),
     // The SQL session installs an object store registry that knows nothing.
+    ("lettre", &["engine/mail"]),
     ("object_store", &["engine/blob", "engine/sql"]),
 ];
 

@@ -31,12 +31,12 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 use url::Host;
 
 use super::FetchError;
 use super::guard::{AddressGuard, Refused};
 use crate::base::web::{UrlError, WebUrl};
+use crate::engine::tls::client_config;
 
 /// Idle connections kept to one origin.
 const IDLE_PER_ORIGIN_MAX: usize = 4;
@@ -125,7 +125,7 @@ impl Connector {
         extra_roots: &[CertificateDer<'static>],
         connect_timeout: Duration,
     ) -> Self {
-        let tls = TlsConnector::from(Arc::new(tls_config(extra_roots)));
+        let tls = TlsConnector::from(Arc::new(client_config(extra_roots, &[b"h2", b"http/1.1"])));
         Self { guard, resolver, tls, connect_timeout, pool: Arc::default() }
     }
 
@@ -277,31 +277,6 @@ fn exchange_error(url: &WebUrl, source: hyper::Error) -> FetchError {
         true => FetchError::HeadTooLarge { host, source },
         false => FetchError::Exchange { host, source },
     }
-}
-
-/// TLS 1.2 and 1.3 by rustls on ring, trusting the machine's certificates, or Mozilla's where the machine has none
-/// (a container from scratch), and the operator's own beside them.
-fn tls_config(extra_roots: &[CertificateDer<'static>]) -> ClientConfig {
-    let mut roots = RootCertStore::empty();
-    let native = rustls_native_certs::load_native_certs();
-    for error in &native.errors {
-        tracing::warn!(%error, "a trusted certificate of this machine could not be read");
-    }
-    roots.add_parsable_certificates(native.certs);
-    if roots.is_empty() {
-        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-    }
-    let (_, ignored) = roots.add_parsable_certificates(extra_roots.iter().cloned());
-    if ignored > 0 {
-        tracing::warn!(ignored, "certificates of the configuration are not certificate authorities");
-    }
-    let mut config = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("ring supports the default TLS versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    config
 }
 
 /// Ends a connection's task with the connection's owner.

@@ -6,7 +6,8 @@
 //! second), and is swept when its newest failure has left the window.
 //!
 //! Requests for a password reset are counted in the same rows under keys of their own: a person's mailbox gets three
-//! messages in the time at most, and one network asks thirty times, so that the rows it leaves are bounded too.
+//! messages in the time at most, and one network asks thirty times, so that the rows it leaves are bounded too. So are
+//! repeated verification messages: whoever registers somebody else's address shall not flood it.
 
 use super::email::Email;
 use crate::base::clock::Timestamp;
@@ -22,6 +23,8 @@ use std::time::Duration;
 const FAILURES_MAX: usize = 10;
 /// Reset messages to one address within the window.
 const RESETS_PER_ACCOUNT_MAX: usize = 3;
+/// Verification messages to one address within the window, beside the first.
+const VERIFICATIONS_PER_ACCOUNT_MAX: usize = 3;
 /// Requests for a reset from one network within the window.
 const RESETS_PER_NETWORK_MAX: usize = 30;
 /// API page, section 2.
@@ -109,6 +112,17 @@ pub fn count_reset(tx: &SysWrite<'_>, ip: IpAddr, email: &Email) -> Result<bool>
         record(tx, &account, RESETS_PER_ACCOUNT_MAX)?;
     }
     Ok(may_send)
+}
+
+/// Counts a repeated verification message to an address; 429 when it has got too many.
+pub fn count_verification(tx: &SysWrite<'_>, email: &str) -> Result<()> {
+    let account = account("verify-account", email);
+    refuse_for(
+        wait(tx, &account, VERIFICATIONS_PER_ACCOUNT_MAX)?,
+        "Too many verification messages",
+        "Look for the last one among unwanted mail, or wait until some of them are 15 minutes old.",
+    )?;
+    record(tx, &account, VERIFICATIONS_PER_ACCOUNT_MAX)
 }
 
 /// How long until fewer than `max` of a key's times are in the window.

@@ -1,27 +1,17 @@
-//! Messages to people, and e-mail verification, which is the first of them.
-//!
-//! A message is a row written with what it tells of. Without a mail server the operator reads it with
-//! `gleaner admin outbox` and passes it on.
+//! The tokens that messages carry, and e-mail verification, which is what the first of them is for.
 
-use super::rows::{
-    MAIL, MAIL_BY_ABOUT, MailKind, MailV1, USERS, UserV1, VERIFICATIONS, VERIFICATIONS_BY_USER,
-    VerificationV1,
-};
-use crate::base::clock::Timestamp;
-use crate::base::ids::{MailId, UserId};
+use super::rows::{USERS, UserV1, VERIFICATIONS, VERIFICATIONS_BY_USER, VerificationV1};
+use crate::base::ids::UserId;
 use crate::base::{Error, Result};
 use crate::engine::secret::{Digest, random_bytes, sha256};
-use crate::store::{Order, SysRead, SysWrite};
+use crate::features::mail::{self, Letter, MailKind, NewMail};
+use crate::store::{Order, SysWrite};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::Serialize;
 use std::time::Duration;
-use uuid::Uuid;
 
 /// How long a verification token lives (API page, section 2).
 pub const VERIFICATION_TIME: Duration = Duration::from_secs(24 * 3600);
-/// How long a message is kept.
-pub const MAIL_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Rows of one kind that a person can have at a time; there is one, and the number only bounds the scan.
 const PER_USER_ROWS_MAX: usize = 16;
 
@@ -49,48 +39,6 @@ impl MailToken {
     }
 }
 
-/// A message that is being written.
-pub struct NewMail {
-    /// The account or the invitation that it is about.
-    pub about: Uuid,
-    pub kind: MailKind,
-    pub to: String,
-    pub subject: String,
-    pub text: String,
-}
-
-impl NewMail {
-    /// Keeps the message; it goes out once what it tells of is durable, and not otherwise.
-    pub fn send(self, tx: &SysWrite<'_>) -> Result<()> {
-        let mail = MailV1 {
-            id: MailId::new(),
-            about: self.about,
-            kind: self.kind,
-            to: self.to,
-            subject: self.subject,
-            text: self.text,
-            created_at: tx.now(),
-        };
-        tx.put(&MAIL, &mail.id, &mail)
-    }
-}
-
-/// Removes the messages of a kind that are about an account or an invitation: what they carry is used up or replaced.
-pub fn forget(tx: &SysWrite<'_>, about: impl Into<Uuid>, kind: MailKind) -> Result<()> {
-    let about = about.into();
-    let sent = tx.scan_index(
-        &MAIL,
-        &MAIL_BY_ABOUT,
-        |key| key.id(about).u8(kind as u8),
-        Order::Ascending,
-        PER_USER_ROWS_MAX,
-    )?;
-    for mail in sent {
-        tx.delete(&MAIL, &mail.id)?;
-    }
-    Ok(())
-}
-
 /// Sends `user` a fresh token, which ends the earlier ones: only the latest link works. `public_url` is the box's
 /// address without a slash at the end.
 pub fn send_verification(
@@ -108,25 +56,12 @@ pub fn send_verification(
     tx.put(&VERIFICATIONS, &row.token, &row)?;
     NewMail {
         about: user.id.into(),
-        kind: MailKind::VerifyEmail,
-        to: user.email.clone(),
-        subject: "Verify your email address".to_owned(),
-        text: verification_text(user, token, public_url),
+        org: None,
+        to: &user.email,
+        letter: Letter::VerifyEmail { name: &user.name, url: public_url, token: token.as_str() },
+        good_until: Some(row.expires_at),
     }
     .send(tx)
-}
-
-fn verification_text(user: &UserV1, token: &MailToken, public_url: &str) -> String {
-    format!(
-        "Hello {name},\n\n\
-         somebody, probably you, registered this address at {public_url}. To verify it, send the token below within \
-         24 hours:\n\n\
-         curl -X POST {public_url}/api/v1/auth/verify-email -H 'Content-Type: application/json' \
-         -d '{{\"token\":\"{token}\"}}'\n\n\
-         If it was not you, do nothing.\n",
-        name = user.name,
-        token = token.as_str(),
-    )
 }
 
 /// Uses up the verification token `text`; whether it was good. A bad one changes nothing, an old one is removed.
@@ -165,31 +100,5 @@ fn forget_verifications(tx: &SysWrite<'_>, user: UserId) -> Result<()> {
     for row in all(user)? {
         tx.delete(&VERIFICATIONS, &row.token)?;
     }
-    forget(tx, user, MailKind::VerifyEmail)
-}
-
-/// A kept message as the operator reads it.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct KeptMail {
-    pub id: MailId,
-    pub to: String,
-    pub subject: String,
-    pub text: String,
-    pub created_at: Timestamp,
-}
-
-/// The kept messages, newest first; what `gleaner admin outbox` prints.
-pub fn kept_mail(tx: &SysRead<'_>, limit: usize) -> Result<Vec<KeptMail>> {
-    let rows = tx.scan(&MAIL, None, Order::Descending, limit)?;
-    Ok(rows
-        .into_iter()
-        .map(|(id, mail)| KeptMail {
-            id,
-            to: mail.to,
-            subject: mail.subject,
-            text: mail.text,
-            created_at: mail.created_at,
-        })
-        .collect())
+    mail::forget(tx, user, MailKind::VerifyEmail)
 }

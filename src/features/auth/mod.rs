@@ -25,8 +25,8 @@ pub use directory::{
 };
 pub use email::Email;
 pub use limits::network;
-pub use mail::{KeptMail, MailToken, NewMail, forget as forget_mail, kept_mail, mark_verified};
-pub use rows::{MailKind, USERS, USERS_BY_EMAIL, USERS_BY_ORG, UserV1};
+pub use mail::{MailToken, mark_verified};
+pub use rows::{USERS, USERS_BY_EMAIL, USERS_BY_ORG, UserV1};
 pub use service::{
     ACCESS_TOKEN_SECS, Auth, AuthSettings, LoginStored, NewLogin, Registration, TokenPair, permissions_of,
     verify_by_operator,
@@ -76,7 +76,7 @@ pub static FEATURE: Feature = Feature {
             &Handler::new(resend_verification),
         )
         .about("Sends a new verification message; earlier ones stop working.")
-        .fails(&[Code::InvalidInput, Code::NotFound]),
+        .fails(&[Code::InvalidInput, Code::NotFound, Code::RateLimited]),
         Route::get("/api/v1/auth/me", "getMe", &Handler::new(me))
             .about("Says who is calling and what they may do."),
     ],

@@ -6,14 +6,15 @@
 
 use super::email::Email;
 use super::limits;
-use super::mail::{self, MailToken, NewMail};
+use super::mail::MailToken;
 use super::password::{self, NewPassword};
-use super::rows::{MailKind, PasswordResetV1, RESETS, RESETS_BY_TOKEN, USERS, USERS_BY_EMAIL, UserV1};
+use super::rows::{PasswordResetV1, RESETS, RESETS_BY_TOKEN, USERS, USERS_BY_EMAIL, UserV1};
 use super::service::Auth;
 use super::session;
 use crate::base::ids::UserId;
 use crate::base::{Error, Result};
 use crate::engine::secret::sha256;
+use crate::features::mail::{self, Letter, MailKind, NewMail};
 use crate::store::{SysRead, SysWrite};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -81,25 +82,12 @@ fn request(tx: &SysWrite<'_>, email: &Email, token: &MailToken, public_url: &str
     let Some(user) = user else { return Ok(()) };
     NewMail {
         about: user.id.into(),
-        kind: MailKind::ResetPassword,
-        to: user.email.clone(),
-        subject: "Choose a new password".to_owned(),
-        text: text(&user, token, public_url),
+        org: None,
+        to: &user.email,
+        letter: Letter::ResetPassword { name: &user.name, url: public_url, token: token.as_str() },
+        good_until: Some(row.expires_at),
     }
     .send(tx)
-}
-
-fn text(user: &UserV1, token: &MailToken, public_url: &str) -> String {
-    format!(
-        "Hello {name},\n\n\
-         somebody, probably you, has forgotten the password of your account at {public_url}. To choose a new one, send \
-         it with the token below within an hour. Every login of yours ends then.\n\n\
-         curl -X POST {public_url}/api/v1/auth/reset-password -H 'Content-Type: application/json' \
-         -d '{{\"token\":\"{token}\",\"password\":\"...\"}}'\n\n\
-         If it was not you, do nothing: your password stays as it is.\n",
-        name = user.name,
-        token = token.as_str(),
-    )
 }
 
 /// The request that a token belongs to and its person, if it is good now.

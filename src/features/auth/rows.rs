@@ -1,11 +1,10 @@
-//! What is stored of people: accounts, refresh tokens, verification and reset tokens, kept mail.
+//! What is stored of people: accounts, refresh tokens, verification and reset tokens.
 //!
-//! Secrets that were handed out are here as SHA-256 only. The one exception is the text of a kept message, which has to
-//! carry its link: on a box without a mail server the operator is the mail server.
+//! Secrets that were handed out are here as SHA-256 only.
 
 use crate::base::clock::Timestamp;
 use crate::base::codec::Record;
-use crate::base::ids::{MailId, OrgId, UserId};
+use crate::base::ids::{OrgId, UserId};
 use crate::base::permission::Role;
 use crate::engine::secret::Digest;
 use crate::store::{Index, SysTable};
@@ -99,31 +98,3 @@ pub static RESETS_BY_END: Index<PasswordResetV1> =
     Index::new("password_resets.by_end", |row, keys| keys.add(|key| key.time(row.expires_at)));
 pub static RESETS: SysTable<Digest, PasswordResetV1> =
     SysTable::new("password_resets", "Password reset").indexed(&[&RESETS_BY_TOKEN, &RESETS_BY_END]);
-
-/// What a message is about. Stored by position: add at the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum MailKind {
-    VerifyEmail,
-    ResetPassword,
-    Invite,
-}
-
-/// A message, written in the same transaction as what it tells of.
-#[derive(Clone, Serialize, Deserialize)]
-pub struct MailV1 {
-    pub id: MailId,
-    /// The account or the invitation that it is about.
-    pub about: Uuid,
-    pub kind: MailKind,
-    pub to: String,
-    pub subject: String,
-    pub text: String,
-    pub created_at: Timestamp,
-}
-
-impl Record for MailV1 {}
-
-/// On disk under the name it had when every message was about a user.
-pub static MAIL_BY_ABOUT: Index<MailV1> =
-    Index::new("mail.by_user", |mail, keys| keys.add(|key| key.id(mail.about).u8(mail.kind as u8)));
-pub static MAIL: SysTable<MailId, MailV1> = SysTable::new("mail", "Message").indexed(&[&MAIL_BY_ABOUT]);

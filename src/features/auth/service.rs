@@ -6,10 +6,10 @@
 
 use super::directory::{ORG, OrgV1, good_invite};
 use super::email::Email;
-use super::limits::Counters;
+use super::limits::{self, Counters};
 use super::mail::{self, MailToken};
 use super::password::{self, NewPassword, Passwords};
-use super::rows::{MailKind, REFRESH_TOKENS, USERS, USERS_BY_EMAIL, UserV1};
+use super::rows::{REFRESH_TOKENS, USERS, USERS_BY_EMAIL, UserV1};
 use super::session::{self, RefreshToken, Refreshed};
 use super::token::{ACCESS_TOKEN_TIME, AccessTokens, TokenFault};
 use crate::base::clock::Timestamp;
@@ -18,6 +18,7 @@ use crate::base::name::Name;
 use crate::base::permission::Permissions;
 use crate::base::{Code, Error, Result};
 use crate::engine::keyring::Keyring;
+use crate::features::mail::MailKind;
 use crate::store::{SysRead, SysWrite, System};
 use serde::Deserialize;
 use std::net::IpAddr;
@@ -240,7 +241,8 @@ impl Auth {
         }
     }
 
-    /// Sends a fresh verification token, which ends the earlier ones. 400 when the address is verified.
+    /// Sends a fresh verification token, which ends the earlier ones. 400 when the address is verified, 429 when the
+    /// address has got too many already.
     pub async fn resend_verification(&self, user: UserId) -> Result<()> {
         let token = MailToken::generate(MailKind::VerifyEmail)?;
         let public_url = self.settings.public_url.clone();
@@ -250,6 +252,7 @@ impl Auth {
                 if user.email_verified_at.is_some() {
                     return Err(Error::new(Code::InvalidInput).title("Email address is already verified"));
                 }
+                limits::count_verification(tx, &user.email)?;
                 mail::send_verification(tx, &user, &token, &public_url)
             })
             .await

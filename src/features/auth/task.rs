@@ -1,9 +1,8 @@
 //! Sweeping: what has expired is removed, a bounded number of rows per commit.
 
 use super::limits::{FAILURE_WINDOW, FAILURES_BY_NEWEST, LOGIN_FAILURES};
-use super::mail::MAIL_KEPT;
 use super::rows::{
-    MAIL, REFRESH_BY_END, REFRESH_TOKENS, RESETS, RESETS_BY_END, VERIFICATIONS, VERIFICATIONS_BY_END,
+    REFRESH_BY_END, REFRESH_TOKENS, RESETS, RESETS_BY_END, VERIFICATIONS, VERIFICATIONS_BY_END,
 };
 use crate::base::Result;
 use crate::store::{Order, SysWrite};
@@ -11,9 +10,9 @@ use crate::task::TaskContext;
 
 const SWEEP_ROWS_MAX: usize = 256;
 
-/// Removes expired refresh, verification and reset tokens, login failures outside the window and old messages.
+/// Removes expired refresh, verification and reset tokens, and login failures outside the window.
 pub async fn sweep(context: TaskContext) -> Result<()> {
-    // Each of the five kinds is asked for this many; fewer in all means that none had more.
+    // Each of the four kinds is asked for this many; fewer in all means that none had more.
     while context.system().write(sweep_some).await? >= SWEEP_ROWS_MAX && !context.stopping() {}
     Ok(())
 }
@@ -41,12 +40,6 @@ pub(super) fn sweep_some(tx: &SysWrite<'_>) -> Result<usize> {
             break;
         }
         swept += usize::from(tx.delete(&RESETS, &row.address)?);
-    }
-    for (id, mail) in tx.scan(&MAIL, None, Order::Ascending, SWEEP_ROWS_MAX)? {
-        if now.since(mail.created_at) < MAIL_KEPT {
-            break;
-        }
-        swept += usize::from(tx.delete(&MAIL, &id)?);
     }
     for row in
         tx.scan_index(&LOGIN_FAILURES, &FAILURES_BY_NEWEST, |key| key, Order::Ascending, SWEEP_ROWS_MAX)?

@@ -1,11 +1,12 @@
 //! Accounts on a real store with a clock that moves.
 
 use super::limits::{Counters, LOGIN_FAILURES};
-use super::rows::{MAIL, REFRESH_TOKENS, RESETS, VERIFICATIONS};
+use super::rows::{REFRESH_TOKENS, RESETS, VERIFICATIONS};
 use super::service::Registrant;
 use super::*;
 use crate::base::clock::Clock;
 use crate::engine::keyring::Keyring;
+use crate::features::mail::{KeptMail, MAIL, outbox};
 use crate::store::fault::FaultyDisk;
 use crate::store::{MIGRATIONS, Store, System};
 use std::net::IpAddr;
@@ -59,18 +60,16 @@ impl TestBox {
 
     /// The token in the only message to `email`.
     fn mailed_token(&self, email: &str) -> String {
-        let mail = self.system().read(|tx| kept_mail(tx, 100)).unwrap();
+        let mail = self.system().read(|tx| outbox(tx, 100)).unwrap();
         let to: Vec<_> = mail.iter().filter(|mail| mail.to == email).collect();
         assert_eq!(to.len(), 1, "only the latest message works, so only it is kept");
-        let text = &to[0].text;
-        text[text.find("glv_").unwrap()..].split('"').next().unwrap().to_owned()
+        token_in(to[0], "glv_").unwrap()
     }
 
     /// The reset token in the newest message to `email`.
     fn reset_token(&self, email: &str) -> Option<String> {
-        let mail = self.system().read(|tx| kept_mail(tx, 100)).unwrap();
-        let mail = mail.into_iter().find(|mail| mail.to == email && mail.text.contains("glp_"))?;
-        Some(mail.text[mail.text.find("glp_").unwrap()..].split('"').next().unwrap().to_owned())
+        let mail = self.system().read(|tx| outbox(tx, 100)).unwrap();
+        mail.iter().filter(|mail| mail.to == email).find_map(|mail| token_in(mail, "glp_"))
     }
 
     async fn forgot(&self, email: &str) -> Result<()> {
@@ -89,6 +88,13 @@ impl TestBox {
             })
             .unwrap()
     }
+}
+
+/// The token in a message: what stands behind the # of its link.
+fn token_in(mail: &KeptMail, prefix: &str) -> Option<String> {
+    let text = mail.text.as_deref()?;
+    let (_, rest) = text.split_once(&format!("#{prefix}"))?;
+    Some(format!("{prefix}{}", rest.split_whitespace().next()?))
 }
 
 fn refusal<T>(result: Result<T>) -> (Code, String) {
@@ -390,8 +396,6 @@ async fn what_has_expired_is_swept_and_nothing_else() {
     assert_eq!((sweep().await, at.rows()), (1, [1, 0, 1, 0]));
     at.advance(6 * 24 * 3600);
     assert_eq!((sweep().await, at.rows()), (1, [0, 0, 1, 0]));
-    at.advance(30 * 24 * 3600);
-    assert_eq!((sweep().await, at.rows()), (1, [0; 4]));
 }
 
 #[tokio::test]

@@ -3,22 +3,26 @@
 //! Only the account of the address can accept, so a token that went astray lets nobody in; and whoever shows it has read
 //! mail to the address, which is thereby verified. The token is in the message alone: not in an answer, and in the store
 //! as a hash.
+//!
+//! Each is a message to somebody who did not ask for it, so an organization sends a bounded number a day, counted whether
+//! or not the invitation is taken back.
 
 use super::members::{callers_role, owners_alone};
-use super::{MEMBERS_PER_ORG_MAX, OrgLoginView};
+use super::{MEMBERS_PER_ORG_MAX, OrgLoginView, Orgs};
 use crate::base::clock::Timestamp;
+use crate::base::codec::Record;
 use crate::base::ids::{InviteId, OrgId, UserId};
 use crate::base::page::{Page, PageRequest};
 use crate::base::permission::Role;
 use crate::base::{Code, Error, Result};
 use crate::features::auth::{
-    Auth, Email, INVITES, INVITES_BY_EMAIL, INVITES_BY_END, InviteV1, MailKind, MailToken, NewLogin, NewMail,
-    ORG, OrgView, USERS, USERS_BY_EMAIL, USERS_BY_ORG, UserV1, forget_mail, good_invite, mark_verified,
-    permissions_of,
+    Auth, Email, INVITES, INVITES_BY_EMAIL, INVITES_BY_END, InviteV1, MailToken, NewLogin, ORG, OrgView,
+    USERS, USERS_BY_EMAIL, USERS_BY_ORG, UserV1, good_invite, mark_verified, permissions_of,
 };
-use crate::http::permit::{OrgRead, OrgWrite, Verified};
+use crate::features::mail::{self, Letter, MailKind, NewMail};
+use crate::http::permit::{self, OrgRead, Verified};
 use crate::http::{Body, Browser, Created, NoContent, Org, Path};
-use crate::store::{Order, SysWrite};
+use crate::store::{Order, OrgTable, OrgWrite, SysWrite};
 use crate::task::TaskContext;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,6 +33,20 @@ const INVITE_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Invitations of one organization that wait.
 const INVITES_PER_ORG_MAX: usize = 1_000;
 const SWEEP_ROWS_MAX: usize = 256;
+const DAY_MS: i64 = 24 * 3600 * 1000;
+
+/// How many invitations an organization has sent on one day.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct InvitesSentV1 {
+    /// Days since 1970-01-01 UTC.
+    day: i64,
+    sent: u32,
+}
+
+impl Record for InvitesSentV1 {}
+
+/// The organization's only row of this table.
+static INVITES_SENT: OrgTable<(), InvitesSentV1> = OrgTable::new("invites_sent", "Invite");
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -75,12 +93,12 @@ pub(super) async fn list(org: Org<OrgRead>, page: PageRequest) -> Result<Body<Pa
 }
 
 pub(super) async fn create(
-    org: Org<Verified<OrgWrite>>,
+    org: Org<Verified<permit::OrgWrite>>,
     Body(request): Body<NewInviteRequest>,
 ) -> Result<Created<InviteView>> {
     let email = Email::parse(&request.email)?;
     let token = MailToken::generate(MailKind::Invite)?;
-    let auth = org.service::<Auth>();
+    let (auth, orgs) = (org.service::<Auth>(), org.service::<Orgs>());
     let new = NewInvite {
         org: org.id(),
         invited_by: org.principal().user(),
@@ -88,12 +106,13 @@ pub(super) async fn create(
         role: request.role,
         token,
         public_url: auth.public_url().to_owned(),
+        per_day_max: orgs.invites_per_day,
     };
     let row = auth.system().write(move |tx| new.send(tx)).await?;
     Ok(Created(row.into()))
 }
 
-pub(super) async fn delete(org: Org<OrgWrite>, Path(id): Path<InviteId>) -> Result<NoContent> {
+pub(super) async fn delete(org: Org<permit::OrgWrite>, Path(id): Path<InviteId>) -> Result<NoContent> {
     let own = org.id();
     org.service::<Auth>()
         .system()
@@ -136,6 +155,7 @@ struct NewInvite {
     role: Role,
     token: MailToken,
     public_url: String,
+    per_day_max: u32,
 }
 
 impl NewInvite {
@@ -155,6 +175,7 @@ impl NewInvite {
                 "An organization has at most {INVITES_PER_ORG_MAX} invitations waiting; delete one first."
             )));
         }
+        count(&own, self.per_day_max)?;
         let row = InviteV1 {
             id: InviteId::new(),
             token: self.token.digest(),
@@ -165,38 +186,46 @@ impl NewInvite {
             expires_at: tx.now().after(INVITE_TIME),
         };
         own.insert(&INVITES, &row.id, &row)?;
-        let inviter = tx.require(&USERS, &self.invited_by)?.name;
-        let name = own.require(&ORG, &())?.name;
+        let inviter = tx.require(&USERS, &self.invited_by)?;
         NewMail {
             about: row.id.into(),
-            kind: MailKind::Invite,
-            to: row.email.clone(),
-            subject: format!("{inviter} invites you to {name}"),
-            text: self.text(&inviter, &name),
+            org: Some(self.org),
+            to: &row.email,
+            letter: Letter::Invite {
+                inviter: &inviter.name,
+                inviter_email: &inviter.email,
+                org: &own.require(&ORG, &())?.name,
+                role: self.role.name(),
+                url: &self.public_url,
+                token: self.token.as_str(),
+            },
+            good_until: Some(row.expires_at),
         }
         .send(tx)?;
         Ok(row)
     }
+}
 
-    fn text(&self, inviter: &str, org: &str) -> String {
-        format!(
-            "Hello,\n\n\
-             {inviter} invites you to join {org} at {url} as {role}. If you have no account there yet, register with \
-             this address; the token below is the inviteToken, if one is asked for. Then log in, and accept within \
-             seven days:\n\n\
-             curl -X POST {url}/api/v1/invites/accept -H \"Authorization: Bearer $TOKEN\" \
-             -H 'Content-Type: application/json' -d '{{\"token\":\"{token}\"}}'\n\n\
-             If you do not know them, do nothing.\n",
-            url = self.public_url,
-            role = self.role,
-            token = self.token.as_str(),
-        )
+/// Counts an invitation of today (UTC); 429 when the organization has sent as many as it may.
+fn count(own: &OrgWrite<'_>, per_day_max: u32) -> Result<()> {
+    let today = own.now().millis().div_euclid(DAY_MS);
+    let sent = own.get(&INVITES_SENT, &())?.filter(|row| row.day == today).map_or(0, |row| row.sent);
+    if sent >= per_day_max {
+        let midnight = Timestamp((today + 1) * DAY_MS);
+        let wait = midnight.since(own.now()).as_millis().div_ceil(1000);
+        return Err(Error::new(Code::RateLimited)
+            .title("Too many invitations")
+            .message(format!(
+                "auth.invites_per_day: limit {per_day_max}, today {sent}. The count begins anew at midnight UTC."
+            ))
+            .header("retry-after", wait.to_string()));
     }
+    own.put(&INVITES_SENT, &(), &InvitesSentV1 { day: today, sent: sent + 1 })
 }
 
 fn forget(tx: &SysWrite<'_>, org: OrgId, invite: &InviteV1) -> Result<()> {
     tx.org(org).delete(&INVITES, &invite.id)?;
-    forget_mail(tx, invite.id, MailKind::Invite)
+    mail::forget(tx, invite.id, MailKind::Invite)
 }
 
 /// Makes the person a member of the organization that sent them `token`, which is used up.
@@ -249,7 +278,8 @@ pub(super) fn sweep_some(tx: &SysWrite<'_>) -> Result<usize> {
 mod tests {
     use super::*;
     use crate::base::clock::Clock;
-    use crate::features::auth::{OrgV1, kept_mail};
+    use crate::features::auth::OrgV1;
+    use crate::features::mail::outbox;
     use crate::store::fault::FaultyDisk;
     use crate::store::{MIGRATIONS, Store};
 
@@ -265,6 +295,7 @@ mod tests {
             role: Role::Viewer,
             token: MailToken::generate(MailKind::Invite).unwrap(),
             public_url: "http://box.test".to_owned(),
+            per_day_max: 2,
         };
         let (first, second) = (invite("eve@example.com"), invite("bob@example.com"));
         system
@@ -290,7 +321,7 @@ mod tests {
         system.write(move |tx| second.send(tx)).await.unwrap();
         let left = || {
             let mails: Vec<_> =
-                system.read(|tx| kept_mail(tx, 10)).unwrap().into_iter().map(|mail| mail.to).collect();
+                system.read(|tx| outbox(tx, 10)).unwrap().into_iter().map(|mail| mail.to).collect();
             (system.org(org).read(|tx| tx.count(&INVITES, 10)).unwrap(), mails)
         };
         assert_eq!(system.write(sweep_some).await.unwrap(), 0);

@@ -57,7 +57,7 @@ pub static FEATURE: Feature = Feature {
             .about("Invitations that wait to be accepted, newest first."),
         Route::post("/api/v1/orgs/current/invites", "createInvite", &Handler::new(invites::create))
             .about("Sends an invitation to an address; an earlier one to it ends.")
-            .fails(&[Code::AuthForbidden, Code::AlreadyExists, Code::Conflict]),
+            .fails(&[Code::AuthForbidden, Code::AlreadyExists, Code::Conflict, Code::RateLimited]),
         Route::delete("/api/v1/orgs/current/invites/{id}", "deleteInvite", &Handler::new(invites::delete))
             .about("Takes an invitation back.")
             .fails(&[Code::NotFound]),
@@ -85,12 +85,14 @@ pub type OrgSeed = Box<dyn Fn(&OrgWrite<'_>, &NewOrg) -> Result<()> + Send + Syn
 /// What new organizations get; filled by app.
 pub struct Orgs {
     seeds: Arc<[OrgSeed]>,
+    /// Invitations that one organization sends in a UTC day.
+    invites_per_day: u32,
 }
 
 impl Orgs {
     /// `seeds` is what the slices write into a new organization, in this order. Billing's is due: it opens the account.
-    pub fn new(seeds: Vec<OrgSeed>) -> Orgs {
-        Orgs { seeds: seeds.into() }
+    pub fn new(seeds: Vec<OrgSeed>, invites_per_day: u32) -> Orgs {
+        Orgs { seeds: seeds.into(), invites_per_day }
     }
 }
 

@@ -4,6 +4,7 @@
 //! process of its own ([`process`]) that can be killed. SQL statements run in workers of the real binary either way.
 
 pub mod process;
+pub mod smtp;
 pub mod web;
 
 use gleaner::admin::{self, Request};
@@ -110,15 +111,21 @@ impl Appliance {
     /// The token that begins with `prefix` in the newest message that carries one.
     pub async fn mailed_token(&self, prefix: &str) -> String {
         let outbox = self.operator(Request::Outbox { limit: 20 }).await;
-        let mut mails = outbox.as_array().expect("a list of messages").iter().map(|mail| text(mail, "text"));
-        let mail = mails.find(|mail| mail.contains(prefix)).expect("a message with such a token");
-        mail[mail.find(prefix).expect("just found")..].split('"').next().expect("its end").to_owned()
+        let mails = outbox.as_array().expect("a list of messages").iter();
+        let mut texts = mails.filter_map(|mail| mail["text"].as_str());
+        texts.find_map(|mail| token_in(mail, prefix)).expect("a message with such a token")
     }
 
     /// Registers a person with a verified address, an organization and a key.
     pub async fn member(&self, name: &str) -> Member {
         member(&self.client(), &self.app().socket(), name).await
     }
+}
+
+/// The token that begins with `prefix` in the text of a message: it stands behind the # of its link.
+pub fn token_in(text: &str, prefix: &str) -> Option<String> {
+    let (_, rest) = text.split_once(&format!("#{prefix}"))?;
+    Some(format!("{prefix}{}", rest.split_whitespace().next()?))
 }
 
 impl Drop for Appliance {

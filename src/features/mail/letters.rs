@@ -1,0 +1,136 @@
+//! The kinds of messages, with what stands in each.
+
+use super::rows::MailKind;
+use crate::base::{Error, Result};
+use crate::engine::mail::{Rendered, Template};
+
+macro_rules! template {
+    ($name:literal) => {
+        Template {
+            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/data/mail/", $name, ".txt")),
+            html: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/data/mail/", $name, ".html")),
+        }
+    };
+}
+
+static VERIFY_EMAIL: Template = template!("verify_email");
+static RESET_PASSWORD: Template = template!("reset_password");
+static INVITE: Template = template!("invite");
+
+/// Characters of somebody's name in a message.
+const NAME_CHARS_MAX: usize = 80;
+
+/// A message's kind and values. `url` is the box's address without a slash at the end; a token is its text.
+#[derive(Clone, Copy)]
+pub enum Letter<'a> {
+    VerifyEmail {
+        name: &'a str,
+        url: &'a str,
+        token: &'a str,
+    },
+    ResetPassword {
+        name: &'a str,
+        url: &'a str,
+        token: &'a str,
+    },
+    Invite {
+        inviter: &'a str,
+        inviter_email: &'a str,
+        org: &'a str,
+        role: &'a str,
+        url: &'a str,
+        token: &'a str,
+    },
+}
+
+impl Letter<'_> {
+    pub fn kind(&self) -> MailKind {
+        match self {
+            Letter::VerifyEmail { .. } => MailKind::VerifyEmail,
+            Letter::ResetPassword { .. } => MailKind::ResetPassword,
+            Letter::Invite { .. } => MailKind::Invite,
+        }
+    }
+
+    /// Subject, text and HTML.
+    pub fn render(&self) -> Result<Rendered> {
+        let made = match *self {
+            Letter::VerifyEmail { name, url, token } => VERIFY_EMAIL.render(&[
+                ("name", &shown(name)),
+                ("box", url),
+                ("link", &link(url, "verify-email", token)),
+            ]),
+            Letter::ResetPassword { name, url, token } => RESET_PASSWORD.render(&[
+                ("name", &shown(name)),
+                ("box", url),
+                ("link", &link(url, "reset-password", token)),
+            ]),
+            Letter::Invite { inviter, inviter_email, org, role, url, token } => INVITE.render(&[
+                ("inviter", &shown(inviter)),
+                ("inviterEmail", inviter_email),
+                ("org", &shown(org)),
+                ("role", role),
+                ("box", url),
+                ("link", &link(url, "invite", token)),
+            ]),
+        };
+        made.map_err(|e| Error::internal("write a message", e))
+    }
+}
+
+/// Where a token is used. It stands behind the `#`, which browsers keep to themselves: it is in no log of a server or a
+/// proxy, and opening the link uses nothing up, which programs that look into mails do as well.
+fn link(url: &str, page: &str, token: &str) -> String {
+    format!("{url}/{page}#{token}")
+}
+
+/// A name that a stranger chose, for a message that this box vouches for: short, and nothing in it that a mail program
+/// makes a link of.
+fn shown(name: &str) -> String {
+    let mut safe = String::with_capacity(name.len() + 8);
+    let mut chars = name.chars().take(NAME_CHARS_MAX).peekable();
+    while let Some(c) = chars.next() {
+        if matches!(c, '.' | ':' | '/') && chars.peek().is_some_and(|next| !next.is_whitespace()) {
+            safe.push(c);
+            safe.push(' ');
+        } else {
+            safe.push(c);
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_letter_has_its_link_in_text_and_html_and_nothing_remote() {
+        let (url, token) = ("https://box.example", "glx_A-b_9");
+        let (name, org) = ("Ada <i>", "A & B");
+        for (letter, page) in [
+            (Letter::VerifyEmail { name, url, token }, "verify-email"),
+            (Letter::ResetPassword { name, url, token }, "reset-password"),
+            (
+                Letter::Invite { inviter: name, inviter_email: "a@b.de", org, role: "viewer", url, token },
+                "invite",
+            ),
+        ] {
+            let made = letter.render().unwrap();
+            let link = format!("{url}/{page}#{token}");
+            assert!(made.text.contains(&format!("\n{link}\n")), "{}", made.text);
+            assert!(made.html.contains(&format!("href=\"{link}\"")), "{}", made.html);
+            assert!(made.html.contains("Ada &lt;i&gt;") && made.text.contains("Ada <i>"));
+            let remote = made.html.matches("http").count();
+            assert_eq!(remote, made.html.matches("https://box.example").count(), "{}", made.html);
+            assert!(!made.html.contains("src=") && !made.html.contains("{{"), "{}", made.html);
+        }
+    }
+
+    #[test]
+    fn a_name_makes_no_link() {
+        assert_eq!(shown("Dr. Ada Łovelace"), "Dr. Ada Łovelace");
+        assert_eq!(shown("Win at https://evil.example/x now."), "Win at https: / / evil. example/ x now.");
+        assert_eq!(shown(&"x".repeat(200)).len(), NAME_CHARS_MAX);
+    }
+}

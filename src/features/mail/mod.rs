@@ -1,0 +1,140 @@
+//! Messages to people: each is a row, written in the transaction of what it tells of, and sent afterwards.
+//!
+//! A request never waits for a mail server: it writes the row, and the task of this slice sends what is due. Without a
+//! mail server the rows wait, and the operator reads them with `gleaner admin outbox` and passes them on.
+//!
+//! Invariants:
+//! - a message goes out when what it tells of is durable, and not otherwise;
+//! - the next try is written before a try begins, so a crash costs one duplicate at most (with the same Message-ID), and
+//!   never a loop;
+//! - a message that was sent keeps neither its text nor its subject: what remains is to whom, which kind, and when.
+
+mod letters;
+mod outbox;
+mod rows;
+mod task;
+
+pub use letters::Letter;
+pub use outbox::{KeptMail, Retried, outbox, retry, waiting};
+pub use rows::{MAIL, MailKind, MailState, MailV2};
+
+use crate::base::Result;
+use crate::base::clock::Timestamp;
+use crate::base::ids::{MailId, OrgId};
+use crate::engine::mail::Smtp;
+use crate::features::Feature;
+use crate::http::Need;
+use crate::store::{Order, SysWrite};
+use crate::task::TaskSpec;
+use rows::{MAIL_BY_ABOUT, MAIL_BY_ADDRESS, MAIL_BY_ORG};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How soon a message is noticed.
+const SEND_EVERY: Duration = Duration::from_secs(1);
+/// Old rows do no harm; they only take room.
+const SWEEP_EVERY: Duration = Duration::from_secs(10 * 60);
+/// How long a message that nobody takes is tried (API page, section 2: mail).
+const TRIED_FOR: Duration = Duration::from_secs(24 * 3600);
+/// Rows that one operation erases.
+const ERASED_ROWS_MAX: usize = 256;
+/// Messages of one kind about one thing that have not been sent; there is one, and the number only bounds the scan.
+const PER_KIND_ROWS_MAX: usize = 64;
+
+pub static FEATURE: Feature = Feature {
+    name: "mail",
+    needs: &[Need::of::<Mailer>()],
+    tasks: &[
+        TaskSpec::new("mail.send", SEND_EVERY, |context| Box::pin(task::send_due(context))),
+        TaskSpec::new("mail.sweep", SWEEP_EVERY, |context| Box::pin(task::sweep(context))),
+    ],
+    ..Feature::NONE
+};
+
+/// The way out, if there is one; hung up by app.
+pub struct Mailer {
+    smtp: Option<Smtp>,
+}
+
+impl Mailer {
+    /// None: no mail server is configured.
+    pub fn new(smtp: Option<Smtp>) -> Mailer {
+        Mailer { smtp }
+    }
+}
+
+/// A message that is being written.
+pub struct NewMail<'a> {
+    /// The account or the invitation that it is about.
+    pub about: Uuid,
+    /// The organization in whose name it goes out, and with which it is erased.
+    pub org: Option<OrgId>,
+    /// In its one spelling.
+    pub to: &'a str,
+    pub letter: Letter<'a>,
+    /// When it is of no use any more, such as the end of its link.
+    pub good_until: Option<Timestamp>,
+}
+
+impl NewMail<'_> {
+    /// Keeps the message; it goes out once what it tells of is durable, and not otherwise.
+    pub fn send(self, tx: &SysWrite<'_>) -> Result<()> {
+        let made = self.letter.render()?;
+        let tried_until = tx.now().after(TRIED_FOR);
+        let mail = MailV2 {
+            id: MailId::new(),
+            about: self.about,
+            org: self.org,
+            kind: self.letter.kind(),
+            to: self.to.to_owned(),
+            subject: made.subject,
+            text: made.text,
+            html: made.html,
+            created_at: tx.now(),
+            state: MailState::Queued,
+            attempts: 0,
+            next_try_at: tx.now(),
+            good_until: self.good_until,
+            give_up_at: self.good_until.map_or(tried_until, |end| end.min(tried_until)),
+            last_error: None,
+            ended_at: None,
+        };
+        tx.put(&MAIL, &mail.id, &mail)
+    }
+}
+
+/// Removes the messages of a kind that are about an account or an invitation and were not sent: what they carry is used
+/// up or replaced.
+pub fn forget(tx: &SysWrite<'_>, about: impl Into<Uuid>, kind: MailKind) -> Result<()> {
+    let about = about.into();
+    let rows = tx.scan_index(
+        &MAIL,
+        &MAIL_BY_ABOUT,
+        |key| key.id(about).u8(kind as u8),
+        Order::Ascending,
+        PER_KIND_ROWS_MAX,
+    )?;
+    for mail in rows {
+        tx.delete(&MAIL, &mail.id)?;
+    }
+    Ok(())
+}
+
+/// Removes messages to an address, sent or not; how many. To be repeated until there are none.
+pub fn erase_to(tx: &SysWrite<'_>, address: &str) -> Result<usize> {
+    let rows =
+        tx.scan_index(&MAIL, &MAIL_BY_ADDRESS, |key| key.str(address), Order::Ascending, ERASED_ROWS_MAX)?;
+    rows.iter().try_for_each(|mail| tx.delete(&MAIL, &mail.id).map(drop))?;
+    Ok(rows.len())
+}
+
+/// Removes messages that went out in the name of an organization, or wait to; how many. To be repeated until there are
+/// none.
+pub fn erase_of(tx: &SysWrite<'_>, org: OrgId) -> Result<usize> {
+    let rows = tx.scan_index(&MAIL, &MAIL_BY_ORG, |key| key.id(org), Order::Ascending, ERASED_ROWS_MAX)?;
+    rows.iter().try_for_each(|mail| tx.delete(&MAIL, &mail.id).map(drop))?;
+    Ok(rows.len())
+}
+
+#[cfg(test)]
+mod tests;

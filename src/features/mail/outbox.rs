@@ -1,0 +1,109 @@
+//! What the operator sees of messages, and trying failed ones again.
+
+use super::rows::{MAIL, MAIL_BY_STATE, MailState, MailV2};
+use super::{Mailer, TRIED_FOR};
+use crate::base::clock::Timestamp;
+use crate::base::ids::MailId;
+use crate::base::{Error, Result};
+use crate::store::{Order, SysRead, SysWrite, System};
+use serde::Serialize;
+
+/// Messages that are counted as waiting or failed; more are as many.
+const COUNTED_ROWS_MAX: usize = 10_000;
+/// Messages that are tried again with one command.
+const RETRIED_ROWS_MAX: usize = 1_000;
+
+/// A message as the operator reads it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeptMail {
+    pub id: MailId,
+    pub kind: &'static str,
+    pub to: String,
+    pub state: &'static str,
+    /// Subject and text are gone when it was sent.
+    pub subject: Option<String>,
+    pub text: Option<String>,
+    pub created_at: Timestamp,
+    pub attempts: u32,
+    pub next_try_at: Option<Timestamp>,
+    /// Why the last try failed.
+    pub last_error: Option<String>,
+    pub ended_at: Option<Timestamp>,
+}
+
+impl From<MailV2> for KeptMail {
+    fn from(mail: MailV2) -> KeptMail {
+        let is_kept = mail.state != MailState::Sent;
+        KeptMail {
+            id: mail.id,
+            kind: mail.kind.name(),
+            to: mail.to,
+            state: mail.state.name(),
+            subject: is_kept.then_some(mail.subject),
+            text: is_kept.then_some(mail.text),
+            created_at: mail.created_at,
+            attempts: mail.attempts,
+            next_try_at: (mail.state == MailState::Queued).then_some(mail.next_try_at),
+            last_error: mail.last_error,
+            ended_at: mail.ended_at,
+        }
+    }
+}
+
+/// The messages, newest first; what `gleaner admin outbox` prints.
+pub fn outbox(tx: &SysRead<'_>, limit: usize) -> Result<Vec<KeptMail>> {
+    let rows = tx.scan(&MAIL, None, Order::Descending, limit)?;
+    Ok(rows.into_iter().map(|(_, mail)| mail.into()).collect())
+}
+
+/// How many messages are in a state that has an index: queued or failed.
+pub fn waiting(tx: &SysRead<'_>, state: MailState) -> Result<usize> {
+    tx.count_index(&MAIL_BY_STATE, |key| key.u8(state as u8), COUNTED_ROWS_MAX)
+}
+
+/// What became of trying messages again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Retried {
+    /// They are due now.
+    pub queued: usize,
+    /// What they carry has ended; whoever wants it asks anew.
+    pub expired: usize,
+}
+
+/// Makes failed, waiting and kept messages due now: the one of this id, or all of them. Refused without a mail server.
+pub async fn retry(system: &System, mailer: &Mailer, id: Option<MailId>) -> Result<Retried> {
+    if mailer.smtp.is_none() {
+        return Err(Error::conflict("no mail server is configured; set mail.host and start the box again"));
+    }
+    system.write(move |tx| retry_in(tx, id)).await
+}
+
+fn retry_in(tx: &SysWrite<'_>, id: Option<MailId>) -> Result<Retried> {
+    let rows = match id {
+        Some(id) => vec![tx.require(&MAIL, &id)?],
+        None => {
+            let all = tx.scan(&MAIL, None, Order::Descending, RETRIED_ROWS_MAX)?;
+            all.into_iter().map(|(_, mail)| mail).filter(|mail| mail.state != MailState::Sent).collect()
+        }
+    };
+    let mut retried = Retried::default();
+    for mut mail in rows {
+        if mail.state == MailState::Sent {
+            return Err(Error::conflict("this message was sent already"));
+        }
+        if mail.good_until.is_some_and(|end| end <= tx.now()) {
+            retried.expired += 1;
+            continue;
+        }
+        let tried_until = tx.now().after(TRIED_FOR);
+        mail.state = MailState::Queued;
+        mail.next_try_at = tx.now();
+        mail.give_up_at = mail.good_until.map_or(tried_until, |end| end.min(tried_until));
+        mail.ended_at = None;
+        tx.put(&MAIL, &mail.id, &mail)?;
+        retried.queued += 1;
+    }
+    Ok(retried)
+}
