@@ -78,6 +78,10 @@ id_type! {
     ResultId;
     /// A submitted SQL statement.
     QueryId;
+    /// A statement that was saved under a name.
+    SavedQueryId;
+    /// A file made of a statement's result.
+    BiExportId;
     /// A workflow's stable, logical id.
     WorkflowId;
     /// One immutable version row of a workflow.

@@ -13,6 +13,7 @@ use uuid::Uuid;
 const VARIABLES: &[(&str, Option<&str>)] = &[
     ("/api/v1/api-keys/{id}", Some("key")),
     ("/api/v1/bi/queries/{id}", Some("query")),
+    ("/api/v1/bi/saved-queries/{id}", Some("saved")),
     ("/api/v1/bi/tables/{name}", None),
     ("/api/v1/extraction/results/by-id/{id}", Some("result")),
     ("/api/v1/extraction/results/{jobId}", Some("job")),
@@ -58,6 +59,8 @@ async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
     let query =
         post(&member.api, "/api/v1/bi/queries", &json!({ "sql": "SELECT 1 AS one", "waitMs": 10_000 })).await;
     let query = expect(query, 200);
+    let saved = json!({ "name": format!("/{name}"), "sql": "SELECT 1 AS one", "scopeKind": "org" });
+    let saved = expect(post(&member.api, "/api/v1/bi/saved-queries", &saved).await, 201);
     let keys = expect(get(&member.api, "/api/v1/api-keys").await, 200);
     let invite = json!({ "email": format!("guest-of-{name}@example.com"), "role": "viewer" });
     let invite = expect(post(&member.api, "/api/v1/orgs/current/invites", &invite).await, 201);
@@ -66,6 +69,7 @@ async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
         ("result", text(&job, "resultId").to_owned()),
         ("job", job_id),
         ("query", text(&query, "jobId").to_owned()),
+        ("saved", text(&saved, "id").to_owned()),
         ("key", text(&keys["items"][0], "id").to_owned()),
         ("invite", text(&invite, "id").to_owned()),
         ("member", member.user_id.clone()),
@@ -127,6 +131,7 @@ async fn a_foreign_id_is_a_missing_id_on_every_route() {
         format!("/api/v1/jobs/{}", theirs.id("job")),
         format!("/api/v1/extraction/results/by-id/{}", theirs.id("result")),
         format!("/api/v1/bi/queries/{}", theirs.id("query")),
+        format!("/api/v1/bi/saved-queries/{}", theirs.id("saved")),
         "/api/v1/orgs/current".to_owned(),
     ] {
         expect(get(&theirs.member.api, &path).await, 200);
@@ -144,6 +149,7 @@ async fn lists_show_ones_own(client: &Client, other: &str) {
         "extraction/results",
         "extraction/results?q=marker",
         "bi/queries",
+        "bi/saved-queries",
         "orgs/current/invites",
         "orgs/current/members",
     ];

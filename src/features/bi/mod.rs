@@ -8,7 +8,10 @@ mod line;
 mod rows;
 mod run;
 mod samples;
+mod saved;
+mod scope;
 mod service;
+mod submissions;
 mod tables;
 mod task;
 mod view;
@@ -24,7 +27,7 @@ use crate::base::permission::Permission;
 use crate::base::{Code, Error, Result};
 use crate::engine::sql::{STATEMENT_BYTES_MAX, TableName};
 use crate::http::permit::BiRead;
-use crate::http::{Accepted, Body, Either, Handler, Need, Org, Path, Query, Route};
+use crate::http::{Accepted, Body, Either, Handler, Need, Org, OrgContext, Path, Query, Route};
 use crate::task::{Stage, TaskSpec};
 use rows::{QUERIES, QueryStatus};
 use service::NewQuery;
@@ -54,7 +57,7 @@ pub static FEATURE: Feature = Feature {
             .about("Ends a statement that waits or runs; one that has ended stays as it is."),
         Route::get("/api/v1/bi/queries/{id}/results", "getBiResults", &Handler::new(results))
             .about("One page of a successful statement's rows.")
-            .fails(&[Code::NotReady]),
+            .fails(&[Code::NotReady, Code::Transient]),
         Route::get("/api/v1/bi/queries/{id}/result-manifest", "getBiManifest", &Handler::new(manifest))
             .about("How large a result is, how fresh, and how long it is kept."),
         Route::get("/api/v1/bi/tables", "listBiTables", &Handler::new(tables))
@@ -62,6 +65,30 @@ pub static FEATURE: Feature = Feature {
         Route::get("/api/v1/bi/tables/{name}", "getBiTable", &Handler::new(table))
             .about("One table with its columns and example values.")
             .fails(&[Code::InvalidTableName]),
+        Route::get("/api/v1/bi/saved-queries", "listSavedQueries", &Handler::new(saved::list))
+            .about("Saved queries, newest first."),
+        Route::post("/api/v1/bi/saved-queries", "createSavedQuery", &Handler::new(saved::create))
+            .about("Saves a query under a name that its scope does not have yet.")
+            .fails(&[Code::AlreadyExists, Code::InvalidSql, Code::InvalidExecutionContext]),
+        Route::get("/api/v1/bi/saved-queries/{id}", "getSavedQuery", &Handler::new(saved::get))
+            .about("One saved query."),
+        Route::patch("/api/v1/bi/saved-queries/{id}", "updateSavedQuery", &Handler::new(saved::update))
+            .about("Changes name, description or content; the scope is as it was made.")
+            .fails(&[Code::AlreadyExists, Code::InvalidSql, Code::InvalidExecutionContext]),
+        Route::delete("/api/v1/bi/saved-queries/{id}", "deleteSavedQuery", &Handler::new(saved::delete))
+            .about("Removes a saved query; what it has run stays."),
+        Route::post("/api/v1/bi/saved-queries/{id}/run", "runSavedQuery", &Handler::new(saved::run))
+            .about("Runs a saved query, once for each Idempotency-Key; 200 when it ended in time, else 202.")
+            .fails(&[
+                Code::InvalidIdempotencyKey,
+                Code::InvalidExecutionContext,
+                Code::InvalidSql,
+                Code::SyntaxError,
+                Code::RlsDenied,
+                Code::SavedQueryNotExecutable,
+                Code::IdempotencyConflict,
+                Code::TooManyQueries,
+            ]),
     ],
     tasks: &[
         TaskSpec::new("bi.feed", Duration::from_secs(1), task::feed).stage(Stage::Derive),
@@ -82,53 +109,64 @@ async fn submit(
     org: Org<BiRead>,
     Body(body): Body<NewQueryView>,
 ) -> Result<Either<Body<ExecutionView>, Accepted<ExecutionView>>> {
-    let dry = body.dry_run.unwrap_or(false);
-    let new =
-        NewQuery { submitted_by: org.principal().user(), wait: wait(&body)?, dry, sql: statement(body)? };
-    let queries = org.service::<Queries>();
-    let query = queries.submit(org.store(), new).await?;
-    if !query.status.has_ended() {
-        return Ok(Either::Right(Accepted::new(query.into())));
-    }
-    let page = match query.status {
-        QueryStatus::Success if !dry => Some(queries.page(org.id(), &query, 0, PAGE_SIZE_DEFAULT).await?),
-        _ => None,
+    let scope = scope::parse(body.scope_kind.as_deref(), body.scope_agent_id.as_deref())?;
+    let new = NewQuery {
+        scope,
+        submitted_by: org.principal().user(),
+        saved: None,
+        key: None,
+        dry: body.dry_run.unwrap_or(false),
+        wait: wait(body.wait_ms)?,
+        sql: content(body)?,
     };
-    let mut execution = ExecutionView::from(query);
-    execution.results = page.map(ResultPageView::from);
-    Ok(Either::Left(Body(execution)))
+    answer(&org, new).await
 }
 
-fn wait(body: &NewQueryView) -> Result<Duration> {
-    match body.wait_ms.unwrap_or(WAIT_MS_DEFAULT) {
+/// Submits a statement and answers with its first page when it ended in time.
+async fn answer(
+    org: &OrgContext,
+    new: NewQuery,
+) -> Result<Either<Body<ExecutionView>, Accepted<ExecutionView>>> {
+    let queries = org.service::<Queries>();
+    let submitted = queries.submit(org.store(), new).await?;
+    let query = &submitted.query;
+    if !query.status.has_ended() {
+        return Ok(Either::Right(Accepted::new(ExecutionView::submitted(submitted, None))));
+    }
+    let page = match query.status {
+        QueryStatus::Success if !query.dry => {
+            let page = queries.page(org.id(), query, 0, PAGE_SIZE_DEFAULT).await?;
+            Some(ResultPageView::of(query, page))
+        }
+        _ => None,
+    };
+    Ok(Either::Left(Body(ExecutionView::submitted(submitted, page))))
+}
+
+fn wait(given_ms: Option<u64>) -> Result<Duration> {
+    match given_ms.unwrap_or(WAIT_MS_DEFAULT) {
         ms if ms <= WAIT_MS_MAX => Ok(Duration::from_millis(ms)),
         _ => Err(Error::invalid("waitMs", format!("must be 0 to {WAIT_MS_MAX}"))),
     }
 }
 
 /// The statement, if it is one that this release runs.
-fn statement(body: NewQueryView) -> Result<String> {
-    let context = |message: &str| Error::new(Code::InvalidExecutionContext).message(message);
+fn content(body: NewQueryView) -> Result<String> {
     if body.structured.is_some() {
-        return Err(context("structured: this release runs SQL only; send the statement as sql."));
+        return Err(Error::new(Code::InvalidExecutionContext)
+            .message("structured: this release runs SQL only; send the statement as sql."));
     }
-    match body.scope_kind.as_deref() {
-        None | Some("org") => {}
-        Some("agent") => {
-            return Err(context("scopeKind: this release knows no agents; leave it out or send org."));
-        }
-        Some(_) => return Err(context("scopeKind: must be org.")),
-    }
-    if body.scope_agent_id.is_some() {
-        return Err(context(
-            "scopeAgentId: only goes with the scope agent, which this release does not know.",
-        ));
-    }
-    let invalid = |message: String| Error::new(Code::InvalidSql).message(message);
-    let sql = body.sql.ok_or_else(|| invalid("sql: is required.".to_owned()))?;
+    let sql = body.sql.ok_or_else(|| Error::new(Code::InvalidSql).message("sql: is required"))?;
+    checked_sql(sql)
+}
+
+/// A statement of a length that can be stored; the workers look at the rest.
+fn checked_sql(sql: String) -> Result<String> {
     if sql.len() > STATEMENT_BYTES_MAX {
-        // The workers refuse it too; but it should not even become a row.
-        return Err(invalid(format!("The statement is longer than {} KiB.", STATEMENT_BYTES_MAX >> 10)));
+        let kib = STATEMENT_BYTES_MAX >> 10;
+        return Err(
+            Error::new(Code::InvalidSql).message(format!("sql: the statement is longer than {kib} KiB"))
+        );
     }
     Ok(sql)
 }
@@ -159,7 +197,7 @@ async fn results(
     let page_size = page_size(wanted.page_size)?;
     let query = org.read(|tx| tx.require(&QUERIES, &id))?;
     let page = org.service::<Queries>().page(org.id(), &query, wanted.page.unwrap_or(0), page_size).await?;
-    let mut page = ResultPageView::from(page);
+    let mut page = ResultPageView::of(&query, page);
     page.export_eligibility = Some(EligibilityView::of(&query, org.may(Permission::BiWrite)));
     Ok(Body(page))
 }

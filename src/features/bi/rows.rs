@@ -1,14 +1,16 @@
-//! What the SQL console stores: submitted statements, the tables an organization's rows brought, sampled values.
+//! What the SQL console stores: submitted and saved statements, the tables an organization's rows brought, sampled
+//! values.
 //!
 //! None of these tables is fed: the console does not look at itself.
 
 use crate::base::clock::Timestamp;
-use crate::base::codec::{Json, Record};
-use crate::base::ids::{QueryId, UserId};
+use crate::base::codec::{CodecError, Json, Record, decode_body};
+use crate::base::ids::{QueryId, SavedQueryId, UserId};
 use crate::engine::sql::{ColumnKind, ColumnSpec, TableName, TableSpec};
-use crate::store::{Index, OrgTable};
+use crate::store::{Index, KeyWriter, OrgTable};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 /// Where a submitted statement stands (interface spec, "BI execution").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -64,11 +66,11 @@ pub struct ResultV1 {
     pub bytes: u64,
     pub cut_at_rows: bool,
     pub cut_at_bytes: bool,
-    /// A file holds the rows. False for a dry run, and once the result is too old.
+    /// A file holds the rows. False for a dry run.
     pub kept: bool,
 }
 
-/// A submitted statement.
+/// A submitted statement as the first release stored it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueryV1 {
     pub id: QueryId,
@@ -76,11 +78,57 @@ pub struct QueryV1 {
     pub scope: ScopeV1,
     pub submitted_by: UserId,
     pub status: QueryStatus,
+    pub dry: bool,
+    pub plan: Json,
+    pub result: Option<ResultV1>,
+    pub failure: Option<QueryFailureV1>,
+    pub query_sec_max: u64,
+    pub freshness_sec: Option<u64>,
+    pub created_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+}
+
+/// The saved statement that a submission ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedRunV1 {
+    pub id: SavedQueryId,
+    /// Its name when it was run.
+    pub name: String,
+    /// The submission that it was saved from.
+    pub source: Option<QueryId>,
+}
+
+/// Readings that an aggregate left out because their columns are not filled yet (interface spec, "BI result page").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoverageV1 {
+    /// Readings made before may be missing.
+    pub horizon: Timestamp,
+    /// How many of those that match are; at least one.
+    pub rows: u64,
+}
+
+/// A submitted statement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueryV2 {
+    pub id: QueryId,
+    /// What is run; of a structured query what it came to.
+    pub sql: String,
+    /// The structured query as it was submitted.
+    pub structured: Option<Json>,
+    pub scope: ScopeV1,
+    pub submitted_by: UserId,
+    /// The saved statement that this is a run of.
+    pub saved: Option<SavedRunV1>,
+    /// The caller's Idempotency-Key.
+    pub submission_key: Option<Uuid>,
+    pub status: QueryStatus,
     /// Only planned, never run.
     pub dry: bool,
     /// What planning found out (`engine::sql::PlanInfo` as JSON); null before that.
     pub plan: Json,
     pub result: Option<ResultV1>,
+    pub coverage: Option<CoverageV1>,
     pub failure: Option<QueryFailureV1>,
     /// The time limit that applied.
     pub query_sec_max: u64,
@@ -91,24 +139,114 @@ pub struct QueryV1 {
     pub finished_at: Option<Timestamp>,
 }
 
-impl Record for QueryV1 {}
+impl Record for QueryV2 {
+    const VERSION: u8 = 2;
+
+    fn upgrade(version: u8, body: &[u8]) -> Result<Self, CodecError> {
+        match version {
+            1 => decode_body::<QueryV1>(body).map(QueryV2::from),
+            _ => Err(CodecError(format!("a query of version {version} is unknown to this release"))),
+        }
+    }
+}
+
+impl From<QueryV1> for QueryV2 {
+    fn from(old: QueryV1) -> QueryV2 {
+        QueryV2 {
+            id: old.id,
+            sql: old.sql,
+            structured: None,
+            scope: old.scope,
+            submitted_by: old.submitted_by,
+            saved: None,
+            submission_key: None,
+            status: old.status,
+            dry: old.dry,
+            plan: old.plan,
+            result: old.result,
+            coverage: None,
+            failure: old.failure,
+            query_sec_max: old.query_sec_max,
+            freshness_sec: old.freshness_sec,
+            created_at: old.created_at,
+            started_at: old.started_at,
+            finished_at: old.finished_at,
+        }
+    }
+}
 
 /// Statements that have not ended: after a crash those that nobody runs any more are found here.
-pub static LIVE: Index<QueryV1> = Index::global("bi_queries.live", |query, keys| {
+pub static LIVE: Index<QueryV2> = Index::global("bi_queries.live", |query, keys| {
     if !query.status.has_ended() {
         keys.add(|key| key.time(query.created_at));
     }
 });
 
-/// Statements with a result file, oldest first.
-pub static KEPT: Index<QueryV1> = Index::global("bi_queries.kept", |query, keys| {
-    if let (Some(finished_at), Some(ResultV1 { kept: true, .. })) = (query.finished_at, query.result) {
-        keys.add(|key| key.time(finished_at));
-    }
+/// By age: ids grow with time.
+pub static QUERIES: OrgTable<QueryId, QueryV2> = OrgTable::new("bi_queries", "Query").indexed(&[&LIVE]);
+
+/// What a saved statement runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ContentV1 {
+    Sql(String),
+    /// A structured query as it was saved; what it comes to is found out at each run.
+    Structured(Json),
+}
+
+/// A statement that was saved under a name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SavedQueryV1 {
+    pub id: SavedQueryId,
+    pub name: String,
+    pub description: Option<String>,
+    pub content: ContentV1,
+    /// Never changes.
+    pub scope: ScopeV1,
+    /// The submission that it was saved from.
+    pub source: Option<QueryId>,
+    pub created_by: UserId,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl Record for SavedQueryV1 {}
+
+/// A name stands for one statement in each scope.
+pub static BY_NAME: Index<SavedQueryV1> = Index::unique("bi_saved_queries.name", |saved, keys| {
+    keys.add(|key| saved.scope.key(key).str(&saved.name));
 });
 
-pub static QUERIES: OrgTable<QueryId, QueryV1> =
-    OrgTable::new("bi_queries", "Query").indexed(&[&LIVE, &KEPT]);
+pub static SAVED_QUERIES: OrgTable<SavedQueryId, SavedQueryV1> =
+    OrgTable::new("bi_saved_queries", "Saved query").indexed(&[&BY_NAME]);
+
+impl ScopeV1 {
+    /// The scope in an index key.
+    pub fn key(self, key: &mut KeyWriter) -> &mut KeyWriter {
+        match self {
+            ScopeV1::Org => key.u8(0),
+        }
+    }
+}
+
+/// What an Idempotency-Key was used for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubmissionV1 {
+    pub query: QueryId,
+    /// A digest of the request.
+    pub request: [u8; 32],
+    pub created_at: Timestamp,
+}
+
+impl Record for SubmissionV1 {}
+
+/// Keys by age, for removing those that are too old.
+pub static SUBMISSIONS_BY_AGE: Index<SubmissionV1> = Index::global("bi_submissions.by_age", |row, keys| {
+    keys.add(|key| key.time(row.created_at));
+});
+
+/// By the Idempotency-Key.
+pub static SUBMISSIONS: OrgTable<Uuid, SubmissionV1> =
+    OrgTable::new("bi_submissions", "Idempotency-Key").indexed(&[&SUBMISSIONS_BY_AGE]);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CatalogKindV1 {
@@ -210,6 +348,31 @@ pub static SAMPLES: OrgTable<String, SamplesV1> = OrgTable::new("bi_samples", "T
 mod tests {
     use super::*;
     use crate::base::codec::{decode, encode};
+
+    impl Record for QueryV1 {}
+
+    #[test]
+    fn a_statement_of_the_first_release_is_read() {
+        let old = QueryV1 {
+            id: QueryId::new(),
+            sql: "SELECT 1".into(),
+            scope: ScopeV1::Org,
+            submitted_by: UserId::new(),
+            status: QueryStatus::Success,
+            dry: false,
+            plan: Json(serde_json::json!({"tables": []})),
+            result: Some(ResultV1 { rows: 3, kept: true, ..ResultV1::default() }),
+            failure: None,
+            query_sec_max: 30,
+            freshness_sec: Some(2),
+            created_at: Timestamp(1),
+            started_at: Some(Timestamp(2)),
+            finished_at: Some(Timestamp(3)),
+        };
+        let read: QueryV2 = decode(&encode(&old).unwrap()).unwrap();
+        assert_eq!(read, QueryV2::from(old));
+        assert_eq!((read.result.unwrap().rows, read.saved, read.submission_key), (3, None, None));
+    }
 
     #[test]
     fn a_table_survives_its_row() {

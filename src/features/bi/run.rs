@@ -5,10 +5,14 @@
 //! as a [`Stage`]. A statement that cannot be planned was never submitted, and its row goes, unless its caller has
 //! been answered with its id meanwhile: the two settle that by a [`Fate`]. A driver that dies leaves a row that has
 //! not ended and no entry in the list of live ones: the tidying task finds it.
+//!
+//! An Idempotency-Key is written with the row and goes with it, so of two requests with one key that come at once only
+//! one becomes a statement, and a key whose statement was refused may be used again.
 
 use super::line::Place;
-use super::rows::{QUERIES, QueryFailureV1, QueryStatus, QueryV1, ResultV1};
+use super::rows::{QUERIES, QueryFailureV1, QueryStatus, QueryV2, ResultV1, SUBMISSIONS, SubmissionV1};
 use super::service::{Queries, is_refusal};
+use super::submissions;
 use crate::base::codec::Json;
 use crate::base::ids::QueryId;
 use crate::base::{Error, Result};
@@ -37,6 +41,8 @@ pub(super) enum Stage {
     Refused(Box<QueryError>),
     /// Something of ours failed before it was planned; the text is for the caller.
     Broken(String),
+    /// Another statement was submitted under the same key before; it answers, and there is no row of this one.
+    Replayed,
 }
 
 impl Stage {
@@ -45,7 +51,7 @@ impl Stage {
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        matches!(self, Stage::Ended | Stage::Refused(_) | Stage::Broken(_))
+        matches!(self, Stage::Ended | Stage::Refused(_) | Stage::Broken(_) | Stage::Replayed)
     }
 }
 
@@ -88,6 +94,7 @@ impl Watch {
 pub(super) struct Live {
     cancel: watch::Sender<bool>,
     stages: watch::Receiver<Stage>,
+    fate: Arc<Mutex<Fate>>,
 }
 
 impl Live {
@@ -98,6 +105,11 @@ impl Live {
 
     pub(super) fn stages(&self) -> watch::Receiver<Stage> {
         self.stages.clone()
+    }
+
+    /// For another caller who waits for the same statement.
+    pub(super) fn watch(&self) -> Watch {
+        Watch { stages: self.stages.clone(), fate: Arc::clone(&self.fate) }
     }
 }
 
@@ -114,7 +126,9 @@ enum End {
 pub(super) struct Driver {
     queries: Arc<Queries>,
     org: OrgStore,
-    query: QueryV1,
+    query: QueryV2,
+    /// What stands behind the query's submission key.
+    submission: Option<SubmissionV1>,
     stage: watch::Sender<Stage>,
     fate: Arc<Mutex<Fate>>,
     canceled: watch::Receiver<bool>,
@@ -134,15 +148,21 @@ impl Drop for Listed {
 
 impl Driver {
     /// Begins. The statement is on the list of live ones when this returns.
-    pub(super) fn spawn(queries: Arc<Queries>, org: OrgStore, query: QueryV1, place: Place) -> Watch {
+    pub(super) fn spawn(
+        queries: Arc<Queries>,
+        org: OrgStore,
+        query: QueryV2,
+        submission: Option<SubmissionV1>,
+        place: Place,
+    ) -> Watch {
         let fate = Arc::new(Mutex::new(Fate::Open));
         let (stage, stages) = watch::channel(Stage::Planning);
         let (cancel, canceled) = watch::channel(false);
-        let live = Live { cancel, stages: stages.clone() };
+        let live = Live { cancel, stages: stages.clone(), fate: Arc::clone(&fate) };
         queries.live.lock().insert(query.id, Arc::new(live));
         let listed = Listed { queries: Arc::clone(&queries), id: query.id };
         let watch = Watch { stages, fate: Arc::clone(&fate) };
-        let driver = Driver { queries, org, query, stage, fate, canceled };
+        let driver = Driver { queries, org, query, submission, stage, fate, canceled };
         tokio::spawn(async move {
             let _listed = listed;
             driver.drive(place).await;
@@ -164,7 +184,9 @@ impl Driver {
     }
 
     async fn carry(&mut self, place: &Place) -> Result<Stage> {
-        self.store(QUERY_NEW).await?;
+        if !self.begin().await? {
+            return Ok(Stage::Replayed);
+        }
         let Some(_slot) = self.turn(place).await else {
             self.end(End::Canceled).await?;
             return Ok(Stage::Ended);
@@ -214,8 +236,15 @@ impl Driver {
             self.finish(QueryStatus::Failed).await?;
             return Ok(Stage::Ended);
         }
-        let id = self.query.id;
-        self.org.write(move |tx| tx.delete(&QUERIES, &id)).await?;
+        let (id, key) = (self.query.id, self.query.submission_key);
+        self.org
+            .write(move |tx| {
+                if let Some(key) = key {
+                    tx.delete(&SUBMISSIONS, &key)?;
+                }
+                tx.delete(&QUERIES, &id)
+            })
+            .await?;
         Ok(refusal)
     }
 
@@ -266,7 +295,7 @@ impl Driver {
         let outcome = match tokio::time::timeout(RUNNING_AFTER, &mut running).await {
             Ok(outcome) => outcome,
             Err(_) => {
-                self.store(QUERY_KNOWN).await?;
+                self.store().await?;
                 self.stage.send_replace(Stage::Running);
                 tokio::select! {
                     outcome = &mut running => outcome,
@@ -317,16 +346,33 @@ impl Driver {
     async fn finish(&mut self, status: QueryStatus) -> Result<()> {
         self.query.status = status;
         self.query.finished_at = Some(self.org.clock().now());
-        self.store(QUERY_KNOWN).await
+        self.store().await
+    }
+
+    /// Writes the new row and its key; false, and nothing is written, when the key is taken.
+    async fn begin(&self) -> Result<bool> {
+        let (query, submission) = (self.query.clone(), self.submission.clone());
+        self.org
+            .write(move |tx| {
+                if let (Some(key), Some(submission)) = (query.submission_key, submission) {
+                    if submissions::find(tx, &key)?.is_some() {
+                        return Ok(false);
+                    }
+                    tx.put(&SUBMISSIONS, &key, &submission)?;
+                }
+                tx.put(&QUERIES, &query.id, &query)?;
+                Ok(true)
+            })
+            .await
     }
 
     /// Writes the row as it is now.
-    async fn store(&self, is_new: bool) -> Result<()> {
+    async fn store(&self) -> Result<()> {
         let query = self.query.clone();
         self.org
             .write(move |tx| {
                 // An organization that was erased meanwhile must not get a row back.
-                if is_new || tx.get(&QUERIES, &query.id)?.is_some() {
+                if tx.get(&QUERIES, &query.id)?.is_some() {
                     tx.put(&QUERIES, &query.id, &query)?;
                 }
                 Ok(())
@@ -334,9 +380,6 @@ impl Driver {
             .await
     }
 }
-
-const QUERY_NEW: bool = true;
-const QUERY_KNOWN: bool = false;
 
 /// Waits until somebody asks for the end.
 async fn asked(canceled: &mut watch::Receiver<bool>) {

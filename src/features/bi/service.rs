@@ -6,8 +6,9 @@
 
 use super::feed::SnapshotFeed;
 use super::line::Line;
-use super::rows::{QUERIES, QueryStatus, QueryV1, ScopeV1};
-use super::run::{Driver, Live, Stage};
+use super::rows::{QUERIES, QueryStatus, QueryV2, SavedRunV1, ScopeV1, SubmissionV1};
+use super::run::{Driver, Live, Stage, Watch};
+use super::submissions::{self, SubmissionKey};
 use crate::base::codec::Json;
 use crate::base::ids::{OrgId, QueryId, UserId};
 use crate::base::{Code, Error, Result};
@@ -16,7 +17,6 @@ use crate::store::OrgStore;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -37,7 +37,7 @@ pub struct BiSettings {
     pub concurrency_per_org: usize,
     /// Statements of one organization that wait beyond those.
     pub queue_per_org: usize,
-    /// Days that results are kept.
+    /// Days that statements are kept, with their results.
     pub results_days: u64,
     /// How often new rows reach the tables.
     pub freshness: Duration,
@@ -59,11 +59,24 @@ pub struct Queries {
 #[derive(Debug)]
 pub struct NewQuery {
     pub sql: String,
+    pub scope: ScopeV1,
     pub submitted_by: UserId,
+    /// The saved statement that this is a run of.
+    pub saved: Option<SavedRunV1>,
+    /// The caller's Idempotency-Key.
+    pub key: Option<SubmissionKey>,
     /// Only plan it.
     pub dry: bool,
     /// How long to wait for its end.
     pub wait: Duration,
+}
+
+/// A statement that was taken in.
+#[derive(Debug)]
+pub struct Submitted {
+    pub query: QueryV2,
+    /// It was submitted before, under the same key.
+    pub replayed: bool,
 }
 
 /// One page of a result.
@@ -71,7 +84,8 @@ pub struct ResultPage {
     pub rows: Vec<Map<String, Value>>,
     pub page: u64,
     pub page_size: u64,
-    pub total_rows: u64,
+    /// None for a dry run: nobody knows how many rows there would be.
+    pub total_rows: Option<u64>,
 }
 
 impl Queries {
@@ -93,9 +107,12 @@ impl Queries {
     }
 
     /// Takes a statement in and waits for it as long as the caller wants to; gives its row as it is then. A statement
-    /// that cannot be planned is an error.
-    pub async fn submit(self: &Arc<Self>, org: &OrgStore, new: NewQuery) -> Result<QueryV1> {
+    /// that cannot be planned is an error. One that was submitted under the same key before is not run again.
+    pub async fn submit(self: &Arc<Self>, org: &OrgStore, new: NewQuery) -> Result<Submitted> {
         let deadline = Instant::now() + new.wait;
+        if let Some(query) = self.replay(org, new.key.as_ref(), deadline).await? {
+            return Ok(Submitted { query, replayed: true });
+        }
         self.feed.settled().await?;
         let place = self.line(org.id()).enter().ok_or_else(|| {
             let most = self.settings.concurrency_per_org + self.settings.queue_per_org;
@@ -103,34 +120,60 @@ impl Queries {
                 "{most} statements of this organization run or wait already; send it when one has ended."
             ))
         })?;
-        let query = QueryV1 {
+        let created_at = org.clock().now();
+        let query = QueryV2 {
             id: QueryId::new(),
             sql: new.sql,
-            scope: ScopeV1::Org,
+            structured: None,
+            scope: new.scope,
             submitted_by: new.submitted_by,
+            saved: new.saved,
+            submission_key: new.key.as_ref().map(|key| key.key),
             status: QueryStatus::Queued,
             dry: new.dry,
             plan: Json::default(),
             result: None,
+            coverage: None,
             failure: None,
             query_sec_max: self.settings.max_query_sec,
             freshness_sec: None,
-            created_at: org.clock().now(),
+            created_at,
             started_at: None,
             finished_at: None,
         };
         let id = query.id;
-        let mut watch = Driver::spawn(Arc::clone(self), org.clone(), query, place);
-        wait_for_stage(&mut watch.stages, deadline).await;
-        match watch.promise().await {
-            Stage::Refused(error) => Err(refusal(*error)),
-            Stage::Broken(reason) => Err(Error::unavailable(reason)),
-            _ => org.read(|tx| tx.require(&QUERIES, &id)),
+        let submission =
+            new.key.as_ref().map(|key| SubmissionV1 { query: id, request: key.request, created_at });
+        let watch = Driver::spawn(Arc::clone(self), org.clone(), query, submission, place);
+        if let Stage::Replayed = watched(watch, deadline).await? {
+            // Another request with the key came in between; what it made answers, whatever becomes of it.
+            let query = self.replay(org, new.key.as_ref(), deadline).await?;
+            let query = query.ok_or_else(|| {
+                Error::unavailable("Another request with this Idempotency-Key failed; send it again.")
+            })?;
+            return Ok(Submitted { query, replayed: true });
         }
+        Ok(Submitted { query: org.read(|tx| tx.require(&QUERIES, &id))?, replayed: false })
+    }
+
+    /// The statement that was submitted under `key` before, once it has ended or at the deadline.
+    async fn replay(
+        &self,
+        org: &OrgStore,
+        key: Option<&SubmissionKey>,
+        deadline: Instant,
+    ) -> Result<Option<QueryV2>> {
+        let Some(key) = key else { return Ok(None) };
+        let Some(id) = org.read(|tx| submissions::earlier(tx, key))? else { return Ok(None) };
+        let live = self.live.lock().get(&id).cloned();
+        if let Some(live) = live {
+            watched(live.watch(), deadline).await?;
+        }
+        org.read(|tx| tx.get(&QUERIES, &id))
     }
 
     /// Asks a statement to end, and waits a little for it; gives its row as it is then.
-    pub async fn cancel(&self, org: &OrgStore, id: QueryId) -> Result<QueryV1> {
+    pub async fn cancel(&self, org: &OrgStore, id: QueryId) -> Result<QueryV2> {
         let query = org.read(|tx| tx.require(&QUERIES, &id))?;
         let live = self.live.lock().get(&id).cloned();
         let Some(live) = live.filter(|_| !query.status.has_ended()) else { return Ok(query) };
@@ -140,41 +183,51 @@ impl Queries {
         org.read(|tx| tx.require(&QUERIES, &id))
     }
 
-    /// One page of a successful statement's rows. `not_ready` for any other, 404 once the result is too old.
-    pub async fn page(&self, org: OrgId, query: &QueryV1, page: u64, page_size: u64) -> Result<ResultPage> {
-        let not_ready = || {
-            Error::new(Code::NotReady)
-                .message(format!(
-                    "The query is {}; only one that succeeded has results.",
-                    query.status.name()
-                ))
-                .field("status", query.status.name())
+    /// One page of a successful statement's rows. `not_ready` for any other, `transient` when its file is gone or
+    /// damaged.
+    pub async fn page(&self, org: OrgId, query: &QueryV2, page: u64, page_size: u64) -> Result<ResultPage> {
+        let Some(result) = query.result.filter(|_| query.status == QueryStatus::Success) else {
+            return Err(not_ready(query.status));
         };
-        let result = query.result.filter(|_| query.status == QueryStatus::Success).ok_or_else(not_ready)?;
         if query.dry {
-            return Ok(ResultPage { rows: Vec::new(), page, page_size, total_rows: 0 });
-        }
-        if !result.kept {
-            return Err(self.expired());
+            return Ok(ResultPage { rows: Vec::new(), page, page_size, total_rows: None });
         }
         let path = self.workers.result_path(org.0, query.id.0);
         let read = tokio::task::spawn_blocking(move || ResultFile::open(&path)?.page(page, page_size)).await;
-        match read.map_err(|e| Error::internal("read a result", e))? {
-            Ok(rows) => Ok(ResultPage { rows, page, page_size, total_rows: result.rows }),
-            Err(ResultError::Io(error)) if error.kind() == io::ErrorKind::NotFound => Err(self.expired()),
-            Err(error) => Err(Error::internal("read a result", error)),
-        }
-    }
-
-    fn expired(&self) -> Error {
-        let days = self.settings.results_days;
-        Error::not_found("Result")
-            .message(format!("Results are kept {days} days; submit the statement again."))
+        let rows = read.map_err(|e| Error::internal("read a result", e))?.map_err(unreadable)?;
+        Ok(ResultPage { rows, page, page_size, total_rows: Some(result.rows) })
     }
 
     fn line(&self, org: OrgId) -> Arc<Line> {
         let new = || Arc::new(Line::new(self.settings.concurrency_per_org, self.settings.queue_per_org));
         Arc::clone(self.lines.lock().entry(org).or_insert_with(new))
+    }
+}
+
+/// Only a query that succeeded has rows; the answer says where this one stands (interface spec, "BI envelope").
+pub(super) fn not_ready(status: QueryStatus) -> Error {
+    Error::new(Code::NotReady)
+        .message(format!("The query is {}; only one that succeeded has results.", status.name()))
+        .field("status", status.name())
+}
+
+/// The file of a result is gone or damaged (somebody cleared the folder, the disk is failing): the statement can simply
+/// be sent again.
+pub(super) fn unreadable(error: ResultError) -> Error {
+    tracing::error!(%error, cause = ?std::error::Error::source(&error), "a result cannot be read");
+    Error::new(Code::Transient)
+        .message("The rows of this query cannot be read any more; submit it again.")
+        .caused_by(error)
+}
+
+/// Waits for the statement's end or until `deadline`, and gives its stage then. The caller may be told the id after
+/// that. A statement that was refused is an error.
+async fn watched(mut watch: Watch, deadline: Instant) -> Result<Stage> {
+    wait_for_stage(&mut watch.stages, deadline).await;
+    match watch.promise().await {
+        Stage::Refused(error) => Err(refusal(*error)),
+        Stage::Broken(reason) => Err(Error::unavailable(reason)),
+        stage => Ok(stage),
     }
 }
 

@@ -1,17 +1,19 @@
 //! Background work: following the store, and tidying up.
 
-use super::rows::{KEPT, LIVE, QUERIES, QueryFailureV1, QueryStatus, QueryV1};
+use super::rows::{LIVE, QUERIES, QueryFailureV1, QueryStatus, QueryV2, SUBMISSIONS, SUBMISSIONS_BY_AGE};
 use super::service::Queries;
+use super::submissions;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{OrgId, QueryId};
 use crate::base::{Error, Result};
-use crate::store::System;
+use crate::store::{Order, System};
 use crate::task::TaskContext;
 use futures::future::BoxFuture;
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Rows of one look and one write.
 const CHUNK_ROWS: usize = 500;
@@ -24,12 +26,13 @@ pub(super) fn feed(context: TaskContext) -> BoxFuture<'static, Result<()>> {
     })
 }
 
-/// Ends statements that nobody carries any more, and removes results that are too old or nobody's.
+/// Ends statements that nobody carries any more, and removes what is too old or nobody's.
 pub(super) fn tidy(context: TaskContext) -> BoxFuture<'static, Result<()>> {
     Box::pin(async move {
         let queries = context.service::<Queries>();
         end_abandoned(context.system(), |id| queries.live.lock().contains_key(&id)).await?;
-        remove_old_results(&queries, context.system(), context.now()).await?;
+        prune(&queries, context.system(), context.now()).await?;
+        forget_keys(context.system(), context.now()).await?;
         remove_stray_results(&queries, context.system())
     })
 }
@@ -64,27 +67,64 @@ async fn end_abandoned(system: &System, is_live: impl Fn(QueryId) -> bool) -> Re
     }
 }
 
-/// The file goes first: a row that says "kept" without a file is answered like one that is too old, and is found
-/// again.
-async fn remove_old_results(queries: &Queries, system: &System, now: Timestamp) -> Result<()> {
-    let kept_ms = i64::try_from(queries.results_kept().as_millis()).unwrap_or(i64::MAX);
-    let before = time_key(Timestamp(now.millis().saturating_sub(kept_ms)));
+/// Removes statements that ended too long ago, with their results.
+async fn prune(queries: &Queries, system: &System, now: Timestamp) -> Result<()> {
+    let before = earlier(now, queries.results_kept());
+    let mut last = None;
+    while let Some(org) = system.read(|tx| tx.next_org(QUERIES.name(), last))? {
+        prune_org(queries, system, org, before).await?;
+        last = Some(org);
+    }
+    Ok(())
+}
+
+/// Ids grow with time, so what is too old stands at the beginning. The file goes before its row: a row whose file is
+/// missing is found again, a file without a row is somebody's data that nobody looks after.
+async fn prune_org(queries: &Queries, system: &System, org: OrgId, before: Timestamp) -> Result<()> {
+    let mut after = None;
     loop {
-        let old = system.read(|tx| tx.scan_global(&QUERIES, &KEPT, &[], Some(&before), CHUNK_ROWS))?;
+        let rows =
+            system.org(org).read(|tx| tx.scan(&QUERIES, after.as_ref(), Order::Ascending, CHUNK_ROWS))?;
+        let Some((last, newest)) = rows.last() else { return Ok(()) };
+        let is_last = rows.len() < CHUNK_ROWS || newest.created_at >= before;
+        after = Some(*last);
+        let is_old = |query: &QueryV2| query.finished_at.is_some_and(|at| at < before);
+        let old: Vec<QueryId> = rows.iter().filter(|(_, query)| is_old(query)).map(|(id, _)| *id).collect();
+        for id in &old {
+            remove_file(&queries.workers.result_path(org.0, id.0))?;
+        }
+        if !old.is_empty() {
+            let delete = move |tx: &crate::store::OrgWrite<'_>| {
+                old.iter().try_for_each(|id| tx.delete(&QUERIES, id).map(drop))
+            };
+            system.org(org).write(delete).await?;
+        }
+        if is_last {
+            return Ok(());
+        }
+    }
+}
+
+/// Removes Idempotency-Keys that may be used again anyway.
+async fn forget_keys(system: &System, now: Timestamp) -> Result<()> {
+    let before = time_key(earlier(now, submissions::KEPT));
+    loop {
+        let old = system
+            .read(|tx| tx.scan_global(&SUBMISSIONS, &SUBMISSIONS_BY_AGE, &[], Some(&before), CHUNK_ROWS))?;
         if old.is_empty() {
             return Ok(());
         }
-        let old: Vec<_> = old.into_iter().map(|entry| (entry.org, entry.key)).collect();
-        for (org, id) in &old {
-            remove_file(&queries.workers.result_path(org.0, id.0))?;
-        }
-        update(system, old, |query, _| {
-            if let Some(result) = &mut query.result {
-                result.kept = false;
-            }
-        })
-        .await?;
+        system
+            .write(move |tx| {
+                old.iter().try_for_each(|entry| tx.org(entry.org).delete(&SUBMISSIONS, &entry.key).map(drop))
+            })
+            .await?;
     }
+}
+
+fn earlier(now: Timestamp, duration: Duration) -> Timestamp {
+    let ms = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+    Timestamp(now.millis().saturating_sub(ms))
 }
 
 /// A process that died between a result and its row leaves a file that no row speaks of.
@@ -118,7 +158,7 @@ fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>> {
 async fn update(
     system: &System,
     queries: Vec<(OrgId, QueryId)>,
-    change: fn(&mut QueryV1, Timestamp),
+    change: fn(&mut QueryV2, Timestamp),
 ) -> Result<()> {
     if queries.is_empty() {
         return Ok(());
@@ -137,7 +177,7 @@ async fn update(
         .await
 }
 
-/// A time as [`KEPT`] has it.
+/// A time as a global index has it.
 fn time_key(time: Timestamp) -> [u8; 8] {
     ((time.millis() as u64) ^ (1 << 63)).to_be_bytes()
 }

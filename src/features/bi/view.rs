@@ -1,9 +1,9 @@
 //! The console's shapes on the wire (interface spec, "BI execution" to "BI table description").
 
-use super::rows::{QueryFailureV1, QueryStatus, QueryV1, SamplesV1, ScopeV1};
-use super::service::ResultPage;
+use super::rows::{CoverageV1, QueryFailureV1, QueryStatus, QueryV2, SamplesV1};
+use super::service::{ResultPage, Submitted};
 use crate::base::clock::Timestamp;
-use crate::base::ids::QueryId;
+use crate::base::ids::{QueryId, SavedQueryId};
 use crate::engine::sql::TableStatus;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub(super) struct NewQueryView {
     /// Not in this release.
     #[serde(default)]
     pub(super) structured: Option<Value>,
-    /// `org`; `agent` is not in this release.
+    /// `org` (the default), or `agent` with `scopeAgentId`.
     #[serde(default)]
     pub(super) scope_kind: Option<String>,
     #[serde(default)]
@@ -42,6 +42,7 @@ pub(super) struct ExecutionView {
     job_id: QueryId,
     /// Whether an earlier submission answered.
     replayed: bool,
+    /// The Idempotency-Key of the run.
     submission_key: Option<String>,
     pub(super) status: QueryStatus,
     /// What planning found out; its members are null until then.
@@ -50,6 +51,15 @@ pub(super) struct ExecutionView {
     /// The first page, when the statement ended in time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) results: Option<ResultPageView>,
+    /// The saved query that this is a run of; these three members are absent from any other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    saved_query_id: Option<SavedQueryId>,
+    /// Its name when it was run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    saved_query_name: Option<String>,
+    /// The query that it was saved from, or null.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source_query_id: Option<Option<QueryId>>,
     scope_kind: &'static str,
     scope_agent_id: Option<String>,
     created_at: Timestamp,
@@ -59,8 +69,8 @@ pub(super) struct ExecutionView {
     error: Option<QueryFailureV1>,
 }
 
-impl From<QueryV1> for ExecutionView {
-    fn from(query: QueryV1) -> ExecutionView {
+impl From<QueryV2> for ExecutionView {
+    fn from(query: QueryV2) -> ExecutionView {
         let dry_run = match query.plan.0 {
             Value::Object(plan) => plan,
             _ => ["statement", "tables", "columns", "estimatedRows", "estimatedBytes"]
@@ -68,23 +78,33 @@ impl From<QueryV1> for ExecutionView {
                 .into_iter()
                 .collect(),
         };
+        let saved = query.saved.as_ref();
         ExecutionView {
             job_id: query.id,
             replayed: false,
-            submission_key: None,
+            submission_key: query.submission_key.map(|key| key.to_string()),
             status: query.status,
             dry_run,
             sql_preview: Some(query.sql.chars().take(PREVIEW_CHARS_MAX).collect()),
             results: None,
-            scope_kind: match query.scope {
-                ScopeV1::Org => "org",
-            },
+            saved_query_id: saved.map(|saved| saved.id),
+            saved_query_name: saved.map(|saved| saved.name.clone()),
+            source_query_id: saved.map(|saved| saved.source),
+            scope_kind: query.scope.name(),
             scope_agent_id: None,
             created_at: query.created_at,
             started_at: query.started_at,
             finished_at: query.finished_at,
             error: query.failure,
         }
+    }
+}
+
+impl ExecutionView {
+    /// The answer to a submission.
+    pub(super) fn submitted(submitted: Submitted, results: Option<ResultPageView>) -> ExecutionView {
+        let replayed = submitted.replayed;
+        ExecutionView { replayed, results, ..ExecutionView::from(submitted.query) }
     }
 }
 
@@ -95,23 +115,45 @@ pub(super) struct ResultPageView {
     rows: Vec<Map<String, Value>>,
     page: u64,
     page_size: u64,
-    total_rows: u64,
+    /// Rows of the whole result; -1 when unknown, as after a dry run.
+    total_rows: i64,
     has_more: bool,
+    /// Present when a structured aggregate left out readings whose columns are not filled yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history_coverage: Option<CoverageView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) export_eligibility: Option<EligibilityView>,
 }
 
-impl From<ResultPage> for ResultPageView {
-    fn from(page: ResultPage) -> ResultPageView {
+impl ResultPageView {
+    /// A page of `query`'s result.
+    pub(super) fn of(query: &QueryV2, page: ResultPage) -> ResultPageView {
         let end = page.page.saturating_add(1).saturating_mul(page.page_size);
         ResultPageView {
             rows: page.rows,
             page: page.page,
             page_size: page.page_size,
-            total_rows: page.total_rows,
-            has_more: end < page.total_rows,
+            total_rows: page.total_rows.map_or(-1, |rows| i64::try_from(rows).unwrap_or(i64::MAX)),
+            has_more: page.total_rows.is_some_and(|rows| end < rows),
+            history_coverage: query.coverage.map(CoverageView::from),
             export_eligibility: None,
         }
+    }
+}
+
+/// What an aggregate could not see.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CoverageView {
+    /// Readings created before it may be missing.
+    backfill_horizon: Timestamp,
+    /// How many readings were left out, 1 or more.
+    pre_horizon_rows: u64,
+}
+
+impl From<CoverageV1> for CoverageView {
+    fn from(coverage: CoverageV1) -> CoverageView {
+        CoverageView { backfill_horizon: coverage.horizon, pre_horizon_rows: coverage.rows }
     }
 }
 
@@ -126,12 +168,12 @@ pub(super) struct EligibilityView {
 }
 
 impl EligibilityView {
-    /// From the caller's permission and the caps at which the result was cut.
-    pub(super) fn of(query: &QueryV1, has_write_permission: bool) -> EligibilityView {
+    /// From the caller's permission and the caps at which the result was cut. A dry run has nothing to export.
+    pub(super) fn of(query: &QueryV2, has_write_permission: bool) -> EligibilityView {
         let within_row_limit = query.result.is_some_and(|result| !result.cut_at_rows);
         let within_byte_limit = query.result.is_some_and(|result| !result.cut_at_bytes);
         EligibilityView {
-            eligible: has_write_permission && within_row_limit && within_byte_limit,
+            eligible: has_write_permission && within_row_limit && within_byte_limit && !query.dry,
             has_write_permission,
             within_row_limit,
             within_byte_limit,
@@ -183,7 +225,7 @@ pub(super) struct ManifestView {
 }
 
 impl ManifestView {
-    pub(super) fn of(query: &QueryV1, page_size: u64, results_kept: std::time::Duration) -> ManifestView {
+    pub(super) fn of(query: &QueryV2, page_size: u64, results_kept: std::time::Duration) -> ManifestView {
         let result = query.result.filter(|_| query.status == QueryStatus::Success);
         let completed_at = query.finished_at.filter(|_| result.is_some());
         ManifestView {
@@ -212,7 +254,7 @@ pub(super) struct QueryFilter {
 }
 
 impl QueryFilter {
-    pub(super) fn accepts(&self, query: &QueryV1) -> bool {
+    pub(super) fn accepts(&self, query: &QueryV2) -> bool {
         self.status.is_none_or(|status| query.status == status)
             && self.from.is_none_or(|from| query.created_at >= from)
             && self.to.is_none_or(|to| query.created_at < to)
@@ -292,20 +334,24 @@ mod tests {
     use super::*;
     use crate::base::codec::Json;
     use crate::base::ids::UserId;
-    use crate::features::bi::rows::ResultV1;
+    use crate::features::bi::rows::{ResultV1, SavedRunV1, ScopeV1};
     use serde_json::json;
     use std::time::Duration;
 
-    fn query(status: QueryStatus, result: Option<ResultV1>) -> QueryV1 {
-        QueryV1 {
+    fn query(status: QueryStatus, result: Option<ResultV1>) -> QueryV2 {
+        QueryV2 {
             id: QueryId::new(),
             sql: "SELECT 1".into(),
+            structured: None,
             scope: ScopeV1::Org,
             submitted_by: UserId::new(),
+            saved: None,
+            submission_key: None,
             status,
             dry: false,
             plan: Json::default(),
             result,
+            coverage: None,
             failure: None,
             query_sec_max: 30,
             freshness_sec: Some(1),
@@ -313,6 +359,20 @@ mod tests {
             started_at: None,
             finished_at: Some(Timestamp(1_000)),
         }
+    }
+
+    #[test]
+    fn a_run_of_a_saved_query_says_so_and_no_other_does() {
+        let json = |query: QueryV2| {
+            serde_json::to_value(ExecutionView::submitted(Submitted { query, replayed: true }, None)).unwrap()
+        };
+        let plain = json(query(QueryStatus::Success, None));
+        let members = ["savedQueryId", "savedQueryName", "sourceQueryId"];
+        assert!(members.iter().all(|name| plain.get(name).is_none()), "{plain}");
+        let saved = SavedRunV1 { id: SavedQueryId::new(), name: "mine".into(), source: None };
+        let run = json(QueryV2 { saved: Some(saved), ..query(QueryStatus::Success, None) });
+        assert_eq!((&run["savedQueryName"], &run["replayed"]), (&json!("mine"), &json!(true)));
+        assert_eq!(run.get("sourceQueryId"), Some(&json!(null)));
     }
 
     #[test]
@@ -334,10 +394,13 @@ mod tests {
 
     #[test]
     fn a_page_knows_whether_there_are_more() {
-        let more = |page, total_rows| {
-            ResultPageView::from(ResultPage { rows: Vec::new(), page, page_size: 200, total_rows }).has_more
+        let of = |page, total_rows| {
+            let page = ResultPage { rows: Vec::new(), page, page_size: 200, total_rows };
+            ResultPageView::of(&query(QueryStatus::Success, None), page)
         };
+        let more = |page, total_rows| of(page, Some(total_rows)).has_more;
         assert!(more(0, 201) && !more(0, 200) && !more(1, 201) && !more(u64::MAX, 1));
+        assert_eq!((of(0, None).total_rows, of(0, None).has_more), (-1, false));
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! [`PathParam`] that is an id refuses with its noun's `not_found`, in the words the store uses.
 
 use crate::base::ids::{
-    ApiKeyId, AuditId, BenchmarkId, InviteId, JobId, ProviderId, QueryId, ResultId, ScheduleId,
-    ScheduleRunId, UrlId, UserId, WorkflowId, WorkflowVersionId,
+    ApiKeyId, AuditId, BenchmarkId, BiExportId, InviteId, JobId, ProviderId, QueryId, ResultId, SavedQueryId,
+    ScheduleId, ScheduleRunId, UrlId, UserId, WorkflowId, WorkflowVersionId,
 };
 use crate::base::{Error, Result};
 use crate::http::call::Call;
@@ -43,11 +43,13 @@ path_ids! {
     ApiKeyId, "API key";
     AuditId, "Audit entry";
     BenchmarkId, "Benchmark";
+    BiExportId, "Export";
     InviteId, "Invite";
     JobId, "Job";
     ProviderId, "Provider";
     QueryId, "Query";
     ResultId, "Result";
+    SavedQueryId, "Saved query";
     ScheduleId, "Schedule";
     ScheduleRunId, "Schedule run";
     UrlId, "URL";

@@ -208,6 +208,7 @@ async fn inventory(member: &Member) -> Vec<usize> {
         "jobs",
         "api-keys",
         "bi/queries",
+        "bi/saved-queries",
         "extraction/results",
         "plans/transactions",
         "orgs/current/members",

@@ -319,6 +319,7 @@ async fn a_cursor_leads_nowhere_but_on() {
         "orgs/current/members",
         "orgs/current/invites",
         "bi/queries",
+        "bi/saved-queries",
         "extraction/results",
         "extraction/results?sort=relevance&q=a",
         "extraction/schemas",

@@ -1,5 +1,7 @@
 //! The SQL console through HTTP: submitBiQuery, listBiQueries, getBiQuery, cancelBiQuery, getBiResults, getBiManifest,
-//! listBiTables, getBiTable.
+//! listBiTables, getBiTable; saved queries in a module of their own.
+
+mod saved;
 
 use crate::harness::process::Process;
 use crate::harness::web::{Answer, Web};
@@ -148,8 +150,19 @@ async fn what_cannot_be_run_is_refused_and_never_listed() {
     for (body, status, code, part) in [
         (json!({}), 400, "invalid_sql", "sql"),
         (json!({ "structured": { "table": "urls" } }), 400, "invalid_execution_context", "structured"),
-        (json!({ "sql": "SELECT 1", "scopeKind": "agent" }), 400, "invalid_execution_context", "scopeKind"),
+        (
+            json!({ "sql": "SELECT 1", "scopeKind": "agent" }),
+            400,
+            "invalid_execution_context",
+            "scopeAgentId",
+        ),
         (json!({ "sql": "SELECT 1", "scopeKind": "box" }), 400, "invalid_execution_context", "scopeKind"),
+        (
+            json!({ "sql": "SELECT 1", "scopeKind": "agent", "scopeAgentId": Uuid::now_v7() }),
+            400,
+            "invalid_execution_context",
+            "scopeAgentId: there is no such agent",
+        ),
         (
             json!({ "sql": "SELECT 1", "scopeAgentId": Uuid::now_v7() }),
             400,
@@ -275,7 +288,11 @@ async fn a_dry_run_plans_and_runs_nothing() {
     assert_eq!(execution["dryRun"]["statement"], "SELECT");
     assert_eq!(execution["dryRun"]["columns"][1], json!({ "name": "count", "type": "bigint" }));
     let page = expect(get(&client, &format!("{QUERIES}/{}/results", text(&execution, "jobId"))).await, 200);
-    assert_eq!((&page["rows"], &page["totalRows"]), (&json!([]), &json!(0)));
+    assert_eq!(
+        (&page["rows"], &page["totalRows"], &page["hasMore"]),
+        (&json!([]), &json!(-1), &json!(false))
+    );
+    assert_eq!(page["exportEligibility"]["eligible"], false, "there is nothing to export");
     let body = json!({ "sql": "SELECT nothing FROM urls", "dryRun": true });
     refused(&client, &post(&client, QUERIES, &body).await, 400, "invalid_sql", "nothing").await;
 }
@@ -367,11 +384,37 @@ async fn results_survive_a_restart_and_go_when_they_are_old() {
     assert!(file.exists());
     appliance.clock.advance(Duration::from_secs(8 * 86_400));
     tidy();
-    eventually("the result is gone", Duration::from_secs(5), || async { (!file.exists()).then_some(()) })
-        .await;
-    let gone = get(&api, &format!("{path}/results")).await;
-    refused(&api, &gone, 404, "not_found", "7 days").await;
-    assert_eq!(expect(get(&api, &path).await, 200)["status"], "success");
+    eventually("the statement is gone", Duration::from_secs(5), || async {
+        (get(&api, &path).await.status == 404).then_some(())
+    })
+    .await;
+    assert!(!file.exists(), "the result goes before its row");
+    for path in [format!("{path}/results"), format!("{path}/result-manifest")] {
+        refused(&api, &get(&api, &path).await, 404, "not_found", "").await;
+    }
+    assert_eq!(expect(get(&api, QUERIES).await, 200)["items"], json!([]));
+    let fresh = expect(submit(&api, "SELECT 1 AS one").await, 200);
+    tidy();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(expect(get(&api, QUERIES).await, 200)["items"][0]["jobId"], fresh["jobId"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_result_whose_file_is_lost_or_damaged_says_to_send_it_again() {
+    let appliance = Appliance::start().await;
+    let member = appliance.member("lost").await;
+    for damage in [&b""[..], b"no result"] {
+        let execution = expect(submit(&member.api, "SELECT 1 AS one").await, 200);
+        let id = text(&execution, "jobId");
+        let file = appliance.data_dir().join("results").join(&member.org_id).join(format!("{id}.arrow"));
+        std::fs::remove_file(&file).unwrap();
+        if !damage.is_empty() {
+            std::fs::write(&file, damage).unwrap();
+        }
+        let page = get(&member.api, &format!("{QUERIES}/{id}/results")).await;
+        refused(&member.api, &page, 409, "transient", "submit it again").await;
+        assert!(page.json.get("status").is_none(), "only not_ready has a status beside it");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
