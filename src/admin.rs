@@ -8,6 +8,7 @@ use crate::base::{Error, Result};
 use crate::features::mail::Mailer;
 use crate::features::{auth, extraction, mail};
 use crate::http::Services;
+use crate::store::Origin;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fs::Permissions;
@@ -107,7 +108,7 @@ async fn serve(stream: UnixStream, services: &Services, status: &StatusFn) -> st
     let mut line = String::new();
     BufReader::new(read.take(LINE_BYTES_MAX)).read_line(&mut line).await?;
     let answer = match serde_json::from_str(&line) {
-        Ok(request) => match answer(request, services, status).await {
+        Ok(request) => match Origin::operator().scope(answer(request, services, status)).await {
             Ok(value) => Answer::Ok(value),
             Err(error) => {
                 tracing::warn!(%error, "an operator's command was refused");

@@ -2,8 +2,10 @@
 //!
 //! Invariant: nothing here imports another module of the crate, and nothing here does I/O.
 
+pub mod audit;
 pub mod clock;
 pub mod codec;
+pub mod digest;
 pub mod error;
 pub mod escape;
 pub mod ids;

@@ -3,6 +3,7 @@
 //! Panics and the time limit are caught here and not in a tower layer, because both answers need the request id and the
 //! envelope of the path; compression, which needs neither, is tower-http's and stands around this.
 
+use crate::base::audit::Action;
 use crate::base::ids::RequestId;
 use crate::base::{Code, Error, Result};
 use crate::http::body::{Response, ResponseBody};
@@ -14,6 +15,7 @@ use crate::http::route::RouteGroup;
 use crate::http::router::{Found, Matched, Router};
 use crate::http::services::Services;
 use crate::http::{builtin, docs, envelope, forwarded, host, openapi};
+use crate::store::Event;
 use bytes::Bytes;
 use futures::FutureExt;
 use http::header::{ALLOW, HeaderValue};
@@ -208,10 +210,21 @@ impl Api {
     }
 }
 
-/// Runs the handler under its time limit; a panic is an internal error and the server lives.
+/// Runs the handler as its caller and under its time limit; a panic is an internal error and the server lives.
 async fn run(mut call: Call) -> Result<Response> {
     let Matched { route, .. } = call.matched;
-    let guarded = AssertUnwindSafe(route.endpoint.call(&mut call)).catch_unwind();
+    let (context, origin) = (call.context.clone(), Arc::clone(call.context.origin()));
+    let acted = origin.scope(async {
+        let result = route.endpoint.call(&mut call).await;
+        if let Err(error) = &result
+            && is_denial(error.code())
+        {
+            let event = Event::new(Action::AccessDenied).named(route.id()).with("code", error.code().name());
+            context.services().system().refused(context.origin().org(), event).await;
+        }
+        result
+    });
+    let guarded = AssertUnwindSafe(acted).catch_unwind();
     let result = match tokio::time::timeout(route.time_max, guarded).await {
         Ok(Ok(result)) => result,
         Ok(Err(panic)) => Err(Error::internal("run the handler", PanicText(panic_text(&*panic).to_owned()))),
@@ -222,6 +235,19 @@ async fn run(mut call: Call) -> Result<Response> {
         spare_body(body, &call.parts.headers).await;
     }
     result
+}
+
+/// Whether a caller was refused because of who they are. A missing or worn-out credential is not among them: nobody knows
+/// whose it is, and every session ends in one.
+fn is_denial(code: Code) -> bool {
+    matches!(
+        code,
+        Code::AuthForbidden
+            | Code::AuthOrgMismatch
+            | Code::InsufficientPermissions
+            | Code::EmailNotVerified
+            | Code::RlsDenied
+    )
 }
 
 fn too_slow(limit: Duration) -> Error {

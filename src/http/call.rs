@@ -6,6 +6,7 @@ use crate::http::api::Api;
 use crate::http::route::Route;
 use crate::http::router::{Captures, Matched};
 use crate::http::services::Services;
+use crate::store::Origin;
 use http::request::Parts;
 use http::{HeaderMap, Method};
 use hyper::body::Incoming;
@@ -20,11 +21,13 @@ pub struct Context {
     api: Arc<Api>,
     request_id: RequestId,
     client_ip: IpAddr,
+    origin: Arc<Origin>,
 }
 
 impl Context {
     pub(super) fn new(api: Arc<Api>, request_id: RequestId, client_ip: IpAddr) -> Context {
-        Context { api, request_id, client_ip }
+        let origin = Origin::request(client_ip, request_id.clone());
+        Context { api, request_id, client_ip, origin }
     }
 
     pub fn request_id(&self) -> &RequestId {
@@ -34,6 +37,11 @@ impl Context {
     /// The caller's address; behind a trusted proxy the one it vouches for.
     pub fn client_ip(&self) -> IpAddr {
         self.client_ip
+    }
+
+    /// Who acts, as audit rows will say; it stands around the handler already.
+    pub fn origin(&self) -> &Arc<Origin> {
+        &self.origin
     }
 
     /// The box's time, which tests may have moved.

@@ -251,7 +251,9 @@ fn authenticate(call: &Call) -> Result<Principal> {
     if !scheme.eq_ignore_ascii_case("bearer") || credential.is_empty() {
         return Err(missing());
     }
-    call.context.api().authenticator().authenticate(credential)
+    let principal = call.context.api().authenticator().authenticate(credential)?;
+    call.context.origin().identify(&principal);
+    Ok(principal)
 }
 
 fn refuse_api_key(principal: &Principal) -> Result<()> {

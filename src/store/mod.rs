@@ -10,6 +10,7 @@
 //! - No read lives longer than its closure. Long walks go page by page, each in a transaction of its own.
 //! - An organization behind a fence shows no rows and takes none, whoever still holds a way to it.
 
+mod audit;
 mod changes;
 mod engine;
 mod erase;
@@ -17,6 +18,7 @@ pub mod fault;
 mod key;
 mod known;
 mod migrate;
+mod origin;
 mod principal;
 mod rewrite;
 mod table;
@@ -24,10 +26,12 @@ mod tx;
 mod view;
 mod writer;
 
+pub use audit::{AuditEntry, AuditFilter, ChainReport, Detail, Event};
 pub use changes::Change;
 pub use erase::ErasedRows;
 pub use key::{IndexKeys, Key, KeyWriter};
 pub use migrate::{MIGRATIONS, Migration};
+pub use origin::{Actor, Origin};
 pub use principal::{AuthMethod, Identity, Principal};
 pub use rewrite::Rewritten;
 pub use table::{Index, OrgTable, SysTable, Table};
@@ -64,6 +68,7 @@ struct Inner {
     clock: Clock,
     /// Held while the file is written anew.
     rewriting: Mutex<()>,
+    audit: Arc<audit::Shared>,
 }
 
 /// The page cache of a store over a backend of the caller's.
@@ -96,7 +101,15 @@ impl Store {
         let handle = Arc::new(Handle::open(source, cache_bytes)?);
         migrate::run(&handle, &clock, migrations)?;
         let writer = Writer::start(handle.clone(), clock.clone())?;
-        Ok(Store { inner: Arc::new(Inner { handle, writer, clock, rewriting: Mutex::default() }) })
+        Ok(Store {
+            inner: Arc::new(Inner {
+                handle,
+                writer,
+                clock,
+                rewriting: Mutex::default(),
+                audit: Arc::default(),
+            }),
+        })
     }
 
     /// The rows of the caller's organization; `org_not_found` for a caller without one.
@@ -174,7 +187,15 @@ impl Store {
         &self,
         run: impl FnOnce(&WriteView<'_>, Timestamp) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        self.inner.writer.submit(run)?.await.map_err(writer_gone)?
+        let (origin, shared) = (Origin::current(), Arc::clone(&self.inner.audit));
+        let audited = move |view: &WriteView<'_>, now| {
+            let actor = origin.actor();
+            view.act_for(origin, shared);
+            let value = run(view, now)?;
+            audit::check_operation(view, actor)?;
+            Ok(value)
+        };
+        self.inner.writer.submit(audited)?.await.map_err(writer_gone)?
     }
 }
 

@@ -3,6 +3,7 @@
 //! `OrgRead` and `OrgWrite` put the organization in front of every key, so no function takes an organization and a
 //! row id together, and a missing row and somebody else's are one look-up with one answer.
 
+use super::audit::{self, Chain, ChainOf};
 use super::changes;
 use super::key::{IndexKeys, Key, KeyWriter, after_prefix, encoded};
 use super::table::{Index, OrgTable, Reach, Table};
@@ -28,6 +29,9 @@ pub trait Scope: Copy {
     fn prefix(&self) -> Vec<u8>;
 
     fn org(&self) -> Option<OrgId>;
+
+    /// Where the scope's audit rows are.
+    fn chain(&self) -> &'static Chain;
 }
 
 impl Scope for InOrg {
@@ -38,6 +42,10 @@ impl Scope for InOrg {
     fn org(&self) -> Option<OrgId> {
         Some(self.0)
     }
+
+    fn chain(&self) -> &'static Chain {
+        &audit::OF_ORG
+    }
 }
 
 impl Scope for InSystem {
@@ -47,6 +55,10 @@ impl Scope for InSystem {
 
     fn org(&self) -> Option<OrgId> {
         None
+    }
+
+    fn chain(&self) -> &'static Chain {
+        &audit::OF_SYSTEM
     }
 }
 
@@ -84,6 +96,16 @@ impl<'v, S: Scope> Rows<'v, S> {
     /// The moment at which this transaction began, by the box's clock.
     pub fn now(&self) -> Timestamp {
         self.now
+    }
+
+    /// Whether the scope is an organization that was erased or is being erased.
+    pub(super) fn is_behind_fence(&self) -> bool {
+        self.fenced
+    }
+
+    /// The scope's audit chain and the view to read it with.
+    pub(super) fn audit_parts(&self) -> (&'v dyn View, ChainOf) {
+        (self.view, ChainOf::new(self.scope.chain(), self.scope.prefix()))
     }
 
     fn key<K: Key>(&self, key: &K) -> Vec<u8> {
@@ -405,6 +427,14 @@ impl SysRead<'_> {
     pub fn behind_fence(&self, org: OrgId) -> OrgRead<'_> {
         Rows { hidden: false, ..Rows::new(self.view, InOrg(org), self.now) }
     }
+
+    /// The audit chain of an organization, or the box's own.
+    pub(super) fn audit_chain(&self, org: Option<OrgId>) -> (&dyn View, ChainOf) {
+        match org {
+            Some(org) => self.org(org).audit_parts(),
+            None => self.audit_parts(),
+        }
+    }
 }
 
 impl OrgRead<'_> {
@@ -450,6 +480,11 @@ impl<'v, S: Scope> Writes<'v, S> {
     /// The view itself, for what the store keeps beside the slices' tables.
     pub(super) fn raw(&self) -> &'v WriteView<'v> {
         self.view
+    }
+
+    /// The scope's audit chain.
+    pub(super) fn chain(&self) -> ChainOf {
+        self.rows.audit_parts().1
     }
 
     /// Stores `row` under `key`, replacing one that is there. A key that a unique index has already is refused.

@@ -2,8 +2,10 @@
 //!
 //! A scan says how many rows it wants, always: nothing here can run away.
 
+use super::audit::Shared;
 use super::changes;
 use super::known::{Known, interned};
+use super::origin::Origin;
 use super::rewrite::Tracker;
 use crate::base::clock::Timestamp;
 use crate::base::ids::OrgId;
@@ -11,7 +13,7 @@ use crate::base::{Error, Result};
 use redb::{
     ReadOnlyTable, ReadTransaction, ReadableTable, TableDefinition, TableError, TableHandle, WriteTransaction,
 };
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -206,6 +208,8 @@ pub(super) struct WriteView<'b> {
     overlay: RefCell<BTreeMap<&'static str, Overlay>>,
     told: Cell<u64>,
     learned: RefCell<Known>,
+    acting: OnceCell<(Arc<Origin>, Arc<Shared>)>,
+    audited: Cell<bool>,
 }
 
 /// New values by key; none where the row goes.
@@ -317,7 +321,14 @@ impl Base for Batch<'_> {
 
 impl<'b> WriteView<'b> {
     pub(super) fn new(batch: &'b dyn Base) -> WriteView<'b> {
-        WriteView { batch, overlay: RefCell::default(), told: Cell::new(0), learned: RefCell::default() }
+        WriteView {
+            batch,
+            overlay: RefCell::default(),
+            told: Cell::new(0),
+            learned: RefCell::default(),
+            acting: OnceCell::new(),
+            audited: Cell::new(false),
+        }
     }
 
     /// The names of all tables that are committed or of this batch, in order.
@@ -349,6 +360,30 @@ impl<'b> WriteView<'b> {
             self.set(super::known::FENCES, org.0.as_bytes().to_vec(), Some(Vec::new()));
             self.learned.borrow_mut().fences.insert(org);
         }
+    }
+
+    /// Whose operation this is, and what all operations share of the audit log.
+    pub(super) fn act_for(&self, origin: Arc<Origin>, shared: Arc<Shared>) {
+        self.acting.get_or_init(|| (origin, shared));
+    }
+
+    pub(super) fn origin(&self) -> Arc<Origin> {
+        self.acting.get().map_or_else(Origin::system, |(origin, _)| Arc::clone(origin))
+    }
+
+    /// None where nobody shares anything: in a migration.
+    pub(super) fn shared(&self) -> Option<&Shared> {
+        self.acting.get().map(|(_, shared)| &**shared)
+    }
+
+    /// An audit row was written, or is not due.
+    pub(super) fn mark_audited(&self) {
+        self.audited.set(true);
+    }
+
+    /// Whether the operation changes rows without having said anything to the audit log.
+    pub(super) fn lacks_audit(&self) -> bool {
+        !self.audited.get() && self.overlay.borrow().values().any(|rows| !rows.is_empty())
     }
 
     pub(super) fn set(&self, table: &'static str, key: Vec<u8>, value: Option<Vec<u8>>) {

@@ -12,6 +12,7 @@ pub use rows::{API_KEYS, ApiKeyV1};
 pub use secret::KeySecret;
 pub use usage::KeyUsage;
 
+use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{ApiKeyId, UserId};
 use crate::base::name::Name;
@@ -23,7 +24,7 @@ use crate::features::Feature;
 use crate::features::auth::{Auth, USERS, permissions_of};
 use crate::http::permit::{OrgRead, OrgWrite};
 use crate::http::{Authenticator, Body, Created, Handler, Need, NoContent, Org, Path, Route};
-use crate::store::{self, AuthMethod, Identity, Order, Principal};
+use crate::store::{self, AuthMethod, Event, Identity, Order, Principal};
 use crate::task::{Stage, TaskSpec};
 use rows::BY_SECRET;
 use schemars::JsonSchema;
@@ -151,14 +152,17 @@ pub fn mint(tx: &store::OrgWrite<'_>, key: NewKey) -> Result<ApiKeyV1> {
     Ok(row)
 }
 
-/// Ends every key that `maker` has made here: they go with their maker's membership, and do not come back with it.
-pub fn delete_made_by(tx: &store::OrgWrite<'_>, maker: UserId) -> Result<()> {
+/// Ends every key that `maker` has made here, and gives their ids: they go with their maker's membership, and do not come
+/// back with it.
+pub fn delete_made_by(tx: &store::OrgWrite<'_>, maker: UserId) -> Result<Vec<ApiKeyId>> {
+    let mut ended = Vec::new();
     for (id, key) in tx.scan(&API_KEYS, None, Order::Ascending, KEYS_PER_ORG_MAX)? {
         if key.maker == maker {
             tx.delete(&API_KEYS, &id)?;
+            ended.push(id);
         }
     }
-    Ok(())
+    Ok(ended)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -227,8 +231,19 @@ async fn create(org: Org<OrgWrite>, Body(request): Body<NewApiKeyRequest>) -> Re
     let secret = KeySecret::generate()?;
     let mut key = NewKey::new(name, &secret, caller.user(), permissions);
     key.expires_at = request.expires_at;
-    let row = org.write(move |tx| mint(tx, key)).await?;
+    let row = org.write(move |tx| {
+        let row = mint(tx, key)?;
+        tx.audit(Event::new(Action::ApiKeyCreated).of(row.id).with("permissions", words(row.permissions)))?;
+        Ok(row)
+    });
+    let row = row.await?;
     Ok(Created(NewApiKeyView { api_key: ApiKeyView::new(row, None), secret: secret.as_str().to_owned() }))
+}
+
+/// Permissions as one detail of an audit row.
+fn words(permissions: Permissions) -> String {
+    let all = Permissions::of(Permission::ALL.iter().copied());
+    if permissions == all { "all".to_owned() } else { permissions.names().join(" ") }
 }
 
 /// The permissions of a new key: `held` unless fewer are asked for, never more.
@@ -254,11 +269,13 @@ fn asked_permissions(asked: Option<&[String]>, held: Permissions) -> Result<Perm
 }
 
 async fn delete(org: Org<OrgWrite>, Path(id): Path<ApiKeyId>) -> Result<NoContent> {
-    if org.write(move |tx| tx.delete(&API_KEYS, &id)).await? {
-        Ok(NoContent)
-    } else {
-        Err(Error::not_found(API_KEYS.noun()))
-    }
+    let deleted = org.write(move |tx| {
+        if !tx.delete(&API_KEYS, &id)? {
+            return Err(Error::not_found(API_KEYS.noun()));
+        }
+        tx.audit(Event::new(Action::ApiKeyDeleted).of(id))
+    });
+    deleted.await.map(|()| NoContent)
 }
 
 #[cfg(test)]

@@ -64,16 +64,17 @@ pub fn send_verification(
     .send(tx)
 }
 
-/// Uses up the verification token `text`; whether it was good. A bad one changes nothing, an old one is removed.
-pub fn verify(tx: &SysWrite<'_>, text: &str) -> Result<bool> {
-    let Some(row) = tx.get(&VERIFICATIONS, &sha256(text.as_bytes()))? else { return Ok(false) };
+/// Uses up the verification token `text`; gives whose address it has verified, if it was good. A bad one changes nothing,
+/// an old one is removed.
+pub fn verify(tx: &SysWrite<'_>, text: &str) -> Result<Option<UserV1>> {
+    let Some(row) = tx.get(&VERIFICATIONS, &sha256(text.as_bytes()))? else { return Ok(None) };
     tx.delete(&VERIFICATIONS, &row.token)?;
     if row.expires_at <= tx.now() {
-        return Ok(false);
+        return Ok(None);
     }
-    let Some(mut user) = tx.get(&USERS, &row.user)? else { return Ok(false) };
+    let Some(mut user) = tx.get(&USERS, &row.user)? else { return Ok(None) };
     mark_verified(tx, &mut user)?;
-    Ok(true)
+    Ok(Some(user))
 }
 
 /// The address is the person's from now on; what was sent to find that out is done with.

@@ -9,13 +9,14 @@ use super::limits;
 use super::mail::MailToken;
 use super::password::{self, NewPassword};
 use super::rows::{PasswordResetV1, RESETS, RESETS_BY_TOKEN, USERS, USERS_BY_EMAIL, UserV1};
-use super::service::Auth;
+use super::service::{Auth, member_of};
 use super::session;
+use crate::base::audit::Action;
 use crate::base::ids::UserId;
 use crate::base::{Error, Result};
 use crate::engine::secret::sha256;
 use crate::features::mail::{self, Letter, MailKind, NewMail};
-use crate::store::{SysRead, SysWrite};
+use crate::store::{Event, SysRead, SysWrite};
 use std::net::IpAddr;
 use std::time::Duration;
 use uuid::Uuid;
@@ -33,6 +34,8 @@ impl Auth {
             .write(move |tx| {
                 if limits::count_reset(tx, ip, &email)? {
                     request(tx, &email, &token, &public_url)?;
+                } else {
+                    tx.unaudited("nothing is sent; the request is counted among the others of its address");
                 }
                 Ok(())
             })
@@ -79,7 +82,9 @@ fn request(tx: &SysWrite<'_>, email: &Email, token: &MailToken, public_url: &str
     tx.put(&RESETS, &row.address, &row)?;
     // Looked for also where there can be none.
     mail::forget(tx, row.user.unwrap_or(UserId(Uuid::nil())), MailKind::ResetPassword)?;
-    let Some(user) = user else { return Ok(()) };
+    let event = Event::new(Action::AuthResetRequested);
+    let Some(user) = user else { return tx.audit(event) };
+    tx.audit_in(member_of(&user), event.of(user.id).about(user.id))?;
     NewMail {
         about: user.id.into(),
         org: None,
@@ -104,5 +109,6 @@ fn replace(tx: &SysWrite<'_>, row: &PasswordResetV1, mut user: UserV1, password_
     limits::forgive(tx, &user.email)?;
     user.password_hash = password_hash;
     session::end_all(tx, &mut user)?;
+    tx.audit_in(member_of(&user), Event::new(Action::AuthPasswordReset).of(user.id).by(user.id))?;
     tx.put(&USERS, &user.id, &user)
 }

@@ -12,14 +12,15 @@ use super::password::{self, NewPassword, Passwords};
 use super::rows::{REFRESH_TOKENS, USERS, USERS_BY_EMAIL, UserV1};
 use super::session::{self, RefreshToken, Refreshed};
 use super::token::{ACCESS_TOKEN_TIME, AccessTokens, TokenFault};
+use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
-use crate::base::ids::UserId;
+use crate::base::ids::{OrgId, UserId};
 use crate::base::name::Name;
 use crate::base::permission::Permissions;
 use crate::base::{Code, Error, Result};
 use crate::engine::keyring::Keyring;
 use crate::features::mail::MailKind;
-use crate::store::{SysRead, SysWrite, System};
+use crate::store::{Event, SysRead, SysWrite, System};
 use serde::Deserialize;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -153,6 +154,9 @@ impl Auth {
                     mail::send_verification(tx, &user, &token, &public_url)?;
                 }
                 let stored = login.store(tx, &user)?;
+                tx.audit(
+                    Event::new(Action::UserRegistered).of(user.id).by(user.id).with("invited", was_invited),
+                )?;
                 Ok((user, stored, login))
             })
             .await
@@ -165,10 +169,13 @@ impl Auth {
         let email = Email::parse(email)?;
         password::check_length(password)?;
         let counters = Counters::of(ip, &email);
-        let user = self.system.read(|tx| {
-            counters.check(tx)?;
-            tx.lookup(&USERS, &USERS_BY_EMAIL, |key| key.str(email.as_str()))
-        })?;
+        if let Err(throttled) = self.system.read(|tx| counters.check(tx)) {
+            self.system.refused(None, Event::new(Action::AuthLoginThrottled)).await;
+            return Err(throttled);
+        }
+        let user =
+            self.system.read(|tx| tx.lookup(&USERS, &USERS_BY_EMAIL, |key| key.str(email.as_str())))?;
+        let account = user.as_ref().map(|user| (user.id, member_of(user)));
         let hash = user.as_ref().map(|user| user.password_hash.clone());
         let matches = self.passwords.verify(password.to_owned(), hash.clone()).await?;
         let candidate = user.filter(|_| matches).map(|user| user.id);
@@ -183,10 +190,13 @@ impl Auth {
                 let user = candidate.map(|id| tx.get(&USERS, &id)).transpose()?.flatten();
                 let Some(user) = user.filter(|user| Some(&user.password_hash) == hash.as_ref()) else {
                     // The failure must be kept, so to the store this is no error.
-                    return counters.record(tx).map(|()| None);
+                    counters.record(tx)?;
+                    refused_login(tx, account)?;
+                    return Ok(None);
                 };
                 let stored = login.store(tx, &user)?;
                 let org = org_of(tx, &user)?;
+                tx.audit_in(member_of(&user), Event::new(Action::AuthLogin).of(user.id).by(user.id))?;
                 Ok(Some((user, org, stored, login)))
             })
             .await?;
@@ -209,12 +219,20 @@ impl Auth {
             .system
             .write(move |tx| {
                 let outcome = match session::rotate(tx, &shown, &next)? {
-                    Refreshed::Rotated(user) => Some(LoginStored::of(tx, &user)),
+                    Refreshed::Rotated(user) => {
+                        tx.unaudited("a login goes on; its beginning and its end have rows");
+                        Some(LoginStored::of(tx, &user))
+                    }
                     Refreshed::Reused(user) => {
                         tracing::warn!(%user, "a refresh token was used twice; its login has ended");
+                        let org = tx.get(&USERS, &user)?.as_ref().and_then(member_of);
+                        tx.audit_in(org, Event::new(Action::AuthTokenReused).of(user).about(user))?;
                         None
                     }
-                    Refreshed::Unknown => None,
+                    Refreshed::Unknown => {
+                        tx.unaudited("a login that was over is swept");
+                        None
+                    }
                 };
                 Ok((outcome, next))
             })
@@ -229,12 +247,29 @@ impl Auth {
         if self.system.read(|tx| tx.get(&REFRESH_TOKENS, &shown.family()))?.is_none() {
             return Ok(());
         }
-        self.system.write(move |tx| session::end(tx, &shown)).await
+        self.system
+            .write(move |tx| {
+                let Some(user) = session::end(tx, &shown)? else { return Ok(()) };
+                let org = tx.get(&USERS, &user)?.as_ref().and_then(member_of);
+                tx.audit_in(org, Event::new(Action::AuthLogout).of(user).by(user))
+            })
+            .await
     }
 
     /// Uses up a verification token; 400 when it is bad, used or old.
     pub async fn verify_email(&self, token: String) -> Result<()> {
-        if self.system.write(move |tx| mail::verify(tx, &token)).await? {
+        let verified = self.system.write(move |tx| {
+            let user = mail::verify(tx, &token)?;
+            match &user {
+                Some(user) => {
+                    let event = Event::new(Action::UserVerified).of(user.id).by(user.id);
+                    tx.audit_in(member_of(user), event.with("by", "token"))?;
+                }
+                None => tx.unaudited("a token that was over is swept"),
+            }
+            Ok(user.is_some())
+        });
+        if verified.await? {
             Ok(())
         } else {
             Err(Error::invalid("token", "is not valid any more; ask for a new verification message"))
@@ -253,7 +288,8 @@ impl Auth {
                     return Err(Error::new(Code::InvalidInput).title("Email address is already verified"));
                 }
                 limits::count_verification(tx, &user.email)?;
-                mail::send_verification(tx, &user, &token, &public_url)
+                mail::send_verification(tx, &user, &token, &public_url)?;
+                tx.audit_in(member_of(&user), Event::new(Action::AuthVerificationSent).of(user.id))
             })
             .await
     }
@@ -316,6 +352,8 @@ pub async fn verify_by_operator(system: &System, email: &str) -> Result<UserId> 
             let found = tx.lookup(&USERS, &USERS_BY_EMAIL, |key| key.str(email.as_str()))?;
             let mut user = found.ok_or_else(|| Error::not_found("User"))?;
             mail::mark_verified(tx, &mut user)?;
+            let event = Event::new(Action::UserVerified).of(user.id).about(user.id);
+            tx.audit_in(member_of(&user), event.with("by", "operator"))?;
             Ok(user.id)
         })
         .await
@@ -335,6 +373,21 @@ fn org_of(tx: &SysRead<'_>, user: &UserV1) -> Result<Option<OrgV1>> {
     match user.membership {
         Some((org, _)) => tx.org(org).get(&ORG, &()),
         None => Ok(None),
+    }
+}
+
+/// The organization in whose audit chain it stands what a person does.
+pub(super) fn member_of(user: &UserV1) -> Option<OrgId> {
+    user.membership.map(|(org, _)| org)
+}
+
+/// Writes down a login that was refused: with the organization of the account, if there is one. As much is written for an
+/// address without an account, and the address that was typed is not.
+fn refused_login(tx: &SysWrite<'_>, account: Option<(UserId, Option<OrgId>)>) -> Result<()> {
+    let event = Event::new(Action::AuthLoginRefused);
+    match account {
+        Some((user, org)) => tx.audit_refusal(org, event.of(user).about(user).with("reason", "password")),
+        None => tx.audit_refusal(None, event.with("reason", "unknown_account")),
     }
 }
 

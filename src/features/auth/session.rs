@@ -119,9 +119,11 @@ pub fn rotate(tx: &SysWrite<'_>, shown: &RefreshToken, next: &RefreshToken) -> R
     Ok(Refreshed::Rotated(user))
 }
 
-/// Ends the login that `shown` belongs to, also when it is an older token of it.
-pub fn end(tx: &SysWrite<'_>, shown: &RefreshToken) -> Result<()> {
-    tx.delete(&REFRESH_TOKENS, &shown.family).map(|_| ())
+/// Ends the login that `shown` belongs to, also when it is an older token of it. Gives whose login it was.
+pub fn end(tx: &SysWrite<'_>, shown: &RefreshToken) -> Result<Option<UserId>> {
+    let Some(row) = tx.get(&REFRESH_TOKENS, &shown.family)? else { return Ok(None) };
+    tx.delete(&REFRESH_TOKENS, &shown.family)?;
+    Ok(Some(row.user))
 }
 
 /// Ends every login of a person and refuses every access token that was issued to them so far. The caller stores `user`.

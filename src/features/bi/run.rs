@@ -13,11 +13,12 @@ use super::line::Place;
 use super::rows::{QUERIES, QueryFailureV1, QueryStatus, QueryV2, ResultV1, SUBMISSIONS, SubmissionV1};
 use super::service::{Queries, is_refusal};
 use super::submissions;
+use crate::base::audit::Action;
 use crate::base::codec::Json;
 use crate::base::ids::QueryId;
 use crate::base::{Error, Result};
 use crate::engine::sql::{Cap, ErrorCode, Outcome, PlanInfo, QueryBackend, QueryError, Running, Statement};
-use crate::store::OrgStore;
+use crate::store::{Event, OrgStore, Origin};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
@@ -163,10 +164,11 @@ impl Driver {
         let listed = Listed { queries: Arc::clone(&queries), id: query.id };
         let watch = Watch { stages, fate: Arc::clone(&fate) };
         let driver = Driver { queries, org, query, submission, stage, fate, canceled };
-        tokio::spawn(async move {
+        // Whoever submitted it is who acts until its end, also when they have their answer.
+        tokio::spawn(Origin::current().scope(async move {
             let _listed = listed;
             driver.drive(place).await;
-        });
+        }));
         watch
     }
 
@@ -242,7 +244,8 @@ impl Driver {
                 if let Some(key) = key {
                     tx.delete(&SUBMISSIONS, &key)?;
                 }
-                tx.delete(&QUERIES, &id)
+                tx.delete(&QUERIES, &id)?;
+                tx.audit(Event::new(Action::BiQueryRefused).of(id))
             })
             .await?;
         Ok(refusal)
@@ -361,6 +364,8 @@ impl Driver {
                     tx.put(&SUBMISSIONS, &key, &submission)?;
                 }
                 tx.put(&QUERIES, &query.id, &query)?;
+                let event = Event::new(Action::BiQuerySubmitted).of(query.id).with("dryRun", query.dry);
+                tx.audit(event)?;
                 Ok(true)
             })
             .await
@@ -375,6 +380,7 @@ impl Driver {
                 if tx.get(&QUERIES, &query.id)?.is_some() {
                     tx.put(&QUERIES, &query.id, &query)?;
                 }
+                tx.unaudited("how a statement ended stands in its own row");
                 Ok(())
             })
             .await

@@ -82,7 +82,11 @@ impl Queries {
         let columns = spec.columns.iter().map(|column| (column.name.clone(), examples(&rows, &column.name)));
         let samples = SamplesV1 { sampled_at: org.clock().now(), columns: columns.collect() };
         let table = spec.name.to_string();
-        org.write(move |tx| tx.put(&SAMPLES, &table, &samples)).await
+        org.write(move |tx| {
+            tx.unaudited("samples are derived, and nobody's doing");
+            tx.put(&SAMPLES, &table, &samples)
+        })
+        .await
     }
 }
 

@@ -10,6 +10,7 @@ use super::service::NewQuery;
 use super::submissions::SubmissionKey;
 use super::view::ExecutionView;
 use super::{answer, checked_sql, scope, wait};
+use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{QueryId, SavedQueryId, UserId};
 use crate::base::name::Name;
@@ -17,6 +18,7 @@ use crate::base::page::{Page, PageRequest};
 use crate::base::{Code, Error, Result};
 use crate::http::permit::{BiRead, BiWrite};
 use crate::http::{Accepted, Body, Created, Either, Headers, NoContent, Org, Path};
+use crate::store::Event;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -157,6 +159,7 @@ pub(super) async fn create(
                 updated_at: tx.now(),
             };
             tx.insert(&SAVED_QUERIES, &saved.id, &saved).map_err(name_taken)?;
+            tx.audit(Event::new(Action::SavedQueryCreated).of(saved.id))?;
             Ok(saved)
         })
         .await?;
@@ -183,6 +186,7 @@ pub(super) async fn update(
             }
             saved.updated_at = tx.now();
             tx.put(&SAVED_QUERIES, &id, &saved).map_err(name_taken)?;
+            tx.audit(Event::new(Action::SavedQueryUpdated).of(id))?;
             Ok(saved)
         })
         .await?;
@@ -192,7 +196,8 @@ pub(super) async fn update(
 pub(super) async fn delete(org: Org<BiWrite>, Path(id): Path<SavedQueryId>) -> Result<NoContent> {
     org.write(move |tx| {
         tx.require(&SAVED_QUERIES, &id)?;
-        tx.delete(&SAVED_QUERIES, &id).map(drop)
+        tx.delete(&SAVED_QUERIES, &id)?;
+        tx.audit(Event::new(Action::SavedQueryDeleted).of(id))
     })
     .await?;
     Ok(NoContent)

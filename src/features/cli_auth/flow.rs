@@ -6,6 +6,7 @@
 
 use super::code::{DeviceCode, UserCode};
 use super::rows::{ApprovalV1, BY_END, BY_NETWORK, BY_USER_CODE, DEVICE_CODES, DeviceCodeV1};
+use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{OrgId, UserId};
 use crate::base::permission::Permissions;
@@ -14,7 +15,7 @@ use crate::engine::keyring::{Keyring, Place};
 use crate::engine::secret::Digest;
 use crate::features::api_keys::{API_KEYS, KeySecret, NewKey, mint};
 use crate::features::auth::{ORG, USERS};
-use crate::store::{Order, SysRead, SysWrite};
+use crate::store::{Event, Order, SysRead, SysWrite};
 use crate::task::TaskContext;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -93,6 +94,7 @@ pub fn start(tx: &SysWrite<'_>, device: &DeviceCode, hostname: String, network: 
         delivered_at: None,
     };
     tx.insert(&DEVICE_CODES, &row.device, &row)?;
+    tx.unaudited("a code changes nothing before a person approves it, and anybody may ask for one");
     Ok(code)
 }
 
@@ -146,7 +148,9 @@ impl Approval {
         if is_member.is_none_or(|(org, _)| org != self.org) {
             return Err(Error::new(Code::OrgNotFound));
         }
-        let key = mint(&tx.org(self.org), self.key)?;
+        let org = tx.org(self.org);
+        let key = mint(&org, self.key)?;
+        org.audit(Event::new(Action::CliAuthApproved).of(key.id))?;
         // A code that was swept meanwhile had ended.
         let Some(mut row) = tx.get(&DEVICE_CODES, &self.device)? else {
             return Ok(Err(State::Expired.gone()));
@@ -186,6 +190,13 @@ pub fn poll(tx: &SysWrite<'_>, device: &Digest, keyring: &Keyring) -> Result<Pol
         row.approval.as_mut().map(|approval| deliver(tx, approval, device, keyring)).transpose()?;
     row.delivered_at = delivered.as_ref().map(|_| tx.now());
     tx.put(&DEVICE_CODES, device, &row)?;
+    match &row.approval {
+        Some(approval) => {
+            let event = Event::new(Action::CliAuthDelivered).of(approval.key);
+            tx.org(approval.org).audit(event)?;
+        }
+        None => tx.unaudited("a command line that waits asks again and again"),
+    }
     Ok(delivered.unwrap_or(Polled::Pending))
 }
 

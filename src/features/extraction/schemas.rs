@@ -9,13 +9,14 @@ use super::rows::{
     ColumnKindV1, DiscoveredBy, PLATFORM_SCHEMAS, PlatformSchemaV1, SCHEMA_HEADS, SCHEMAS_BY_AGE,
     SCHEMAS_BY_DOMAIN, SchemaHeadV1, SchemaKey, SchemaPair,
 };
+use crate::base::audit::Action;
 use crate::base::codec::Json;
 use crate::base::ids::SchemaId;
 use crate::base::page::PageRequest;
 use crate::base::terms::PageType;
 use crate::base::{Error, Result};
 use crate::engine::extract::{Attribute, AttributeType, Schema};
-use crate::store::{Order, SysRead, SysWrite, System};
+use crate::store::{Event, Order, SysRead, SysWrite, System};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -296,6 +297,10 @@ fn store_all(tx: &SysWrite<'_>, checked: &[Checked]) -> Result<ImportSummary> {
         }
         let SchemaPair { domain, page_type } = entry.pair.clone();
         summary.schemas.push(ImportedSchema { domain, page_type, version, created });
+    }
+    if let Some(first) = summary.schemas.iter().find(|schema| schema.created) {
+        let event = Event::new(Action::SchemaImported).named(first.domain.clone());
+        tx.audit(event.with("created", summary.created).with("unchanged", summary.unchanged))?;
     }
     Ok(summary)
 }

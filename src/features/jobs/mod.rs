@@ -12,6 +12,7 @@ pub use dispatch::{DispatchSettings, Dispatcher};
 pub use rows::{JOBS, JobV1};
 
 use super::Feature;
+use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{JobId, ResultId, ScheduleRunId, UrlId, WorkflowId};
 use crate::base::limits::{JOBS_PER_BATCH_MAX, JOBS_PER_POLL_MAX};
@@ -23,12 +24,14 @@ use crate::engine::fetch::AddressGuard;
 use crate::features::billing::Plans;
 use crate::http::permit::{JobsRead, JobsWrite, Quota};
 use crate::http::{Body, Created, Either, Handler, Need, Org, Path, Query, Route};
+use crate::store::Event;
 use crate::task::TaskSpec;
 use rows::{BY_STATUS, BY_URL};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use submit::NewJob;
+use uuid::Uuid;
 use view::JobView;
 
 pub static FEATURE: Feature = Feature {
@@ -110,7 +113,14 @@ async fn submit_one(
 ) -> Result<Either<Created<JobView>, Body<JobView>>> {
     let checked = submit::check("", new, &org.service::<AddressGuard>())?;
     let plans = org.service::<Plans>();
-    let submitted = org.write(move |tx| submit::submit(tx, &plans, checked)).await?;
+    let submitted = org.write(move |tx| {
+        let submitted = submit::submit(tx, &plans, checked)?;
+        if submitted.is_new {
+            tx.audit(Event::new(Action::JobSubmitted).of(submitted.job.id))?;
+        }
+        Ok(submitted)
+    });
+    let submitted = submitted.await?;
     if !submitted.is_new {
         return Ok(Either::Right(Body(submitted.job.into())));
     }
@@ -153,10 +163,14 @@ async fn submit_batch(
     let plans = org.service::<Plans>();
     let jobs = org
         .write(move |tx| {
-            checked
-                .into_iter()
-                .map(|job| Ok(submit::submit(tx, &plans, job)?.job))
-                .collect::<Result<Vec<_>>>()
+            let all = checked.into_iter().map(|job| submit::submit(tx, &plans, job));
+            let all = all.collect::<Result<Vec<_>>>()?;
+            let made: Vec<_> = all.iter().filter(|one| one.is_new).map(|one| one.job.id).collect();
+            if !made.is_empty() {
+                let event = Event::new(Action::JobBatchSubmitted).with("count", made.len());
+                tx.audit(event.ids("ids", made))?;
+            }
+            Ok(all.into_iter().map(|one| one.job).collect::<Vec<_>>())
         })
         .await?;
     org.service::<Dispatcher>().wake();
@@ -212,14 +226,24 @@ async fn poll(org: Org<JobsRead>, Body(request): Body<PollRequest>) -> Result<Bo
 }
 
 async fn cancel(org: Org<JobsWrite>, Path(id): Path<JobId>) -> Result<Body<JobView>> {
-    let job = org.write(move |tx| submit::cancel(tx, id)).await?;
+    let canceled = org.write(move |tx| {
+        let job = submit::cancel(tx, id)?;
+        tx.audit(Event::new(Action::JobCanceled).of(id))?;
+        Ok(job)
+    });
+    let job = canceled.await?;
     org.service::<Dispatcher>().abandon(org.id(), id);
     Ok(Body(job.into()))
 }
 
 async fn retry(org: Org<Quota<JobsWrite>>, Path(id): Path<JobId>) -> Result<Created<JobView>> {
     let plans = org.service::<Plans>();
-    let job = org.write(move |tx| submit::retry(tx, &plans, id)).await?;
+    let retried = org.write(move |tx| {
+        let job = submit::retry(tx, &plans, id)?;
+        tx.audit(Event::new(Action::JobRetried).of(job.id).with("of", Uuid::from(id)))?;
+        Ok(job)
+    });
+    let job = retried.await?;
     org.service::<Dispatcher>().wake();
     Ok(Created(job.into()))
 }

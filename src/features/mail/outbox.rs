@@ -2,10 +2,11 @@
 
 use super::rows::{MAIL, MAIL_BY_STATE, MailState, MailV2};
 use super::{Mailer, TRIED_FOR};
+use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::ids::MailId;
 use crate::base::{Error, Result};
-use crate::store::{Order, SysRead, SysWrite, System};
+use crate::store::{Event, Order, SysRead, SysWrite, System};
 use serde::Serialize;
 
 /// Messages that are counted as waiting or failed; more are as many.
@@ -104,6 +105,13 @@ fn retry_in(tx: &SysWrite<'_>, id: Option<MailId>) -> Result<Retried> {
         mail.ended_at = None;
         tx.put(&MAIL, &mail.id, &mail)?;
         retried.queued += 1;
+    }
+    if retried.queued > 0 {
+        let event = Event::new(Action::MailRetried).with("count", retried.queued);
+        tx.audit(match id {
+            Some(id) => event.of(id),
+            None => event,
+        })?;
     }
     Ok(retried)
 }

@@ -9,6 +9,7 @@
 
 use super::members::{callers_role, owners_alone};
 use super::{MEMBERS_PER_ORG_MAX, OrgLoginView, Orgs};
+use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::codec::Record;
 use crate::base::ids::{InviteId, OrgId, UserId};
@@ -22,11 +23,12 @@ use crate::features::auth::{
 use crate::features::mail::{self, Letter, MailKind, NewMail};
 use crate::http::permit::{self, OrgRead, Verified};
 use crate::http::{Body, Browser, Created, NoContent, Org, Path};
-use crate::store::{Order, OrgTable, OrgWrite, SysWrite};
+use crate::store::{Event, Order, OrgTable, OrgWrite, SysWrite};
 use crate::task::TaskContext;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use uuid::Uuid;
 
 /// How long an invitation can be accepted.
 const INVITE_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -118,7 +120,8 @@ pub(super) async fn delete(org: Org<permit::OrgWrite>, Path(id): Path<InviteId>)
         .system()
         .write(move |tx| {
             let invite = tx.org(own).require(&INVITES, &id)?;
-            forget(tx, own, &invite)
+            forget(tx, own, &invite)?;
+            tx.org(own).audit(Event::new(Action::InviteDeleted).of(id))
         })
         .await?;
     Ok(NoContent)
@@ -202,6 +205,8 @@ impl NewInvite {
             good_until: Some(row.expires_at),
         }
         .send(tx)?;
+        let event = Event::new(Action::InviteCreated).of(row.id).with("role", row.role.name());
+        own.audit(event.personal("email", row.email.clone()))?;
         Ok(row)
     }
 }
@@ -251,6 +256,8 @@ fn join(tx: &SysWrite<'_>, id: UserId, token: &str) -> Result<(OrgId, UserV1)> {
     user.membership = Some((org, invite.role));
     tx.put(&USERS, &id, &user)?;
     mark_verified(tx, &mut user)?;
+    let event = Event::new(Action::MemberJoined).of(id).with("role", invite.role.name());
+    tx.org(org).audit(event.with("inviteId", Uuid::from(invite.id)))?;
     Ok((org, user))
 }
 

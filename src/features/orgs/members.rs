@@ -5,6 +5,7 @@
 //! each other at once do not leave an organization without one.
 
 use super::MEMBERS_PER_ORG_MAX;
+use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{OrgId, UserId};
 use crate::base::page::{Page, PageRequest};
@@ -14,7 +15,7 @@ use crate::features::api_keys;
 use crate::features::auth::{Auth, USERS, USERS_BY_ORG, UserV1};
 use crate::http::permit::{Member, OrgRead, OrgWrite};
 use crate::http::{Body, NoContent, Org, Path};
-use crate::store::{AuthMethod, Order, SysRead, SysWrite};
+use crate::store::{AuthMethod, Event, Order, SysRead, SysWrite};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -136,6 +137,8 @@ pub(super) fn set_role(
     }
     user.membership = Some((org, role));
     tx.put(&USERS, &target, &user)?;
+    let event = Event::new(Action::MemberRoleChanged).of(target);
+    tx.org(org).audit(event.with("from", present.name()).with("to", role.name()))?;
     Ok(user)
 }
 
@@ -149,5 +152,8 @@ pub(super) fn end(tx: &SysWrite<'_>, org: OrgId, caller: UserId, target: UserId)
     }
     user.membership = None;
     tx.put(&USERS, &target, &user)?;
-    api_keys::delete_made_by(&tx.org(org), target)
+    let own = tx.org(org);
+    let keys = api_keys::delete_made_by(&own, target)?;
+    let event = Event::new(Action::MemberRemoved).of(target).with("left", target == caller);
+    own.audit(event.with("role", present.name()).with("keys", keys.len()).ids("keyIds", keys))
 }

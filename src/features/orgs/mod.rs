@@ -6,6 +6,7 @@
 mod invites;
 mod members;
 
+use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{OrgId, UserId};
 use crate::base::name::Name;
@@ -17,7 +18,7 @@ use crate::features::auth::{
 };
 use crate::http::permit::{self, Member};
 use crate::http::{Body, Browser, Created, Handler, Need, Org, Route};
-use crate::store::{OrgWrite, SysWrite};
+use crate::store::{Event, OrgWrite, SysWrite};
 use crate::task::TaskSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -109,6 +110,7 @@ fn found(tx: &SysWrite<'_>, new: &NewOrg, seeds: &[OrgSeed]) -> Result<()> {
     let row = OrgV1 { id: new.id, name: new.name.clone(), created_at: new.created_at };
     let org = tx.org(new.id);
     org.insert(&ORG, &(), &row)?;
+    org.audit(Event::new(Action::OrgCreated).of(new.id))?;
     for seed in seeds {
         seed(&org, new)?;
     }
@@ -177,6 +179,7 @@ async fn rename(org: Org<permit::OrgWrite>, Body(request): Body<UpdateOrgRequest
         entry.name = name;
         own.put(&ORG, &(), &row)?;
         tx.put(&ORGS, &id, &entry)?;
+        own.audit(Event::new(Action::OrgUpdated).of(id))?;
         OrgView::read(&own)
     });
     renamed.await.map(Body)

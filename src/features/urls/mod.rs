@@ -6,6 +6,7 @@ mod views;
 pub use rows::{URLS, UrlV1};
 
 use super::Feature;
+use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::codec::Json;
 use crate::base::ids::{JobId, UrlId, WorkflowId};
@@ -17,7 +18,7 @@ use crate::base::{Code, Error, Result, labels};
 use crate::engine::fetch::AddressGuard;
 use crate::http::permit::{Quota, UrlsRead, UrlsWrite};
 use crate::http::{Body, Handler, Need, Org, Path, Query, Route};
-use crate::store::{OrgRead, OrgWrite};
+use crate::store::{Event, OrgRead, OrgWrite};
 use rows::{BY_DOMAIN, BY_TAG, BY_URL};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
@@ -258,6 +259,7 @@ fn candidate(index: usize, entry: NewUrl, guard: &AddressGuard) -> Result<Candid
 
 fn register(tx: &OrgWrite<'_>, candidates: Vec<Candidate>) -> Result<Registered> {
     let mut done = Registered::default();
+    let mut touched = Vec::new();
     for new in candidates {
         let Some(mut row) = find(tx, &new.url)? else {
             let row = UrlV1 {
@@ -274,6 +276,7 @@ fn register(tx: &OrgWrite<'_>, candidates: Vec<Candidate>) -> Result<Registered>
                 created_at: tx.now(),
             };
             tx.insert(&URLS, &row.id, &row)?;
+            touched.push(row.id);
             done.created += 1;
             continue;
         };
@@ -287,7 +290,17 @@ fn register(tx: &OrgWrite<'_>, candidates: Vec<Candidate>) -> Result<Registered>
             done.duplicates += 1;
         } else {
             tx.put(&URLS, &row.id, &row)?;
+            touched.push(row.id);
             done.updated += 1;
+        }
+    }
+    let event = Event::new(Action::UrlCreated);
+    match touched.as_slice() {
+        [] => {}
+        [one] => tx.audit(event.of(*one).with("created", done.created).with("updated", done.updated))?,
+        _ => {
+            let event = event.with("created", done.created).with("updated", done.updated);
+            tx.audit(event.ids("ids", touched))?;
         }
     }
     Ok(done)

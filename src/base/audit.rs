@@ -1,0 +1,108 @@
+//! The vocabulary of the audit log: every action there is, what kind of thing it is done to, and what it means.
+//!
+//! A row keeps the action by its name, so names are never changed or used again for something else. A new change of
+//! state adds its line here, under its area.
+
+macro_rules! actions {
+    ($($variant:ident $name:literal $resource:literal $about:literal;)*) => {
+        /// Something that somebody did, or was refused.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Action { $(#[doc = $about] $variant),* }
+
+        impl Action {
+            /// Every action, in the order of the table.
+            pub const ALL: &'static [Action] = &[$(Action::$variant),*];
+
+            /// The name in rows and on the wire.
+            pub const fn name(self) -> &'static str {
+                match self { $(Action::$variant => $name),* }
+            }
+
+            /// The kind of thing it is done to: `resourceType` on the wire.
+            pub const fn resource(self) -> &'static str {
+                match self { $(Action::$variant => $resource),* }
+            }
+
+            /// What it means, in a sentence.
+            pub const fn about(self) -> &'static str {
+                match self { $(Action::$variant => $about),* }
+            }
+        }
+    };
+}
+
+actions! {
+    // People and their sessions.
+    UserRegistered "user.registered" "user" "An account was made.";
+    UserVerified "user.verified" "user" "The email address of an account was verified.";
+    AuthLogin "auth.login" "user" "A person logged in with their password.";
+    AuthLoginRefused "auth.login_refused" "user" "A login was refused: a wrong password or an unknown address.";
+    AuthLoginThrottled "auth.login_throttled" "user" "A login was refused because too many had failed before.";
+    AuthLogout "auth.logout" "user" "A person logged out; the login's tokens ended.";
+    AuthTokenReused "auth.token_reused" "user" "A refresh token was used a second time; its login ended.";
+    AuthVerificationSent "auth.verification_sent" "user" "A verification message was asked for.";
+    AuthResetRequested "auth.reset_requested" "user" "A message to replace a forgotten password was asked for.";
+    AuthPasswordReset "auth.password_reset" "user" "A password was replaced; every login of the person ended.";
+    // Organizations, members, invitations, keys.
+    OrgCreated "org.created" "org" "An organization was made.";
+    OrgUpdated "org.updated" "org" "The organization was given another name.";
+    MemberJoined "member.joined" "user" "A person accepted an invitation and became a member.";
+    MemberRoleChanged "member.role_changed" "user" "A member was given another role.";
+    MemberRemoved "member.removed" "user" "A membership ended, with the API keys that the member had made.";
+    InviteCreated "invite.created" "invite" "A person was invited.";
+    InviteDeleted "invite.deleted" "invite" "An invitation was taken back.";
+    ApiKeyCreated "api_key.created" "api_key" "An API key was made.";
+    ApiKeyDeleted "api_key.deleted" "api_key" "An API key was ended.";
+    CliAuthApproved "cli_auth.approved" "api_key" "A command line was approved; an API key was made for it.";
+    CliAuthDelivered "cli_auth.delivered" "api_key" "The key that was made for a command line was handed to it.";
+    // Collecting.
+    UrlCreated "url.created" "url" "URLs were registered, or known ones changed by registering them again.";
+    JobSubmitted "job.submitted" "job" "A job was submitted.";
+    JobBatchSubmitted "job.batch_submitted" "job" "Several jobs were submitted at once.";
+    JobCanceled "job.canceled" "job" "A job was canceled.";
+    JobRetried "job.retried" "job" "An ended job was submitted again.";
+    // Extraction and SQL.
+    SchemaImported "schema.imported" "schema" "The operator imported platform schemas.";
+    BiQuerySubmitted "bi_query.submitted" "bi_query" "An SQL statement was submitted.";
+    BiQueryRefused "bi_query.refused" "bi_query" "An SQL statement that could not be planned was withdrawn.";
+    BiQueryCanceled "bi_query.canceled" "bi_query" "The end of an SQL statement was asked for.";
+    SavedQueryCreated "saved_query.created" "saved_query" "A query was saved under a name.";
+    SavedQueryUpdated "saved_query.updated" "saved_query" "A saved query was given another name, description or text.";
+    SavedQueryDeleted "saved_query.deleted" "saved_query" "A saved query was removed.";
+    // The operator.
+    MailRetried "mail.retried" "mail" "The operator let messages be sent again.";
+    // Whatever is asked for.
+    AccessDenied "access.denied" "operation" "A caller was refused an operation: a permission, role or proof was missing.";
+    AuditPruned "audit.pruned" "audit" "Audit rows older than the box keeps them were removed.";
+}
+
+impl Action {
+    /// The action of this name.
+    pub fn named(name: &str) -> Option<Action> {
+        Action::ALL.iter().copied().find(|action| action.name() == name)
+    }
+
+    /// Whether so many rows have it that a list of them needs no index of its own: they are nearly all the rows there are.
+    pub const fn is_bulk(self) -> bool {
+        matches!(self, Action::JobSubmitted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_are_unique_and_have_an_area() {
+        let names: HashSet<_> = Action::ALL.iter().map(|action| action.name()).collect();
+        assert_eq!(names.len(), Action::ALL.len());
+        for action in Action::ALL {
+            let plain = |c: char| c.is_ascii_lowercase() || c == '_' || c == '.';
+            assert!(action.name().chars().all(plain) && action.name().split('.').count() == 2, "{action:?}");
+            assert!(action.about().ends_with('.'), "{action:?}");
+            assert_eq!(Action::named(action.name()), Some(*action));
+        }
+        assert_eq!(Action::named("url"), None);
+    }
+}
