@@ -13,6 +13,8 @@
 
 #[path = "dom/builder.rs"]
 mod builder;
+#[path = "dom/finish.rs"]
+mod finish;
 #[path = "dom/index.rs"]
 mod index;
 #[path = "dom/names.rs"]

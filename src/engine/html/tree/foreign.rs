@@ -171,8 +171,8 @@ impl Parser<'_> {
     fn breaks_out(&self, tag: &Tag) -> bool {
         match tag.name {
             names::FONT => {
-                let rows = self.builder.attribute_rows(tag.attributes());
-                rows.iter().any(|row| matches!(row.name, names::COLOR | names::FACE | names::SIZE))
+                let mut rows = self.builder.attributes(tag.attributes());
+                rows.any(|row| matches!(row.name, names::COLOR | names::FACE | names::SIZE))
             }
             name => is_break_out(name),
         }
@@ -214,7 +214,7 @@ impl Parser<'_> {
 
     fn adjust_attributes(&mut self, tag: &Tag, namespace: Namespace) {
         for at in tag.attributes() {
-            let name = self.builder.attribute_rows(at..at + 1)[0].name;
+            let name = self.builder.attribute(at).name;
             let spelling = match namespace {
                 Namespace::Svg => adjusted(SVG_ATTRIBUTES, self.builder.names.text(name)),
                 Namespace::MathMl if name == names::DEFINITION_URL_LOWER => Some("definitionURL"),
@@ -222,7 +222,7 @@ impl Parser<'_> {
             };
             if let Some(spelling) = spelling {
                 let name = self.builder.names.intern(spelling);
-                self.builder.attribute_rows_mut(at..at + 1)[0].name = name;
+                self.builder.rename_attribute(at, name);
             }
         }
     }

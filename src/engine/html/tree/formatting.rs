@@ -54,12 +54,13 @@ impl Parser<'_> {
         if let Some(known) = attributes_hash {
             return known;
         }
-        let rows = self.builder.attribute_rows(self.builder.element_attributes(row));
-        let each = rows.iter().map(|row| {
+        let range = self.builder.element_attributes(row);
+        let count = u64::from(range.end - range.start);
+        let each = self.builder.attributes(range).map(|row| {
             let value = self.builder.text(self.source, row.start, row.end);
             (u64::from(row.name.0) ^ hash(value.as_bytes())).wrapping_mul(0x9E37_79B9_7F4A_7C15)
         });
-        let made = each.fold(rows.len() as u64, u64::wrapping_add);
+        let made = each.fold(count, u64::wrapping_add);
         self.formats[at].attributes_hash = Some(made);
         made
     }

@@ -2,8 +2,8 @@
 
 use super::tags;
 use super::{Mode, OPEN_SCAN_MAX, Open, Parser, Place, Tag};
+use crate::engine::html::dom::Namespace;
 use crate::engine::html::dom::names::{self, NameId};
-use crate::engine::html::dom::{AttributeRow, Namespace};
 use crate::engine::html::tokenizer::Raw;
 
 impl Parser<'_> {
@@ -91,14 +91,10 @@ impl Parser<'_> {
         let row = self.stack[which].row;
         let builder = &mut self.builder;
         let seen = self.merged[which].get_or_insert_with(|| {
-            builder
-                .attribute_rows(builder.element_attributes(row))
-                .iter()
-                .map(|attribute| attribute.name)
-                .collect()
+            builder.attributes(builder.element_attributes(row)).map(|attribute| attribute.name).collect()
         });
         for at in tag.attributes() {
-            let attribute: AttributeRow = builder.attribute_rows(at..at + 1)[0];
+            let attribute = builder.attribute(at);
             if seen.insert(attribute.name) {
                 builder.add_late_attribute(row, attribute);
             }
@@ -106,8 +102,7 @@ impl Parser<'_> {
     }
 
     pub(super) fn attribute_text(&self, tag: &Tag, name: NameId) -> Option<&str> {
-        let rows = self.builder.attribute_rows(tag.attributes());
-        let row = rows.iter().find(|attribute| attribute.name == name)?;
+        let row = self.builder.attributes(tag.attributes()).find(|attribute| attribute.name == name)?;
         Some(self.builder.text(self.source, row.start, row.end))
     }
 }
