@@ -1,8 +1,9 @@
 //! The figures of the README: durable submits, point reads, parse and extract, a group-by over a million rows.
 //!
 //! `cargo bench` runs all; `cargo bench -- submit` those whose name has the word. Server and clients share the machine, so
-//! the figures of the first two are a floor. Ratios are to be taken within one run. The extraction kernel alone is in
-//! `kernel` (`cargo bench -- kernel`).
+//! the figures of the first two are a floor. Settings come from the environment as for the appliance itself:
+//! `GLEANER_STORAGE__CACHE_MB=128 cargo bench -- submit`. Ratios are to be taken within one run. The extraction kernel
+//! alone is in `kernel` (`cargo bench -- kernel`).
 
 mod kernel;
 
@@ -50,7 +51,8 @@ impl Bench {
             ("DISPATCH__MIN_DELAY_MS", "3600000"),
             ("DISPATCH__PER_DOMAIN_CONCURRENCY", "1"),
         ];
-        let env = settings.map(|(key, value)| (format!("GLEANER_{key}"), value.to_owned()));
+        let given = std::env::vars().filter(|(key, _)| key.starts_with("GLEANER_"));
+        let env = given.chain(settings.map(|(key, value)| (format!("GLEANER_{key}"), value.to_owned())));
         let (app, client) = runtime.block_on(async {
             let config = Config::load(None, env).expect("a valid configuration");
             let app = App::start_with(config, Clock::system(), binary()).await.expect("the appliance starts");

@@ -1,7 +1,8 @@
 //! Memory of the appliance: idle, and over 20,000 jobs on the demo shop.
 //!
-//! `cargo bench --bench soak` starts the real binary, waits, reads its resident memory, then runs jobs in batches of the
-//! whole shop and reads it again every 2,000 jobs. What counts is that the later figures do not grow.
+//! `cargo bench --bench soak` (`-- 60000` for that many jobs) starts the real binary, waits, reads its resident memory,
+//! then runs jobs in batches of the whole shop and reads it again every 2,000 jobs. What counts is that the later figures
+//! do not grow. Settings come from the environment: `GLEANER_STORAGE__CACHE_MB=128 cargo bench --bench soak`.
 
 use gleaner::admin::{self, Request};
 use gleaner::demo::shop::Shop;
@@ -12,7 +13,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-const JOBS: usize = 20_000;
+const JOBS_DEFAULT: usize = 20_000;
 const REPORT_EVERY: usize = 2_000;
 const SETTLE: Duration = Duration::from_secs(5);
 
@@ -28,7 +29,8 @@ async fn main() {
         shop.pages.iter().map(|page| json!({ "url": format!("{}{}", shop.base(), page.path) })).collect();
     let begun = Instant::now();
     let (mut done, mut next) = (0, REPORT_EVERY);
-    while done < JOBS {
+    let jobs_wanted = std::env::args().skip(1).find_map(|word| word.parse().ok()).unwrap_or(JOBS_DEFAULT);
+    while done < jobs_wanted {
         let jobs =
             client.post("/api/v1/jobs/batch", &json!({ "jobs": batch })).await.expect("an answer").json;
         let ids: Vec<Value> =
