@@ -143,7 +143,7 @@ fn read(c: &mut Criterion) {
                 server.runtime.block_on(together(64, count, |_| {
                     let (client, path) = (server.client.clone(), path.to_owned());
                     async move {
-                        assert_eq!(client.get(&path).await.expect("an answer").status, 200);
+                        assert_eq!(client.get_raw(&path).await.expect("an answer").0, 200);
                     }
                 }))
             });

@@ -146,19 +146,36 @@ impl Client {
         content_type: Option<&str>,
         body: impl Into<Bytes>,
     ) -> Result<Reply, ClientError> {
+        let (parts, bytes) = self.exchange(method, path, content_type, body.into()).await?;
+        let json = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+        Ok(Reply { status: parts.status, headers: parts.headers, bytes, json })
+    }
+
+    /// Status and body as they came: what a bench asks for, so that it does not measure this client's reading of JSON.
+    pub async fn get_raw(&self, path: &str) -> Result<(StatusCode, Bytes), ClientError> {
+        let (parts, bytes) = self.exchange(Method::GET, path, None, Bytes::new()).await?;
+        Ok((parts.status, bytes))
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: Option<&str>,
+        body: Bytes,
+    ) -> Result<(http::response::Parts, Bytes), ClientError> {
         let what = || format!("{method} {}{path}", self.base);
         let mut request = Request::builder().method(&method).uri(format!("{}{path}", self.base));
         if let Some(content_type) = content_type {
             request = request.header(http::header::CONTENT_TYPE, content_type);
         }
-        let mut request = request.body(Full::new(body.into())).map_err(|e| ClientError::new(what(), e))?;
+        let mut request = request.body(Full::new(body)).map_err(|e| ClientError::new(what(), e))?;
         for (name, value) in &self.headers {
             request.headers_mut().insert(name, value.clone());
         }
         let response = self.pool.request(request).await.map_err(|e| ClientError::new(what(), e))?;
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.map_err(|e| ClientError::new(what(), e))?.to_bytes();
-        let json = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-        Ok(Reply { status: parts.status, headers: parts.headers, bytes, json })
+        Ok((parts, bytes))
     }
 }

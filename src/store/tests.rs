@@ -354,6 +354,40 @@ async fn callers_share_commits() {
     assert!(disk.syncs() - before < 800, "500 writes took {} syncs", disk.syncs() - before);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_read_sees_what_was_answered_before_it_began() {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    let disk = FaultyDisk::new();
+    let store = store_on(&disk);
+    let org = store.org(&member(&store, OrgId::new())).unwrap();
+    let first = put(&org, note("counter", 0)).await.unwrap();
+    let answered = Arc::new(AtomicU64::new(0));
+    let readers = (0..3).map(|_| {
+        let (org, answered, id) = (org.clone(), answered.clone(), first.id);
+        tokio::task::spawn_blocking(move || {
+            while answered.load(Ordering::SeqCst) < 200 {
+                let before = answered.load(Ordering::SeqCst);
+                let seen = org.read(|tx| tx.require(&NOTES, &id)).unwrap().rank;
+                assert!(seen >= before, "{seen} was read after {before} was answered");
+            }
+        })
+    });
+    let readers: Vec<_> = readers.collect();
+    for rank in 1..=200 {
+        put(&org, NoteV1 { rank, ..first.clone() }).await.unwrap();
+        answered.store(rank, Ordering::SeqCst);
+    }
+    for reader in readers {
+        reader.await.unwrap();
+    }
+    assert_eq!(org.read(|tx| tx.require(&NOTES, &first.id)).unwrap().rank, 200);
+    // A store that closes does not wait for snapshots that nobody reads.
+    store.close();
+    let again = store_on(&disk);
+    let org = again.org(&member(&again, org.id())).unwrap();
+    assert_eq!(org.read(|tx| tx.require(&NOTES, &first.id)).unwrap().rank, 200);
+}
+
 #[tokio::test]
 async fn slow_operations_do_not_make_each_other_wait_for_one_commit() {
     let disk = FaultyDisk::new();

@@ -194,6 +194,7 @@ pub(super) fn commit_one(
     };
     tx.commit().map_err(|e| Error::internal("commit", e))?;
     handle.learn(learned);
+    handle.committed();
     Ok(())
 }
 
@@ -303,8 +304,13 @@ impl State {
             return tx.abort().map_err(|e| Error::internal("end an empty transaction", e));
         }
         let begun = Instant::now();
-        tx.commit().map_err(|e| Error::internal("commit", e))?;
-        self.handle.learn(learned);
+        let committed = tx.commit();
+        if committed.is_ok() {
+            self.handle.learn(learned);
+        }
+        // A commit that failed may have reached the file all the same.
+        self.handle.committed();
+        committed.map_err(|e| Error::internal("commit", e))?;
         let took = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.stats.commits.fetch_add(1, Ordering::Relaxed);
         self.stats.commit_us.fetch_add(took, Ordering::Relaxed);
