@@ -75,7 +75,9 @@ impl<'a> Evaluator<'a> {
                 let first = rows.partition_point(|row| *row < range.start);
                 let end = first + rows[first..].partition_point(|row| *row < range.end);
                 self.spend((end - first) as u64 + 1)?;
-                out.extend(rows[first..end].iter().map(|row| NodeRef::of(NodeId(*row))));
+                // The list may be that of a name the predicate asks for, which need not be the step's own.
+                let nodes = rows[first..end].iter().map(|row| NodeId(*row));
+                out.extend(nodes.filter(|node| found.accepts(document, *node)).map(NodeRef::of));
             }
             List::Nodes(nodes) => self.below_by_nodes(nodes, found, range, out)?,
             List::Merged(nodes) => self.below_by_nodes(nodes, found, range, out)?,

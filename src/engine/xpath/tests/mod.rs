@@ -507,6 +507,10 @@ fn a_shortcut_finds_what_the_long_way_finds() {
         ("//*[self::h1 or self::h2]", "//*[not(not(self::h1)) or not(not(self::h2))]"),
         ("//*[self::h1 or @title or self::nothing]", "//*[not(not(self::h1 | @title))]"),
         ("//h2[self::h1 or self::i]", "//h2[name() = 'h1']"),
+        ("//h2[self::i]", "//h2[name() = 'i']"),
+        ("//i[self::li]", "//i[name() = 'li']"),
+        ("//li[self::*][self::li]", "//li"),
+        ("//b[self::h1][@id]", "//b[name() = 'h1']"),
         (
             "//*[@id='i' or @class='c' or has-class('b')]",
             "//*[not(@id!='i') and @id or contains(@class,'c') or contains(@class,'b')]",
