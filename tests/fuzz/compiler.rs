@@ -330,6 +330,14 @@ impl CompilerTarget {
         };
         self.law(document, &format!("not(not({text}))"), &Value::Bool(truth))?;
         self.law(document, &format!("//*[not({text})][false()]"), &Value::Nodes(Vec::new()))?;
+        if !matches!(value, Value::Number(_)) {
+            // A predicate may be answered from an index; behind a double negation it never is.
+            for name in ["*", "p", "b"] {
+                if let Some(long) = self.evaluate(&format!("//{name}[not(not({text}))]"), document)? {
+                    self.law(document, &format!("//{name}[{text}]"), &long)?;
+                }
+            }
+        }
         let Value::Nodes(nodes) = value else {
             let form = match value {
                 Value::Number(number) => number_to_text(*number),
