@@ -361,6 +361,10 @@ impl<'a> Evaluator<'a> {
                 continue;
             }
             let size = nodes.len();
+            // One that speaks of positions is asked of every node anew, and takes twice as long as looking at the node.
+            if predicate.kind == PredicateKind::Position {
+                self.spend(size as u64)?;
+            }
             let mut kept = 0;
             for at in 0..size {
                 let node = nodes[at];
