@@ -3,10 +3,12 @@
 //! One request and one answer a connection, each one line of JSON. There is no password: who can open the socket can
 //! read the data folder anyway (mode 0600, in a folder of mode 0700).
 
-use crate::base::ids::MailId;
+use crate::base::ids::{MailId, RechargeId};
 use crate::base::{Error, Result};
+use crate::features::auth::Auth;
+use crate::features::billing::Plans;
 use crate::features::mail::Mailer;
-use crate::features::{auth, extraction, mail};
+use crate::features::{auth, extraction, mail, orgs};
 use crate::http::Services;
 use crate::store::Origin;
 use serde::{Deserialize, Serialize};
@@ -19,6 +21,8 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinHandle;
+
+pub mod commands;
 
 /// A request line, bytes: schemas are imported through it.
 const LINE_BYTES_MAX: u64 = 16 << 20;
@@ -33,8 +37,22 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub enum Request {
     /// Where the box stands.
     Status,
+    /// People, newest first: of an organization, or all.
+    UserList { org: Option<String>, limit: usize },
     /// Marks a user's e-mail address as verified.
     UserVerify { email: String },
+    /// A link with which a user chooses a new password.
+    UserResetLink { email: String },
+    /// Organizations with their plans and credits, oldest first.
+    OrgList,
+    /// Puts an organization on another plan.
+    OrgPlan { org: String, plan: String },
+    /// Adds credits to an organization's account.
+    CreditsGrant { org: String, amount: i64, note: Option<String> },
+    /// Requests for more credits that wait, oldest first.
+    RechargeList,
+    /// Approves or denies a request for more credits.
+    RechargeDecide { id: RechargeId, approve: bool, note: Option<String> },
     /// Messages, newest first: what waits, what was sent, what failed and why.
     Outbox { limit: usize },
     /// Tries to send again what failed or waits: the message of this id, or all.
@@ -124,26 +142,41 @@ async fn serve(stream: UnixStream, services: &Services, status: &StatusFn) -> st
 
 async fn answer(request: Request, services: &Services, status: &StatusFn) -> Result<Value> {
     let system = services.system();
+    let plans = || services.service::<Plans>();
+    let public_url = || services.service::<Auth>().public_url().to_owned();
     match request {
         Request::Status => Ok(status()),
+        Request::UserList { org, limit } => told(system.read(|tx| {
+            let org = org.map(|org| orgs::operator::find(tx, &org)).transpose()?;
+            auth::list_users(tx, org.map(|org| org.id), limit)
+        })?),
         Request::UserVerify { email } => {
             let user = auth::verify_by_operator(system, &email).await?;
             Ok(json!({ "verified": user }))
         }
-        Request::Outbox { limit } => {
-            let mails = system.read(|tx| mail::outbox(tx, limit))?;
-            Ok(serde_json::to_value(mails).map_err(|e| Error::internal("write the outbox", e))?)
+        Request::UserResetLink { email } => {
+            told(auth::reset_link_by_operator(system, &public_url(), &email).await?)
         }
-        Request::OutboxRetry { id } => {
-            let retried = mail::retry(system, &services.service::<Mailer>(), id).await?;
-            Ok(serde_json::to_value(retried).map_err(|e| Error::internal("write what is tried again", e))?)
+        Request::OrgList => told(system.read(|tx| orgs::operator::summaries(tx, &plans()))?),
+        Request::OrgPlan { org, plan } => told(orgs::operator::set_plan(system, plans(), org, plan).await?),
+        Request::CreditsGrant { org, amount, note } => {
+            told(orgs::operator::grant_credits(system, plans(), org, amount, note).await?)
         }
+        Request::RechargeList => told(system.read(orgs::operator::recharges)?),
+        Request::RechargeDecide { id, approve, note } => {
+            told(orgs::operator::decide_recharge(system, plans(), public_url(), id, approve, note).await?)
+        }
+        Request::Outbox { limit } => told(system.read(|tx| mail::outbox(tx, limit))?),
+        Request::OutboxRetry { id } => told(mail::retry(system, &services.service::<Mailer>(), id).await?),
         Request::SchemaImport { json, domain } => {
-            let summary = extraction::import_schemas(system, &json, domain.as_deref()).await?;
-            Ok(serde_json::to_value(summary).map_err(|e| Error::internal("write the import's summary", e))?)
+            told(extraction::import_schemas(system, &json, domain.as_deref()).await?)
         }
         Request::SchemaExport => extraction::export_schemas(system),
     }
+}
+
+fn told(answer: impl Serialize) -> Result<Value> {
+    serde_json::to_value(answer).map_err(|e| Error::internal("write the answer to the operator", e))
 }
 
 /// Sends one command to the box whose socket is at `path`.

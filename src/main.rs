@@ -1,6 +1,7 @@
 //! The command line: what an operator types, and the exit code it ends with.
 
 use clap::{Parser, Subcommand};
+use gleaner::admin::commands::{CreditsCommand, OrgCommand, RechargeCommand, UserCommand};
 use gleaner::admin::{self, Request};
 use gleaner::app::{self, App};
 use gleaner::base::ids::MailId;
@@ -56,6 +57,15 @@ enum AdminCommand {
     /// Manage people.
     #[command(subcommand)]
     User(UserCommand),
+    /// Manage organizations.
+    #[command(subcommand)]
+    Org(OrgCommand),
+    /// Manage credits.
+    #[command(subcommand)]
+    Credits(CreditsCommand),
+    /// Decide on requests for more credits.
+    #[command(subcommand)]
+    Recharge(RechargeCommand),
     /// Show messages, newest first: what waits (with text and link, to pass on), what was sent, what failed and why.
     Outbox {
         #[arg(long, default_value_t = 20)]
@@ -67,12 +77,6 @@ enum AdminCommand {
     /// Manage platform extraction schemas.
     #[command(subcommand)]
     Schema(SchemaCommand),
-}
-
-#[derive(Subcommand)]
-enum UserCommand {
-    /// Mark a user's e-mail address as verified.
-    Verify { email: String },
 }
 
 #[derive(Subcommand)]
@@ -156,7 +160,10 @@ fn run(command: Command) -> Result<()> {
 fn request(command: AdminCommand) -> Result<Request> {
     Ok(match command {
         AdminCommand::Status => Request::Status,
-        AdminCommand::User(UserCommand::Verify { email }) => Request::UserVerify { email },
+        AdminCommand::User(command) => command.into(),
+        AdminCommand::Org(command) => command.into(),
+        AdminCommand::Credits(command) => command.into(),
+        AdminCommand::Recharge(command) => command.into(),
         AdminCommand::Outbox { retry: Some(id), .. } => Request::OutboxRetry { id },
         AdminCommand::Outbox { limit, retry: None } => Request::Outbox { limit },
         AdminCommand::Schema(SchemaCommand::Export) => Request::SchemaExport,

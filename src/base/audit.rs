@@ -70,6 +70,12 @@ actions! {
     SavedQueryUpdated "saved_query.updated" "saved_query" "A saved query was given another name, description or text.";
     SavedQueryDeleted "saved_query.deleted" "saved_query" "A saved query was removed.";
     // The operator.
+    AuthResetLinkMade "auth.reset_link_made" "user" "The operator made a link with which a password can be replaced.";
+    OrgPlanChanged "org.plan_changed" "org" "The operator put the organization on another plan.";
+    CreditsGranted "credits.granted" "org" "The operator added credits to the organization's account.";
+    RechargeRequested "recharge.requested" "recharge" "More credits were asked for.";
+    RechargeApproved "recharge.approved" "recharge" "The operator approved a request for credits; they were added.";
+    RechargeDenied "recharge.denied" "recharge" "The operator denied a request for credits.";
     MailRetried "mail.retried" "mail" "The operator let messages be sent again.";
     // Whatever is asked for.
     AccessDenied "access.denied" "operation" "A caller was refused an operation: a permission, role or proof was missing.";

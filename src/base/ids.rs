@@ -96,6 +96,8 @@ id_type! {
     ProviderId;
     /// One row of the credit ledger.
     TransactionId;
+    /// A request for more credits.
+    RechargeId;
     /// A platform extraction schema.
     SchemaId;
     /// One line of the audit log.

@@ -5,6 +5,7 @@
 mod api_keys;
 mod auth;
 mod bi;
+mod billing;
 mod cli_auth;
 mod contract;
 mod crash;

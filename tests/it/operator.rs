@@ -1,8 +1,12 @@
 //! The operator: the command line, the socket, what a mistake is answered with.
 
 use crate::harness::process::Process;
-use crate::harness::{Appliance, binary, expect, get, post, text};
+use crate::harness::{Appliance, PASSWORD, binary, expect, get, member, post, refused, text};
 use gleaner::admin::{self, Request};
+use gleaner::base::ids::OrgId;
+use gleaner::base::page::PageRequest;
+use gleaner::features::auth::Auth;
+use gleaner::store::{Actor, AuditFilter};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -111,4 +115,240 @@ async fn the_socket_answers_what_an_operator_asks() {
     );
     let status = appliance.operator(Request::Status).await;
     assert_eq!(status["url"], appliance.app().url());
+}
+
+/// The binary against a running process, as an operator types it.
+struct Shell {
+    folder: TempDir,
+    process: Process,
+}
+
+impl Shell {
+    fn start(settings: &[(&str, &str)]) -> Shell {
+        let folder = TempDir::new().unwrap();
+        let process = Process::start(&folder.path().join("data"), settings);
+        Shell { folder, process }
+    }
+
+    fn command(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        let socket = self.process.socket().display().to_string();
+        run(self.folder.path(), &[&["admin", "--socket", &socket], arguments].concat())
+    }
+
+    /// What a command that is done prints.
+    fn done(&self, arguments: &[&str]) -> Value {
+        let (status, printed, errors) = self.command(arguments);
+        assert_eq!(status, Some(0), "{arguments:?}: {errors}");
+        serde_json::from_str(&printed).unwrap()
+    }
+
+    /// Asserts that a command is refused with exit code 1 and these words.
+    fn refused(&self, arguments: &[&str], parts: &[&str]) {
+        let (status, printed, errors) = self.command(arguments);
+        assert_eq!((status, printed.as_str()), (Some(1), ""), "{arguments:?}: {errors}");
+        assert!(errors.starts_with("gleaner: ") && errors.lines().count() == 1, "{errors}");
+        for part in parts {
+            assert!(errors.contains(part), "{arguments:?}: \"{part}\" is not in \"{errors}\"");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn people_are_listed_and_get_links() {
+    let shell = Shell::start(&[]);
+    let client = shell.process.client();
+    let ada = member(&client, &shell.process.socket(), "ada").await;
+    let bob = json!({ "email": "bob@example.com", "password": PASSWORD, "name": "Bob" });
+    expect(post(&client, "/api/v1/auth/register", &bob).await, 201);
+    let all = shell.done(&["user", "list"]);
+    let listed: Vec<(&str, &Value)> =
+        all.as_array().unwrap().iter().map(|user| (text(user, "email"), &user["role"])).collect();
+    assert_eq!(listed, [("bob@example.com", &Value::Null), ("ada@example.com", &json!("owner"))]);
+    assert!(!all.to_string().contains("argon2"), "{all}");
+    assert_eq!(shell.done(&["user", "list", "--limit", "1"]).as_array().unwrap().len(), 1);
+    let members = shell.done(&["user", "list", "--org", "Ada"]);
+    assert_eq!((members.as_array().unwrap().len(), text(&members[0], "orgId")), (1, ada.org_id.as_str()));
+    shell.refused(&["user", "list", "--org", "adda"], &["Organization not found", "did you mean \"ada\"?"]);
+
+    shell.done(&["user", "verify", " BOB@example.com"]);
+    shell
+        .refused(&["user", "verify", "bop@example.com"], &["User not found", "did you mean bob@example.com"]);
+    shell.refused(&["user", "verify", "bob"], &["email: must be an address"]);
+    shell.refused(&["user", "reset-link", "zzz@nowhere.test"], &["nobody has the address zzz@nowhere.test"]);
+
+    let first = shell.done(&["user", "reset-link", "ada@example.com"]);
+    let second = shell.done(&["user", "reset-link", "ada@example.com"]);
+    let link = format!("{}/reset-password#{}", shell.process.url, text(&second, "token"));
+    assert_eq!((text(&second, "link"), text(&second, "email")), (link.as_str(), "ada@example.com"));
+    let reset = async |token: &str| {
+        let body = json!({ "token": token, "password": "another long passphrase" });
+        post(&client, "/api/v1/auth/reset-password", &body).await.status.as_u16()
+    };
+    assert_eq!(reset(text(&first, "token")).await, 400, "an earlier link has ended");
+    assert_eq!(reset(text(&second, "token")).await, 200);
+    assert_eq!(reset(text(&second, "token")).await, 400, "good once");
+    assert_eq!(get(&ada.browser, "/api/v1/auth/me").await.status, 401, "every session has ended");
+    let outbox = shell.done(&["outbox"]);
+    let resets = outbox.as_array().unwrap().iter().filter(|mail| mail["kind"] == "reset_password");
+    assert_eq!(resets.count(), 0, "the operator passes it on, nothing is sent");
+    shell.refused(&["outbox", "--retry"], &["no mail server is configured", "mail.host"]);
+    assert_eq!(shell.process.terminate(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn organizations_get_plans_and_credits() {
+    let shell = Shell::start(&[]);
+    let (client, socket) = (shell.process.client(), shell.process.socket());
+    let ada = member(&client, &socket, "ada").await;
+    let twin = member(&client, &socket, "twin").await;
+    let rename = json!({ "name": "ADA" });
+    expect(twin.browser.send(http::Method::PATCH, "/api/v1/orgs/current", Some(&rename)).await.unwrap(), 200);
+    let orgs = shell.done(&["org", "list"]);
+    assert_eq!((text(&orgs[0], "id"), text(&orgs[0], "plan")), (ada.org_id.as_str(), "appliance"));
+    assert_eq!((&orgs[0]["members"], &orgs[0]["remainingCredits"]), (&json!(1), &json!(1_000_000)));
+
+    shell.refused(&["org", "plan", "ada", "team"], &["2 organizations are named", &ada.org_id, &twin.org_id]);
+    let id = ada.org_id.as_str();
+    shell.refused(
+        &["org", "plan", id, "gold"],
+        &["there is no plan \"gold\"; there are appliance, trial, team"],
+    );
+    shell.refused(&["org", "plan", id, "appliance"], &["is on the plan appliance already"]);
+    shell.refused(
+        &["org", "plan", "00000000-0000-0000-0000-000000000000", "team"],
+        &["Organization not found"],
+    );
+    let changed = shell.done(&["org", "plan", id, "team"]);
+    assert_eq!((&changed["remainingCredits"], text(&changed, "to")), (&json!(100_000), "team"));
+
+    for amount in ["0", "-5", "1000000001"] {
+        shell.refused(&["credits", "grant", id, amount], &["amount: must be 1 to 1000000000"]);
+    }
+    let (status, _, errors) = shell.command(&["credits", "grant", id, "many"]);
+    assert!(status == Some(2) && errors.contains("invalid value 'many'"), "{errors}");
+    shell.refused(&["credits", "grant", "nobody's", "5"], &["Organization not found"]);
+    let granted = shell.done(&["credits", "grant", id, "250", "--note", "sorry for the outage"]);
+    assert_eq!((&granted["credits"], &granted["remainingCredits"]), (&json!(250), &json!(100_250)));
+    assert!(granted["warning"].is_null());
+    let rows = expect(get(&ada.api, "/api/v1/plans/transactions?kind=recharge").await, 200);
+    assert_eq!(
+        (&rows["items"][0]["amount"], text(&rows["items"][0], "note")),
+        (&json!(250), "sorry for the outage")
+    );
+
+    assert_eq!(shell.done(&["recharge", "list"]), json!([]));
+    let mut ids = Vec::new();
+    for credits in [10, 20] {
+        let body = json!({ "credits": credits, "note": "more" });
+        let made = expect(post(&ada.api, "/api/v1/plans/recharge-requests", &body).await, 201);
+        ids.push(text(&made, "id").to_owned());
+    }
+    let waiting = shell.done(&["recharge", "list"]);
+    assert_eq!((waiting.as_array().unwrap().len(), text(&waiting[0], "id")), (2, ids[0].as_str()));
+    let approved = shell.done(&["recharge", "approve", &ids[0], "--note", "fine"]);
+    assert_eq!((text(&approved, "status"), text(&approved, "answer")), ("approved", "fine"));
+    assert_eq!(text(&shell.done(&["recharge", "deny", &ids[1]]), "status"), "denied");
+    shell.refused(&["recharge", "approve", &ids[1]], &["this request was denied at "]);
+    let unknown = uuid::Uuid::now_v7().to_string();
+    shell.refused(&["recharge", "deny", &unknown], &["no recharge request has the id", "recharge list"]);
+    let (status, _, errors) = shell.command(&["recharge", "approve", "first"]);
+    assert!(status == Some(2) && errors.contains("invalid value 'first'"), "{errors}");
+    let left = expect(get(&ada.api, "/api/v1/plans/current").await, 200);
+    assert_eq!(left["remainingCredits"], 100_260);
+    assert_eq!(shell.process.terminate(), Some(0));
+}
+
+/// Who may register, in each of the three modes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn registration_is_open_by_invitation_or_closed() {
+    let mut at = Appliance::start().await;
+    let owner = at.member("ada").await;
+    let register = async |at: &Appliance, name: &str, token: Option<&str>| {
+        let body = json!({ "email": format!("{name}@example.com"), "password": PASSWORD, "name": name,
+            "inviteToken": token });
+        post(&at.client(), "/api/v1/auth/register", &body).await
+    };
+    let invited = async |at: &Appliance, name: &str| {
+        let body = json!({ "email": format!("{name}@example.com"), "role": "viewer" });
+        let api = at.client().bearer(&owner.key);
+        expect(post(&api, "/api/v1/orgs/current/invites", &body).await, 201);
+        at.mailed_token("gli_").await
+    };
+    let token = invited(&at, "b").await;
+    expect(register(&at, "a", None).await, 201);
+    expect(register(&at, "b", Some(&token)).await, 201);
+
+    at.set("AUTH__REGISTRATION", "invite");
+    at.restart().await;
+    let token = invited(&at, "c").await;
+    for (name, token) in [("c", None), ("c", Some("gli_x")), ("d", Some(token.as_str()))] {
+        refused(&register(&at, name, token).await, 403, "Registration is closed", "by invitation only");
+    }
+    expect(register(&at, "c", Some(&token)).await, 201);
+
+    at.set("AUTH__REGISTRATION", "closed");
+    at.restart().await;
+    let token = invited(&at, "e").await;
+    for token in [None, Some(token.as_str())] {
+        refused(&register(&at, "e", token).await, 403, "Registration is closed", "takes no new accounts");
+    }
+    let login = json!({ "email": "c@example.com", "password": PASSWORD });
+    expect(post(&at.client(), "/api/v1/auth/login", &login).await, 200);
+    at.stop().await;
+    let dir = TempDir::new().unwrap();
+    std::fs::write(dir.path().join("appliance.toml"), "[auth]\nregistration = \"invitation\"").unwrap();
+    let (status, _, errors) = run(dir.path(), &["serve"]);
+    assert_eq!(status, Some(1));
+    assert!(errors.contains("auth.registration: ") && errors.contains("`invite`"), "{errors}");
+}
+
+/// What the operator changes stands in the audit log of whom it concerns.
+#[tokio::test]
+async fn what_the_operator_does_is_written_down() {
+    let at = Appliance::start().await;
+    let ada = at.member("ada").await;
+    let org = ada.org_id.clone();
+    let asked = async |credits: u64| {
+        let body = json!({ "credits": credits });
+        let made = expect(post(&ada.api, "/api/v1/plans/recharge-requests", &body).await, 201);
+        text(&made, "id").parse().unwrap()
+    };
+    let (first, second) = (asked(1).await, asked(2).await);
+    for request in [
+        Request::UserResetLink { email: ada.email.clone() },
+        Request::OrgPlan { org: org.clone(), plan: "team".into() },
+        Request::CreditsGrant { org: org.clone(), amount: 5, note: Some("between us".into()) },
+        Request::RechargeDecide { id: first, approve: true, note: None },
+        Request::RechargeDecide { id: second, approve: false, note: Some("no".into()) },
+    ] {
+        at.operator(request).await;
+    }
+    let refused = Request::CreditsGrant { org, amount: 0, note: None };
+    admin::call(&at.app().socket(), &refused).await.unwrap_err();
+    let auth = at.app().services().service::<Auth>();
+    let id: OrgId = ada.org_id.parse().unwrap();
+    let rows = auth
+        .system()
+        .org(id)
+        .read(|tx| tx.audit_page(&AuditFilter::default(), &PageRequest { limit: 200, cursor: None }))
+        .unwrap();
+    let by = |actor: Actor| {
+        let rows = rows.items.iter().rev().filter(move |row| row.actor == actor);
+        rows.map(|row| row.action.as_str()).collect::<Vec<_>>()
+    };
+    let expected = [
+        "user.verified",
+        "auth.reset_link_made",
+        "org.plan_changed",
+        "credits.granted",
+        "recharge.approved",
+        "recharge.denied",
+    ];
+    assert_eq!(by(Actor::Operator), expected);
+    let asked = rows.items.iter().filter(|row| row.action == "recharge.requested");
+    assert_eq!(asked.clone().count(), 2);
+    assert!(asked.clone().all(|row| matches!(row.actor, Actor::ApiKey { .. })), "whoever asks is named");
+    let said = format!("{:?}", rows.items.iter().map(|row| &row.details).collect::<Vec<_>>());
+    assert!(!said.contains("between us") && !said.contains("ada@example.com"), "{said}");
+    at.stop().await;
 }

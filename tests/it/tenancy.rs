@@ -64,6 +64,15 @@ async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
     let keys = expect(get(&member.api, "/api/v1/api-keys").await, 200);
     let invite = json!({ "email": format!("guest-of-{name}@example.com"), "role": "viewer" });
     let invite = expect(post(&member.api, "/api/v1/orgs/current/invites", &invite).await, 201);
+    expect(
+        post(
+            &member.api,
+            "/api/v1/plans/recharge-requests",
+            &json!({ "credits": 1, "note": format!("/{name}") }),
+        )
+        .await,
+        201,
+    );
     let ids = vec![
         ("url", text(&urls["items"][0], "id").to_owned()),
         ("result", text(&job, "resultId").to_owned()),
@@ -152,6 +161,7 @@ async fn lists_show_ones_own(client: &Client, other: &str) {
         "bi/saved-queries",
         "orgs/current/invites",
         "orgs/current/members",
+        "plans/recharge-requests",
     ];
     for list in lists {
         let reply = get(client, &format!("/api/v1/{list}")).await;

@@ -25,6 +25,9 @@ impl MailToken {
             MailKind::VerifyEmail => "glv_",
             MailKind::ResetPassword => "glp_",
             MailKind::Invite => "gli_",
+            MailKind::RechargeDecided => {
+                return Err(Error::internal("make a token", "a decision carries none"));
+            }
         };
         let bytes: [u8; 32] = random_bytes().map_err(|e| Error::internal("make a token", e))?;
         Ok(MailToken(format!("{prefix}{}", URL_SAFE_NO_PAD.encode(bytes))))

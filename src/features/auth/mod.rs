@@ -12,6 +12,7 @@ mod directory;
 mod email;
 mod limits;
 mod mail;
+mod operator;
 mod password;
 mod reset;
 mod rows;
@@ -26,10 +27,10 @@ pub use directory::{
 pub use email::Email;
 pub use limits::network;
 pub use mail::{MailToken, mark_verified};
+pub use operator::{ResetLink, UserEntry, list_users, reset_link_by_operator, verify_by_operator};
 pub use rows::{USERS, USERS_BY_EMAIL, USERS_BY_ORG, UserV1};
 pub use service::{
     ACCESS_TOKEN_SECS, Auth, AuthSettings, LoginStored, NewLogin, Registration, TokenPair, permissions_of,
-    verify_by_operator,
 };
 
 use crate::base::clock::Timestamp;

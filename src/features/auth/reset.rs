@@ -73,15 +73,7 @@ fn refused() -> Error {
 
 fn request(tx: &SysWrite<'_>, email: &Email, token: &MailToken, public_url: &str) -> Result<()> {
     let user = tx.lookup(&USERS, &USERS_BY_EMAIL, |key| key.str(email.as_str()))?;
-    let row = PasswordResetV1 {
-        address: sha256(email.as_str().as_bytes()),
-        token: token.digest(),
-        user: user.as_ref().map(|user| user.id),
-        expires_at: tx.now().after(RESET_TIME),
-    };
-    tx.put(&RESETS, &row.address, &row)?;
-    // Looked for also where there can be none.
-    mail::forget(tx, row.user.unwrap_or(UserId(Uuid::nil())), MailKind::ResetPassword)?;
+    let row = begin(tx, email.as_str(), user.as_ref().map(|user| user.id), token)?;
     let event = Event::new(Action::AuthResetRequested);
     let Some(user) = user else { return tx.audit(event) };
     tx.audit_in(member_of(&user), event.of(user.id).about(user.id))?;
@@ -93,6 +85,26 @@ fn request(tx: &SysWrite<'_>, email: &Email, token: &MailToken, public_url: &str
         good_until: Some(row.expires_at),
     }
     .send(tx)
+}
+
+/// Makes `token` the one with which the password of `user` can be replaced; an earlier one ends, and so does a message
+/// with it that was not sent.
+pub(super) fn begin(
+    tx: &SysWrite<'_>,
+    address: &str,
+    user: Option<UserId>,
+    token: &MailToken,
+) -> Result<PasswordResetV1> {
+    let row = PasswordResetV1 {
+        address: sha256(address.as_bytes()),
+        token: token.digest(),
+        user,
+        expires_at: tx.now().after(RESET_TIME),
+    };
+    tx.put(&RESETS, &row.address, &row)?;
+    // Looked for also where there can be none.
+    mail::forget(tx, user.unwrap_or(UserId(Uuid::nil())), MailKind::ResetPassword)?;
+    Ok(row)
 }
 
 /// The request that a token belongs to and its person, if it is good now.

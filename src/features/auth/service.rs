@@ -344,21 +344,6 @@ fn check_invite(
     Ok(was_invited)
 }
 
-/// Marks an address as verified on the operator's word (`gleaner admin user verify`).
-pub async fn verify_by_operator(system: &System, email: &str) -> Result<UserId> {
-    let email = Email::parse(email)?;
-    system
-        .write(move |tx| {
-            let found = tx.lookup(&USERS, &USERS_BY_EMAIL, |key| key.str(email.as_str()))?;
-            let mut user = found.ok_or_else(|| Error::not_found("User"))?;
-            mail::mark_verified(tx, &mut user)?;
-            let event = Event::new(Action::UserVerified).of(user.id).about(user.id);
-            tx.audit_in(member_of(&user), event.with("by", "operator"))?;
-            Ok(user.id)
-        })
-        .await
-}
-
 /// How long access tokens live, in seconds.
 pub const ACCESS_TOKEN_SECS: u64 = ACCESS_TOKEN_TIME.as_secs();
 

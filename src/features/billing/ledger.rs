@@ -4,9 +4,14 @@
 //! writer runs one operation at a time, so a balance that was looked at is the balance that is changed. Invariants:
 //! the balance never goes below zero (it is unsigned, and a reserve that does not fit is refused), and it is the sum
 //! of the organization's transactions.
+//!
+//! What lapses and what stays (the terms stand in `data/plans.toml`):
+//! - a period's credits lapse with it, recharged ones never do; so they are spent last and come back first;
+//! - what was reserved in an earlier period comes back to that period: it is returned, and lapses;
+//! - another plan begins a period of its own at once.
 
-use super::plans::Plan;
-use super::rows::{ACCOUNTS, AccountV1, TRANSACTIONS, TransactionKind, TransactionV1};
+use super::plans::{Plan, Plans};
+use super::rows::{ACCOUNTS, AccountV2, TRANSACTIONS, TransactionKind, TransactionV1};
 use crate::base::clock::Timestamp;
 use crate::base::ids::{JobId, TransactionId};
 use crate::base::{Code, Error, Result};
@@ -21,21 +26,19 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// Opens the account of a new organization on `plan`, with its first period's credits.
 pub fn open_account(tx: &OrgWrite<'_>, plan: &Plan) -> Result<()> {
     let now = tx.now();
-    let account = AccountV1 {
+    let account = AccountV2 {
         plan: plan.id.clone(),
         balance: 0,
+        recharged: 0,
+        held: 0,
+        held_recharged: 0,
         period_starts_at: now,
-        period_ends_at: now.after(PERIOD),
-        trial_ends_at: plan.trial_days.map(|days| now.after(DAY * days)),
+        period_ends_at: now,
+        trial_ends_at: None,
         used: 0,
     };
     let mut entry = Entry { tx, account };
-    entry.change(
-        TransactionKind::Grant,
-        signed(plan.monthly_credits),
-        None,
-        Some(format!("plan {}", plan.id)),
-    )?;
+    entry.begin_plan(plan)?;
     entry.close()
 }
 
@@ -44,30 +47,80 @@ pub fn reserve(tx: &OrgWrite<'_>, plan: &Plan, job: JobId, credits: u64) -> Resu
     let mut entry = Entry::open(tx, plan)?;
     check(&entry.account, plan, tx.now(), credits)?;
     if credits > 0 {
+        let account = &mut entry.account;
+        let recharged = credits.saturating_sub(account.balance - account.recharged);
+        account.recharged -= recharged;
+        account.held += credits;
+        account.held_recharged += recharged;
         entry.change(TransactionKind::Reserve, -signed(credits), Some(job), None)?;
     }
     entry.close()
 }
 
-/// Ends a job's reserve: `charged` of the `reserved` credits stay spent, the rest returns.
-pub fn settle(tx: &OrgWrite<'_>, job: JobId, reserved: u64, charged: u64) -> Result<()> {
-    let account = account(tx)?;
-    let mut entry = Entry { tx, account };
+/// Ends the reserve of a job that was made at `since`: `charged` of the `reserved` credits stay spent, the rest returns to
+/// the period that it was taken from.
+pub fn settle(tx: &OrgWrite<'_>, job: JobId, since: Timestamp, reserved: u64, charged: u64) -> Result<()> {
+    let mut entry = Entry { tx, account: account(tx)? };
+    let account = &mut entry.account;
     let charged = charged.min(reserved);
-    entry.account.used += charged;
+    let returned = reserved - charged;
+    account.held = account.held.saturating_sub(reserved);
+    let recharged = returned.min(account.held_recharged);
+    account.held_recharged = (account.held_recharged - recharged).min(account.held);
+    account.recharged += recharged;
+    // A period that has ended and that nothing has renewed yet is still the one: all of it lapses when it is renewed.
+    let is_of_this_period = since >= account.period_starts_at;
+    if is_of_this_period {
+        account.used += charged;
+    }
     let kind = if charged == 0 { TransactionKind::Refund } else { TransactionKind::Settle };
     if reserved > 0 {
-        entry.change(kind, signed(reserved - charged), Some(job), None)?;
+        entry.change(kind, signed(returned), Some(job), None)?;
+    }
+    if !is_of_this_period {
+        entry.lapse(returned - recharged, "lapsed with its period")?;
     }
     entry.close()
 }
 
+/// Adds credits that do not lapse.
+pub fn recharge(tx: &OrgWrite<'_>, plan: &Plan, credits: u64, note: Option<String>) -> Result<AccountV2> {
+    let mut entry = Entry::open(tx, plan)?;
+    entry.account.recharged += credits;
+    entry.change(TransactionKind::Recharge, signed(credits), None, note)?;
+    let account = entry.account.clone();
+    entry.close()?;
+    Ok(account)
+}
+
+/// Begins `plan` now: the credits of the present period lapse, recharged ones stay. Gives what lapsed.
+pub fn change_plan(tx: &OrgWrite<'_>, plan: &Plan) -> Result<u64> {
+    let mut entry = Entry { tx, account: account(tx)? };
+    let lapsed = entry.account.balance - entry.account.recharged;
+    let note = format!("lapsed with the plan {}", entry.account.plan);
+    entry.lapse(lapsed, &note)?;
+    entry.begin_plan(plan)?;
+    entry.close()?;
+    Ok(lapsed)
+}
+
+/// Starts the period that now is in, if the last one has ended; whether it had.
+pub fn renew(tx: &OrgWrite<'_>, plans: &Plans) -> Result<bool> {
+    let before = account(tx)?;
+    if tx.now() < before.period_ends_at {
+        return Ok(false);
+    }
+    Entry::open(tx, super::plan_of(plans, &before)?)?.close()?;
+    Ok(true)
+}
+
 /// The quota gate: trial first, then credits (interface spec, "Limits").
-pub fn check(account: &AccountV1, plan: &Plan, now: Timestamp, credits: u64) -> Result<()> {
-    let expired = account.trial_ends_at.is_some_and(|ends| now >= ends);
+pub fn check(account: &AccountV2, plan: &Plan, now: Timestamp, credits: u64) -> Result<()> {
     let left = effective_balance(account, plan, now);
-    if expired {
-        return Err(quota_error(Code::PaymentRequired, "The trial has ended.", account, left, true));
+    if let Some(ended) = account.trial_ends_at.filter(|ends| now >= *ends) {
+        let message =
+            format!("The trial has ended at {ended}. Ask the operator of this box for another plan.");
+        return Err(quota_error(Code::PaymentRequired, &message, account, left, true));
     }
     if left < credits.max(1) {
         let message = format!("{left} credits are left; this needs {}.", credits.max(1));
@@ -76,7 +129,7 @@ pub fn check(account: &AccountV1, plan: &Plan, now: Timestamp, credits: u64) -> 
     Ok(())
 }
 
-fn quota_error(code: Code, message: &str, account: &AccountV1, left: u64, expired: bool) -> Error {
+fn quota_error(code: Code, message: &str, account: &AccountV2, left: u64, expired: bool) -> Error {
     Error::new(code)
         .message(message)
         .field("plan", account.plan.clone())
@@ -85,12 +138,29 @@ fn quota_error(code: Code, message: &str, account: &AccountV1, left: u64, expire
 }
 
 /// What can be reserved now: a period that has ended is as good as renewed.
-pub fn effective_balance(account: &AccountV1, plan: &Plan, now: Timestamp) -> u64 {
-    if now < account.period_ends_at { account.balance } else { plan.monthly_credits }
+pub fn effective_balance(account: &AccountV2, plan: &Plan, now: Timestamp) -> u64 {
+    if now < account.period_ends_at {
+        return account.balance;
+    }
+    account.recharged.saturating_add(grant(account, plan, period_at(account, now).0))
+}
+
+/// What a period that starts at `start` grants: nothing when the trial is over by then.
+fn grant(account: &AccountV2, plan: &Plan, start: Timestamp) -> u64 {
+    if account.trial_ends_at.is_some_and(|ends| start >= ends) { 0 } else { plan.monthly_credits }
+}
+
+/// Start and end of the period that `now` is in.
+fn period_at(account: &AccountV2, now: Timestamp) -> (Timestamp, Timestamp) {
+    let (mut start, mut end) = (account.period_starts_at, account.period_ends_at);
+    while now >= end {
+        (start, end) = (end, end.after(PERIOD));
+    }
+    (start, end)
 }
 
 /// The organization's account; every organization has one from its first moment.
-pub fn account(tx: &OrgRead<'_>) -> Result<AccountV1> {
+pub fn account(tx: &OrgRead<'_>) -> Result<AccountV2> {
     tx.get(&ACCOUNTS, &())?.ok_or_else(|| Error::internal("read the account", "the organization has none"))
 }
 
@@ -101,7 +171,7 @@ fn signed(credits: u64) -> i64 {
 /// An account being changed.
 struct Entry<'a, 'v> {
     tx: &'a OrgWrite<'v>,
-    account: AccountV1,
+    account: AccountV2,
 }
 
 impl<'a, 'v> Entry<'a, 'v> {
@@ -110,20 +180,37 @@ impl<'a, 'v> Entry<'a, 'v> {
         let mut entry = Entry { tx, account: account(tx)? };
         let now = tx.now();
         if now >= entry.account.period_ends_at {
-            let lapsed = entry.account.balance;
-            if lapsed > 0 {
-                let note = Some("lapsed with its period".to_owned());
-                entry.change(TransactionKind::Adjust, -signed(lapsed), None, note)?;
-            }
-            entry.account.used = 0;
-            while now >= entry.account.period_ends_at {
-                entry.account.period_starts_at = entry.account.period_ends_at;
-                entry.account.period_ends_at = entry.account.period_starts_at.after(PERIOD);
-            }
-            let note = Some(format!("plan {}", plan.id));
-            entry.change(TransactionKind::Grant, signed(plan.monthly_credits), None, note)?;
+            entry.lapse(entry.account.balance - entry.account.recharged, "lapsed with its period")?;
+            entry.begin_period(plan, period_at(&entry.account, now))?;
         }
         Ok(entry)
+    }
+
+    fn begin_plan(&mut self, plan: &Plan) -> Result<()> {
+        let now = self.tx.now();
+        self.account.plan.clone_from(&plan.id);
+        self.account.trial_ends_at = plan.trial_days.map(|days| now.after(DAY * days));
+        self.begin_period(plan, (now, now.after(PERIOD)))
+    }
+
+    fn begin_period(&mut self, plan: &Plan, (start, end): (Timestamp, Timestamp)) -> Result<()> {
+        self.account.period_starts_at = start;
+        self.account.period_ends_at = end;
+        self.account.used = 0;
+        match grant(&self.account, plan, start) {
+            0 => Ok(()),
+            credits => {
+                let note = Some(format!("plan {}", plan.id));
+                self.change(TransactionKind::Grant, signed(credits), None, note)
+            }
+        }
+    }
+
+    fn lapse(&mut self, credits: u64, note: &str) -> Result<()> {
+        match credits {
+            0 => Ok(()),
+            credits => self.change(TransactionKind::Adjust, -signed(credits), None, Some(note.to_owned())),
+        }
     }
 
     fn change(
@@ -152,70 +239,5 @@ impl<'a, 'v> Entry<'a, 'v> {
 
     fn close(self) -> Result<()> {
         self.tx.put(&ACCOUNTS, &(), &self.account)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::clock::Clock;
-    use crate::base::ids::OrgId;
-    use crate::features::billing::plans::Plans;
-    use crate::store::fault::FaultyDisk;
-    use crate::store::{MIGRATIONS, Order, OrgStore, Store};
-
-    async fn org_on(plan: &str) -> (OrgStore, Plan, Clock) {
-        let (disk, clock) = (FaultyDisk::new(), Clock::system());
-        let store = Store::open_backend(move || disk.backend(), clock.clone(), MIGRATIONS).unwrap();
-        let org = store.system().org(OrgId::new());
-        let plan = Plans::built_in().unwrap().get(plan).unwrap().clone();
-        let given = plan.clone();
-        org.write(move |tx| open_account(tx, &given)).await.unwrap();
-        (org, plan, clock)
-    }
-
-    fn audit(org: &OrgStore) -> (u64, i64) {
-        org.read(|tx| {
-            let rows = tx.scan(&TRANSACTIONS, None, Order::Ascending, 10_000)?;
-            Ok((account(tx)?.balance, rows.iter().map(|(_, row)| row.amount).sum()))
-        })
-        .unwrap()
-    }
-
-    #[tokio::test]
-    async fn the_balance_is_the_sum_of_its_transactions() {
-        let (org, plan, _) = org_on("trial").await;
-        let job = JobId::new();
-        let given = plan.clone();
-        org.write(move |tx| reserve(tx, &given, job, 75)).await.unwrap();
-        assert_eq!(audit(&org), (925, 925));
-        org.write(move |tx| settle(tx, job, 75, 10)).await.unwrap();
-        assert_eq!(audit(&org), (990, 990));
-        let given = plan.clone();
-        let refused = org.write(move |tx| reserve(tx, &given, JobId::new(), 991)).await.unwrap_err();
-        assert_eq!(refused.code(), Code::QuotaExceeded);
-        assert_eq!(refused.status(), 402);
-        assert_eq!(audit(&org), (990, 990));
-    }
-
-    #[tokio::test]
-    async fn a_trial_ends_and_a_period_renews() {
-        let (org, plan, clock) = org_on("trial").await;
-        clock.advance(DAY * 14);
-        let given = plan.clone();
-        let refused = org.write(move |tx| reserve(tx, &given, JobId::new(), 1)).await.unwrap_err();
-        assert_eq!(refused.code(), Code::PaymentRequired);
-        assert!(refused.fields().contains(&("isTrialExpired", true.into())));
-
-        let (org, plan, clock) = org_on("team").await;
-        let given = plan.clone();
-        org.write(move |tx| reserve(tx, &given, JobId::new(), 100_000)).await.unwrap();
-        let given = plan.clone();
-        assert!(org.write(move |tx| reserve(tx, &given, JobId::new(), 1)).await.is_err());
-        clock.advance(PERIOD * 2);
-        org.write(move |tx| reserve(tx, &plan, JobId::new(), 1)).await.unwrap();
-        assert_eq!(audit(&org), (99_999, 99_999));
-        let ends = org.read(|tx| Ok(account(tx)?.period_ends_at)).unwrap();
-        assert!(ends > org.clock().now());
     }
 }

@@ -1,12 +1,23 @@
-//! Plans and credits. The ledger is whole; recharges and the operator's commands come with dispatch.
+//! Plans and credits: the ledger, and requests for more. The operator's commands on them are the orgs slice's, which
+//! knows organizations by name.
 
 mod ledger;
 mod plans;
+mod recharges;
 mod rows;
+mod task;
+#[cfg(test)]
+mod tests;
 
-pub use ledger::{account, open_account, reserve, settle};
+pub use ledger::{account, change_plan, effective_balance, open_account, recharge, reserve, settle};
 pub use plans::{Plan, Plans};
-pub use rows::{ACCOUNTS, AccountV1, TRANSACTIONS, TransactionKind, TransactionV1};
+pub use recharges::{
+    RECHARGE_CREDITS_MAX, credits as recharge_credits, decide_recharge, note as recharge_note,
+    pending_recharges,
+};
+pub use rows::{
+    ACCOUNTS, AccountV2, RechargeStatus, RechargeV1, TRANSACTIONS, TransactionKind, TransactionV1,
+};
 
 use super::{Feature, View, ViewRows, column, console_table};
 use crate::base::clock::Timestamp;
@@ -17,9 +28,14 @@ use crate::engine::sql::{Cell, ColumnKind, TableSpec};
 use crate::http::permit::BillingRead;
 use crate::http::{Body, Entitlement, Gatekeeper, Handler, Need, Org, Query, Route};
 use crate::store::{Key, OrgRead, OrgStore};
+use crate::task::TaskSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+/// How soon a period begins after the last one. Who reserves credits begins it at once.
+const RENEW_EVERY: Duration = Duration::from_secs(60);
 
 pub static FEATURE: Feature = Feature {
     name: "billing",
@@ -30,10 +46,19 @@ pub static FEATURE: Feature = Feature {
             .about("The organization's plan and what is left of its credits."),
         Route::get("/api/v1/plans/transactions", "listTransactions", &Handler::new(transactions))
             .about("The credit ledger, newest first."),
+        Route::get("/api/v1/plans/recharge-requests", "listRechargeRequests", &Handler::new(recharges::list))
+            .about("The organization's requests for more credits, newest first."),
+        Route::post(
+            "/api/v1/plans/recharge-requests",
+            "createRechargeRequest",
+            &Handler::new(recharges::create),
+        )
+        .about("Asks the operator of the box for more credits.")
+        .fails(&[Code::Conflict]),
     ],
     needs: &[Need::of::<Plans>()],
+    tasks: &[TaskSpec::new("billing.renew", RENEW_EVERY, |context| Box::pin(task::renew_all(context)))],
     views: &[View { source: "transactions", tables: || vec![SPEC.as_ref().clone()], rows: view_rows }],
-    ..Feature::NONE
 };
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -81,8 +106,10 @@ struct CurrentPlanView {
     plan: PlanView,
     /// What can be reserved now; credits that running jobs hold are not in it.
     remaining_credits: u64,
+    /// Of those, credits that were recharged: they are spent last and do not lapse with the period.
+    recharged_credits: u64,
     monthly_credits: u64,
-    /// Credits charged since the period began.
+    /// Credits charged since the period began; jobs that were submitted before it are not counted.
     used_this_period: u64,
     period_ends_at: Timestamp,
     trial_ends_at: Option<Timestamp>,
@@ -97,6 +124,7 @@ async fn current(org: Org<BillingRead>) -> Result<Body<CurrentPlanView>> {
     Ok(Body(CurrentPlanView {
         plan: plan.into(),
         remaining_credits: ledger::effective_balance(&account, plan, now),
+        recharged_credits: account.recharged,
         monthly_credits: plan.monthly_credits,
         used_this_period: if now < account.period_ends_at { account.used } else { 0 },
         period_ends_at: account.period_ends_at,
@@ -154,7 +182,7 @@ async fn transactions(
 }
 
 /// The plan an account is on. One that was taken out of the file is the operator's mistake, not the caller's.
-pub fn plan_of<'p>(plans: &'p Plans, account: &AccountV1) -> Result<&'p Plan> {
+pub fn plan_of<'p>(plans: &'p Plans, account: &AccountV2) -> Result<&'p Plan> {
     plans
         .get(&account.plan)
         .ok_or_else(|| Error::internal("look up the plan", format!("no plan {}", account.plan)))

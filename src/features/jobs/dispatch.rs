@@ -546,7 +546,7 @@ fn end(tx: &OrgWrite<'_>, mut job: JobV1, status: JobStatus, charged: u64) -> Re
     job.finished_at = Some(tx.now());
     job.lease_until = None;
     job.credits_charged = charged;
-    billing::settle(tx, job.id, job.credits_reserved, charged)?;
+    billing::settle(tx, job.id, job.created_at, job.credits_reserved, charged)?;
     if let Some(url) = job.url_id {
         urls::note_job(tx, url, job.id, status, job.started_at.unwrap_or(tx.now()))?;
     }

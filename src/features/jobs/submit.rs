@@ -270,7 +270,7 @@ pub fn cancel(tx: &OrgWrite<'_>, id: JobId) -> Result<JobV1> {
     job.status = JobStatus::Canceled;
     job.finished_at = Some(tx.now());
     job.lease_until = None;
-    billing::settle(tx, job.id, job.credits_reserved, 0)?;
+    billing::settle(tx, job.id, job.created_at, job.credits_reserved, 0)?;
     if let Some(url) = job.url_id {
         urls::note_job(tx, url, job.id, job.status, tx.now())?;
     }

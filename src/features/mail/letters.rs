@@ -16,6 +16,7 @@ macro_rules! template {
 static VERIFY_EMAIL: Template = template!("verify_email");
 static RESET_PASSWORD: Template = template!("reset_password");
 static INVITE: Template = template!("invite");
+static RECHARGE_DECIDED: Template = template!("recharge_decided");
 
 /// Characters of somebody's name in a message.
 const NAME_CHARS_MAX: usize = 80;
@@ -33,6 +34,16 @@ pub enum Letter<'a> {
         url: &'a str,
         token: &'a str,
     },
+    RechargeDecided {
+        name: &'a str,
+        org: &'a str,
+        credits: u64,
+        /// `approved` or `denied`.
+        decision: &'a str,
+        /// What the operator wrote.
+        answer: Option<&'a str>,
+        url: &'a str,
+    },
     Invite {
         inviter: &'a str,
         inviter_email: &'a str,
@@ -49,6 +60,7 @@ impl Letter<'_> {
             Letter::VerifyEmail { .. } => MailKind::VerifyEmail,
             Letter::ResetPassword { .. } => MailKind::ResetPassword,
             Letter::Invite { .. } => MailKind::Invite,
+            Letter::RechargeDecided { .. } => MailKind::RechargeDecided,
         }
     }
 
@@ -73,6 +85,17 @@ impl Letter<'_> {
                 ("box", url),
                 ("link", &link(url, "invite", token)),
             ]),
+            Letter::RechargeDecided { name, org, credits, decision, answer, url } => {
+                let answer = answer.map(|text| format!("The operator writes: {text}")).unwrap_or_default();
+                RECHARGE_DECIDED.render(&[
+                    ("name", &shown(name)),
+                    ("org", &shown(org)),
+                    ("credits", &credits.to_string()),
+                    ("decision", decision),
+                    ("answer", &answer),
+                    ("box", url),
+                ])
+            }
         };
         made.map_err(|e| Error::internal("write a message", e))
     }
@@ -80,7 +103,7 @@ impl Letter<'_> {
 
 /// Where a token is used. It stands behind the `#`, which browsers keep to themselves: it is in no log of a server or a
 /// proxy, and opening the link uses nothing up, which programs that look into mails do as well.
-fn link(url: &str, page: &str, token: &str) -> String {
+pub fn link(url: &str, page: &str, token: &str) -> String {
     format!("{url}/{page}#{token}")
 }
 
@@ -125,6 +148,23 @@ mod tests {
             assert_eq!(remote, made.html.matches("https://box.example").count(), "{}", made.html);
             assert!(!made.html.contains("src=") && !made.html.contains("{{"), "{}", made.html);
         }
+    }
+
+    #[test]
+    fn a_decision_says_what_was_asked_and_what_the_operator_writes() {
+        let letter = |answer| Letter::RechargeDecided {
+            name: "Ada",
+            org: "Acme",
+            credits: 5_000,
+            decision: "approved",
+            answer,
+            url: "https://box.example",
+        };
+        let made = letter(Some("Until <March>.")).render().unwrap();
+        assert_eq!(made.subject, "Your request for 5000 credits was approved");
+        assert!(made.text.contains("The operator writes: Until <March>."), "{}", made.text);
+        assert!(made.html.contains("The operator writes: Until &lt;March&gt;."), "{}", made.html);
+        assert!(!letter(None).render().unwrap().text.contains("writes"));
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod outbox;
 mod rows;
 mod task;
 
-pub use letters::Letter;
+pub use letters::{Letter, link};
 pub use outbox::{KeptMail, Retried, outbox, retry, waiting};
 pub use rows::{MAIL, MailKind, MailState, MailV2};
 

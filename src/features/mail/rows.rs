@@ -16,6 +16,7 @@ pub enum MailKind {
     VerifyEmail,
     ResetPassword,
     Invite,
+    RechargeDecided,
 }
 
 impl MailKind {
@@ -24,6 +25,7 @@ impl MailKind {
             MailKind::VerifyEmail => "verify_email",
             MailKind::ResetPassword => "reset_password",
             MailKind::Invite => "invite",
+            MailKind::RechargeDecided => "recharge_decided",
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod invites;
 mod members;
+pub mod operator;
 
 use crate::base::audit::Action;
 use crate::base::clock::Timestamp;

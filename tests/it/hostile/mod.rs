@@ -211,6 +211,7 @@ async fn inventory(member: &Member) -> Vec<usize> {
         "bi/saved-queries",
         "extraction/results",
         "plans/transactions",
+        "plans/recharge-requests",
         "orgs/current/members",
         "orgs/current/invites",
     ] {

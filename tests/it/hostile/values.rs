@@ -3,6 +3,7 @@
 use super::{Findings, encoded, message, unhurt};
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, PASSWORD, ended, eventually, expect, get, post, text};
+use gleaner::admin::Request;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -85,6 +86,25 @@ async fn hostile_names_are_kept_or_refused() {
             findings.check(reply.status == 201, name, &reply.text());
             findings.check(reply.json["apiKey"]["name"] == name.trim(), name, &reply.text());
         }
+    }
+    for note in hostile() {
+        let path = "/api/v1/plans/recharge-requests";
+        let reply = post(&member.browser, path, &json!({ "credits": 1, "note": note })).await;
+        let note = note.trim();
+        if note.chars().any(char::is_control) {
+            findings.refused(&format!("note {note:?}"), path, &reply, 400, "note: ");
+            continue;
+        }
+        findings.check(
+            reply.status == 201 && reply.json["note"].as_str().unwrap_or_default() == note,
+            note,
+            &reply.text(),
+        );
+        // So that the number of those that wait is not what refuses the next one.
+        let id = text(&reply.json, "id").parse().unwrap();
+        let denied = Request::RechargeDecide { id, approve: false, note: Some(note.to_owned()) };
+        let denied = appliance.operator(denied).await;
+        findings.check(denied["answer"].as_str().unwrap_or_default() == note, note, &denied.to_string());
     }
     let permissions = json!({ "name": "k", "permissions": hostile().collect::<Vec<_>>() });
     let reply = post(&member.browser, "/api/v1/api-keys", &permissions).await;

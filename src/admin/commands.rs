@@ -1,0 +1,112 @@
+//! The operator's commands on people and organizations, as they are typed.
+
+use super::Request;
+use crate::base::ids::RechargeId;
+use clap::Subcommand;
+
+/// Manage people.
+#[derive(Debug, Subcommand)]
+pub enum UserCommand {
+    /// List people, newest first.
+    List {
+        /// Only the members of this organization, by its id or name.
+        #[arg(long)]
+        org: Option<String>,
+        #[arg(long, default_value_t = 50)]
+        limit: usize,
+    },
+    /// Mark a user's e-mail address as verified.
+    Verify { email: String },
+    /// Print a link with which a user chooses a new password, once and within an hour; earlier links end. Pass it on
+    /// only to whom the account belongs.
+    ResetLink { email: String },
+}
+
+impl From<UserCommand> for Request {
+    fn from(command: UserCommand) -> Request {
+        match command {
+            UserCommand::List { org, limit } => Request::UserList { org, limit },
+            UserCommand::Verify { email } => Request::UserVerify { email },
+            UserCommand::ResetLink { email } => Request::UserResetLink { email },
+        }
+    }
+}
+
+/// Manage organizations.
+#[derive(Debug, Subcommand)]
+pub enum OrgCommand {
+    /// List organizations with their plans and credits, oldest first.
+    List,
+    /// Put an organization on another plan, from now on: what is left of its period lapses, a new one begins.
+    Plan {
+        /// Its id or name.
+        org: String,
+        /// A plan of this release; an unknown one is answered with the list.
+        plan: String,
+    },
+}
+
+impl From<OrgCommand> for Request {
+    fn from(command: OrgCommand) -> Request {
+        match command {
+            OrgCommand::List => Request::OrgList,
+            OrgCommand::Plan { org, plan } => Request::OrgPlan { org, plan },
+        }
+    }
+}
+
+/// Manage credits.
+#[derive(Debug, Subcommand)]
+pub enum CreditsCommand {
+    /// Add credits that do not lapse to an organization's account.
+    Grant {
+        /// Its id or name.
+        org: String,
+        #[arg(allow_negative_numbers = true)]
+        amount: i64,
+        /// What the ledger says of it.
+        #[arg(long)]
+        note: Option<String>,
+    },
+}
+
+impl From<CreditsCommand> for Request {
+    fn from(command: CreditsCommand) -> Request {
+        match command {
+            CreditsCommand::Grant { org, amount, note } => Request::CreditsGrant { org, amount, note },
+        }
+    }
+}
+
+/// Decide on requests for more credits.
+#[derive(Debug, Subcommand)]
+pub enum RechargeCommand {
+    /// List the requests that wait, oldest first.
+    List,
+    /// Add the credits of a request, and tell the organization's owners.
+    Approve {
+        /// As listed.
+        id: RechargeId,
+        /// What the owners are told beside it.
+        #[arg(long)]
+        note: Option<String>,
+    },
+    /// Turn a request down, and tell the organization's owners.
+    Deny {
+        /// As listed.
+        id: RechargeId,
+        /// What the owners are told beside it.
+        #[arg(long)]
+        note: Option<String>,
+    },
+}
+
+impl From<RechargeCommand> for Request {
+    fn from(command: RechargeCommand) -> Request {
+        match command {
+            RechargeCommand::List => Request::RechargeList,
+            RechargeCommand::Approve { id, note } => Request::RechargeDecide { id, approve: true, note },
+            RechargeCommand::Deny { id, note } => Request::RechargeDecide { id, approve: false, note },
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What the operator of the box does with people.
+
+use super::email::Email;
+use super::mail::{self, MailToken};
+use super::reset;
+use super::rows::{USERS, USERS_BY_EMAIL, USERS_BY_ORG, UserV1};
+use super::service::member_of;
+use crate::base::audit::Action;
+use crate::base::clock::Timestamp;
+use crate::base::ids::{OrgId, UserId};
+use crate::base::permission::Role;
+use crate::base::similar::{did_you_mean, nearest};
+use crate::base::{Error, Result};
+use crate::features::mail::{MailKind, link};
+use crate::store::{Event, Order, SysRead, System};
+use serde::Serialize;
+
+/// People that are looked through for an address like the one that was typed, newest first.
+const SEARCHED_ROWS_MAX: usize = 20_000;
+const SEARCHED_CHUNK_ROWS: usize = 1_000;
+/// Addresses that are named in their place.
+const NAMED_MAX: usize = 3;
+
+/// A person as the operator reads of them.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UserEntry {
+    pub id: UserId,
+    pub email: String,
+    pub name: String,
+    pub email_verified_at: Option<Timestamp>,
+    pub org_id: Option<OrgId>,
+    pub role: Option<Role>,
+    pub created_at: Timestamp,
+}
+
+impl From<UserV1> for UserEntry {
+    fn from(user: UserV1) -> UserEntry {
+        UserEntry {
+            id: user.id,
+            email: user.email,
+            name: user.name,
+            email_verified_at: user.email_verified_at,
+            org_id: user.membership.map(|(org, _)| org),
+            role: user.membership.map(|(_, role)| role),
+            created_at: user.created_at,
+        }
+    }
+}
+
+/// People, newest first: of an organization, or all.
+pub fn list_users(tx: &SysRead<'_>, org: Option<OrgId>, limit: usize) -> Result<Vec<UserEntry>> {
+    let rows = match org {
+        Some(org) => tx.scan_index(&USERS, &USERS_BY_ORG, |key| key.id(org), Order::Descending, limit)?,
+        None => {
+            let rows = tx.scan(&USERS, None, Order::Descending, limit)?;
+            rows.into_iter().map(|(_, user)| user).collect()
+        }
+    };
+    Ok(rows.into_iter().map(UserEntry::from).collect())
+}
+
+/// The account of an address; one that does not exist is refused with those that are like it.
+fn find(tx: &SysRead<'_>, email: &str) -> Result<UserV1> {
+    let email = Email::parse(email)?;
+    if let Some(user) = tx.lookup(&USERS, &USERS_BY_EMAIL, |key| key.str(email.as_str()))? {
+        return Ok(user);
+    }
+    let like = nearest(email.as_str(), addresses(tx)?, NAMED_MAX);
+    let message = format!("User not found: nobody has the address {email}{}", did_you_mean(&like));
+    Err(Error::not_found("User").message(message))
+}
+
+fn addresses(tx: &SysRead<'_>) -> Result<Vec<String>> {
+    let mut all: Vec<String> = Vec::new();
+    let mut after: Option<UserId> = None;
+    while all.len() < SEARCHED_ROWS_MAX {
+        let chunk = tx.scan(&USERS, after.as_ref(), Order::Descending, SEARCHED_CHUNK_ROWS)?;
+        after = chunk.last().map(|(id, _)| *id);
+        let is_last = chunk.len() < SEARCHED_CHUNK_ROWS;
+        all.extend(chunk.into_iter().map(|(_, user)| user.email));
+        if is_last {
+            break;
+        }
+    }
+    Ok(all)
+}
+
+/// Marks an address as verified on the operator's word (`gleaner admin user verify`).
+pub async fn verify_by_operator(system: &System, email: &str) -> Result<UserId> {
+    let email = email.to_owned();
+    system
+        .write(move |tx| {
+            let mut user = find(tx, &email)?;
+            mail::mark_verified(tx, &mut user)?;
+            let event = Event::new(Action::UserVerified).of(user.id).about(user.id);
+            tx.audit_in(member_of(&user), event.with("by", "operator"))?;
+            Ok(user.id)
+        })
+        .await
+}
+
+/// A link with which a person chooses a new password.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResetLink {
+    pub email: String,
+    pub link: String,
+    /// What stands behind the # of the link, for `POST /auth/reset-password`.
+    pub token: String,
+    pub expires_at: Timestamp,
+}
+
+/// Makes such a link for the operator to pass on (`gleaner admin user reset-link`); earlier ones end, and nothing is sent.
+/// `public_url` is the box's address without a slash at the end.
+pub async fn reset_link_by_operator(system: &System, public_url: &str, email: &str) -> Result<ResetLink> {
+    let (email, token) = (email.to_owned(), MailToken::generate(MailKind::ResetPassword)?);
+    let link = link(public_url, "reset-password", token.as_str());
+    system
+        .write(move |tx| {
+            let user = find(tx, &email)?;
+            let row = reset::begin(tx, &user.email, Some(user.id), &token)?;
+            let event = Event::new(Action::AuthResetLinkMade).of(user.id).about(user.id);
+            tx.audit_in(member_of(&user), event)?;
+            Ok(ResetLink {
+                email: user.email,
+                link,
+                token: token.as_str().to_owned(),
+                expires_at: row.expires_at,
+            })
+        })
+        .await
+}
