@@ -286,7 +286,14 @@ fn finish(response: &mut Response, method: &Method, request_id: &RequestId) {
 
 /// Logs once why a request failed: with its cause when the failure is ours.
 fn log_failure(error: &Error, method: &Method, route: &str, request_id: &RequestId) {
-    if error.status() >= 500 {
+    if error.code() == Code::ServiceUnavailable {
+        // Told to come back: what the box lacks is logged where it is noticed, and a flood must not fill the log.
+        tracing::warn!(
+            target: "gleaner::request",
+            method = method.as_str(), route, request_id = request_id.as_str(), %error,
+            "request refused for now"
+        );
+    } else if error.status() >= 500 {
         tracing::error!(
             target: "gleaner::request",
             method = method.as_str(), route, code = error.code().name(), request_id = request_id.as_str(), %error,

@@ -4,6 +4,7 @@
 
 mod api_keys;
 mod auth;
+mod auth_model;
 mod bi;
 mod billing;
 mod cli_auth;
@@ -11,6 +12,7 @@ mod contract;
 mod crash;
 mod demo;
 mod extraction;
+mod forged;
 mod harness;
 mod hostile;
 mod html;
@@ -19,6 +21,7 @@ mod jobs;
 mod mail;
 mod operator;
 mod orgs;
+mod people;
 mod readme;
 mod sql;
 mod tenancy;

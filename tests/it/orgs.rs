@@ -1,6 +1,6 @@
 //! Organizations over HTTP: making and naming one, its members, its invitations.
 
-use crate::harness::{Appliance, Member, PASSWORD, expect, get, post, refused, text};
+use crate::harness::{Appliance, Member, PASSWORD, expect, get, invite, join, post, refused, text};
 use gleaner::http::client::{Client, Reply};
 use http::Method;
 use serde_json::{Value, json};
@@ -26,29 +26,6 @@ async fn set_role(client: &Client, user: &str, role: &str) -> Reply {
 /// removeMember
 async fn remove(client: &Client, user: &str) -> Reply {
     client.delete(&format!("{MEMBERS}/{user}")).await.unwrap()
-}
-
-/// Invites an address and gives the token that was sent to it.
-async fn invite(at: &Appliance, by: &Client, email: &str, role: &str) -> String {
-    expect(post(by, INVITES, &json!({ "email": email, "role": role })).await, 201);
-    at.mailed_token("gli_").await
-}
-
-/// A person who came by invitation, with a key of theirs as far as the role makes any.
-struct Joined {
-    id: String,
-    browser: Client,
-}
-
-async fn join(at: &Appliance, by: &Client, name: &str, role: &str) -> Joined {
-    let email = format!("{name}@example.com");
-    let token = invite(at, by, &email, role).await;
-    let person = json!({ "email": email, "password": PASSWORD, "name": name });
-    let login = expect(post(&at.client(), REGISTER, &person).await, 201);
-    let browser = at.client().bearer(text(&login, "accessToken"));
-    let joined = expect(post(&browser, ACCEPT, &json!({ "token": token })).await, 200);
-    let browser = at.client().bearer(text(&joined, "accessToken"));
-    Joined { id: text(&login["user"], "id").to_owned(), browser }
 }
 
 async fn members(client: &Client) -> Vec<(String, String)> {

@@ -14,7 +14,7 @@ pub use usage::KeyUsage;
 
 use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
-use crate::base::ids::{ApiKeyId, UserId};
+use crate::base::ids::{ApiKeyId, OrgId, UserId};
 use crate::base::name::Name;
 use crate::base::page::{Page, PageRequest};
 use crate::base::permission::{Permission, Permissions};
@@ -24,7 +24,7 @@ use crate::features::Feature;
 use crate::features::auth::{Auth, USERS, permissions_of};
 use crate::http::permit::{OrgRead, OrgWrite};
 use crate::http::{Authenticator, Body, Created, Handler, Need, NoContent, Org, Path, Route};
-use crate::store::{self, AuthMethod, Event, Identity, Order, Principal};
+use crate::store::{self, AuthMethod, Event, Identity, Order, Principal, SysWrite};
 use crate::task::{Stage, TaskSpec};
 use rows::BY_SECRET;
 use schemars::JsonSchema;
@@ -51,7 +51,7 @@ pub static FEATURE: Feature = Feature {
         Box::pin(usage::flush(context))
     })
     .stage(Stage::Derive)],
-    needs: &[Need::of::<KeyUsage>()],
+    needs: &[Need::of::<Auth>(), Need::of::<KeyUsage>()],
     ..Feature::NONE
 };
 
@@ -130,8 +130,17 @@ impl NewKey {
     }
 }
 
-/// Stores a key; `conflict` when the organization has as many as it may.
-pub fn mint(tx: &store::OrgWrite<'_>, key: NewKey) -> Result<ApiKeyV1> {
+/// Stores a key of a member of `org`; `org_not_found` for a maker who is none (any more), `conflict` when the
+/// organization has as many keys as it may.
+///
+/// Asked here and not at the gate: a key that a member's last request made after the membership ended would come to
+/// life when they are invited again.
+pub fn mint(tx: &SysWrite<'_>, org: OrgId, key: NewKey) -> Result<ApiKeyV1> {
+    let membership = tx.get(&USERS, &key.maker)?.and_then(|maker| maker.membership);
+    if membership.is_none_or(|(member_of, _)| member_of != org) {
+        return Err(Error::new(Code::OrgNotFound));
+    }
+    let tx = tx.org(org);
     if tx.count(&API_KEYS, KEYS_PER_ORG_MAX)? >= KEYS_PER_ORG_MAX {
         return Err(Error::conflict(format!(
             "An organization has at most {KEYS_PER_ORG_MAX} API keys; delete one first."
@@ -231,9 +240,11 @@ async fn create(org: Org<OrgWrite>, Body(request): Body<NewApiKeyRequest>) -> Re
     let secret = KeySecret::generate()?;
     let mut key = NewKey::new(name, &secret, caller.user(), permissions);
     key.expires_at = request.expires_at;
-    let row = org.write(move |tx| {
-        let row = mint(tx, key)?;
-        tx.audit(Event::new(Action::ApiKeyCreated).of(row.id).with("permissions", words(row.permissions)))?;
+    let (own, auth) = (org.id(), org.service::<Auth>());
+    let row = auth.system().write(move |tx| {
+        let row = mint(tx, own, key)?;
+        let event = Event::new(Action::ApiKeyCreated).of(row.id);
+        tx.org(own).audit(event.with("permissions", words(row.permissions)))?;
         Ok(row)
     });
     let row = row.await?;

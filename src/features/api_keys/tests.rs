@@ -171,6 +171,42 @@ async fn uses_are_written_by_the_flush_only() {
     assert_eq!(stored(), Some(noted));
 }
 
+#[tokio::test]
+async fn who_left_after_the_gate_makes_no_key() {
+    let at = place();
+    let maker = UserId::new();
+    let new =
+        || NewKey::new("CI".to_owned(), &KeySecret::generate().unwrap(), maker, Role::Admin.permissions());
+    let make = async || {
+        let (org, key) = (at.org, new());
+        at.system.write(move |tx| mint(tx, org, key)).await
+    };
+    at.set_user(maker, Some((at.org, Role::Admin))).await;
+    make().await.unwrap();
+    for elsewhere in [None, Some((OrgId::new(), Role::Owner))] {
+        at.set_user(maker, elsewhere).await;
+        assert_eq!(make().await.unwrap_err().code(), Code::OrgNotFound);
+    }
+    assert_eq!(at.system.org(at.org).read(|tx| tx.count(&API_KEYS, 10)).unwrap(), 1);
+}
+
+#[tokio::test]
+async fn an_organization_has_a_thousand_keys_at_most() {
+    let at = place();
+    let (maker, org) = (UserId::new(), at.org);
+    at.set_user(maker, Some((org, Role::Owner))).await;
+    let make = move |tx: &SysWrite<'_>| {
+        let key = NewKey::new("CI".to_owned(), &KeySecret::generate()?, maker, Role::Owner.permissions());
+        mint(tx, org, key)
+    };
+    at.system.write(move |tx| (0..KEYS_PER_ORG_MAX).try_for_each(|_| make(tx).map(drop))).await.unwrap();
+    let refused = at.system.write(make).await.unwrap_err();
+    assert!(refused.code() == Code::Conflict && refused.detail().unwrap().contains("1000"), "{refused}");
+    at.system.write(move |tx| delete_made_by(&tx.org(org), maker)).await.unwrap();
+    assert_eq!(at.system.org(org).read(|tx| tx.count(&API_KEYS, 10)).unwrap(), 0, "all of them go");
+    at.system.write(make).await.unwrap();
+}
+
 #[test]
 fn asked_permissions_are_held_ones() {
     let held = Role::Editor.permissions();

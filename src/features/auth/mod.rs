@@ -10,6 +10,7 @@
 
 mod directory;
 mod email;
+mod hashers;
 mod limits;
 mod mail;
 mod operator;

@@ -1,20 +1,17 @@
-//! Passwords: which ones are taken, and how they are hashed without choking the box.
+//! Passwords: which ones are taken, and how they are hashed.
 //!
 //! Argon2id with 19 MiB, two passes, one lane (OWASP's first choice; 19-32 ms on the reference machine, engines page,
-//! "Passwords, tokens, keys, egress"). A hash is a PHC string that carries its own parameters, so they can grow.
-//!
-//! A hash is 19 MiB and a core for its time, and anybody may ask for one by logging in: so at most two run at once, on
-//! the blocking pool, a bounded number waits a bounded time, and the rest is told to come back.
+//! "Passwords, tokens, keys, egress"). A hash is a PHC string that carries its own parameters, so they can grow. Where
+//! it is computed, and how many at a time, is in `hashers.rs`.
 
 use super::email::Email;
+use super::hashers::Hashers;
 use crate::base::{Error, Result};
 use crate::engine::secret::random_bytes;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Algorithm, Argon2, Params, PasswordHasher, PasswordVerifier, Version};
 use std::collections::HashSet;
-use std::sync::{Arc, LazyLock};
-use std::time::Duration;
-use tokio::sync::Semaphore;
+use std::sync::LazyLock;
 
 /// API page, section 2.
 pub const PASSWORD_CHARS_MIN: usize = 12;
@@ -24,10 +21,6 @@ pub const PASSWORD_CHARS_MAX: usize = 256;
 const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
-
-const HASHES_RUNNING_MAX: usize = 2;
-const HASHES_WAITING_MAX: usize = 256;
-const HASH_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// A password that may be chosen. Not printable, on purpose.
 pub struct NewPassword(String);
@@ -126,8 +119,7 @@ fn is_sequence(text: &str) -> bool {
 
 /// Hashes and checks passwords, a few at a time.
 pub struct Passwords {
-    running: Arc<Semaphore>,
-    waiting: Arc<Semaphore>,
+    hashers: Hashers,
     /// The hash of a password that nobody has, checked where there is no account so that it takes the same time.
     dummy: String,
 }
@@ -135,39 +127,19 @@ pub struct Passwords {
 impl Passwords {
     pub fn new() -> Result<Passwords> {
         let nobodys = random_bytes::<16>().map_err(|e| Error::internal("make the dummy password", e))?;
-        Ok(Passwords {
-            running: Arc::new(Semaphore::new(HASHES_RUNNING_MAX)),
-            waiting: Arc::new(Semaphore::new(HASHES_WAITING_MAX)),
-            dummy: hash(&nobodys)?,
-        })
+        Ok(Passwords { hashers: Hashers::start()?, dummy: hash(&nobodys)? })
     }
 
     /// The PHC string of a new password.
     pub async fn hash(&self, password: NewPassword) -> Result<String> {
-        self.run(move || hash(password.0.as_bytes())).await?
+        self.hashers.run(move || hash(password.0.as_bytes())).await?
     }
 
     /// Whether `password` is the one that was hashed; without a hash it is not, after the same work.
     pub async fn verify(&self, password: String, hash: Option<String>) -> Result<bool> {
         let known = hash.is_some();
         let hash = hash.unwrap_or_else(|| self.dummy.clone());
-        self.run(move || verify(password.as_bytes(), &hash)).await?.map(|matches| matches && known)
-    }
-
-    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-        let busy = || Error::unavailable("Too many people are logging in at this moment; try again shortly.");
-        let place = self.waiting.try_acquire().map_err(|_| busy())?;
-        let turn = tokio::time::timeout(HASH_WAIT_MAX, Arc::clone(&self.running).acquire_owned());
-        let turn =
-            turn.await.map_err(|_| busy())?.map_err(|e| Error::internal("wait to hash a password", e))?;
-        drop(place);
-        // The turn goes with the work: a caller who hangs up does not make room before the core is free.
-        tokio::task::spawn_blocking(move || {
-            let _turn = turn;
-            work()
-        })
-        .await
-        .map_err(|e| Error::internal("hash a password", e))
+        self.hashers.run(move || verify(password.as_bytes(), &hash)).await?.map(|matches| matches && known)
     }
 }
 
@@ -272,35 +244,5 @@ mod tests {
         assert!(!check("violet-anvil-reads-8", Some(&hash)).await);
         assert!(!check("violet-anvil-reads-7", None).await);
         assert!(passwords.verify("x".to_owned(), Some("no hash".to_owned())).await.is_err());
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn at_most_two_hash_at_once_and_a_full_queue_is_a_503() {
-        use std::sync::atomic::{AtomicUsize, Ordering};
-        let passwords = Arc::new(Passwords::new().unwrap());
-        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let tasks: Vec<_> = (0..12)
-            .map(|_| {
-                let (passwords, now, most) = (passwords.clone(), now.clone(), most.clone());
-                tokio::spawn(async move {
-                    let work = move || {
-                        most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                        std::thread::sleep(Duration::from_millis(5));
-                        now.fetch_sub(1, Ordering::SeqCst);
-                    };
-                    passwords.run(work).await
-                })
-            })
-            .collect();
-        for task in tasks {
-            task.await.unwrap().unwrap();
-        }
-        assert_eq!(most.load(Ordering::SeqCst), HASHES_RUNNING_MAX);
-
-        let all = passwords.waiting.acquire_many(HASHES_WAITING_MAX as u32).await.unwrap();
-        let refused = passwords.verify("x".to_owned(), None).await.unwrap_err();
-        assert_eq!(refused.status(), 503);
-        drop(all);
-        assert!(!passwords.verify("x".to_owned(), None).await.unwrap());
     }
 }

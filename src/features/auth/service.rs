@@ -87,7 +87,9 @@ pub struct NewLogin {
 #[derive(Clone, Copy)]
 pub struct LoginStored {
     user: UserId,
-    at: Timestamp,
+    /// Not before the person's sessions are valid, also on a box whose clock was set back.
+    issued_at: Timestamp,
+    now: Timestamp,
 }
 
 impl NewLogin {
@@ -103,9 +105,9 @@ impl NewLogin {
 }
 
 impl LoginStored {
-    /// Not before the person's sessions are valid, also on a box whose clock was set back.
     fn of(tx: &SysRead<'_>, user: &UserV1) -> LoginStored {
-        LoginStored { user: user.id, at: tx.now().max(user.sessions_valid_from) }
+        let now = tx.now();
+        LoginStored { user: user.id, issued_at: now.max(user.sessions_valid_from), now }
     }
 }
 
@@ -300,6 +302,9 @@ impl Auth {
             let claims = self.tokens.check(token, tx.now()).map_err(|fault| match fault {
                 TokenFault::Invalid => Error::new(Code::AuthInvalid),
                 TokenFault::Expired => Error::new(Code::AuthInvalid).message("The access token has expired."),
+                TokenFault::TooEarly => {
+                    Error::new(Code::AuthInvalid).message("The access token is not valid yet; log in again.")
+                }
             })?;
             tx.get(&USERS, &claims.user)?
                 .filter(|user| claims.issued_at >= user.sessions_valid_from)
@@ -309,7 +314,8 @@ impl Auth {
 
     /// The tokens of a login that was stored.
     pub fn tokens(&self, stored: LoginStored, login: &NewLogin) -> TokenPair {
-        TokenPair { access: self.tokens.issue(stored.user, stored.at), refresh: login.refresh.text() }
+        let access = self.tokens.issue(stored.user, stored.issued_at, stored.now);
+        TokenPair { access, refresh: login.refresh.text() }
     }
 
     pub fn system(&self) -> &System {

@@ -5,6 +5,10 @@
 //! the attacks on flexible verifiers (`alg: none`, a changed algorithm, a key from the header) have no place to begin.
 //! Times are numbers of seconds with milliseconds, as RFC 7519 ("NumericDate") allows, so that a token from just before
 //! the end of all sessions is told from one just after it.
+//!
+//! A token whose end lies further ahead than one can be given was made by a clock that ran ahead and was set right since.
+//! It is refused until its fifteen minutes have come, or a box that spent an hour in the year 2036 would have handed out
+//! tokens for ten years.
 
 use crate::base::clock::Timestamp;
 use crate::base::ids::UserId;
@@ -24,6 +28,8 @@ pub const ACCESS_TOKEN_TIME: Duration = Duration::from_secs(15 * 60);
 const ISSUER: &str = "gleaner";
 /// Whom the tokens are for: this box's API.
 const AUDIENCE: &str = "gleaner-api";
+/// By how much the clock may be set back (by a time server, say) without ending sessions.
+const CLOCK_SET_BACK_MAX: Duration = Duration::from_secs(60);
 /// Longer texts are not tokens of this box.
 const TOKEN_BYTES_MAX: usize = 4096;
 
@@ -48,6 +54,8 @@ pub enum TokenFault {
     Invalid,
     /// It was good once.
     Expired,
+    /// It will be good once.
+    TooEarly,
 }
 
 #[derive(Deserialize)]
@@ -59,6 +67,8 @@ struct Payload<'a> {
     sub: Uuid,
     iat: f64,
     exp: f64,
+    /// The box writes none; whoever adds one with the box's key means it.
+    nbf: Option<f64>,
 }
 
 impl AccessTokens {
@@ -69,12 +79,13 @@ impl AccessTokens {
         AccessTokens { keyring, headers }
     }
 
-    /// A token for `user`, issued at `at`.
-    pub fn issue(&self, user: UserId, at: Timestamp) -> String {
+    /// A token for `user` that ends fifteen minutes after `now`. It counts as issued at `issued_at`, which is `now` except
+    /// where the person's sessions are valid from a moment that a clock which was set back has yet to reach.
+    pub fn issue(&self, user: UserId, issued_at: Timestamp, now: Timestamp) -> String {
         let payload = format!(
             r#"{{"iss":"{ISSUER}","aud":"{AUDIENCE}","sub":"{user}","iat":{},"exp":{}}}"#,
-            numeric_date(at),
-            numeric_date(at.after(ACCESS_TOKEN_TIME)),
+            numeric_date(issued_at),
+            numeric_date(now.after(ACCESS_TOKEN_TIME)),
         );
         let mut token = format!("{}.{}", self.headers[0].1, URL_SAFE_NO_PAD.encode(payload));
         let (_, tag) = self.keyring.sign(Purpose::AccessToken, token.as_bytes());
@@ -102,8 +113,13 @@ impl AccessTokens {
         if payload.iss != ISSUER || payload.aud != AUDIENCE {
             return Err(INVALID);
         }
-        if now >= timestamp(payload.exp) {
+        let end = timestamp(payload.exp);
+        if now >= end {
             return Err(TokenFault::Expired);
+        }
+        let begins_later = payload.nbf.is_some_and(|begin| now < timestamp(begin));
+        if begins_later || end > now.after(ACCESS_TOKEN_TIME).after(CLOCK_SET_BACK_MAX) {
+            return Err(TokenFault::TooEarly);
         }
         Ok(Claims { user: UserId(payload.sub), issued_at: timestamp(payload.iat) })
     }
@@ -146,16 +162,30 @@ mod tests {
     fn a_token_says_who_and_since_when_for_fifteen_minutes() {
         let tokens = new_box();
         let user = UserId::new();
-        let token = tokens.issue(user, NOW);
+        let token = tokens.issue(user, NOW, NOW);
         assert_eq!(tokens.check(&token, NOW), Ok(Claims { user, issued_at: NOW }));
         assert!(tokens.check(&token, Timestamp(NOW.0 + 899_999)).is_ok());
         assert_eq!(tokens.check(&token, Timestamp(NOW.0 + 900_000)), Err(TokenFault::Expired));
     }
 
     #[test]
+    fn a_token_of_a_clock_that_ran_ahead_is_not_good_yet() {
+        let tokens = new_box();
+        let (user, ahead) = (UserId::new(), Timestamp(NOW.0 + 3_600_000));
+        let token = tokens.issue(user, ahead, ahead);
+        assert_eq!(tokens.check(&token, NOW), Err(TokenFault::TooEarly));
+        assert!(tokens.check(&token, Timestamp(ahead.0 - 60_000)).is_ok(), "a minute is forgiven");
+        assert_eq!(tokens.check(&token, Timestamp(ahead.0 - 60_001)), Err(TokenFault::TooEarly));
+        // Sessions that are valid from a moment ahead do not make longer tokens.
+        let token = tokens.issue(user, ahead, NOW);
+        assert_eq!(tokens.check(&token, NOW), Ok(Claims { user, issued_at: ahead }));
+        assert_eq!(tokens.check(&token, Timestamp(NOW.0 + 900_000)), Err(TokenFault::Expired));
+    }
+
+    #[test]
     fn only_the_own_header_passes() {
         let tokens = new_box();
-        let good = tokens.issue(UserId::new(), NOW);
+        let good = tokens.issue(UserId::new(), NOW, NOW);
         let [header, payload, _] = good.split('.').collect::<Vec<_>>()[..] else { panic!("three parts") };
         let decoded = |text: &str| String::from_utf8(URL_SAFE_NO_PAD.decode(text).unwrap()).unwrap();
         let (header, payload) = (decoded(header), decoded(payload));
@@ -181,7 +211,7 @@ mod tests {
     #[test]
     fn a_foreign_signature_or_purpose_is_refused() {
         let (tokens, other) = (new_box(), new_box());
-        let foreign = other.issue(UserId::new(), NOW);
+        let foreign = other.issue(UserId::new(), NOW, NOW);
         assert_eq!(tokens.check(&foreign, NOW), Err(TokenFault::Invalid));
         // The own header in front of a payload that another key signed.
         let payload = foreign.split('.').nth(1).unwrap();
@@ -201,7 +231,7 @@ mod tests {
     #[test]
     fn every_changed_character_is_noticed() {
         let tokens = new_box();
-        let token = tokens.issue(UserId::new(), NOW);
+        let token = tokens.issue(UserId::new(), NOW, NOW);
         for at in 0..token.len() {
             let mut bytes = token.clone().into_bytes();
             bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
@@ -223,6 +253,10 @@ mod tests {
             r#"{{"iss":"gleaner","aud":"gleaner-api","sub":"{sub}","iat":1795167000,"exp":1795167100}}"#
         );
         assert!(tokens.check(&signed(&tokens, &header, &good), NOW).is_ok());
+        for (begin, verdict) in [(1_795_167_000, Ok(())), (1_795_167_001, Err(TokenFault::TooEarly))] {
+            let token = signed(&tokens, &header, &good.replace('{', &format!(r#"{{"nbf":{begin},"#)));
+            assert_eq!(tokens.check(&token, NOW).map(drop), verdict, "{begin}");
+        }
         for bad in [
             good.replace("\"gleaner\"", "\"other\""),
             good.replace("gleaner-api", "other-api"),
@@ -230,6 +264,8 @@ mod tests {
             good.replace("\"iat\"", "\"ia\""),
             good.replace(&sub.to_string(), "somebody"),
             good.replace("1795167100", "\"1795167100\""),
+            good.replace('{', r#"{"nbf":"now","#),
+            good.replace('{', &format!(r#"{{"sub":"{}","#, UserId::new())),
             good.replace('{', "["),
         ] {
             let token = signed(&tokens, &header, &bad);

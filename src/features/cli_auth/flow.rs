@@ -14,7 +14,7 @@ use crate::base::{Code, Error, Result};
 use crate::engine::keyring::{Keyring, Place};
 use crate::engine::secret::Digest;
 use crate::features::api_keys::{API_KEYS, KeySecret, NewKey, mint};
-use crate::features::auth::{ORG, USERS};
+use crate::features::auth::ORG;
 use crate::store::{Event, Order, SysRead, SysWrite};
 use crate::task::TaskContext;
 use schemars::JsonSchema;
@@ -118,7 +118,6 @@ pub fn pending(tx: &SysRead<'_>, typed: &str) -> Result<DeviceCodeV1> {
 pub struct Approval {
     device: Digest,
     org: OrgId,
-    maker: UserId,
     key: NewKey,
     sealed: Vec<u8>,
 }
@@ -138,19 +137,14 @@ impl Approval {
             .map_err(|e| Error::internal("seal an API key", e))?;
         let name = format!("CLI on {}", row.hostname);
         let key = NewKey::new(name, &secret, maker, permissions);
-        Ok(Approval { device: row.device, org, maker, key, sealed })
+        Ok(Approval { device: row.device, org, key, sealed })
     }
 
     /// Mints the key, and attaches it to the code if that is still pending. The 410 of one that is not comes as a value:
     /// as an error it would take the minted key back.
     pub fn carry_out(self, tx: &SysWrite<'_>) -> Result<Result<()>> {
-        let is_member = tx.get(&USERS, &self.maker)?.and_then(|user| user.membership);
-        if is_member.is_none_or(|(org, _)| org != self.org) {
-            return Err(Error::new(Code::OrgNotFound));
-        }
-        let org = tx.org(self.org);
-        let key = mint(&org, self.key)?;
-        org.audit(Event::new(Action::CliAuthApproved).of(key.id))?;
+        let key = mint(tx, self.org, self.key)?;
+        tx.org(self.org).audit(Event::new(Action::CliAuthApproved).of(key.id))?;
         // A code that was swept meanwhile had ended.
         let Some(mut row) = tx.get(&DEVICE_CODES, &self.device)? else {
             return Ok(Err(State::Expired.gone()));

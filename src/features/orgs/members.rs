@@ -98,6 +98,15 @@ pub(super) fn callers_role(tx: &SysRead<'_>, org: OrgId, caller: UserId) -> Resu
     user.and_then(|user| role_in(&user, org)).ok_or_else(|| Error::new(Code::OrgNotFound))
 }
 
+/// The same for what only administrators do. Two of them who demote each other at once: the second is none any more.
+fn administrators_role(tx: &SysRead<'_>, org: OrgId, caller: UserId) -> Result<Role> {
+    let role = callers_role(tx, org, caller)?;
+    if role.permissions().contains(Permission::OrgWrite) {
+        return Ok(role);
+    }
+    Err(Error::new(Code::AuthForbidden).message("This needs the permission org:write."))
+}
+
 fn member(tx: &SysRead<'_>, org: OrgId, id: UserId) -> Result<(UserV1, Role)> {
     let user = tx.get(&USERS, &id)?;
     user.and_then(|user| role_in(&user, org).map(|role| (user, role)))
@@ -129,7 +138,7 @@ pub(super) fn set_role(
     target: UserId,
     role: Role,
 ) -> Result<UserV1> {
-    let callers = callers_role(tx, org, caller)?;
+    let callers = administrators_role(tx, org, caller)?;
     let (mut user, present) = member(tx, org, target)?;
     owners_alone(callers, &[present, role])?;
     if present == Role::Owner && role != Role::Owner {
@@ -144,7 +153,9 @@ pub(super) fn set_role(
 
 /// Ends the membership of `target` on behalf of `caller`.
 pub(super) fn end(tx: &SysWrite<'_>, org: OrgId, caller: UserId, target: UserId) -> Result<()> {
-    let callers = callers_role(tx, org, caller)?;
+    // Leaving takes no permission.
+    let callers =
+        if target == caller { callers_role(tx, org, caller)? } else { administrators_role(tx, org, caller)? };
     let (mut user, present) = member(tx, org, target)?;
     owners_alone(callers, &[present])?;
     if present == Role::Owner {

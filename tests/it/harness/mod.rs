@@ -166,6 +166,33 @@ pub async fn member(client: &Client, socket: &std::path::Path, name: &str) -> Me
     }
 }
 
+/// Invites an address and gives the token that was sent to it.
+pub async fn invite(at: &Appliance, by: &Client, email: &str, role: &str) -> String {
+    let invite = json!({ "email": email, "role": role });
+    expect(post(by, "/api/v1/orgs/current/invites", &invite).await, 201);
+    at.mailed_token("gli_").await
+}
+
+/// A person who came by invitation.
+pub struct Joined {
+    pub id: String,
+    /// The access token that `browser` calls with.
+    pub token: String,
+    pub browser: Client,
+}
+
+/// Registers a person who joins the organization of `by` with a role.
+pub async fn join(at: &Appliance, by: &Client, name: &str, role: &str) -> Joined {
+    let email = format!("{name}@example.com");
+    let token = invite(at, by, &email, role).await;
+    let person = json!({ "email": email, "password": PASSWORD, "name": name });
+    let login = expect(post(&at.client(), "/api/v1/auth/register", &person).await, 201);
+    let browser = at.client().bearer(text(&login, "accessToken"));
+    let joined = expect(post(&browser, "/api/v1/invites/accept", &json!({ "token": token })).await, 200);
+    let token = text(&joined, "accessToken").to_owned();
+    Joined { id: text(&login["user"], "id").to_owned(), browser: at.client().bearer(&token), token }
+}
+
 pub async fn post(client: &Client, path: &str, body: &Value) -> Reply {
     client.post(path, body).await.expect("an answer")
 }

@@ -178,7 +178,7 @@ fn encoded(text: &str) -> String {
 }
 
 /// Sends bytes as they are and reads until the server closes; one that waits for more is told that there is none.
-async fn raw(address: SocketAddr, request: &[u8]) -> String {
+pub async fn raw(address: SocketAddr, request: &[u8]) -> String {
     let (mut reader, mut writer) = TcpStream::connect(address).await.unwrap().into_split();
     let mut answer = Vec::new();
     // A server that has heard enough closes; that is its right.
@@ -196,7 +196,7 @@ async fn raw(address: SocketAddr, request: &[u8]) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-fn address(appliance: &Appliance) -> SocketAddr {
+pub fn address(appliance: &Appliance) -> SocketAddr {
     appliance.app().url().trim_start_matches("http://").parse().unwrap()
 }
 

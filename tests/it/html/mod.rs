@@ -7,4 +7,4 @@ mod hostile;
 mod hostile_xpath;
 mod notation;
 mod oracle;
-mod soup;
+pub mod soup;

@@ -1,0 +1,157 @@
+//! The limits of what needs no credential: who they count, what they let through, and what they do not tell.
+
+use super::{statuses, together};
+use crate::harness::{Appliance, PASSWORD, expect, post, refused, text};
+use gleaner::admin::Request;
+use gleaner::http::client::{Client, Reply};
+use serde_json::json;
+use std::time::Duration;
+
+const LOGIN: &str = "/api/v1/auth/login";
+const FORGOT: &str = "/api/v1/auth/forgot-password";
+const START: &str = "/api/v1/cli-auth/start";
+
+async fn register(at: &Appliance) {
+    let person = json!({ "email": "ada@example.com", "password": PASSWORD, "name": "Ada" });
+    expect(post(&at.client(), "/api/v1/auth/register", &person).await, 201);
+}
+
+async fn log_in(client: &Client, email: &str, password: &str) -> Reply {
+    post(client, LOGIN, &json!({ "email": email, "password": password })).await
+}
+
+/// A client that claims to come from somewhere.
+fn from(at: &Appliance, addresses: &str) -> Client {
+    at.client().header("x-forwarded-for", addresses)
+}
+
+fn wait(reply: &Reply) -> u64 {
+    reply.header("retry-after").parse().unwrap_or_else(|_| panic!("no Retry-After: {}", reply.text()))
+}
+
+#[tokio::test]
+async fn a_forwarded_address_is_believed_from_a_trusted_proxy_only() {
+    // Nobody is trusted: whatever a caller claims, the peer is counted.
+    let at = Appliance::start().await;
+    register(&at).await;
+    for n in 0..10 {
+        let client = from(&at, &format!("198.51.100.{n}"));
+        expect(log_in(&client, &format!("nobody{n}@example.com"), "not the passphrase").await, 401);
+    }
+    let limited = log_in(&from(&at, "203.0.113.77"), "ada@example.com", PASSWORD).await;
+    refused(&limited, 429, "Too many failed logins", "15 minutes");
+    at.stop().await;
+
+    // The proxy is trusted: what stands left of the address that it saw was written by the caller.
+    let at = Appliance::start_with(&[("SERVER__TRUSTED_PROXIES", "[\"127.0.0.1\", \"10.0.0.0/8\"]")]).await;
+    register(&at).await;
+    for n in 0..10 {
+        let client = from(&at, &format!("198.51.100.{n}, 203.0.113.9, 10.0.0.{n}"));
+        expect(log_in(&client, &format!("nobody{n}@example.com"), "not the passphrase").await, 401);
+    }
+    expect(log_in(&from(&at, "192.0.2.4, 203.0.113.9"), "ada@example.com", PASSWORD).await, 429);
+    expect(log_in(&from(&at, "203.0.113.9, 203.0.113.10"), "ada@example.com", PASSWORD).await, 200);
+    at.stop().await;
+}
+
+#[tokio::test]
+async fn a_locked_address_says_nothing_about_an_account() {
+    let at = Appliance::start_with(&[("SERVER__TRUSTED_PROXIES", "[\"127.0.0.1\"]")]).await;
+    register(&at).await;
+    let mut locked = Vec::new();
+    for (n, email) in ["ada@example.com", "nobody@example.com"].into_iter().enumerate() {
+        for try_ in 0..10 {
+            let reply = log_in(&from(&at, &format!("198.51.{n}.{try_}")), email, "not the passphrase").await;
+            refused(&reply, 401, "Invalid email or password", "");
+        }
+        let client = from(&at, "203.0.113.9").header("x-request-id", "same");
+        locked.push(log_in(&client, email, PASSWORD).await);
+    }
+    assert_eq!((locked[0].status.as_u16(), locked[0].text()), (429, locked[1].text()));
+    assert!(wait(&locked[0]).abs_diff(wait(&locked[1])) <= 60);
+    at.stop().await;
+}
+
+#[tokio::test]
+async fn only_failures_count_and_a_refused_try_does_not_prolong_the_wait() {
+    let at = Appliance::start().await;
+    register(&at).await;
+    for _ in 0..12 {
+        expect(log_in(&at.client(), "ada@example.com", PASSWORD).await, 200);
+    }
+    for _ in 0..10 {
+        expect(log_in(&at.client(), "ada@example.com", "not the passphrase").await, 401);
+    }
+    let first = wait(&log_in(&at.client(), "ada@example.com", PASSWORD).await);
+    assert!((600..=900).contains(&first), "{first}");
+    at.clock.advance(Duration::from_secs(600));
+    for _ in 0..5 {
+        expect(log_in(&at.client(), "ada@example.com", PASSWORD).await, 429);
+    }
+    at.clock.advance(Duration::from_secs(300));
+    expect(log_in(&at.client(), "ada@example.com", PASSWORD).await, 200);
+    at.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crowd_does_not_slip_past_the_limit() {
+    let at = Appliance::start().await;
+    register(&at).await;
+    let client = at.client();
+    let replies = together((0..24).map(|_| log_in(&client, "ada@example.com", "not the passphrase"))).await;
+    assert_eq!(statuses(&replies), [(401, 10), (429, 14)]);
+    at.stop().await;
+}
+
+#[tokio::test]
+async fn a_mailbox_gets_three_resets_and_a_network_asks_thirty_times() {
+    let mut at = Appliance::start_with(&[("SERVER__TRUSTED_PROXIES", "[\"127.0.0.1\"]")]).await;
+    register(&at).await;
+    let forgot = async |at: &Appliance, from_: &str, email: &str| {
+        post(&from(at, from_), FORGOT, &json!({ "email": email })).await
+    };
+    for _ in 0..3 {
+        expect(forgot(&at, "192.0.2.1", "ada@example.com").await, 200);
+    }
+    let third = at.mailed_token("glp_").await;
+    let fourth = expect(forgot(&at, "192.0.2.2", "ada@example.com").await, 200);
+    assert!(fourth["message"].is_string());
+    assert_eq!(at.mailed_token("glp_").await, third, "the fourth sends nothing, and says nothing");
+    for n in 3..30 {
+        expect(forgot(&at, "192.0.2.1", &format!("nobody{n}@example.com")).await, 200);
+    }
+    at.restart().await;
+    let limited = forgot(&at, "192.0.2.1", "ada@example.com").await;
+    refused(&limited, 429, "Too many password resets", "15 minutes");
+    assert!((1..=900).contains(&wait(&limited)));
+    let body = json!({ "token": third, "password": "another long passphrase" });
+    expect(post(&at.client(), "/api/v1/auth/reset-password", &body).await, 200);
+    at.clock.advance(Duration::from_secs(15 * 60));
+    expect(forgot(&at, "192.0.2.1", "ada@example.com").await, 200);
+    assert_ne!(at.mailed_token("glp_").await, third);
+    let outbox = at.operator(Request::Outbox { limit: 100 }).await;
+    assert!(outbox.as_array().unwrap().iter().all(|mail| mail["to"] == "ada@example.com"), "{outbox}");
+    at.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_network_has_a_hundred_device_codes_at_a_time() {
+    let at = Appliance::start_with(&[("SERVER__TRUSTED_PROXIES", "[\"127.0.0.1\"]")]).await;
+    let here = from(&at, "192.0.2.1");
+    let host = json!({ "hostname": "laptop" });
+    let replies = together((0..120).map(|_| post(&here, START, &host))).await;
+    assert_eq!(statuses(&replies), [(200, 100), (429, 20)]);
+    let codes: std::collections::BTreeSet<_> = replies
+        .iter()
+        .filter(|reply| reply.status == 200)
+        .map(|reply| text(&reply.json, "user_code"))
+        .collect();
+    assert_eq!(codes.len(), 100, "no two are the same");
+    let limited = replies.iter().find(|reply| reply.status == 429).unwrap();
+    refused(limited, 429, "Too many codes", "");
+    assert!((1..=600).contains(&wait(limited)));
+    expect(post(&from(&at, "192.0.2.2"), START, &host).await, 200);
+    at.clock.advance(Duration::from_secs(600));
+    expect(post(&here, START, &host).await, 200);
+    at.stop().await;
+}
