@@ -55,6 +55,8 @@ pub enum Request {
     RechargeDecide { id: RechargeId, approve: bool, note: Option<String> },
     /// Messages, newest first: what waits, what was sent, what failed and why.
     Outbox { limit: usize },
+    /// Sends a message to an address, to see whether mail arrives.
+    MailTest { to: String },
     /// Tries to send again what failed or waits: the message of this id, or all.
     OutboxRetry { id: Option<MailId> },
     /// Adds the schemas of a JSON document; `domain` for those that name none.
@@ -167,6 +169,11 @@ async fn answer(request: Request, services: &Services, status: &StatusFn) -> Res
             told(orgs::operator::decide_recharge(system, plans(), public_url(), id, approve, note).await?)
         }
         Request::Outbox { limit } => told(system.read(|tx| mail::outbox(tx, limit))?),
+        Request::MailTest { to } => {
+            let (mailer, now) = (services.service::<Mailer>(), services.clock().now());
+            mail::send_test(&mailer, now, &to, &public_url()).await?;
+            Ok(json!({ "sent": to, "server": mailer.server() }))
+        }
         Request::OutboxRetry { id } => told(mail::retry(system, &services.service::<Mailer>(), id).await?),
         Request::SchemaImport { json, domain } => {
             told(extraction::import_schemas(system, &json, domain.as_deref()).await?)

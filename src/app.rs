@@ -19,7 +19,7 @@ use crate::features::auth::{Auth, AuthSettings};
 use crate::features::billing::{self, PlanGate, Plans};
 use crate::features::extraction::{Extractor, SearchFeed};
 use crate::features::jobs::{DispatchSettings, Dispatcher};
-use crate::features::mail::Mailer;
+use crate::features::mail::{self, MailState, Mailer};
 use crate::features::orgs::{OrgSeed, Orgs};
 use crate::features::{self, bi};
 use crate::http::{
@@ -349,10 +349,16 @@ fn status(store: &Store, services: &Arc<Services>, url: String) -> StatusFn {
     let (store, services, begun) = (store.clone(), services.clone(), std::time::Instant::now());
     Arc::new(move || {
         let stats = store.stats();
+        let mails = |state| store.system().read(|tx| mail::waiting(tx, state)).unwrap_or(0);
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "url": url,
             "uptimeSec": begun.elapsed().as_secs(),
+            "mail": {
+                "server": services.service::<Mailer>().server(),
+                "waiting": mails(MailState::Queued),
+                "failed": mails(MailState::Failed),
+            },
             "jobsRunning": services.service::<Dispatcher>().running(),
             "store": {
                 "fileBytes": store.file_bytes(),

@@ -1,7 +1,7 @@
 //! The command line: what an operator types, and the exit code it ends with.
 
 use clap::{Parser, Subcommand};
-use gleaner::admin::commands::{CreditsCommand, OrgCommand, RechargeCommand, UserCommand};
+use gleaner::admin::commands::{CreditsCommand, MailCommand, OrgCommand, RechargeCommand, UserCommand};
 use gleaner::admin::{self, Request};
 use gleaner::app::{self, App};
 use gleaner::base::ids::MailId;
@@ -66,6 +66,9 @@ enum AdminCommand {
     /// Decide on requests for more credits.
     #[command(subcommand)]
     Recharge(RechargeCommand),
+    /// Look after mail.
+    #[command(subcommand)]
+    Mail(MailCommand),
     /// Show messages, newest first: what waits (with text and link, to pass on), what was sent, what failed and why.
     Outbox {
         #[arg(long, default_value_t = 20)]
@@ -164,6 +167,7 @@ fn request(command: AdminCommand) -> Result<Request> {
         AdminCommand::Org(command) => command.into(),
         AdminCommand::Credits(command) => command.into(),
         AdminCommand::Recharge(command) => command.into(),
+        AdminCommand::Mail(command) => command.into(),
         AdminCommand::Outbox { retry: Some(id), .. } => Request::OutboxRetry { id },
         AdminCommand::Outbox { limit, retry: None } => Request::Outbox { limit },
         AdminCommand::Schema(SchemaCommand::Export) => Request::SchemaExport,

@@ -78,6 +78,21 @@ impl From<CreditsCommand> for Request {
     }
 }
 
+/// Look after mail.
+#[derive(Debug, Subcommand)]
+pub enum MailCommand {
+    /// Send a message to an address, to see whether mail arrives; an error says why it does not.
+    Test { address: String },
+}
+
+impl From<MailCommand> for Request {
+    fn from(command: MailCommand) -> Request {
+        match command {
+            MailCommand::Test { address } => Request::MailTest { to: address },
+        }
+    }
+}
+
 /// Decide on requests for more credits.
 #[derive(Debug, Subcommand)]
 pub enum RechargeCommand {

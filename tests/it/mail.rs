@@ -122,8 +122,9 @@ async fn a_message_arrives_and_what_it_carried_is_forgotten() {
 
 #[tokio::test]
 async fn mail_goes_through_tls_with_a_login() {
-    for is_wrapped in [false, true] {
+    for (is_wrapped, mechanisms) in [(false, "PLAIN LOGIN"), (true, "LOGIN CRAM-MD5")] {
         let server = MailServer::tls(is_wrapped).await;
+        server.behave(|manners| manners.mechanisms = mechanisms);
         let (at, _folder) =
             start(&server, &[("MAIL__USERNAME", "box"), ("MAIL__PASSWORD", "open sesame")]).await;
         register(&at, "ada").await;
@@ -141,10 +142,13 @@ async fn without_sound_tls_nothing_is_said() {
     let unknown = MailServer::tls(false).await;
     let slipped = MailServer::tls(false).await;
     slipped.behave(|manners| manners.injected = "250-evil\r\n250 AUTH LOGIN\r\n");
+    let elsewhere = MailServer::tls(false).await;
+    elsewhere.behave(|manners| manners.mechanisms = "GSSAPI NTLM");
     for (server, ca, reason) in [
         (&bare, None, "does not offer STARTTLS"),
-        (&unknown, Some(""), "TLS failed"),
+        (&unknown, Some(""), "see mail.ca_file"),
         (&slipped, None, "before TLS"),
+        (&elsewhere, None, "offers no login with a user name and a password"),
     ] {
         let mut more =
             vec![("MAIL__SECURITY", "starttls"), ("MAIL__USERNAME", "box"), ("MAIL__PASSWORD", "x")];
@@ -493,6 +497,37 @@ async fn links_lead_to_pages_that_may_run_their_own_script_only() {
         );
     }
     at.stop().await;
+}
+
+#[tokio::test]
+async fn the_operator_sees_whether_mail_arrives() {
+    let server = MailServer::plain().await;
+    let (at, _folder) = start(&server, &[("MAIL__TIMEOUT_SEC", "1")]).await;
+    let test = Request::MailTest { to: "ada@example.com".into() };
+    let told = at.operator(test).await;
+    assert_eq!(told, json!({ "sent": "ada@example.com", "server": server.address.to_string() }));
+    let mail = server.received().remove(0);
+    assert_eq!(mail.to, ["ada@example.com"]);
+    assert_eq!(mail.header("subject"), Some(format!("Mail of {} arrives", at.app().url())));
+    let status = at.operator(Request::Status).await;
+    assert_eq!(status["mail"], json!({ "server": server.address.to_string(), "waiting": 0, "failed": 0 }));
+    let failing = async |to: &str, part: &str| {
+        let test = Request::MailTest { to: to.into() };
+        let error = admin::call(&at.app().socket(), &test).await.unwrap_err().to_string();
+        assert!(error.contains(part), "\"{part}\" is not in \"{error}\"");
+    };
+    failing("ada", "\"ada\" is no address").await;
+    failing("ada@example.com\r\nRCPT TO:<eve@example.com>", "is no address").await;
+    server.behave(|manners| manners.rcpt = ("eve", Act::Answer("550 5.1.1 unknown")));
+    failing("eve@example.com", "refuses the address: 550 5.1.1 unknown").await;
+    server.behave(|manners| manners.greeting = Act::Hang);
+    failing("ada@example.com", "no answer to the greeting").await;
+    at.stop().await;
+    let bare = Appliance::start().await;
+    let test = Request::MailTest { to: "ada@example.com".into() };
+    let error = admin::call(&bare.app().socket(), &test).await.unwrap_err();
+    assert!(error.to_string().contains("set mail.host"), "{error}");
+    bare.stop().await;
 }
 
 #[tokio::test]

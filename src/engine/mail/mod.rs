@@ -123,6 +123,11 @@ impl Smtp {
         Smtp { settings, tls }
     }
 
+    /// The server as `host:port`.
+    pub fn server(&self) -> String {
+        format!("{}:{}", self.settings.host, self.settings.port)
+    }
+
     /// Connects and logs in. Every failure is a [`Fault::Server`].
     pub async fn connect(&self) -> Result<Session<'_>, Fault> {
         Session::open(self).await

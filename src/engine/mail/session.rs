@@ -260,8 +260,22 @@ async fn encrypt(smtp: &Smtp, stream: Box<dyn Io>) -> Result<Box<dyn Io>, Fault>
     };
     match timeout(smtp.settings.timeout, smtp.tls.connect(name, stream)).await {
         Ok(Ok(stream)) => Ok(Box::new(stream)),
-        Ok(Err(error)) => Err(fault(smtp, format_args!("TLS failed: {error}"))),
+        Ok(Err(error)) => {
+            let error = error.to_string();
+            Err(fault(smtp, format_args!("TLS failed: {error}{}", tls_hint(&error))))
+        }
         Err(_elapsed) => Err(fault(smtp, "TLS took too long")),
+    }
+}
+
+/// What an operator can do about the two failures that servers inside a company have most.
+fn tls_hint(error: &str) -> &'static str {
+    if error.contains("UnknownIssuer") {
+        " (no authority vouches for its certificate; see mail.ca_file)"
+    } else if error.contains("CaUsedAsEndEntity") {
+        " (its certificate is marked as an authority's; give the server one with CA:FALSE)"
+    } else {
+        ""
     }
 }
 

@@ -18,6 +18,8 @@ static RESET_PASSWORD: Template = template!("reset_password");
 static INVITE: Template = template!("invite");
 static RECHARGE_DECIDED: Template = template!("recharge_decided");
 
+static TEST: Template = template!("test");
+
 /// Characters of somebody's name in a message.
 const NAME_CHARS_MAX: usize = 80;
 
@@ -99,6 +101,11 @@ impl Letter<'_> {
         };
         made.map_err(|e| Error::internal("write a message", e))
     }
+}
+
+/// What the operator sends to see whether mail arrives.
+pub(super) fn test_letter(url: &str) -> Result<Rendered> {
+    TEST.render(&[("box", url)]).map_err(|e| Error::internal("write a message", e))
 }
 
 /// Where a token is used. It stands behind the `#`, which browsers keep to themselves: it is in no log of a server or a

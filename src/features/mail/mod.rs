@@ -15,7 +15,7 @@ mod rows;
 mod task;
 
 pub use letters::{Letter, link};
-pub use outbox::{KeptMail, Retried, outbox, retry, waiting};
+pub use outbox::{KeptMail, Retried, outbox, retry, send_test, waiting};
 pub use rows::{MAIL, MailKind, MailState, MailV2};
 
 use crate::base::Result;
@@ -60,6 +60,11 @@ impl Mailer {
     /// None: no mail server is configured.
     pub fn new(smtp: Option<Smtp>) -> Mailer {
         Mailer { smtp }
+    }
+
+    /// The mail server as `host:port`, if there is one.
+    pub fn server(&self) -> Option<String> {
+        self.smtp.as_ref().map(Smtp::server)
     }
 }
 

@@ -1,16 +1,21 @@
 //! What the operator sees of messages, and trying failed ones again.
 
+use super::letters::test_letter;
 use super::rows::{MAIL, MAIL_BY_STATE, MailState, MailV2};
 use super::{Mailer, TRIED_FOR};
 use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::ids::MailId;
 use crate::base::{Error, Result};
+use crate::engine::mail::{Fault, Outgoing};
 use crate::store::{Event, Order, SysRead, SysWrite, System};
 use serde::Serialize;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// Messages that are counted as waiting or failed; more are as many.
 const COUNTED_ROWS_MAX: usize = 10_000;
+/// How long a test message may take; the operator's connection lives longer.
+const TEST_TIME_MAX: Duration = Duration::from_secs(50);
 /// Messages that are tried again with one command.
 const RETRIED_ROWS_MAX: usize = 1_000;
 
@@ -63,6 +68,45 @@ pub fn waiting(tx: &SysRead<'_>, state: MailState) -> Result<usize> {
     tx.count_index(&MAIL_BY_STATE, |key| key.u8(state as u8), COUNTED_ROWS_MAX)
 }
 
+/// Sends a message to `to` now, past the queue, to see whether mail arrives; an error says why it does not. `public_url` is
+/// the box's address without a slash at the end.
+pub async fn send_test(mailer: &Mailer, now: Timestamp, to: &str, public_url: &str) -> Result<()> {
+    let smtp = mailer.smtp.as_ref().ok_or_else(no_server)?;
+    let made = test_letter(public_url)?;
+    let since_epoch = Duration::from_millis(u64::try_from(now.millis()).unwrap_or(0));
+    let message = Outgoing {
+        id: MailId::new().0,
+        to: to.to_owned(),
+        subject: made.subject,
+        text: made.text,
+        html: made.html,
+        written_at: UNIX_EPOCH + since_epoch,
+    };
+    let send = async {
+        let mut session = smtp.connect().await?;
+        session.send(&message).await?;
+        session.quit().await;
+        Ok(())
+    };
+    match tokio::time::timeout(TEST_TIME_MAX, send).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(fault)) => Err(failed_test(&fault)),
+        Err(_elapsed) => {
+            let reason =
+                format!("the mail server has not taken it within {} seconds", TEST_TIME_MAX.as_secs());
+            Err(Error::conflict(reason))
+        }
+    }
+}
+
+fn failed_test(fault: &Fault) -> Error {
+    Error::conflict(fault.reason())
+}
+
+fn no_server() -> Error {
+    Error::conflict("no mail server is configured; set mail.host and start the box again")
+}
+
 /// What became of trying messages again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -76,7 +120,7 @@ pub struct Retried {
 /// Makes failed, waiting and kept messages due now: the one of this id, or all of them. Refused without a mail server.
 pub async fn retry(system: &System, mailer: &Mailer, id: Option<MailId>) -> Result<Retried> {
     if mailer.smtp.is_none() {
-        return Err(Error::conflict("no mail server is configured; set mail.host and start the box again"));
+        return Err(no_server());
     }
     system.write(move |tx| retry_in(tx, id)).await
 }

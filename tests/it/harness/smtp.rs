@@ -31,6 +31,8 @@ pub enum Act {
 #[derive(Clone, Debug)]
 pub struct Manners {
     pub greeting: Act,
+    /// The mechanisms of login that it offers.
+    pub mechanisms: &'static str,
     pub auth: Act,
     pub mail: Act,
     /// What becomes of an address that contains this; all others are accepted.
@@ -45,6 +47,7 @@ impl Default for Manners {
     fn default() -> Manners {
         Manners {
             greeting: Act::Accept,
+            mechanisms: "PLAIN LOGIN",
             auth: Act::Accept,
             mail: Act::Accept,
             rcpt: ("", Act::Accept),
@@ -247,7 +250,8 @@ async fn serve(shared: Arc<Shared>, stream: TcpStream) -> Option<()> {
         let manners = shared.manners.lock().clone();
         if verb.starts_with("EHLO") {
             let starttls = if shared.tls.is_some() && !is_encrypted { "250-STARTTLS\r\n" } else { "" };
-            let offers = format!("250-mail.test\r\n{starttls}250-AUTH PLAIN LOGIN\r\n250 8BITMIME\r\n");
+            let offers =
+                format!("250-mail.test\r\n{starttls}250-AUTH {}\r\n250 8BITMIME\r\n", manners.mechanisms);
             say(&mut stream, &offers).await?;
         } else if verb == "STARTTLS" {
             say(&mut stream, &format!("220 go ahead\r\n{}", manners.injected)).await?;
@@ -258,6 +262,17 @@ async fn serve(shared: Arc<Shared>, stream: TcpStream) -> Option<()> {
             use base64::Engine;
             let words = base64::engine::general_purpose::STANDARD.decode(words).ok()?;
             login = Some(String::from_utf8(words).ok()?.replace('\0', " ").trim().to_owned());
+            act(&mut stream, manners.auth, "235 welcome").await?;
+        } else if verb == "AUTH LOGIN" {
+            let mut words = Vec::new();
+            for question in ["VXNlcm5hbWU6", "UGFzc3dvcmQ6"] {
+                use base64::Engine;
+                say(&mut stream, &format!("334 {question}\r\n")).await?;
+                let answer = read_line(&mut stream).await?;
+                let answer = base64::engine::general_purpose::STANDARD.decode(answer).ok()?;
+                words.push(String::from_utf8(answer).ok()?);
+            }
+            login = Some(words.join(" "));
             act(&mut stream, manners.auth, "235 welcome").await?;
         } else if let Some(address) = verb.strip_prefix("MAIL FROM:") {
             from = address.trim_matches(['<', '>']).to_ascii_lowercase();
