@@ -8,7 +8,7 @@ use crate::base::{Error, Result};
 use crate::features::auth::Auth;
 use crate::features::billing::Plans;
 use crate::features::mail::Mailer;
-use crate::features::{auth, extraction, mail, orgs};
+use crate::features::{audit, auth, extraction, mail, orgs};
 use crate::http::Services;
 use crate::store::Origin;
 use serde::{Deserialize, Serialize};
@@ -63,6 +63,8 @@ pub enum Request {
     SchemaImport { json: String, domain: Option<String> },
     /// All platform schemas as such a document.
     SchemaExport,
+    /// Newest rows of an organization's audit log, or of the box's own.
+    Audit { org: Option<String>, limit: usize },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -179,6 +181,10 @@ async fn answer(request: Request, services: &Services, status: &StatusFn) -> Res
             told(extraction::import_schemas(system, &json, domain.as_deref()).await?)
         }
         Request::SchemaExport => extraction::export_schemas(system),
+        Request::Audit { org, limit } => {
+            let org = org.map(|text| system.read(|tx| orgs::operator::find(tx, &text))).transpose()?;
+            told(audit::newest(system, org.map(|org| org.id), limit)?)
+        }
     }
 }
 

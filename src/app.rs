@@ -11,10 +11,11 @@ use crate::base::{Error, Result};
 use crate::config::Config;
 use crate::engine::blob::BlobStore;
 use crate::engine::fetch::{AddressGuard, Direct, FetchSettings, Politeness, user_agent};
-use crate::engine::keyring::{Keyring, refuse_inside};
+use crate::engine::keyring::{Keyring, Purpose, refuse_inside};
 use crate::engine::mail::Smtp;
 use crate::engine::sql::{Snapshots, WorkerSettings, Workers};
 use crate::features::api_keys::{Callers, KeyUsage};
+use crate::features::audit::AuditSettings;
 use crate::features::auth::{Auth, AuthSettings};
 use crate::features::billing::{self, PlanGate, Plans};
 use crate::features::extraction::{Extractor, SearchFeed};
@@ -66,6 +67,8 @@ impl App {
         make_private(&config.storage.data_dir)?;
         let keyring = Arc::new(open_keyring(&config)?);
         let store = open_store(&config, clock).await?;
+        let sealing = keyring.clone();
+        store.seal_audit(move |head| sealing.stamp(Purpose::AuditHead, head));
         let listeners =
             Listeners::open(&[config.server.listen]).await.map_err(|e| Error::unavailable(e.to_string()))?;
         let local = listeners.local_addr().map_err(|e| Error::internal("listen", e))?;
@@ -159,6 +162,7 @@ pub(crate) struct Parts {
     dispatcher: Arc<Dispatcher>,
     snapshots: Arc<bi::SnapshotFeed>,
     queries: Arc<bi::Queries>,
+    audit: Arc<AuditSettings>,
 }
 
 /// Where this process stands.
@@ -216,6 +220,7 @@ impl Parts {
             dispatcher,
             snapshots,
             queries,
+            audit: Arc::new(AuditSettings { retention_days: config.audit.retention_days }),
         })
     }
 
@@ -234,6 +239,7 @@ impl Parts {
             .with(self.dispatcher)
             .with(self.snapshots)
             .with(self.queries)
+            .with(self.audit)
     }
 }
 
@@ -256,18 +262,14 @@ fn make_private(folder: &Path) -> Result<()> {
 fn open_keyring(config: &Config) -> Result<Keyring> {
     let path = config.key_file();
     // Fresh keys cannot open what lost ones have sealed, so only a box without data makes them.
-    let load = if store_file(config).exists() { Keyring::load } else { Keyring::load_or_create };
+    let load = if config.store_file().exists() { Keyring::load } else { Keyring::load_or_create };
     refuse_inside(&path, &config.storage.data_dir)
         .and_then(|()| load(&path))
         .map_err(|e| Error::invalid("storage.key_file", e))
 }
 
-fn store_file(config: &Config) -> PathBuf {
-    config.storage.data_dir.join("gleaner.redb")
-}
-
 async fn open_store(config: &Config, clock: Clock) -> Result<Store> {
-    let path = store_file(config);
+    let path = config.store_file();
     let cache_bytes = config.storage.cache_mb << 20;
     tokio::task::spawn_blocking(move || Store::open(&path, cache_bytes, clock))
         .await

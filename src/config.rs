@@ -35,6 +35,7 @@ pub struct Config {
     pub network: NetworkConfig,
     pub dispatch: DispatchConfig,
     pub bi: BiConfig,
+    pub audit: AuditConfig,
     pub log: LogConfig,
 }
 
@@ -102,6 +103,12 @@ pub struct BiConfig {
     pub max_mb: u64,
     pub results_days: u64,
     pub freshness_ms: u64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuditConfig {
+    pub retention_days: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -226,6 +233,11 @@ impl Config {
         let mut name = self.storage.data_dir.as_os_str().to_owned();
         name.push(".key");
         PathBuf::from(name)
+    }
+
+    /// The store's file.
+    pub fn store_file(&self) -> PathBuf {
+        self.storage.data_dir.join("gleaner.redb")
     }
 
     /// The operator's socket.

@@ -11,7 +11,7 @@
 //! | [`http`] | accept loop, route table, gates, inputs, envelopes, OpenAPI: knows no resource |
 //! | [`task`] | the supervisor of background work |
 //! | [`features`] | one slice a capability: its rows, rules, routes, tasks and console tables |
-//! | [`app`] | wires the parts, serves, drains; [`config`], [`admin`] and [`demo`] stand beside it |
+//! | [`app`] | wires the parts, serves, drains; [`config`], [`admin`], [`doctor`] and [`demo`] stand beside it |
 //!
 //! # How a page goes through
 //! `POST /jobs` writes job, credit reserve and change records in one operation and answers when they are durable. The
@@ -34,6 +34,7 @@ pub mod app;
 pub mod base;
 pub mod config;
 pub mod demo;
+pub mod doctor;
 pub mod engine;
 pub mod features;
 pub mod http;

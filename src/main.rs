@@ -7,7 +7,7 @@ use gleaner::app::{self, App};
 use gleaner::base::ids::MailId;
 use gleaner::base::{Error, Result};
 use gleaner::config::{Config, LogFormat};
-use gleaner::{demo, engine, http};
+use gleaner::{demo, doctor, engine, http};
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -46,6 +46,12 @@ enum Command {
         #[command(subcommand)]
         command: AdminCommand,
     },
+    /// Check the data of an appliance that is off: pages, indexes, and that nothing is missing from the audit log.
+    Doctor {
+        /// The configuration of the appliance, to find its data folder.
+        #[arg(long, short)]
+        config: Option<PathBuf>,
+    },
     /// Print the OpenAPI document of this release.
     Openapi,
 }
@@ -76,6 +82,14 @@ enum AdminCommand {
         /// Try to send again what failed or waits: the message of this id, or all without one.
         #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with = "limit")]
         retry: Option<Option<MailId>>,
+    },
+    /// Show the newest rows of the audit log.
+    Audit {
+        /// An organization's log, by its id or name, instead of the box's own.
+        #[arg(long)]
+        org: Option<String>,
+        #[arg(long, default_value_t = 50)]
+        limit: usize,
     },
     /// Manage platform extraction schemas.
     #[command(subcommand)]
@@ -130,6 +144,13 @@ fn keep_few_arenas() {}
 fn run(command: Command) -> Result<()> {
     match command {
         Command::Openapi => println!("{}", http::openapi::document(&app::routes())),
+        Command::Doctor { config } => {
+            let diagnosis = doctor::examine(&load(config)?)?;
+            print!("{}", diagnosis.text());
+            if !diagnosis.findings.is_empty() {
+                return Err(Error::conflict("the data is damaged"));
+            }
+        }
         Command::Serve { config } => {
             let config = load(config)?;
             log(&config.log.level, config.log.format)?;
@@ -170,6 +191,7 @@ fn request(command: AdminCommand) -> Result<Request> {
         AdminCommand::Mail(command) => command.into(),
         AdminCommand::Outbox { retry: Some(id), .. } => Request::OutboxRetry { id },
         AdminCommand::Outbox { limit, retry: None } => Request::Outbox { limit },
+        AdminCommand::Audit { org, limit } => Request::Audit { org, limit },
         AdminCommand::Schema(SchemaCommand::Export) => Request::SchemaExport,
         AdminCommand::Schema(SchemaCommand::Import { file, domain }) => {
             let failed = |e: std::io::Error| {

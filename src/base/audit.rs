@@ -3,6 +3,10 @@
 //! A row keeps the action by its name, so names are never changed or used again for something else. A new change of
 //! state adds its line here, under its area.
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, de};
+use std::borrow::Cow;
+
 macro_rules! actions {
     ($($variant:ident $name:literal $resource:literal $about:literal;)*) => {
         /// Something that somebody did, or was refused.
@@ -91,6 +95,34 @@ impl Action {
     /// Whether so many rows have it that a list of them needs no index of its own: they are nearly all the rows there are.
     pub const fn is_bulk(self) -> bool {
         matches!(self, Action::JobSubmitted)
+    }
+}
+
+impl<'de> Deserialize<'de> for Action {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Action::named(&name).ok_or_else(|| {
+            de::Error::custom(
+                "is no action; one is, for example, \"job.submitted\" (the reference lists them)",
+            )
+        })
+    }
+}
+
+impl JsonSchema for Action {
+    fn schema_name() -> Cow<'static, str> {
+        "AuditAction".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let names: Vec<_> = Action::ALL.iter().map(|action| action.name()).collect();
+        let meanings: Vec<_> =
+            Action::ALL.iter().map(|action| format!("{}: {}", action.name(), action.about())).collect();
+        json_schema!({ "type": "string", "enum": names, "description": meanings.join(" ") })
+    }
+
+    fn inline_schema() -> bool {
+        true
     }
 }
 

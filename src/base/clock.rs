@@ -19,6 +19,11 @@ impl Timestamp {
         Timestamp(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
 
+    /// This moment minus `duration`, saturating.
+    pub fn before(self, duration: Duration) -> Timestamp {
+        Timestamp(self.0.saturating_sub(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
+    }
+
     /// How long from `earlier` to this moment; zero when it is not earlier.
     pub fn since(self, earlier: Timestamp) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))

@@ -122,16 +122,19 @@ pub enum Purpose {
     AccessToken,
     /// Links to something stored that work without a credential for a short while.
     Link,
+    /// The ends of audit chains.
+    AuditHead,
 }
 
 impl Purpose {
-    const COUNT: usize = 2;
+    const COUNT: usize = 3;
 
     /// Part of the derived key: never change one.
     fn label(self) -> &'static [u8] {
         match self {
             Purpose::AccessToken => b"gleaner/v1/access-token",
             Purpose::Link => b"gleaner/v1/link",
+            Purpose::AuditHead => b"gleaner/v1/audit-head",
         }
     }
 }
@@ -244,7 +247,8 @@ impl Keyring {
             .into_iter()
             .map(|(id, secret)| SigningKey {
                 id,
-                keys: [Purpose::AccessToken, Purpose::Link].map(|purpose| derived(&secret, purpose)),
+                keys: [Purpose::AccessToken, Purpose::Link, Purpose::AuditHead]
+                    .map(|purpose| derived(&secret, purpose)),
             })
             .collect();
         let sealing = secrets("sealing", &file.sealing)?
@@ -277,6 +281,19 @@ impl Keyring {
             .iter()
             .find(|key| key.id == id)
             .is_some_and(|key| hmac::verify(&key.keys[purpose as usize], message, tag).is_ok())
+    }
+
+    /// A signature that carries the name of its key: key id, then the tag, 36 bytes.
+    pub fn stamp(&self, purpose: Purpose, message: &[u8]) -> Vec<u8> {
+        let (id, tag) = self.sign(purpose, message);
+        [id.0.as_slice(), &tag].concat()
+    }
+
+    /// Whether `stamp` is one of this box's for the same message and purpose.
+    pub fn is_stamp(&self, purpose: Purpose, message: &[u8], stamp: &[u8]) -> bool {
+        stamp
+            .split_first_chunk::<KEY_ID_BYTES>()
+            .is_some_and(|(id, tag)| self.verify(purpose, KeyId(*id), message, tag))
     }
 
     /// Encrypts `plain` so that it opens at `place` only: key id, nonce, AES-256-GCM text and tag, 32 bytes more than

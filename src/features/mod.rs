@@ -4,6 +4,7 @@
 //! of its rows. Adding one touches its own file, a line in [`ALL`] and its test module.
 
 pub mod api_keys;
+pub mod audit;
 pub mod auth;
 pub mod bi;
 pub mod billing;
@@ -17,7 +18,7 @@ pub mod urls;
 use crate::base::Result;
 use crate::engine::sql::{Cell, ColumnKind, ColumnSpec, TableName, TableSpec};
 use crate::http::{Need, Route};
-use crate::store::OrgRead;
+use crate::store::{AnyTable, OrgRead};
 use crate::task::TaskSpec;
 use std::sync::Arc;
 
@@ -25,6 +26,8 @@ use std::sync::Arc;
 pub struct Feature {
     /// The slice's name: the module's, and the tag in the reference.
     pub name: &'static str,
+    /// Every table of its rows, for what goes through all of them (`gleaner doctor`).
+    pub tables: &'static [&'static dyn AnyTable],
     pub routes: &'static [Route],
     pub tasks: &'static [TaskSpec],
     /// Parts that must hang in `Services` before this slice can work.
@@ -35,7 +38,8 @@ pub struct Feature {
 
 impl Feature {
     /// A slice with nothing in it, for `..Feature::NONE`.
-    pub const NONE: Feature = Feature { name: "", routes: &[], tasks: &[], needs: &[], views: &[] };
+    pub const NONE: Feature =
+        Feature { name: "", tables: &[], routes: &[], tasks: &[], needs: &[], views: &[] };
 }
 
 /// How the rows of one fed table look as tables of the SQL console.
@@ -81,4 +85,5 @@ pub static ALL: &[&Feature] = &[
     &extraction::FEATURE,
     &billing::FEATURE,
     &bi::FEATURE,
+    &audit::FEATURE,
 ];

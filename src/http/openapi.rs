@@ -184,6 +184,14 @@ impl Operation<'_> {
         self.response(status, json!({ "application/json": { "schema": schema } }));
     }
 
+    /// The 200 comes in another media type, too, for callers who accept that.
+    pub fn also_as(&mut self, media_type: &str) {
+        if let Some(ok) = self.responses.get_mut(&200) {
+            ok["content"][media_type] = json!({});
+        }
+        self.header_parameter("Accept", &format!("{media_type} for that form of the answer."));
+    }
+
     /// A response without a body.
     pub fn empty_response(&mut self, status: StatusCode) {
         self.response(status, Value::Null);

@@ -146,6 +146,15 @@ impl Handle {
         drop(ended);
     }
 
+    /// Walks all pages and compares checksums; whether they are whole. Nobody may read or write meanwhile.
+    pub(super) fn check_pages(&self) -> Result<bool> {
+        let mut place = self.database.write();
+        self.committed();
+        let database = place.as_mut().and_then(Arc::get_mut);
+        let database = database.ok_or_else(|| Error::unavailable("the store is in use"))?;
+        database.check_integrity().map_err(|e| Error::internal("check the store's pages", e))
+    }
+
     /// Age of the oldest read that is still going on.
     pub(super) fn oldest_read(&self) -> Duration {
         self.reads.lock().iter().map(|(_, begun)| begun.elapsed()).max().unwrap_or_default()

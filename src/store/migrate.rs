@@ -43,7 +43,13 @@ const GLOBALS_OF_2: &[&str] = &[
 
 const APPLIED: &[u8] = b"migrations_applied";
 
-fn applied(view: &dyn View) -> Result<u32> {
+/// The number of the newest layout that this release knows.
+pub(super) fn known() -> u32 {
+    u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
+}
+
+/// The number of the layout that the file has.
+pub(super) fn applied(view: &dyn View) -> Result<u32> {
     match view.get(META, APPLIED)? {
         None => Ok(0),
         Some(bytes) => bytes

@@ -12,9 +12,11 @@
 
 mod audit;
 mod changes;
+mod check;
 mod engine;
 mod erase;
 pub mod fault;
+mod inspect;
 mod key;
 mod known;
 mod migrate;
@@ -26,9 +28,11 @@ mod tx;
 mod view;
 mod writer;
 
-pub use audit::{AuditEntry, AuditFilter, ChainReport, Detail, Event};
+pub use audit::{AuditEntry, AuditFilter, ChainReport, CheckSeal, Detail, Event};
 pub use changes::Change;
+pub use check::{AnyTable, TableReport};
 pub use erase::ErasedRows;
+pub use inspect::Inspection;
 pub use key::{IndexKeys, Key, KeyWriter};
 pub use migrate::{MIGRATIONS, Migration};
 pub use origin::{Actor, Origin};
@@ -121,6 +125,12 @@ impl Store {
     /// The rows without an organization, and the way into each organization for background work.
     pub fn system(&self) -> System {
         System { store: self.clone() }
+    }
+
+    /// What seals the ends of audit chains from now on, with a key that is not in the data folder; said once, before
+    /// anything is written.
+    pub fn seal_audit(&self, seal: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static) {
+        self.inner.audit.seal_with(seal);
     }
 
     /// The number of the newest committed change record, to wait on.

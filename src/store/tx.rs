@@ -25,7 +25,10 @@ pub struct InOrg(pub(super) OrgId);
 pub struct InSystem;
 
 /// What stands in front of every key of a scope.
-pub trait Scope: Copy {
+pub trait Scope: Copy + 'static {
+    /// Length of what stands in front.
+    const PREFIX_BYTES: usize;
+
     fn prefix(&self) -> Vec<u8>;
 
     fn org(&self) -> Option<OrgId>;
@@ -35,6 +38,8 @@ pub trait Scope: Copy {
 }
 
 impl Scope for InOrg {
+    const PREFIX_BYTES: usize = 16;
+
     fn prefix(&self) -> Vec<u8> {
         self.0.0.as_bytes().to_vec()
     }
@@ -49,6 +54,8 @@ impl Scope for InOrg {
 }
 
 impl Scope for InSystem {
+    const PREFIX_BYTES: usize = 0;
+
     fn prefix(&self) -> Vec<u8> {
         Vec::new()
     }
@@ -588,15 +595,8 @@ impl<'v, S: Scope> Writes<'v, S> {
         Ok(())
     }
 
-    /// An index entry: its key and what it points to.
     fn entry<V>(&self, index: &Index<V>, key: &[u8], primary: &[u8]) -> (Vec<u8>, Vec<u8>) {
-        let scope = self.scope.prefix();
-        let tail: &[u8] = if index.unique { &[] } else { primary };
-        match index.reach {
-            Reach::Scope => ([scope.as_slice(), key, tail].concat(), primary.to_vec()),
-            Reach::Global if index.unique => (key.to_vec(), [scope.as_slice(), primary].concat()),
-            Reach::Global => ([key, &scope, tail].concat(), [scope.as_slice(), primary].concat()),
-        }
+        index_entry(index, &self.scope.prefix(), key, primary)
     }
 
     /// The number that the next change record of this operation will carry.
@@ -614,6 +614,21 @@ impl SysWrite<'_> {
     /// Removes the change records up to and including `sequence`; every consumer must be past it.
     pub fn forget_changes(&self, sequence: u64, limit: usize) -> Result<usize> {
         changes::forget(self.view, sequence, limit)
+    }
+}
+
+/// An index entry of a row in a scope: its key and what it points to.
+pub(super) fn index_entry<V>(
+    index: &Index<V>,
+    scope: &[u8],
+    key: &[u8],
+    primary: &[u8],
+) -> (Vec<u8>, Vec<u8>) {
+    let tail: &[u8] = if index.unique { &[] } else { primary };
+    match index.reach {
+        Reach::Scope => ([scope, key, tail].concat(), primary.to_vec()),
+        Reach::Global if index.unique => (key.to_vec(), [scope, primary].concat()),
+        Reach::Global => ([key, scope, tail].concat(), [scope, primary].concat()),
     }
 }
 

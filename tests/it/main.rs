@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed helper is a failed test")]
 
 mod api_keys;
+mod audit;
 mod auth;
 mod auth_model;
 mod bi;

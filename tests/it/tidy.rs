@@ -21,6 +21,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 /// Which slice may use which other, and only through its `mod.rs`.
 const SLICES: &[(&str, &[&str])] = &[
     ("api_keys", &["auth"]),
+    ("audit", &["api_keys", "auth"]),
     ("auth", &["billing", "mail"]),
     ("bi", &[]),
     ("billing", &[]),
@@ -238,6 +239,23 @@ fn the_operator_alone_takes_the_system_from_the_services() {
     };
     let found: Vec<_> = sources().iter().filter(takes).map(|source| format!("src/{}", source.path)).collect();
     assert_none("a slice reaches around its gate", &found);
+}
+
+/// A table that its slice does not name would be checked by nobody.
+#[test]
+fn every_table_is_named_by_its_slice() {
+    let named: BTreeSet<_> =
+        gleaner::features::ALL.iter().flat_map(|feature| feature.tables).map(|table| table.name()).collect();
+    let mut found = Vec::new();
+    for source in sources().iter().filter(|source| source.path.starts_with("features") && !source.is_test()) {
+        for part in source.code().split("Table::new(").skip(1) {
+            let name = part.split('"').nth(1).unwrap_or_default();
+            if !named.contains(name) {
+                found.push(format!("src/{}: {name}", source.path));
+            }
+        }
+    }
+    assert_none("a table is not in the `tables` of its slice", &found);
 }
 
 /// Every route stands in a test by its path, beside the walk over the table.

@@ -37,6 +37,7 @@ const KEYS_PER_ORG_MAX: usize = 1_000;
 
 pub static FEATURE: Feature = Feature {
     name: "api-keys",
+    tables: &[&API_KEYS],
     routes: &[
         Route::get("/api/v1/api-keys", "listApiKeys", &Handler::new(list))
             .about("The organization's keys, newest first; never their secrets."),

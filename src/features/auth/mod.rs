@@ -52,6 +52,16 @@ const SWEEP_EVERY: Duration = Duration::from_secs(10 * 60);
 
 pub static FEATURE: Feature = Feature {
     name: "auth",
+    tables: &[
+        &ORG,
+        &ORGS,
+        &INVITES,
+        &USERS,
+        &rows::REFRESH_TOKENS,
+        &rows::VERIFICATIONS,
+        &rows::RESETS,
+        &limits::LOGIN_FAILURES,
+    ],
     routes: &[
         Route::post("/api/v1/auth/register", "register", &Handler::new(register))
             .about("Makes an account and logs its owner in.")

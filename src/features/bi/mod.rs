@@ -39,6 +39,7 @@ use view::{
 
 pub static FEATURE: Feature = Feature {
     name: "bi",
+    tables: &[&QUERIES, &rows::SAVED_QUERIES, &rows::SUBMISSIONS, &rows::CATALOG, &rows::SAMPLES],
     routes: &[
         Route::post("/api/v1/bi/queries", "submitBiQuery", &Handler::new(submit))
             .about("Runs a SELECT over the organization's tables; 200 when it ended within waitMs, else 202.")

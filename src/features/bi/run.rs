@@ -23,6 +23,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, watch};
+use uuid::Uuid;
 
 /// A statement that ends so soon after it was planned is never written as running: it saves a commit.
 const RUNNING_AFTER: Duration = Duration::from_millis(100);
@@ -365,7 +366,10 @@ impl Driver {
                 }
                 tx.put(&QUERIES, &query.id, &query)?;
                 let event = Event::new(Action::BiQuerySubmitted).of(query.id).with("dryRun", query.dry);
-                tx.audit(event)?;
+                tx.audit(match &query.saved {
+                    Some(saved) => event.with("savedQueryId", Uuid::from(saved.id)),
+                    None => event,
+                })?;
                 Ok(true)
             })
             .await

@@ -39,6 +39,7 @@ const RENEW_EVERY: Duration = Duration::from_secs(60);
 
 pub static FEATURE: Feature = Feature {
     name: "billing",
+    tables: &[&ACCOUNTS, &TRANSACTIONS, &rows::RECHARGES],
     routes: &[
         Route::get("/api/v1/plans", "listPlans", &Handler::new(list_plans))
             .about("The plans this box knows."),

@@ -29,6 +29,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(10 * 60);
 
 pub static FEATURE: Feature = Feature {
     name: "cli-auth",
+    tables: &[&DEVICE_CODES],
     routes: &[
         Route::post("/api/v1/cli-auth/start", "startCliAuth", &Handler::new(start))
             .about("Begins to ask for an API key for a command line.")

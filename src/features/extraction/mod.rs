@@ -42,6 +42,7 @@ use wire::{
 
 pub static FEATURE: Feature = Feature {
     name: "extraction",
+    tables: &[&RESULTS, &rows::PLATFORM_SCHEMAS, &rows::SCHEMA_HEADS, &rows::COLUMNS],
     routes: &[
         Route::get("/api/v1/extraction/results", "listResults", &Handler::new(list_results))
             .about("Lists and searches results."),

@@ -36,6 +36,7 @@ use view::JobView;
 
 pub static FEATURE: Feature = Feature {
     name: "jobs",
+    tables: &[&JOBS],
     routes: &[
         Route::get("/api/v1/jobs", "listJobs", &Handler::new(list))
             .about("The organization's jobs, newest first."),

@@ -43,6 +43,7 @@ const PER_KIND_ROWS_MAX: usize = 64;
 
 pub static FEATURE: Feature = Feature {
     name: "mail",
+    tables: &[&rows::MAIL],
     needs: &[Need::of::<Mailer>()],
     tasks: &[
         TaskSpec::new("mail.send", SEND_EVERY, |context| Box::pin(task::send_due(context))),

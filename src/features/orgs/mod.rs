@@ -35,6 +35,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(10 * 60);
 
 pub static FEATURE: Feature = Feature {
     name: "orgs",
+    tables: &[&invites::INVITES_SENT],
     routes: &[
         Route::post("/api/v1/orgs", "createOrg", &Handler::new(create))
             .about("Makes an organization that the caller owns, and logs them in to it.")

@@ -29,6 +29,7 @@ use std::fmt;
 
 pub static FEATURE: Feature = Feature {
     name: "urls",
+    tables: &[&URLS],
     routes: &[
         Route::get("/api/v1/urls", "listUrls", &Handler::new(list))
             .about("The registered URLs, newest first."),

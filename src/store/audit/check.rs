@@ -29,11 +29,11 @@ pub struct ChainReport {
     pub findings: Vec<String>,
 }
 
-/// Checks the seal of a head: none when the caller has no key to check it with.
-pub(super) type CheckSeal<'a> = &'a dyn Fn(&[u8], &[u8; 32]) -> bool;
+/// Whether the second bytes are the seal of the first.
+pub type CheckSeal<'a> = &'a dyn Fn(&[u8], &[u8]) -> bool;
 
 /// Walks one chain. `org` is none for the box's own.
-pub(super) fn chain(
+pub(in crate::store) fn chain(
     view: &dyn View,
     chain: &ChainOf,
     org: Option<OrgId>,

@@ -45,7 +45,7 @@ impl<S: Scope> Writes<'_, S> {
             gone += 1;
         }
         if gone > 0 {
-            chain.put_head(view, &head)?;
+            chain.put_head(view, head)?;
         }
         Ok(gone)
     }

@@ -27,7 +27,8 @@ const CHUNK_ROWS: usize = 64;
 /// Which rows are wanted.
 #[derive(Clone, Debug, Default)]
 pub struct AuditFilter {
-    /// Of this person (also through their keys, and failed logins to their account), or of this key.
+    /// By this person (also through their keys, or by somebody unknown about their account: a refused login), or by this
+    /// key.
     pub actor: Option<Uuid>,
     pub action: Option<Action>,
     /// As [`Action::resource`] has it.
@@ -64,7 +65,7 @@ impl AuditEntry {
         let personal = framed.personal()?;
         let mut details = body.details;
         let mut entry = AuditEntry {
-            id: id_of(body.at, &framed.hash),
+            id: id_of(body.at, number, &framed.hash),
             number,
             at: body.at,
             actor: body.actor.into(),
@@ -91,11 +92,16 @@ impl AuditEntry {
     }
 }
 
-/// A row's id is made from its time and its hash, so it need not be kept and cannot be given to another row.
-fn id_of(at: Timestamp, hash: &Digest) -> AuditId {
-    let mut random = [0; 10];
-    random.copy_from_slice(&hash[..10]);
-    AuditId(Builder::from_unix_timestamp_millis(u64::try_from(at.0).unwrap_or(0), &random).into_uuid())
+/// A row's id is made from its time, its number and its hash, so it need not be kept and cannot be given to another row.
+/// The number stands where RFC 9562 (6.2, method 1) has a counter: ids of one chain are ordered as its rows are.
+fn id_of(at: Timestamp, number: u64, hash: &Digest) -> AuditId {
+    let mut bytes = [0; 10];
+    // The version takes the first four bits and the variant two of the third byte: twelve, six and sixteen are left.
+    bytes[..2].copy_from_slice(&((number >> 22) as u16 & 0x0FFF).to_be_bytes());
+    bytes[2] = (number >> 16) as u8 & 0x3F;
+    bytes[3..5].copy_from_slice(&(number as u16).to_be_bytes());
+    bytes[5..].copy_from_slice(&hash[..5]);
+    AuditId(Builder::from_unix_timestamp_millis(u64::try_from(at.0).unwrap_or(0), &bytes).into_uuid())
 }
 
 impl<S: Scope> Rows<'_, S> {
@@ -158,7 +164,15 @@ fn way(chain: &ChainOf, filter: &AuditFilter) -> (&'static str, Vec<u8>) {
 }
 
 fn is_wanted(filter: &AuditFilter, entry: &AuditEntry) -> bool {
-    filter.action.is_none_or(|action| entry.action == action.name())
+    let acted = |id: Uuid| match entry.actor {
+        Actor::User(user) => user.0 == id,
+        Actor::ApiKey { key, maker } => key.0 == id || maker.0 == id,
+        Actor::Anonymous => entry.person == Some(UserId(id)),
+        // What the operator did about a person was not that person's doing.
+        Actor::Operator | Actor::System => false,
+    };
+    filter.actor.is_none_or(acted)
+        && filter.action.is_none_or(|action| entry.action == action.name())
         && filter.resource_type.as_ref().is_none_or(|kind| entry.resource_type == *kind)
 }
 

@@ -11,6 +11,7 @@
 //! - numbers are contiguous and times never fall within a chain;
 //! - a row's hash covers the one before it; the head row holds the last number and hash, and what was pruned at the
 //!   other end, so that no row can go, change or move unnoticed, also not the last;
+//! - the head is sealed with a key that is not in the data folder, so that who can write there cannot make it anew;
 //! - bodies hold ids and never names, addresses or e-mails: those are in the personal part, which can be erased.
 
 mod check;
@@ -19,11 +20,11 @@ mod list;
 mod refusals;
 mod row;
 
-pub use check::ChainReport;
+pub(super) use check::chain as check_chain;
+pub use check::{ChainReport, CheckSeal};
 pub use list::{AuditEntry, AuditFilter};
 pub use row::Detail;
 
-use super::System;
 use super::key::KeyWriter;
 use super::origin::{Actor, Origin};
 use super::tx::{Scope, SysWrite, Writes};
@@ -36,6 +37,7 @@ use crate::base::ids::{OrgId, UserId};
 use crate::base::{Code, Error, Result};
 use refusals::Refusals;
 use row::{AuditBodyV1, AuditPersonalV1, ChainHeadV1, ResourceV1, encode, frame, link};
+use std::sync::OnceLock;
 use uuid::Uuid;
 
 /// Characters of one text in a row's details.
@@ -52,6 +54,9 @@ pub struct Chain {
     /// By the kind of thing, without bulk actions: kind | number (8).
     by_resource: &'static str,
 }
+
+/// Tables in which every organization with a chain has a row.
+pub(super) const ORG_TABLES: &[&str] = &["audit_heads", "audit"];
 
 /// An organization's chain.
 pub(super) static OF_ORG: Chain = Chain {
@@ -72,6 +77,17 @@ pub(super) static OF_SYSTEM: Chain = Chain {
 #[derive(Default)]
 pub(super) struct Shared {
     refusals: Refusals,
+    seal: OnceLock<Seal>,
+}
+
+type Seal = Box<dyn Fn(&[u8]) -> Vec<u8> + Send + Sync>;
+
+impl Shared {
+    pub(super) fn seal_with(&self, seal: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static) {
+        if self.seal.set(Box::new(seal)).is_err() {
+            tracing::error!("the audit log has its seal already; the second one is not used");
+        }
+    }
 }
 
 /// Holds an operation that changes rows to saying something to the audit log.
@@ -239,16 +255,6 @@ impl SysWrite<'_> {
     }
 }
 
-impl System {
-    /// Walks the chain of an organization, or the box's own, in one snapshot: for a box that serves nobody meanwhile.
-    pub fn check_audit(&self, org: Option<OrgId>) -> Result<ChainReport> {
-        self.read(|tx| {
-            let (view, chain) = tx.audit_chain(org);
-            check::chain(view, &chain, org, None)
-        })
-    }
-}
-
 /// A chain of one scope: its tables, and what stands in front of its keys.
 pub(super) struct ChainOf {
     tables: &'static Chain,
@@ -277,7 +283,10 @@ impl ChainOf {
             .map_err(|e| Error::internal("read the head of an audit chain", e))
     }
 
-    fn put_head(&self, view: &WriteView<'_>, head: &ChainHeadV1) -> Result<()> {
+    fn put_head(&self, view: &WriteView<'_>, mut head: ChainHeadV1) -> Result<()> {
+        let seal = view.shared().and_then(|shared| shared.seal.get());
+        head.seal = seal.map(|seal| seal(&head.sealed_bytes(&self.prefix)));
+        let head = &head;
         view.set(self.tables.heads, self.head_key(), Some(encode(head)?));
         Ok(())
     }
@@ -343,7 +352,7 @@ fn append(
     for (table, key) in chain.entries(number, &body) {
         view.set(table, key, Some(Vec::new()));
     }
-    chain.put_head(view, &head)
+    chain.put_head(view, head)
 }
 
 /// The part that can be erased; empty when there is nothing in it.

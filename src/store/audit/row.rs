@@ -113,7 +113,7 @@ pub(super) struct ChainHeadV1 {
     /// Time of the newest row; times never fall within a chain.
     pub last_at: Timestamp,
     /// The rest of this row under a key that is not in the data folder.
-    pub seal: Option<Digest>,
+    pub seal: Option<Vec<u8>>,
 }
 
 impl Record for ChainHeadV1 {}

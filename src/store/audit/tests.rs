@@ -41,7 +41,7 @@ fn numbers(org: &OrgStore, filter: &AuditFilter) -> Vec<u64> {
 }
 
 fn findings(store: &Store, org: OrgId) -> Vec<String> {
-    store.system().check_audit(Some(org)).unwrap().findings
+    chain_findings(store, Some(org))
 }
 
 #[tokio::test]
@@ -59,7 +59,8 @@ async fn a_row_says_who_from_where_and_in_which_request() {
     assert_eq!(by_key.request_id.as_deref(), Some("req-1"));
     assert_eq!(by_key.details, [("n".to_owned(), Detail::Number(7))]);
     assert_eq!((by_box.actor, by_box.ip, by_box.request_id.clone()), (Actor::System, None, None));
-    assert!(by_box.id > by_key.id && by_key.id.0.get_version_num() == 7);
+    assert_eq!((by_key.id.0.get_version_num(), by_key.id.0.get_variant()), (7, uuid::Variant::RFC4122));
+    assert!(by_box.id > by_key.id);
     assert_eq!(findings(&store, org.id()), Vec::<String>::new());
     let other = store.system().org(OrgId::new());
     assert!(numbers(&other, &AuditFilter::default()).is_empty());
@@ -102,6 +103,14 @@ async fn a_refused_operation_leaves_no_row_and_numbers_stay_contiguous() {
     two.await.unwrap();
     assert_eq!(numbers(&org, &AuditFilter::default()), [3, 2, 1]);
     assert_eq!(findings(&store, org.id()), Vec::<String>::new());
+}
+
+fn chain_findings(store: &Store, org: Option<OrgId>) -> Vec<String> {
+    let look = |tx: &crate::store::SysRead<'_>| {
+        let (view, chain) = tx.audit_chain(org);
+        check_chain(view, &chain, org, None)
+    };
+    store.system().read(look).unwrap().findings
 }
 
 /// Changes the stored row of a number: gone, or with one byte flipped.
@@ -312,7 +321,7 @@ async fn an_erased_person_is_gone_and_the_chain_holds() {
         }
         assert_eq!(findings(&store, org.id()), Vec::<String>::new());
     }
-    assert_eq!(store.system().check_audit(None).unwrap().findings, Vec::<String>::new());
+    assert_eq!(chain_findings(&store, None), Vec::<String>::new());
     assert_eq!(numbers(&two, &AuditFilter { actor: Some(ada.0), ..AuditFilter::default() }), [1]);
     assert_eq!(store.system().erase_personal(ada).await.unwrap(), 0, "again changes nothing");
     // A personal part that was put back is noticed, too.
@@ -369,4 +378,76 @@ async fn counted_refusals_become_one_row_of_their_first() {
     );
     assert_eq!(page.items[0].details[0], ("repeated".to_owned(), Detail::Number(49)));
     assert_eq!(findings(&store, org.id()), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn an_organization_behind_a_fence_takes_and_shows_no_rows() {
+    let store = store(&Clock::system());
+    let org = store.system().org(OrgId::new());
+    let id = org.id();
+    note(&org, Action::UrlCreated).await;
+    let system = store.system();
+    let fence = system.write(move |tx| {
+        tx.fence(id);
+        Ok(())
+    });
+    fence.await.unwrap();
+    let refused = org.write(|tx| tx.audit(Event::new(Action::UrlCreated))).await.unwrap_err();
+    assert_eq!(refused.code(), Code::OrgNotFound);
+    assert!(numbers(&org, &AuditFilter::default()).is_empty());
+    let origin = request(&store, id, UserId::new(), None);
+    origin.scope(store.system().refused(Some(id), Event::new(Action::AccessDenied))).await;
+    assert_eq!(store.system().prune_audit(Timestamp(i64::MAX), || false).await.unwrap(), 0);
+    assert_eq!(store.system().erase_personal(UserId::new()).await.unwrap(), 0);
+    let mut from = Vec::new();
+    loop {
+        let step = store.system().write(move |tx| tx.erase_rows(id, &from, 1_000)).await.unwrap();
+        let Some(next) = step.next else { break };
+        from = next;
+    }
+    let left = store.system().read(|tx| tx.next_org(OF_ORG.heads, None)).unwrap();
+    assert_eq!((left, findings(&store, id)), (None, Vec::new()));
+}
+
+#[tokio::test]
+async fn a_sealed_end_cannot_be_made_anew() {
+    let store = store(&Clock::system());
+    // Stands for a key that is elsewhere.
+    let seal = |bytes: &[u8]| sha256(&[b"secret", bytes].concat()).to_vec();
+    store.seal_audit(seal);
+    let org = store.system().org(OrgId::new());
+    for _ in 0..3 {
+        note(&org, Action::UrlCreated).await;
+    }
+    let found = || {
+        let id = Some(org.id());
+        let look = |tx: &crate::store::SysRead<'_>| {
+            let (view, chain) = tx.audit_chain(id);
+            check_chain(view, &chain, id, Some(&|bytes, given| seal(bytes) == given))
+        };
+        let report = store.system().read(look).unwrap();
+        (report.sealed, report.findings)
+    };
+    assert_eq!(found(), (true, Vec::new()));
+    // Who can write to the store and knows how chains are made cuts the last row and makes the end fit.
+    let forge = |seal: Option<Vec<u8>>| {
+        org.write(move |tx| {
+            let (view, chain) = (tx.raw(), tx.chain());
+            let mut head = chain.head(view)?.unwrap();
+            let bytes = view.get(OF_ORG.rows, &chain.row_key(2))?.unwrap();
+            (head.next, head.hash) = (3, row::Framed::read(&bytes).unwrap().hash);
+            head.seal = seal.or(head.seal);
+            view.set(OF_ORG.rows, chain.row_key(3), None);
+            view.set(
+                OF_ORG.by_resource,
+                [chain.resource_prefix("url"), 3u64.to_be_bytes().to_vec()].concat(),
+                None,
+            );
+            view.set(OF_ORG.heads, chain.head_key(), Some(encode(&head)?));
+            Ok(())
+        })
+    };
+    forge(None).await.unwrap();
+    assert_eq!(found(), (false, vec!["the head row was changed: its seal does not fit".to_owned()]));
+    assert_eq!(findings(&store, org.id()), Vec::<String>::new(), "without the key it looks whole");
 }

@@ -83,6 +83,13 @@ impl Appliance {
         self.open().await;
     }
 
+    /// Drains and closes; [`Appliance::restart`] opens it again.
+    pub async fn pause(&mut self) {
+        if let Some(app) = self.app.take() {
+            app.stop().await;
+        }
+    }
+
     /// Drains and ends now; otherwise that happens when it is dropped.
     pub async fn stop(mut self) {
         if let Some(app) = self.app.take() {

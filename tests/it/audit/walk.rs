@@ -1,0 +1,303 @@
+//! Every operation that changes something, called with success: it leaves a row that names who, what, which thing and the
+//! request. A route that is in neither list fails the walk, so a new one cannot be forgotten.
+//!
+//! That no operation of the store changes rows for a person without a row is held by the store itself in every test.
+
+use super::{box_logs, logs, patch};
+use crate::harness::web::{Answer, Web};
+use crate::harness::{Appliance, PASSWORD, eventually, expect, get, post, text};
+use gleaner::admin::Request;
+use gleaner::http::client::{Client, Reply};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Operations that are no GET and leave no row, and why.
+const SILENT: &[(&str, &str)] = &[
+    ("pollJobs", "looks and changes nothing"),
+    ("refreshTokens", "a login goes on; its beginning, its end and a reused token have rows"),
+    ("startCliAuth", "changes nothing before a person approves it, and anybody may call it"),
+];
+
+/// A row that must be there.
+struct Due<'a> {
+    action: &'a str,
+    /// The id or name of the thing; any when empty.
+    resource: &'a str,
+    /// Type and id of who acted.
+    actor: (&'a str, &'a str),
+}
+
+struct Walk<'a> {
+    at: &'a Appliance,
+    /// Reads the organization's log.
+    reader: Client,
+    walked: BTreeSet<&'static str>,
+}
+
+impl Walk<'_> {
+    /// Asserts that an answer is a success and that its request left the row; gives the body.
+    async fn left(&mut self, operation: &'static str, reply: Reply, due: Due<'_>) -> Value {
+        assert!(reply.status.is_success(), "{operation}: {} {}", reply.status, reply.text());
+        let id = reply.header("x-request-id").to_owned();
+        let mut rows = logs(&self.reader, "").await;
+        rows.extend(box_logs(self.at).await);
+        let of_request: Vec<_> = rows.iter().filter(|row| row["requestId"] == id.as_str()).collect();
+        let row = of_request.iter().find(|row| row["action"] == due.action);
+        let row = row.unwrap_or_else(|| panic!("{operation} left no {}: {of_request:?}", due.action));
+        assert!(due.resource.is_empty() || row["resourceId"] == due.resource, "{operation}: {row}");
+        let actor = (row["actor"]["type"].as_str().unwrap(), row["actor"]["id"].as_str().unwrap_or(""));
+        assert_eq!(actor, due.actor, "{operation}: {row}");
+        assert_eq!(row["ip"], "127.0.0.1", "{operation}: {row}");
+        assert!(row["action"].as_str().unwrap().contains('.') && row["resourceType"].is_string());
+        self.walked.insert(operation);
+        reply.json
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_operation_that_changes_something_leaves_a_row() {
+    let web = Web::open(|_| Some(Answer::html("<title>slow</title>").after_ms(20_000))).await;
+    let at = Appliance::start_with(&[("NETWORK__ALLOW", &web.allow()), ("DISPATCH__ROBOTS", "false")]).await;
+    let owner = at.member("ada").await;
+    let key = expect(get(&owner.browser, "/api/v1/auth/me").await, 200);
+    assert_eq!(key["authMethod"], "jwt");
+    let keys = expect(get(&owner.browser, "/api/v1/api-keys").await, 200);
+    let key = text(&keys["items"][0], "id").to_owned();
+    let mut walk = Walk { at: &at, reader: owner.api.clone(), walked: BTreeSet::new() };
+    let bob = people(&mut walk, &owner.browser, &owner.user_id).await;
+    organization(&mut walk, &owner.browser, &owner.user_id, &bob).await;
+    recharges(&mut walk, &owner.browser, &owner.user_id).await;
+    devices(&mut walk, &owner.browser, &owner.user_id).await;
+    collecting(&mut walk, &web, &owner.api, &key).await;
+    console(&mut walk, &owner.api, &key).await;
+    sessions(&mut walk, &owner.email, &owner.user_id).await;
+
+    let mut forgotten = Vec::new();
+    for (_, routes) in gleaner::app::routes() {
+        for route in routes.iter().filter(|route| route.method() != "GET") {
+            let excused = SILENT.iter().any(|(id, _)| *id == route.id());
+            assert!(!(excused && walk.walked.contains(route.id())), "{} leaves a row after all", route.id());
+            if !excused && !walk.walked.contains(route.id()) {
+                forgotten.push(format!("{} {} ({})", route.method(), route.path(), route.id()));
+            }
+        }
+    }
+    assert!(
+        forgotten.is_empty(),
+        "call these in this walk and say which row they leave, or say in SILENT why they leave none:\n  {}",
+        forgotten.join("\n  ")
+    );
+    at.stop().await;
+}
+
+/// A second person: registers, verifies, joins and leaves again. Gives their id.
+async fn people(walk: &mut Walk<'_>, owner: &Client, owner_id: &str) -> String {
+    let at = walk.at;
+    let person = json!({ "email": "bob@example.com", "password": PASSWORD, "name": "Bob" });
+    let reply = post(&at.client(), "/api/v1/auth/register", &person).await;
+    let id = text(&reply.json["user"], "id").to_owned();
+    let bob = Due { action: "user.registered", resource: &id, actor: ("user", &id) };
+    let login = walk.left("register", reply, bob).await;
+    let browser = at.client().bearer(text(&login, "accessToken"));
+
+    let reply = post(&browser, "/api/v1/auth/resend-verification", &json!({})).await;
+    let due = Due { action: "auth.verification_sent", resource: &id, actor: ("user", &id) };
+    walk.left("resendVerification", reply, due).await;
+    let token = at.mailed_token("glv_").await;
+    let reply = post(&at.client(), "/api/v1/auth/verify-email", &json!({ "token": token })).await;
+    let due = Due { action: "user.verified", resource: &id, actor: ("user", &id) };
+    walk.left("verifyEmail", reply, due).await;
+
+    let invite = json!({ "email": "bob@example.com", "role": "viewer" });
+    let reply = post(owner, "/api/v1/orgs/current/invites", &invite).await;
+    let due = Due { action: "invite.created", resource: "", actor: ("user", owner_id) };
+    let invited = walk.left("createInvite", reply, due).await;
+    let row = &logs(owner, "action=invite.created").await[0];
+    assert_eq!(row["resourceId"], invited["id"]);
+    assert_eq!(
+        (&row["details"]["role"], &row["details"]["email"]),
+        (&json!("viewer"), &json!("bob@example.com"))
+    );
+    let token = at.mailed_token("gli_").await;
+    let reply = post(&browser, "/api/v1/invites/accept", &json!({ "token": token })).await;
+    let due = Due { action: "member.joined", resource: &id, actor: ("user", &id) };
+    walk.left("acceptInvite", reply, due).await;
+
+    let again = json!({ "email": "carol@example.com", "role": "viewer" });
+    let second = expect(post(owner, "/api/v1/orgs/current/invites", &again).await, 201);
+    let invite = text(&second, "id");
+    let reply = owner.delete(&format!("/api/v1/orgs/current/invites/{invite}")).await.unwrap();
+    let due = Due { action: "invite.deleted", resource: invite, actor: ("user", owner_id) };
+    walk.left("deleteInvite", reply, due).await;
+    id
+}
+
+async fn organization(walk: &mut Walk<'_>, owner: &Client, owner_id: &str, bob: &str) {
+    let member = format!("/api/v1/orgs/current/members/{bob}");
+    let reply = patch(owner, &member, &json!({ "role": "editor" })).await;
+    let due = Due { action: "member.role_changed", resource: bob, actor: ("user", owner_id) };
+    walk.left("updateMember", reply, due).await;
+    let row = &logs(owner, "action=member.role_changed").await[0];
+    assert_eq!(row["details"], json!({ "from": "viewer", "to": "editor" }));
+    let reply = owner.delete(&member).await.unwrap();
+    let due = Due { action: "member.removed", resource: bob, actor: ("user", owner_id) };
+    walk.left("removeMember", reply, due).await;
+    let reply = patch(owner, "/api/v1/orgs/current", &json!({ "name": "Renamed" })).await;
+    let due = Due { action: "org.updated", resource: "", actor: ("user", owner_id) };
+    walk.left("updateOrg", reply, due).await;
+    let reply = post(owner, "/api/v1/api-keys", &json!({ "name": "another" })).await;
+    let made = text(&reply.json["apiKey"], "id").to_owned();
+    let due = Due { action: "api_key.created", resource: &made, actor: ("user", owner_id) };
+    walk.left("createApiKey", reply, due).await;
+    let reply = owner.delete(&format!("/api/v1/api-keys/{made}")).await.unwrap();
+    let due = Due { action: "api_key.deleted", resource: &made, actor: ("user", owner_id) };
+    walk.left("deleteApiKey", reply, due).await;
+
+    // Somebody else's organization, whose log only its owner reads.
+    let person = json!({ "email": "dora@example.com", "password": PASSWORD, "name": "Dora" });
+    let login = expect(post(&walk.at.client(), "/api/v1/auth/register", &person).await, 201);
+    let dora = walk.at.client().bearer(text(&login, "accessToken"));
+    let reply = post(&dora, "/api/v1/orgs", &json!({ "name": "Dora's" })).await;
+    let org = text(&reply.json["organization"], "id").to_owned();
+    let reader = std::mem::replace(&mut walk.reader, dora);
+    let id = text(&login["user"], "id");
+    walk.left("createOrg", reply, Due { action: "org.created", resource: &org, actor: ("user", id) }).await;
+    walk.reader = reader;
+}
+
+async fn devices(walk: &mut Walk<'_>, owner: &Client, owner_id: &str) {
+    let anybody = walk.at.client();
+    let started =
+        expect(post(&anybody, "/api/v1/cli-auth/start", &json!({ "hostname": "laptop" })).await, 200);
+    let code = json!({ "user_code": started["user_code"] });
+    let reply = post(owner, "/api/v1/cli-auth/approve", &code).await;
+    let due = Due { action: "cli_auth.approved", resource: "", actor: ("user", owner_id) };
+    walk.left("approveCliAuth", reply, due).await;
+    let key = logs(owner, "action=cli_auth.approved").await[0]["resourceId"].clone();
+    let poll = json!({ "device_code": started["device_code"] });
+    let reply = post(&anybody, "/api/v1/cli-auth/poll", &poll).await;
+    let due = Due { action: "cli_auth.delivered", resource: key.as_str().unwrap(), actor: ("anonymous", "") };
+    walk.left("pollCliAuth", reply, due).await;
+}
+
+async fn collecting(walk: &mut Walk<'_>, web: &Web, api: &Client, key: &str) {
+    let by_key = ("api_key", key);
+    let reply = post(api, "/api/v1/urls", &json!({ "urls": [web.url("/a")] })).await;
+    walk.left("createUrls", reply, Due { action: "url.created", resource: "", actor: by_key }).await;
+    let urls = expect(get(api, "/api/v1/urls").await, 200);
+    assert_eq!(logs(api, "action=url.created").await[0]["resourceId"], urls["items"][0]["id"]);
+    let rows = logs(api, "").await.len();
+    expect(post(api, "/api/v1/urls", &json!({ "urls": [web.url("/a")] })).await, 200);
+    assert_eq!(logs(api, "").await.len(), rows, "what changes nothing leaves nothing");
+
+    let job = json!({ "url": web.url("/a"), "externalId": "one" });
+    let reply = post(api, "/api/v1/jobs", &job).await;
+    let id = text(&reply.json, "id").to_owned();
+    walk.left("submitJob", reply, Due { action: "job.submitted", resource: &id, actor: by_key }).await;
+    expect(post(api, "/api/v1/jobs", &job).await, 200);
+    assert_eq!(logs(api, "action=job.submitted").await.len(), 1, "the same submission again changes nothing");
+    let reply = post(api, &format!("/api/v1/jobs/{id}/cancel"), &json!({})).await;
+    walk.left("cancelJob", reply, Due { action: "job.canceled", resource: &id, actor: by_key }).await;
+    let reply = post(api, &format!("/api/v1/jobs/{id}/retry"), &json!({})).await;
+    let again = text(&reply.json, "id").to_owned();
+    walk.left("retryJob", reply, Due { action: "job.retried", resource: &again, actor: by_key }).await;
+    assert_eq!(logs(api, "action=job.retried").await[0]["details"]["of"], id.as_str());
+
+    let jobs: Vec<_> = (0..30).map(|n| json!({ "url": web.url(&format!("/batch/{n}")) })).collect();
+    let reply = post(api, "/api/v1/jobs/batch", &json!({ "jobs": jobs })).await;
+    let due = Due { action: "job.batch_submitted", resource: "", actor: by_key };
+    let made = walk.left("submitJobs", reply, due).await;
+    let rows = logs(api, "action=job.batch_submitted").await;
+    assert_eq!((rows.len(), &rows[0]["details"]["count"]), (1, &json!(30)), "one row for a batch");
+    let named = rows[0]["details"]["ids"].as_array().unwrap();
+    assert_eq!((named.len(), &named[0]), (20, &made["jobs"][0]["id"]), "the first of them are named");
+}
+
+async fn console(walk: &mut Walk<'_>, api: &Client, key: &str) {
+    let path = "/api/v1/bi/queries";
+    let urls: Vec<_> = (0..300).map(|n| format!("https://shop.example/{n}")).collect();
+    expect(post(api, "/api/v1/urls", &json!({ "urls": urls })).await, 200);
+    eventually("SQL sees the URLs", Duration::from_secs(10), || async {
+        let count = json!({ "sql": "SELECT count(*) AS n FROM urls", "waitMs": 10_000 });
+        let execution = expect(post(api, path, &count).await, 200);
+        (execution["results"]["rows"][0]["n"].as_u64() >= Some(300)).then_some(())
+    })
+    .await;
+    let endless = "SELECT count(*) FROM urls a, urls b, urls c, urls d WHERE a.url || b.url < c.url || d.url";
+    let reply = post(api, path, &json!({ "sql": endless, "waitMs": 0 })).await;
+    let id = text(&reply.json, "jobId").to_owned();
+    let due = Due { action: "bi_query.submitted", resource: &id, actor: ("api_key", key) };
+    walk.left("submitBiQuery", reply, due).await;
+    let reply = post(api, &format!("{path}/{id}/cancel"), &json!({})).await;
+    let due = Due { action: "bi_query.canceled", resource: &id, actor: ("api_key", key) };
+    walk.left("cancelBiQuery", reply, due).await;
+    saved_queries(walk, api, key).await;
+    let refused = post(api, path, &json!({ "sql": "SELECT nothing FROM urls" })).await;
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    let row = &logs(api, "action=bi_query.refused").await[0];
+    assert_eq!(row["requestId"], refused.header("x-request-id"));
+    // The text of a statement is nobody's business but its own row's.
+    assert!(!logs(api, "resourceType=bi_query").await.iter().any(|row| row.to_string().contains("SELECT")));
+}
+
+async fn saved_queries(walk: &mut Walk<'_>, api: &Client, key: &str) {
+    let by_key = ("api_key", key);
+    let path = "/api/v1/bi/saved-queries";
+    let reply = post(api, path, &json!({ "name": "one", "sql": "SELECT 1 AS one" })).await;
+    let id = text(&reply.json, "id").to_owned();
+    let due = Due { action: "saved_query.created", resource: &id, actor: by_key };
+    walk.left("createSavedQuery", reply, due).await;
+    let one = format!("{path}/{id}");
+    let reply = patch(api, &one, &json!({ "name": "uno" })).await;
+    let due = Due { action: "saved_query.updated", resource: &id, actor: by_key };
+    walk.left("updateSavedQuery", reply, due).await;
+    let run = api.header("idempotency-key", "4f9d6a2e-1f57-4c0b-9a55-0d0f6c1f7c21");
+    let reply = post(&run, &format!("{one}/run"), &json!({})).await;
+    walk.left("runSavedQuery", reply, Due { action: "bi_query.submitted", resource: "", actor: by_key })
+        .await;
+    assert_eq!(logs(api, "action=bi_query.submitted").await[0]["details"]["savedQueryId"], id.as_str());
+    let reply = api.delete(&one).await.unwrap();
+    let due = Due { action: "saved_query.deleted", resource: &id, actor: by_key };
+    walk.left("deleteSavedQuery", reply, due).await;
+}
+
+/// More credits.
+async fn recharges(walk: &mut Walk<'_>, owner: &Client, owner_id: &str) {
+    let reply = post(owner, "/api/v1/plans/recharge-requests", &json!({ "credits": 1_000 })).await;
+    let id = text(&reply.json, "id").to_owned();
+    let due = Due { action: "recharge.requested", resource: &id, actor: ("user", owner_id) };
+    walk.left("createRechargeRequest", reply, due).await;
+    let decide = Request::RechargeDecide { id: id.parse().unwrap(), approve: true, note: None };
+    walk.at.operator(decide).await;
+    let row = &logs(owner, "action=recharge.approved").await[0];
+    assert_eq!((&row["resourceId"], &row["actor"]["type"]), (&json!(id), &json!("operator")));
+}
+
+/// Logging in and out, and a new password; last, because every other session ends.
+async fn sessions(walk: &mut Walk<'_>, email: &str, id: &str) {
+    let anybody = walk.at.client();
+    let credentials = json!({ "email": email, "password": PASSWORD });
+    let reply = post(&anybody, "/api/v1/auth/login", &credentials).await;
+    let login =
+        walk.left("login", reply, Due { action: "auth.login", resource: id, actor: ("user", id) }).await;
+    let token = json!({ "refreshToken": login["refreshToken"] });
+    let reply = post(&anybody, "/api/v1/auth/logout", &token).await;
+    walk.left("logout", reply, Due { action: "auth.logout", resource: id, actor: ("user", id) }).await;
+
+    let login = expect(post(&anybody, "/api/v1/auth/login", &credentials).await, 200);
+    let token = json!({ "refreshToken": login["refreshToken"] });
+    expect(post(&anybody, "/api/v1/auth/refresh", &token).await, 200);
+    let reused = post(&anybody, "/api/v1/auth/refresh", &token).await;
+    assert_eq!(reused.status, 401);
+    let row = &logs(&walk.reader, "action=auth.token_reused").await[0];
+    assert_eq!((&row["resourceId"], &row["requestId"]), (&json!(id), &json!(reused.header("x-request-id"))));
+
+    let reply = post(&anybody, "/api/v1/auth/forgot-password", &json!({ "email": email })).await;
+    let due = Due { action: "auth.reset_requested", resource: id, actor: ("anonymous", "") };
+    walk.left("forgotPassword", reply, due).await;
+    let reset = json!({ "token": walk.at.mailed_token("glp_").await, "password": "another long passphrase" });
+    let reply = post(&anybody, "/api/v1/auth/reset-password", &reset).await;
+    let due = Due { action: "auth.password_reset", resource: id, actor: ("user", id) };
+    walk.left("resetPassword", reply, due).await;
+}
