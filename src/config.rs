@@ -165,32 +165,13 @@ impl Config {
                 set(&mut table, &key, path, &text)?;
             }
         }
+        check_bounds(&table)?;
         let config: Config = serde_path_to_error::deserialize(Value::Table(table))
             .map_err(|e| Error::invalid(&e.path().to_string(), e.inner().message().trim()))?;
         config.check()
     }
 
     fn check(self) -> Result<Config> {
-        let at_least_one = [
-            ("server.max_connections", self.server.max_connections as u64),
-            ("storage.cache_mb", self.storage.cache_mb as u64),
-            ("dispatch.concurrency", self.dispatch.concurrency as u64),
-            ("dispatch.per_domain_concurrency", u64::from(self.dispatch.per_domain_concurrency)),
-            ("auth.invites_per_day", u64::from(self.auth.invites_per_day)),
-            ("mail.timeout_sec", self.mail.timeout_sec),
-            ("bi.max_query_sec", self.bi.max_query_sec),
-            ("bi.concurrency_per_org", self.bi.concurrency_per_org as u64),
-            ("bi.max_rows", self.bi.max_rows),
-            ("bi.max_mb", self.bi.max_mb),
-            ("bi.results_days", self.bi.results_days),
-            ("bi.freshness_ms", self.bi.freshness_ms),
-        ];
-        if let Some((key, _)) = at_least_one.into_iter().find(|(_, value)| *value == 0) {
-            return Err(Error::invalid(key, "must be at least 1"));
-        }
-        if self.bi.memory_mb < 64 {
-            return Err(Error::invalid("bi.memory_mb", "must be at least 64"));
-        }
         let tls = &self.server.tls;
         if tls.cert.as_os_str().is_empty() != tls.key.as_os_str().is_empty() {
             return Err(Error::invalid("server.tls", "cert and key belong together; one of them is empty"));
@@ -248,6 +229,45 @@ impl Config {
     pub fn shutdown_grace(&self) -> Duration {
         Duration::from_secs(self.server.shutdown_sec)
     }
+}
+
+/// What every number may be, so that a slip of the hand (a zero too many, bytes where mebibytes are meant) is refused at
+/// the start and not found out by a box that takes no connection or fills its disk. A test finds keys without an entry.
+const BOUNDS: &[(&str, std::ops::RangeInclusive<i64>)] = &[
+    ("server.max_connections", 1..=1_000_000),
+    ("server.shutdown_sec", 0..=3_600),
+    ("storage.cache_mb", 1..=1 << 20),
+    ("storage.reserve_mb", 0..=1 << 20),
+    ("auth.invites_per_day", 1..=1_000_000),
+    ("mail.port", 0..=65_535),
+    ("mail.timeout_sec", 1..=600),
+    ("dispatch.concurrency", 1..=10_000),
+    ("dispatch.per_domain_concurrency", 1..=1_000),
+    ("dispatch.min_delay_ms", 0..=3_600_000),
+    ("bi.max_query_sec", 1..=86_400),
+    ("bi.concurrency_per_org", 1..=1_000),
+    ("bi.queue_per_org", 0..=10_000),
+    ("bi.concurrency", 0..=1_000),
+    ("bi.memory_mb", 64..=1 << 20),
+    ("bi.spill_mb", 0..=1 << 24),
+    ("bi.max_rows", 1..=1_000_000_000),
+    ("bi.max_mb", 1..=1 << 20),
+    ("bi.results_days", 1..=3_650),
+    ("bi.freshness_ms", 1..=3_600_000),
+];
+
+fn check_bounds(table: &Table) -> Result<()> {
+    for (key, bounds) in BOUNDS {
+        let mut parts = key.split('.');
+        let first = parts.next().and_then(|section| table.get(section));
+        // What is no number is refused by its type.
+        let number = parts.fold(first, |value, part| value?.get(part)).and_then(Value::as_integer);
+        if let Some(number) = number.filter(|number| !bounds.contains(number)) {
+            let reason = format!("must be {} to {}, not {number}", bounds.start(), bounds.end());
+            return Err(Error::invalid(key, reason));
+        }
+    }
+    Ok(())
 }
 
 /// Lays `over` upon `base`, table by table. A table of free keys (`network.hosts`) is replaced whole.
@@ -326,6 +346,38 @@ mod tests {
         assert_eq!(config.server.listen.port(), 0);
         assert_eq!(config.network.allow.len(), 1);
         assert_eq!(config.auth.registration, Registration::Closed);
+    }
+
+    #[test]
+    fn every_number_has_bounds_that_are_kept() {
+        let mut numbers = Vec::new();
+        collect("", &DEFAULTS.parse().unwrap(), &mut numbers);
+        let bounded: Vec<_> = BOUNDS.iter().map(|(key, _)| (*key).to_owned()).collect();
+        for key in &numbers {
+            assert!(bounded.contains(key), "{key} has no entry in BOUNDS");
+        }
+        assert_eq!(numbers.len(), bounded.len(), "an entry for a key that is gone");
+        for (key, bounds) in BOUNDS {
+            let variable = format!("GLEANER_{}", key.replace('.', "__").to_uppercase());
+            let with = |number: i64| load("", &[(variable.as_str(), &number.to_string())]);
+            assert!(with(*bounds.start()).is_ok() && with(*bounds.end()).is_ok(), "{key}");
+            for number in [bounds.start() - 1, bounds.end() + 1, i64::MAX, i64::MIN] {
+                let refused = with(number).unwrap_err().detail().unwrap().to_owned();
+                assert!(refused.starts_with(&format!("{key}: must be ")), "{refused}");
+            }
+        }
+    }
+
+    /// The paths of all numbers in `table`.
+    fn collect(path: &str, table: &Table, numbers: &mut Vec<String>) {
+        for (key, value) in table {
+            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            match value {
+                Value::Table(inner) => collect(&path, inner, numbers),
+                Value::Integer(_) | Value::Float(_) => numbers.push(path),
+                _ => {}
+            }
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@
 use crate::http::api::Api;
 use crate::http::body::{BoxError, Response};
 use crate::http::etag;
+use crate::http::refusal::Refusals;
 use crate::http::server::{Phase, ServerSettings};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -85,6 +86,7 @@ pub(super) async fn serve<I>(
             Ok::<_, Infallible>(response.map(|body| Tracked { body, running }))
         }
     });
+    let io = Refusals::new(io, Arc::clone(&activity));
     let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
     let mut next_look = settings.head_time_max;
     let mut leaving: Option<Instant> = None;
@@ -135,7 +137,7 @@ fn compression<S>(service: S) -> Compression<S, impl Predicate> {
 }
 
 /// What the watchdog knows of a connection.
-struct Activity {
+pub(super) struct Activity {
     opened: Instant,
     running: AtomicI64,
     requests: AtomicU64,
@@ -154,7 +156,7 @@ enum Verdict {
 }
 
 impl Activity {
-    fn new() -> Activity {
+    pub(super) fn new() -> Activity {
         Activity {
             opened: Instant::now(),
             running: AtomicI64::new(0),
@@ -164,7 +166,18 @@ impl Activity {
         }
     }
 
-    fn begin(self: &Arc<Self>) -> Running {
+    /// How many requests have begun, if each of them was answered.
+    pub(super) fn answered(&self) -> Option<u64> {
+        let is_quiet = self.running.load(Ordering::Relaxed) == 0;
+        is_quiet.then(|| self.requests.load(Ordering::Relaxed))
+    }
+
+    /// Whether nothing runs, and nothing has begun since there were `requests`.
+    pub(super) fn is_quiet_since(&self, requests: u64) -> bool {
+        self.answered() == Some(requests)
+    }
+
+    pub(super) fn begin(self: &Arc<Self>) -> Running {
         self.running.fetch_add(1, Ordering::Relaxed);
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.touch();
@@ -191,7 +204,7 @@ impl Activity {
 }
 
 /// A request on this connection, until its response is sent or given up.
-struct Running {
+pub(super) struct Running {
     activity: Arc<Activity>,
     /// Whether a part of the response was handed over and the client has not asked for the next.
     sending: bool,

@@ -64,19 +64,12 @@ fn shortened(message: &str) -> Cow<'_, str> {
     }
 }
 
-/// The response for `error`.
-pub fn render(error: &Error, shape: Shape, request_id: &RequestId, docs_base: &str) -> Response {
-    let shape = if error.status() == 401 { Shape::Flat } else { shape };
+/// The members of an error's body; the structured shapes name the request and the base of the error pages.
+fn body(error: &Error, shape: Shape, place: Option<(&RequestId, &str)>) -> Map<String, Value> {
     let detail = error.detail().map(shortened);
     let mut body = Map::new();
-    match shape {
-        Shape::Flat => {
-            body.insert("error".into(), error.sentence().into());
-            if let Some(detail) = detail {
-                body.insert("message".into(), detail.into());
-            }
-        }
-        Shape::Structured | Shape::Console => {
+    match (shape, place) {
+        (Shape::Structured | Shape::Console, Some((request_id, docs_base))) => {
             let code = error.code().name();
             let inner = json!({
                 "code": code,
@@ -86,10 +79,28 @@ pub fn render(error: &Error, shape: Shape, request_id: &RequestId, docs_base: &s
             });
             body.insert("error".into(), inner);
         }
+        _ => {
+            body.insert("error".into(), error.sentence().into());
+            if let Some(detail) = detail {
+                body.insert("message".into(), detail.into());
+            }
+        }
     }
     for (name, value) in error.fields() {
         body.insert((*name).into(), value.clone());
     }
+    body
+}
+
+/// The flat shape as text, for what is refused before there is a request.
+pub fn flat(error: &Error) -> String {
+    Value::Object(body(error, Shape::Flat, None)).to_string()
+}
+
+/// The response for `error`.
+pub fn render(error: &Error, shape: Shape, request_id: &RequestId, docs_base: &str) -> Response {
+    let shape = if error.status() == 401 { Shape::Flat } else { shape };
+    let body = body(error, shape, Some((request_id, docs_base)));
     let mut response = Response::new(ResponseBody::full(Value::Object(body).to_string()));
     *response.status_mut() =
         StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -30,6 +30,7 @@ pub mod openapi;
 mod output;
 mod pages;
 pub mod permit;
+mod refusal;
 mod route;
 mod router;
 mod server;

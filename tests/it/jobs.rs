@@ -202,11 +202,33 @@ async fn an_external_id_makes_a_retry_safe() {
     let first = expect(post(&member.api, "/api/v1/jobs", &body).await, 201);
     let again = expect(post(&member.api, "/api/v1/jobs", &body).await, 200);
     assert_eq!(first["id"], again["id"]);
+    // The same request however its members are ordered, and another one however little differs.
+    let spelled = async |body: String| {
+        let media = Some("application/json");
+        member.api.send_bytes(http::Method::POST, "/api/v1/jobs", media, body).await.unwrap()
+    };
+    let url = web.url("/page");
+    let order = spelled(format!(
+        r#"{{"url":"{url}","externalId":"o2","metadata":{{"a":1,"b":{{"x":[{{"m":1,"n":2}}],"y":null}}}},"options":{{"headers":{{"X-A":"1","X-B":"2"}},"render":false}}}}"#
+    ));
+    let order = expect(order.await, 201);
+    let reordered = spelled(format!(
+        r#"{{"options":{{"render":false,"headers":{{"X-B":"2","X-A":"1"}}}},"metadata":{{"b":{{"y":null,"x":[{{"n":2,"m":1}}]}},"a":1}},"externalId":"o2","url":"{url}"}}"#
+    ));
+    assert_eq!(expect(reordered.await, 200)["id"], order["id"]);
+    for other in
+        [r#"{"a":1,"b":{"x":[{"m":1,"n":3}],"y":null}}"#, r#"{"a":1,"b":{"x":[{"m":1},{"n":2}],"y":null}}"#]
+    {
+        let options = r#"{"headers":{"X-A":"1","X-B":"2"},"render":false}"#;
+        let body = format!(r#"{{"url":"{url}","externalId":"o2","metadata":{other},"options":{options}}}"#);
+        refused(&spelled(body).await, 409, "Conflict", "another body");
+    }
     let other = json!({ "url": web.url("/gone"), "externalId": "order-1" });
     refused(&post(&member.api, "/api/v1/jobs", &other).await, 409, "Conflict", "another body");
     ended(&member.api, text(&first, "id")).await;
+    ended(&member.api, text(&order, "id")).await;
     let plan = expect(get(&member.api, "/api/v1/plans/current").await, 200);
-    assert_eq!(plan["remainingCredits"], 999_999, "the second answer cost nothing");
+    assert_eq!(plan["remainingCredits"], 999_998, "answers after the first cost nothing");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -82,6 +82,39 @@ async fn bad_uploads_are_refused_with_the_field() {
     refused(&get(&member.api, "/api/v1/urls?pageType=poem").await, 400, "Validation failed", "pageType");
 }
 
+/// A tag is never dropped in silence: an entry whose tags do not fit beside those that the URL has is invalid.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tags_that_do_not_fit_are_refused_with_their_entry() {
+    let appliance = Appliance::start().await;
+    let member = appliance.member("tags").await;
+    let tags = |from: usize, to: usize| (from..to).map(|n| format!("t{n}")).collect::<Vec<_>>();
+    let add = async |urls: Value| post(&member.api, "/api/v1/urls", &json!({ "urls": urls })).await;
+    let page = "https://a.example/page";
+    expect(add(json!([{ "url": page, "tags": tags(0, 30) }])).await, 200);
+    let mixed = json!([
+        { "url": page, "tags": tags(30, 32) },
+        { "url": page, "tags": tags(31, 33) },
+        "nonsense",
+        { "url": "https://a.example/other", "tags": tags(0, 33) },
+        { "url": page, "tags": tags(0, 32) },
+    ]);
+    let answer = expect(add(mixed).await, 200);
+    let counts = [&answer["created"], &answer["updated"], &answer["duplicates"]].map(|n| n.as_u64().unwrap());
+    assert_eq!(counts, [0, 1, 1], "{answer}");
+    let invalid = answer["invalid"].as_array().unwrap();
+    assert_eq!(invalid.iter().map(|entry| entry["index"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(text(&invalid[0], "url"), page);
+    for (entry, part) in
+        invalid.iter().zip(["has 32 already and would have 33", "absolute", "at most 32 tags"])
+    {
+        assert!(text(entry, "reason").contains(part), "{entry}");
+    }
+    let alone = add(json!([{ "url": page, "tags": ["one more"] }])).await;
+    refused(&alone, 400, "Invalid URL", "urls[0]: tags: the URL has 32 already");
+    let row = expect(get(&member.api, "/api/v1/urls").await, 200);
+    assert_eq!(row["items"][0]["tags"], json!(tags(0, 32)), "nothing was lost");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_urls_are_listed_page_by_page() {
     let appliance = Appliance::start().await;

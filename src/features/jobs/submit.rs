@@ -168,9 +168,12 @@ fn options(field: &str, given: NewOptions) -> Result<OptionsV1> {
     })
 }
 
+/// The same for all spellings of one request: the order of an object's members says nothing (RFC 8259, 4), and a client
+/// that builds the metadata of a retry anew may well give another one.
 fn hash(request: &NewJob) -> Result<[u8; 32]> {
-    let bytes = serde_json::to_vec(request).map_err(|e| Error::internal("hash a request", e))?;
-    Ok(sha256(&bytes))
+    let mut value = serde_json::to_value(request).map_err(|e| Error::internal("hash a request", e))?;
+    value.sort_all_objects();
+    Ok(sha256(value.to_string().as_bytes()))
 }
 
 fn sha256(bytes: &[u8]) -> [u8; 32] {

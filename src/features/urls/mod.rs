@@ -10,7 +10,7 @@ use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::codec::Json;
 use crate::base::ids::{JobId, UrlId, WorkflowId};
-use crate::base::limits::URLS_PER_REQUEST_MAX;
+use crate::base::limits::{TAGS_MAX, URLS_PER_REQUEST_MAX};
 use crate::base::page::{Page, PageRequest};
 use crate::base::terms::{JobStatus, PageType};
 use crate::base::web::{Domain, WebUrl};
@@ -193,6 +193,10 @@ async fn get(org: Org<UrlsRead>, Path(id): Path<UrlId>) -> Result<Body<UrlView>>
 
 /// An entry that may become a row.
 struct Candidate {
+    /// Position in the request.
+    index: usize,
+    /// As it came.
+    text: String,
     url: WebUrl,
     domain: Domain,
     tags: Vec<String>,
@@ -225,10 +229,6 @@ async fn create(org: Org<Quota<UrlsWrite>>, Body(body): Body<NewUrls>) -> Result
             Err(reason) => answer.invalid.push(InvalidUrl { index, url: text, reason }),
         }
     }
-    if candidates.is_empty() {
-        let first = answer.invalid.first().map_or("", |invalid| invalid.reason.as_str());
-        return Err(Error::new(Code::InvalidUrl).message(format!("urls[0]: {first}")));
-    }
     let mut candidates = candidates.into_iter().peekable();
     while candidates.peek().is_some() {
         let chunk: Vec<_> = candidates.by_ref().take(URLS_PER_WRITE).collect();
@@ -236,8 +236,16 @@ async fn create(org: Org<Quota<UrlsWrite>>, Body(body): Body<NewUrls>) -> Result
         answer.created += done.created;
         answer.updated += done.updated;
         answer.duplicates += done.duplicates;
+        answer.invalid.extend(done.invalid);
     }
-    Ok(Body(answer))
+    // The parts of the answer are of two looks at the entries; a reader expects them in the order of the request.
+    answer.invalid.sort_by_key(|invalid| invalid.index);
+    match answer.invalid.first() {
+        Some(first) if answer.invalid.len() == count => {
+            Err(Error::new(Code::InvalidUrl).message(format!("urls[0]: {}", first.reason)))
+        }
+        _ => Ok(Body(answer)),
+    }
 }
 
 fn candidate(index: usize, entry: NewUrl, guard: &AddressGuard) -> Result<Candidate, String> {
@@ -246,6 +254,8 @@ fn candidate(index: usize, entry: NewUrl, guard: &AddressGuard) -> Result<Candid
     let field = format!("urls[{index}]");
     let words = |e: Error| e.detail().unwrap_or_default().to_owned();
     Ok(Candidate {
+        index,
+        text: entry.url,
         domain: url.domain(),
         url,
         tags: labels::tags(&format!("{field}.tags"), entry.tags.unwrap_or_default()).map_err(words)?,
@@ -283,7 +293,13 @@ fn register(tx: &OrgWrite<'_>, candidates: Vec<Candidate>) -> Result<Registered>
         };
         let before = row.clone();
         row.tags.extend(new.tags.into_iter().filter(|tag| !before.tags.contains(tag)));
-        row.tags.truncate(crate::base::limits::TAGS_MAX);
+        if row.tags.len() > TAGS_MAX {
+            let (had, has) = (before.tags.len(), row.tags.len());
+            let reason =
+                format!("tags: the URL has {had} already and would have {has}; at most {TAGS_MAX} are kept");
+            done.invalid.push(InvalidUrl { index: new.index, url: new.text, reason });
+            continue;
+        }
         row.metadata = new.metadata.unwrap_or(row.metadata);
         row.page_type = new.page_type.or(row.page_type);
         row.workflow_id = new.workflow_id.or(row.workflow_id);

@@ -127,9 +127,43 @@ async fn what_is_hardly_http_is_refused_once() {
         let is_frames = name.starts_with("PRI") && !answer.contains("HTTP/1.1 2");
         findings.check(is_refusal || is_frames, name, &answer);
         findings.check(answers(&answer) <= 1, name, &answer);
+        findings.check(answer.is_empty() || is_frames || is_dressed(&answer), name, &answer);
     }
     unhurt(&appliance, &mut findings).await;
     findings.report(100);
+}
+
+/// Whether an answer wears the flat envelope and carries a request id, also where no request was made out.
+fn is_dressed(answer: &str) -> bool {
+    let Some((head, body)) = answer.split_once("\r\n\r\n") else { return false };
+    let body: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
+    let has = |begin: &str| head.lines().any(|line| line.starts_with(begin));
+    body["error"].is_string() && has("x-request-id: 0") && has("content-type: application/json")
+}
+
+/// What hyper refuses before there is a request says what was wrong, and arrives although the rest was never read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_head_that_is_refused_is_told_why() {
+    let appliance = Appliance::start().await;
+    let at = address(&appliance);
+    let mut findings = Findings::default();
+    let long = "x".repeat(400 << 10);
+    let many: String = (0..200).map(|i| format!("X-{i}: a\r\n")).collect();
+    for (request, status, part) in [
+        ("GET /healthz HTTP/1.1\r\nno colon\r\n\r\n".to_owned(), 400, "malformed"),
+        ("GET /healthz\r\n\r\n".to_owned(), 400, "malformed"),
+        (format!("GET /healthz HTTP/1.1\r\nHost: a\r\nX: {long}\r\n\r\n"), 431, "64 KiB"),
+        (format!("GET /{long} HTTP/1.1\r\nHost: a\r\n\r\n"), 431, "64 KiB"),
+        (format!("GET /healthz HTTP/1.1\r\nHost: a\r\n{many}\r\n"), 431, "100 lines"),
+    ] {
+        for _ in 0..5 {
+            let answer = raw(at, request.as_bytes()).await;
+            let holds = answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.contains(part);
+            findings.check(holds && is_dressed(&answer), &request, &answer);
+        }
+    }
+    unhurt(&appliance, &mut findings).await;
+    findings.report(25);
 }
 
 /// A length beside chunks: the chunks count, and the connection ends with the answer (RFC 9112, 6.1).
