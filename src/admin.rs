@@ -8,7 +8,7 @@ use crate::base::{Error, Result};
 use crate::features::auth::Auth;
 use crate::features::billing::Plans;
 use crate::features::mail::Mailer;
-use crate::features::{audit, auth, extraction, mail, orgs};
+use crate::features::{account, audit, auth, extraction, mail, orgs};
 use crate::http::Services;
 use crate::store::Origin;
 use serde::{Deserialize, Serialize};
@@ -65,6 +65,8 @@ pub enum Request {
     SchemaExport,
     /// Newest rows of an organization's audit log, or of the box's own.
     Audit { org: Option<String>, limit: usize },
+    /// Erasures, newest first: those that go on, and the receipts of those that are done.
+    Erasures { limit: usize },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -184,6 +186,10 @@ async fn answer(request: Request, services: &Services, status: &StatusFn) -> Res
         Request::Audit { org, limit } => {
             let org = org.map(|text| system.read(|tx| orgs::operator::find(tx, &text))).transpose()?;
             told(audit::newest(system, org.map(|org| org.id), limit)?)
+        }
+        Request::Erasures { limit } => {
+            let erasures = system.read(|tx| account::list_erasures(tx, limit))?;
+            Ok(serde_json::to_value(erasures).map_err(|e| Error::internal("write the erasures", e))?)
         }
     }
 }

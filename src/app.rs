@@ -12,8 +12,10 @@ use crate::config::Config;
 use crate::engine::blob::BlobStore;
 use crate::engine::fetch::{AddressGuard, Direct, FetchSettings, Politeness, user_agent};
 use crate::engine::keyring::{Keyring, Purpose, refuse_inside};
+use crate::engine::link::Links;
 use crate::engine::mail::Smtp;
 use crate::engine::sql::{Snapshots, WorkerSettings, Workers};
+use crate::features::account::Accounts;
 use crate::features::api_keys::{Callers, KeyUsage};
 use crate::features::audit::AuditSettings;
 use crate::features::auth::{Auth, AuthSettings};
@@ -163,6 +165,7 @@ pub(crate) struct Parts {
     snapshots: Arc<bi::SnapshotFeed>,
     queries: Arc<bi::Queries>,
     audit: Arc<AuditSettings>,
+    accounts: Arc<Accounts>,
 }
 
 /// Where this process stands.
@@ -221,11 +224,13 @@ impl Parts {
             snapshots,
             queries,
             audit: Arc::new(AuditSettings { retention_days: config.audit.retention_days }),
+            accounts: Arc::new(Accounts::open(data.join("account-exports"))?),
         })
     }
 
     fn services(self, store: &Store) -> Services {
         Services::new(store.clone())
+            .with(Arc::new(Links::new(self.keyring.clone())))
             .with(self.keyring)
             .with(self.auth)
             .with(self.key_usage)
@@ -240,6 +245,7 @@ impl Parts {
             .with(self.snapshots)
             .with(self.queries)
             .with(self.audit)
+            .with(self.accounts)
     }
 }
 

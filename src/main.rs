@@ -94,6 +94,11 @@ enum AdminCommand {
     /// Manage platform extraction schemas.
     #[command(subcommand)]
     Schema(SchemaCommand),
+    /// Show erasures of people and organizations, newest first: where they stand, and what was removed.
+    Erasures {
+        #[arg(long, default_value_t = 20)]
+        limit: usize,
+    },
 }
 
 #[derive(Subcommand)]
@@ -192,6 +197,7 @@ fn request(command: AdminCommand) -> Result<Request> {
         AdminCommand::Outbox { retry: Some(id), .. } => Request::OutboxRetry { id },
         AdminCommand::Outbox { limit, retry: None } => Request::Outbox { limit },
         AdminCommand::Audit { org, limit } => Request::Audit { org, limit },
+        AdminCommand::Erasures { limit } => Request::Erasures { limit },
         AdminCommand::Schema(SchemaCommand::Export) => Request::SchemaExport,
         AdminCommand::Schema(SchemaCommand::Import { file, domain }) => {
             let failed = |e: std::io::Error| {

@@ -47,9 +47,12 @@ actions! {
     AuthVerificationSent "auth.verification_sent" "user" "A verification message was asked for.";
     AuthResetRequested "auth.reset_requested" "user" "A message to replace a forgotten password was asked for.";
     AuthPasswordReset "auth.password_reset" "user" "A password was replaced; every login of the person ended.";
+    UserErased "user.erased" "user" "An account was erased; its id is a pseudonym from then on.";
+    UserExportRequested "user.export_requested" "user" "A person asked for a file of what is held on them.";
     // Organizations, members, invitations, keys.
     OrgCreated "org.created" "org" "An organization was made.";
     OrgUpdated "org.updated" "org" "The organization was given another name.";
+    OrgErased "org.erased" "org" "An organization was put out of reach, to be removed with everything in it.";
     MemberJoined "member.joined" "user" "A person accepted an invitation and became a member.";
     MemberRoleChanged "member.role_changed" "user" "A member was given another role.";
     MemberRemoved "member.removed" "user" "A membership ended, with the API keys that the member had made.";

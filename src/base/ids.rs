@@ -104,6 +104,10 @@ id_type! {
     AuditId;
     /// An invitation into an organization.
     InviteId;
+    /// An erasure of a person or an organization.
+    ErasureId;
+    /// An export of what is held on a person.
+    AccountExportId;
     /// A message to a person.
     MailId;
 }

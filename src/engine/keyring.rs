@@ -103,7 +103,8 @@ impl std::error::Error for KeyringError {
 pub struct KeyId([u8; KEY_ID_BYTES]);
 
 impl KeyId {
-    fn parse(text: &str) -> Option<KeyId> {
+    /// Reads what `Display` writes.
+    pub fn parse(text: &str) -> Option<KeyId> {
         let well_formed = text.len() == 8 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         u32::from_str_radix(text, 16).ok().filter(|_| well_formed).map(|n| KeyId(n.to_be_bytes()))
     }

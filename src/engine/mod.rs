@@ -8,6 +8,7 @@ pub mod extract;
 pub mod fetch;
 pub mod html;
 pub mod keyring;
+pub mod link;
 pub mod mail;
 pub mod search;
 pub mod secret;

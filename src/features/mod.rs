@@ -2,7 +2,11 @@
 //!
 //! A slice is data to the trunk: its routes, its background work, the parts it needs, and what the SQL console sees
 //! of its rows. Adding one touches its own file, a line in [`ALL`] and its test module.
+//!
+//! Whatever a slice holds on a person, and whatever it keeps of an organization outside of the store, it names in
+//! `personal` and `holdings`: exports show it and erasures remove it. Rows of an organization need no naming.
 
+pub mod account;
 pub mod api_keys;
 pub mod audit;
 pub mod auth;
@@ -13,13 +17,17 @@ pub mod extraction;
 pub mod jobs;
 pub mod mail;
 pub mod orgs;
+pub mod raw;
 pub mod urls;
 
 use crate::base::Result;
+use crate::base::ids::{OrgId, UserId};
 use crate::engine::sql::{Cell, ColumnKind, ColumnSpec, TableName, TableSpec};
-use crate::http::{Need, Route};
-use crate::store::{AnyTable, OrgRead};
-use crate::task::TaskSpec;
+use crate::http::{Anonymous, Download, Need, Route};
+use crate::store::{AnyTable, OrgRead, SysRead, SysWrite};
+use crate::task::{TaskContext, TaskSpec};
+use futures::future::BoxFuture;
+use serde_json::Value;
 use std::sync::Arc;
 
 /// One capability.
@@ -34,12 +42,93 @@ pub struct Feature {
     pub needs: &'static [Need],
     /// What the SQL console sees of this slice's rows.
     pub views: &'static [View],
+    /// What this slice holds on a person.
+    pub personal: &'static [Personal],
+    /// What this slice keeps of an organization outside of the store, or does for it.
+    pub holdings: &'static [Holding],
+    /// What signed links of this slice lead to.
+    pub links: &'static [Link],
 }
 
 impl Feature {
     /// A slice with nothing in it, for `..Feature::NONE`.
-    pub const NONE: Feature =
-        Feature { name: "", tables: &[], routes: &[], tasks: &[], needs: &[], views: &[] };
+    pub const NONE: Feature = Feature {
+        name: "",
+        tables: &[],
+        routes: &[],
+        tasks: &[],
+        needs: &[],
+        views: &[],
+        personal: &[],
+        holdings: &[],
+        links: &[],
+    };
+}
+
+/// A person whose data are shown to them, or erased.
+#[derive(Clone, Debug)]
+pub struct Person {
+    pub id: UserId,
+    /// Their address in its one spelling.
+    pub email: String,
+    /// The organization they are a member of, or were when they asked to be erased.
+    pub org: Option<OrgId>,
+}
+
+/// One kind of thing that a slice holds on a person.
+///
+/// Both functions go step by step, each step in a transaction of its own: the last argument is the place behind which to
+/// go on, empty at first.
+pub struct Personal {
+    /// Names the file of the export and the line of the receipt: `api-keys`.
+    pub name: &'static str,
+    /// Says to the person what it is, in a sentence.
+    pub about: &'static str,
+    /// Some of it as JSON for the person. Never a secret, nor what could be used as one.
+    pub show: fn(&SysRead<'_>, &Person, &[u8]) -> Result<Shown>,
+    /// Removes some of it, or what in it tells the person. Their account is gone by then. May be called again for what was
+    /// removed already.
+    pub erase: fn(&SysWrite<'_>, &Person, &[u8]) -> Result<Erased>,
+}
+
+/// What one step of an export found.
+#[derive(Debug, Default)]
+pub struct Shown {
+    pub rows: Vec<Value>,
+    /// Where the next step goes on; none at the end.
+    pub next: Option<Vec<u8>>,
+}
+
+impl Shown {
+    /// Everything in one step.
+    pub fn all(rows: impl IntoIterator<Item = Value>) -> Shown {
+        Shown { rows: rows.into_iter().collect(), next: None }
+    }
+}
+
+/// What one step of an erasure removed.
+#[derive(Debug, Default)]
+pub struct Erased {
+    pub removed: u64,
+    /// Where the next step goes on; none at the end.
+    pub next: Option<Vec<u8>>,
+}
+
+/// Something that a slice keeps of an organization outside of the store (files, an index, memory), or does for it.
+pub struct Holding {
+    /// The line of the receipt: `pages`.
+    pub name: &'static str,
+    /// Ends and removes it, and gives how many things that were. An error is tried again. Called twice: while the rows
+    /// can still be read behind the fence (`SysRead::behind_fence`), and at the end for what was under way meanwhile.
+    pub remove: fn(TaskContext, OrgId) -> BoxFuture<'static, Result<u64>>,
+}
+
+/// What a kind of signed links leads to.
+pub struct Link {
+    /// Stands in the link: never change one.
+    pub kind: &'static str,
+    /// Serves the thing that the link names, or says [`raw::gone`].
+    pub open: fn(Anonymous, subject: Vec<u8>) -> BoxFuture<'static, Result<Download>>,
 }
 
 /// How the rows of one fed table look as tables of the SQL console.
@@ -86,4 +175,6 @@ pub static ALL: &[&Feature] = &[
     &billing::FEATURE,
     &bi::FEATURE,
     &audit::FEATURE,
+    &raw::FEATURE,
+    &account::FEATURE,
 ];

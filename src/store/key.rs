@@ -39,7 +39,8 @@ macro_rules! id_keys {
 
 id_keys! {
     OrgId UserId ApiKeyId UrlId JobId ResultId QueryId WorkflowId WorkflowVersionId ScheduleId ScheduleRunId
-    BenchmarkId ProviderId TransactionId RechargeId SchemaId AuditId MailId InviteId SavedQueryId BiExportId
+    BenchmarkId ProviderId TransactionId RechargeId SchemaId AuditId MailId InviteId SavedQueryId BiExportId ErasureId
+    AccountExportId
 }
 
 impl Key for String {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed helper is a failed test")]
 
+mod account;
 mod api_keys;
 mod audit;
 mod auth;

@@ -11,6 +11,8 @@ use uuid::Uuid;
 
 /// Which seeded thing the variable of a path names; none for what all organizations share.
 const VARIABLES: &[(&str, Option<&str>)] = &[
+    // A person's own, and for their browser alone: tests/it/account/export.rs compares the answers.
+    ("/api/v1/account/exports/{id}", None),
     ("/api/v1/api-keys/{id}", Some("key")),
     ("/api/v1/bi/queries/{id}", Some("query")),
     ("/api/v1/bi/saved-queries/{id}", Some("saved")),
@@ -21,6 +23,7 @@ const VARIABLES: &[(&str, Option<&str>)] = &[
     ("/api/v1/jobs/{id}", Some("job")),
     ("/api/v1/orgs/current/invites/{id}", Some("invite")),
     ("/api/v1/orgs/current/members/{userId}", Some("member")),
+    ("/api/v1/raw/{token}", None),
     ("/api/v1/urls/{id}", Some("url")),
 ];
 
@@ -191,6 +194,7 @@ async fn every_route_asks_for_a_credential() {
         "resetPassword",
         "startCliAuth",
         "pollCliAuth",
+        "downloadRaw",
         "getOpenApi",
     ];
     let appliance = Appliance::start().await;

@@ -20,6 +20,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 
 /// Which slice may use which other, and only through its `mod.rs`.
 const SLICES: &[(&str, &[&str])] = &[
+    ("account", &["auth", "orgs", "raw"]),
     ("api_keys", &["auth"]),
     ("audit", &["api_keys", "auth"]),
     ("auth", &["billing", "mail"]),
@@ -30,6 +31,7 @@ const SLICES: &[(&str, &[&str])] = &[
     ("jobs", &["billing", "extraction", "urls"]),
     ("mail", &[]),
     ("orgs", &["api_keys", "auth", "billing", "mail"]),
+    ("raw", &[]),
     ("urls", &[]),
 ];
 

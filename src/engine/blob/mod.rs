@@ -17,6 +17,7 @@
 //!
 //! Compression, hashing and fsync run on tokio's blocking threads.
 
+use std::collections::HashSet;
 use std::error::Error;
 use std::fmt;
 use std::fs::{self, File};
@@ -31,6 +32,7 @@ use futures::TryStreamExt;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
+use parking_lot::RwLock;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
@@ -162,6 +164,8 @@ pub struct BlobStore {
 struct Inner {
     objects: LocalFileSystem,
     root: PathBuf,
+    /// Organizations whose pages were all removed: a page that was on its way meanwhile does not stay.
+    emptied: RwLock<HashSet<Uuid>>,
 }
 
 /// One organization's pages; the only way to any page. Cheap to make and to clone.
@@ -179,7 +183,7 @@ impl BlobStore {
             root.canonicalize().map_err(|error| BlobError::from_io("open the folder of pages", error))?;
         let objects = LocalFileSystem::new_with_prefix(&root)
             .map_err(|error| BlobError::from_store("open the folder of pages", error))?;
-        Ok(BlobStore { inner: Arc::new(Inner { objects, root }) })
+        Ok(BlobStore { inner: Arc::new(Inner { objects, root, emptied: RwLock::default() }) })
     }
 
     /// The pages of one organization.
@@ -215,6 +219,11 @@ impl OrgBlobs {
         // Also for an object that was there: its writer may not have come to its own sync yet.
         let (store, path) = (self.store.clone(), self.path(&hash));
         blocking(move || store.sync(&path)).await?;
+        // Asked when the page is there: whoever removes them all says so first, so one of the two sees the other.
+        if self.store.emptied.read().contains(&self.org) {
+            self.delete(&hash).await?;
+            return Err(BlobError::Emptied);
+        }
         Ok(BlobRef { hash, byte_size, stored_size })
     }
 
@@ -235,9 +244,10 @@ impl OrgBlobs {
         }
     }
 
-    /// Removes all pages of the organization, unfinished ones too, and gives what they took. The caller puts
-    /// no more of them.
+    /// Removes all pages of the organization for good, unfinished ones too, and gives what they took. From here on it
+    /// takes none, as long as this process lives.
     pub async fn delete_all(&self) -> Result<BlobUsage, BlobError> {
+        self.store.emptied.write().insert(self.org);
         let usage = self.usage().await?;
         let (root, folder) = (self.store.root.clone(), self.store.root.join(self.org.to_string()));
         blocking(move || {
@@ -396,6 +406,8 @@ pub enum BlobError {
     NoSpace { doing: &'static str, source: Box<dyn Error + Send + Sync> },
     /// The page has this many bytes, more than [`PAGE_BYTES_MAX`].
     TooLarge { bytes: u64 },
+    /// All pages of the organization were removed, and no more are taken.
+    Emptied,
     /// What is kept under this hash is not the page.
     Corrupt { hash: BlobHash, why: &'static str },
     /// Another failure of the machine.
@@ -432,6 +444,7 @@ impl fmt::Display for BlobError {
             BlobError::TooLarge { bytes } => {
                 write!(f, "the page has {bytes} bytes, more than the {PAGE_BYTES_MAX} that are kept")
             }
+            BlobError::Emptied => f.write_str("the organization keeps no pages any more"),
             BlobError::Corrupt { hash, why } => write!(f, "the stored page {hash} is damaged: {why}"),
             BlobError::Failed { doing, .. } => write!(f, "could not {doing}"),
         }
@@ -442,7 +455,7 @@ impl Error for BlobError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             BlobError::NoSpace { source, .. } | BlobError::Failed { source, .. } => Some(source.as_ref()),
-            BlobError::TooLarge { .. } | BlobError::Corrupt { .. } => None,
+            BlobError::TooLarge { .. } | BlobError::Corrupt { .. } | BlobError::Emptied => None,
         }
     }
 }

@@ -169,3 +169,28 @@ fn a_full_disk_is_told_from_other_failures() {
     assert!(matches!(wrapped(io::ErrorKind::QuotaExceeded), BlobError::NoSpace { .. }));
     assert!(matches!(wrapped(io::ErrorKind::PermissionDenied), BlobError::Failed { .. }));
 }
+
+#[tokio::test]
+async fn a_page_that_was_on_its_way_does_not_stay_where_all_were_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = BlobStore::open_local(folder.path().to_owned()).unwrap();
+    let (gone, kept) = (store.org(Uuid::now_v7()), store.org(Uuid::now_v7()));
+    let page = Bytes::from_static(b"a page of both");
+    gone.put_page(page.clone()).await.unwrap();
+    let there = kept.put_page(page.clone()).await.unwrap();
+    // Some are put before, some after, some while the pages go.
+    let putting: Vec<_> = (0..20)
+        .map(|n| {
+            let (gone, page) = (gone.clone(), Bytes::from(format!("page {n}")));
+            tokio::spawn(async move { gone.put_page(page).await })
+        })
+        .collect();
+    gone.delete_all().await.unwrap();
+    for put in putting {
+        // Whoever was told that the page is kept put it before.
+        let _ = put.await.unwrap();
+    }
+    assert!(matches!(gone.put_page(page.clone()).await, Err(BlobError::Emptied)));
+    assert_eq!(gone.usage().await.unwrap(), BlobUsage::default());
+    assert_eq!(kept.get_page(&there.hash).await.unwrap(), Some(page));
+}

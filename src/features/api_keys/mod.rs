@@ -4,6 +4,7 @@
 //! still holds it, and nothing once its maker has left. Both are asked at each request, in one transaction of three
 //! point reads.
 
+mod personal;
 mod rows;
 mod secret;
 mod usage;
@@ -53,6 +54,8 @@ pub static FEATURE: Feature = Feature {
     })
     .stage(Stage::Derive)],
     needs: &[Need::of::<Auth>(), Need::of::<KeyUsage>()],
+    personal: personal::KINDS,
+    holdings: personal::HOLDINGS,
     ..Feature::NONE
 };
 

@@ -32,6 +32,14 @@ impl KeyUsage {
         self.recent.lock().get(&(org, key)).copied()
     }
 
+    /// Forgets an organization that is being erased; how many keys that were.
+    pub fn forget(&self, org: OrgId) -> u64 {
+        let mut recent = self.recent.lock();
+        let before = recent.len();
+        recent.retain(|(owner, _), _| *owner != org);
+        (before - recent.len()) as u64
+    }
+
     /// Writes what was noted. What is noted meanwhile, or could not be written, is kept for the next time.
     pub async fn flush(&self, system: &System) -> Result<()> {
         let noted: Vec<Use> = self.recent.lock().iter().map(|(&key, &at)| (key, at)).collect();

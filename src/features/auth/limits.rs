@@ -71,6 +71,24 @@ pub fn forgive(tx: &SysWrite<'_>, email: &str) -> Result<()> {
     tx.delete(&LOGIN_FAILURES, &account("account", email)).map(|_| ())
 }
 
+/// When something was counted under an address lately, and what.
+pub fn times_of(tx: &SysRead<'_>, email: &str) -> Result<Vec<(&'static str, Timestamp)>> {
+    let mut times = Vec::new();
+    for (what, counter) in [("failed login", "account"), ("password reset", "reset-account")] {
+        times.extend(recent(tx, &account(counter, email))?.into_iter().map(|at| (what, at)));
+    }
+    Ok(times)
+}
+
+/// Removes whatever is counted under an address; how many counters that were.
+pub fn forget(tx: &SysWrite<'_>, email: &str) -> Result<u64> {
+    let mut removed = 0;
+    for counter in ["account", "reset-account"] {
+        removed += u64::from(tx.delete(&LOGIN_FAILURES, &account(counter, email))?);
+    }
+    Ok(removed)
+}
+
 impl Counters {
     pub fn of(ip: IpAddr, email: &Email) -> Counters {
         Counters([network("ip", ip), account("account", email.as_str())])

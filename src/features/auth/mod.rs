@@ -15,6 +15,7 @@ mod limits;
 mod mail;
 mod operator;
 mod password;
+mod personal;
 mod reset;
 mod rows;
 mod service;
@@ -29,6 +30,7 @@ pub use email::Email;
 pub use limits::network;
 pub use mail::{MailToken, mark_verified};
 pub use operator::{ResetLink, UserEntry, list_users, reset_link_by_operator, verify_by_operator};
+pub use personal::erase_account;
 pub use rows::{USERS, USERS_BY_EMAIL, USERS_BY_ORG, UserV1};
 pub use service::{
     ACCESS_TOKEN_SECS, Auth, AuthSettings, LoginStored, NewLogin, Registration, TokenPair, permissions_of,
@@ -93,6 +95,7 @@ pub static FEATURE: Feature = Feature {
             .about("Says who is calling and what they may do."),
     ],
     needs: &[Need::of::<Auth>()],
+    personal: personal::KINDS,
     tasks: &[TaskSpec::new("auth.sweep", SWEEP_EVERY, |context| Box::pin(task::sweep(context)))],
     ..Feature::NONE
 };

@@ -207,6 +207,31 @@ impl Auth {
         Ok(LoggedIn { user, org, tokens: self.tokens(stored, &login) })
     }
 
+    /// Asks somebody who is logged in for their password once more. 403 for a wrong one, which counts as a failed login;
+    /// 429 after too many of those.
+    pub async fn confirm_password(&self, id: UserId, password: &str, ip: IpAddr) -> Result<()> {
+        password::check_length(password)?;
+        let user =
+            self.system.read(|tx| tx.get(&USERS, &id))?.ok_or_else(|| Error::new(Code::AuthInvalid))?;
+        let counters = Counters::of(ip, &Email::parse(&user.email)?);
+        self.system.read(|tx| counters.check(tx))?;
+        let matches = self.passwords.verify(password.to_owned(), Some(user.password_hash)).await?;
+        // Asked again: of tries that were checked at the same time, only those within the limit count, right or wrong.
+        if matches {
+            return self.system.read(|tx| counters.check(tx));
+        }
+        self.system
+            .write(move |tx| {
+                counters.check(tx)?;
+                tx.unaudited("the refusal of the operation has a row");
+                counters.record(tx)
+            })
+            .await?;
+        Err(Error::new(Code::AuthForbidden)
+            .title("Wrong password")
+            .message("Send the password of your account."))
+    }
+
     /// Replaces a refresh token. One that was used before ends its whole family; both are a 401.
     pub async fn refresh(&self, text: &str) -> Result<TokenPair> {
         let refused =

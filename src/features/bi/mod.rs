@@ -3,6 +3,7 @@
 //! The parts: [`SnapshotFeed`] keeps the snapshots in step with the store, [`Queries`] takes statements in and
 //! carries them to their end. Parsing, planning and running happen in worker processes (`engine/sql`).
 
+mod erase;
 mod feed;
 mod line;
 mod rows;
@@ -96,6 +97,8 @@ pub static FEATURE: Feature = Feature {
         TaskSpec::new("bi.tidy", Duration::from_secs(3_600), task::tidy),
     ],
     needs: &[Need::of::<Queries>(), Need::of::<SnapshotFeed>()],
+    personal: erase::KINDS,
+    holdings: erase::HOLDINGS,
     ..Feature::NONE
 };
 

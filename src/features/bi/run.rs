@@ -15,7 +15,7 @@ use super::service::{Queries, is_refusal};
 use super::submissions;
 use crate::base::audit::Action;
 use crate::base::codec::Json;
-use crate::base::ids::QueryId;
+use crate::base::ids::{OrgId, QueryId};
 use crate::base::{Error, Result};
 use crate::engine::sql::{Cap, ErrorCode, Outcome, PlanInfo, QueryBackend, QueryError, Running, Statement};
 use crate::store::{Event, OrgStore, Origin};
@@ -94,6 +94,7 @@ impl Watch {
 
 /// The way to a driver.
 pub(super) struct Live {
+    pub(super) org: OrgId,
     cancel: watch::Sender<bool>,
     stages: watch::Receiver<Stage>,
     fate: Arc<Mutex<Fate>>,
@@ -160,7 +161,7 @@ impl Driver {
         let fate = Arc::new(Mutex::new(Fate::Open));
         let (stage, stages) = watch::channel(Stage::Planning);
         let (cancel, canceled) = watch::channel(false);
-        let live = Live { cancel, stages: stages.clone(), fate: Arc::clone(&fate) };
+        let live = Live { org: org.id(), cancel, stages: stages.clone(), fate: Arc::clone(&fate) };
         queries.live.lock().insert(query.id, Arc::new(live));
         let listed = Listed { queries: Arc::clone(&queries), id: query.id };
         let watch = Watch { stages, fate: Arc::clone(&fate) };

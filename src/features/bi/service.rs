@@ -185,6 +185,14 @@ impl Queries {
         org.read(|tx| tx.require(&QUERIES, &id))
     }
 
+    /// Asks every statement of an organization that is being erased to end; whether one has not yet.
+    pub(super) fn end_all(&self, org: OrgId) -> bool {
+        self.lines.lock().remove(&org);
+        let live = self.live.lock();
+        let own = live.values().filter(|live| live.org == org).inspect(|live| live.cancel()).count();
+        own > 0 || self.sampling.lock().iter().any(|(sampled, _)| *sampled == org)
+    }
+
     /// One page of a successful statement's rows. `not_ready` for any other, `transient` when its file is gone or
     /// damaged.
     pub async fn page(&self, org: OrgId, query: &QueryV2, page: u64, page_size: u64) -> Result<ResultPage> {

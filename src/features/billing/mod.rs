@@ -60,6 +60,7 @@ pub static FEATURE: Feature = Feature {
     needs: &[Need::of::<Plans>()],
     tasks: &[TaskSpec::new("billing.renew", RENEW_EVERY, |context| Box::pin(task::renew_all(context)))],
     views: &[View { source: "transactions", tables: || vec![SPEC.as_ref().clone()], rows: view_rows }],
+    ..Feature::NONE
 };
 
 #[derive(Debug, Serialize, JsonSchema)]

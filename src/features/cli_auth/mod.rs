@@ -6,6 +6,7 @@
 
 mod code;
 mod flow;
+mod personal;
 mod rows;
 
 use crate::base::clock::Timestamp;
@@ -51,6 +52,8 @@ pub static FEATURE: Feature = Feature {
             .fails(&[Code::NotFound, Code::AuthCodeExpired, Code::AuthCodeConsumed, Code::RateLimited]),
     ],
     needs: &[Need::of::<Auth>(), Need::of::<Keyring>()],
+    personal: personal::KINDS,
+    holdings: personal::HOLDINGS,
     tasks: &[TaskSpec::new("cli-auth.sweep", SWEEP_EVERY, |context| Box::pin(flow::sweep(context)))],
     ..Feature::NONE
 };

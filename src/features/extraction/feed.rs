@@ -41,6 +41,8 @@ pub struct SearchFeed {
     /// Every change of a result up to this number is committed in the index.
     reached: AtomicU64,
     times: Mutex<CommitTimes>,
+    /// Held while rows are on their way into the index.
+    feeding: Mutex<()>,
 }
 
 /// When the index took in what.
@@ -83,6 +85,7 @@ impl SearchFeed {
             index,
             reached: AtomicU64::new(position),
             times: Mutex::new(CommitTimes { begin: position, commits: VecDeque::new() }),
+            feeding: Mutex::default(),
         })
     }
 
@@ -113,8 +116,17 @@ impl SearchFeed {
         Some(times.commits.get(at).filter(|_| remembered).map_or(row.extracted_at, |(_, time)| *time))
     }
 
+    /// Removes an organization that stands behind a fence from the index and its files; gives how many documents there
+    /// were. Blocks for as long as rewriting the segments takes that hold any.
+    pub fn remove_org(&self, org: OrgId) -> Result<u64> {
+        // Whatever was read before the fence is in the index by now, and nothing is read behind it.
+        let _feeding = self.feeding.lock();
+        self.index.remove_org(org.0).map(|erased| erased.documents).map_err(search_error)
+    }
+
     /// Applies every change there is and commits. Blocks; one call at a time. `stop` ends a long refill early.
     pub fn catch_up(&self, stop: &dyn Fn() -> bool) -> Result<()> {
+        let _feeding = self.feeding.lock();
         let newest = *self.system.store().sequence().borrow();
         if self.committed() >= newest {
             self.index.release_idle(WRITER_IDLE).map_err(search_error)?;
@@ -219,6 +231,7 @@ impl SearchFeed {
 pub fn search_error(error: SearchError) -> Error {
     match error {
         SearchError::NoSpace(_) => Error::unavailable("The disk is full.").caused_by(error),
+        SearchError::NotErased { .. } => Error::unavailable(error.to_string()),
         SearchError::CursorOfOtherSort => Error::invalid("cursor", "belongs to a list in another order"),
         other => Error::internal("use the search index", other),
     }

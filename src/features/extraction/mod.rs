@@ -5,6 +5,7 @@
 //! the SQL console ([`views`]). A result is shown by its job only when it can also be found; until then the answer is 202.
 
 mod columns;
+mod erase;
 mod feed;
 mod rows;
 mod schemas;
@@ -25,6 +26,7 @@ use crate::base::page::{PageRequest, decode_cursor, encode_cursor};
 use crate::base::terms::PageType;
 use crate::base::web::Domain;
 use crate::base::{Code, Error, Result};
+use crate::engine::blob::BlobStore;
 use crate::engine::search::{ResultQuery, Sort, SortKey, highlights};
 use crate::features::Feature;
 use crate::http::permit::WorkflowsRead;
@@ -57,8 +59,10 @@ pub static FEATURE: Feature = Feature {
             .fails(&[Code::NotFound]),
     ],
     tasks: &[TaskSpec::new("extraction.search_feed", FEED_PERIOD, follow).stage(Stage::Derive)],
-    needs: &[Need::of::<Extractor>(), Need::of::<SearchFeed>()],
+    needs: &[Need::of::<Extractor>(), Need::of::<SearchFeed>(), Need::of::<BlobStore>()],
     views: views::VIEWS,
+    holdings: erase::HOLDINGS,
+    ..Feature::NONE
 };
 
 /// The time between two commits of the search index at least (engines page, "Search").

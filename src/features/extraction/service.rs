@@ -140,6 +140,7 @@ fn blob_error(error: BlobError) -> Error {
     match error {
         BlobError::NoSpace { .. } => Error::unavailable("The disk is full.").caused_by(error),
         BlobError::TooLarge { .. } => Error::new(Code::PayloadTooLarge).message(error.to_string()),
+        BlobError::Emptied => Error::new(Code::OrgNotFound),
         BlobError::Corrupt { .. } | BlobError::Failed { .. } => Error::internal("keep a page", error),
     }
 }

@@ -51,6 +51,9 @@ const FAILED_ROUND_PAUSE: Duration = Duration::from_secs(1);
 const LEASES_EVERY: Duration = Duration::from_secs(1);
 /// How long the end of a run is tried to be written; within the lease, or another run would begin meanwhile.
 const FINISH_WITHIN: Duration = Duration::from_secs(30);
+/// How long an erasure waits for runs to end: a page that is being read is read to its end.
+const ABANDON_WITHIN: Duration = Duration::from_secs(30);
+const ABANDON_POLL: Duration = Duration::from_millis(20);
 /// Time between two such tries.
 const FINISH_EVERY: Duration = Duration::from_millis(200);
 
@@ -127,6 +130,26 @@ impl Dispatcher {
         }
     }
 
+    /// Ends every run of an organization that is being erased, and waits until none is left; gives how many there were.
+    pub async fn abandon_all(&self, org: OrgId) -> Result<u64> {
+        let deadline = Instant::now() + ABANDON_WITHIN;
+        let mut ended = HashSet::new();
+        loop {
+            let own: Vec<_> = self.running_ids().into_iter().filter(|(owner, _)| *owner == org).collect();
+            if own.is_empty() {
+                return Ok(ended.len() as u64);
+            }
+            if Instant::now() > deadline {
+                return Err(Error::unavailable("jobs of the organization have not ended yet"));
+            }
+            for (org, job) in own {
+                self.abandon(org, job);
+                ended.insert(job);
+            }
+            tokio::time::sleep(ABANDON_POLL).await;
+        }
+    }
+
     /// Puts back the jobs that a dead process left running.
     async fn recover(&self) -> Result<usize> {
         let mut total = 0;
@@ -137,7 +160,10 @@ impl Dispatcher {
                 .write(move |tx| {
                     let entries =
                         tx.scan_global(&JOBS, &LEASE, &[], None, RECOVERED_PER_WRITE + running.len())?;
-                    let lost = entries.iter().filter(|entry| !running.contains(&(entry.org, entry.key)));
+                    // Of an organization that is being erased the entries go by themselves.
+                    let lost = entries.iter().filter(|entry| {
+                        !running.contains(&(entry.org, entry.key)) && !tx.is_fenced(entry.org)
+                    });
                     let mut count = 0;
                     for entry in lost.take(RECOVERED_PER_WRITE) {
                         put_back(&tx.org(entry.org), entry.key, tx.now())?;
@@ -402,7 +428,10 @@ impl Dispatcher {
         let running = self.running_ids();
         let expired = self.system.read(|tx| {
             let end = time_key(tx.now());
-            tx.scan_global(&JOBS, &LEASE, &[], Some(&end), RECOVERED_PER_WRITE + running.len())
+            let mut expired =
+                tx.scan_global(&JOBS, &LEASE, &[], Some(&end), RECOVERED_PER_WRITE + running.len())?;
+            expired.retain(|entry| !tx.is_fenced(entry.org));
+            Ok(expired)
         })?;
         let lost: Vec<_> =
             expired.into_iter().filter(|entry| !running.contains(&(entry.org, entry.key))).collect();

@@ -11,7 +11,7 @@ mod views;
 pub use dispatch::{DispatchSettings, Dispatcher};
 pub use rows::{JOBS, JobV1};
 
-use super::Feature;
+use super::{Feature, Holding};
 use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{JobId, ResultId, ScheduleRunId, UrlId, WorkflowId};
@@ -61,6 +61,13 @@ pub static FEATURE: Feature = Feature {
     })],
     needs: &[Need::of::<Dispatcher>(), Need::of::<AddressGuard>(), Need::of::<Plans>()],
     views: &[views::VIEW],
+    holdings: &[Holding {
+        name: "running jobs",
+        remove: |context, org| {
+            Box::pin(async move { context.service::<Dispatcher>().abandon_all(org).await })
+        },
+    }],
+    ..Feature::NONE
 };
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

@@ -11,6 +11,7 @@
 
 mod letters;
 mod outbox;
+mod personal;
 mod rows;
 mod task;
 
@@ -49,6 +50,8 @@ pub static FEATURE: Feature = Feature {
         TaskSpec::new("mail.send", SEND_EVERY, |context| Box::pin(task::send_due(context))),
         TaskSpec::new("mail.sweep", SWEEP_EVERY, |context| Box::pin(task::sweep(context))),
     ],
+    personal: personal::KINDS,
+    holdings: personal::HOLDINGS,
     ..Feature::NONE
 };
 

@@ -228,7 +228,7 @@ fn count(own: &OrgWrite<'_>, per_day_max: u32) -> Result<()> {
     own.put(&INVITES_SENT, &(), &InvitesSentV1 { day: today, sent: sent + 1 })
 }
 
-fn forget(tx: &SysWrite<'_>, org: OrgId, invite: &InviteV1) -> Result<()> {
+pub(super) fn forget(tx: &SysWrite<'_>, org: OrgId, invite: &InviteV1) -> Result<()> {
     tx.org(org).delete(&INVITES, &invite.id)?;
     mail::forget(tx, invite.id, MailKind::Invite)
 }
@@ -271,7 +271,8 @@ pub(super) async fn sweep(context: TaskContext) -> Result<()> {
 pub(super) fn sweep_some(tx: &SysWrite<'_>) -> Result<usize> {
     let mut swept = 0;
     for entry in tx.scan_global(&INVITES, &INVITES_BY_END, &[], None, SWEEP_ROWS_MAX)? {
-        let invite = tx.org(entry.org).require(&INVITES, &entry.key)?;
+        // Behind a fence there are none, and the entries go by themselves.
+        let Some(invite) = tx.org(entry.org).get(&INVITES, &entry.key)? else { continue };
         if invite.expires_at > tx.now() {
             break;
         }

@@ -121,7 +121,7 @@ pub(super) fn owners_alone(callers: Role, concerned: &[Role]) -> Result<()> {
     Err(Error::new(Code::AuthForbidden).message("Only an owner makes or unmakes owners."))
 }
 
-fn not_the_last_owner(tx: &SysRead<'_>, org: OrgId, owner: UserId) -> Result<()> {
+pub(super) fn not_the_last_owner(tx: &SysRead<'_>, org: OrgId, owner: UserId) -> Result<()> {
     let all =
         tx.scan_index(&USERS, &USERS_BY_ORG, |key| key.id(org), Order::Ascending, MEMBERS_PER_ORG_MAX)?;
     if all.iter().any(|user| user.id != owner && role_in(user, org) == Some(Role::Owner)) {

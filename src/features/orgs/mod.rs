@@ -3,6 +3,7 @@
 //! Whoever makes an organization owns it. What other slices give a new organization (credits, the built-in provider) is
 //! written by their seeds in the same transaction, so there is never an organization without.
 
+mod ending;
 mod invites;
 mod members;
 pub mod operator;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use crate::features::auth::list_orgs;
+pub use ending::{dissolve, end_membership};
 
 /// Members of one organization.
 const MEMBERS_PER_ORG_MAX: usize = 1_000;
@@ -69,6 +71,7 @@ pub static FEATURE: Feature = Feature {
             .fails(&[Code::InvalidInput, Code::AuthForbidden, Code::Conflict]),
     ],
     needs: &[Need::of::<Orgs>(), Need::of::<Auth>()],
+    personal: ending::KINDS,
     tasks: &[TaskSpec::new("orgs.sweep", SWEEP_EVERY, |context| Box::pin(invites::sweep(context)))],
     ..Feature::NONE
 };

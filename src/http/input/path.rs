@@ -4,8 +4,8 @@
 //! [`PathParam`] that is an id refuses with its noun's `not_found`, in the words the store uses.
 
 use crate::base::ids::{
-    ApiKeyId, AuditId, BenchmarkId, BiExportId, InviteId, JobId, ProviderId, QueryId, ResultId, SavedQueryId,
-    ScheduleId, ScheduleRunId, UrlId, UserId, WorkflowId, WorkflowVersionId,
+    AccountExportId, ApiKeyId, AuditId, BenchmarkId, BiExportId, InviteId, JobId, ProviderId, QueryId,
+    ResultId, SavedQueryId, ScheduleId, ScheduleRunId, UrlId, UserId, WorkflowId, WorkflowVersionId,
 };
 use crate::base::{Error, Result};
 use crate::http::call::Call;
@@ -40,6 +40,7 @@ macro_rules! path_ids {
 }
 
 path_ids! {
+    AccountExportId, "Export";
     ApiKeyId, "API key";
     AuditId, "Audit entry";
     BenchmarkId, "Benchmark";

@@ -8,12 +8,12 @@ use super::{ChainOf, Detail};
 use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::digest::Digest;
-use crate::base::ids::{AuditId, UserId};
+use crate::base::ids::{AuditId, OrgId, UserId};
 use crate::base::limits::PAGE_SCAN_ROWS_MAX;
 use crate::base::page::{Page, PageRequest, encode_cursor};
 use crate::base::{Error, Result};
 use crate::store::origin::Actor;
-use crate::store::tx::{Rows, Scope};
+use crate::store::tx::{Rows, Scope, SysRead};
 use crate::store::view::View;
 use std::net::IpAddr;
 use std::ops::Bound::{Excluded, Included};
@@ -102,6 +102,13 @@ fn id_of(at: Timestamp, number: u64, hash: &Digest) -> AuditId {
     bytes[3..5].copy_from_slice(&(number as u16).to_be_bytes());
     bytes[5..].copy_from_slice(&hash[..5]);
     AuditId(Builder::from_unix_timestamp_millis(u64::try_from(at.0).unwrap_or(0), &bytes).into_uuid())
+}
+
+impl SysRead<'_> {
+    /// The first organization after `after` that has a chain.
+    pub fn next_audited_org(&self, after: Option<OrgId>) -> Result<Option<OrgId>> {
+        self.next_org(super::OF_ORG.heads, after)
+    }
 }
 
 impl<S: Scope> Rows<'_, S> {

@@ -14,6 +14,7 @@
 //! - the head is sealed with a key that is not in the data folder, so that who can write there cannot make it anew;
 //! - bodies hold ids and never names, addresses or e-mails: those are in the personal part, which can be erased.
 
+mod address;
 mod check;
 mod keep;
 mod list;

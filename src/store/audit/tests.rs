@@ -105,7 +105,8 @@ async fn a_refused_operation_leaves_no_row_and_numbers_stay_contiguous() {
     assert_eq!(findings(&store, org.id()), Vec::<String>::new());
 }
 
-fn chain_findings(store: &Store, org: Option<OrgId>) -> Vec<String> {
+/// What a walk along a chain finds wrong.
+pub(super) fn chain_findings(store: &Store, org: Option<OrgId>) -> Vec<String> {
     let look = |tx: &crate::store::SysRead<'_>| {
         let (view, chain) = tx.audit_chain(org);
         check_chain(view, &chain, org, None)

@@ -71,6 +71,7 @@ async fn every_operation_that_changes_something_leaves_a_row() {
     devices(&mut walk, &owner.browser, &owner.user_id).await;
     collecting(&mut walk, &web, &owner.api, &key).await;
     console(&mut walk, &owner.api, &key).await;
+    erasures(&mut walk).await;
     sessions(&mut walk, &owner.email, &owner.user_id).await;
 
     let mut forgotten = Vec::new();
@@ -272,6 +273,34 @@ async fn recharges(walk: &mut Walk<'_>, owner: &Client, owner_id: &str) {
     walk.at.operator(decide).await;
     let row = &logs(owner, "action=recharge.approved").await[0];
     assert_eq!((&row["resourceId"], &row["actor"]["type"]), (&json!(id), &json!("operator")));
+}
+
+/// A person who takes their data and goes, and an organization that is ended: both have left the box's own chain a row.
+async fn erasures(walk: &mut Walk<'_>) {
+    let anybody = walk.at.client();
+    let person = json!({ "email": "erika@example.com", "password": PASSWORD, "name": "Erika" });
+    let login = expect(post(&anybody, "/api/v1/auth/register", &person).await, 201);
+    let (id, browser) = (text(&login["user"], "id"), anybody.bearer(text(&login, "accessToken")));
+    let reply = post(&browser, "/api/v1/account/export", &json!({})).await;
+    let due = Due { action: "user.export_requested", resource: id, actor: ("user", id) };
+    walk.left("requestAccountExport", reply, due).await;
+
+    let delete = async |client: &Client, path: &str, body: Value| {
+        client.send(http::Method::DELETE, path, Some(&body)).await.unwrap()
+    };
+    let reply = delete(&browser, "/api/v1/account", json!({ "password": PASSWORD })).await;
+    assert_eq!(reply.status, 202, "{}", reply.text());
+    // Not asked for the address: erasing the person may have taken it already.
+    let request = json!(reply.header("x-request-id"));
+    let rows = box_logs(walk.at).await;
+    let row = rows.iter().find(|row| row["requestId"] == request && row["action"] == "user.erased").unwrap();
+    assert_eq!((&row["resourceId"], &row["actor"]["id"]), (&json!(id), &json!(id)));
+    walk.walked.insert("deleteAccount");
+
+    let greta = walk.at.member("greta").await;
+    let reply = delete(&greta.browser, "/api/v1/orgs/current", json!({ "confirmName": "greta" })).await;
+    let due = Due { action: "org.erased", resource: "", actor: ("user", &greta.user_id) };
+    walk.left("deleteOrg", reply, due).await;
 }
 
 /// Logging in and out, and a new password; last, because every other session ends.

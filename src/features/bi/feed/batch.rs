@@ -49,6 +49,10 @@ pub(super) fn read(
     let mut bytes = 0;
     for (index, change) in changes.iter().enumerate() {
         batch.end = change.sequence;
+        // Of an organization that is being erased there is nothing to show, and of a record that was blanked no table.
+        if tx.is_fenced(change.org) || change.table.is_empty() {
+            continue;
+        }
         let org = batch.orgs.entry(change.org).or_default();
         org.committed_at_ms = org.committed_at_ms.max(change.at.millis());
         if seen.insert((change.org, change.table.as_str(), change.key.as_slice())) {

@@ -58,6 +58,8 @@ pub struct SnapshotFeed {
     /// Grows whenever they cease to be.
     lapses: AtomicU64,
     progress: Mutex<Progress>,
+    /// Held while rows are on their way into the snapshots.
+    feeding: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -89,6 +91,7 @@ impl SnapshotFeed {
             consistent: watch::Sender::new(false),
             lapses: AtomicU64::new(0),
             progress: Mutex::default(),
+            feeding: Mutex::default(),
         })
     }
 
@@ -150,6 +153,17 @@ impl SnapshotFeed {
         now
     }
 
+    /// Removes the snapshot of an organization that stands behind a fence; gives how many files there were.
+    pub(super) fn remove_org(&self, org: OrgId) -> Result<u64> {
+        // Whatever was read before the fence is in the snapshot by now, and nothing is read behind it.
+        let _feeding = self.feeding.lock();
+        let files = std::fs::read_dir(self.snapshots.root().join(org.to_string()));
+        let files = files.map_or(0, |files| files.count() as u64);
+        self.reset(org)?;
+        self.progress.lock().versions.retain(|(known, _), _| *known != org);
+        Ok(files)
+    }
+
     /// Follows the changes until the box drains: the task's activation. New rows become visible within `freshness`,
     /// give or take the time to write them.
     pub(super) async fn follow(self: Arc<Self>, context: TaskContext, freshness: Duration) -> Result<()> {
@@ -191,6 +205,7 @@ impl SnapshotFeed {
 
     /// Reads where the feed stands and rebuilds what cannot be followed from there. Once.
     fn begin(&self) -> Result<()> {
+        let _feeding = self.feeding.lock();
         if self.progress.lock().begun {
             return Ok(());
         }
@@ -225,6 +240,7 @@ impl SnapshotFeed {
     }
 
     fn take_in(&self, changes_max: usize) -> Result<bool> {
+        let _feeding = self.feeding.lock();
         let after = self.applied();
         let batch = self.system.read(|tx| batch::read(tx, &self.views, after, changes_max))?;
         if !batch.complete {

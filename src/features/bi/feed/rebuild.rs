@@ -94,7 +94,10 @@ impl SnapshotFeed {
             for source in &sources {
                 let mut after = None;
                 while let Some(org) = tx.next_org(source, after)? {
-                    found.insert(org);
+                    // One that is being erased must not come back.
+                    if !tx.is_fenced(org) {
+                        found.insert(org);
+                    }
                     after = Some(org);
                 }
             }
@@ -115,7 +118,7 @@ impl SnapshotFeed {
     }
 
     /// Leaves the organization with an empty snapshot.
-    fn reset(&self, org: OrgId) -> Result<()> {
+    pub(super) fn reset(&self, org: OrgId) -> Result<()> {
         if self.snapshots.remove(org.0).is_ok() {
             return Ok(());
         }

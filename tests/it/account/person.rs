@@ -1,0 +1,143 @@
+//! The erasure of a person.
+
+use super::*;
+use crate::harness::refused;
+
+const NAME: &str = "zqpersonmarker";
+
+fn with(password: &str) -> Value {
+    json!({ "password": password })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_end_at_once_and_no_trace_of_the_person_is_left() {
+    let mut at = Appliance::start().await;
+    let owner = at.member("owner").await;
+    let person = join(&at, &owner.browser, NAME, "admin").await;
+    // Their traces: keys, an invitation they sent, one to them elsewhere, a device code, failures, statements, mails.
+    let key = expect(post(&person.browser, "/api/v1/api-keys", &json!({ "name": "mine" })).await, 201);
+    let api = at.client().bearer(text(&key, "secret"));
+    let guest = json!({ "email": "guest@example.com", "role": "viewer" });
+    expect(post(&person.browser, INVITES, &guest).await, 201);
+    let elsewhere = at.member("elsewhere").await;
+    let to_them = json!({ "email": person.email, "role": "viewer" });
+    expect(post(&elsewhere.browser, INVITES, &to_them).await, 201);
+    let device = expect(
+        post(&at.client(), "/api/v1/cli-auth/start", &json!({ "hostname": format!("laptop-{NAME}") })).await,
+        200,
+    );
+    let code = json!({ "user_code": device["user_code"] });
+    let approved = post(&person.browser, "/api/v1/cli-auth/approve", &code).await;
+    assert!(approved.status.is_success(), "{}", approved.text());
+    let credentials = json!({ "email": person.email, "password": "not the password" });
+    assert_eq!(post(&at.client(), "/api/v1/auth/login", &credentials).await.status, 401);
+    expect(post(&at.client(), "/api/v1/auth/forgot-password", &json!({ "email": person.email })).await, 200);
+    let statement = json!({ "sql": "SELECT 1 AS one", "waitMs": 10_000 });
+    let statement = expect(post(&api, "/api/v1/bi/queries", &statement).await, 200);
+    expect(post(&person.browser, EXPORT, &json!({})).await, 202);
+    let data = at.data_dir();
+    assert!(!traces(&data, &[NAME]).is_empty(), "the test can fail");
+
+    let wrong = delete(&person.browser, ACCOUNT, &with("some other passphrase")).await;
+    refused(&wrong, 403, "Wrong password", "");
+    let started = expect(delete(&person.browser, ACCOUNT, &with(PASSWORD)).await, 202);
+    refused(&get(&person.browser, ME).await, 401, "Invalid authentication token", "session has ended");
+    refused(&get(&api, CURRENT).await, 401, "Invalid API key", "");
+    let refresh = json!({ "refreshToken": person.refresh });
+    refused(&post(&at.client(), "/api/v1/auth/refresh", &refresh).await, 401, "Invalid refresh token", "");
+    let login = json!({ "email": person.email, "password": PASSWORD });
+    refused(&post(&at.client(), "/api/v1/auth/login", &login).await, 401, "Invalid email or password", "");
+    let members = expect(get(&owner.browser, "/api/v1/orgs/current/members").await, 200);
+    assert_eq!(members["items"].as_array().unwrap().len(), 1);
+
+    let receipt = receipt(&at, text(&started, "erasureId")).await;
+    let id = text(&receipt["erased"], "id").to_owned();
+    assert_eq!((&receipt["erased"]["type"], &receipt["requestedBy"]), (&json!("person"), &json!(id)));
+    for name in
+        ["account", "sessions", "messages", "invitations", "command-lines", "login-failures", "exports"]
+    {
+        assert!(receipt["removed"][name].as_u64() > Some(0), "{name}: {receipt}");
+    }
+    assert_eq!(traces(&data, &[NAME]), Vec::<String>::new());
+    // What they did stays, under a pseudonym; invitations that name them do not.
+    let path = format!("/api/v1/bi/queries/{}", text(&statement, "jobId"));
+    expect(get(&owner.api, &path).await, 200);
+    for browser in [&owner.browser, &elsewhere.browser] {
+        assert_eq!(expect(get(browser, INVITES).await, 200)["items"], json!([]));
+    }
+    at.restart().await;
+    assert_eq!(traces(&data, &[NAME]), Vec::<String>::new());
+    assert_eq!(erasures(&at).await[0]["id"], started["erasureId"]);
+    // The address is free again, and whoever has it now is somebody else.
+    let again = json!({ "email": person.email, "password": PASSWORD, "name": "New" });
+    let login = expect(post(&at.client(), "/api/v1/auth/register", &again).await, 201);
+    assert_ne!(text(&login["user"], "id"), id);
+    at.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_an_organization_in_their_hands_gives_it_away_or_erases_it_first() {
+    let at = Appliance::start().await;
+    let owner = at.member("ada").await;
+    refused(
+        &delete(&owner.browser, ACCOUNT, &with(PASSWORD)).await,
+        409,
+        "Conflict",
+        "only member of your organization",
+    );
+    let eve = join(&at, &owner.browser, "eve", "editor").await;
+    refused(
+        &delete(&owner.browser, ACCOUNT, &with(PASSWORD)).await,
+        409,
+        "Conflict",
+        "last owner of your organization",
+    );
+    // A refusal ends nothing.
+    expect(get(&owner.api, CURRENT).await, 200);
+    let eve_id = text(&expect(get(&eve.browser, ME).await, 200)["user"], "id").to_owned();
+    let path = format!("/api/v1/orgs/current/members/{eve_id}");
+    let role = json!({ "role": "owner" });
+    expect(owner.browser.send(Method::PATCH, &path, Some(&role)).await.unwrap(), 200);
+    let started = expect(delete(&owner.browser, ACCOUNT, &with(PASSWORD)).await, 202);
+    receipt(&at, text(&started, "erasureId")).await;
+    assert_eq!(text(&expect(get(&eve.browser, CURRENT).await, 200), "id"), owner.org_id);
+    // Alone now: the organization first, then the account.
+    refused(&delete(&eve.browser, ACCOUNT, &with(PASSWORD)).await, 409, "Conflict", "only member");
+    expect(delete(&eve.browser, CURRENT, &json!({ "confirmName": "ada" })).await, 202);
+    let started = expect(delete(&eve.browser, ACCOUNT, &with(PASSWORD)).await, 202);
+    receipt(&at, text(&started, "erasureId")).await;
+    assert_eq!(traces(&at.data_dir(), &["ada@example.com", "eve@example.com"]), Vec::<String>::new());
+    at.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_alone_erases_nobody() {
+    let at = Appliance::start().await;
+    let owner = at.member("ada").await;
+    refused(&delete(&owner.api, ACCOUNT, &with(PASSWORD)).await, 403, "Insufficient permissions", "API key");
+    refused(&delete(&at.client(), ACCOUNT, &with(PASSWORD)).await, 401, "Authentication required", "");
+    for (body, part) in [
+        (json!({}), "password"),
+        (with(""), "password: must not be empty"),
+        (json!({ "password": 1 }), "password"),
+    ] {
+        refused(&delete(&owner.browser, ACCOUNT, &body).await, 400, "Validation failed", part);
+    }
+    // Guessing with a found token is limited like guessing at the login, and counts there too.
+    for _ in 0..10 {
+        refused(
+            &delete(&owner.browser, ACCOUNT, &with("a wrong passphrase")).await,
+            403,
+            "Wrong password",
+            "",
+        );
+    }
+    let limited = delete(&owner.browser, ACCOUNT, &with(PASSWORD)).await;
+    refused(&limited, 429, "Too many failed logins", "");
+    assert!(limited.header("retry-after").parse::<u64>().unwrap() > 0);
+    let login = json!({ "email": owner.email, "password": PASSWORD });
+    assert_eq!(post(&at.client(), "/api/v1/auth/login", &login).await.status, 429);
+    expect(get(&owner.browser, ME).await, 200);
+    assert_eq!(erasures(&at).await, Vec::<Value>::new());
+    at.stop().await;
+}
