@@ -239,6 +239,7 @@ const BOUNDS: &[(&str, std::ops::RangeInclusive<i64>)] = &[
     ("storage.cache_mb", 1..=1 << 20),
     ("storage.reserve_mb", 0..=1 << 20),
     ("auth.invites_per_day", 1..=1_000_000),
+    ("audit.retention_days", 0..=36_500),
     ("mail.port", 0..=65_535),
     ("mail.timeout_sec", 1..=600),
     ("dispatch.concurrency", 1..=10_000),

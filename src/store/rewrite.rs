@@ -151,7 +151,7 @@ impl Copying<'_> {
             if self.handle.tracker.count() <= NOTED_FEW {
                 break;
             }
-            copy.noted(self.handle.tracker.take())?;
+            copy.noted(self.take_noted()?)?;
         }
         let (rows, naming) = (copy.rows, copy.naming());
         // Closed and opened: the page cache of the new file is the store's from now on.
@@ -159,6 +159,12 @@ impl Copying<'_> {
         let to = open_database(&Source::File(self.new.to_owned()), self.handle.cache_bytes())?;
         let pause = self.take_its_place(to)?;
         Ok(Rewritten { rows, naming, pause, ..Rewritten::default() })
+    }
+
+    /// The keys noted so far, taken between two commits: a key is noted before its commit, and whoever read it in between
+    /// would copy what it was and never hear of it again.
+    fn take_noted(&self) -> Result<NotedKeys> {
+        self.writer.alone(|handle| handle.tracker.take())
     }
 
     /// Steps 3 and 4; gives how long writes waited.
@@ -254,7 +260,7 @@ impl<'c> Copy<'c> {
             loop {
                 after = self.some_rows(table, after)?;
                 if self.copying.handle.tracker.count() >= NOTED_MANY {
-                    let noted = self.copying.handle.tracker.take();
+                    let noted = self.copying.take_noted()?;
                     self.noted(noted)?;
                 }
                 if after.is_none() {

@@ -84,7 +84,7 @@ async fn deleting_takes_one_or_all_of_one_organization() {
     assert!(!store.inner.root.join(org.to_string()).exists());
     assert_eq!(store.org(org).delete_all().await.unwrap(), BlobUsage::default());
     assert_eq!(store.org(other).get_page(&hashes[0]).await.unwrap(), Some(page(0)));
-    store.org(org).put_page(page(3)).await.unwrap();
+    assert!(matches!(store.org(org).put_page(page(3)).await, Err(BlobError::Emptied)));
 }
 
 #[tokio::test]
