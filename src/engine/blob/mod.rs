@@ -202,6 +202,9 @@ impl BlobStore {
     }
 }
 
+/// Tries to remove a folder into which pages that were on their way still come.
+const REMOVE_TRIES_MAX: usize = 100;
+
 impl OrgBlobs {
     /// Keeps a page and returns when it is on the disk, also when it was there before. Errors: larger than
     /// [`PAGE_BYTES_MAX`], disk full, or another failure of the disk; nothing is kept then.
@@ -251,7 +254,17 @@ impl OrgBlobs {
         let usage = self.usage().await?;
         let (root, folder) = (self.store.root.clone(), self.store.root.join(self.org.to_string()));
         blocking(move || {
-            let removed = match fs::remove_dir_all(&folder) {
+            // A page on its way may come into a folder that was just emptied; there are only as many as were on their way.
+            let mut removed = fs::remove_dir_all(&folder);
+            for _ in 0..REMOVE_TRIES_MAX {
+                match &removed {
+                    Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                        removed = fs::remove_dir_all(&folder);
+                    }
+                    _ => break,
+                }
+            }
+            let removed = match removed {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
                 _ => File::open(&root).and_then(|root| root.sync_all()),
             };
