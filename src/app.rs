@@ -201,7 +201,9 @@ impl Parts {
         let snapshots = Arc::new(bi::SnapshotFeed::new(system.clone(), Arc::new(snapshots), views)?);
         let workers = Workers::new(worker_settings(config, place.exe))
             .map_err(|e| Error::internal("prepare SQL workers", e))?;
-        let queries = Arc::new(bi::Queries::new(bi_settings(config), Arc::new(workers), snapshots.clone()));
+        let horizons = features::ALL.iter().filter_map(|feature| feature.horizons).collect();
+        let queries = bi::Queries::new(bi_settings(config), Arc::new(workers), snapshots.clone(), horizons);
+        let queries = Arc::new(queries);
         bi::recover(&system).await?;
         let auth = Arc::new(Auth::new(system, keyring.clone(), auth_settings(config, place.url))?);
         let seeded = plans.clone();

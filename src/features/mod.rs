@@ -22,7 +22,7 @@ pub mod urls;
 
 use crate::base::Result;
 use crate::base::ids::{OrgId, UserId};
-use crate::engine::sql::{Cell, ColumnKind, ColumnSpec, TableName, TableSpec};
+use crate::engine::sql::{Cell, ColumnKind, ColumnSpec, Horizon, TableName, TableSpec};
 use crate::http::{Anonymous, Download, Need, Route};
 use crate::store::{AnyTable, OrgRead, SysRead, SysWrite};
 use crate::task::{TaskContext, TaskSpec};
@@ -48,7 +48,12 @@ pub struct Feature {
     pub holdings: &'static [Holding],
     /// What signed links of this slice lead to.
     pub links: &'static [Link],
+    /// Where rows of its console tables lack a column that others have.
+    pub horizons: Option<HorizonsOf>,
 }
+
+/// The horizons of the console table of this name, as the organization's rows tell.
+pub type HorizonsOf = fn(&OrgRead<'_>, table: &str) -> Result<Vec<Horizon>>;
 
 impl Feature {
     /// A slice with nothing in it, for `..Feature::NONE`.
@@ -62,6 +67,7 @@ impl Feature {
         personal: &[],
         holdings: &[],
         links: &[],
+        horizons: None,
     };
 }
 

@@ -191,7 +191,7 @@ fn schema_error(error: &SchemaError) -> QueryError {
     QueryError::invalid(match error {
         SchemaError::FieldNotFound { field, valid_fields } => {
             let name = quoted(&field.name);
-            match nearest(&field.name, valid_fields) {
+            match nearest_name(&field.name, valid_fields.iter().map(Column::name)) {
                 Some(near) => format!("There is no column \"{name}\"; did you mean \"{}\"?", quoted(near)),
                 None => format!("There is no column \"{name}\"."),
             }
@@ -207,9 +207,9 @@ fn schema_error(error: &SchemaError) -> QueryError {
 }
 
 /// The valid name with the fewest edits, if it is close enough to be meant.
-fn nearest<'a>(name: &str, valid: &'a [Column]) -> Option<&'a str> {
-    let distance = |column: &'a Column| (edits(name, &column.name), column.name.as_str());
-    let near = valid.iter().filter(|column| column.name.len() <= QUOTED_CHARS_MAX).map(distance).min()?;
+pub(super) fn nearest_name<'a>(name: &str, valid: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let short = valid.filter(|valid| valid.len() <= QUOTED_CHARS_MAX);
+    let near = short.map(|valid| (edits(name, valid), valid)).min()?;
     (near.0 <= name.chars().count().div_ceil(3).max(1)).then_some(near.1)
 }
 
@@ -321,7 +321,7 @@ mod tests {
         let own = QueryError::from(error);
         assert_eq!(own.message, "There is no column \"Prise\"; did you mean \"price\"?");
         assert_eq!((own.code, own.retriable), (ErrorCode::InvalidSql, false));
-        assert_eq!(nearest("zzz", &valid), None);
+        assert_eq!(nearest_name("zzz", valid.iter().map(Column::name)), None);
     }
 
     #[test]

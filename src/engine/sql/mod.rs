@@ -12,6 +12,7 @@ mod errors;
 mod functions;
 mod gate;
 mod mapped;
+mod ordered;
 pub mod pool;
 mod protocol;
 mod scan;
@@ -19,6 +20,7 @@ mod segment;
 mod session;
 pub mod snapshot;
 pub mod spool;
+pub mod structured;
 mod sum;
 mod worker;
 
@@ -30,4 +32,5 @@ pub use self::pool::{CancelHandle, QueryBackend, Running, Statement, WorkerSetti
 pub use self::protocol::{Cap, ColumnInfo, Outcome, PlanInfo};
 pub use self::snapshot::{Applied, Changes, Key, Pin, SnapshotError, Snapshots, TableChange, TableStatus};
 pub use self::spool::{ResultError, ResultFile};
+pub use self::structured::{Compiled, Horizon, Structured};
 pub use self::worker::worker_main;

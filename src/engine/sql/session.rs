@@ -25,6 +25,7 @@ use url::Url;
 
 use super::checked::CheckedArithmetic;
 use super::functions::{AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, WINDOW_FUNCTIONS};
+use super::ordered::ordered_aggregates;
 use super::protocol::{PlanRequest, TableSource};
 use super::scan::SegmentTable;
 use super::sum::checked_sum;
@@ -49,8 +50,9 @@ pub(super) fn session(request: PlanRequest) -> Result<SessionState> {
     scalars.retain(|function| SCALAR_FUNCTIONS.binary_search(&function.name()).is_ok());
     let mut aggregates = SessionStateDefaults::default_aggregate_functions();
     aggregates.retain(|function| AGGREGATE_FUNCTIONS.binary_search(&function.name()).is_ok());
-    aggregates.retain(|function| function.name() != "sum");
+    aggregates.retain(|function| !matches!(function.name(), "sum" | "percentile_cont"));
     aggregates.push(Arc::new(checked_sum()));
+    aggregates.extend(ordered_aggregates());
     let mut windows = SessionStateDefaults::default_window_functions();
     windows.retain(|function| WINDOW_FUNCTIONS.binary_search(&function.name()).is_ok());
     Ok(SessionStateBuilder::new()

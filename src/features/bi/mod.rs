@@ -3,6 +3,7 @@
 //! The parts: [`SnapshotFeed`] keeps the snapshots in step with the store, [`Queries`] takes statements in and
 //! carries them to their end. Parsing, planning and running happen in worker processes (`engine/sql`).
 
+mod content;
 mod erase;
 mod feed;
 mod line;
@@ -26,10 +27,11 @@ use crate::base::ids::QueryId;
 use crate::base::page::{Page, PageRequest};
 use crate::base::permission::Permission;
 use crate::base::{Code, Error, Result};
-use crate::engine::sql::{STATEMENT_BYTES_MAX, TableName};
+use crate::engine::sql::TableName;
 use crate::http::permit::BiRead;
 use crate::http::{Accepted, Body, Either, Handler, Need, Org, OrgContext, Path, Query, Route};
 use crate::task::{Stage, TaskSpec};
+use content::Content;
 use rows::{QUERIES, QueryStatus};
 use service::NewQuery;
 use std::time::Duration;
@@ -43,7 +45,7 @@ pub static FEATURE: Feature = Feature {
     tables: &[&QUERIES, &rows::SAVED_QUERIES, &rows::SUBMISSIONS, &rows::CATALOG, &rows::SAMPLES],
     routes: &[
         Route::post("/api/v1/bi/queries", "submitBiQuery", &Handler::new(submit))
-            .about("Runs a SELECT over the organization's tables; 200 when it ended within waitMs, else 202.")
+            .about("Runs a query over the organization's tables; 200 when it ended within waitMs, else 202.")
             .fails(&[
                 Code::InvalidSql,
                 Code::SyntaxError,
@@ -79,6 +81,13 @@ pub static FEATURE: Feature = Feature {
             .fails(&[Code::AlreadyExists, Code::InvalidSql, Code::InvalidExecutionContext]),
         Route::delete("/api/v1/bi/saved-queries/{id}", "deleteSavedQuery", &Handler::new(saved::delete))
             .about("Removes a saved query; what it has run stays."),
+        Route::post(
+            "/api/v1/bi/saved-queries/{id}/convert",
+            "convertSavedQuery",
+            &Handler::new(saved::convert),
+        )
+        .about("A saved structured query as a statement that PostgreSQL takes.")
+        .fails(&[Code::InvalidSql, Code::SavedQueryNotExecutable]),
         Route::post("/api/v1/bi/saved-queries/{id}/run", "runSavedQuery", &Handler::new(saved::run))
             .about("Runs a saved query, once for each Idempotency-Key; 200 when it ended in time, else 202.")
             .fails(&[
@@ -114,14 +123,16 @@ async fn submit(
     Body(body): Body<NewQueryView>,
 ) -> Result<Either<Body<ExecutionView>, Accepted<ExecutionView>>> {
     let scope = scope::parse(body.scope_kind.as_deref(), body.scope_agent_id.as_deref())?;
+    let wait = wait(body.wait_ms)?;
+    let content = Content::required(body.sql, body.structured)?;
     let new = NewQuery {
+        content: org.service::<Queries>().runnable(org.store(), content)?,
         scope,
         submitted_by: org.principal().user(),
         saved: None,
         key: None,
         dry: body.dry_run.unwrap_or(false),
-        wait: wait(body.wait_ms)?,
-        sql: content(body)?,
+        wait,
     };
     answer(&org, new).await
 }
@@ -152,27 +163,6 @@ fn wait(given_ms: Option<u64>) -> Result<Duration> {
         ms if ms <= WAIT_MS_MAX => Ok(Duration::from_millis(ms)),
         _ => Err(Error::invalid("waitMs", format!("must be 0 to {WAIT_MS_MAX}"))),
     }
-}
-
-/// The statement, if it is one that this release runs.
-fn content(body: NewQueryView) -> Result<String> {
-    if body.structured.is_some() {
-        return Err(Error::new(Code::InvalidExecutionContext)
-            .message("structured: this release runs SQL only; send the statement as sql."));
-    }
-    let sql = body.sql.ok_or_else(|| Error::new(Code::InvalidSql).message("sql: is required"))?;
-    checked_sql(sql)
-}
-
-/// A statement of a length that can be stored; the workers look at the rest.
-fn checked_sql(sql: String) -> Result<String> {
-    if sql.len() > STATEMENT_BYTES_MAX {
-        let kib = STATEMENT_BYTES_MAX >> 10;
-        return Err(
-            Error::new(Code::InvalidSql).message(format!("sql: the statement is longer than {kib} KiB"))
-        );
-    }
-    Ok(sql)
 }
 
 async fn list(

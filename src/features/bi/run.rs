@@ -10,16 +10,21 @@
 //! one becomes a statement, and a key whose statement was refused may be used again.
 
 use super::line::Place;
-use super::rows::{QUERIES, QueryFailureV1, QueryStatus, QueryV2, ResultV1, SUBMISSIONS, SubmissionV1};
+use super::rows::{
+    CoverageV1, QUERIES, QueryFailureV1, QueryStatus, QueryV2, ResultV1, SUBMISSIONS, SubmissionV1,
+};
 use super::service::{Queries, is_refusal};
 use super::submissions;
 use crate::base::audit::Action;
 use crate::base::codec::Json;
 use crate::base::ids::{OrgId, QueryId};
 use crate::base::{Error, Result};
-use crate::engine::sql::{Cap, ErrorCode, Outcome, PlanInfo, QueryBackend, QueryError, Running, Statement};
+use crate::engine::sql::{
+    Cap, ErrorCode, Outcome, Pin, PlanInfo, QueryBackend, QueryError, Running, Statement,
+};
 use crate::store::{Event, OrgStore, Origin};
 use parking_lot::Mutex;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -125,13 +130,20 @@ enum End {
     Canceled,
 }
 
+/// What goes with a statement beside its row.
+pub(super) struct More {
+    /// What stands behind its submission key.
+    pub(super) submission: Option<SubmissionV1>,
+    /// The statement that counts the readings it leaves out.
+    pub(super) coverage: Option<String>,
+}
+
 /// Carries one statement.
 pub(super) struct Driver {
     queries: Arc<Queries>,
     org: OrgStore,
     query: QueryV2,
-    /// What stands behind the query's submission key.
-    submission: Option<SubmissionV1>,
+    more: More,
     stage: watch::Sender<Stage>,
     fate: Arc<Mutex<Fate>>,
     canceled: watch::Receiver<bool>,
@@ -155,7 +167,7 @@ impl Driver {
         queries: Arc<Queries>,
         org: OrgStore,
         query: QueryV2,
-        submission: Option<SubmissionV1>,
+        more: More,
         place: Place,
     ) -> Watch {
         let fate = Arc::new(Mutex::new(Fate::Open));
@@ -165,7 +177,7 @@ impl Driver {
         queries.live.lock().insert(query.id, Arc::new(live));
         let listed = Listed { queries: Arc::clone(&queries), id: query.id };
         let watch = Watch { stages, fate: Arc::clone(&fate) };
-        let driver = Driver { queries, org, query, submission, stage, fate, canceled };
+        let driver = Driver { queries, org, query, more, stage, fate, canceled };
         // Whoever submitted it is who acts until its end, also when they have their answer.
         tokio::spawn(Origin::current().scope(async move {
             let _listed = listed;
@@ -258,7 +270,8 @@ impl Driver {
         let feed = &self.queries.feed;
         let (pin, freshness_sec) = feed.pin(self.org.id(), feed.specs(&self.org)?)?;
         self.query.freshness_sec = Some(freshness_sec);
-        let statement = Statement { pin, sql: self.query.sql.clone(), query_id: self.query.id.0 };
+        let statement =
+            Statement { pin: pin.clone(), sql: self.query.sql.clone(), query_id: self.query.id.0 };
         let mut canceled = self.canceled.clone();
         if self.query.dry {
             let planned = tokio::select! {
@@ -280,10 +293,30 @@ impl Driver {
         match started {
             Ok((plan, running)) => {
                 self.planned(&plan)?;
-                self.wait(running, canceled).await
+                let end = self.wait(running, canceled).await?;
+                match (end, self.more.coverage.take()) {
+                    (End::Outcome(outcome), Some(sql)) => self.cover(pin, sql, outcome).await,
+                    (end, _) => Ok(end),
+                }
             }
             Err(error) => Ok(End::Failed(error)),
         }
+    }
+
+    /// Counts what a structured aggregate has left out, in the snapshot that it read.
+    async fn cover(&mut self, pin: Pin, sql: String, outcome: Outcome) -> Result<End> {
+        let mut canceled = self.canceled.clone();
+        let rows = tokio::select! {
+            rows = self.queries.rows_of(pin, sql) => rows,
+            () = asked(&mut canceled) => return Ok(End::Canceled),
+        };
+        Ok(match rows {
+            Ok(rows) => {
+                self.query.coverage = rows.first().and_then(coverage);
+                End::Outcome(outcome)
+            }
+            Err(error) => End::Failed(error),
+        })
     }
 
     fn planned(&mut self, plan: &PlanInfo) -> Result<()> {
@@ -356,7 +389,7 @@ impl Driver {
 
     /// Writes the new row and its key; false, and nothing is written, when the key is taken.
     async fn begin(&self) -> Result<bool> {
-        let (query, submission) = (self.query.clone(), self.submission.clone());
+        let (query, submission) = (self.query.clone(), self.more.submission.clone());
         self.org
             .write(move |tx| {
                 if let (Some(key), Some(submission)) = (query.submission_key, submission) {
@@ -390,6 +423,12 @@ impl Driver {
             })
             .await
     }
+}
+
+/// The row of a counting statement; none when nothing is left out.
+fn coverage(row: &Map<String, Value>) -> Option<CoverageV1> {
+    let rows = row.get("left_out")?.as_u64().filter(|rows| *rows > 0)?;
+    Some(CoverageV1 { horizon: row.get("horizon")?.as_str()?.parse().ok()?, rows })
 }
 
 /// Waits until somebody asks for the end.

@@ -5,12 +5,12 @@
 //! for it.
 
 use super::rows::{SAMPLES, SamplesV1};
-use super::service::Queries;
+use super::service::{OWN_ROWS_MAX, Queries};
 use crate::base::clock::Timestamp;
 use crate::base::codec::Json;
-use crate::base::ids::{OrgId, QueryId};
+use crate::base::ids::OrgId;
 use crate::base::{Error, Result};
-use crate::engine::sql::{QueryBackend, ResultFile, Statement, TableName, TableSpec, TableStatus};
+use crate::engine::sql::{TableName, TableSpec, TableStatus};
 use crate::store::OrgStore;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -18,8 +18,6 @@ use std::time::Duration;
 
 /// Values of a column (interface spec, "Limits").
 const VALUES_MAX: usize = 5;
-/// Rows in which they are looked for.
-const ROWS_MAX: u64 = 200;
 /// Longest text that is shown as an example.
 const VALUE_CHARS_MAX: usize = 200;
 /// How long they are good.
@@ -63,22 +61,9 @@ impl Queries {
     }
 
     async fn sample(&self, org: &OrgStore, spec: &Arc<TableSpec>) -> Result<()> {
-        let failed = |e: crate::engine::sql::QueryError| Error::internal("sample a table", e);
         let (pin, _) = self.feed.pin(org.id(), vec![Arc::clone(spec)])?;
-        let id = QueryId::new();
-        let sql = format!("SELECT * FROM \"{}\" LIMIT {ROWS_MAX}", spec.name);
-        let path = self.workers.result_path(org.id().0, id.0);
-        let (_, running) =
-            self.workers.start(Statement { pin, sql, query_id: id.0 }).await.map_err(failed)?;
-        running.wait().await.map_err(failed)?;
-        let rows = tokio::task::spawn_blocking(move || {
-            let rows = ResultFile::open(&path).and_then(|result| result.page(0, ROWS_MAX));
-            // What stays is nobody's, and the tidying task removes it.
-            let _ = std::fs::remove_file(&path);
-            rows
-        });
-        let rows = rows.await.map_err(|e| Error::internal("sample a table", e))?;
-        let rows = rows.map_err(|e| Error::internal("sample a table", e))?;
+        let sql = format!("SELECT * FROM \"{}\" LIMIT {OWN_ROWS_MAX}", spec.name);
+        let rows = self.rows_of(pin, sql).await.map_err(|e| Error::internal("sample a table", e))?;
         let columns = spec.columns.iter().map(|column| (column.name.clone(), examples(&rows, &column.name)));
         let samples = SamplesV1 { sampled_at: org.clock().now(), columns: columns.collect() };
         let table = spec.name.to_string();

@@ -2,25 +2,28 @@
 //!
 //! - The scope is chosen when a query is saved and never changes; a run takes it from there, also with `sql` of its own.
 //! - A name is unique in its scope.
-//! - What is saved is not planned: the tables may be filled later. A run finds out, and content that names a table its
-//!   scope does not have is not executable, which is another fault than a wrong request.
+//! - A structured query must fit the tables when it is saved. SQL is not planned then: a run finds out. Content that is
+//!   found beyond its scope's tables is not executable, which is another fault than a wrong request.
 
-use super::rows::{ContentV1, QUERIES, SAVED_QUERIES, SavedQueryV1, SavedRunV1, ScopeV1};
-use super::service::NewQuery;
+use super::content::Content;
+use super::rows::{ContentV1, QUERIES, QueryV2, SAVED_QUERIES, SavedQueryV1, SavedRunV1, ScopeV1};
+use super::service::{NewQuery, Queries, refusal};
 use super::submissions::SubmissionKey;
 use super::view::ExecutionView;
-use super::{answer, checked_sql, scope, wait};
+use super::{answer, scope, wait};
 use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{QueryId, SavedQueryId, UserId};
 use crate::base::name::Name;
 use crate::base::page::{Page, PageRequest};
 use crate::base::{Code, Error, Result};
+use crate::engine::sql::Structured;
 use crate::http::permit::{BiRead, BiWrite};
-use crate::http::{Accepted, Body, Created, Either, Headers, NoContent, Org, Path};
+use crate::http::{Accepted, Body, Created, Either, Headers, NoContent, Org, OrgContext, Path, WithStatus};
 use crate::store::Event;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Saved queries of one organization.
 const SAVED_QUERIES_PER_ORG_MAX: usize = 10_000;
@@ -35,10 +38,12 @@ pub(super) struct NewSavedQueryView {
     name: String,
     #[serde(default)]
     description: Option<String>,
-    /// One SELECT; this or `sourceQueryId` is needed.
+    /// One SELECT; this, `structured` or `sourceQueryId` is needed.
     #[serde(default)]
     sql: Option<String>,
-    /// A query that was submitted, whose statement is saved unless `sql` is given.
+    #[serde(default)]
+    structured: Option<Structured>,
+    /// A query that was submitted, which is saved unless another one is given.
     #[serde(default)]
     source_query_id: Option<QueryId>,
     /// `org` (the default), or `agent` with `scopeAgentId`.
@@ -59,6 +64,8 @@ pub(super) struct SavedQueryChangeView {
     description: Option<String>,
     #[serde(default)]
     sql: Option<String>,
+    #[serde(default)]
+    structured: Option<Structured>,
     /// Cannot change: only what it is already.
     #[serde(default)]
     scope_kind: Option<String>,
@@ -84,7 +91,11 @@ pub(super) struct SavedQueryView {
     id: SavedQueryId,
     name: String,
     description: Option<String>,
+    /// Null for a structured query.
     sql: Option<String>,
+    /// Null for SQL.
+    #[schemars(with = "Option<Structured>")]
+    structured: Option<Value>,
     scope_kind: &'static str,
     scope_agent_id: Option<String>,
     /// The query that it was saved from.
@@ -96,15 +107,16 @@ pub(super) struct SavedQueryView {
 
 impl From<SavedQueryV1> for SavedQueryView {
     fn from(saved: SavedQueryV1) -> SavedQueryView {
-        let sql = match saved.content {
-            ContentV1::Sql(sql) => Some(sql),
-            ContentV1::Structured(_) => None,
+        let (sql, structured) = match saved.content {
+            ContentV1::Sql(sql) => (Some(sql), None),
+            ContentV1::Structured(structured) => (None, Some(structured.0)),
         };
         SavedQueryView {
             id: saved.id,
             name: saved.name,
             description: saved.description,
             sql,
+            structured,
             scope_kind: saved.scope.name(),
             scope_agent_id: None,
             source_query_id: saved.source,
@@ -131,7 +143,7 @@ pub(super) async fn create(
     let scope = scope::parse(new.scope_kind.as_deref(), new.scope_agent_id.as_deref())?;
     let name = Name::parse("name", &new.name)?.into_string();
     let description = new.description.as_deref().map(description).transpose()?.flatten();
-    let given = new.sql.map(checked_content).transpose()?;
+    let given = storable(&org, new.sql, new.structured)?;
     let created_by = org.principal().user();
     let saved = org
         .write(move |tx| {
@@ -140,8 +152,9 @@ pub(super) async fn create(
                 tx.get(&QUERIES, &id)?.ok_or_else(missing)
             });
             let source = source.transpose()?;
-            let from_source = || source.as_ref().map(|query| ContentV1::Sql(query.sql.clone()));
-            let content = given.or_else(from_source).ok_or_else(|| invalid("sql: is required"))?;
+            let content = given.or_else(|| source.as_ref().map(content_of));
+            let content =
+                content.ok_or_else(|| invalid("sql: is required, or structured, or sourceQueryId"))?;
             if tx.count(&SAVED_QUERIES, SAVED_QUERIES_PER_ORG_MAX)? >= SAVED_QUERIES_PER_ORG_MAX {
                 return Err(Error::conflict(format!(
                     "An organization has at most {SAVED_QUERIES_PER_ORG_MAX} saved queries; delete one first."
@@ -171,6 +184,9 @@ pub(super) async fn update(
     Path(id): Path<SavedQueryId>,
     Body(change): Body<SavedQueryChangeView>,
 ) -> Result<Body<SavedQueryView>> {
+    // Whoever's it is comes before what is wrong with the change.
+    org.read(|tx| tx.require(&SAVED_QUERIES, &id))?;
+    let content = storable(&org, change.sql.clone(), change.structured.clone())?;
     let saved = org
         .write(move |tx| {
             let mut saved = tx.require(&SAVED_QUERIES, &id)?;
@@ -181,8 +197,8 @@ pub(super) async fn update(
             if let Some(text) = &change.description {
                 saved.description = description(text)?;
             }
-            if let Some(sql) = change.sql {
-                saved.content = checked_content(sql)?;
+            if let Some(content) = content {
+                saved.content = content;
             }
             saved.updated_at = tx.now();
             tx.put(&SAVED_QUERIES, &id, &saved).map_err(name_taken)?;
@@ -212,27 +228,49 @@ pub(super) async fn run(
     let saved = org.read(|tx| tx.require(&SAVED_QUERIES, &id))?;
     let body = body.map(|Body(body)| body).unwrap_or_default();
     let key = SubmissionKey::parse(&headers, &request(id, body.sql.as_deref()))?;
-    let is_override = body.sql.is_some();
-    let sql = match (body.sql, saved.content) {
-        (Some(sql), _) => checked_sql(sql)?,
-        (None, ContentV1::Sql(sql)) => sql,
-        (None, ContentV1::Structured(_)) => return Err(not_executable("It is a structured query.")),
+    let wait = wait(body.wait_ms)?;
+    let given = Content::given(body.sql, None)?;
+    let is_override = given.is_some();
+    let content = given.map_or_else(|| Content::read(&saved.content), Ok)?;
+    let by_content = |error: Error| match error.code() {
+        // The request is as it should be; what was saved is not.
+        Code::RlsDenied if !is_override => not_executable(&error),
+        Code::InvalidSql if matches!(saved.content, ContentV1::Structured(_)) && !is_override => {
+            not_executable(&error)
+        }
+        _ => error,
     };
     let new = NewQuery {
-        sql,
+        content: org.service::<Queries>().runnable(org.store(), content).map_err(by_content)?,
         scope: saved.scope,
         submitted_by: org.principal().user(),
         saved: Some(SavedRunV1 { id, name: saved.name, source: saved.source }),
         key,
         dry: false,
-        wait: wait(body.wait_ms)?,
+        wait,
     };
-    let answered = answer(&org, new).await;
-    answered.map_err(|error| match error.code() {
-        // The request is as it should be; what was saved is not.
-        Code::RlsDenied if !is_override => not_executable(error.detail().unwrap_or_default()),
-        _ => error,
-    })
+    answer(&org, new).await.map_err(by_content)
+}
+
+/// A structured query as PostgreSQL's SQL.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct ConvertedView {
+    sql: String,
+    /// Always `postgresql`.
+    dialect: &'static str,
+}
+
+pub(super) async fn convert(
+    org: Org<BiRead>,
+    Path(id): Path<SavedQueryId>,
+) -> Result<WithStatus<200, ConvertedView>> {
+    let saved = org.read(|tx| tx.require(&SAVED_QUERIES, &id))?;
+    let Content::Structured(structured) = Content::read(&saved.content)? else {
+        return Err(invalid("The saved query is SQL already; only a structured one can be converted."));
+    };
+    let compiled = org.service::<Queries>().compiled(org.store(), &structured)?;
+    let compiled = compiled.map_err(|error| not_executable(&refusal(error)))?;
+    Ok(WithStatus(ConvertedView { sql: compiled.sql, dialect: "postgresql" }))
 }
 
 /// What makes one run another than the next.
@@ -249,16 +287,34 @@ fn invalid(message: &str) -> Error {
     Error::new(Code::InvalidSql).message(message)
 }
 
-fn not_executable(why: &str) -> Error {
+fn not_executable(why: &Error) -> Error {
+    let why = why.detail().unwrap_or_else(|| why.sentence());
     Error::new(Code::SavedQueryNotExecutable)
         .message(format!("The saved query is not proven to stay in its scope: {why}"))
 }
 
-fn checked_content(sql: String) -> Result<ContentV1> {
-    if sql.trim().is_empty() {
+/// What a request gives to be saved, if it does.
+fn storable(
+    org: &OrgContext,
+    sql: Option<String>,
+    structured: Option<Structured>,
+) -> Result<Option<ContentV1>> {
+    if sql.as_ref().is_some_and(|sql| sql.trim().is_empty()) {
         return Err(invalid("sql: must not be empty"));
     }
-    checked_sql(sql).map(ContentV1::Sql)
+    let Some(content) = Content::given(sql, structured)? else { return Ok(None) };
+    if let Content::Structured(structured) = &content {
+        org.service::<Queries>().compiled(org.store(), structured)?.map_err(refusal)?;
+    }
+    content.stored().map(Some)
+}
+
+/// What a submitted query was made of.
+fn content_of(query: &QueryV2) -> ContentV1 {
+    match &query.structured {
+        Some(structured) => ContentV1::Structured(structured.clone()),
+        None => ContentV1::Sql(query.sql.clone()),
+    }
 }
 
 /// A description without space around it; none when nothing is left.

@@ -4,16 +4,20 @@
 //! or not the caller waits. A statement that cannot be planned was never submitted: its row goes and the caller gets
 //! an error.
 
+use super::content::Runnable;
 use super::feed::SnapshotFeed;
 use super::line::Line;
 use super::rows::{QUERIES, QueryStatus, QueryV2, SavedRunV1, ScopeV1, SubmissionV1};
-use super::run::{Driver, Live, Stage, Watch};
+use super::run::{Driver, Live, More, Stage, Watch};
 use super::submissions::{self, SubmissionKey};
 use crate::base::audit::Action;
 use crate::base::codec::Json;
 use crate::base::ids::{OrgId, QueryId, UserId};
 use crate::base::{Code, Error, Result};
-use crate::engine::sql::{ErrorCode, QueryError, ResultError, ResultFile, TableName, Workers};
+use crate::engine::sql::{
+    ErrorCode, Pin, QueryBackend, QueryError, ResultError, ResultFile, Statement, TableName, Workers,
+};
+use crate::features::HorizonsOf;
 use crate::store::{Event, OrgStore};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -26,6 +30,8 @@ use tokio::time::{Instant, timeout_at};
 /// How long a caller who does not want to wait still waits for the plan, so that a statement that cannot run is
 /// refused at once even on a busy box.
 const PLAN_WAIT: Duration = Duration::from_secs(2);
+/// Rows that a statement of the console's own gives at most.
+pub(super) const OWN_ROWS_MAX: u64 = 200;
 /// How long a cancellation waits for the statement's end.
 const CANCEL_WAIT: Duration = Duration::from_secs(3);
 
@@ -54,12 +60,16 @@ pub struct Queries {
     pub(super) live: Mutex<HashMap<QueryId, Arc<Live>>>,
     /// Tables whose example values are being looked for.
     pub(super) sampling: Mutex<HashSet<(OrgId, TableName)>>,
+    /// Statements of the console's own, which have a result for a moment and never a row.
+    pub(super) own: Mutex<HashSet<QueryId>>,
+    /// Who knows where columns came late.
+    pub(super) horizons: Vec<HorizonsOf>,
 }
 
 /// A statement that a caller wants run.
 #[derive(Debug)]
 pub struct NewQuery {
-    pub sql: String,
+    pub content: Runnable,
     pub scope: ScopeV1,
     pub submitted_by: UserId,
     /// The saved statement that this is a run of.
@@ -91,7 +101,12 @@ pub struct ResultPage {
 
 impl Queries {
     /// Statements that run in `workers` on the snapshots of `feed`.
-    pub fn new(settings: BiSettings, workers: Arc<Workers>, feed: Arc<SnapshotFeed>) -> Queries {
+    pub fn new(
+        settings: BiSettings,
+        workers: Arc<Workers>,
+        feed: Arc<SnapshotFeed>,
+        horizons: Vec<HorizonsOf>,
+    ) -> Queries {
         Queries {
             settings,
             workers,
@@ -99,6 +114,8 @@ impl Queries {
             lines: Mutex::default(),
             live: Mutex::default(),
             sampling: Mutex::default(),
+            own: Mutex::default(),
+            horizons,
         }
     }
 
@@ -124,8 +141,8 @@ impl Queries {
         let created_at = org.clock().now();
         let query = QueryV2 {
             id: QueryId::new(),
-            sql: new.sql,
-            structured: None,
+            sql: new.content.sql,
+            structured: new.content.structured,
             scope: new.scope,
             submitted_by: new.submitted_by,
             saved: new.saved,
@@ -145,7 +162,8 @@ impl Queries {
         let id = query.id;
         let submission =
             new.key.as_ref().map(|key| SubmissionV1 { query: id, request: key.request, created_at });
-        let watch = Driver::spawn(Arc::clone(self), org.clone(), query, submission, place);
+        let more = More { submission, coverage: new.content.coverage };
+        let watch = Driver::spawn(Arc::clone(self), org.clone(), query, more, place);
         if let Stage::Replayed = watched(watch, deadline).await? {
             // Another request with the key came in between; what it made answers, whatever becomes of it.
             let query = self.replay(org, new.key.as_ref(), deadline).await?;
@@ -208,9 +226,39 @@ impl Queries {
         Ok(ResultPage { rows, page, page_size, total_rows: Some(result.rows) })
     }
 
+    /// The first rows of a statement of the console's own, of which nothing stays. Dropping the future ends it.
+    pub(super) async fn rows_of(&self, pin: Pin, sql: String) -> Result<Vec<Map<String, Value>>, QueryError> {
+        let failed = |e: &dyn std::fmt::Display| QueryError::new(ErrorCode::Internal, e.to_string());
+        let id = QueryId::new();
+        let path = self.workers.result_path(pin.organization(), id.0);
+        self.own.lock().insert(id);
+        let _listed = Own { queries: self, id };
+        let (_, running) = self.workers.start(Statement { pin, sql, query_id: id.0 }).await?;
+        running.wait().await?;
+        let rows = tokio::task::spawn_blocking(move || {
+            let rows = ResultFile::open(&path).and_then(|result| result.page(0, OWN_ROWS_MAX));
+            // What stays is nobody's, and the tidying task removes it.
+            let _ = std::fs::remove_file(&path);
+            rows
+        });
+        rows.await.map_err(|e| failed(&e))?.map_err(|e| failed(&e))
+    }
+
     fn line(&self, org: OrgId) -> Arc<Line> {
         let new = || Arc::new(Line::new(self.settings.concurrency_per_org, self.settings.queue_per_org));
         Arc::clone(self.lines.lock().entry(org).or_insert_with(new))
+    }
+}
+
+/// A statement of the console's own while it is looked at.
+struct Own<'a> {
+    queries: &'a Queries,
+    id: QueryId,
+}
+
+impl Drop for Own<'_> {
+    fn drop(&mut self) {
+        self.queries.own.lock().remove(&self.id);
     }
 }
 
@@ -255,7 +303,8 @@ pub(super) fn is_refusal(error: &QueryError) -> bool {
     matches!(error.code, SyntaxError | InvalidSql | RlsDenied | TooManyQueries)
 }
 
-fn refusal(error: QueryError) -> Error {
+/// The request's error for a statement that cannot be planned.
+pub(super) fn refusal(error: QueryError) -> Error {
     let code = match error.code {
         ErrorCode::SyntaxError => Code::SyntaxError,
         ErrorCode::RlsDenied => Code::RlsDenied,

@@ -138,7 +138,7 @@ fn remove_stray_results(queries: &Queries, system: &System) -> Result<()> {
                 continue;
             };
             // In this order: a driver leaves the list after it wrote its row.
-            if queries.live.lock().contains_key(&query) {
+            if queries.live.lock().contains_key(&query) || queries.own.lock().contains(&query) {
                 continue;
             }
             let row = system.org(id).read(|tx| tx.get(&QUERIES, &query))?;

@@ -4,7 +4,7 @@ use super::rows::{CoverageV1, QueryFailureV1, QueryStatus, QueryV2, SamplesV1};
 use super::service::{ResultPage, Submitted};
 use crate::base::clock::Timestamp;
 use crate::base::ids::{QueryId, SavedQueryId};
-use crate::engine::sql::TableStatus;
+use crate::engine::sql::{Structured, TableStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -16,12 +16,11 @@ const PREVIEW_CHARS_MAX: usize = 1_000;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct NewQueryView {
-    /// One SELECT.
+    /// One SELECT; this or `structured` is needed.
     #[serde(default)]
     pub(super) sql: Option<String>,
-    /// Not in this release.
     #[serde(default)]
-    pub(super) structured: Option<Value>,
+    pub(super) structured: Option<Structured>,
     /// `org` (the default), or `agent` with `scopeAgentId`.
     #[serde(default)]
     pub(super) scope_kind: Option<String>,
@@ -47,6 +46,7 @@ pub(super) struct ExecutionView {
     pub(super) status: QueryStatus,
     /// What planning found out; its members are null until then.
     dry_run: Map<String, Value>,
+    /// The beginning of the statement; of a structured query the one that it came to.
     sql_preview: Option<String>,
     /// The first page, when the statement ended in time.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,11 +4,19 @@
 //! the first attribute that asks for a name gets it, with its kind; an attribute of the same name but another kind (a
 //! `price` that is a text elsewhere) gets a column of its own, named after the kind. A column never changes its kind and is
 //! never taken away, so a snapshot's older segments stay readable, and a state of a table is told by its number of columns.
+//!
+//! A column begins to be filled when its attribute is saved. Where a domain had readings before that, these lack it until
+//! they are extracted again, and an aggregate must say so: such places are kept as [`LateColumnV1`].
 
-use super::rows::{COLUMNS, ColumnKindV1, ColumnsV1, TypedColumnV1};
+use super::rows::{
+    COLUMNS, ColumnKindV1, ColumnsV1, DOMAIN_COLUMNS, DomainTable, LATE_COLUMNS, LateColumnV1, LateColumnsV1,
+    TypedColumnV1,
+};
 use crate::base::Result;
+use crate::base::clock::Timestamp;
 use crate::base::terms::PageType;
-use crate::store::OrgWrite;
+use crate::engine::sql::Horizon;
+use crate::store::{OrgRead, OrgWrite};
 
 /// Typed columns of one table. What comes later is found in `reading_values` and in the JSON of `readings`.
 pub const COLUMNS_MAX: usize = 500;
@@ -16,8 +24,11 @@ pub const COLUMNS_MAX: usize = 500;
 /// The console's tables with typed columns.
 pub const TYPED_TABLES: [&str; 5] = ["products", "product_lists", "serps", "articles", "job_postings"];
 
+/// Late columns of one table; beyond, the oldest are said of every domain.
+const LATE_MAX: usize = 1_000;
+
 /// The columns that every page-type table begins with; no attribute may take their names.
-pub const COMMON_COLUMNS: [&str; 9] = [
+pub const COMMON_COLUMNS: [&str; 10] = [
     "result_id",
     "job_id",
     "url_id",
@@ -27,6 +38,7 @@ pub const COMMON_COLUMNS: [&str; 9] = [
     "schema_version",
     "quality_composite",
     "scraped_at",
+    "extracted_at",
 ];
 
 /// An attribute as the console sees it.
@@ -34,6 +46,8 @@ pub const COMMON_COLUMNS: [&str; 9] = [
 pub struct TypedAttribute {
     pub name: String,
     pub kind: ColumnKindV1,
+    /// When it was saved.
+    pub since: Timestamp,
 }
 
 /// The table in which results of a page type stand. A bestseller list is a list of products.
@@ -47,31 +61,97 @@ pub fn table_of(page_type: PageType) -> &'static str {
     }
 }
 
-/// Gives every attribute a column in the table of `page_type`, adding those that are new.
-pub fn grow(tx: &OrgWrite<'_>, page_type: PageType, attributes: &[TypedAttribute]) -> Result<()> {
+/// Gives every attribute a column in the table of `page_type`, adding those that are new, for a reading of `domain`.
+pub fn grow(
+    tx: &OrgWrite<'_>,
+    page_type: PageType,
+    domain: &str,
+    attributes: &[TypedAttribute],
+) -> Result<()> {
     let table = table_of(page_type).to_owned();
     let mut columns = tx.get(&COLUMNS, &table)?.unwrap_or_default();
     let before = columns.columns.len();
-    for attribute in attributes {
-        columns.add(attribute);
-    }
+    let places: Vec<(u16, Timestamp)> = attributes
+        .iter()
+        .filter_map(|attribute| Some((columns.place(attribute)?, attribute.since)))
+        .collect();
     if columns.columns.len() > before {
         tx.put(&COLUMNS, &table, &columns)?;
     }
-    Ok(())
+    note_late(tx, &columns, DomainTable { table, domain: domain.to_owned() }, &places)
+}
+
+/// Remembers which columns the domain's readings have from now on, and which of them its older ones lack.
+fn note_late(
+    tx: &OrgWrite<'_>,
+    columns: &ColumnsV1,
+    place: DomainTable,
+    filled: &[(u16, Timestamp)],
+) -> Result<()> {
+    let known = tx.get(&DOMAIN_COLUMNS, &place)?;
+    let is_first = known.is_none();
+    let mut known = known.unwrap_or_default();
+    let new: Vec<_> = filled.iter().filter(|(column, _)| !known.columns.contains(column)).collect();
+    if new.is_empty() && !is_first {
+        return Ok(());
+    }
+    known.columns.extend(new.iter().map(|(column, _)| column));
+    tx.put(&DOMAIN_COLUMNS, &place, &known)?;
+    if is_first {
+        return Ok(());
+    }
+    let mut late = tx.get(&LATE_COLUMNS, &place.table)?.unwrap_or_default();
+    for (column, since) in new {
+        let Some(column) = columns.columns.get(usize::from(*column)) else { continue };
+        late.add(&column.column, &place.domain, *since);
+    }
+    tx.put(&LATE_COLUMNS, &place.table, &late)
+}
+
+/// Where readings of a console table lack columns that others have.
+pub fn horizons(tx: &OrgRead<'_>, table: &str) -> Result<Vec<Horizon>> {
+    let late = tx.get(&LATE_COLUMNS, &table.to_owned())?.unwrap_or_default();
+    let horizon =
+        |late: LateColumnV1| Horizon { column: late.column, domain: late.domain, since: late.since };
+    Ok(late.columns.into_iter().map(horizon).collect())
+}
+
+impl LateColumnsV1 {
+    fn add(&mut self, column: &str, domain: &str, since: Timestamp) {
+        if self.columns.len() >= LATE_MAX {
+            self.forget_domains();
+        }
+        let domain = Some(domain.to_owned());
+        self.columns.push(LateColumnV1 { column: column.to_owned(), domain, since });
+    }
+
+    /// Keeps one entry a column, which says of every domain what holds of the one that came last.
+    fn forget_domains(&mut self) {
+        let mut merged: Vec<LateColumnV1> = Vec::new();
+        for late in self.columns.drain(..) {
+            match merged.iter_mut().find(|known| known.column == late.column) {
+                Some(known) => known.since = known.since.max(late.since),
+                None => merged.push(LateColumnV1 { domain: None, ..late }),
+            }
+        }
+        self.columns = merged;
+    }
 }
 
 impl ColumnsV1 {
-    fn add(&mut self, attribute: &TypedAttribute) {
-        let known = self
-            .columns
-            .iter()
-            .any(|column| column.attribute == attribute.name && column.kind == attribute.kind);
-        if known || self.columns.len() >= COLUMNS_MAX {
-            return;
+    /// The place of the attribute's column, which is added if there is none; none when the table is full.
+    fn place(&mut self, attribute: &TypedAttribute) -> Option<u16> {
+        let same =
+            |column: &TypedColumnV1| column.attribute == attribute.name && column.kind == attribute.kind;
+        if let Some(place) = self.columns.iter().position(same) {
+            return u16::try_from(place).ok();
+        }
+        if self.columns.len() >= COLUMNS_MAX {
+            return None;
         }
         let column = self.free_name(attribute);
         self.columns.push(TypedColumnV1 { attribute: attribute.name.clone(), kind: attribute.kind, column });
+        u16::try_from(self.columns.len() - 1).ok()
     }
 
     /// The attribute's name, or with its kind, or with a number behind that.
@@ -119,7 +199,7 @@ mod tests {
     use super::*;
 
     fn attribute(name: &str, kind: ColumnKindV1) -> TypedAttribute {
-        TypedAttribute { name: name.into(), kind }
+        TypedAttribute { name: name.into(), kind, since: Timestamp(0) }
     }
 
     #[test]
@@ -136,7 +216,7 @@ mod tests {
             ("UPC", ColumnKindV1::Text, "upc"),
         ];
         for (name, kind, _) in wanted {
-            columns.add(&attribute(name, kind));
+            columns.place(&attribute(name, kind));
         }
         let names: Vec<_> = columns.columns.iter().map(|column| column.column.as_str()).collect();
         let expected: Vec<_> =
@@ -148,8 +228,19 @@ mod tests {
     fn a_table_does_not_grow_without_end() {
         let mut columns = ColumnsV1::default();
         for n in 0..COLUMNS_MAX + 10 {
-            columns.add(&attribute(&format!("a{n}"), ColumnKindV1::Text));
+            columns.place(&attribute(&format!("a{n}"), ColumnKindV1::Text));
         }
         assert_eq!(columns.columns.len(), COLUMNS_MAX);
+    }
+
+    #[test]
+    fn late_columns_do_not_grow_without_end() {
+        let mut late = LateColumnsV1::default();
+        for n in 0..LATE_MAX + 5 {
+            late.add(["price", "title"][n % 2], &format!("{n}.example"), Timestamp(n as i64));
+        }
+        assert_eq!(late.columns.len(), 2 + 5);
+        assert_eq!((late.columns[0].domain.as_deref(), late.columns[0].since), (None, Timestamp(998)));
+        assert_eq!((late.columns[1].domain.as_deref(), late.columns[1].since), (None, Timestamp(999)));
     }
 }

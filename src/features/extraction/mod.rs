@@ -44,7 +44,14 @@ use wire::{
 
 pub static FEATURE: Feature = Feature {
     name: "extraction",
-    tables: &[&RESULTS, &rows::PLATFORM_SCHEMAS, &rows::SCHEMA_HEADS, &rows::COLUMNS],
+    tables: &[
+        &RESULTS,
+        &rows::PLATFORM_SCHEMAS,
+        &rows::SCHEMA_HEADS,
+        &rows::COLUMNS,
+        &rows::DOMAIN_COLUMNS,
+        &rows::LATE_COLUMNS,
+    ],
     routes: &[
         Route::get("/api/v1/extraction/results", "listResults", &Handler::new(list_results))
             .about("Lists and searches results."),
@@ -62,6 +69,7 @@ pub static FEATURE: Feature = Feature {
     needs: &[Need::of::<Extractor>(), Need::of::<SearchFeed>(), Need::of::<BlobStore>()],
     views: views::VIEWS,
     holdings: erase::HOLDINGS,
+    horizons: Some(columns::horizons),
     ..Feature::NONE
 };
 

@@ -251,6 +251,61 @@ impl Record for ColumnsV1 {}
 /// The typed columns of an organization's console tables, by table name.
 pub static COLUMNS: OrgTable<String, ColumnsV1> = OrgTable::new("extraction_columns", "Column list");
 
+/// Readings of one domain in a console table.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DomainTable {
+    pub table: String,
+    pub domain: String,
+}
+
+impl Key for DomainTable {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.table.as_bytes());
+        // No table's name contains this byte, so one table's keys are never inside another's.
+        out.push(0);
+        out.extend_from_slice(self.domain.as_bytes());
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let (table, domain) = text.split_once('\0')?;
+        Some(DomainTable { table: table.to_owned(), domain: domain.to_owned() })
+    }
+}
+
+/// The typed columns that a domain's readings have had, by their places in [`ColumnsV1`], which never change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DomainColumnsV1 {
+    pub columns: Vec<u16>,
+}
+
+impl Record for DomainColumnsV1 {}
+
+pub static DOMAIN_COLUMNS: OrgTable<DomainTable, DomainColumnsV1> =
+    OrgTable::new("extraction_domain_columns", "Column list");
+
+/// A typed column that readings of a domain have from some time on, and older ones lack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LateColumnV1 {
+    pub column: String,
+    /// None for all domains.
+    pub domain: Option<String>,
+    /// When the attribute was saved.
+    pub since: Timestamp,
+}
+
+/// The late columns of one console table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LateColumnsV1 {
+    pub columns: Vec<LateColumnV1>,
+}
+
+impl Record for LateColumnsV1 {}
+
+/// By the table's name.
+pub static LATE_COLUMNS: OrgTable<String, LateColumnsV1> =
+    OrgTable::new("extraction_late_columns", "Column list");
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -262,6 +317,15 @@ mod tests {
             assert_eq!(PageType::named(page_type.name()), Some(*page_type));
         }
         assert_eq!((PageType::ALL[0], PageType::ALL[5]), (PageType::Product, PageType::Bestseller));
+    }
+
+    #[test]
+    fn domain_keys_come_back() {
+        let key = DomainTable { table: "products".into(), domain: "a.example".into() };
+        let mut bytes = Vec::new();
+        key.encode(&mut bytes);
+        assert_eq!(DomainTable::decode(&bytes), Some(key));
+        assert_eq!(DomainTable::decode(b"products"), None);
     }
 
     #[test]

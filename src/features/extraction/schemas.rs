@@ -121,7 +121,11 @@ fn compile(row: &PlatformSchemaV1) -> Result<CompiledSchema, String> {
         page_type: row.page_type,
         attributes: attributes
             .into_iter()
-            .map(|attribute| TypedAttribute { name: attribute.name, kind: column_kind(attribute.kind) })
+            .map(|attribute| TypedAttribute {
+                name: attribute.name,
+                kind: column_kind(attribute.kind),
+                since: row.created_at,
+            })
             .collect(),
         schema,
     })

@@ -306,7 +306,7 @@ pub fn record(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<ResultId> {
         row.changed = changed(&previous, &row);
     }
     if let (Some(page_type), Some(_)) = (row.page_type, row.schema) {
-        columns::grow(tx, page_type, &draft.attributes)?;
+        columns::grow(tx, page_type, &row.domain, &draft.attributes)?;
     }
     // Nothing else may be told between these two lines: the number is that of the row's own change record.
     row.sequence = tx.next_sequence();

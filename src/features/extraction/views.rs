@@ -79,6 +79,9 @@ fn tables() -> Vec<TableSpec> {
     [READINGS.clone(), READING_VALUES.clone()].into_iter().chain(typed).map(Arc::unwrap_or_clone).collect()
 }
 
+/// Grows when the common columns change.
+const COMMON_VERSION: u64 = 2;
+
 /// A page-type table with an organization's columns.
 fn typed_table(name: &str, own: &ColumnsV1) -> Arc<TableSpec> {
     let mut columns: Vec<_> = COMMON_COLUMNS.iter().map(|name| common_column(name)).collect();
@@ -99,7 +102,7 @@ fn typed_table(name: &str, own: &ColumnsV1) -> Arc<TableSpec> {
         _ => "Results of job postings, an attribute a column.",
     };
     let mut table = Arc::unwrap_or_clone(console_table(name, about, columns));
-    table.catalog_version += own.columns.len() as u64;
+    table.catalog_version = COMMON_VERSION + own.columns.len() as u64;
     Arc::new(table)
 }
 
@@ -133,6 +136,7 @@ fn common_column(name: &str) -> ColumnSpec {
         "page_type" => described(Text, "The kind of page.").required(),
         "schema_version" => described(Int64, "The version of the schema that read the page.").required(),
         "quality_composite" => described(Float64, "0.6 completeness + 0.4 validation.").required(),
+        "extracted_at" => described(Timestamp, "When it was read, the last time.").required(),
         _ => described(Timestamp, "When the page was fetched.").required(),
     }
 }
@@ -222,6 +226,7 @@ fn typed(row: &ResultV1, columns: &ColumnsV1) -> Vec<Cell> {
         row.schema.map_or(Cell::Null, |schema| Cell::Int(i64::from(schema.version))),
         row.quality.map_or(Cell::Null, |quality| Cell::Float(quality.composite)),
         time(row.scraped_at),
+        time(row.extracted_at),
     ];
     cells.extend(columns.columns.iter().map(|column| typed_cell(row, column)));
     cells

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 /// Operations that are no GET and leave no row, and why.
 const SILENT: &[(&str, &str)] = &[
+    ("convertSavedQuery", "reads a saved query and changes nothing"),
     ("pollJobs", "looks and changes nothing"),
     ("refreshTokens", "a login goes on; its beginning, its end and a reused token have rows"),
     ("startCliAuth", "changes nothing before a person approves it, and anybody may call it"),

@@ -1,7 +1,8 @@
 //! The SQL console through HTTP: submitBiQuery, listBiQueries, getBiQuery, cancelBiQuery, getBiResults, getBiManifest,
-//! listBiTables, getBiTable; saved queries in a module of their own.
+//! listBiTables, getBiTable; saved and structured queries in modules of their own.
 
 mod saved;
+mod structured;
 
 use crate::harness::process::Process;
 use crate::harness::web::{Answer, Web};
@@ -149,7 +150,7 @@ async fn what_cannot_be_run_is_refused_and_never_listed() {
     }
     for (body, status, code, part) in [
         (json!({}), 400, "invalid_sql", "sql"),
-        (json!({ "structured": { "table": "urls" } }), 400, "invalid_execution_context", "structured"),
+        (json!({ "structured": { "table": "urls" } }), 400, "invalid_sql", "structured.measures"),
         (
             json!({ "sql": "SELECT 1", "scopeKind": "agent" }),
             400,

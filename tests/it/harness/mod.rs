@@ -3,6 +3,7 @@
 //! Nothing of the appliance is replaced: an [`App`] in this process under a clock that can be moved, or the binary in a
 //! process of its own ([`process`]) that can be killed. SQL statements run in workers of the real binary either way.
 
+pub mod postgres;
 pub mod process;
 pub mod smtp;
 pub mod web;
