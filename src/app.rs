@@ -149,6 +149,9 @@ impl App {
     }
 }
 
+/// A file may be so many times larger than the largest result that it is made of: text takes more room than columns.
+const EXPORT_FACTOR: u64 = 4;
+
 /// The engines and what the slices hang beside them.
 pub(crate) struct Parts {
     keyring: Arc<Keyring>,
@@ -164,6 +167,8 @@ pub(crate) struct Parts {
     dispatcher: Arc<Dispatcher>,
     snapshots: Arc<bi::SnapshotFeed>,
     queries: Arc<bi::Queries>,
+    links: Arc<Links>,
+    exports: Arc<bi::Exports>,
     audit: Arc<AuditSettings>,
     accounts: Arc<Accounts>,
 }
@@ -204,6 +209,10 @@ impl Parts {
         let horizons = features::ALL.iter().filter_map(|feature| feature.horizons).collect();
         let queries = bi::Queries::new(bi_settings(config), Arc::new(workers), snapshots.clone(), horizons);
         let queries = Arc::new(queries);
+        let links = Arc::new(Links::new(keyring.clone()));
+        let bytes_max = (config.bi.max_mb << 20).saturating_mul(EXPORT_FACTOR);
+        let exports = bi::Exports::open(data.join("exports"), links.clone(), place.url.to_owned(), bytes_max)
+            .map_err(|e| Error::internal("prepare exports", e))?;
         bi::recover(&system).await?;
         let auth = Arc::new(Auth::new(system, keyring.clone(), auth_settings(config, place.url))?);
         let seeded = plans.clone();
@@ -225,6 +234,8 @@ impl Parts {
             dispatcher,
             snapshots,
             queries,
+            links,
+            exports: Arc::new(exports),
             audit: Arc::new(AuditSettings { retention_days: config.audit.retention_days }),
             accounts: Arc::new(Accounts::open(data.join("account-exports"))?),
         })
@@ -232,7 +243,6 @@ impl Parts {
 
     fn services(self, store: &Store) -> Services {
         Services::new(store.clone())
-            .with(Arc::new(Links::new(self.keyring.clone())))
             .with(self.keyring)
             .with(self.auth)
             .with(self.key_usage)
@@ -246,6 +256,8 @@ impl Parts {
             .with(self.dispatcher)
             .with(self.snapshots)
             .with(self.queries)
+            .with(self.links)
+            .with(self.exports)
             .with(self.audit)
             .with(self.accounts)
     }

@@ -6,7 +6,7 @@
 use crate::base::{Code, Error, Result};
 use crate::engine::link::Links;
 use crate::features::Feature;
-use crate::http::{Anonymous, Download, Handler, Need, Path, Route};
+use crate::http::{Anonymous, Call, Download, Handler, Need, Operation, Output, Path, Response, Route};
 
 pub static FEATURE: Feature = Feature {
     name: "raw",
@@ -23,9 +23,23 @@ pub fn gone() -> Error {
         .message("The link is not valid, or its time is over: ask for a new one where you got it.")
 }
 
-async fn download(caller: Anonymous, Path(token): Path<String>) -> Result<Download> {
+/// What a link leads to; a file on the disk can be gone on with where a download broke off.
+struct Linked(Download);
+
+impl Output for Linked {
+    fn respond(self, call: &Call) -> Result<Response> {
+        self.0.respond(call)
+    }
+
+    fn describe(operation: &mut Operation<'_>) {
+        operation.binary_response();
+        operation.partial_response();
+    }
+}
+
+async fn download(caller: Anonymous, Path(token): Path<String>) -> Result<Linked> {
     let target = caller.service::<Links>().open(&token, caller.now()).ok_or_else(gone)?;
     let mut links = super::ALL.iter().flat_map(|feature| feature.links);
     let link = links.find(|link| link.kind == target.kind).ok_or_else(gone)?;
-    (link.open)(caller, target.subject).await
+    (link.open)(caller, target.subject).await.map(Linked)
 }

@@ -11,7 +11,7 @@ use crate::http::etag;
 use crate::http::refusal::Refusals;
 use crate::http::server::{Phase, ServerSettings};
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use http::header::{ACCEPT_RANGES, CONTENT_TYPE};
 use http::{Extensions, HeaderMap, Request, StatusCode, Version};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -126,10 +126,12 @@ fn compression<S>(service: S) -> Compression<S, impl Predicate> {
     let is_text = |_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions| {
         let media = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
         let media = media.split(';').next().unwrap_or(media).trim();
-        media.starts_with("text/")
+        let is_text = media.starts_with("text/")
             || media.ends_with("json")
             || media.ends_with("xml")
-            || media.ends_with("javascript")
+            || media.ends_with("javascript");
+        // Ranges are of the file as it is.
+        is_text && !headers.contains_key(ACCEPT_RANGES)
     };
     Compression::new(service)
         .quality(CompressionLevel::Precise(COMPRESS_LEVEL))

@@ -202,6 +202,14 @@ impl Operation<'_> {
         self.response(StatusCode::OK, json!({ "*/*": {} }));
     }
 
+    /// A part of a file, and the refusal of a part that it does not have.
+    pub fn partial_response(&mut self) {
+        self.header_parameter("Range", "One range of bytes, to go on with a download.");
+        self.header_parameter("If-Range", "The ETag of the download that is gone on with.");
+        self.response(StatusCode::PARTIAL_CONTENT, json!({ "*/*": {} }));
+        self.empty_response(StatusCode::RANGE_NOT_SATISFIABLE);
+    }
+
     /// The answer to a GET has an entity tag.
     pub fn tagged(&mut self) {
         if self.route.method() == "GET" {

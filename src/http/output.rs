@@ -4,14 +4,15 @@ use crate::base::{Error, Result};
 use crate::http::body::{BoxError, Response, ResponseBody};
 use crate::http::call::Call;
 use crate::http::etag::Etag;
+use crate::http::file::FileDownload;
 use crate::http::openapi::Operation;
 use crate::http::route::Verb;
 use bytes::Bytes;
-use http::StatusCode;
 use http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, HeaderValue,
     IF_NONE_MATCH, RETRY_AFTER,
 };
+use http::{HeaderMap, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -175,16 +176,18 @@ impl<O: Output> Output for WithHeaders<O> {
     }
 }
 
-/// A file: bytes at hand or a stream, with its media type and, perhaps, the name to save it under.
-pub struct Download {
-    content_type: Cow<'static, str>,
-    file_name: Option<String>,
-    body: ResponseBody,
+/// Something to save: bytes at hand or a stream, with its media type and, perhaps, the name to save it under; or a file
+/// on the disk.
+pub struct Download(Saved);
+
+enum Saved {
+    Body { content_type: Cow<'static, str>, file_name: Option<String>, body: ResponseBody },
+    File(FileDownload),
 }
 
 impl Download {
     pub fn bytes(content_type: impl Into<Cow<'static, str>>, bytes: impl Into<Bytes>) -> Download {
-        Download { content_type: content_type.into(), file_name: None, body: ResponseBody::full(bytes) }
+        Download::body(content_type.into(), ResponseBody::full(bytes))
     }
 
     /// A body that is produced while it is sent. An error in it breaks the connection, so the caller cannot take a
@@ -194,35 +197,59 @@ impl Download {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        Download { content_type: content_type.into(), file_name: None, body: ResponseBody::stream(body) }
+        Download::body(content_type.into(), ResponseBody::stream(body))
+    }
+
+    fn body(content_type: Cow<'static, str>, body: ResponseBody) -> Download {
+        Download(Saved::Body { content_type, file_name: None, body })
     }
 
     /// The name to save it under. Characters that a header cannot carry are left out.
     #[must_use]
     pub fn file_name(mut self, name: &str) -> Download {
-        let plain = |c: &char| c.is_ascii_graphic() && !"\"\\/;%".contains(*c) || *c == ' ';
-        self.file_name = Some(name.chars().filter(plain).collect());
+        match &mut self.0 {
+            Saved::Body { file_name, .. } => *file_name = Some(name.to_owned()),
+            Saved::File(file) => file.rename(name),
+        }
         self
     }
 }
 
+impl From<FileDownload> for Download {
+    fn from(file: FileDownload) -> Download {
+        Download(Saved::File(file))
+    }
+}
+
+/// The headers of a file to save: its media type, which a browser must neither guess nor run as ours (a collected page is
+/// somebody else's HTML), and its name without the characters that a header cannot carry.
+pub(super) fn attachment(headers: &mut HeaderMap, content_type: &str, name: Option<&str>) -> Result<()> {
+    let content_type =
+        HeaderValue::from_str(content_type).map_err(|e| Error::internal("name the media type", e))?;
+    headers.insert(CONTENT_TYPE, content_type);
+    headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    if let Some(name) = name {
+        let plain = |c: &char| c.is_ascii_graphic() && !"\"\\/;%".contains(*c) || *c == ' ';
+        let name: String = name.chars().filter(plain).collect();
+        let value = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""))
+            .map_err(|e| Error::internal("name the download", e))?;
+        headers.insert(CONTENT_DISPOSITION, value);
+    }
+    Ok(())
+}
+
 impl Output for Download {
-    fn respond(self, _: &Call) -> Result<Response> {
-        let mut response = Response::new(self.body);
-        let headers = response.headers_mut();
-        let content_type = HeaderValue::from_str(&self.content_type)
-            .map_err(|e| Error::internal("name the media type", e))?;
-        headers.insert(CONTENT_TYPE, content_type);
-        // A collected page is somebody else's HTML: a browser must neither guess its type nor run it as ours.
-        headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
-        headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
-        if let Some(name) = self.file_name {
-            let value = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""))
-                .map_err(|e| Error::internal("name the download", e))?;
-            headers.insert(CONTENT_DISPOSITION, value);
+    fn respond(self, call: &Call) -> Result<Response> {
+        match self.0 {
+            Saved::Body { content_type, file_name, body } => {
+                let mut response = Response::new(body);
+                attachment(response.headers_mut(), &content_type, file_name.as_deref())?;
+                Ok(response)
+            }
+            Saved::File(file) => file.respond(call),
         }
-        Ok(response)
     }
 
     fn describe(operation: &mut Operation<'_>) {

@@ -14,6 +14,7 @@ const VARIABLES: &[(&str, Option<&str>)] = &[
     // A person's own, and for their browser alone: tests/it/account/export.rs compares the answers.
     ("/api/v1/account/exports/{id}", None),
     ("/api/v1/api-keys/{id}", Some("key")),
+    ("/api/v1/bi/exports/{id}", Some("export")),
     ("/api/v1/bi/queries/{id}", Some("query")),
     ("/api/v1/bi/saved-queries/{id}", Some("saved")),
     ("/api/v1/bi/tables/{name}", None),
@@ -28,7 +29,8 @@ const VARIABLES: &[(&str, Option<&str>)] = &[
 ];
 
 /// What operations on one thing must be sent, where an empty object will not do.
-const BODIES: &[(&str, &str)] = &[("updateMember", r#"{"role":"viewer"}"#)];
+const BODIES: &[(&str, &str)] =
+    &[("requestBiExport", r#"{"format":"csv"}"#), ("updateMember", r#"{"role":"viewer"}"#)];
 
 /// One of everything an organization can have.
 struct Seeded {
@@ -62,6 +64,8 @@ async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
     let query =
         post(&member.api, "/api/v1/bi/queries", &json!({ "sql": "SELECT 1 AS one", "waitMs": 10_000 })).await;
     let query = expect(query, 200);
+    let export = format!("/api/v1/bi/queries/{}/exports", text(&query, "jobId"));
+    let export = expect(post(&member.api, &export, &json!({ "format": "csv" })).await, 202);
     let saved = json!({ "name": format!("/{name}"), "sql": "SELECT 1 AS one", "scopeKind": "org" });
     let saved = expect(post(&member.api, "/api/v1/bi/saved-queries", &saved).await, 201);
     let keys = expect(get(&member.api, "/api/v1/api-keys").await, 200);
@@ -82,6 +86,7 @@ async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
         ("job", job_id),
         ("query", text(&query, "jobId").to_owned()),
         ("saved", text(&saved, "id").to_owned()),
+        ("export", text(&export["export"], "id").to_owned()),
         ("key", text(&keys["items"][0], "id").to_owned()),
         ("invite", text(&invite, "id").to_owned()),
         ("member", member.user_id.clone()),
@@ -144,6 +149,7 @@ async fn a_foreign_id_is_a_missing_id_on_every_route() {
         format!("/api/v1/extraction/results/by-id/{}", theirs.id("result")),
         format!("/api/v1/bi/queries/{}", theirs.id("query")),
         format!("/api/v1/bi/saved-queries/{}", theirs.id("saved")),
+        format!("/api/v1/bi/exports/{}", theirs.id("export")),
         "/api/v1/orgs/current".to_owned(),
     ] {
         expect(get(&theirs.member.api, &path).await, 200);

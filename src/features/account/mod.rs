@@ -25,14 +25,13 @@ use crate::engine::link::Links;
 use crate::features::auth::{self, Auth, USERS};
 use crate::features::{Feature, Link, orgs, raw};
 use crate::http::permit::{ByBrowser, Member};
-use crate::http::{Accepted, Anonymous, Body, Browser, ClientIp, Download, Handler, Need, Org, Path, Route};
+use crate::http::{
+    Accepted, Anonymous, Body, Browser, ClientIp, Download, FileDownload, Handler, Need, Org, Path, Route,
+};
 use crate::store::{Event, SysWrite};
 use crate::task::{Signals, TaskSpec};
 use erase::Scrubs;
 use futures::future::BoxFuture;
-use futures::stream;
-use http_body::Frame;
-use http_body_util::StreamBody;
 use rows::{AccountExportV1, ERASURES, EXPORTS, ErasureV1, ExportStatusV1, SubjectV1};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,7 +39,6 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path as FilePath, PathBuf};
 use std::time::Duration;
-use tokio::io::AsyncReadExt;
 use uuid::Uuid;
 
 const ERASE: &str = "account.erase";
@@ -49,8 +47,6 @@ const EXPORT: &str = "account.exports";
 const EXPORT_LINK: &str = "account-export";
 /// How long a link to an export is good.
 const LINK_TIME: Duration = Duration::from_secs(15 * 60);
-/// Bytes of a download that are read at once.
-const READ_BYTES: usize = 64 << 10;
 
 pub static FEATURE: Feature = Feature {
     name: "account",
@@ -197,21 +193,16 @@ fn open_export(caller: Anonymous, subject: Vec<u8>) -> BoxFuture<'static, Result
         let is_there =
             |row: &AccountExportV1| row.status == ExportStatusV1::Success && row.expires_at > caller.now();
         let row = row.filter(is_there).ok_or_else(raw::gone)?;
-        let file = tokio::fs::File::open(caller.service::<Accounts>().export_path(id)).await;
+        let day = row.requested_at.to_string();
+        let name = format!("gleaner-account-{}.zip", day.get(..10).unwrap_or(&day));
+        let path = caller.service::<Accounts>().export_path(id);
+        let made = row.finished_at.unwrap_or(row.requested_at);
+        let file = FileDownload::open(&path, "application/zip", name, id.0.as_bytes(), made).await;
         let file = file.map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => raw::gone(),
             _ => Error::internal("open an export", e),
         })?;
-        let parts = stream::try_unfold(file, |mut file| async move {
-            let mut part = vec![0; READ_BYTES];
-            let bytes = file.read(&mut part).await?;
-            part.truncate(bytes);
-            let frame = (bytes > 0).then(|| (Frame::data(part.into()), file));
-            Ok::<_, std::io::Error>(frame)
-        });
-        let day = row.requested_at.to_string();
-        let name = format!("gleaner-account-{}.zip", day.get(..10).unwrap_or(&day));
-        Ok(Download::stream("application/zip", StreamBody::new(parts)).file_name(&name))
+        Ok(file.into())
     })
 }
 

@@ -5,6 +5,7 @@
 
 mod content;
 mod erase;
+mod exports;
 mod feed;
 mod line;
 mod rows;
@@ -18,6 +19,7 @@ mod tables;
 mod task;
 mod view;
 
+pub use exports::Exports;
 pub use feed::SnapshotFeed;
 pub use service::{BiSettings, Queries};
 pub use task::recover;
@@ -42,7 +44,14 @@ use view::{
 
 pub static FEATURE: Feature = Feature {
     name: "bi",
-    tables: &[&QUERIES, &rows::SAVED_QUERIES, &rows::SUBMISSIONS, &rows::CATALOG, &rows::SAMPLES],
+    tables: &[
+        &QUERIES,
+        &rows::SAVED_QUERIES,
+        &rows::SUBMISSIONS,
+        &rows::CATALOG,
+        &rows::SAMPLES,
+        &exports::EXPORTS,
+    ],
     routes: &[
         Route::post("/api/v1/bi/queries", "submitBiQuery", &Handler::new(submit))
             .about("Runs a query over the organization's tables; 200 when it ended within waitMs, else 202.")
@@ -64,6 +73,14 @@ pub static FEATURE: Feature = Feature {
             .fails(&[Code::NotReady, Code::Transient]),
         Route::get("/api/v1/bi/queries/{id}/result-manifest", "getBiManifest", &Handler::new(manifest))
             .about("How large a result is, how fresh, and how long it is kept."),
+        Route::post("/api/v1/bi/queries/{id}/exports", "requestBiExport", &Handler::new(exports::request))
+            .about("Makes a file of a successful statement's rows, in the background.")
+            .fails(&[Code::NotReady, Code::InvalidSql, Code::TooManyQueries]),
+        Route::get("/api/v1/bi/exports/{id}", "getBiExport", &Handler::new(exports::get))
+            .about("Where an export stands, and a link to its file that is good for 15 minutes."),
+        Route::get("/api/v1/bi/exports/{id}/download", "downloadBiExport", &Handler::new(exports::download))
+            .about("The file, whole or from where a download broke off.")
+            .fails(&[Code::NotReady]),
         Route::get("/api/v1/bi/tables", "listBiTables", &Handler::new(tables))
             .about("The tables that a statement can read."),
         Route::get("/api/v1/bi/tables/{name}", "getBiTable", &Handler::new(table))
@@ -103,11 +120,13 @@ pub static FEATURE: Feature = Feature {
     ],
     tasks: &[
         TaskSpec::new("bi.feed", Duration::from_secs(1), task::feed).stage(Stage::Derive),
+        TaskSpec::new(exports::TASK, Duration::from_secs(60), exports::make),
         TaskSpec::new("bi.tidy", Duration::from_secs(3_600), task::tidy),
     ],
-    needs: &[Need::of::<Queries>(), Need::of::<SnapshotFeed>()],
+    needs: &[Need::of::<Queries>(), Need::of::<SnapshotFeed>(), Need::of::<Exports>()],
     personal: erase::KINDS,
     holdings: erase::HOLDINGS,
+    links: exports::LINKS,
     ..Feature::NONE
 };
 

@@ -1,5 +1,6 @@
 //! Background work: following the store, and tidying up.
 
+use super::exports;
 use super::rows::{LIVE, QUERIES, QueryFailureV1, QueryStatus, QueryV2, SUBMISSIONS, SUBMISSIONS_BY_AGE};
 use super::service::Queries;
 use super::submissions;
@@ -33,7 +34,8 @@ pub(super) fn tidy(context: TaskContext) -> BoxFuture<'static, Result<()>> {
         end_abandoned(context.system(), |id| queries.live.lock().contains_key(&id)).await?;
         prune(&queries, context.system(), context.now()).await?;
         forget_keys(context.system(), context.now()).await?;
-        remove_stray_results(&queries, context.system())
+        remove_stray_results(&queries, context.system())?;
+        exports::tidy(&context).await
     })
 }
 

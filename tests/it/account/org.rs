@@ -7,6 +7,19 @@ use gleaner::engine::search::{ResultQuery, SearchIndex};
 const GONE: &str = "zqgonemarker";
 const KEPT: &str = "zqkeptmarker";
 
+/// Makes a file of the newest statement's rows.
+async fn export_newest(client: &Client) {
+    let queries = expect(get(client, "/api/v1/bi/queries?limit=1").await, 200);
+    let path = format!("/api/v1/bi/queries/{}/exports", text(&queries["items"][0], "jobId"));
+    let asked = expect(post(client, &path, &json!({ "format": "csv" })).await, 202);
+    let path = format!("/api/v1/bi/exports/{}", text(&asked["export"], "id"));
+    eventually("the file is made", Duration::from_secs(20), || async {
+        let export = expect(get(client, &path).await, 200);
+        (export["export"]["status"] == "success").then_some(())
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_of_an_erased_organization_is_left_and_all_of_the_other() {
     let web = web().await;
@@ -14,13 +27,24 @@ async fn nothing_of_an_erased_organization_is_left_and_all_of_the_other() {
     let (gone, kept) = (at.member(GONE).await, at.member(KEPT).await);
     fill(&gone.api, &web.url(""), GONE).await;
     fill(&kept.api, &web.url(""), KEPT).await;
+    export_newest(&gone.api).await;
+    export_newest(&kept.api).await;
     let guest = join(&at, &gone.browser, "guest", "editor").await;
     let sums_before = sums(&kept.api).await;
     let before = inventory(&kept.api, KEPT).await;
 
     // Whoever keeps something new beside the store names it in the `holdings` of its slice, and here.
-    let known =
-        ["account-exports", "admin.sock", "gleaner.redb", "pages", "results", "search", "snapshots", "spill"];
+    let known = [
+        "account-exports",
+        "admin.sock",
+        "exports",
+        "gleaner.redb",
+        "pages",
+        "results",
+        "search",
+        "snapshots",
+        "spill",
+    ];
     let there = std::fs::read_dir(at.data_dir())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -30,7 +54,7 @@ async fn nothing_of_an_erased_organization_is_left_and_all_of_the_other() {
     // The test can fail: the marker stands in every kind of file, in some only as long as they are inflated.
     let data = at.data_dir();
     let found = traces(&data, &[GONE, &gone.org_id]);
-    for place in ["gleaner.redb", "pages/", "snapshots/", "results/"] {
+    for place in ["gleaner.redb", "pages/", "snapshots/", "results/", "exports/"] {
         assert!(found.iter().any(|trace| trace.contains(place)), "no trace in {place}: {found:#?}");
     }
 
@@ -64,7 +88,16 @@ async fn nothing_of_an_erased_organization_is_left_and_all_of_the_other() {
     for (name, count) in counts {
         assert_eq!(removed(name), count, "{name}: {receipt}");
     }
-    for name in ["bi_queries", "result files", "snapshot files", "changes", "org", "messages"] {
+    for name in [
+        "bi_queries",
+        "bi_exports",
+        "result files",
+        "export files",
+        "snapshot files",
+        "changes",
+        "org",
+        "messages",
+    ] {
         assert!(removed(name) > 0, "{name}: {receipt}");
     }
 

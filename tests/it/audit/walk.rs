@@ -259,6 +259,13 @@ async fn saved_queries(walk: &mut Walk<'_>, api: &Client, key: &str) {
     walk.left("runSavedQuery", reply, Due { action: "bi_query.submitted", resource: "", actor: by_key })
         .await;
     assert_eq!(logs(api, "action=bi_query.submitted").await[0]["details"]["savedQueryId"], id.as_str());
+    let body = json!({ "sql": "SELECT 1 AS one", "waitMs": 10_000 });
+    let query = expect(post(api, "/api/v1/bi/queries", &body).await, 200);
+    let exports = format!("/api/v1/bi/queries/{}/exports", text(&query, "jobId"));
+    let reply = post(api, &exports, &json!({ "format": "csv" })).await;
+    let export = text(&reply.json["export"], "id").to_owned();
+    let due = Due { action: "bi_export.requested", resource: &export, actor: by_key };
+    walk.left("requestBiExport", reply, due).await;
     let reply = api.delete(&one).await.unwrap();
     let due = Due { action: "saved_query.deleted", resource: &id, actor: by_key };
     walk.left("deleteSavedQuery", reply, due).await;

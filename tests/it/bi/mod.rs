@@ -1,6 +1,8 @@
 //! The SQL console through HTTP: submitBiQuery, listBiQueries, getBiQuery, cancelBiQuery, getBiResults, getBiManifest,
-//! listBiTables, getBiTable; saved and structured queries in modules of their own.
+//! listBiTables, getBiTable; exports, saved and structured queries in modules of
+//! their own.
 
+mod exports;
 mod saved;
 mod structured;
 

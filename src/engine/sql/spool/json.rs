@@ -32,7 +32,7 @@ const MS_PER_DAY: i64 = 86_400_000;
 const NANOS_PER_SEC: i128 = 1_000_000_000;
 
 /// One row as an object, in the columns' order.
-pub(super) fn row(batch: &RecordBatch, row: usize) -> Map<String, Value> {
+pub(in crate::engine::sql) fn row(batch: &RecordBatch, row: usize) -> Map<String, Value> {
     let schema = batch.schema_ref();
     let pair = |(index, array): (usize, &dyn Array)| (schema.field(index).name().clone(), value(array, row));
     batch.columns().iter().map(AsRef::as_ref).enumerate().map(pair).collect()
@@ -85,7 +85,7 @@ fn float(value: f64) -> Value {
 }
 
 /// One value; `array` is of a type that the spool stores.
-fn value(array: &dyn Array, row: usize) -> Value {
+pub(in crate::engine::sql) fn value(array: &dyn Array, row: usize) -> Value {
     if array.is_null(row) {
         return Value::Null;
     }
@@ -156,9 +156,9 @@ fn map(array: &dyn Array, row: usize) -> Value {
     Value::Object((0..entries.len()).map(|row| (key(row), value(values, row))).collect())
 }
 
-/// Timestamps, dates and times of day.
-fn moment(array: &dyn Array, row: usize) -> String {
-    let ms = match array.data_type() {
+/// A timestamp in milliseconds since 1970; none for any other type.
+pub(in crate::engine::sql) fn timestamp_ms(array: &dyn Array, row: usize) -> Option<i64> {
+    Some(match array.data_type() {
         DataType::Timestamp(TimeUnit::Second, _) => {
             array.as_primitive::<TimestampSecondType>().value(row).saturating_mul(1000)
         }
@@ -171,12 +171,20 @@ fn moment(array: &dyn Array, row: usize) -> String {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => {
             array.as_primitive::<TimestampNanosecondType>().value(row).div_euclid(1_000_000)
         }
+        _ => return None,
+    })
+}
+
+/// Timestamps, dates and times of day.
+fn moment(array: &dyn Array, row: usize) -> String {
+    let ms = match array.data_type() {
         DataType::Date32 => {
             return date(i64::from(array.as_primitive::<Date32Type>().value(row)) * MS_PER_DAY);
         }
         DataType::Date64 => return date(array.as_primitive::<Date64Type>().value(row)),
-        _ => return clock(time_nanos(array, row)),
+        _ => timestamp_ms(array, row),
     };
+    let Some(ms) = ms else { return clock(time_nanos(array, row)) };
     match jiff::Timestamp::from_millisecond(ms) {
         Ok(time) => time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
         // Beyond the year 9999, which RFC 3339 does not know.

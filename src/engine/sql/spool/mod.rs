@@ -3,7 +3,7 @@
 //! A page's rows lie in at most two batches, whatever the page, so that any page takes the same short time; pages
 //! never change and the total is exact. The file is mapped, so that a page of wide rows costs no copy of its batch.
 
-mod json;
+pub(super) mod json;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -317,6 +317,11 @@ impl ResultFile {
         self.decoder.read_record_batch(block, &bytes)?.ok_or_else(damaged)
     }
 
+    /// The columns as Arrow has them.
+    pub(super) fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
     /// Number of batches.
     pub fn batches(&self) -> u64 {
         self.blocks.len() as u64
@@ -324,7 +329,7 @@ impl ResultFile {
 }
 
 /// The file was written by a worker, which runs hostile statements, and arrow panics on some damages.
-fn guarded<T>(work: impl FnOnce() -> Result<T, ResultError>) -> Result<T, ResultError> {
+pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T, ResultError>) -> Result<T, ResultError> {
     std::panic::catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err(ResultError::Damaged("reading it panicked".to_owned())))
 }

@@ -1,0 +1,342 @@
+//! Exports: a result as a file, made in the background and fetched in as many pieces as it takes.
+//!
+//! - What is exported is the result as it was kept, so an export needs no worker and always has the rows that the pages
+//!   have. A result that was cut at a cap is not exported: it is not the answer.
+//! - The same result in the same format is made once. A request while it is there gives the one that is.
+//! - The file is fetched with a credential, or by a signed link that is good for [`LINK_TIME`] (`features/raw.rs`).
+//! - A file goes [`KEPT`] after it was made, or failed to be; it can be made again for as long as its result is kept.
+
+mod rows;
+mod task;
+
+pub(super) use rows::EXPORTS;
+pub(super) use task::{make, tidy};
+
+use super::rows::{QUERIES, QueryFailureV1, QueryStatus, QueryV2};
+use super::service::not_ready;
+use crate::base::audit::Action;
+use crate::base::clock::Timestamp;
+use crate::base::ids::{BiExportId, OrgId, QueryId};
+use crate::base::{Code, Error, Result};
+use crate::engine::link::Links;
+use crate::engine::sql::ExportFormat;
+use crate::features::{Link, raw};
+use crate::http::permit::{BiRead, BiWrite};
+use crate::http::{Accepted, Anonymous, Body, Download, FileDownload, Org, OrgContext, Path};
+use crate::store::{Event, Order, OrgRead, OrgStore};
+use crate::task::Signals;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use rows::{BY_QUERY, ExportStatus, ExportV1, OPEN};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path as FsPath, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// The task that makes exports.
+pub(super) const TASK: &str = "bi.export";
+/// How long a link to a file is good (API page, section 7).
+const LINK_TIME: Duration = Duration::from_secs(15 * 60);
+/// How long a file is kept.
+const KEPT: Duration = Duration::from_secs(86_400);
+/// Exports of one organization that wait or are being made.
+const OPEN_PER_ORG_MAX: usize = 8;
+/// Exports of one query that are looked through for one that can be given again.
+const PER_QUERY_MAX: usize = 200;
+/// The kind of the links.
+const LINK: &str = "bi-export";
+
+pub(super) static LINKS: &[Link] = &[Link { kind: LINK, open: open_link }];
+
+/// Where the files are, and how they are reached.
+pub struct Exports {
+    folder: PathBuf,
+    links: Arc<Links>,
+    /// The box's address, in front of links.
+    public_url: String,
+    /// Most bytes of one file.
+    bytes_max: u64,
+    work: Mutex<Work>,
+}
+
+/// Whose files are being written.
+#[derive(Default)]
+struct Work {
+    /// How many of each organization.
+    writing: HashMap<OrgId, usize>,
+    /// Organizations that are being erased: no file of theirs is begun any more.
+    erased: HashSet<OrgId>,
+}
+
+impl Exports {
+    /// Prepares the folder and removes files that were not finished.
+    pub fn open(
+        folder: PathBuf,
+        links: Arc<Links>,
+        public_url: String,
+        bytes_max: u64,
+    ) -> io::Result<Exports> {
+        private(&folder)?;
+        for org in fs::read_dir(&folder)? {
+            for file in fs::read_dir(org?.path()).into_iter().flatten() {
+                let file = file?.path();
+                if file.extension().is_some_and(|kind| kind == "part") {
+                    fs::remove_file(file)?;
+                }
+            }
+        }
+        Ok(Exports { folder, links, public_url, bytes_max, work: Mutex::default() })
+    }
+
+    /// The right to write a file of an organization, unless that is being erased.
+    fn begin(self: &Arc<Self>, org: OrgId) -> Option<Writing> {
+        let mut work = self.work.lock();
+        if work.erased.contains(&org) {
+            return None;
+        }
+        *work.writing.entry(org).or_default() += 1;
+        Some(Writing { exports: Arc::clone(self), org })
+    }
+
+    fn is_erased(&self, org: OrgId) -> bool {
+        self.work.lock().erased.contains(&org)
+    }
+
+    /// Lets no file of an organization be written any more; whether one still is.
+    pub(super) fn end_all(&self, org: OrgId) -> bool {
+        let mut work = self.work.lock();
+        work.erased.insert(org);
+        work.writing.contains_key(&org)
+    }
+
+    /// Where an organization's files are.
+    pub(super) fn folder_of(&self, org: OrgId) -> PathBuf {
+        self.folder.join(org.to_string())
+    }
+
+    fn path(&self, org: OrgId, export: &ExportV1) -> PathBuf {
+        self.folder_of(org).join(format!("{}.{}", export.id, export.format.name()))
+    }
+
+    /// A link that needs no credential.
+    fn link(&self, org: OrgId, id: BiExportId, now: Timestamp) -> String {
+        let subject = [org.0.as_bytes().as_slice(), id.0.as_bytes()].concat();
+        let token = self.links.sign(LINK, &subject, now.after(LINK_TIME));
+        format!("{}/api/v1/raw/{token}", self.public_url.trim_end_matches('/'))
+    }
+}
+
+/// A file is being written, until this is dropped.
+struct Writing {
+    exports: Arc<Exports>,
+    org: OrgId,
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        let mut work = self.exports.work.lock();
+        if let Some(count) = work.writing.get_mut(&self.org) {
+            *count -= 1;
+            if *count == 0 {
+                work.writing.remove(&self.org);
+            }
+        }
+    }
+}
+
+/// Creates a folder that only this program's user may enter.
+fn private(folder: &FsPath) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// What to make of a result.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct NewExportView {
+    format: ExportFormat,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct ExportEnvelope {
+    export: ExportView,
+}
+
+/// An export.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ExportView {
+    id: BiExportId,
+    /// The query whose result it is.
+    query_id: QueryId,
+    format: ExportFormat,
+    status: ExportStatus,
+    row_count: u64,
+    /// Null until `success`.
+    byte_size: Option<u64>,
+    created_at: Timestamp,
+    finished_at: Option<Timestamp>,
+    /// When the file goes; null until it has ended.
+    expires_at: Option<Timestamp>,
+    /// A link that needs no credential, for 15 minutes from now; null until `success`.
+    download_url: Option<String>,
+    /// Why there is no file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<QueryFailureV1>,
+}
+
+impl ExportEnvelope {
+    fn of(org: &OrgContext, export: ExportV1) -> ExportEnvelope {
+        let is_made = export.status == ExportStatus::Success;
+        let link = is_made.then(|| org.service::<Exports>().link(org.id(), export.id, org.now()));
+        let export = ExportView {
+            id: export.id,
+            query_id: export.query,
+            format: export.format,
+            status: export.status,
+            row_count: export.rows,
+            byte_size: export.bytes,
+            created_at: export.created_at,
+            finished_at: export.finished_at,
+            expires_at: export.expires_at,
+            download_url: link,
+            error: export.failure,
+        };
+        ExportEnvelope { export }
+    }
+}
+
+pub(super) async fn request(
+    org: Org<BiWrite>,
+    Path(id): Path<QueryId>,
+    Body(wanted): Body<NewExportView>,
+) -> Result<Accepted<ExportEnvelope>> {
+    let (format, requested_by) = (wanted.format, org.principal().user());
+    let export = org
+        .write(move |tx| {
+            let query = tx.require(&QUERIES, &id)?;
+            let rows = exportable(&query)?;
+            let there =
+                tx.scan_index(&EXPORTS, &BY_QUERY, |key| key.id(id), Order::Descending, PER_QUERY_MAX)?;
+            let mut there = there.into_iter().filter(|export| export.format == format);
+            if let Some(export) = there.find(|export| is_good(export, tx.now())) {
+                tx.unaudited("the export that was asked for is there already");
+                return Ok(export);
+            }
+            if tx.scan_index(&EXPORTS, &OPEN, |key| key, Order::Ascending, OPEN_PER_ORG_MAX)?.len()
+                >= OPEN_PER_ORG_MAX
+            {
+                return Err(Error::new(Code::TooManyQueries).message(format!(
+                    "{OPEN_PER_ORG_MAX} exports of this organization wait already; ask again when one is made."
+                )));
+            }
+            let export = ExportV1 {
+                id: BiExportId::new(),
+                query: id,
+                format,
+                status: ExportStatus::Queued,
+                rows,
+                bytes: None,
+                failure: None,
+                attempts: 0,
+                requested_by,
+                created_at: tx.now(),
+                finished_at: None,
+                expires_at: None,
+            };
+            tx.put(&EXPORTS, &export.id, &export)?;
+            let event = Event::new(Action::BiExportRequested).of(export.id);
+            tx.audit(event.with("queryId", Uuid::from(id)).with("format", format.name()))?;
+            Ok(export)
+        })
+        .await?;
+    org.service::<Signals>().wake(TASK);
+    Ok(Accepted::new(ExportEnvelope::of(&org, export)))
+}
+
+/// The rows of a result that can be exported.
+fn exportable(query: &QueryV2) -> Result<u64> {
+    let refused = |message: String| Err(Error::new(Code::InvalidSql).message(message));
+    let Some(result) = query.result.filter(|_| query.status == QueryStatus::Success) else {
+        return Err(not_ready(query.status));
+    };
+    if query.dry {
+        return refused("A dry run has no rows to export; submit the query itself.".to_owned());
+    }
+    if result.cut_at_rows {
+        let rows = result.rows;
+        return refused(format!(
+            "The result was cut at the row cap of {rows} rows, and a part is not exported: filter or aggregate."
+        ));
+    }
+    if result.cut_at_bytes {
+        let bytes = result.bytes;
+        return refused(format!(
+            "The result was cut at the byte cap ({bytes} bytes), and a part is not exported: select fewer columns or rows."
+        ));
+    }
+    Ok(result.rows)
+}
+
+/// Whether a request for the same may be answered with it.
+fn is_good(export: &ExportV1, now: Timestamp) -> bool {
+    export.status != ExportStatus::Failed && export.expires_at.is_none_or(|at| at > now)
+}
+
+/// An export that has not gone yet.
+fn find(tx: &OrgRead<'_>, id: BiExportId) -> Result<ExportV1> {
+    let export = tx.require(&EXPORTS, &id)?;
+    if export.expires_at.is_some_and(|at| at <= tx.now()) {
+        return Err(Error::not_found(EXPORTS.noun()));
+    }
+    Ok(export)
+}
+
+pub(super) async fn get(org: Org<BiRead>, Path(id): Path<BiExportId>) -> Result<Body<ExportEnvelope>> {
+    let export = org.read(|tx| find(tx, id))?;
+    Ok(Body(ExportEnvelope::of(&org, export)))
+}
+
+pub(super) async fn download(org: Org<BiRead>, Path(id): Path<BiExportId>) -> Result<FileDownload> {
+    let export = org.read(|tx| find(tx, id))?;
+    if export.status != ExportStatus::Success {
+        let status = export.status.name();
+        return Err(Error::new(Code::NotReady)
+            .message(format!("The export is {status}; only one that succeeded has a file."))
+            .field("status", status));
+    }
+    let file = open_file(&org.service::<Exports>(), org.store(), &export).await?;
+    file.ok_or_else(|| Error::not_found(EXPORTS.noun()))
+}
+
+/// Serves what a link leads to.
+fn open_link(caller: Anonymous, subject: Vec<u8>) -> BoxFuture<'static, Result<Download>> {
+    Box::pin(async move {
+        let (org, id) = subject.split_at_checked(16).ok_or_else(raw::gone)?;
+        let org = Uuid::from_slice(org).map(OrgId).map_err(|_| raw::gone())?;
+        let id = Uuid::from_slice(id).map(BiExportId).map_err(|_| raw::gone())?;
+        let store = caller.system().org(org);
+        let is_there = |export: &ExportV1| export.expires_at.is_some_and(|at| at > caller.now());
+        let export = store.read(|tx| tx.get(&EXPORTS, &id))?.filter(is_there).ok_or_else(raw::gone)?;
+        let file = open_file(&caller.service::<Exports>(), &store, &export).await?;
+        file.map(Download::from).ok_or_else(raw::gone)
+    })
+}
+
+/// The file of an export; none when there is none (any more).
+async fn open_file(exports: &Exports, store: &OrgStore, export: &ExportV1) -> Result<Option<FileDownload>> {
+    let (ExportStatus::Success, Some(modified)) = (export.status, export.finished_at) else {
+        return Ok(None);
+    };
+    let name = format!("query-{}.{}", export.query, export.format.name());
+    let (path, media_type) = (exports.path(store.id(), export), export.format.media_type());
+    match FileDownload::open(&path, media_type, name, export.id.0.as_bytes(), modified).await {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::internal("open an export", error)),
+    }
+}

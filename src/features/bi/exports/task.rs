@@ -1,0 +1,210 @@
+//! Making exports, and removing them.
+//!
+//! One activation makes what waits, a few at a time, until nothing does. An export that was being made when the process
+//! ended is made anew: it is still waiting. One that fails has failed; who wants it asks again.
+
+use super::rows::{EXPIRING, EXPORTS, ExportStatus, ExportV1, WAITING};
+use super::{Exports, KEPT, private};
+use crate::base::clock::Timestamp;
+use crate::base::ids::{BiExportId, OrgId};
+use crate::base::{Error, Result};
+use crate::engine::sql::{ExportError, Exported, Halt, export};
+use crate::features::bi::rows::QueryFailureV1;
+use crate::features::bi::service::Queries;
+use crate::store::System;
+use crate::task::TaskContext;
+use futures::future::BoxFuture;
+use futures::{StreamExt, stream};
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Exports that are made at once: each keeps a core and a disk busy.
+const AT_ONCE: usize = 2;
+/// Exports of one look.
+const CHUNK_ROWS: usize = 64;
+/// How often an export is begun before it has failed.
+const ATTEMPTS_MAX: u32 = 3;
+
+/// Makes what waits.
+pub(in crate::features::bi) fn make(context: TaskContext) -> BoxFuture<'static, Result<()>> {
+    Box::pin(async move {
+        loop {
+            if context.stopping() {
+                return Ok(());
+            }
+            let due =
+                context.system().read(|tx| tx.scan_global(&EXPORTS, &WAITING, &[], None, CHUNK_ROWS))?;
+            if due.is_empty() {
+                return Ok(());
+            }
+            let made = stream::iter(due)
+                .map(|entry| make_one(&context, entry.org, entry.key))
+                .buffer_unordered(AT_ONCE)
+                .collect::<Vec<_>>()
+                .await;
+            let begun = made.into_iter().collect::<Result<Vec<bool>>>()?;
+            if !begun.contains(&true) {
+                // What is left is nobody's any more, and goes with its organization.
+                return Ok(());
+            }
+        }
+    })
+}
+
+/// Makes one; whether it was there to be made.
+async fn make_one(context: &TaskContext, org: OrgId, id: BiExportId) -> Result<bool> {
+    if context.stopping() {
+        return Ok(false);
+    }
+    let Some(writing) = context.service::<Exports>().begin(org) else { return Ok(false) };
+    let store = context.system().org(org);
+    let begun = store
+        .write(move |tx| {
+            let Some(mut export) = tx.get(&EXPORTS, &id)?.filter(|export| !export.status.has_ended()) else {
+                return Ok(None);
+            };
+            export.attempts += 1;
+            export.status = ExportStatus::Running;
+            tx.put(&EXPORTS, &id, &export)?;
+            Ok(Some(export))
+        })
+        .await?;
+    let Some(row) = begun else { return Ok(false) };
+    let made = if row.attempts > ATTEMPTS_MAX {
+        Err(ExportError::Unsupported("The export could not be made in several attempts.".to_owned()))
+    } else {
+        write(context, org, &row).await?
+    };
+    // The file is whole or gone.
+    drop(writing);
+    if matches!(made, Err(ExportError::Halted(Halt::Draining))) {
+        give_back(context, org, id).await?;
+        return Ok(true);
+    }
+    store
+        .write(move |tx| {
+            // An organization that was erased meanwhile must not get a row back.
+            let Some(mut export) = tx.get(&EXPORTS, &id)? else { return Ok(()) };
+            end(&mut export, made, tx.now());
+            tx.put(&EXPORTS, &id, &export)
+        })
+        .await?;
+    Ok(true)
+}
+
+/// The box stops: the export is made at the next start, and this attempt does not count.
+async fn give_back(context: &TaskContext, org: OrgId, id: BiExportId) -> Result<()> {
+    let store = context.system().org(org);
+    store
+        .write(move |tx| {
+            let Some(mut export) = tx.get(&EXPORTS, &id)? else { return Ok(()) };
+            export.attempts = export.attempts.saturating_sub(1);
+            export.status = ExportStatus::Queued;
+            tx.put(&EXPORTS, &id, &export)
+        })
+        .await
+}
+
+/// Writes the file.
+async fn write(context: &TaskContext, org: OrgId, row: &ExportV1) -> Result<Result<Exported, ExportError>> {
+    let exports = context.service::<Exports>();
+    let result = context.service::<Queries>().workers.result_path(org.0, row.query.0);
+    let (target, format, bytes_max) = (exports.path(org, row), row.format, exports.bytes_max);
+    let context = context.clone();
+    let written = tokio::task::spawn_blocking(move || {
+        if let Some(folder) = target.parent() {
+            private(folder)?;
+        }
+        let store = context.system().store().clone();
+        let halt = || match () {
+            () if context.stopping() => Some(Halt::Draining),
+            () if exports.is_erased(org) => Some(Halt::Erased),
+            () => store.disk_full().then_some(Halt::DiskFull),
+        };
+        export(&result, &target, format, bytes_max, &halt)
+    });
+    written.await.map_err(|e| Error::internal("make an export", e))
+}
+
+fn end(export: &mut ExportV1, made: Result<Exported, ExportError>, now: Timestamp) {
+    export.finished_at = Some(now);
+    export.expires_at = Some(now.after(KEPT));
+    match made {
+        Ok(exported) => {
+            export.status = ExportStatus::Success;
+            (export.rows, export.bytes) = (exported.rows, Some(exported.bytes));
+        }
+        Err(error) => {
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            tracing::warn!(export = %export.id, %error, cause, "an export could not be made");
+            export.status = ExportStatus::Failed;
+            let retriable = matches!(error, ExportError::Io(_) | ExportError::Halted(_));
+            export.failure =
+                Some(QueryFailureV1 { code: "transient".to_owned(), message: error.to_string(), retriable });
+        }
+    }
+}
+
+/// Removes what has expired, and files that no row speaks of.
+pub(in crate::features::bi) async fn tidy(context: &TaskContext) -> Result<()> {
+    let (exports, system) = (context.service::<Exports>(), context.system());
+    let before = context.now();
+    loop {
+        let old = system.read(|tx| {
+            let entries = tx.scan_global(&EXPORTS, &EXPIRING, &[], Some(&time_key(before)), CHUNK_ROWS)?;
+            let rows = entries
+                .into_iter()
+                .map(|entry| Ok((entry.org, tx.org(entry.org).get(&EXPORTS, &entry.key)?)));
+            rows.collect::<Result<Vec<_>>>()
+        })?;
+        let old: Vec<(OrgId, ExportV1)> =
+            old.into_iter().filter_map(|(org, export)| Some((org, export?))).collect();
+        if old.is_empty() {
+            return remove_strays(&exports, system);
+        }
+        for (org, export) in &old {
+            remove_file(&exports.path(*org, export))?;
+        }
+        system
+            .write(move |tx| {
+                old.iter().try_for_each(|(org, export)| tx.org(*org).delete(&EXPORTS, &export.id).map(drop))
+            })
+            .await?;
+    }
+}
+
+fn remove_strays(exports: &Arc<Exports>, system: &System) -> Result<()> {
+    for folder in entries(&exports.folder)? {
+        let Ok(org) = folder.file_name().to_string_lossy().parse::<OrgId>() else { continue };
+        for file in entries(&folder.path())? {
+            let path = file.path();
+            let id = path.file_stem().and_then(|stem| stem.to_str()?.parse::<BiExportId>().ok());
+            let Some(id) = id else { continue };
+            if system.org(org).read(|tx| tx.get(&EXPORTS, &id))?.is_none() {
+                remove_file(&path)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>> {
+    let listed = fs::read_dir(folder).and_then(Iterator::collect);
+    listed.map_err(|e: io::Error| Error::internal("list the exports", e))
+}
+
+fn remove_file(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::internal("remove an export", error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A time as a global index has it.
+fn time_key(time: Timestamp) -> [u8; 8] {
+    ((time.millis() as u64) ^ (1 << 63)).to_be_bytes()
+}
