@@ -210,6 +210,7 @@ fn group_by(c: &mut Criterion) {
         exe: binary(),
         query_timeout: Duration::from_secs(60),
         memory_bytes: 512 << 20,
+        memory_box_bytes: 8 << 30,
         spill_bytes_max: 1 << 30,
         rows_max: 1_000_000,
         bytes_max: 1 << 30,

@@ -6,6 +6,7 @@
 use crate::base::ids::{MailId, RechargeId};
 use crate::base::{Error, Result};
 use crate::features::auth::Auth;
+use crate::features::bi::{self, KillSwitchOrder};
 use crate::features::billing::Plans;
 use crate::features::mail::Mailer;
 use crate::features::{account, audit, auth, extraction, mail, orgs};
@@ -37,6 +38,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub enum Request {
     /// Where the box stands.
     Status,
+    /// Switches SQL statements off or on, or shows what is off and what runs.
+    BiKillSwitch { order: KillSwitchOrder },
     /// People, newest first: of an organization, or all.
     UserList { org: Option<String>, limit: usize },
     /// Marks a user's e-mail address as verified.
@@ -152,6 +155,10 @@ async fn answer(request: Request, services: &Services, status: &StatusFn) -> Res
     let public_url = || services.service::<Auth>().public_url().to_owned();
     match request {
         Request::Status => Ok(status()),
+        Request::BiKillSwitch { order } => {
+            let order = order.with_org(|org| Ok(system.read(|tx| orgs::operator::find(tx, org))?.id))?;
+            bi::kill_switch(system, &services.service::<bi::Queries>(), order).await
+        }
         Request::UserList { org, limit } => told(system.read(|tx| {
             let org = org.map(|org| orgs::operator::find(tx, &org)).transpose()?;
             auth::list_users(tx, org.map(|org| org.id), limit)

@@ -14,7 +14,7 @@ use crate::engine::fetch::{AddressGuard, Direct, FetchSettings, Politeness, user
 use crate::engine::keyring::{Keyring, Purpose, refuse_inside};
 use crate::engine::link::Links;
 use crate::engine::mail::Smtp;
-use crate::engine::sql::{Snapshots, WorkerSettings, Workers};
+use crate::engine::sql::{Snapshots, WorkerSettings, Workers, box_memory_bytes, sandbox};
 use crate::features::account::Accounts;
 use crate::features::api_keys::{Callers, KeyUsage};
 use crate::features::audit::AuditSettings;
@@ -206,6 +206,10 @@ impl Parts {
         let snapshots = Arc::new(bi::SnapshotFeed::new(system.clone(), Arc::new(snapshots), views)?);
         let workers = Workers::new(worker_settings(config, place.exe))
             .map_err(|e| Error::internal("prepare SQL workers", e))?;
+        if let Some(warning) = sandbox::support().warning() {
+            tracing::warn!("{warning}");
+        }
+        workers.warm();
         let horizons = features::ALL.iter().filter_map(|feature| feature.horizons).collect();
         let queries = bi::Queries::new(bi_settings(config), Arc::new(workers), snapshots.clone(), horizons);
         let queries = Arc::new(queries);
@@ -214,6 +218,7 @@ impl Parts {
         let exports = bi::Exports::open(data.join("exports"), links.clone(), place.url.to_owned(), bytes_max)
             .map_err(|e| Error::internal("prepare exports", e))?;
         bi::recover(&system).await?;
+        bi::load_kill_switches(&system, &queries)?;
         let auth = Arc::new(Auth::new(system, keyring.clone(), auth_settings(config, place.url))?);
         let seeded = plans.clone();
         let seeds: Vec<OrgSeed> =
@@ -312,12 +317,21 @@ fn worker_settings(config: &Config, exe: PathBuf) -> WorkerSettings {
         exe,
         query_timeout: Duration::from_secs(config.bi.max_query_sec),
         memory_bytes: config.bi.memory_mb << 20,
+        memory_box_bytes: memory_box_bytes(config),
         spill_bytes_max: config.bi.spill_mb << 20,
         rows_max: config.bi.max_rows,
         bytes_max: config.bi.max_mb << 20,
         spill_dir: data.join("spill"),
         results_dir: data.join("results"),
         concurrency_box: if config.bi.concurrency == 0 { cores } else { config.bi.concurrency },
+    }
+}
+
+/// What all SQL workers together may take: what the configuration says, or two fifths of the box.
+fn memory_box_bytes(config: &Config) -> u64 {
+    match config.bi.memory_box_mb {
+        0 => box_memory_bytes() / 5 * 2,
+        mb => mb << 20,
     }
 }
 
@@ -391,7 +405,22 @@ fn status(store: &Store, services: &Arc<Services>, url: String) -> StatusFn {
             },
             "sequence": *store.sequence().borrow(),
             "searchPosition": services.service::<SearchFeed>().committed(),
+            "sql": sql_status(&services),
             "snapshotPosition": services.service::<bi::SnapshotFeed>().position(),
         })
+    })
+}
+
+/// The SQL workers, and what the kernel holds them with.
+fn sql_status(services: &Services) -> serde_json::Value {
+    let workers = services.service::<bi::Queries>().worker_counts();
+    let sandbox = sandbox::support();
+    json!({
+        "running": workers.running,
+        "waiting": workers.waiting,
+        "workersFresh": workers.fresh,
+        "workersResting": workers.resting,
+        "sandbox": sandbox,
+        "sandboxWarning": sandbox.warning(),
     })
 }

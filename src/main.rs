@@ -1,7 +1,9 @@
 //! The command line: what an operator types, and the exit code it ends with.
 
 use clap::{Parser, Subcommand};
-use gleaner::admin::commands::{CreditsCommand, MailCommand, OrgCommand, RechargeCommand, UserCommand};
+use gleaner::admin::commands::{
+    BiCommand, CreditsCommand, MailCommand, OrgCommand, RechargeCommand, UserCommand,
+};
 use gleaner::admin::{self, Request};
 use gleaner::app::{self, App};
 use gleaner::base::ids::MailId;
@@ -60,6 +62,9 @@ enum Command {
 enum AdminCommand {
     /// Where the box stands.
     Status,
+    /// Manage the SQL console.
+    #[command(subcommand)]
+    Bi(BiCommand),
     /// Manage people.
     #[command(subcommand)]
     User(UserCommand),
@@ -189,6 +194,7 @@ fn run(command: Command) -> Result<()> {
 fn request(command: AdminCommand) -> Result<Request> {
     Ok(match command {
         AdminCommand::Status => Request::Status,
+        AdminCommand::Bi(command) => command.into(),
         AdminCommand::User(command) => command.into(),
         AdminCommand::Org(command) => command.into(),
         AdminCommand::Credits(command) => command.into(),

@@ -2,7 +2,8 @@
 
 use super::Request;
 use crate::base::ids::RechargeId;
-use clap::Subcommand;
+use crate::features::bi::{KillSwitchOrder, KillTarget};
+use clap::{Args, Subcommand};
 
 /// Manage people.
 #[derive(Debug, Subcommand)]
@@ -123,5 +124,71 @@ impl From<RechargeCommand> for Request {
             RechargeCommand::Approve { id, note } => Request::RechargeDecide { id, approve: true, note },
             RechargeCommand::Deny { id, note } => Request::RechargeDecide { id, approve: false, note },
         }
+    }
+}
+
+/// Manage the SQL console.
+#[derive(Debug, Subcommand)]
+pub enum BiCommand {
+    /// Switch SQL statements off: all of them, an organization's, or those of one form.
+    #[command(subcommand)]
+    KillSwitch(KillSwitchCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum KillSwitchCommand {
+    /// Show what is switched off, and the statements that run, with their fingerprints.
+    List,
+    /// Switch off; what runs is ended.
+    Set {
+        #[command(flatten)]
+        target: KillTargetArguments,
+        /// Why, for whoever looks later.
+        #[arg(long, default_value = "")]
+        reason: String,
+    },
+    /// Switch on again.
+    Clear {
+        #[command(flatten)]
+        target: KillTargetArguments,
+    },
+}
+
+/// What a kill switch stops: exactly one of these.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct KillTargetArguments {
+    /// Every statement on the box.
+    #[arg(long = "box")]
+    whole_box: bool,
+    /// Every statement of an organization, by its id or name.
+    #[arg(long)]
+    org: Option<String>,
+    /// Statements of one form, whatever values they hold, by their fingerprint.
+    #[arg(long, value_name = "FINGERPRINT")]
+    statement: Option<String>,
+}
+
+impl From<KillTargetArguments> for KillTarget {
+    fn from(arguments: KillTargetArguments) -> KillTarget {
+        match (arguments.org, arguments.statement) {
+            (Some(org), _) => KillTarget::Org(org),
+            (_, Some(statement)) => KillTarget::Statement(statement),
+            _ => KillTarget::Box,
+        }
+    }
+}
+
+impl From<BiCommand> for Request {
+    fn from(command: BiCommand) -> Request {
+        let BiCommand::KillSwitch(command) = command;
+        let order = match command {
+            KillSwitchCommand::List => KillSwitchOrder::List,
+            KillSwitchCommand::Set { target, reason } => {
+                KillSwitchOrder::Set { target: target.into(), reason }
+            }
+            KillSwitchCommand::Clear { target } => KillSwitchOrder::Clear { target: target.into() },
+        };
+        Request::BiKillSwitch { order }
     }
 }

@@ -74,6 +74,8 @@ actions! {
     BiQueryRefused "bi_query.refused" "bi_query" "An SQL statement that could not be planned was withdrawn.";
     BiQueryCanceled "bi_query.canceled" "bi_query" "The end of an SQL statement was asked for.";
     BiExportRequested "bi_export.requested" "bi_export" "The rows of an SQL statement were to be made a file.";
+    BiSwitchedOff "bi.switched_off" "bi" "The operator switched SQL statements off.";
+    BiSwitchedOn "bi.switched_on" "bi" "The operator switched SQL statements on again.";
     SavedQueryCreated "saved_query.created" "saved_query" "A query was saved under a name.";
     SavedQueryUpdated "saved_query.updated" "saved_query" "A saved query was given another name, description or text.";
     SavedQueryDeleted "saved_query.deleted" "saved_query" "A saved query was removed.";

@@ -32,6 +32,8 @@ pub enum ErrorCode {
     Canceled,
     /// Too many statements wait for a worker.
     TooManyQueries,
+    /// The operator has switched it off.
+    KillSwitched,
     /// A defect of ours.
     #[serde(rename = "internal_error")]
     Internal,
@@ -48,6 +50,7 @@ impl ErrorCode {
             Self::Transient => "transient",
             Self::Canceled => "canceled",
             Self::TooManyQueries => "too_many_queries",
+            Self::KillSwitched => "kill_switched",
             Self::Internal => "internal_error",
         }
     }

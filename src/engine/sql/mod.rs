@@ -1,9 +1,9 @@
 //! SQL over an organization's data: snapshots, statements in processes of their own, results.
 //!
-//! The server's side: [`snapshot`] takes changes in and pins what a statement reads; [`pool`] starts a worker a
-//! statement and ends it at its limit; [`spool`] pages the result. The worker's side (`worker`, `session`, `scan`,
-//! `gate`) is DataFusion over exactly the pinned tables. The two share the files and `protocol`, nothing else: what a
-//! hostile statement can reach is one process that holds one organization's mapped segments.
+//! The server's side: [`snapshot`] takes changes in and pins what a statement reads; [`pool`] gives a statement a worker
+//! and ends it at its limit; [`spool`] pages the result. The worker's side (`worker`, `session`, `scan`, `gate`) is
+//! DataFusion over exactly the pinned tables, behind the walls of [`sandbox`]. The two share the files and `protocol`,
+//! nothing else: what a hostile statement can reach is one process that holds one organization's mapped segments.
 
 pub mod catalog;
 pub mod cells;
@@ -16,8 +16,10 @@ mod mapped;
 mod ordered;
 pub mod pool;
 mod protocol;
+pub mod sandbox;
 mod scan;
 mod segment;
+mod selftest;
 mod session;
 pub mod snapshot;
 pub mod spool;
@@ -30,8 +32,12 @@ pub use self::cells::Cell;
 pub use self::errors::{ErrorCode, QueryError};
 pub use self::export::{ExportError, ExportFormat, Exported, Halt, export};
 pub use self::gate::STATEMENT_BYTES_MAX;
-pub use self::pool::{CancelHandle, QueryBackend, Running, Statement, WorkerSettings, Workers};
+pub use self::pool::{
+    CancelHandle, Fingerprint, KillSwitches, QueryBackend, Running, RunningStatement, Statement,
+    WorkerCounts, WorkerSettings, Workers, box_memory_bytes,
+};
 pub use self::protocol::{Cap, ColumnInfo, Outcome, PlanInfo};
+pub use self::selftest::{Attempt, SelfTest, SelfTestReport};
 pub use self::snapshot::{Applied, Changes, Key, Pin, SnapshotError, Snapshots, TableChange, TableStatus};
 pub use self::spool::{ResultError, ResultFile};
 pub use self::structured::{Compiled, Horizon, Structured};

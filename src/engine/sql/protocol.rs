@@ -1,7 +1,10 @@
 //! What server and worker say to each other: length-prefixed JSON over the worker's standard input and output.
 //!
-//! A worker gets one `Plan`, answers `Planned` or `Failed`, then gets at most one `Run` and answers `Finished` or
-//! `Failed`. End of input means that the server is gone or wants nothing more: the worker leaves at once.
+//! A worker is started before anybody needs it and waits. Its first message is `Bind`: from then on it belongs to one
+//! organization, locks itself in and answers `Bound`. Then, for each statement, it gets `Plan`, answers `Planned` or
+//! `Failed`, gets at most one `Run` and answers `Finished` or `Failed`; then `Rest`, upon which it forgets the statement
+//! and answers `Resting` when nothing of it is left. End of input means that the server is gone or wants nothing more:
+//! the worker leaves at once.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -11,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::catalog::TableSpec;
 use super::errors::QueryError;
+use super::sandbox::SandboxSupport;
 
 /// Largest message: 2,000 segments take about 500 KB.
 pub(super) const FRAME_BYTES_MAX: usize = 64 << 20;
@@ -20,18 +24,32 @@ pub(super) const PREFIX_BYTES: usize = 4;
 /// From the server.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Request {
+    Bind(BindRequest),
     Plan(PlanRequest),
     Run(RunRequest),
+    Rest,
 }
 
-/// Everything a worker may know.
+/// To whom a worker belongs, and its walls.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct BindRequest {
+    /// The organization's segments; none when it has no folder yet.
+    pub(super) segments: Option<PathBuf>,
+    /// The worker's own folder: what it spills, and results until the server takes them.
+    pub(super) home: PathBuf,
+    /// The memory pool of a statement.
+    pub(super) memory_bytes: u64,
+    /// What the process may allocate.
+    pub(super) data_bytes_max: u64,
+    pub(super) spill_bytes_max: u64,
+    pub(super) result_bytes_max: u64,
+}
+
+/// Everything a worker may know of a statement.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PlanRequest {
     pub(super) sql: String,
     pub(super) tables: Vec<TableSource>,
-    pub(super) memory_bytes: u64,
-    pub(super) spill_folder: PathBuf,
-    pub(super) spill_bytes_max: u64,
 }
 
 /// A table and the files it is read from.
@@ -59,14 +77,16 @@ pub(super) struct DeletionsSource {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct RunRequest {
+    /// A file in the worker's own folder.
     pub(super) result: PathBuf,
     pub(super) rows_max: u64,
-    pub(super) bytes_max: u64,
 }
 
 /// From the worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Reply {
+    Bound(SandboxSupport),
+    Resting,
     Planned(PlanInfo),
     Finished(Outcome),
     Failed(QueryError),

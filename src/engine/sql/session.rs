@@ -26,7 +26,7 @@ use url::Url;
 use super::checked::CheckedArithmetic;
 use super::functions::{AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, WINDOW_FUNCTIONS};
 use super::ordered::ordered_aggregates;
-use super::protocol::{PlanRequest, TableSource};
+use super::protocol::{BindRequest, TableSource};
 use super::scan::SegmentTable;
 use super::sum::checked_sum;
 
@@ -40,10 +40,10 @@ const CATALOG: &str = "gleaner";
 /// The one schema, so that `public.readings` is what `readings` is, as in PostgreSQL.
 pub(super) const SCHEMA: &str = "public";
 
-/// Makes the session for one statement.
-pub(super) fn session(request: PlanRequest) -> Result<SessionState> {
-    let runtime = runtime(request.memory_bytes, request.spill_folder, request.spill_bytes_max)?;
-    let catalogs = Arc::new(Catalogs(Arc::new(Catalog(Arc::new(Tables::new(request.tables))))));
+/// Makes the session for one statement over `tables`.
+pub(super) fn session(bound: &BindRequest, tables: Vec<TableSource>) -> Result<SessionState> {
+    let runtime = runtime(bound.memory_bytes, bound.home.clone(), bound.spill_bytes_max)?;
+    let catalogs = Arc::new(Catalogs(Arc::new(Catalog(Arc::new(Tables::new(tables))))));
     let mut planners = SessionStateDefaults::default_expr_planners();
     planners.insert(0, Arc::new(CheckedArithmetic));
     let mut scalars = SessionStateDefaults::default_scalar_functions();
@@ -56,7 +56,7 @@ pub(super) fn session(request: PlanRequest) -> Result<SessionState> {
     let mut windows = SessionStateDefaults::default_window_functions();
     windows.retain(|function| WINDOW_FUNCTIONS.binary_search(&function.name()).is_ok());
     Ok(SessionStateBuilder::new()
-        .with_config(config(request.memory_bytes)?)
+        .with_config(config(bound.memory_bytes)?)
         .with_runtime_env(runtime)
         .with_catalog_list(catalogs)
         .with_expr_planners(planners)

@@ -1,61 +1,88 @@
-//! The worker: one process, one statement. `gleaner sql-worker`, started by the server and by nobody else.
+//! The worker: `gleaner sql-worker`, started by the server and by nobody else; one statement at a time, and those of
+//! one organization only.
 //!
 //! In one process DataFusion cannot be held: joins went on 15 s after being aborted, `repeat` took 7 GB with the
 //! memory pool at zero, a chain of operators overflowed the stack and took the process with it. Here that ends a
 //! child: the server kills it at the time limit, `RLIMIT_DATA` (which leaves file mappings alone) ends it when it
 //! allocates too much, and end of input or the parent's death ends it too. It starts with an empty environment in
-//! an empty folder and gets everything it may know as its first message.
+//! an empty folder of its own, waits until it is bound to an organization, and locks itself in (`sandbox`) before it has
+//! a second thread.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
 
 use datafusion::execution::session_state::SessionState;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::StreamExt;
-use rustix::process::{Resource, Rlimit, Signal};
+use rustix::process::Signal;
+use tokio::runtime::Runtime;
 
 use super::errors::{ErrorCode, QueryError};
 use super::gate;
-use super::protocol::{self, ColumnInfo, Outcome, PlanInfo, PlanRequest, Reply, Request, RunRequest};
+use super::protocol::{
+    self, BindRequest, ColumnInfo, Outcome, PlanInfo, PlanRequest, Reply, Request, RunRequest,
+};
+use super::sandbox::{self, Walls};
+use super::selftest;
 use super::session;
 use super::spool::{self, Spool};
 
-/// What a process may allocate, in multiples of the memory pool: the pool does not see everything.
-const DATA_LIMIT_POOLS: u64 = 4;
-/// And this much besides, for stacks and the program itself.
-const DATA_LIMIT_BASE_BYTES: u64 = 256 << 20;
 /// Stack of the thread that plans; untouched pages cost nothing.
 const PLAN_STACK_BYTES: usize = 64 << 20;
 /// Stack of the threads that execute.
 const RUN_STACK_BYTES: usize = 16 << 20;
+/// How long what a statement leaves behind (tasks that were told to stop) may take to end; then the worker does.
+const REST_WAIT: Duration = Duration::from_millis(200);
+/// How often that is looked at.
+const REST_LOOK: Duration = Duration::from_millis(1);
+/// What a result file may hold beyond its cap: the batch that crossed it, and the footer.
+const RESULT_SLACK_BYTES: u64 = 64 << 20;
 
-/// Runs one statement as standard input says; the program's hidden command `sql-worker`.
+/// Serves statements as standard input says; the program's hidden command `sql-worker`.
 ///
 /// Call it first thing in `main`: no other thread may be running and no configuration needs to be read.
 pub fn worker_main() -> ExitCode {
+    let mut arguments = std::env::args().skip(2);
+    if let (Some("--self-test"), Some(order)) = (arguments.next().as_deref(), arguments.next()) {
+        return selftest::run(&order);
+    }
     // The server may be gone already; then the end of input says so.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     let mut input = io::stdin().lock();
-    let Ok(Some(Request::Plan(plan))) = protocol::read(&mut input) else { return ExitCode::FAILURE };
-    if let Err(error) = limit_resources(&plan) {
-        eprintln!("the worker's limits cannot be set: {error}");
-        return ExitCode::FAILURE;
+    let Ok(Some(Request::Bind(bound))) = protocol::read(&mut input) else { return ExitCode::SUCCESS };
+    let walls = Walls {
+        read: bound.segments.as_deref(),
+        write: &bound.home,
+        data_bytes_max: bound.data_bytes_max,
+        file_bytes_max: bound.spill_bytes_max.max(bound.result_bytes_max + RESULT_SLACK_BYTES),
+    };
+    match sandbox::enter(&walls) {
+        Ok(sandbox) => {
+            if answer(&Reply::Bound(sandbox)).is_err() {
+                return ExitCode::SUCCESS;
+            }
+        }
+        Err(error) => {
+            eprintln!("the worker cannot be locked in: {error}");
+            return ExitCode::FAILURE;
+        }
     }
-    let (runs, next) = channel();
+    let (requests, next) = channel();
     let engine = std::thread::Builder::new().stack_size(PLAN_STACK_BYTES).spawn(move || {
-        let code = if serve(plan, &next).is_ok() { 0 } else { 1 };
+        let code = if serve(&bound, &next).is_ok() { 0 } else { 1 };
         std::process::exit(code)
     });
     if let Err(error) = engine {
         eprintln!("the worker's thread cannot be started: {error}");
         return ExitCode::FAILURE;
     }
-    while let Ok(Some(Request::Run(run))) = protocol::read(&mut input) {
-        if runs.send(run).is_err() {
+    while let Ok(Some(request)) = protocol::read::<Request>(&mut input) {
+        if requests.send(request).is_err() {
             break;
         }
     }
@@ -63,32 +90,52 @@ pub fn worker_main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn limit_resources(plan: &PlanRequest) -> io::Result<()> {
-    let none = Rlimit { current: Some(0), maximum: Some(0) };
-    rustix::process::setrlimit(Resource::Core, none)?;
-    let data = plan.memory_bytes.saturating_mul(DATA_LIMIT_POOLS).saturating_add(DATA_LIMIT_BASE_BYTES);
-    rustix::process::setrlimit(Resource::Data, Rlimit { current: Some(data), maximum: Some(data) })?;
-    Ok(())
-}
-
-/// Plans, answers, and runs if asked to. An error means that the server does not listen any more.
-fn serve(request: PlanRequest, runs: &Receiver<RunRequest>) -> io::Result<()> {
+/// Takes one statement after the other. An error means that the server does not listen any more, or that a statement
+/// left something behind.
+fn serve(bound: &BindRequest, requests: &Receiver<Request>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(session::PARTITIONS)
         .thread_stack_size(RUN_STACK_BYTES)
         .enable_time()
         .build()?;
-    let planned = match caught(|| runtime.block_on(plan(request))) {
-        Ok(planned) => planned,
-        Err(error) => return answer(&Reply::Failed(error)),
-    };
-    answer(&Reply::Planned(planned.info.clone()))?;
-    let Ok(run) = runs.recv() else { return Ok(()) };
-    let reply = match caught(|| runtime.block_on(execute(planned, &run))) {
-        Ok(outcome) => Reply::Finished(outcome),
-        Err(error) => Reply::Failed(error),
-    };
-    answer(&reply)
+    let mut current: Option<Planned> = None;
+    while let Ok(request) = requests.recv() {
+        match request {
+            Request::Bind(_) => return Err(io::Error::other("bound twice")),
+            Request::Plan(request) => match caught(|| runtime.block_on(plan(bound, request))) {
+                Ok(planned) => {
+                    answer(&Reply::Planned(planned.info.clone()))?;
+                    current = Some(planned);
+                }
+                Err(error) => answer(&Reply::Failed(error))?,
+            },
+            Request::Run(run) => {
+                let planned = current.take().ok_or_else(|| io::Error::other("nothing was planned"))?;
+                match caught(|| runtime.block_on(execute(bound, planned, &run))) {
+                    Ok(outcome) => answer(&Reply::Finished(outcome))?,
+                    Err(error) => answer(&Reply::Failed(error))?,
+                }
+            }
+            Request::Rest => {
+                current = None;
+                rest(&runtime)?;
+                answer(&Reply::Resting)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Waits until no task of a statement runs any more. One that does not yield is not waited for.
+fn rest(runtime: &Runtime) -> io::Result<()> {
+    let began = Instant::now();
+    while runtime.metrics().num_alive_tasks() > 0 {
+        if began.elapsed() > REST_WAIT {
+            return Err(io::Error::other("a statement does not end"));
+        }
+        std::thread::sleep(REST_LOOK);
+    }
+    Ok(())
 }
 
 /// A panic inside DataFusion is one failed statement; its text goes to standard error by the panic hook.
@@ -109,10 +156,10 @@ struct Planned {
     info: PlanInfo,
 }
 
-async fn plan(request: PlanRequest) -> Result<Planned, QueryError> {
-    let sql = request.sql.clone();
-    let tables: BTreeSet<String> = request.tables.iter().map(|table| table.spec.name.to_string()).collect();
-    let mut state = session::session(request)?;
+async fn plan(bound: &BindRequest, request: PlanRequest) -> Result<Planned, QueryError> {
+    let PlanRequest { sql, tables: sources } = request;
+    let tables: BTreeSet<String> = sources.iter().map(|table| table.spec.name.to_string()).collect();
+    let mut state = session::session(bound, sources)?;
     // What `now()` means for the whole statement.
     state.mark_start_execution();
     let admitted = gate::admit(&state, &sql, &tables).await?;
@@ -149,9 +196,9 @@ fn estimates(plan: &dyn ExecutionPlan) -> (Option<u64>, Option<u64>) {
     (rows.map(|rows| rows as u64), Some(bytes))
 }
 
-async fn execute(planned: Planned, run: &RunRequest) -> Result<Outcome, QueryError> {
+async fn execute(bound: &BindRequest, planned: Planned, run: &RunRequest) -> Result<Outcome, QueryError> {
     let mut stream = execute_stream(planned.plan, planned.state.task_ctx())?;
-    let mut spool = Spool::create(&run.result, &stream.schema(), run.rows_max, run.bytes_max)?;
+    let mut spool = Spool::create(&run.result, &stream.schema(), run.rows_max, bound.result_bytes_max)?;
     while let Some(batch) = stream.next().await {
         let more = spool.push(&batch?)?;
         if !more {

@@ -15,6 +15,7 @@ mod saved;
 mod scope;
 mod service;
 mod submissions;
+mod switch;
 mod tables;
 mod task;
 mod view;
@@ -22,6 +23,7 @@ mod view;
 pub use exports::Exports;
 pub use feed::SnapshotFeed;
 pub use service::{BiSettings, Queries};
+pub use switch::{KillSwitchOrder, KillTarget, kill_switch, load_kill_switches};
 pub use task::recover;
 
 use super::Feature;
@@ -51,6 +53,7 @@ pub static FEATURE: Feature = Feature {
         &rows::CATALOG,
         &rows::SAMPLES,
         &exports::EXPORTS,
+        &switch::KILL_SWITCHES,
     ],
     routes: &[
         Route::post("/api/v1/bi/queries", "submitBiQuery", &Handler::new(submit))

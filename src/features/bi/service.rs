@@ -15,7 +15,8 @@ use crate::base::codec::Json;
 use crate::base::ids::{OrgId, QueryId, UserId};
 use crate::base::{Code, Error, Result};
 use crate::engine::sql::{
-    ErrorCode, Pin, QueryBackend, QueryError, ResultError, ResultFile, Statement, TableName, Workers,
+    ErrorCode, Pin, QueryBackend, QueryError, ResultError, ResultFile, Statement, TableName, WorkerCounts,
+    Workers,
 };
 use crate::features::HorizonsOf;
 use crate::store::{Event, OrgStore};
@@ -117,6 +118,11 @@ impl Queries {
             own: Mutex::default(),
             horizons,
         }
+    }
+
+    /// What the workers are at, for the operator.
+    pub fn worker_counts(&self) -> WorkerCounts {
+        self.workers.counts()
     }
 
     /// How long results are kept.
@@ -299,8 +305,8 @@ async fn wait_for_stage(stages: &mut watch::Receiver<Stage>, deadline: Instant) 
 
 /// Whether planning found the statement wanting, so that it is the request that fails and not the execution.
 pub(super) fn is_refusal(error: &QueryError) -> bool {
-    use ErrorCode::{InvalidSql, RlsDenied, SyntaxError, TooManyQueries};
-    matches!(error.code, SyntaxError | InvalidSql | RlsDenied | TooManyQueries)
+    use ErrorCode::{InvalidSql, KillSwitched, RlsDenied, SyntaxError, TooManyQueries};
+    matches!(error.code, SyntaxError | InvalidSql | RlsDenied | TooManyQueries | KillSwitched)
 }
 
 /// The request's error for a statement that cannot be planned.
@@ -309,6 +315,7 @@ pub(super) fn refusal(error: QueryError) -> Error {
         ErrorCode::SyntaxError => Code::SyntaxError,
         ErrorCode::RlsDenied => Code::RlsDenied,
         ErrorCode::TooManyQueries => Code::TooManyQueries,
+        ErrorCode::KillSwitched => Code::KillSwitched,
         _ => Code::InvalidSql,
     };
     Error::new(code).message(error.message)

@@ -90,6 +90,8 @@ struct Organization {
 #[derive(Clone, Debug)]
 pub struct Pin {
     pub(super) organization: Uuid,
+    /// Where its files lie.
+    pub(super) folder: PathBuf,
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) tables: Arc<Vec<Arc<TableSpec>>>,
 }
@@ -186,8 +188,9 @@ impl Snapshots {
 
     /// Pins the current snapshot. The statement will see exactly `tables`; one that has no rows yet is empty.
     pub fn pin(&self, organization: Uuid, tables: Vec<Arc<TableSpec>>) -> Result<Pin, SnapshotError> {
-        let snapshot = self.organization(organization)?.current.load_full();
-        Ok(Pin { organization, snapshot, tables: Arc::new(tables) })
+        let state = self.organization(organization)?;
+        let (folder, snapshot) = (state.folder.clone(), state.current.load_full());
+        Ok(Pin { organization, folder, snapshot, tables: Arc::new(tables) })
     }
 
     /// The state of each of `tables` for this organization.

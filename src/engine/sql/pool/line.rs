@@ -1,0 +1,208 @@
+//! The box's line: how many statements run at once, how many may wait, and who is next.
+//!
+//! The next slot goes to the organization that runs the fewest statements, and among equals to whoever has waited
+//! longest. So an organization that fills the line delays another by one statement, not by all of its own.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use crate::engine::sql::errors::{ErrorCode, QueryError};
+
+/// The line of one box.
+#[derive(Debug)]
+pub(super) struct Line {
+    state: Mutex<State>,
+    waiting_max: usize,
+}
+
+#[derive(Debug)]
+struct State {
+    free: usize,
+    running: HashMap<Uuid, usize>,
+    /// In the order of arrival.
+    waiting: Vec<Waiting>,
+    arrivals: u64,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    organization: Uuid,
+    arrival: u64,
+    turn: oneshot::Sender<()>,
+}
+
+/// The right to run one statement; given on when dropped.
+#[derive(Debug)]
+pub(super) struct Slot {
+    line: Arc<Line>,
+    organization: Uuid,
+}
+
+/// A place among those who wait; given up when dropped before its turn.
+struct Place<'a> {
+    line: &'a Arc<Line>,
+    organization: Uuid,
+    arrival: u64,
+    done: bool,
+}
+
+impl Line {
+    pub(super) fn new(running_max: usize, waiting_max: usize) -> Arc<Self> {
+        let state =
+            State { free: running_max.max(1), running: HashMap::new(), waiting: Vec::new(), arrivals: 0 };
+        Arc::new(Self { state: Mutex::new(state), waiting_max })
+    }
+
+    /// Statements that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.state.lock().waiting.len()
+    }
+
+    /// Statements that run.
+    pub(super) fn running(&self) -> usize {
+        self.state.lock().running.values().sum()
+    }
+
+    /// Waits for a slot; `too_many_queries` when too many wait already.
+    pub(super) async fn enter(self: &Arc<Self>, organization: Uuid) -> Result<Slot, QueryError> {
+        let (mut place, turn) = {
+            let mut state = self.state.lock();
+            if state.free > 0 {
+                state.free -= 1;
+                *state.running.entry(organization).or_default() += 1;
+                return Ok(Slot { line: Arc::clone(self), organization });
+            }
+            if state.waiting.len() >= self.waiting_max {
+                return Err(QueryError {
+                    retriable: true,
+                    ..QueryError::new(
+                        ErrorCode::TooManyQueries,
+                        "Too many statements wait for their turn; send it later.",
+                    )
+                });
+            }
+            state.arrivals += 1;
+            let arrival = state.arrivals;
+            let (sender, turn) = oneshot::channel();
+            state.waiting.push(Waiting { organization, arrival, turn: sender });
+            (Place { line: self, organization, arrival, done: false }, turn)
+        };
+        turn.await.map_err(QueryError::internal)?;
+        place.done = true;
+        Ok(Slot { line: Arc::clone(self), organization })
+    }
+
+    /// Takes a slot back and gives it to the next.
+    fn leave(&self, organization: Uuid) {
+        let mut state = self.state.lock();
+        if let Some(running) = state.running.get_mut(&organization) {
+            *running -= 1;
+            if *running == 0 {
+                state.running.remove(&organization);
+            }
+        }
+        state.free += 1;
+        state.next();
+    }
+}
+
+impl State {
+    fn next(&mut self) {
+        while self.free > 0 {
+            let running = |waiting: &Waiting| self.running.get(&waiting.organization).copied().unwrap_or(0);
+            let next = (0..self.waiting.len())
+                .min_by_key(|&index| (running(&self.waiting[index]), self.waiting[index].arrival));
+            let Some(next) = next else { return };
+            let next = self.waiting.remove(next);
+            self.free -= 1;
+            *self.running.entry(next.organization).or_default() += 1;
+            // Whoever has gone away meanwhile gives the slot back itself: its place is dropped and not done.
+            let _ = next.turn.send(());
+        }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if self.done {
+            return;
+        }
+        let mut state = self.line.state.lock();
+        let before = state.waiting.len();
+        state.waiting.retain(|waiting| waiting.arrival != self.arrival);
+        let was_waiting = state.waiting.len() < before;
+        drop(state);
+        if !was_waiting {
+            // Its turn had come, and nobody will use it.
+            self.line.leave(self.organization);
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.line.leave(self.organization);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Uuid = Uuid::from_u128(1);
+    const B: Uuid = Uuid::from_u128(2);
+
+    #[tokio::test]
+    async fn the_one_who_runs_least_is_next() {
+        let line = Line::new(2, 10);
+        let (first, second) = (line.enter(A).await.expect("free"), line.enter(A).await.expect("free"));
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let mut tasks = Vec::new();
+        for (index, organization) in [A, A, B].into_iter().enumerate() {
+            let (line, order) = (Arc::clone(&line), Arc::clone(&order));
+            let before = index;
+            tasks.push(tokio::spawn({
+                let line = Arc::clone(&line);
+                async move {
+                    let slot = line.enter(organization).await.expect("a turn");
+                    order.lock().push((organization, index));
+                    drop(slot);
+                }
+            }));
+            while line.waiting() <= before {
+                tokio::task::yield_now().await;
+            }
+        }
+        drop(first);
+        for task in tasks {
+            task.await.expect("it ends");
+        }
+        assert_eq!(*order.lock(), [(B, 2), (A, 0), (A, 1)]);
+        drop(second);
+        assert_eq!((line.running(), line.waiting()), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn who_goes_away_leaves_nothing() {
+        let line = Line::new(1, 1);
+        let slot = line.enter(A).await.expect("free");
+        let waiting = tokio::spawn({
+            let line = Arc::clone(&line);
+            async move { line.enter(B).await.map(drop) }
+        });
+        while line.waiting() == 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(line.enter(A).await.expect_err("full").code, ErrorCode::TooManyQueries);
+        waiting.abort();
+        assert!(waiting.await.is_err());
+        assert_eq!(line.waiting(), 0);
+        drop(slot);
+        drop(line.enter(B).await.expect("free again"));
+        assert_eq!(line.running(), 0);
+    }
+}

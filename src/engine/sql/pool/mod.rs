@@ -1,0 +1,432 @@
+//! The server's side of the workers: keeping them warm, talking to them, and ending them.
+//!
+//! A statement waits for its turn (`line`), gets a worker that has served its organization or nobody yet (`shelf`), and
+//! is planned before `start` answers, so that a statement that cannot run is refused at once. Then it runs on its own
+//! until it has finished, its time is up, it is canceled or switched off, or whoever waits for it goes away. After a
+//! good end the worker rests and may serve the same organization again; in every other case the process is dead
+//! and reaped, and its folder gone. Time limits need nobody's cooperation: they are SIGKILL.
+//!
+//! [`QueryBackend`] is the boundary: what submits statements knows this trait, so that many boxes can come behind it.
+
+mod line;
+mod session;
+mod shelf;
+mod switch;
+mod worker;
+
+use std::collections::HashMap;
+use std::fs;
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin as StdPin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime};
+
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use self::line::Line;
+use self::session::Session;
+use self::shelf::Shelf;
+pub use self::switch::{Fingerprint, KillSwitches};
+use self::worker::{Bond, Nursery, Worker};
+use super::errors::QueryError;
+use super::gate;
+use super::protocol::{
+    BindRequest, DeletionsSource, Outcome, PlanInfo, PlanRequest, SegmentSource, TableSource,
+};
+use super::snapshot::manifest::SegmentEntry;
+use super::snapshot::{Pin, create_private};
+
+/// Statements that may wait for a worker, per worker.
+const WAITING_PER_WORKER_MAX: usize = 8;
+/// How long a worker may take to lock itself in, which takes a millisecond on an idle box.
+const BIND_WAIT: Duration = Duration::from_secs(10);
+/// What a process may allocate, in multiples of the memory pool: the pool does not see everything.
+const DATA_LIMIT_POOLS: u64 = 4;
+/// And this much besides, for stacks and the program itself.
+const DATA_LIMIT_BASE_BYTES: u64 = 256 << 20;
+
+/// How workers are run.
+#[derive(Clone, Debug)]
+pub struct WorkerSettings {
+    /// The program, usually `std::env::current_exe()`; it must call `worker_main` on the argument `sql-worker`.
+    pub exe: PathBuf,
+    /// Longest run of a statement, planning included.
+    pub query_timeout: Duration,
+    /// Memory pool of a statement; the process may take about four times as much.
+    pub memory_bytes: u64,
+    /// What all workers together may take; `concurrency_box` gives way to it.
+    pub memory_box_bytes: u64,
+    /// Disk a statement may spill to.
+    pub spill_bytes_max: u64,
+    /// Most rows of a result; the rest is cut off and said to be.
+    pub rows_max: u64,
+    /// Most bytes of a result, likewise.
+    pub bytes_max: u64,
+    /// Where workers have their folders; emptied at the start.
+    pub spill_dir: PathBuf,
+    /// Where results are kept, one folder an organization.
+    pub results_dir: PathBuf,
+    /// Statements that run at once.
+    pub concurrency_box: usize,
+}
+
+impl WorkerSettings {
+    /// Statements that run at once: as many as were asked for and have their pools in the box's share; one at least.
+    fn concurrency(&self) -> usize {
+        let affordable = self.memory_box_bytes / self.memory_bytes.max(1);
+        self.concurrency_box.min(usize::try_from(affordable).unwrap_or(usize::MAX)).max(1)
+    }
+
+    /// What one worker may allocate: some pools, but not so much that all of them together could take twice the share.
+    fn data_bytes_max(&self) -> u64 {
+        let wanted = self.memory_bytes.saturating_mul(DATA_LIMIT_POOLS);
+        let needed = self.memory_bytes.saturating_add(DATA_LIMIT_BASE_BYTES);
+        let fair = self.memory_box_bytes.saturating_mul(2) / self.concurrency() as u64;
+        wanted.saturating_add(DATA_LIMIT_BASE_BYTES).min(fair.max(needed))
+    }
+}
+
+/// Memory of this box in bytes: the machine's, or what its control group allows if that is less.
+pub fn box_memory_bytes() -> u64 {
+    let system = rustix::system::sysinfo();
+    // The fields' types differ between processors.
+    #[allow(clippy::unnecessary_cast)]
+    let machine = (system.totalram as u64).saturating_mul(system.mem_unit as u64);
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default().to_owned();
+    let root = Path::new("/sys/fs/cgroup");
+    let allowed = |group: &Path| fs::read_to_string(group.join("memory.max")).ok()?.trim().parse().ok();
+    let group = root.join(own);
+    let groups = group.ancestors().take_while(|group| group.starts_with(root));
+    groups.filter_map(allowed).fold(machine, u64::min)
+}
+
+/// A statement to run.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    /// The snapshot it reads, and the tables it may see.
+    pub pin: Pin,
+    /// Its text.
+    pub sql: String,
+    /// Its identifier, which names the result.
+    pub query_id: Uuid,
+}
+
+/// Where statements are planned and run.
+pub trait QueryBackend: Send + Sync {
+    /// Plans only.
+    fn plan(&self, statement: Statement) -> BoxFuture<'_, Result<PlanInfo, QueryError>>;
+    /// Plans, and lets the statement run if that went well.
+    fn start(&self, statement: Statement) -> BoxFuture<'_, Result<(PlanInfo, Running), QueryError>>;
+}
+
+/// Cancels a running statement; may be cloned and used at any time, also after the end.
+#[derive(Clone, Debug)]
+pub struct CancelHandle(Arc<watch::Sender<bool>>);
+
+impl CancelHandle {
+    /// Asks for the end; `Running::wait` then gives `canceled`, unless the statement ended before.
+    pub fn cancel(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+/// A statement that runs. Dropping it ends it.
+pub struct Running {
+    outcome: BoxFuture<'static, Result<Outcome, QueryError>>,
+    cancel: CancelHandle,
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Running")
+    }
+}
+
+impl Running {
+    /// A handle that cancels it from elsewhere.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        self.cancel.clone()
+    }
+
+    /// Waits for the end; the result file then stands at `Workers::result_path`.
+    pub async fn wait(self) -> Result<Outcome, QueryError> {
+        self.await
+    }
+}
+
+impl Future for Running {
+    type Output = Result<Outcome, QueryError>;
+
+    fn poll(mut self: StdPin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.outcome.as_mut().poll(context)
+    }
+}
+
+/// A task that ends when nobody waits for it any more.
+struct Task(JoinHandle<Result<Outcome, QueryError>>);
+
+impl Future for Task {
+    type Output = Result<Outcome, QueryError>;
+
+    fn poll(mut self: StdPin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let joined = std::task::ready!(StdPin::new(&mut self.0).poll(context));
+        Poll::Ready(joined.unwrap_or_else(|error| Err(QueryError::internal(error))))
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// A statement that is being planned or run, as the operator sees it.
+#[derive(Clone, Debug)]
+pub struct RunningStatement {
+    pub organization: Uuid,
+    pub query_id: Uuid,
+    pub fingerprint: Fingerprint,
+    pub since: SystemTime,
+}
+
+/// What the workers are at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerCounts {
+    /// Statements that are planned or run.
+    pub running: usize,
+    /// Statements that wait for their turn.
+    pub waiting: usize,
+    /// Workers that wait and belong to nobody.
+    pub fresh: usize,
+    /// Workers that wait for another statement of their organization.
+    pub resting: usize,
+}
+
+type RunningList = Arc<Mutex<HashMap<Uuid, RunningStatement>>>;
+
+/// An entry in the list of what runs; gone when dropped.
+pub(super) struct Listed {
+    list: RunningList,
+    query_id: Uuid,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.list.lock().remove(&self.query_id);
+    }
+}
+
+/// The workers of this box. Must be used inside a tokio runtime with I/O and time.
+#[derive(Debug)]
+pub struct Workers {
+    settings: Arc<WorkerSettings>,
+    line: Arc<Line>,
+    shelf: Arc<Shelf>,
+    switches: watch::Sender<Arc<KillSwitches>>,
+    running: RunningList,
+}
+
+impl Workers {
+    /// Prepares the folders and removes what a crash left: workers' folders and unfinished results.
+    pub fn new(settings: WorkerSettings) -> io::Result<Self> {
+        match fs::remove_dir_all(&settings.spill_dir) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => create_private(&settings.spill_dir)?,
+        }
+        create_private(&settings.results_dir)?;
+        let concurrency = settings.concurrency();
+        if concurrency < settings.concurrency_box {
+            tracing::warn!(
+                concurrency,
+                asked = settings.concurrency_box,
+                memory_mb = settings.memory_bytes >> 20,
+                share_mb = settings.memory_box_bytes >> 20,
+                "fewer SQL statements run at once than asked for: their memory is more than the box's share"
+            );
+        }
+        let nursery = Nursery::new(settings.exe.clone(), settings.spill_dir.clone())?;
+        Ok(Self {
+            settings: Arc::new(settings),
+            line: Line::new(concurrency, concurrency * WAITING_PER_WORKER_MAX),
+            shelf: Shelf::new(nursery, concurrency),
+            switches: watch::Sender::default(),
+            running: RunningList::default(),
+        })
+    }
+
+    /// Starts workers before anybody asks for one.
+    pub fn warm(&self) {
+        self.shelf.restock();
+    }
+
+    /// The folder of all results: in it one folder an organization.
+    pub fn results_dir(&self) -> &Path {
+        &self.settings.results_dir
+    }
+
+    /// Where the result of a query stands once it has succeeded.
+    pub fn result_path(&self, organization: Uuid, query_id: Uuid) -> PathBuf {
+        self.settings.results_dir.join(organization.to_string()).join(format!("{query_id}.arrow"))
+    }
+
+    /// The time limit of a statement.
+    pub fn query_timeout(&self) -> Duration {
+        self.settings.query_timeout
+    }
+
+    /// Statements that wait for a free worker.
+    pub fn waiting(&self) -> usize {
+        self.line.waiting()
+    }
+
+    /// What the workers are at.
+    pub fn counts(&self) -> WorkerCounts {
+        let (fresh, resting) = self.shelf.counts();
+        WorkerCounts { running: self.line.running(), waiting: self.line.waiting(), fresh, resting }
+    }
+
+    /// The statements that are planned or run, the longest first.
+    pub fn running(&self) -> Vec<RunningStatement> {
+        let mut running: Vec<_> = self.running.lock().values().cloned().collect();
+        running.sort_by_key(|statement| statement.since);
+        running
+    }
+
+    /// Switches statements off or on. What runs and is off now is ended.
+    pub fn switch(&self, switches: KillSwitches) {
+        self.switches.send_replace(Arc::new(switches));
+    }
+
+    /// Gets a worker and lets it plan.
+    async fn begin(&self, statement: Statement) -> Result<(PlanInfo, Session), QueryError> {
+        gate::check_length(&statement.sql)?;
+        let organization = statement.pin.organization();
+        let fingerprint = Fingerprint::of(&statement.sql);
+        let switches = self.switches.subscribe();
+        let check = || switches.borrow().check(organization, fingerprint);
+        check()?;
+        let slot = self.line.enter(organization).await?;
+        check()?;
+        let listed = self.list(organization, statement.query_id, fingerprint);
+        let deadline = Instant::now() + self.settings.query_timeout;
+        let result = self.result_path(organization, statement.query_id);
+        if let Some(folder) = result.parent() {
+            create_private(folder)?;
+        }
+        let worker = self.worker(organization, &statement.pin.folder).await?;
+        let request = PlanRequest { sql: statement.sql, tables: sources(&statement.pin) };
+        let session = Session {
+            worker,
+            shelf: Arc::clone(&self.shelf),
+            settings: Arc::clone(&self.settings),
+            deadline,
+            pin: statement.pin,
+            query_id: statement.query_id,
+            fingerprint,
+            switches,
+            result,
+            listed,
+            slot,
+        };
+        session.plan(request).await
+    }
+
+    /// A worker that belongs to the organization and answers.
+    async fn worker(&self, organization: Uuid, folder: &Path) -> Result<Worker, QueryError> {
+        let bond = Bond::of(organization, folder);
+        loop {
+            let (mut worker, is_new) = self.shelf.take(bond).await?;
+            let error = if worker.bound.is_some() {
+                if worker.answers().await {
+                    return Ok(worker);
+                }
+                io::ErrorKind::BrokenPipe.into()
+            } else {
+                let request = BindRequest {
+                    segments: bond.has_folder().then(|| folder.to_owned()),
+                    home: worker.home.path().to_owned(),
+                    memory_bytes: self.settings.memory_bytes,
+                    data_bytes_max: self.settings.data_bytes_max(),
+                    spill_bytes_max: self.settings.spill_bytes_max,
+                    result_bytes_max: self.settings.bytes_max,
+                };
+                let bound = tokio::time::timeout(BIND_WAIT, worker.bind(bond, request)).await;
+                match bound.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+                    Ok(()) => return Ok(worker),
+                    Err(error) => error,
+                }
+            };
+            let (status, stderr) = worker::end(worker).await;
+            // One that waited has died meanwhile; one that was made for this statement should not have.
+            if is_new {
+                tracing::error!(%error, ?status, stderr, "a SQL worker could not be locked in");
+                return Err(QueryError::internal(error));
+            }
+            tracing::warn!(%error, ?status, stderr, "a SQL worker died while it waited");
+        }
+    }
+
+    fn list(&self, organization: Uuid, query_id: Uuid, fingerprint: Fingerprint) -> Listed {
+        let entry = RunningStatement { organization, query_id, fingerprint, since: SystemTime::now() };
+        self.running.lock().insert(query_id, entry);
+        Listed { list: Arc::clone(&self.running), query_id }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.shelf.close();
+    }
+}
+
+impl QueryBackend for Workers {
+    fn plan(&self, statement: Statement) -> BoxFuture<'_, Result<PlanInfo, QueryError>> {
+        Box::pin(async move {
+            let (info, session) = self.begin(statement).await?;
+            session.rest();
+            Ok(info)
+        })
+    }
+
+    fn start(&self, statement: Statement) -> BoxFuture<'_, Result<(PlanInfo, Running), QueryError>> {
+        Box::pin(async move {
+            let (info, session) = self.begin(statement).await?;
+            let session = session.start().await?;
+            let (sender, canceled) = watch::channel(false);
+            let cancel = CancelHandle(Arc::new(sender));
+            // A task of its own, so that the time limit holds even while nobody polls.
+            let task = Task(tokio::spawn(session.finish(canceled)));
+            Ok((info, Running { outcome: Box::pin(task), cancel }))
+        })
+    }
+}
+
+fn sources(pin: &Pin) -> Vec<TableSource> {
+    let segment = |entry: &SegmentEntry| SegmentSource {
+        path: entry.file.path.clone(),
+        rows: entry.rows,
+        bytes: entry.bytes,
+        deletions: entry.deletions.as_ref().map(|d| DeletionsSource {
+            path: d.file.path.clone(),
+            offset: d.offset,
+            bytes: d.bytes,
+            rows: d.rows,
+        }),
+    };
+    let table = |spec: &Arc<super::catalog::TableSpec>| {
+        let mut entries: Vec<&SegmentEntry> =
+            pin.snapshot.tables.get(spec.name.as_str()).into_iter().flatten().collect();
+        entries.sort_by_key(|entry| entry.max_key);
+        TableSource { spec: spec.as_ref().clone(), segments: entries.into_iter().map(segment).collect() }
+    };
+    pin.tables.iter().map(table).collect()
+}

@@ -1,0 +1,299 @@
+//! What a worker locks itself into before it sees a statement.
+//!
+//! A statement is planned and run by a large library that was not written to hold an attacker. So its process is made
+//! small first: limits on memory, file size and open files; Landlock, so that the kernel opens only this
+//! organization's segments (to read) and the worker's own folder (to write), no TCP port and no foreign socket or
+//! signal; a list of system calls (seccomp) outside which there are none: no sockets, no other programs, no new
+//! processes, no tracing, no memory that is writable and then run. Whoever breaks out of SQL stands in that.
+//!
+//! All of this is the kernel's, and old or trimmed kernels lack parts of it: [`support`] says what this one has, the
+//! server says so at its start, and `gleaner admin status` shows it.
+//!
+//! Sources: landlock(7), seccomp(2), prctl(2), setrlimit(2). The list of calls is what Rust's standard library, glibc and
+//! tokio need for memory, files and threads; a call that is not on it answers as on a kernel that lacks it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetStatus, Scope,
+};
+use rustix::process::{Resource, Rlimit};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+};
+use serde::{Deserialize, Serialize};
+
+/// Files a worker may hold open at once: segments are mapped and closed, so these are pipes and spilled runs.
+const OPEN_FILES_MAX: u64 = 512;
+/// How much a worker gives way to the server, on the scale of nice(2).
+const NICENESS: i32 = 5;
+/// The newest Landlock whose rights were looked at; more of a newer kernel is not used.
+const LANDLOCK_NEWEST: ABI = ABI::V6;
+
+/// How much of a protection the kernel has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Holds {
+    /// All that was asked for.
+    Fully,
+    /// An older form: some rights or kinds of object are not covered.
+    Partly,
+    /// Nothing.
+    NotAtAll,
+}
+
+/// The protections of the kernel on which this box runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SandboxSupport {
+    /// Files, ports and foreign sockets (Landlock).
+    pub landlock: Holds,
+    /// System calls (seccomp).
+    pub seccomp: Holds,
+}
+
+impl SandboxSupport {
+    /// What is missing, in a sentence for the operator; none when nothing is.
+    pub fn warning(&self) -> Option<String> {
+        let mut missing = Vec::new();
+        match self.landlock {
+            Holds::Fully => {}
+            Holds::Partly => missing.push(
+                "Landlock only in an older form (Linux 6.12 has all of it), so that a worker is held less closely",
+            ),
+            Holds::NotAtAll => missing.push(
+                "no Landlock (Linux 5.13 and later have it; look for \"landlock\" in the kernel's lsm= list), so that \
+                 only file modes keep a worker from other files",
+            ),
+        }
+        if self.seccomp == Holds::NotAtAll {
+            missing.push("no seccomp filters, so that a worker may call whatever the kernel offers");
+        }
+        (!missing.is_empty())
+            .then(|| format!("The kernel under the SQL workers has {}.", missing.join("; and ")))
+    }
+}
+
+/// What this kernel has. Changes nothing; any thread may ask.
+pub fn support() -> SandboxSupport {
+    let has = |ruleset: Ruleset| ruleset.create().is_ok();
+    let hard = || Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    let landlock = if hard()
+        .handle_access(AccessFs::from_all(LANDLOCK_NEWEST))
+        .and_then(|ruleset| ruleset.handle_access(AccessNet::from_all(LANDLOCK_NEWEST)))
+        .and_then(|ruleset| ruleset.scope(Scope::from_all(LANDLOCK_NEWEST)))
+        .is_ok_and(has)
+    {
+        Holds::Fully
+    } else if hard().handle_access(AccessFs::from_all(ABI::V1)).is_ok_and(has) {
+        Holds::Partly
+    } else {
+        Holds::NotAtAll
+    };
+    let filters = Path::new("/proc/sys/kernel/seccomp/actions_avail").exists();
+    let seccomp = if filters && filter().is_ok() { Holds::Fully } else { Holds::NotAtAll };
+    SandboxSupport { landlock, seccomp }
+}
+
+/// The walls of one worker.
+#[derive(Clone, Debug)]
+pub(super) struct Walls<'a> {
+    /// The organization's segments; none when it has no folder yet.
+    pub(super) read: Option<&'a Path>,
+    /// The worker's own folder.
+    pub(super) write: &'a Path,
+    /// What the process may allocate. File mappings do not count.
+    pub(super) data_bytes_max: u64,
+    /// The largest file it may write.
+    pub(super) file_bytes_max: u64,
+}
+
+/// Locks the process in, for good. Must be called while it has one thread: the rules hold for this thread and those
+/// that it starts. Gives what holds; what the kernel has and refuses to apply is an error.
+pub(super) fn enter(walls: &Walls<'_>) -> io::Result<SandboxSupport> {
+    limit(Resource::Core, 0)?;
+    limit(Resource::Data, walls.data_bytes_max)?;
+    limit(Resource::Fsize, walls.file_bytes_max)?;
+    limit(Resource::Nofile, OPEN_FILES_MAX)?;
+    // A box that starts its workers at the lowest priority already may not lower it: then nothing is lost.
+    let _ = rustix::process::nice(NICENESS);
+    let landlock = lock_files(walls).map_err(io::Error::other)?;
+    let seccomp = lock_calls()?;
+    Ok(SandboxSupport { landlock, seccomp })
+}
+
+fn limit(resource: Resource, most: u64) -> io::Result<()> {
+    // A smaller limit that the box was started under stays.
+    let most = rustix::process::getrlimit(resource).maximum.map_or(most, |maximum| most.min(maximum));
+    rustix::process::setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+    Ok(())
+}
+
+fn lock_files(walls: &Walls<'_>) -> Result<Holds, Box<dyn std::error::Error + Send + Sync>> {
+    let reading = AccessFs::ReadFile | AccessFs::ReadDir;
+    // Everything but running programs and making devices and sockets.
+    let writing = AccessFs::from_all(LANDLOCK_NEWEST)
+        & !(AccessFs::Execute
+            | AccessFs::MakeChar
+            | AccessFs::MakeBlock
+            | AccessFs::MakeSock
+            | AccessFs::MakeFifo
+            | AccessFs::MakeSym
+            | AccessFs::IoctlDev);
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(LANDLOCK_NEWEST))?
+        .handle_access(AccessNet::from_all(LANDLOCK_NEWEST))?
+        .scope(Scope::from_all(LANDLOCK_NEWEST))?
+        .create()?
+        .add_rule(PathBeneath::new(PathFd::new(walls.write)?, writing))?;
+    if let Some(folder) = walls.read {
+        ruleset = ruleset.add_rule(PathBeneath::new(PathFd::new(folder)?, reading))?;
+    }
+    Ok(match ruleset.restrict_self()?.ruleset {
+        RulesetStatus::FullyEnforced => Holds::Fully,
+        RulesetStatus::PartiallyEnforced => Holds::Partly,
+        RulesetStatus::NotEnforced => Holds::NotAtAll,
+    })
+}
+
+fn lock_calls() -> io::Result<Holds> {
+    // Compiling fails on a processor whose calls are not listed.
+    let Ok(program) = filter() else { return Ok(Holds::NotAtAll) };
+    match seccompiler::apply_filter(&program) {
+        Ok(()) => Ok(Holds::Fully),
+        // EINVAL and ENOSYS: a kernel without filters.
+        Err(seccompiler::Error::Seccomp(error) | seccompiler::Error::Prctl(error))
+            if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) =>
+        {
+            Ok(Holds::NotAtAll)
+        }
+        Err(error) => Err(io::Error::other(error)),
+    }
+}
+
+/// Calls that a worker may make with any arguments.
+#[rustfmt::skip]
+const CALLS: &[libc::c_long] = &[
+    // Memory that holds data. (mmap and mprotect stand below, for they can also make code.)
+    libc::SYS_brk, libc::SYS_munmap, libc::SYS_mremap, libc::SYS_madvise,
+    // Files; which ones, Landlock says.
+    libc::SYS_openat, libc::SYS_close, libc::SYS_read, libc::SYS_pread64, libc::SYS_readv, libc::SYS_preadv,
+    libc::SYS_write, libc::SYS_pwrite64, libc::SYS_writev, libc::SYS_pwritev, libc::SYS_lseek, libc::SYS_fstat,
+    libc::SYS_newfstatat, libc::SYS_statx, libc::SYS_fsync, libc::SYS_fdatasync, libc::SYS_ftruncate,
+    libc::SYS_fallocate, libc::SYS_unlinkat, libc::SYS_renameat, libc::SYS_renameat2, libc::SYS_mkdirat,
+    libc::SYS_getdents64, libc::SYS_fcntl, libc::SYS_flock, libc::SYS_dup, libc::SYS_fadvise64, libc::SYS_fchmod,
+    libc::SYS_readlinkat, libc::SYS_faccessat, libc::SYS_getcwd,
+    // Threads of its own, waiting, and ending.
+    libc::SYS_futex, libc::SYS_set_robust_list, libc::SYS_rseq, libc::SYS_sched_yield, libc::SYS_sched_getaffinity,
+    libc::SYS_gettid, libc::SYS_getpid, libc::SYS_exit, libc::SYS_exit_group, libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask, libc::SYS_rt_sigreturn, libc::SYS_sigaltstack, libc::SYS_restart_syscall,
+    libc::SYS_nanosleep, libc::SYS_clock_nanosleep, libc::SYS_clock_gettime, libc::SYS_clock_getres,
+    libc::SYS_gettimeofday, libc::SYS_ppoll, libc::SYS_epoll_create1, libc::SYS_epoll_ctl, libc::SYS_epoll_pwait,
+    libc::SYS_eventfd2, libc::SYS_getrandom, libc::SYS_getrusage,
+];
+
+/// Older names of calls above, which only this processor's kernel has.
+#[cfg(target_arch = "x86_64")]
+#[rustfmt::skip]
+const CALLS_OLD: &[libc::c_long] = &[
+    libc::SYS_open, libc::SYS_stat, libc::SYS_lstat, libc::SYS_access, libc::SYS_unlink, libc::SYS_rename,
+    libc::SYS_mkdir, libc::SYS_rmdir, libc::SYS_readlink, libc::SYS_poll, libc::SYS_epoll_wait, libc::SYS_chmod,
+    libc::SYS_time,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const CALLS_OLD: &[libc::c_long] = &[];
+
+/// The compiled list. Whatever is not on it does not exist for the worker ("not implemented", which glibc and tokio
+/// take as a reason to use an older call): sockets, execve, fork, ptrace, clone3, io_uring, setrlimit, mount and all the rest.
+fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
+    let arch = std::env::consts::ARCH.try_into()?;
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    for call in CALLS.iter().chain(CALLS_OLD) {
+        rules.insert(*call, Vec::new());
+    }
+    let when = |argument: u8, length: SeccompCmpArgLen, operator: SeccompCmpOp, value: u64| {
+        SeccompCondition::new(argument, length, operator, value)
+    };
+    use SeccompCmpArgLen::{Dword, Qword};
+    use SeccompCmpOp::{Eq, MaskedEq};
+    // A thread, never a process.
+    let thread = (libc::CLONE_THREAD | libc::CLONE_VM) as u64;
+    rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![when(0, Qword, MaskedEq(thread), thread)?])?]);
+    // No memory from which code could run.
+    let no_code = || SeccompRule::new(vec![when(2, Dword, MaskedEq(libc::PROT_EXEC as u64), 0)?]);
+    rules.insert(libc::SYS_mmap, vec![no_code()?]);
+    rules.insert(libc::SYS_mprotect, vec![no_code()?]);
+    // A thread's name, and nothing else that prctl(2) does.
+    rules.insert(
+        libc::SYS_prctl,
+        vec![SeccompRule::new(vec![when(0, Dword, Eq, libc::PR_SET_NAME as u64)?])?],
+    );
+    // Its own limits, to read.
+    rules.insert(
+        libc::SYS_prlimit64,
+        vec![SeccompRule::new(vec![when(0, Dword, Eq, 0)?, when(2, Qword, Eq, 0)?])?],
+    );
+    // abort(3) signals the own process.
+    let own = u64::from(std::process::id());
+    rules.insert(libc::SYS_tgkill, vec![SeccompRule::new(vec![when(0, Dword, Eq, own)?])?]);
+    let refused = SeccompAction::Errno(libc::ENOSYS as u32);
+    SeccompFilter::new(rules, refused, SeccompAction::Allow, arch)?.try_into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_lets_no_way_out_through() {
+        let out = [
+            libc::SYS_socket,
+            libc::SYS_socketpair,
+            libc::SYS_connect,
+            libc::SYS_bind,
+            libc::SYS_sendto,
+            libc::SYS_execve,
+            libc::SYS_execveat,
+            libc::SYS_clone3,
+            libc::SYS_ptrace,
+            libc::SYS_process_vm_readv,
+            libc::SYS_process_vm_writev,
+            libc::SYS_kill,
+            libc::SYS_tkill,
+            libc::SYS_pidfd_open,
+            libc::SYS_pidfd_send_signal,
+            libc::SYS_mount,
+            libc::SYS_unshare,
+            libc::SYS_setns,
+            libc::SYS_bpf,
+            libc::SYS_keyctl,
+            libc::SYS_perf_event_open,
+            libc::SYS_userfaultfd,
+            libc::SYS_io_uring_setup,
+            libc::SYS_memfd_create,
+            libc::SYS_setrlimit,
+            libc::SYS_open_by_handle_at,
+            libc::SYS_chroot,
+            libc::SYS_ioctl,
+            libc::SYS_linkat,
+            libc::SYS_symlinkat,
+        ];
+        for call in out {
+            assert!(!CALLS.contains(&call) && !CALLS_OLD.contains(&call), "{call}");
+        }
+        filter().expect("the list compiles on this processor");
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let all = SandboxSupport { landlock: Holds::Fully, seccomp: Holds::Fully };
+        assert_eq!(all.warning(), None);
+        let none = SandboxSupport { landlock: Holds::NotAtAll, seccomp: Holds::NotAtAll };
+        let text = none.warning().expect("a warning");
+        assert!(text.contains("Landlock") && text.contains("seccomp"), "{text}");
+    }
+}
