@@ -296,9 +296,11 @@ fn open_keyring(config: &Config) -> Result<Keyring> {
 async fn open_store(config: &Config, clock: Clock) -> Result<Store> {
     let path = config.store_file();
     let cache_bytes = config.storage.cache_mb << 20;
-    tokio::task::spawn_blocking(move || Store::open(&path, cache_bytes, clock))
+    let store = tokio::task::spawn_blocking(move || Store::open(&path, cache_bytes, clock))
         .await
-        .map_err(|e| Error::internal("open the store", e))?
+        .map_err(|e| Error::internal("open the store", e))??;
+    store.keep_free(config.storage.reserve_mb << 20);
+    Ok(store)
 }
 
 fn fetch_settings(config: &Config) -> FetchSettings {

@@ -7,7 +7,7 @@ use crate::features::extraction::SearchFeed;
 use crate::features::jobs::Dispatcher;
 use crate::features::mail::{self, MailState};
 use crate::http::{Metrics, Services};
-use crate::store::Store;
+use crate::store::{self, Store};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -37,8 +37,8 @@ pub(super) async fn run(services: Arc<Services>, config: Config) {
 }
 
 fn free_bytes(folder: &Path) -> Option<u64> {
-    match rustix::fs::statvfs(folder) {
-        Ok(stat) => Some(stat.f_bavail.saturating_mul(stat.f_frsize)),
+    match store::free_bytes(folder) {
+        Ok(free) => Some(free),
         Err(error) => {
             tracing::warn!(%error, "the free space of the data folder could not be read");
             None

@@ -21,6 +21,7 @@ pub mod raw;
 pub mod urls;
 
 use crate::base::Result;
+use crate::base::clock::Timestamp;
 use crate::base::ids::{OrgId, UserId};
 use crate::engine::sql::{Cell, ColumnKind, ColumnSpec, Horizon, TableName, TableSpec};
 use crate::http::{Anonymous, Download, Need, Route};
@@ -79,6 +80,8 @@ pub struct Person {
     pub email: String,
     /// The organization they are a member of, or were when they asked to be erased.
     pub org: Option<OrgId>,
+    /// When they asked. What concerns their address and is from later belongs to whoever registered it again.
+    pub asked_at: Timestamp,
 }
 
 /// One kind of thing that a slice holds on a person.

@@ -64,14 +64,17 @@ impl Handle {
             known: ArcSwap::default(),
             tracker: Arc::default(),
         };
-        if let Some(path) = handle.path() {
-            // Now that the file is open nobody else is at work on it.
-            rewrite::discard_leftovers(path).map_err(|e| Error::internal("clear up beside the store", e))?;
-        }
         handle.known.store(Arc::new(handle.read(|view| Known::load(view))?));
         // The snapshot of that read was made without knowing what it then found.
         handle.committed();
         Ok(handle)
+    }
+
+    /// Removes what a crash has left beside the file: nobody else is at work on it now that it is open.
+    pub(super) fn clear_up(&self) {
+        if let Some(path) = self.path() {
+            rewrite::discard_leftovers(path);
+        }
     }
 
     /// The file, for a store that has one.
@@ -183,7 +186,11 @@ impl Handle {
                 }
             }
         }
-        *place = Some(Arc::new(open_database(&self.source, self.cache_bytes)?));
+        let database = open_database(&self.source, self.cache_bytes)?;
+        // A commit whose last step failed may have reached the file: its fences hold before anybody reads.
+        let tx = database.begin_read().map_err(|e| Error::internal("begin a read transaction", e))?;
+        self.known.store(Arc::new(Known::load(&ReadView::new(tx, Arc::default()))?));
+        *place = Some(Arc::new(database));
         Ok(())
     }
 

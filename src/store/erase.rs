@@ -438,6 +438,47 @@ mod tests {
         assert!(system.read(|tx| Ok(tx.is_fenced(org.id()))).unwrap());
     }
 
+    /// A commit that failed at its last step is answered as failed, and may be in the file all the same: then its fence
+    /// holds from the reopening on.
+    #[tokio::test]
+    async fn a_fence_in_the_file_holds_also_when_its_commit_failed() {
+        let mut reached = 0;
+        for sound in 0..4 {
+            let disk = FaultyDisk::new();
+            let store = store_on(&disk);
+            let org = OrgId::new();
+            seed(&store, org, 1).await;
+            disk.fail_syncs_after(Some(sound));
+            let fenced = store
+                .system()
+                .write(move |tx| {
+                    tx.fence(org);
+                    Ok(())
+                })
+                .await;
+            disk.fail_syncs_after(None);
+            // Writes are answered again when the file is open again.
+            let mut written = Err(Error::unavailable("not tried"));
+            for _ in 0..1_000 {
+                written = store.system().write(|tx| tx.forget_changes(0, 1)).await;
+                if written.is_ok() {
+                    break;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+            written.unwrap();
+            let in_file = store.inner.handle.read(|view| {
+                use crate::store::view::View;
+                view.scan(FENCES, std::ops::Bound::Unbounded, std::ops::Bound::Unbounded, false, 10)
+            });
+            let in_file = !in_file.unwrap().is_empty();
+            assert_eq!(store.system().read(|tx| Ok(tx.is_fenced(org))).unwrap(), in_file);
+            assert!(in_file || fenced.is_err());
+            reached += usize::from(in_file && fenced.is_err());
+        }
+        assert!(reached > 0, "the test can fail: a commit that failed has reached the file");
+    }
+
     #[tokio::test]
     async fn behind_a_fence_nothing_is_seen_and_nothing_gets_in() {
         let disk = FaultyDisk::new();

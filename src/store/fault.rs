@@ -27,6 +27,8 @@ struct Disk {
     /// Bytes that may still be written; none when the disk is endless.
     room: Option<u64>,
     syncs: u64,
+    /// Syncs that still succeed; none when all do.
+    sound_syncs: Option<u64>,
 }
 
 impl FaultyDisk {
@@ -42,6 +44,11 @@ impl FaultyDisk {
     /// Lets `bytes` more bytes through, then answers every write with "no space left". `None` ends that.
     pub fn fill_after(&self, bytes: Option<u64>) {
         self.state.lock().room = bytes;
+    }
+
+    /// Lets `count` more syncs succeed and then refuses them, though what was written is there. `None` ends that.
+    pub fn fail_syncs_after(&self, count: Option<u64>) {
+        self.state.lock().sound_syncs = count;
     }
 
     /// How often the file was synced.
@@ -102,6 +109,10 @@ impl StorageBackend for FaultyDisk {
 
     fn sync_data(&self) -> io::Result<()> {
         let mut state = self.state.lock();
+        if let Some(sound) = &mut state.sound_syncs {
+            *sound =
+                sound.checked_sub(1).ok_or_else(|| io::Error::other("the simulated disk did not sync"))?;
+        }
         state.synced = state.written.clone();
         state.dirty.clear();
         state.syncs += 1;

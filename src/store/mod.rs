@@ -26,6 +26,7 @@ mod rewrite;
 mod table;
 mod tx;
 mod view;
+mod wipe;
 mod writer;
 
 pub use audit::{AuditEntry, AuditFilter, ChainReport, CheckSeal, Detail, Event};
@@ -40,6 +41,7 @@ pub use principal::{AuthMethod, Identity, Principal};
 pub use rewrite::Rewritten;
 pub use table::{Index, OrgTable, SysTable, Table};
 pub use tx::{GlobalEntry, InOrg, InSystem, Order, OrgRead, OrgWrite, SysRead, SysWrite};
+pub use wipe::free_bytes;
 pub use writer::WriterStats;
 
 use crate::base::clock::{Clock, Timestamp};
@@ -51,7 +53,7 @@ use parking_lot::Mutex;
 use redb::StorageBackend;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use view::WriteView;
@@ -72,6 +74,7 @@ struct Inner {
     clock: Clock,
     /// Held while the file is written anew.
     rewriting: Mutex<()>,
+    reserve_bytes: AtomicU64,
     audit: Arc<audit::Shared>,
 }
 
@@ -103,6 +106,7 @@ impl Store {
         migrations: &'static [Migration],
     ) -> Result<Store> {
         let handle = Arc::new(Handle::open(source, cache_bytes)?);
+        handle.clear_up();
         migrate::run(&handle, &clock, migrations)?;
         let writer = Writer::start(handle.clone(), clock.clone())?;
         Ok(Store {
@@ -111,6 +115,7 @@ impl Store {
                 writer,
                 clock,
                 rewriting: Mutex::default(),
+                reserve_bytes: AtomicU64::default(),
                 audit: Arc::default(),
             }),
         })
@@ -163,6 +168,11 @@ impl Store {
         }
     }
 
+    /// What the store leaves free on its disk when it needs room for itself.
+    pub fn keep_free(&self, reserve_bytes: u64) {
+        self.inner.reserve_bytes.store(reserve_bytes, Ordering::Relaxed);
+    }
+
     pub fn disk_full(&self) -> bool {
         self.inner.writer.disk_full.load(Ordering::Relaxed)
     }
@@ -170,10 +180,15 @@ impl Store {
     /// Writes every row into a fresh file and puts that into the place of the present one: what was deleted or changed
     /// before is then in no file any more. Reads and writes go on meanwhile. Blocks for as long as copying takes; `stop`
     /// ends it early, with an error and without an effect. `looked_for`: organizations of which no row should be left.
+    /// 503 when the disk has no room for a second copy beside its reserve.
     pub fn rewrite(&self, looked_for: &[OrgId], stop: &dyn Fn() -> bool) -> Result<Rewritten> {
         let _alone = self.inner.rewriting.lock();
-        let stop = || stop() || self.disk_full();
-        rewrite::run(&self.inner.handle, &self.inner.writer, looked_for, &stop)
+        let limits = rewrite::Limits {
+            stop,
+            full: &|| self.disk_full(),
+            reserve_bytes: self.inner.reserve_bytes.load(Ordering::Relaxed),
+        };
+        rewrite::run(&self.inner.handle, &self.inner.writer, looked_for, &limits)
     }
 
     /// Commits what waits and closes the file. Later calls answer 503.

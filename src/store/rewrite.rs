@@ -12,12 +12,14 @@
 //!
 //! A crash leaves the old file or the new one under the name, each whole: nothing is written between the last copy and
 //! the renaming. What it leaves beside is cleared up at the next opening. Overwriting is a best effort (a disk that
-//! writes elsewhere keeps the old blocks until it uses them again); that the folder holds no byte of it is not.
+//! writes elsewhere keeps the old blocks until it uses them again); that the folder holds no byte of it is not. A copy
+//! that the disk has no room for is not begun.
 
 use super::META;
 use super::engine::{Handle, Source, open_database};
 use super::known::{FENCES, interned};
 use super::view::{Overlay, definition};
+use super::wipe::{allocated_bytes, discard, free_bytes_beside, is_same, remove, sync_folder};
 use super::writer::{Writer, begin};
 use crate::base::ids::OrgId;
 use crate::base::{Error, Result};
@@ -25,10 +27,8 @@ use memchr::memmem::Finder;
 use parking_lot::Mutex;
 use redb::{Database, ReadableDatabase, ReadableTable, TableError, TableHandle};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
 use std::ops::Bound;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -53,10 +53,6 @@ const NOTED_FEW: usize = 500;
 const ROUNDS_MAX: usize = 10;
 /// How long reads of the old file are waited for.
 const READERS_WAIT: Duration = Duration::from_secs(30);
-/// One write of zeros.
-const WIPE_BYTES: usize = 1 << 20;
-/// Zeros between two rests.
-const WIPE_BYTES_IN_ROW: u64 = 16 << 20;
 
 /// How often the file was written anew.
 const REWRITES: &[u8] = b"rewrites";
@@ -112,23 +108,51 @@ pub(super) fn run(
     handle: &Arc<Handle>,
     writer: &Writer,
     looked_for: &[OrgId],
-    stop: &dyn Fn() -> bool,
+    limits: &Limits<'_>,
 ) -> Result<Rewritten> {
     let Some(path) = handle.path() else {
         return Err(Error::unavailable("this store has no file that could be written anew"));
     };
     let bytes_before = handle.file_bytes();
     let (new, old) = (beside(path, "new"), beside(path, "old"));
-    let done = discard_leftovers(path)
-        .map_err(|e| Error::internal("clear up beside the store", e))
-        .and_then(|()| Copying { handle, writer, path, new: &new, old: &old, stop }.run(looked_for));
+    has_room(path, limits.reserve_bytes)?;
+    discard_leftovers(path);
+    let done = Copying { handle, writer, path, new: &new, old: &old, limits }.run(looked_for);
     if done.is_err() {
         handle.tracker.end();
-        if let Err(error) = discard(&new) {
+        // As it is: it holds what the store holds, and a disk that is full gets its room back at once.
+        if let Err(error) = remove(&new) {
             tracing::warn!(%error, "an unfinished copy of the store could not be removed");
         }
     }
     Ok(Rewritten { bytes_before, bytes_after: handle.file_bytes(), ..done? })
+}
+
+/// What ends a rewriting early.
+pub(super) struct Limits<'l> {
+    /// The box drains.
+    pub stop: &'l dyn Fn() -> bool,
+    /// Writes are refused for want of room.
+    pub full: &'l dyn Fn() -> bool,
+    /// What must stay free on the disk.
+    pub reserve_bytes: u64,
+}
+
+/// Refuses to begin a copy that would not fit: it would take the reserve, and every write of everybody be refused until it
+/// gives up.
+fn has_room(path: &Path, reserve_bytes: u64) -> Result<()> {
+    let failed = |error| Error::internal("look at the disk's room", error);
+    let (taken, free) = (allocated_bytes(path).map_err(failed)?, free_bytes_beside(path).map_err(failed)?);
+    // A quarter more: rows arrive while it is copied, and the new file grows in steps.
+    let need = (taken / 4 * 5).saturating_add(reserve_bytes);
+    if free >= need {
+        return Ok(());
+    }
+    Err(Error::unavailable(format!(
+        "the store is written anew as soon as the disk has room for a second copy: {} MiB are free and {} MiB needed, the reserve included",
+        free >> 20,
+        need >> 20
+    )))
 }
 
 struct Copying<'c> {
@@ -137,7 +161,7 @@ struct Copying<'c> {
     path: &'c Path,
     new: &'c Path,
     old: &'c Path,
-    stop: &'c dyn Fn() -> bool,
+    limits: &'c Limits<'c>,
 }
 
 impl Copying<'_> {
@@ -180,25 +204,27 @@ impl Copying<'_> {
                 }
                 fs::rename(&new, &path).map_err(|e| Error::internal("rename the new file", e))?;
                 // The name counts from here on, whatever else fails.
-                let replaced = handle.replace(to);
-                if let Err(error) = sync_folder(&path) {
-                    tracing::error!(%error, "the new name of the store's file could not be made durable");
-                }
-                Ok(replaced)
+                Ok((handle.replace(to), sync_folder(&path)))
             });
             (replaced, begun.elapsed())
         })?;
-        if let Some(replaced) = replaced? {
-            let released = release(replaced);
-            let wiped = if released { discard(self.old) } else { remove(self.old) };
-            wiped.map_err(|e| Error::internal("remove the old file", e))?;
+        let (replaced, named) = replaced?;
+        // A power cut could bring the old file back under the name: it must be whole then.
+        if let Err(error) = named.or_else(|_| sync_folder(self.path)) {
+            tracing::error!(%error, "the new name of the store's file could not be made durable; the old file stays");
+        } else if let Some(replaced) = replaced {
+            let released = release(replaced, self.limits.stop);
+            let wiped = if released { discard(self.old, self.limits.stop) } else { remove(self.old) };
+            if let Err(error) = wiped {
+                tracing::error!(%error, "the store's old file could not be removed; the next start tries it again");
+            }
         }
         Ok(pause)
     }
 }
 
 /// Waits until nobody reads the old file any more and closes it; whether that came to pass.
-fn release(mut database: Arc<Database>) -> bool {
+fn release(mut database: Arc<Database>, stop: &dyn Fn() -> bool) -> bool {
     let deadline = Instant::now() + READERS_WAIT;
     loop {
         match Arc::try_unwrap(database) {
@@ -206,7 +232,7 @@ fn release(mut database: Arc<Database>) -> bool {
                 drop(database);
                 return true;
             }
-            Err(shared) if Instant::now() < deadline => {
+            Err(shared) if Instant::now() < deadline && !stop() => {
                 database = shared;
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -241,7 +267,8 @@ impl<'c> Copy<'c> {
     }
 
     fn check(&self) -> Result<()> {
-        if (self.copying.stop)() {
+        let Limits { stop, full, .. } = self.copying.limits;
+        if stop() || full() {
             return Err(Error::unavailable(
                 "the box drains, or its disk is full; the store is written anew later",
             ));
@@ -400,52 +427,16 @@ fn beside(path: &Path, what: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Removes what a crash has left beside the file. Only for whoever has the file open.
-pub(super) fn discard_leftovers(path: &Path) -> io::Result<()> {
-    discard(&beside(path, "new"))?;
-    let old = beside(path, "old");
-    match (fs::metadata(&old), fs::metadata(path)) {
-        // Cut off before the renaming: a second name of the file itself.
-        (Ok(old_is), Ok(is)) if (old_is.dev(), old_is.ino()) == (is.dev(), is.ino()) => remove(&old),
-        (Ok(_), Ok(_)) => discard(&old),
-        _ => Ok(()),
-    }
-}
-
-/// Overwrites a file and removes it; nothing when there is none.
-fn discard(path: &Path) -> io::Result<()> {
-    let mut file = match OpenOptions::new().write(true).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    let zeros = vec![0; WIPE_BYTES];
-    let mut left = file.metadata()?.len();
-    while left > 0 {
-        let begun = Instant::now();
-        let mut row = left.min(WIPE_BYTES_IN_ROW);
-        left -= row;
-        while row > 0 {
-            let bytes = row.min(WIPE_BYTES as u64);
-            file.write_all(&zeros[..bytes as usize])?;
-            row -= bytes;
+/// Removes what a crash has left beside the file. Only for whoever has the file open. What cannot be removed is said in the
+/// log: it must not keep the box from starting.
+pub(super) fn discard_leftovers(path: &Path) {
+    for left in ["new", "old"].map(|what| beside(path, what)) {
+        // A second name of the file itself, when it was cut off before the renaming.
+        let done = if is_same(&left, path) { remove(&left) } else { discard(&left, &|| false) };
+        if let Err(error) = done {
+            tracing::warn!(%error, file = %left.display(), "what was left beside the store could not be removed");
         }
-        file.sync_data()?;
-        std::thread::sleep(begun.elapsed().mul_f64(REST_SHARE));
     }
-    remove(path)
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => sync_folder(path),
-    }
-}
-
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 #[cfg(test)]

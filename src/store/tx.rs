@@ -106,7 +106,7 @@ impl<'v, S: Scope> Rows<'v, S> {
     }
 
     /// Whether the scope is an organization that was erased or is being erased.
-    pub(super) fn is_behind_fence(&self) -> bool {
+    pub fn is_behind_fence(&self) -> bool {
         self.fenced
     }
 

@@ -7,7 +7,7 @@
 //! that, and then the row that led through all of it says "done" and what went: it is the receipt.
 //!
 //! A step that fails (a full disk, a search that holds a file) is tried again for as long as it takes; other erasures go
-//! on meanwhile.
+//! on meanwhile. So does everything else while the file is written anew: that is a task of its own.
 
 use super::rows::{ERASURES, ERASURES_OPEN, ErasureV1, PhaseV1, SubjectV1};
 use super::{Accounts, export};
@@ -16,10 +16,12 @@ use crate::base::ids::{ErasureId, OrgId, UserId};
 use crate::base::{Error, Result};
 use crate::features::{self, Holding, Person, Personal};
 use crate::store::{ErasedRows, Order, SysRead, SysWrite, System};
-use crate::task::TaskContext;
+use crate::task::{Signals, TaskContext};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
@@ -31,6 +33,30 @@ const OPEN_MAX: usize = 1_000;
 const SCRUB_REST: u32 = 10;
 /// Characters of an error that a row keeps.
 const ERROR_CHARS_MAX: usize = 300;
+
+/// Time from a step that failed to the next try of that erasure.
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
+
+/// Which erasures are left alone for a moment because a step of theirs failed, until when.
+#[derive(Default)]
+pub(super) struct Retries {
+    until: Mutex<HashMap<ErasureId, Instant>>,
+    /// Whether this process has begun the phases anew that another left: their parts are counted in an order that an
+    /// upgrade may have changed, and each may be done twice.
+    begun: AtomicBool,
+}
+
+impl Retries {
+    fn is_due(&self, id: ErasureId) -> bool {
+        self.until.lock().get(&id).is_none_or(|until| Instant::now() >= *until)
+    }
+
+    fn put_off(&self, id: ErasureId) {
+        let mut until = self.until.lock();
+        until.retain(|_, until| Instant::now() < *until);
+        until.insert(id, Instant::now() + RETRY_PAUSE);
+    }
+}
 
 /// When the store's file was written anew last, and how long that took.
 #[derive(Default)]
@@ -46,19 +72,37 @@ impl Scrubs {
     }
 }
 
-/// The task: carries every open erasure on as far as it goes.
+/// The task: carries every open erasure on as far as it goes. One that fails is put off, and holds up no other.
 pub(super) async fn run(context: TaskContext) -> Result<()> {
-    let mut failed = None;
-    for id in open(context.system(), |_| true)? {
-        if let Err(error) = advance(&context, id).await {
-            note_failure(context.system(), id, &error).await?;
-            failed.get_or_insert(error);
+    let accounts = context.service::<Accounts>();
+    let retries = &accounts.retries;
+    if !retries.begun.load(Ordering::Relaxed) {
+        for id in open(context.system(), |row| row.phase != PhaseV1::Scrub)? {
+            step(context.system(), id, |_, row| {
+                row.enter(row.phase);
+                Ok(())
+            })
+            .await?;
+        }
+        retries.begun.store(true, Ordering::Relaxed);
+    }
+    // Out of the queues first: what stands there is in the way of others.
+    for phases in [&[PhaseV1::Queues][..], &[PhaseV1::Outside, PhaseV1::Rows, PhaseV1::Sweep]] {
+        for id in open(context.system(), |row| phases.contains(&row.phase))? {
+            if !retries.is_due(id) {
+                continue;
+            }
+            if let Err(error) = advance(&context, id, phases).await {
+                tracing::warn!(erasure = %id, %error, "a step of an erasure failed; it is tried again");
+                retries.put_off(id);
+                note_failure(context.system(), id, &error).await?;
+            }
         }
     }
-    if let Err(error) = scrub(&context).await {
-        failed.get_or_insert(error);
+    if !open(context.system(), |row| row.phase == PhaseV1::Scrub)?.is_empty() {
+        context.service::<Signals>().wake(super::SCRUB);
     }
-    failed.map_or(Ok(()), Err)
+    Ok(())
 }
 
 fn open(system: &System, wanted: impl Fn(&ErasureV1) -> bool) -> Result<Vec<ErasureId>> {
@@ -93,12 +137,14 @@ async fn note_failure(system: &System, id: ErasureId, error: &Error) -> Result<(
     .await
 }
 
-/// Goes through the phases until only the scrub is left.
-async fn advance(context: &TaskContext, id: ErasureId) -> Result<()> {
+/// Goes through these phases, as far as the erasure is in one of them.
+async fn advance(context: &TaskContext, id: ErasureId, phases: &[PhaseV1]) -> Result<()> {
     while !context.stopping() {
         let row = context.system().read(|tx| tx.require(&ERASURES, &id))?;
+        if !phases.contains(&row.phase) {
+            return Ok(());
+        }
         match (&row.subject, row.phase) {
-            (_, PhaseV1::Scrub | PhaseV1::Done) => return Ok(()),
             (SubjectV1::Organization { id: org }, phase) => org_step(context, &row, *org, phase).await?,
             (SubjectV1::Person { .. }, _) => person_step(context, &row).await?,
         }
@@ -158,7 +204,7 @@ fn removed_rows(row: &mut ErasureV1, step: ErasedRows, next_phase: PhaseV1) {
 
 async fn person_step(context: &TaskContext, row: &ErasureV1) -> Result<()> {
     let SubjectV1::Person { id, email, org } = &row.subject else { return Ok(()) };
-    let person = Person { id: *id, email: email.clone(), org: *org };
+    let person = Person { id: *id, email: email.clone(), org: *org, asked_at: row.requested_at };
     if row.part == 0 {
         return person_outside(context, row.id, &person).await;
     }
@@ -195,7 +241,10 @@ async fn person_step(context: &TaskContext, row: &ErasureV1) -> Result<()> {
 async fn person_outside(context: &TaskContext, id: ErasureId, person: &Person) -> Result<()> {
     let system = context.system();
     export::remove_files_of(&context.service::<Accounts>(), system, person.id)?;
-    let parts = system.erase_personal(person.id).await? + system.erase_address(&person.email).await?;
+    // Refusals that were counted and are no rows yet name the person too; from here on nobody is refused in their name.
+    system.flush_refusals(true).await?;
+    let parts = system.erase_personal(person.id).await?
+        + system.erase_address(&person.email, person.asked_at).await?;
     step(system, id, move |_, row| {
         row.count("personal parts of audit rows", parts);
         row.part += 1;
@@ -210,8 +259,8 @@ fn forget_address(subject: &mut SubjectV1) {
     }
 }
 
-/// Writes the store's file anew for all erasures that wait for it, and ends them.
-async fn scrub(context: &TaskContext) -> Result<()> {
+/// The task: writes the store's file anew for all erasures that wait for it, and ends them.
+pub(super) async fn scrub(context: TaskContext) -> Result<()> {
     let waiting = open(context.system(), |row| row.phase == PhaseV1::Scrub)?;
     let accounts = context.service::<Accounts>();
     if waiting.is_empty() || context.stopping() || !accounts.scrubs.is_due() {

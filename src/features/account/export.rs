@@ -3,10 +3,10 @@
 //! Every slice says in its `personal` what it holds and shows it page by page, so no read lives long and no export is held
 //! in memory. One export is made at a time, on a thread that may block, into a file of the name `<id>.new` that takes its
 //! own name when it is whole. A process that dies leaves a row that is not done, and it is made again. Rows and files go
-//! after a week; a file without a row goes with the next round.
+//! after a week, and with the erasure of any organization that they tell of; a file without a row goes with the next round.
 
 use super::Accounts;
-use super::rows::{AccountExportV1, EXPORTS, EXPORTS_BY_END, EXPORTS_BY_USER, EXPORTS_OPEN, ExportStatusV1};
+use super::rows::{AccountExportV2, EXPORTS, EXPORTS_BY_END, EXPORTS_BY_USER, EXPORTS_OPEN, ExportStatusV1};
 use crate::base::audit::Action;
 use crate::base::ids::{AccountExportId, OrgId, UserId};
 use crate::base::{Code, Error, Result};
@@ -14,6 +14,7 @@ use crate::features::auth::USERS;
 use crate::features::{self, Person, Personal};
 use crate::store::{Event, Order, SysWrite, System};
 use crate::task::TaskContext;
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -35,7 +36,7 @@ const FILE_BYTES_MAX: usize = 64 << 20;
 const SWEEP_ROWS_MAX: usize = 256;
 
 /// Asks for an export; the one that is not made yet, if there is one.
-pub(super) fn request(tx: &SysWrite<'_>, user: UserId, org: Option<OrgId>) -> Result<AccountExportV1> {
+pub(super) fn request(tx: &SysWrite<'_>, user: UserId, org: Option<OrgId>) -> Result<AccountExportV2> {
     let own = tx.scan_index(&EXPORTS, &EXPORTS_BY_USER, |key| key.id(user), Order::Ascending, 64)?;
     if let Some(open) = own.iter().find(|export| export.is_open()) {
         return Ok(open.clone());
@@ -53,7 +54,7 @@ pub(super) fn request(tx: &SysWrite<'_>, user: UserId, org: Option<OrgId>) -> Re
     for oldest in own.iter().take((own.len() + 1).saturating_sub(EXPORTS_PER_USER_MAX)) {
         tx.delete(&EXPORTS, &oldest.id)?;
     }
-    let row = AccountExportV1 {
+    let row = AccountExportV2 {
         id: AccountExportId::new(),
         user,
         status: ExportStatusV1::Queued,
@@ -61,6 +62,7 @@ pub(super) fn request(tx: &SysWrite<'_>, user: UserId, org: Option<OrgId>) -> Re
         finished_at: None,
         expires_at: tx.now().after(EXPORT_KEPT),
         byte_size: 0,
+        orgs: None,
     };
     tx.insert(&EXPORTS, &row.id, &row)?;
     tx.audit_in(org, Event::new(Action::UserExportRequested).of(user))?;
@@ -80,12 +82,12 @@ pub(super) async fn run(context: TaskContext) -> Result<()> {
     remove_stray_files(&accounts, context.system())
 }
 
-fn next_open(system: &System) -> Result<Option<AccountExportV1>> {
+fn next_open(system: &System) -> Result<Option<AccountExportV2>> {
     let open = system.read(|tx| tx.scan_index(&EXPORTS, &EXPORTS_OPEN, |key| key, Order::Ascending, 1))?;
     Ok(open.into_iter().next())
 }
 
-async fn make(context: &TaskContext, accounts: &Accounts, export: AccountExportV1) -> Result<()> {
+async fn make(context: &TaskContext, accounts: &Accounts, export: AccountExportV2) -> Result<()> {
     let system = context.system();
     let path = accounts.export_path(export.id);
     let user = system.read(|tx| tx.get(&USERS, &export.user))?;
@@ -93,15 +95,20 @@ async fn make(context: &TaskContext, accounts: &Accounts, export: AccountExportV
         // Erased since: the erasure takes the row, and there is nothing to show.
         return system.write(move |tx| tx.delete(&EXPORTS, &export.id).map(drop)).await;
     };
-    set_status(system, export.id, ExportStatusV1::Running, 0).await?;
-    let person = Person { id: user.id, email: user.email, org: user.membership.map(|(org, _)| org) };
+    set_status(system, export.id, ExportStatusV1::Running, Built::default()).await?;
+    let person = Person {
+        id: user.id,
+        email: user.email,
+        org: user.membership.map(|(org, _)| org),
+        asked_at: system.clock().now(),
+    };
     let (reading, stop, to) = (system.clone(), context.clone(), path.clone());
     let built = tokio::task::spawn_blocking(move || build(&reading, &person, &to, &|| stop.stopping()))
         .await
         .map_err(|e| Error::internal("make an export", e))?;
     match built {
-        Ok(bytes) => {
-            if !set_status(system, export.id, ExportStatusV1::Success, bytes).await? {
+        Ok(built) => {
+            if !set_status(system, export.id, ExportStatusV1::Success, built).await? {
                 remove_file(&path)?;
             }
             Ok(())
@@ -110,23 +117,36 @@ async fn make(context: &TaskContext, accounts: &Accounts, export: AccountExportV
         Err(_) if context.stopping() => Ok(()),
         Err(error) => {
             tracing::error!(export = %export.id, %error, "an export of personal data failed");
-            set_status(system, export.id, ExportStatusV1::Failed, 0).await.map(drop)
+            set_status(system, export.id, ExportStatusV1::Failed, Built::default()).await.map(drop)
         }
     }
 }
 
-/// Whether the export was still there.
+/// A file that was made.
+#[derive(Default)]
+struct Built {
+    bytes: u64,
+    /// Whose things it tells of.
+    orgs: BTreeSet<OrgId>,
+}
+
+/// Whether the export is still there, and may be: one that tells of an organization that is being erased goes instead.
 async fn set_status(
     system: &System,
     id: AccountExportId,
     status: ExportStatusV1,
-    byte_size: u64,
+    built: Built,
 ) -> Result<bool> {
     system
         .write(move |tx| {
             let Some(mut row) = tx.get(&EXPORTS, &id)? else { return Ok(false) };
+            if built.orgs.iter().any(|org| tx.is_fenced(*org)) {
+                tx.delete(&EXPORTS, &id)?;
+                return Ok(false);
+            }
             row.status = status;
-            row.byte_size = byte_size;
+            row.byte_size = built.bytes;
+            row.orgs = Some(built.orgs.into_iter().collect());
             if !row.is_open() {
                 row.finished_at = Some(tx.now());
                 row.expires_at = tx.now().after(EXPORT_KEPT);
@@ -137,8 +157,8 @@ async fn set_status(
         .await
 }
 
-/// Writes the zip; gives its size in bytes.
-fn build(system: &System, person: &Person, path: &Path, stop: &dyn Fn() -> bool) -> Result<u64> {
+/// Writes the zip.
+fn build(system: &System, person: &Person, path: &Path, stop: &dyn Fn() -> bool) -> Result<Built> {
     let unfinished = path.with_extension("new");
     let failed = |e: io::Error| Error::internal("write an export", e);
     remove_file(&unfinished)?;
@@ -151,24 +171,28 @@ fn build(system: &System, person: &Person, path: &Path, stop: &dyn Fn() -> bool)
     let zipped = |e: zip::result::ZipError| Error::internal("write an export", e);
     zip.start_file("README.txt", options).map_err(zipped)?;
     zip.write_all(readme(&kinds, &system.clock().now().to_string()).as_bytes()).map_err(failed)?;
+    let mut orgs: BTreeSet<OrgId> = person.org.into_iter().collect();
     for kind in kinds {
         zip.start_file(format!("{}.json", kind.name), options).map_err(zipped)?;
-        write_kind(&mut zip, system, person, kind, stop)?;
+        write_kind(&mut zip, system, person, kind, &mut orgs, stop)?;
     }
     let file = zip.finish().map_err(zipped)?.into_inner().map_err(|e| failed(e.into_error()))?;
     file.sync_all().map_err(failed)?;
     fs::rename(&unfinished, path).map_err(failed)?;
     let folder = path.parent().unwrap_or(Path::new("."));
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
-    file.metadata().map(|about| about.len()).map_err(failed)
+    let bytes = file.metadata().map_err(failed)?.len();
+    Ok(Built { bytes, orgs })
 }
 
-/// One file: `{"about": "...", "items": [...], "truncated": false}`.
+/// One file: `{"about": "...", "items": [...], "truncated": false}`. Adds the organizations that its items name to `orgs`;
+/// what names none is of the person's own.
 fn write_kind(
     zip: &mut ZipWriter<impl Write + Seek>,
     system: &System,
     person: &Person,
     kind: &Personal,
+    orgs: &mut BTreeSet<OrgId>,
     stop: &dyn Fn() -> bool,
 ) -> Result<()> {
     let failed = |e: io::Error| Error::internal("write an export", e);
@@ -185,6 +209,7 @@ fn write_kind(
             let text = serde_json::to_string(&row).map_err(json)?;
             let comma = if items == 0 { "\n" } else { ",\n" };
             write!(zip, "{comma}{text}").map_err(failed)?;
+            orgs.extend(row["organizationId"].as_str().and_then(|org| org.parse::<OrgId>().ok()));
             items += 1;
             bytes += text.len();
         }
@@ -216,6 +241,28 @@ pub(super) fn remove_files_of(accounts: &Accounts, system: &System, user: UserId
     let own = system
         .read(|tx| tx.scan_index(&EXPORTS, &EXPORTS_BY_USER, |key| key.id(user), Order::Ascending, 64))?;
     own.iter().try_for_each(|export| remove_file(&accounts.export_path(export.id)))
+}
+
+/// Removes the exports that tell of an organization, with their files; how many.
+pub(super) async fn remove_of_org(context: TaskContext, org: OrgId) -> Result<u64> {
+    let accounts = context.service::<Accounts>();
+    let (mut after, mut removed) = (None, 0);
+    loop {
+        let rows = context
+            .system()
+            .read(|tx| tx.scan(&EXPORTS, after.as_ref(), Order::Ascending, SWEEP_ROWS_MAX))?;
+        let Some((last, _)) = rows.last() else { return Ok(removed) };
+        after = Some(*last);
+        let gone: Vec<_> = rows.into_iter().filter(|(_, row)| row.tells_of(org)).map(|(id, _)| id).collect();
+        if gone.is_empty() {
+            continue;
+        }
+        gone.iter().try_for_each(|id| remove_file(&accounts.export_path(*id)))?;
+        removed += gone.len() as u64;
+        let delete =
+            move |tx: &SysWrite<'_>| gone.iter().try_for_each(|id| tx.delete(&EXPORTS, id).map(drop));
+        context.system().write(delete).await?;
+    }
 }
 
 fn remove_expired(tx: &SysWrite<'_>) -> Result<usize> {

@@ -30,9 +30,9 @@ use crate::http::{
 };
 use crate::store::{Event, SysWrite};
 use crate::task::{Signals, TaskSpec};
-use erase::Scrubs;
+use erase::{Retries, Scrubs};
 use futures::future::BoxFuture;
-use rows::{AccountExportV1, ERASURES, EXPORTS, ErasureV1, ExportStatusV1, SubjectV1};
+use rows::{AccountExportV2, ERASURES, EXPORTS, ErasureV1, ExportStatusV1, SubjectV1};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fs::DirBuilder;
@@ -42,6 +42,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 const ERASE: &str = "account.erase";
+const SCRUB: &str = "account.scrub";
 const EXPORT: &str = "account.exports";
 /// The kind of links to exports.
 const EXPORT_LINK: &str = "account-export";
@@ -70,9 +71,11 @@ pub static FEATURE: Feature = Feature {
     needs: &[Need::of::<Accounts>(), Need::of::<Auth>(), Need::of::<Links>()],
     tasks: &[
         TaskSpec::new(ERASE, Duration::from_secs(5), |context| Box::pin(erase::run(context))),
+        TaskSpec::new(SCRUB, Duration::from_secs(5), |context| Box::pin(erase::scrub(context))),
         TaskSpec::new(EXPORT, Duration::from_secs(60), |context| Box::pin(export::run(context))),
     ],
     personal: personal::KINDS,
+    holdings: personal::HOLDINGS,
     links: &[Link { kind: EXPORT_LINK, open: open_export }],
     ..Feature::NONE
 };
@@ -81,6 +84,7 @@ pub static FEATURE: Feature = Feature {
 pub struct Accounts {
     exports: PathBuf,
     scrubs: Scrubs,
+    retries: Retries,
 }
 
 impl Accounts {
@@ -91,7 +95,7 @@ impl Accounts {
             .mode(0o700)
             .create(&exports)
             .map_err(|e| Error::internal("make the folder of exports", e))?;
-        Ok(Accounts { exports, scrubs: Scrubs::default() })
+        Ok(Accounts { exports, scrubs: Scrubs::default(), retries: Retries::default() })
     }
 
     fn exports_dir(&self) -> &FilePath {
@@ -191,7 +195,7 @@ fn open_export(caller: Anonymous, subject: Vec<u8>) -> BoxFuture<'static, Result
         let id = Uuid::from_slice(&subject).map(AccountExportId).map_err(|_| raw::gone())?;
         let row = caller.system().read(|tx| tx.get(&EXPORTS, &id))?;
         let is_there =
-            |row: &AccountExportV1| row.status == ExportStatusV1::Success && row.expires_at > caller.now();
+            |row: &AccountExportV2| row.status == ExportStatusV1::Success && row.expires_at > caller.now();
         let row = row.filter(is_there).ok_or_else(raw::gone)?;
         let day = row.requested_at.to_string();
         let name = format!("gleaner-account-{}.zip", day.get(..10).unwrap_or(&day));

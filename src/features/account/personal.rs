@@ -1,11 +1,12 @@
 //! What this slice itself holds on a person, their exports, and what the store's audit log says of them.
 
-use super::rows::{AccountExportV1, EXPORTS, EXPORTS_BY_USER};
+use super::export;
+use super::rows::{AccountExportV2, EXPORTS, EXPORTS_BY_USER};
 use crate::base::Result;
 use crate::base::ids::OrgId;
 use crate::base::limits::PAGE_ROWS_MAX;
 use crate::base::page::PageRequest;
-use crate::features::{Erased, Person, Personal, Shown};
+use crate::features::{Erased, Holding, Person, Personal, Shown};
 use crate::store::{AuditEntry, AuditFilter, Key, Order, SysRead, SysWrite};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -48,6 +49,11 @@ pub(super) static KINDS: &[Personal] = &[
         },
     },
 ];
+
+pub(super) static HOLDINGS: &[Holding] = &[Holding {
+    name: "personal exports",
+    remove: |context, org| Box::pin(export::remove_of_org(context, org)),
+}];
 
 /// One page of audit rows of the box's chain or of an organization's. A place is the organization (nil: the box) and the
 /// cursor of its next page, or none for its first.
@@ -94,6 +100,6 @@ fn action(org: Option<OrgId>, entry: &AuditEntry) -> Value {
     })
 }
 
-fn own(tx: &SysRead<'_>, person: &Person) -> Result<Vec<AccountExportV1>> {
+fn own(tx: &SysRead<'_>, person: &Person) -> Result<Vec<AccountExportV2>> {
     tx.scan_index(&EXPORTS, &EXPORTS_BY_USER, |key| key.id(person.id), Order::Ascending, EXPORTS_MAX)
 }

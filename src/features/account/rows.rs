@@ -4,7 +4,7 @@
 //! was erased.
 
 use crate::base::clock::Timestamp;
-use crate::base::codec::Record;
+use crate::base::codec::{CodecError, Record, decode_body};
 use crate::base::ids::{AccountExportId, ErasureId, OrgId, UserId};
 use crate::store::{Index, SysTable};
 use serde::{Deserialize, Serialize};
@@ -150,24 +150,70 @@ pub struct AccountExportV1 {
 
 impl Record for AccountExportV1 {}
 
-impl AccountExportV1 {
+/// The same, with the organizations of whose things it tells: an export goes when one of them is erased.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AccountExportV2 {
+    pub id: AccountExportId,
+    pub user: UserId,
+    pub status: ExportStatusV1,
+    pub requested_at: Timestamp,
+    pub finished_at: Option<Timestamp>,
+    /// When row and file go.
+    pub expires_at: Timestamp,
+    pub byte_size: u64,
+    /// Known when it is made; none for one of the first version, which goes with any organization.
+    pub orgs: Option<Vec<OrgId>>,
+}
+
+impl Record for AccountExportV2 {
+    const VERSION: u8 = 2;
+
+    fn upgrade(version: u8, body: &[u8]) -> Result<Self, CodecError> {
+        match version {
+            1 => decode_body::<AccountExportV1>(body).map(AccountExportV2::from),
+            _ => Err(CodecError(format!("row version {version} is unknown to this release"))),
+        }
+    }
+}
+
+impl From<AccountExportV1> for AccountExportV2 {
+    fn from(old: AccountExportV1) -> AccountExportV2 {
+        AccountExportV2 {
+            id: old.id,
+            user: old.user,
+            status: old.status,
+            requested_at: old.requested_at,
+            finished_at: old.finished_at,
+            expires_at: old.expires_at,
+            byte_size: old.byte_size,
+            orgs: None,
+        }
+    }
+}
+
+impl AccountExportV2 {
     /// Whether nobody has made it yet.
     pub fn is_open(&self) -> bool {
         matches!(self.status, ExportStatusV1::Queued | ExportStatusV1::Running)
     }
+
+    /// Whether its file may tell of an organization's things. One that is not made yet will not.
+    pub fn tells_of(&self, org: OrgId) -> bool {
+        !self.is_open() && self.orgs.as_ref().is_none_or(|orgs| orgs.contains(&org))
+    }
 }
 
 /// A person's exports, oldest first.
-pub static EXPORTS_BY_USER: Index<AccountExportV1> = Index::new("account_exports.by_user", |row, keys| {
+pub static EXPORTS_BY_USER: Index<AccountExportV2> = Index::new("account_exports.by_user", |row, keys| {
     keys.add(|key| key.id(row.user).time(row.requested_at));
 });
 /// Those that nobody has made yet, oldest first.
-pub static EXPORTS_OPEN: Index<AccountExportV1> = Index::new("account_exports.open", |row, keys| {
+pub static EXPORTS_OPEN: Index<AccountExportV2> = Index::new("account_exports.open", |row, keys| {
     if row.is_open() {
         keys.add(|key| key.time(row.requested_at));
     }
 });
-pub static EXPORTS_BY_END: Index<AccountExportV1> =
+pub static EXPORTS_BY_END: Index<AccountExportV2> =
     Index::new("account_exports.by_end", |row, keys| keys.add(|key| key.time(row.expires_at)));
-pub static EXPORTS: SysTable<AccountExportId, AccountExportV1> =
+pub static EXPORTS: SysTable<AccountExportId, AccountExportV2> =
     SysTable::new("account_exports", "Export").indexed(&[&EXPORTS_BY_USER, &EXPORTS_OPEN, &EXPORTS_BY_END]);

@@ -14,6 +14,7 @@ use crate::base::clock::Timestamp;
 use crate::base::codec::Record;
 use crate::base::{Code, Error, Result};
 use crate::engine::secret::{Digest, sha256};
+use crate::features::Person;
 use crate::store::{Index, SysRead, SysTable, SysWrite};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -80,11 +81,19 @@ pub fn times_of(tx: &SysRead<'_>, email: &str) -> Result<Vec<(&'static str, Time
     Ok(times)
 }
 
-/// Removes whatever is counted under an address; how many counters that were.
-pub fn forget(tx: &SysWrite<'_>, email: &str) -> Result<u64> {
+/// Removes whatever was counted under a person's address until they asked to be erased; how many counters that were.
+pub fn forget(tx: &SysWrite<'_>, person: &Person) -> Result<u64> {
     let mut removed = 0;
     for counter in ["account", "reset-account"] {
-        removed += u64::from(tx.delete(&LOGIN_FAILURES, &account(counter, email))?);
+        let key = account(counter, &person.email);
+        let Some(mut row) = tx.get(&LOGIN_FAILURES, &key)? else { continue };
+        let before = row.at.len();
+        row.at.retain(|at| *at > person.asked_at);
+        if row.at.is_empty() {
+            removed += u64::from(tx.delete(&LOGIN_FAILURES, &key)?);
+        } else if row.at.len() < before {
+            tx.put(&LOGIN_FAILURES, &key, &row)?;
+        }
     }
     Ok(removed)
 }

@@ -48,7 +48,7 @@ pub(super) static KINDS: &[Personal] = &[
             let times = limits::times_of(tx, &person.email)?;
             Ok(Shown::all(times.iter().map(|(what, at)| json!({ "what": what, "at": at }))))
         },
-        erase: |tx, person, _| Ok(Erased { removed: limits::forget(tx, &person.email)?, next: None }),
+        erase: |tx, person, _| Ok(Erased { removed: limits::forget(tx, person)?, next: None }),
     },
 ];
 
@@ -82,7 +82,7 @@ fn end_sessions(tx: &SysWrite<'_>, person: &Person) -> Result<u64> {
 /// Removes an account with its sessions, tokens and messages; whoever asks has ended the membership. Gives what was
 /// removed by name. From this commit on no credential of the person is good.
 pub fn erase_account(tx: &SysWrite<'_>, user: &UserV1) -> Result<Vec<(&'static str, u64)>> {
-    let person = Person { id: user.id, email: user.email.clone(), org: None };
+    let person = Person { id: user.id, email: user.email.clone(), org: None, asked_at: tx.now() };
     let sessions = end_sessions(tx, &person)?;
     let by_user = |key| -> Result<Vec<_>> {
         tx.scan_index(&VERIFICATIONS, &VERIFICATIONS_BY_USER, |k| k.id(key), Order::Ascending, ROWS_MAX)
@@ -93,7 +93,7 @@ pub fn erase_account(tx: &SysWrite<'_>, user: &UserV1) -> Result<Vec<(&'static s
     }
     tokens += u64::from(tx.delete(&RESETS, &sha256(user.email.as_bytes()))?);
     let messages = mail::erase_to(tx, &user.email)? as u64;
-    let failures = limits::forget(tx, &user.email)?;
+    let failures = limits::forget(tx, &person)?;
     let account = u64::from(tx.delete(&USERS, &user.id)?);
     Ok(vec![
         ("account", account),

@@ -14,7 +14,7 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
@@ -44,7 +44,7 @@ fn remove_results(context: TaskContext, org: OrgId) -> BoxFuture<'static, Result
     Box::pin(async move {
         let queries = context.service::<Queries>();
         ended(|| queries.end_all(org)).await?;
-        remove_folder(&queries.workers.results_dir().join(org.to_string()))
+        remove_folder(queries.workers.results_dir().join(org.to_string())).await
     })
 }
 
@@ -54,7 +54,7 @@ fn remove_exports(context: TaskContext, org: OrgId) -> BoxFuture<'static, Result
     Box::pin(async move {
         let exports = context.service::<Exports>();
         ended(|| exports.end_all(org)).await?;
-        remove_folder(&exports.folder_of(org))
+        remove_folder(exports.folder_of(org)).await
     })
 }
 
@@ -71,7 +71,12 @@ async fn ended(under_way: impl Fn() -> bool) -> Result<()> {
 }
 
 /// Removes a folder of files, and gives how many those were.
-fn remove_folder(folder: &Path) -> Result<u64> {
+async fn remove_folder(folder: PathBuf) -> Result<u64> {
+    let removed = tokio::task::spawn_blocking(move || remove_files(&folder)).await;
+    removed.map_err(|e| Error::internal("remove an organization's files", e))?
+}
+
+fn remove_files(folder: &Path) -> Result<u64> {
     let files = match fs::read_dir(folder) {
         Ok(files) => files.count() as u64,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),

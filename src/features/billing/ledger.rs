@@ -159,9 +159,13 @@ fn period_at(account: &AccountV2, now: Timestamp) -> (Timestamp, Timestamp) {
     (start, end)
 }
 
-/// The organization's account; every organization has one from its first moment.
+/// The organization's account; every organization has one from its first moment. `org_not_found` when it is being erased:
+/// a request that was let in before may find itself behind the fence.
 pub fn account(tx: &OrgRead<'_>) -> Result<AccountV2> {
-    tx.get(&ACCOUNTS, &())?.ok_or_else(|| Error::internal("read the account", "the organization has none"))
+    tx.get(&ACCOUNTS, &())?.ok_or_else(|| match tx.is_behind_fence() {
+        true => Error::new(Code::OrgNotFound),
+        false => Error::internal("read the account", "the organization has none"),
+    })
 }
 
 fn signed(credits: u64) -> i64 {

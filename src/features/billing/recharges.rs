@@ -140,6 +140,7 @@ pub fn pending_recharges(tx: &SysRead<'_>, limit: usize) -> Result<Vec<(OrgId, R
     let found = tx.scan_global(&RECHARGES, &RECHARGES_PENDING, &[], None, limit)?;
     found
         .into_iter()
+        .filter(|entry| !tx.is_fenced(entry.org))
         .map(|entry| Ok((entry.org, tx.org(entry.org).require(&RECHARGES, &entry.key)?)))
         .collect()
 }

@@ -297,6 +297,10 @@ impl Dispatcher {
                 for entry in
                     tx.scan_global(&JOBS, &READY, &first.index_key, Some(&below), room - due.len())?
                 {
+                    // Nobody claims it any more, and its domain's visits are others'.
+                    if tx.is_fenced(entry.org) {
+                        continue;
+                    }
                     let another = || self.politeness.try_acquire(&domain, now).ok();
                     let Some(permit) = permit.take().or_else(another) else { return Ok(due) };
                     due.push(Due { org: entry.org, job: entry.key, permit });

@@ -43,7 +43,8 @@ fn to_person(tx: &SysRead<'_>, person: &Person, place: &[u8]) -> Result<(Vec<Mai
     let after = MailId::decode(place);
     let rows = tx.scan(&MAIL, after.as_ref(), Order::Ascending, MAILS_PER_STEP)?;
     let next = rows.last().filter(|_| rows.len() == MAILS_PER_STEP).map(|(id, _)| id.0.as_bytes().to_vec());
-    Ok((rows.into_iter().map(|(_, mail)| mail).filter(|mail| mail.to == person.email).collect(), next))
+    let is_theirs = |mail: &MailV2| mail.to == person.email && mail.created_at <= person.asked_at;
+    Ok((rows.into_iter().map(|(_, mail)| mail).filter(is_theirs).collect(), next))
 }
 
 pub(super) static HOLDINGS: &[Holding] = &[Holding {

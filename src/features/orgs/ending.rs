@@ -88,7 +88,10 @@ fn concerning(tx: &SysRead<'_>, person: &Person, place: &[u8]) -> Result<Concern
     let found = rows
         .into_iter()
         .filter(|(org, _, _)| !tx.is_fenced(*org))
-        .filter(|(_, _, invite)| invite.email == person.email || invite.invited_by == person.id)
+        .filter(|(_, _, invite)| {
+            let is_to_them = invite.email == person.email && invite.created_at <= person.asked_at;
+            is_to_them || invite.invited_by == person.id
+        })
         .map(|(org, id, invite)| {
             let row = json!({
                 "organizationId": org,

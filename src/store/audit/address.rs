@@ -4,10 +4,11 @@
 //! somebody else's, and no index tells whose, so every row that could hold one is looked at: those of bulk actions hold
 //! none. It is a walk for background work: page by page, and a write only where something was found.
 
-use super::ChainOf;
 use super::list::number;
 use super::row::{Framed, frame};
+use super::{ChainOf, shortened};
 use crate::base::Result;
+use crate::base::clock::Timestamp;
 use crate::base::ids::OrgId;
 use crate::store::System;
 use crate::store::key::after_prefix;
@@ -21,19 +22,21 @@ const ROWS_PER_READ: usize = 500;
 type Found = (Vec<u64>, Option<Vec<u8>>);
 
 impl System {
-    /// Removes the personal parts of all rows, in every chain, whose details have `address` in its one spelling. Returns
-    /// how many rows it was.
-    pub async fn erase_address(&self, address: &str) -> Result<u64> {
-        let mut erased = self.erase_address_in(None, address).await?;
+    /// Removes the personal parts of all rows until `until`, in every chain, whose details have `address` in its one
+    /// spelling. Returns how many rows it was.
+    pub async fn erase_address(&self, address: &str, until: Timestamp) -> Result<u64> {
+        // As rows keep it: a very long one is cut.
+        let address = &shortened(address.to_owned());
+        let mut erased = self.erase_address_in(None, address, until).await?;
         let mut org = None;
         while let Some(next) = self.read(|tx| tx.next_org(super::OF_ORG.heads, org))? {
-            erased += self.erase_address_in(Some(next), address).await?;
+            erased += self.erase_address_in(Some(next), address, until).await?;
             org = Some(next);
         }
         Ok(erased)
     }
 
-    async fn erase_address_in(&self, org: Option<OrgId>, address: &str) -> Result<u64> {
+    async fn erase_address_in(&self, org: Option<OrgId>, address: &str, until: Timestamp) -> Result<u64> {
         let (mut after, mut erased) = (None::<Vec<u8>>, 0);
         loop {
             let (found, next) = self.read(|tx| {
@@ -41,7 +44,7 @@ impl System {
                     return Ok(Found::default());
                 }
                 let (view, chain) = tx.audit_chain(org);
-                holding(view, &chain, address, after.as_deref())
+                holding(view, &chain, (address, until), after.as_deref())
             })?;
             if !found.is_empty() {
                 erased += self
@@ -56,12 +59,19 @@ impl System {
                 Some(next) => after = Some(next),
                 None => return Ok(erased),
             }
+            // A long log must not hold up what else this thread has to do.
+            tokio::task::yield_now().await;
         }
     }
 }
 
-/// Rows among the next ones that hold the address.
-fn holding(view: &dyn View, chain: &ChainOf, address: &str, after: Option<&[u8]>) -> Result<Found> {
+/// Rows among the next ones that hold the address and are from before the moment.
+fn holding(
+    view: &dyn View,
+    chain: &ChainOf,
+    (address, until): (&str, Timestamp),
+    after: Option<&[u8]>,
+) -> Result<Found> {
     let end = after_prefix(&chain.prefix);
     let low = after.map_or(Included(chain.prefix.as_slice()), Excluded);
     let high = end.as_deref().map_or(Unbounded, Excluded);
@@ -71,7 +81,10 @@ fn holding(view: &dyn View, chain: &ChainOf, address: &str, after: Option<&[u8]>
     for (key, _) in entries {
         let number = number(key.last_chunk::<8>().map_or(&[], |bytes| bytes.as_slice()))?;
         let Some(bytes) = view.get(chain.tables.rows, &chain.row_key(number))? else { continue };
-        let (framed, _) = Framed::open(&bytes)?;
+        let (framed, body) = Framed::open(&bytes)?;
+        if body.at > until {
+            continue;
+        }
         let personal = framed.personal()?;
         if personal.is_some_and(|personal| personal.details.iter().any(|(_, text)| text == address)) {
             found.push(number);
@@ -95,7 +108,7 @@ fn blank(view: &WriteView<'_>, chain: &ChainOf, number: u64) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use crate::base::audit::Action;
-    use crate::base::clock::Clock;
+    use crate::base::clock::{Clock, Timestamp};
     use crate::base::ids::{OrgId, RequestId, UserId};
     use crate::base::page::PageRequest;
     use crate::store::audit::tests::chain_findings;
@@ -120,8 +133,10 @@ mod tests {
             }
         }
         let each = (0..super::ROWS_PER_READ + 20).filter(|n| n % 50 == 7).count() as u64;
-        assert_eq!(system.erase_address("ada@example.com").await.unwrap(), 3 * each);
-        assert_eq!(system.erase_address("ada@example.com").await.unwrap(), 0);
+        assert_eq!(system.erase_address("ada@example.com", Timestamp(0)).await.unwrap(), 0);
+        let now = store.clock().now();
+        assert_eq!(system.erase_address("ada@example.com", now).await.unwrap(), 3 * each);
+        assert_eq!(system.erase_address("ada@example.com", now).await.unwrap(), 0);
         for org in [None, Some(one), Some(other)] {
             assert_eq!(chain_findings(&store, org), Vec::<String>::new());
             let request = PageRequest { limit: 200, cursor: None };

@@ -117,6 +117,7 @@ impl System {
                 .await?;
             from = next;
             erased += gone;
+            tokio::task::yield_now().await;
         }
         Ok(erased)
     }

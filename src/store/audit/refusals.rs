@@ -15,6 +15,7 @@ use crate::store::origin::{Actor, Origin};
 use crate::store::tx::SysWrite;
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,13 +68,23 @@ impl Refusals {
     }
 
     /// Takes out what was counted and is older than the window, or everything.
-    fn take(&self, now: Timestamp, all: bool) -> Vec<(Option<OrgId>, Counted)> {
+    fn take(&self, now: Timestamp, all: bool) -> Vec<(Kind, Counted)> {
         let mut kinds = self.0.lock();
         kinds
             .extract_if(|_, counted| all || now.since(counted.since) >= REFUSAL_WINDOW)
-            .map(|(kind, counted)| (kind.org, counted))
             .filter(|(_, counted)| counted.more > 0)
             .collect()
+    }
+
+    /// Counts again what could not be written, with what was counted meanwhile.
+    fn put_back(&self, kind: Kind, counted: Counted) {
+        match self.0.lock().entry(kind) {
+            Entry::Occupied(mut since) => {
+                let more = since.get().more;
+                *since.get_mut() = Counted { more: counted.more + more, ..counted };
+            }
+            Entry::Vacant(free) => drop(free.insert(counted)),
+        }
     }
 }
 
@@ -133,11 +144,19 @@ impl System {
 
     /// Writes what was counted of refusals whose minute is over, or of all.
     pub async fn flush_refusals(&self, all: bool) -> Result<()> {
-        for (org, counted) in self.store.inner.audit.refusals.take(self.store.clock().now(), all) {
-            let event = counted.event.with("repeated", counted.more).with("since", counted.since.to_string());
-            counted.origin.scope(self.write(move |tx| written(tx, org, event))).await?;
+        let refusals = &self.store.inner.audit.refusals;
+        let mut failed = None;
+        for (kind, counted) in refusals.take(self.store.clock().now(), all) {
+            let (org, event) = (kind.org, counted.event.clone());
+            let event = event.with("repeated", counted.more).with("since", counted.since.to_string());
+            if let Err(error) =
+                Arc::clone(&counted.origin).scope(self.write(move |tx| written(tx, org, event))).await
+            {
+                refusals.put_back(kind, counted);
+                failed.get_or_insert(error);
+            }
         }
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 }
 

@@ -208,6 +208,40 @@ async fn what_a_crash_left_is_cleared_up_and_the_file_itself_never() {
     assert_eq!(dump(&store), before);
 }
 
+/// redb makes its file longer than it is full; what a crash leaves of such a one must not ask for a disk that has room for
+/// all of its length, nor keep the box from starting.
+#[tokio::test]
+async fn what_is_left_of_a_long_copy_needs_no_room() {
+    let folder = tempfile::tempdir().unwrap();
+    open(folder.path()).close();
+    for name in ["store.redb.new", "store.redb.old"] {
+        fs::write(folder.path().join(name), MARKER).unwrap();
+        fs::File::options().write(true).open(folder.path().join(name)).unwrap().set_len(1 << 42).unwrap();
+    }
+    let store = open(folder.path());
+    assert_eq!(names(folder.path()), ["store.redb"]);
+    store.close();
+    // What cannot be removed is no reason not to start.
+    fs::create_dir(folder.path().join("store.redb.new")).unwrap();
+    open(folder.path()).close();
+}
+
+#[tokio::test]
+async fn a_copy_that_does_not_fit_is_not_begun() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let org = store.system().org(OrgId::new());
+    write(&org, [(1, "kept".to_owned())]).await;
+    store.keep_free(u64::MAX / 2);
+    let refused = rewrite(&store, &[]).await.unwrap_err();
+    assert_eq!(refused.code(), crate::base::Code::ServiceUnavailable);
+    assert!(refused.for_operator().contains("room for a second copy"), "{}", refused.for_operator());
+    assert_eq!(names(folder.path()), ["store.redb"]);
+    write(&org, [(2, "goes on".to_owned())]).await;
+    store.keep_free(0);
+    rewrite(&store, &[]).await.unwrap();
+}
+
 #[tokio::test]
 async fn one_that_is_stopped_leaves_the_store_as_it_was() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ use std::io::{Cursor, Read};
 use zip::ZipArchive;
 
 /// Waits until an export is made, and gives it.
-async fn made(client: &Client, id: &str) -> Value {
+pub(super) async fn made(client: &Client, id: &str) -> Value {
     eventually("the export is made", Duration::from_secs(20), || async {
         let export = expect(get(client, &format!("{EXPORTS}/{id}")).await, 200);
         assert_ne!(export["status"], "failed");
@@ -16,7 +16,7 @@ async fn made(client: &Client, id: &str) -> Value {
     .await
 }
 
-async fn request(client: &Client) -> String {
+pub(super) async fn request(client: &Client) -> String {
     text(&expect(client.send(Method::POST, EXPORT, None).await.unwrap(), 202), "id").to_owned()
 }
 
@@ -32,7 +32,7 @@ async fn log_in(at: &Appliance, email: &str) -> Client {
 }
 
 /// Every file of a zip by its name.
-fn unzip(bytes: &[u8]) -> BTreeMap<String, String> {
+pub(super) fn unzip(bytes: &[u8]) -> BTreeMap<String, String> {
     let mut archive = ZipArchive::new(Cursor::new(bytes)).unwrap();
     let mut files = BTreeMap::new();
     for at in 0..archive.len() {

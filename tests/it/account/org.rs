@@ -138,6 +138,70 @@ async fn nothing_of_an_erased_organization_is_left_and_all_of_the_other() {
     at.stop().await;
 }
 
+/// A member's export tells of the organization too: of its statements, keys and invitations.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn exports_of_its_members_go_with_it_and_others_stay() {
+    let at = Appliance::start().await;
+    let (gone, kept) = (at.member(GONE).await, at.member(KEPT).await);
+    let member = join(&at, &gone.browser, "mary", "admin").await;
+    for (browser, marker) in [(&member.browser, GONE), (&kept.browser, KEPT)] {
+        let key = json!({ "name": format!("key of {marker}") });
+        expect(post(browser, "/api/v1/api-keys", &key).await, 201);
+        let id = export::request(browser).await;
+        export::made(browser, &id).await;
+    }
+    let data = at.data_dir();
+    let in_exports = |marker: &str| {
+        let found = traces(&data, &[marker]);
+        found.iter().filter(|trace| trace.contains("account-exports")).count()
+    };
+    assert_eq!((in_exports(GONE), in_exports(KEPT)), (1, 1), "the test can fail");
+    let receipt = erase(&at, &gone, GONE).await;
+    assert_eq!(receipt["removed"]["personal exports"], 1, "{receipt}");
+    assert_eq!((in_exports(GONE), in_exports(KEPT)), (0, 1));
+    at.stop().await;
+}
+
+/// Whoever was let in a moment before finds the organization gone; nobody finds a 500.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_that_run_into_its_end_are_refused_and_do_not_fail() {
+    let web = web().await;
+    let at = appliance(&web).await;
+    for round in 0..3 {
+        let name = format!("org{round}");
+        let owner = at.member(&name).await;
+        let asking: Vec<_> = (0..16)
+            .map(|n| {
+                let (api, browser) = (owner.api.clone(), owner.browser.clone());
+                let url = web.url(&format!("/late/{n}"));
+                tokio::spawn(async move {
+                    let mut seen = Vec::new();
+                    for _ in 0..200 {
+                        let reply = match n % 3 {
+                            0 => post(&api, "/api/v1/jobs", &json!({ "url": url })).await,
+                            1 => get(&browser, "/api/v1/plans/current").await,
+                            _ => post(&api, "/api/v1/bi/queries", &json!({ "sql": "SELECT 1 AS one" })).await,
+                        };
+                        seen.push((reply.status.as_u16(), reply.text()));
+                        if [401, 403].contains(&reply.status.as_u16()) {
+                            break;
+                        }
+                    }
+                    seen
+                })
+            })
+            .collect();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        expect(delete(&owner.browser, CURRENT, &json!({ "confirmName": name })).await, 202);
+        for loop_ in asking {
+            let seen = loop_.await.unwrap();
+            let failed: Vec<_> = seen.iter().filter(|(status, _)| *status >= 500 && *status != 503).collect();
+            assert!(failed.is_empty(), "{failed:?}");
+        }
+    }
+    at.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_owner_alone_erases_it_by_its_name() {
     let at = Appliance::start().await;

@@ -75,6 +75,65 @@ async fn sessions_end_at_once_and_no_trace_of_the_person_is_left() {
     at.stop().await;
 }
 
+/// An erasure goes on for a while after its answer, and whoever has the address by then is somebody else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_registers_the_address_again_keeps_what_is_theirs() {
+    let at = Appliance::start().await;
+    let owner = at.member("owner").await;
+    let person = join(&at, &owner.browser, NAME, "viewer").await;
+    let started = expect(delete(&person.browser, ACCOUNT, &with(PASSWORD)).await, 202);
+    let again = json!({ "email": person.email, "password": PASSWORD, "name": "New" });
+    let login = expect(post(&at.client(), "/api/v1/auth/register", &again).await, 201);
+    let browser = at.client().bearer(text(&login, "accessToken"));
+    let invite = json!({ "email": person.email, "role": "viewer" });
+    let invited = expect(post(&owner.browser, INVITES, &invite).await, 201);
+    receipt(&at, text(&started, "erasureId")).await;
+
+    let outbox = at.operator(Request::Outbox { limit: 50 }).await;
+    let to_them = |kind: &str| {
+        let mails = outbox.as_array().unwrap().iter();
+        mails.filter(|mail| mail["to"] == person.email.as_str() && mail["kind"] == kind).count()
+    };
+    assert_eq!((to_them("verify_email"), to_them("invite")), (1, 1), "{outbox}");
+    let invites = expect(get(&owner.browser, INVITES).await, 200);
+    assert_eq!(invites["items"][0]["id"], invited["id"]);
+    let rows = expect(get(&owner.browser, "/api/v1/audit-logs?action=invite.created").await, 200);
+    let of_invite = rows["items"].as_array().unwrap().iter().find(|row| row["resourceId"] == invited["id"]);
+    assert_eq!(of_invite.unwrap()["details"]["email"], person.email.as_str());
+    let token = at.mailed_token("gli_").await;
+    let verify = json!({ "token": at.mailed_token("glv_").await });
+    expect(post(&at.client(), "/api/v1/auth/verify-email", &verify).await, 200);
+    expect(post(&browser, "/api/v1/invites/accept", &json!({ "token": token })).await, 200);
+    at.stop().await;
+}
+
+/// Refusals are counted in memory for up to a minute before they are rows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refusals_that_were_only_counted_do_not_come_back() {
+    let mut at = Appliance::start().await;
+    let owner = at.member("owner").await;
+    let person = join(&at, &owner.browser, NAME, "viewer").await;
+    for _ in 0..3 {
+        let wrong = delete(&person.browser, ACCOUNT, &with("some other passphrase")).await;
+        refused(&wrong, 403, "Wrong password", "");
+    }
+    let started = expect(delete(&person.browser, ACCOUNT, &with(PASSWORD)).await, 202);
+    let receipt = receipt(&at, text(&started, "erasureId")).await;
+    // A drain writes whatever is still counted.
+    at.restart().await;
+    let login = json!({ "email": owner.email, "password": PASSWORD });
+    let login = expect(post(&at.client(), "/api/v1/auth/login", &login).await, 200);
+    let browser = at.client().bearer(text(&login, "accessToken"));
+    let path = format!("/api/v1/audit-logs?limit=200&actor={}", text(&receipt["erased"], "id"));
+    let rows = expect(get(&browser, &path).await, 200);
+    let rows = rows["items"].as_array().unwrap();
+    assert!(rows.iter().any(|row| row["details"]["repeated"] == 2), "the test can fail: {rows:?}");
+    for row in rows {
+        assert_eq!((&row["ip"], &row["requestId"]), (&Value::Null, &Value::Null), "{row}");
+    }
+    at.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_has_an_organization_in_their_hands_gives_it_away_or_erases_it_first() {
     let at = Appliance::start().await;
