@@ -72,7 +72,11 @@ async fn a_killed_collection_ends_with_one_result_for_each_job() {
 
     let mut process = Process::start(&data, &settings);
     let owner = member(&process.client(), &process.socket(), "crash").await;
-    for round in 0..KILLS {
+    for round in 0..4 * KILLS {
+        // A machine that is slow to start answers little between two kills.
+        if round >= KILLS && answered.len() > KILLS as usize {
+            break;
+        }
         let client = process.client().bearer(&owner.key);
         let stop = Arc::new(AtomicBool::new(false));
         let submitting = tokio::spawn(submit(client, web.url(""), round * 1_000, stop.clone()));
@@ -192,7 +196,7 @@ async fn queryable(client: &Client, succeeded: usize, jobs: usize) {
     });
     eventually("SQL has every row", SETTLE_MAX, || async {
         let answer = post(client, "/api/v1/bi/queries", &json!({ "sql": sql, "waitMs": 10_000 })).await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert!(matches!(answer.status.as_u16(), 200 | 202 | 503), "{}", answer.text());
         (answer.json["results"]["rows"][0] == expected).then_some(())
     })
     .await;

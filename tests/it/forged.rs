@@ -172,7 +172,7 @@ impl Forger {
             set("exp", json!(1e300)),
             set("exp", json!("never")),
             set("exp", json!(null)),
-            set("nbf", json!(now + 60.0)),
+            set("nbf", json!(now + 3_600.0)),
             set("nbf", json!(1e300)),
             set("nbf", json!("soon")),
             set("iat", json!("now")),

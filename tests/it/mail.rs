@@ -274,13 +274,13 @@ async fn a_server_that_says_nothing_holds_up_no_request_and_no_drain() {
 async fn when_the_server_cannot_be_used_every_message_waits_and_says_why() {
     let server = MailServer::plain().await;
     server.behave(|manners| manners.greeting = Act::Hang);
-    let (at, _folder) = start(&server, &[("MAIL__TIMEOUT_SEC", "1")]).await;
+    let (at, _folder) = start(&server, &[("MAIL__TIMEOUT_SEC", "4")]).await;
     for name in ["ada", "eve", "bob"] {
         register(&at, name).await;
     }
     for name in ["ada", "eve", "bob"] {
         let row = waits(&at, name).await;
-        assert!(text(&row, "lastError").contains("no answer to the greeting within 1 seconds"), "{row}");
+        assert!(text(&row, "lastError").contains("no answer to the greeting within 4 seconds"), "{row}");
     }
     for (greeting, part) in [
         (Act::Drop, "broke off at the greeting"),
@@ -331,7 +331,8 @@ async fn a_message_that_nobody_takes_ends_with_its_link() {
     assert_eq!(find("verify_email").await["state"], "queued", "its link is good for a day");
     server.behave(|manners| manners.rcpt = ("", Act::Accept));
     let retried = at.operator(Request::OutboxRetry { id: None }).await;
-    assert_eq!(retried, json!({ "queued": 1, "expired": 1 }), "a dead link is not sent");
+    // The other one may be on its way just now.
+    assert_eq!(retried["expired"], 1, "a dead link is not sent: {retried}");
     eventually("the other one is sent", SOON, || async {
         (find("verify_email").await["state"] == "sent").then_some(())
     })
@@ -502,7 +503,7 @@ async fn links_lead_to_pages_that_may_run_their_own_script_only() {
 #[tokio::test]
 async fn the_operator_sees_whether_mail_arrives() {
     let server = MailServer::plain().await;
-    let (at, _folder) = start(&server, &[("MAIL__TIMEOUT_SEC", "1")]).await;
+    let (at, _folder) = start(&server, &[("MAIL__TIMEOUT_SEC", "4")]).await;
     let test = Request::MailTest { to: "ada@example.com".into() };
     let told = at.operator(test).await;
     assert_eq!(told, json!({ "sent": "ada@example.com", "server": server.address.to_string() }));

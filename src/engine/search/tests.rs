@@ -445,7 +445,8 @@ fn a_failing_writer_is_replaced() {
 fn files_hold(dir: &TempDir, bytes: &[u8]) -> bool {
     let folder = dir.path().join("search").join(INDEX_FOLDER);
     std::fs::read_dir(folder).unwrap().any(|entry| {
-        let content = std::fs::read(entry.unwrap().path()).unwrap();
+        // What a merge has taken away since holds nothing.
+        let Ok(content) = std::fs::read(entry.unwrap().path()) else { return false };
         content.windows(bytes.len()).any(|window| window == bytes)
     })
 }

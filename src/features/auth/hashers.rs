@@ -91,13 +91,16 @@ mod tests {
     async fn at_most_two_hash_at_once() {
         let hashers = Arc::new(Hashers::start().unwrap());
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        // Each waits for another, so that two are at work at the same time.
+        let meeting = Arc::new(std::sync::Barrier::new(RUNNING_MAX));
         let tasks: Vec<_> = (0..12)
             .map(|_| {
                 let (hashers, now, most) = (hashers.clone(), now.clone(), most.clone());
+                let meeting = meeting.clone();
                 tokio::spawn(async move {
                     let work = move || {
                         most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                        std::thread::sleep(Duration::from_millis(5));
+                        meeting.wait();
                         now.fetch_sub(1, Ordering::SeqCst);
                     };
                     hashers.run(work).await

@@ -226,7 +226,17 @@ async fn tries_at_the_same_time_do_not_slip_past_the_limit() {
     let tasks: Vec<_> = (0..24)
         .map(|_| {
             let at = at.clone();
-            tokio::spawn(async move { refusal(at.login("ada@example.com", "wrong password").await).0 })
+            tokio::spawn(async move {
+                // A machine that cannot check so many passwords at once says 503, which is no try.
+                let mut code = Code::ServiceUnavailable;
+                for _ in 0..100 {
+                    code = refusal(at.login("ada@example.com", "wrong password").await).0;
+                    if code != Code::ServiceUnavailable {
+                        break;
+                    }
+                }
+                code
+            })
         })
         .collect();
     let mut answers = Vec::new();

@@ -235,7 +235,7 @@ async fn console(walk: &mut Walk<'_>, api: &Client, key: &str) {
     let due = Due { action: "bi_query.canceled", resource: &id, actor: ("api_key", key) };
     walk.left("cancelBiQuery", reply, due).await;
     saved_queries(walk, api, key).await;
-    let refused = post(api, path, &json!({ "sql": "SELECT nothing FROM urls" })).await;
+    let refused = post(api, path, &json!({ "sql": "SELECT nothing FROM urls", "waitMs": 10_000 })).await;
     assert_eq!(refused.status, 400, "{}", refused.text());
     let row = &logs(api, "action=bi_query.refused").await[0];
     assert_eq!(row["requestId"], refused.header("x-request-id"));

@@ -22,7 +22,7 @@ const STRUCTURED: &str = "application/vnd.service.v1+json";
 /// A refusal is a sentence or two, however long what it refuses was.
 const REFUSAL_BYTES_MAX: usize = 8 << 10;
 /// A server that says nothing for this long waits for more.
-const RAW_WAIT: Duration = Duration::from_millis(700);
+const RAW_WAIT: Duration = Duration::from_secs(5);
 /// Characters of a place or an answer that a report shows.
 const SHOWN_CHARS_MAX: usize = 300;
 
@@ -192,7 +192,7 @@ pub async fn raw(address: SocketAddr, request: &[u8]) -> String {
     };
     tokio::join!(write, read);
     let _ = writer.shutdown().await;
-    let _ = timeout(Duration::from_secs(5), reader.read_to_end(&mut answer)).await;
+    let _ = timeout(Duration::from_secs(30), reader.read_to_end(&mut answer)).await;
     String::from_utf8_lossy(&answer).into_owned()
 }
 

@@ -98,7 +98,19 @@ async fn a_crowd_does_not_slip_past_the_limit() {
     let at = Appliance::start().await;
     register(&at).await;
     let client = at.client();
-    let replies = together((0..24).map(|_| log_in(&client, "ada@example.com", "not the passphrase"))).await;
+    // A machine that cannot check so many passwords at once says 503, which is no try.
+    let client = &client;
+    let replies = together((0..24).map(|_| async move {
+        let mut reply = log_in(client, "ada@example.com", "not the passphrase").await;
+        for _ in 0..100 {
+            if reply.status != 503 {
+                break;
+            }
+            reply = log_in(client, "ada@example.com", "not the passphrase").await;
+        }
+        reply
+    }))
+    .await;
     assert_eq!(statuses(&replies), [(401, 10), (429, 14)]);
     at.stop().await;
 }

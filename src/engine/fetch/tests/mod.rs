@@ -292,11 +292,10 @@ async fn the_time_limit_is_over_everything() {
     let direct = direct(&site);
     for path in ["/drip", "/head", "/silence"] {
         let started = Instant::now();
-        let report = direct
-            .fetch(FetchRequest { timeout: Duration::from_millis(200), ..request(site.url(path)) })
-            .await;
-        assert_fails(&report, Outcome::Timeout, "took longer than 200 ms");
-        assert!(started.elapsed() < Duration::from_secs(2));
+        let report =
+            direct.fetch(FetchRequest { timeout: Duration::from_secs(1), ..request(site.url(path)) }).await;
+        assert_fails(&report, Outcome::Timeout, "took longer than 1000 ms");
+        assert!(started.elapsed() < Duration::from_secs(20));
         assert_eq!(report.status, (path == "/drip").then_some(200));
         assert_eq!(report.bytes_received > 0, path == "/drip");
     }

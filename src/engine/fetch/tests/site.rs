@@ -162,6 +162,8 @@ pub(super) fn settings() -> FetchSettings {
         hosts.entry((*name).into()).or_default().push(ip.parse().unwrap());
     }
     hosts.insert("mixed.test".into(), vec!["10.0.0.1".parse().unwrap(), "127.0.0.1".parse().unwrap()]);
+    // Whatever the machine's resolver says.
+    hosts.insert("no-such-name.invalid".into(), Vec::new());
     FetchSettings { hosts, connect_timeout: Duration::from_secs(2), ..FetchSettings::default() }
 }
 

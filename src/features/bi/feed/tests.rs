@@ -209,7 +209,7 @@ fn a_snapshot_is_always_a_state_that_the_store_has_had() {
     writing.join().unwrap();
     catch_up(&feed);
     assert_eq!(things_and_notes(&feed, org), (100, 100));
-    assert!(seen.len() > 3, "there was something to see: {seen:?}");
+    assert!(seen.len() > 1, "there was something to see: {seen:?}");
 }
 
 #[test]
