@@ -94,6 +94,10 @@ id_type! {
     BenchmarkId;
     /// A connected provider.
     ProviderId;
+    /// Where results are delivered to.
+    OutputId;
+    /// A better ranking that waits for somebody's word.
+    SuggestionId;
     /// One row of the credit ledger.
     TransactionId;
     /// A request for more credits.

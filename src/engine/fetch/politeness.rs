@@ -163,6 +163,20 @@ impl Permit {
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
+
+    /// Begins a further visit in the place of the one that has ended, as far as pauses are concerned: who holds a permit
+    /// need not queue behind others, and still may not come too soon.
+    pub fn again(&self, now: Instant) -> Result<(), Wait> {
+        let min_delay = self.shared.min_delay;
+        let mut state = self.shared.state.lock();
+        let visits = state.visits(&self.domain, now);
+        if let Some(at) = visits.not_before().filter(|at| *at > now) {
+            return Err(Wait::NotBefore(at));
+        }
+        let delay = min_delay.max(visits.crawl_delay);
+        visits.next_at = (!delay.is_zero()).then(|| now + delay);
+        Ok(())
+    }
 }
 
 impl Drop for Permit {
@@ -201,6 +215,18 @@ mod tests {
         drop(first);
         let _third = polite.try_acquire(&a, now).unwrap();
         assert_eq!(polite.try_acquire(&a, now).unwrap_err(), Wait::Busy);
+    }
+
+    #[test]
+    fn a_further_visit_keeps_the_pauses() {
+        let polite = Politeness::new(1, SECOND);
+        let (a, now) = (domain("a.com"), Instant::now());
+        let permit = polite.try_acquire(&a, now).unwrap();
+        assert_eq!(permit.again(now + SECOND / 2), Err(Wait::NotBefore(now + SECOND)));
+        assert_eq!(permit.again(now + SECOND), Ok(()), "the one permit is its own");
+        assert_eq!(polite.try_acquire(&a, now + SECOND).unwrap_err(), Wait::NotBefore(now + 2 * SECOND));
+        polite.hold(&a, now + SECOND, now + 9 * SECOND);
+        assert_eq!(permit.again(now + 3 * SECOND), Err(Wait::NotBefore(now + 9 * SECOND)));
     }
 
     #[test]
