@@ -10,7 +10,7 @@ use crate::base::clock::Clock;
 use crate::base::{Error, Result};
 use crate::config::Config;
 use crate::engine::blob::BlobStore;
-use crate::engine::fetch::{AddressGuard, Direct, FetchSettings, Politeness, user_agent};
+use crate::engine::fetch::{AddressGuard, Direct, FetchSettings, Politeness, Templates, user_agent};
 use crate::engine::keyring::{Keyring, Purpose, refuse_inside};
 use crate::engine::link::Links;
 use crate::engine::mail::Smtp;
@@ -21,9 +21,11 @@ use crate::features::audit::AuditSettings;
 use crate::features::auth::{Auth, AuthSettings};
 use crate::features::billing::{self, PlanGate, Plans};
 use crate::features::extraction::{Extractor, SearchFeed};
-use crate::features::jobs::{DispatchSettings, Dispatcher};
+use crate::features::jobs::{Desk, DispatchParts, DispatchSettings, Dispatcher};
 use crate::features::mail::{self, MailState, Mailer};
-use crate::features::orgs::{OrgSeed, Orgs};
+use crate::features::orgs::{OrgSeed, Orgs, list_orgs};
+use crate::features::providers::{self, ProviderParts, Providers};
+use crate::features::workflows::{Book, Graphs};
 use crate::features::{self, bi};
 use crate::http::{
     Api, ApiSettings, Listeners, Metrics, Readiness, RouteGroup, Server, ServerSettings, Services,
@@ -164,6 +166,10 @@ pub(crate) struct Parts {
     blobs: Arc<BlobStore>,
     extractor: Arc<Extractor>,
     search: Arc<SearchFeed>,
+    providers: Arc<Providers>,
+    book: Arc<Book>,
+    graphs: Arc<Graphs>,
+    desk: Arc<Desk>,
     dispatcher: Arc<Dispatcher>,
     snapshots: Arc<bi::SnapshotFeed>,
     queries: Arc<bi::Queries>,
@@ -192,14 +198,28 @@ impl Parts {
         let extractor = Arc::new(Extractor::new(store.clone(), blobs.clone()));
         let search = Arc::new(SearchFeed::open(data.join("search"), system.clone())?);
         let direct = Arc::new(Direct::new(fetch_settings(config), guard.clone()));
-        let pause = Duration::from_millis(config.dispatch.min_delay_ms);
-        let dispatcher = Arc::new(Dispatcher::new(
-            system.clone(),
+        let providers = Arc::new(Providers::new(ProviderParts {
+            templates: templates(config)?,
             direct,
-            Politeness::new(config.dispatch.per_domain_concurrency, pause),
-            extractor.clone(),
-            DispatchSettings { concurrency: config.dispatch.concurrency, robots: config.dispatch.robots },
-        ));
+            keyring: keyring.clone(),
+            robots: config.dispatch.robots,
+            clock: store.clock().clone(),
+        }));
+        let orgs = system.read(list_orgs)?;
+        providers::seed_all(&system, orgs.iter().map(|org| org.id).collect()).await?;
+        let pause = Duration::from_millis(config.dispatch.min_delay_ms);
+        // No slice keeps outputs yet, so no graph can name one.
+        let book = Arc::new(Book::new(providers.clone(), |_, _| Ok(false)));
+        let graphs = Arc::new(Graphs::default());
+        let dispatch = DispatchParts {
+            providers: providers.clone(),
+            graphs: graphs.clone(),
+            politeness: Politeness::new(config.dispatch.per_domain_concurrency, pause),
+            extractor: extractor.clone(),
+        };
+        let settings = DispatchSettings { concurrency: config.dispatch.concurrency };
+        let dispatcher = Arc::new(Dispatcher::new(system.clone(), dispatch, settings));
+        let desk = Arc::new(Desk { plans: plans.clone(), book: book.clone(), graphs: graphs.clone() });
         let views = features::ALL.iter().flat_map(|feature| feature.views).collect();
         let snapshots =
             Snapshots::open(data.join("snapshots")).map_err(|e| Error::internal("open the snapshots", e))?;
@@ -221,8 +241,10 @@ impl Parts {
         bi::load_kill_switches(&system, &queries)?;
         let auth = Arc::new(Auth::new(system, keyring.clone(), auth_settings(config, place.url))?);
         let seeded = plans.clone();
-        let seeds: Vec<OrgSeed> =
-            vec![Box::new(move |tx, _| billing::open_account(tx, seeded.default_plan()))];
+        let seeds: Vec<OrgSeed> = vec![
+            Box::new(move |tx, _| billing::open_account(tx, seeded.default_plan())),
+            Box::new(|tx, _| providers::seed(tx)),
+        ];
         let orgs = Arc::new(Orgs::new(seeds, config.auth.invites_per_day));
         let mailer = Arc::new(Mailer::new(config.mail.smtp(place.url)?.map(Smtp::new)));
         Ok(Parts {
@@ -236,6 +258,10 @@ impl Parts {
             blobs,
             extractor,
             search,
+            providers,
+            book,
+            graphs,
+            desk,
             dispatcher,
             snapshots,
             queries,
@@ -258,6 +284,10 @@ impl Parts {
             .with(self.blobs)
             .with(self.extractor)
             .with(self.search)
+            .with(self.providers)
+            .with(self.book)
+            .with(self.graphs)
+            .with(self.desk)
             .with(self.dispatcher)
             .with(self.snapshots)
             .with(self.queries)
@@ -301,6 +331,12 @@ async fn open_store(config: &Config, clock: Clock) -> Result<Store> {
         .map_err(|e| Error::internal("open the store", e))??;
     store.keep_free(config.storage.reserve_mb << 20);
     Ok(store)
+}
+
+/// The hosted providers' templates. A wrong one keeps the box from starting: it would fail every job, one by one.
+fn templates(config: &Config) -> Result<Templates> {
+    let folder = Some(config.providers.dir.as_path()).filter(|folder| !folder.as_os_str().is_empty());
+    Templates::load(folder).map_err(|e| Error::invalid("providers.dir", e))
 }
 
 fn fetch_settings(config: &Config) -> FetchSettings {

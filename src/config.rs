@@ -34,6 +34,7 @@ pub struct Config {
     pub mail: MailConfig,
     pub network: NetworkConfig,
     pub dispatch: DispatchConfig,
+    pub providers: ProvidersConfig,
     pub bi: BiConfig,
     pub audit: AuditConfig,
     pub log: LogConfig,
@@ -88,6 +89,12 @@ pub struct DispatchConfig {
     pub per_domain_concurrency: u32,
     pub min_delay_ms: u64,
     pub robots: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProvidersConfig {
+    pub dir: PathBuf,
 }
 
 #[derive(Clone, Debug, Deserialize)]

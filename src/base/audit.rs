@@ -68,6 +68,23 @@ actions! {
     JobBatchSubmitted "job.batch_submitted" "job" "Several jobs were submitted at once.";
     JobCanceled "job.canceled" "job" "A job was canceled.";
     JobRetried "job.retried" "job" "An ended job was submitted again.";
+    // Providers, workflows, benchmarks, suggestions.
+    ProviderConnected "provider.connected" "provider" "A provider was connected.";
+    ProviderUpdated "provider.updated" "provider" "A connected provider was changed.";
+    ProviderDisconnected "provider.disconnected" "provider" "A provider was disconnected and its credentials were forgotten.";
+    WorkflowCreated "workflow.created" "workflow" "A workflow was made.";
+    WorkflowUpdated "workflow.updated" "workflow" "A workflow was given a new version.";
+    WorkflowCloned "workflow.cloned" "workflow" "A workflow was made as the copy of another.";
+    WorkflowPublished "workflow.published" "workflow" "A workflow was made live.";
+    WorkflowUnpublished "workflow.unpublished" "workflow" "A workflow was taken out of service.";
+    WorkflowArchived "workflow.archived" "workflow" "A workflow was archived.";
+    WorkflowRouted "workflow.routed" "workflow" "A workflow was given another route, or none.";
+    WorkflowModeSet "workflow.mode_set" "workflow" "Who decides about a smart workflow's ranking was changed.";
+    WorkflowOptimized "workflow.optimized" "workflow" "The optimization worker gave a smart workflow a new version.";
+    SuggestionApplied "suggestion.applied" "suggestion" "A suggested ranking was made a workflow's new version.";
+    SuggestionDismissed "suggestion.dismissed" "suggestion" "A suggested ranking was turned down.";
+    BenchmarkStarted "benchmark.started" "benchmark" "A benchmark of the connected providers was started.";
+    BenchmarkCanceled "benchmark.canceled" "benchmark" "A benchmark was canceled.";
     // Extraction and SQL.
     SchemaImported "schema.imported" "schema" "The operator imported platform schemas.";
     BiQuerySubmitted "bi_query.submitted" "bi_query" "An SQL statement was submitted.";

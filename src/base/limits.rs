@@ -37,7 +37,5 @@ pub const WRITER_BATCH_MAX: usize = 1_024;
 pub const VALUE_BYTES_MAX: usize = 1 << 20;
 /// Time a read transaction may live (engines page, "Store").
 pub const READ_TX_MS_MAX: u64 = 1_000;
-/// Credits of a job's first estimate when no provider says otherwise.
-pub const DIRECT_CREDITS: u64 = 1;
 /// Page of HTML that is parsed (interface spec, "Limits").
 pub const HTML_BYTES_MAX: usize = 5 << 20;

@@ -10,6 +10,7 @@ pub mod account;
 pub mod api_keys;
 pub mod audit;
 pub mod auth;
+pub mod benchmarks;
 pub mod bi;
 pub mod billing;
 pub mod cli_auth;
@@ -17,8 +18,11 @@ pub mod extraction;
 pub mod jobs;
 pub mod mail;
 pub mod orgs;
+pub mod providers;
 pub mod raw;
+pub mod suggestions;
 pub mod urls;
+pub mod workflows;
 
 use crate::base::Result;
 use crate::base::clock::Timestamp;
@@ -179,7 +183,11 @@ pub static ALL: &[&Feature] = &[
     &cli_auth::FEATURE,
     &mail::FEATURE,
     &urls::FEATURE,
+    &providers::FEATURE,
+    &workflows::FEATURE,
+    &suggestions::FEATURE,
     &jobs::FEATURE,
+    &benchmarks::FEATURE,
     &extraction::FEATURE,
     &billing::FEATURE,
     &bi::FEATURE,

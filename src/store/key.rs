@@ -40,7 +40,7 @@ macro_rules! id_keys {
 id_keys! {
     OrgId UserId ApiKeyId UrlId JobId ResultId QueryId WorkflowId WorkflowVersionId ScheduleId ScheduleRunId
     BenchmarkId ProviderId TransactionId RechargeId SchemaId AuditId MailId InviteId SavedQueryId BiExportId ErasureId
-    AccountExportId
+    AccountExportId OutputId SuggestionId
 }
 
 impl Key for String {

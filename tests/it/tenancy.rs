@@ -14,6 +14,7 @@ const VARIABLES: &[(&str, Option<&str>)] = &[
     // A person's own, and for their browser alone: tests/it/account/export.rs compares the answers.
     ("/api/v1/account/exports/{id}", None),
     ("/api/v1/api-keys/{id}", Some("key")),
+    ("/api/v1/benchmarks/{id}", Some("benchmark")),
     ("/api/v1/bi/exports/{id}", Some("export")),
     ("/api/v1/bi/queries/{id}", Some("query")),
     ("/api/v1/bi/saved-queries/{id}", Some("saved")),
@@ -22,15 +23,25 @@ const VARIABLES: &[(&str, Option<&str>)] = &[
     ("/api/v1/extraction/results/{jobId}", Some("job")),
     ("/api/v1/extraction/schemas/{domain}/{pageType}", None),
     ("/api/v1/jobs/{id}", Some("job")),
+    ("/api/v1/optimization/suggestions/{id}", Some("suggestion")),
     ("/api/v1/orgs/current/invites/{id}", Some("invite")),
     ("/api/v1/orgs/current/members/{userId}", Some("member")),
+    ("/api/v1/providers/{id}", Some("provider")),
     ("/api/v1/raw/{token}", None),
     ("/api/v1/urls/{id}", Some("url")),
+    ("/api/v1/workflows/{id}", Some("workflow")),
 ];
 
 /// What operations on one thing must be sent, where an empty object will not do.
-const BODIES: &[(&str, &str)] =
-    &[("requestBiExport", r#"{"format":"csv"}"#), ("updateMember", r#"{"role":"viewer"}"#)];
+const BODIES: &[(&str, &str)] = &[
+    ("requestBiExport", r#"{"format":"csv"}"#),
+    ("setSmartMode", r#"{"mode":"auto"}"#),
+    ("setWorkflowRoute", r#"{"route":"*"}"#),
+    ("testProvider", r#"{"url":"https://example.com/"}"#),
+    ("updateMember", r#"{"role":"viewer"}"#),
+    ("updateProvider", r#"{"name":"taken over","isEnabled":false}"#),
+    ("updateWorkflow", r#"{"name":"taken over"}"#),
+];
 
 /// One of everything an organization can have.
 struct Seeded {
@@ -49,9 +60,21 @@ impl Seeded {
     }
 }
 
+/// A smart workflow about which something can be suggested: a provider of its ranking is gone.
+async fn smart_workflow(member: &Member, name: &str) -> String {
+    let second = json!({ "adapter": "direct", "name": "Second" });
+    let second = expect(post(&member.api, "/api/v1/providers", &second).await, 201);
+    let smart = json!({ "name": format!("/{name}"), "mode": "suggest" });
+    let smart = expect(post(&member.api, "/api/v1/workflows/smart", &smart).await, 201);
+    let second = format!("/api/v1/providers/{}", text(&second, "id"));
+    assert_eq!(member.api.send(Method::DELETE, &second, None).await.unwrap().status, 204);
+    text(&smart, "workflowId").to_owned()
+}
+
 async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
     let member = appliance.member(name).await;
     let url = web.url(&format!("/{name}"));
+    let workflow = smart_workflow(&member, name).await;
     expect(post(&member.api, "/api/v1/urls", &json!({ "urls": [url] })).await, 200);
     let urls = expect(get(&member.api, "/api/v1/urls").await, 200);
     let job = collect(&member.api, &url).await;
@@ -59,6 +82,12 @@ async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
     let job_id = text(&job, "id").to_owned();
     eventually("the result is indexed", Duration::from_secs(10), || async {
         (get(&member.api, &format!("/api/v1/extraction/results/{job_id}")).await.status == 200).then_some(())
+    })
+    .await;
+    let benchmark = expect(post(&member.api, "/api/v1/benchmarks", &json!({ "urls": [url] })).await, 201);
+    let suggestion = eventually("the worker suggests something", Duration::from_secs(30), || async {
+        let listed = expect(get(&member.api, "/api/v1/optimization/suggestions").await, 200);
+        listed["items"].as_array().unwrap().first().cloned()
     })
     .await;
     let query =
@@ -69,6 +98,7 @@ async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
     let saved = json!({ "name": format!("/{name}"), "sql": "SELECT 1 AS one", "scopeKind": "org" });
     let saved = expect(post(&member.api, "/api/v1/bi/saved-queries", &saved).await, 201);
     let keys = expect(get(&member.api, "/api/v1/api-keys").await, 200);
+    let providers = expect(get(&member.api, "/api/v1/providers").await, 200);
     let invite = json!({ "email": format!("guest-of-{name}@example.com"), "role": "viewer" });
     let invite = expect(post(&member.api, "/api/v1/orgs/current/invites", &invite).await, 201);
     expect(
@@ -89,7 +119,11 @@ async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
         ("export", text(&export["export"], "id").to_owned()),
         ("key", text(&keys["items"][0], "id").to_owned()),
         ("invite", text(&invite, "id").to_owned()),
+        ("provider", text(&providers["items"][0], "id").to_owned()),
         ("member", member.user_id.clone()),
+        ("workflow", workflow),
+        ("benchmark", text(&benchmark, "id").to_owned()),
+        ("suggestion", text(&suggestion, "id").to_owned()),
     ];
     Seeded { member, ids }
 }
@@ -149,6 +183,10 @@ async fn a_foreign_id_is_a_missing_id_on_every_route() {
         format!("/api/v1/extraction/results/by-id/{}", theirs.id("result")),
         format!("/api/v1/bi/queries/{}", theirs.id("query")),
         format!("/api/v1/bi/saved-queries/{}", theirs.id("saved")),
+        format!("/api/v1/providers/{}", theirs.id("provider")),
+        format!("/api/v1/benchmarks/{}/results", theirs.id("benchmark")),
+        format!("/api/v1/workflows/{}/versions/1", theirs.id("workflow")),
+        format!("/api/v1/optimization/suggestions/{}", theirs.id("suggestion")),
         format!("/api/v1/bi/exports/{}", theirs.id("export")),
         "/api/v1/orgs/current".to_owned(),
     ] {
@@ -171,6 +209,10 @@ async fn lists_show_ones_own(client: &Client, other: &str) {
         "orgs/current/invites",
         "orgs/current/members",
         "plans/recharge-requests",
+        "providers",
+        "workflows",
+        "benchmarks",
+        "optimization/suggestions",
     ];
     for list in lists {
         let reply = get(client, &format!("/api/v1/{list}")).await;

@@ -24,15 +24,19 @@ const SLICES: &[(&str, &[&str])] = &[
     ("api_keys", &["auth"]),
     ("audit", &["api_keys", "auth"]),
     ("auth", &["billing", "mail"]),
+    ("benchmarks", &["jobs", "workflows"]),
     ("bi", &[]),
     ("billing", &[]),
     ("cli_auth", &["api_keys", "auth"]),
     ("extraction", &[]),
-    ("jobs", &["billing", "extraction", "urls"]),
+    ("jobs", &["billing", "extraction", "providers", "urls", "workflows"]),
     ("mail", &[]),
     ("orgs", &["api_keys", "auth", "billing", "mail"]),
+    ("providers", &[]),
     ("raw", &[]),
-    ("urls", &[]),
+    ("suggestions", &["workflows"]),
+    ("urls", &["workflows"]),
+    ("workflows", &["providers"]),
 ];
 
 /// A library that only one folder or file may name.

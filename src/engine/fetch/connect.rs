@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version};
-use http_body_util::Empty;
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -88,23 +88,56 @@ impl Origin {
     }
 }
 
-/// A URL in the forms in which it goes over the wire.
+/// One request, before it is known over which connection it goes.
+#[derive(Debug, Clone)]
+pub struct Outgoing<'a> {
+    /// Names the place that is connected to.
+    pub place: &'a WebUrl,
+    /// Path and query at that place. Not always `place`'s own: the query of a hosted provider's request carries another
+    /// URL, and may be longer than a [`WebUrl`] can be.
+    pub path: &'a str,
+    pub method: Method,
+    /// Without `Host`, which is written here.
+    pub headers: &'a HeaderMap,
+    pub body: Bytes,
+}
+
+impl<'a> Outgoing<'a> {
+    /// A GET for `url`.
+    pub fn get(url: &'a WebUrl, headers: &'a HeaderMap) -> Self {
+        Self { place: url, path: url.path_and_query(), method: Method::GET, headers, body: Bytes::new() }
+    }
+}
+
+/// A request in the forms in which it goes over the wire.
 struct Target {
     absolute_form: Uri,
     origin_form: Uri,
     host: HeaderValue,
+    method: Method,
+    headers: HeaderMap,
+    body: Bytes,
 }
 
 impl Target {
     /// Fails for a URL that the WHATWG allows and `http` does not; none is known, and none is worth a wrong page.
-    fn of(url: &WebUrl) -> Result<Self, FetchError> {
+    fn of(outgoing: &Outgoing<'_>) -> Result<Self, FetchError> {
         let bad = |_| FetchError::BadTarget { source: UrlError::Malformed };
+        let place = outgoing.place;
         Ok(Self {
-            absolute_form: url.as_str().parse().map_err(bad)?,
-            origin_form: url.path_and_query().parse().map_err(bad)?,
-            host: HeaderValue::from_str(&url.authority())
+            absolute_form: format!("{}{}", place.origin(), outgoing.path).parse().map_err(bad)?,
+            origin_form: outgoing.path.parse().map_err(bad)?,
+            host: HeaderValue::from_str(&place.authority())
                 .map_err(|_| FetchError::BadTarget { source: UrlError::BadHost })?,
+            method: outgoing.method.clone(),
+            headers: outgoing.headers.clone(),
+            body: outgoing.body.clone(),
         })
+    }
+
+    /// Whether sending it twice is as good as once (RFC 9110, section 9.2.2). A POST to a provider costs credits.
+    fn is_repeatable(&self) -> bool {
+        self.method == Method::GET
     }
 }
 
@@ -129,31 +162,33 @@ impl Connector {
         Self { guard, resolver, tls, connect_timeout, pool: Arc::default() }
     }
 
-    /// Sends a GET for `url` with `headers` and gives the head of the answer, its body still to be read. The connection
-    /// is the lease's: call [`Lease::finish`] once the body has been read to its end.
-    pub async fn get(
-        &self,
-        url: &WebUrl,
-        headers: &HeaderMap,
-    ) -> Result<(Response<Incoming>, Lease), FetchError> {
+    /// Sends a request and gives the head of the answer, its body still to be read. The connection is the lease's: call
+    /// [`Lease::finish`] once the body has been read to its end.
+    pub async fn send(&self, outgoing: &Outgoing<'_>) -> Result<(Response<Incoming>, Lease), FetchError> {
+        let url = outgoing.place;
         let origin = Origin::of(url);
-        let target = Target::of(url)?;
+        let target = Target::of(outgoing)?;
         while let Some(mut lease) = Pool::checkout(&self.pool, &origin) {
             if self.guard.check(lease.peer).is_err() || !lease.is_ready().await {
                 continue;
             }
-            match lease.send(&target, headers).await {
+            match lease.send(&target).await {
                 Ok(response) => return Ok((response, lease)),
-                // The server may have closed the idle connection just now. GET is safe to send again (RFC 9112,
-                // section 9.3.1), but an answer that is malformed would only be malformed again.
-                Err(error) if error.is_parse() => return Err(exchange_error(url, error)),
+                // The server may have closed the idle connection just now. What was not sent at all, and a GET in any
+                // case, is safe to send again (RFC 9112, section 9.3.1), but an answer that is malformed would only be
+                // malformed again.
+                Err(Unsent { error, was_sent })
+                    if error.is_parse() || (was_sent && !target.is_repeatable()) =>
+                {
+                    return Err(exchange_error(url, error));
+                }
                 Err(_) => {}
             }
         }
         let mut lease = self.connect(url, origin).await?;
-        match lease.send(&target, headers).await {
+        match lease.send(&target).await {
             Ok(response) => Ok((response, lease)),
-            Err(error) => Err(exchange_error(url, error)),
+            Err(Unsent { error, .. }) => Err(exchange_error(url, error)),
         }
     }
 
@@ -181,6 +216,11 @@ impl Connector {
             Some(refused) => Err(refused_error(url, literal, refused)),
             None => Err(resolve_error(None)),
         }
+    }
+
+    /// Judges what a URL's text tells, before anything is connected to.
+    pub fn guard(&self) -> &AddressGuard {
+        &self.guard
     }
 
     /// Connects to the first of the host's addresses that accepts.
@@ -289,13 +329,13 @@ impl Drop for AbortOnDrop {
 }
 
 struct H1 {
-    sender: http1::SendRequest<Empty<Bytes>>,
+    sender: http1::SendRequest<Full<Bytes>>,
     _driver: AbortOnDrop,
 }
 
 #[derive(Clone)]
 struct H2 {
-    sender: http2::SendRequest<Empty<Bytes>>,
+    sender: http2::SendRequest<Full<Bytes>>,
     id: u64,
     peer: SocketAddr,
 }
@@ -335,28 +375,35 @@ impl Lease {
         }
     }
 
-    async fn send(
-        &mut self,
-        target: &Target,
-        headers: &HeaderMap,
-    ) -> Result<Response<Incoming>, hyper::Error> {
-        let mut request = Request::new(Empty::new());
-        *request.method_mut() = Method::GET;
-        *request.headers_mut() = headers.clone();
-        match self.sender.as_mut().expect("a lease holds its connection until it is finished") {
+    async fn send(&mut self, target: &Target) -> Result<Response<Incoming>, Unsent> {
+        let mut request = Request::new(Full::new(target.body.clone()));
+        *request.method_mut() = target.method.clone();
+        *request.headers_mut() = target.headers.clone();
+        let answered = match self.sender.as_mut().expect("a lease holds its connection until it is finished")
+        {
             Sender::H1(H1 { sender, .. }) => {
                 *request.uri_mut() = target.origin_form.clone();
                 request.headers_mut().insert(HOST, target.host.clone());
-                sender.send_request(request).await
+                sender.try_send_request(request).await
             }
             // HTTP/2 carries the host in the URI's authority and wants no Host header (RFC 9113, section 8.3.1).
             Sender::H2(H2 { sender, .. }) => {
                 *request.version_mut() = Version::HTTP_2;
                 *request.uri_mut() = target.absolute_form.clone();
-                sender.send_request(request).await
+                sender.try_send_request(request).await
             }
-        }
+        };
+        answered.map_err(|mut error| Unsent {
+            was_sent: error.take_message().is_none(),
+            error: error.into_error(),
+        })
     }
+}
+
+/// A request without an answer. hyper gives the request back as long as none of it can have reached the server.
+struct Unsent {
+    error: hyper::Error,
+    was_sent: bool,
 }
 
 impl Drop for Lease {

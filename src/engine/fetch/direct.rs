@@ -21,7 +21,7 @@ use hyper::body::Incoming;
 use tokio::time::timeout;
 
 use super::body::{self, BodyError, BodyLimits, Overflow};
-use super::connect::{Connector, Lease, Resolver};
+use super::connect::{Connector, Lease, Outgoing, Resolver};
 use super::cookies::CookieJar;
 use super::error::FetchError;
 use super::guard::AddressGuard;
@@ -62,7 +62,7 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Fetches pages from the box itself. One for the box: it owns the connection pool and the robots.txt cache.
 pub struct Direct {
-    connector: Connector,
+    connector: Arc<Connector>,
     robots: RobotsCache,
     user_agent: HeaderValue,
     robots_agent: String,
@@ -130,7 +130,13 @@ impl Direct {
             HeaderValue::from_static(concat!("Gleaner/", env!("CARGO_PKG_VERSION")))
         });
         let robots_agent = robots::agent_token(user_agent.to_str().unwrap_or("Gleaner")).to_owned();
+        let connector = Arc::new(connector);
         Self { connector, robots: RobotsCache::default(), user_agent, robots_agent, settings }
+    }
+
+    /// What makes its connections, for the other providers to share.
+    pub fn connector(&self) -> &Arc<Connector> {
+        &self.connector
     }
 
     /// Fetches one page. Never fails: a failure is a report. Dropping the future cancels the fetch and closes its
@@ -192,7 +198,7 @@ impl Direct {
                 self.obey_robots(trace).await?;
             }
             let headers = self.headers_for(&trace.current, &first, course.caller_headers, &jar);
-            let (response, lease) = self.connector.get(&trace.current, &headers).await?;
+            let (response, lease) = self.connector.send(&Outgoing::get(&trace.current, &headers)).await?;
             let (head, body) = response.into_parts();
             jar.take(&trace.current, &head.headers);
             trace.answered = trace.current.clone();
@@ -336,7 +342,7 @@ impl Direct {
 }
 
 /// The caller's headers without those that are not the caller's to write.
-fn callers_own(headers: &HeaderMap) -> HeaderMap {
+pub(super) fn callers_own(headers: &HeaderMap) -> HeaderMap {
     let mut own = headers.clone();
     for name in &NOT_THE_CALLERS {
         own.remove(name);
@@ -378,7 +384,7 @@ async fn finish_redirect(body: Incoming, lease: Lease, trace: &mut Trace) {
     }
 }
 
-async fn inflate(
+pub(super) async fn inflate(
     body: Bytes,
     encodings: Vec<body::Encoding>,
     limits: BodyLimits,
@@ -397,7 +403,7 @@ async fn inflate(
 }
 
 /// How long `Retry-After` asks to wait from `now`: seconds, or a date (RFC 9110, section 10.2.3).
-fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = match text.parse::<u64>() {
         Ok(seconds) => Duration::from_secs(seconds),

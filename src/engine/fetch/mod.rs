@@ -8,6 +8,9 @@
 //! - [`body`]: reading and inflating under limits; [`cookies`]: the jar of one redirect chain;
 //! - [`direct`]: one page: redirects, credentials, the time limit over all of it; [`robots`]: RFC 9309;
 //! - [`outcome`]: the one place that says what an answer or a failure means;
+//! - [`provider`]: what the dispatcher sees of any of them: a request goes in, an attempt comes out;
+//! - [`templates`]: the hosted providers, described in `data/providers`; [`fields`]: what their accounts are asked for;
+//! - [`breaker`]: which account, and which provider at which domain, is left alone for a while;
 //! - [`politeness`]: how often a registrable domain may be visited, kept by the dispatcher around any provider.
 //!
 //! Invariants: no byte is sent to an address the guard has not passed; no environment variable names a proxy; bodies
@@ -15,14 +18,18 @@
 //! future of a fetch closes its connection.
 
 pub mod body;
+pub mod breaker;
 pub mod connect;
 pub mod cookies;
 pub mod direct;
 pub mod error;
+pub mod fields;
 pub mod guard;
 pub mod outcome;
 pub mod politeness;
+pub mod provider;
 pub mod robots;
+pub mod templates;
 
 #[cfg(test)]
 mod tests;
@@ -37,11 +44,16 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 
 use crate::base::web::WebUrl;
 
+pub use breaker::{Breakers, Leave, Report};
+pub use connect::Connector;
 pub use direct::Direct;
 pub use error::FetchError;
+pub use fields::{Field, FieldError, Values};
 pub use guard::{AddressGuard, AllowRule, Refused};
-pub use outcome::{Detector, Outcome, Verdict};
+pub use outcome::{Detector, Fault, Means, Outcome, Verdict};
 pub use politeness::{Permit, Politeness, Wait};
+pub use provider::{Attempt, CostSource, CreditMatrix, DirectProvider, Page, Provider, TierPrice};
+pub use templates::{Hosted, Template, Templates};
 
 /// What a page may weigh on the wire, and again once inflated. The HTML engine's budgets are made for this size.
 pub const BODY_BYTES_MAX: usize = 5_000_000;
@@ -105,14 +117,28 @@ pub struct FetchRequest {
     pub headers: HeaderMap,
     /// The whole time: robots.txt, DNS, connecting, redirects, the body and inflating it.
     pub timeout: Duration,
-    /// Whether robots.txt is obeyed.
+    /// Whether robots.txt is obeyed. A hosted provider has rules of its own.
     pub robots: bool,
+    /// Whether the page's scripts are run before it is handed over.
+    pub render: bool,
+    /// From where the page is visited: an ISO 3166-1 alpha-2 code in upper case.
+    pub country: Option<String>,
+    /// Whether a better (and dearer) way is asked for than the provider's usual one.
+    pub premium: bool,
 }
 
 impl FetchRequest {
-    /// A request without headers that obeys robots.txt and may take [`FETCH_TIMEOUT`].
+    /// A request without headers and wishes that obeys robots.txt and may take [`FETCH_TIMEOUT`].
     pub fn new(url: WebUrl) -> Self {
-        Self { url, headers: HeaderMap::new(), timeout: FETCH_TIMEOUT, robots: true }
+        Self {
+            url,
+            headers: HeaderMap::new(),
+            timeout: FETCH_TIMEOUT,
+            robots: true,
+            render: false,
+            country: None,
+            premium: false,
+        }
     }
 }
 

@@ -15,6 +15,11 @@
 //! a forbidden path, a redirect loop, a body beyond the limits) is `target_error`.
 //!
 //! The detection rules are data, `data/detection.toml`, which explains its own format.
+//!
+//! What comes through a provider is told apart in two steps. The provider's template says what its answer [`Means`]: that
+//! the target answered (then the table above holds for the target's status and page), or that something else happened,
+//! perhaps by the provider's own [`Fault`]. A provider that cannot be reached at all is at fault itself; one that stays
+//! silent is a `timeout`, because nobody knows whose silence it is.
 
 use std::sync::LazyLock;
 
@@ -86,6 +91,16 @@ impl Outcome {
         }
     }
 
+    /// What a failure on the way to a hosted provider means: what would be the target's trouble is the provider's own.
+    pub fn of_provider_error(error: &FetchError) -> (Self, Option<Fault>) {
+        match error {
+            FetchError::TimedOut { .. } => (Self::Timeout, None),
+            // It had begun to answer, so it is there; and a page that is too large is too large for everybody.
+            FetchError::Body(_) => (Self::of_error(error), None),
+            _ => (Self::ProviderError, Some(Fault::Down)),
+        }
+    }
+
     /// What a failure means.
     pub fn of_error(error: &FetchError) -> Self {
         match error {
@@ -103,6 +118,96 @@ impl Outcome {
             | FetchError::BadTarget { .. }
             | FetchError::RobotsDisallow { .. }
             | FetchError::Body(_) => Self::TargetError,
+        }
+    }
+}
+
+/// What is wrong with an account or its provider; always beside [`Outcome::ProviderError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// The credentials are not accepted.
+    BadKey,
+    /// The plan is used up, or not paid.
+    NoCredits,
+    /// More requests at once, or in a while, than the plan allows.
+    Throttled,
+    /// The provider cannot be reached, or fails by itself.
+    Down,
+    /// The provider does not do what this request asks for; others it does.
+    Unsupported,
+}
+
+impl Fault {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BadKey => "bad_key",
+            Self::NoCredits => "no_credits",
+            Self::Throttled => "throttled",
+            Self::Down => "down",
+            Self::Unsupported => "unsupported",
+        }
+    }
+
+    /// Whether somebody has to do something before it works again.
+    pub fn needs_somebody(self) -> bool {
+        matches!(self, Self::BadKey | Self::NoCredits)
+    }
+}
+
+/// What a hosted provider's answer means, as the rules of its template read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Means {
+    /// The target answered; its status and its page say the rest.
+    Target,
+    /// The provider says that the target blocked it.
+    Blocked,
+    /// The provider says that the time was used up.
+    Timeout,
+    /// The provider says that the target cannot be reached.
+    Unreachable,
+    /// The target's answer is final, and no page comes of it.
+    TargetError,
+    Fault(Fault),
+}
+
+impl Means {
+    /// The word of a template.
+    pub fn named(word: &str) -> Option<Self> {
+        Some(match word {
+            "target" => Self::Target,
+            "blocked" => Self::Blocked,
+            "timeout" => Self::Timeout,
+            "unreachable" => Self::Unreachable,
+            "target_error" => Self::TargetError,
+            "bad_key" => Self::Fault(Fault::BadKey),
+            "no_credits" => Self::Fault(Fault::NoCredits),
+            "throttled" => Self::Fault(Fault::Throttled),
+            "down" => Self::Fault(Fault::Down),
+            "unsupported" => Self::Fault(Fault::Unsupported),
+            _ => return None,
+        })
+    }
+
+    /// Every word of a template, for its errors.
+    pub const WORDS: &'static str = "target, blocked, timeout, unreachable, target_error, bad_key, no_credits, throttled, down, unsupported";
+
+    /// The outcome, unless it is the target's to decide.
+    pub fn outcome(self) -> Option<Outcome> {
+        Some(match self {
+            Self::Target => return None,
+            Self::Blocked => Outcome::Blocked,
+            Self::Timeout => Outcome::Timeout,
+            Self::Unreachable => Outcome::NetworkError,
+            Self::TargetError => Outcome::TargetError,
+            Self::Fault(_) => Outcome::ProviderError,
+        })
+    }
+
+    pub fn fault(self) -> Option<Fault> {
+        match self {
+            Self::Fault(fault) => Some(fault),
+            _ => None,
         }
     }
 }
@@ -368,5 +473,26 @@ mod tests {
         {
             assert_eq!(serde_json::to_value(outcome).unwrap(), outcome.as_str());
         }
+        for word in Means::WORDS.split(", ") {
+            let means = Means::named(word).unwrap();
+            assert_eq!(means.outcome().is_none(), means == Means::Target);
+            if let Some(fault) = means.fault() {
+                assert_eq!((fault.as_str(), means.outcome()), (word, Some(Outcome::ProviderError)));
+                assert_eq!(serde_json::to_value(fault).unwrap(), word);
+            }
+        }
+        assert_eq!(Means::named("perhaps"), None);
+    }
+
+    #[test]
+    fn a_provider_that_cannot_be_reached_is_at_fault_itself() {
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let dead = FetchError::Connect { authority: "api.test:443".to_owned(), source: refused };
+        assert_eq!(Outcome::of_provider_error(&dead), (Outcome::ProviderError, Some(Fault::Down)));
+        assert_eq!(Outcome::of_error(&dead), Outcome::NetworkError, "of a target it is another thing");
+        let silent = FetchError::TimedOut { timeout: std::time::Duration::from_secs(1) };
+        assert_eq!(Outcome::of_provider_error(&silent), (Outcome::Timeout, None));
+        let large = FetchError::Body(BodyError::TooLarge { max: 1 });
+        assert_eq!(Outcome::of_provider_error(&large), (Outcome::TargetError, None));
     }
 }

@@ -7,6 +7,7 @@
 mod columns;
 mod erase;
 mod feed;
+mod held;
 mod rows;
 mod schemas;
 mod service;
@@ -16,6 +17,7 @@ mod views;
 mod wire;
 
 pub use feed::SearchFeed;
+pub use held::{drop_held, held, hold};
 pub use rows::{RESULTS, ResultV1};
 pub use schemas::{ImportSummary, ImportedSchema, export_schemas, import_schemas};
 pub use service::{Extractor, ResultDraft, Scraped, record};
@@ -51,6 +53,7 @@ pub static FEATURE: Feature = Feature {
         &rows::COLUMNS,
         &rows::DOMAIN_COLUMNS,
         &rows::LATE_COLUMNS,
+        &held::HELD,
     ],
     routes: &[
         Route::get("/api/v1/extraction/results", "listResults", &Handler::new(list_results))

@@ -70,6 +70,14 @@ pub struct ResultDraft {
 }
 
 impl ResultDraft {
+    pub(super) fn from_parts(row: ResultV1, attributes: Arc<[TypedAttribute]>) -> ResultDraft {
+        ResultDraft { row, attributes }
+    }
+
+    pub(super) fn into_parts(self) -> (ResultV1, Arc<[TypedAttribute]>) {
+        (self.row, self.attributes)
+    }
+
     pub fn id(&self) -> ResultId {
         self.row.id
     }

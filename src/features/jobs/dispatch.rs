@@ -1,5 +1,7 @@
 //! The dispatcher: takes due jobs from the queue, runs each, and writes how it ended.
 //!
+//! A run walks the job's graph ([`super::run`]); here is who may run, and when.
+//!
 //! One claim is one write operation for as many jobs as there are free slots; each claimed job gets a lease and the
 //! number of its run. A job that was running when the process died stands in `jobs.lease` and is put back at the next
 //! start; its second run writes over the first one's result, because a result is keyed by its job.
@@ -10,18 +12,19 @@
 //! What the box cannot do for a moment (a full disk, a full queue of writes) costs a pause and no work: a round that
 //! fails is tried again, and a page that has arrived is written when there is room.
 
-use super::rows::{AttemptV1, CostSource, JOBS, JobV1, LEASE, READY};
+use super::finish::{claim, put_back, put_back_run};
+use super::rows::{JOBS, JobV1, LEASE, READY};
+use super::run::{Begin, Run};
 use crate::base::clock::Timestamp;
 use crate::base::ids::{JobId, OrgId};
-use crate::base::limits::DIRECT_CREDITS;
-use crate::base::terms::JobStatus;
-use crate::base::web::{Domain, WebUrl};
-use crate::base::{Code, Error, Result};
-use crate::engine::fetch::{Direct, FetchReport, FetchRequest, Outcome, Permit, Politeness};
-use crate::features::extraction::{self, Extractor, ResultDraft, Scraped};
-use crate::features::{billing, urls};
+use crate::base::web::Domain;
+use crate::base::{Error, Result};
+use crate::engine::fetch::{Attempt, Permit, Politeness};
+use crate::features::extraction::Extractor;
+use crate::features::providers::Providers;
+use crate::features::workflows::Graphs;
 use crate::http::panic_text;
-use crate::store::{GlobalEntry, OrgStore, OrgWrite, SysRead, System};
+use crate::store::{GlobalEntry, OrgStore, SysRead, System};
 use crate::task::TaskContext;
 use futures::FutureExt;
 use parking_lot::Mutex;
@@ -32,11 +35,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-/// How long past its time limit a run is trusted to be alive.
-const LEASE_MARGIN: Duration = Duration::from_secs(60);
-/// How often a job is taken from the queue before it is given up: one that ends the process each time must not do so
-/// forever.
-const RUNS_MAX: u32 = 5;
 /// How long a job waits after the box itself could not finish it (a full disk, say).
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// Domains that one round looks at.
@@ -49,30 +47,33 @@ const ROUND_EVERY: Duration = Duration::from_millis(250);
 const FAILED_ROUND_PAUSE: Duration = Duration::from_secs(1);
 /// How often ended leases are looked for.
 const LEASES_EVERY: Duration = Duration::from_secs(1);
-/// How long the end of a run is tried to be written; within the lease, or another run would begin meanwhile.
-const FINISH_WITHIN: Duration = Duration::from_secs(30);
 /// How long an erasure waits for runs to end: a page that is being read is read to its end.
 const ABANDON_WITHIN: Duration = Duration::from_secs(30);
 const ABANDON_POLL: Duration = Duration::from_millis(20);
-/// Time between two such tries.
-const FINISH_EVERY: Duration = Duration::from_millis(200);
 
 /// How jobs are run.
 #[derive(Clone, Debug)]
 pub struct DispatchSettings {
     /// Jobs that run at once.
     pub concurrency: usize,
-    /// Whether the built-in provider obeys robots.txt.
-    pub robots: bool,
+}
+
+/// What the dispatcher works with.
+pub struct DispatchParts {
+    pub providers: Arc<Providers>,
+    pub graphs: Arc<Graphs>,
+    pub politeness: Politeness,
+    pub extractor: Arc<Extractor>,
 }
 
 /// Runs jobs.
 pub struct Dispatcher {
     system: System,
-    direct: Arc<Direct>,
-    politeness: Politeness,
-    extractor: Arc<Extractor>,
-    settings: DispatchSettings,
+    pub(super) providers: Arc<Providers>,
+    pub(super) graphs: Arc<Graphs>,
+    pub(super) politeness: Politeness,
+    pub(super) extractor: Arc<Extractor>,
+    pub(super) settings: DispatchSettings,
     wake: Notify,
     /// The jobs that run here, and how to tell each that it was canceled.
     running: Mutex<HashMap<(OrgId, JobId), Arc<Notify>>>,
@@ -89,18 +90,13 @@ struct Due {
 }
 
 impl Dispatcher {
-    pub fn new(
-        system: System,
-        direct: Arc<Direct>,
-        politeness: Politeness,
-        extractor: Arc<Extractor>,
-        settings: DispatchSettings,
-    ) -> Dispatcher {
+    pub fn new(system: System, parts: DispatchParts, settings: DispatchSettings) -> Dispatcher {
         Dispatcher {
             system,
-            direct,
-            politeness,
-            extractor,
+            providers: parts.providers,
+            graphs: parts.graphs,
+            politeness: parts.politeness,
+            extractor: parts.extractor,
             settings,
             wake: Notify::new(),
             running: Mutex::default(),
@@ -325,7 +321,7 @@ impl Dispatcher {
             .write(move |tx| {
                 wanted
                     .into_iter()
-                    .map(|(org, id)| claim_one(&tx.org(org), id, tx.now()))
+                    .map(|(org, id)| claim(&tx.org(org), id, tx.now()))
                     .collect::<Result<Vec<_>>>()
             })
             .await?;
@@ -335,8 +331,14 @@ impl Dispatcher {
 
     async fn run_job(self: Arc<Self>, job: JobV1, org: OrgStore, permit: Permit, canceled: Arc<Notify>) {
         let (id, run) = (job.id, job.run);
-        let ended =
-            AssertUnwindSafe(self.fetch_and_finish(job, &org, permit, &canceled)).catch_unwind().await;
+        let going = async {
+            tokio::select! {
+                ended = self.run_on(&org, job, permit) => ended,
+                // Its row says so already. What is being fetched is let go with the run, and the slot is free at once.
+                () = canceled.notified() => Ok(()),
+            }
+        };
+        let ended = AssertUnwindSafe(going).catch_unwind().await;
         let ended =
             ended.unwrap_or_else(|panic| Err(Error::internal("run a job", panic_text(&*panic).to_owned())));
         if let Err(error) = ended {
@@ -351,79 +353,23 @@ impl Dispatcher {
         self.wake();
     }
 
-    async fn fetch_and_finish(
-        &self,
-        job: JobV1,
-        org: &OrgStore,
-        permit: Permit,
-        canceled: &Notify,
-    ) -> Result<()> {
-        let url = WebUrl::parse(&job.url).map_err(|e| Error::internal("read a job's URL", e))?;
-        let domain = url.domain();
-        let started_at = org.clock().now();
-        let mut report = tokio::select! {
-            report = self.direct.fetch(request(&job, url.clone(), self.settings.robots)) => report,
-            // The connection closes with the fetch, and the slot is free at once.
-            () = canceled.notified() => return Ok(()),
-        };
-        self.heed(&domain, &report);
-        drop(permit);
-        self.wake();
-        let attempt = attempt(&job, started_at, &report);
-        let draft = match report.outcome {
-            Outcome::Success => {
-                let page = Scraped {
-                    job: job.id,
-                    url_id: job.url_id,
-                    url,
-                    final_url: report.final_url.clone(),
-                    domain,
-                    page_type: job.page_type,
-                    provider: attempt.provider_id.clone(),
-                    http_status: report.status.unwrap_or_default(),
-                    content_type: report.headers.content_type.take(),
-                    body: std::mem::take(&mut report.body),
-                    tags: job.tags.clone(),
-                    scraped_at: started_at,
-                };
-                Some(self.extractor.process(org, page).await?)
-            }
-            _ => None,
-        };
-        self.write_end(org, job.id, job.run, attempt, draft).await
-    }
-
-    /// Writes how a run ended. While the store refuses writes this waits: the page is here, and a second run would
-    /// visit the target again.
-    async fn write_end(
-        &self,
-        org: &OrgStore,
-        id: JobId,
-        run: u32,
-        attempt: AttemptV1,
-        draft: Option<ResultDraft>,
-    ) -> Result<()> {
-        let deadline = Instant::now() + FINISH_WITHIN;
-        loop {
-            let (attempt, draft) = (attempt.clone(), draft.clone());
-            match org.write(move |tx| finish(tx, id, run, attempt, draft)).await {
-                Err(error) if error.code() == Code::ServiceUnavailable && Instant::now() < deadline => {
-                    tokio::time::sleep(FINISH_EVERY).await;
-                }
-                ended => return ended,
-            }
+    async fn run_on(&self, org: &OrgStore, job: JobV1, permit: Permit) -> Result<()> {
+        let (id, run) = (job.id, job.run);
+        match Run::load(self, org, job, permit)? {
+            Begin::Run(going) => going.go().await,
+            // It counts as a run that was cut off, so a job does not wait for ever.
+            Begin::Postponed(run_at) => org.write(move |tx| put_back_run(tx, id, run, run_at)).await,
         }
     }
 
-    /// What the target said about the pace.
-    fn heed(&self, domain: &Domain, report: &FetchReport) {
+    /// What the target said about the pace. What a provider asks for itself is its own breaker's.
+    pub(super) fn heed(&self, domain: &Domain, attempt: &Attempt) {
         let now = Instant::now();
-        if let Some(pause) = report.retry_after {
+        if let Some(pause) = attempt.retry_after.filter(|_| attempt.fault.is_none()) {
             self.politeness.hold(domain, now, now + pause);
         }
-        // Without an answer nobody knows what robots.txt asks for, and what it asked for before still holds.
-        if self.settings.robots && (report.crawl_delay.is_some() || report.status.is_some()) {
-            self.politeness.set_crawl_delay(domain, now, report.crawl_delay.unwrap_or_default());
+        if let Some(delay) = attempt.crawl_delay {
+            self.politeness.set_crawl_delay(domain, now, delay);
         }
     }
 
@@ -467,121 +413,4 @@ fn split_ready(key: &[u8]) -> Result<(&[u8], Timestamp)> {
 /// A time as it stands in a key.
 fn time_key(time: Timestamp) -> [u8; 8] {
     ((time.0 as u64) ^ (1 << 63)).to_be_bytes()
-}
-
-fn request(job: &JobV1, url: WebUrl, robots: bool) -> FetchRequest {
-    let mut headers = http::HeaderMap::new();
-    for (name, value) in &job.options.headers {
-        // Both were checked when the job was submitted.
-        if let (Ok(name), Ok(value)) = (name.parse::<http::HeaderName>(), value.parse()) {
-            headers.insert(name, value);
-        }
-    }
-    FetchRequest { url, headers, timeout: Duration::from_millis(job.options.timeout_ms.into()), robots }
-}
-
-fn attempt(job: &JobV1, started_at: Timestamp, report: &FetchReport) -> AttemptV1 {
-    AttemptV1 {
-        n: u32::try_from(job.attempts.len()).unwrap_or(u32::MAX).saturating_add(1),
-        node_id: None,
-        provider_id: "direct".to_owned(),
-        started_at,
-        duration_ms: u64::try_from(report.duration.as_millis()).unwrap_or(u64::MAX),
-        outcome: report.outcome,
-        http_status: report.status,
-        bytes: report.bytes_received,
-        credits: credits(report),
-        cost_source: CostSource::Table,
-        rule: report.rule.clone(),
-        error: report.error.clone(),
-    }
-}
-
-/// A delivery is charged, and so is the target's own answer, its 404 say; a block or an endless redirect never is
-/// (API page, section 9).
-fn credits(report: &FetchReport) -> u64 {
-    let answered = report.status.is_some_and(|status| status >= 400);
-    match report.outcome {
-        Outcome::Success => DIRECT_CREDITS,
-        Outcome::TargetError if answered => DIRECT_CREDITS,
-        _ => 0,
-    }
-}
-
-fn claim_one(tx: &OrgWrite<'_>, id: JobId, now: Timestamp) -> Result<Option<JobV1>> {
-    let Some(mut job) = tx.get(&JOBS, &id)? else { return Ok(None) };
-    if job.status != JobStatus::Queued {
-        return Ok(None);
-    }
-    job.status = JobStatus::Running;
-    job.run += 1;
-    job.started_at = Some(now);
-    let time_max = Duration::from_millis(job.options.timeout_ms.into());
-    job.lease_until = Some(now.after(time_max + LEASE_MARGIN));
-    tx.put(&JOBS, &id, &job)?;
-    Ok(Some(job))
-}
-
-/// Puts a running job back into the queue, or gives it up after too many runs.
-fn put_back(tx: &OrgWrite<'_>, id: JobId, run_at: Timestamp) -> Result<()> {
-    let Some(mut job) = tx.get(&JOBS, &id)? else { return Ok(()) };
-    if job.status != JobStatus::Running {
-        return Ok(());
-    }
-    job.lease_until = None;
-    if job.run >= RUNS_MAX {
-        job.error = Some(format!("given up after {RUNS_MAX} interrupted runs"));
-        return end(tx, job, JobStatus::Failed, 0);
-    }
-    job.status = JobStatus::Queued;
-    job.run_at = run_at;
-    tx.put(&JOBS, &id, &job)
-}
-
-fn put_back_run(tx: &OrgWrite<'_>, id: JobId, run: u32, run_at: Timestamp) -> Result<()> {
-    match tx.get(&JOBS, &id)? {
-        Some(job) if job.run == run => put_back(tx, id, run_at),
-        _ => Ok(()),
-    }
-}
-
-/// Writes how a run ended: result, credits, URL and job in one operation. A run that was given up or canceled
-/// meanwhile changes nothing.
-fn finish(
-    tx: &OrgWrite<'_>,
-    id: JobId,
-    run: u32,
-    attempt: AttemptV1,
-    draft: Option<ResultDraft>,
-) -> Result<()> {
-    let Some(mut job) = tx.get(&JOBS, &id)? else { return Ok(()) };
-    if job.status != JobStatus::Running || job.run != run {
-        return Ok(());
-    }
-    let charged = attempt.credits;
-    job.error = attempt.error.clone();
-    let status = match draft {
-        Some(draft) => {
-            job.result_id = Some(extraction::record(tx, draft)?);
-            JobStatus::Succeeded
-        }
-        None => {
-            job.error = job.error.or_else(|| Some(attempt.outcome.as_str().replace('_', " ")));
-            JobStatus::Failed
-        }
-    };
-    job.attempts.push(attempt);
-    end(tx, job, status, charged)
-}
-
-fn end(tx: &OrgWrite<'_>, mut job: JobV1, status: JobStatus, charged: u64) -> Result<()> {
-    job.status = status;
-    job.finished_at = Some(tx.now());
-    job.lease_until = None;
-    job.credits_charged = charged;
-    billing::settle(tx, job.id, job.created_at, job.credits_reserved, charged)?;
-    if let Some(url) = job.url_id {
-        urls::note_job(tx, url, job.id, status, job.started_at.unwrap_or(tx.now()))?;
-    }
-    tx.put(&JOBS, &job.id, &job)
 }

@@ -1,30 +1,34 @@
 //! Jobs: submitted, queued durably, run by the dispatcher.
 
 mod dispatch;
+mod finish;
 mod rows;
+mod run;
 mod submit;
 #[cfg(test)]
 mod tests;
 mod view;
 mod views;
+mod walks;
 
-pub use dispatch::{DispatchSettings, Dispatcher};
-pub use rows::{JOBS, JobV1};
+pub use dispatch::{DispatchParts, DispatchSettings, Dispatcher};
+pub use rows::{AttemptV1, BY_BENCHMARK, JOBS, JobV1};
+pub use submit::{Desk, cancel as cancel_job, probe};
+pub use walks::JOB_OUTPUTS;
 
 use super::{Feature, Holding};
 use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
-use crate::base::ids::{JobId, ResultId, ScheduleRunId, UrlId, WorkflowId};
+use crate::base::ids::{BenchmarkId, JobId, ResultId, ScheduleRunId, UrlId, WorkflowId};
 use crate::base::limits::{JOBS_PER_BATCH_MAX, JOBS_PER_POLL_MAX};
 use crate::base::page::{Page, PageRequest};
 use crate::base::terms::JobStatus;
 use crate::base::web::Domain;
 use crate::base::{Code, Error, Result};
 use crate::engine::fetch::AddressGuard;
-use crate::features::billing::Plans;
 use crate::http::permit::{JobsRead, JobsWrite, Quota};
 use crate::http::{Body, Created, Either, Handler, Need, Org, Path, Query, Route};
-use crate::store::Event;
+use crate::store::{Event, OrgRead};
 use crate::task::TaskSpec;
 use rows::{BY_STATUS, BY_URL};
 use schemars::JsonSchema;
@@ -36,20 +40,20 @@ use view::JobView;
 
 pub static FEATURE: Feature = Feature {
     name: "jobs",
-    tables: &[&JOBS],
+    tables: &[&JOBS, &walks::WALKS, &JOB_OUTPUTS],
     routes: &[
         Route::get("/api/v1/jobs", "listJobs", &Handler::new(list))
             .about("The organization's jobs, newest first."),
         Route::post("/api/v1/jobs", "submitJob", &Handler::new(submit_one))
             .about("Submits a job; it is durable when the answer comes.")
-            .fails(&[Code::InvalidUrl, Code::NotFound, Code::Conflict]),
+            .fails(&[Code::InvalidUrl, Code::NotFound, Code::Conflict, Code::WorkflowDisabled]),
         Route::post("/api/v1/jobs/batch", "submitJobs", &Handler::new(submit_batch))
             .about("Submits up to 1,000 jobs, all or none.")
-            .fails(&[Code::InvalidUrl, Code::NotFound, Code::Conflict]),
+            .fails(&[Code::InvalidUrl, Code::NotFound, Code::Conflict, Code::WorkflowDisabled]),
         Route::post("/api/v1/jobs/poll", "pollJobs", &Handler::new(poll))
             .about("Where up to 500 jobs stand."),
         Route::get("/api/v1/jobs/{id}", "getJob", &Handler::new(get)).about("One job with its attempts."),
-        Route::post("/api/v1/jobs/{id}/cancel", "cancelJob", &Handler::new(cancel))
+        Route::post("/api/v1/jobs/{id}/cancel", "cancelJob", &Handler::new(cancel_one))
             .about("Ends a job that has not ended; its credits return.")
             .fails(&[Code::JobTerminal]),
         Route::post("/api/v1/jobs/{id}/retry", "retryJob", &Handler::new(retry))
@@ -59,7 +63,7 @@ pub static FEATURE: Feature = Feature {
     tasks: &[TaskSpec::new("jobs.dispatch", Duration::from_secs(1), |context| {
         Box::pin(async move { context.service::<Dispatcher>().run(context).await })
     })],
-    needs: &[Need::of::<Dispatcher>(), Need::of::<AddressGuard>(), Need::of::<Plans>()],
+    needs: &[Need::of::<Dispatcher>(), Need::of::<AddressGuard>(), Need::of::<Desk>()],
     views: &[views::VIEW],
     holdings: &[Holding {
         name: "running jobs",
@@ -78,6 +82,8 @@ struct JobFilter {
     schedule_run_id: Option<ScheduleRunId>,
     workflow_id: Option<WorkflowId>,
     domain: Option<String>,
+    /// The probes of this benchmark; they are in the list only when it is named.
+    benchmark_id: Option<BenchmarkId>,
     /// Submitted at this moment or later.
     from: Option<Timestamp>,
     /// Submitted before this moment.
@@ -90,6 +96,7 @@ impl JobFilter {
             && self.url_id.is_none_or(|url| job.url_id == Some(url))
             && self.schedule_run_id.is_none_or(|run| job.schedule_run_id == Some(run))
             && self.workflow_id.is_none_or(|workflow| job.workflow_id == Some(workflow))
+            && self.benchmark_id == job.benchmark_id
             && self.domain.as_ref().is_none_or(|domain| job.domain == *domain)
             && self.from.is_none_or(|from| job.created_at >= from)
             && self.to.is_none_or(|to| job.created_at < to)
@@ -103,6 +110,11 @@ async fn list(
 ) -> Result<Body<Page<JobView>>> {
     filter.domain = filter.domain.map(Domain::of_filter);
     let wanted = |job: &JobV1| filter.accepts(job);
+    if let Some(benchmark) = filter.benchmark_id {
+        let probes =
+            |tx: &OrgRead<'_>| tx.page_by(&JOBS, &BY_BENCHMARK, |key| key.id(benchmark), &page, wanted);
+        return Ok(Body(org.read(probes)?.map(JobView::from)));
+    }
     let rows = org.read(|tx| match (filter.url_id, filter.status) {
         (Some(url), _) => tx.page_by(&JOBS, &BY_URL, |key| key.id(url), &page, wanted),
         (None, Some(status)) => tx.page_by(&JOBS, &BY_STATUS, |key| key.u8(status as u8), &page, wanted),
@@ -120,9 +132,9 @@ async fn submit_one(
     Body(new): Body<NewJob>,
 ) -> Result<Either<Created<JobView>, Body<JobView>>> {
     let checked = submit::check("", new, &org.service::<AddressGuard>())?;
-    let plans = org.service::<Plans>();
+    let desk = org.service::<Desk>();
     let submitted = org.write(move |tx| {
-        let submitted = submit::submit(tx, &plans, checked)?;
+        let submitted = submit::submit(tx, &desk, checked)?;
         if submitted.is_new {
             tx.audit(Event::new(Action::JobSubmitted).of(submitted.job.id))?;
         }
@@ -168,10 +180,10 @@ async fn submit_batch(
         .zip(batch.jobs)
         .map(|(i, job)| submit::check(&format!("jobs[{i}]."), job, &guard))
         .collect::<Result<Vec<_>>>()?;
-    let plans = org.service::<Plans>();
+    let desk = org.service::<Desk>();
     let jobs = org
         .write(move |tx| {
-            let all = checked.into_iter().map(|job| submit::submit(tx, &plans, job));
+            let all = checked.into_iter().map(|job| submit::submit(tx, &desk, job));
             let all = all.collect::<Result<Vec<_>>>()?;
             let made: Vec<_> = all.iter().filter(|one| one.is_new).map(|one| one.job.id).collect();
             if !made.is_empty() {
@@ -233,7 +245,7 @@ async fn poll(org: Org<JobsRead>, Body(request): Body<PollRequest>) -> Result<Bo
     Ok(Body(answer))
 }
 
-async fn cancel(org: Org<JobsWrite>, Path(id): Path<JobId>) -> Result<Body<JobView>> {
+async fn cancel_one(org: Org<JobsWrite>, Path(id): Path<JobId>) -> Result<Body<JobView>> {
     let canceled = org.write(move |tx| {
         let job = submit::cancel(tx, id)?;
         tx.audit(Event::new(Action::JobCanceled).of(id))?;
@@ -245,9 +257,9 @@ async fn cancel(org: Org<JobsWrite>, Path(id): Path<JobId>) -> Result<Body<JobVi
 }
 
 async fn retry(org: Org<Quota<JobsWrite>>, Path(id): Path<JobId>) -> Result<Created<JobView>> {
-    let plans = org.service::<Plans>();
+    let desk = org.service::<Desk>();
     let retried = org.write(move |tx| {
-        let job = submit::retry(tx, &plans, id)?;
+        let job = submit::retry(tx, &desk, id)?;
         tx.audit(Event::new(Action::JobRetried).of(job.id).with("of", Uuid::from(id)))?;
         Ok(job)
     });

@@ -10,9 +10,8 @@ use crate::base::ids::{
     BenchmarkId, JobId, ResultId, ScheduleId, ScheduleRunId, UrlId, WorkflowId, WorkflowVersionId,
 };
 use crate::base::terms::{JobStatus, PageType};
-use crate::engine::fetch::Outcome;
+use crate::engine::fetch::{CostSource, Outcome};
 use crate::store::{Index, OrgTable};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How a page is to be fetched (API page, section 4).
@@ -23,16 +22,6 @@ pub struct OptionsV1 {
     pub premium: bool,
     pub headers: Vec<(String, String)>,
     pub timeout_ms: u32,
-}
-
-/// Where an attempt's cost comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CostSource {
-    /// The provider said it.
-    Reported,
-    /// The provider's credit matrix says it.
-    Table,
 }
 
 /// One request that went out for a job.
@@ -107,6 +96,13 @@ pub static BY_EXTERNAL_ID: Index<JobV1> = Index::unique("jobs.by_external_id", |
     }
 });
 
+/// The probes of a benchmark.
+pub static BY_BENCHMARK: Index<JobV1> = Index::new("jobs.by_benchmark", |job, keys| {
+    if let Some(benchmark) = job.benchmark_id {
+        keys.add(|key| key.id(benchmark));
+    }
+});
+
 pub static READY: Index<JobV1> = Index::global("jobs.ready", |job, keys| {
     if job.status == JobStatus::Queued {
         keys.add(|key| key.str(&job.domain).u8(9 - job.priority.min(9)).time(job.run_at));
@@ -119,5 +115,6 @@ pub static LEASE: Index<JobV1> = Index::global("jobs.lease", |job, keys| {
     }
 });
 
-pub static JOBS: OrgTable<JobId, JobV1> =
-    OrgTable::new("jobs", "Job").indexed(&[&BY_STATUS, &BY_URL, &BY_EXTERNAL_ID, &READY, &LEASE]).fed();
+pub static JOBS: OrgTable<JobId, JobV1> = OrgTable::new("jobs", "Job")
+    .indexed(&[&BY_STATUS, &BY_URL, &BY_EXTERNAL_ID, &BY_BENCHMARK, &READY, &LEASE])
+    .fed();

@@ -1,21 +1,24 @@
 //! Making, canceling and repeating jobs: the rules, inside the caller's transaction.
 
 use super::rows::{BY_EXTERNAL_ID, JOBS, JobV1, OptionsV1};
+use super::walks::{self, WALKS, WalkV1};
 use crate::base::codec::Json;
-use crate::base::ids::{JobId, UrlId, WorkflowId};
-use crate::base::limits::DIRECT_CREDITS;
+use crate::base::ids::{BenchmarkId, JobId, ProviderId, UrlId, WorkflowId};
 use crate::base::terms::{JobStatus, PageType};
 use crate::base::web::WebUrl;
 use crate::base::{Code, Error, Result, labels};
+use crate::engine::dag::Tariff;
 use crate::engine::fetch::AddressGuard;
 use crate::features::billing::{self, Plans};
 use crate::features::urls;
-use crate::store::OrgWrite;
+use crate::features::workflows::{self, Book, Connected, Graphs, WorkflowV1};
+use crate::store::{OrgRead, OrgWrite};
 use ring::digest::{SHA256, digest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A fetch may take at least this long, ms.
 const TIMEOUT_MS_MIN: u32 = 100;
@@ -30,6 +33,13 @@ const HEADER_BYTES_MAX: usize = 4_096;
 /// Characters of an external id (API page, section 4).
 const EXTERNAL_ID_CHARS_MAX: usize = 128;
 const PRIORITY_DEFAULT: u8 = 5;
+
+/// What submitting needs beside the transaction: prices, plans, graphs. Hung up in the services.
+pub struct Desk {
+    pub plans: Arc<Plans>,
+    pub book: Arc<Book>,
+    pub graphs: Arc<Graphs>,
+}
 
 /// A job as a caller asks for it.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -189,7 +199,7 @@ pub struct Submitted {
 }
 
 /// Writes the job, reserves its credits and puts it into the queue: one operation, durable when it returns.
-pub fn submit(tx: &OrgWrite<'_>, plans: &Plans, new: Checked) -> Result<Submitted> {
+pub fn submit(tx: &OrgWrite<'_>, desk: &Desk, new: Checked) -> Result<Submitted> {
     if let (Some(id), Some(hash)) = (&new.request.external_id, new.request_hash)
         && let Some(first) = tx.lookup(&JOBS, &BY_EXTERNAL_ID, |key| key.str(id))?
     {
@@ -200,12 +210,6 @@ pub fn submit(tx: &OrgWrite<'_>, plans: &Plans, new: Checked) -> Result<Submitte
             "{}externalId: belongs to job {} with another body",
             new.field, first.id
         )));
-    }
-    if let Some(workflow) = new.request.workflow_id {
-        return Err(Error::invalid(
-            &format!("{}workflowId", new.field),
-            format!("there is no workflow {workflow}"),
-        ));
     }
     let (url, registered) = match new.target {
         Target::Url(url) => {
@@ -222,24 +226,96 @@ pub fn submit(tx: &OrgWrite<'_>, plans: &Plans, new: Checked) -> Result<Submitte
             (url, Some(row))
         }
     };
+    let named = new.request.workflow_id.or(registered.as_ref().and_then(|row| row.workflow_id));
+    let workflow = match named {
+        None => workflows::routed(tx, &url)?,
+        Some(id) => Some(workflows::dispatchable(tx, id)?.ok_or_else(|| {
+            Error::invalid(&format!("{}workflowId", new.field), format!("there is no workflow {id}"))
+        })?),
+    };
     let job = JobV1 {
+        url_id: registered.as_ref().map(|row| row.id),
+        priority: new.request.priority.unwrap_or(PRIORITY_DEFAULT),
+        page_type: new.request.page_type.or(registered.and_then(|row| row.page_type)),
+        tags: new.tags,
+        metadata: new.metadata,
+        external_id: new.request.external_id,
+        request_hash: new.request_hash,
+        ..new_job(tx, &url, new.options)
+    };
+    enqueue(tx, desk, job, workflow).map(|job| Submitted { job, is_new: true })
+}
+
+/// Binds the job to the version of `workflow` that is live now, or to the built-in path, and reserves the most that it
+/// can be charged there.
+fn enqueue(tx: &OrgWrite<'_>, desk: &Desk, mut job: JobV1, workflow: Option<WorkflowV1>) -> Result<JobV1> {
+    job.workflow_id = workflow.as_ref().map(|workflow| workflow.workflow_id);
+    job.workflow_version_id = workflow.as_ref().map(|workflow| workflow.version_id);
+    let connected = desk.book.connected(tx)?;
+    let tariff = Tariff { render: job.options.render, premium: job.options.premium };
+    let most = match workflow {
+        Some(workflow) => {
+            let price = |id: ProviderId, tariff| price_of(&connected, id, tariff);
+            desk.graphs.of(tx, workflow.version_id)?.credits_max(Some(tariff), price)
+        }
+        None if connected.is_empty() => {
+            return Err(Error::conflict(
+                "No provider is connected and enabled, so nothing could fetch the page. Connect one first.",
+            ));
+        }
+        None => connected.iter().map(|provider| provider.price(tariff)).max().unwrap_or(0),
+    };
+    insert(tx, desk, job, most)
+}
+
+fn price_of(connected: &[Connected], id: ProviderId, tariff: Tariff) -> u64 {
+    // One that was disconnected delivers nothing, so it charges nothing.
+    connected.iter().find(|provider| provider.id == id).map_or(0, |provider| provider.price(tariff))
+}
+
+fn insert(tx: &OrgWrite<'_>, desk: &Desk, mut job: JobV1, most: u64) -> Result<JobV1> {
+    let account = billing::account(tx)?;
+    job.credits_reserved = most;
+    billing::reserve(tx, billing::plan_of(&desk.plans, &account)?, job.id, most)?;
+    tx.insert(&JOBS, &job.id, &job)?;
+    Ok(job)
+}
+
+/// A job that asks one provider for one page and makes no result: a benchmark's probe.
+pub fn probe(
+    tx: &OrgWrite<'_>,
+    desk: &Desk,
+    benchmark: BenchmarkId,
+    url: &WebUrl,
+    provider: &Connected,
+) -> Result<JobV1> {
+    let options = options("options", NewOptions::default())?;
+    let tariff = Tariff { render: options.render, premium: options.premium };
+    let job = JobV1 { benchmark_id: Some(benchmark), ..new_job(tx, url, options) };
+    let row = WalkV1 { chain: Some(vec![provider.id]), ..WalkV1::default() };
+    tx.put(&WALKS, &job.id, &row)?;
+    insert(tx, desk, job, provider.price(tariff))
+}
+
+fn new_job(tx: &OrgRead<'_>, url: &WebUrl, options: OptionsV1) -> JobV1 {
+    JobV1 {
         id: JobId::new(),
         domain: url.domain().as_str().to_owned(),
         url: url.as_str().to_owned(),
-        url_id: registered.as_ref().map(|row| row.id),
+        url_id: None,
         workflow_id: None,
         workflow_version_id: None,
         schedule_id: None,
         schedule_run_id: None,
         benchmark_id: None,
         status: JobStatus::Queued,
-        priority: new.request.priority.unwrap_or(PRIORITY_DEFAULT),
-        page_type: new.request.page_type.or(registered.and_then(|row| row.page_type)),
-        options: new.options,
-        tags: new.tags,
-        metadata: new.metadata,
-        external_id: new.request.external_id,
-        request_hash: new.request_hash,
+        priority: PRIORITY_DEFAULT,
+        page_type: None,
+        options,
+        tags: Vec::new(),
+        metadata: Json(Value::Object(Map::new())),
+        external_id: None,
+        request_hash: None,
         attempts: Vec::new(),
         result_id: None,
         credits_reserved: 0,
@@ -251,17 +327,7 @@ pub fn submit(tx: &OrgWrite<'_>, plans: &Plans, new: Checked) -> Result<Submitte
         run_at: tx.now(),
         run: 0,
         lease_until: None,
-    };
-    enqueue(tx, plans, job).map(|job| Submitted { job, is_new: true })
-}
-
-fn enqueue(tx: &OrgWrite<'_>, plans: &Plans, mut job: JobV1) -> Result<JobV1> {
-    let account = billing::account(tx)?;
-    // The built-in path has one provider, so the most it can charge is that provider's one delivery.
-    job.credits_reserved = DIRECT_CREDITS;
-    billing::reserve(tx, billing::plan_of(plans, &account)?, job.id, job.credits_reserved)?;
-    tx.insert(&JOBS, &job.id, &job)?;
-    Ok(job)
+    }
 }
 
 /// Ends a job that has not ended; its reserve returns. A run that is under way finds out when it wants to finish.
@@ -273,6 +339,7 @@ pub fn cancel(tx: &OrgWrite<'_>, id: JobId) -> Result<JobV1> {
     job.status = JobStatus::Canceled;
     job.finished_at = Some(tx.now());
     job.lease_until = None;
+    walks::forget(tx, id)?;
     billing::settle(tx, job.id, job.created_at, job.credits_reserved, 0)?;
     if let Some(url) = job.url_id {
         urls::note_job(tx, url, job.id, job.status, tx.now())?;
@@ -282,7 +349,7 @@ pub fn cancel(tx: &OrgWrite<'_>, id: JobId) -> Result<JobV1> {
 }
 
 /// A new job that asks for what an ended one asked for.
-pub fn retry(tx: &OrgWrite<'_>, plans: &Plans, id: JobId) -> Result<JobV1> {
+pub fn retry(tx: &OrgWrite<'_>, desk: &Desk, id: JobId) -> Result<JobV1> {
     let old = tx.require(&JOBS, &id)?;
     if !old.status.has_ended() {
         return Err(Error::conflict(format!(
@@ -290,6 +357,19 @@ pub fn retry(tx: &OrgWrite<'_>, plans: &Plans, id: JobId) -> Result<JobV1> {
             old.status
         )));
     }
+    if old.benchmark_id.is_some() {
+        return Err(Error::conflict("The job is a benchmark's probe; start another benchmark instead."));
+    }
+    let url = WebUrl::parse(&old.url).map_err(|e| Error::internal("read a job's URL", e))?;
+    // The workflow that it walked, as it is now; one that was taken out of service is not asked for again.
+    let walked = match old.workflow_id {
+        Some(id) => tx.get(&workflows::WORKFLOWS, &id)?.filter(WorkflowV1::is_published),
+        None => None,
+    };
+    let workflow = match walked {
+        Some(workflow) => Some(workflow),
+        None => workflows::routed(tx, &url)?,
+    };
     let job = JobV1 {
         id: JobId::new(),
         status: JobStatus::Queued,
@@ -308,5 +388,5 @@ pub fn retry(tx: &OrgWrite<'_>, plans: &Plans, id: JobId) -> Result<JobV1> {
         lease_until: None,
         ..old
     };
-    enqueue(tx, plans, job)
+    enqueue(tx, desk, job, workflow)
 }

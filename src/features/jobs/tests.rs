@@ -1,19 +1,22 @@
 //! The dispatcher over a real store, a real fetcher and a web server on loopback.
 
 use super::FEATURE;
-use super::dispatch::{DispatchSettings, Dispatcher};
+use super::dispatch::{DispatchParts, DispatchSettings, Dispatcher};
 use super::rows::{JOBS, JobV1, LEASE, READY};
-use super::submit::{self, NewJob};
+use super::submit::{self, Desk, NewJob};
 use crate::base::clock::{Clock, Timestamp};
 use crate::base::codec::Json;
 use crate::base::ids::{JobId, OrgId, UrlId};
 use crate::base::terms::JobStatus;
 use crate::base::{Code, Error};
 use crate::engine::blob::BlobStore;
-use crate::engine::fetch::{AddressGuard, Direct, FetchSettings, Outcome, Politeness};
+use crate::engine::fetch::{AddressGuard, Direct, FetchSettings, Outcome, Politeness, Templates};
+use crate::engine::keyring::Keyring;
 use crate::features::billing::{self, Plans, TRANSACTIONS};
 use crate::features::extraction::{Extractor, RESULTS};
+use crate::features::providers::{self, ProviderParts, Providers};
 use crate::features::urls::{URLS, UrlV1};
+use crate::features::workflows::{Book, Graphs};
 use crate::http::{Metrics, Services};
 use crate::store::fault::FaultyDisk;
 use crate::store::{MIGRATIONS, Order, OrgStore, Store};
@@ -132,6 +135,7 @@ struct Lab {
     store: Store,
     org: OrgStore,
     plans: Arc<Plans>,
+    desk: Arc<Desk>,
     guard: AddressGuard,
     dispatcher: Arc<Dispatcher>,
     supervisor: Option<Supervisor>,
@@ -148,7 +152,11 @@ impl Lab {
             (concurrency, per_domain, min_delay),
         );
         let plans = lab.plans.clone();
-        lab.org.write(move |tx| billing::open_account(tx, plans.default_plan())).await.unwrap();
+        let seeds = lab.org.write(move |tx| {
+            billing::open_account(tx, plans.default_plan())?;
+            providers::seed(tx)
+        });
+        seeds.await.unwrap();
         lab
     }
 
@@ -171,14 +179,24 @@ impl Lab {
         hosts.insert("nowhere.test".to_owned(), Vec::new());
         let settings = FetchSettings { hosts, ..FetchSettings::default() };
         let blobs = Arc::new(BlobStore::open_local(dir.path().join("pages")).unwrap());
-        let dispatcher = Arc::new(Dispatcher::new(
-            store.system(),
-            Arc::new(Direct::new(settings, guard.clone())),
-            Politeness::new(per_domain, min_delay),
-            Arc::new(Extractor::new(store.clone(), blobs)),
-            DispatchSettings { concurrency, robots: true },
-        ));
-        Lab { web, disk, store, org, plans, guard, dispatcher, supervisor: None, _dir: dir }
+        let providers = Arc::new(Providers::new(ProviderParts {
+            templates: Templates::load(None).unwrap(),
+            direct: Arc::new(Direct::new(settings, guard.clone())),
+            keyring: Arc::new(Keyring::load_or_create(&dir.path().join("keys.toml")).unwrap()),
+            robots: true,
+            clock: Clock::system(),
+        }));
+        let graphs = Arc::new(Graphs::default());
+        let book = Arc::new(Book::new(providers.clone(), |_, _| Ok(false)));
+        let parts = DispatchParts {
+            providers,
+            graphs: graphs.clone(),
+            politeness: Politeness::new(per_domain, min_delay),
+            extractor: Arc::new(Extractor::new(store.clone(), blobs)),
+        };
+        let dispatcher = Arc::new(Dispatcher::new(store.system(), parts, DispatchSettings { concurrency }));
+        let desk = Arc::new(Desk { plans: plans.clone(), book, graphs });
+        Lab { web, disk, store, org, plans, desk, guard, dispatcher, supervisor: None, _dir: dir }
     }
 
     /// Runs the dispatcher as the appliance does.
@@ -195,8 +213,8 @@ impl Lab {
         request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let request: NewJob = serde_json::from_value(request).unwrap();
         let checked = submit::check("", request, &self.guard).unwrap();
-        let plans = self.plans.clone();
-        let made = self.org.write(move |tx| submit::submit(tx, &plans, checked)).await.unwrap();
+        let desk = self.desk.clone();
+        let made = self.org.write(move |tx| submit::submit(tx, &desk, checked)).await.unwrap();
         self.dispatcher.wake();
         made.job.id
     }
@@ -542,9 +560,9 @@ async fn what_the_target_lacks_is_charged_and_what_was_never_sent_is_not() {
     assert_eq!((unknown.status, unknown.credits_charged, lab.spent()), (JobStatus::Failed, 0, 1));
     assert!(unknown.error.is_some());
 
-    let plans = lab.plans.clone();
+    let desk = lab.desk.clone();
     let id = gone.id;
-    let retried = lab.org.write(move |tx| submit::retry(tx, &plans, id)).await.unwrap();
+    let retried = lab.org.write(move |tx| submit::retry(tx, &desk, id)).await.unwrap();
     assert_eq!((retried.status, retried.run, &retried.url), (JobStatus::Queued, 0, &gone.url));
     assert_ne!(retried.id, gone.id);
 }
@@ -587,8 +605,8 @@ async fn an_external_id_makes_one_job() {
     assert_eq!(lab.spent(), 1);
     let other = json!({ "url": "http://a.test/other", "externalId": "order-7" });
     let checked = submit::check("jobs[3].", serde_json::from_value(other).unwrap(), &lab.guard).unwrap();
-    let plans = lab.plans.clone();
-    let refused = lab.org.write(move |tx| submit::submit(tx, &plans, checked).map(drop)).await.unwrap_err();
+    let desk = lab.desk.clone();
+    let refused = lab.org.write(move |tx| submit::submit(tx, &desk, checked).map(drop)).await.unwrap_err();
     assert_eq!(refused.code(), Code::Conflict);
     assert!(refused.detail().unwrap().starts_with("jobs[3].externalId"));
 }
@@ -598,8 +616,8 @@ async fn a_refusal_in_a_batch_names_the_entry() {
     let lab = Lab::new(1, 1, Duration::ZERO).await;
     let missing = json!({ "urlId": UrlId::new() });
     let checked = submit::check("jobs[3].", serde_json::from_value(missing).unwrap(), &lab.guard).unwrap();
-    let plans = lab.plans.clone();
-    let refused = lab.org.write(move |tx| submit::submit(tx, &plans, checked).map(drop)).await.unwrap_err();
+    let desk = lab.desk.clone();
+    let refused = lab.org.write(move |tx| submit::submit(tx, &desk, checked).map(drop)).await.unwrap_err();
     assert_eq!(refused.sentence(), Error::not_found(URLS.noun()).sentence());
     assert!(refused.detail().is_some_and(|detail| detail.starts_with("jobs[3].urlId")), "{refused}");
 }

@@ -1,12 +1,12 @@
 //! Jobs on the wire (API page, section 4).
 
-use super::rows::{AttemptV1, CostSource, JobV1};
+use super::rows::{AttemptV1, JobV1};
 use crate::base::clock::Timestamp;
 use crate::base::ids::{
     BenchmarkId, JobId, ResultId, ScheduleId, ScheduleRunId, UrlId, WorkflowId, WorkflowVersionId,
 };
 use crate::base::terms::{JobStatus, PageType};
-use crate::engine::fetch::Outcome;
+use crate::engine::fetch::{CostSource, Outcome};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;

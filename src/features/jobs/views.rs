@@ -64,7 +64,8 @@ static ATTEMPT_TABLE: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
 
 fn rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
     let Some(id) = JobId::decode(key) else { return Ok(Vec::new()) };
-    let job = tx.get(&JOBS, &id)?;
+    // Probes of benchmarks have a table of their own.
+    let job = tx.get(&JOBS, &id)?.filter(|job| job.benchmark_id.is_none());
     let attempts =
         job.iter().flat_map(|job| &job.attempts).map(|attempt| attempt_cells(id, attempt)).collect();
     Ok(vec![

@@ -16,6 +16,7 @@ use crate::base::terms::{JobStatus, PageType};
 use crate::base::web::{Domain, WebUrl};
 use crate::base::{Code, Error, Result, labels};
 use crate::engine::fetch::AddressGuard;
+use crate::features::workflows::{self, WorkflowStatus};
 use crate::http::permit::{Quota, UrlsRead, UrlsWrite};
 use crate::http::{Body, Handler, Need, Org, Path, Query, Route};
 use crate::store::{Event, OrgRead, OrgWrite};
@@ -25,6 +26,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::fmt;
 
 pub static FEATURE: Feature = Feature {
@@ -216,6 +218,7 @@ async fn create(org: Org<Quota<UrlsWrite>>, Body(body): Body<NewUrls>) -> Result
     let guard = org.service::<AddressGuard>();
     let mut answer = Registered::default();
     let mut candidates = Vec::with_capacity(count);
+    let mut known = BTreeMap::new();
     for (index, entry) in body.urls.into_iter().enumerate() {
         let entry = match entry {
             UrlEntry::Text(url) => {
@@ -225,7 +228,13 @@ async fn create(org: Org<Quota<UrlsWrite>>, Body(body): Body<NewUrls>) -> Result
         };
         let text = entry.url.clone();
         match candidate(index, entry, &guard) {
-            Ok(candidate) => candidates.push(candidate),
+            Ok(candidate) => match unknown_workflow(&org, &mut known, candidate.workflow_id)? {
+                None => candidates.push(candidate),
+                Some(id) => {
+                    let reason = format!("urls[{index}].workflowId: there is no workflow {id}");
+                    answer.invalid.push(InvalidUrl { index, url: text, reason });
+                }
+            },
             Err(reason) => answer.invalid.push(InvalidUrl { index, url: text, reason }),
         }
     }
@@ -266,6 +275,25 @@ fn candidate(index: usize, entry: NewUrl, guard: &AddressGuard) -> Result<Candid
         page_type: entry.page_type,
         workflow_id: entry.workflow_id,
     })
+}
+
+/// The id, when it is no workflow of the organization that can still be published. Each is looked up once.
+fn unknown_workflow(
+    org: &Org<Quota<UrlsWrite>>,
+    known: &mut BTreeMap<WorkflowId, bool>,
+    id: Option<WorkflowId>,
+) -> Result<Option<WorkflowId>> {
+    let Some(id) = id else { return Ok(None) };
+    let is_known = match known.get(&id) {
+        Some(is_known) => *is_known,
+        None => {
+            let row = org.read(|tx| tx.get(&workflows::WORKFLOWS, &id))?;
+            let is_known = row.is_some_and(|row| row.status != WorkflowStatus::Archived);
+            known.insert(id, is_known);
+            is_known
+        }
+    };
+    Ok((!is_known).then_some(id))
 }
 
 fn register(tx: &OrgWrite<'_>, candidates: Vec<Candidate>) -> Result<Registered> {

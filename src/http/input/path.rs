@@ -5,7 +5,8 @@
 
 use crate::base::ids::{
     AccountExportId, ApiKeyId, AuditId, BenchmarkId, BiExportId, InviteId, JobId, ProviderId, QueryId,
-    ResultId, SavedQueryId, ScheduleId, ScheduleRunId, UrlId, UserId, WorkflowId, WorkflowVersionId,
+    ResultId, SavedQueryId, ScheduleId, ScheduleRunId, SuggestionId, UrlId, UserId, WorkflowId,
+    WorkflowVersionId,
 };
 use crate::base::{Error, Result};
 use crate::http::call::Call;
@@ -53,6 +54,7 @@ path_ids! {
     SavedQueryId, "Saved query";
     ScheduleId, "Schedule";
     ScheduleRunId, "Schedule run";
+    SuggestionId, "Suggestion";
     UrlId, "URL";
     UserId, "Member";
     WorkflowId, "Workflow";

@@ -6,6 +6,7 @@
 pub mod postgres;
 pub mod process;
 pub mod smtp;
+pub mod vendors;
 pub mod web;
 
 use gleaner::admin::{self, Request};

@@ -2,7 +2,7 @@
 
 use super::schemas::Schemas;
 use super::{Findings, Operation, STRUCTURED, address, call, inventory, operations, raw, unhurt};
-use crate::harness::{Appliance, Member, PASSWORD, expect, post, text};
+use crate::harness::{Appliance, Member, PASSWORD, expect, get, post, text};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -15,7 +15,7 @@ const BODY_BYTES_MAX_LARGE: usize = 8 << 20;
 const LARGE: &[&str] = &["createUrls"];
 /// Operations that need nothing of their body, so that an object without a known member is right and then meets the
 /// missing id.
-const OPTIONAL: &[&str] = &["runSavedQuery", "updateSavedQuery"];
+const OPTIONAL: &[&str] = &["generateWorkflow", "runSavedQuery", "updateProvider", "updateSavedQuery"];
 
 /// What no operation takes, by a name for the report.
 fn never_json() -> Vec<(&'static str, Vec<u8>)> {
@@ -110,6 +110,10 @@ async fn bodies_that_are_wrong_are_refused_and_leave_nothing() {
     let login = json!({ "email": member.email, "password": PASSWORD });
     let login = expect(post(&appliance.client(), "/api/v1/auth/login", &login).await, 200);
     let token = text(&login, "accessToken").to_owned();
+    // Without a provider nothing can be ranked, so that what needs nothing of its body makes nothing either.
+    let providers = expect(get(&member.browser, "/api/v1/providers").await, 200);
+    let own = format!("/api/v1/providers/{}", text(&providers["items"][0], "id"));
+    assert_eq!(call(&member.browser, "DELETE", &own, None).await.status, 204);
     let before = inventory(&member).await;
     let (document, operations) = operations();
     let mut findings = Findings::default();

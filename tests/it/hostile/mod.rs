@@ -214,6 +214,10 @@ async fn inventory(member: &Member) -> Vec<usize> {
         "plans/recharge-requests",
         "orgs/current/members",
         "orgs/current/invites",
+        "providers",
+        "workflows",
+        "benchmarks",
+        "optimization/suggestions",
     ] {
         let page = expect(get(&member.browser, &format!("/api/v1/{list}?limit=200")).await, 200);
         counts.push(page["items"].as_array().unwrap().len());

@@ -1,7 +1,7 @@
 //! Fetching for real, from servers on loopback: one test a rule.
 
 mod robots;
-mod site;
+pub(in crate::engine::fetch) mod site;
 mod tls;
 
 use std::net::SocketAddr;

@@ -14,7 +14,7 @@ use crate::base::web::WebUrl;
 use crate::engine::fetch::*;
 
 /// What a server answers with: raw bytes, then perhaps a drip or an end.
-pub(super) enum Reply {
+pub(in crate::engine::fetch) enum Reply {
     /// The bytes; the connection stays open for the next request.
     Raw(Vec<u8>),
     /// The bytes, and the connection closes.
@@ -25,7 +25,11 @@ pub(super) enum Reply {
     Silence,
 }
 
-pub(super) fn answer(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Reply {
+pub(in crate::engine::fetch) fn answer(
+    status: u16,
+    headers: &[(&str, &str)],
+    body: impl AsRef<[u8]>,
+) -> Reply {
     let body = body.as_ref();
     let mut raw = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n", body.len()).into_bytes();
     for (name, value) in headers {
@@ -36,17 +40,17 @@ pub(super) fn answer(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8
     Reply::Raw(raw)
 }
 
-pub(super) fn page(body: impl AsRef<[u8]>) -> Reply {
+pub(in crate::engine::fetch) fn page(body: impl AsRef<[u8]>) -> Reply {
     answer(200, &[("content-type", "text/html")], body)
 }
 
-pub(super) fn redirect(to: impl AsRef<str>) -> Reply {
+pub(in crate::engine::fetch) fn redirect(to: impl AsRef<str>) -> Reply {
     answer(302, &[("location", to.as_ref())], "moved")
 }
 
 /// A server whose handler sees a request's head (as text) and gives a reply.
-pub(super) struct Site {
-    pub(super) addr: SocketAddr,
+pub(in crate::engine::fetch) struct Site {
+    pub(in crate::engine::fetch) addr: SocketAddr,
     connections: Arc<AtomicU32>,
     open: Arc<AtomicU32>,
     requests: Arc<AtomicU32>,
@@ -54,7 +58,9 @@ pub(super) struct Site {
 }
 
 impl Site {
-    pub(super) async fn start(handler: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Self {
+    pub(in crate::engine::fetch) async fn start(
+        handler: impl Fn(&str) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         let [connections, open, requests] = [0; 3].map(|n| Arc::new(AtomicU32::new(n)));
@@ -74,25 +80,25 @@ impl Site {
         Self { addr, connections, open, requests, task }
     }
 
-    pub(super) fn url(&self, path: &str) -> WebUrl {
+    pub(in crate::engine::fetch) fn url(&self, path: &str) -> WebUrl {
         WebUrl::parse(&format!("http://{}{path}", self.addr)).unwrap()
     }
 
     /// The same place under a name; the fetcher must be given the name.
-    pub(super) fn named(&self, name: &str, path: &str) -> WebUrl {
+    pub(in crate::engine::fetch) fn named(&self, name: &str, path: &str) -> WebUrl {
         WebUrl::parse(&format!("http://{name}:{}{path}", self.addr.port())).unwrap()
     }
 
-    pub(super) fn connections(&self) -> u32 {
+    pub(in crate::engine::fetch) fn connections(&self) -> u32 {
         self.connections.load(Ordering::SeqCst)
     }
 
     /// Connections that the fetcher has not closed yet.
-    pub(super) fn open(&self) -> u32 {
+    pub(in crate::engine::fetch) fn open(&self) -> u32 {
         self.open.load(Ordering::SeqCst)
     }
 
-    pub(super) fn requests(&self) -> u32 {
+    pub(in crate::engine::fetch) fn requests(&self) -> u32 {
         self.requests.load(Ordering::SeqCst)
     }
 }
@@ -106,7 +112,7 @@ impl Drop for Site {
 async fn serve(mut stream: TcpStream, handler: &(dyn Fn(&str) -> Reply + Send + Sync), requests: &AtomicU32) {
     let mut head = Vec::new();
     while stream.read_buf(&mut head).await.is_ok_and(|n| n > 0) {
-        if !head.ends_with(b"\r\n\r\n") {
+        if !is_whole(&head) {
             continue;
         }
         requests.fetch_add(1, Ordering::SeqCst);
@@ -137,13 +143,20 @@ async fn serve(mut stream: TcpStream, handler: &(dyn Fn(&str) -> Reply + Send + 
     }
 }
 
+/// Whether a request has arrived with its body.
+fn is_whole(request: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(request);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    body.len() >= sent(head, "content-length").map_or(0, |bytes| bytes.parse().unwrap())
+}
+
 /// A header's value in a request's head.
-pub(super) fn sent<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+pub(in crate::engine::fetch) fn sent<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines()
         .find_map(|line| line.split_once(": ").filter(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v))
 }
 
-pub(super) fn path(head: &str) -> &str {
+pub(in crate::engine::fetch) fn path(head: &str) -> &str {
     head.split(' ').nth(1).unwrap()
 }
 
@@ -156,7 +169,7 @@ const NAMES: &[(&str, &str)] = &[
     ("inner.test", "10.1.2.3"),
 ];
 
-pub(super) fn settings() -> FetchSettings {
+pub(in crate::engine::fetch) fn settings() -> FetchSettings {
     let mut hosts: HashMap<String, Vec<IpAddr>> = HashMap::new();
     for (name, ip) in NAMES {
         hosts.entry((*name).into()).or_default().push(ip.parse().unwrap());
@@ -167,29 +180,29 @@ pub(super) fn settings() -> FetchSettings {
     FetchSettings { hosts, connect_timeout: Duration::from_secs(2), ..FetchSettings::default() }
 }
 
-pub(super) fn direct_to(ports: &[SocketAddr], settings: FetchSettings) -> Direct {
+pub(in crate::engine::fetch) fn direct_to(ports: &[SocketAddr], settings: FetchSettings) -> Direct {
     let allow: Vec<AllowRule> =
         ports.iter().map(|addr| format!("127.0.0.1/32:{}", addr.port()).parse().unwrap()).collect();
     Direct::new(settings, AddressGuard::new(&allow, &[]))
 }
 
 /// A fetcher that may reach `site` and nothing else on this machine.
-pub(super) fn direct(site: &Site) -> Direct {
+pub(in crate::engine::fetch) fn direct(site: &Site) -> Direct {
     direct_to(&[site.addr], settings())
 }
 
-pub(super) fn request(url: WebUrl) -> FetchRequest {
+pub(in crate::engine::fetch) fn request(url: WebUrl) -> FetchRequest {
     FetchRequest { robots: false, timeout: Duration::from_secs(10), ..FetchRequest::new(url) }
 }
 
 #[track_caller]
-pub(super) fn assert_fails(report: &FetchReport, outcome: Outcome, error: &str) {
+pub(in crate::engine::fetch) fn assert_fails(report: &FetchReport, outcome: Outcome, error: &str) {
     let said = report.error.as_deref().unwrap_or_default();
     assert!(report.outcome == outcome && said.contains(error), "{:?}: {said}", report.outcome);
     assert!(report.body.is_empty());
 }
 
-pub(super) fn gzip(data: &[u8]) -> Vec<u8> {
+pub(in crate::engine::fetch) fn gzip(data: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     encoder.write_all(data).unwrap();
     encoder.finish().unwrap()

@@ -1,0 +1,331 @@
+//! Circuit breakers: who is left alone for a while, and for how long.
+//!
+//! Two kinds, because two kinds of thing break. An **account** breaks by a [`Fault`]: a refused key or a spent plan will
+//! be so at the next request too, whatever its target, so one is enough. A **provider at a domain** breaks by failures
+//! in a row there (a block, a timeout, a broken way): one says little, because the web fails in clumps, so it takes
+//! [`FAILURES_MAX`]. Either is a small machine without I/O and without a clock of its own:
+//!
+//! ```text
+//!             failure(s)                 pause over, one asks
+//!   closed ───────────────▶ open until ────────────────────────▶ half-open: one trial, everybody else waits
+//!      ▲                        ▲                                   │            │
+//!      └──── success ───────────┼────────── success ────────────────┘            │
+//!                               └── failure: twice the pause, up to a limit ◀────┘
+//! ```
+//!
+//! A trial that never reports (its job was canceled, say) blocks nobody: the half-open state gives out another one
+//! after [`TRIAL_TIMEOUT`]. Nothing is stored: after a restart every breaker is closed, and a broken account breaks
+//! again at its first request.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::time::{Duration, Instant};
+
+use super::outcome::{Fault, Outcome};
+
+/// Failures in a row at one domain before a provider is left out there.
+pub const FAILURES_MAX: u32 = 5;
+/// The first pause of a provider at a domain, and its longest.
+const DOMAIN_PAUSE: Duration = Duration::from_secs(30);
+const DOMAIN_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
+/// How long a trial may stay silent before another is let through.
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(150);
+/// Breakers that are remembered in one table, some 100 bytes each.
+const ENTRIES_MAX: usize = 16_384;
+
+/// What an attempt says to a breaker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Report {
+    /// It works.
+    Good,
+    /// It says nothing about this breaker.
+    Neutral,
+    /// It does not work. `at_once`: one is enough. `pause`: how long it is left alone the first time; it doubles with
+    /// each failed trial up to `pause_max`.
+    Bad { at_once: bool, pause: Duration, pause_max: Duration },
+}
+
+impl Report {
+    /// What an attempt says about the account that made it.
+    pub fn on_account(fault: Option<Fault>, retry_after: Option<Duration>) -> Self {
+        let minutes = |count: u64| Duration::from_secs(60 * count);
+        let (pause, pause_max) = match fault {
+            None => return Self::Good,
+            // The request was at fault and not the account.
+            Some(Fault::Unsupported) => return Self::Neutral,
+            Some(Fault::BadKey) => (minutes(5), minutes(60)),
+            Some(Fault::NoCredits) => (minutes(15), minutes(60)),
+            Some(Fault::Throttled) => (Duration::from_secs(2), minutes(1)),
+            Some(Fault::Down) => (Duration::from_secs(15), minutes(5)),
+        };
+        // What the provider itself asks for is believed as far as it is plausible.
+        let pause = retry_after.map_or(pause, |asked| asked.max(Duration::from_secs(1)).min(minutes(60)));
+        Self::Bad { at_once: true, pause, pause_max: pause_max.max(pause) }
+    }
+
+    /// What an attempt says about its provider at the target's domain.
+    pub fn at_domain(outcome: Outcome) -> Self {
+        match outcome {
+            // The target answered: the way there works, whatever the answer is worth.
+            Outcome::Success | Outcome::TargetError | Outcome::LowQuality => Self::Good,
+            Outcome::ProviderError => Self::Neutral,
+            Outcome::Blocked | Outcome::Timeout | Outcome::NetworkError => {
+                Self::Bad { at_once: false, pause: DOMAIN_PAUSE, pause_max: DOMAIN_PAUSE_MAX }
+            }
+        }
+    }
+}
+
+/// Whether a request may go out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leave {
+    Go,
+    /// Not before this moment.
+    NotBefore(Instant),
+}
+
+/// One breaker.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Breaker {
+    failures: u32,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+enum State {
+    #[default]
+    Closed,
+    Open {
+        until: Instant,
+        pause: Duration,
+    },
+    HalfOpen {
+        since: Instant,
+        pause: Duration,
+    },
+}
+
+impl Breaker {
+    /// Asks for leave. In the half-open state the one that gets it is the trial.
+    pub fn ask(&mut self, now: Instant) -> Leave {
+        let leave = self.look(now);
+        if leave == Leave::Go
+            && let State::Open { pause, .. } | State::HalfOpen { pause, .. } = self.state
+        {
+            self.state = State::HalfOpen { since: now, pause };
+        }
+        leave
+    }
+
+    /// What [`ask`](Self::ask) would say, without taking the trial.
+    pub fn look(&self, now: Instant) -> Leave {
+        match self.state {
+            State::Open { until, .. } if now < until => Leave::NotBefore(until),
+            State::HalfOpen { since, .. } if now < since + TRIAL_TIMEOUT => {
+                Leave::NotBefore(since + TRIAL_TIMEOUT)
+            }
+            _ => Leave::Go,
+        }
+    }
+
+    /// Enters what came of a request.
+    pub fn report(&mut self, report: Report, now: Instant) {
+        match report {
+            Report::Good => *self = Self::default(),
+            // The trial said nothing, so the next one may.
+            Report::Neutral => {
+                if let State::HalfOpen { pause, .. } = self.state {
+                    self.state = State::Open { until: now, pause };
+                }
+            }
+            Report::Bad { at_once, pause, pause_max } => {
+                self.failures = self.failures.saturating_add(1);
+                let next = match self.state {
+                    State::Closed if at_once || self.failures >= FAILURES_MAX => pause,
+                    State::Closed => return,
+                    State::HalfOpen { pause: last, .. } => (last * 2).clamp(pause, pause_max.max(pause)),
+                    // Requests that were under way when it opened: they are not news.
+                    State::Open { .. } => return,
+                };
+                self.state = State::Open { until: now + next, pause: next };
+            }
+        }
+    }
+
+    /// Whether there is nothing to remember.
+    fn is_closed(&self) -> bool {
+        self.failures == 0 && matches!(self.state, State::Closed)
+    }
+}
+
+/// Breakers by key. A key without one is closed; memory is bounded by forgetting those that open first.
+#[derive(Debug)]
+pub struct Breakers<K> {
+    entries: HashMap<K, Breaker>,
+}
+
+impl<K> Default for Breakers<K> {
+    fn default() -> Self {
+        Self { entries: HashMap::new() }
+    }
+}
+
+impl<K: Eq + Hash + Clone> Breakers<K> {
+    /// Asks for leave; see [`Breaker::ask`].
+    pub fn ask(&mut self, key: &K, now: Instant) -> Leave {
+        self.entries.get_mut(key).map_or(Leave::Go, |breaker| breaker.ask(now))
+    }
+
+    /// Looks without asking; see [`Breaker::look`].
+    pub fn look(&self, key: &K, now: Instant) -> Leave {
+        self.entries.get(key).map_or(Leave::Go, |breaker| breaker.look(now))
+    }
+
+    /// Enters what came of a request.
+    pub fn report(&mut self, key: &K, report: Report, now: Instant) {
+        match self.entries.get_mut(key) {
+            Some(breaker) => {
+                breaker.report(report, now);
+                if breaker.is_closed() {
+                    self.entries.remove(key);
+                }
+            }
+            None if matches!(report, Report::Bad { .. }) => {
+                if self.entries.len() >= ENTRIES_MAX {
+                    self.forget_some(now);
+                }
+                let mut breaker = Breaker::default();
+                breaker.report(report, now);
+                self.entries.insert(key.clone(), breaker);
+            }
+            None => {}
+        }
+    }
+
+    /// Closes every breaker whose key is `chosen`.
+    pub fn reset(&mut self, chosen: impl Fn(&K) -> bool) {
+        self.entries.retain(|key, _| !chosen(key));
+    }
+
+    /// Lets go of those that say "go" anyway, and of the sooner half of the others where that frees nothing.
+    fn forget_some(&mut self, now: Instant) {
+        self.entries.retain(|_, breaker| breaker.look(now) != Leave::Go);
+        if self.entries.len() >= ENTRIES_MAX {
+            let end = |breaker: &Breaker| match breaker.look(now) {
+                Leave::Go => now,
+                Leave::NotBefore(at) => at,
+            };
+            let mut ends: Vec<Instant> = self.entries.values().map(end).collect();
+            ends.sort_unstable();
+            let median = ends[ends.len() / 2];
+            self.entries.retain(|_, breaker| end(breaker) > median);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn wait(leave: Leave, now: Instant) -> u64 {
+        match leave {
+            Leave::Go => 0,
+            Leave::NotBefore(at) => (at - now).as_secs(),
+        }
+    }
+
+    #[test]
+    fn an_account_breaks_at_once_and_heals_by_one_trial() {
+        let mut breaker = Breaker::default();
+        let begin = Instant::now();
+        let bad = Report::on_account(Some(Fault::BadKey), None);
+        assert_eq!(breaker.ask(begin), Leave::Go);
+        breaker.report(bad, begin);
+        assert_eq!(wait(breaker.ask(begin), begin), 300);
+        let later = begin + 300 * SECOND;
+        assert_eq!(breaker.ask(later), Leave::Go, "the trial");
+        assert_ne!(breaker.ask(later), Leave::Go, "everybody else waits for it");
+        breaker.report(bad, later);
+        assert_eq!(wait(breaker.ask(later), later), 600, "twice the pause");
+        let again = later + 600 * SECOND;
+        assert_eq!(breaker.ask(again), Leave::Go);
+        breaker.report(Report::on_account(None, None), again);
+        assert_eq!((breaker.ask(again), breaker.ask(again)), (Leave::Go, Leave::Go));
+        assert!(breaker.is_closed());
+    }
+
+    #[test]
+    fn pauses_end_at_their_limit_and_heed_retry_after() {
+        let mut breaker = Breaker::default();
+        let mut now = Instant::now();
+        let bad = Report::on_account(Some(Fault::Throttled), None);
+        let mut pauses = Vec::new();
+        for _ in 0..8 {
+            assert_eq!(breaker.ask(now), Leave::Go);
+            breaker.report(bad, now);
+            pauses.push(wait(breaker.look(now), now));
+            now += pauses.last().copied().unwrap_or_default() as u32 * SECOND;
+        }
+        assert_eq!(pauses, [2, 4, 8, 16, 32, 60, 60, 60]);
+        let mut breaker = Breaker::default();
+        breaker.report(Report::on_account(Some(Fault::Throttled), Some(90 * SECOND)), now);
+        assert_eq!(wait(breaker.look(now), now), 90);
+        let mut breaker = Breaker::default();
+        breaker.report(Report::on_account(Some(Fault::Down), Some(SECOND * 999_999)), now);
+        assert_eq!(wait(breaker.look(now), now), 3_600, "a plausible part of it");
+    }
+
+    #[test]
+    fn a_domain_breaks_by_failures_in_a_row() {
+        let mut breaker = Breaker::default();
+        let now = Instant::now();
+        for outcome in [Outcome::Timeout, Outcome::Blocked, Outcome::NetworkError, Outcome::Blocked] {
+            breaker.report(Report::at_domain(outcome), now);
+        }
+        assert_eq!(breaker.look(now), Leave::Go, "four are a clump");
+        breaker.report(Report::at_domain(Outcome::TargetError), now);
+        for _ in 0..FAILURES_MAX - 1 {
+            breaker.report(Report::at_domain(Outcome::Blocked), now);
+        }
+        assert_eq!(breaker.look(now), Leave::Go, "an answer between them began the count anew");
+        breaker.report(Report::at_domain(Outcome::ProviderError), now);
+        assert_eq!(breaker.look(now), Leave::Go, "the account's fault is not the domain's");
+        breaker.report(Report::at_domain(Outcome::Timeout), now);
+        assert_eq!(wait(breaker.look(now), now), 30);
+    }
+
+    #[test]
+    fn a_silent_trial_and_one_that_says_nothing_block_nobody() {
+        let mut breaker = Breaker::default();
+        let begin = Instant::now();
+        breaker.report(Report::on_account(Some(Fault::Down), None), begin);
+        let later = begin + 15 * SECOND;
+        assert_eq!(breaker.ask(later), Leave::Go);
+        assert_eq!(wait(breaker.ask(later), later), TRIAL_TIMEOUT.as_secs());
+        assert_eq!(breaker.ask(later + TRIAL_TIMEOUT), Leave::Go, "another trial");
+        breaker.report(Report::Neutral, later + TRIAL_TIMEOUT);
+        assert_eq!(breaker.ask(later + TRIAL_TIMEOUT), Leave::Go, "and another");
+    }
+
+    #[test]
+    fn a_table_forgets_what_is_closed_and_stays_bounded() {
+        let mut breakers = Breakers::default();
+        let now = Instant::now();
+        let bad = |secs| Report::Bad { at_once: true, pause: SECOND * secs, pause_max: SECOND * 999_999 };
+        breakers.report(&0, bad(5), now);
+        assert_ne!(breakers.ask(&0, now), Leave::Go);
+        assert_eq!(breakers.ask(&1, now), Leave::Go, "others are not concerned");
+        breakers.report(&0, Report::Good, now);
+        assert!(breakers.entries.is_empty());
+        for key in 0..ENTRIES_MAX as u32 + 100 {
+            breakers.report(&key, bad(key + 1), now);
+            assert!(breakers.entries.len() <= ENTRIES_MAX);
+        }
+        assert_ne!(breakers.look(&(ENTRIES_MAX as u32), now), Leave::Go, "the longest pauses are kept");
+        breakers.reset(|key| key % 2 == 0);
+        assert_eq!(breakers.look(&(ENTRIES_MAX as u32), now), Leave::Go);
+        assert_ne!(breakers.look(&(ENTRIES_MAX as u32 + 1), now), Leave::Go);
+    }
+}

@@ -1,0 +1,45 @@
+//! Results that are not results yet: the page at hand of a job that goes on (an extract node found too little, a wait node
+//! follows). Kept beside the job, so that the job holds no memory and loses nothing in a crash.
+
+use super::columns::TypedAttribute;
+use super::rows::{ColumnKindV1, ResultV1};
+use super::service::ResultDraft;
+use crate::base::Result;
+use crate::base::clock::Timestamp;
+use crate::base::codec::Record;
+use crate::base::ids::JobId;
+use crate::store::{OrgRead, OrgTable, OrgWrite};
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HeldV1 {
+    pub row: ResultV1,
+    /// Name and kind of what the schema asked for, and since when it does.
+    pub attributes: Vec<(String, ColumnKindV1, Timestamp)>,
+}
+
+impl Record for HeldV1 {}
+
+pub static HELD: OrgTable<JobId, HeldV1> = OrgTable::new("held_results", "Result");
+
+/// Keeps a draft with its job, in the place of an earlier one.
+pub fn hold(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<()> {
+    let (row, attributes) = draft.into_parts();
+    let job = row.job;
+    let attributes = attributes.iter().map(|asked| (asked.name.clone(), asked.kind, asked.since)).collect();
+    tx.put(&HELD, &job, &HeldV1 { row, attributes })
+}
+
+/// The draft that is kept with a job.
+pub fn held(tx: &OrgRead<'_>, job: JobId) -> Result<Option<ResultDraft>> {
+    Ok(tx.get(&HELD, &job)?.map(|held| {
+        let attributes =
+            held.attributes.into_iter().map(|(name, kind, since)| TypedAttribute { name, kind, since });
+        ResultDraft::from_parts(held.row, attributes.collect())
+    }))
+}
+
+/// Takes away what is kept with a job.
+pub fn drop_held(tx: &OrgWrite<'_>, job: JobId) -> Result<()> {
+    tx.delete(&HELD, &job).map(drop)
+}

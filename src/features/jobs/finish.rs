@@ -1,0 +1,176 @@
+//! What runs write about their job: that they took it, how far they came, how it ended. A run that was given up or
+//! canceled meanwhile changes nothing: every one of these looks whether the job is still that run's.
+
+use super::rows::{AttemptV1, JOBS, JobV1};
+use super::run::NOT_ASKED;
+use super::walks::{self, JOB_OUTPUTS, JobOutputsV1, WALKS, WalkV1};
+use crate::base::Result;
+use crate::base::clock::Timestamp;
+use crate::base::ids::{JobId, OutputId};
+use crate::base::terms::JobStatus;
+use crate::engine::dag::TIMEOUT_MS_MAX;
+use crate::engine::fetch::Outcome;
+use crate::engine::rank::Sample;
+use crate::features::extraction::{self, ResultDraft};
+use crate::features::{billing, urls, workflows};
+use crate::store::OrgWrite;
+use std::time::Duration;
+
+/// How long past its time limit a run is trusted to be alive.
+const LEASE_MARGIN: Duration = Duration::from_secs(60);
+/// How often a job is taken from the queue before it is given up: one that ends the process each time must not do so
+/// forever.
+pub(super) const RUNS_MAX: u32 = 5;
+
+/// How far a run came.
+#[derive(Clone)]
+pub(super) struct Progress {
+    pub row: WalkV1,
+    /// All attempts of the job.
+    pub attempts: Vec<AttemptV1>,
+    /// The page at hand.
+    pub held: Option<ResultDraft>,
+}
+
+/// How a job ended.
+#[derive(Clone)]
+pub(super) struct Ended {
+    /// All attempts of the job.
+    pub attempts: Vec<AttemptV1>,
+    pub outputs: Vec<OutputId>,
+    pub status: JobStatus,
+    pub charged: u64,
+    pub error: Option<String>,
+    pub draft: Option<ResultDraft>,
+}
+
+/// Until when a run is trusted that begins its next attempt now. A graph may give an attempt more time than the job does.
+fn lease(job: &JobV1, now: Timestamp) -> Timestamp {
+    let most_ms = if job.workflow_id.is_some() { TIMEOUT_MS_MAX } else { 0 };
+    now.after(Duration::from_millis(job.options.timeout_ms.max(most_ms).into()) + LEASE_MARGIN)
+}
+
+/// Takes a job from the queue, if it still stands there.
+pub(super) fn claim(tx: &OrgWrite<'_>, id: JobId, now: Timestamp) -> Result<Option<JobV1>> {
+    let Some(mut job) = tx.get(&JOBS, &id)? else { return Ok(None) };
+    if job.status != JobStatus::Queued {
+        return Ok(None);
+    }
+    job.status = JobStatus::Running;
+    job.run += 1;
+    job.started_at = Some(now);
+    job.lease_until = Some(lease(&job, now));
+    tx.put(&JOBS, &id, &job)?;
+    Ok(Some(job))
+}
+
+/// The job, when `run` is still the one that has it.
+fn of_run(tx: &OrgWrite<'_>, id: JobId, run: u32) -> Result<Option<JobV1>> {
+    Ok(tx.get(&JOBS, &id)?.filter(|job| job.status == JobStatus::Running && job.run == run))
+}
+
+/// Puts a running job back into the queue, or gives it up after too many runs.
+pub(super) fn put_back(tx: &OrgWrite<'_>, id: JobId, run_at: Timestamp) -> Result<()> {
+    let Some(mut job) = tx.get(&JOBS, &id)? else { return Ok(()) };
+    if job.status != JobStatus::Running {
+        return Ok(());
+    }
+    job.lease_until = None;
+    if walks::interruptions(tx, &job)? >= RUNS_MAX {
+        job.error = Some(format!("given up after {RUNS_MAX} interrupted runs"));
+        return end(tx, job, JobStatus::Failed, 0);
+    }
+    job.status = JobStatus::Queued;
+    job.run_at = run_at;
+    tx.put(&JOBS, &id, &job)
+}
+
+pub(super) fn put_back_run(tx: &OrgWrite<'_>, id: JobId, run: u32, run_at: Timestamp) -> Result<()> {
+    match of_run(tx, id, run)? {
+        Some(_) => put_back(tx, id, run_at),
+        None => Ok(()),
+    }
+}
+
+/// Writes how far a run came that goes on.
+pub(super) fn keep(tx: &OrgWrite<'_>, id: JobId, run: u32, progress: Progress) -> Result<()> {
+    let Some(mut job) = of_run(tx, id, run)? else { return Ok(()) };
+    job.lease_until = Some(lease(&job, tx.now()));
+    write_progress(tx, job, progress)
+}
+
+/// Writes how far a run came, and puts the job back into the queue for `run_at`.
+pub(super) fn park(
+    tx: &OrgWrite<'_>,
+    id: JobId,
+    run: u32,
+    progress: Progress,
+    run_at: Timestamp,
+) -> Result<()> {
+    let Some(mut job) = of_run(tx, id, run)? else { return Ok(()) };
+    job.status = JobStatus::Queued;
+    job.lease_until = None;
+    job.run_at = run_at;
+    write_progress(tx, job, progress)
+}
+
+fn write_progress(tx: &OrgWrite<'_>, mut job: JobV1, progress: Progress) -> Result<()> {
+    job.attempts = progress.attempts;
+    match progress.held {
+        Some(draft) => extraction::hold(tx, draft)?,
+        None => extraction::drop_held(tx, job.id)?,
+    }
+    tx.put(&WALKS, &job.id, &progress.row)?;
+    tx.put(&JOBS, &job.id, &job)
+}
+
+/// Writes how a job ended: result, credits, URL, job and what it teaches, in one operation.
+pub(super) fn finish(tx: &OrgWrite<'_>, id: JobId, run: u32, ended: Ended) -> Result<()> {
+    let Some(mut job) = of_run(tx, id, run)? else { return Ok(()) };
+    job.attempts = ended.attempts;
+    job.error = ended.error;
+    if let Some(draft) = ended.draft {
+        job.result_id = Some(extraction::record(tx, draft)?);
+    }
+    if !ended.outputs.is_empty() {
+        tx.put(&JOB_OUTPUTS, &id, &JobOutputsV1 { outputs: ended.outputs })?;
+    }
+    end(tx, job, ended.status, ended.charged)
+}
+
+fn end(tx: &OrgWrite<'_>, mut job: JobV1, status: JobStatus, charged: u64) -> Result<()> {
+    job.status = status;
+    job.finished_at = Some(tx.now());
+    job.lease_until = None;
+    job.credits_charged = charged.min(job.credits_reserved);
+    walks::forget(tx, job.id)?;
+    teach(tx, &job)?;
+    billing::settle(tx, job.id, job.created_at, job.credits_reserved, job.credits_charged)?;
+    // A benchmark looks at providers, not at the URL.
+    if let Some(url) = job.url_id.filter(|_| job.benchmark_id.is_none()) {
+        urls::note_job(tx, url, job.id, status, job.started_at.unwrap_or(tx.now()))?;
+    }
+    tx.put(&JOBS, &job.id, &job)
+}
+
+/// Hands the job's attempts to the learning, in the transaction that makes them final, so that each counts once.
+fn teach(tx: &OrgWrite<'_>, job: &JobV1) -> Result<()> {
+    let sample = |attempt: &AttemptV1| {
+        if attempt.rule.as_deref() == Some(NOT_ASKED) {
+            return None;
+        }
+        let good = match attempt.outcome {
+            Outcome::Success => true,
+            // The target answered, so the provider did its work; a refusal of ours says nothing about a provider.
+            Outcome::TargetError => attempt.http_status.map(|_| true)?,
+            _ => false,
+        };
+        let provider = attempt.provider_id.parse().ok()?;
+        Some(Sample { provider, good, duration_ms: attempt.duration_ms, credits: attempt.credits })
+    };
+    let samples: Vec<_> = job.attempts.iter().filter_map(sample).collect();
+    if samples.is_empty() {
+        return Ok(());
+    }
+    workflows::teach(tx, job.id, &job.domain, &samples)
+}

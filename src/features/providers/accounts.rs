@@ -1,0 +1,299 @@
+//! Providers that are ready to fetch, and which of them is left alone for the moment.
+//!
+//! A row becomes an [`Account`] when it is first needed, and anew when the row has changed: its credentials are opened
+//! once and not for every request. The breakers live beside the accounts, in memory only: after a restart everybody is
+//! trusted again, and who is broken says so at the first request.
+
+use super::adapters::{Adapter, Adapters, Kind, OBEY_ROBOTS};
+use super::rows::{PROVIDERS, ProviderV1};
+use crate::base::clock::{Clock, Timestamp};
+use crate::base::ids::{OrgId, ProviderId};
+use crate::base::web::{Domain, WebUrl};
+use crate::base::{Error, Result};
+use crate::engine::fetch::templates::Account as HostedAccount;
+use crate::engine::fetch::{
+    Attempt, Breakers, Direct, DirectProvider, Fault, FetchRequest, Hosted, Leave, Outcome, Provider, Report,
+    Templates, TierPrice, Values, fields,
+};
+use crate::engine::keyring::{Keyring, Place};
+use crate::store::{Order, OrgRead};
+use parking_lot::Mutex;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::Semaphore;
+
+/// Providers of one organization.
+pub const PROVIDERS_PER_ORG_MAX: usize = 100;
+/// Accounts kept ready. One more and all are let go; each is made again when it is needed.
+const LIVE_MAX: usize = 4_096;
+
+/// What the box gives to its providers.
+pub struct ProviderParts {
+    pub templates: Templates,
+    pub direct: Arc<Direct>,
+    pub keyring: Arc<Keyring>,
+    /// `dispatch.robots`: false lets nobody obey.
+    pub robots: bool,
+    pub clock: Clock,
+}
+
+/// Every organization's providers.
+pub struct Providers {
+    adapters: Adapters,
+    parts: ProviderParts,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    live: HashMap<(OrgId, ProviderId), Arc<Account>>,
+    accounts: Breakers<(OrgId, ProviderId)>,
+    domains: Breakers<(OrgId, ProviderId, Domain)>,
+    troubles: HashMap<(OrgId, ProviderId), Trouble>,
+}
+
+/// A provider that is ready to fetch.
+pub struct Account {
+    pub id: ProviderId,
+    pub name: String,
+    pub adapter: Arc<Adapter>,
+    org: OrgId,
+    settings: Values,
+    credits: Vec<TierPrice>,
+    obeys_robots: bool,
+    provider: Arc<dyn Provider>,
+    slots: Option<Arc<Semaphore>>,
+    revision: u32,
+}
+
+/// Why an account is left alone.
+#[derive(Clone, Debug)]
+pub struct Trouble {
+    pub fault: Fault,
+    pub error: String,
+    pub at: Timestamp,
+}
+
+/// Whether a provider may be asked now.
+#[derive(Clone, Debug)]
+pub enum Standing {
+    Ready,
+    /// It has failed in a row at this domain; others should be tried first.
+    WeakHere,
+    /// The account is left alone until then.
+    Cooling {
+        until: Instant,
+        trouble: Option<Trouble>,
+    },
+}
+
+impl Providers {
+    pub fn new(parts: ProviderParts) -> Providers {
+        Providers { adapters: Adapters::new(&parts.templates), parts, state: Mutex::default() }
+    }
+
+    pub fn adapters(&self) -> &Adapters {
+        &self.adapters
+    }
+
+    pub(super) fn keyring(&self) -> &Keyring {
+        &self.parts.keyring
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.parts.clock.now()
+    }
+
+    /// The account of a row, ready to fetch. Fails when the row's adapter is gone, or its credentials cannot be opened.
+    pub fn account(&self, org: OrgId, row: &ProviderV1) -> Result<Arc<Account>> {
+        let key = (org, row.id);
+        if let Some(live) = self.state.lock().live.get(&key).filter(|live| live.revision == row.revision) {
+            return Ok(live.clone());
+        }
+        let account = Arc::new(self.open(org, row)?);
+        let mut state = self.state.lock();
+        if state.live.len() >= LIVE_MAX {
+            state.live.clear();
+        }
+        state.live.insert(key, account.clone());
+        Ok(account)
+    }
+
+    fn open(&self, org: OrgId, row: &ProviderV1) -> Result<Account> {
+        let adapter = self.adapter_of(row)?;
+        let settings = settings_of(&adapter, row);
+        let credits: Vec<TierPrice> = row.credits.iter().map(TierPrice::from).collect();
+        let matrix = adapter.credits.overlaid(&credits);
+        let obeys_robots =
+            self.parts.robots && settings.get(OBEY_ROBOTS).and_then(Value::as_bool).unwrap_or(true);
+        let provider: Arc<dyn Provider> = match &adapter.kind {
+            Kind::Direct => Arc::new(DirectProvider::new(self.parts.direct.clone(), matrix)),
+            Kind::Hosted(template) => {
+                let base_url = row.base_url.as_deref().map(WebUrl::parse).transpose();
+                let account = HostedAccount {
+                    base_url: base_url.map_err(|e| Error::internal("read a provider's address", e))?,
+                    credentials: self.open_credentials(org, row)?,
+                    settings: settings.clone(),
+                    credits: matrix,
+                };
+                Arc::new(Hosted::new(template.clone(), account, self.parts.direct.connector().clone()))
+            }
+        };
+        let slots = row.max_concurrency.map(|max| Arc::new(Semaphore::new(max as usize)));
+        let (id, name, revision) = (row.id, row.name.clone(), row.revision);
+        Ok(Account { id, name, adapter, org, settings, credits, obeys_robots, provider, slots, revision })
+    }
+
+    fn adapter_of(&self, row: &ProviderV1) -> Result<Arc<Adapter>> {
+        self.adapters
+            .get(&row.adapter)
+            .cloned()
+            .ok_or_else(|| Error::unavailable(format!("This box has no adapter {} (any more).", row.adapter)))
+    }
+
+    /// The row's credentials, opened.
+    pub(super) fn open_credentials(&self, org: OrgId, row: &ProviderV1) -> Result<Values> {
+        let open = |(name, sealed): &(String, Vec<u8>)| {
+            let opened = self
+                .parts
+                .keyring
+                .open(&place(&org, &row.id, name), sealed)
+                .map_err(|e| Error::internal("open a provider's credentials", e))?;
+            let value = serde_json::from_slice(&opened)
+                .map_err(|e| Error::internal("read a provider's credentials", e))?;
+            Ok((name.clone(), value))
+        };
+        row.credentials.iter().map(open).collect()
+    }
+
+    /// What a delivery through this provider costs; nothing when its adapter is gone.
+    pub fn price(&self, row: &ProviderV1, render: bool, premium: bool) -> u64 {
+        let Some(adapter) = self.adapters.get(&row.adapter) else { return 0 };
+        let over: Vec<TierPrice> = row.credits.iter().map(TierPrice::from).collect();
+        adapter.price(&settings_of(adapter, row), &over, render, premium)
+    }
+
+    /// Whether a provider may be asked now, without taking the one trial that a broken one has.
+    pub fn standing(&self, org: OrgId, id: ProviderId, domain: &Domain) -> Standing {
+        let now = Instant::now();
+        let state = self.state.lock();
+        match state.accounts.look(&(org, id), now) {
+            Leave::NotBefore(until) => {
+                return Standing::Cooling { until, trouble: state.troubles.get(&(org, id)).cloned() };
+            }
+            Leave::Go => {}
+        }
+        match state.domains.look(&(org, id, domain.clone()), now) {
+            Leave::NotBefore(_) => Standing::WeakHere,
+            Leave::Go => Standing::Ready,
+        }
+    }
+
+    /// Fetches a page through an account, whatever its standing, and remembers what that says about it. Waits for one
+    /// of the account's slots as long as the request may take.
+    pub async fn fetch(&self, account: &Account, request: FetchRequest) -> Attempt {
+        let domain = request.url.domain();
+        let request = FetchRequest { robots: request.robots && account.obeys_robots, ..request };
+        let _slot = match &account.slots {
+            None => None,
+            Some(slots) => match tokio::time::timeout(request.timeout, slots.acquire()).await {
+                Ok(Ok(slot)) => Some(slot),
+                // Our own bound and not the provider's word, so it says nothing about the account.
+                _ => return Attempt::faulty(Fault::Throttled, "maxConcurrency is used up by other requests"),
+            },
+        };
+        self.begin(account, &domain);
+        let attempt = account.provider.fetch(&request).await;
+        self.note(account, domain, &attempt);
+        attempt
+    }
+
+    /// Takes the trial of a breaker that is half open, so that others wait for it.
+    fn begin(&self, account: &Account, domain: &Domain) {
+        let now = Instant::now();
+        let mut state = self.state.lock();
+        state.accounts.ask(&(account.org, account.id), now);
+        state.domains.ask(&(account.org, account.id, domain.clone()), now);
+    }
+
+    fn note(&self, account: &Account, domain: Domain, attempt: &Attempt) {
+        let now = Instant::now();
+        let key = (account.org, account.id);
+        let on_account = match attempt.outcome {
+            // Nobody knows whose silence it is.
+            Outcome::Timeout => Report::Neutral,
+            _ => Report::on_account(attempt.fault, attempt.retry_after),
+        };
+        let mut state = self.state.lock();
+        match (on_account, attempt.fault) {
+            (Report::Bad { .. }, Some(fault)) => {
+                let error = attempt.error.clone().unwrap_or_default();
+                tracing::info!(provider = %account.id, fault = fault.as_str(), %error, "a provider is left alone for a while");
+                state.troubles.insert(key, Trouble { fault, error, at: self.parts.clock.now() });
+            }
+            (Report::Good, _) => {
+                state.troubles.remove(&key);
+            }
+            _ => {}
+        }
+        state.accounts.report(&key, on_account, now);
+        state.domains.report(&(key.0, key.1, domain), Report::at_domain(attempt.outcome), now);
+    }
+
+    /// What keeps an account from being asked now, and until when.
+    pub(super) fn trouble(&self, org: OrgId, id: ProviderId) -> Option<(Trouble, Timestamp)> {
+        let now = Instant::now();
+        let state = self.state.lock();
+        match state.accounts.look(&(org, id), now) {
+            Leave::Go => None,
+            Leave::NotBefore(until) => {
+                let trouble = state.troubles.get(&(org, id)).cloned()?;
+                Some((trouble, self.parts.clock.now().after(until.duration_since(now))))
+            }
+        }
+    }
+
+    /// Forgets what went wrong with an account: it was changed, or somebody has seen it work.
+    pub(super) fn forgive(&self, org: OrgId, id: ProviderId) {
+        let mut state = self.state.lock();
+        state.accounts.reset(|key| *key == (org, id));
+        state.domains.reset(|key| (key.0, key.1) == (org, id));
+        state.troubles.remove(&(org, id));
+        state.live.remove(&(org, id));
+    }
+}
+
+impl Account {
+    /// What of a request it cannot do, in words; none when it can do everything.
+    pub fn lacks(&self, request: &FetchRequest) -> Option<String> {
+        self.adapter.lacks(&self.settings, request)
+    }
+
+    /// What a delivery through it costs.
+    pub fn price(&self, render: bool, premium: bool) -> u64 {
+        self.adapter.price(&self.settings, &self.credits, render, premium)
+    }
+}
+
+/// Where a credential is sealed.
+pub(super) fn place<'a>(org: &'a OrgId, id: &'a ProviderId, field: &'a str) -> Place<'a> {
+    Place { org: org.0.as_bytes(), table: PROVIDERS.name(), id: id.0.as_bytes(), field }
+}
+
+/// The row's settings with the adapter's defaults. What the adapter no longer takes falls back to the default, so that
+/// an upgrade never stops a provider that worked.
+pub(super) fn settings_of(adapter: &Adapter, row: &ProviderV1) -> Values {
+    let mut given = row.settings.0.as_object().cloned().unwrap_or_default();
+    given.retain(|name, value| {
+        adapter.settings.iter().any(|field| field.name == *name && field.refuse(value).is_none())
+    });
+    fields::check("settings", &adapter.settings, &given).unwrap_or(given)
+}
+
+/// The organization's enabled providers, in the order of creation.
+pub fn enabled(tx: &OrgRead<'_>) -> Result<Vec<ProviderV1>> {
+    let rows = tx.scan(&PROVIDERS, None, Order::Ascending, PROVIDERS_PER_ORG_MAX)?;
+    Ok(rows.into_iter().map(|(_, row)| row).filter(|row| row.is_enabled).collect())
+}

@@ -1,0 +1,235 @@
+//! Providers on the wire (API page, section 4).
+
+use super::accounts::Providers;
+use super::adapters::{Adapter, Kind};
+use super::rows::ProviderV1;
+use crate::base::clock::Timestamp;
+use crate::base::ids::{OrgId, ProviderId};
+use crate::engine::fetch::{Attempt, CostSource, CreditMatrix, Fault, Outcome, TierPrice, fields};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// What a delivery costs, by tier.
+pub type CreditsView = BTreeMap<String, PriceView>;
+
+/// What a delivery costs in one tier.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
+pub struct PriceView {
+    /// Without rendering.
+    pub plain: u64,
+    pub render: u64,
+}
+
+fn credits_view(matrix: &CreditMatrix) -> CreditsView {
+    let price = |row: &TierPrice| (row.tier.clone(), PriceView { plain: row.plain, render: row.render });
+    matrix.tiers().iter().map(price).collect()
+}
+
+/// An adapter in the catalog.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AdapterView {
+    /// What `adapter` of a new provider names.
+    adapter: String,
+    name: String,
+    about: String,
+    /// The vendor's documentation.
+    docs: Option<String>,
+    /// The vendor's address, which `baseUrl` can replace; null where there is none.
+    base_url: Option<String>,
+    /// JSON Schema of `credentials`.
+    credentials: Map<String, Value>,
+    /// JSON Schema of `settings`.
+    settings: Map<String, Value>,
+    credits: CreditsView,
+}
+
+impl AdapterView {
+    pub fn new(adapter: &Adapter) -> AdapterView {
+        let schema = |list| match fields::schema(list) {
+            Value::Object(schema) => schema,
+            _ => Map::new(),
+        };
+        AdapterView {
+            adapter: adapter.id.clone(),
+            name: adapter.name.clone(),
+            about: adapter.about.clone(),
+            docs: adapter.docs.clone(),
+            base_url: adapter.base_url.as_ref().map(|url| url.to_string()),
+            credentials: schema(&adapter.credentials),
+            settings: schema(&adapter.settings),
+            credits: credits_view(&adapter.credits),
+        }
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Catalog {
+    pub items: Vec<AdapterView>,
+}
+
+/// A connected provider. Its credentials are never shown.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProviderView {
+    id: ProviderId,
+    adapter: String,
+    name: String,
+    base_url: Option<String>,
+    settings: Map<String, Value>,
+    /// Whether credentials are kept for it.
+    credentials_set: bool,
+    /// What a delivery costs, by tier.
+    credits: CreditsView,
+    max_concurrency: Option<u32>,
+    is_enabled: bool,
+    /// Why it is left alone at the moment; null when it is not.
+    trouble: Option<TroubleView>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct TroubleView {
+    fault: Fault,
+    error: String,
+    since: Timestamp,
+    /// When it is tried again.
+    until: Timestamp,
+}
+
+impl ProviderView {
+    pub fn new(providers: &Providers, org: OrgId, row: ProviderV1) -> ProviderView {
+        let adapter = providers.adapters().get(&row.adapter);
+        let over: Vec<TierPrice> = row.credits.iter().map(TierPrice::from).collect();
+        let settings = match adapter {
+            Some(adapter) => super::accounts::settings_of(adapter, &row),
+            None => row.settings.0.as_object().cloned().unwrap_or_default(),
+        };
+        let trouble = providers.trouble(org, row.id).map(|(trouble, until)| TroubleView {
+            fault: trouble.fault,
+            error: trouble.error,
+            since: trouble.at,
+            until,
+        });
+        ProviderView {
+            id: row.id,
+            adapter: row.adapter,
+            name: row.name,
+            base_url: row.base_url,
+            settings,
+            credentials_set: !row.credentials.is_empty(),
+            credits: adapter.map(|a| credits_view(&a.credits.overlaid(&over))).unwrap_or_default(),
+            max_concurrency: row.max_concurrency,
+            is_enabled: row.is_enabled,
+            trouble,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        }
+    }
+}
+
+/// A provider to be connected.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NewProvider {
+    /// One of the catalog.
+    pub adapter: String,
+    /// What to call it; the adapter's name when left out.
+    pub name: Option<String>,
+    pub credentials: Option<Map<String, Value>>,
+    pub settings: Option<Map<String, Value>>,
+    /// Where a hosted provider is asked instead of at its vendor's address.
+    pub base_url: Option<String>,
+    /// Prices that replace the adapter's own, by tier.
+    pub credits: Option<BTreeMap<String, NewPrice>>,
+    /// Requests at once, 1 to 1,000; as many as jobs run when left out.
+    pub max_concurrency: Option<u32>,
+    /// True unless said otherwise.
+    pub is_enabled: Option<bool>,
+}
+
+/// A price; what is left out stays the adapter's own.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+pub struct NewPrice {
+    pub plain: Option<u64>,
+    pub render: Option<u64>,
+}
+
+/// What to change of a provider; what is left out stays. Settings and credentials are merged, field by field.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ProviderPatch {
+    pub name: Option<String>,
+    pub credentials: Option<Map<String, Value>>,
+    pub settings: Option<Map<String, Value>>,
+    /// Empty: the vendor's own again.
+    pub base_url: Option<String>,
+    /// Replaces all earlier ones; empty: the adapter's own again.
+    pub credits: Option<BTreeMap<String, NewPrice>>,
+    /// 0: no bound of its own again.
+    pub max_concurrency: Option<u32>,
+    pub is_enabled: Option<bool>,
+}
+
+impl ProviderPatch {
+    pub fn is_empty(&self) -> bool {
+        let ProviderPatch { name, credentials, settings, base_url, credits, max_concurrency, is_enabled } =
+            self;
+        let texts = name.is_none() && base_url.is_none();
+        let fields = credentials.is_none() && settings.is_none() && credits.is_none();
+        texts && fields && max_concurrency.is_none() && is_enabled.is_none()
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct TestRequest {
+    /// The page to fetch.
+    pub url: String,
+}
+
+/// How a test went. It is no job: nothing is kept and nothing is charged, though the vendor may bill it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TestView {
+    outcome: Outcome,
+    /// What is wrong with the account, when the outcome is provider_error.
+    fault: Option<Fault>,
+    http_status: Option<u16>,
+    duration_ms: u64,
+    bytes: u64,
+    credits: u64,
+    cost_source: CostSource,
+    rule: Option<String>,
+    error: Option<String>,
+    final_url: Option<String>,
+    /// Bytes of the page.
+    page_bytes: Option<usize>,
+}
+
+impl From<Attempt> for TestView {
+    fn from(attempt: Attempt) -> TestView {
+        TestView {
+            outcome: attempt.outcome,
+            fault: attempt.fault,
+            http_status: attempt.http_status,
+            duration_ms: u64::try_from(attempt.duration.as_millis()).unwrap_or(u64::MAX),
+            bytes: attempt.bytes,
+            credits: attempt.credits,
+            cost_source: attempt.cost_source,
+            rule: attempt.rule,
+            error: attempt.error,
+            final_url: attempt.page.as_ref().map(|page| page.url.to_string()),
+            page_bytes: attempt.page.map(|page| page.body.len()),
+        }
+    }
+}
+
+impl Adapter {
+    /// Whether it is asked at an address that can be replaced.
+    pub fn is_hosted(&self) -> bool {
+        matches!(self.kind, Kind::Hosted(_))
+    }
+}

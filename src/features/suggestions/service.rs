@@ -1,0 +1,277 @@
+//! From what was learned to a better ranking: proposing, suggesting, applying.
+
+use super::rows::{BY_WORKFLOW, EvidenceV1, OPEN, SUGGESTIONS, SuggestionStatus, SuggestionV1};
+use crate::base::audit::Action;
+use crate::base::ids::{ProviderId, SuggestionId, UserId};
+use crate::base::{Error, Result};
+use crate::engine::dag::Dag;
+use crate::engine::rank::{Estimate, Plan};
+use crate::features::workflows::{
+    self, Book, Current, Learned, Mode, PlanV1, SmartV1, WORKFLOWS, WorkflowStatus, WorkflowV1, plan_of,
+    write_plan, write_version,
+};
+use crate::store::{Event, Order, OrgRead, OrgWrite};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Time between two versions that the worker writes of one workflow, when somewhere another provider is to be asked first.
+const VERSION_EVERY: Duration = Duration::from_secs(10);
+/// The same when only the order behind the first, or the shares of finding out, have changed.
+const DETAILS_EVERY: Duration = Duration::from_secs(10 * 60);
+/// A suggestion is worth somebody's time from this gain on.
+const GAIN_MIN: f64 = 0.01;
+/// Domains whose evidence a suggestion shows; those with most traffic.
+const EVIDENCE_DOMAINS_MAX: usize = 20;
+
+/// Another plan for a workflow.
+pub struct Proposal {
+    pub workflow: WorkflowV1,
+    pub current: Plan,
+    pub plan: Plan,
+    pub dag: Dag,
+    evidence: Vec<EvidenceV1>,
+    gain: f64,
+}
+
+impl Proposal {
+    fn moves_orders(&self) -> bool {
+        self.current.overall != self.plan.overall || self.current.domains != self.plan.domains
+    }
+
+    /// Whether another provider is to be asked first somewhere, or the providers are others.
+    fn moves_firsts(&self) -> bool {
+        let firsts = |plan: &Plan| {
+            let domains = plan.domains.iter().filter(|(_, order)| order.first() != plan.overall.first());
+            let domains = domains.map(|(domain, order)| (domain.clone(), order.first().copied()));
+            (plan.overall.first().copied(), domains.collect::<Vec<_>>())
+        };
+        firsts(&self.current) != firsts(&self.plan) || self.moves_providers()
+    }
+
+    /// Whether a provider came or went.
+    fn moves_providers(&self) -> bool {
+        let all = |plan: &Plan| plan.overall.iter().copied().collect::<BTreeSet<_>>();
+        all(&self.current) != all(&self.plan)
+    }
+}
+
+/// The plan that would follow a smart workflow's present one, if it is another.
+pub fn propose(
+    tx: &OrgRead<'_>,
+    book: &Book,
+    learned: &Learned,
+    workflow: WorkflowV1,
+    smart: SmartV1,
+) -> Result<Option<Proposal>> {
+    let connected = book.connected(tx)?;
+    if connected.is_empty() {
+        // Nothing could be drawn; the graph stays, and its jobs say what is missing.
+        return Ok(None);
+    }
+    let current = plan_of(tx, workflow.workflow_id)?;
+    let ranked = workflows::rank(learned, &connected, smart, &current);
+    if ranked.plan == current {
+        return Ok(None);
+    }
+    let gain = gain(&connected, learned, smart, &current, &ranked.plan);
+    let evidence = evidence(&connected, learned, smart, &current, &ranked.plan);
+    Ok(Some(Proposal { workflow, current, plan: ranked.plan, dag: ranked.dag, evidence, gain }))
+}
+
+fn first<'e>(estimates: &'e [Estimate], order: &[ProviderId]) -> Option<&'e Estimate> {
+    estimates.iter().find(|estimate| order.first() == Some(&estimate.provider))
+}
+
+/// How much better the first provider's score is under the proposed plan, weighed by traffic.
+fn gain(
+    connected: &[workflows::Connected],
+    learned: &Learned,
+    smart: SmartV1,
+    current: &Plan,
+    proposed: &Plan,
+) -> f64 {
+    let of = |estimates: &[Estimate], plan: &Plan, domain: Option<&str>| {
+        let order = domain.and_then(|domain| plan.of(domain)).unwrap_or(&plan.overall);
+        first(estimates, order).map_or(0.0, |estimate| estimate.score)
+    };
+    let (mut sum, mut weight) = (0.0, 0.0);
+    for (domain, board) in &learned.domains {
+        let estimates = workflows::estimates(learned, connected, smart, Some(board));
+        let better =
+            of(&estimates, proposed, Some(domain.as_str())) - of(&estimates, current, Some(domain.as_str()));
+        sum += better * board.count as f64;
+        weight += board.count as f64;
+    }
+    if weight == 0.0 {
+        let estimates = workflows::estimates(learned, connected, smart, None);
+        return of(&estimates, proposed, None) - of(&estimates, current, None);
+    }
+    sum / weight
+}
+
+/// What is known where the plans differ, and over all.
+fn evidence(
+    connected: &[workflows::Connected],
+    learned: &Learned,
+    smart: SmartV1,
+    current: &Plan,
+    proposed: &Plan,
+) -> Vec<EvidenceV1> {
+    let mut domains: Vec<_> =
+        learned.domains.iter().filter(|(domain, _)| current.of(domain) != proposed.of(domain)).collect();
+    domains.sort_by_key(|(_, board)| std::cmp::Reverse(board.count));
+    domains.truncate(EVIDENCE_DOMAINS_MAX);
+    let places = std::iter::once((None, None))
+        .chain(domains.into_iter().map(|(domain, board)| (Some(domain.clone()), Some(board))));
+    places
+        .flat_map(|(domain, board)| {
+            let estimates = workflows::estimates(learned, connected, smart, board);
+            estimates.into_iter().map(move |estimate| EvidenceV1 {
+                provider: estimate.provider,
+                domain: domain.clone(),
+                samples: estimate.samples,
+                success_rate: estimate.success_rate,
+                p50_ms: estimate.p50_ms,
+                p95_ms: estimate.p95_ms,
+                avg_credits: estimate.avg_credits,
+                score: estimate.score,
+                low: estimate.interval.0,
+                high: estimate.interval.1,
+            })
+        })
+        .collect()
+}
+
+/// What became of a proposal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A new version is live.
+    Written,
+    /// A suggestion waits.
+    Suggested,
+    /// Not now, or not worth it.
+    Left,
+}
+
+/// Writes a new version or a suggestion, as the workflow's mode has it; unless somebody changed the workflow meanwhile.
+pub fn act(tx: &OrgWrite<'_>, proposal: Proposal) -> Result<Outcome> {
+    let id = proposal.workflow.workflow_id;
+    let present = tx.get(&WORKFLOWS, &id)?.filter(|present| *present == proposal.workflow);
+    let (Some(workflow), Some(smart)) = (present, proposal.workflow.smart) else { return Ok(Outcome::Left) };
+    match smart.mode {
+        Mode::Auto => {
+            let pause = if proposal.moves_firsts() { VERSION_EVERY } else { DETAILS_EVERY };
+            if workflow.version > 1 && tx.now() < workflow.updated_at.after(pause) {
+                return Ok(Outcome::Left);
+            }
+            let current = write_version(tx, workflow, &proposal.dag, None)?;
+            write_plan(tx, id, &proposal.plan)?;
+            let event = Event::new(Action::WorkflowOptimized).of(id);
+            tx.audit(event.with("version", current.version.version))?;
+            Ok(Outcome::Written)
+        }
+        Mode::Suggest => suggest(tx, &workflow, proposal),
+    }
+}
+
+fn suggest(tx: &OrgWrite<'_>, workflow: &WorkflowV1, proposal: Proposal) -> Result<Outcome> {
+    // A provider that came or went is worth a word whatever is known of it.
+    if !proposal.moves_orders() || proposal.gain < GAIN_MIN && !proposal.moves_providers() {
+        return Ok(Outcome::Left);
+    }
+    let proposed = PlanV1::from(&proposal.plan);
+    let same = |row: &SuggestionV1| {
+        row.proposed.overall == proposed.overall && row.proposed.domains == proposed.domains
+    };
+    let newest = tx
+        .scan_index(&SUGGESTIONS, &BY_WORKFLOW, |key| key.id(workflow.workflow_id), Order::Descending, 1)?
+        .pop();
+    // What is open already, or was turned down, is not said again.
+    let said = |row: &SuggestionV1| {
+        same(row) && matches!(row.status, SuggestionStatus::Open | SuggestionStatus::Dismissed)
+    };
+    if newest.as_ref().is_some_and(said) {
+        return Ok(Outcome::Left);
+    }
+    supersede(tx, workflow)?;
+    let row = SuggestionV1 {
+        id: SuggestionId::new(),
+        workflow_id: workflow.workflow_id,
+        version_id: workflow.version_id,
+        status: SuggestionStatus::Open,
+        current: PlanV1::from(&proposal.current),
+        proposed,
+        evidence: proposal.evidence,
+        expected_gain: proposal.gain,
+        created_at: tx.now(),
+        resolved_at: None,
+        resolved_by: None,
+    };
+    tx.insert(&SUGGESTIONS, &row.id, &row)?;
+    Ok(Outcome::Suggested)
+}
+
+fn supersede(tx: &OrgWrite<'_>, workflow: &WorkflowV1) -> Result<()> {
+    if let Some(mut open) = tx.lookup(&SUGGESTIONS, &OPEN, |key| key.id(workflow.workflow_id))? {
+        open.status = SuggestionStatus::Superseded;
+        open.resolved_at = Some(tx.now());
+        tx.put(&SUGGESTIONS, &open.id, &open)?;
+    }
+    Ok(())
+}
+
+fn open(tx: &OrgRead<'_>, id: SuggestionId) -> Result<SuggestionV1> {
+    let row = tx.require(&SUGGESTIONS, &id)?;
+    if row.status != SuggestionStatus::Open {
+        return Err(Error::conflict(format!(
+            "The suggestion is {}; only an open one can be answered.",
+            row.status.name()
+        )));
+    }
+    Ok(row)
+}
+
+fn resolve(
+    tx: &OrgWrite<'_>,
+    mut row: SuggestionV1,
+    status: SuggestionStatus,
+    by: UserId,
+) -> Result<SuggestionV1> {
+    row.status = status;
+    row.resolved_at = Some(tx.now());
+    row.resolved_by = Some(by);
+    tx.put(&SUGGESTIONS, &row.id, &row)?;
+    Ok(row)
+}
+
+/// Makes the proposed ranking the workflow's new version.
+pub fn apply(
+    tx: &OrgWrite<'_>,
+    book: &Book,
+    id: SuggestionId,
+    by: UserId,
+) -> Result<(SuggestionV1, Current)> {
+    let row = open(tx, id)?;
+    let workflow = tx.require(&WORKFLOWS, &row.workflow_id)?;
+    if workflow.status == WorkflowStatus::Archived {
+        return Err(Error::conflict("The workflow is archived, so its ranking cannot change."));
+    }
+    let connected = book.connected(tx)?;
+    // Who was disconnected since the suggestion was made is left out.
+    let here = |id: &ProviderId| connected.iter().any(|provider| provider.id == *id);
+    let mut plan: Plan = row.proposed.clone().into();
+    plan.overall.retain(here);
+    plan.domains.iter_mut().for_each(|(_, order)| order.retain(here));
+    plan.explore.retain(|(id, _)| here(id));
+    if plan.overall.is_empty() {
+        return Err(Error::conflict("No provider of the suggestion is connected any more."));
+    }
+    let dag = workflows::draw(&Learned::load(tx)?, &plan);
+    let current = write_version(tx, workflow, &dag, Some(by))?;
+    write_plan(tx, row.workflow_id, &plan)?;
+    Ok((resolve(tx, row, SuggestionStatus::Applied, by)?, current))
+}
+
+pub fn dismiss(tx: &OrgWrite<'_>, id: SuggestionId, by: UserId) -> Result<SuggestionV1> {
+    resolve(tx, open(tx, id)?, SuggestionStatus::Dismissed, by)
+}

@@ -1,0 +1,89 @@
+//! The optimization worker: takes in what jobs have taught, and holds every smart workflow against it.
+//!
+//! One activation takes in all lessons that wait, organization by organization, and then looks at the smart workflows of
+//! those organizations. Once a minute it looks at all of them, because providers come and go without a job.
+
+use super::service::{Outcome, act, propose};
+use crate::base::Result;
+use crate::base::ids::OrgId;
+use crate::features::workflows::{Book, Learned, learn, next_to_learn, next_with_plans, smart_workflows};
+use crate::store::{OrgStore, SysRead};
+use crate::task::TaskContext;
+use std::sync::Arc;
+
+/// Lessons taken in by one write operation.
+const LESSONS_PER_WRITE: usize = 200;
+/// Writes for one organization before the next one has its turn.
+const WRITES_PER_TURN: usize = 50;
+
+/// Takes in what waits, and looks at the workflows that it may concern.
+pub(super) async fn learn_and_look(context: TaskContext) -> Result<()> {
+    let book = context.service::<Book>();
+    let mut after = None;
+    while let Some((id, is_fenced)) = next(&context, after, next_to_learn)? {
+        after = Some(id);
+        if context.stopping() {
+            return Ok(());
+        }
+        if is_fenced {
+            continue;
+        }
+        let org = context.system().org(id);
+        for _ in 0..WRITES_PER_TURN {
+            if org.write(|tx| learn(tx, LESSONS_PER_WRITE)).await? < LESSONS_PER_WRITE {
+                break;
+            }
+        }
+        look(&org, &book).await?;
+    }
+    Ok(())
+}
+
+/// The next organization, and whether it is being erased, in which case nothing is written to it.
+fn next(
+    context: &TaskContext,
+    after: Option<OrgId>,
+    find: fn(&SysRead<'_>, Option<OrgId>) -> Result<Option<OrgId>>,
+) -> Result<Option<(OrgId, bool)>> {
+    context.system().read(|tx| Ok(find(tx, after)?.map(|id| (id, tx.is_fenced(id)))))
+}
+
+/// Looks at every smart workflow of the box.
+pub(super) async fn look_at_all(context: TaskContext) -> Result<()> {
+    let book = context.service::<Book>();
+    let mut after = None;
+    while let Some((id, is_fenced)) = next(&context, after, next_with_plans)? {
+        after = Some(id);
+        if context.stopping() {
+            return Ok(());
+        }
+        if !is_fenced {
+            look(&context.system().org(id), &book).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn look(org: &OrgStore, book: &Arc<Book>) -> Result<()> {
+    let proposals = org.read(|tx| {
+        let smart = smart_workflows(tx)?;
+        if smart.is_empty() {
+            return Ok(Vec::new());
+        }
+        let learned = Learned::load(tx)?;
+        let proposals = smart
+            .into_iter()
+            .map(|(workflow, smart)| propose(tx, book, &learned, workflow, smart))
+            .collect::<Result<Vec<_>>>()?;
+        Ok(proposals.into_iter().flatten().collect())
+    })?;
+    for proposal in proposals {
+        let (id, name) = (proposal.workflow.workflow_id, proposal.workflow.name.clone());
+        match org.write(move |tx| act(tx, proposal)).await? {
+            Outcome::Written => tracing::info!(workflow = %id, name, "a smart workflow has a new ranking"),
+            Outcome::Suggested => tracing::info!(workflow = %id, name, "a better ranking is suggested"),
+            Outcome::Left => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,311 @@
+//! Jobs along workflows: which one a job takes, what each node does, what it costs, and that a waiting job holds nothing.
+
+use crate::harness::web::{Answer, Web};
+use crate::harness::{Appliance, Member, collect, ended, eventually, expect, get, post, refused, text};
+use crate::workflows::{at, chain, direct, draft, put};
+use gleaner::admin::Request;
+use gleaner::http::client::Client;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// A web that counts its visits: the first visits of `/flaky/N/…` fail, as many as N.
+struct Shop {
+    web: Web,
+    visits: Arc<Mutex<HashMap<String, usize>>>,
+}
+
+impl Shop {
+    async fn open() -> Shop {
+        let visits: Arc<Mutex<HashMap<String, usize>>> = Arc::default();
+        let seen = visits.clone();
+        let web = Web::open(move |path| {
+            let visit = {
+                let mut seen = seen.lock().unwrap();
+                let count = seen.entry(path.to_owned()).or_default();
+                *count += 1;
+                *count
+            };
+            let mut parts = path.split('/').skip(1);
+            Some(match parts.next().unwrap_or_default() {
+                "flaky" if visit <= parts.next().unwrap().parse().unwrap() => Answer::status(503),
+                "walled" => Answer::status(403),
+                "gone" => Answer::status(404),
+                "slow" => Answer::html("late").after_ms(3_000),
+                "robots.txt" => return None,
+                _ => Answer::html(format!("<title>{path}</title>")),
+            })
+        })
+        .await;
+        Shop { web, visits }
+    }
+
+    fn visits(&self, path: &str) -> usize {
+        self.visits.lock().unwrap().get(path).copied().unwrap_or(0)
+    }
+}
+
+async fn start(shop: &Shop) -> Appliance {
+    let hosts = "{ \"www.a.test\" = [\"127.0.0.1\"], \"b.test\" = [\"127.0.0.1\"] }";
+    Appliance::start_with(&[
+        ("NETWORK__ALLOW", &shop.web.allow()),
+        ("NETWORK__HOSTS", hosts),
+        ("DISPATCH__PER_DOMAIN_CONCURRENCY", "8"),
+    ])
+    .await
+}
+
+/// Another provider of the box itself, at another price.
+async fn connect(api: &Client, name: &str, price: u64) -> String {
+    let new = json!({
+        "adapter": "direct", "name": name, "credits": { "standard": { "plain": price, "render": price } },
+    });
+    text(&expect(post(api, "/api/v1/providers", &new).await, 201), "id").to_owned()
+}
+
+async fn published(member: &Member, name: &str, dag: &Value, route: Option<&str>) -> String {
+    let id = draft(member, name, dag).await;
+    if let Some(route) = route {
+        expect(put(&member.api, &at(&id, "/routing"), &json!({ "route": route })).await, 200);
+    }
+    expect(post(&member.api, &at(&id, "/publish"), &json!({})).await, 200);
+    id
+}
+
+async fn run(api: &Client, body: Value) -> Value {
+    let job = expect(post(api, "/api/v1/jobs", &body).await, 201);
+    ended(api, text(&job, "id")).await
+}
+
+fn outcomes(job: &Value) -> Vec<(&str, &str)> {
+    let attempts = job["attempts"].as_array().unwrap();
+    attempts.iter().map(|a| (a["nodeId"].as_str().unwrap_or("-"), text(a, "outcome"))).collect()
+}
+
+async fn credits_left(api: &Client) -> u64 {
+    expect(get(api, "/api/v1/plans/current").await, 200)["remainingCredits"].as_u64().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_takes_the_workflow_that_is_meant() {
+    let shop = Shop::open().await;
+    let appliance = start(&shop).await;
+    let member = appliance.member("which").await;
+    let api = &member.api;
+    let dag = chain(&[&direct(&member).await]);
+    let port = shop.web.address.port();
+    let of = async |url: &str| {
+        let job = run(api, json!({ "url": format!("http://{url}") })).await;
+        assert_eq!(job["status"], "succeeded", "{job}");
+        job["workflowId"].as_str().map(str::to_owned)
+    };
+    let (www, b) = (format!("www.a.test:{port}/x"), format!("b.test:{port}/x"));
+    assert_eq!(of(&www).await, None, "the built-in path");
+    let everybody = published(&member, "everybody", &dag, Some("*")).await;
+    assert_eq!(of(&www).await, Some(everybody.clone()));
+    let domain = published(&member, "domain", &dag, Some("domain:a.test")).await;
+    assert_eq!((of(&www).await, of(&b).await), (Some(domain.clone()), Some(everybody.clone())));
+    let host = published(&member, "host", &dag, Some("domain:www.a.test")).await;
+    assert_eq!(of(&www).await, Some(host.clone()));
+    let named = published(&member, "named", &dag, None).await;
+    let job = run(api, json!({ "url": format!("http://{www}"), "workflowId": named })).await;
+    assert_eq!(job["workflowId"], json!(named));
+    let version = expect(get(api, &at(&named, "")).await, 200)["id"].clone();
+    assert_eq!(job["workflowVersionId"], version);
+    assert_eq!(outcomes(&job), [("p0", "success")]);
+    expect(post(api, &at(&host, "/unpublish"), &json!({})).await, 200);
+    assert_eq!(of(&www).await, Some(domain), "its route is free");
+
+    // What is not published, not there or somebody else's.
+    let other = appliance.member("other").await;
+    let theirs = draft(&other, "theirs", &dag).await;
+    let url = shop.web.url("/x");
+    for id in [Uuid::now_v7().to_string(), theirs] {
+        let refusal = post(api, "/api/v1/jobs", &json!({ "url": url, "workflowId": id })).await;
+        refused(&refusal, 400, "Validation failed", &format!("workflowId: there is no workflow {id}"));
+        let upload = json!({ "urls": [{ "url": url, "workflowId": id }, shop.web.url("/y")] });
+        let upload = expect(post(api, "/api/v1/urls", &upload).await, 200);
+        assert_eq!(upload["invalid"][0]["index"], 0, "{upload}");
+        assert!(text(&upload["invalid"][0], "reason").contains("workflowId"), "{upload}");
+    }
+    let refusal = post(api, "/api/v1/jobs", &json!({ "url": url, "workflowId": host })).await;
+    refused(&refusal, 409, "Workflow is not published", "a draft");
+    // A registered URL's workflow is its jobs'.
+    let bound = json!({ "urls": [{ "url": shop.web.url("/bound"), "workflowId": named }] });
+    assert_eq!(expect(post(api, "/api/v1/urls", &bound).await, 200)["created"], 1);
+    assert_eq!(collect(api, &shop.web.url("/bound")).await["workflowId"], json!(named));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn attempts_follow_the_edges_and_only_a_delivery_is_charged() {
+    let shop = Shop::open().await;
+    let appliance = start(&shop).await;
+    let member = appliance.member("edges").await;
+    let api = &member.api;
+    let first = direct(&member).await;
+    let dear = connect(api, "Dear", 7).await;
+    let flow = published(&member, "two", &chain(&[&first, &dear]), None).await;
+    let with = |path: &str| json!({ "url": shop.web.url(path), "workflowId": flow });
+    let begin = credits_left(api).await;
+    let submitted = expect(post(api, "/api/v1/jobs", &with("/slow")).await, 201);
+    assert_eq!(credits_left(api).await, begin - 7, "the most that it could be charged is held");
+    let job = ended(api, text(&submitted, "id")).await;
+    assert_eq!((outcomes(&job), &job["creditsCharged"]), (vec![("p0", "success")], &json!(1)));
+    let job = run(api, with("/flaky/1/x")).await;
+    assert_eq!(outcomes(&job), [("p0", "network_error"), ("p1", "success")]);
+    assert_eq!((&job["creditsCharged"], &job["status"]), (&json!(7), &json!("succeeded")));
+    assert_eq!(job["attempts"][1]["providerId"], json!(dear));
+    let job = run(api, with("/walled")).await;
+    assert_eq!(outcomes(&job), [("p0", "blocked"), ("p1", "blocked")]);
+    assert_eq!((&job["creditsCharged"], &job["status"]), (&json!(0), &json!("failed")));
+    // The target's own answer: nobody else is asked, and it is charged.
+    let job = run(api, with("/gone")).await;
+    assert_eq!((outcomes(&job), &job["creditsCharged"]), (vec![("p0", "target_error")], &json!(1)));
+    assert_eq!(credits_left(api).await, begin - 1 - 7 - 1);
+    // A provider that is gone is an attempt that fails; the next one is asked.
+    let gone = api.send(http::Method::DELETE, &format!("/api/v1/providers/{first}"), None).await.unwrap();
+    assert_eq!(gone.status, 204);
+    let job = run(api, with("/x")).await;
+    assert_eq!(outcomes(&job), [("p0", "provider_error"), ("p1", "success")]);
+    assert!(text(&job["attempts"][0], "error").contains("not connected"), "{job}");
+}
+
+/// start → wait → (a flaky page, tried again) → race of both → ok | bad.
+fn long_way(first: &str, second: &str, wait_ms: u64) -> Value {
+    json!({
+        "nodes": [
+            { "id": "start", "type": "start" },
+            { "id": "wait", "type": "wait", "config": { "ms": wait_ms } },
+            { "id": "again", "type": "provider", "config": { "providerId": first, "retries": 2, "timeoutMs": 2_000 } },
+            { "id": "tagged", "type": "condition", "config": { "field": "tag", "op": "eq", "value": "race" } },
+            { "id": "race", "type": "race", "config": { "providerIds": [first, second] } },
+            { "id": "ok", "type": "end", "config": { "status": "succeeded" } },
+            { "id": "bad", "type": "end", "config": { "status": "failed" } },
+        ],
+        "edges": [
+            { "source": "start", "target": "wait", "type": "always" },
+            { "source": "wait", "target": "again", "type": "always" },
+            { "source": "again", "target": "ok", "type": "success" },
+            { "source": "again", "target": "tagged", "type": "failure" },
+            { "source": "tagged", "target": "race", "type": "true" },
+            { "source": "tagged", "target": "bad", "type": "false" },
+            { "source": "race", "target": "ok", "type": "success" },
+            { "source": "race", "target": "bad", "type": "failure" },
+        ],
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_kind_of_node_does_its_work() {
+    let shop = Shop::open().await;
+    let appliance = start(&shop).await;
+    let member = appliance.member("nodes").await;
+    let api = &member.api;
+    let (first, second) = (direct(&member).await, connect(api, "Second", 1).await);
+    let flow = published(&member, "long", &long_way(&first, &second, 50), None).await;
+    let with =
+        |path: &str, tags: Value| json!({ "url": shop.web.url(path), "workflowId": flow, "tags": tags });
+    let job = run(api, with("/flaky/2/a", json!([]))).await;
+    assert_eq!(
+        outcomes(&job),
+        [("again", "network_error"), ("again", "network_error"), ("again", "success")]
+    );
+    assert_eq!(shop.visits("/flaky/2/a"), 3);
+    let job = run(api, with("/flaky/3/b", json!([]))).await;
+    assert_eq!((outcomes(&job).len(), &job["status"]), (3, &json!("failed")));
+    let job = run(api, with("/flaky/3/c", json!(["race"]))).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    assert_eq!(outcomes(&job)[3], ("race", "success"));
+    assert_eq!(outcomes(&job).len(), 4, "the one that lost is not waited for");
+    let numbers: Vec<_> = job["attempts"].as_array().unwrap().iter().map(|a| a["n"].clone()).collect();
+    assert_eq!(numbers, [1, 2, 3, 4].map(Value::from));
+    let job = run(api, with("/slow", json!([]))).await;
+    assert_eq!(outcomes(&job), [("again", "timeout"); 3], "its node has less time than the job");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_that_wait_hold_nothing_and_survive_a_restart() {
+    let shop = Shop::open().await;
+    let mut appliance = start(&shop).await;
+    let member = appliance.member("waiting").await;
+    let first = direct(&member).await;
+    let flow =
+        published(&member, "patient", &long_way(&first, &first_twin(&member).await, 4_000), None).await;
+    let jobs: Vec<_> =
+        (0..300).map(|i| json!({ "url": shop.web.url(&format!("/page/{i}")), "workflowId": flow })).collect();
+    let batch = expect(post(&member.api, "/api/v1/jobs/batch", &json!({ "jobs": jobs })).await, 201);
+    let ids: Vec<_> =
+        batch["jobs"].as_array().unwrap().iter().map(|job| text(job, "id").to_owned()).collect();
+    // Every one of them was begun and put down again.
+    eventually("all jobs wait", Duration::from_secs(30), || async {
+        let status = appliance.operator(Request::Status).await;
+        let begun = expect(get(&member.api, &format!("/api/v1/jobs/{}", ids[299])).await, 200);
+        (status["jobsRunning"] == 0 && begun["startedAt"].is_string()).then_some(())
+    })
+    .await;
+    let waiting = expect(get(&member.api, &format!("/api/v1/jobs/{}", ids[0])).await, 200);
+    assert_eq!((&waiting["status"], waiting["attempts"].as_array().unwrap().len()), (&json!("queued"), 0));
+    // One of them is canceled while it waits, and costs nothing.
+    let path = format!("/api/v1/jobs/{}/cancel", ids[7]);
+    assert_eq!(expect(post(&member.api, &path, &json!({})).await, 200)["status"], "canceled");
+    appliance.restart().await;
+    let client = appliance.client().bearer(&member.key);
+    for (i, id) in ids.iter().enumerate() {
+        let job = ended(&client, id).await;
+        let expected = if i == 7 { "canceled" } else { "succeeded" };
+        assert_eq!(job["status"], expected, "{job}");
+    }
+    assert_eq!(shop.visits("/page/7"), 0);
+    let plan = expect(get(&client, "/api/v1/plans/current").await, 200);
+    assert_eq!((&plan["remainingCredits"], &plan["usedThisPeriod"]), (&json!(1_000_000 - 299), &json!(299)));
+}
+
+async fn first_twin(member: &Member) -> String {
+    connect(&member.api, "Twin", 1).await
+}
+
+/// A page that is not good enough is kept while another provider is asked, and delivered when nobody has a better one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_extract_node_decides_by_quality() {
+    let shop = Shop::open().await;
+    let appliance = start(&shop).await;
+    let member = appliance.member("quality").await;
+    let api = &member.api;
+    let schemas = json!({ "schemas": [{ "pageType": "article", "attributes": [
+        { "name": "title", "xpaths": ["//title"], "type": "text" },
+        { "name": "author", "xpaths": ["//i"], "type": "text" },
+        { "name": "date", "xpaths": ["//b"], "type": "text" },
+    ]}]});
+    let import = Request::SchemaImport { json: schemas.to_string(), domain: Some("127.0.0.1".to_owned()) };
+    assert_eq!(appliance.operator(import).await["created"], 1);
+    let (first, second) = (direct(&member).await, connect(api, "Second", 7).await);
+    let mut dag = chain(&[&first, &second]);
+    dag["edges"][1]["target"] = json!("judge");
+    dag["nodes"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({ "id": "judge", "type": "extract", "config": { "minQuality": 0.9 } }));
+    for (kind, target) in [("success", "ok"), ("low_quality", "p1")] {
+        let edge = json!({ "source": "judge", "target": target, "type": kind });
+        dag["edges"].as_array_mut().unwrap().push(edge);
+    }
+    // What p1 cannot better is delivered as it is.
+    let last =
+        dag["edges"].as_array().unwrap().iter().position(|e| e["source"] == "p1" && e["type"] == "failure");
+    let failing = dag.clone();
+    let refusal = {
+        let mut dag = failing;
+        dag["edges"][last.unwrap()]["target"] = json!("ok");
+        post(api, "/api/v1/workflows", &json!({ "name": "x", "dag": dag })).await
+    };
+    refused(&refusal, 400, "Invalid workflow", "without a page");
+    let flow = published(&member, "judged", &dag, None).await;
+    let job = run(api, json!({ "url": shop.web.url("/p"), "workflowId": flow, "pageType": "article" })).await;
+    assert_eq!(job["status"], "succeeded", "{job}");
+    assert_eq!(outcomes(&job), [("p0", "low_quality"), ("p1", "success")]);
+    assert!(text(&job["attempts"][0], "error").contains("less than 0.90"), "{job}");
+    assert_eq!(job["creditsCharged"], 7, "the one that delivered is charged");
+    assert_eq!(shop.visits("/p"), 2);
+}
