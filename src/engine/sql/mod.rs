@@ -15,6 +15,7 @@ mod gate;
 mod mapped;
 mod ordered;
 pub mod pool;
+mod postgres;
 mod protocol;
 pub mod sandbox;
 mod scan;

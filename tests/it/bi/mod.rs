@@ -2,9 +2,11 @@
 //! listBiTables, getBiTable; exports, saved and structured queries in modules of
 //! their own.
 
+mod differential;
 mod exports;
 mod saved;
 mod structured;
+mod values;
 
 use crate::harness::process::Process;
 use crate::harness::web::{Answer, Web};

@@ -31,7 +31,7 @@ const HOSTILE: &[&str] = &[
 ];
 
 /// A shop whose page `/plane/<n>` has a name, a price, and stock but for every fourth.
-async fn shop() -> Web {
+pub(super) async fn shop() -> Web {
     Web::open(|path| {
         let n: usize = path.strip_prefix("/plane/")?.parse().ok()?;
         let stock = if n % 4 == 3 { String::new() } else { format!("<i>{}</i>", n * 7 % 5) };
@@ -52,12 +52,12 @@ fn schema(attributes: &[(&str, &str, &str)]) -> Value {
     json!({ "schemas": [{ "pageType": "product", "attributes": attributes }] })
 }
 
-async fn import(appliance: &Appliance, attributes: &[(&str, &str, &str)]) {
+pub(super) async fn import(appliance: &Appliance, attributes: &[(&str, &str, &str)]) {
     let json = schema(attributes).to_string();
     appliance.operator(Request::SchemaImport { json, domain: Some("127.0.0.1".to_owned()) }).await;
 }
 
-async fn collected(web: &Web, client: &Client, pages: std::ops::Range<usize>, all: usize) {
+pub(super) async fn collected(web: &Web, client: &Client, pages: std::ops::Range<usize>, all: usize) {
     for n in pages {
         assert_eq!(collect(client, &web.url(&format!("/plane/{n}"))).await["status"], "succeeded");
     }
@@ -77,7 +77,7 @@ async fn succeeded(client: &Client, structured: &Value) -> Value {
     execution
 }
 
-const ALL: &[(&str, &str, &str)] = &[
+pub(super) const ALL: &[(&str, &str, &str)] = &[
     ("name", "//h1", "text"),
     ("price", "//b", "number"),
     ("stock", "//i", "number"),
@@ -274,22 +274,22 @@ fn questions() -> Vec<Value> {
 }
 
 /// The table in PostgreSQL with the rows that the console shows.
-async fn copy_table(postgres: &mut Connection, client: &Client) {
-    let described = expect(get(client, "/api/v1/bi/tables/products").await, 200);
+pub(super) async fn copy_table(postgres: &mut Connection, client: &Client, table: &str) {
+    let described = expect(get(client, &format!("/api/v1/bi/tables/{table}")).await, 200);
     let columns = described["columns"].as_array().unwrap();
     let definitions: Vec<String> = columns
         .iter()
         .map(|column| format!("\"{}\" {}", text(column, "name"), text(column, "type")))
         .collect();
-    postgres.query(&format!("CREATE TABLE products ({})", definitions.join(", "))).unwrap();
-    for row in rows(client, "SELECT * FROM products").await {
+    postgres.query(&format!("CREATE TABLE {table} ({})", definitions.join(", "))).unwrap();
+    for row in rows(client, &format!("SELECT * FROM {table}")).await {
         let value = |column: &Value| match &row[text(column, "name")] {
             Value::Null => "NULL".to_owned(),
             Value::String(text) => format!("'{}'", text.replace('\'', "''")),
             other => other.to_string(),
         };
         let values: Vec<String> = columns.iter().map(value).collect();
-        postgres.query(&format!("INSERT INTO products VALUES ({})", values.join(", "))).unwrap();
+        postgres.query(&format!("INSERT INTO {table} VALUES ({})", values.join(", "))).unwrap();
     }
 }
 
@@ -303,7 +303,7 @@ async fn postgresql_takes_the_text_and_gives_the_same() {
     let server = Postgres::start();
     let mut postgres = server.as_ref().map(Postgres::connect);
     if let Some(postgres) = &mut postgres {
-        copy_table(postgres, &client).await;
+        copy_table(postgres, &client, "products").await;
     }
     let mut differences = Vec::new();
     let questions = questions();

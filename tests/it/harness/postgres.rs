@@ -254,15 +254,43 @@ impl Table {
 
 /// One value by the number of its type (pg_type.dat).
 fn value(kind: u32, text: &str) -> Value {
-    let number =
-        |text: &str| text.parse::<f64>().map_or_else(|_| json!(text), |number| comparable(&json!(number)));
+    let number = |text: &str| comparable(&json!(text));
     match kind {
         16 => json!(text == "t"),
         20 | 21 | 23 | 700 | 701 | 1700 => number(text),
+        114 | 3802 => comparable(&serde_json::from_str(text).unwrap_or_else(|_| json!(text))),
+        1000 => list(text, 16),
+        1005 | 1007 | 1016 | 1021 | 1022 | 1231 => list(text, 701),
+        1009 | 1015 => list(text, 25),
+        1082 | 1083 | 1186 => json!(text),
         1114 => json!(moment(&text.replace(' ', "T"), "Z")),
         1184 => json!(moment(&text.replace(' ', "T"), "")),
         _ => json!(text),
     }
+}
+
+/// An array in PostgreSQL's notation: `{a,"b c",NULL}`, of one dimension.
+fn list(text: &str, kind: u32) -> Value {
+    let inner = text.trim_start_matches('{').trim_end_matches('}');
+    let mut items = Vec::new();
+    let (mut item, mut is_text, mut quoted, mut chars) = (String::new(), false, false, inner.chars());
+    let end = |item: &mut String, is_text: &mut bool| {
+        let text = std::mem::take(item);
+        let null = text == "NULL" && !std::mem::take(is_text);
+        if null { Value::Null } else { value(kind, &text) }
+    };
+    while let Some(char) = chars.next() {
+        match char {
+            '"' => (quoted, is_text) = (!quoted, true),
+            '\\' => item.extend(chars.next()),
+            ',' if !quoted => items.push(end(&mut item, &mut is_text)),
+            other => item.push(other),
+        }
+    }
+    if !inner.is_empty() {
+        items.push(end(&mut item, &mut is_text));
+    }
+    Value::Array(items)
 }
 
 fn moment(text: &str, zone: &str) -> String {

@@ -1,14 +1,17 @@
 //! The gate: what a text must pass before it is run.
 //!
 //! In order: limits on the text itself (`limits`), one statement that is a query, forms that are refused because they
-//! would be wrong in silence or reach outside (`refuse`), names as PostgreSQL gives them (`names`), every table
+//! would be wrong in silence or reach outside (`refuse`), names as PostgreSQL gives them (`names`), forms that DataFusion writes otherwise
+//! (`dialect`), every table
 //! resolved against the organization's list, DataFusion's plan, `verify_plan`, and a walk over the plan with its
 //! subqueries that lets only reading nodes through. Whoever comes this far can still be slow or large; time and
 //! memory are held by killing the process.
 
+mod dialect;
 mod intervals;
 mod limits;
 mod names;
+mod patterns;
 mod refuse;
 
 use std::collections::BTreeSet;
@@ -49,6 +52,7 @@ pub(super) async fn admit(
     }
     refuse::check(inner)?;
     names::rewrite(inner);
+    dialect::rewrite(inner);
     let mut read = BTreeSet::new();
     for reference in state.resolve_table_references(&statement)? {
         read.insert(resolve(&reference, tables)?);

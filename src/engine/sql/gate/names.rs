@@ -120,7 +120,12 @@ fn figure(expr: &Expr) -> Option<String> {
         Expr::Identifier(ident) => Some(ident_name(ident)),
         Expr::CompoundIdentifier(parts) => parts.last().map(ident_name),
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => figure(inner),
-        Expr::Cast { expr, data_type, .. } => figure(expr).or_else(|| Some(type_name(data_type))),
+        Expr::CompoundFieldAccess { root, .. } => figure(root),
+        // The name of a type, or `case`, gives way to that of the type it is cast to.
+        Expr::Cast { expr, data_type, .. } => {
+            let own = figure(expr).filter(|_| !is_weak(expr));
+            Some(own.unwrap_or_else(|| type_name(data_type)))
+        }
         Expr::TypedString(typed) => Some(type_name(&typed.data_type)),
         Expr::Interval(_) => Some("interval".to_owned()),
         Expr::Function(function) => function.name.0.last()?.as_ident().map(ident_name),
@@ -132,7 +137,7 @@ fn figure(expr: &Expr) -> Option<String> {
         Expr::Subquery(query) => first_column(&query.body),
         Expr::Array(_) => Some("array".to_owned()),
         Expr::Extract { .. } => Some("extract".to_owned()),
-        Expr::Substring { .. } => Some("substring".to_owned()),
+        Expr::Substring { shorthand, .. } => Some(if *shorthand { "substr" } else { "substring" }.to_owned()),
         Expr::Position { .. } => Some("position".to_owned()),
         Expr::Trim { .. } => Some("btrim".to_owned()),
         Expr::Overlay { .. } => Some("overlay".to_owned()),
@@ -140,6 +145,19 @@ fn figure(expr: &Expr) -> Option<String> {
         Expr::Floor { .. } => Some("floor".to_owned()),
         Expr::AtTimeZone { .. } => Some("timezone".to_owned()),
         _ => None,
+    }
+}
+
+/// Whether an expression's name is only that of its type.
+fn is_weak(expr: &Expr) -> bool {
+    match expr {
+        Expr::TypedString(_) | Expr::Interval(_) => true,
+        Expr::Nested(inner) => is_weak(inner),
+        Expr::Cast { expr, .. } => is_weak(expr) || figure(expr).is_none(),
+        Expr::Case { else_result, .. } => {
+            else_result.as_ref().is_none_or(|last| is_weak(last) || figure(last).is_none())
+        }
+        _ => false,
     }
 }
 

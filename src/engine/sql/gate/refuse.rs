@@ -8,10 +8,14 @@ use datafusion::sql::sqlparser::ast::{
     SetOperator, SetQuantifier, Statement, TableFactor, Value, ValueWithSpan, Visit, Visitor,
 };
 
+use super::{dialect, patterns};
 use crate::engine::sql::errors::{QueryError, quoted};
 
 /// Most tables and subqueries in all FROM clauses together: a FROM list becomes a join tree as deep as it is long.
 const RELATIONS_MAX: usize = 100;
+
+/// Longest series of numbers that is written out.
+const SERIES_MAX: u128 = 1_000_000;
 
 /// Walks the whole statement, subqueries included.
 pub(super) fn check(statement: &Statement) -> Result<(), QueryError> {
@@ -69,6 +73,9 @@ impl Visitor for Refusals {
             return ControlFlow::Break(QueryError::invalid(text));
         }
         match factor {
+            TableFactor::Table { with_ordinality: true, .. }
+            | TableFactor::Function { with_ordinality: true, .. } => refuse("WITH ORDINALITY"),
+            factor if dialect::series(factor).is_some() => series_is_short(factor),
             TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => {
                 refuse(&format!("The table function \"{}\"", quoted(&name.to_string())))
             }
@@ -149,7 +156,8 @@ fn is_named(name: &datafusion::sql::sqlparser::ast::ObjectName, wanted: &str) ->
     last.is_some_and(|ident| ident.value.eq_ignore_ascii_case(wanted))
 }
 
-/// DataFusion's `to_char` takes `%Y-%m-%d` and gives any other pattern back as it is.
+/// DataFusion's `to_char` takes `%Y-%m-%d` and gives any other pattern back as it is, so what cannot be translated is
+/// refused.
 fn to_char_pattern(arguments: &FunctionArguments) -> Flow {
     let FunctionArguments::List(list) = arguments else { return ControlFlow::Continue(()) };
     let pattern = list.args.get(1).and_then(|argument| match argument {
@@ -159,6 +167,20 @@ fn to_char_pattern(arguments: &FunctionArguments) -> Flow {
         },
         _ => None,
     });
-    let strftime = pattern.is_some_and(|text| text.contains('%'));
-    refuse_if(!strftime, "to_char with a pattern like 'YYYY-MM-DD' (write '%Y-%m-%d')")
+    let known = pattern.is_some_and(|text| text.contains('%') || patterns::strftime(text).is_some());
+    refuse_if(!known, "to_char with this pattern (write one like 'YYYY-MM-DD HH24:MI:SS' or '%Y-%m-%d')")
+}
+
+/// A series of whole numbers is a list in memory.
+fn series_is_short(factor: &TableFactor) -> Flow {
+    let Some((Expr::Function(call), _)) = dialect::series(factor) else { return ControlFlow::Continue(()) };
+    let text = call.to_string();
+    let inner = text.split_once('(').map_or("", |(_, inner)| inner.trim_end_matches(')'));
+    let numbers: Vec<i128> = inner.split(',').filter_map(|part| part.trim().parse().ok()).collect();
+    let length = match numbers.as_slice() {
+        [first, last] => last.abs_diff(*first),
+        [first, last, step] => last.abs_diff(*first) / step.unsigned_abs().max(1),
+        _ => 0,
+    };
+    refuse_if(length > SERIES_MAX, "A generate_series of more than 1,000,000 numbers")
 }

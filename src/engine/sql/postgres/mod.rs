@@ -1,0 +1,97 @@
+//! What PostgreSQL has and DataFusion has not, or answers otherwise.
+//!
+//! Operators are planned here, where the types are known: JSON (`->`, `->>`, `#>`, `#>>`, `?`, `@>`), overlapping lists,
+//! exact division, a date plus a span of time, text put together with a number. The functions beside them are called by
+//! name, most of them by what `gate/dialect.rs` makes of a statement. All of it was found by asking both the same
+//! (`tests/it/bi/differential.rs`).
+
+mod json;
+mod numbers;
+mod text;
+mod zone;
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::{DFSchema, Result};
+use datafusion::functions_nested::array_has::array_has_any_udf;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, cast as cast_expr};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+
+/// The functions, for the session.
+pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
+    json::functions()
+        .into_iter()
+        .chain(numbers::functions())
+        .chain(text::functions())
+        .chain([zone::function()])
+        .map(Arc::new)
+        .collect()
+}
+
+/// Plans the operators.
+#[derive(Debug)]
+pub(super) struct Operators;
+
+impl ExprPlanner for Operators {
+    fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        // A type that cannot be told yet (a missing column) is reported by what comes after.
+        let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema)) else {
+            return Ok(PlannerResult::Original(expr));
+        };
+        let is_json = left.is_string();
+        let function = match expr.op {
+            BinaryOperator::Arrow if is_json => json::member(false),
+            BinaryOperator::LongArrow if is_json => json::member(true),
+            BinaryOperator::HashArrow if is_json => json::at_path(false),
+            BinaryOperator::HashLongArrow if is_json => json::at_path(true),
+            BinaryOperator::Question if is_json => json::has_key(),
+            BinaryOperator::AtArrow if is_json && right.is_string() => json::contains(),
+            BinaryOperator::PGOverlap => array_has_any_udf().as_ref().clone(),
+            BinaryOperator::Divide if is_exact(&left, &right) => numbers::division(),
+            BinaryOperator::Plus | BinaryOperator::Minus => return Ok(dates(expr, &left, &right)),
+            BinaryOperator::StringConcat => return Ok(concatenation(expr, &left, &right)),
+            _ => return Ok(PlannerResult::Original(expr)),
+        };
+        Ok(PlannerResult::Planned(function.call(vec![expr.left, expr.right])))
+    }
+}
+
+/// Whether a quotient is one of `numeric`: of two numbers with a fixed point, or of one and a whole number.
+fn is_exact(left: &DataType, right: &DataType) -> bool {
+    let exact = |kind: &DataType| kind.is_integer() || matches!(kind, DataType::Decimal128(..));
+    exact(left) && exact(right) && !(left.is_integer() && right.is_integer())
+}
+
+/// A date plus or minus a span is a timestamp in PostgreSQL.
+fn dates(mut expr: RawBinaryExpr, left: &DataType, right: &DataType) -> PlannerResult<RawBinaryExpr> {
+    let is_span = |kind: &DataType| matches!(kind, DataType::Interval(_) | DataType::Duration(_));
+    let at_midnight = |date: Expr| cast_expr(date, DataType::Timestamp(TimeUnit::Millisecond, None));
+    match (left, right) {
+        (DataType::Date32, span) if is_span(span) => expr.left = at_midnight(expr.left),
+        (span, DataType::Date32) if is_span(span) && expr.op == BinaryOperator::Plus => {
+            expr.right = at_midnight(expr.right);
+        }
+        _ => {}
+    }
+    PlannerResult::Original(expr)
+}
+
+/// `'a' || 0.5` is `a0.5` and not `a0.50`, whatever the number's type.
+fn concatenation(mut expr: RawBinaryExpr, left: &DataType, right: &DataType) -> PlannerResult<RawBinaryExpr> {
+    let needs = |own: &DataType, other: &DataType| other.is_string() && text::is_shown_otherwise(own);
+    if needs(left, right) {
+        expr.left = text::shown().call(vec![expr.left]);
+    } else if needs(right, left) {
+        expr.right = text::shown().call(vec![expr.right]);
+    }
+    PlannerResult::Original(expr)
+}
+
+/// The values as text; NULLs stay.
+fn strings(values: &ArrayRef) -> Result<ArrayRef> {
+    Ok(cast(values, &DataType::Utf8)?)
+}

@@ -1,0 +1,240 @@
+//! Numbers: exact division, rounding to whole ones, buckets.
+//!
+//! - A quotient of `numeric` has [`QUOTIENT_DIGITS`] digits behind the point, rounded half away from zero. DataFusion
+//!   gives `1 / 3.0` as 0.3333.
+//! - A `double precision` is rounded half to even, a `numeric` half away from zero; also by a cast to a whole number,
+//!   where DataFusion cuts the fraction off.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int64Array};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, i256};
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::{Result, exec_err, internal_err};
+use datafusion::functions::math::round as datafusion_round;
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+/// Digits of a quotient behind the point.
+const QUOTIENT_DIGITS: i8 = 16;
+/// Digits of a 128-bit decimal.
+const DIGITS_MAX: u8 = 38;
+/// Digits behind the point of what an average is made of; the average itself has four more.
+const AVERAGED_DIGITS: i8 = 12;
+
+pub(super) fn functions() -> Vec<ScalarUDF> {
+    let round = Round { inner: datafusion_round() };
+    let any = |count| Signature::any(count, Volatility::Immutable);
+    vec![
+        ScalarUDF::from(round),
+        ScalarUDF::from(Numeric { work: Work::Whole, signature: any(1) }),
+        ScalarUDF::from(Numeric { work: Work::Averaged, signature: any(1) }),
+        ScalarUDF::from(Numeric { work: Work::Bucket, signature: any(4) }),
+    ]
+}
+
+pub(super) fn division() -> ScalarUDF {
+    ScalarUDF::from(Numeric { work: Work::Divide, signature: Signature::any(2, Volatility::Immutable) })
+}
+
+/// DataFusion's `round`, but for a double alone.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Round {
+    inner: Arc<ScalarUDF>,
+}
+
+impl ScalarUDFImpl for Round {
+    fn name(&self) -> &str {
+        "round"
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(arguments)
+    }
+
+    fn return_field_from_args(
+        &self,
+        args: datafusion::logical_expr::ReturnFieldArgs<'_>,
+    ) -> Result<datafusion::arrow::datatypes::FieldRef> {
+        self.inner.inner().return_field_from_args(args)
+    }
+
+    fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
+        self.inner.inner().coerce_types(arguments)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if args.args.len() == 1 && args.args[0].data_type() == DataType::Float64 {
+            let values = args.args[0].to_array(args.number_rows)?;
+            let rounded: Float64Array = values.as_primitive::<Float64Type>().unary(f64::round_ties_even);
+            return Ok(ColumnarValue::Array(Arc::new(rounded)));
+        }
+        self.inner.inner().invoke_with_args(args)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Work {
+    Divide,
+    /// A number without its fraction, as a cast to a whole number needs it; anything else as it is.
+    Whole,
+    /// A decimal with more digits behind the point, as an average needs it; anything else as it is.
+    Averaged,
+    Bucket,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Numeric {
+    work: Work,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Numeric {
+    fn name(&self) -> &str {
+        match self.work {
+            Work::Divide => "/",
+            Work::Whole => "to_whole",
+            Work::Averaged => "to_averaged",
+            Work::Bucket => "width_bucket",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        Ok(match (self.work, arguments.first()) {
+            (Work::Divide, _) => DataType::Decimal128(DIGITS_MAX, QUOTIENT_DIGITS),
+            (Work::Bucket, _) => DataType::Int64,
+            (Work::Whole, Some(DataType::Decimal128(..))) => DataType::Decimal128(DIGITS_MAX, 0),
+            (Work::Averaged, Some(DataType::Decimal128(_, digits))) => {
+                DataType::Decimal128(DIGITS_MAX, (*digits).max(AVERAGED_DIGITS))
+            }
+            (_, Some(same)) => same.clone(),
+            (_, None) => return internal_err!("a number is needed"),
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = args.number_rows;
+        let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let result = match (self.work, arrays.as_slice()) {
+            (Work::Divide, [left, right]) => divide(left, right)?,
+            (Work::Bucket, [value, low, high, count]) => buckets([value, low, high], count)?,
+            (Work::Whole, [values]) if values.data_type().is_floating() => {
+                let doubles = cast(values, &DataType::Float64)?;
+                let whole: Float64Array = doubles.as_primitive::<Float64Type>().unary(f64::round_ties_even);
+                cast(&whole, values.data_type())?
+            }
+            (_, [values]) => cast(values, args.return_field.data_type())?,
+            _ => return internal_err!("{} got another number of arguments", self.name()),
+        };
+        Ok(ColumnarValue::Array(result))
+    }
+}
+
+/// The digits of a number's type behind the point.
+fn digits(kind: &DataType) -> i8 {
+    match kind {
+        DataType::Decimal128(_, digits) => *digits,
+        _ => 0,
+    }
+}
+
+/// A whole or decimal number as the digits of a decimal.
+fn decimal(values: &ArrayRef) -> Result<ArrayRef> {
+    let digits = digits(values.data_type());
+    Ok(cast(values, &DataType::Decimal128(DIGITS_MAX, digits))?)
+}
+
+fn divide(left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRef> {
+    let shift = i32::from(QUOTIENT_DIGITS) - i32::from(digits(left.data_type()));
+    let shift = shift + i32::from(digits(right.data_type()));
+    let (left, right) = (decimal(left)?, decimal(right)?);
+    let (left, right) = (left.as_primitive::<Decimal128Type>(), right.as_primitive::<Decimal128Type>());
+    let pairs = left.iter().zip(right.iter());
+    let quotients = pairs.map(|(left, right)| match (left, right) {
+        (Some(left), Some(right)) => quotient(left, right, shift).map(Some),
+        _ => Ok(None),
+    });
+    let quotients = quotients.collect::<Result<Decimal128Array, ArrowError>>()?;
+    Ok(Arc::new(quotients.with_precision_and_scale(DIGITS_MAX, QUOTIENT_DIGITS)?))
+}
+
+/// `left · 10^shift / right`, rounded half away from zero.
+fn quotient(left: i128, right: i128, shift: i32) -> Result<i128, ArrowError> {
+    if right == 0 {
+        return Err(ArrowError::DivideByZero);
+    }
+    let overflow = || ArrowError::ArithmeticOverflow("a quotient has too many digits".to_owned());
+    let ten = i256::from_i128(10);
+    let power = |exponent: i32| (0..exponent).try_fold(i256::ONE, |power, _| power.checked_mul(ten));
+    let above = power(shift.max(0)).and_then(|power| i256::from_i128(left).checked_mul(power));
+    let below = power((-shift).max(0)).and_then(|power| i256::from_i128(right).checked_mul(power));
+    let (above, below) = above.zip(below).ok_or_else(overflow)?;
+    let (whole, rest) =
+        above.checked_div(below).zip(above.checked_rem(below)).ok_or(ArrowError::DivideByZero)?;
+    let (rest, half) = (rest.wrapping_abs(), below.wrapping_abs());
+    let away = if (left < 0) == (right < 0) { i256::ONE } else { i256::MINUS_ONE };
+    let rounded = if rest.wrapping_add(rest) >= half { whole.wrapping_add(away) } else { whole };
+    let most = 10_i128.pow(u32::from(DIGITS_MAX));
+    rounded.to_i128().filter(|value| value.abs() < most).ok_or_else(overflow)
+}
+
+/// In which of `count` parts of low to high each value is: 0 below, one more than there are above.
+fn buckets(bounds: [&ArrayRef; 3], count: &ArrayRef) -> Result<ArrayRef> {
+    let double = |values: &ArrayRef| cast(values, &DataType::Float64);
+    let [value, low, high] = bounds.map(double);
+    let (value, low, high, count) = (value?, low?, high?, cast(count, &DataType::Int64)?);
+    let [value, low, high] = [&value, &low, &high].map(|array| array.as_primitive::<Float64Type>());
+    let count = count.as_primitive::<Int64Type>();
+    let mut places = Vec::with_capacity(value.len());
+    for row in 0..value.len() {
+        if value.is_null(row) || low.is_null(row) || high.is_null(row) || count.is_null(row) {
+            places.push(None);
+            continue;
+        }
+        let (value, low, high, count) = (value.value(row), low.value(row), high.value(row), count.value(row));
+        if count < 1 || low == high || value.is_nan() || !low.is_finite() || !high.is_finite() {
+            return exec_err!("width_bucket needs at least one part between two different bounds");
+        }
+        let share = (value - low) / (high - low);
+        places.push(Some(match share {
+            share if share < 0.0 => 0,
+            share if share >= 1.0 => count.saturating_add(1),
+            share => (share * count as f64).floor() as i64 + 1,
+        }));
+    }
+    Ok(Arc::new(Int64Array::from(places)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotients_are_rounded_half_away_from_zero() {
+        // 1 / 3, 2 / 3, -2 / 3 and 1 / 2 to one digit.
+        for (left, right, shift, expected) in [
+            (1, 3, 1, 3),
+            (2, 3, 1, 7),
+            (-2, 3, 1, -7),
+            (2, -3, 1, -7),
+            (-2, -3, 1, 7),
+            (1, 2, 0, 1),
+            (15, 1, -1, 2),
+        ] {
+            assert_eq!(quotient(left, right, shift).expect("a quotient"), expected, "{left} / {right}");
+        }
+        assert!(matches!(quotient(1, 0, 0), Err(ArrowError::DivideByZero)));
+        assert!(quotient(i128::MAX, 1, 20).is_err());
+        assert!(quotient(10_i128.pow(37), 1, 1).is_err());
+    }
+}

@@ -1,0 +1,157 @@
+//! Values as PostgreSQL writes them: `2` and not `2.0`, `2026-03-01 12:00:00` without a `T`, `t` for true where texts are
+//! put together.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Float64Type};
+use datafusion::common::{Result, internal_err};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::strings;
+
+/// Doubles from this power of ten on are written with an exponent (PostgreSQL's `float8out`).
+const EXPONENT_MIN: i32 = 15;
+/// Those below this one too.
+const EXPONENT_BELOW: i32 = -4;
+
+pub(super) fn functions() -> Vec<ScalarUDF> {
+    vec![udf(Style::Cast), udf(Style::Shown)]
+}
+
+/// A value inside of a longer text.
+pub(super) fn shown() -> ScalarUDF {
+    udf(Style::Shown)
+}
+
+/// Whether DataFusion writes values of this type otherwise.
+pub(super) fn is_shown_otherwise(kind: &DataType) -> bool {
+    kind.is_floating() || matches!(kind, DataType::Timestamp(..) | DataType::Boolean)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Style {
+    /// What a cast to text gives.
+    Cast,
+    /// What `concat` and its like write.
+    Shown,
+}
+
+fn udf(style: Style) -> ScalarUDF {
+    ScalarUDF::from(Text { style, signature: Signature::any(1, Volatility::Immutable) })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Text {
+    style: Style,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Text {
+    fn name(&self) -> &str {
+        match self.style {
+            Style::Cast => "to_text",
+            Style::Shown => "to_shown",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        // A list stays what it is: its cast is DataFusion's own affair.
+        Ok(match arguments.first() {
+            Some(kind) if kind.is_nested() => kind.clone(),
+            _ => DataType::Utf8,
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [value] = args.args.as_slice() else { return internal_err!("a text of how many values?") };
+        if value.data_type().is_nested() {
+            return Ok(value.clone());
+        }
+        let values = value.to_array(args.number_rows)?;
+        Ok(ColumnarValue::Array(match values.data_type() {
+            kind if kind.is_floating() => doubles(&values)?,
+            DataType::Timestamp(..) => replaced(&values, moment)?,
+            DataType::Boolean if self.style == Style::Shown => {
+                replaced(&values, |text| text[..1].to_owned())?
+            }
+            _ => strings(&values)?,
+        }))
+    }
+}
+
+fn doubles(values: &ArrayRef) -> Result<ArrayRef> {
+    if *values.data_type() != DataType::Float64 {
+        // The shortest digits of a narrower number are not those of the double that it becomes.
+        return replaced(values, |text| text.trim_end_matches(".0").to_owned());
+    }
+    let values = values.as_primitive::<Float64Type>();
+    Ok(Arc::new(values.iter().map(|value| value.map(double)).collect::<StringArray>()))
+}
+
+/// A double in the fewest digits that lead back to it, as `float8out` writes them.
+fn double(value: f64) -> String {
+    if value.is_nan() {
+        return "NaN".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
+    }
+    let scientific = format!("{value:e}");
+    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
+    match exponent.parse::<i32>() {
+        Ok(exponent) if !(EXPONENT_BELOW..EXPONENT_MIN).contains(&exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.abs())
+        }
+        _ => value.to_string(),
+    }
+}
+
+/// `2026-03-01T12:00:00.500Z` as `2026-03-01 12:00:00.5+00`.
+fn moment(text: &str) -> String {
+    let (text, zone) = text.strip_suffix('Z').map_or((text, ""), |text| (text, "+00"));
+    let text = text.replacen('T', " ", 1);
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text}{zone}")
+}
+
+fn replaced(values: &ArrayRef, write: impl Fn(&str) -> String) -> Result<ArrayRef> {
+    let texts = cast(values, &DataType::Utf8)?;
+    let texts = texts.as_string::<i32>();
+    let written = (0..texts.len()).map(|row| texts.is_valid(row).then(|| write(texts.value(row))));
+    Ok(Arc::new(written.collect::<StringArray>()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doubles_are_written_as_postgresql_writes_them() {
+        for (value, expected) in [
+            (2.0, "2"),
+            (-0.5, "-0.5"),
+            (0.1, "0.1"),
+            (1e14, "100000000000000"),
+            (1e15, "1e+15"),
+            (1.25e-5, "1.25e-05"),
+            (0.0001, "0.0001"),
+            (1e300, "1e+300"),
+            (-0.0, "-0"),
+            (f64::NAN, "NaN"),
+            (f64::NEG_INFINITY, "-Infinity"),
+        ] {
+            assert_eq!(double(value), expected);
+        }
+        assert_eq!(moment("2026-03-01T12:00:00.500Z"), "2026-03-01 12:00:00.5+00");
+        assert_eq!(moment("2026-03-01T12:00:00.000"), "2026-03-01 12:00:00");
+    }
+}
