@@ -8,9 +8,11 @@
 use crate::admin::{AdminSocket, StatusFn};
 use crate::base::clock::Clock;
 use crate::base::{Error, Result};
-use crate::config::Config;
+use crate::config::{BrowserConfig, Config};
 use crate::engine::blob::BlobStore;
-use crate::engine::fetch::{AddressGuard, Direct, FetchSettings, Politeness, Templates, user_agent};
+use crate::engine::fetch::{
+    AddressGuard, BrowserSettings, Browsers, Direct, FetchSettings, Politeness, Templates, user_agent,
+};
 use crate::engine::keyring::{Keyring, Purpose, refuse_inside};
 use crate::engine::link::Links;
 use crate::engine::mail::Smtp;
@@ -143,6 +145,7 @@ impl App {
             tracing::warn!(tasks = unfinished.join(", "), "still running when the time to drain was over");
         }
         self.upkeep.abort();
+        self.services.service::<Browsers>().close().await;
         let store = self.store.clone();
         if tokio::task::spawn_blocking(move || store.close()).await.is_err() {
             tracing::error!("the store could not be closed");
@@ -167,6 +170,7 @@ pub(crate) struct Parts {
     extractor: Arc<Extractor>,
     search: Arc<SearchFeed>,
     providers: Arc<Providers>,
+    browsers: Arc<Browsers>,
     book: Arc<Book>,
     graphs: Arc<Graphs>,
     desk: Arc<Desk>,
@@ -198,9 +202,11 @@ impl Parts {
         let extractor = Arc::new(Extractor::new(store.clone(), blobs.clone()));
         let search = Arc::new(SearchFeed::open(data.join("search"), system.clone())?);
         let direct = Arc::new(Direct::new(fetch_settings(config), guard.clone()));
+        let browsers = Browsers::new(browser_settings(config));
         let providers = Arc::new(Providers::new(ProviderParts {
             templates: templates(config)?,
             direct,
+            browsers: browsers.clone(),
             keyring: keyring.clone(),
             robots: config.dispatch.robots,
             clock: store.clock().clone(),
@@ -259,6 +265,7 @@ impl Parts {
             extractor,
             search,
             providers,
+            browsers,
             book,
             graphs,
             desk,
@@ -285,6 +292,7 @@ impl Parts {
             .with(self.extractor)
             .with(self.search)
             .with(self.providers)
+            .with(self.browsers)
             .with(self.book)
             .with(self.graphs)
             .with(self.desk)
@@ -344,7 +352,19 @@ fn fetch_settings(config: &Config) -> FetchSettings {
     FetchSettings {
         user_agent: user_agent(contact),
         hosts: config.network.hosts.clone(),
+        resolving_proxies: config.network.resolving_proxies.clone(),
         ..FetchSettings::default()
+    }
+}
+
+fn browser_settings(config: &Config) -> BrowserSettings {
+    let BrowserConfig { executable, sandbox, pages, memory_mb } = &config.browser;
+    BrowserSettings {
+        executable: executable.clone(),
+        sandbox: *sandbox,
+        pages: *pages,
+        memory_bytes_max: memory_mb << 20,
+        profiles: config.storage.data_dir.join("browser"),
     }
 }
 

@@ -6,6 +6,7 @@
 
 use crate::base::{Error, Result};
 use crate::engine::fetch::AllowRule;
+use crate::engine::fetch::browser::launch::is_executable;
 use crate::features::auth::Registration;
 use ipnet::IpNet;
 use serde::Deserialize;
@@ -35,6 +36,7 @@ pub struct Config {
     pub network: NetworkConfig,
     pub dispatch: DispatchConfig,
     pub providers: ProvidersConfig,
+    pub browser: BrowserConfig,
     pub bi: BiConfig,
     pub audit: AuditConfig,
     pub log: LogConfig,
@@ -78,6 +80,7 @@ pub struct AuthConfig {
 #[serde(deny_unknown_fields)]
 pub struct NetworkConfig {
     pub allow: Vec<AllowRule>,
+    pub resolving_proxies: Vec<AllowRule>,
     pub hosts: HashMap<String, Vec<IpAddr>>,
     pub contact: String,
 }
@@ -95,6 +98,15 @@ pub struct DispatchConfig {
 #[serde(deny_unknown_fields)]
 pub struct ProvidersConfig {
     pub dir: PathBuf,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BrowserConfig {
+    pub executable: PathBuf,
+    pub sandbox: bool,
+    pub pages: usize,
+    pub memory_mb: u64,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -189,6 +201,11 @@ impl Config {
         {
             return Err(Error::invalid("server.public_url", "must be a URL such as https://gleaner.example"));
         }
+        let browser = &self.browser.executable;
+        if !browser.as_os_str().is_empty() && !is_executable(browser) {
+            let reason = format!("{} is no program that can be run", browser.display());
+            return Err(Error::invalid("browser.executable", reason));
+        }
         self.mail.check()?;
         // Links in messages lead to this address, and nobody reaches the one that is listened at on all interfaces.
         if self.mail.is_on() && self.server.public_url.is_empty() && self.server.listen.ip().is_unspecified()
@@ -253,6 +270,8 @@ const BOUNDS: &[(&str, std::ops::RangeInclusive<i64>)] = &[
     ("dispatch.concurrency", 1..=10_000),
     ("dispatch.per_domain_concurrency", 1..=1_000),
     ("dispatch.min_delay_ms", 0..=3_600_000),
+    ("browser.pages", 0..=1_000),
+    ("browser.memory_mb", 256..=1 << 20),
     ("bi.max_query_sec", 1..=86_400),
     ("bi.concurrency_per_org", 1..=1_000),
     ("bi.queue_per_org", 0..=10_000),
@@ -399,6 +418,8 @@ mod tests {
         assert!(refusal("", &[("GLEANER_SERVER__PORT", "1")]).contains("there is no key server.port"));
         assert!(refusal("", &[("GLEANER_BI__MAX_ROWS", "lots")]).contains("GLEANER_BI__MAX_ROWS"));
         assert!(refusal("[server.tls]\ncert = \"a.pem\"", &[]).starts_with("server.tls"));
+        let refused = refusal("[browser]\nexecutable = \"/nonexistent\"", &[]);
+        assert_eq!(refused, "browser.executable: /nonexistent is no program that can be run");
         assert!(refusal("[server]\ntrusted_proxies = [\"nobody\"]", &[]).contains("nobody"));
     }
 }

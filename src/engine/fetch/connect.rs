@@ -3,49 +3,52 @@
 //! Written on hyper's connection types and not on a ready-made client, because the address that is checked must be the
 //! address that is connected to. A client that takes a URL resolves by itself, and some never ask their resolver about
 //! literal addresses at all. Here a `SocketAddr` goes through the guard and into `TcpStream::connect`, with no name in
-//! between that could resolve differently a second time (DNS rebinding).
+//! between that could resolve differently a second time (DNS rebinding). Through a proxy it is the proxy's address that
+//! is connected to; what it is told of the target is decided in [`super::proxy`] and done here.
 //!
 //! Invariants:
 //! - a connection in the pool remembers its peer's address and is checked again before it is reused;
 //! - a connection goes back to the pool only when its answer has been read to the end; any other way of letting go of a
 //!   [`Lease`], dropping the future among them, closes it;
-//! - at most [`IDLE_PER_ORIGIN_MAX`] idle connections an origin and [`IDLE_MAX`] in all, none older than [`IDLE_TIMEOUT`]
-//!   when it is used.
+//! - idle connections are bounded, an origin's and all, and none is used that has waited for long ([`pool`]).
+
+mod pool;
 
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::HOST;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version};
+use http::header::{HOST, PROXY_AUTHORIZATION};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::pki_types::ServerName;
 use url::Host;
 
-use super::FetchError;
-use super::guard::{AddressGuard, Refused};
+use self::pool::Pool;
+use super::guard::{AddressGuard, AllowRule, Refused};
+use super::proxy::address::Scheme;
+use super::proxy::tunnel::{self, Destination, Refusal};
+use super::proxy::{Login, Proxy, Trouble};
+use super::{FetchError, FetchSettings};
 use crate::base::web::{UrlError, WebUrl};
 use crate::engine::tls::client_config;
 
-/// Idle connections kept to one origin.
-const IDLE_PER_ORIGIN_MAX: usize = 4;
-/// Idle connections kept in all: each holds a file descriptor and some 10 kB.
-const IDLE_MAX: usize = 256;
-/// The age at which an idle connection is not trusted any more. Common servers close theirs after 5 to 75 s.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 /// How many addresses of one name are tried.
 const ADDRESSES_MAX: usize = 8;
+/// How long a proxy may take to connect to a target.
+const TUNNEL_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long the box looks for what a name means here, where a proxy's own answer counts anyway.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(3);
 /// The head of an answer: bytes, and header fields.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 const HEADERS_MAX: usize = 128;
@@ -80,11 +83,13 @@ struct Origin {
     https: bool,
     host: Box<str>,
     port: u16,
+    /// The proxy on the way, its login included.
+    via: Option<Arc<Proxy>>,
 }
 
 impl Origin {
-    fn of(url: &WebUrl) -> Self {
-        Self { https: url.is_https(), host: url.host().into(), port: url.port() }
+    fn of(url: &WebUrl, via: Option<&Arc<Proxy>>) -> Self {
+        Self { https: url.is_https(), host: url.host().into(), port: url.port(), via: via.cloned() }
     }
 }
 
@@ -100,12 +105,21 @@ pub struct Outgoing<'a> {
     /// Without `Host`, which is written here.
     pub headers: &'a HeaderMap,
     pub body: Bytes,
+    /// The proxy that it goes through.
+    pub via: Option<&'a Arc<Proxy>>,
 }
 
 impl<'a> Outgoing<'a> {
     /// A GET for `url`.
     pub fn get(url: &'a WebUrl, headers: &'a HeaderMap) -> Self {
-        Self { place: url, path: url.path_and_query(), method: Method::GET, headers, body: Bytes::new() }
+        Self {
+            place: url,
+            path: url.path_and_query(),
+            method: Method::GET,
+            headers,
+            body: Bytes::new(),
+            via: None,
+        }
     }
 }
 
@@ -146,34 +160,42 @@ pub struct Connector {
     guard: AddressGuard,
     resolver: Resolver,
     tls: TlsConnector,
+    /// For proxies, to whom only HTTP/1.1 is spoken.
+    proxy_tls: TlsConnector,
+    resolving_proxies: Vec<AllowRule>,
     connect_timeout: Duration,
     pool: Arc<Pool>,
 }
 
 impl Connector {
     /// Reads the machine's trusted certificates, which takes some ten milliseconds and reads files.
-    pub fn new(
-        guard: AddressGuard,
-        resolver: Resolver,
-        extra_roots: &[CertificateDer<'static>],
-        connect_timeout: Duration,
-    ) -> Self {
-        let tls = TlsConnector::from(Arc::new(client_config(extra_roots, &[b"h2", b"http/1.1"])));
-        Self { guard, resolver, tls, connect_timeout, pool: Arc::default() }
+    pub fn new(guard: AddressGuard, resolver: Resolver, settings: &FetchSettings) -> Self {
+        let config = client_config(&settings.extra_roots, &[b"h2", b"http/1.1"]);
+        let mut proxy_config = config.clone();
+        proxy_config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Self {
+            guard,
+            resolver,
+            tls: TlsConnector::from(Arc::new(config)),
+            proxy_tls: TlsConnector::from(Arc::new(proxy_config)),
+            resolving_proxies: settings.resolving_proxies.clone(),
+            connect_timeout: settings.connect_timeout,
+            pool: Arc::default(),
+        }
     }
 
     /// Sends a request and gives the head of the answer, its body still to be read. The connection is the lease's: call
     /// [`Lease::finish`] once the body has been read to its end.
     pub async fn send(&self, outgoing: &Outgoing<'_>) -> Result<(Response<Incoming>, Lease), FetchError> {
         let url = outgoing.place;
-        let origin = Origin::of(url);
+        let origin = Origin::of(url, outgoing.via);
         let target = Target::of(outgoing)?;
         while let Some(mut lease) = Pool::checkout(&self.pool, &origin) {
             if self.guard.check(lease.peer).is_err() || !lease.is_ready().await {
                 continue;
             }
             match lease.send(&target).await {
-                Ok(response) => return Ok((response, lease)),
+                Ok(response) => return by_relay(response, lease),
                 // The server may have closed the idle connection just now. What was not sent at all, and a GET in any
                 // case, is safe to send again (RFC 9112, section 9.3.1), but an answer that is malformed would only be
                 // malformed again.
@@ -187,13 +209,22 @@ impl Connector {
         }
         let mut lease = self.connect(url, origin).await?;
         match lease.send(&target).await {
-            Ok(response) => Ok((response, lease)),
+            Ok(response) => by_relay(response, lease),
             Err(Unsent { error, .. }) => Err(exchange_error(url, error)),
         }
     }
 
     /// The addresses of the URL's host that may be connected to.
     async fn addresses(&self, url: &WebUrl) -> Result<Vec<SocketAddr>, FetchError> {
+        let (checked, refusal) = self.judged(url).await?;
+        match refusal {
+            Some(refused) if checked.is_empty() => Err(refused),
+            _ => Ok(checked),
+        }
+    }
+
+    /// The addresses of the URL's host that may be connected to, and why another one may not. At least one of both.
+    async fn judged(&self, url: &WebUrl) -> Result<(Vec<SocketAddr>, Option<FetchError>), FetchError> {
         let (host, port) = (url.host(), url.port());
         let resolve_error = |source| FetchError::Resolve { host: host.to_owned(), source };
         let (all, literal) = match url.host_kind() {
@@ -212,9 +243,8 @@ impl Connector {
             }
         }
         match refusal {
-            _ if !checked.is_empty() => Ok(checked),
-            Some(refused) => Err(refused_error(url, literal, refused)),
-            None => Err(resolve_error(None)),
+            None if checked.is_empty() => Err(resolve_error(None)),
+            refusal => Ok((checked, refusal.map(|refused| refused_error(url, literal, refused)))),
         }
     }
 
@@ -225,6 +255,9 @@ impl Connector {
 
     /// Connects to the first of the host's addresses that accepts.
     async fn connect(&self, url: &WebUrl, origin: Origin) -> Result<Lease, FetchError> {
+        if let Some(proxy) = origin.via.clone() {
+            return self.connect_through(&proxy, url, &origin).await;
+        }
         let authority = || format!("{}:{}", url.host(), url.port());
         let mut failure = FetchError::ConnectTimeout { authority: authority() };
         for addr in self.addresses(url).await? {
@@ -241,6 +274,12 @@ impl Connector {
     }
 
     async fn connect_to(&self, addr: SocketAddr, url: &WebUrl, origin: &Origin) -> Result<Lease, FetchError> {
+        let stream = self.open(addr, url).await?;
+        self.speak(Box::new(stream), addr, url, origin).await
+    }
+
+    /// A connection to a checked address of the URL's host.
+    async fn open(&self, addr: SocketAddr, url: &WebUrl) -> Result<TcpStream, FetchError> {
         let connect_error =
             |source| FetchError::Connect { authority: format!("{}:{}", url.host(), url.port()), source };
         let stream = TcpStream::connect(addr).await.map_err(connect_error)?;
@@ -250,17 +289,113 @@ impl Connector {
             .map_err(|refused| refused_error(url, !matches!(url.host_kind(), Host::Domain(_)), refused))?;
         // Requests are single small writes; waiting to coalesce them gains nothing. A failure here costs speed only.
         stream.set_nodelay(true).ok();
+        Ok(stream)
+    }
+
+    /// A connection to the first address of the URL's host that may be connected to and accepts.
+    pub(super) async fn stream_to(&self, url: &WebUrl) -> Result<(TcpStream, SocketAddr), FetchError> {
+        let authority = || format!("{}:{}", url.host(), url.port());
+        let mut failure = FetchError::ConnectTimeout { authority: authority() };
+        for addr in self.addresses(url).await? {
+            match timeout(self.connect_timeout, self.open(addr, url)).await {
+                Ok(Ok(stream)) => return Ok((stream, addr)),
+                Ok(Err(error @ FetchError::Connect { .. })) => failure = error,
+                Ok(Err(error)) => return Err(error),
+                Err(_elapsed) => failure = FetchError::ConnectTimeout { authority: authority() },
+            }
+        }
+        Err(failure)
+    }
+
+    /// Connects to a proxy, and through it to the URL's host.
+    async fn connect_through(
+        &self,
+        proxy: &Arc<Proxy>,
+        url: &WebUrl,
+        origin: &Origin,
+    ) -> Result<Lease, FetchError> {
+        let down = |reason: String| proxy_error(proxy, Refusal::new(Trouble::Down, reason));
+        let unreached = |error: FetchError| down(format!("cannot be used: {error}"));
+        let (stream, peer) = self.stream_to(proxy.place()).await.map_err(unreached)?;
+        let inner = !AddressGuard::is_public(peer.ip());
+        let resolves = self.resolving_proxies.iter().any(|rule| rule.opens(peer));
+        let to = self.destination(proxy, url, inner && !resolves, inner && resolves).await?;
+        let mut stream: Box<dyn Io> = match proxy.scheme {
+            Scheme::Https => {
+                let secured = timeout(
+                    self.connect_timeout,
+                    self.proxy_tls.connect(server_name(proxy.place())?, stream),
+                );
+                match secured.await {
+                    Ok(Ok(stream)) => Box::new(stream),
+                    Ok(Err(error)) => return Err(down(format!("failed in its TLS handshake: {error}"))),
+                    Err(_elapsed) => return Err(down("did not finish its TLS handshake in time".to_owned())),
+                }
+            }
+            _ => Box::new(stream),
+        };
+        if proxy.is_http() && !origin.https && to == Destination::named(url) {
+            let lease = self.handshake(stream, false, peer, url, origin).await?;
+            return Ok(lease.relayed(proxy));
+        }
+        match timeout(TUNNEL_TIMEOUT, tunnel::open(&mut stream, proxy, &to)).await {
+            Ok(Ok(())) => self.speak(stream, peer, url, origin).await,
+            Ok(Err(refusal)) => Err(proxy_error(proxy, refusal)),
+            Err(_elapsed) => {
+                let reason = "did not connect to the target in time";
+                Err(proxy_error(proxy, Refusal::new(Trouble::Silent, reason)))
+            }
+        }
+    }
+
+    /// What a proxy is told to connect to. `by_address`: it must not resolve the name itself; `trusted`: it may, whatever
+    /// the name means here.
+    async fn destination(
+        &self,
+        proxy: &Proxy,
+        url: &WebUrl,
+        by_address: bool,
+        trusted: bool,
+    ) -> Result<Destination, FetchError> {
+        let named = Destination::named(url);
+        let by_address = by_address || (proxy.scheme == Scheme::Socks5 && !trusted);
+        if trusted && matches!(named, Destination::Name(..)) {
+            return Ok(named);
+        }
+        let judged = match by_address {
+            true => self.judged(url).await,
+            false => timeout(LOOK_TIMEOUT, self.judged(url)).await.unwrap_or_else(|_elapsed| {
+                Err(FetchError::Resolve { host: url.host().to_owned(), source: None })
+            }),
+        };
+        match judged {
+            // Which of a name's addresses a proxy would take nobody knows, so all of them must be open.
+            Ok((_, Some(refused))) => Err(refused),
+            // IPv4 first: a proxy without IPv6 is common, one without IPv4 is not.
+            Ok((checked, None)) if by_address => {
+                let first = checked.iter().find(|addr| addr.is_ipv4()).or(checked.first());
+                Ok(first.map_or(named, |addr| Destination::Address(*addr)))
+            }
+            // The proxy may know names that the box does not.
+            Err(FetchError::Resolve { .. }) if !by_address => Ok(named),
+            Ok(_) => Ok(named),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// TLS where the URL wants it, and HTTP inside.
+    async fn speak(
+        &self,
+        stream: Box<dyn Io>,
+        addr: SocketAddr,
+        url: &WebUrl,
+        origin: &Origin,
+    ) -> Result<Lease, FetchError> {
         if !origin.https {
-            return self.handshake(Box::new(stream), false, addr, url, origin).await;
+            return self.handshake(stream, false, addr, url, origin).await;
         }
         let tls_error = |source| FetchError::Tls { host: url.host().to_owned(), source };
-        let name = match url.host_kind() {
-            Host::Ipv4(ip) => ServerName::from(IpAddr::from(ip)),
-            Host::Ipv6(ip) => ServerName::from(IpAddr::from(ip)),
-            Host::Domain(name) => ServerName::try_from(name.strip_suffix('.').unwrap_or(name).to_owned())
-                .map_err(|e| tls_error(io::Error::new(io::ErrorKind::InvalidInput, e)))?,
-        };
-        let stream = self.tls.connect(name, stream).await.map_err(tls_error)?;
+        let stream = self.tls.connect(server_name(url)?, stream).await.map_err(tls_error)?;
         let h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         self.handshake(Box::new(stream), h2, addr, url, origin).await
     }
@@ -297,7 +432,7 @@ impl Connector {
                 // The sender's side sees the same error, with the request it belongs to.
                 driver.await.ok();
             }));
-            Sender::H1(H1 { sender, _driver: driver })
+            Sender::H1(H1 { sender, relay: None, _driver: driver })
         };
         Ok(Lease { origin: origin.clone(), sender: Some(sender), peer, pool: Arc::clone(&self.pool) })
     }
@@ -306,6 +441,38 @@ impl Connector {
 /// A byte stream, plain or under TLS. Boxed, so that hyper's machinery is compiled once.
 trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
+
+/// The name that a server proves by its certificate.
+fn server_name(url: &WebUrl) -> Result<ServerName<'static>, FetchError> {
+    let bad = |e| FetchError::Tls {
+        host: url.host().to_owned(),
+        source: io::Error::new(io::ErrorKind::InvalidInput, e),
+    };
+    Ok(match url.host_kind() {
+        Host::Ipv4(ip) => ServerName::from(IpAddr::from(ip)),
+        Host::Ipv6(ip) => ServerName::from(IpAddr::from(ip)),
+        Host::Domain(name) => {
+            ServerName::try_from(name.strip_suffix('.').unwrap_or(name).to_owned()).map_err(bad)?
+        }
+    })
+}
+
+/// An answer over a proxy that makes the requests itself: most are the target's, some its own.
+fn by_relay(response: Response<Incoming>, lease: Lease) -> Result<(Response<Incoming>, Lease), FetchError> {
+    match lease.relay() {
+        // No target may say it (RFC 9110, section 15.5.8).
+        Some(relay) if response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
+            let reason = "does not accept its user name and password (407)";
+            Err(proxy_error(&relay.proxy, Refusal::new(Trouble::BadLogin, reason)))
+        }
+        _ => Ok((response, lease)),
+    }
+}
+
+fn proxy_error(proxy: &Proxy, refusal: Refusal) -> FetchError {
+    let Refusal { trouble, reason, retry_after } = refusal;
+    FetchError::Proxy { proxy: proxy.to_string(), trouble, reason, retry_after }
+}
 
 fn refused_error(url: &WebUrl, literal: bool, refused: Refused) -> FetchError {
     FetchError::Refused { host: url.host().to_owned(), literal, refused }
@@ -330,7 +497,14 @@ impl Drop for AbortOnDrop {
 
 struct H1 {
     sender: http1::SendRequest<Full<Bytes>>,
+    relay: Option<Relay>,
     _driver: AbortOnDrop,
+}
+
+/// That an HTTP proxy at the other end makes the requests itself, and who it is told to be.
+struct Relay {
+    proxy: Arc<Proxy>,
+    login: Option<HeaderValue>,
 }
 
 #[derive(Clone)]
@@ -366,6 +540,22 @@ impl Lease {
         }
     }
 
+    /// The same connection, over which `proxy` is told whole URLs.
+    fn relayed(mut self, proxy: &Arc<Proxy>) -> Self {
+        if let Some(Sender::H1(h1)) = &mut self.sender {
+            let login = proxy.login.as_ref().and_then(Login::basic);
+            h1.relay = Some(Relay { proxy: Arc::clone(proxy), login });
+        }
+        self
+    }
+
+    fn relay(&self) -> Option<&Relay> {
+        match &self.sender {
+            Some(Sender::H1(h1)) => h1.relay.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Whether a pooled connection is still alive.
     async fn is_ready(&mut self) -> bool {
         match &mut self.sender {
@@ -381,8 +571,15 @@ impl Lease {
         *request.headers_mut() = target.headers.clone();
         let answered = match self.sender.as_mut().expect("a lease holds its connection until it is finished")
         {
-            Sender::H1(H1 { sender, .. }) => {
-                *request.uri_mut() = target.origin_form.clone();
+            Sender::H1(H1 { sender, relay, .. }) => {
+                // A proxy wants the whole URL, a server its path (RFC 9112, sections 3.2.1 and 3.2.2).
+                *request.uri_mut() = match relay {
+                    Some(_) => target.absolute_form.clone(),
+                    None => target.origin_form.clone(),
+                };
+                if let Some(login) = relay.as_ref().and_then(|relay| relay.login.clone()) {
+                    request.headers_mut().insert(PROXY_AUTHORIZATION, login);
+                }
                 request.headers_mut().insert(HOST, target.host.clone());
                 sender.try_send_request(request).await
             }
@@ -413,130 +610,6 @@ impl Drop for Lease {
         if let Some(Sender::H2(connection)) = self.sender.take() {
             self.pool.forget(&self.origin, connection.id);
         }
-    }
-}
-
-/// Idle HTTP/1 connections, and the HTTP/2 connection that an origin's requests share.
-#[derive(Default)]
-pub(super) struct Pool {
-    inner: Mutex<PoolInner>,
-}
-
-#[derive(Default)]
-struct PoolInner {
-    idle: HashMap<Origin, Vec<Idle>>,
-    idle_count: usize,
-    shared: HashMap<Origin, (H2, Instant)>,
-    last_id: u64,
-}
-
-struct Idle {
-    connection: H1,
-    peer: SocketAddr,
-    since: Instant,
-}
-
-impl Pool {
-    fn next_id(&self) -> u64 {
-        let mut inner = self.inner.lock();
-        inner.last_id += 1;
-        inner.last_id
-    }
-
-    /// A connection to `origin` that was alive when last seen: the shared one, or the one that was used last.
-    fn checkout(self: &Arc<Self>, origin: &Origin) -> Option<Lease> {
-        let mut inner = self.inner.lock();
-        let lease = |sender, peer| Lease {
-            origin: origin.clone(),
-            sender: Some(sender),
-            peer,
-            pool: Arc::clone(self),
-        };
-        if let Some((shared, last_used)) = inner.shared.get_mut(origin) {
-            if !shared.sender.is_closed() && last_used.elapsed() < IDLE_TIMEOUT {
-                *last_used = Instant::now();
-                return Some(lease(Sender::H2(shared.clone()), shared.peer));
-            }
-            inner.shared.remove(origin);
-        }
-        let stack = inner.idle.get_mut(origin)?;
-        // The stack's top is its youngest: when that is too old, all are.
-        let found = stack.pop().filter(|idle| idle.since.elapsed() < IDLE_TIMEOUT);
-        if found.is_none() || stack.is_empty() {
-            inner.idle.remove(origin);
-        }
-        inner.recount();
-        found.map(|idle| lease(Sender::H1(idle.connection), idle.peer))
-    }
-
-    fn keep(&self, origin: Origin, connection: H1, peer: SocketAddr) {
-        if connection.sender.is_closed() {
-            return;
-        }
-        let mut inner = self.inner.lock();
-        if inner.idle_count >= IDLE_MAX {
-            inner.sweep();
-        }
-        let stack = inner.idle.entry(origin).or_default();
-        if stack.len() >= IDLE_PER_ORIGIN_MAX {
-            stack.remove(0);
-        }
-        stack.push(Idle { connection, peer, since: Instant::now() });
-        inner.recount();
-    }
-
-    fn share(&self, origin: Origin, connection: H2) {
-        let mut inner = self.inner.lock();
-        if inner.shared.len() >= IDLE_MAX {
-            inner.sweep();
-        }
-        inner.shared.insert(origin, (connection, Instant::now()));
-    }
-
-    fn forget(&self, origin: &Origin, id: u64) {
-        let mut inner = self.inner.lock();
-        if inner.shared.get(origin).is_some_and(|(shared, _)| shared.id == id) {
-            inner.shared.remove(origin);
-        }
-    }
-
-    #[cfg(test)]
-    pub(super) fn idle_count(&self) -> usize {
-        self.inner.lock().idle_count
-    }
-}
-
-impl PoolInner {
-    /// At most [`IDLE_MAX`] stacks, so counting afresh is cheaper than being wrong.
-    fn recount(&mut self) {
-        self.idle_count = self.idle.values().map(Vec::len).sum();
-    }
-
-    /// Lets go of what is too old or dead, and of the older half where that frees nothing.
-    fn sweep(&mut self) {
-        self.idle.retain(|_, stack| {
-            stack.retain(|idle| idle.since.elapsed() < IDLE_TIMEOUT && !idle.connection.sender.is_closed());
-            !stack.is_empty()
-        });
-        self.shared.retain(|_, (shared, last_used)| {
-            last_used.elapsed() < IDLE_TIMEOUT && !shared.sender.is_closed()
-        });
-        if self.idle.values().map(Vec::len).sum::<usize>() >= IDLE_MAX {
-            let mut ages: Vec<Instant> = self.idle.values().flatten().map(|idle| idle.since).collect();
-            ages.sort_unstable();
-            let median = ages[ages.len() / 2];
-            self.idle.retain(|_, stack| {
-                stack.retain(|idle| idle.since > median);
-                !stack.is_empty()
-            });
-        }
-        if self.shared.len() >= IDLE_MAX {
-            let mut ages: Vec<Instant> = self.shared.values().map(|(_, last_used)| *last_used).collect();
-            ages.sort_unstable();
-            let median = ages[ages.len() / 2];
-            self.shared.retain(|_, (_, last_used)| *last_used > median);
-        }
-        self.recount();
     }
 }
 

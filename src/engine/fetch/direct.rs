@@ -26,6 +26,7 @@ use super::cookies::CookieJar;
 use super::error::FetchError;
 use super::guard::AddressGuard;
 use super::outcome::{Detector, Outcome};
+use super::proxy::Proxy;
 use super::robots::{self, Robots, RobotsAnswer, RobotsCache};
 use super::{FetchReport, FetchRequest, FetchSettings, PageHeaders};
 use crate::base::web::WebUrl;
@@ -51,7 +52,7 @@ const NOT_THE_CALLERS: [HeaderName; 13] = [
 ];
 /// The caller's headers that say something about the visitor's taste and nothing about who it is; only these go on to
 /// a host that the caller did not name.
-const HARMLESS: [HeaderName; 3] = [ACCEPT, ACCEPT_LANGUAGE, USER_AGENT];
+pub(super) const HARMLESS: [HeaderName; 3] = [ACCEPT, ACCEPT_LANGUAGE, USER_AGENT];
 /// A redirect's own body is read, for the connection's sake, when it is this small and comes this fast.
 const REDIRECT_BODY_BYTES_MAX: usize = 16 * 1024;
 const REDIRECT_BODY_TIMEOUT: Duration = Duration::from_millis(250);
@@ -111,8 +112,18 @@ impl Trace {
     }
 }
 
+/// Which way a chain goes.
+#[derive(Clone, Copy, Default)]
+pub struct Way<'a> {
+    /// None: straight.
+    pub proxy: Option<&'a Arc<Proxy>>,
+    /// Whose word about robots.txt it is: answers that came by one way are not believed on another. Empty: the box's.
+    pub scope: &'a str,
+}
+
 /// How a chain is followed.
 struct Course<'a> {
+    way: Way<'a>,
     caller_headers: &'a HeaderMap,
     limits: BodyLimits,
     redirects_max: u32,
@@ -123,7 +134,7 @@ impl Direct {
     /// Loads the machine's trusted certificates (file reads, some ten milliseconds).
     pub fn new(settings: FetchSettings, guard: AddressGuard) -> Self {
         let resolver = Resolver::new(&settings.hosts);
-        let connector = Connector::new(guard, resolver, &settings.extra_roots, settings.connect_timeout);
+        let connector = Connector::new(guard, resolver, &settings);
         // A configured text that cannot be a header would fail every request; the box's own cannot.
         let user_agent = HeaderValue::from_str(&settings.user_agent).unwrap_or_else(|_| {
             tracing::warn!(user_agent = %settings.user_agent, "the configured user agent cannot be sent; using the default");
@@ -142,10 +153,16 @@ impl Direct {
     /// Fetches one page. Never fails: a failure is a report. Dropping the future cancels the fetch and closes its
     /// connection.
     pub async fn fetch(&self, request: FetchRequest) -> FetchReport {
+        self.fetch_by(request, Way::default()).await
+    }
+
+    /// The same by another way.
+    pub async fn fetch_by(&self, request: FetchRequest, way: Way<'_>) -> FetchReport {
         let started = Instant::now();
         let mut trace = Trace::new(&request.url);
         let caller_headers = callers_own(&request.headers);
         let course = Course {
+            way,
             caller_headers: &caller_headers,
             limits: BodyLimits {
                 received_bytes_max: self.settings.body_bytes_max,
@@ -160,6 +177,10 @@ impl Direct {
         let result = match timeout(request.timeout, chain).await {
             Ok(result) => result,
             Err(_elapsed) => Err(FetchError::TimedOut { timeout: request.timeout }),
+        };
+        let (trouble, asked) = match &result {
+            Err(FetchError::Proxy { trouble, retry_after, .. }) => (Some(*trouble), *retry_after),
+            _ => (None, None),
         };
         let (outcome, rule, error, body) = match (result, trace.status) {
             (Ok(body), Some(status)) => {
@@ -182,10 +203,11 @@ impl Direct {
             bytes_received: trace.bytes_received,
             duration: started.elapsed(),
             error,
-            retry_after: retry_after(&trace.headers, SystemTime::now()),
+            retry_after: asked.or_else(|| retry_after(&trace.headers, SystemTime::now())),
             crawl_delay: trace.crawl_delay,
             redirects: trace.redirects,
             final_url: trace.answered,
+            trouble,
         }
     }
 
@@ -195,10 +217,11 @@ impl Direct {
         let mut jar = CookieJar::default();
         loop {
             if course.robots {
-                self.obey_robots(trace).await?;
+                self.obey_robots(course.way, trace).await?;
             }
             let headers = self.headers_for(&trace.current, &first, course.caller_headers, &jar);
-            let (response, lease) = self.connector.send(&Outgoing::get(&trace.current, &headers)).await?;
+            let outgoing = Outgoing { via: course.way.proxy, ..Outgoing::get(&trace.current, &headers) };
+            let (response, lease) = self.connector.send(&outgoing).await?;
             let (head, body) = response.into_parts();
             jar.take(&trace.current, &head.headers);
             trace.answered = trace.current.clone();
@@ -273,11 +296,24 @@ impl Direct {
         headers
     }
 
+    /// What the box calls itself.
+    pub(super) fn user_agent(&self) -> &str {
+        self.user_agent.to_str().unwrap_or_default()
+    }
+
+    /// Fails unless robots.txt lets the box fetch the URL; gives the pause that it asks for.
+    pub(super) async fn obey(&self, url: &WebUrl) -> Result<Option<Duration>, FetchError> {
+        let mut trace = Trace::new(url);
+        self.obey_robots(Way::default(), &mut trace).await?;
+        Ok(trace.crawl_delay)
+    }
+
     /// Fails unless robots.txt of the current URL's origin allows its path.
-    async fn obey_robots(&self, trace: &mut Trace) -> Result<(), FetchError> {
+    async fn obey_robots(&self, way: Way<'_>, trace: &mut Trace) -> Result<(), FetchError> {
         let url = trace.current.clone();
         let host = || url.host().to_owned();
-        match self.robots.get(url.origin(), self.ask_robots(&url)).await? {
+        let key = format!("{}{}", way.scope, url.origin());
+        match self.robots.get(&key, self.ask_robots(&url, way)).await? {
             RobotsAnswer::Rules(rules) => {
                 trace.crawl_delay = trace.crawl_delay.max(rules.crawl_delay());
                 match rules.allows(url.path_and_query()) {
@@ -293,13 +329,14 @@ impl Direct {
 
     /// Fetches an origin's robots.txt. See [`robots`] for what each answer means. A refusal by the guard is an error
     /// of the page itself, and said so.
-    async fn ask_robots(&self, url: &WebUrl) -> Result<RobotsAnswer, FetchError> {
+    async fn ask_robots(&self, url: &WebUrl, way: Way<'_>) -> Result<RobotsAnswer, FetchError> {
         let limits = BodyLimits {
             received_bytes_max: robots::ROBOTS_BYTES_MAX,
             inflated_bytes_max: robots::ROBOTS_BYTES_MAX,
             overflow: Overflow::Truncate,
         };
         let course = Course {
+            way,
             caller_headers: &HeaderMap::new(),
             limits,
             redirects_max: robots::ROBOTS_REDIRECTS_MAX,
@@ -325,6 +362,8 @@ impl Direct {
             (Ok(_), _) => allow_all(),
             (Err(FetchError::TooManyRedirects { .. } | FetchError::BadRedirect { .. }), _) => allow_all(),
             (Err(error @ FetchError::Refused { .. }), _) if trace.redirects == 0 => return Err(error),
+            // It says nothing about the site; the next proxy may bring the answer.
+            (Err(error @ FetchError::Proxy { .. }), _) => return Err(error),
             (Err(error), _) => RobotsAnswer::Unreachable {
                 reason: trace.describe(&error),
                 outcome: match Outcome::of_error(&error) {
@@ -352,7 +391,7 @@ pub(super) fn callers_own(headers: &HeaderMap) -> HeaderMap {
 
 /// Whether what the caller gave for `named` may go to `url`: the same host and port, without a step down to http. The
 /// usual step up (http to https, each on its own port) stays in the same place.
-fn is_same_place(named: &WebUrl, url: &WebUrl) -> bool {
+pub(super) fn is_same_place(named: &WebUrl, url: &WebUrl) -> bool {
     let same_port = named.port() == url.port();
     let step_up = !named.is_https() && url.is_https() && named.port() == 80 && url.port() == 443;
     let step_down = named.is_https() && !url.is_https();

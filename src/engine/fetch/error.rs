@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::body::BodyError;
 use super::guard::Refused;
 use super::outcome::Outcome;
+use super::proxy::Trouble;
 use crate::base::web::UrlError;
 
 /// Why a fetch ended without an answer to hand over. [`Outcome::of_error`] says what follows from it.
@@ -73,6 +74,13 @@ pub enum FetchError {
         reason: String,
         outcome: Outcome,
     },
+    /// The proxy on the way. `proxy` is shown without its login; `reason` completes a sentence about it.
+    Proxy {
+        proxy: String,
+        trouble: Trouble,
+        reason: String,
+        retry_after: Option<Duration>,
+    },
     /// The whole time was used up.
     TimedOut {
         timeout: Duration,
@@ -126,6 +134,7 @@ impl fmt::Display for FetchError {
                     "robots.txt of {host} could not be read, so the site is left alone for now: {reason}"
                 )
             }
+            Self::Proxy { proxy, reason, .. } => write!(f, "the proxy {proxy} {reason}"),
             Self::TimedOut { timeout } => write!(f, "took longer than {} ms", timeout.as_millis()),
         }
     }
@@ -144,6 +153,7 @@ impl Error for FetchError {
             | Self::TooManyRedirects { .. }
             | Self::RobotsDisallow { .. }
             | Self::RobotsUnreachable { .. }
+            | Self::Proxy { .. }
             | Self::TimedOut { .. } => None,
         }
     }

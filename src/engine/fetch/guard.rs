@@ -96,7 +96,8 @@ pub struct AllowRule {
 }
 
 impl AllowRule {
-    fn opens(&self, addr: SocketAddr) -> bool {
+    /// Whether the address is one of these.
+    pub fn opens(&self, addr: SocketAddr) -> bool {
         self.net.contains(&addr.ip()) && self.port.is_none_or(|port| port == addr.port())
     }
 }
@@ -245,6 +246,13 @@ impl AddressGuard {
             Some(kind) => refuse(kind, true),
             None => Ok(()),
         }
+    }
+
+    /// Whether it is an address of the public internet, which no rule needs to open.
+    pub fn is_public(ip: IpAddr) -> bool {
+        let ip = canonical(ip);
+        let closed = |ip| never_kind(ip).or(denied_kind(ip)).is_some();
+        !closed(ip) && !carried_v4(ip).is_some_and(|v4| closed(IpAddr::V4(v4)))
     }
 
     /// Judges what a URL's text tells: an address that is written in it. A name is judged when it is connected to.
@@ -450,6 +458,10 @@ mod tests {
             "2002:808:808::1",
         ] {
             assert_eq!(check(&guard, text, 443), Ok(()), "{text}");
+            assert!(AddressGuard::is_public(text.parse().unwrap()), "{text}");
+        }
+        for text in ["127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "169.254.169.254", "fd00::1"] {
+            assert!(!AddressGuard::is_public(text.parse().unwrap()), "{text}");
         }
     }
 

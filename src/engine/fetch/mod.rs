@@ -8,6 +8,8 @@
 //! - [`body`]: reading and inflating under limits; [`cookies`]: the jar of one redirect chain;
 //! - [`direct`]: one page: redirects, credentials, the time limit over all of it; [`robots`]: RFC 9309;
 //! - [`outcome`]: the one place that says what an answer or a failure means;
+//! - [`proxy`]: the same through somebody else's proxies, in turn;
+//! - [`browser`]: pages as Chromium on the box shows them;
 //! - [`provider`]: what the dispatcher sees of any of them: a request goes in, an attempt comes out;
 //! - [`templates`]: the hosted providers, described in `data/providers`; [`fields`]: what their accounts are asked for;
 //! - [`breaker`]: which account, and which provider at which domain, is left alone for a while;
@@ -19,6 +21,7 @@
 
 pub mod body;
 pub mod breaker;
+pub mod browser;
 pub mod connect;
 pub mod cookies;
 pub mod direct;
@@ -28,6 +31,7 @@ pub mod guard;
 pub mod outcome;
 pub mod politeness;
 pub mod provider;
+pub mod proxy;
 pub mod robots;
 pub mod templates;
 
@@ -45,14 +49,16 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use crate::base::web::WebUrl;
 
 pub use breaker::{Breakers, Leave, Report};
+pub use browser::{BrowserProvider, BrowserSettings, Browsers, PageSettings, Until};
 pub use connect::Connector;
-pub use direct::Direct;
+pub use direct::{Direct, Way};
 pub use error::FetchError;
 pub use fields::{Field, FieldError, Values};
 pub use guard::{AddressGuard, AllowRule, Refused};
 pub use outcome::{Detector, Fault, Means, Outcome, Verdict};
 pub use politeness::{Permit, Politeness, Wait};
 pub use provider::{Attempt, CostSource, CreditMatrix, DirectProvider, Page, Provider, TierPrice};
+pub use proxy::{Proxy, ProxyList, ProxyProvider, Rotation};
 pub use templates::{Hosted, Template, Templates};
 
 /// What a page may weigh on the wire, and again once inflated. The HTML engine's budgets are made for this size.
@@ -73,6 +79,8 @@ pub struct FetchSettings {
     pub hosts: HashMap<String, Vec<IpAddr>>,
     /// Certificate authorities trusted beside the machine's own, for webs behind a company's own authority.
     pub extra_roots: Vec<CertificateDer<'static>>,
+    /// Proxies inside the box's own network that may resolve names themselves; see [`proxy`].
+    pub resolving_proxies: Vec<AllowRule>,
     /// The time one address may take to accept a connection and finish TLS.
     pub connect_timeout: Duration,
     /// The largest body on the wire, in bytes.
@@ -89,6 +97,7 @@ impl Default for FetchSettings {
             user_agent: user_agent(None),
             hosts: HashMap::new(),
             extra_roots: Vec::new(),
+            resolving_proxies: Vec::new(),
             connect_timeout: CONNECT_TIMEOUT,
             body_bytes_max: BODY_BYTES_MAX,
             inflated_bytes_max: BODY_BYTES_MAX,
@@ -166,6 +175,8 @@ pub struct FetchReport {
     pub crawl_delay: Option<Duration>,
     /// How many redirects were followed.
     pub redirects: u32,
+    /// What was wrong with the proxy that it went through.
+    pub trouble: Option<proxy::Trouble>,
 }
 
 /// The headers of a page that later stages read.

@@ -111,6 +111,7 @@ impl Outcome {
             | FetchError::Exchange { .. }
             | FetchError::Body(BodyError::Interrupted(_) | BodyError::Corrupt { .. }) => Self::NetworkError,
             FetchError::RobotsUnreachable { outcome, .. } => *outcome,
+            FetchError::Proxy { trouble, .. } => trouble.outcome(),
             FetchError::Refused { .. }
             | FetchError::HeadTooLarge { .. }
             | FetchError::TooManyRedirects { .. }

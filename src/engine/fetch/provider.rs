@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use super::direct::Direct;
 use super::outcome::{Fault, Outcome};
+use super::proxy::Trouble;
 use super::{FetchReport, FetchRequest, PageHeaders};
 use crate::base::web::WebUrl;
 
@@ -140,7 +141,10 @@ impl From<FetchReport> for Attempt {
         });
         Self {
             outcome: report.outcome,
-            fault: (report.outcome == Outcome::ProviderError).then_some(Fault::Down),
+            fault: match report.trouble.and_then(Trouble::fault) {
+                None if report.outcome == Outcome::ProviderError => Some(Fault::Down),
+                fault => fault,
+            },
             http_status: report.status,
             bytes: report.bytes_received,
             credits: 0,

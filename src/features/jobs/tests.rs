@@ -10,7 +10,9 @@ use crate::base::ids::{JobId, OrgId, UrlId};
 use crate::base::terms::JobStatus;
 use crate::base::{Code, Error};
 use crate::engine::blob::BlobStore;
-use crate::engine::fetch::{AddressGuard, Direct, FetchSettings, Outcome, Politeness, Templates};
+use crate::engine::fetch::{
+    AddressGuard, BrowserSettings, Browsers, Direct, FetchSettings, Outcome, Politeness, Templates,
+};
 use crate::engine::keyring::Keyring;
 use crate::features::billing::{self, Plans, TRANSACTIONS};
 use crate::features::extraction::{Extractor, RESULTS};
@@ -182,6 +184,7 @@ impl Lab {
         let providers = Arc::new(Providers::new(ProviderParts {
             templates: Templates::load(None).unwrap(),
             direct: Arc::new(Direct::new(settings, guard.clone())),
+            browsers: Browsers::new(BrowserSettings::default()),
             keyring: Arc::new(Keyring::load_or_create(&dir.path().join("keys.toml")).unwrap()),
             robots: true,
             clock: Clock::system(),

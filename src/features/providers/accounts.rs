@@ -4,16 +4,22 @@
 //! once and not for every request. The breakers live beside the accounts, in memory only: after a restart everybody is
 //! trusted again, and who is broken says so at the first request.
 
-use super::adapters::{Adapter, Adapters, Kind, OBEY_ROBOTS};
+use super::adapters::{
+    Adapter, Adapters, Kind, LOAD_MEDIA, OBEY_ROBOTS, PROXY, WAIT_MS, WAIT_UNTIL, WAIT_UNTIL_LOADED,
+    WAIT_UNTIL_PARSED,
+};
+use super::proxies;
 use super::rows::{PROVIDERS, ProviderV1};
 use crate::base::clock::{Clock, Timestamp};
 use crate::base::ids::{OrgId, ProviderId};
 use crate::base::web::{Domain, WebUrl};
 use crate::base::{Error, Result};
+use crate::engine::fetch::proxy::Cooling;
 use crate::engine::fetch::templates::Account as HostedAccount;
 use crate::engine::fetch::{
-    Attempt, Breakers, Direct, DirectProvider, Fault, FetchRequest, Hosted, Leave, Outcome, Provider, Report,
-    Templates, TierPrice, Values, fields,
+    Attempt, Breakers, BrowserProvider, Browsers, Direct, DirectProvider, Fault, FetchRequest, Hosted, Leave,
+    Outcome, PageSettings, Provider, ProxyList, ProxyProvider, Report, Templates, TierPrice, Until, Values,
+    fields,
 };
 use crate::engine::keyring::{Keyring, Place};
 use crate::store::{Order, OrgRead};
@@ -33,6 +39,7 @@ const LIVE_MAX: usize = 4_096;
 pub struct ProviderParts {
     pub templates: Templates,
     pub direct: Arc<Direct>,
+    pub browsers: Arc<Browsers>,
     pub keyring: Arc<Keyring>,
     /// `dispatch.robots`: false lets nobody obey.
     pub robots: bool,
@@ -64,6 +71,8 @@ pub struct Account {
     credits: Vec<TierPrice>,
     obeys_robots: bool,
     provider: Arc<dyn Provider>,
+    /// The list that it goes through, of the adapter `proxy`.
+    proxies: Option<Arc<ProxyList>>,
     slots: Option<Arc<Semaphore>>,
     revision: u32,
 }
@@ -98,6 +107,14 @@ impl Providers {
         &self.adapters
     }
 
+    /// Why this box has no use for an adapter, in words for a customer; none when it has.
+    pub fn unavailable(&self, adapter: &Adapter) -> Option<String> {
+        match adapter.kind {
+            Kind::Browser => self.parts.browsers.lack(),
+            _ => None,
+        }
+    }
+
     pub(super) fn keyring(&self) -> &Keyring {
         &self.parts.keyring
     }
@@ -128,8 +145,23 @@ impl Providers {
         let matrix = adapter.credits.overlaid(&credits);
         let obeys_robots =
             self.parts.robots && settings.get(OBEY_ROBOTS).and_then(Value::as_bool).unwrap_or(true);
+        let direct = &self.parts.direct;
+        let mut proxies = None;
         let provider: Arc<dyn Provider> = match &adapter.kind {
-            Kind::Direct => Arc::new(DirectProvider::new(self.parts.direct.clone(), matrix)),
+            Kind::Direct => Arc::new(DirectProvider::new(direct.clone(), matrix)),
+            Kind::Proxy => {
+                let list = proxies::list(&self.open_credentials(org, row)?, &settings)
+                    .map_err(|e| Error::internal("read a provider's proxies", e))?;
+                let list = Arc::new(list);
+                proxies = Some(list.clone());
+                // What one account's proxies say is believed for that account only, and not after a change of its list.
+                let scope = format!("{}/{} ", row.id, row.revision);
+                Arc::new(ProxyProvider::new(direct.clone(), list, scope, matrix))
+            }
+            Kind::Browser => {
+                let browsers = self.parts.browsers.clone();
+                Arc::new(BrowserProvider::new(browsers, direct.clone(), page_settings(&settings), matrix))
+            }
             Kind::Hosted(template) => {
                 let base_url = row.base_url.as_deref().map(WebUrl::parse).transpose();
                 let account = HostedAccount {
@@ -138,12 +170,24 @@ impl Providers {
                     settings: settings.clone(),
                     credits: matrix,
                 };
-                Arc::new(Hosted::new(template.clone(), account, self.parts.direct.connector().clone()))
+                Arc::new(Hosted::new(template.clone(), account, direct.connector().clone()))
             }
         };
         let slots = row.max_concurrency.map(|max| Arc::new(Semaphore::new(max as usize)));
         let (id, name, revision) = (row.id, row.name.clone(), row.revision);
-        Ok(Account { id, name, adapter, org, settings, credits, obeys_robots, provider, slots, revision })
+        Ok(Account {
+            id,
+            name,
+            adapter,
+            org,
+            settings,
+            credits,
+            obeys_robots,
+            provider,
+            proxies,
+            slots,
+            revision,
+        })
     }
 
     fn adapter_of(&self, row: &ProviderV1) -> Result<Arc<Adapter>> {
@@ -255,6 +299,21 @@ impl Providers {
         }
     }
 
+    /// How many proxies an account has, and which of them are left alone until when; none for other accounts.
+    pub(super) fn proxies(&self, org: OrgId, row: &ProviderV1) -> Option<(usize, Vec<(Cooling, Timestamp)>)> {
+        if row.adapter != PROXY {
+            return None;
+        }
+        let account = self.account(org, row).ok()?;
+        let list = account.proxies.as_ref()?;
+        let (instant, now) = (Instant::now(), self.parts.clock.now());
+        let until = |cooling: Cooling| {
+            let until = now.after(cooling.until.saturating_duration_since(instant));
+            (cooling, until)
+        };
+        Some((list.len(), list.cooling().into_iter().map(until).collect()))
+    }
+
     /// Forgets what went wrong with an account: it was changed, or somebody has seen it work.
     pub(super) fn forgive(&self, org: OrgId, id: ProviderId) {
         let mut state = self.state.lock();
@@ -274,6 +333,20 @@ impl Account {
     /// What a delivery through it costs.
     pub fn price(&self, render: bool, premium: bool) -> u64 {
         self.adapter.price(&self.settings, &self.credits, render, premium)
+    }
+}
+
+fn page_settings(settings: &Values) -> PageSettings {
+    let default = PageSettings::default();
+    PageSettings {
+        until: match settings.get(WAIT_UNTIL).and_then(Value::as_str) {
+            Some(WAIT_UNTIL_PARSED) => Until::Parsed,
+            Some(WAIT_UNTIL_LOADED) => Until::Loaded,
+            _ => Until::Idle,
+        },
+        wait_ms: settings.get(WAIT_MS).and_then(Value::as_u64).map_or(default.wait_ms, |ms| ms as u32),
+        load_media: settings.get(LOAD_MEDIA).and_then(Value::as_bool).unwrap_or(default.load_media),
+        ..default
     }
 }
 

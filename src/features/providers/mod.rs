@@ -7,6 +7,7 @@
 mod accounts;
 mod adapters;
 mod path;
+mod proxies;
 mod rows;
 mod service;
 #[cfg(test)]
@@ -30,6 +31,7 @@ use crate::engine::fetch::{AddressGuard, FetchRequest, Outcome};
 use crate::http::permit::{ProvidersRead, ProvidersWrite};
 use crate::http::{self, Body, Created, Handler, Need, NoContent, Org, Route};
 use crate::store::Event;
+use std::sync::Arc;
 use std::time::Duration;
 use wire::{AdapterView, Catalog, NewProvider, ProviderPatch, ProviderView, TestRequest, TestView};
 
@@ -66,7 +68,8 @@ pub static FEATURE: Feature = Feature {
 
 async fn catalog(org: Org<ProvidersRead>) -> Result<Body<Catalog>> {
     let providers = org.service::<Providers>();
-    let items = providers.adapters().iter().map(|adapter| AdapterView::new(adapter)).collect();
+    let view = |adapter: &Arc<Adapter>| AdapterView::new(adapter, providers.unavailable(adapter));
+    let items = providers.adapters().iter().map(view).collect();
     Ok(Body(Catalog { items }))
 }
 

@@ -2,6 +2,7 @@
 
 use super::accounts::{PROVIDERS_PER_ORG_MAX, Providers, place};
 use super::adapters::{Adapter, DIRECT};
+use super::proxies;
 use super::rows::{PROVIDERS, PriceV1, ProviderV1, SEEDED, SeededV1};
 use super::wire::{NewPrice, NewProvider, ProviderPatch};
 use crate::base::codec::Json;
@@ -30,6 +31,9 @@ impl Providers {
             let known: Vec<_> = self.adapters().iter().map(|adapter| adapter.id.as_str()).collect();
             Error::invalid("adapter", format!("must be one of {}", known.join(", ")))
         })?;
+        if let Some(reason) = self.unavailable(adapter) {
+            return Err(Error::invalid("adapter", format!("{} cannot be used: {reason}", adapter.id)));
+        }
         let id = ProviderId::new();
         let name = Name::parse("name", new.name.as_deref().unwrap_or(&adapter.name))?;
         let settings = fields::check("settings", &adapter.settings, &new.settings.unwrap_or_default())
@@ -37,6 +41,9 @@ impl Providers {
         let credentials =
             fields::check("credentials", &adapter.credentials, &new.credentials.unwrap_or_default())
                 .map_err(field_error)?;
+        if adapter.is_proxy() {
+            proxies::check(&credentials, guard).map_err(field_error)?;
+        }
         let now = self.now();
         Ok(ProviderV1 {
             id,
@@ -81,6 +88,9 @@ impl Providers {
             credentials.extend(given);
             let credentials =
                 fields::check("credentials", &adapter.credentials, &credentials).map_err(field_error)?;
+            if adapter.is_proxy() {
+                proxies::check(&credentials, guard).map_err(field_error)?;
+            }
             new.credentials = self.seal(org, row.id, &credentials)?;
         }
         if let Some(url) = &patch.base_url {

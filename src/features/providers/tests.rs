@@ -9,7 +9,9 @@ use crate::base::Code;
 use crate::base::clock::Clock;
 use crate::base::ids::OrgId;
 use crate::base::web::WebUrl;
-use crate::engine::fetch::{AddressGuard, Direct, FetchRequest, FetchSettings, Outcome, Templates};
+use crate::engine::fetch::{
+    AddressGuard, BrowserSettings, Browsers, Direct, FetchRequest, FetchSettings, Outcome, Templates,
+};
 use crate::engine::keyring::Keyring;
 use crate::store::fault::FaultyDisk;
 use crate::store::{MIGRATIONS, OrgStore, Store, System};
@@ -35,6 +37,7 @@ impl Lab {
         let providers = Providers::new(ProviderParts {
             templates: Templates::load(None).unwrap(),
             direct: Arc::new(Direct::new(FetchSettings::default(), guard.clone())),
+            browsers: Browsers::new(BrowserSettings::default()),
             keyring: Arc::new(Keyring::load_or_create(&dir.path().join("keys.toml")).unwrap()),
             robots: true,
             clock: Clock::system(),
@@ -173,6 +176,7 @@ async fn a_price_is_the_tiers_or_the_organizations_own() {
     );
     for (new, part) in [
         (json!({ "adapter": "nobody" }), "adapter: must be one of direct"),
+        (json!({ "adapter": "browser" }), "adapter: browser cannot be used: this box renders no pages"),
         (json!({ "adapter": "zyte" }), "credentials.apiKey: is missing"),
         (json!({ "adapter": "direct", "baseUrl": "https://x.test" }), "baseUrl: the adapter direct"),
         (json!({ "adapter": "direct", "credits": { "gold": {} } }), "credits.gold: is no tier"),

@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
+/// Proxies in trouble that a provider's view names.
+const PROXY_TROUBLES_SHOWN_MAX: usize = 20;
+
 /// What a delivery costs, by tier.
 pub type CreditsView = BTreeMap<String, PriceView>;
 
@@ -44,10 +47,12 @@ pub struct AdapterView {
     /// JSON Schema of `settings`.
     settings: Map<String, Value>,
     credits: CreditsView,
+    /// Why it cannot be connected on this box; null when it can.
+    unavailable: Option<String>,
 }
 
 impl AdapterView {
-    pub fn new(adapter: &Adapter) -> AdapterView {
+    pub fn new(adapter: &Adapter, unavailable: Option<String>) -> AdapterView {
         let schema = |list| match fields::schema(list) {
             Value::Object(schema) => schema,
             _ => Map::new(),
@@ -61,6 +66,7 @@ impl AdapterView {
             credentials: schema(&adapter.credentials),
             settings: schema(&adapter.settings),
             credits: credits_view(&adapter.credits),
+            unavailable,
         }
     }
 }
@@ -87,6 +93,8 @@ pub struct ProviderView {
     is_enabled: bool,
     /// Why it is left alone at the moment; null when it is not.
     trouble: Option<TroubleView>,
+    /// How its proxies are; null for other adapters.
+    proxies: Option<ProxiesView>,
     created_at: Timestamp,
     updated_at: Timestamp,
 }
@@ -96,6 +104,25 @@ struct TroubleView {
     fault: Fault,
     error: String,
     since: Timestamp,
+    /// When it is tried again.
+    until: Timestamp,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ProxiesView {
+    /// Entries of the list.
+    count: usize,
+    /// How many of them are left alone at the moment.
+    cooling: usize,
+    /// The first of those.
+    troubles: Vec<ProxyTroubleView>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ProxyTroubleView {
+    /// Without its login.
+    proxy: String,
+    error: String,
     /// When it is tried again.
     until: Timestamp,
 }
@@ -114,6 +141,19 @@ impl ProviderView {
             since: trouble.at,
             until,
         });
+        let proxies = providers.proxies(org, &row).map(|(count, cooling)| ProxiesView {
+            count,
+            cooling: cooling.len(),
+            troubles: cooling
+                .into_iter()
+                .take(PROXY_TROUBLES_SHOWN_MAX)
+                .map(|(cooling, until)| ProxyTroubleView {
+                    proxy: cooling.proxy,
+                    error: cooling.error,
+                    until,
+                })
+                .collect(),
+        });
         ProviderView {
             id: row.id,
             adapter: row.adapter,
@@ -125,6 +165,7 @@ impl ProviderView {
             max_concurrency: row.max_concurrency,
             is_enabled: row.is_enabled,
             trouble,
+            proxies,
             created_at: row.created_at,
             updated_at: row.updated_at,
         }
@@ -231,5 +272,10 @@ impl Adapter {
     /// Whether it is asked at an address that can be replaced.
     pub fn is_hosted(&self) -> bool {
         matches!(self.kind, Kind::Hosted(_))
+    }
+
+    /// Whether its credentials are a list of proxies.
+    pub fn is_proxy(&self) -> bool {
+        matches!(self.kind, Kind::Proxy)
     }
 }

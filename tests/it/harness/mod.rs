@@ -5,6 +5,7 @@
 
 pub mod postgres;
 pub mod process;
+pub mod proxy;
 pub mod smtp;
 pub mod vendors;
 pub mod web;

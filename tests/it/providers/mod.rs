@@ -1,7 +1,9 @@
 //! Providers through HTTP: listProviderCatalog, listProviders, connectProvider, getProvider, updateProvider,
 //! disconnectProvider, testProvider; and jobs that go out through them.
 
+mod browser;
 mod contract;
+mod proxy;
 
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, ended, eventually, expect, get, post, refused, text};
@@ -39,6 +41,8 @@ async fn the_catalog_says_what_each_adapter_wants() {
         |id: &str| items.iter().find(|item| item["adapter"] == id).unwrap_or_else(|| panic!("no {id}"));
     for id in [
         "direct",
+        "proxy",
+        "browser",
         "scraperapi",
         "scrapingbee",
         "scrapfly",

@@ -83,7 +83,8 @@ impl Hosted {
     /// provider's own address and nowhere else.
     async fn exchange(&self, prepared: &Prepared, bytes_received: &mut u64) -> Result<Answer, FetchError> {
         let Prepared { place, path, method, headers, body } = prepared;
-        let outgoing = Outgoing { place, path, method: method.clone(), headers, body: body.clone() };
+        let outgoing =
+            Outgoing { place, path, method: method.clone(), headers, body: body.clone(), via: None };
         let (response, lease) = self.connector.send(&outgoing).await?;
         let (head, body) = response.into_parts();
         let limits = BodyLimits {

@@ -1,5 +1,6 @@
 //! Fetching for real, from servers on loopback: one test a rule.
 
+mod proxy;
 mod robots;
 pub(in crate::engine::fetch) mod site;
 mod tls;

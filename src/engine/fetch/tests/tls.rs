@@ -13,8 +13,11 @@ use super::site::{assert_fails, direct_to, request, settings};
 use crate::base::web::WebUrl;
 use crate::engine::fetch::*;
 
-/// A TLS server that speaks HTTP/2 and HTTP/1.1, whichever the client prefers among `alpn`.
-async fn tls_site(names: &[&str], alpn: &[&[u8]]) -> (SocketAddr, CertificateDer<'static>, Arc<AtomicU32>) {
+/// A server's side of TLS with a certificate of its own.
+pub(super) fn acceptor(
+    names: &[&str],
+    alpn: &[&[u8]],
+) -> (tokio_rustls::TlsAcceptor, CertificateDer<'static>) {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let made = rcgen::generate_simple_self_signed(names).unwrap();
     let certificate = made.cert.der().clone();
@@ -27,7 +30,15 @@ async fn tls_site(names: &[&str], alpn: &[&[u8]]) -> (SocketAddr, CertificateDer
         .with_single_cert(vec![certificate.clone()], key)
         .unwrap();
     config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
-    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    (tokio_rustls::TlsAcceptor::from(Arc::new(config)), certificate)
+}
+
+/// A TLS server that speaks HTTP/2 and HTTP/1.1, whichever the client prefers among `alpn`.
+pub(super) async fn tls_site(
+    names: &[&str],
+    alpn: &[&[u8]],
+) -> (SocketAddr, CertificateDer<'static>, Arc<AtomicU32>) {
+    let (acceptor, certificate) = acceptor(names, alpn);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
     let connections = Arc::new(AtomicU32::new(0));

@@ -1,0 +1,122 @@
+//! Pages through a Chromium on the box, from the catalog to the job's attempt; skipped, and said so, where there is none.
+
+use super::{connect, direct_id, patch};
+use crate::harness::web::{Answer, Web};
+use crate::harness::{Appliance, eventually, expect, get, post, refused, text};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// A page whose heading is made by a script.
+const PAGE: &str =
+    "<!doctype html><title>t</title><script>document.write('<h1>' + 'ren' + 'dered</h1>')</script>";
+
+fn answer(path: &str) -> Option<Answer> {
+    Some(match path {
+        "/page" => Answer::html(PAGE),
+        "/moved" => Answer::redirect("/page"),
+        "/wall" => Answer::status(403),
+        "/never" => Answer::html("late").after_ms(120_000),
+        _ => return None,
+    })
+}
+
+/// Why the adapter cannot be used, as the catalog has it.
+async fn unavailable(member: &crate::harness::Member) -> Option<String> {
+    let catalog = expect(get(&member.api, "/api/v1/providers/catalog").await, 200);
+    let items = catalog["items"].as_array().expect("a list");
+    let browser =
+        items.iter().find(|item| item["adapter"] == "browser").expect("the adapter is always named");
+    browser["unavailable"].as_str().map(str::to_owned)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_gets_what_a_browser_shows() {
+    let web = Web::open(answer).await;
+    // Tests may run as root, where Chromium has no sandbox.
+    let sandbox = (!rustix::process::geteuid().is_root()).to_string();
+    let settings = [("NETWORK__ALLOW", web.allow()), ("BROWSER__SANDBOX", sandbox)];
+    let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    let appliance = Appliance::start_with(&settings).await;
+    let member = appliance.member("rendered").await;
+    if let Some(reason) = unavailable(&member).await {
+        println!("skipped: {reason}");
+        return;
+    }
+    let browser = connect(&member, &json!({ "adapter": "browser" })).await;
+    let defaults = json!({ "obeyRobots": true, "waitUntil": "idle", "waitMs": 5_000, "loadMedia": false });
+    assert_eq!((&browser["settings"], &browser["credentialsSet"]), (&defaults, &json!(false)));
+    let job = |path: &str, timeout_ms: u32, render: bool| {
+        let options = json!({ "timeoutMs": timeout_ms, "render": render });
+        let job = json!({ "url": web.url(path), "options": options });
+        let api = member.api.clone();
+        async move {
+            let job = expect(post(&api, "/api/v1/jobs", &job).await, 201);
+            let path = format!("/api/v1/jobs/{}", text(&job, "id"));
+            // A browser's cold start on a loaded machine takes its time.
+            eventually("the job ends", Duration::from_secs(200), || async {
+                let job = expect(get(&api, &path).await, 200);
+                (!matches!(text(&job, "status"), "queued" | "running")).then_some(job)
+            })
+            .await
+        }
+    };
+    // A job that wants its page rendered finds the provider that can, and one that does not goes straight.
+    let rendered = job("/moved", 120_000, true).await;
+    let attempt = &rendered["attempts"][0];
+    assert_eq!(
+        (&attempt["providerId"], &attempt["outcome"]),
+        (&browser["id"], &json!("success")),
+        "{rendered}"
+    );
+    assert_eq!((&attempt["httpStatus"], &rendered["creditsCharged"]), (&json!(200), &json!(5)), "{rendered}");
+    let straight = job("/page", 30_000, false).await;
+    assert_ne!(straight["attempts"][0]["providerId"], browser["id"], "{straight}");
+
+    for (path, outcome, status, charged) in
+        [("/none", "target_error", json!(404), 5), ("/wall", "blocked", json!(403), 0)]
+    {
+        let job = job(path, 120_000, true).await;
+        let attempt = &job["attempts"][0];
+        assert_eq!((&attempt["outcome"], &attempt["httpStatus"]), (&json!(outcome), &status), "{job}");
+        assert_eq!(job["creditsCharged"], charged, "{job}");
+    }
+    let late = job("/never", 3_000, true).await;
+    assert_eq!(
+        (&late["attempts"][0]["outcome"], &late["creditsCharged"]),
+        (&json!("timeout"), &json!(0)),
+        "{late}"
+    );
+
+    let direct = direct_id(&member).await;
+    expect(patch(&member, &direct, &json!({ "isEnabled": false })).await, 200);
+    let path = format!("/api/v1/providers/{}/test", text(&browser, "id"));
+    let tried = expect(post(&member.api, &path, &json!({ "url": web.url("/moved") })).await, 200);
+    assert_eq!(
+        (&tried["outcome"], &tried["finalUrl"]),
+        (&json!("success"), &json!(web.url("/page"))),
+        "{tried}"
+    );
+    let plain = "<!DOCTYPE html><html><head><title>t</title></head><body></body></html>".len();
+    assert!(
+        tried["pageBytes"].as_u64().is_some_and(|bytes| bytes as usize > plain + "<h1>rendered</h1>".len())
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_box_without_a_browser_says_so_where_one_is_wanted() {
+    let appliance = Appliance::start_with(&[("BROWSER__PAGES", "0")]).await;
+    let member = appliance.member("without").await;
+    let reason = unavailable(&member).await.expect("there is none");
+    assert!(reason.contains("browser.pages = 0"), "{reason}");
+    let new = json!({ "adapter": "browser" });
+    refused(
+        &post(&member.api, "/api/v1/providers", &new).await,
+        400,
+        "Validation failed",
+        "adapter: browser cannot be used: this box renders no pages",
+    );
+    let catalog = expect(get(&member.api, "/api/v1/providers/catalog").await, 200);
+    let others =
+        catalog["items"].as_array().expect("a list").iter().filter(|item| item["adapter"] != "browser");
+    assert!(others.into_iter().all(|item| item["unavailable"] == Value::Null));
+}
