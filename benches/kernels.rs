@@ -259,6 +259,7 @@ fn fill(snapshots: &Snapshots, org: Uuid) -> Arc<TableSpec> {
             ColumnSpec::new("scraped_at", ColumnKind::Timestamp),
         ],
         catalog_version: 1,
+        newest: None,
     });
     const BATCH: u32 = 100_000;
     for batch in 0..READINGS / BATCH {

@@ -472,12 +472,14 @@ fn status(store: &Store, services: &Arc<Services>, url: String) -> StatusFn {
 /// The SQL workers, and what the kernel holds them with.
 fn sql_status(services: &Services) -> serde_json::Value {
     let workers = services.service::<bi::Queries>().worker_counts();
+    let left_out = services.service::<bi::SnapshotFeed>().quarantined();
     let sandbox = sandbox::support();
     json!({
         "running": workers.running,
         "waiting": workers.waiting,
         "workersFresh": workers.fresh,
         "workersResting": workers.resting,
+        "rowsLeftOut": left_out,
         "sandbox": sandbox,
         "sandboxWarning": sandbox.warning(),
     })

@@ -166,8 +166,16 @@ pub struct ViewRows {
 /// # Panics
 /// When the name is not a table's: it is a literal of ours.
 pub fn console_table(name: &str, about: &str, columns: Vec<ColumnSpec>) -> Arc<TableSpec> {
-    let name = TableName::parse(name).expect("a console table's name is a literal of ours");
-    Arc::new(TableSpec { name, description: about.to_owned(), columns, catalog_version: 1 })
+    let name = table_name(name);
+    Arc::new(TableSpec { name, description: about.to_owned(), columns, catalog_version: 1, newest: None })
+}
+
+/// A console table's name.
+///
+/// # Panics
+/// When it is not one: it is a literal of ours.
+pub fn table_name(name: &str) -> TableName {
+    TableName::parse(name).expect("a console table's name is a literal of ours")
 }
 
 /// A nullable column with its description.

@@ -147,6 +147,19 @@ impl ColumnSpec {
     }
 }
 
+/// That a table's newest rows are kept in a table of their own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewestOf {
+    /// The table that keeps them.
+    pub table: TableName,
+    /// What it says about itself, for people.
+    pub description: String,
+    /// The column, of text, of which each value has one newest row; never NULL.
+    pub by: String,
+    /// The column, of times, that says which is newer; never NULL.
+    pub at: String,
+}
+
 /// One table as a statement sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableSpec {
@@ -158,13 +171,37 @@ pub struct TableSpec {
     pub columns: Vec<ColumnSpec>,
     /// Grows whenever the set of columns changes.
     pub catalog_version: u64,
+    /// Where its newest rows are kept, if they are.
+    #[serde(default)]
+    pub newest: Option<NewestOf>,
 }
 
 impl TableSpec {
-    /// The schema that a statement sees.
+    /// The schema in which rows are stored.
     pub fn schema(&self) -> SchemaRef {
         let field = |column: &ColumnSpec| Field::new(&column.name, column.kind.arrow_type(), true);
         Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
+    }
+
+    /// The schema that a statement sees: text as views, which sort, join and group faster than whole strings.
+    pub(super) fn shown_schema(&self) -> SchemaRef {
+        let shown = |kind: ColumnKind| match kind.arrow_type() {
+            DataType::Utf8 => DataType::Utf8View,
+            other => other,
+        };
+        let field = |column: &ColumnSpec| Field::new(&column.name, shown(column.kind), true);
+        Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
+    }
+
+    /// The table that keeps this one's newest rows.
+    pub fn newest_table(&self) -> Option<TableSpec> {
+        self.newest.as_ref().map(|newest| TableSpec {
+            name: newest.table.clone(),
+            description: newest.description.clone(),
+            columns: self.columns.clone(),
+            catalog_version: self.catalog_version,
+            newest: None,
+        })
     }
 }
 

@@ -13,6 +13,7 @@ mod export;
 mod functions;
 mod gate;
 mod mapped;
+mod newest;
 mod ordered;
 pub mod pool;
 mod postgres;
@@ -28,7 +29,7 @@ pub mod structured;
 mod sum;
 mod worker;
 
-pub use self::catalog::{ColumnKind, ColumnSpec, InvalidTableName, TableName, TableSpec};
+pub use self::catalog::{ColumnKind, ColumnSpec, InvalidTableName, NewestOf, TableName, TableSpec};
 pub use self::cells::Cell;
 pub use self::errors::{ErrorCode, QueryError};
 pub use self::export::{ExportError, ExportFormat, Exported, Halt, export};

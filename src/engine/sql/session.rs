@@ -28,7 +28,7 @@ use super::functions::{AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, WINDOW_FUNCTIONS};
 use super::ordered::ordered_aggregates;
 use super::postgres::{Operators, functions};
 use super::protocol::{BindRequest, TableSource};
-use super::scan::SegmentTable;
+use super::scan::{LeanScans, SegmentTable};
 use super::sum::checked_sum;
 
 /// Parallel parts of a plan.
@@ -68,6 +68,7 @@ pub(super) fn session(bound: &BindRequest, tables: Vec<TableSource>) -> Result<S
         .with_scalar_functions(scalars)
         .with_aggregate_functions(aggregates)
         .with_window_functions(windows)
+        .with_physical_optimizer_rule(Arc::new(LeanScans))
         .build())
 }
 
@@ -156,7 +157,15 @@ struct Tables(BTreeMap<String, Arc<SegmentTable>>);
 impl Tables {
     fn new(tables: Vec<TableSource>) -> Self {
         let entry = |table: TableSource| (table.spec.name.to_string(), Arc::new(SegmentTable::new(table)));
-        Self(tables.into_iter().map(entry).collect())
+        let tables: BTreeMap<String, Arc<SegmentTable>> = tables.into_iter().map(entry).collect();
+        for table in tables.values() {
+            let kept = table.newest.as_ref().and_then(|newest| tables.get(newest.table.as_str()));
+            if let Some(kept) = kept.filter(|kept| kept.schema() == table.schema()) {
+                // The cell of a new table is empty.
+                let _ = table.kept.set(Arc::clone(kept));
+            }
+        }
+        Self(tables)
     }
 }
 

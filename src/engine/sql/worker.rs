@@ -28,6 +28,7 @@ use super::protocol::{
     self, BindRequest, ColumnInfo, Outcome, PlanInfo, PlanRequest, Reply, Request, RunRequest,
 };
 use super::sandbox::{self, Walls};
+use super::scan::forget_others;
 use super::selftest;
 use super::session;
 use super::spool::{self, Spool};
@@ -158,6 +159,7 @@ struct Planned {
 
 async fn plan(bound: &BindRequest, request: PlanRequest) -> Result<Planned, QueryError> {
     let PlanRequest { sql, tables: sources } = request;
+    forget_others(&sources);
     let tables: BTreeSet<String> = sources.iter().map(|table| table.spec.name.to_string()).collect();
     let mut state = session::session(bound, sources)?;
     // What `now()` means for the whole statement.

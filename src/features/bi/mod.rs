@@ -123,6 +123,7 @@ pub static FEATURE: Feature = Feature {
     ],
     tasks: &[
         TaskSpec::new("bi.feed", Duration::from_secs(1), task::feed).stage(Stage::Derive),
+        TaskSpec::new("bi.merge", Duration::from_secs(1), task::merge).stage(Stage::Derive),
         TaskSpec::new(exports::TASK, Duration::from_secs(60), exports::make),
         TaskSpec::new("bi.tidy", Duration::from_secs(3_600), task::tidy),
     ],

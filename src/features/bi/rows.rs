@@ -309,6 +309,7 @@ impl CatalogTableV1 {
             description: self.description,
             columns: self.columns.into_iter().map(column).collect(),
             catalog_version: self.version,
+            newest: None,
         }
     }
 }
@@ -385,6 +386,7 @@ mod tests {
                 ColumnSpec::new("seen_at", ColumnKind::Timestamp),
             ],
             catalog_version: 7,
+            newest: None,
         };
         let bytes = encode(&CatalogTableV1::from(&spec)).unwrap();
         assert_eq!(decode::<CatalogTableV1>(&bytes).unwrap().spec(spec.name.clone()), spec);

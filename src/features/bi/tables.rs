@@ -25,7 +25,9 @@ pub(super) struct Tables {
 impl Tables {
     pub(super) fn new(views: &[&'static View]) -> Tables {
         let mut shared: BTreeMap<TableName, Arc<TableSpec>> = BTreeMap::new();
-        for spec in views.iter().flat_map(|view| (view.tables)()) {
+        // A table whose newest rows are kept brings the table that keeps them.
+        let with_newest = |spec: TableSpec| [spec.newest_table(), Some(spec)].into_iter().flatten();
+        for spec in views.iter().flat_map(|view| (view.tables)()).flat_map(with_newest) {
             let newer =
                 shared.get(&spec.name).is_none_or(|known| known.catalog_version < spec.catalog_version);
             if newer {

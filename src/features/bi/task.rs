@@ -14,7 +14,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Rows of one look and one write.
 const CHUNK_ROWS: usize = 500;
@@ -24,6 +24,27 @@ pub(super) fn feed(context: TaskContext) -> BoxFuture<'static, Result<()>> {
     Box::pin(async move {
         let queries = context.service::<Queries>();
         Arc::clone(&queries.feed).follow(context, queries.settings.freshness).await
+    })
+}
+
+/// Merges segments of the snapshots until no merge is due. It rests as long as it works, so that it takes half a core
+/// at most however much comes in.
+pub(super) fn merge(context: TaskContext) -> BoxFuture<'static, Result<()>> {
+    Box::pin(async move {
+        let queries = context.service::<Queries>();
+        while !context.stopping() {
+            let began = Instant::now();
+            let feed = Arc::clone(&queries.feed);
+            let merged = tokio::task::spawn_blocking(move || feed.merge_next()).await;
+            if !merged.map_err(|e| Error::internal("merge segments", e))?? {
+                break;
+            }
+            tokio::select! {
+                () = context.stopped() => break,
+                () = tokio::time::sleep(began.elapsed()) => {}
+            }
+        }
+        Ok(())
     })
 }
 

@@ -9,8 +9,8 @@ use super::rows::{COLUMNS, ColumnKindV1, ColumnsV1, RESULTS, ResultV1, TypedColu
 use crate::base::clock::Timestamp;
 use crate::base::ids::JobId;
 use crate::base::{Error, Result};
-use crate::engine::sql::{Cell, ColumnKind, ColumnSpec, TableSpec};
-use crate::features::{View, ViewRows, column, console_table};
+use crate::engine::sql::{Cell, ColumnKind, ColumnSpec, NewestOf, TableSpec};
+use crate::features::{View, ViewRows, column, console_table, table_name};
 use crate::store::{Key, OrgRead};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -23,7 +23,7 @@ pub static VIEWS: &[View] = &[View { source: RESULTS.name(), tables, rows }];
 
 static READINGS: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
     use ColumnKind::{Float64, Int64, Json, Text, Timestamp};
-    console_table(
+    let mut table = console_table(
         "readings",
         "One row for each result: what a job extracted from a page.",
         vec![
@@ -47,7 +47,15 @@ static READINGS: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
             column("scraped_at", Timestamp, "When the page was fetched.").required(),
             column("extracted_at", Timestamp, "When it was read.").required(),
         ],
-    )
+    );
+    Arc::make_mut(&mut table).newest = Some(NewestOf {
+        table: table_name("latest_readings"),
+        description: "The newest reading of each URL: its row of readings with the latest scraped_at."
+            .to_owned(),
+        by: "url".to_owned(),
+        at: "scraped_at".to_owned(),
+    });
+    table
 });
 
 static READING_VALUES: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {

@@ -43,6 +43,13 @@ impl Process {
         self.data_dir.join("admin.sock")
     }
 
+    /// The most memory that it has had, as the kernel counts it.
+    pub fn memory_most_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the kernel counts");
+        line.trim().trim_end_matches("kB").trim().parse::<u64>().expect("a number") << 10
+    }
+
     /// SIGKILL: no drain, no flush.
     pub fn kill(mut self) {
         self.child.kill().expect("the process is ours");

@@ -17,6 +17,16 @@ fn crash_child() {
     let Ok(folder) = std::env::var("GLEANER_TEST_SNAPSHOTS") else { return };
     let snapshots = Snapshots::open(folder.into()).expect("open");
     let (a, b) = balances();
+    let merging = Arc::new(snapshots);
+    let snapshots = Arc::clone(&merging);
+    // The kill may come while a merge is written, or put in place.
+    std::thread::spawn(move || {
+        loop {
+            if !merging.merge_next().expect("merge") {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    });
     for position in snapshots.position(OURS).expect("position") + 1.. {
         snapshots.apply(OURS, transfer(&a, &b, position)).expect("apply");
         println!("applied {position}");

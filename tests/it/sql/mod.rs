@@ -1,9 +1,12 @@
 //! The SQL engine with real worker processes.
 
+mod consistency;
+mod corpus;
 mod crash;
 mod hostile;
 mod isolation;
 mod operator;
+mod scans;
 mod values;
 mod workers;
 
@@ -37,6 +40,7 @@ fn table(name: &str, columns: &[(&str, ColumnKind)]) -> Arc<TableSpec> {
         description: "a table of the test".to_owned(),
         columns: columns.iter().map(|(name, kind)| ColumnSpec::new(*name, *kind)).collect(),
         catalog_version: 1,
+        newest: None,
     })
 }
 

@@ -25,6 +25,7 @@ use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::Statement;
 
 use super::errors::QueryError;
+use super::newest;
 use super::session::SCHEMA;
 
 pub use self::limits::STATEMENT_BYTES_MAX;
@@ -61,7 +62,7 @@ pub(super) async fn admit(
     let reading = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reading.verify_plan(&plan).map_err(|error| only_queries().with_detail(error))?;
     check_plan(&plan)?;
-    let plan = intervals::normalize(plan)?;
+    let plan = newest::rewrite(intervals::normalize(plan)?)?;
     Ok(Admitted { plan, tables: read.into_iter().collect() })
 }
 

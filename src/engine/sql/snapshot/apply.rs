@@ -5,11 +5,12 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use datafusion::arrow::array::{ArrayRef, FixedSizeBinaryArray, RecordBatch};
+use datafusion::arrow::array::{ArrayRef, FixedSizeBinaryArray};
 
 use super::manifest::{Deletions, SegmentEntry, Snapshot, StoredFile};
-use super::{SnapshotError, create_private, merge};
+use super::{SnapshotError, create_private, merge, newest};
 use crate::engine::sql::catalog::TableSpec;
 use crate::engine::sql::cells::{self, Cell};
 use crate::engine::sql::segment::{
@@ -47,32 +48,31 @@ pub enum Applied {
     Skipped,
 }
 
-/// Hands out file names that were never used in this folder.
+/// Hands out file names that were never used in this folder, to the feed and to merges at once.
 pub(super) struct Names<'a> {
     folder: &'a Path,
-    pub(super) next: u64,
+    next: &'a AtomicU64,
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn new(folder: &'a Path, next: u64) -> Self {
+    pub(super) fn new(folder: &'a Path, next: &'a AtomicU64) -> Self {
         Self { folder, next }
     }
 
-    pub(super) fn file(&mut self, prefix: char, extension: &str) -> Arc<StoredFile> {
-        let path = self.folder.join(format!("{prefix}{:010}.{extension}", self.next));
-        self.next += 1;
-        StoredFile::unpublished(path)
+    pub(super) fn file(&self, prefix: char, extension: &str) -> Arc<StoredFile> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        StoredFile::unpublished(self.folder.join(format!("{prefix}{number:010}.{extension}")))
     }
 }
 
 /// Builds the snapshot after `changes`; nothing is visible until it is published.
-pub(super) fn apply(folder: &Path, old: &Snapshot, changes: &Changes) -> Result<Snapshot, SnapshotError> {
-    create_folder(folder)?;
-    let mut names = Names::new(folder, old.next_file.max(1));
+pub(super) fn apply(names: &Names<'_>, old: &Snapshot, changes: &Changes) -> Result<Snapshot, SnapshotError> {
+    create_folder(names.folder)?;
+    let derived = newest::derive(old, &changes.changes)?;
     let mut new = old.clone();
     let mut deleted = Deleted::default();
     let mut latest: BTreeMap<&str, BTreeMap<Key, &TableChange>> = BTreeMap::new();
-    for change in &changes.changes {
+    for change in changes.changes.iter().chain(&derived) {
         check_shape(change)?;
         latest.entry(change.table.name.as_str()).or_default().insert(change.key, change);
     }
@@ -86,19 +86,18 @@ pub(super) fn apply(folder: &Path, old: &Snapshot, changes: &Changes) -> Result<
             versions.entry(change.table.catalog_version).or_default().push(change);
         }
         for rows in versions.values() {
-            entries.extend(write_rows(&mut names, &rows[0].table, rows)?);
+            entries.extend(write_rows(names, &rows[0].table, rows)?);
         }
     }
-    deleted.store(&mut names, &mut new)?;
+    deleted.store(names, &mut new)?;
     for table in latest.keys() {
         if let Some(entries) = new.tables.get_mut(*table) {
             entries.retain(|entry| entry.live_rows() > 0);
-            merge::merge_due(&mut names, entries)?;
+            merge::merge_overdue(names, entries)?;
         }
     }
     new.position = changes.position;
     new.committed_at_ms = new.committed_at_ms.max(changes.committed_at_ms);
-    new.next_file = names.next;
     Ok(new)
 }
 
@@ -135,13 +134,13 @@ fn check_shape(change: &TableChange) -> Result<(), SnapshotError> {
 
 /// Writes the rows of changes that share a table version and come in key order.
 fn write_rows(
-    names: &mut Names<'_>,
+    names: &Names<'_>,
     table: &TableSpec,
     changes: &[&TableChange],
 ) -> Result<Option<SegmentEntry>, SnapshotError> {
     let schema = with_key(table.schema().fields().iter().map(|field| field.as_ref().clone()));
     let file = names.file('s', "arrow");
-    let mut writer = SegmentWriter::create(&file.path, &schema)?;
+    let mut writer = SegmentWriter::create(&file.path, &schema, Vec::new())?;
     let mut batch: Vec<(&Key, &[Cell])> = Vec::new();
     let mut text_bytes = 0;
     let mut flush = |batch: &mut Vec<(&Key, &[Cell])>| -> Result<(), SnapshotError> {
@@ -154,9 +153,8 @@ fn write_rows(
         for (index, spec) in table.columns.iter().enumerate() {
             columns.push(cells::column(spec, batch.iter().map(|(_, row)| &row[index])));
         }
-        let built = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(SegmentError::from)?;
         batch.clear();
-        Ok(writer.write(&built)?)
+        Ok(writer.write(columns)?)
     };
     for change in changes {
         for row in &change.rows {
@@ -192,13 +190,13 @@ pub(super) fn finish(
 
 /// Bitmaps that this change alters, by segment file.
 #[derive(Default)]
-struct Deleted {
+pub(super) struct Deleted {
     bits: HashMap<std::path::PathBuf, (Vec<u8>, usize)>,
 }
 
 impl Deleted {
     /// Marks the rows of `keys` (ascending) in every segment that may hold one.
-    fn mark(&mut self, entries: &[SegmentEntry], keys: &[Key]) -> Result<(), SegmentError> {
+    pub(super) fn mark(&mut self, entries: &[SegmentEntry], keys: &[Key]) -> Result<(), SegmentError> {
         for entry in entries {
             let from = keys.partition_point(|key| *key < entry.min_key);
             let to = keys.partition_point(|key| *key <= entry.max_key);
@@ -228,7 +226,7 @@ impl Deleted {
     }
 
     /// Writes all altered bitmaps into one file, so that a change costs one sync however many segments it touches.
-    fn store(&mut self, names: &mut Names<'_>, snapshot: &mut Snapshot) -> Result<(), SegmentError> {
+    pub(super) fn store(&mut self, names: &Names<'_>, snapshot: &mut Snapshot) -> Result<(), SegmentError> {
         if self.bits.is_empty() {
             return Ok(());
         }

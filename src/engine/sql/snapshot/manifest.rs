@@ -120,7 +120,6 @@ pub(crate) fn read_bits(path: &Path, offset: u64, bytes: u64, rows: usize) -> Re
 pub(crate) struct Snapshot {
     pub(crate) position: u64,
     pub(crate) committed_at_ms: i64,
-    pub(crate) next_file: u64,
     pub(crate) tables: BTreeMap<String, Vec<SegmentEntry>>,
 }
 
@@ -171,13 +170,14 @@ fn key_from(text: &str) -> Result<Key, SegmentError> {
     parsed.map_err(|_| SegmentError::Damaged("the manifest holds an impossible key"))
 }
 
-/// Loads a folder's snapshot and removes the files that it does not name; an empty one when there is no manifest.
-pub(super) fn load(folder: &Path) -> Result<Snapshot, SegmentError> {
+/// Loads a folder's snapshot and the number of its next file, and removes the files that it does not name; an empty one
+/// when there is no manifest.
+pub(super) fn load(folder: &Path) -> Result<(Snapshot, u64), SegmentError> {
     let text = match fs::read(folder.join(MANIFEST_FILE)) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             remove_unnamed(folder, &HashSet::new())?;
-            return Ok(Snapshot { next_file: 1, ..Snapshot::default() });
+            return Ok((Snapshot::default(), 1));
         }
         Err(error) => return Err(error.into()),
     };
@@ -214,12 +214,8 @@ pub(super) fn load(folder: &Path) -> Result<Snapshot, SegmentError> {
         tables.insert(table.clone(), entries);
     }
     remove_unnamed(folder, &files.into_keys().collect())?;
-    Ok(Snapshot {
-        position: manifest.position,
-        committed_at_ms: manifest.committed_at_ms,
-        next_file: manifest.next_file,
-        tables,
-    })
+    let (position, committed_at_ms) = (manifest.position, manifest.committed_at_ms);
+    Ok((Snapshot { position, committed_at_ms, tables }, manifest.next_file.max(1)))
 }
 
 fn remove_unnamed(folder: &Path, named: &HashSet<String>) -> Result<(), SegmentError> {
@@ -257,7 +253,11 @@ impl Prepared<'_> {
 }
 
 /// Writes the manifest of `snapshot` beside the current one. All files it names must have been synced.
-pub(super) fn prepare<'a>(folder: &'a Path, snapshot: &Snapshot) -> Result<Prepared<'a>, SegmentError> {
+pub(super) fn prepare<'a>(
+    folder: &'a Path,
+    snapshot: &Snapshot,
+    next_file: u64,
+) -> Result<Prepared<'a>, SegmentError> {
     let segment = |entry: &SegmentEntry| SegmentV1 {
         file: entry.file.name(),
         rows: entry.rows,
@@ -275,7 +275,7 @@ pub(super) fn prepare<'a>(folder: &'a Path, snapshot: &Snapshot) -> Result<Prepa
         format: FORMAT,
         position: snapshot.position,
         committed_at_ms: snapshot.committed_at_ms,
-        next_file: snapshot.next_file,
+        next_file,
         tables: snapshot
             .tables
             .iter()

@@ -8,22 +8,25 @@
 //! - a file that a manifest named is never changed, and stays as long as a pin holds it;
 //! - the live rows of one key of one table lie in exactly one segment;
 //! - changes at or below the manifest's position are skipped, so a consumer that died may replay;
-//! - segments of a table are few: eight of one size class are merged into one of the next.
+//! - segments of a table are few: eight of one size class are merged into one of the next, beside the feed.
 
 mod apply;
+mod coding;
 pub(crate) mod manifest;
 mod merge;
+mod newest;
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
+use self::apply::Names;
 pub use self::apply::{Applied, Changes, TableChange};
 use self::manifest::Snapshot;
 use super::catalog::TableSpec;
@@ -76,6 +79,8 @@ pub struct Snapshots {
     organizations: Mutex<HashMap<Uuid, Arc<Organization>>>,
     /// The consumer had applied everything committed before this time.
     caught_up_at_ms: AtomicI64,
+    /// Merges done; the next one is looked for behind the organization that had the last.
+    merges: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -84,6 +89,10 @@ struct Organization {
     current: ArcSwap<Snapshot>,
     /// Held while a new snapshot is made. The flag: the organization was removed, and this value is stale.
     writer: Mutex<bool>,
+    /// The number of the next file.
+    next_file: AtomicU64,
+    /// Held while a merge writes into the folder.
+    merging: Mutex<()>,
 }
 
 /// One organization's snapshot, held for the length of a statement: its files stay until the last clone is dropped.
@@ -128,7 +137,12 @@ impl Snapshots {
     /// Opens the folder, creating it (mode 0700) if need be. Organizations are loaded when first asked for.
     pub fn open(root: PathBuf) -> Result<Self, SnapshotError> {
         create_private(&root)?;
-        Ok(Self { root, organizations: Mutex::default(), caught_up_at_ms: AtomicI64::new(0) })
+        Ok(Self {
+            root,
+            organizations: Mutex::default(),
+            caught_up_at_ms: AtomicI64::new(0),
+            merges: AtomicUsize::new(0),
+        })
     }
 
     /// Takes in changes up to and including `changes.position`, durably, and makes them visible all at once.
@@ -144,7 +158,7 @@ impl Snapshots {
             if changes.position <= old.position {
                 return Ok(Applied::Skipped);
             }
-            let new = apply::apply(&state.folder, &old, &changes)?;
+            let new = apply::apply(&state.names(), &old, &changes)?;
             state.replace(&old, new)?;
             return Ok(Applied::Published);
         }
@@ -167,7 +181,7 @@ impl Snapshots {
             let old = state.current.load_full();
             let rows =
                 Changes { position: old.position, committed_at_ms: old.committed_at_ms, changes: rows };
-            let new = apply::apply(&state.folder, &old, &rows)?;
+            let new = apply::apply(&state.names(), &old, &rows)?;
             return state.replace(&old, new);
         }
     }
@@ -180,10 +194,39 @@ impl Snapshots {
             return Ok(());
         }
         let old = state.current.load_full();
-        if let Some(new) = merge::compact(&state.folder, &old)? {
+        if let Some(new) = merge::compact(&state.names(), &old)? {
             state.replace(&old, new)?;
         }
         Ok(())
+    }
+
+    /// Does one merge that is due in any organization that is loaded; whether there was one. Blocking, and long: only
+    /// the last step holds up that organization's feed.
+    pub fn merge_next(&self) -> Result<bool, SnapshotError> {
+        let mut loaded: Vec<_> = self.organizations.lock().values().cloned().collect();
+        if !loaded.is_empty() {
+            // Every organization has its turn, also beside one that always has something to merge.
+            let turn = self.merges.fetch_add(1, Ordering::Relaxed) % loaded.len();
+            loaded.rotate_left(turn);
+        }
+        for state in loaded {
+            let seen = state.current.load_full();
+            let Some((table, inputs)) = merge::next_due(&seen) else { continue };
+            let _merging = state.merging.lock();
+            if *state.writer.lock() {
+                continue;
+            }
+            let names = state.names();
+            let merged = merge::merge(&names, &inputs)?;
+            let removed = state.writer.lock();
+            let old = state.current.load_full();
+            // Of an organization that was removed meanwhile, or inputs that were rewritten, there is nothing to replace.
+            if !*removed && let Some(new) = merge::put_in_place(&names, &old, &table, &inputs, merged)? {
+                state.replace(&old, new)?;
+            }
+            return Ok(true);
+        }
+        Ok(false)
     }
 
     /// Pins the current snapshot. The statement will see exactly `tables`; one that has no rows yet is empty.
@@ -234,6 +277,8 @@ impl Snapshots {
     /// Removes everything of an organization at once; a statement that still runs on it may fail.
     pub fn remove(&self, organization: Uuid) -> Result<(), SnapshotError> {
         let state = self.organization(organization)?;
+        // A merge must not write into the folder of the one that comes after.
+        let _merging = state.merging.lock();
         let mut removed = state.writer.lock();
         *removed = true;
         self.organizations.lock().remove(&organization);
@@ -254,11 +299,13 @@ impl Snapshots {
             return Ok(Arc::clone(state));
         }
         let folder = self.root.join(id.to_string());
-        let snapshot = manifest::load(&folder)?;
+        let (snapshot, next_file) = manifest::load(&folder)?;
         let state = Arc::new(Organization {
             folder,
             current: ArcSwap::from_pointee(snapshot),
             writer: Mutex::new(false),
+            next_file: AtomicU64::new(next_file),
+            merging: Mutex::new(()),
         });
         organizations.insert(id, Arc::clone(&state));
         Ok(state)
@@ -266,9 +313,13 @@ impl Snapshots {
 }
 
 impl Organization {
+    fn names(&self) -> Names<'_> {
+        Names::new(&self.folder, &self.next_file)
+    }
+
     /// Publishes `new` and retires the files that only `old` named.
     fn replace(&self, old: &Snapshot, new: Snapshot) -> Result<(), SnapshotError> {
-        let prepared = manifest::prepare(&self.folder, &new)?;
+        let prepared = manifest::prepare(&self.folder, &new, self.next_file.load(Ordering::Relaxed))?;
         prepared.rename()?;
         // From here on the folder names the new files, whatever else fails.
         new.files().for_each(|file| file.set_retired(false));

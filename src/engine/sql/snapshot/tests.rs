@@ -1,11 +1,11 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, Int64Array};
+use datafusion::arrow::array::{Array, Int64Array, StringArray, TimestampMillisecondArray};
 use uuid::Uuid;
 
 use super::*;
-use crate::engine::sql::catalog::{ColumnKind, ColumnSpec, TableName};
+use crate::engine::sql::catalog::{ColumnKind, ColumnSpec, NewestOf, TableName};
 use crate::engine::sql::cells::Cell;
 
 const ORG: Uuid = Uuid::from_u128(7);
@@ -16,6 +16,7 @@ fn table(name: &str, version: u64, columns: &[&str]) -> Arc<TableSpec> {
         description: String::new(),
         columns: columns.iter().map(|column| ColumnSpec::new(*column, ColumnKind::Int64)).collect(),
         catalog_version: version,
+        newest: None,
     })
 }
 
@@ -126,12 +127,14 @@ fn many_changes_merge_and_agree_with_a_model() {
             }
         }
         snapshots.apply(ORG, changes(position, batch)).expect("apply");
+        // In the first half nobody merges, and the feed does so itself when it must.
+        while position > 75 && snapshots.merge_next().expect("merge") {}
+        let segments = current(&snapshots).tables["t"].len();
+        assert!(segments < if position > 75 { 16 } else { 80 }, "{segments} segments at {position}");
         if position % 10 == 0 {
             assert_eq!(rows(&current(&snapshots), "t", "a"), model, "at {position}");
         }
     }
-    let segments = current(&snapshots).tables["t"].len();
-    assert!(segments < 16, "{segments} segments");
     assert!(files(folder.path()) < 40, "old files are gone");
     snapshots.compact(ORG).expect("compact");
     assert!(current(&snapshots).tables["t"].iter().all(|entry| entry.deletions.is_none()));
@@ -166,10 +169,104 @@ fn a_new_column_reads_as_null_in_old_rows() {
         snapshots.apply(ORG, changes(position, vec![change(&old, position, &[1])])).expect("apply");
     }
     snapshots.apply(ORG, changes(8, vec![change(&new, 8, &[5])])).expect("apply");
+    assert!(snapshots.merge_next().expect("merge") && !snapshots.merge_next().expect("merge"));
     let snapshot = current(&snapshots);
     assert_eq!(snapshot.tables["t"].len(), 1, "they were merged");
     let found = rows(&snapshot, "t", "b");
     assert_eq!((found[&1].as_slice(), found[&8].as_slice()), ([None].as_slice(), [Some(5)].as_slice()));
+}
+
+#[test]
+fn what_changes_during_a_merge_is_not_undone_by_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let t = table("t", 1, &["a"]);
+    let snapshots = Snapshots::open(folder.path().to_owned()).expect("open");
+    for position in 1..=8 {
+        let rows = [change(&t, position, &[1, 2]), change(&t, position + 100, &[3])];
+        snapshots.apply(ORG, changes(position, rows.into())).expect("apply");
+    }
+    let state = snapshots.organization(ORG).expect("it is there");
+    let (of, inputs) = merge::next_due(&current(&snapshots)).expect("a merge is due");
+    let merged = merge::merge(&state.names(), &inputs).expect("merge");
+    // Before the merge is in place one row is replaced, another goes.
+    let meanwhile = vec![change(&t, 3, &[9]), change(&t, 104, &[])];
+    snapshots.apply(ORG, changes(9, meanwhile)).expect("apply");
+    let expected = rows(&current(&snapshots), "t", "a");
+    let old = current(&snapshots);
+    let new = merge::put_in_place(&state.names(), &old, &of, &inputs, merged).expect("in place");
+    state.replace(&old, new.expect("its inputs are there")).expect("publish");
+    drop(old);
+    assert_eq!(rows(&current(&snapshots), "t", "a"), expected);
+    assert_eq!((expected[&3].as_slice(), expected.contains_key(&104)), ([Some(9)].as_slice(), false));
+    // A merge whose inputs are gone is thrown away.
+    let late = merge::merge(&state.names(), &inputs).expect("merge");
+    let in_place = merge::put_in_place(&state.names(), &current(&snapshots), &of, &inputs, late);
+    assert!(in_place.expect("no error").is_none());
+    drop(inputs);
+    let held: usize = current(&snapshots).files().map(|file| &file.path).collect::<BTreeSet<_>>().len();
+    assert_eq!(files(folder.path()), held + 1, "the manifest and what it names");
+}
+
+#[test]
+fn the_newest_row_of_each_value_is_kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut t = table("t", 1, &["by", "at"]).as_ref().clone();
+    t.columns = vec![ColumnSpec::new("by", ColumnKind::Text), ColumnSpec::new("at", ColumnKind::Timestamp)];
+    t.newest = Some(NewestOf {
+        table: TableName::parse("latest").expect("a name"),
+        description: String::new(),
+        by: "by".to_owned(),
+        at: "at".to_owned(),
+    });
+    let t = Arc::new(t);
+    let snapshots = Snapshots::open(folder.path().to_owned()).expect("open");
+    let mut model: BTreeMap<u64, (u64, i64)> = BTreeMap::new();
+    let mut random = 99_u64;
+    let mut next = |bound: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % bound
+    };
+    for position in 1..=120 {
+        let mut batch = Vec::new();
+        for _ in 0..8 {
+            let n = next(150);
+            let put = (next(4) > 0).then(|| (next(12), next(50) as i64));
+            match put {
+                Some(row) => model.insert(n, row),
+                None => model.remove(&n),
+            };
+            let cells = put.map(|(by, at)| vec![Cell::from(format!("v{by}")), Cell::Time(at)]);
+            batch.push(TableChange { table: Arc::clone(&t), key: key(n), rows: cells.into_iter().collect() });
+        }
+        snapshots.apply(ORG, changes(position, batch)).expect("apply");
+        while position % 3 == 0 && snapshots.merge_next().expect("merge") {}
+        let mut expected: BTreeMap<String, i64> = BTreeMap::new();
+        for (by, at) in model.values() {
+            let newest = expected.entry(format!("v{by}")).or_insert(*at);
+            *newest = (*newest).max(*at);
+        }
+        assert_eq!(newest_times(&current(&snapshots)), expected, "at {position}");
+    }
+}
+
+/// The rows of `latest`: the time of each value.
+fn newest_times(snapshot: &Snapshot) -> BTreeMap<String, i64> {
+    let mut found = BTreeMap::new();
+    for entry in snapshot.tables.get("latest").into_iter().flatten() {
+        let segment = entry.open().expect("open");
+        let deleted = entry.deleted_bits().expect("bits");
+        for batch in 0..segment.batches() {
+            let first = segment.batch_range(batch).0;
+            let read = segment.read(batch, &[1, 2]).expect("read");
+            let by = read[0].as_any().downcast_ref::<StringArray>().expect("text");
+            let at = read[1].as_any().downcast_ref::<TimestampMillisecondArray>().expect("times");
+            for row in (0..by.len()).filter(|row| !coding::is_set(&deleted, first + row)) {
+                let twice = found.insert(by.value(row).to_owned(), at.value(row));
+                assert_eq!(twice, None, "one row a value");
+            }
+        }
+    }
+    found
 }
 
 #[test]

@@ -24,6 +24,7 @@ fn tables() -> Vec<Arc<TableSpec>> {
         description: String::new(),
         columns: columns.iter().map(|(name, kind)| ColumnSpec::new(*name, *kind)).collect(),
         catalog_version: 1,
+        newest: None,
     })]
 }
 

@@ -8,6 +8,8 @@
 //!   same rows.
 //! - A snapshot that is given to a statement is a state that the store has had. While it is not (the feed is being
 //!   rebuilt, or has more to catch up with than it can hold at once), statements are refused with "try again".
+//! - A row whose view fails is left out, named in the log and counted: one organization's odd row must not stop the
+//!   feed of all.
 //! - Records that were forgotten before the feed came to them, a wiped or damaged folder, a store older than the
 //!   snapshots and a release with other columns all have one cure: a rebuild from the rows themselves.
 
@@ -57,6 +59,8 @@ pub struct SnapshotFeed {
     consistent: watch::Sender<bool>,
     /// Grows whenever they cease to be.
     lapses: AtomicU64,
+    /// Rows that were left out because their view failed.
+    quarantined: AtomicU64,
     progress: Mutex<Progress>,
     /// Held while rows are on their way into the snapshots.
     feeding: Mutex<()>,
@@ -90,6 +94,7 @@ impl SnapshotFeed {
             stored: AtomicU64::new(0),
             consistent: watch::Sender::new(false),
             lapses: AtomicU64::new(0),
+            quarantined: AtomicU64::new(0),
             progress: Mutex::default(),
             feeding: Mutex::default(),
         })
@@ -103,6 +108,16 @@ impl SnapshotFeed {
     /// Change records up to this one are in the snapshots.
     pub fn applied(&self) -> u64 {
         self.applied.load(Ordering::Acquire)
+    }
+
+    /// Does one merge of the snapshots' segments, if one is due.
+    pub(super) fn merge_next(&self) -> Result<bool> {
+        self.snapshots.merge_next().map_err(|e| Error::internal("merge the segments of a snapshot", e))
+    }
+
+    /// Rows that were left out since the start, because their view failed.
+    pub fn quarantined(&self) -> u64 {
+        self.quarantined.load(Ordering::Relaxed)
     }
 
     /// Waits a little until statements can be answered; 503 while a rebuild or a large backlog goes on.
@@ -242,7 +257,7 @@ impl SnapshotFeed {
     fn take_in(&self, changes_max: usize) -> Result<bool> {
         let _feeding = self.feeding.lock();
         let after = self.applied();
-        let batch = self.system.read(|tx| batch::read(tx, &self.views, after, changes_max))?;
+        let batch = self.system.read(|tx| batch::read(tx, &self.reader(), after, changes_max))?;
         if !batch.complete {
             self.lapse();
         }
@@ -264,6 +279,10 @@ impl SnapshotFeed {
             self.store_position()?;
         }
         Ok(!batch.complete)
+    }
+
+    fn reader(&self) -> batch::Reader<'_> {
+        batch::Reader { views: &self.views, quarantined: &self.quarantined }
     }
 
     fn lapse(&self) {

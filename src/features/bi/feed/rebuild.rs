@@ -5,7 +5,7 @@
 //! that changed meanwhile have change records after that position, so following from there makes the snapshot whole.
 //! A rebuild that a crash cut short is found by its position 0 and begun anew.
 
-use super::{SnapshotFeed, batch};
+use super::SnapshotFeed;
 use crate::base::ids::OrgId;
 use crate::base::{Error, Result};
 use crate::engine::sql::{Changes, SnapshotError, TableChange};
@@ -79,7 +79,7 @@ impl SnapshotFeed {
             let keys = tx.keys(source, after, PAGE_ROWS)?;
             let mut rows = Vec::new();
             for key in &keys {
-                batch::rows_of(tx, &self.views, source, key, &mut rows)?;
+                self.reader().rows_of(tx, source, key, &mut rows);
             }
             let more = keys.len() == PAGE_ROWS;
             Ok((rows, keys.into_iter().next_back().filter(|_| more)))

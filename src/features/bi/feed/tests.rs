@@ -23,6 +23,10 @@ struct ThingV1 {
 
 impl Record for ThingV1 {}
 
+/// A thing with so many parts cannot be shown: its view fails, or panics.
+const FAILS: u32 = 1_000_001;
+const PANICS: u32 = 1_000_002;
+
 static THINGS: OrgTable<JobId, ThingV1> = OrgTable::new("test_things", "Thing").fed();
 
 static TABLE: LazyLock<Arc<TableSpec>> =
@@ -46,6 +50,11 @@ static VIEW: View = View {
 fn thing_rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
     let Some(id) = JobId::decode(key) else { return Ok(Vec::new()) };
     let thing = tx.get(&THINGS, &id)?;
+    match thing.as_ref().map(|thing| thing.parts) {
+        Some(FAILS) => return Err(Error::internal("view a thing", "a test")),
+        Some(PANICS) => panic!("a view of a test"),
+        _ => {}
+    }
     let own = |thing: &ThingV1| {
         let id = if thing.odd { Cell::Int(1) } else { Cell::from(id.to_string()) };
         if thing.wide { vec![id, Cell::Int(7)] } else { vec![id] }
@@ -241,6 +250,33 @@ fn a_row_that_does_not_fit_is_left_out_alone() {
 }
 
 #[test]
+fn a_view_that_fails_stops_nothing_else() {
+    let mut world = World::new();
+    let (ours, theirs) = (OrgId::new(), OrgId::new());
+    let (failing, panicking) = (JobId::new(), JobId::new());
+    world.put(ours, failing, plain(1));
+    world.put(ours, panicking, plain(2));
+    let feed = world.feed();
+    catch_up(&feed);
+    world.assert_shown(&feed);
+    world.put(ours, failing, plain(FAILS));
+    world.put(ours, panicking, plain(PANICS));
+    world.put(ours, JobId::new(), plain(3));
+    world.put(theirs, JobId::new(), plain(4));
+    catch_up(&feed);
+    // What such a row showed before does not stand there any more.
+    assert_eq!((feed.applied(), feed.is_consistent()), (world.newest(), true));
+    assert_eq!(counts(&feed, &world.store, ours), (1, 3));
+    assert_eq!(counts(&feed, &world.store, theirs), (1, 4));
+    assert_eq!(feed.quarantined(), 2);
+    // Once it can be shown, it is.
+    world.put(ours, failing, plain(5));
+    world.delete(ours, panicking);
+    catch_up(&feed);
+    world.assert_shown(&feed);
+}
+
+#[test]
 fn a_wider_table_is_known_before_its_rows_and_after_a_restart() {
     let mut world = World::new();
     let (ours, theirs) = (OrgId::new(), OrgId::new());
@@ -373,7 +409,7 @@ fn a_process_that_dies_loses_and_doubles_nothing() {
 
 /// What a pass that dies after its first organization leaves.
 fn publish_one(feed: &SnapshotFeed) {
-    let batch = feed.system.read(|tx| batch::read(tx, &feed.views, feed.applied(), 100)).unwrap();
+    let batch = feed.system.read(|tx| batch::read(tx, &feed.reader(), feed.applied(), 100)).unwrap();
     if let Some((org, rows)) = batch.orgs.into_iter().next() {
         let changes =
             Changes { position: batch.end, committed_at_ms: rows.committed_at_ms, changes: rows.changes };

@@ -7,25 +7,32 @@
 //! Batches are decoded here rather than by arrow's reader, for two reasons that were measured. A buffer that arrow
 //! slices out of a mapping reports the whole mapping to the memory pool (75 GB for 8,192 rows), so that ORDER BY
 //! fails at once: here every buffer covers its own range and no more. And only the wanted columns are decoded, so
-//! that text nobody asked for is never touched. Types are those of `ColumnKind` and the key, all of them flat, uncompressed:
-//! the layout is the one that the Arrow columnar format, "Encapsulated message format", gives.
+//! that text nobody asked for is never touched. Types are those of `ColumnKind` and the key, flat and uncompressed, and
+//! text with few different values as codes into a sorted dictionary, one for the whole file, so that equal codes are
+//! equal text and the codes' order is the text's. The layout is the one that the Arrow columnar format, "Encapsulated
+//! message format", gives. `zones` says of each batch what it can hold.
+
+mod body;
+mod write;
+mod zones;
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use datafusion::arrow::array::{
-    Array, ArrayRef, BooleanArray, FixedSizeBinaryArray, Float64Array, Int64Array, RecordBatch, StringArray,
-    TimestampMillisecondArray,
+    Array, ArrayRef, FixedSizeBinaryArray, Int32Array, StringArray, StringViewArray,
 };
-use datafusion::arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use datafusion::arrow::datatypes::{ArrowNativeType, DataType, Field, Schema, SchemaRef, TimeUnit};
-use datafusion::arrow::ipc::writer::FileWriter;
+use datafusion::arrow::buffer::Buffer;
+use datafusion::arrow::compute::take;
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::arrow::ipc::{self, reader::read_footer_length};
 
+use self::body::Body;
+pub(super) use self::write::{SegmentWriter, with_key};
+pub(super) use self::zones::Zone;
 use super::mapped;
 
 /// The hidden key's column; no statement can name it, for the catalogue does not list it.
@@ -38,6 +45,8 @@ pub(super) const BATCH_ROWS_MAX: usize = 8192;
 pub(super) const BATCH_TEXT_BYTES_MAX: usize = 8 << 20;
 /// Name of the footer entry with the rows of each batch.
 const BATCH_ROWS_METADATA: &str = "gleaner.batch_rows";
+/// Name of the footer entry with the zones.
+const ZONES_METADATA: &str = "gleaner.zones";
 /// The file's last bytes: the footer's length and the magic.
 const TRAILER_BYTES: usize = 10;
 /// A message starts with a continuation mark and its length.
@@ -89,6 +98,30 @@ impl From<datafusion::arrow::error::ArrowError> for SegmentError {
     }
 }
 
+/// The type of text that is stored as codes.
+pub(super) fn coded_type() -> DataType {
+    DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+}
+
+/// Whether a stored type is that of coded text.
+pub(super) fn is_coded(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Dictionary(..))
+}
+
+/// Whether a stored column holds what a column of `wanted` type shows: itself, or text in any form.
+pub(super) fn holds(stored: &DataType, wanted: &DataType) -> bool {
+    let is_text = |data_type: &DataType| matches!(data_type, DataType::Utf8 | DataType::Utf8View);
+    stored == wanted || is_text(wanted) && (is_text(stored) || is_coded(stored))
+}
+
+/// The different texts of a coded column, sorted.
+#[derive(Debug)]
+pub(super) struct Dictionary {
+    pub(super) values: StringArray,
+    /// The same as views, from which rows are made without copying text.
+    pub(super) views: StringViewArray,
+}
+
 /// Where one batch lies in the file.
 #[derive(Clone, Copy, Debug)]
 struct Block {
@@ -109,6 +142,10 @@ pub(super) struct Segment {
     rows: usize,
     /// The key column's values by batch, decoded at first use.
     keys: Vec<OnceLock<Buffer>>,
+    /// Of each coded column where its dictionary lies, and the dictionary once it was used.
+    dictionaries: Vec<Option<(Block, OnceLock<Dictionary>)>>,
+    zones_text: String,
+    zones: OnceLock<Vec<Option<Zone>>>,
 }
 
 impl Segment {
@@ -124,36 +161,43 @@ impl Segment {
         let footer = ipc::root_as_footer(&bytes[footer_at..trailer_at])
             .map_err(|_| damaged("its footer cannot be read"))?;
         let schema = footer.schema().ok_or(damaged("it has no schema"))?;
-        let schema = Arc::new(Schema::new(fields(schema).ok_or(damaged("its schema is not a segment's"))?));
-        let batch_rows = footer
-            .custom_metadata()
-            .and_then(|entries| entries.iter().find(|entry| entry.key() == Some(BATCH_ROWS_METADATA)))
-            .and_then(|entry| serde_json::from_str::<Vec<usize>>(entry.value()?).ok())
+        let (fields, ids) = fields(schema).ok_or(damaged("its schema is not a segment's"))?;
+        let schema = Arc::new(Schema::new(fields));
+        let metadata = |name: &str| {
+            let entry = footer.custom_metadata()?.iter().find(|entry| entry.key() == Some(name))?;
+            entry.value()
+        };
+        let batch_rows = metadata(BATCH_ROWS_METADATA)
+            .and_then(|text| serde_json::from_str::<Vec<usize>>(text).ok())
             .ok_or(damaged("it does not say how many rows it has"))?;
+        let zones_text = metadata(ZONES_METADATA).ok_or(damaged("it has no zones"))?.to_owned();
         let mut blocks = Vec::with_capacity(batch_rows.len());
         let mut first_row = 0;
         for (block, rows) in footer.recordBatches().iter().flatten().zip(&batch_rows) {
-            let (Ok(offset), Ok(metadata_bytes), Ok(body_bytes)) = (
-                usize::try_from(block.offset()),
-                usize::try_from(block.metaDataLength()),
-                usize::try_from(block.bodyLength()),
-            ) else {
-                return Err(damaged("a batch has an impossible place"));
-            };
-            let end = offset.checked_add(metadata_bytes).and_then(|at| at.checked_add(body_bytes));
-            let fits = end.is_some_and(|end| end <= footer_at) && metadata_bytes >= MESSAGE_PREFIX_BYTES;
-            if !fits || *rows > BATCH_ROWS_MAX {
+            let block = Block::of(block, footer_at).ok_or(damaged("a batch has an impossible place"))?;
+            if *rows > BATCH_ROWS_MAX {
                 return Err(damaged("a batch has an impossible place"));
             }
-            blocks.push(Block { offset, metadata_bytes, body_bytes, first_row, rows: *rows });
+            blocks.push(Block { first_row, rows: *rows, ..block });
             first_row += *rows;
         }
         if blocks.len() != batch_rows.len() || schema.fields().first().is_none_or(|f| f.name() != KEY_COLUMN)
         {
             return Err(damaged("its parts disagree"));
         }
+        let mut dictionaries: Vec<Option<(Block, OnceLock<Dictionary>)>> = ids.iter().map(|_| None).collect();
+        for block in footer.dictionaries().iter().flatten() {
+            let block = Block::of(block, footer_at).ok_or(damaged("a dictionary has an impossible place"))?;
+            let id = block.dictionary_id(&bytes).ok_or(damaged("a dictionary's head cannot be read"))?;
+            let column = ids.iter().position(|own| *own == Some(id));
+            let column = column.ok_or(damaged("a dictionary belongs to no column"))?;
+            if dictionaries[column].replace((block, OnceLock::new())).is_some() {
+                return Err(damaged("a column has two dictionaries"));
+            }
+        }
         let keys = blocks.iter().map(|_| OnceLock::new()).collect();
-        Ok(Self { bytes, schema, blocks, rows: first_row, keys })
+        let zones = OnceLock::new();
+        Ok(Self { bytes, schema, blocks, rows: first_row, keys, dictionaries, zones_text, zones })
     }
 
     /// The file's schema, the hidden key first.
@@ -176,20 +220,58 @@ impl Segment {
         self.blocks.get(batch).map_or((self.rows, 0), |block| (block.first_row, block.rows))
     }
 
-    /// Decodes the named columns of a batch (indexes into `schema`).
+    /// The zones of a column, one a batch; none for the key.
+    pub(super) fn zone(&self, column: usize) -> Result<Option<&Zone>, SegmentError> {
+        if self.zones.get().is_none() {
+            let types: Vec<DataType> = self.schema.fields().iter().map(|f| f.data_type().clone()).collect();
+            let parsed = zones::parse(&self.zones_text, &types, self.blocks.len())?;
+            let _ = self.zones.set(parsed);
+        }
+        Ok(self.zones.get().and_then(|zones| zones.get(column)?.as_ref()))
+    }
+
+    /// The dictionary of a coded column.
+    pub(super) fn dictionary(&self, column: usize) -> Result<&Dictionary, SegmentError> {
+        let slot = self.dictionaries.get(column).and_then(Option::as_ref);
+        let (block, slot) = slot.ok_or(SegmentError::Damaged("a dictionary is missing"))?;
+        if let Some(dictionary) = slot.get() {
+            return Ok(dictionary);
+        }
+        let read = self.read_dictionary(block)?;
+        Ok(slot.get_or_init(|| read))
+    }
+
+    fn read_dictionary(&self, block: &Block) -> Result<Dictionary, SegmentError> {
+        let damaged = SegmentError::Damaged("a dictionary's head is not what it must be");
+        let header = block.message(&self.bytes).and_then(|message| message.header_as_dictionary_batch());
+        let data = header.filter(|header| !header.isDelta()).and_then(|header| header.data());
+        let data = data.filter(|data| data.compression().is_none());
+        let Some((data, buffers)) = data.and_then(|data| Some((data, data.buffers()?))) else {
+            return Err(damaged);
+        };
+        let Ok(rows) = usize::try_from(data.length()) else { return Err(damaged) };
+        let spans: Vec<(i64, i64)> = buffers.iter().map(|span| (span.offset(), span.length())).collect();
+        let values = Body::new(block.body(&self.bytes), rows).array(&DataType::Utf8, 0, &spans)?;
+        let Some(values) = values.as_any().downcast_ref::<StringArray>().cloned() else {
+            return Err(damaged);
+        };
+        let views = StringViewArray::from(&values);
+        Ok(Dictionary { values, views })
+    }
+
+    /// Decodes the named columns of a batch (indexes into `schema`); a coded one gives its codes, as 32-bit integers
+    /// that lie in its dictionary.
     pub(super) fn read(&self, batch: usize, columns: &[usize]) -> Result<Vec<ArrayRef>, SegmentError> {
         let block = *self.blocks.get(batch).ok_or(SegmentError::Damaged("a batch is missing"))?;
-        let body_at = block.offset + block.metadata_bytes;
-        let message = ipc::root_as_message(&self.bytes[block.offset + MESSAGE_PREFIX_BYTES..body_at])
-            .map_err(|_| SegmentError::Damaged("a batch's head cannot be read"))?;
-        let header = message
-            .header_as_record_batch()
+        let header = block
+            .message(&self.bytes)
+            .and_then(|message| message.header_as_record_batch())
             .filter(|header| header.compression().is_none() && header.length() == block.rows as i64)
             .ok_or(SegmentError::Damaged("a batch's head is not what it must be"))?;
         let (Some(nodes), Some(buffers)) = (header.nodes(), header.buffers()) else {
             return Err(SegmentError::Damaged("a batch's head lacks its parts"));
         };
-        let body = Body { bytes: self.bytes.slice(body_at..body_at + block.body_bytes), rows: block.rows };
+        let body = Body::new(block.body(&self.bytes), block.rows);
         let first_buffers = first_buffers(&self.schema);
         let expected_buffers = first_buffers.last().copied().unwrap_or(0);
         if nodes.len() != self.schema.fields().len() || buffers.len() != expected_buffers {
@@ -201,9 +283,22 @@ impl Segment {
             let spans: Vec<(i64, i64)> = (first_buffers[column]..first_buffers[column + 1])
                 .map(|at| (buffers.get(at).offset(), buffers.get(at).length()))
                 .collect();
-            body.array(field.data_type(), nodes.get(column).null_count(), &spans)
+            let array = body.array(field.data_type(), nodes.get(column).null_count(), &spans)?;
+            if is_coded(field.data_type()) {
+                let codes = array.as_any().downcast_ref::<Int32Array>();
+                let known = i32::try_from(self.dictionary(column)?.values.len()).unwrap_or(i32::MAX);
+                if codes.is_none_or(|codes| codes.values().iter().any(|code| !(0..known).contains(code))) {
+                    return Err(SegmentError::Damaged("a code is not in its dictionary"));
+                }
+            }
+            Ok(array)
         };
         columns.iter().map(decode).collect()
+    }
+
+    /// The text of a coded column's codes.
+    pub(super) fn text(&self, column: usize, codes: &ArrayRef) -> Result<ArrayRef, SegmentError> {
+        Ok(take(&self.dictionary(column)?.values, codes, None)?)
     }
 
     /// The key of a row.
@@ -231,7 +326,8 @@ impl Segment {
         Ok(first..low)
     }
 
-    fn batch_of(&self, row: usize) -> usize {
+    /// The batch that holds a row.
+    pub(super) fn batch_of(&self, row: usize) -> usize {
         self.blocks.partition_point(|block| block.first_row + block.rows <= row)
     }
 
@@ -249,10 +345,47 @@ impl Segment {
     }
 }
 
-/// The schema's fields, if all have types that segments have. (arrow's own conversion panics on a damaged file.)
-fn fields(schema: ipc::Schema<'_>) -> Option<Vec<Field>> {
+impl Block {
+    /// The place that a footer gives, if it lies before the footer.
+    fn of(block: &ipc::Block, footer_at: usize) -> Option<Self> {
+        let offset = usize::try_from(block.offset()).ok()?;
+        let metadata_bytes = usize::try_from(block.metaDataLength()).ok()?;
+        let body_bytes = usize::try_from(block.bodyLength()).ok()?;
+        let end = offset.checked_add(metadata_bytes)?.checked_add(body_bytes)?;
+        (end <= footer_at && metadata_bytes >= MESSAGE_PREFIX_BYTES).then_some(Self {
+            offset,
+            metadata_bytes,
+            body_bytes,
+            first_row: 0,
+            rows: 0,
+        })
+    }
+
+    fn message<'a>(&self, bytes: &'a Bytes) -> Option<ipc::Message<'a>> {
+        let head = self.offset + MESSAGE_PREFIX_BYTES..self.offset + self.metadata_bytes;
+        ipc::root_as_message(&bytes[head]).ok()
+    }
+
+    fn body(&self, bytes: &Bytes) -> Bytes {
+        let at = self.offset + self.metadata_bytes;
+        bytes.slice(at..at + self.body_bytes)
+    }
+
+    fn dictionary_id(&self, bytes: &Bytes) -> Option<i64> {
+        Some(self.message(bytes)?.header_as_dictionary_batch()?.id())
+    }
+}
+
+/// The schema's fields, if all have types that segments have, and of each coded one the id of its dictionary. (arrow's
+/// own conversion panics on a damaged file.)
+fn fields(schema: ipc::Schema<'_>) -> Option<(Vec<Field>, Vec<Option<i64>>)> {
     let field = |field: ipc::Field<'_>| {
+        let dictionary = field.dictionary();
         let data_type = match field.type_type() {
+            ipc::Type::Utf8 if dictionary.is_some() => {
+                let codes = dictionary?.indexType()?;
+                (codes.bitWidth() == 32 && codes.is_signed()).then(coded_type)?
+            }
             ipc::Type::Utf8 => DataType::Utf8,
             ipc::Type::Bool => DataType::Boolean,
             ipc::Type::Int => {
@@ -274,7 +407,7 @@ fn fields(schema: ipc::Schema<'_>) -> Option<Vec<Field>> {
             }
             _ => return None,
         };
-        Some(Field::new(field.name()?, data_type, field.nullable()))
+        Some((Field::new(field.name()?, data_type, field.nullable()), dictionary.map(|own| own.id())))
     };
     schema.fields()?.iter().map(field).collect()
 }
@@ -291,146 +424,12 @@ fn first_buffers(schema: &Schema) -> Vec<usize> {
     firsts
 }
 
-/// A batch's body, out of which buffers are cut.
-struct Body {
-    bytes: Bytes,
-    rows: usize,
-}
-
-impl Body {
-    /// One buffer over exactly its own range, which is what it then reports to the memory pool.
-    fn buffer(&self, span: Option<&(i64, i64)>, bytes_min: usize) -> Result<Buffer, SegmentError> {
-        let &(offset, length) = span.ok_or(SegmentError::Damaged("a buffer is missing"))?;
-        let (Ok(offset), Ok(length)) = (usize::try_from(offset), usize::try_from(length)) else {
-            return Err(SegmentError::Damaged("a buffer has an impossible place"));
-        };
-        match offset.checked_add(length) {
-            Some(end) if end <= self.bytes.len() && length >= bytes_min => {
-                Ok(Buffer::from(self.bytes.slice(offset..end)))
-            }
-            _ => Err(SegmentError::Damaged("a buffer has an impossible place")),
-        }
-    }
-
-    fn scalars<T: ArrowNativeType>(
-        &self,
-        span: Option<&(i64, i64)>,
-        count: usize,
-    ) -> Result<ScalarBuffer<T>, SegmentError> {
-        let buffer = self.buffer(span, count * size_of::<T>())?;
-        if !(buffer.as_ptr() as usize).is_multiple_of(align_of::<T>()) {
-            return Err(SegmentError::Damaged("a buffer is not aligned"));
-        }
-        Ok(ScalarBuffer::new(buffer, 0, count))
-    }
-
-    fn array(
-        &self,
-        data_type: &DataType,
-        null_count: i64,
-        spans: &[(i64, i64)],
-    ) -> Result<ArrayRef, SegmentError> {
-        let rows = self.rows;
-        let nulls = match null_count {
-            0 => None,
-            _ => {
-                let bits = self.buffer(spans.first(), rows.div_ceil(8))?;
-                Some(NullBuffer::new(BooleanBuffer::new(bits, 0, rows)))
-            }
-        };
-        let values = spans.get(1);
-        Ok(match data_type {
-            DataType::Boolean => {
-                let bits = BooleanBuffer::new(self.buffer(values, rows.div_ceil(8))?, 0, rows);
-                Arc::new(BooleanArray::new(bits, nulls))
-            }
-            DataType::Int64 => Arc::new(Int64Array::try_new(self.scalars(values, rows)?, nulls)?),
-            DataType::Float64 => Arc::new(Float64Array::try_new(self.scalars(values, rows)?, nulls)?),
-            DataType::Timestamp(TimeUnit::Millisecond, None) => {
-                Arc::new(TimestampMillisecondArray::try_new(self.scalars(values, rows)?, nulls)?)
-            }
-            DataType::FixedSizeBinary(width) if *width as usize == KEY_BYTES => {
-                let values = self.buffer(values, rows * KEY_BYTES)?;
-                Arc::new(FixedSizeBinaryArray::try_new(*width, values, nulls)?)
-            }
-            DataType::Utf8 => {
-                let offsets: ScalarBuffer<i32> = self.scalars(values, rows + 1)?;
-                // `OffsetBuffer::new` panics on what a damaged file may hold.
-                if offsets.first().is_none_or(|first| *first < 0) || !offsets.is_sorted() {
-                    return Err(SegmentError::Damaged("a column's offsets are out of order"));
-                }
-                Arc::new(StringArray::try_new(
-                    OffsetBuffer::new(offsets),
-                    self.buffer(spans.get(2), 0)?,
-                    nulls,
-                )?)
-            }
-            _ => return Err(SegmentError::Damaged("a column has an unknown type")),
-        })
-    }
-}
-
-/// What a finished segment is.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Written {
-    pub(super) rows: usize,
-    pub(super) bytes: u64,
-    pub(super) min_key: Key,
-    pub(super) max_key: Key,
-}
-
-/// Writes a segment; the caller gives batches in key order.
-pub(super) struct SegmentWriter {
-    writer: FileWriter<BufWriter<File>>,
-    batch_rows: Vec<usize>,
-    min_key: Option<Key>,
-    max_key: Option<Key>,
-}
-
-impl SegmentWriter {
-    /// Creates the file; it must not exist.
-    pub(super) fn create(path: &Path, schema: &Schema) -> Result<Self, SegmentError> {
-        let file = BufWriter::with_capacity(1 << 18, File::create_new(path)?);
-        let writer = FileWriter::try_new(file, schema)?;
-        Ok(Self { writer, batch_rows: Vec::new(), min_key: None, max_key: None })
-    }
-
-    /// Appends a batch whose first column is the key, sorted, and not before the keys already written.
-    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), SegmentError> {
-        let keys = batch.column(0).as_any().downcast_ref::<FixedSizeBinaryArray>();
-        let keys = keys.ok_or(SegmentError::Damaged("the key has another type"))?;
-        if keys.is_empty() {
-            return Ok(());
-        }
-        self.min_key = self.min_key.or_else(|| keys.value(0).try_into().ok());
-        self.max_key = keys.value(keys.len() - 1).try_into().ok();
-        self.batch_rows.push(batch.num_rows());
-        Ok(self.writer.write(batch)?)
-    }
-
-    /// Writes the footer and makes the file durable; `None` when no row was written.
-    pub(super) fn finish(mut self) -> Result<Option<Written>, SegmentError> {
-        let batch_rows = serde_json::to_string(&self.batch_rows).map_err(io::Error::other)?;
-        self.writer.write_metadata(BATCH_ROWS_METADATA, batch_rows);
-        self.writer.finish()?;
-        let mut file = self.writer.into_inner()?;
-        file.flush()?;
-        let file = file.get_ref();
-        file.sync_all()?;
-        let bytes = file.metadata()?.len();
-        let rows = self.batch_rows.iter().sum();
-        Ok(self.min_key.zip(self.max_key).map(|(min_key, max_key)| Written { rows, bytes, min_key, max_key }))
-    }
-}
-
-/// A segment's schema: the hidden key, then the given fields.
-pub(super) fn with_key(fields: impl IntoIterator<Item = Field>) -> SchemaRef {
-    let key = Field::new(KEY_COLUMN, DataType::FixedSizeBinary(KEY_BYTES as i32), false);
-    Arc::new(Schema::new(std::iter::once(key).chain(fields).collect::<Vec<_>>()))
-}
-
 #[cfg(test)]
 mod tests {
+    use datafusion::arrow::array::{
+        BooleanArray, Float64Array, Int64Array, RecordBatch, TimestampMillisecondArray,
+    };
+
     use super::*;
 
     fn sample(path: &Path) -> RecordBatch {
@@ -455,9 +454,9 @@ mod tests {
             ],
         )
         .expect("a batch");
-        let mut writer = SegmentWriter::create(path, &schema).expect("create");
-        writer.write(&batch.slice(0, 13)).expect("write");
-        writer.write(&batch.slice(13, 7)).expect("write");
+        let mut writer = SegmentWriter::create(path, &schema, Vec::new()).expect("create");
+        writer.write(batch.slice(0, 13).columns().to_vec()).expect("write");
+        writer.write(batch.slice(13, 7).columns().to_vec()).expect("write");
         let written = writer.finish().expect("finish").expect("rows");
         assert_eq!((written.rows, written.min_key[0], written.max_key[0]), (20, 0, 9));
         batch
@@ -518,5 +517,50 @@ mod tests {
             assert!(Segment::open(&other).is_err(), "cut at {length}");
         }
         assert!(refused > 100, "{refused}");
+    }
+
+    #[test]
+    fn coded_text_is_read_back_through_its_dictionary() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s.arrow");
+        let schema = with_key([Field::new("a", DataType::Utf8, true), Field::new("b", DataType::Utf8, true)]);
+        let values = |texts: &[&str]| Some(Arc::new(StringArray::from(texts.to_vec())) as ArrayRef);
+        let dictionaries = vec![None, values(&["blue", "red"]), values(&["x"])];
+        let mut writer = SegmentWriter::create(&path, &schema, dictionaries).expect("create");
+        for batch in 0..2_u8 {
+            let keys = [[batch; KEY_BYTES], [batch; KEY_BYTES], [batch; KEY_BYTES]];
+            let keys = FixedSizeBinaryArray::try_from_iter(keys.iter()).expect("keys");
+            let a = Int32Array::from(vec![Some(1), None, Some(i32::from(batch))]);
+            let b = Int32Array::from(vec![Some(0), Some(0), None]);
+            writer.write(vec![Arc::new(keys), Arc::new(a), Arc::new(b)]).expect("write");
+        }
+        writer.finish().expect("finish").expect("rows");
+        let segment = Segment::open(&path).expect("open");
+        assert!(is_coded(segment.schema().field(1).data_type()));
+        let codes = segment.read(1, &[1]).expect("read").remove(0);
+        assert_eq!(codes.as_ref(), &Int32Array::from(vec![Some(1), None, Some(1)]) as &dyn Array);
+        let dictionary = segment.dictionary(1).expect("a dictionary");
+        assert_eq!(dictionary.values, StringArray::from(vec!["blue", "red"]));
+        assert_eq!(segment.dictionary(2).expect("a dictionary").views.value(0), "x");
+        let zone = segment.zone(1).expect("zones").expect("a zone");
+        assert_eq!(zone.min.as_ref(), &Int32Array::from(vec![0, 1]) as &dyn Array);
+        assert_eq!((zone.nulls.as_slice(), zone.exact), ([1, 1].as_slice(), true));
+        // A code that a damaged file points out of its dictionary is an error.
+        let bytes = std::fs::read(&path).expect("read");
+        let mut seen = 0;
+        for at in 0..bytes.len() - 3 {
+            if bytes[at..at + 4] == 1_i32.to_le_bytes() {
+                let mut bytes = bytes.clone();
+                bytes[at] = 99;
+                let other = folder.path().join("d.arrow");
+                std::fs::write(&other, &bytes).expect("write");
+                let read = Segment::open(&other).and_then(|s| s.read(0, &[1]).map(drop));
+                seen += usize::from(matches!(
+                    read,
+                    Err(SegmentError::Damaged("a code is not in its dictionary"))
+                ));
+            }
+        }
+        assert!(seen > 0);
     }
 }

@@ -1,0 +1,240 @@
+//! The rows of one partition of a scan, batch by batch.
+
+use std::sync::Arc;
+use std::task::Poll;
+
+use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
+use datafusion::arrow::buffer::BooleanBuffer;
+use datafusion::arrow::compute::{BatchCoalescer, take};
+use datafusion::common::Result;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_expr::expressions::{DynamicFilterTracker, DynamicFilterTracking};
+use datafusion::physical_expr::utils::conjunction;
+use datafusion::physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+
+use super::filter::{Condition, external};
+use super::{Scan, is_empty, zones};
+use crate::engine::sql::segment::BATCH_ROWS_MAX;
+
+/// Batches that are looked at before other tasks get their turn, although no row came out.
+const BATCHES_PER_TURN: usize = 32;
+/// Batches between two looks at whether a condition has changed: making a predicate of it costs some of them.
+const BATCHES_PER_LOOK: usize = 8;
+
+/// The stream of one partition.
+pub(super) fn stream(scan: &Scan, partition: usize) -> Result<SendableRecordBatchStream> {
+    let mut rows = Rows::new(scan.clone(), partition)?;
+    let stream = futures::stream::poll_fn(move |context| match rows.turn() {
+        Ok(Turn::Rows(batch)) => Poll::Ready(Some(Ok(batch))),
+        Ok(Turn::End) => Poll::Ready(None),
+        Ok(Turn::Later) => {
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }
+        Err(error) => {
+            rows.ended = true;
+            Poll::Ready(Some(Err(error)))
+        }
+    });
+    Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&scan.schema), stream)))
+}
+
+enum Turn {
+    Rows(RecordBatch),
+    /// Nothing yet.
+    Later,
+    End,
+}
+
+/// Which batches of a segment can be skipped, as the zones and the conditions said at some moment.
+struct Pruned {
+    source: usize,
+    /// The state of the conditions that it was made for.
+    state: u64,
+    kept: Vec<bool>,
+}
+
+struct Rows {
+    scan: Scan,
+    partition: usize,
+    conditions: Vec<Condition>,
+    predicate: Option<Arc<PruningPredicate>>,
+    tracker: Option<DynamicFilterTracker>,
+    /// Grows whenever a condition changes.
+    state: u64,
+    pruned: Option<Pruned>,
+    /// Every batch in the order in which they are wanted; none when they come newest first.
+    order: Option<Vec<(usize, usize)>>,
+    /// The place in `order`, or the segment.
+    at: usize,
+    batches_left: Option<usize>,
+    looked_at: usize,
+    rows_left: usize,
+    small: Option<BatchCoalescer>,
+    ended: bool,
+}
+
+impl Rows {
+    fn new(scan: Scan, partition: usize) -> Result<Self> {
+        let conditions = scan
+            .filters
+            .iter()
+            .map(|filter| Condition::new(filter, &scan.table))
+            .collect::<Result<Vec<_>>>()?;
+        let order = match scan.wanted {
+            None => None,
+            Some(wanted) => {
+                let field = scan.table.field(wanted.column);
+                Some(zones::by_values(&scan.sources, field, wanted.descending)?)
+            }
+        };
+        // What conditions leave of a batch may be a few rows: they are gathered.
+        let gathers = !scan.filters.is_empty() && !is_empty(&scan.schema);
+        let target = scan.fetch.map_or(BATCH_ROWS_MAX, |fetch| fetch.clamp(1, BATCH_ROWS_MAX));
+        let small = gathers.then(|| BatchCoalescer::new(Arc::clone(&scan.schema), target));
+        let mut rows = Self {
+            rows_left: scan.fetch.unwrap_or(usize::MAX),
+            partition,
+            conditions,
+            predicate: None,
+            tracker: None,
+            state: 0,
+            pruned: None,
+            order,
+            at: 0,
+            batches_left: None,
+            looked_at: 0,
+            small,
+            ended: false,
+            scan,
+        };
+        if !rows.scan.filters.is_empty() {
+            let all = conjunction(rows.scan.filters.iter().cloned());
+            if let DynamicFilterTracking::Watching(tracker) = DynamicFilterTracking::classify(&all) {
+                rows.tracker = Some(tracker);
+            }
+            rows.predict();
+        }
+        Ok(rows)
+    }
+
+    /// Makes the predicate that is held against the zones, of the conditions as they are now.
+    fn predict(&mut self) {
+        let all = conjunction(self.scan.filters.iter().cloned());
+        let builder = PruningPredicateBuilder::new().with_file_schema(Arc::clone(&self.scan.table));
+        self.predicate = builder.build(all);
+        self.state += 1;
+    }
+
+    fn turn(&mut self) -> Result<Turn> {
+        for _ in 0..BATCHES_PER_TURN {
+            if let Some(batch) = self.small.as_mut().and_then(BatchCoalescer::next_completed_batch) {
+                return Ok(Turn::Rows(batch));
+            }
+            if self.ended {
+                return Ok(Turn::End);
+            }
+            let next = if self.rows_left == 0 { None } else { self.next_batch()? };
+            let Some((source, batch)) = next else {
+                self.ended = true;
+                if let Some(small) = &mut self.small {
+                    small.finish_buffered_batch()?;
+                }
+                continue;
+            };
+            if batch % self.scan.partitions != self.partition || !self.may_hold(source, batch)? {
+                continue;
+            }
+            let rows = self.read(source, batch)?;
+            if rows.num_rows() == 0 {
+                continue;
+            }
+            let rows = self.cut(&rows)?;
+            self.rows_left -= rows.num_rows();
+            match &mut self.small {
+                None => return Ok(Turn::Rows(rows)),
+                Some(small) => small.push_batch(rows)?,
+            }
+        }
+        Ok(Turn::Later)
+    }
+
+    /// The next batch, whoever takes it: its segment and its place there.
+    fn next_batch(&mut self) -> Result<Option<(usize, usize)>> {
+        if let Some(order) = &self.order {
+            let next = order.get(self.at).copied();
+            self.at += 1;
+            return Ok(next);
+        }
+        while let Some(source) = self.scan.sources.get(self.at) {
+            let left = match self.batches_left {
+                Some(left) => left,
+                None => source.open().map_err(external)?.segment.batches(),
+            };
+            if let Some(batch) = left.checked_sub(1) {
+                self.batches_left = Some(batch);
+                return Ok(Some((self.at, batch)));
+            }
+            self.at += 1;
+            self.batches_left = None;
+        }
+        Ok(None)
+    }
+
+    /// Whether the zones leave it possible that the batch holds a wanted row.
+    fn may_hold(&mut self, source: usize, batch: usize) -> Result<bool> {
+        self.looked_at += 1;
+        if self.looked_at.is_multiple_of(BATCHES_PER_LOOK)
+            && self.tracker.as_mut().is_some_and(DynamicFilterTracker::changed)
+        {
+            self.predict();
+        }
+        let Some(predicate) = &self.predicate else { return Ok(true) };
+        let fresh = |pruned: &&Pruned| pruned.source == source && pruned.state == self.state;
+        if self.pruned.as_ref().filter(fresh).is_none() {
+            let opened = self.scan.sources[source].open().map_err(external)?;
+            let kept = zones::kept(predicate, opened, &self.scan.table);
+            self.pruned = Some(Pruned { source, state: self.state, kept });
+        }
+        Ok(self.pruned.as_ref().is_none_or(|pruned| pruned.kept.get(batch).copied().unwrap_or(true)))
+    }
+
+    /// The wanted rows of a batch.
+    fn read(&self, source: usize, batch: usize) -> Result<RecordBatch> {
+        let opened = self.scan.sources[source].open().map_err(external)?;
+        let rows = opened.segment.batch_range(batch).1;
+        let mut selected: Option<BooleanBuffer> = opened.live(batch);
+        for condition in &self.conditions {
+            let left = condition.select(source, opened, batch, selected)?;
+            match left.count_set_bits() {
+                0 => return Ok(RecordBatch::new_empty(Arc::clone(&self.scan.schema))),
+                all if all == rows => selected = None,
+                _ => selected = Some(left),
+            }
+        }
+        let mask = selected.map(|selected| BooleanArray::new(selected, None));
+        let count = mask.as_ref().map_or(rows, BooleanArray::true_count);
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.scan.schema.fields().len());
+        for field in self.scan.schema.fields() {
+            columns.push(opened.column(batch, field, mask.as_ref(), self.scan.lean).map_err(external)?);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.scan.schema), columns, &options)?)
+    }
+
+    /// As many rows as are still wanted. A small limit gets them newest first, row by row: it says `LIMIT 200` and
+    /// means the latest. A whole scan is not worth the copy.
+    fn cut(&self, rows: &RecordBatch) -> Result<RecordBatch> {
+        let wanted = rows.num_rows().min(self.rows_left);
+        if !self.scan.is_ordered() || self.order.is_some() {
+            return Ok(rows.slice(0, wanted));
+        }
+        let last = rows.num_rows();
+        let newest = UInt32Array::from_iter_values((last - wanted..last).rev().map(|row| row as u32));
+        let columns =
+            rows.columns().iter().map(|column| take(column, &newest, None)).collect::<Result<_, _>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(wanted));
+        Ok(RecordBatch::try_new_with_options(rows.schema(), columns, &options)?)
+    }
+}
