@@ -1,9 +1,11 @@
 //! Pages through a Chromium on the box, from the catalog to the job's attempt; skipped, and said so, where there is none.
 
 use super::{connect, direct_id, patch};
+use crate::harness::process::Process;
 use crate::harness::web::{Answer, Web};
-use crate::harness::{Appliance, eventually, expect, get, post, refused, text};
+use crate::harness::{Appliance, eventually, expect, get, member, post, refused, text};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::time::Duration;
 
 /// A page whose heading is made by a script.
@@ -119,4 +121,39 @@ async fn a_box_without_a_browser_says_so_where_one_is_wanted() {
     let others =
         catalog["items"].as_array().expect("a list").iter().filter(|item| item["adapter"] != "browser");
     assert!(others.into_iter().all(|item| item["unavailable"] == Value::Null));
+}
+
+/// Processes of browsers that keep their profile in this data folder.
+fn browser_processes(data: &Path) -> usize {
+    let profile = format!("--user-data-dir={}", data.display());
+    let processes = std::fs::read_dir("/proc").expect("a kernel that tells");
+    let commands = processes.flatten().filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    commands.filter(|command| String::from_utf8_lossy(command).contains(&profile)).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_box_that_is_killed_leaves_no_browser_behind() {
+    let web = Web::open(answer).await;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let data = folder.path().join("data");
+    let sandbox = (!rustix::process::geteuid().is_root()).to_string();
+    let process = Process::start(&data, &[("NETWORK__ALLOW", &web.allow()), ("BROWSER__SANDBOX", &sandbox)]);
+    let member = member(&process.client(), &process.socket(), "killed").await;
+    if let Some(reason) = unavailable(&member).await {
+        println!("skipped: {reason}");
+        return;
+    }
+    connect(&member, &json!({ "adapter": "browser" })).await;
+    let job = json!({ "url": web.url("/never"), "options": { "timeoutMs": 120_000, "render": true } });
+    expect(post(&member.api, "/api/v1/jobs", &job).await, 201);
+    let data = data.as_path();
+    eventually("a browser runs", Duration::from_secs(120), || async move {
+        (browser_processes(data) > 0).then_some(())
+    })
+    .await;
+    process.kill();
+    eventually("its last process has ended", Duration::from_secs(60), || async move {
+        (browser_processes(data) == 0).then_some(())
+    })
+    .await;
 }

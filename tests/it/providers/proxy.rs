@@ -3,8 +3,9 @@
 use super::{connect, direct_id, patch};
 use crate::harness::proxy::{ProxyServer, Temper};
 use crate::harness::web::{Answer, Web};
-use crate::harness::{Appliance, Member, ended, expect, get, post, refused, text};
+use crate::harness::{Appliance, Member, ended, eventually, expect, get, post, refused, text};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 const PAGE: &str = "<h1>Hello</h1>";
 
@@ -159,19 +160,19 @@ async fn a_dead_proxy_costs_nobody_a_page() {
     let tempers = [Temper::Dead, Temper::Good, Temper::Refusing(407, 2)];
     let lab = Lab::open(&tempers, true).await;
     let id = lab.connect(&["http://", "http://", "http://x:pa55@"]).await;
-    for _ in 0..4 {
+    // A dead one is tried again after a while, so that a slow machine may look when it is not left alone just now.
+    let shown = eventually("both are seen to be in trouble", Duration::from_secs(120), || async {
         went(&lab.job(&lab.shop("/page")).await, "success", Some(200), "");
-    }
-    let shown = lab.provider(&id).await;
-    assert_eq!((&shown["proxies"]["count"], &shown["trouble"]), (&json!(3), &Value::Null), "{shown}");
-    let troubles = shown["proxies"]["troubles"].as_array().unwrap();
-    let named = |address: String, part: &str| {
-        troubles.iter().any(|trouble| {
-            trouble["proxy"] == format!("http://{address}") && text(trouble, "error").contains(part)
-        })
-    };
-    assert!(named(lab.proxies[2].address.to_string(), "407"), "{shown}");
-    assert!(named(lab.proxies[0].address.to_string(), "refused the connection"), "{shown}");
+        let shown = lab.provider(&id).await;
+        assert_eq!((&shown["proxies"]["count"], &shown["trouble"]), (&json!(3), &Value::Null), "{shown}");
+        let troubles = shown["proxies"]["troubles"].as_array().unwrap();
+        let named = |index: usize, part: &str| {
+            let address = format!("http://{}", lab.proxies[index].address);
+            troubles.iter().any(|t| t["proxy"] == address.as_str() && text(t, "error").contains(part))
+        };
+        (named(2, "407") && named(0, "refused the connection")).then_some(shown)
+    })
+    .await;
     assert!(!shown.to_string().contains("pa55"), "{shown}");
 }
 

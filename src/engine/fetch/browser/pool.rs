@@ -61,14 +61,14 @@ pub struct Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         *self.browser.idle_since.lock() = Instant::now();
-        self.browser.pages.fetch_sub(1, Ordering::AcqRel);
+        self.browser.pages.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 impl Running {
     /// Lets nobody in any more; it ends when its last page does.
     pub fn retire(&self) {
-        self.is_retired.store(true, Ordering::Relaxed);
+        self.is_retired.store(true, Ordering::SeqCst);
     }
 
     pub fn is_too_big(&self) -> bool {
@@ -77,13 +77,13 @@ impl Running {
 
     fn has_room(&self) -> bool {
         let usable = !self.is_retired.load(Ordering::Relaxed) && !self.client.is_gone();
-        usable && self.pages.load(Ordering::Acquire) < PAGES_PER_BROWSER
+        usable && self.pages.load(Ordering::SeqCst) < PAGES_PER_BROWSER
     }
 
     /// Whether nobody is in it and nobody will want it.
     fn is_done(&self) -> bool {
         let idle = self.idle_since.lock().elapsed() > IDLE_TIMEOUT;
-        self.pages.load(Ordering::Acquire) == 0 && (idle || self.is_retired.load(Ordering::Relaxed))
+        self.pages.load(Ordering::SeqCst) == 0 && (idle || self.is_retired.load(Ordering::Relaxed))
     }
 }
 
@@ -140,9 +140,10 @@ impl Browsers {
     async fn choose(self: &Arc<Self>) -> Result<Arc<Running>, String> {
         let mut running = self.running.lock().await;
         running.retain(|browser| !browser.client.is_gone());
-        let found = running.iter().filter(|browser| browser.has_room());
-        if let Some(browser) = found.max_by_key(|browser| browser.pages.load(Ordering::Acquire)) {
-            return Ok(enter(browser));
+        let mut found: Vec<&Arc<Running>> = running.iter().filter(|browser| browser.has_room()).collect();
+        found.sort_by_key(|browser| std::cmp::Reverse(browser.pages.load(Ordering::SeqCst)));
+        if let Some(browser) = found.into_iter().find_map(enter) {
+            return Ok(browser);
         }
         if self.turns.is_closed() {
             return Err("the box is stopping".to_owned());
@@ -168,7 +169,7 @@ impl Browsers {
         let mut watches = self.watches.lock();
         watches.retain(|watch| !watch.is_finished());
         watches.push(tokio::spawn(watch(process, browser.clone(), self.settings.memory_bytes_max)));
-        Ok(enter(&browser))
+        enter(&browser).ok_or_else(|| "the browser ended as soon as it was started".to_owned())
     }
 
     /// Ends every browser, and lets nobody start one.
@@ -186,12 +187,18 @@ impl Browsers {
     }
 }
 
-fn enter(browser: &Arc<Running>) -> Arc<Running> {
-    browser.pages.fetch_add(1, Ordering::AcqRel);
+/// Takes a place in a browser, unless it has been retired meanwhile: whoever retires it looks at its pages afterwards, and
+/// whoever enters looks afterwards whether it is retired, so that one of the two always sees the other.
+fn enter(browser: &Arc<Running>) -> Option<Arc<Running>> {
+    browser.pages.fetch_add(1, Ordering::SeqCst);
+    if browser.is_retired.load(Ordering::SeqCst) {
+        browser.pages.fetch_sub(1, Ordering::SeqCst);
+        return None;
+    }
     if browser.served.fetch_add(1, Ordering::Relaxed) + 1 >= PAGES_SERVED_MAX {
         browser.retire();
     }
-    browser.clone()
+    Some(browser.clone())
 }
 
 /// Stays with a browser until it ends or has to be ended.
@@ -210,7 +217,7 @@ async fn watch(mut process: Process, browser: Arc<Running>, memory_bytes_max: u6
         if browser.is_done() {
             // Nobody may enter between the look and the end.
             browser.retire();
-            if browser.pages.load(Ordering::Acquire) == 0 {
+            if browser.pages.load(Ordering::SeqCst) == 0 {
                 break;
             }
         }

@@ -11,6 +11,11 @@ use crate::engine::fetch::tests::site::{
 /// Generous, because a cold start on a loaded machine takes its time. No test asserts how long anything took.
 const PATIENCE: Duration = Duration::from_secs(180);
 
+/// A wait that ends when the page has settled, and not when a loaded machine has not got there yet.
+fn patient() -> PageSettings {
+    PageSettings { wait_ms: 120_000, ..PageSettings::default() }
+}
+
 struct Lab {
     provider: BrowserProvider,
     browsers: Arc<Browsers>,
@@ -89,7 +94,7 @@ async fn a_page_is_what_its_scripts_make_of_it() {
         _ => answer(404, &[], "none"),
     })
     .await;
-    let Some(lab) = Lab::open(&[&site], PageSettings::default()) else { return };
+    let Some(lab) = Lab::open(&[&site], patient()) else { return };
     for start in ["/", "/moved", "/scripted"] {
         let attempt = lab.fetch(site.named("shop.test", start)).await;
         let text = html(&attempt);
@@ -129,8 +134,10 @@ async fn nothing_in_a_page_reaches_a_forbidden_address() {
              <link rel=stylesheet href='http://localhost:{port}/css'><link rel=preconnect href='http://{outside}'>\
              <link rel=dns-prefetch href='//inner.test'><script src='http://shop.test:{port}/js'></script><script>\
              const done = [];\
+             const hold = new AbortController();\
+             fetch('/hold', {{signal: hold.signal}}).catch(() => 0);\
              const note = (what, promise) => promise.then(() => done.push(what + ' passed'), () => done.push(what + ' stopped'))\
-               .then(() => document.body.dataset.done = done.join());\
+               .then(() => {{ document.body.dataset.done = done.join(); if (done.length == 5) hold.abort(); }});\
              note('fetch', fetch('http://{outside}/', {{mode: 'no-cors'}}));\
              note('name', fetch('http://other.test:{port}/', {{mode: 'no-cors'}}));\
              note('moved', fetch('/to-secret', {{mode: 'no-cors'}}));\
@@ -140,6 +147,8 @@ async fn nothing_in_a_page_reaches_a_forbidden_address() {
                rtc.createDataChannel('x'); rtc.createOffer().then(o => rtc.setLocalDescription(o)); }} catch (e) {{}}\
              </script>"
         )),
+        // Until everything is told, the page does not come to rest.
+        "/hold" => Reply::Silence,
         "/to-secret" => redirect(format!("http://{outside}/moved")),
         "/away" => redirect(format!("http://{outside}/")),
         "/away-later" => page(format!("<script>location = 'http://{outside}/'</script>")),
@@ -147,7 +156,7 @@ async fn nothing_in_a_page_reaches_a_forbidden_address() {
         _ => answer(404, &[], "none"),
     })
     .await;
-    let Some(lab) = Lab::open(&[&site], PageSettings { load_media: true, ..PageSettings::default() }) else {
+    let Some(lab) = Lab::open(&[&site], PageSettings { load_media: true, ..patient() }) else {
         return;
     };
     let attempt = lab.fetch(site.named("shop.test", "/")).await;

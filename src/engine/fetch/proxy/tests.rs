@@ -45,13 +45,13 @@ fn each_page_takes_the_next() {
     let list = list(3, Rotation::EachPage);
     let taken: Vec<usize> = (0..7).map(|_| first(&list, "a.test").unwrap()).collect();
     assert_eq!(taken, [0, 1, 2, 0, 1, 2, 0]);
-    list.report(1, &report(Some(Trouble::Down), None));
+    list.report(1, &report(Some(Trouble::BadLogin), None));
     let taken: Vec<usize> = (0..6).map(|_| first(&list, "a.test").unwrap()).collect();
     assert!(!taken.contains(&1), "{taken:?}");
     assert!(taken.contains(&0) && taken.contains(&2), "{taken:?}");
     let cooling = list.cooling();
     assert_eq!((cooling.len(), cooling[0].proxy.as_str()), (1, "http://10.0.0.1:3128"));
-    assert_eq!(cooling[0].error, "Down");
+    assert_eq!(cooling[0].error, "BadLogin");
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_domain_keeps_its_proxy_as_long_as_it_works() {
     let again: Vec<usize> = domains.iter().map(|domain| first(&list, domain).unwrap()).collect();
     assert_eq!(before, again);
     assert!((0..5).all(|index| before.contains(&index)), "everybody has some: {before:?}");
-    list.report(2, &report(Some(Trouble::Throttled), None));
+    list.report(2, &report(Some(Trouble::BadLogin), None));
     let after: Vec<usize> = domains.iter().map(|domain| first(&list, domain).unwrap()).collect();
     for (before, after) in before.iter().zip(&after) {
         assert!(*after != 2 && (before == after || *before == 2), "only its own domains move");
