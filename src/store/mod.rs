@@ -21,6 +21,7 @@ mod key;
 mod known;
 mod migrate;
 mod origin;
+mod paging;
 mod principal;
 mod rewrite;
 mod table;

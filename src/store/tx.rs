@@ -11,8 +11,7 @@ use super::view::{RawRow, View, WriteView};
 use crate::base::clock::Timestamp;
 use crate::base::codec::{self, Record};
 use crate::base::ids::OrgId;
-use crate::base::limits::{PAGE_SCAN_ROWS_MAX, VALUE_BYTES_MAX};
-use crate::base::page::{Page, PageRequest, encode_cursor};
+use crate::base::limits::VALUE_BYTES_MAX;
 use crate::base::{Code, Error, Result};
 use std::ops::Deref;
 
@@ -72,7 +71,7 @@ impl Scope for InSystem {
 /// Rows of one scope at one moment.
 pub struct Rows<'v, S> {
     view: &'v dyn View,
-    scope: S,
+    pub(super) scope: S,
     now: Timestamp,
     /// The organization is being erased, or was: it takes no rows.
     fenced: bool,
@@ -190,67 +189,6 @@ impl<'v, S: Scope> Rows<'v, S> {
         Ok(rows)
     }
 
-    /// One page of the table, newest first, of the rows that `keep` accepts.
-    pub fn page<K: Key, V: Record>(
-        &self,
-        table: &Table<S, K, V>,
-        request: &PageRequest,
-        keep: impl FnMut(&V) -> bool,
-    ) -> Result<Page<V>> {
-        self.page_of(table.name, self.scope.prefix(), request, keep, |_, value| decoded(value).map(Some))
-    }
-
-    /// One page of the rows under an index prefix, last key first, of the rows that `keep` accepts.
-    pub fn page_by<K: Key, V: Record>(
-        &self,
-        table: &Table<S, K, V>,
-        index: &Index<V>,
-        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
-        request: &PageRequest,
-        keep: impl FnMut(&V) -> bool,
-    ) -> Result<Page<V>> {
-        let prefix = self.index_prefix(index, write);
-        self.page_of(index.name, prefix, request, keep, |_, primary| self.by_primary(table, primary))
-    }
-
-    fn page_of<V>(
-        &self,
-        list: &'static str,
-        prefix: Vec<u8>,
-        request: &PageRequest,
-        mut keep: impl FnMut(&V) -> bool,
-        row: impl Fn(&[u8], &[u8]) -> Result<Option<V>>,
-    ) -> Result<Page<V>> {
-        let scope = self.scope.prefix();
-        let mut after = request.position(list)?.map(|tail| [scope.as_slice(), &tail].concat());
-        let (mut items, mut seen) = (Vec::new(), 0);
-        let cursor = |key: &[u8]| Some(encode_cursor(list, &key[scope.len()..]));
-        loop {
-            let chunk = (request.limit - items.len() + 1).max(64);
-            let entries = self.scan_raw(list, &prefix, after.as_deref(), Order::Descending, chunk)?;
-            let ended = entries.len() < chunk;
-            for (key, value) in entries {
-                if items.len() == request.limit {
-                    // There is at least one entry more: the page ends after the last one that was looked at.
-                    return Ok(Page { items, next_cursor: after.as_deref().and_then(cursor) });
-                }
-                seen += 1;
-                if let Some(item) = row(&key, &value)?
-                    && keep(&item)
-                {
-                    items.push(item);
-                }
-                after = Some(key);
-            }
-            if ended {
-                return Ok(Page { items, next_cursor: None });
-            }
-            if seen >= PAGE_SCAN_ROWS_MAX {
-                return Ok(Page { items, next_cursor: after.as_deref().and_then(cursor) });
-            }
-        }
-    }
-
     /// How many rows the scope has in `table`, counting no further than `max`.
     pub fn count<K: Key, V: Record>(&self, table: &Table<S, K, V>, max: usize) -> Result<usize> {
         self.count_raw(table.name, &self.scope.prefix(), max)
@@ -280,7 +218,11 @@ impl<'v, S: Scope> Rows<'v, S> {
         Ok(total)
     }
 
-    fn by_primary<K: Key, V: Record>(&self, table: &Table<S, K, V>, primary: &[u8]) -> Result<Option<V>> {
+    pub(super) fn by_primary<K: Key, V: Record>(
+        &self,
+        table: &Table<S, K, V>,
+        primary: &[u8],
+    ) -> Result<Option<V>> {
         let key = [self.scope.prefix().as_slice(), primary].concat();
         self.get_raw(table.name, &key)?.map(|bytes| decoded(&bytes)).transpose()
     }
@@ -289,7 +231,7 @@ impl<'v, S: Scope> Rows<'v, S> {
         if self.hidden { Ok(None) } else { self.view.get(table, key) }
     }
 
-    fn index_prefix<V>(
+    pub(super) fn index_prefix<V>(
         &self,
         index: &Index<V>,
         write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
@@ -300,7 +242,7 @@ impl<'v, S: Scope> Rows<'v, S> {
         key.0
     }
 
-    fn scan_raw(
+    pub(super) fn scan_raw(
         &self,
         table: &'static str,
         prefix: &[u8],
@@ -636,7 +578,7 @@ fn taken<S, K, V>(table: &Table<S, K, V>) -> Error {
     Error::new(Code::AlreadyExists).title(format!("{} already exists", table.noun))
 }
 
-fn decoded<V: Record>(bytes: &[u8]) -> Result<V> {
+pub(super) fn decoded<V: Record>(bytes: &[u8]) -> Result<V> {
     codec::decode(bytes).map_err(|e| Error::internal("decode a row", e))
 }
 

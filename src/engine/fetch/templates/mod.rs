@@ -14,6 +14,7 @@
 //! guard judges the provider's address like any other.
 
 pub mod answer;
+mod file;
 pub mod hosted;
 pub mod load;
 pub mod request;

@@ -1,5 +1,8 @@
 //! The dispatcher over a real store, a real fetcher and a web server on loopback.
 
+mod runs;
+mod turns;
+
 use super::FEATURE;
 use super::dispatch::{DispatchParts, DispatchSettings, Dispatcher};
 use super::rows::{JOBS, JobV1, LEASE, READY};
@@ -307,195 +310,6 @@ impl Lab {
     }
 }
 
-/// A row as a process leaves it that dies in its `run`th run.
-fn left_running(run: u32, lease_until: Timestamp) -> impl FnOnce(&mut JobV1) {
-    move |job| {
-        job.status = JobStatus::Running;
-        job.run = run;
-        job.lease_until = Some(lease_until);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_domain_is_visited_as_often_at_once_as_allowed() {
-    let mut lab = Lab::new(8, 2, Duration::ZERO).await;
-    let mut jobs = Vec::new();
-    for i in 0..10 {
-        jobs.push(lab.submit(&format!("a.test/slow/30/{i}")).await);
-        jobs.push(lab.submit(&format!("b.test/slow/30/{i}")).await);
-    }
-    lab.start();
-    for job in jobs {
-        assert_eq!(lab.ended(job).await.status, JobStatus::Succeeded);
-    }
-    let most = lab.web.visits.lock().at_once_max.clone();
-    assert_eq!((most["a.test"], most["b.test"]), (2, 2));
-    assert_eq!((lab.results(), lab.spent()), (20, 20));
-    assert!(lab.drain().await.is_empty());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn domains_take_turns() {
-    let mut lab = Lab::new(1, 1, Duration::ZERO).await;
-    for i in 0..12 {
-        lab.submit(&format!("a.test/{i}")).await;
-    }
-    let late = [lab.submit("b.test/0").await, lab.submit("c.test/0").await, lab.submit("b.test/1").await];
-    lab.start();
-    for job in late {
-        lab.ended(job).await;
-    }
-    let log = lab.web.log();
-    let mut first: Vec<_> = log[..3].iter().map(|visit| &visit[..1]).collect();
-    first.sort_unstable();
-    assert_eq!(first, ["a", "b", "c"], "{log:?}");
-    let place = log.iter().position(|visit| visit == "b.test/1").unwrap();
-    assert!(place <= 5, "{log:?}");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn in_a_domain_priority_goes_before_age() {
-    let mut lab = Lab::new(1, 1, Duration::ZERO).await;
-    let mut jobs = Vec::new();
-    for (path, priority) in [("low", 1), ("first", 9), ("middle", 5), ("second", 9)] {
-        jobs.push(lab.submit_as(&format!("a.test/{path}"), json!({ "priority": priority })).await);
-    }
-    lab.start();
-    for job in jobs {
-        lab.ended(job).await;
-    }
-    assert_eq!(lab.web.log(), ["a.test/first", "a.test/second", "a.test/middle", "a.test/low"]);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_canceled_run_leaves_no_result_and_gives_its_credits_back() {
-    let mut lab = Lab::new(4, 2, Duration::ZERO).await;
-    lab.start();
-    let id = lab.submit("a.test/slow/3000/x").await;
-    lab.until("the page is asked for", |lab| lab.web.count("a.test/slow/3000/x") == 1).await;
-    assert_eq!(lab.spent(), 1);
-    lab.org.write(move |tx| submit::cancel(tx, id)).await.unwrap();
-    assert_eq!(lab.spent(), 0);
-    let again = lab.org.write(move |tx| submit::cancel(tx, id)).await.unwrap_err();
-    assert_eq!(again.code(), Code::JobTerminal);
-    lab.until("the run is over", |lab| lab.dispatcher.running() == 0).await;
-    let job = lab.job(id);
-    assert_eq!((job.status, job.attempts.len(), job.result_id), (JobStatus::Canceled, 0, None));
-    assert_eq!((lab.results(), lab.spent()), (0, 0));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_canceled_job_that_waits_is_never_run() {
-    let mut lab = Lab::new(4, 2, Duration::ZERO).await;
-    let (id, other) = (lab.submit("a.test/canceled").await, lab.submit("a.test/kept").await);
-    lab.org.write(move |tx| submit::cancel(tx, id)).await.unwrap();
-    lab.start();
-    lab.ended(other).await;
-    assert_eq!(lab.web.log(), ["a.test/kept"]);
-    assert_eq!(lab.spent(), 1);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_was_given_up_does_not_finish_the_job_again() {
-    let mut lab = Lab::new(4, 2, Duration::ZERO).await;
-    lab.start();
-    let visit = "a.test/stumble/3000/x";
-    let id = lab.submit(visit).await;
-    lab.until("the page is asked for", |lab| lab.web.count(visit) == 1).await;
-    lab.edit(id, |job| {
-        job.status = JobStatus::Queued;
-        job.lease_until = None;
-    })
-    .await;
-    lab.dispatcher.wake();
-    let second = lab.ended(id).await;
-    assert_eq!((second.status, second.run, lab.web.count(visit)), (JobStatus::Succeeded, 2, 2));
-    // The first run ends after the second.
-    lab.until("both runs are over", |lab| lab.dispatcher.running() == 0).await;
-    assert_eq!(lab.job(id), second);
-    assert_eq!((second.attempts.len(), lab.results(), lab.spent()), (1, 1, 1));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_dead_process_left_running_runs_again_and_is_given_up_in_the_end() {
-    let mut lab = Lab::new(4, 2, Duration::ZERO).await;
-    let lease = lab.org.clock().now().after(Duration::from_secs(600));
-    let (left, hopeless) = (lab.submit("a.test/left").await, lab.submit("a.test/hopeless").await);
-    lab.edit(left, left_running(1, lease)).await;
-    lab.edit(hopeless, left_running(5, lease)).await;
-    lab.start();
-    let left = lab.ended(left).await;
-    assert_eq!((left.status, left.run, left.attempts.len()), (JobStatus::Succeeded, 2, 1));
-    let hopeless = lab.ended(hopeless).await;
-    assert_eq!((hopeless.status, hopeless.credits_charged), (JobStatus::Failed, 0));
-    assert!(hopeless.error.unwrap().contains("5 interrupted runs"));
-    assert_eq!(lab.web.log(), ["a.test/left"]);
-    assert_eq!((lab.results(), lab.spent()), (1, 1));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_expired_lease_is_noticed_while_the_queue_is_full() {
-    let mut lab = Lab::new(1, 1, Duration::ZERO).await;
-    let mut last = lab.submit("a.test/slow/50/first").await;
-    lab.start();
-    for i in 0..120 {
-        last = lab.submit(&format!("a.test/slow/50/{i}")).await;
-    }
-    let lost = lab.submit("b.test/lost").await;
-    lab.edit(lost, left_running(1, Timestamp(0))).await;
-    assert_eq!(lab.ended(lost).await.status, JobStatus::Succeeded);
-    assert_eq!(lab.job(last).status, JobStatus::Queued, "the lost job had to wait for all others");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn jobs_that_are_not_due_hide_no_job_that_is() {
-    let mut lab = Lab::new(2, 2, Duration::ZERO).await;
-    let later = lab.org.clock().now().after(Duration::from_secs(3_600));
-    for i in 0..50 {
-        let id = lab.submit_as(&format!("a.test/later/{i}"), json!({ "priority": 9 })).await;
-        lab.edit(id, move |job| job.run_at = later).await;
-    }
-    let due = lab.submit("a.test/due").await;
-    lab.start();
-    assert_eq!(lab.ended(due).await.status, JobStatus::Succeeded);
-    assert_eq!(lab.web.log(), ["a.test/due"]);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_that_is_not_due_does_not_use_up_its_domains_next_visit() {
-    let mut lab = Lab::new(2, 2, Duration::from_secs(60)).await;
-    let id = lab.submit("a.test/soon").await;
-    let soon = lab.org.clock().now().after(Duration::from_millis(600));
-    lab.edit(id, move |job| job.run_at = soon).await;
-    lab.start();
-    assert_eq!(lab.ended(id).await.status, JobStatus::Succeeded);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_with_a_damaged_domain_stops_nobody_else() {
-    let mut lab = Lab::new(2, 2, Duration::ZERO).await;
-    let damaged = lab.submit("a.test/damaged").await;
-    lab.edit(damaged, |job| job.domain = "a..test".to_owned()).await;
-    let sound = lab.submit("b.test/sound").await;
-    lab.start();
-    assert_eq!(lab.ended(sound).await.status, JobStatus::Succeeded);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_that_arrives_while_nothing_can_be_written_is_kept() {
-    let mut lab = Lab::new(1, 1, Duration::ZERO).await;
-    lab.start();
-    let (id, next) = (lab.submit("a.test/slow/100/x").await, lab.submit("b.test/next").await);
-    lab.until("the page is asked for", |lab| lab.web.count("a.test/slow/100/x") == 1).await;
-    lab.store.set_disk_full(true);
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    lab.store.set_disk_full(false);
-    assert_eq!(lab.ended(id).await.status, JobStatus::Succeeded);
-    assert_eq!(lab.ended(next).await.status, JobStatus::Succeeded);
-    assert_eq!(lab.web.count("a.test/slow/100/x"), 1, "the page was fetched again");
-    assert_eq!((lab.results(), lab.spent()), (2, 2));
-}
-
 /// A small generator with a seed, so that a failing case can be run again.
 fn roll(dice: &mut u64) -> u64 {
     *dice ^= *dice << 13;
@@ -535,19 +349,6 @@ async fn the_books_agree_after_cancels_and_power_losses() {
     }
     lab.until("every run is over", |lab| lab.dispatcher.running() == 0).await;
     lab.check_books();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn drain_finishes_what_runs_and_takes_nothing_new() {
-    let mut lab = Lab::new(1, 1, Duration::ZERO).await;
-    lab.start();
-    let running = lab.submit("a.test/slow/3000/x").await;
-    lab.until("the page is asked for", |lab| lab.web.log().len() == 1).await;
-    let waiting = lab.submit("b.test/waiting").await;
-    assert!(lab.drain().await.is_empty());
-    assert_eq!(lab.job(running).status, JobStatus::Succeeded);
-    assert_eq!(lab.job(waiting).status, JobStatus::Queued);
-    assert_eq!((lab.dispatcher.running(), lab.web.log().len()), (0, 1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

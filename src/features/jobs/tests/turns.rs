@@ -1,0 +1,88 @@
+//! Whose turn it is: politeness towards a domain, priorities, and jobs that are not due.
+
+use super::*;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_domain_is_visited_as_often_at_once_as_allowed() {
+    let mut lab = Lab::new(8, 2, Duration::ZERO).await;
+    let mut jobs = Vec::new();
+    for i in 0..10 {
+        jobs.push(lab.submit(&format!("a.test/slow/30/{i}")).await);
+        jobs.push(lab.submit(&format!("b.test/slow/30/{i}")).await);
+    }
+    lab.start();
+    for job in jobs {
+        assert_eq!(lab.ended(job).await.status, JobStatus::Succeeded);
+    }
+    let most = lab.web.visits.lock().at_once_max.clone();
+    assert_eq!((most["a.test"], most["b.test"]), (2, 2));
+    assert_eq!((lab.results(), lab.spent()), (20, 20));
+    assert!(lab.drain().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn domains_take_turns() {
+    let mut lab = Lab::new(1, 1, Duration::ZERO).await;
+    for i in 0..12 {
+        lab.submit(&format!("a.test/{i}")).await;
+    }
+    let late = [lab.submit("b.test/0").await, lab.submit("c.test/0").await, lab.submit("b.test/1").await];
+    lab.start();
+    for job in late {
+        lab.ended(job).await;
+    }
+    let log = lab.web.log();
+    let mut first: Vec<_> = log[..3].iter().map(|visit| &visit[..1]).collect();
+    first.sort_unstable();
+    assert_eq!(first, ["a", "b", "c"], "{log:?}");
+    let place = log.iter().position(|visit| visit == "b.test/1").unwrap();
+    assert!(place <= 5, "{log:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_a_domain_priority_goes_before_age() {
+    let mut lab = Lab::new(1, 1, Duration::ZERO).await;
+    let mut jobs = Vec::new();
+    for (path, priority) in [("low", 1), ("first", 9), ("middle", 5), ("second", 9)] {
+        jobs.push(lab.submit_as(&format!("a.test/{path}"), json!({ "priority": priority })).await);
+    }
+    lab.start();
+    for job in jobs {
+        lab.ended(job).await;
+    }
+    assert_eq!(lab.web.log(), ["a.test/first", "a.test/second", "a.test/middle", "a.test/low"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_that_are_not_due_hide_no_job_that_is() {
+    let mut lab = Lab::new(2, 2, Duration::ZERO).await;
+    let later = lab.org.clock().now().after(Duration::from_secs(3_600));
+    for i in 0..50 {
+        let id = lab.submit_as(&format!("a.test/later/{i}"), json!({ "priority": 9 })).await;
+        lab.edit(id, move |job| job.run_at = later).await;
+    }
+    let due = lab.submit("a.test/due").await;
+    lab.start();
+    assert_eq!(lab.ended(due).await.status, JobStatus::Succeeded);
+    assert_eq!(lab.web.log(), ["a.test/due"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_is_not_due_does_not_use_up_its_domains_next_visit() {
+    let mut lab = Lab::new(2, 2, Duration::from_secs(60)).await;
+    let id = lab.submit("a.test/soon").await;
+    let soon = lab.org.clock().now().after(Duration::from_millis(600));
+    lab.edit(id, move |job| job.run_at = soon).await;
+    lab.start();
+    assert_eq!(lab.ended(id).await.status, JobStatus::Succeeded);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_with_a_damaged_domain_stops_nobody_else() {
+    let mut lab = Lab::new(2, 2, Duration::ZERO).await;
+    let damaged = lab.submit("a.test/damaged").await;
+    lab.edit(damaged, |job| job.domain = "a..test".to_owned()).await;
+    let sound = lab.submit("b.test/sound").await;
+    lab.start();
+    assert_eq!(lab.ended(sound).await.status, JobStatus::Succeeded);
+}

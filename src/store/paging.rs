@@ -1,0 +1,75 @@
+//! Pages of a table or of an index, newest first, with a cursor that goes on behind the last row that was looked at.
+//!
+//! A filter may pass over many rows; a page looks at [`PAGE_SCAN_ROWS_MAX`] of them at most and then ends early, with fewer
+//! rows than were asked for and a cursor.
+
+use super::key::{Key, KeyWriter};
+use super::table::{Index, Table};
+use super::tx::{Order, Rows, Scope, decoded};
+use crate::base::Result;
+use crate::base::codec::Record;
+use crate::base::limits::PAGE_SCAN_ROWS_MAX;
+use crate::base::page::{Page, PageRequest, encode_cursor};
+
+impl<S: Scope> Rows<'_, S> {
+    /// One page of the table, newest first, of the rows that `keep` accepts.
+    pub fn page<K: Key, V: Record>(
+        &self,
+        table: &Table<S, K, V>,
+        request: &PageRequest,
+        keep: impl FnMut(&V) -> bool,
+    ) -> Result<Page<V>> {
+        self.page_of(table.name, self.scope.prefix(), request, keep, |_, value| decoded(value).map(Some))
+    }
+
+    /// One page of the rows under an index prefix, last key first, of the rows that `keep` accepts.
+    pub fn page_by<K: Key, V: Record>(
+        &self,
+        table: &Table<S, K, V>,
+        index: &Index<V>,
+        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+        request: &PageRequest,
+        keep: impl FnMut(&V) -> bool,
+    ) -> Result<Page<V>> {
+        let prefix = self.index_prefix(index, write);
+        self.page_of(index.name, prefix, request, keep, |_, primary| self.by_primary(table, primary))
+    }
+
+    fn page_of<V>(
+        &self,
+        list: &'static str,
+        prefix: Vec<u8>,
+        request: &PageRequest,
+        mut keep: impl FnMut(&V) -> bool,
+        row: impl Fn(&[u8], &[u8]) -> Result<Option<V>>,
+    ) -> Result<Page<V>> {
+        let scope = self.scope.prefix();
+        let mut after = request.position(list)?.map(|tail| [scope.as_slice(), &tail].concat());
+        let (mut items, mut seen) = (Vec::new(), 0);
+        let cursor = |key: &[u8]| Some(encode_cursor(list, &key[scope.len()..]));
+        loop {
+            let chunk = (request.limit - items.len() + 1).max(64);
+            let entries = self.scan_raw(list, &prefix, after.as_deref(), Order::Descending, chunk)?;
+            let ended = entries.len() < chunk;
+            for (key, value) in entries {
+                if items.len() == request.limit {
+                    // There is at least one entry more: the page ends after the last one that was looked at.
+                    return Ok(Page { items, next_cursor: after.as_deref().and_then(cursor) });
+                }
+                seen += 1;
+                if let Some(item) = row(&key, &value)?
+                    && keep(&item)
+                {
+                    items.push(item);
+                }
+                after = Some(key);
+            }
+            if ended {
+                return Ok(Page { items, next_cursor: None });
+            }
+            if seen >= PAGE_SCAN_ROWS_MAX {
+                return Ok(Page { items, next_cursor: after.as_deref().and_then(cursor) });
+            }
+        }
+    }
+}
