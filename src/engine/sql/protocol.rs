@@ -18,6 +18,8 @@ use super::sandbox::SandboxSupport;
 
 /// Largest message: 2,000 segments take about 500 KB.
 pub(super) const FRAME_BYTES_MAX: usize = 64 << 20;
+/// Largest message of a worker: the columns of a plan take 300 KB.
+const REPLY_BYTES_MAX: usize = 1 << 20;
 /// Bytes of the length before a message.
 pub(super) const PREFIX_BYTES: usize = 4;
 
@@ -150,13 +152,21 @@ pub(super) fn frame(message: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Checks a message's length.
-pub(super) fn frame_length(prefix: [u8; PREFIX_BYTES]) -> io::Result<usize> {
-    let length = usize::try_from(u32::from_be_bytes(prefix)).unwrap_or(usize::MAX);
-    if length > FRAME_BYTES_MAX {
-        return Err(io::Error::other("a message is too long"));
+/// Checks the length of a message to a worker.
+fn frame_length(prefix: [u8; PREFIX_BYTES]) -> io::Result<usize> {
+    length_within(prefix, FRAME_BYTES_MAX)
+}
+
+/// Checks the length of a message from a worker, who may say anything.
+pub(super) fn reply_length(prefix: [u8; PREFIX_BYTES]) -> io::Result<usize> {
+    length_within(prefix, REPLY_BYTES_MAX)
+}
+
+fn length_within(prefix: [u8; PREFIX_BYTES], max: usize) -> io::Result<usize> {
+    match usize::try_from(u32::from_be_bytes(prefix)) {
+        Ok(length) if length <= max => Ok(length),
+        _ => Err(io::Error::other("a message is too long")),
     }
-    Ok(length)
 }
 
 /// Reads one message; `None` at the end of input.

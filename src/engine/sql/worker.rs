@@ -52,6 +52,9 @@ pub fn worker_main() -> ExitCode {
     if let (Some("--self-test"), Some(order)) = (arguments.next().as_deref(), arguments.next()) {
         return selftest::run(&order);
     }
+    // When the box runs out of memory, it is a statement that the kernel ends and never the server. (proc(5); raising it
+    // needs no right, and a kernel that does not let us is no reason not to work.)
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     // The server may be gone already; then the end of input says so.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     let mut input = io::stdin().lock();
@@ -168,6 +171,7 @@ async fn plan(bound: &BindRequest, request: PlanRequest) -> Result<Planned, Quer
     // Constants are folded here, so a division by zero shows already; it is still the query that fails.
     let plan = state.create_physical_plan(&admitted.plan).await?;
     let (estimated_rows, estimated_bytes) = estimates(plan.as_ref());
+    spool::check_columns(&plan.schema())?;
     let columns = spool::columns(&plan.schema());
     let columns = columns.into_iter().map(|(name, type_name)| ColumnInfo { name, type_name }).collect();
     let info = PlanInfo {

@@ -173,7 +173,7 @@ async fn answer(
     }
     let page = match query.status {
         QueryStatus::Success if !query.dry => {
-            let page = queries.page(org.id(), query, 0, PAGE_SIZE_DEFAULT).await?;
+            let page = queries.first_page(org.id(), query, PAGE_SIZE_DEFAULT).await?;
             Some(ResultPageView::of(query, page))
         }
         _ => None,

@@ -51,9 +51,12 @@ impl Queries {
             let look = Look { queries: Arc::clone(self), key };
             let (org, spec) = (org.clone(), Arc::clone(&table.spec));
             tokio::spawn(async move {
+                // One look at a time: what people ask goes before examples.
+                let turn = look.queries.sample_turn.lock().await;
                 if let Err(error) = look.queries.sample(&org, &spec).await {
                     tracing::warn!(table = %spec.name, %error, "no example values were found");
                 }
+                drop(turn);
                 drop(look);
             });
         }

@@ -61,6 +61,8 @@ pub struct Queries {
     pub(super) live: Mutex<HashMap<QueryId, Arc<Live>>>,
     /// Tables whose example values are being looked for.
     pub(super) sampling: Mutex<HashSet<(OrgId, TableName)>>,
+    /// Held by the look that goes on.
+    pub(super) sample_turn: tokio::sync::Mutex<()>,
     /// Statements of the console's own, which have a result for a moment and never a row.
     pub(super) own: Mutex<HashSet<QueryId>>,
     /// Who knows where columns came late.
@@ -115,6 +117,7 @@ impl Queries {
             lines: Mutex::default(),
             live: Mutex::default(),
             sampling: Mutex::default(),
+            sample_turn: tokio::sync::Mutex::default(),
             own: Mutex::default(),
             horizons,
         }
@@ -232,6 +235,18 @@ impl Queries {
         Ok(ResultPage { rows, page, page_size, total_rows: Some(result.rows) })
     }
 
+    /// The first page of a successful statement's rows, with fewer rows than asked for when they are larger than a page may
+    /// be; the page says of what size it is.
+    pub async fn first_page(&self, org: OrgId, query: &QueryV2, page_size: u64) -> Result<ResultPage> {
+        let mut page_size = page_size;
+        loop {
+            match self.page(org, query, 0, page_size).await {
+                Err(error) if error.code() == Code::InvalidInput && page_size > 1 => page_size /= 2,
+                page => return page,
+            }
+        }
+    }
+
     /// The first rows of a statement of the console's own, of which nothing stays. Dropping the future ends it.
     pub(super) async fn rows_of(&self, pin: Pin, sql: String) -> Result<Vec<Map<String, Value>>, QueryError> {
         let failed = |e: &dyn std::fmt::Display| QueryError::new(ErrorCode::Internal, e.to_string());
@@ -242,7 +257,7 @@ impl Queries {
         let (_, running) = self.workers.start(Statement { pin, sql, query_id: id.0 }).await?;
         running.wait().await?;
         let rows = tokio::task::spawn_blocking(move || {
-            let rows = ResultFile::open(&path).and_then(|result| result.page(0, OWN_ROWS_MAX));
+            let rows = ResultFile::open(&path).and_then(|result| result.first_rows(OWN_ROWS_MAX));
             // What stays is nobody's, and the tidying task removes it.
             let _ = std::fs::remove_file(&path);
             rows
@@ -278,6 +293,12 @@ pub(super) fn not_ready(status: QueryStatus) -> Error {
 /// The file of a result is gone or damaged (somebody cleared the folder, the disk is failing): the statement can simply
 /// be sent again.
 pub(super) fn unreadable(error: ResultError) -> Error {
+    if let ResultError::TooLarge = error {
+        return Error::invalid(
+            "pageSize",
+            format!("is too much: {error} Ask for fewer rows, or export the result"),
+        );
+    }
     tracing::error!(%error, cause = ?std::error::Error::source(&error), "a result cannot be read");
     Error::new(Code::Transient)
         .message("The rows of this query cannot be read any more; submit it again.")

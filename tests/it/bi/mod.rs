@@ -443,3 +443,42 @@ async fn a_statement_whose_process_was_killed_has_failed_and_may_be_sent_again()
     assert_eq!(rows(&api, "SELECT count(*) FROM urls").await[0]["count"], 300);
     assert_eq!(process.terminate(), Some(0));
 }
+
+/// A small statement can have enormous rows, names and results; what the server holds of them is bounded.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn enormous_rows_and_pages_are_refused_with_their_limit() {
+    let appliance = Appliance::start().await;
+    let client = appliance.member("enormous").await.api;
+    for sql in [
+        // Six characters for one, and 32 bytes of memory for a bit of the file.
+        "SELECT repeat(chr(1), 2000000) AS x",
+        "SELECT array_repeat(NULL, 1000000) AS x",
+        "SELECT repeat('x', 9000000) AS x",
+    ] {
+        let execution = expect(submit(&client, sql).await, 200);
+        assert_eq!(execution["status"], "failed", "{sql}: {execution}");
+        assert!(text(&execution["error"], "message").contains("larger than 8 MiB"), "{sql}: {execution}");
+    }
+    let wide = "SELECT repeat('x', 1000000) AS x FROM unnest(range(0, 40)) AS t(n)";
+    let execution = expect(submit(&client, wide).await, 200);
+    assert_eq!(execution["status"], "success", "{}", execution["error"]);
+    let first = &execution["results"];
+    assert_eq!(
+        (&first["pageSize"], first["rows"].as_array().unwrap().len(), &first["hasMore"]),
+        (&json!(12), 12, &json!(true)),
+        "as many as a page holds"
+    );
+    let results = format!("{QUERIES}/{}/results", text(&execution, "jobId"));
+    let whole = get(&client, &format!("{results}?pageSize=1000")).await;
+    refused(&client, &whole, 400, "invalid_input", "pageSize: is too much").await;
+    let second = expect(get(&client, &format!("{results}?pageSize=12&page=1")).await, 200);
+    assert_eq!(second["rows"].as_array().unwrap().len(), 12);
+
+    let named = format!("SELECT 1 AS \"{}\"", "k".repeat(50_000));
+    let execution = expect(submit(&client, &named).await, 200);
+    assert_eq!(text(&execution["dryRun"]["columns"][0], "name").len(), 128, "{execution}");
+    let columns: Vec<_> = (0..20).map(|n| format!("{n} AS c{n}")).collect();
+    let relations: Vec<_> = (0..90).map(|n| format!("t AS t{n}")).collect();
+    let many = format!("WITH t AS (SELECT {}) SELECT * FROM {}", columns.join(", "), relations.join(", "));
+    refused(&client, &submit(&client, &many).await, 400, "invalid_sql", "1800 columns").await;
+}

@@ -101,12 +101,29 @@ pub fn box_memory_bytes() -> u64 {
     #[allow(clippy::unnecessary_cast)]
     let machine = (system.totalram as u64).saturating_mul(system.mem_unit as u64);
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default().to_owned();
-    let root = Path::new("/sys/fs/cgroup");
-    let allowed = |group: &Path| fs::read_to_string(group.join("memory.max")).ok()?.trim().parse().ok();
-    let group = root.join(own);
-    let groups = group.ancestors().take_while(|group| group.starts_with(root));
-    groups.filter_map(allowed).fold(machine, u64::min)
+    memory_allowed(&own, Path::new("/sys/fs/cgroup")).fold(machine, u64::min)
+}
+
+/// The memory limits of the control groups that `own` (`/proc/self/cgroup`) names below `root`, of both versions: the
+/// second has one tree with `memory.max`, the first a tree for memory with `memory.limit_in_bytes`.
+fn memory_allowed(own: &str, root: &Path) -> impl Iterator<Item = u64> {
+    let line = |wanted: &str| {
+        own.lines().find_map(|line| {
+            let mut parts = line.splitn(3, ':').skip(1);
+            let of = parts.next()?.split(',').any(|controller| controller == wanted);
+            parts.next().filter(|_| of).map(|path| path.trim_start_matches('/').to_owned())
+        })
+    };
+    let trees =
+        [("", root.to_owned(), "memory.max"), ("memory", root.join("memory"), "memory.limit_in_bytes")];
+    let mut found = Vec::new();
+    for (controller, root, file) in trees {
+        let group = root.join(line(controller).unwrap_or_default());
+        let groups = group.ancestors().take_while(|group| group.starts_with(&root));
+        let read = |group: &Path| fs::read_to_string(group.join(file)).ok()?.trim().parse::<u64>().ok();
+        found.extend(groups.filter_map(read));
+    }
+    found.into_iter()
 }
 
 /// A statement to run.
@@ -322,7 +339,14 @@ impl Workers {
         if let Some(folder) = result.parent() {
             create_private(folder)?;
         }
-        let worker = self.worker(organization, &statement.pin.folder).await?;
+        let mut off = switches.clone();
+        let worker = tokio::select! {
+            worker = self.worker(organization, &statement.pin.folder) => worker?,
+            error = switched_off(&mut off, organization, fingerprint) => return Err(error),
+            () = tokio::time::sleep_until(deadline) => {
+                return Err(QueryError::timed_out(self.settings.query_timeout));
+            }
+        };
         let request = PlanRequest { sql: statement.sql, tables: sources(&statement.pin) };
         let session = Session {
             worker,
@@ -343,7 +367,8 @@ impl Workers {
     /// A worker that belongs to the organization and answers.
     async fn worker(&self, organization: Uuid, folder: &Path) -> Result<Worker, QueryError> {
         let bond = Bond::of(organization, folder);
-        loop {
+        // Those that wait may all have died meanwhile; when more than those die, something is wrong with every one.
+        for tries_left in (0..=self.shelf.waiting_max()).rev() {
             let (mut worker, is_new) = self.shelf.take(bond).await?;
             let error = if worker.bound.is_some() {
                 if worker.answers().await {
@@ -367,12 +392,13 @@ impl Workers {
             };
             let (status, stderr) = worker::end(worker).await;
             // One that waited has died meanwhile; one that was made for this statement should not have.
-            if is_new {
+            if is_new || tries_left == 0 {
                 tracing::error!(%error, ?status, stderr, "a SQL worker could not be locked in");
                 return Err(QueryError::internal(error));
             }
             tracing::warn!(%error, ?status, stderr, "a SQL worker died while it waited");
         }
+        Err(QueryError::internal("no SQL worker lives until it is locked in"))
     }
 
     fn list(&self, organization: Uuid, query_id: Uuid, fingerprint: Fingerprint) -> Listed {
@@ -410,6 +436,23 @@ impl QueryBackend for Workers {
     }
 }
 
+/// Waits until the statement is switched off.
+async fn switched_off(
+    switches: &mut watch::Receiver<Arc<KillSwitches>>,
+    organization: Uuid,
+    fingerprint: Fingerprint,
+) -> QueryError {
+    loop {
+        let state = switches.borrow_and_update().clone();
+        if let Err(error) = state.check(organization, fingerprint) {
+            return error;
+        }
+        if switches.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
 fn sources(pin: &Pin) -> Vec<TableSource> {
     let segment = |entry: &SegmentEntry| SegmentSource {
         path: entry.file.path.clone(),
@@ -429,4 +472,27 @@ fn sources(pin: &Pin) -> Vec<TableSource> {
         TableSource { spec: spec.as_ref().clone(), segments: entries.into_iter().map(segment).collect() }
     };
     pin.tables.iter().map(table).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_groups_of_both_versions_bound_the_memory() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("box/memory.max", "max\n");
+        write("box/inner/memory.max", "3000\n");
+        write("memory/docker/memory.limit_in_bytes", "2000\n");
+        write("memory/docker/abc/memory.limit_in_bytes", "9223372036854771712\n");
+        let least = |own: &str| memory_allowed(own, root.path()).min();
+        assert_eq!(least("0::/box/inner\n"), Some(3_000));
+        assert_eq!(least("5:cpu,cpuacct:/x\n4:memory:/docker/abc\n"), Some(2_000));
+        assert_eq!(least(""), None);
+    }
 }

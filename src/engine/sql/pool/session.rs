@@ -15,7 +15,7 @@ use super::line::Slot;
 use super::shelf::Shelf;
 use super::switch::{Fingerprint, KillSwitches};
 use super::worker::{Worker, end};
-use super::{Listed, WorkerSettings};
+use super::{Listed, WorkerSettings, switched_off};
 use crate::engine::sql::errors::{ErrorCode, QueryError};
 use crate::engine::sql::protocol::{Outcome, PlanInfo, PlanRequest, Reply, Request, RunRequest};
 use crate::engine::sql::snapshot::Pin;
@@ -50,8 +50,8 @@ enum End {
 impl Session {
     /// Lets the worker plan. On an error it is over.
     pub(super) async fn plan(mut self, request: PlanRequest) -> Result<(PlanInfo, Self), QueryError> {
-        if let Err(broken) = self.worker.process.send(&Request::Plan(request)).await {
-            return Err(self.over(End::Reply(Err(broken))).await);
+        if let Err(end) = self.send(&Request::Plan(request)).await {
+            return Err(self.over(end).await);
         }
         match self.answer(None).await {
             End::Reply(Ok(Reply::Planned(info))) => Ok((info, self)),
@@ -62,16 +62,25 @@ impl Session {
     /// Lets the worker run what it has planned.
     pub(super) async fn start(mut self) -> Result<Self, QueryError> {
         let run = RunRequest { result: self.own_result(), rows_max: self.settings.rows_max };
-        match self.worker.process.send(&Request::Run(run)).await {
+        match self.send(&Request::Run(run)).await {
             Ok(()) => Ok(self),
-            Err(broken) => Err(self.over(End::Reply(Err(broken))).await),
+            Err(end) => Err(self.over(end).await),
+        }
+    }
+
+    /// Sends an order; a worker that does not read it is ended by the time limit.
+    async fn send(&mut self, request: &Request) -> Result<(), End> {
+        match tokio::time::timeout_at(self.deadline, self.worker.process.send(request)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(broken)) => Err(End::Reply(Err(broken))),
+            Err(_) => Err(End::Timeout),
         }
     }
 
     /// Waits for the end of the run, whichever comes first.
     pub(super) async fn finish(mut self, canceled: watch::Receiver<bool>) -> Result<Outcome, QueryError> {
         let end = match self.answer(Some(canceled)).await {
-            End::Reply(Ok(Reply::Finished(outcome))) => match fs::rename(self.own_result(), &self.result) {
+            End::Reply(Ok(Reply::Finished(outcome))) => match self.take_result(&outcome) {
                 Ok(()) => {
                     self.rest();
                     return Ok(outcome);
@@ -88,17 +97,7 @@ impl Session {
         let organization = self.pin.organization();
         let fingerprint = self.fingerprint;
         let mut switches = self.switches.clone();
-        let switched = async {
-            loop {
-                let state = switches.borrow_and_update().clone();
-                if let Err(error) = state.check(organization, fingerprint) {
-                    return error;
-                }
-                if switches.changed().await.is_err() {
-                    std::future::pending::<()>().await;
-                }
-            }
-        };
+        let switched = switched_off(&mut switches, organization, fingerprint);
         tokio::select! {
             biased;
             reply = self.worker.process.receive() => End::Reply(reply),
@@ -106,6 +105,16 @@ impl Session {
             error = switched => End::Switched(error),
             () = tokio::time::sleep_until(self.deadline) => End::Timeout,
         }
+    }
+
+    /// Takes the result, which must be a file and of the size that was told.
+    fn take_result(&self, outcome: &Outcome) -> io::Result<()> {
+        let own = self.own_result();
+        let found = fs::symlink_metadata(&own)?;
+        if !found.is_file() || found.len() != outcome.bytes {
+            return Err(io::Error::other("the result is not what the worker said"));
+        }
+        fs::rename(&own, &self.result)
     }
 
     /// Where the worker writes the result: in its own folder, for it may write nowhere else.

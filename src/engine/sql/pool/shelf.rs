@@ -111,6 +111,11 @@ impl Shelf {
         }
     }
 
+    /// How many of both kinds can wait.
+    pub(super) fn waiting_max(&self) -> usize {
+        2 * self.each_max
+    }
+
     /// Workers that wait: fresh and bound.
     pub(super) fn counts(&self) -> (usize, usize) {
         let state = self.state.lock();

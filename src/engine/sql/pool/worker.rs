@@ -20,6 +20,8 @@ use crate::engine::sql::snapshot::create_private;
 
 /// What is kept of a worker's standard error, for the log.
 const STDERR_BYTES_MAX: usize = 8 << 10;
+/// How long the end of its standard error is waited for: a process of its own could hold it open.
+const STDERR_WAIT: Duration = Duration::from_secs(1);
 /// The command that makes the program a worker.
 const WORKER_COMMAND: &str = "sql-worker";
 /// How long a worker may take to come to rest after a statement; it gives up by itself before.
@@ -218,7 +220,7 @@ impl Process {
     pub(super) async fn receive(&mut self) -> io::Result<Reply> {
         let mut prefix = [0; PREFIX_BYTES];
         self.output.read_exact(&mut prefix).await?;
-        let mut bytes = vec![0; protocol::frame_length(prefix)?];
+        let mut bytes = vec![0; protocol::reply_length(prefix)?];
         self.output.read_exact(&mut bytes).await?;
         Ok(serde_json::from_slice(&bytes)?)
     }
@@ -243,7 +245,13 @@ impl Process {
     pub(super) async fn end(mut self) -> (io::Result<ExitStatus>, String) {
         self.kill();
         let status = self.child.wait().await;
-        let stderr = self.stderr.await.unwrap_or_default();
+        let stderr = match tokio::time::timeout(STDERR_WAIT, &mut self.stderr).await {
+            Ok(stderr) => stderr.unwrap_or_default(),
+            Err(_) => {
+                self.stderr.abort();
+                Vec::new()
+            }
+        };
         (status, String::from_utf8_lossy(&stderr).into_owned())
     }
 

@@ -1,9 +1,11 @@
 //! Results: an Arrow IPC file in batches of 1,000 rows, written once by the worker, paged by the server.
 //!
 //! A page's rows lie in at most two batches, whatever the page, so that any page takes the same short time; pages
-//! never change and the total is exact. The file is mapped, so that a page of wide rows costs no copy of its batch.
+//! never change and the total is exact. The file is mapped, so that a page of wide rows costs no copy of its batch. What
+//! a row and a page may become as JSON is bounded (`weight.rs`).
 
 pub(super) mod json;
+mod weight;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -31,6 +33,16 @@ use super::protocol::{Cap, ColumnInfo, Outcome};
 
 /// Rows of every batch but the last.
 pub(super) const SPOOL_BATCH_ROWS: usize = 1000;
+/// What one row may weigh as JSON.
+const ROW_BYTES_MAX: u64 = 8 << 20;
+/// What the rows of a page may weigh together; more than one row may.
+const PAGE_BYTES_MAX: u64 = 16 << 20;
+/// A column's name is cut here, as PostgreSQL cuts it at 63.
+const NAME_BYTES_MAX: usize = 128;
+/// PostgreSQL's bound on the columns of a result.
+const COLUMNS_MAX: usize = 1_664;
+/// Bytes of a message before its head: the mark of a message and the head's length.
+const MESSAGE_PREFIX_BYTES: usize = 8;
 /// Name of the footer entry with the number of rows.
 const ROWS_METADATA: &str = "gleaner.rows";
 /// The file's last bytes: the footer's length and the magic.
@@ -41,8 +53,23 @@ pub(super) const PART_EXTENSION: &str = "part";
 /// The result's columns: unique names and the types' PostgreSQL names.
 pub(super) fn columns(schema: &Schema) -> Vec<(String, String)> {
     let mut used = HashSet::new();
-    let column = |field: &Arc<Field>| (unique(field.name(), &mut used), json::type_name(field.data_type()));
+    let column = |field: &Arc<Field>| {
+        let name = field.name();
+        let cut = &name[..name.floor_char_boundary(NAME_BYTES_MAX)];
+        (unique(cut, &mut used), json::type_name(field.data_type()))
+    };
     schema.fields().iter().map(column).collect()
+}
+
+/// Refuses a result with more columns than a row of anything should have.
+pub(super) fn check_columns(schema: &Schema) -> Result<(), QueryError> {
+    let count = schema.fields().len();
+    if count <= COLUMNS_MAX {
+        return Ok(());
+    }
+    Err(QueryError::invalid(format!(
+        "The result would have {count} columns; at most {COLUMNS_MAX} are possible."
+    )))
 }
 
 /// The type in which a result is stored: views are made plain, for a view drags all its buffers along, whatever few
@@ -139,6 +166,14 @@ impl Spool {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
             .map_err(QueryError::internal)?;
+        if weight::at_most(&batch) > ROW_BYTES_MAX
+            && (0..rows).any(|row| weight::row(&batch, row, ROW_BYTES_MAX).is_none())
+        {
+            return Err(QueryError::failed(format!(
+                "A row of the result is larger than {} MiB.",
+                ROW_BYTES_MAX >> 20
+            )));
+        }
         self.batches.push_batch(batch).map_err(QueryError::internal)?;
         self.write_completed()?;
         Ok(self.truncated.is_none())
@@ -186,6 +221,8 @@ pub enum ResultError {
     Io(io::Error),
     /// The file is not a result; the text says in what.
     Damaged(String),
+    /// The page would be larger than a page may be; fewer rows of it can be had.
+    TooLarge,
 }
 
 impl fmt::Display for ResultError {
@@ -193,6 +230,9 @@ impl fmt::Display for ResultError {
         match self {
             Self::Io(_) => f.write_str("The result cannot be read."),
             Self::Damaged(_) => f.write_str("The result is damaged."),
+            Self::TooLarge => {
+                write!(f, "These rows are larger than {} MiB together.", PAGE_BYTES_MAX >> 20)
+            }
         }
     }
 }
@@ -201,7 +241,7 @@ impl std::error::Error for ResultError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Io(error) => Some(error),
-            Self::Damaged(_) => None,
+            Self::Damaged(_) | Self::TooLarge => None,
         }
     }
 }
@@ -280,13 +320,14 @@ impl ResultFile {
     }
 
     /// The rows of a page (counted from 0) of `page_size` rows, each an object in the columns' order; none behind the
-    /// end. The rules for values stand in `json.rs`. Blocking, for a fraction of a millisecond.
+    /// end. The rules for values stand in `json.rs`. Blocking, for a fraction of a millisecond. [`ResultError::TooLarge`]
+    /// when they are larger than a page may be.
     pub fn page(&self, page: u64, page_size: u64) -> Result<Vec<Map<String, Value>>, ResultError> {
         let first = page.saturating_mul(page_size).min(self.rows);
         let end = first.saturating_add(page_size).min(self.rows);
         guarded(|| {
             let mut rows = Vec::with_capacity(usize::try_from(end - first).unwrap_or(0));
-            let mut at = first;
+            let (mut at, mut left) = (first, PAGE_BYTES_MAX);
             while at < end {
                 let batch = self.batch(at / SPOOL_BATCH_ROWS as u64)?;
                 let from = (at % SPOOL_BATCH_ROWS as u64) as usize;
@@ -294,11 +335,28 @@ impl ResultFile {
                 if to <= from {
                     return Err(ResultError::Damaged("a batch is too short".to_owned()));
                 }
+                left = match left.checked_sub(weight::at_most(&batch.slice(from, to - from))) {
+                    Some(left) => left,
+                    None => (from..to)
+                        .try_fold(left, |left, row| weight::row(&batch, row, left))
+                        .ok_or(ResultError::TooLarge)?,
+                };
                 rows.extend((from..to).map(|row| json::row(&batch, row)));
                 at += (to - from) as u64;
             }
             Ok(rows)
         })
+    }
+
+    /// The first rows, as many of `count` as a page may hold by halves.
+    pub fn first_rows(&self, count: u64) -> Result<Vec<Map<String, Value>>, ResultError> {
+        let mut count = count;
+        loop {
+            match self.page(0, count) {
+                Err(ResultError::TooLarge) if count > 1 => count /= 2,
+                rows => return rows,
+            }
+        }
     }
 
     /// A batch of `SPOOL_BATCH_ROWS` rows (the last may be shorter); exports stream these.
@@ -313,6 +371,13 @@ impl ResultFile {
         if end > self.bytes.len() {
             return Err(damaged());
         }
+        // A compressed batch says itself how much memory to take for it; we write none.
+        let head = self.bytes.get(offset + MESSAGE_PREFIX_BYTES..offset + metadata).ok_or_else(damaged)?;
+        let head = ipc::root_as_message(head).map_err(|error| ResultError::Damaged(error.to_string()))?;
+        let is_ours = |head: &ipc::RecordBatch<'_>| {
+            head.compression().is_none() && (0..=SPOOL_BATCH_ROWS as i64).contains(&head.length())
+        };
+        head.header_as_record_batch().filter(is_ours).ok_or_else(damaged)?;
         let bytes = Buffer::from(self.bytes.slice(offset..end));
         self.decoder.read_record_batch(block, &bytes)?.ok_or_else(damaged)
     }
