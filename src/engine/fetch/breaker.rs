@@ -30,6 +30,8 @@ const DOMAIN_PAUSE: Duration = Duration::from_secs(30);
 const DOMAIN_PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
 /// How long a trial may stay silent before another is let through.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(150);
+/// How soon somebody looks again while a trial is under way.
+const TRIAL_LOOK: Duration = Duration::from_secs(1);
 /// Breakers that are remembered in one table, some 100 bytes each.
 const ENTRIES_MAX: usize = 16_384;
 
@@ -121,8 +123,9 @@ impl Breaker {
     pub fn look(&self, now: Instant) -> Leave {
         match self.state {
             State::Open { until, .. } if now < until => Leave::NotBefore(until),
+            // The trial's answer may come at any moment; it is looked for soon.
             State::HalfOpen { since, .. } if now < since + TRIAL_TIMEOUT => {
-                Leave::NotBefore(since + TRIAL_TIMEOUT)
+                Leave::NotBefore((now + TRIAL_LOOK).min(since + TRIAL_TIMEOUT))
             }
             _ => Leave::Go,
         }
@@ -200,6 +203,12 @@ impl<K: Eq + Hash + Clone> Breakers<K> {
             }
             None => {}
         }
+    }
+
+    /// Whether the pause of a breaker goes on.
+    pub fn is_open(&self, key: &K, now: Instant) -> bool {
+        let is_open = |breaker: &Breaker| matches!(breaker.state, State::Open { until, .. } if now < until);
+        self.entries.get(key).is_some_and(is_open)
     }
 
     /// Closes every breaker whose key is `chosen`.
@@ -303,7 +312,7 @@ mod tests {
         breaker.report(Report::on_account(Some(Fault::Down), None), begin);
         let later = begin + 15 * SECOND;
         assert_eq!(breaker.ask(later), Leave::Go);
-        assert_eq!(wait(breaker.ask(later), later), TRIAL_TIMEOUT.as_secs());
+        assert_eq!(wait(breaker.ask(later), later), TRIAL_LOOK.as_secs());
         assert_eq!(breaker.ask(later + TRIAL_TIMEOUT), Leave::Go, "another trial");
         breaker.report(Report::Neutral, later + TRIAL_TIMEOUT);
         assert_eq!(breaker.ask(later + TRIAL_TIMEOUT), Leave::Go, "and another");

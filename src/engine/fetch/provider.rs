@@ -223,6 +223,10 @@ impl Provider for DirectProvider {
         async move {
             let report = self.direct.fetch(request.clone()).await;
             let mut attempt = Attempt::from(report);
+            // Nobody stands between: what reads as a proxy's word is the target's own, and no fault of this provider's.
+            if attempt.outcome == Outcome::ProviderError {
+                (attempt.outcome, attempt.fault) = (Outcome::TargetError, None);
+            }
             // Without an answer nobody knows what robots.txt asks for, and what it asked for before still holds.
             if request.robots && attempt.http_status.is_some() {
                 attempt.crawl_delay.get_or_insert(Duration::ZERO);

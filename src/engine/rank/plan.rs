@@ -80,6 +80,18 @@ impl Evidence<'_> {
                 domains.push((place.domain.to_owned(), here));
             }
         }
+        // Of a domain of which too little is known the order stays that somebody gave it, a benchmark say.
+        for (domain, order) in &current.domains {
+            if domains.len() >= DOMAINS_MAX || busiest.iter().any(|place| place.domain == *domain) {
+                continue;
+            }
+            let mut kept: Vec<_> = order.iter().copied().filter(|id| overall.contains(id)).collect();
+            let rest: Vec<_> = overall.iter().copied().filter(|id| !kept.contains(id)).collect();
+            kept.extend(rest);
+            if kept != overall {
+                domains.push((domain.clone(), kept));
+            }
+        }
         if busiest.is_empty() {
             add_hopes(&self.estimates(None), &overall, 1, &mut hopes);
         }

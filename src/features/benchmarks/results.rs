@@ -8,7 +8,7 @@ use crate::base::terms::JobStatus;
 use crate::engine::fetch::Outcome;
 use crate::engine::rank::board::{Board, Sample};
 use crate::engine::rank::{Strategy, estimate::estimate};
-use crate::features::jobs::{AttemptV1, BY_BENCHMARK, JOBS, JobV1};
+use crate::features::jobs::{AttemptV1, BY_BENCHMARK, JOBS, JobV1, NOT_ASKED};
 use crate::features::workflows::Learned;
 use crate::store::{Order, OrgRead};
 use schemars::JsonSchema;
@@ -33,6 +33,11 @@ struct Probe<'a> {
 impl Probe<'_> {
     fn is_good(&self) -> bool {
         self.attempt.outcome == Outcome::Success
+    }
+
+    /// Whether its provider was asked at all: one that was left alone has shown nothing.
+    fn was_asked(&self) -> bool {
+        self.attempt.rule.as_deref() != Some(NOT_ASKED)
     }
 }
 
@@ -160,7 +165,7 @@ pub(super) fn details(jobs: &[JobV1]) -> Vec<ProbeDetail> {
 pub fn learned(jobs: &[JobV1]) -> Learned {
     // A benchmark was made to tell domains apart, however few URLs it was given.
     let mut learned = Learned { domain_samples_min: 1, ..Learned::default() };
-    for probe in ended(jobs) {
+    for probe in ended(jobs).filter(Probe::was_asked) {
         let sample = Sample {
             provider: probe.provider,
             good: probe.is_good(),
@@ -177,7 +182,7 @@ pub fn learned(jobs: &[JobV1]) -> Learned {
 pub(super) fn rollups(benchmark: &BenchmarkV1, jobs: &[JobV1]) -> Vec<Rollup> {
     let learned = learned(jobs);
     let mut of: BTreeMap<(Option<&str>, ProviderId), Vec<Probe<'_>>> = BTreeMap::new();
-    for probe in ended(jobs) {
+    for probe in ended(jobs).filter(Probe::was_asked) {
         let domain = probe.job.domain.as_str();
         let (provider, job, attempt) = (probe.provider, probe.job, probe.attempt);
         of.entry((None, provider)).or_default().push(Probe { job, provider, attempt });

@@ -21,7 +21,9 @@ pub(super) async fn follow_all(context: TaskContext) -> Result<()> {
         if context.stopping() {
             break;
         }
-        follow_one(&context.system().org(org), id).await?;
+        if let Err(error) = follow_one(&context.system().org(org), id).await {
+            tracing::warn!(benchmark = %id, %error, "a benchmark could not be followed");
+        }
     }
     Ok(())
 }

@@ -12,7 +12,7 @@
 //! What the box cannot do for a moment (a full disk, a full queue of writes) costs a pause and no work: a round that
 //! fails is tried again, and a page that has arrived is written when there is room.
 
-use super::finish::{claim, put_back, put_back_run};
+use super::finish::{claim, postpone, put_back, put_back_run};
 use super::rows::{JOBS, JobV1, LEASE, READY};
 use super::run::{Begin, Run};
 use crate::base::clock::Timestamp;
@@ -37,6 +37,8 @@ use tokio::task::JoinSet;
 
 /// How long a job waits after the box itself could not finish it (a full disk, say).
 const RETRY_AFTER: Duration = Duration::from_secs(5);
+/// One in so many slots is for other organizations than the one that has all the others.
+const SLOTS_KEPT_PART: usize = 8;
 /// Domains that one round looks at.
 const DOMAINS_PER_ROUND: usize = 2_048;
 /// Jobs put back by one write operation.
@@ -80,6 +82,22 @@ pub struct Dispatcher {
     tasks: tokio::sync::Mutex<JoinSet<()>>,
     /// The domain after which the next round begins.
     turn: Mutex<Vec<u8>>,
+}
+
+/// The slots that organizations have. None may have all of them: slow pages of one would hold up everybody's jobs.
+struct Shares {
+    of: HashMap<OrgId, usize>,
+    each_max: usize,
+}
+
+impl Shares {
+    fn has_room(&self, org: OrgId) -> bool {
+        self.of.get(&org).is_none_or(|count| *count < self.each_max)
+    }
+
+    fn take(&mut self, org: OrgId) {
+        *self.of.entry(org).or_default() += 1;
+    }
 }
 
 /// A job that a round may take.
@@ -236,10 +254,20 @@ impl Dispatcher {
         }
     }
 
+    /// Who has how many of the slots now.
+    fn shares(&self) -> Shares {
+        let mut of = HashMap::new();
+        for (org, _) in self.running.lock().keys() {
+            *of.entry(*org).or_default() += 1;
+        }
+        Shares { of, each_max: self.settings.concurrency - self.settings.concurrency / SLOTS_KEPT_PART }
+    }
+
     /// Up to `free` due jobs, a permit to visit its domain with each.
     fn due(&self, tx: &SysRead<'_>, free: usize) -> Result<Vec<Due>> {
         let now = Instant::now();
         let mut due = Vec::new();
+        let mut shares = self.shares();
         let begin = self.turn.lock().clone();
         let (mut from, mut wrapped) = (begin.clone(), begin.is_empty());
         for _ in 0..DOMAINS_PER_ROUND {
@@ -259,7 +287,7 @@ impl Dispatcher {
             }
             // The end of a domain's keys: its terminator (0x00 0x01) raised by one.
             let next = [domain_bytes(&first.index_key), &[0, 2]].concat();
-            due.extend(self.due_of_domain(tx, first, &next, now, free - due.len())?);
+            due.extend(self.due_of_domain(tx, first, (&next, now), free - due.len(), &mut shares)?);
             from.clone_from(&next);
             *self.turn.lock() = next;
         }
@@ -272,9 +300,9 @@ impl Dispatcher {
         &self,
         tx: &SysRead<'_>,
         first: GlobalEntry<JobId>,
-        end: &[u8],
-        now: Instant,
+        (end, now): (&[u8], Instant),
         room: usize,
+        shares: &mut Shares,
     ) -> Result<Vec<Due>> {
         let mut due = Vec::new();
         let name = std::str::from_utf8(domain_bytes(&first.index_key)).unwrap_or_default();
@@ -294,11 +322,12 @@ impl Dispatcher {
                     tx.scan_global(&JOBS, &READY, &first.index_key, Some(&below), room - due.len())?
                 {
                     // Nobody claims it any more, and its domain's visits are others'.
-                    if tx.is_fenced(entry.org) {
+                    if tx.is_fenced(entry.org) || !shares.has_room(entry.org) {
                         continue;
                     }
                     let another = || self.politeness.try_acquire(&domain, now).ok();
                     let Some(permit) = permit.take().or_else(another) else { return Ok(due) };
+                    shares.take(entry.org);
                     due.push(Due { org: entry.org, job: entry.key, permit });
                 }
                 if due.len() == room {
@@ -349,7 +378,14 @@ impl Dispatcher {
                 tracing::warn!(job = %id, %error, "a job could not be put back; its lease will end");
             }
         }
-        self.running.lock().remove(&(org.id(), id));
+        {
+            // A job that was put back may run again already, under the same key.
+            let mut running = self.running.lock();
+            let key = (org.id(), id);
+            if running.get(&key).is_some_and(|now| Arc::ptr_eq(now, &canceled)) {
+                running.remove(&key);
+            }
+        }
         self.wake();
     }
 
@@ -357,8 +393,9 @@ impl Dispatcher {
         let (id, run) = (job.id, job.run);
         match Run::load(self, org, job, permit)? {
             Begin::Run(going) => going.go().await,
-            // It counts as a run that was cut off, so a job does not wait for ever.
-            Begin::Postponed(run_at) => org.write(move |tx| put_back_run(tx, id, run, run_at)).await,
+            Begin::Postponed(run_at, reason) => {
+                org.write(move |tx| postpone(tx, id, run, run_at, &reason)).await
+            }
         }
     }
 

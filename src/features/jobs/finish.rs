@@ -2,7 +2,7 @@
 //! canceled meanwhile changes nothing: every one of these looks whether the job is still that run's.
 
 use super::rows::{AttemptV1, JOBS, JobV1};
-use super::run::NOT_ASKED;
+use super::run::{NOT_ASKED, PARKS_MAX};
 use super::walks::{self, JOB_OUTPUTS, JobOutputsV1, WALKS, WalkV1};
 use crate::base::Result;
 use crate::base::clock::Timestamp;
@@ -90,6 +90,28 @@ pub(super) fn put_back_run(tx: &OrgWrite<'_>, id: JobId, run: u32, run_at: Times
         Some(_) => put_back(tx, id, run_at),
         None => Ok(()),
     }
+}
+
+/// Puts a job back that nobody can be asked for before `run_at`. One that has waited so too often fails with the reason.
+pub(super) fn postpone(
+    tx: &OrgWrite<'_>,
+    id: JobId,
+    run: u32,
+    run_at: Timestamp,
+    reason: &str,
+) -> Result<()> {
+    let Some(mut job) = of_run(tx, id, run)? else { return Ok(()) };
+    let mut row = walks::load(tx, id)?;
+    if row.parks >= PARKS_MAX {
+        job.error = Some(reason.to_owned());
+        return end(tx, job, JobStatus::Failed, 0);
+    }
+    row.parks += 1;
+    tx.put(&WALKS, &id, &row)?;
+    job.status = JobStatus::Queued;
+    job.lease_until = None;
+    job.run_at = run_at;
+    tx.put(&JOBS, &id, &job)
 }
 
 /// Writes how far a run came that goes on.

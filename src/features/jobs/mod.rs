@@ -13,6 +13,7 @@ mod walks;
 
 pub use dispatch::{DispatchParts, DispatchSettings, Dispatcher};
 pub use rows::{AttemptV1, BY_BENCHMARK, JOBS, JobV1};
+pub use run::NOT_ASKED;
 pub use submit::{Desk, cancel as cancel_job, probe};
 pub use walks::JOB_OUTPUTS;
 

@@ -17,7 +17,7 @@ use crate::base::{Code, Error, Result};
 use crate::engine::dag::{Ending, Event, Graph, Overrides, Seen, Step, Walk};
 use crate::engine::fetch::{Attempt, FetchRequest, Outcome, Permit, Wait};
 use crate::features::extraction::{self, ResultDraft, Scraped};
-use crate::features::providers::{self, PROVIDERS, Path, Providers, Standing};
+use crate::features::providers::{self, PROVIDERS, Path, Providers, Standing, visits_itself};
 use crate::store::{OrgStore, OrgWrite};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -34,11 +34,14 @@ const BUSY_PAUSE: Duration = Duration::from_millis(50);
 /// A provider that is left alone for no longer than this is waited for; for one that is, the next is tried.
 const COOLING_WAIT_MAX: Duration = Duration::from_secs(30);
 /// How often a job waits for providers that are left alone.
-const PARKS_MAX: u32 = 50;
+pub(super) const PARKS_MAX: u32 = 50;
+/// How soon a job is looked at again whose provider has no room for another request, and how many times that at most.
+const CROWDED_PAUSE: Duration = Duration::from_millis(500);
+const CROWDED_STEPS_MAX: u32 = 20;
 /// The least and the longest time after which a job is looked at again that nobody could be asked for.
 const POSTPONE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5 * 60));
 /// What stands in the place of a detection rule where a provider was not asked at all.
-pub(super) const NOT_ASKED: &str = "not_asked";
+pub const NOT_ASKED: &str = "not_asked";
 
 /// The newest page that an attempt brought.
 enum PageAtHand {
@@ -68,8 +71,8 @@ pub(super) struct Run<'a> {
 /// Where a run can begin.
 pub(super) enum Begin<'a> {
     Run(Box<Run<'a>>),
-    /// Nobody can be asked before this moment.
-    Postponed(Timestamp),
+    /// Nobody can be asked before this moment, and why.
+    Postponed(Timestamp, String),
 }
 
 impl<'a> Run<'a> {
@@ -104,7 +107,7 @@ impl<'a> Run<'a> {
                         let wait = until.saturating_duration_since(Instant::now());
                         tracing::debug!(job = %job.id, reason, "nobody can be asked now; the job waits");
                         let run_at = org.clock().now().after(wait.clamp(POSTPONE.0, POSTPONE.1));
-                        return Ok(Begin::Postponed(run_at));
+                        return Ok(Begin::Postponed(run_at, reason));
                     }
                 };
                 let graph = dispatcher.graphs.chain(&chain)?;
@@ -140,10 +143,13 @@ impl<'a> Run<'a> {
             let step = self.walk.next(&graph);
             if matches!(step, Step::Attempt { .. } | Step::Race { .. }) {
                 visits += 1;
+                // Work of the box's own may have given the leave back, in this run or where an earlier one stood.
+                if (visits > 1 || self.permit.is_none())
+                    && let Err(pause) = self.next_visit()
+                {
+                    return self.park(pause).await;
+                }
                 if visits > 1 {
-                    if let Err(pause) = self.next_visit() {
-                        return self.park(pause).await;
-                    }
                     self.keep_progress().await?;
                 }
             } else if self.permit.take().is_some() {
@@ -152,7 +158,7 @@ impl<'a> Run<'a> {
             }
             match step {
                 Step::Attempt { node, provider, options } => {
-                    if let Some(pause) = self.cooling(provider) {
+                    if let Some(pause) = self.cooling(provider).or_else(|| self.crowded(provider)) {
                         return self.park(pause).await;
                     }
                     let seen = self.ask(node, &[provider], options).await?;
@@ -213,6 +219,14 @@ impl<'a> Run<'a> {
         (passes && pause <= COOLING_WAIT_MAX && self.row.parks < PARKS_MAX).then_some(pause)
     }
 
+    /// For how long the job should wait because the provider has as many requests as its account may have. It waits in the
+    /// queue: one that waited here would hold a slot of the box and a visit of the domain. Those that have waited long look
+    /// less often.
+    fn crowded(&self, provider: ProviderId) -> Option<Duration> {
+        let pause = CROWDED_PAUSE * (self.row.parks + 1).min(CROWDED_STEPS_MAX);
+        self.dispatcher.providers.is_crowded(self.org.id(), provider).then_some(pause)
+    }
+
     /// Asks these providers at once until one of them has a final answer; what the others would have said is not waited
     /// for.
     async fn ask(&mut self, node: &str, providers: &[ProviderId], options: &Overrides) -> Result<Vec<Seen>> {
@@ -236,7 +250,11 @@ impl<'a> Run<'a> {
     /// Writes an attempt down and takes its page.
     fn note(&mut self, node: &str, made: Made) -> Seen {
         let Made { provider, adapter, started_at, attempt } = made;
-        self.dispatcher.heed(&self.url.domain(), &attempt);
+        // What a hosted service passes on was said to its own machines, and in the answer of one that an organization runs
+        // itself it could be anything: nobody else's visits depend on it.
+        if visits_itself(&adapter) {
+            self.dispatcher.heed(&self.url.domain(), &attempt);
+        }
         let n = self.job.attempts.len() + self.made.len() + 1;
         let seen = Seen { outcome: attempt.outcome, http_status: attempt.http_status };
         self.made.push(AttemptV1 {

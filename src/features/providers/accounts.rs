@@ -248,10 +248,18 @@ impl Providers {
                 _ => return Attempt::faulty(Fault::Throttled, "maxConcurrency is used up by other requests"),
             },
         };
-        self.begin(account, &domain);
+        let trial = Trial::begin(self, account, domain.clone());
         let attempt = account.provider.fetch(&request).await;
+        trial.end();
         self.note(account, domain, &attempt);
         attempt
+    }
+
+    /// Whether an account has as many requests under way as it may have.
+    pub fn is_crowded(&self, org: OrgId, id: ProviderId) -> bool {
+        let state = self.state.lock();
+        let slots = state.live.get(&(org, id)).and_then(|account| account.slots.as_ref());
+        slots.is_some_and(|slots| slots.available_permits() == 0)
     }
 
     /// Takes the trial of a breaker that is half open, so that others wait for it.
@@ -260,6 +268,14 @@ impl Providers {
         let mut state = self.state.lock();
         state.accounts.ask(&(account.org, account.id), now);
         state.domains.ask(&(account.org, account.id, domain.clone()), now);
+    }
+
+    /// A request was given up before its answer: if it was the trial, another one may be made.
+    fn let_go(&self, account: &Account, domain: Domain) {
+        let now = Instant::now();
+        let mut state = self.state.lock();
+        state.accounts.report(&(account.org, account.id), Report::Neutral, now);
+        state.domains.report(&(account.org, account.id, domain), Report::Neutral, now);
     }
 
     fn note(&self, account: &Account, domain: Domain, attempt: &Attempt) {
@@ -271,6 +287,11 @@ impl Providers {
             _ => Report::on_account(attempt.fault, attempt.retry_after),
         };
         let mut state = self.state.lock();
+        let on_account = match on_account {
+            // It was under way when the pause began, and does not end it.
+            Report::Good if state.accounts.is_open(&key, now) => Report::Neutral,
+            report => report,
+        };
         match (on_account, attempt.fault) {
             (Report::Bad { .. }, Some(fault)) => {
                 let error = attempt.error.clone().unwrap_or_default();
@@ -347,6 +368,33 @@ fn page_settings(settings: &Values) -> PageSettings {
         wait_ms: settings.get(WAIT_MS).and_then(Value::as_u64).map_or(default.wait_ms, |ms| ms as u32),
         load_media: settings.get(LOAD_MEDIA).and_then(Value::as_bool).unwrap_or(default.load_media),
         ..default
+    }
+}
+
+/// A request under way, which may be the one trial of a broken provider. A run that is canceled, or loses a race, drops it.
+struct Trial<'a> {
+    providers: &'a Providers,
+    account: &'a Account,
+    domain: Option<Domain>,
+}
+
+impl<'a> Trial<'a> {
+    fn begin(providers: &'a Providers, account: &'a Account, domain: Domain) -> Trial<'a> {
+        providers.begin(account, &domain);
+        Trial { providers, account, domain: Some(domain) }
+    }
+
+    /// There is an answer.
+    fn end(mut self) {
+        self.domain = None;
+    }
+}
+
+impl Drop for Trial<'_> {
+    fn drop(&mut self) {
+        if let Some(domain) = self.domain.take() {
+            self.providers.let_go(self.account, domain);
+        }
     }
 }
 

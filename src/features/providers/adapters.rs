@@ -33,6 +33,11 @@ pub const ROTATION_PER_DOMAIN: &str = "per_domain";
 /// Whether robots.txt is obeyed, where the box fetches by itself.
 pub const OBEY_ROBOTS: &str = "obeyRobots";
 
+/// Whether the box's own address is what the target sees, so that what the target says of the pace is said to the box.
+pub fn visits_itself(adapter: &str) -> bool {
+    matches!(adapter, DIRECT | BROWSER)
+}
+
 /// One way to a page.
 #[derive(Debug)]
 pub struct Adapter {

@@ -16,7 +16,7 @@ mod views;
 mod wire;
 
 pub use accounts::{Account, PROVIDERS_PER_ORG_MAX, ProviderParts, Providers, Standing, Trouble, enabled};
-pub use adapters::{Adapter, Adapters};
+pub use adapters::{Adapter, Adapters, visits_itself};
 pub use path::Path;
 pub use rows::{PROVIDERS, ProviderV1};
 pub use service::{seed, seed_all};

@@ -83,6 +83,17 @@ impl Providers {
             let settings = fields::check("settings", &adapter.settings, &settings).map_err(field_error)?;
             new.settings = Json(Value::Object(settings));
         }
+        if let Some(url) = &patch.base_url {
+            new.base_url = base_url(adapter, url, guard)?;
+            let given = |(name, _): &(String, Vec<u8>)| {
+                patch.credentials.as_ref().is_some_and(|given| given.contains_key(name))
+            };
+            // Stored credentials are never shown, so they are not sent to wherever somebody likes either.
+            if new.base_url != row.base_url && !row.credentials.iter().all(given) {
+                let reason = "must be given again when baseUrl changes: stored ones are not sent elsewhere";
+                return Err(Error::invalid("credentials", reason));
+            }
+        }
         if let Some(given) = patch.credentials {
             let mut credentials = self.open_credentials(org, &row)?;
             credentials.extend(given);
@@ -92,9 +103,6 @@ impl Providers {
                 proxies::check(&credentials, guard).map_err(field_error)?;
             }
             new.credentials = self.seal(org, row.id, &credentials)?;
-        }
-        if let Some(url) = &patch.base_url {
-            new.base_url = base_url(adapter, url, guard)?;
         }
         if let Some(credits) = &patch.credits {
             new.credits = prices(adapter, credits)?;

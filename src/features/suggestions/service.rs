@@ -193,6 +193,15 @@ fn suggest(tx: &OrgWrite<'_>, workflow: &WorkflowV1, proposal: Proposal) -> Resu
     if newest.as_ref().is_some_and(said) {
         return Ok(Outcome::Left);
     }
+    // One that somebody may be reading is not replaced for a hair.
+    let is_fresh = |row: &SuggestionV1| {
+        row.status == SuggestionStatus::Open
+            && tx.now() < row.created_at.after(DETAILS_EVERY)
+            && proposal.gain < row.expected_gain + GAIN_MIN
+    };
+    if newest.as_ref().is_some_and(is_fresh) && !proposal.moves_providers() {
+        return Ok(Outcome::Left);
+    }
     supersede(tx, workflow)?;
     let row = SuggestionV1 {
         id: SuggestionId::new(),

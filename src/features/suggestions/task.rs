@@ -3,9 +3,9 @@
 //! One activation takes in all lessons that wait, organization by organization, and then looks at the smart workflows of
 //! those organizations. Once a minute it looks at all of them, because providers come and go without a job.
 
-use super::service::{Outcome, act, propose};
-use crate::base::Result;
+use super::service::{Outcome, Proposal, act, propose};
 use crate::base::ids::OrgId;
+use crate::base::{Error, Result};
 use crate::features::workflows::{Book, Learned, learn, next_to_learn, next_with_plans, smart_workflows};
 use crate::store::{OrgStore, SysRead};
 use crate::task::TaskContext;
@@ -34,7 +34,7 @@ pub(super) async fn learn_and_look(context: TaskContext) -> Result<()> {
                 break;
             }
         }
-        look(&org, &book).await?;
+        look_or_say(&org, &book).await;
     }
     Ok(())
 }
@@ -58,14 +58,36 @@ pub(super) async fn look_at_all(context: TaskContext) -> Result<()> {
             return Ok(());
         }
         if !is_fenced {
-            look(&context.system().org(id), &book).await?;
+            look_or_say(&context.system().org(id), &book).await;
         }
     }
     Ok(())
 }
 
+/// What fails in one organization keeps no other from its turn.
+async fn look_or_say(org: &OrgStore, book: &Arc<Book>) {
+    if let Err(error) = look(org, book).await {
+        tracing::warn!(org = %org.id(), %error, "the smart workflows of an organization could not be looked at");
+    }
+}
+
 async fn look(org: &OrgStore, book: &Arc<Book>) -> Result<()> {
-    let proposals = org.read(|tx| {
+    let (own, book) = (org.clone(), Arc::clone(book));
+    // Ranking many domains takes its time.
+    let proposed = tokio::task::spawn_blocking(move || proposals(&own, &book)).await;
+    for proposal in proposed.map_err(|e| Error::internal("rank providers", e))?? {
+        let (id, name) = (proposal.workflow.workflow_id, proposal.workflow.name.clone());
+        match org.write(move |tx| act(tx, proposal)).await? {
+            Outcome::Written => tracing::info!(workflow = %id, name, "a smart workflow has a new ranking"),
+            Outcome::Suggested => tracing::info!(workflow = %id, name, "a better ranking is suggested"),
+            Outcome::Left => {}
+        }
+    }
+    Ok(())
+}
+
+fn proposals(org: &OrgStore, book: &Book) -> Result<Vec<Proposal>> {
+    org.read(|tx| {
         let smart = smart_workflows(tx)?;
         if smart.is_empty() {
             return Ok(Vec::new());
@@ -76,14 +98,5 @@ async fn look(org: &OrgStore, book: &Arc<Book>) -> Result<()> {
             .map(|(workflow, smart)| propose(tx, book, &learned, workflow, smart))
             .collect::<Result<Vec<_>>>()?;
         Ok(proposals.into_iter().flatten().collect())
-    })?;
-    for proposal in proposals {
-        let (id, name) = (proposal.workflow.workflow_id, proposal.workflow.name.clone());
-        match org.write(move |tx| act(tx, proposal)).await? {
-            Outcome::Written => tracing::info!(workflow = %id, name, "a smart workflow has a new ranking"),
-            Outcome::Suggested => tracing::info!(workflow = %id, name, "a better ranking is suggested"),
-            Outcome::Left => {}
-        }
-    }
-    Ok(())
+    })
 }

@@ -11,8 +11,8 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// Graphs that are kept; one takes some tens of kilobytes.
-const GRAPHS_MAX: usize = 512;
+/// Graphs that are kept; one takes some tens of kilobytes, and some megabytes when it is full of expressions.
+const GRAPHS_MAX: usize = 128;
 
 /// Reads versions into graphs. Hung up in the services.
 #[derive(Default)]

@@ -76,17 +76,23 @@ pub struct NewWorkflow {
     pub publish: bool,
 }
 
+fn refuse_too_many(tx: &OrgWrite<'_>) -> Result<()> {
+    if tx.count(&WORKFLOWS, WORKFLOWS_MAX)? < WORKFLOWS_MAX {
+        return Ok(());
+    }
+    // Archived ones are kept for their jobs; only those that can still run count.
+    let live = live_count(tx)?;
+    if live < WORKFLOWS_MAX {
+        return Ok(());
+    }
+    Err(Error::conflict(format!(
+        "The organization has {live} workflows; at most {WORKFLOWS_MAX} that are not archived are kept."
+    )))
+}
+
 pub fn create(tx: &OrgWrite<'_>, book: &Book, new: NewWorkflow, drawn: &Drawn) -> Result<Current> {
     drawn.check(tx, book, new.publish)?;
-    if tx.count(&WORKFLOWS, WORKFLOWS_MAX)? >= WORKFLOWS_MAX {
-        // Archived ones are kept for their jobs; only those that can still run count.
-        let live = live_count(tx)?;
-        if live >= WORKFLOWS_MAX {
-            return Err(Error::conflict(format!(
-                "The organization has {live} workflows; at most {WORKFLOWS_MAX} that are not archived are kept."
-            )));
-        }
-    }
+    refuse_too_many(tx)?;
     let now = tx.now();
     let mut workflow = WorkflowV1 {
         workflow_id: WorkflowId::new(),
@@ -203,6 +209,7 @@ fn refuse_archived(workflow: &WorkflowV1) -> Result<()> {
 /// is the original: the copy is there to be edited.
 pub fn clone(tx: &OrgWrite<'_>, id: WorkflowId, author: UserId) -> Result<Current> {
     let source = current(tx, id)?;
+    refuse_too_many(tx)?;
     let now = tx.now();
     let workflow = WorkflowV1 {
         workflow_id: WorkflowId::new(),

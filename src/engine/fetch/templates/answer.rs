@@ -128,14 +128,15 @@ impl Reading<'_> {
     /// The provider's own error text, short, in one line, and without the account's credentials, which some repeat.
     fn error(&self) -> Option<String> {
         let text = self.first(&self.template.response.error).filter(|text| !text.trim().is_empty())?;
-        let mut text: String =
-            text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(ERROR_CHARS_MAX).collect();
+        let mut text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         for secret in self.account.credentials.values().filter_map(Json::as_str) {
             if secret.len() >= 4 {
-                text = text.replace(secret, "***");
+                let encoded: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
+                text = text.replace(secret, "***").replace(&encoded, "***");
             }
         }
-        Some(text.trim().to_owned())
+        // Cut last: half a secret would not be found.
+        Some(text.trim().chars().take(ERROR_CHARS_MAX).collect())
     }
 
     fn speaks(&self, rule: &Rule) -> bool {
