@@ -237,7 +237,9 @@ impl Parts {
         }
         workers.warm();
         let horizons = features::ALL.iter().filter_map(|feature| feature.horizons).collect();
-        let queries = bi::Queries::new(bi_settings(config), Arc::new(workers), snapshots.clone(), horizons);
+        let agents = features::ALL.iter().filter_map(|feature| feature.agents).collect();
+        let (settings, workers) = (bi_settings(config), Arc::new(workers));
+        let queries = bi::Queries::new(settings, workers, snapshots.clone(), horizons, agents);
         let queries = Arc::new(queries);
         let links = Arc::new(Links::new(keyring.clone()));
         let bytes_max = (config.bi.max_mb << 20).saturating_mul(EXPORT_FACTOR);

@@ -80,6 +80,8 @@ id_type! {
     QueryId;
     /// A statement that was saved under a name.
     SavedQueryId;
+    /// An agent, which is its conversation too.
+    AgentId;
     /// A file made of a statement's result.
     BiExportId;
     /// A workflow's stable, logical id.

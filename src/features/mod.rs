@@ -26,7 +26,7 @@ pub mod workflows;
 
 use crate::base::Result;
 use crate::base::clock::Timestamp;
-use crate::base::ids::{OrgId, UserId};
+use crate::base::ids::{AgentId, OrgId, UserId};
 use crate::engine::sql::{Cell, ColumnKind, ColumnSpec, Horizon, TableName, TableSpec};
 use crate::http::{Anonymous, Download, Need, Route};
 use crate::store::{AnyTable, OrgRead, SysRead, SysWrite};
@@ -55,10 +55,15 @@ pub struct Feature {
     pub links: &'static [Link],
     /// Where rows of its console tables lack a column that others have.
     pub horizons: Option<HorizonsOf>,
+    /// Whether there is an agent of this id, which a scope can name.
+    pub agents: Option<AgentKnown>,
 }
 
 /// The horizons of the console table of this name, as the organization's rows tell.
 pub type HorizonsOf = fn(&OrgRead<'_>, table: &str) -> Result<Vec<Horizon>>;
+
+/// Whether the organization has an agent of this id.
+pub type AgentKnown = fn(&OrgRead<'_>, AgentId) -> Result<bool>;
 
 impl Feature {
     /// A slice with nothing in it, for `..Feature::NONE`.
@@ -73,6 +78,7 @@ impl Feature {
         holdings: &[],
         links: &[],
         horizons: None,
+        agents: None,
     };
 }
 

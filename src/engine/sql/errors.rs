@@ -34,6 +34,8 @@ pub enum ErrorCode {
     TooManyQueries,
     /// The operator has switched it off.
     KillSwitched,
+    /// The operator has switched statements of its form off, and no others.
+    StatementSwitchedOff,
     /// A defect of ours.
     #[serde(rename = "internal_error")]
     Internal,
@@ -50,7 +52,7 @@ impl ErrorCode {
             Self::Transient => "transient",
             Self::Canceled => "canceled",
             Self::TooManyQueries => "too_many_queries",
-            Self::KillSwitched => "kill_switched",
+            Self::KillSwitched | Self::StatementSwitchedOff => "kill_switched",
             Self::Internal => "internal_error",
         }
     }

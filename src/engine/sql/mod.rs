@@ -5,6 +5,7 @@
 //! DataFusion over exactly the pinned tables, behind the walls of [`sandbox`]. The two share the files and `protocol`,
 //! nothing else: what a hostile statement can reach is one process that holds one organization's mapped segments.
 
+mod agent;
 pub mod catalog;
 pub mod cells;
 mod checked;

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::catalog::TableSpec;
 use super::errors::QueryError;
@@ -52,6 +53,8 @@ pub(super) struct BindRequest {
 pub(super) struct PlanRequest {
     pub(super) sql: String,
     pub(super) tables: Vec<TableSource>,
+    /// Only what belongs to this agent.
+    pub(super) agent: Option<Uuid>,
 }
 
 /// A table and the files it is read from.

@@ -41,10 +41,27 @@ const CATALOG: &str = "gleaner";
 /// The one schema, so that `public.readings` is what `readings` is, as in PostgreSQL.
 pub(super) const SCHEMA: &str = "public";
 
+/// The tables of a session by their names.
+pub(super) type TableMap = BTreeMap<String, Arc<dyn TableProvider>>;
+
+/// The organization's tables over their segments.
+pub(super) fn segment_tables(tables: Vec<TableSource>) -> TableMap {
+    let entry = |table: TableSource| (table.spec.name.to_string(), Arc::new(SegmentTable::new(table)));
+    let tables: BTreeMap<String, Arc<SegmentTable>> = tables.into_iter().map(entry).collect();
+    for table in tables.values() {
+        let kept = table.newest.as_ref().and_then(|newest| tables.get(newest.table.as_str()));
+        if let Some(kept) = kept.filter(|kept| kept.schema() == table.schema()) {
+            // The cell of a new table is empty.
+            let _ = table.kept.set(Arc::clone(kept));
+        }
+    }
+    tables.into_iter().map(|(name, table)| (name, table as Arc<dyn TableProvider>)).collect()
+}
+
 /// Makes the session for one statement over `tables`.
-pub(super) fn session(bound: &BindRequest, tables: Vec<TableSource>) -> Result<SessionState> {
+pub(super) fn session(bound: &BindRequest, tables: TableMap) -> Result<SessionState> {
     let runtime = runtime(bound.memory_bytes, bound.home.clone(), bound.spill_bytes_max)?;
-    let catalogs = Arc::new(Catalogs(Arc::new(Catalog(Arc::new(Tables::new(tables))))));
+    let catalogs = Arc::new(Catalogs(Arc::new(Catalog(Arc::new(Tables(tables))))));
     let mut planners = SessionStateDefaults::default_expr_planners();
     planners.insert(0, Arc::new(CheckedArithmetic));
     planners.insert(0, Arc::new(Operators));
@@ -152,22 +169,7 @@ impl CatalogProvider for Catalog {
 
 /// The organization's tables.
 #[derive(Debug)]
-struct Tables(BTreeMap<String, Arc<SegmentTable>>);
-
-impl Tables {
-    fn new(tables: Vec<TableSource>) -> Self {
-        let entry = |table: TableSource| (table.spec.name.to_string(), Arc::new(SegmentTable::new(table)));
-        let tables: BTreeMap<String, Arc<SegmentTable>> = tables.into_iter().map(entry).collect();
-        for table in tables.values() {
-            let kept = table.newest.as_ref().and_then(|newest| tables.get(newest.table.as_str()));
-            if let Some(kept) = kept.filter(|kept| kept.schema() == table.schema()) {
-                // The cell of a new table is empty.
-                let _ = table.kept.set(Arc::clone(kept));
-            }
-        }
-        Self(tables)
-    }
-}
+struct Tables(TableMap);
 
 // Written out as `#[async_trait]` would: the crate is no dependency of ours.
 impl SchemaProvider for Tables {
@@ -184,7 +186,7 @@ impl SchemaProvider for Tables {
         'life1: 'async_trait,
         Self: 'async_trait,
     {
-        let found = self.0.get(name).map(|table| Arc::clone(table) as Arc<dyn TableProvider>);
+        let found = self.0.get(name).cloned();
         Box::pin(std::future::ready(Ok(found)))
     }
 

@@ -22,6 +22,7 @@ use futures::StreamExt;
 use rustix::process::Signal;
 use tokio::runtime::Runtime;
 
+use super::agent;
 use super::errors::{ErrorCode, QueryError};
 use super::gate;
 use super::protocol::{
@@ -161,10 +162,16 @@ struct Planned {
 }
 
 async fn plan(bound: &BindRequest, request: PlanRequest) -> Result<Planned, QueryError> {
-    let PlanRequest { sql, tables: sources } = request;
+    let PlanRequest { sql, tables: sources, agent: of_agent } = request;
     forget_others(&sources);
-    let tables: BTreeSet<String> = sources.iter().map(|table| table.spec.name.to_string()).collect();
-    let mut state = session::session(bound, sources)?;
+    let all = session::segment_tables(sources);
+    let mut tables: BTreeSet<String> = all.keys().cloned().collect();
+    let mut state = session::session(bound, all)?;
+    if let Some(id) = of_agent {
+        let own = agent::tables(&state, |name| tables.contains(name), id).await?;
+        tables = own.keys().cloned().collect();
+        state = session::session(bound, own)?;
+    }
     // What `now()` means for the whole statement.
     state.mark_start_execution();
     let admitted = gate::admit(&state, &sql, &tables).await?;

@@ -63,6 +63,7 @@ pub static FEATURE: Feature = Feature {
                 Code::SyntaxError,
                 Code::RlsDenied,
                 Code::InvalidExecutionContext,
+                Code::KillSwitched,
                 Code::TooManyQueries,
             ]),
         Route::get("/api/v1/bi/queries", "listBiQueries", &Handler::new(list))
@@ -118,6 +119,7 @@ pub static FEATURE: Feature = Feature {
                 Code::RlsDenied,
                 Code::SavedQueryNotExecutable,
                 Code::IdempotencyConflict,
+                Code::KillSwitched,
                 Code::TooManyQueries,
             ]),
     ],
@@ -145,11 +147,12 @@ async fn submit(
     org: Org<BiRead>,
     Body(body): Body<NewQueryView>,
 ) -> Result<Either<Body<ExecutionView>, Accepted<ExecutionView>>> {
-    let scope = scope::parse(body.scope_kind.as_deref(), body.scope_agent_id.as_deref())?;
+    let queries = org.service::<Queries>();
+    let scope = queries.scope(org.store(), body.scope_kind.as_deref(), body.scope_agent_id.as_deref())?;
     let wait = wait(body.wait_ms)?;
     let content = Content::required(body.sql, body.structured)?;
     let new = NewQuery {
-        content: org.service::<Queries>().runnable(org.store(), content)?,
+        content: queries.runnable(org.store(), content)?,
         scope,
         submitted_by: org.principal().user(),
         saved: None,

@@ -5,7 +5,7 @@
 
 use crate::base::clock::Timestamp;
 use crate::base::codec::{CodecError, Json, Record, decode_body};
-use crate::base::ids::{QueryId, SavedQueryId, UserId};
+use crate::base::ids::{AgentId, QueryId, SavedQueryId, UserId};
 use crate::engine::sql::{ColumnKind, ColumnSpec, TableName, TableSpec};
 use crate::store::{Index, KeyWriter, OrgTable};
 use schemars::JsonSchema;
@@ -45,6 +45,8 @@ impl QueryStatus {
 pub enum ScopeV1 {
     /// All of the organization's.
     Org,
+    /// What belongs to an agent.
+    Agent(AgentId),
 }
 
 /// Why a statement has no result, in the words of the interface.
@@ -224,6 +226,7 @@ impl ScopeV1 {
     pub fn key(self, key: &mut KeyWriter) -> &mut KeyWriter {
         match self {
             ScopeV1::Org => key.u8(0),
+            ScopeV1::Agent(agent) => key.u8(1).id(agent),
         }
     }
 }

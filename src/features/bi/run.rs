@@ -269,6 +269,10 @@ impl Driver {
     async fn run(&mut self) -> Result<End> {
         let feed = &self.queries.feed;
         let (pin, freshness_sec) = feed.pin(self.org.id(), feed.specs(&self.org)?)?;
+        let pin = match self.query.scope.agent() {
+            Some(agent) => pin.of_agent(agent.0),
+            None => pin,
+        };
         self.query.freshness_sec = Some(freshness_sec);
         let statement =
             Statement { pin: pin.clone(), sql: self.query.sql.clone(), query_id: self.query.id.0 };

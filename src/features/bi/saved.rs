@@ -6,11 +6,11 @@
 //!   found beyond its scope's tables is not executable, which is another fault than a wrong request.
 
 use super::content::Content;
-use super::rows::{ContentV1, QUERIES, QueryV2, SAVED_QUERIES, SavedQueryV1, SavedRunV1, ScopeV1};
+use super::rows::{ContentV1, QUERIES, QueryV2, SAVED_QUERIES, SavedQueryV1, SavedRunV1};
 use super::service::{NewQuery, Queries, refusal};
 use super::submissions::SubmissionKey;
 use super::view::ExecutionView;
-use super::{answer, scope, wait};
+use super::{answer, wait};
 use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{QueryId, SavedQueryId, UserId};
@@ -118,7 +118,7 @@ impl From<SavedQueryV1> for SavedQueryView {
             sql,
             structured,
             scope_kind: saved.scope.name(),
-            scope_agent_id: None,
+            scope_agent_id: saved.scope.agent().map(|id| id.to_string()),
             source_query_id: saved.source,
             created_by: saved.created_by,
             created_at: saved.created_at,
@@ -140,7 +140,8 @@ pub(super) async fn create(
     org: Org<BiWrite>,
     Body(new): Body<NewSavedQueryView>,
 ) -> Result<Created<SavedQueryView>> {
-    let scope = scope::parse(new.scope_kind.as_deref(), new.scope_agent_id.as_deref())?;
+    let queries = org.service::<Queries>();
+    let scope = queries.scope(org.store(), new.scope_kind.as_deref(), new.scope_agent_id.as_deref())?;
     let name = Name::parse("name", &new.name)?.into_string();
     let description = new.description.as_deref().map(description).transpose()?.flatten();
     let given = storable(&org, new.sql, new.structured)?;
@@ -232,6 +233,13 @@ pub(super) async fn run(
     let given = Content::given(body.sql, None)?;
     let is_override = given.is_some();
     let content = given.map_or_else(|| Content::read(&saved.content), Ok)?;
+    let queries = org.service::<Queries>();
+    if let Some(agent) = saved.scope.agent()
+        && !queries.has_agent(org.store(), agent)?
+    {
+        let gone = Error::new(Code::InvalidExecutionContext).message("its agent is gone.");
+        return Err(not_executable(&gone));
+    }
     let by_content = |error: Error| match error.code() {
         // The request is as it should be; what was saved is not.
         Code::RlsDenied if !is_override => not_executable(&error),
@@ -241,7 +249,7 @@ pub(super) async fn run(
         _ => error,
     };
     let new = NewQuery {
-        content: org.service::<Queries>().runnable(org.store(), content).map_err(by_content)?,
+        content: queries.runnable(org.store(), content).map_err(by_content)?,
         scope: saved.scope,
         submitted_by: org.principal().user(),
         saved: Some(SavedRunV1 { id, name: saved.name, source: saved.source }),
@@ -337,11 +345,10 @@ fn name_taken(error: Error) -> Error {
 
 /// A change may repeat the scope, as a client does that sends back what it read.
 fn keep_scope(saved: &SavedQueryV1, change: &SavedQueryChangeView) -> Result<()> {
-    let same = match saved.scope {
-        ScopeV1::Org => {
-            change.scope_kind.as_deref().is_none_or(|kind| kind == "org") && change.scope_agent_id.is_none()
-        }
-    };
+    let (kind, agent) = (change.scope_kind.as_deref(), change.scope_agent_id.as_deref());
+    let own = saved.scope.agent().map(|id| id.to_string());
+    let same = kind.is_none_or(|kind| kind == saved.scope.name())
+        && agent.is_none_or(|agent| own.as_deref() == Some(agent));
     if same {
         return Ok(());
     }

@@ -18,7 +18,7 @@ use crate::engine::sql::{
     ErrorCode, Pin, QueryBackend, QueryError, ResultError, ResultFile, Statement, TableName, WorkerCounts,
     Workers,
 };
-use crate::features::HorizonsOf;
+use crate::features::{AgentKnown, HorizonsOf};
 use crate::store::{Event, OrgStore};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -67,6 +67,8 @@ pub struct Queries {
     pub(super) own: Mutex<HashSet<QueryId>>,
     /// Who knows where columns came late.
     pub(super) horizons: Vec<HorizonsOf>,
+    /// Who knows which agents there are.
+    pub(super) agents: Vec<AgentKnown>,
 }
 
 /// A statement that a caller wants run.
@@ -109,6 +111,7 @@ impl Queries {
         workers: Arc<Workers>,
         feed: Arc<SnapshotFeed>,
         horizons: Vec<HorizonsOf>,
+        agents: Vec<AgentKnown>,
     ) -> Queries {
         Queries {
             settings,
@@ -120,6 +123,7 @@ impl Queries {
             sample_turn: tokio::sync::Mutex::default(),
             own: Mutex::default(),
             horizons,
+            agents,
         }
     }
 
@@ -326,8 +330,11 @@ async fn wait_for_stage(stages: &mut watch::Receiver<Stage>, deadline: Instant) 
 
 /// Whether planning found the statement wanting, so that it is the request that fails and not the execution.
 pub(super) fn is_refusal(error: &QueryError) -> bool {
-    use ErrorCode::{InvalidSql, KillSwitched, RlsDenied, SyntaxError, TooManyQueries};
-    matches!(error.code, SyntaxError | InvalidSql | RlsDenied | TooManyQueries | KillSwitched)
+    use ErrorCode::{InvalidSql, KillSwitched, RlsDenied, StatementSwitchedOff, SyntaxError, TooManyQueries};
+    matches!(
+        error.code,
+        SyntaxError | InvalidSql | RlsDenied | TooManyQueries | KillSwitched | StatementSwitchedOff
+    )
 }
 
 /// The request's error for a statement that cannot be planned.
@@ -336,6 +343,10 @@ pub(super) fn refusal(error: QueryError) -> Error {
         ErrorCode::SyntaxError => Code::SyntaxError,
         ErrorCode::RlsDenied => Code::RlsDenied,
         ErrorCode::TooManyQueries => Code::TooManyQueries,
+        // It is the statement that is at fault, and another one would do.
+        ErrorCode::StatementSwitchedOff => {
+            return Error::new(Code::KillSwitched).with_status(400).message(error.message);
+        }
         ErrorCode::KillSwitched => Code::KillSwitched,
         _ => Code::InvalidSql,
     };

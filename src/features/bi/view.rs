@@ -91,7 +91,7 @@ impl From<QueryV2> for ExecutionView {
             saved_query_name: saved.map(|saved| saved.name.clone()),
             source_query_id: saved.map(|saved| saved.source),
             scope_kind: query.scope.name(),
-            scope_agent_id: None,
+            scope_agent_id: query.scope.agent().map(|id| id.to_string()),
             created_at: query.created_at,
             started_at: query.started_at,
             finished_at: query.finished_at,

@@ -1,5 +1,6 @@
 //! The SQL engine with real worker processes.
 
+mod agent;
 mod consistency;
 mod corpus;
 mod crash;

@@ -65,6 +65,9 @@ async fn the_kill_switch_holds_until_it_is_lifted() {
     })
     .await;
     assert_eq!(execution["error"]["code"], "kill_switched", "{execution}");
+    // The statement is at fault here, and not who sends it.
+    let refused = expect(submit(&second.api, endless).await, 400);
+    assert_eq!(refused["error"]["code"], "kill_switched", "{refused}");
     expect(submit(&first.api, "SELECT 2 AS two").await, 200);
 
     appliance.operator(set(KillTarget::Box)).await;

@@ -205,8 +205,8 @@ async fn kill_switches_refuse_and_end() {
     let mut switches = KillSwitches::default();
     switches.fingerprints.insert(seen.fingerprint);
     it.workers.switch(switches.clone());
-    assert_eq!(running.wait().await.expect_err("ended").code, ErrorCode::KillSwitched);
-    assert_eq!(it.run(&endless(3)).await.expect_err("refused").code, ErrorCode::KillSwitched);
+    assert_eq!(running.wait().await.expect_err("ended").code, ErrorCode::StatementSwitchedOff);
+    assert_eq!(it.run(&endless(3)).await.expect_err("refused").code, ErrorCode::StatementSwitchedOff);
     assert_eq!(it.first("SELECT 1 AS one").await, json!({"one": 1}));
     switches.organizations.insert(OURS);
     it.workers.switch(switches);

@@ -347,7 +347,8 @@ impl Workers {
                 return Err(QueryError::timed_out(self.settings.query_timeout));
             }
         };
-        let request = PlanRequest { sql: statement.sql, tables: sources(&statement.pin) };
+        let (tables, agent) = (sources(&statement.pin), statement.pin.agent);
+        let request = PlanRequest { sql: statement.sql, tables, agent };
         let session = Session {
             worker,
             shelf: Arc::clone(&self.shelf),

@@ -145,7 +145,8 @@ impl KillSwitches {
         } else if self.organizations.contains(&organization) {
             "The operator has switched the SQL console off for this organization."
         } else if self.fingerprints.contains(&fingerprint) {
-            "The operator has switched this statement off."
+            let what = "The operator has switched this statement off.";
+            return Err(QueryError::new(ErrorCode::StatementSwitchedOff, what));
         } else {
             return Ok(());
         };

@@ -103,9 +103,18 @@ pub struct Pin {
     pub(super) folder: PathBuf,
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) tables: Arc<Vec<Arc<TableSpec>>>,
+    /// Only what belongs to this agent is seen.
+    pub(super) agent: Option<Uuid>,
 }
 
 impl Pin {
+    /// The same, but of it only what belongs to an agent.
+    #[must_use]
+    pub fn of_agent(mut self, agent: Uuid) -> Pin {
+        self.agent = Some(agent);
+        self
+    }
+
     /// The organization whose snapshot this is.
     pub fn organization(&self) -> Uuid {
         self.organization
@@ -233,7 +242,7 @@ impl Snapshots {
     pub fn pin(&self, organization: Uuid, tables: Vec<Arc<TableSpec>>) -> Result<Pin, SnapshotError> {
         let state = self.organization(organization)?;
         let (folder, snapshot) = (state.folder.clone(), state.current.load_full());
-        Ok(Pin { organization, folder, snapshot, tables: Arc::new(tables) })
+        Ok(Pin { organization, folder, snapshot, tables: Arc::new(tables), agent: None })
     }
 
     /// The state of each of `tables` for this organization.

@@ -1,0 +1,117 @@
+//! Statements in the scope of an agent: what belongs to it is seen, and nothing else by any way.
+
+use super::{Box_, OURS, table};
+use gleaner::engine::sql::{
+    Cell, ColumnKind, ErrorCode, QueryBackend, QueryError, ResultFile, Statement, TableChange, TableSpec,
+};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use uuid::Uuid;
+
+const AGENT: Uuid = Uuid::from_u128(0xa);
+const OTHER: Uuid = Uuid::from_u128(0xb);
+
+/// The tables by their names, all columns text or JSON.
+fn specs() -> Vec<Arc<TableSpec>> {
+    let spec = |name, columns: &[&str]| {
+        let columns: Vec<_> = columns
+            .iter()
+            .map(|name| (*name, if *name == "metadata" { ColumnKind::Json } else { ColumnKind::Text }))
+            .collect();
+        table(name, &columns)
+    };
+    vec![
+        spec("jobs", &["id", "url_id", "metadata"]),
+        spec("job_attempts", &["job_id", "outcome"]),
+        spec("urls", &["id", "url", "metadata"]),
+        spec("url_tags", &["url_id", "tag"]),
+        spec("readings", &["result_id", "job_id", "url_id"]),
+        spec("reading_values", &["result_id", "url_id", "value_text"]),
+        spec("products", &["result_id", "job_id", "url_id", "name"]),
+        spec("credit_transactions", &["job_id", "amount"]),
+    ]
+}
+
+fn metadata(agent: Option<Uuid>) -> String {
+    agent.map_or("{}".to_owned(), |agent| json!({ "agentId": agent }).to_string())
+}
+
+/// Four jobs on four URLs: of the agent, of another one, of nobody, and of nobody on a URL of the agent's.
+fn seeded() -> Box_ {
+    let it = Box_::new(|_| {});
+    let mut changes = Vec::new();
+    let mut add = |table: &str, key: u8, cells: &[&str]| {
+        let spec = specs().into_iter().find(|spec| spec.name.as_str() == table).expect("a table");
+        let row = cells.iter().map(|cell| Cell::from(*cell)).collect();
+        changes.push(TableChange { table: spec, key: [key; 16], rows: vec![row] });
+    };
+    let owners = [(Some(AGENT), None), (Some(OTHER), None), (None, None), (None, Some(AGENT))];
+    for (n, (of_job, of_url)) in owners.into_iter().enumerate() {
+        let key = n as u8 + 1;
+        let [job, url, result] = ["job", "url", "result"].map(|kind| format!("{kind}{n}"));
+        add("jobs", key, &[&job, &url, &metadata(of_job)]);
+        add("job_attempts", key, &[&job, "success"]);
+        add("urls", key, &[&url, &format!("https://shop.example/{n}"), &metadata(of_url)]);
+        add("url_tags", key, &[&url, &format!("tag{n}")]);
+        add("readings", key, &[&result, &job, &url]);
+        add("reading_values", key, &[&result, &url, &format!("value{n}")]);
+        add("products", key, &[&result, &job, &url, &format!("product{n}")]);
+        add("credit_transactions", key, &[&job, "1"]);
+    }
+    it.apply(OURS, 2, changes);
+    it
+}
+
+impl Box_ {
+    async fn of_agent(&self, agent: Option<Uuid>, sql: &str) -> Result<Vec<Map<String, Value>>, QueryError> {
+        let pin = self.snapshots.pin(OURS, specs()).expect("pin");
+        let pin = agent.map_or(pin.clone(), |agent| pin.of_agent(agent));
+        let query_id = Uuid::now_v7();
+        let (_, running) = self.workers.start(Statement { pin, sql: sql.to_owned(), query_id }).await?;
+        running.wait().await?;
+        let result = ResultFile::open(&self.workers.result_path(OURS, query_id)).expect("a result");
+        Ok(result.page(0, 100).expect("a page"))
+    }
+
+    async fn texts(&self, agent: Option<Uuid>, sql: &str) -> Vec<String> {
+        let rows = self.of_agent(agent, sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        rows.iter()
+            .map(|row| row.values().next().and_then(Value::as_str).unwrap_or("NULL").to_owned())
+            .collect()
+    }
+}
+
+#[tokio::test]
+async fn an_agent_sees_what_belongs_to_it() {
+    let it = seeded();
+    for (sql, expected) in [
+        ("SELECT id FROM jobs ORDER BY 1", &["job0"][..]),
+        ("SELECT job_id FROM job_attempts ORDER BY 1", &["job0"]),
+        ("SELECT id FROM urls ORDER BY 1", &["url0", "url3"]),
+        ("SELECT tag FROM url_tags ORDER BY 1", &["tag0", "tag3"]),
+        ("SELECT result_id FROM readings ORDER BY 1", &["result0", "result3"]),
+        ("SELECT value_text FROM reading_values ORDER BY 1", &["value0", "value3"]),
+        ("SELECT name FROM products ORDER BY 1", &["product0", "product3"]),
+        ("SELECT name FROM public.products WHERE true OR name > '' ORDER BY 1", &["product0", "product3"]),
+        ("SELECT p.name FROM jobs j FULL JOIN products p ON true ORDER BY 1", &["product0", "product3"]),
+        ("WITH urls AS (SELECT id FROM jobs) SELECT id FROM urls", &["job0"]),
+        ("SELECT (SELECT max(id) FROM jobs)", &["job0"]),
+    ] {
+        assert_eq!(it.texts(Some(AGENT), sql).await, expected, "{sql}");
+    }
+    assert_eq!(it.texts(Some(OTHER), "SELECT name FROM products").await, ["product1"]);
+    assert_eq!(it.texts(Some(Uuid::nil()), "SELECT name FROM products").await, Vec::<String>::new());
+    // The same worker serves the whole organization next, and sees all again.
+    assert_eq!(it.texts(None, "SELECT id FROM jobs").await.len(), 4);
+    for sql in [
+        "SELECT * FROM credit_transactions",
+        "SELECT 1 FROM jobs WHERE id IN (SELECT job_id FROM credit_transactions)",
+        "SELECT * FROM gleaner.public.jobs",
+    ] {
+        let error = it.of_agent(Some(AGENT), sql).await.expect_err("it is refused");
+        assert_eq!(error.code, ErrorCode::RlsDenied, "{sql}");
+    }
+    let count = it.of_agent(Some(AGENT), "SELECT count(*) FROM jobs, urls").await.expect("it runs");
+    assert_eq!(count[0]["count"], 2);
+    it.assert_clean().await;
+}
