@@ -1,7 +1,8 @@
 //! Plans, credits and requests for more over HTTP, with the operator on the other side.
 
 use crate::harness::smtp::MailServer;
-use crate::harness::{Appliance, Member, PASSWORD, eventually, expect, get, post, refused, text};
+use crate::harness::web::{Answer, Web};
+use crate::harness::{Appliance, Member, PASSWORD, ended, eventually, expect, get, post, refused, text};
 use gleaner::admin::{self, Request};
 use gleaner::http::client::{Client, Reply};
 use serde_json::{Value, json};
@@ -260,6 +261,27 @@ async fn an_idle_organization_has_its_month_too() {
     at.stop().await;
 }
 
+/// Every row of the ledger, oldest first: each balance is the sum so far and never below zero.
+async fn whole_ledger(client: &Client) -> Vec<Value> {
+    let (mut rows, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = expect(get(client, &format!("{TRANSACTIONS}?limit=200{cursor}")).await, 200);
+        rows.extend(page["items"].as_array().unwrap().iter().cloned());
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    rows.reverse();
+    let mut balance = 0;
+    for row in &rows {
+        balance += row["amount"].as_i64().unwrap();
+        assert_eq!(row["balanceAfter"].as_i64(), Some(balance));
+        assert!(balance >= 0, "{row}");
+    }
+    rows
+}
+
 /// Half of what is asked for can be paid: exactly that much is taken, whatever comes first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_at_once_never_spend_more_than_there_is() {
@@ -280,25 +302,85 @@ async fn many_at_once_never_spend_more_than_there_is() {
     let taken = answers.iter().filter(|status| **status == 201).count();
     assert!(answers.iter().all(|status| matches!(status, 201 | 402)), "{answers:?}");
     assert!(taken >= 20, "{taken}");
-    let mut reserved = 0;
-    let mut lowest = i64::MAX;
-    let (mut balance, mut cursor) = (0, String::new());
-    let mut rows = Vec::new();
-    loop {
-        let page = expect(get(&ada.api, &format!("{TRANSACTIONS}?limit=200{cursor}")).await, 200);
-        rows.extend(page["items"].as_array().unwrap().iter().cloned());
-        match page["nextCursor"].as_str() {
-            Some(next) => cursor = format!("&cursor={next}"),
-            None => break,
-        }
-    }
-    for row in rows.iter().rev() {
-        balance += row["amount"].as_i64().unwrap();
-        assert_eq!(row["balanceAfter"].as_i64(), Some(balance));
-        lowest = lowest.min(balance);
-        reserved += usize::from(row["kind"] == "reserve");
-    }
-    assert!(lowest >= 0);
+    let rows = whole_ledger(&ada.api).await;
+    let reserved = rows.iter().filter(|row| row["kind"] == "reserve").count();
     assert_eq!(reserved, taken * 50, "one reserve for each job");
+    at.stop().await;
+}
+
+/// 64 callers submit and cancel at once while jobs end in every way, with a balance for half of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn submitting_and_canceling_at_once_leaves_no_hold() {
+    const CALLERS: usize = 64;
+    const PRICE: u64 = 31;
+    let web = Web::open(|path| {
+        Some(match path.split('/').nth(1).unwrap_or_default() {
+            "page" => Answer::html("<title>a page</title>"),
+            "gone" => Answer::status(404),
+            "slow" => Answer::html("<title>late</title>").after_ms(100),
+            _ => Answer::status(503),
+        })
+    })
+    .await;
+    let at = Appliance::start_with(&[
+        ("NETWORK__ALLOW", &web.allow()),
+        ("DISPATCH__ROBOTS", "false"),
+        ("DISPATCH__PER_DOMAIN_CONCURRENCY", "16"),
+    ])
+    .await;
+    let ada = at.member("ada").await;
+    plan(&at, "ada", "trial").await;
+    let own = expect(get(&ada.api, "/api/v1/providers").await, 200);
+    let own = format!("/api/v1/providers/{}", text(&own["items"][0], "id"));
+    let price = json!({ "credits": { "standard": { "plain": PRICE, "render": PRICE } } });
+    let priced = ada.api.send(http::Method::PATCH, &own, Some(&price)).await.unwrap();
+    assert_eq!(priced.status, 200, "{}", priced.text());
+    // What is there is enough for 32 of them at once.
+    let callers = (0..CALLERS).map(|caller| {
+        let (api, web) = (ada.api.clone(), web.url(""));
+        tokio::spawn(async move {
+            let mut jobs = Vec::new();
+            for round in 0..4 {
+                let path = ["page", "gone", "slow", "broken"][(caller + round) % 4];
+                let job = json!({ "url": format!("{web}/{path}/{caller}/{round}") });
+                let reply = post(&api, "/api/v1/jobs", &job).await;
+                assert!(matches!(reply.status.as_u16(), 201 | 402), "{}", reply.text());
+                if reply.status != 201 {
+                    continue;
+                }
+                let id = text(&reply.json, "id").to_owned();
+                if (caller + round) % 3 == 0 {
+                    let reply = post(&api, &format!("/api/v1/jobs/{id}/cancel"), &json!({})).await;
+                    assert!(matches!(reply.status.as_u16(), 200 | 409), "{}", reply.text());
+                }
+                jobs.push(id);
+            }
+            jobs
+        })
+    });
+    let mut jobs = Vec::new();
+    for caller in callers.collect::<Vec<_>>() {
+        jobs.extend(caller.await.unwrap());
+    }
+    let mut charged = 0;
+    for id in &jobs {
+        let job = ended(&ada.api, id).await;
+        let costs = job["creditsCharged"].as_u64().unwrap();
+        let delivered = job["attempts"].as_array().unwrap().last().map(|attempt| text(attempt, "outcome"));
+        let expected = match text(&job, "status") {
+            "succeeded" => PRICE,
+            // The target's own 404 is an answer, and vendors bill it.
+            "failed" if delivered == Some("target_error") => PRICE,
+            _ => 0,
+        };
+        assert_eq!(costs, expected, "{job}");
+        charged += costs;
+    }
+    let rows = whole_ledger(&ada.api).await;
+    let reserves = rows.iter().filter(|row| row["kind"] == "reserve").count();
+    assert_eq!(reserves, jobs.len(), "one for each job");
+    let [remaining, _, used] = stands(&ada.api).await;
+    assert_eq!((remaining, used), (1_000 - charged, charged), "no hold is left");
+    assert_eq!(rows.last().unwrap()["balanceAfter"].as_u64(), Some(remaining));
     at.stop().await;
 }
