@@ -88,8 +88,10 @@ impl Providers {
             let given = |(name, _): &(String, Vec<u8>)| {
                 patch.credentials.as_ref().is_some_and(|given| given.contains_key(name))
             };
-            // Stored credentials are never shown, so they are not sent to wherever somebody likes either.
-            if new.base_url != row.base_url && !row.credentials.iter().all(given) {
+            // Stored credentials are never shown, so they are not sent to wherever somebody likes either. Back to the
+            // vendor's own address they may go.
+            let is_elsewhere = new.base_url.is_some() && new.base_url != row.base_url;
+            if is_elsewhere && !row.credentials.iter().all(given) {
                 let reason = "must be given again when baseUrl changes: stored ones are not sent elsewhere";
                 return Err(Error::invalid("credentials", reason));
             }

@@ -96,7 +96,11 @@ async fn a_provider_is_connected_changed_and_disconnected() {
     let change = json!({
         "settings": { "premiumTier": "ultra" }, "credits": {}, "maxConcurrency": 0, "isEnabled": false,
         "baseUrl": "https://gateway.example.com/api/", "name": "Other",
+        "credentials": { "apiKey": "sk-very-secret" },
     });
+    let elsewhere = json!({ "baseUrl": "https://gateway.example.com/api/" });
+    let reply = patch(&member, &id, &elsewhere).await;
+    refused(&reply, 400, "Validation failed", "credentials: must be given again when baseUrl changes");
     let changed = expect(patch(&member, &id, &change).await, 200);
     assert_eq!(changed["settings"]["premiumTier"], "ultra");
     assert_eq!(changed["credits"]["premium"], json!({ "plain": 10, "render": 25 }));
