@@ -47,7 +47,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("datafusion", &["engine/sql"]),
     // The SQL session installs an object store registry that knows nothing.
     ("lettre", &["engine/mail"]),
-    ("object_store", &["engine/blob", "engine/sql"]),
+    ("object_store", &["engine/sql"]),
 ];
 
 struct Source {

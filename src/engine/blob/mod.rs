@@ -6,36 +6,39 @@
 //! whether a page is "already there" must not tell one organization what another collects.
 //!
 //! **Durable before it is named.** A result row may be committed only after its page is on the disk, so
-//! `put_page` returns after fsync. `object_store` 0.13 writes a temporary file and renames it, but syncs
-//! nothing (seen in its `local.rs`); we sync the object's file and then each folder from it up to the root,
-//! since a new name lives in its folder. A crash between the rename and the sync can leave a torn object
-//! under a right name. No row names it yet, and `put_page` finds it out: an object that exists is taken only
-//! after its content was inflated and hashed.
+//! `put_page` returns after fsync: a file under another name, synced, renamed, and then its folders synced, since a new
+//! name lives in its folder. (The crate object_store 0.13 syncs nothing, and takes a hop between threads for each step.)
+//! An object that this process did not write is taken only after its content was inflated and hashed.
+//!
+//! **What a page costs that did not change** is a hash and one `stat`: [`known`] remembers what this process has seen
+//! to be sound and synced. Without it each repeated page cost four flushes of the disk and five hops between threads
+//! (a third of what a job cost the box). A new page is one hop: hash, compression, file and syncs in one closure.
 //!
 //! **Who deletes.** The store counts no references. The caller deletes a page only when no row names its
 //! hash, and decides so in the place where it also starts a `put_page` of the same organization.
 //!
-//! Compression, hashing and fsync run on tokio's blocking threads.
+//! Compression and fsync run on tokio's blocking threads; so does hashing a page of more than [`INLINE_BYTES_MAX`].
+
+mod known;
 
 use std::collections::HashSet;
 use std::error::Error;
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Read};
-use std::path::{Path as FilePath, PathBuf};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use futures::TryStreamExt;
-use object_store::local::LocalFileSystem;
-use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
 use parking_lot::RwLock;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
+
+use known::Known;
 
 #[cfg(test)]
 mod tests;
@@ -46,6 +49,8 @@ pub const PAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 const ZSTD_LEVEL: i32 = 3;
 /// What zstd may add to bytes that do not compress (its own bound is 1/256 and a little).
 const STORED_BYTES_MAX: u64 = (PAGE_BYTES_MAX + PAGE_BYTES_MAX / 128 + 1024) as u64;
+/// A page up to this size is hashed where it is asked for: 0.05 ms, about what a hop to another thread costs.
+const INLINE_BYTES_MAX: usize = 64 << 10;
 /// The end of an object's name.
 const SUFFIX: &str = ".zst";
 
@@ -162,8 +167,10 @@ pub struct BlobStore {
 }
 
 struct Inner {
-    objects: LocalFileSystem,
     root: PathBuf,
+    known: Known,
+    /// Tells files apart that are being written.
+    unfinished: AtomicU64,
     /// Organizations whose pages were all removed: a page that was on its way meanwhile does not stay.
     emptied: RwLock<HashSet<Uuid>>,
 }
@@ -181,9 +188,13 @@ impl BlobStore {
         fs::create_dir_all(&root).map_err(|error| BlobError::from_io("open the folder of pages", error))?;
         let root =
             root.canonicalize().map_err(|error| BlobError::from_io("open the folder of pages", error))?;
-        let objects = LocalFileSystem::new_with_prefix(&root)
-            .map_err(|error| BlobError::from_store("open the folder of pages", error))?;
-        Ok(BlobStore { inner: Arc::new(Inner { objects, root, emptied: RwLock::default() }) })
+        let inner = Inner {
+            root,
+            known: Known::default(),
+            unfinished: AtomicU64::new(0),
+            emptied: RwLock::default(),
+        };
+        Ok(BlobStore { inner: Arc::new(inner) })
     }
 
     /// The pages of one organization.
@@ -213,15 +224,19 @@ impl OrgBlobs {
             return Err(BlobError::TooLarge { bytes: bytes.len() as u64 });
         }
         let byte_size = bytes.len() as u64;
-        let hashed = bytes.clone();
-        let hash = blocking(move || Ok(BlobHash::of(&hashed))).await?;
-        let stored_size = match self.existing(&hash).await? {
-            Some(stored_size) => stored_size,
-            None => self.write(&hash, bytes).await?,
+        let (store, org) = (self.store.clone(), self.org);
+        let at_hand = (bytes.len() <= INLINE_BYTES_MAX).then(|| BlobHash::of(&bytes));
+        let known = at_hand.and_then(|hash| Some((hash, store.known_size(org, &hash)?)));
+        let (hash, stored_size) = match known {
+            Some(known) => known,
+            None => {
+                blocking(move || {
+                    let hash = at_hand.unwrap_or_else(|| BlobHash::of(&bytes));
+                    Ok((hash, store.keep(org, &hash, &bytes)?))
+                })
+                .await?
+            }
         };
-        // Also for an object that was there: its writer may not have come to its own sync yet.
-        let (store, path) = (self.store.clone(), self.path(&hash));
-        blocking(move || store.sync(&path)).await?;
         // Asked when the page is there: whoever removes them all says so first, so one of the two sees the other.
         if self.store.emptied.read().contains(&self.org) {
             self.delete(&hash).await?;
@@ -233,24 +248,38 @@ impl OrgBlobs {
     /// The page, or `None` when the organization has none with this hash.
     /// Errors: [`BlobError::Corrupt`] when what is kept is not what was put in.
     pub async fn get_page(&self, hash: &BlobHash) -> Result<Option<Bytes>, BlobError> {
-        let Some(stored) = self.stored(hash).await? else { return Ok(None) };
-        let hash = *hash;
-        blocking(move || inflate(&hash, &stored)).await.map(Some)
+        let (store, org, hash) = (self.store.clone(), self.org, *hash);
+        blocking(move || {
+            let stored = store.stored(org, &hash);
+            let page = stored.and_then(|stored| stored.map(|stored| inflate(&hash, &stored)).transpose());
+            if matches!(page, Err(BlobError::Corrupt { .. })) {
+                // The next time it is put it is written again.
+                store.known.forget(org, &hash);
+            }
+            page
+        })
+        .await
     }
 
     /// Removes a page; false when there was none. See "Who deletes" above.
     pub async fn delete(&self, hash: &BlobHash) -> Result<bool, BlobError> {
-        match self.store.objects.delete(&self.path(hash)).await {
-            Ok(()) => Ok(true),
-            Err(object_store::Error::NotFound { .. }) => Ok(false),
-            Err(error) => Err(BlobError::from_store("delete a page", error)),
-        }
+        let (store, org, hash) = (self.store.clone(), self.org, *hash);
+        blocking(move || {
+            store.known.forget(org, &hash);
+            match fs::remove_file(store.file(org, &hash)) {
+                Ok(()) => Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+                Err(error) => Err(BlobError::from_io("delete a page", error)),
+            }
+        })
+        .await
     }
 
     /// Removes all pages of the organization for good, unfinished ones too, and gives what they took. From here on it
     /// takes none, as long as this process lives.
     pub async fn delete_all(&self) -> Result<BlobUsage, BlobError> {
         self.store.emptied.write().insert(self.org);
+        self.store.known.forget_all(self.org);
         let usage = self.usage().await?;
         let (root, folder) = (self.store.root.clone(), self.store.root.join(self.org.to_string()));
         blocking(move || {
@@ -276,78 +305,124 @@ impl OrgBlobs {
 
     /// What the organization keeps. Reads its folders.
     pub async fn usage(&self) -> Result<BlobUsage, BlobError> {
-        let prefix = Path::from(self.org.to_string());
-        let add = |sum: BlobUsage, size: u64| BlobUsage {
-            objects: sum.objects + 1,
-            stored_bytes: sum.stored_bytes + size,
-        };
-        self.store
-            .objects
-            .list(Some(&prefix))
-            .try_fold(BlobUsage::default(), async |sum, object| Ok(add(sum, object.size)))
-            .await
-            .map_err(|error| BlobError::from_store("measure an organization's pages", error))
-    }
-
-    fn path(&self, hash: &BlobHash) -> Path {
-        let hex = hash.to_string();
-        Path::from(format!("{}/{}/{hex}{SUFFIX}", self.org, &hex[..2]))
-    }
-
-    /// The stored size of a sound object; `None` when there is none or a damaged one, which is then written
-    /// again.
-    async fn existing(&self, hash: &BlobHash) -> Result<Option<u64>, BlobError> {
-        let stored = match self.stored(hash).await {
-            Ok(Some(stored)) => stored,
-            Ok(None) | Err(BlobError::Corrupt { .. }) => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let hash = *hash;
-        blocking(move || match inflate(&hash, &stored) {
-            Ok(_) => Ok(Some(stored.len() as u64)),
-            Err(BlobError::Corrupt { .. }) => Ok(None),
-            Err(error) => Err(error),
+        let folder = self.store.root.join(self.org.to_string());
+        blocking(move || {
+            measure(&folder).map_err(|error| BlobError::from_io("measure an organization's pages", error))
         })
         .await
-    }
-
-    /// Compresses and writes; gives the stored size.
-    async fn write(&self, hash: &BlobHash, bytes: Bytes) -> Result<u64, BlobError> {
-        let stored = blocking(move || {
-            zstd::bulk::compress(&bytes, ZSTD_LEVEL)
-                .map_err(|error| BlobError::from_io("compress a page", error))
-        })
-        .await?;
-        let stored_size = stored.len() as u64;
-        let put = self.store.objects.put(&self.path(hash), PutPayload::from(stored)).await;
-        put.map_err(|error| BlobError::from_store("write a page", error))?;
-        Ok(stored_size)
-    }
-
-    /// The object's bytes as they are kept.
-    async fn stored(&self, hash: &BlobHash) -> Result<Option<Bytes>, BlobError> {
-        let found = match self.store.objects.get(&self.path(hash)).await {
-            Ok(found) => found,
-            Err(object_store::Error::NotFound { .. }) => return Ok(None),
-            Err(error) => return Err(BlobError::from_store("read a page", error)),
-        };
-        if found.meta.size > STORED_BYTES_MAX {
-            return Err(BlobError::Corrupt { hash: *hash, why: "it is larger than any page" });
-        }
-        found.bytes().await.map(Some).map_err(|error| BlobError::from_store("read a page", error))
     }
 }
 
 impl Inner {
-    /// Makes an object and its name durable: the file, then its folders up to the root.
-    fn sync(&self, path: &Path) -> Result<(), BlobError> {
-        let doing = "make a page durable";
-        let file =
-            self.objects.path_to_filesystem(path).map_err(|error| BlobError::from_store(doing, error))?;
-        let mut upwards = file.ancestors().take_while(|at| at.starts_with(&self.root));
-        upwards
-            .try_for_each(|at| File::open(at)?.sync_all())
-            .map_err(|error| BlobError::from_io(doing, error))
+    fn file(&self, org: Uuid, hash: &BlobHash) -> PathBuf {
+        let hex = hash.to_string();
+        self.root.join(format!("{org}/{}/{hex}{SUFFIX}", &hex[..2]))
+    }
+
+    /// The stored size of a page that this process knows to be on the disk, if its file still stands there.
+    fn known_size(&self, org: Uuid, hash: &BlobHash) -> Option<u64> {
+        let stored_size = self.known.page(org, hash)?;
+        let found = fs::metadata(self.file(org, hash)).ok()?;
+        (found.len() == stored_size).then_some(stored_size)
+    }
+
+    /// Makes the page durable under its name, unless it is, and gives the stored size. One that is there but damaged is
+    /// written again.
+    fn keep(&self, org: Uuid, hash: &BlobHash, bytes: &[u8]) -> Result<u64, BlobError> {
+        let failed = |error| BlobError::from_io("write a page", error);
+        if let Some(stored_size) = self.known_size(org, hash) {
+            return Ok(stored_size);
+        }
+        let file = self.file(org, hash);
+        let sound = match self.stored(org, hash) {
+            Ok(stored) => stored.filter(|stored| inflate(hash, stored).is_ok()),
+            Err(BlobError::Corrupt { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let stored_size = match sound {
+            Some(stored) => {
+                // Its writer was another process, or has not come to its own sync yet.
+                File::open(&file).and_then(|file| file.sync_all()).map_err(failed)?;
+                stored.len() as u64
+            }
+            None => {
+                let stored = zstd::bulk::compress(bytes, ZSTD_LEVEL)
+                    .map_err(|error| BlobError::from_io("compress a page", error))?;
+                if self.write(&file, &stored).map_err(failed)? {
+                    self.known.forget_folder(org, hash.0[0]);
+                }
+                stored.len() as u64
+            }
+        };
+        self.sync_folders(org, hash, &file).map_err(failed)?;
+        self.known.keep_page(org, hash, stored_size);
+        Ok(stored_size)
+    }
+
+    /// An object's bytes as they are kept.
+    fn stored(&self, org: Uuid, hash: &BlobHash) -> Result<Option<Vec<u8>>, BlobError> {
+        let read = || {
+            let file = File::open(self.file(org, hash))?;
+            let mut stored = Vec::new();
+            file.take(STORED_BYTES_MAX + 1).read_to_end(&mut stored)?;
+            io::Result::Ok(stored)
+        };
+        match read() {
+            Ok(stored) if stored.len() as u64 > STORED_BYTES_MAX => {
+                Err(BlobError::Corrupt { hash: *hash, why: "it is larger than any page" })
+            }
+            Ok(stored) => Ok(Some(stored)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(BlobError::from_io("read a page", error)),
+        }
+    }
+
+    /// Writes an object whole under its name, its content synced before the name is; what stood there is replaced. Gives
+    /// whether its folder had to be made.
+    fn write(&self, file: &Path, stored: &[u8]) -> io::Result<bool> {
+        let mut made = false;
+        let (unfinished, mut open) = self.unfinished(file, &mut made)?;
+        let written = open
+            .write_all(stored)
+            .and_then(|()| open.sync_all())
+            .and_then(|()| fs::rename(&unfinished, file));
+        if written.is_err() {
+            // What stays all the same is swept later.
+            let _ = fs::remove_file(&unfinished);
+        }
+        written.map(|()| made)
+    }
+
+    /// A new file beside `file`, `<name>#<n>`, in a folder that is `made` as needed.
+    fn unfinished(&self, file: &Path, made: &mut bool) -> io::Result<(PathBuf, File)> {
+        loop {
+            let mut name = file.as_os_str().to_owned();
+            name.push(format!("#{}", self.unfinished.fetch_add(1, Ordering::Relaxed)));
+            let unfinished = PathBuf::from(name);
+            match File::create_new(&unfinished) {
+                Ok(open) => return Ok((unfinished, open)),
+                // A former process left one of that name.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    fs::create_dir_all(file.parent().unwrap_or(&self.root))?;
+                    *made = true;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Makes the object's name durable: its folder, and once in a process the folders above it up to the root.
+    fn sync_folders(&self, org: Uuid, hash: &BlobHash, file: &Path) -> io::Result<()> {
+        let shard = hash.0[0];
+        let is_known = self.known.has_folder(org, shard);
+        let upwards = file.ancestors().skip(1).take_while(|at| at.starts_with(&self.root));
+        let mut folders = upwards.take(if is_known { 1 } else { usize::MAX });
+        folders.try_for_each(|at| File::open(at)?.sync_all())?;
+        if !is_known {
+            self.known.keep_folder(org, shard);
+        }
+        Ok(())
     }
 }
 
@@ -368,8 +443,33 @@ fn inflate(hash: &BlobHash, stored: &[u8]) -> Result<Bytes, BlobError> {
     Ok(Bytes::from(bytes))
 }
 
+/// What stands in an organization's folder, unfinished files left out.
+fn measure(folder: &Path) -> io::Result<BlobUsage> {
+    let mut usage = BlobUsage::default();
+    let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    let shards = match folders(folder) {
+        Err(error) if is_gone(&error) => return Ok(usage),
+        shards => shards?,
+    };
+    for shard in shards {
+        for file in fs::read_dir(shard)? {
+            let file = file?;
+            match file.metadata() {
+                Ok(found) if file.file_name().to_string_lossy().ends_with(SUFFIX) => {
+                    usage.objects += 1;
+                    usage.stored_bytes += found.len();
+                }
+                // One that was deleted, or renamed to its own name, meanwhile.
+                Err(error) if !is_gone(&error) => return Err(error),
+                _ => {}
+            }
+        }
+    }
+    Ok(usage)
+}
+
 /// Removes `<root>/<org>/<two digits>/<name>#<n>` files older than `age`.
-fn sweep(root: &FilePath, age: Duration) -> io::Result<u64> {
+fn sweep(root: &Path, age: Duration) -> io::Result<u64> {
     let mut removed = 0;
     for org in folders(root)? {
         for shard in folders(&org)? {
@@ -385,7 +485,7 @@ fn sweep(root: &FilePath, age: Duration) -> io::Result<u64> {
     Ok(removed)
 }
 
-fn folders(parent: &FilePath) -> io::Result<Vec<PathBuf>> {
+fn folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
     let mut folders = Vec::new();
     for entry in fs::read_dir(parent)? {
         let entry = entry?;
@@ -429,24 +529,11 @@ pub enum BlobError {
 
 impl BlobError {
     fn from_io(doing: &'static str, error: io::Error) -> BlobError {
-        BlobError::sorted(doing, Box::new(error))
-    }
-
-    fn from_store(doing: &'static str, error: object_store::Error) -> BlobError {
-        BlobError::sorted(doing, Box::new(error))
-    }
-
-    /// Looks through the causes for a full disk: object_store keeps the system's error some levels down.
-    fn sorted(doing: &'static str, source: Box<dyn Error + Send + Sync>) -> BlobError {
-        let mut cause: Option<&(dyn Error + 'static)> = Some(source.as_ref());
-        while let Some(error) = cause {
-            let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
-            if matches!(kind, Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)) {
-                return BlobError::NoSpace { doing, source };
-            }
-            cause = error.source();
+        let source = Box::new(error);
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => BlobError::NoSpace { doing, source },
+            _ => BlobError::Failed { doing, source },
         }
-        BlobError::Failed { doing, source }
     }
 }
 

@@ -159,12 +159,47 @@ async fn the_same_page_from_many_sides_at_once() {
     assert_eq!(store.sweep_unfinished(Duration::ZERO).await.unwrap(), 0);
 }
 
+#[tokio::test]
+async fn a_page_that_somebody_took_away_is_written_again() {
+    let (_folder, store) = store();
+    let org = Uuid::now_v7();
+    let blobs = store.org(org);
+    let kept = blobs.put_page(page(1)).await.unwrap();
+    fs::remove_file(file_of(&store, org, &kept.hash)).unwrap();
+    assert_eq!(blobs.put_page(page(1)).await.unwrap(), kept);
+    assert_eq!(blobs.get_page(&kept.hash).await.unwrap(), Some(page(1)));
+    // With its folder.
+    fs::remove_dir_all(store.inner.root.join(org.to_string())).unwrap();
+    assert_eq!(blobs.put_page(page(1)).await.unwrap(), kept);
+    assert_eq!(blobs.get_page(&kept.hash).await.unwrap(), Some(page(1)));
+    assert!(blobs.delete(&kept.hash).await.unwrap());
+    assert_eq!(blobs.get_page(&kept.hash).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_page_that_another_process_left_is_looked_at() {
+    let (_folder, store) = store();
+    let org = Uuid::now_v7();
+    let kept = store.org(org).put_page(page(1)).await.unwrap();
+    let file = file_of(&store, org, &kept.hash);
+    let sound = fs::read(&file).unwrap();
+    let before = fs::metadata(&file).unwrap().modified().unwrap();
+    let reopened = BlobStore::open_local(store.inner.root.clone()).unwrap();
+    assert_eq!(reopened.org(org).put_page(page(1)).await.unwrap(), kept);
+    assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), before, "it is sound, so it stays");
+
+    // Of the same size, and torn: nothing but its content tells.
+    let mut torn = sound.clone();
+    torn[sound.len() / 2..].fill(0);
+    fs::write(&file, &torn).unwrap();
+    let reopened = BlobStore::open_local(store.inner.root.clone()).unwrap();
+    assert_eq!(reopened.org(org).put_page(page(1)).await.unwrap(), kept);
+    assert_eq!(fs::read(&file).unwrap(), sound);
+}
+
 #[test]
 fn a_full_disk_is_told_from_other_failures() {
-    let wrapped = |kind: io::ErrorKind| {
-        let source = Box::new(io::Error::from(kind));
-        BlobError::from_store("write a page", object_store::Error::Generic { store: "local", source })
-    };
+    let wrapped = |kind: io::ErrorKind| BlobError::from_io("write a page", io::Error::from(kind));
     assert!(matches!(wrapped(io::ErrorKind::StorageFull), BlobError::NoSpace { .. }));
     assert!(matches!(wrapped(io::ErrorKind::QuotaExceeded), BlobError::NoSpace { .. }));
     assert!(matches!(wrapped(io::ErrorKind::PermissionDenied), BlobError::Failed { .. }));

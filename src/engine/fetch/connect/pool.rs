@@ -9,8 +9,9 @@ use parking_lot::Mutex;
 
 use super::{H1, H2, Lease, Origin, Sender};
 
-/// Idle connections kept to one origin.
-const IDLE_PER_ORIGIN_MAX: usize = 4;
+/// Idle connections kept to one origin. A site has no more than its politeness allows; a provider has all the jobs that
+/// run at once, and each connection that is not kept costs the next one its handshakes.
+const IDLE_PER_ORIGIN_MAX: usize = 64;
 /// Idle connections kept in all: each holds a file descriptor and some 10 kB.
 const IDLE_MAX: usize = 256;
 /// The age at which an idle connection is not trusted any more. Common servers close theirs after 5 to 75 s.

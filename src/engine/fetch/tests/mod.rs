@@ -370,9 +370,9 @@ async fn reuses_connections_and_survives_their_end() {
     assert_eq!((site.connections(), site.requests()), (3, 6));
 
     // Many at once: every one its own connection, and only a few are kept.
-    let all = (0..20).map(|_| direct.fetch(request(site.url("/"))));
+    let all = (0..100).map(|_| direct.fetch(request(site.url("/"))));
     assert!(futures::future::join_all(all).await.iter().all(|report| report.outcome == Outcome::Success));
-    assert!(direct.idle_count() <= 4, "{}", direct.idle_count());
+    assert!(direct.idle_count() <= 64, "{}", direct.idle_count());
 }
 
 #[tokio::test]
