@@ -26,8 +26,8 @@ struct Contract {
     walled: Known,
     /// Whether premium is needed for a country.
     country_is_premium: bool,
-    /// A dead target's outcome.
-    dead: &'static str,
+    /// What a dead target is said to have cost.
+    dead_reported: Option<u64>,
 }
 
 /// What is known of a target that refused.
@@ -52,7 +52,7 @@ fn contract(vendor: Vendor, prices: [u64; 4]) -> Contract {
         busy: known(429, None, "http_429"),
         walled: known(403, None, "http_403"),
         country_is_premium: false,
-        dead: "network_error",
+        dead_reported: None,
     }
 }
 
@@ -182,8 +182,8 @@ async fn refusals(lab: &Lab) {
     lab.costs("captcha", &captcha, lab.contract.reports.then_some(lab.contract.prices[0]), 0);
     assert_eq!(captcha["attempts"][0]["rule"], "captcha_page", "{captcha}");
     let dead = lab.job("dead", json!({})).await;
-    lab.check("dead target", &dead, lab.contract.dead, None, 0);
-    lab.costs("dead target", &dead, None, 0);
+    lab.check("dead target", &dead, "network_error", None, 0);
+    lab.costs("dead target", &dead, lab.contract.dead_reported, 0);
 }
 
 /// What is wrong with the account is told apart, and leaves it alone for a while.
@@ -248,21 +248,23 @@ async fn scraperapis_strongest_tier() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scrapingbee() {
+    // With the target's own status it bills what the target refused.
     let bee = contract(SCRAPINGBEE, [1, 5, 10, 25]);
-    let (busy, walled) = (known(429, Some(0), "http_429"), known(403, Some(0), "http_403"));
-    run(Contract { busy, walled, country_is_premium: true, ..bee }).await;
+    let (busy, walled) = (known(429, Some(1), "http_429"), known(403, Some(1), "http_403"));
+    run(Contract { busy, walled, country_is_premium: true, dead_reported: Some(0), ..bee }).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scrapfly() {
     let (busy, walled) = (known(429, Some(0), "http_429"), known(403, Some(0), "http_403"));
-    run(Contract { busy, walled, ..contract(SCRAPFLY, [1, 6, 25, 30]) }).await;
+    // A name that does not resolve is billed.
+    run(Contract { busy, walled, dead_reported: Some(1), ..contract(SCRAPFLY, [1, 6, 25, 30]) }).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn zenrows() {
     let zen = contract(ZENROWS, [1, 5, 10, 25]);
-    run(Contract { reports: false, country_is_premium: true, dead: "blocked", ..zen }).await;
+    run(Contract { country_is_premium: true, ..zen }).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -15,7 +15,8 @@ fn is_get(asked: &Asked, path: &str) {
 }
 
 /// docs.scraperapi.com. Retries for up to 70 s and then says 500 whatever the target said; only 200 and 404 are billed.
-/// The headers sa-statuscode, sa-credit-cost and sa-final-url stand in answers that come from a target.
+/// The headers sa-statuscode, sa-credit-cost and sa-final-url stand in answers that come from a target; a target that gave
+/// no answer is a sa-statuscode of 504 (recorded).
 pub fn scraperapi(asked: &Asked) -> Told {
     is_get(asked, "/");
     match asked.param("api_key").expect("api_key") {
@@ -56,15 +57,18 @@ pub fn scraperapi(asked: &Asked) -> Told {
         Some((status, _)) => Reply::new(500, "Request failed. You will not be charged for this request.")
             .with("sa-statuscode", status),
         None if target == Target::Hang => return None,
-        None => Reply::new(500, "Request failed. You will not be charged for this request."),
+        None => Reply::new(500, "Request failed. You will not be charged for this request.")
+            .with("sa-statuscode", 504),
     })
 }
 
 /// www.scrapingbee.com/documentation. Renders unless told not to; every target status but 2xx and 404 comes as 500 unless it
-/// is to be transparent; headers of the target begin with Spb-. 401 for a wrong key and for a spent plan alike.
+/// is to be transparent, and then what the target refused is billed too; headers of the target begin with Spb-. 401 for a wrong
+/// key and for a spent plan alike. A dead name is 503 with an initial status of the vendor's own (recorded).
 pub fn scrapingbee(asked: &Asked) -> Told {
     is_get(asked, "/api/v1/");
-    match asked.param("api_key").expect("api_key") {
+    assert!(asked.param("api_key").is_none(), "api_key is deprecated");
+    match asked.bearer() {
         "bad-key" => return Some(Reply::json(401, json!({ "message": "Invalid api key: bad-key" }))),
         "spent-key" => {
             return Some(Reply::json(401, json!({ "message": "Monthly API calls limit reached: 1000" })));
@@ -80,29 +84,35 @@ pub fn scrapingbee(asked: &Asked) -> Told {
     }
     if asked.header("spb-accept-language").is_some() {
         assert!(asked.is("forward_headers"), "headers are only passed on with forward_headers");
+        assert!(!stealth, "stealth proxies take no headers");
     }
+    assert!(!stealth || asked.param("timeout").is_none(), "stealth proxies take no time limit");
     let timeout: u64 = asked.param("timeout").map_or(Ok(140_000), str::parse).expect("timeout");
     assert!((1_000..=140_000).contains(&timeout), "timeout={timeout}");
     let cost = if stealth { 75 } else { price(render, premium, [1, 5, 10, 25]) };
     let target = Target::of(url);
     Some(match target.answer() {
         Some((status, body)) => {
-            let billed = matches!(status, 200 | 404 | 410);
-            let shown = if asked.is("transparent_status_code") || billed { status } else { 500 };
-            let reply = Reply::html(shown, body)
+            let is_clear = asked.is("transparent_status_code") || matches!(status, 200 | 404);
+            let reply = Reply::html(if is_clear { status } else { 500 }, body)
                 .with("Spb-initial-status-code", status)
                 .with("Spb-resolved-url", url)
                 .with("Spb-content-type", "text/html; charset=utf-8")
-                .with("Spb-cost", if billed { cost } else { 0 });
+                .with("Spb-cost", if is_clear && status < 500 { cost } else { 0 });
             if status == 429 { reply.with("Spb-retry-after", 1) } else { reply }
         }
         None if target == Target::Hang => return None,
-        None => Reply::json(500, json!({ "error": "Server responded with 500. Please retry." })),
+        None => Reply::new(503, "Proxy connection error")
+            .with("Spb-initial-status-code", 503)
+            .with("Spb-resolved-url", url)
+            .with("Spb-content-type", "text/plain; charset=utf-8")
+            .with("Spb-cost", 0),
     })
 }
 
 /// scrapfly.io/docs/scrape-api. JSON around everything; a target's 4xx and 5xx is 200 outside with a reject code; text is
-/// UTF-8; a custom timeout is only taken without retries. X-Scrapfly-Reject-Code beside result.error.code.
+/// UTF-8; a custom timeout is only taken without retries, and within bounds. X-Scrapfly-Reject-Code beside
+/// result.error.code; an error that is no scrape's has its code at the top, and a number in that header (recorded).
 pub fn scrapfly(asked: &Asked) -> Told {
     is_get(asked, "/scrape");
     let rejected = |status: u16, code: &str, message: &str| {
@@ -116,7 +126,11 @@ pub fn scrapfly(asked: &Asked) -> Told {
             return Some(Reply::json(401, body));
         }
         "spent-key" => {
-            return Some(rejected(429, "ERR::SCRAPE::QUOTA_LIMIT_REACHED", "Your scrape quota is reached"));
+            let body = json!({
+                "code": "ERR::SCRAPE::QUOTA_LIMIT_REACHED", "error_id": "d118ae6b", "http_code": 429,
+                "links": null, "message": "Your scrape quota is reached", "reason": "Too Many Requests",
+            });
+            return Some(Reply::json(429, body).with("X-Scrapfly-Reject-Code", 429));
         }
         "busy-key" => {
             let code = "ERR::THROTTLE::MAX_CONCURRENT_REQUEST_EXCEEDED";
@@ -125,23 +139,28 @@ pub fn scrapfly(asked: &Asked) -> Told {
         key => assert_eq!(key, "good-key"),
     }
     let url = asked.param("url").expect("url");
-    if asked.param("timeout").is_some() {
+    let (render, bypass) = (asked.is("render_js"), asked.is("asp"));
+    if let Some(timeout) = asked.param("timeout") {
         assert_eq!(asked.param("retry"), Some("false"), "a timeout is only taken with retry=false");
+        let bounds: std::ops::RangeInclusive<u64> = match (bypass, render) {
+            (true, _) => 30_000..=150_000,
+            (false, true) => 30_000..=60_000,
+            (false, false) => 15_000..=30_000,
+        };
+        assert!(bounds.contains(&timeout.parse::<u64>().expect("timeout")), "timeout={timeout}");
     }
     let residential = match asked.param("proxy_pool").unwrap_or("public_datacenter_pool") {
         "public_datacenter_pool" => false,
         "public_residential_pool" => true,
         other => panic!("proxy_pool={other}"),
     };
-    let cost = price(asked.is("render_js"), residential, [1, 6, 25, 30]);
+    let cost = price(render, residential, [1, 6, 25, 30]);
     let target = Target::of(url);
     let Some((status, body)) = target.answer() else {
         return (target != Target::Hang).then(|| {
-            rejected(
-                422,
-                "ERR::SCRAPE::DNS_NAME_NOT_RESOLVED",
-                "The DNS of upstream website is not resolving",
-            )
+            let message = "The DNS of upstream website is not resolving";
+            // One of the few failures that are billed.
+            rejected(422, "ERR::SCRAPE::DNS_NAME_NOT_RESOLVED", message).with("X-Scrapfly-Api-Cost", cost)
         });
     };
     let mut result = json!({
@@ -164,8 +183,9 @@ pub fn scrapfly(asked: &Asked) -> Told {
     Some(if bad { reply.with("X-Scrapfly-Reject-Code", "ERR::SCRAPE::BAD_UPSTREAM_RESPONSE") } else { reply })
 }
 
-/// docs.zenrows.com. Its own errors are problem documents with a code; with original_status the target's status comes as it
-/// is, else what failed is a 422. The cost header is an amount of money. The target's headers begin with Zr-.
+/// docs.zenrows.com. Its own errors are problem documents with a code, and so is its description of a target that failed
+/// (RESP...): with original_status under the target's status, else under 404 or 422. X-Request-Cost is an amount of money,
+/// X-Request-Credits the credits. The target's headers begin with Zr-.
 pub fn zenrows(asked: &Asked) -> Told {
     is_get(asked, "/v1/");
     let problem = |status: u16, code: &str, title: &str| {
@@ -186,21 +206,25 @@ pub fn zenrows(asked: &Asked) -> Told {
     if asked.header("accept-language").is_some() {
         assert!(asked.is("custom_headers"), "headers are only passed on with custom_headers");
     }
-    let dollars = 0.00028 * price(asked.is("js_render"), premium, [1, 5, 10, 25]) as f64;
+    let credits = price(asked.is("js_render"), premium, [1, 5, 10, 25]);
+    let billed = |reply: Reply| {
+        reply.with("X-Request-Credits", credits).with("X-Request-Cost", 0.00028 * credits as f64)
+    };
     let target = Target::of(url);
+    let is_original = asked.is("original_status");
     Some(match target.answer() {
-        Some((status, body)) if status == 200 || asked.is("original_status") => Reply::html(status, body)
-            .with("X-Request-Cost", dollars)
+        Some((200, body)) => billed(Reply::html(200, body))
             .with("Zr-Content-Type", "text/html; charset=utf-8")
             .with("Zr-Final-Url", url),
-        Some((404, _)) => problem(404, "RESP002", "Page not found"),
-        Some(_) => problem(422, "RESP001", "Could not get content"),
+        Some((404, _)) => billed(problem(404, "RESP002", "Page not found (RESP002)")),
+        Some((403, body)) if is_original => {
+            Reply::html(403, body).with("Zr-Content-Type", "text/html; charset=utf-8")
+        }
+        Some((status, _)) => {
+            problem(if is_original { status } else { 422 }, "RESP001", "Could not get content (RESP001)")
+        }
         None if target == Target::Hang => return None,
-        None => problem(
-            422,
-            "RESP001",
-            "Could not get content. Try enabling higher features such as JavaScript Rendering",
-        ),
+        None => problem(422, "RESP007", "Could not resolve domain (RESP007)"),
     })
 }
 

@@ -16,19 +16,30 @@ fn url(asked: &Asked) -> &str {
     asked.body["url"].as_str().expect("url")
 }
 
-/// docs.brightdata.com, Web Unlocker. Everything that reached a target is 200 outside, the target's status in
-/// x-brd-status-code; what the Unlocker rejected says so in x-brd-error-code, with the real status in the text.
+/// docs.brightdata.com, Web Unlocker. Everything behind the API's own door is 200 outside, the status in x-brd-status-code.
+/// What the Unlocker rejected says so in x-brd-error-code, with the real status in the text; what the proxies below it
+/// refuse, the account's troubles among them, in x-brd-err-code. Other statuses of a target are passed on.
 pub fn brightdata(asked: &Asked) -> Told {
     is_post(asked, "/request");
+    let refused = |status: u16, code: &str, text: &str| {
+        Reply::new(200, "")
+            .with("x-brd-err-code", code)
+            .with("x-brd-err-msg", text)
+            .with("x-brd-error", text)
+            .with("x-brd-status-code", status)
+    };
     match asked.bearer() {
-        "bad-key" => return Some(Reply::new(401, "Invalid credentials")),
-        "spent-key" => return Some(Reply::json(403, json!({ "message": "Account is suspended" }))),
-        "busy-key" => return Some(Reply::new(429, "Too many requests").with("retry-after", 1)),
+        "bad-key" => return Some(Reply::new(401, "Auth method is not supported")),
+        "spent-key" => return Some(refused(407, "client_10020", "Account is suspended")),
+        "busy-key" => {
+            return Some(refused(429, "client_10110", "Account exceeded the allowed rate limits"));
+        }
         key => assert_eq!(key, "good-key"),
     }
     assert_eq!(asked.body["zone"], "unlocker1", "zone");
     assert_eq!(asked.body["format"], "raw", "format is required");
     assert!(asked.body.get("country").is_none_or(|c| c.as_str().is_some_and(|c| c.len() == 2)), "country");
+    assert!(matches!(asked.body["render"].as_str(), None | Some("true" | "false")), "render is a word");
     let rejected = |code: &str, text: &str| {
         Reply::new(200, "")
             .with("x-brd-error-code", code)
@@ -37,17 +48,18 @@ pub fn brightdata(asked: &Asked) -> Told {
     };
     let target = Target::of(url(asked));
     Some(match target.answer() {
-        Some((status @ (200 | 404), body)) => Reply::html(200, body).with("x-brd-status-code", status),
-        Some((status, _)) => {
+        Some((status @ (403 | 429), _)) => {
             rejected("http_status", &format!("response status was rejected: {status} status code"))
         }
+        Some((status, body)) => Reply::html(200, body).with("x-brd-status-code", status),
         None if target == Target::Hang => return None,
-        None => rejected("target_dns", "could not resolve the host"),
+        None => rejected("proxy_error", "Could not resolve host dead.test."),
     })
 }
 
 /// docs.zyte.com/zyte-api. 200 with the target's status inside unless it was a ban; the body of an HTTP request in Base64,
-/// that of a browser as text; bans are 520; 429 and 503 are rate limits and may carry Retry-After; no costs anywhere.
+/// that of a browser as text; bans are 520, names that do not resolve 421; 429 and 503 are rate limits and may carry
+/// Retry-After; no costs anywhere.
 pub fn zyte(asked: &Asked) -> Told {
     is_post(asked, "/v1/extract");
     let problem = |status: u16, kind: &str, title: &str| {
@@ -75,10 +87,10 @@ pub fn zyte(asked: &Asked) -> Told {
     let target = Target::of(url(asked));
     let Some((status, page)) = target.answer() else {
         return (target != Target::Hang)
-            .then(|| problem(521, "/download/internal-error", "Permanent Download Error"));
+            .then(|| problem(421, "/website/domain-unreachable", "Domain Unreachable"));
     };
     if matches!(status, 403 | 429) {
-        return Some(problem(520, "/download/temporary-error", "Website Ban"));
+        return Some(problem(520, "/download/temporary-error", "Temporary Downloading Error"));
     }
     let mut answer = json!({ "url": url(asked), "statusCode": status });
     if http {
@@ -134,8 +146,9 @@ pub fn oxylabs(asked: &Asked) -> Told {
     })
 }
 
-/// docs.firecrawl.dev, v2. 200 with the target's status in the metadata; errors with success false and a code; pages of up
-/// to two days ago unless maxAge is 0; "auto" proxies may cost five credits, basic one, enhanced five.
+/// docs.firecrawl.dev, v2. 200 with the target's status in the metadata; errors with success false and a code, a dead name
+/// among them as 200; pages of up to two days ago unless maxAge is 0; "auto" proxies may cost five credits, basic one,
+/// enhanced five.
 pub fn firecrawl(asked: &Asked) -> Told {
     is_post(asked, "/v2/scrape");
     let failed = |status: u16, code: &str, error: &str| {
@@ -180,6 +193,6 @@ pub fn firecrawl(asked: &Asked) -> Told {
             Reply::json(200, json!({ "success": true, "data": { "rawHtml": page, "metadata": metadata } }))
         }
         None if target == Target::Hang => return None,
-        None => failed(500, "SCRAPE_DNS_RESOLUTION_ERROR", "DNS resolution failed for hostname"),
+        None => failed(200, "SCRAPE_DNS_RESOLUTION_ERROR", "DNS resolution failed for hostname"),
     })
 }
