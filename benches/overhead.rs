@@ -4,6 +4,11 @@
 //! one job at a time is run, starts it again with its queue full, and counts how many jobs a second end from then on:
 //! claimed, asked for at a simulator of ScrapingBee (tests/it/harness/vendors) in this process, parsed, kept with their
 //! page, settled, all durable. The simulator and this counting share the machine with the box.
+//!
+//! Every URL has the same page, which is written once: that is dispatching and settling. With the word `own` each URL has a
+//! page of its own, so that each is compressed, written and synced as well.
+//!
+//! `cargo bench --bench overhead -- waiting [JOBS]`: threads and memory while so many jobs stand on a wait node.
 
 use gleaner::admin::{self, Request};
 use gleaner::http::client::Client;
@@ -17,7 +22,7 @@ use std::time::{Duration, Instant};
 #[allow(dead_code, clippy::unwrap_used)] // A helper of the tests, which need more of it.
 mod vendors;
 
-use vendors::{SCRAPINGBEE, Simulator};
+use vendors::{Asked, Reply, SCRAPINGBEE, Simulator, Told, Vendor};
 
 const JOBS_DEFAULT: usize = 20_000;
 const WAITING_DEFAULT: usize = 10_000;
@@ -36,8 +41,17 @@ async fn main() {
     if std::env::args().any(|word| word == "waiting") {
         waiting(number.unwrap_or(WAITING_DEFAULT)).await;
     } else {
-        dispatching(number.unwrap_or(JOBS_DEFAULT)).await;
+        let own = std::env::args().any(|word| word == "own");
+        let vendor = if own { Vendor { answer: own_page, ..SCRAPINGBEE } } else { SCRAPINGBEE };
+        dispatching(number.unwrap_or(JOBS_DEFAULT), vendor).await;
     }
+}
+
+/// The page, with the URL that was asked for at its end.
+fn own_page(asked: &Asked) -> Told {
+    let told = (SCRAPINGBEE.answer)(asked)?;
+    let url = asked.param("url").unwrap_or_default();
+    Some(Reply { body: format!("{}<p>{url}</p>", told.body), ..told })
 }
 
 /// Submits this many jobs over all domains, along a workflow or the built-in path.
@@ -108,8 +122,8 @@ fn standing(child: &Child) -> String {
     format!("{} threads, {} MiB of memory of its own", line("Threads"), line("RssAnon") / 1024)
 }
 
-async fn dispatching(jobs: usize) {
-    let simulator = Simulator::open(SCRAPINGBEE).await;
+async fn dispatching(jobs: usize, vendor: Vendor) {
+    let simulator = Simulator::open(vendor).await;
     let dir = tempfile::TempDir::new().expect("a temporary folder");
     let socket = dir.path().join("data/admin.sock");
     let (child, url) = start(dir.path(), &simulator, "1");

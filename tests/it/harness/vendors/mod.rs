@@ -159,7 +159,7 @@ impl Reply {
 pub struct Vendor {
     /// The adapter's id.
     pub id: &'static str,
-    answer: fn(&Asked) -> Told,
+    pub answer: fn(&Asked) -> Told,
 }
 
 pub const SCRAPERAPI: Vendor = Vendor { id: "scraperapi", answer: by_get::scraperapi };
