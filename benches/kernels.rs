@@ -216,6 +216,8 @@ fn group_by(c: &mut Criterion) {
         bytes_max: 1 << 30,
         spill_dir: dir.path().join("spill"),
         results_dir: dir.path().join("results"),
+        reserve_bytes: 0,
+        require_sandbox: false,
         concurrency_box: 2,
     })
     .expect("workers");

@@ -16,7 +16,7 @@ use crate::engine::fetch::{
 use crate::engine::keyring::{Keyring, Purpose, refuse_inside};
 use crate::engine::link::Links;
 use crate::engine::mail::Smtp;
-use crate::engine::sql::{Snapshots, WorkerSettings, Workers, box_memory_bytes, sandbox};
+use crate::engine::sql::{Snapshots, WorkerSettings, Workers, box_memory_bytes, own_program, sandbox};
 use crate::features::account::Accounts;
 use crate::features::api_keys::{Callers, KeyUsage};
 use crate::features::audit::AuditSettings;
@@ -33,7 +33,7 @@ use crate::http::{
     Api, ApiSettings, Listeners, Metrics, Readiness, RouteGroup, Server, ServerSettings, Services,
     TlsSettings,
 };
-use crate::store::Store;
+use crate::store::{Store, System};
 use crate::task::{Signals, Supervisor};
 use serde_json::json;
 use std::fs::{DirBuilder, Permissions};
@@ -64,7 +64,7 @@ pub struct App {
 impl App {
     /// Starts everything; when this returns, requests are answered.
     pub async fn start(config: Config) -> Result<App> {
-        let exe = std::env::current_exe().map_err(|e| Error::internal("find the own binary", e))?;
+        let exe = own_program().map_err(|e| Error::internal("find the own binary", e))?;
         App::start_with(config, Clock::system(), exe).await
     }
 
@@ -232,18 +232,20 @@ impl Parts {
         let snapshots = Arc::new(bi::SnapshotFeed::new(system.clone(), Arc::new(snapshots), views)?);
         let workers = Workers::new(worker_settings(config, place.exe))
             .map_err(|e| Error::internal("prepare SQL workers", e))?;
-        if let Some(warning) = sandbox::support().warning() {
-            tracing::warn!("{warning}");
-        }
+        warn_of_weak_walls(config);
         workers.warm();
         let horizons = features::ALL.iter().filter_map(|feature| feature.horizons).collect();
         let agents = features::ALL.iter().filter_map(|feature| feature.agents).collect();
         let (settings, workers) = (bi_settings(config), Arc::new(workers));
-        let queries = bi::Queries::new(settings, workers, snapshots.clone(), horizons, agents);
+        let kept = open_kept(config, system.clone(), Arc::clone(&workers)).await?;
+        let queries =
+            bi::Queries::new(settings, workers, snapshots.clone(), Arc::clone(&kept), horizons, agents);
         let queries = Arc::new(queries);
         let links = Arc::new(Links::new(keyring.clone()));
-        let bytes_max = (config.bi.max_mb << 20).saturating_mul(EXPORT_FACTOR);
-        let exports = bi::Exports::open(data.join("exports"), links.clone(), place.url.to_owned(), bytes_max)
+        let room = config.bi.results_org_mb.min(config.bi.results_box_mb) << 20;
+        let bytes_max = config.bi.result_bytes_max().saturating_mul(EXPORT_FACTOR).min(room);
+        let (folder, url) = (exports_folder(config), place.url.to_owned());
+        let exports = bi::Exports::open(folder, kept, links.clone(), url, bytes_max)
             .map_err(|e| Error::internal("prepare exports", e))?;
         bi::recover(&system).await?;
         bi::load_kill_switches(&system, &queries)?;
@@ -380,9 +382,11 @@ fn worker_settings(config: &Config, exe: PathBuf) -> WorkerSettings {
         memory_box_bytes: memory_box_bytes(config),
         spill_bytes_max: config.bi.spill_mb << 20,
         rows_max: config.bi.max_rows,
-        bytes_max: config.bi.max_mb << 20,
+        bytes_max: config.bi.result_bytes_max(),
         spill_dir: data.join("spill"),
         results_dir: data.join("results"),
+        reserve_bytes: config.storage.reserve_mb << 20,
+        require_sandbox: config.bi.require_sandbox,
         concurrency_box: if config.bi.concurrency == 0 { cores } else { config.bi.concurrency },
     }
 }
@@ -403,6 +407,35 @@ fn bi_settings(config: &Config) -> bi::BiSettings {
         results_days: config.bi.results_days,
         freshness: Duration::from_millis(config.bi.freshness_ms),
     }
+}
+
+/// Says what the kernel lacks to hold a SQL worker.
+fn warn_of_weak_walls(config: &Config) {
+    let sandbox = sandbox::support();
+    if let Some(warning) = sandbox.warning() {
+        tracing::warn!("{warning}");
+    }
+    if config.bi.require_sandbox && !sandbox.isolates() {
+        tracing::error!(
+            "bi.require_sandbox is set and the kernel cannot isolate: every SQL statement is refused"
+        );
+    }
+}
+
+fn exports_folder(config: &Config) -> PathBuf {
+    config.storage.data_dir.join("exports")
+}
+
+/// Counts the files of results and exports.
+async fn open_kept(config: &Config, system: System, workers: Arc<Workers>) -> Result<Arc<bi::Kept>> {
+    let bounds = bi::KeptBounds {
+        org_bytes_max: config.bi.results_org_mb << 20,
+        box_bytes_max: config.bi.results_box_mb << 20,
+    };
+    let folder = exports_folder(config);
+    let opened = tokio::task::spawn_blocking(move || bi::Kept::open(system, workers, folder, bounds)).await;
+    let kept = opened.map_err(|e| Error::internal("count results", e))?;
+    kept.map(Arc::new).map_err(|e| Error::internal("count results", e))
 }
 
 fn auth_settings(config: &Config, url: &str) -> AuthSettings {
@@ -482,6 +515,7 @@ fn sql_status(services: &Services) -> serde_json::Value {
         "workersFresh": workers.fresh,
         "workersResting": workers.resting,
         "rowsLeftOut": left_out,
+        "keptBytes": services.service::<bi::Queries>().kept_bytes(),
         "sandbox": sandbox,
         "sandboxWarning": sandbox.warning(),
     })

@@ -121,8 +121,18 @@ pub struct BiConfig {
     pub spill_mb: u64,
     pub max_rows: u64,
     pub max_mb: u64,
+    pub results_org_mb: u64,
+    pub results_box_mb: u64,
     pub results_days: u64,
+    pub require_sandbox: bool,
     pub freshness_ms: u64,
+}
+
+impl BiConfig {
+    /// The largest result: one that has room among those that are kept.
+    pub fn result_bytes_max(&self) -> u64 {
+        self.max_mb.min(self.results_org_mb).min(self.results_box_mb) << 20
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -281,6 +291,8 @@ const BOUNDS: &[(&str, std::ops::RangeInclusive<i64>)] = &[
     ("bi.spill_mb", 0..=1 << 24),
     ("bi.max_rows", 1..=1_000_000_000),
     ("bi.max_mb", 1..=1 << 20),
+    ("bi.results_org_mb", 1..=1 << 30),
+    ("bi.results_box_mb", 1..=1 << 30),
     ("bi.results_days", 1..=3_650),
     ("bi.freshness_ms", 1..=3_600_000),
 ];

@@ -4,6 +4,7 @@
 //! syntax error passes the parser's message on (interface specification, "BI envelope").
 
 use std::fmt;
+use std::io;
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Column, SchemaError};
@@ -127,6 +128,18 @@ impl QueryError {
         Self::failed("The statement used more than its memory.")
     }
 
+    /// The disk has no room for what the statement spills or gives. Later it may have.
+    pub(super) fn out_of_disk() -> Self {
+        let what = "The box is short of disk space for what this statement holds; send it again later.";
+        Self { retriable: true, ..Self::failed(what) }
+    }
+
+    /// The box is short of something else than disk: files it may have open, processes, memory.
+    fn out_of_breath() -> Self {
+        let what = "The box has too much to do at the moment; send the statement again later.";
+        Self { retriable: true, ..Self::failed(what) }
+    }
+
     pub(super) fn timed_out(limit: std::time::Duration) -> Self {
         let message = format!("The statement ran longer than its limit of {} seconds.", limit.as_secs_f64());
         Self::new(ErrorCode::StatementTimeout, message)
@@ -154,6 +167,22 @@ impl From<DataFusionError> for QueryError {
     }
 }
 
+impl From<io::Error> for QueryError {
+    fn from(error: io::Error) -> Self {
+        io_error(&error).with_detail(error)
+    }
+}
+
+fn io_error(error: &io::Error) -> QueryError {
+    if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+        return QueryError::out_of_disk();
+    }
+    match error.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE | libc::EAGAIN | libc::ENOMEM) => QueryError::out_of_breath(),
+        _ => QueryError::internal("a file could not be read or written"),
+    }
+}
+
 fn classify(root: &DataFusionError) -> QueryError {
     match root {
         DataFusionError::SQL(error, _) => syntax_error(error),
@@ -167,6 +196,7 @@ fn classify(root: &DataFusionError) -> QueryError {
         }
         DataFusionError::ResourcesExhausted(text) => resources_text(text),
         DataFusionError::ArrowError(error, _) => arrow_error(error),
+        DataFusionError::IoError(error) => io_error(error),
         DataFusionError::Execution(text) => QueryError::failed(execution_text(text)),
         DataFusionError::Collection(errors) => match errors.first() {
             Some(first) => classify(first.find_root()),
@@ -279,6 +309,7 @@ fn arrow_error(error: &ArrowError) -> QueryError {
         ArrowError::ComputeError(_) | ArrowError::InvalidArgumentError(_) => {
             QueryError::failed("A value could not be computed.")
         }
+        ArrowError::IoError(_, error) => io_error(error),
         ArrowError::MemoryError(_) | ArrowError::OffsetOverflowError(_) => QueryError::out_of_memory(),
         ArrowError::NotYetImplemented(_) => {
             QueryError::invalid("The statement uses a form that is not available here.")
@@ -327,6 +358,25 @@ mod tests {
         assert_eq!(own.message, "There is no column \"Prise\"; did you mean \"price\"?");
         assert_eq!((own.code, own.retriable), (ErrorCode::InvalidSql, false));
         assert_eq!(nearest_name("zzz", valid.iter().map(Column::name)), None);
+    }
+
+    #[test]
+    fn what_the_box_is_short_of_may_be_tried_again() {
+        for (errno, part) in [
+            (libc::ENOSPC, "disk"),
+            (libc::EDQUOT, "disk"),
+            (libc::EMFILE, "too much"),
+            (libc::EAGAIN, "too much"),
+        ] {
+            let own = QueryError::from(io::Error::from_raw_os_error(errno));
+            assert_eq!((own.code, own.retriable), (ErrorCode::Transient, true), "{own:?}");
+            assert!(own.message.contains(part), "{own:?}");
+        }
+        let spilling = DataFusionError::IoError(io::ErrorKind::StorageFull.into());
+        assert!(QueryError::from(spilling).retriable);
+        let writing = ArrowError::IoError(String::new(), io::ErrorKind::StorageFull.into());
+        assert!(QueryError::from(DataFusionError::from(writing)).retriable);
+        assert_eq!(QueryError::from(io::Error::other("odd")).code, ErrorCode::Internal);
     }
 
     #[test]

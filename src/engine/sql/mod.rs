@@ -37,10 +37,11 @@ pub use self::export::{ExportError, ExportFormat, Exported, Halt, export};
 pub use self::gate::STATEMENT_BYTES_MAX;
 pub use self::pool::{
     CancelHandle, Fingerprint, KillSwitches, QueryBackend, Running, RunningStatement, Statement,
-    WorkerCounts, WorkerSettings, Workers, box_memory_bytes,
+    WorkerCounts, WorkerSettings, Workers, box_memory_bytes, own_program,
 };
 pub use self::protocol::{Cap, ColumnInfo, Outcome, PlanInfo};
 pub use self::selftest::{Attempt, SelfTest, SelfTestReport};
+pub use self::snapshot::manifest::FORMAT as SNAPSHOT_FORMAT;
 pub use self::snapshot::{Applied, Changes, Key, Pin, SnapshotError, Snapshots, TableChange, TableStatus};
 pub use self::spool::{ResultError, ResultFile};
 pub use self::structured::{Compiled, Horizon, Structured};

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 /// Files a worker may hold open at once: segments are mapped and closed, so these are pipes and spilled runs.
 const OPEN_FILES_MAX: u64 = 512;
 /// How much a worker gives way to the server, on the scale of nice(2).
-const NICENESS: i32 = 5;
+const NICENESS: i32 = 10;
 /// The newest Landlock whose rights were looked at; more of a newer kernel is not used.
 const LANDLOCK_NEWEST: ABI = ABI::V6;
 
@@ -56,13 +56,20 @@ pub struct SandboxSupport {
 }
 
 impl SandboxSupport {
+    /// Whether the kernel holds a worker in. An older Landlock does: what it leaves open (sockets, signals, emptying a file
+    /// by opening it) the list of calls does not.
+    pub fn isolates(&self) -> bool {
+        self.landlock != Holds::NotAtAll && self.seccomp == Holds::Fully
+    }
+
     /// What is missing, in a sentence for the operator; none when nothing is.
     pub fn warning(&self) -> Option<String> {
         let mut missing = Vec::new();
         match self.landlock {
             Holds::Fully => {}
             Holds::Partly => missing.push(
-                "Landlock only in an older form (Linux 6.12 has all of it), so that a worker is held less closely",
+                "Landlock only in an older form (Linux 6.12 has all of it), so that some of what it should hold is held by \
+                 the list of system calls alone",
             ),
             Holds::NotAtAll => missing.push(
                 "no Landlock (Linux 5.13 and later have it; look for \"landlock\" in the kernel's lsm= list), so that \
@@ -111,6 +118,14 @@ pub(super) struct Walls<'a> {
     pub(super) file_bytes_max: u64,
 }
 
+/// Lets the server and everything else go first on the processor, from the first moment, and hides the process's memory
+/// from others of the same user: they can neither trace it nor read it through /proc.
+pub(super) fn give_way() {
+    // A box that starts its workers at the lowest priority already may not lower it: then nothing is lost.
+    let _ = rustix::process::nice(NICENESS);
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+}
+
 /// Locks the process in, for good. Must be called while it has one thread: the rules hold for this thread and those
 /// that it starts. Gives what holds; what the kernel has and refuses to apply is an error.
 pub(super) fn enter(walls: &Walls<'_>) -> io::Result<SandboxSupport> {
@@ -118,8 +133,6 @@ pub(super) fn enter(walls: &Walls<'_>) -> io::Result<SandboxSupport> {
     limit(Resource::Data, walls.data_bytes_max)?;
     limit(Resource::Fsize, walls.file_bytes_max)?;
     limit(Resource::Nofile, OPEN_FILES_MAX)?;
-    // A box that starts its workers at the lowest priority already may not lower it: then nothing is lost.
-    let _ = rustix::process::nice(NICENESS);
     let landlock = lock_files(walls).map_err(io::Error::other)?;
     let seccomp = lock_calls()?;
     Ok(SandboxSupport { landlock, seccomp })
@@ -180,12 +193,12 @@ fn lock_calls() -> io::Result<Holds> {
 const CALLS: &[libc::c_long] = &[
     // Memory that holds data. (mmap and mprotect stand below, for they can also make code.)
     libc::SYS_brk, libc::SYS_munmap, libc::SYS_mremap, libc::SYS_madvise,
-    // Files; which ones, Landlock says.
-    libc::SYS_openat, libc::SYS_close, libc::SYS_read, libc::SYS_pread64, libc::SYS_readv, libc::SYS_preadv,
+    // Files; which ones, Landlock says. (openat stands below, for it can also empty a file.)
+    libc::SYS_close, libc::SYS_read, libc::SYS_pread64, libc::SYS_readv, libc::SYS_preadv,
     libc::SYS_write, libc::SYS_pwrite64, libc::SYS_writev, libc::SYS_pwritev, libc::SYS_lseek, libc::SYS_fstat,
     libc::SYS_newfstatat, libc::SYS_statx, libc::SYS_fsync, libc::SYS_fdatasync, libc::SYS_ftruncate,
     libc::SYS_fallocate, libc::SYS_unlinkat, libc::SYS_renameat, libc::SYS_renameat2, libc::SYS_mkdirat,
-    libc::SYS_getdents64, libc::SYS_fcntl, libc::SYS_flock, libc::SYS_dup, libc::SYS_fadvise64, libc::SYS_fchmod,
+    libc::SYS_getdents64, libc::SYS_flock, libc::SYS_dup, libc::SYS_fadvise64,
     libc::SYS_readlinkat, libc::SYS_faccessat, libc::SYS_getcwd,
     // Threads of its own, waiting, and ending.
     libc::SYS_futex, libc::SYS_set_robust_list, libc::SYS_rseq, libc::SYS_sched_yield, libc::SYS_sched_getaffinity,
@@ -200,9 +213,8 @@ const CALLS: &[libc::c_long] = &[
 #[cfg(target_arch = "x86_64")]
 #[rustfmt::skip]
 const CALLS_OLD: &[libc::c_long] = &[
-    libc::SYS_open, libc::SYS_stat, libc::SYS_lstat, libc::SYS_access, libc::SYS_unlink, libc::SYS_rename,
-    libc::SYS_mkdir, libc::SYS_rmdir, libc::SYS_readlink, libc::SYS_poll, libc::SYS_epoll_wait, libc::SYS_chmod,
-    libc::SYS_time,
+    libc::SYS_stat, libc::SYS_lstat, libc::SYS_access, libc::SYS_unlink, libc::SYS_rename, libc::SYS_mkdir,
+    libc::SYS_rmdir, libc::SYS_readlink, libc::SYS_poll, libc::SYS_epoll_wait, libc::SYS_time,
 ];
 #[cfg(not(target_arch = "x86_64"))]
 const CALLS_OLD: &[libc::c_long] = &[];
@@ -220,6 +232,26 @@ fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
     };
     use SeccompCmpArgLen::{Dword, Qword};
     use SeccompCmpOp::{Eq, MaskedEq};
+    // Opening to read and emptying the file at once: Landlock before its third version takes that for reading.
+    let opening = |flags: u8| {
+        let accesses = |access: libc::c_int| {
+            SeccompRule::new(vec![when(flags, Dword, MaskedEq(libc::O_ACCMODE as u64), access as u64)?])
+        };
+        let as_it_is = when(flags, Dword, MaskedEq(libc::O_TRUNC as u64), 0)?;
+        Ok::<_, seccompiler::BackendError>(vec![
+            SeccompRule::new(vec![as_it_is])?,
+            accesses(libc::O_WRONLY)?,
+            accesses(libc::O_RDWR)?,
+        ])
+    };
+    rules.insert(libc::SYS_openat, opening(2)?);
+    #[cfg(target_arch = "x86_64")]
+    rules.insert(libc::SYS_open, opening(1)?);
+    // Of fcntl(2) what a copy of a descriptor takes. It could also have signals sent to other processes, which Landlock
+    // refuses from its sixth version on.
+    let commands = [libc::F_GETFD, libc::F_SETFD, libc::F_GETFL, libc::F_DUPFD, libc::F_DUPFD_CLOEXEC];
+    let command = |command: libc::c_int| SeccompRule::new(vec![when(1, Dword, Eq, command as u64)?]);
+    rules.insert(libc::SYS_fcntl, commands.map(command).into_iter().collect::<Result<_, _>>()?);
     // A thread, never a process.
     let thread = (libc::CLONE_THREAD | libc::CLONE_VM) as u64;
     rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![when(0, Qword, MaskedEq(thread), thread)?])?]);
@@ -281,6 +313,10 @@ mod tests {
             libc::SYS_ioctl,
             libc::SYS_linkat,
             libc::SYS_symlinkat,
+            libc::SYS_fchmod,
+            libc::SYS_fchmodat,
+            libc::SYS_fchownat,
+            libc::SYS_truncate,
         ];
         for call in out {
             assert!(!CALLS.contains(&call) && !CALLS_OLD.contains(&call), "{call}");
@@ -292,6 +328,14 @@ mod tests {
     fn what_is_missing_is_said() {
         let all = SandboxSupport { landlock: Holds::Fully, seccomp: Holds::Fully };
         assert_eq!(all.warning(), None);
+        let older = SandboxSupport { landlock: Holds::Partly, ..all };
+        assert!(all.isolates() && older.isolates() && older.warning().is_some());
+        for weak in [
+            SandboxSupport { landlock: Holds::NotAtAll, ..all },
+            SandboxSupport { seccomp: Holds::NotAtAll, ..all },
+        ] {
+            assert!(!weak.isolates() && weak.warning().is_some());
+        }
         let none = SandboxSupport { landlock: Holds::NotAtAll, seccomp: Holds::NotAtAll };
         let text = none.warning().expect("a warning");
         assert!(text.contains("Landlock") && text.contains("seccomp"), "{text}");

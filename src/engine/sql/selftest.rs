@@ -3,7 +3,8 @@
 //!
 //! Everything is tried twice: before the process locks itself in, when it must succeed (an attempt that fails anyway
 //! proves nothing), and after, when the kernel must refuse it. What a worker needs is tried too, and must go on.
-//! It prints one JSON object and changes nothing but a file that it makes and removes again.
+//! It prints one JSON object and changes nothing but a file that it makes and removes again, and one that it is given to
+//! spoil.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -28,6 +29,8 @@ pub struct SelfTest {
     pub files: Vec<PathBuf>,
     /// Folders that it must neither list nor write to.
     pub folders: Vec<PathBuf>,
+    /// A file in `read` that may be spoiled; nothing needs it.
+    pub scratch: PathBuf,
     /// A listening TCP address.
     pub tcp: SocketAddr,
     /// A listening Unix socket.
@@ -108,6 +111,11 @@ fn tries(order: &SelfTest) -> Vec<Try> {
             forbidden(format!("list {shown}"), Box::new(move || list(&folder)));
         }
     }
+    let scratch = [(); 3].map(|()| order.scratch.clone());
+    let [emptied, changed, locked] = scratch;
+    forbidden("empty a segment by opening it to read".into(), Box::new(move || empty(&emptied)));
+    forbidden("change the mode of a file".into(), Box::new(move || change_mode(&changed)));
+    forbidden("lock a file through fcntl".into(), Box::new(move || lock_file(&locked)));
     let (tcp, unix) = (order.tcp, order.unix.clone());
     forbidden("connect over TCP".into(), Box::new(move || TcpStream::connect(tcp).map(drop)));
     forbidden("listen over TCP".into(), Box::new(|| TcpListener::bind("127.0.0.1:0").map(drop)));
@@ -148,6 +156,22 @@ fn write(folder: &Path) -> io::Result<()> {
     let path = folder.join("self-test.tmp");
     fs::File::create(&path)?.write_all(b"x")?;
     fs::remove_file(path)
+}
+
+/// std refuses to empty what is opened to read only, so the flag is added behind its back.
+fn empty(file: &Path) -> io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    fs::OpenOptions::new().read(true).custom_flags(libc::O_TRUNC).open(file).map(drop)
+}
+
+fn change_mode(file: &Path) -> io::Result<()> {
+    fs::set_permissions(file, fs::metadata(file)?.permissions())
+}
+
+/// One of the commands of fcntl(2) that no worker needs, in the place of those that reach other processes.
+fn lock_file(file: &Path) -> io::Result<()> {
+    let file = fs::File::open(file)?;
+    Ok(rustix::fs::fcntl_lock(&file, rustix::fs::FlockOperation::LockShared)?)
 }
 
 fn make_socket(path: &Path) -> io::Result<()> {

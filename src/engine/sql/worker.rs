@@ -23,7 +23,7 @@ use rustix::process::Signal;
 use tokio::runtime::Runtime;
 
 use super::agent;
-use super::errors::{ErrorCode, QueryError};
+use super::errors::QueryError;
 use super::gate;
 use super::protocol::{
     self, BindRequest, ColumnInfo, Outcome, PlanInfo, PlanRequest, Reply, Request, RunRequest,
@@ -34,6 +34,8 @@ use super::selftest;
 use super::session;
 use super::spool::{self, Spool};
 
+/// What a worker is called in lists of processes, which would show the path's last part otherwise.
+const PROCESS_NAME: &str = "gleaner-sql";
 /// Stack of the thread that plans; untouched pages cost nothing.
 const PLAN_STACK_BYTES: usize = 64 << 20;
 /// Stack of the threads that execute.
@@ -53,9 +55,11 @@ pub fn worker_main() -> ExitCode {
     if let (Some("--self-test"), Some(order)) = (arguments.next().as_deref(), arguments.next()) {
         return selftest::run(&order);
     }
+    let _ = std::fs::write("/proc/self/comm", PROCESS_NAME);
     // When the box runs out of memory, it is a statement that the kernel ends and never the server. (proc(5); raising it
     // needs no right, and a kernel that does not let us is no reason not to work.)
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+    sandbox::give_way();
     // The server may be gone already; then the end of input says so.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     let mut input = io::stdin().lock();
@@ -220,14 +224,4 @@ async fn execute(bound: &BindRequest, planned: Planned, run: &RunRequest) -> Res
     }
     drop(stream);
     spool.finish()
-}
-
-impl From<io::Error> for QueryError {
-    fn from(error: io::Error) -> Self {
-        if error.kind() == io::ErrorKind::StorageFull {
-            return Self::new(ErrorCode::Transient, "There is no disk space for the result.")
-                .with_detail(error);
-        }
-        Self::internal(error)
-    }
 }

@@ -39,12 +39,16 @@ pub(super) static HOLDINGS: &[Holding] = &[
     },
 ];
 
-/// Ends the statements that run, then removes all results.
+/// Ends the statements that run and the workers that have served the organization, then removes all results.
 fn remove_results(context: TaskContext, org: OrgId) -> BoxFuture<'static, Result<u64>> {
     Box::pin(async move {
         let queries = context.service::<Queries>();
-        ended(|| queries.end_all(org)).await?;
-        remove_folder(queries.workers.results_dir().join(org.to_string())).await
+        ended(|| queries.end_all(org) || queries.workers.serves(org.0)).await?;
+        // Those that rest have its segments mapped, which would stay on the disk with them.
+        queries.workers.forget(org.0).await;
+        let removed = remove_folder(queries.workers.results_dir().join(org.to_string())).await;
+        queries.kept.recount(org);
+        removed
     })
 }
 
@@ -54,7 +58,9 @@ fn remove_exports(context: TaskContext, org: OrgId) -> BoxFuture<'static, Result
     Box::pin(async move {
         let exports = context.service::<Exports>();
         ended(|| exports.end_all(org)).await?;
-        remove_folder(exports.folder_of(org)).await
+        let removed = remove_folder(exports.folder_of(org)).await;
+        exports.kept().recount(org);
+        removed
     })
 }
 

@@ -7,6 +7,7 @@ mod content;
 mod erase;
 mod exports;
 mod feed;
+mod kept;
 mod line;
 mod rows;
 mod run;
@@ -22,6 +23,7 @@ mod view;
 
 pub use exports::Exports;
 pub use feed::SnapshotFeed;
+pub use kept::{Kept, KeptBounds};
 pub use service::{BiSettings, Queries};
 pub use switch::{KillSwitchOrder, KillTarget, kill_switch, load_kill_switches};
 pub use task::recover;
@@ -79,7 +81,7 @@ pub static FEATURE: Feature = Feature {
             .about("How large a result is, how fresh, and how long it is kept."),
         Route::post("/api/v1/bi/queries/{id}/exports", "requestBiExport", &Handler::new(exports::request))
             .about("Makes a file of a successful statement's rows, in the background.")
-            .fails(&[Code::NotReady, Code::InvalidSql, Code::TooManyQueries]),
+            .fails(&[Code::NotReady, Code::Transient, Code::InvalidSql, Code::TooManyQueries]),
         Route::get("/api/v1/bi/exports/{id}", "getBiExport", &Handler::new(exports::get))
             .about("Where an export stands, and a link to its file that is good for 15 minutes."),
         Route::get("/api/v1/bi/exports/{id}/download", "downloadBiExport", &Handler::new(exports::download))
@@ -176,8 +178,12 @@ async fn answer(
     }
     let page = match query.status {
         QueryStatus::Success if !query.dry => {
-            let page = queries.first_page(org.id(), query, PAGE_SIZE_DEFAULT).await?;
-            Some(ResultPageView::of(query, page))
+            match queries.first_page(org.id(), query, PAGE_SIZE_DEFAULT).await {
+                Ok(page) => Some(ResultPageView::of(query, page)),
+                // An earlier run answers a replay, and its rows may have gone since.
+                Err(error) if submitted.replayed && error.code() == Code::Transient => None,
+                Err(error) => return Err(error),
+            }
         }
         _ => None,
     };

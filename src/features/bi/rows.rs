@@ -68,7 +68,7 @@ pub struct ResultV1 {
     pub bytes: u64,
     pub cut_at_rows: bool,
     pub cut_at_bytes: bool,
-    /// A file holds the rows. False for a dry run.
+    /// A file holds the rows. False for a dry run, and after they were given up to make room.
     pub kept: bool,
 }
 

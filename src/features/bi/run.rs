@@ -18,7 +18,7 @@ use super::submissions;
 use crate::base::audit::Action;
 use crate::base::codec::Json;
 use crate::base::ids::{OrgId, QueryId};
-use crate::base::{Error, Result};
+use crate::base::{Code, Error, Result};
 use crate::engine::sql::{
     Cap, ErrorCode, Outcome, Pin, PlanInfo, QueryBackend, QueryError, Running, Statement,
 };
@@ -32,6 +32,11 @@ use uuid::Uuid;
 
 /// A statement that ends so soon after it was planned is never written as running: it saves a commit.
 const RUNNING_AFTER: Duration = Duration::from_millis(100);
+
+/// How often the end of a statement is written again while the store takes nothing (its disk is full), and how long after
+/// one another. After that the tidying task ends it.
+const END_TRIES: u32 = 120;
+const END_PAUSE: Duration = Duration::from_millis(500);
 
 /// What a driver is at.
 #[derive(Clone, Debug)]
@@ -337,15 +342,27 @@ impl Driver {
         let outcome = match tokio::time::timeout(RUNNING_AFTER, &mut running).await {
             Ok(outcome) => outcome,
             Err(_) => {
-                self.store().await?;
-                self.stage.send_replace(Stage::Running);
-                tokio::select! {
-                    outcome = &mut running => outcome,
-                    () = asked(&mut canceled) => {
-                        cancel.cancel();
-                        running.wait().await
-                    }
-                }
+                let clock = self.org.clock();
+                // A statement may end while the disk is busy with its row: it has ended then, and not when that is written.
+                let ended = async {
+                    let outcome = tokio::select! {
+                        outcome = &mut running => outcome,
+                        () = asked(&mut canceled) => {
+                            cancel.cancel();
+                            running.wait().await
+                        }
+                    };
+                    (outcome, clock.now())
+                };
+                let written = async {
+                    self.store().await?;
+                    self.stage.send_replace(Stage::Running);
+                    Ok(())
+                };
+                let (written, (outcome, ended_at)) = tokio::join!(written, ended);
+                written?;
+                self.query.finished_at = Some(ended_at);
+                outcome
             }
         };
         Ok(match outcome {
@@ -356,6 +373,7 @@ impl Driver {
     }
 
     async fn end(&mut self, end: End) -> Result<()> {
+        let has_rows = matches!(end, End::Outcome(_));
         let status = match end {
             End::Planned => {
                 self.query.result = Some(ResultV1::default());
@@ -382,12 +400,25 @@ impl Driver {
                 QueryStatus::Canceled
             }
         };
-        self.finish(status).await
+        let finished = self.finish(status).await;
+        if has_rows {
+            let (kept, org) = (&self.queries.kept, self.org.id());
+            kept.add_file(org, &self.queries.workers.result_path(org.0, self.query.id.0));
+            kept.make_room(org).await;
+        }
+        finished
     }
 
     async fn finish(&mut self, status: QueryStatus) -> Result<()> {
         self.query.status = status;
-        self.query.finished_at = Some(self.org.clock().now());
+        self.query.finished_at.get_or_insert_with(|| self.org.clock().now());
+        for _ in 1..END_TRIES {
+            match self.store().await {
+                // Most of all it may be full of what this statement spilled, which is going.
+                Err(error) if error.code() == Code::ServiceUnavailable => tokio::time::sleep(END_PAUSE).await,
+                stored => return stored,
+            }
+        }
         self.store().await
     }
 

@@ -6,7 +6,8 @@
 
 use super::content::Runnable;
 use super::feed::SnapshotFeed;
-use super::line::Line;
+use super::kept::Kept;
+use super::line::Lines;
 use super::rows::{QUERIES, QueryStatus, QueryV2, SavedRunV1, ScopeV1, SubmissionV1};
 use super::run::{Driver, Live, More, Stage, Watch};
 use super::submissions::{self, SubmissionKey};
@@ -56,7 +57,11 @@ pub struct Queries {
     pub(super) settings: BiSettings,
     pub(super) workers: Arc<Workers>,
     pub(super) feed: Arc<SnapshotFeed>,
-    lines: Mutex<HashMap<OrgId, Arc<Line>>>,
+    /// What ended statements leave on the disk.
+    pub(super) kept: Arc<Kept>,
+    lines: Lines,
+    /// Held while the kill switches are read and handed on, so that two operators at once end with both switches.
+    pub(super) switching: Mutex<()>,
     /// Statements that have a driver.
     pub(super) live: Mutex<HashMap<QueryId, Arc<Live>>>,
     /// Tables whose example values are being looked for.
@@ -110,14 +115,18 @@ impl Queries {
         settings: BiSettings,
         workers: Arc<Workers>,
         feed: Arc<SnapshotFeed>,
+        kept: Arc<Kept>,
         horizons: Vec<HorizonsOf>,
         agents: Vec<AgentKnown>,
     ) -> Queries {
+        let lines = Lines::new(settings.concurrency_per_org, settings.queue_per_org);
         Queries {
             settings,
             workers,
             feed,
-            lines: Mutex::default(),
+            kept,
+            lines,
+            switching: Mutex::default(),
             live: Mutex::default(),
             sampling: Mutex::default(),
             sample_turn: tokio::sync::Mutex::default(),
@@ -130,6 +139,11 @@ impl Queries {
     /// What the workers are at, for the operator.
     pub fn worker_counts(&self) -> WorkerCounts {
         self.workers.counts()
+    }
+
+    /// Bytes of the results and exports that are kept.
+    pub fn kept_bytes(&self) -> u64 {
+        self.kept.bytes()
     }
 
     /// How long results are kept.
@@ -145,7 +159,7 @@ impl Queries {
             return Ok(Submitted { query, replayed: true });
         }
         self.feed.settled().await?;
-        let place = self.line(org.id()).enter().ok_or_else(|| {
+        let place = self.lines.enter(org.id()).ok_or_else(|| {
             let most = self.settings.concurrency_per_org + self.settings.queue_per_org;
             Error::new(Code::TooManyQueries).message(format!(
                 "{most} statements of this organization run or wait already; send it when one has ended."
@@ -218,20 +232,23 @@ impl Queries {
 
     /// Asks every statement of an organization that is being erased to end; whether one has not yet.
     pub(super) fn end_all(&self, org: OrgId) -> bool {
-        self.lines.lock().remove(&org);
+        self.lines.forget(org);
         let live = self.live.lock();
         let own = live.values().filter(|live| live.org == org).inspect(|live| live.cancel()).count();
         own > 0 || self.sampling.lock().iter().any(|(sampled, _)| *sampled == org)
     }
 
-    /// One page of a successful statement's rows. `not_ready` for any other, `transient` when its file is gone or
-    /// damaged.
+    /// One page of a successful statement's rows. `not_ready` for any other, `transient` when its rows were given up or its
+    /// file is damaged.
     pub async fn page(&self, org: OrgId, query: &QueryV2, page: u64, page_size: u64) -> Result<ResultPage> {
         let Some(result) = query.result.filter(|_| query.status == QueryStatus::Success) else {
             return Err(not_ready(query.status));
         };
         if query.dry {
             return Ok(ResultPage { rows: Vec::new(), page, page_size, total_rows: None });
+        }
+        if !result.kept {
+            return Err(given_up());
         }
         let path = self.workers.result_path(org.0, query.id.0);
         let read = tokio::task::spawn_blocking(move || ResultFile::open(&path)?.page(page, page_size)).await;
@@ -268,11 +285,6 @@ impl Queries {
         });
         rows.await.map_err(|e| failed(&e))?.map_err(|e| failed(&e))
     }
-
-    fn line(&self, org: OrgId) -> Arc<Line> {
-        let new = || Arc::new(Line::new(self.settings.concurrency_per_org, self.settings.queue_per_org));
-        Arc::clone(self.lines.lock().entry(org).or_insert_with(new))
-    }
 }
 
 /// A statement of the console's own while it is looked at.
@@ -294,6 +306,13 @@ pub(super) fn not_ready(status: QueryStatus) -> Error {
         .field("status", status.name())
 }
 
+/// The rows of a query that succeeded made room for others (`kept.rs`).
+pub(super) fn given_up() -> Error {
+    Error::new(Code::Transient).message(
+        "The rows of this query were given up to make room for newer results; submit it again to have them.",
+    )
+}
+
 /// The file of a result is gone or damaged (somebody cleared the folder, the disk is failing): the statement can simply
 /// be sent again.
 pub(super) fn unreadable(error: ResultError) -> Error {
@@ -304,6 +323,13 @@ pub(super) fn unreadable(error: ResultError) -> Error {
         );
     }
     tracing::error!(%error, cause = ?std::error::Error::source(&error), "a result cannot be read");
+    if let ResultError::Io(cause) = &error
+        && cause.kind() != std::io::ErrorKind::NotFound
+    {
+        return Error::new(Code::Transient)
+            .message("The rows of this query cannot be read at the moment; ask for them again.")
+            .caused_by(error);
+    }
     Error::new(Code::Transient)
         .message("The rows of this query cannot be read any more; submit it again.")
         .caused_by(error)

@@ -156,6 +156,8 @@ pub fn load_kill_switches(system: &System, queries: &Queries) -> Result<()> {
 }
 
 fn load(system: &System, queries: &Queries) -> Result<Vec<KillSwitchV1>> {
+    // Whoever reads last also hands on last.
+    let _alone = queries.switching.lock();
     let rows = system.read(|tx| tx.scan(&KILL_SWITCHES, None, Order::Ascending, SWITCHES_MAX))?;
     let rows: Vec<KillSwitchV1> = rows.into_iter().map(|(_, row)| row).collect();
     let mut switches = KillSwitches::default();

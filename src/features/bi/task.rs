@@ -48,15 +48,17 @@ pub(super) fn merge(context: TaskContext) -> BoxFuture<'static, Result<()>> {
     })
 }
 
-/// Ends statements that nobody carries any more, and removes what is too old or nobody's.
+/// Ends statements that nobody carries any more, and removes what is too old or nobody's. One thing that fails does not
+/// keep the others.
 pub(super) fn tidy(context: TaskContext) -> BoxFuture<'static, Result<()>> {
     Box::pin(async move {
         let queries = context.service::<Queries>();
-        end_abandoned(context.system(), |id| queries.live.lock().contains_key(&id)).await?;
-        prune(&queries, context.system(), context.now()).await?;
-        forget_keys(context.system(), context.now()).await?;
-        remove_stray_results(&queries, context.system())?;
-        exports::tidy(&context).await
+        let ended = end_abandoned(context.system(), |id| queries.live.lock().contains_key(&id)).await;
+        let pruned = prune(&queries, context.system(), context.now()).await;
+        let forgotten = forget_keys(context.system(), context.now()).await;
+        let unstrayed = remove_stray_results(&queries, context.system());
+        let exports = exports::tidy(&context).await;
+        [ended, pruned, forgotten, unstrayed, exports].into_iter().collect()
     })
 }
 
@@ -93,16 +95,18 @@ async fn end_abandoned(system: &System, is_live: impl Fn(QueryId) -> bool) -> Re
 /// Removes statements that ended too long ago, with their results.
 async fn prune(queries: &Queries, system: &System, now: Timestamp) -> Result<()> {
     let before = earlier(now, queries.results_kept());
-    let mut last = None;
+    let (mut last, mut pruned) = (None, Ok(()));
     while let Some(org) = system.read(|tx| tx.next_org(QUERIES.name(), last))? {
-        prune_org(queries, system, org, before).await?;
+        // Where the disk is full no row can be removed, but the files of every organization can.
+        pruned = pruned.and(prune_org(queries, system, org, before).await);
         last = Some(org);
     }
-    Ok(())
+    pruned
 }
 
 /// Ids grow with time, so what is too old stands at the beginning. The file goes before its row: a row whose file is
-/// missing is found again, a file without a row is somebody's data that nobody looks after.
+/// missing is found again, a file without a row is somebody's data that nobody looks after. A file that cannot be removed
+/// keeps its row and nothing else.
 async fn prune_org(queries: &Queries, system: &System, org: OrgId, before: Timestamp) -> Result<()> {
     let mut after = None;
     loop {
@@ -112,10 +116,8 @@ async fn prune_org(queries: &Queries, system: &System, org: OrgId, before: Times
         let is_last = rows.len() < CHUNK_ROWS || newest.created_at >= before;
         after = Some(*last);
         let is_old = |query: &QueryV2| query.finished_at.is_some_and(|at| at < before);
-        let old: Vec<QueryId> = rows.iter().filter(|(_, query)| is_old(query)).map(|(id, _)| *id).collect();
-        for id in &old {
-            remove_file(&queries.workers.result_path(org.0, id.0))?;
-        }
+        let old = rows.iter().filter(|(_, query)| is_old(query)).map(|(id, _)| *id);
+        let old: Vec<QueryId> = old.filter(|id| remove_result(queries, org, *id)).collect();
         if !old.is_empty() {
             let delete = move |tx: &crate::store::OrgWrite<'_>| {
                 old.iter().try_for_each(|id| tx.delete(&QUERIES, id).map(drop))
@@ -126,6 +128,12 @@ async fn prune_org(queries: &Queries, system: &System, org: OrgId, before: Times
             return Ok(());
         }
     }
+}
+
+/// Removes the file of a result; whether it is gone.
+fn remove_result(queries: &Queries, org: OrgId, id: QueryId) -> bool {
+    let removed = queries.kept.remove_file(org, &queries.workers.result_path(org.0, id.0));
+    removed.inspect_err(|error| tracing::error!(query = %id, %error, "a result cannot be removed")).is_ok()
 }
 
 /// Removes Idempotency-Keys that may be used again anyway.
@@ -162,16 +170,19 @@ fn remove_stray_results(queries: &Queries, system: &System) -> Result<()> {
         for file in entries(&org.path())? {
             let path = file.path();
             let query = path.file_stem().and_then(|stem| stem.to_str()?.parse::<QueryId>().ok());
-            let Some(query) = query.filter(|_| path.extension().is_some_and(|kind| kind == "arrow")) else {
-                continue;
-            };
+            // What was being copied from another disk is a part of one.
+            let is_result = path.extension().is_some_and(|kind| kind == "arrow" || kind == "part");
+            let Some(query) = query.filter(|_| is_result) else { continue };
             // In this order: a driver leaves the list after it wrote its row.
             if queries.live.lock().contains_key(&query) || queries.own.lock().contains(&query) {
                 continue;
             }
             let row = system.org(id).read(|tx| tx.get(&QUERIES, &query))?;
-            if row.is_none_or(|row| row.result.is_none_or(|result| !result.kept)) {
-                remove_file(&path)?;
+            let is_kept = row.and_then(|row| row.result).is_some_and(|result| result.kept);
+            if (!is_kept || path.extension().is_some_and(|kind| kind == "part"))
+                && let Err(error) = queries.kept.remove_file(id, &path)
+            {
+                tracing::error!(path = %path.display(), %error, "a stray result cannot be removed");
             }
         }
     }
@@ -208,13 +219,4 @@ async fn update(
 /// A time as a global index has it.
 fn time_key(time: Timestamp) -> [u8; 8] {
     ((time.millis() as u64) ^ (1 << 63)).to_be_bytes()
-}
-
-fn remove_file(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(Error::internal("remove a result", error))
-        }
-        _ => Ok(()),
-    }
 }

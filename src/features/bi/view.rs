@@ -168,12 +168,14 @@ pub(super) struct EligibilityView {
 }
 
 impl EligibilityView {
-    /// From the caller's permission and the caps at which the result was cut. A dry run has nothing to export.
+    /// From the caller's permission and the caps at which the result was cut. A dry run has nothing to export, nor has a
+    /// query whose rows were given up.
     pub(super) fn of(query: &QueryV2, has_write_permission: bool) -> EligibilityView {
+        let is_kept = query.result.is_some_and(|result| result.kept);
         let within_row_limit = query.result.is_some_and(|result| !result.cut_at_rows);
         let within_byte_limit = query.result.is_some_and(|result| !result.cut_at_bytes);
         EligibilityView {
-            eligible: has_write_permission && within_row_limit && within_byte_limit && !query.dry,
+            eligible: has_write_permission && within_row_limit && within_byte_limit && is_kept,
             has_write_permission,
             within_row_limit,
             within_byte_limit,
@@ -217,7 +219,7 @@ pub(super) struct ManifestView {
     total_pages: Option<u64>,
     /// Whether rows beyond a cap were left out.
     truncated: Option<bool>,
-    /// When the rows are removed.
+    /// When the rows are removed; null when there are none (any more).
     expires_at: Option<Timestamp>,
     /// Upper bound in seconds on how stale the rows were when they were read.
     freshness_sec: Option<u64>,
@@ -237,7 +239,9 @@ impl ManifestView {
             page_size,
             total_pages: result.map(|result| result.rows.div_ceil(page_size)),
             truncated: result.map(|result| result.cut_at_rows || result.cut_at_bytes),
-            expires_at: completed_at.map(|at| at.after(results_kept)),
+            expires_at: completed_at
+                .filter(|_| result.is_some_and(|result| result.kept))
+                .map(|at| at.after(results_kept)),
             freshness_sec: query.freshness_sec,
             max_query_sec: query.query_sec_max,
         }
@@ -408,5 +412,9 @@ mod tests {
         let result = ResultV1 { rows: 1, kept: true, cut_at_rows: true, ..ResultV1::default() };
         let cut = EligibilityView::of(&query(QueryStatus::Success, Some(result)), true);
         assert!(!cut.eligible && !cut.within_row_limit && cut.within_byte_limit && cut.has_write_permission);
+        let whole = |kept| ResultV1 { rows: 1, kept, ..ResultV1::default() };
+        let eligible =
+            |kept| EligibilityView::of(&query(QueryStatus::Success, Some(whole(kept))), true).eligible;
+        assert!(eligible(true) && !eligible(false), "nor what was given up");
     }
 }

@@ -4,6 +4,7 @@
 
 mod differential;
 mod exports;
+mod kept;
 mod saved;
 mod structured;
 mod values;

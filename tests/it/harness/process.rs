@@ -16,7 +16,12 @@ pub struct Process {
 impl Process {
     /// Starts the binary; returns when it says where it listens.
     pub fn start(data_dir: &Path, settings: &[(&str, &str)]) -> Process {
-        let mut command = Command::new(binary());
+        Process::start_binary(&binary(), data_dir, settings)
+    }
+
+    /// The same with a copy of the binary.
+    pub fn start_binary(binary: &Path, data_dir: &Path, settings: &[(&str, &str)]) -> Process {
+        let mut command = Command::new(binary);
         command
             .arg("serve")
             .current_dir(data_dir.parent().expect("the data folder has a parent"))

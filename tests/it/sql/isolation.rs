@@ -27,12 +27,15 @@ async fn the_kernel_refuses_what_no_worker_may() {
     let results = root.join("results").join(THEIRS.to_string());
     std::fs::create_dir(&results).expect("a folder");
     let segment = std::fs::read_dir(&theirs).expect("a folder").flatten().next().expect("a file").path();
+    let scratch = ours.join("scratch");
+    std::fs::write(&scratch, "nobody needs it").expect("write");
     let tcp = TcpListener::bind("127.0.0.1:0").expect("a listener");
     let unix = root.join("listening.sock");
     let _listening = UnixListener::bind(&unix).expect("a listener");
     let order = SelfTest {
         read: ours,
         write: own,
+        scratch,
         files: vec![
             planted,
             segment,

@@ -91,6 +91,8 @@ impl Box_ {
             bytes_max: 64 << 20,
             spill_dir: folder.path().join("spill"),
             results_dir: folder.path().join("results"),
+            reserve_bytes: 0,
+            require_sandbox: false,
             concurrency_box: 2,
         };
         change(&mut settings);

@@ -1,5 +1,6 @@
 //! What the operator sees and does: the kill switch, and the walls in `admin status`.
 
+use crate::harness::process::Process;
 use crate::harness::{Appliance, eventually, expect, get, post, text};
 use gleaner::admin::{self, Request};
 use gleaner::engine::sql::Fingerprint;
@@ -82,6 +83,49 @@ async fn the_kill_switch_holds_until_it_is_lifted() {
         let refused = admin::call(&appliance.app().socket(), &order).await.expect_err("refused");
         assert!(refused.to_string().contains(part), "{refused}");
     }
+}
+
+/// Each of two operators reads what is stored and hands it on; neither may hand on what it read before the other wrote.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_operators_at_once_set_both_switches() {
+    let appliance = Appliance::start().await;
+    let (first, second) = (appliance.member("one").await, appliance.member("two").await);
+    let submit = |client: &Client| {
+        let (client, body) = (client.clone(), json!({ "sql": "SELECT 1 AS one", "waitMs": 10_000 }));
+        async move { post(&client, "/api/v1/bi/queries", &body).await.status.as_u16() }
+    };
+    let orgs = [&first, &second].map(|member| KillTarget::Org(member.org_id.clone()));
+    for _ in 0..10 {
+        let [a, b] = orgs.clone();
+        tokio::join!(appliance.operator(set(a)), appliance.operator(set(b)));
+        assert_eq!((submit(&first.api).await, submit(&second.api).await), (403, 403));
+        let [a, b] = orgs.clone();
+        tokio::join!(appliance.operator(clear(a)), appliance.operator(clear(b)));
+        assert_eq!((submit(&first.api).await, submit(&second.api).await), (200, 200));
+    }
+}
+
+/// An upgrade puts another file in the place of the one that runs, or removes it; what runs goes on with itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_box_whose_binary_was_replaced_still_answers() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let own = folder.path().join("gleaner");
+    std::fs::copy(crate::harness::binary(), &own).expect("copied");
+    let settings = [("BI__CONCURRENCY", "1")];
+    let process = Process::start_binary(&own, &folder.path().join("data"), &settings);
+    let member = crate::harness::member(&process.client(), &process.socket(), "upgraded").await;
+    std::fs::remove_file(&own).expect("removed");
+    std::fs::write(&own, "another release").expect("written");
+    let other = crate::harness::member(&process.client(), &process.socket(), "neighbour").await;
+    // Workers are made anew for each: one organization's rests at most, and is ended for the other's.
+    for _ in 0..3 {
+        for client in [&member.api, &other.api] {
+            let body = json!({ "sql": "SELECT 1 AS one", "waitMs": 10_000 });
+            let execution = expect(post(client, "/api/v1/bi/queries", &body).await, 200);
+            assert_eq!(execution["status"], "success", "{execution}");
+        }
+    }
+    assert_eq!(process.terminate(), Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

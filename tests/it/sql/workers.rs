@@ -48,10 +48,16 @@ pub(super) fn workers_in(folder: &std::path::Path) -> Vec<PathBuf> {
         let stat = std::fs::read_to_string(path.join("stat")).unwrap_or_default();
         let parent = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1)?.parse().ok());
         parent == Some(std::process::id())
-            && std::fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder))
+            && argument(path, 2).is_some_and(|home| std::path::Path::new(&home).starts_with(folder))
     };
     let all = std::fs::read_dir("/proc").expect("proc").flatten().map(|entry| entry.path());
     all.filter(own).collect()
+}
+
+/// An argument of a process. (Its working folder, which would say the same, is hidden from everybody but root.)
+fn argument(process: &std::path::Path, index: usize) -> Option<String> {
+    let line = std::fs::read_to_string(process.join("cmdline")).ok()?;
+    line.split('\0').nth(index).map(str::to_owned)
 }
 
 /// Those of them that have been bound to an organization: only then their limits are set.
@@ -74,7 +80,12 @@ async fn a_worker_is_bare_and_dies_with_its_statement() {
     let (_, running) = it.workers.start(it.statement(OURS, endless)).await.expect("it starts");
     let found = bound_in(it.folder.path());
     let [process] = found.as_slice() else { panic!("{found:?}") };
-    assert_eq!(std::fs::read(process.join("environ")).expect("environ"), b"", "the environment is empty");
+    match std::fs::read(process.join("environ")) {
+        Ok(environment) => assert_eq!(environment, b"", "the environment is empty"),
+        Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied, "only root may look"),
+    }
+    let name = std::fs::read_to_string(process.join("comm")).expect("a name");
+    assert_eq!((name.trim(), argument(process, 0).as_deref()), ("gleaner-sql", Some("gleaner")));
     assert_eq!(limit(process, "Max data size").as_deref(), Some("536870912"));
     assert_eq!(limit(process, "Max core file size").as_deref(), Some("0"));
     // Nobody polls, and still the limit holds.
@@ -217,4 +228,94 @@ async fn kill_switches_refuse_and_end() {
     it.workers.switch(KillSwitches::default());
     it.run("SELECT 1").await.expect("all is on again");
     it.assert_clean().await;
+}
+
+#[tokio::test]
+async fn nobody_who_waits_for_a_plan_frees_the_slot_before_the_process_is_gone() {
+    let it = Box_::new(|settings| settings.concurrency_box = 1);
+    // Constants are folded while planning: this one takes minutes.
+    let slow = "SELECT levenshtein(repeat('a', 300000), repeat('b', 300000))";
+    for _ in 0..3 {
+        {
+            let planning = it.workers.start(it.statement(OURS, slow));
+            tokio::pin!(planning);
+            tokio::select! {
+                ended = &mut planning => panic!("it was planned: {:?}", ended.map(drop)),
+                () = until("it is planned", || !bound_in(it.folder.path()).is_empty()) => {}
+            }
+        }
+        until("its slot is free", || it.workers.counts().running == 0).await;
+        assert!(bound_in(it.folder.path()).is_empty(), "the process is gone before its slot is");
+    }
+    it.assert_clean().await;
+    assert_eq!(it.first("SELECT 1 AS one").await, json!({"one": 1}));
+}
+
+#[tokio::test]
+async fn an_erased_organization_leaves_no_worker_behind() {
+    let it = Box_::new(|_| {});
+    it.first("SELECT count(*) FROM readings").await;
+    it.run_as(THEIRS, "SELECT count(*) FROM readings").await.expect("it runs");
+    it.assert_clean().await;
+    assert_eq!((it.workers.counts().resting, it.workers.serves(OURS)), (2, false));
+    it.workers.forget(OURS).await;
+    assert_eq!(it.workers.counts().resting, 1);
+    until("one is left", || bound_in(it.folder.path()).len() == 1).await;
+    it.workers.forget(OURS).await;
+    assert_eq!(it.workers.counts().resting, 1, "the other organization's stays");
+}
+
+/// More than any disk has, so that it is short from the beginning; a quarter of it would do.
+const NO_DISK: u64 = 1 << 60;
+
+#[tokio::test]
+async fn a_statement_that_spills_ends_when_the_disk_is_short() {
+    let it = Arc::new(Box_::new(|settings| settings.reserve_bytes = NO_DISK));
+    // Six million rows do not fit into 64 MiB.
+    let spills = "SELECT a.url, b.data FROM readings a, readings b ORDER BY a.data || b.url || a.url";
+    let large = "SELECT a.url || b.data || a.data AS text FROM readings a, readings b";
+    for sql in [spills, large] {
+        let error = it.run(sql).await.expect_err("there is no disk");
+        assert_eq!((error.code, error.retriable), (ErrorCode::Transient, true), "{error:?}");
+        assert!(error.message.contains("disk space"), "{error:?}");
+        // Others run beside it and after it.
+        assert_eq!(it.first("SELECT count(*) FROM readings").await, json!({"count": 2500}));
+    }
+    it.assert_clean().await;
+}
+
+#[tokio::test]
+async fn results_may_lie_on_another_disk_than_what_is_spilled() {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(other) = tempfile::tempdir_in("/dev/shm") else {
+        println!("skipped: there is no second file system");
+        return;
+    };
+    let it = Box_::new(|settings| settings.spill_dir = other.path().join("spill"));
+    let device = |path: &std::path::Path| std::fs::metadata(path).expect("a folder").dev();
+    if device(other.path()) == device(it.folder.path()) {
+        println!("skipped: there is no second file system");
+        return;
+    }
+    assert_eq!(it.first("SELECT count(*) FROM readings").await, json!({"count": 2500}));
+    assert_eq!(it.rows("SELECT url FROM readings LIMIT 700").await.len(), 700);
+    it.assert_clean().await;
+}
+
+#[tokio::test]
+async fn a_box_may_insist_on_isolation() {
+    let it = Box_::new(|settings| settings.require_sandbox = true);
+    let ran = it.run("SELECT 1").await;
+    if gleaner::engine::sql::sandbox::support().isolates() {
+        ran.expect("the kernel can hold it");
+        return;
+    }
+    println!("the kernel cannot isolate");
+    let error = ran.expect_err("refused");
+    assert_eq!((error.code, error.retriable), (ErrorCode::KillSwitched, false));
+    assert!(
+        process_ids(it.folder.path())
+            .iter()
+            .all(|id| !bound_in(it.folder.path()).iter().any(|b| b.ends_with(id)))
+    );
 }

@@ -1,6 +1,6 @@
 //! A result as a file to take away: CSV, JSON lines, Parquet, Arrow, XLSX.
 //!
-//! The result's own file is read batch by batch (it is mapped, 1,000 rows a batch) and written as it goes, so an export
+//! The result's own file is read batch by batch (at most 1,000 rows each) and written as it goes, so an export
 //! of a million rows takes the memory of some thousand. The target appears under its name when it is whole and on the
 //! disk; until then it has another one, which is removed when something fails.
 //!

@@ -1,7 +1,8 @@
 //! The box's line: how many statements run at once, how many may wait, and who is next.
 //!
 //! The next slot goes to the organization that runs the fewest statements, and among equals to whoever has waited
-//! longest. So an organization that fills the line delays another by one statement, not by all of its own.
+//! longest. So an organization that fills the line delays another by one statement, not by all of its own; nor does it
+//! keep others out of the line: one statement of each may wait however many others do.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -67,7 +68,13 @@ impl Line {
         self.state.lock().running.values().sum()
     }
 
-    /// Waits for a slot; `too_many_queries` when too many wait already.
+    /// Whether statements of an organization run or wait.
+    pub(super) fn has(&self, organization: Uuid) -> bool {
+        let state = self.state.lock();
+        state.running.contains_key(&organization) || state.waits(organization)
+    }
+
+    /// Waits for a slot; `too_many_queries` when too many wait already, one of its own among them.
     pub(super) async fn enter(self: &Arc<Self>, organization: Uuid) -> Result<Slot, QueryError> {
         let (mut place, turn) = {
             let mut state = self.state.lock();
@@ -76,7 +83,7 @@ impl Line {
                 *state.running.entry(organization).or_default() += 1;
                 return Ok(Slot { line: Arc::clone(self), organization });
             }
-            if state.waiting.len() >= self.waiting_max {
+            if state.waiting.len() >= self.waiting_max && state.waits(organization) {
                 return Err(QueryError {
                     retriable: true,
                     ..QueryError::new(
@@ -111,6 +118,10 @@ impl Line {
 }
 
 impl State {
+    fn waits(&self, organization: Uuid) -> bool {
+        self.waiting.iter().any(|waiting| waiting.organization == organization)
+    }
+
     fn next(&mut self) {
         while self.free > 0 {
             let running = |waiting: &Waiting| self.running.get(&waiting.organization).copied().unwrap_or(0);
@@ -197,12 +208,39 @@ mod tests {
         while line.waiting() == 0 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(line.enter(A).await.expect_err("full").code, ErrorCode::TooManyQueries);
+        assert_eq!(line.enter(B).await.expect_err("full").code, ErrorCode::TooManyQueries);
+        assert!(line.has(A) && line.has(B));
         waiting.abort();
         assert!(waiting.await.is_err());
         assert_eq!(line.waiting(), 0);
         drop(slot);
         drop(line.enter(B).await.expect("free again"));
         assert_eq!(line.running(), 0);
+        assert!(!line.has(A) && !line.has(B));
+    }
+
+    #[tokio::test]
+    async fn one_organization_keeps_no_other_out() {
+        let line = Line::new(1, 2);
+        let slot = line.enter(A).await.expect("free");
+        let enter = |organization| {
+            let line = Arc::clone(&line);
+            tokio::spawn(async move { line.enter(organization).await.map(drop) })
+        };
+        let own = [enter(A), enter(A)];
+        while line.waiting() < 2 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(line.enter(A).await.expect_err("full").code, ErrorCode::TooManyQueries);
+        let other = enter(B);
+        while line.waiting() < 3 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(line.enter(B).await.expect_err("full").code, ErrorCode::TooManyQueries);
+        drop(slot);
+        for waiting in own.into_iter().chain([other]) {
+            waiting.await.expect("it ends").expect("its turn");
+        }
+        assert_eq!((line.running(), line.waiting()), (0, 0));
     }
 }

@@ -3,15 +3,18 @@
 //! A statement waits for its turn (`line`), gets a worker that has served its organization or nobody yet (`shelf`), and
 //! is planned before `start` answers, so that a statement that cannot run is refused at once. Then it runs on its own
 //! until it has finished, its time is up, it is canceled or switched off, or whoever waits for it goes away. After a
-//! good end the worker rests and may serve the same organization again; in every other case the process is dead
-//! and reaped, and its folder gone. Time limits need nobody's cooperation: they are SIGKILL.
+//! good end the worker rests and may serve the same organization again; in every other case, also when nobody waits for the
+//! plan any more, the process is killed and reaped and its folder removed, and not before then its place is another's.
+//! Time limits need nobody's cooperation: they are SIGKILL.
 //!
 //! [`QueryBackend`] is the boundary: what submits statements knows this trait, so that many boxes can come behind it.
 
+mod disk;
 mod line;
 mod session;
 mod shelf;
 mod switch;
+mod taking;
 mod worker;
 
 use std::collections::HashMap;
@@ -31,16 +34,18 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use self::disk::Disk;
 use self::line::Line;
 use self::session::Session;
 use self::shelf::Shelf;
 pub use self::switch::{Fingerprint, KillSwitches};
-use self::worker::{Bond, Nursery, Worker};
-use super::errors::QueryError;
+use self::worker::{Bond, Charge, Nursery, Worker};
+use super::errors::{ErrorCode, QueryError};
 use super::gate;
 use super::protocol::{
     BindRequest, DeletionsSource, Outcome, PlanInfo, PlanRequest, SegmentSource, TableSource,
 };
+use super::sandbox::{self, SandboxSupport};
 use super::snapshot::manifest::SegmentEntry;
 use super::snapshot::{Pin, create_private};
 
@@ -56,7 +61,7 @@ const DATA_LIMIT_BASE_BYTES: u64 = 256 << 20;
 /// How workers are run.
 #[derive(Clone, Debug)]
 pub struct WorkerSettings {
-    /// The program, usually `std::env::current_exe()`; it must call `worker_main` on the argument `sql-worker`.
+    /// The program, usually `own_program()`; it must call `worker_main` on the argument `sql-worker`.
     pub exe: PathBuf,
     /// Longest run of a statement, planning included.
     pub query_timeout: Duration,
@@ -74,6 +79,10 @@ pub struct WorkerSettings {
     pub spill_dir: PathBuf,
     /// Where results are kept, one folder an organization.
     pub results_dir: PathBuf,
+    /// Free space at which the store stops to write. Statements that need much disk end before that.
+    pub reserve_bytes: u64,
+    /// Run nothing where the kernel cannot hold a worker.
+    pub require_sandbox: bool,
     /// Statements that run at once.
     pub concurrency_box: usize,
 }
@@ -92,6 +101,13 @@ impl WorkerSettings {
         let fair = self.memory_box_bytes.saturating_mul(2) / self.concurrency() as u64;
         wanted.saturating_add(DATA_LIMIT_BASE_BYTES).min(fair.max(needed))
     }
+}
+
+/// The program that runs, to start workers of: the very file, also when an upgrade has put another one in its place
+/// meanwhile or removed it. A worker of another release would not understand this server.
+pub fn own_program() -> io::Result<PathBuf> {
+    let running = Path::new("/proc/self/exe");
+    if running.exists() { Ok(running.to_owned()) } else { std::env::current_exe() }
 }
 
 /// Memory of this box in bytes: the machine's, or what its control group allows if that is less.
@@ -248,17 +264,17 @@ pub struct Workers {
     settings: Arc<WorkerSettings>,
     line: Arc<Line>,
     shelf: Arc<Shelf>,
+    disk: Arc<Disk>,
+    sandbox: SandboxSupport,
     switches: watch::Sender<Arc<KillSwitches>>,
     running: RunningList,
 }
 
 impl Workers {
-    /// Prepares the folders and removes what a crash left: workers' folders and unfinished results.
+    /// Prepares the folders and removes what a crash left of workers' folders.
     pub fn new(settings: WorkerSettings) -> io::Result<Self> {
-        match fs::remove_dir_all(&settings.spill_dir) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => create_private(&settings.spill_dir)?,
-        }
+        create_private(&settings.spill_dir)?;
+        clear(&settings.spill_dir)?;
         create_private(&settings.results_dir)?;
         let concurrency = settings.concurrency();
         if concurrency < settings.concurrency_box {
@@ -271,7 +287,10 @@ impl Workers {
             );
         }
         let nursery = Nursery::new(settings.exe.clone(), settings.spill_dir.clone())?;
+        let folders = [settings.spill_dir.clone(), settings.results_dir.clone()];
         Ok(Self {
+            disk: Disk::new(folders, settings.reserve_bytes),
+            sandbox: sandbox::support(),
             settings: Arc::new(settings),
             line: Line::new(concurrency, concurrency * WAITING_PER_WORKER_MAX),
             shelf: Shelf::new(nursery, concurrency),
@@ -323,6 +342,17 @@ impl Workers {
         self.switches.send_replace(Arc::new(switches));
     }
 
+    /// Whether statements of an organization run or wait, or a worker has not let go of its last one.
+    pub fn serves(&self, organization: Uuid) -> bool {
+        self.line.has(organization)
+    }
+
+    /// Ends the workers that rest for an organization, and returns when they are gone. For one that is being erased, once
+    /// no statement of it is left.
+    pub async fn forget(&self, organization: Uuid) {
+        self.shelf.forget(organization).await;
+    }
+
     /// Gets a worker and lets it plan.
     async fn begin(&self, statement: Statement) -> Result<(PlanInfo, Session), QueryError> {
         gate::check_length(&statement.sql)?;
@@ -331,8 +361,10 @@ impl Workers {
         let switches = self.switches.subscribe();
         let check = || switches.borrow().check(organization, fingerprint);
         check()?;
+        self.check_sandbox(self.sandbox)?;
         let slot = self.line.enter(organization).await?;
         check()?;
+        let charge: Charge = Arc::new((slot, statement.pin.clone()));
         let listed = self.list(organization, statement.query_id, fingerprint);
         let deadline = Instant::now() + self.settings.query_timeout;
         let result = self.result_path(organization, statement.query_id);
@@ -341,7 +373,7 @@ impl Workers {
         }
         let mut off = switches.clone();
         let worker = tokio::select! {
-            worker = self.worker(organization, &statement.pin.folder) => worker?,
+            worker = self.worker(organization, &statement.pin.folder, &charge) => worker?,
             error = switched_off(&mut off, organization, fingerprint) => return Err(error),
             () = tokio::time::sleep_until(deadline) => {
                 return Err(QueryError::timed_out(self.settings.query_timeout));
@@ -350,56 +382,76 @@ impl Workers {
         let (tables, agent) = (sources(&statement.pin), statement.pin.agent);
         let request = PlanRequest { sql: statement.sql, tables, agent };
         let session = Session {
+            holding: self.disk.hold(statement.query_id, worker.home()),
+            disk: Arc::clone(&self.disk),
             worker,
             shelf: Arc::clone(&self.shelf),
             settings: Arc::clone(&self.settings),
             deadline,
-            pin: statement.pin,
+            organization,
             query_id: statement.query_id,
             fingerprint,
             switches,
             result,
             listed,
-            slot,
         };
         session.plan(request).await
     }
 
-    /// A worker that belongs to the organization and answers.
-    async fn worker(&self, organization: Uuid, folder: &Path) -> Result<Worker, QueryError> {
+    /// A worker that belongs to the organization and answers, charged with what the statement holds.
+    async fn worker(&self, organization: Uuid, folder: &Path, charge: &Charge) -> Result<Worker, QueryError> {
         let bond = Bond::of(organization, folder);
         // Those that wait may all have died meanwhile; when more than those die, something is wrong with every one.
         for tries_left in (0..=self.shelf.waiting_max()).rev() {
             let (mut worker, is_new) = self.shelf.take(bond).await?;
-            let error = if worker.bound.is_some() {
-                if worker.answers().await {
+            worker.charge(Arc::clone(charge));
+            let error = match self.bound(&mut worker, bond, folder).await {
+                Ok(sandbox) => {
+                    self.check_sandbox(sandbox.unwrap_or(self.sandbox))?;
                     return Ok(worker);
                 }
-                io::ErrorKind::BrokenPipe.into()
-            } else {
-                let request = BindRequest {
-                    segments: bond.has_folder().then(|| folder.to_owned()),
-                    home: worker.home.path().to_owned(),
-                    memory_bytes: self.settings.memory_bytes,
-                    data_bytes_max: self.settings.data_bytes_max(),
-                    spill_bytes_max: self.settings.spill_bytes_max,
-                    result_bytes_max: self.settings.bytes_max,
-                };
-                let bound = tokio::time::timeout(BIND_WAIT, worker.bind(bond, request)).await;
-                match bound.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
-                    Ok(()) => return Ok(worker),
-                    Err(error) => error,
-                }
+                Err(error) => error,
             };
-            let (status, stderr) = worker::end(worker).await;
+            let ended = worker.end().await;
             // One that waited has died meanwhile; one that was made for this statement should not have.
             if is_new || tries_left == 0 {
-                tracing::error!(%error, ?status, stderr, "a SQL worker could not be locked in");
+                tracing::error!(%error, ?ended, "a SQL worker could not be locked in");
                 return Err(QueryError::internal(error));
             }
-            tracing::warn!(%error, ?status, stderr, "a SQL worker died while it waited");
+            tracing::warn!(%error, ?ended, "a SQL worker died while it waited");
         }
         Err(QueryError::internal("no SQL worker lives until it is locked in"))
+    }
+
+    /// Makes a fresh worker the organization's, and says what holds it; sees that a bound one answers.
+    async fn bound(
+        &self,
+        worker: &mut Worker,
+        bond: Bond,
+        folder: &Path,
+    ) -> io::Result<Option<SandboxSupport>> {
+        if worker.bound.is_some() {
+            return if worker.answers().await { Ok(None) } else { Err(io::ErrorKind::BrokenPipe.into()) };
+        }
+        let request = BindRequest {
+            segments: bond.has_folder().then(|| folder.to_owned()),
+            home: worker.home().to_owned(),
+            memory_bytes: self.settings.memory_bytes,
+            data_bytes_max: self.settings.data_bytes_max(),
+            spill_bytes_max: self.settings.spill_bytes_max,
+            result_bytes_max: self.settings.bytes_max,
+        };
+        let bound = tokio::time::timeout(BIND_WAIT, worker.bind(bond, request)).await;
+        bound.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map(Some)
+    }
+
+    /// Refuses to run anything in a worker that is not held, where the operator wants it so.
+    fn check_sandbox(&self, sandbox: SandboxSupport) -> Result<(), QueryError> {
+        if !self.settings.require_sandbox || sandbox.isolates() {
+            return Ok(());
+        }
+        let what = "The kernel of this box cannot isolate SQL statements, and its operator wants none to run without that.";
+        Err(QueryError::new(ErrorCode::KillSwitched, what))
     }
 
     fn list(&self, organization: Uuid, query_id: Uuid, fingerprint: Fingerprint) -> Listed {
@@ -454,6 +506,18 @@ async fn switched_off(
     }
 }
 
+/// Removes what a crash left of workers' folders. The folder itself may be a disk of its own, or a link to one, and stays;
+/// so does what is not ours, as `lost+found`.
+fn clear(spill_dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(spill_dir)? {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(|name| Uuid::parse_str(name).is_ok()) {
+            fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 fn sources(pin: &Pin) -> Vec<TableSource> {
     let segment = |entry: &SegmentEntry| SegmentSource {
         path: entry.file.path.clone(),
@@ -495,5 +559,19 @@ mod tests {
         assert_eq!(least("0::/box/inner\n"), Some(3_000));
         assert_eq!(least("5:cpu,cpuacct:/x\n4:memory:/docker/abc\n"), Some(2_000));
         assert_eq!(least(""), None);
+    }
+
+    #[test]
+    fn clearing_takes_workers_folders_and_nothing_else() {
+        let root = tempfile::tempdir().unwrap();
+        let (disk, link) = (root.path().join("disk"), root.path().join("spill"));
+        let left = Uuid::now_v7().to_string();
+        for folder in ["lost+found", &format!("{left}/datafusion-1")] {
+            fs::create_dir_all(disk.join(folder)).unwrap();
+        }
+        std::os::unix::fs::symlink(&disk, &link).unwrap();
+        clear(&link).unwrap();
+        assert!(link.is_symlink() && disk.join("lost+found").exists() && !disk.join(&left).exists());
+        create_private(&link).unwrap();
     }
 }

@@ -1,6 +1,5 @@
 //! One statement in one worker: planning, running, and the end, whichever comes first.
 
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -11,32 +10,34 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::line::Slot;
+use super::disk::{Disk, Holding};
 use super::shelf::Shelf;
 use super::switch::{Fingerprint, KillSwitches};
-use super::worker::{Worker, end};
+use super::taking::take;
+use super::worker::{Ended, Worker};
 use super::{Listed, WorkerSettings, switched_off};
 use crate::engine::sql::errors::{ErrorCode, QueryError};
 use crate::engine::sql::protocol::{Outcome, PlanInfo, PlanRequest, Reply, Request, RunRequest};
-use crate::engine::sql::snapshot::Pin;
 
 /// How long a worker that broke off may take to be dead, so that its status tells why.
 const DEATH_WAIT: Duration = Duration::from_secs(1);
 
-/// A worker that has begun with a statement, and everything that must be held meanwhile.
+/// A worker that has begun with a statement. Dropping it ends the worker, which is charged with the statement's slot and
+/// snapshot until it is gone.
 pub(super) struct Session {
     pub(super) worker: Worker,
     pub(super) shelf: Arc<Shelf>,
     pub(super) settings: Arc<WorkerSettings>,
     pub(super) deadline: Instant,
-    pub(super) pin: Pin,
+    pub(super) organization: Uuid,
     pub(super) query_id: Uuid,
     pub(super) fingerprint: Fingerprint,
     pub(super) switches: watch::Receiver<Arc<KillSwitches>>,
     /// Where the result will stand.
     pub(super) result: PathBuf,
+    pub(super) disk: Arc<Disk>,
+    pub(super) holding: Holding,
     pub(super) listed: Listed,
-    pub(super) slot: Slot,
 }
 
 /// What ends the waiting for a worker.
@@ -44,6 +45,8 @@ enum End {
     Reply(io::Result<Reply>),
     Canceled,
     Switched(QueryError),
+    /// The disk is short of space.
+    NoDisk,
     Timeout,
 }
 
@@ -70,7 +73,7 @@ impl Session {
 
     /// Sends an order; a worker that does not read it is ended by the time limit.
     async fn send(&mut self, request: &Request) -> Result<(), End> {
-        match tokio::time::timeout_at(self.deadline, self.worker.process.send(request)).await {
+        match tokio::time::timeout_at(self.deadline, self.worker.send(request)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(broken)) => Err(End::Reply(Err(broken))),
             Err(_) => Err(End::Timeout),
@@ -80,13 +83,17 @@ impl Session {
     /// Waits for the end of the run, whichever comes first.
     pub(super) async fn finish(mut self, canceled: watch::Receiver<bool>) -> Result<Outcome, QueryError> {
         let end = match self.answer(Some(canceled)).await {
-            End::Reply(Ok(Reply::Finished(outcome))) => match self.take_result(&outcome) {
-                Ok(()) => {
-                    self.rest();
-                    return Ok(outcome);
+            End::Reply(Ok(Reply::Finished(outcome))) => {
+                match self.take_result(&outcome).await {
+                    Ok(()) => self.rest(),
+                    // Not the worker's fault, and its folder has to be emptied.
+                    Err(error) => {
+                        drop(self);
+                        return Err(error);
+                    }
                 }
-                Err(error) => End::Reply(Err(error)),
-            },
+                return Ok(outcome);
+            }
             end => end,
         };
         Err(self.over(end).await)
@@ -94,103 +101,80 @@ impl Session {
 
     /// Waits for the worker's answer, its time, and those who may end it.
     async fn answer(&mut self, canceled: Option<watch::Receiver<bool>>) -> End {
-        let organization = self.pin.organization();
-        let fingerprint = self.fingerprint;
         let mut switches = self.switches.clone();
-        let switched = switched_off(&mut switches, organization, fingerprint);
+        let switched = switched_off(&mut switches, self.organization, self.fingerprint);
         tokio::select! {
             biased;
-            reply = self.worker.process.receive() => End::Reply(reply),
+            reply = self.worker.receive() => End::Reply(reply),
             () = told(canceled) => End::Canceled,
             error = switched => End::Switched(error),
+            () = self.holding.must_end() => End::NoDisk,
             () = tokio::time::sleep_until(self.deadline) => End::Timeout,
         }
     }
 
-    /// Takes the result, which must be a file and of the size that was told.
-    fn take_result(&self, outcome: &Outcome) -> io::Result<()> {
-        let own = self.own_result();
-        let found = fs::symlink_metadata(&own)?;
-        if !found.is_file() || found.len() != outcome.bytes {
-            return Err(io::Error::other("the result is not what the worker said"));
-        }
-        fs::rename(&own, &self.result)
+    /// Takes the result from the worker, unless the disk has no room for it.
+    async fn take_result(&self, outcome: &Outcome) -> Result<(), QueryError> {
+        let (own, result, bytes) = (self.own_result(), self.result.clone(), outcome.bytes);
+        let disk = Arc::clone(&self.disk);
+        let taken = tokio::task::spawn_blocking(move || {
+            if disk.has_no_room_for(bytes) {
+                return Err(QueryError::out_of_disk());
+            }
+            take(&own, &result, bytes).map_err(QueryError::from)
+        });
+        taken.await.map_err(QueryError::internal)?
     }
 
     /// Where the worker writes the result: in its own folder, for it may write nowhere else.
     fn own_result(&self) -> PathBuf {
-        self.worker.home.path().join(format!("{}.arrow", self.query_id))
+        self.worker.home().join(format!("{}.arrow", self.query_id))
     }
 
     /// The statement has ended well; the worker comes to rest while its caller goes on.
     pub(super) fn rest(self) {
-        let Self { mut worker, shelf, pin, slot, listed, .. } = self;
-        // The slot and the pin are held until the worker has let go of the statement.
+        let Self { mut worker, shelf, listed, holding, .. } = self;
         tokio::spawn(async move {
-            drop(listed);
+            drop((listed, holding));
             if worker.rest().await {
+                let charge = worker.discharge();
                 shelf.give_back(worker);
-            } else {
-                drop(end(worker).await);
+                // In this order: whoever gets the slot finds the worker.
+                drop(charge);
             }
-            drop((pin, slot));
         });
     }
 
-    /// Ends the worker. The caller need not wait until the process is gone, which takes longer the more memory it holds;
-    /// the slot does.
-    fn kill(self) {
-        let Self { mut worker, pin, slot, listed, .. } = self;
-        worker.process.kill();
-        tokio::spawn(async move {
-            drop(listed);
-            drop(end(worker).await);
-            drop((pin, slot));
-        });
-    }
-
-    /// The statement has ended badly: says why, and ends the worker unless it only refused.
+    /// The statement has ended badly: says why, and ends the worker unless it only refused. The caller need not wait
+    /// until the process is gone, which takes longer the more memory it holds; the slot does.
     async fn over(self, ended: End) -> QueryError {
-        let error = match ended {
-            End::Timeout => {
-                let limit = self.settings.query_timeout;
-                self.kill();
-                return QueryError::timed_out(limit);
-            }
-            End::Canceled => {
-                self.kill();
-                return QueryError::canceled();
-            }
-            End::Switched(error) => {
-                self.kill();
-                return error;
-            }
+        match ended {
+            End::Timeout => QueryError::timed_out(self.settings.query_timeout),
+            End::Canceled => QueryError::canceled(),
+            End::NoDisk => QueryError::out_of_disk(),
+            End::Switched(error) => error,
             End::Reply(Ok(Reply::Failed(error))) if error.code.is_refusal() => {
                 self.rest();
-                return error;
+                error
             }
-            End::Reply(Ok(Reply::Failed(error))) => error,
+            End::Reply(Ok(Reply::Failed(error))) => {
+                if error.code == ErrorCode::Internal {
+                    tracing::error!(detail = error.detail, query = %self.query_id, "a SQL statement failed inside");
+                }
+                error
+            }
             End::Reply(Ok(_)) => QueryError::internal("a worker answered out of turn"),
-            End::Reply(Err(broken)) => return self.died(broken).await,
-        };
-        let Self { worker, pin, slot, listed, .. } = self;
-        let (_, stderr) = end(worker).await;
-        if error.code == ErrorCode::Internal {
-            tracing::error!(detail = error.detail, stderr, "a SQL statement failed inside");
+            End::Reply(Err(broken)) => self.died(broken).await,
         }
-        drop((listed, pin, slot));
-        error
     }
 
     /// It is dying or dead; it ends on its own, so that its status tells why.
-    async fn died(self, broken: io::Error) -> QueryError {
-        let Self { mut worker, pin, slot, listed, .. } = self;
-        let status = worker.process.ended(DEATH_WAIT).await;
-        let (killed, stderr) = end(worker).await;
-        let status = status.unwrap_or(killed);
-        tracing::warn!(?status, stderr, %broken, "a SQL worker died");
-        drop((listed, pin, slot));
-        death(status.ok(), &stderr).with_detail(format!("{broken}; {stderr}"))
+    async fn died(mut self, broken: io::Error) -> QueryError {
+        let ended = self.worker.ended(DEATH_WAIT).await;
+        let stderr = ended.as_ref().map_or("", |ended| &ended.stderr);
+        tracing::warn!(status = ?ended.as_ref().map(|ended| ended.status), stderr, %broken, "a SQL worker died");
+        let detail = format!("{broken}; {stderr}");
+        death(ended.as_ref()).with_detail(detail)
     }
 }
 
@@ -205,15 +189,16 @@ async fn told(canceled: Option<watch::Receiver<bool>>) {
 }
 
 /// What a worker's death says about its statement.
-fn death(status: Option<ExitStatus>, stderr: &str) -> QueryError {
+fn death(ended: Option<&Ended>) -> QueryError {
     use std::os::unix::process::ExitStatusExt;
+    let stderr = ended.map_or("", |ended| &ended.stderr);
     if stderr.contains("overflowed its stack") {
         return QueryError::failed("The statement is nested too deeply.");
     }
     if stderr.contains("memory allocation of") || stderr.contains("Cannot allocate memory") {
         return QueryError::out_of_memory();
     }
-    match status.and_then(|status| status.signal()) {
+    match ended.and_then(|ended| ended.status).as_ref().and_then(ExitStatus::signal) {
         // The kernel's own killer, when the box runs out of memory; our kills never come here.
         Some(libc::SIGKILL) => QueryError::out_of_memory(),
         // It wrote more than a file may hold.

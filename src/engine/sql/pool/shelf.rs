@@ -9,8 +9,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use uuid::Uuid;
 
-use super::worker::{Bond, Nursery, Worker, end};
+use super::worker::{Bond, Nursery, Worker};
 use crate::engine::sql::errors::QueryError;
 
 /// The waiting workers of one box.
@@ -39,7 +40,6 @@ impl Shelf {
     /// A worker that may serve under `bond`: one of its own, else a fresh one, else a new one. Whether it is new: any
     /// other has waited, and may have died since.
     pub(super) async fn take(self: &Arc<Self>, bond: Bond) -> Result<(Worker, bool), QueryError> {
-        let mut stale = Vec::new();
         let found = {
             let mut state = self.state.lock();
             let mut found = None;
@@ -51,17 +51,15 @@ impl Shelf {
                     continue;
                 }
                 // The newest first; one that is dead, or walled into a folder that is gone, is of no use.
-                let Some(mut worker) = state.bound.remove(index) else { continue };
-                if own == Some(bond) && worker.is_alive() { found = Some(worker) } else { stale.push(worker) }
+                found = state.bound.remove(index).filter(|worker| own == Some(bond) && worker.is_alive());
             }
             while found.is_none()
-                && let Some(mut worker) = state.fresh.pop()
+                && let Some(worker) = state.fresh.pop()
             {
-                if worker.is_alive() { found = Some(worker) } else { stale.push(worker) }
+                found = Some(worker).filter(Worker::is_alive);
             }
             found
         };
-        stale.into_iter().for_each(discard);
         let taken = match found {
             Some(worker) => (worker, false),
             None => (self.nursery.spawn().await?, true),
@@ -72,16 +70,29 @@ impl Shelf {
 
     /// Takes a worker back that has come to rest.
     pub(super) fn give_back(&self, worker: Worker) {
-        let surplus = {
+        let mut state = self.state.lock();
+        if state.closed || worker.bound.is_none() {
+            return;
+        }
+        state.bound.push_back(worker);
+        if state.bound.len() > self.each_max {
+            state.bound.pop_front();
+        }
+    }
+
+    /// Ends the workers that rest for an organization, and waits until they are gone: they have its segments mapped,
+    /// and a file that somebody has mapped stays on the disk.
+    pub(super) async fn forget(&self, organization: Uuid) {
+        let own = {
             let mut state = self.state.lock();
-            if state.closed || worker.bound.is_none() {
-                Some(worker)
-            } else {
-                state.bound.push_back(worker);
-                if state.bound.len() > self.each_max { state.bound.pop_front() } else { None }
-            }
+            let is_own = |worker: &Worker| worker.bound.is_some_and(|bond| bond.organization == organization);
+            let (own, others) = std::mem::take(&mut state.bound).into_iter().partition::<Vec<_>, _>(is_own);
+            state.bound = others.into();
+            own
         };
-        surplus.into_iter().for_each(discard);
+        for worker in own {
+            worker.end().await;
+        }
     }
 
     /// Starts fresh workers until enough wait. Does not wait for them.
@@ -101,7 +112,7 @@ impl Shelf {
                 state.coming -= 1;
                 match spawned {
                     Ok(worker) if !state.closed => state.fresh.push(worker),
-                    Ok(worker) => discard(worker),
+                    Ok(_) => {}
                     // The next statement tries again, and its caller hears of it.
                     Err(error) => {
                         tracing::warn!(%error, detail = error.detail, "no SQL worker can be started")
@@ -124,20 +135,9 @@ impl Shelf {
 
     /// Ends all that wait and keeps none from now on.
     pub(super) fn close(&self) {
-        let (fresh, bound) = {
-            let mut state = self.state.lock();
-            state.closed = true;
-            (std::mem::take(&mut state.fresh), std::mem::take(&mut state.bound))
-        };
-        fresh.into_iter().chain(bound).for_each(discard);
-    }
-}
-
-/// Ends a worker without waiting for it.
-pub(super) fn discard(worker: Worker) {
-    match tokio::runtime::Handle::try_current() {
-        Ok(runtime) => drop(runtime.spawn(async move { drop(end(worker).await) })),
-        // Dropping kills it as well; only nobody looks at how it ended.
-        Err(_) => drop(worker),
+        let mut state = self.state.lock();
+        state.closed = true;
+        state.fresh.clear();
+        state.bound.clear();
     }
 }

@@ -1,21 +1,29 @@
 //! A worker process as the server sees it: how it is started, bound, asked, and ended.
+//!
+//! A process belongs to its keeper, a task that waits for its end; everybody else has a [`Worker`], which speaks to it.
+//! When that is dropped, at whatever point of a statement, the keeper kills the process, and only when it is gone it
+//! removes the worker's folder and lets go of what the statement was charged with: its place in the line above all.
 
+use std::any::Any;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
+use parking_lot::Mutex;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
 use crate::engine::sql::errors::QueryError;
 use crate::engine::sql::protocol::{self, BindRequest, PREFIX_BYTES, Reply, Request};
+use crate::engine::sql::sandbox::SandboxSupport;
 use crate::engine::sql::snapshot::create_private;
 
 /// What is kept of a worker's standard error, for the log.
@@ -24,6 +32,8 @@ const STDERR_BYTES_MAX: usize = 8 << 10;
 const STDERR_WAIT: Duration = Duration::from_secs(1);
 /// The command that makes the program a worker.
 const WORKER_COMMAND: &str = "sql-worker";
+/// What a worker is called in a list of processes, whatever the path that it was started by.
+const WORKER_NAME: &str = "gleaner";
 /// How long a worker may take to come to rest after a statement; it gives up by itself before.
 const REST_WAIT: Duration = Duration::from_secs(5);
 /// Memory of its own with which a worker may rest. One that grew beyond gives it back by ending.
@@ -48,14 +58,17 @@ impl Nursery {
     pub(super) async fn spawn(&self) -> Result<Worker, QueryError> {
         let home = Home::create(self.spill_dir.join(Uuid::now_v7().to_string()))?;
         let child = self.spawner.spawn(worker_command(&self.exe, &home.0)).await?;
-        Ok(Worker { process: Process::new(child)?, home, bound: None, statements: 0 })
+        Worker::of(child, home)
     }
 }
 
 fn worker_command(exe: &Path, folder: &Path) -> Command {
     let mut command = Command::new(exe);
     command
+        .arg0(WORKER_NAME)
         .arg(WORKER_COMMAND)
+        // For whoever looks at the list of processes.
+        .arg(folder)
         .env_clear()
         .current_dir(folder)
         .stdin(Stdio::piped())
@@ -67,20 +80,12 @@ fn worker_command(exe: &Path, folder: &Path) -> Command {
 
 /// A worker's own folder; gone when this is dropped.
 #[derive(Debug)]
-pub(super) struct Home(PathBuf);
+struct Home(PathBuf);
 
 impl Home {
     fn create(path: PathBuf) -> io::Result<Self> {
         create_private(&path)?;
         Ok(Self(path))
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.0
-    }
-
-    fn is_empty(&self) -> bool {
-        fs::read_dir(&self.0).is_ok_and(|mut entries| entries.next().is_none())
     }
 }
 
@@ -113,23 +118,69 @@ impl Bond {
     }
 }
 
-/// A worker process with its folder.
+/// What a statement is charged with for as long as the process that ran it may do anything.
+pub(super) type Charge = Arc<dyn Any + Send + Sync>;
+
+/// How a process ended.
+#[derive(Clone, Debug)]
+pub(super) struct Ended {
+    /// None when the kernel did not tell.
+    pub(super) status: Option<ExitStatus>,
+    /// The beginning of what it said on standard error.
+    pub(super) stderr: String,
+}
+
+/// A worker process. Dropping it ends the process.
 #[derive(Debug)]
 pub(super) struct Worker {
-    // Dropped, and thereby killed, before its folder goes.
-    pub(super) process: Process,
-    pub(super) home: Home,
     pub(super) bound: Option<Bond>,
+    input: ChildStdin,
+    output: ChildStdout,
+    home: PathBuf,
+    process_id: Option<u32>,
     statements: u32,
+    charge: Arc<Mutex<Option<Charge>>>,
+    /// Tells the keeper to kill; so does dropping it.
+    kill: watch::Sender<bool>,
+    ended: watch::Receiver<Option<Ended>>,
 }
 
 impl Worker {
-    /// Makes it an organization's, for good.
-    pub(super) async fn bind(&mut self, bond: Bond, request: BindRequest) -> io::Result<()> {
-        match self.process.ask(&Request::Bind(request)).await? {
-            Reply::Bound(_) => {
+    fn of(mut child: Child, home: Home) -> Result<Self, QueryError> {
+        let (Some(input), Some(output), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(QueryError::internal("a worker without pipes"));
+        };
+        let (kill, told) = watch::channel(false);
+        let (tell, ended) = watch::channel(None);
+        let (path, process_id) = (home.0.clone(), child.id());
+        let charge = Arc::<Mutex<Option<Charge>>>::default();
+        tokio::spawn(keep(Keeping { child, home, charge: Arc::clone(&charge) }, stderr, told, tell));
+        Ok(Self { bound: None, input, output, home: path, process_id, statements: 0, charge, kill, ended })
+    }
+
+    /// Its own folder.
+    pub(super) fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// Charges it with what nobody else may have until it has come to rest or is gone.
+    pub(super) fn charge(&self, with: Charge) {
+        *self.charge.lock() = Some(with);
+    }
+
+    /// What it was charged with; its statement has come to rest.
+    pub(super) fn discharge(&self) -> Option<Charge> {
+        self.charge.lock().take()
+    }
+
+    /// Makes it an organization's, for good; gives what holds it.
+    pub(super) async fn bind(&mut self, bond: Bond, request: BindRequest) -> io::Result<SandboxSupport> {
+        match self.ask(&Request::Bind(request)).await? {
+            Reply::Bound(sandbox) => {
                 self.bound = Some(bond);
-                Ok(())
+                Ok(sandbox)
             }
             _ => Err(io::Error::other("a worker answered out of turn")),
         }
@@ -137,13 +188,17 @@ impl Worker {
 
     /// Whether it still answers.
     pub(super) async fn answers(&mut self) -> bool {
-        let resting = tokio::time::timeout(REST_WAIT, self.process.ask(&Request::Rest)).await;
+        let resting = tokio::time::timeout(REST_WAIT, self.ask(&Request::Rest)).await;
         matches!(resting, Ok(Ok(Reply::Resting)))
     }
 
-    /// Whether the process still lives, as far as the kernel has said.
-    pub(super) fn is_alive(&mut self) -> bool {
-        matches!(self.process.child.try_wait(), Ok(None))
+    /// Whether the process still lives.
+    pub(super) fn is_alive(&self) -> bool {
+        // The keeper may not have been told yet; the kernel knows. It is only looked at: the keeper reaps it.
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let id = self.process_id.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        self.ended.borrow().is_none()
+            && id.is_some_and(|id| matches!(waitid(WaitId::Pid(id), look), Ok(None)))
     }
 
     /// Lets it forget its statement; whether it may serve another one.
@@ -151,9 +206,98 @@ impl Worker {
         self.statements += 1;
         self.answers().await
             && self.statements < STATEMENTS_MAX
-            && self.home.is_empty()
-            && self.process.own_bytes().is_some_and(|bytes| bytes <= RESTING_BYTES_MAX)
+            && fs::read_dir(&self.home).is_ok_and(|mut entries| entries.next().is_none())
+            && self.own_bytes().is_some_and(|bytes| bytes <= RESTING_BYTES_MAX)
     }
+
+    pub(super) async fn send(&mut self, request: &Request) -> io::Result<()> {
+        self.input.write_all(&protocol::frame(request)?).await?;
+        self.input.flush().await
+    }
+
+    pub(super) async fn receive(&mut self) -> io::Result<Reply> {
+        let mut prefix = [0; PREFIX_BYTES];
+        self.output.read_exact(&mut prefix).await?;
+        let mut bytes = vec![0; protocol::reply_length(prefix)?];
+        self.output.read_exact(&mut bytes).await?;
+        Ok(serde_json::from_slice(&bytes)?)
+    }
+
+    async fn ask(&mut self, request: &Request) -> io::Result<Reply> {
+        self.send(request).await?;
+        self.receive().await
+    }
+
+    /// Waits a little for the process to end by itself.
+    pub(super) async fn ended(&mut self, grace: Duration) -> Option<Ended> {
+        let ended = tokio::time::timeout(grace, self.ended.wait_for(Option::is_some)).await;
+        ended.ok()?.ok()?.clone()
+    }
+
+    /// Ends the process if it still lives, and waits until it is gone; none when nobody can tell how it ended.
+    pub(super) async fn end(mut self) -> Option<Ended> {
+        self.kill.send_replace(true);
+        self.ended.wait_for(Option::is_some).await.ok()?.clone()
+    }
+
+    /// Memory that is the process's own, as the kernel counts it; mapped segments are not.
+    fn own_bytes(&self) -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process_id?)).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+        Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
+    }
+}
+
+/// What its keeper has of a worker, in the order in which it goes: the process, its folder, what it was charged with.
+struct Keeping {
+    child: Child,
+    home: Home,
+    charge: Arc<Mutex<Option<Charge>>>,
+}
+
+/// Waits for the end of a process, which it brings about when it is told to, and clears away.
+async fn keep(
+    mut keeping: Keeping,
+    stderr: ChildStderr,
+    mut told: watch::Receiver<bool>,
+    tell: watch::Sender<Option<Ended>>,
+) {
+    let mut said = tokio::spawn(beginning(stderr));
+    // An error means that nobody speaks to it any more.
+    let told = async move { drop(told.wait_for(|kill| *kill).await) };
+    let status = tokio::select! {
+        status = keeping.child.wait() => status,
+        () = told => {
+            // Fails only when it is dead already.
+            let _ = keeping.child.start_kill();
+            keeping.child.wait().await
+        }
+    };
+    let stderr = match tokio::time::timeout(STDERR_WAIT, &mut said).await {
+        Ok(stderr) => stderr.unwrap_or_default(),
+        Err(_) => {
+            said.abort();
+            String::new()
+        }
+    };
+    tell.send_replace(Some(Ended { status: status.ok(), stderr }));
+    let Keeping { child, home, charge } = keeping;
+    drop(child);
+    // Gigabytes that were spilled take a while to be unlinked. (When the runtime ends, they are dropped here.)
+    let _ = tokio::task::spawn_blocking(move || drop(home)).await;
+    drop(charge.lock().take());
+}
+
+/// The beginning of what a process says on standard error. It is read to the end whatever comes, or the process would
+/// block on a full pipe.
+async fn beginning(mut stderr: ChildStderr) -> String {
+    let mut kept = Vec::new();
+    let mut buffer = [0; 1024];
+    while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
+        let room = STDERR_BYTES_MAX - kept.len();
+        kept.extend_from_slice(&buffer[..count.min(room)]);
+    }
+    String::from_utf8_lossy(&kept).into_owned()
 }
 
 /// A thread that does nothing but start workers. A worker asks the kernel to be killed when the *thread* that started
@@ -181,92 +325,4 @@ impl Spawner {
         self.0.send((command, Handle::current(), answer)).map_err(|_| QueryError::internal("no spawner"))?;
         Ok(spawned.await.map_err(QueryError::internal)??)
     }
-}
-
-/// A worker's process and its pipes.
-#[derive(Debug)]
-pub(super) struct Process {
-    child: Child,
-    input: ChildStdin,
-    output: ChildStdout,
-    stderr: JoinHandle<Vec<u8>>,
-}
-
-impl Process {
-    fn new(mut child: Child) -> Result<Self, QueryError> {
-        let (Some(input), Some(output), Some(mut stderr)) =
-            (child.stdin.take(), child.stdout.take(), child.stderr.take())
-        else {
-            return Err(QueryError::internal("a worker without pipes"));
-        };
-        let stderr = tokio::spawn(async move {
-            let mut kept = Vec::new();
-            // Read to the end whatever comes, or the worker would block on a full pipe.
-            let mut buffer = [0; 1024];
-            while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
-                let room = STDERR_BYTES_MAX - kept.len();
-                kept.extend_from_slice(&buffer[..count.min(room)]);
-            }
-            kept
-        });
-        Ok(Self { child, input, output, stderr })
-    }
-
-    pub(super) async fn send(&mut self, request: &Request) -> io::Result<()> {
-        self.input.write_all(&protocol::frame(request)?).await?;
-        self.input.flush().await
-    }
-
-    pub(super) async fn receive(&mut self) -> io::Result<Reply> {
-        let mut prefix = [0; PREFIX_BYTES];
-        self.output.read_exact(&mut prefix).await?;
-        let mut bytes = vec![0; protocol::reply_length(prefix)?];
-        self.output.read_exact(&mut bytes).await?;
-        Ok(serde_json::from_slice(&bytes)?)
-    }
-
-    pub(super) async fn ask(&mut self, request: &Request) -> io::Result<Reply> {
-        self.send(request).await?;
-        self.receive().await
-    }
-
-    /// Waits a little for the process to end by itself.
-    pub(super) async fn ended(&mut self, grace: Duration) -> Option<io::Result<ExitStatus>> {
-        tokio::time::timeout(grace, self.child.wait()).await.ok()
-    }
-
-    /// Tells the kernel to end the process.
-    pub(super) fn kill(&mut self) {
-        // Fails only when it is dead already.
-        let _ = self.child.start_kill();
-    }
-
-    /// Ends the process if it still lives, reaps it, and gives how it ended and what it said on standard error.
-    pub(super) async fn end(mut self) -> (io::Result<ExitStatus>, String) {
-        self.kill();
-        let status = self.child.wait().await;
-        let stderr = match tokio::time::timeout(STDERR_WAIT, &mut self.stderr).await {
-            Ok(stderr) => stderr.unwrap_or_default(),
-            Err(_) => {
-                self.stderr.abort();
-                Vec::new()
-            }
-        };
-        (status, String::from_utf8_lossy(&stderr).into_owned())
-    }
-
-    /// Memory that is the process's own, as the kernel counts it; mapped segments are not.
-    fn own_bytes(&self) -> Option<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()?)).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
-        Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
-    }
-}
-
-/// Ends a worker and takes its folder away, in this order.
-pub(super) async fn end(worker: Worker) -> (io::Result<ExitStatus>, String) {
-    let Worker { process, home, .. } = worker;
-    let ended = process.end().await;
-    drop(home);
-    ended
 }

@@ -18,7 +18,9 @@ use crate::engine::sql::segment::{KEY_BYTES, Key, Segment, SegmentError};
 
 pub(super) const MANIFEST_FILE: &str = "manifest.json";
 const MANIFEST_NEW_FILE: &str = "manifest.new";
-const FORMAT: u32 = 1;
+/// The form of manifests, segments and deletion bitmaps. It grows with any change that makes files of an earlier release
+/// unreadable or wrong: they are then made anew from the store.
+pub const FORMAT: u32 = 1;
 
 /// A file that is deleted when nobody holds it any more, once it is retired.
 ///
@@ -184,7 +186,7 @@ pub(super) fn load(folder: &Path) -> Result<(Snapshot, u64), SegmentError> {
     let manifest: ManifestV1 =
         serde_json::from_slice(&text).map_err(|_| SegmentError::Damaged("the manifest cannot be read"))?;
     if manifest.format != FORMAT {
-        return Err(SegmentError::Damaged("the manifest has a newer form"));
+        return Err(SegmentError::Damaged("the manifest is of another form"));
     }
     let mut files: BTreeMap<String, Arc<StoredFile>> = BTreeMap::new();
     let mut file = |name: &str| -> Result<Arc<StoredFile>, SegmentError> {

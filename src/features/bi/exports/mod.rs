@@ -10,10 +10,11 @@ mod rows;
 mod task;
 
 pub(super) use rows::EXPORTS;
-pub(super) use task::{make, tidy};
+pub(super) use task::{expire, make, oldest, tidy};
 
+use super::kept::Kept;
 use super::rows::{QUERIES, QueryFailureV1, QueryStatus, QueryV2};
-use super::service::not_ready;
+use super::service::{given_up, not_ready};
 use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{BiExportId, OrgId, QueryId};
@@ -57,6 +58,7 @@ pub(super) static LINKS: &[Link] = &[Link { kind: LINK, open: open_link }];
 /// Where the files are, and how they are reached.
 pub struct Exports {
     folder: PathBuf,
+    kept: Arc<Kept>,
     links: Arc<Links>,
     /// The box's address, in front of links.
     public_url: String,
@@ -78,6 +80,7 @@ impl Exports {
     /// Prepares the folder and removes files that were not finished.
     pub fn open(
         folder: PathBuf,
+        kept: Arc<Kept>,
         links: Arc<Links>,
         public_url: String,
         bytes_max: u64,
@@ -91,7 +94,7 @@ impl Exports {
                 }
             }
         }
-        Ok(Exports { folder, links, public_url, bytes_max, work: Mutex::default() })
+        Ok(Exports { folder, kept, links, public_url, bytes_max, work: Mutex::default() })
     }
 
     /// The right to write a file of an organization, unless that is being erased.
@@ -115,13 +118,18 @@ impl Exports {
         work.writing.contains_key(&org)
     }
 
+    /// What all files take.
+    pub(super) fn kept(&self) -> &Kept {
+        &self.kept
+    }
+
     /// Where an organization's files are.
     pub(super) fn folder_of(&self, org: OrgId) -> PathBuf {
         self.folder.join(org.to_string())
     }
 
     fn path(&self, org: OrgId, export: &ExportV1) -> PathBuf {
-        self.folder_of(org).join(format!("{}.{}", export.id, export.format.name()))
+        path(&self.folder, org, export)
     }
 
     /// A link that needs no credential.
@@ -130,6 +138,11 @@ impl Exports {
         let token = self.links.sign(LINK, &subject, now.after(LINK_TIME));
         format!("{}/api/v1/raw/{token}", self.public_url.trim_end_matches('/'))
     }
+}
+
+/// The file of an export in the folder of all of them.
+pub(super) fn path(folder: &FsPath, org: OrgId, export: &ExportV1) -> PathBuf {
+    folder.join(org.to_string()).join(format!("{}.{}", export.id, export.format.name()))
 }
 
 /// A file is being written, until this is dropped.
@@ -278,6 +291,9 @@ fn exportable(query: &QueryV2) -> Result<u64> {
         return refused(format!(
             "The result was cut at the byte cap ({bytes} bytes), and a part is not exported: select fewer columns or rows."
         ));
+    }
+    if !result.kept {
+        return Err(given_up());
     }
     Ok(result.rows)
 }

@@ -11,7 +11,7 @@ use crate::base::{Error, Result};
 use crate::engine::sql::{ExportError, Exported, Halt, export};
 use crate::features::bi::rows::QueryFailureV1;
 use crate::features::bi::service::Queries;
-use crate::store::System;
+use crate::store::{Order, OrgStore, System};
 use crate::task::TaskContext;
 use futures::future::BoxFuture;
 use futures::{StreamExt, stream};
@@ -77,6 +77,10 @@ async fn make_one(context: &TaskContext, org: OrgId, id: BiExportId) -> Result<b
     } else {
         write(context, org, &row).await?
     };
+    if made.is_ok() {
+        let exports = context.service::<Exports>();
+        exports.kept.add_file(org, &exports.path(org, &row));
+    }
     // The file is whole or gone.
     drop(writing);
     if matches!(made, Err(ExportError::Halted(Halt::Draining))) {
@@ -91,7 +95,40 @@ async fn make_one(context: &TaskContext, org: OrgId, id: BiExportId) -> Result<b
             tx.put(&EXPORTS, &id, &export)
         })
         .await?;
+    context.service::<Exports>().kept.make_room(org).await;
     Ok(true)
+}
+
+/// The oldest export of an organization that has a file.
+pub(in crate::features::bi) fn oldest(store: &OrgStore) -> Result<Option<ExportV1>> {
+    store.read(|tx| {
+        let mut after = None;
+        loop {
+            let rows = tx.scan(&EXPORTS, after.as_ref(), Order::Ascending, CHUNK_ROWS)?;
+            let Some((last, _)) = rows.last() else { return Ok(None) };
+            after = Some(*last);
+            let has_file = |export: &ExportV1| {
+                export.status == ExportStatus::Success && export.expires_at.is_some_and(|at| at > tx.now())
+            };
+            if let Some((_, export)) = rows.into_iter().find(|(_, export)| has_file(export)) {
+                return Ok(Some(export));
+            }
+        }
+    })
+}
+
+/// Lets an export be gone from now on: its file was given up.
+pub(in crate::features::bi) async fn expire(store: &OrgStore, id: BiExportId) -> Result<()> {
+    store
+        .write(move |tx| {
+            if let Some(mut export) = tx.get(&EXPORTS, &id)? {
+                export.expires_at = Some(tx.now());
+                tx.put(&EXPORTS, &id, &export)?;
+            }
+            tx.unaudited("a file that makes room goes by itself, as those do that are too old");
+            Ok(())
+        })
+        .await
 }
 
 /// The box stops: the export is made at the next start, and this attempt does not count.
@@ -164,14 +201,27 @@ pub(in crate::features::bi) async fn tidy(context: &TaskContext) -> Result<()> {
         if old.is_empty() {
             return remove_strays(&exports, system);
         }
-        for (org, export) in &old {
-            remove_file(&exports.path(*org, export))?;
-        }
+        // What cannot be removed stays with its row, and must not keep the others.
+        let stays = |(org, export): &(OrgId, ExportV1)| {
+            let removed = exports.kept.remove_file(*org, &exports.path(*org, export));
+            removed
+                .inspect_err(
+                    |error| tracing::error!(export = %export.id, %error, "an export cannot be removed"),
+                )
+                .is_err()
+        };
+        let found = old.len();
+        let gone: Vec<_> = old.into_iter().filter(|each| !stays(each)).collect();
+        let stuck = gone.len() < found;
         system
             .write(move |tx| {
-                old.iter().try_for_each(|(org, export)| tx.org(*org).delete(&EXPORTS, &export.id).map(drop))
+                gone.iter().try_for_each(|(org, export)| tx.org(*org).delete(&EXPORTS, &export.id).map(drop))
             })
             .await?;
+        if stuck {
+            // The next look would find the same ones.
+            return remove_strays(&exports, system);
+        }
     }
 }
 
@@ -182,8 +232,10 @@ fn remove_strays(exports: &Arc<Exports>, system: &System) -> Result<()> {
             let path = file.path();
             let id = path.file_stem().and_then(|stem| stem.to_str()?.parse::<BiExportId>().ok());
             let Some(id) = id else { continue };
-            if system.org(org).read(|tx| tx.get(&EXPORTS, &id))?.is_none() {
-                remove_file(&path)?;
+            if system.org(org).read(|tx| tx.get(&EXPORTS, &id))?.is_none()
+                && let Err(error) = exports.kept.remove_file(org, &path)
+            {
+                tracing::error!(path = %path.display(), %error, "a stray export cannot be removed");
             }
         }
     }
@@ -193,15 +245,6 @@ fn remove_strays(exports: &Arc<Exports>, system: &System) -> Result<()> {
 fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>> {
     let listed = fs::read_dir(folder).and_then(Iterator::collect);
     listed.map_err(|e: io::Error| Error::internal("list the exports", e))
-}
-
-fn remove_file(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(Error::internal("remove an export", error))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// A time as a global index has it.

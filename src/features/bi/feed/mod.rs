@@ -24,7 +24,9 @@ use super::tables::Tables;
 use crate::base::clock::Timestamp;
 use crate::base::ids::OrgId;
 use crate::base::{Error, Result};
-use crate::engine::sql::{Changes, Pin, Snapshots, TableChange, TableName, TableSpec, TableStatus};
+use crate::engine::sql::{
+    Changes, Pin, SNAPSHOT_FORMAT, Snapshots, TableChange, TableName, TableSpec, TableStatus,
+};
 use crate::features::View;
 use crate::store::{OrgStore, System};
 use crate::task::TaskContext;
@@ -336,9 +338,10 @@ impl SnapshotFeed {
         Ok(())
     }
 
-    /// A digest of what the snapshots are made of.
+    /// A digest of what the snapshots are made of, and of the form of their files.
     fn shape(&self) -> String {
         let mut text = self.tables.shape();
+        text.push_str(&format!("format {SNAPSHOT_FORMAT}\n"));
         for view in &self.views {
             text.push_str(view.source);
             text.push('\n');

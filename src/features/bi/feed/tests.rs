@@ -416,3 +416,45 @@ fn publish_one(feed: &SnapshotFeed) {
         feed.snapshots.apply(org.0, changes).unwrap();
     }
 }
+
+#[test]
+fn snapshots_of_another_form_are_made_anew() {
+    let mut world = World::new();
+    let (ours, theirs) = (OrgId::new(), OrgId::new());
+    for org in [ours, theirs] {
+        for parts in 0..5 {
+            world.put(org, JobId::new(), plain(parts));
+        }
+    }
+    catch_up(&world.feed());
+    let manifest = world.root().join(ours.to_string()).join("manifest.json");
+    let written = std::fs::read_to_string(&manifest).unwrap();
+    assert!(written.starts_with("{\"format\":1,"), "{written}");
+    // What an older or newer release, a half-written disk or a crash of an upgrade could have left.
+    for found in [
+        written.replacen("\"format\":1", "\"format\":0", 1),
+        written.replacen("\"format\":1", "\"format\":99", 1),
+        "{\"format\":2,\"segments\":{}}".to_owned(),
+        "no JSON".to_owned(),
+        String::new(),
+    ] {
+        std::fs::write(&manifest, &found).unwrap();
+        // The others' folder stays as it is.
+        let kept = std::fs::metadata(world.root().join(theirs.to_string()).join("manifest.json")).unwrap();
+        let feed = world.feed();
+        catch_up(&feed);
+        world.assert_shown(&feed);
+        let now = std::fs::metadata(world.root().join(theirs.to_string()).join("manifest.json")).unwrap();
+        assert_eq!(kept.modified().unwrap(), now.modified().unwrap());
+        assert!(std::fs::read_to_string(&manifest).unwrap().starts_with("{\"format\":1,"));
+        drop(feed);
+    }
+    // A release that writes segments in another form says so in the shape: everything is made anew.
+    let position = world.root().join("feed.json");
+    let stored = std::fs::read_to_string(&position).unwrap();
+    std::fs::write(&position, stored.replacen("\"shape\":\"", "\"shape\":\"0", 1)).unwrap();
+    let feed = world.feed();
+    catch_up(&feed);
+    world.assert_shown(&feed);
+    assert_eq!(std::fs::read_to_string(&position).unwrap(), stored);
+}

@@ -1,29 +1,8 @@
-//! Hostile statements against the whole appliance, while ordinary requests go on.
-//!
-//! Each statement must end by itself or be ended, with a code that fits; no ordinary request may fail meanwhile; and
-//! nothing that was planted beside the organization's own rows (in files, in the environment, in another organization)
-//! may ever be seen. Nothing here asserts how long something took: a statement that is not ended never answers, and the
-//! bounded wait for it fails.
-
-use crate::harness::process::Process;
-use crate::harness::{eventually, expect, get, member, post, text};
-use gleaner::http::client::Client;
-use serde_json::json;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
-use tempfile::TempDir;
-
-const QUERIES: &str = "/api/v1/bi/queries";
-const MARKER: &str = "MARKER-that-nobody-may-see";
-/// Longest wait for a statement's end: far beyond its limit, far below for ever.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// What the server itself may take; each bomb would take gigabytes if it went off in it.
-const SERVER_BYTES_MAX: u64 = 1 << 30;
+//! The corpus: hostile statements, and what must become of each. The test and the bench send the same.
 
 /// What must become of a statement.
 #[derive(Clone, Copy, Debug)]
-enum Must {
+pub enum Must {
     /// It is refused with this code and never runs.
     Refuse(&'static str),
     /// It is ended: by its time limit, or because it took too much.
@@ -164,6 +143,8 @@ fn refused(planted: &str, other_org: &str) -> Vec<(String, &'static str)> {
         (format!("SELECT {} 1 {}", chain("CASE WHEN true THEN ", 200), chain("END ", 200)), "syntax_error"),
         (format!("{}SELECT 1{}", chain("SELECT * FROM (", 120), chain(") x", 120)), "invalid_sql"),
         (format!("SELECT '{}'", chain("x", 70_000)), "invalid_sql"),
+        // A type that nests so deeply that its rows could be written and never read.
+        (format!("SELECT {}1{}", chain("ARRAY[", 40), chain("]", 40)), "invalid_sql"),
     ]);
     all
 }
@@ -183,8 +164,9 @@ const ODD: &[&str] = &[
     "SELECT factorial(20), power(10, 308) * 10, exp(1000), 0.0::float8 / 0.0::float8",
 ];
 
-/// Every statement of the corpus.
-fn corpus(planted: &str, other_org: &str) -> Vec<(String, Must)> {
+/// Every statement of the corpus. `planted`: a file with a marker; `other_org`: an organization's id that is not the
+/// sender's.
+pub fn corpus(planted: &str, other_org: &str) -> Vec<(String, Must)> {
     let owned = |list: &[&str], must: Must| -> Vec<(String, Must)> {
         list.iter().map(|sql| ((*sql).to_owned(), must)).collect()
     };
@@ -194,190 +176,4 @@ fn corpus(planted: &str, other_org: &str) -> Vec<(String, Must)> {
     all.extend(owned(BOMBS, End));
     all.extend(owned(ENDLESS, End));
     all
-}
-
-/// How a statement ended.
-#[derive(Default)]
-struct Ended {
-    status: u16,
-    /// `success`, or an error's code.
-    code: String,
-    /// Everything that the server answered.
-    said: String,
-    /// From when it began to run to its end, as the server says.
-    ran_ms: i64,
-}
-
-/// Sends a statement and waits for its end.
-async fn outcome(client: &Client, sql: &str) -> Ended {
-    let mut ended = Ended::default();
-    loop {
-        let reply = post(client, QUERIES, &json!({ "sql": sql, "waitMs": 10_000 })).await;
-        ended.said.push_str(&reply.text());
-        ended.status = reply.status.as_u16();
-        match ended.status {
-            200 | 202 => break poll(client, text(&reply.json, "jobId"), ended).await,
-            // Others of the corpus wait before it.
-            429 => tokio::time::sleep(Duration::from_millis(100)).await,
-            _ => {
-                ended.code = reply.json["error"]["code"].as_str().unwrap_or("?").to_owned();
-                return ended;
-            }
-        }
-    }
-}
-
-async fn poll(client: &Client, id: &str, mut ended: Ended) -> Ended {
-    ended.status = 200;
-    loop {
-        let reply = get(client, &format!("{QUERIES}/{id}")).await;
-        ended.said.push_str(&reply.text());
-        let execution = expect(reply, 200);
-        let status = text(&execution, "status");
-        if !matches!(status, "queued" | "running") {
-            let failed = execution["error"]["code"].as_str();
-            ended.code = failed.unwrap_or(status).to_owned();
-            let at = |field: &str| {
-                Some(execution[field].as_str()?.parse::<jiff::Timestamp>().ok()?.as_millisecond())
-            };
-            ended.ran_ms = at("finishedAt").zip(at("startedAt")).map_or(0, |(end, start)| end - start);
-            return ended;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
-
-/// On a loaded machine also a statement that should be refused, or is harmless, may meet the small time limit.
-async fn settled(client: &Client, sql: &str, must: Must) -> Ended {
-    for _ in 0..30 {
-        let ended = outcome(client, sql).await;
-        if matches!(must, End) || ended.code != "statement_timeout" {
-            return ended;
-        }
-    }
-    outcome(client, sql).await
-}
-
-fn verdict(must: Must, status: u16, code: &str) -> bool {
-    match must {
-        Refuse(wanted) => (status == 400 || status == 403) && code == wanted,
-        End => status == 200 && matches!(code, "statement_timeout" | "transient"),
-        Survive => status == 200 && matches!(code, "success" | "transient") || code == "invalid_sql",
-    }
-}
-
-/// Sends what is left of the corpus, one statement after the other; gives what went wrong, and the longest run.
-async fn send(client: Client, corpus: Arc<Vec<(String, Must)>>, next: Arc<AtomicU64>) -> (Vec<String>, i64) {
-    let (mut wrong, mut longest_ms) = (Vec::new(), 0);
-    while let Some((sql, must)) = corpus.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
-        let shown: String = sql.chars().take(100).collect();
-        let Ok(ended) = tokio::time::timeout(PATIENCE, settled(&client, sql, *must)).await else {
-            wrong.push(format!("{shown}: it does not end"));
-            continue;
-        };
-        if !verdict(*must, ended.status, &ended.code) {
-            wrong.push(format!("{shown}: {} {}, but {must:?}", ended.status, ended.code));
-        }
-        if ended.said.to_uppercase().contains(&MARKER.to_uppercase()) {
-            wrong.push(format!("{shown}: it tells what it may not"));
-        }
-        longest_ms = longest_ms.max(ended.ran_ms);
-    }
-    (wrong, longest_ms)
-}
-
-/// Ordinary requests, fifty a second as long as each is answered before the next, until `stop`: how long each took, and
-/// those that failed.
-async fn ordinary(client: Client, stop: Arc<AtomicBool>) -> (Vec<Duration>, Vec<String>) {
-    let (mut took, mut failed) = (Vec::new(), Vec::new());
-    let mut beat = tokio::time::interval(Duration::from_millis(20));
-    beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    while !stop.load(Ordering::Relaxed) {
-        beat.tick().await;
-        let began = Instant::now();
-        let reply = match took.len() % 3 {
-            0 => get(&client, "/api/v1/urls?limit=5").await,
-            1 => get(&client, "/api/v1/jobs?limit=5").await,
-            _ => get(&client, "/api/v1/bi/tables").await,
-        };
-        if reply.status.as_u16() != 200 {
-            failed.push(format!("{} {}", reply.status, reply.text()));
-        }
-        took.push(began.elapsed());
-    }
-    (took, failed)
-}
-
-async fn register(client: &Client, urls: Vec<String>) {
-    expect(post(client, "/api/v1/urls", &json!({ "urls": urls })).await, 200);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hostile_statements_end_and_nobody_else_notices() {
-    let folder = TempDir::new().unwrap();
-    let planted = folder.path().join("planted.csv");
-    std::fs::write(&planted, format!("a\n{MARKER}\n")).unwrap();
-    let settings = [
-        ("BI__MAX_QUERY_SEC", "1"),
-        ("BI__MEMORY_MB", "64"),
-        ("BI__SPILL_MB", "256"),
-        ("BI__MAX_ROWS", "10000"),
-        ("BI__QUEUE_PER_ORG", "16"),
-        // The box's own environment, which no statement may see.
-        ("NETWORK__CONTACT", MARKER),
-    ];
-    let process = Process::start(&folder.path().join("data"), &settings);
-    let (client, socket) = (process.client(), process.socket());
-    let (ours, theirs) =
-        (member(&client, &socket, "hostile").await, member(&client, &socket, "neighbour").await);
-    register(&ours.api, (0..300).map(|n| format!("https://shop{}.example/item/{n}", n % 7)).collect()).await;
-    register(&theirs.api, vec![format!("https://{}.example/secret", MARKER.to_lowercase())]).await;
-    // Both are in the tables before anything hostile begins.
-    counted(&ours.api, 300).await;
-    counted(&theirs.api, 1).await;
-
-    let corpus = corpus(&planted.display().to_string(), &theirs.org_id);
-    assert!(corpus.len() >= 110, "{}", corpus.len());
-    let stop = Arc::new(AtomicBool::new(false));
-    let others = tokio::spawn(ordinary(theirs.api.clone(), Arc::clone(&stop)));
-    let next = Arc::new(AtomicU64::new(0));
-    let corpus = Arc::new(corpus);
-    let senders: Vec<_> = (0..4)
-        .map(|_| tokio::spawn(send(ours.api.clone(), Arc::clone(&corpus), Arc::clone(&next))))
-        .collect();
-    let (mut wrong, mut longest_ms) = (Vec::new(), 0);
-    for sender in senders {
-        let (own, own_ms) = sender.await.unwrap();
-        wrong.extend(own);
-        longest_ms = longest_ms.max(own_ms);
-    }
-    stop.store(true, Ordering::Relaxed);
-    let (mut took, failed) = others.await.unwrap();
-    took.sort_unstable();
-    let p99 = took.get(took.len() * 99 / 100).copied().unwrap_or_default();
-    let memory = process.memory_most_bytes();
-    println!(
-        "{} hostile statements, the longest ran {longest_ms} ms with a limit of 1,000; {} ordinary requests meanwhile, \
-         {} failed, p99 {p99:.1?}; the server took {} MiB at most",
-        corpus.len(),
-        took.len(),
-        failed.len(),
-        memory >> 20
-    );
-    assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(failed.is_empty(), "{failed:#?}");
-    assert!(memory < SERVER_BYTES_MAX, "the server took {memory} bytes");
-    assert!(!std::path::Path::new("/tmp/gleaner-stolen.csv").exists());
-    counted(&ours.api, 300).await;
-    assert_eq!(process.terminate(), Some(0), "the box lived, and ends well");
-}
-
-/// Waits until the console counts so many URLs.
-async fn counted(client: &Client, urls: u64) {
-    let body = json!({ "sql": "SELECT count(*) FROM urls", "waitMs": 10_000 });
-    eventually("the URLs are counted", Duration::from_secs(60), || async {
-        let reply = expect(post(client, QUERIES, &body).await, 200);
-        (reply["results"]["rows"] == json!([{ "count": urls }])).then_some(())
-    })
-    .await;
 }
