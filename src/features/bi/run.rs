@@ -23,8 +23,10 @@ use crate::engine::sql::{
     Cap, ErrorCode, Outcome, Pin, PlanInfo, QueryBackend, QueryError, Running, Statement,
 };
 use crate::store::{Event, OrgStore, Origin};
+use futures::future::{Either, select};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, watch};
@@ -205,14 +207,26 @@ impl Driver {
     }
 
     async fn carry(&mut self, place: &Place) -> Result<Stage> {
-        if !self.begin().await? {
-            return Ok(Stage::Replayed);
-        }
-        let Some(_slot) = self.turn(place).await else {
+        let begun = self.begin();
+        let (begun, slot) = match place.try_run() {
+            // A key has to be this statement's before anything is done under it.
+            Some(slot) if self.query.submission_key.is_none() => (Some(begun), Some(slot)),
+            slot => {
+                if !begun.await? {
+                    return Ok(Stage::Replayed);
+                }
+                (None, if slot.is_some() { slot } else { self.turn(place).await })
+            }
+        };
+        let Some(_slot) = slot else {
             self.end(End::Canceled).await?;
             return Ok(Stage::Ended);
         };
-        match self.run().await {
+        let ran = match begun {
+            None => self.run().await,
+            Some(begun) => self.run_while(begun).await?,
+        };
+        match ran {
             Ok(End::Failed(error)) if self.query.started_at.is_none() && is_refusal(&error) => {
                 self.refuse(Stage::Refused(Box::new(error.clone())), failure(error)).await
             }
@@ -230,11 +244,24 @@ impl Driver {
         }
     }
 
+    /// Plans and runs while the row is being written: a commit costs as much as a small statement does. Whatever is written
+    /// of the statement later comes after its row, since writes keep their order. Fails when the row cannot be written.
+    async fn run_while(&mut self, begun: impl Future<Output = Result<bool>>) -> Result<Result<End>> {
+        let (begun, run) = (pin!(begun), pin!(self.run()));
+        match select(begun, run).await {
+            Either::Left((begun, run)) => {
+                begun?;
+                Ok(run.await)
+            }
+            Either::Right((ran, begun)) => {
+                begun.await?;
+                Ok(ran)
+            }
+        }
+    }
+
     /// Waits for the statement's turn; none when it was canceled meanwhile.
     async fn turn(&self, place: &Place) -> Option<OwnedSemaphorePermit> {
-        if let Some(slot) = place.try_run() {
-            return Some(slot);
-        }
         self.stage.send_replace(Stage::Waiting);
         let mut canceled = self.canceled.clone();
         tokio::select! {
@@ -355,8 +382,10 @@ impl Driver {
                     (outcome, clock.now())
                 };
                 let written = async {
-                    self.store().await?;
-                    self.stage.send_replace(Stage::Running);
+                    // Nobody is told of a statement whose row could not be written.
+                    if self.store().await? {
+                        self.stage.send_replace(Stage::Running);
+                    }
                     Ok(())
                 };
                 let (written, (outcome, ended_at)) = tokio::join!(written, ended);
@@ -416,17 +445,17 @@ impl Driver {
             match self.store().await {
                 // Most of all it may be full of what this statement spilled, which is going.
                 Err(error) if error.code() == Code::ServiceUnavailable => tokio::time::sleep(END_PAUSE).await,
-                stored => return stored,
+                stored => return stored.map(drop),
             }
         }
-        self.store().await
+        self.store().await.map(drop)
     }
 
     /// Writes the new row and its key; false, and nothing is written, when the key is taken.
-    async fn begin(&self) -> Result<bool> {
-        let (query, submission) = (self.query.clone(), self.more.submission.clone());
-        self.org
-            .write(move |tx| {
+    fn begin(&self) -> impl Future<Output = Result<bool>> + use<> {
+        let (org, query, submission) = (self.org.clone(), self.query.clone(), self.more.submission.clone());
+        async move {
+            org.write(move |tx| {
                 if let (Some(key), Some(submission)) = (query.submission_key, submission) {
                     if submissions::find(tx, &key)?.is_some() {
                         return Ok(false);
@@ -442,19 +471,21 @@ impl Driver {
                 Ok(true)
             })
             .await
+        }
     }
 
-    /// Writes the row as it is now.
-    async fn store(&self) -> Result<()> {
+    /// Writes the row as it is now; false when there is none (any more).
+    async fn store(&self) -> Result<bool> {
         let query = self.query.clone();
         self.org
             .write(move |tx| {
                 // An organization that was erased meanwhile must not get a row back.
-                if tx.get(&QUERIES, &query.id)?.is_some() {
+                let is_there = tx.get(&QUERIES, &query.id)?.is_some();
+                if is_there {
                     tx.put(&QUERIES, &query.id, &query)?;
                 }
                 tx.unaudited("how a statement ended stands in its own row");
-                Ok(())
+                Ok(is_there)
             })
             .await
     }
