@@ -369,6 +369,7 @@ fn browser_settings(config: &Config) -> BrowserSettings {
         pages: *pages,
         memory_bytes_max: memory_mb << 20,
         profiles: config.storage.data_dir.join("browser"),
+        ..BrowserSettings::default()
     }
 }
 

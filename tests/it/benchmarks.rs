@@ -238,7 +238,11 @@ async fn the_worker_moves_a_broken_provider_back() {
     let told = failing.clone();
     let web = Web::open(move |path| {
         Some(match path {
-            path if path.starts_with("/hosted") => Answer::html("<title>by the hosted one</title>"),
+            path if path.starts_with("/hosted") => {
+                let mut page = Answer::html("<title>by the hosted one</title>");
+                page.headers.push(("spb-cost".to_owned(), "40".to_owned()));
+                page
+            }
             path if path.starts_with("/page") && told.load(Ordering::Relaxed) => Answer::status(503),
             path => Answer::html(format!("<title>{path}</title>")),
         })
@@ -310,6 +314,8 @@ async fn suggest_and_answer(
     let of = |id: &str| evidence.iter().find(|e| e["providerId"] == id && e["domain"].is_null()).unwrap();
     assert!(of(hosted)["score"].as_f64() > of(own)["score"].as_f64(), "{suggestion}");
     assert!(of(hosted)["samples"].as_u64() > Some(5), "{suggestion}");
+    // What the organization is charged, and not what the vendor says that it billed in credits of its own.
+    assert_eq!(of(hosted)["avgCredits"], 1.0, "{suggestion}");
     let before = expect(get(api, &at(workflow, "")).await, 200)["version"].as_u64().unwrap();
     let applied = expect(post(api, &format!("{one}/apply"), &json!({})).await, 200);
     assert_eq!(applied["status"], "applied");

@@ -1,5 +1,6 @@
 //! Jobs along workflows: which one a job takes, what each node does, what it costs, and that a waiting job holds nothing.
 
+use crate::harness::vendors::{SCRAPINGBEE, Simulator};
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, collect, ended, eventually, expect, get, post, refused, text};
 use crate::workflows::{at, chain, direct, draft, put};
@@ -197,6 +198,23 @@ fn long_way(first: &str, second: &str, wait_ms: u64) -> Value {
     })
 }
 
+/// Both at once.
+fn race_of(first: &str, second: &str) -> Value {
+    json!({
+        "nodes": [
+            { "id": "start", "type": "start" },
+            { "id": "race", "type": "race", "config": { "providerIds": [first, second] } },
+            { "id": "ok", "type": "end", "config": { "status": "succeeded" } },
+            { "id": "bad", "type": "end", "config": { "status": "failed" } },
+        ],
+        "edges": [
+            { "source": "start", "target": "race", "type": "always" },
+            { "source": "race", "target": "ok", "type": "success" },
+            { "source": "race", "target": "bad", "type": "failure" },
+        ],
+    })
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_kind_of_node_does_its_work() {
     let shop = Shop::open().await;
@@ -217,10 +235,18 @@ async fn every_kind_of_node_does_its_work() {
     assert_eq!((outcomes(&job).len(), &job["status"]), (3, &json!("failed")));
     let job = run(api, with("/flaky/3/c", json!(["race"]))).await;
     assert_eq!(job["status"], "succeeded", "{job}");
-    assert_eq!(outcomes(&job)[3], ("race", "success"));
-    assert_eq!(outcomes(&job).len(), 4, "the one that lost is not waited for");
+    // The one that lost is not waited for, and stands there all the same.
+    assert_eq!(outcomes(&job)[3..], [("race", "success"), ("race", "canceled")]);
     let numbers: Vec<_> = job["attempts"].as_array().unwrap().iter().map(|a| a["n"].clone()).collect();
-    assert_eq!(numbers, [1, 2, 3, 4].map(Value::from));
+    assert_eq!(numbers, [1, 2, 3, 4, 5].map(Value::from));
+    let (won, lost) = (&job["attempts"][3], &job["attempts"][4]);
+    assert_ne!(won["providerId"], lost["providerId"]);
+    assert!(text(lost, "error").contains("another provider of the race"), "{lost}");
+    // A race that brings the target's own answer says so, and not what became of the one that lost.
+    let flow = published(&member, "race", &race_of(&first, &second), None).await;
+    let job = run(api, json!({ "url": shop.web.url("/gone"), "workflowId": flow })).await;
+    assert_eq!(outcomes(&job), [("race", "target_error"), ("race", "canceled")]);
+    assert_eq!((&job["creditsCharged"], &job["error"]), (&json!(1), &json!("answered 404")), "{job}");
     let job = run(api, with("/slow", json!([]))).await;
     assert_eq!(outcomes(&job), [("again", "timeout"); 3], "its node has less time than the job");
 }
@@ -308,4 +334,153 @@ async fn an_extract_node_decides_by_quality() {
     assert!(text(&job["attempts"][0], "error").contains("less than 0.90"), "{job}");
     assert_eq!(job["creditsCharged"], 7, "the one that delivered is charged");
     assert_eq!(shop.visits("/p"), 2);
+}
+
+/// A hosted provider at `base`, with a key that is good for whatever stands there.
+async fn hosted(api: &Client, name: &str, base: &str) -> String {
+    let new = json!({
+        "adapter": "scrapingbee", "name": name, "baseUrl": base, "credentials": { "apiKey": "good-key" },
+    });
+    text(&expect(post(api, "/api/v1/providers", &new).await, 201), "id").to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_hosted_service_says_of_a_sites_pace_holds_up_nobody_else() {
+    let shop = Shop::open().await;
+    // The vendor passes on that the target wants to be left alone for ten minutes.
+    let vendor = Web::open(|_| {
+        let mut busy = Answer::status(429);
+        for (name, value) in [("spb-initial-status-code", "429"), ("spb-retry-after", "600")] {
+            busy.headers.push((name.to_owned(), value.to_owned()));
+        }
+        Some(busy)
+    })
+    .await;
+    let allow =
+        format!("[\"127.0.0.1/32:{}\", \"127.0.0.1/32:{}\"]", shop.web.address.port(), vendor.address.port());
+    let appliance = Appliance::start_with(&[("NETWORK__ALLOW", &allow)]).await;
+    let member = appliance.member("pace").await;
+    let api = &member.api;
+    let bee = hosted(api, "Bee", &vendor.url("")).await;
+    let flow = published(&member, "bee", &chain(&[&bee]), None).await;
+    let job = run(api, json!({ "url": shop.web.url("/x"), "workflowId": flow })).await;
+    assert_eq!((outcomes(&job), &job["attempts"][0]["httpStatus"]), (vec![("p0", "blocked")], &json!(429)));
+    // The box itself visits the same site now, and not in ten minutes.
+    assert_eq!(collect(api, &shop.web.url("/x")).await["status"], "succeeded");
+}
+
+/// A provider that cannot be reached is passed over at once where there is another; one that is throttled too, and is waited
+/// for where there is none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_cannot_be_asked_now_is_passed_over_or_waited_for() {
+    let shop = Shop::open().await;
+    let vendor = Simulator::open(SCRAPINGBEE).await;
+    // Nobody listens here any more.
+    let dead = Web::open(|_| None).await;
+    let dead_url = dead.url("");
+    let allow =
+        [shop.web.address, vendor.address, dead.address].map(|at| format!("\"127.0.0.1/32:{}\"", at.port()));
+    drop(dead);
+    let appliance = Appliance::start_with(&[("NETWORK__ALLOW", &format!("[{}]", allow.join(",")))]).await;
+    let member = appliance.member("passed").await;
+    let api = &member.api;
+    let direct = direct(&member).await;
+    let dead = hosted(api, "Dead", &dead_url).await;
+    let flow = published(&member, "dead first", &chain(&[&dead, &direct]), None).await;
+    let body = json!({ "url": shop.web.url("/x"), "workflowId": flow });
+    let first = run(api, body.clone()).await;
+    assert_eq!(outcomes(&first), [("p0", "provider_error"), ("p1", "success")]);
+    // Its account rests now, and the next job does not wait for that to end. (A machine that takes longer for it than the
+    // first pause lasts has a second one, which is longer.)
+    let mut was_asked = true;
+    for _ in 0..2 {
+        let next = run(api, body.clone()).await;
+        assert_eq!(outcomes(&next), [("p0", "provider_error"), ("p1", "success")]);
+        was_asked &= next["attempts"][0]["rule"] != "not_asked";
+    }
+    assert!(!was_asked, "jobs wait for a provider that is down");
+
+    // A plan that is used by too many at once. The only provider of a graph is asked again when it may be.
+    let bee = hosted(api, "Bee", &vendor.url()).await;
+    let key = async |key: &str| {
+        let patch = json!({ "credentials": { "apiKey": key } });
+        let path = format!("/api/v1/providers/{bee}");
+        expect(api.send(http::Method::PATCH, &path, Some(&patch)).await.unwrap(), 200);
+    };
+    key("busy-key").await;
+    let flow = published(&member, "bee", &chain(&[&bee]), None).await;
+    let job = json!({ "url": "http://page.test/", "workflowId": flow });
+    let id = text(&expect(post(api, "/api/v1/jobs", &job).await, 201), "id").to_owned();
+    let path = format!("/api/v1/jobs/{id}");
+    let waiting = eventually("it waits to ask again", Duration::from_secs(60), || async {
+        let job = expect(get(api, &path).await, 200);
+        (job["status"] == "queued" && job["attempts"].as_array().unwrap().len() == 1).then_some(job)
+    })
+    .await;
+    assert_eq!(waiting["attempts"][0]["outcome"], "provider_error");
+    key("good-key").await;
+    let job = ended(api, &id).await;
+    assert_eq!((&job["status"], &job["creditsCharged"]), (&json!("succeeded"), &json!(1)), "{job}");
+    let all = outcomes(&job);
+    assert_eq!(all.last(), Some(&("p0", "success")), "{job}");
+    assert!(
+        all.len() <= 6 && all[..all.len() - 1].iter().all(|one| *one == ("p0", "provider_error")),
+        "{job}"
+    );
+
+    // In a race somebody else has seen the target, so it is lost, and nobody is asked again.
+    key("busy-key").await;
+    let raced = published(&member, "raced", &race_of(&bee, &direct), None).await;
+    let job = run(api, json!({ "url": shop.web.url("/walled"), "workflowId": raced })).await;
+    let mut all = outcomes(&job);
+    all.sort_unstable();
+    assert_eq!(all, [("race", "blocked"), ("race", "provider_error")], "{job}");
+
+    // With another one behind it the graph goes on, and there is nothing to wait for.
+    key("busy-key").await;
+    let flow = published(&member, "bee first", &chain(&[&bee, &direct]), None).await;
+    for rule in [json!("scrapingbee_throttled"), json!("not_asked")] {
+        let job = run(api, json!({ "url": shop.web.url("/y"), "workflowId": flow })).await;
+        assert_eq!(outcomes(&job), [("p0", "provider_error"), ("p1", "success")]);
+        if rule == "scrapingbee_throttled" {
+            assert_eq!(job["attempts"][0]["rule"], rule, "{job}");
+        }
+    }
+}
+
+/// Robots.txt is obeyed unless a node says otherwise.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_workflow_may_leave_robots_txt_aside() {
+    let web = Web::open(|path| {
+        Some(match path {
+            "/robots.txt" => {
+                let mut rules = Answer::html("User-agent: *\nDisallow: /private\n");
+                rules.headers = vec![("content-type".to_owned(), "text/plain".to_owned())];
+                rules
+            }
+            path => Answer::html(format!("<title>{path}</title>")),
+        })
+    })
+    .await;
+    let appliance = Appliance::start_with(&[("NETWORK__ALLOW", &web.allow())]).await;
+    let member = appliance.member("robots").await;
+    let direct = direct(&member).await;
+    let obeying = published(&member, "obeying", &chain(&[&direct]), None).await;
+    let mut dag = chain(&[&direct]);
+    dag["nodes"][1]["config"]["robots"] = json!(false);
+    let other = published(&member, "other", &dag, None).await;
+    let of =
+        async |flow: &str| run(&member.api, json!({ "url": web.url("/private"), "workflowId": flow })).await;
+    let job = of(&obeying).await;
+    assert_eq!((&job["status"], outcomes(&job)), (&json!("failed"), vec![("p0", "target_error")]));
+    assert!(text(&job, "error").contains("robots.txt"), "{job}");
+    assert_eq!(of(&other).await["status"], "succeeded");
+    dag["nodes"][1]["config"]["robots"] = json!("no");
+    let refusal = post(&member.api, "/api/v1/workflows", &json!({ "name": "x", "dag": dag })).await;
+    refused(
+        &refusal,
+        400,
+        "Invalid workflow",
+        "dag.nodes[1].config.robots: bad_config: must be true or false",
+    );
 }

@@ -17,6 +17,7 @@ mod demo;
 mod dispatch;
 mod extraction;
 mod forged;
+mod graphs;
 mod harness;
 mod hostile;
 mod html;

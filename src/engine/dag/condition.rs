@@ -114,6 +114,23 @@ impl Test {
         }))
     }
 
+    /// What it takes beside itself, bytes. An expression counts with its automata and with what two searches at a time
+    /// keep for them, there and back, each as large as it may become: nobody can ask it how large it is.
+    pub(super) fn memory_bytes(&self) -> usize {
+        const TEXT_BYTES: usize = size_of::<String>();
+        let texts = |values: &[String]| values.iter().map(|text| TEXT_BYTES + text.len()).sum();
+        match &self.0 {
+            Kind::Text(_, TextOp::Matches(_)) => 6 * PATTERN_BYTES_MAX,
+            Kind::Text(_, TextOp::In { values, .. }) => texts(values),
+            Kind::Text(_, TextOp::Contains(text) | TextOp::StartsWith(text) | TextOp::EndsWith(text)) => {
+                text.len()
+            }
+            Kind::Number(_, NumberOp::In { values, .. }) => values.len() * size_of::<i64>(),
+            Kind::Text(_, TextOp::IsNull { .. })
+            | Kind::Number(_, NumberOp::Within { .. } | NumberOp::IsNull { .. }) => 0,
+        }
+    }
+
     /// Whether it holds for a job after `attempts` attempts, the last of which was answered with `http_status`.
     pub fn holds(&self, facts: &Facts<'_>, attempts: u32, http_status: Option<u16>) -> bool {
         match &self.0 {

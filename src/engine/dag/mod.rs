@@ -134,6 +134,8 @@ pub struct Overrides {
     pub country: Option<String>,
     pub premium: Option<bool>,
     pub timeout_ms: Option<u32>,
+    /// `false`: the target's robots.txt is not asked, whatever the provider's settings say.
+    pub robots: Option<bool>,
 }
 
 /// What a split's choice hangs on.
@@ -160,6 +162,12 @@ impl Graph {
     /// Attempts on the way that makes the most.
     pub fn attempts_max(&self) -> u32 {
         self.attempts_max
+    }
+
+    /// What the graph takes in memory, bytes: an upper bound that counts a regular expression as large as one may be.
+    pub fn memory_bytes(&self) -> usize {
+        let of_node = |node: &Node| size_of::<Node>() + node.id.len() + node.work.memory_bytes();
+        size_of::<Graph>() + self.reachable.len() + self.nodes.iter().map(of_node).sum::<usize>()
     }
 
     /// The providers that a job can come to, each once, in the order of the drawing.
@@ -218,6 +226,16 @@ impl Work {
             Work::Extract { .. } => NodeType::Extract,
             Work::Output { .. } => NodeType::Output,
             Work::End { .. } => NodeType::End,
+        }
+    }
+
+    /// What the node keeps beside itself, bytes.
+    fn memory_bytes(&self) -> usize {
+        match self {
+            Work::Condition { test, .. } => test.memory_bytes(),
+            Work::Race { providers, .. } => providers.len() * size_of::<ProviderId>(),
+            Work::Split { branches, .. } => branches.len() * size_of::<(Place, u32)>(),
+            _ => 0,
         }
     }
 

@@ -288,7 +288,8 @@ impl<'a> Reader<'a> {
             NodeType::Race => {
                 let providers = self.racers(config);
                 let timeout_ms = config.number("timeoutMs", TIMEOUT_MS_MIN..=TIMEOUT_MS_MAX);
-                let options = Overrides { timeout_ms: timeout_ms?, ..Overrides::default() };
+                let robots = config.flag("robots");
+                let options = Overrides { timeout_ms: timeout_ms?, robots: robots?, ..Overrides::default() };
                 Work::Race { providers: providers?, options, success, failure }
             }
             NodeType::Split => self.split(place, config)?,
@@ -437,7 +438,7 @@ impl<'a> Reader<'a> {
 }
 
 fn overrides(config: &mut Config<'_>) -> Option<Overrides> {
-    let (render, premium) = (config.flag("render"), config.flag("premium"));
+    let (render, premium, robots) = (config.flag("render"), config.flag("premium"), config.flag("robots"));
     let timeout_ms = config.number("timeoutMs", TIMEOUT_MS_MIN..=TIMEOUT_MS_MAX);
     let country = match config.optional("country").map(|value| value.as_str()) {
         None => Some(None),
@@ -449,7 +450,13 @@ fn overrides(config: &mut Config<'_>) -> Option<Overrides> {
             None
         }
     };
-    Some(Overrides { render: render?, country: country?, premium: premium?, timeout_ms: timeout_ms? })
+    Some(Overrides {
+        render: render?,
+        country: country?,
+        premium: premium?,
+        timeout_ms: timeout_ms?,
+        robots: robots?,
+    })
 }
 
 fn min_quality(config: &mut Config<'_>) -> Option<f64> {

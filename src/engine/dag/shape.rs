@@ -132,8 +132,10 @@ impl NodeType {
         match self {
             NodeType::Start => &[],
             NodeType::Condition => &["field", "op", "value"],
-            NodeType::Provider => &["providerId", "render", "country", "premium", "timeoutMs", "retries"],
-            NodeType::Race => &["providerIds", "timeoutMs"],
+            NodeType::Provider => {
+                &["providerId", "render", "country", "premium", "timeoutMs", "retries", "robots"]
+            }
+            NodeType::Race => &["providerIds", "timeoutMs", "robots"],
             NodeType::Split => &["weights", "by"],
             NodeType::Wait => &["ms"],
             NodeType::Extract => &["minQuality"],

@@ -10,6 +10,7 @@
 //!   would be told anything else.
 //! - A provider node tries again, up to its `retries`, what may pass by itself; a provider's own failure (a bad key) does
 //!   not, and takes the edge at once.
+//! - Where nobody is left to ask ([`Walk::goes_on`]) the caller may [`stay`](Walk::stay) and have the node's work done again.
 
 use super::{Facts, Graph, Overrides, Place, SplitBy, Work};
 use crate::base::ids::{OutputId, ProviderId};
@@ -75,7 +76,8 @@ pub struct Seen {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event<'e> {
     Attempted(Seen),
-    /// The attempts that ended, in that order. The race is won when the last of them is final.
+    /// The attempts that were made: those that ended, in that order, and behind them those that were given up because one
+    /// had a final answer, which is who has won.
     Raced(&'e [Seen]),
     Waited,
     /// The composite quality of the page at hand; none when there is no schema to judge it by, which is good enough.
@@ -154,7 +156,7 @@ impl Walk {
             }
             (Work::Race { success, failure, .. }, Event::Raced(seen)) => {
                 seen.iter().for_each(|seen| self.see(*seen));
-                match seen.last().map(|seen| seen.outcome) {
+                match seen.iter().map(|seen| seen.outcome).find(|outcome| outcome.is_final()) {
                     Some(Outcome::Success) => *success,
                     Some(Outcome::TargetError) => return Ok(()),
                     _ => *failure,
@@ -174,6 +176,55 @@ impl Walk {
         };
         self.go(graph, facts, next);
         Ok(())
+    }
+
+    /// Takes in attempts of the present node that told nothing of the target, and stays there: its work is done again.
+    /// They count as attempts of the job and not as the node's tries.
+    pub fn stay(&mut self, seen: &[Seen]) {
+        for seen in seen {
+            self.attempts += 1;
+            self.http_status = seen.http_status.or(self.http_status);
+        }
+    }
+
+    /// Whether the drawing knows what to do when the present node's providers fail by themselves: behind that stands
+    /// somebody who can be asked, a pause, a look at the page at hand, or an end that delivers it.
+    pub fn goes_on(
+        &self,
+        graph: &Graph,
+        facts: &Facts<'_>,
+        can_ask: impl Fn(ProviderId, &Overrides) -> bool,
+    ) -> bool {
+        const FAILED: Seen = Seen { outcome: Outcome::ProviderError, http_status: None };
+        let mut ahead = self.clone();
+        let mut is_ahead = false;
+        // There is no cycle, so this ends; the count holds for a graph that is damaged in memory, too.
+        for _ in 0..=graph.nodes.len() {
+            let failed = match ahead.next(graph) {
+                Step::Attempt { provider, options, .. } => {
+                    if is_ahead && can_ask(provider, options) {
+                        return true;
+                    }
+                    ahead.advance(graph, facts, Event::Attempted(FAILED))
+                }
+                Step::Race { providers, options, .. } => {
+                    if is_ahead && providers.iter().any(|provider| can_ask(*provider, options)) {
+                        return true;
+                    }
+                    ahead.advance(graph, facts, Event::Raced(&vec![FAILED; providers.len()]))
+                }
+                Step::Wait { .. } | Step::Extract { .. } => return true,
+                Step::Output { .. } => ahead.advance(graph, facts, Event::Noted),
+                Step::End(ending) => {
+                    return matches!(ending, Ending::Delivered { .. } | Ending::Answered { .. });
+                }
+            };
+            if failed.is_err() {
+                return false;
+            }
+            is_ahead = true;
+        }
+        false
     }
 
     fn see(&mut self, seen: Seen) {

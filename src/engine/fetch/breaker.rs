@@ -70,7 +70,7 @@ impl Report {
         match outcome {
             // The target answered: the way there works, whatever the answer is worth.
             Outcome::Success | Outcome::TargetError | Outcome::LowQuality => Self::Good,
-            Outcome::ProviderError => Self::Neutral,
+            Outcome::ProviderError | Outcome::Canceled => Self::Neutral,
             Outcome::Blocked | Outcome::Timeout | Outcome::NetworkError => {
                 Self::Bad { at_once: false, pause: DOMAIN_PAUSE, pause_max: DOMAIN_PAUSE_MAX }
             }

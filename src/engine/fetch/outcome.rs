@@ -53,6 +53,8 @@ pub enum Outcome {
     ProviderError,
     /// The page arrived, and an extract node found too little in it.
     LowQuality,
+    /// Another provider of the race was quicker, so the answer was not waited for.
+    Canceled,
 }
 
 impl Outcome {
@@ -66,6 +68,7 @@ impl Outcome {
             Self::NetworkError => "network_error",
             Self::ProviderError => "provider_error",
             Self::LowQuality => "low_quality",
+            Self::Canceled => "canceled",
         }
     }
 

@@ -170,7 +170,8 @@ pub fn learned(jobs: &[JobV1]) -> Learned {
             provider: probe.provider,
             good: probe.is_good(),
             duration_ms: probe.attempt.duration_ms,
-            credits: probe.attempt.credits,
+            // What the provider says that it billed is in units of its own.
+            credits: probe.job.credits_charged,
         };
         learned.overall.observe(&sample);
         learned.domains.entry(probe.job.domain.clone()).or_default().observe(&sample);

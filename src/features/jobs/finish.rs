@@ -2,7 +2,7 @@
 //! canceled meanwhile changes nothing: every one of these looks whether the job is still that run's.
 
 use super::rows::{AttemptV1, JOBS, JobV1};
-use super::run::{NOT_ASKED, PARKS_MAX};
+use super::run::PARKS_MAX;
 use super::walks::{self, JOB_OUTPUTS, JobOutputsV1, WALKS, WalkV1};
 use crate::base::Result;
 use crate::base::clock::Timestamp;
@@ -12,6 +12,7 @@ use crate::engine::dag::TIMEOUT_MS_MAX;
 use crate::engine::fetch::Outcome;
 use crate::engine::rank::Sample;
 use crate::features::extraction::{self, ResultDraft};
+use crate::features::providers::NOT_ASKED;
 use crate::features::{billing, urls, workflows};
 use crate::store::OrgWrite;
 use std::time::Duration;
@@ -40,6 +41,8 @@ pub(super) struct Ended {
     pub outputs: Vec<OutputId>,
     pub status: JobStatus,
     pub charged: u64,
+    /// What attempts that brought an answer cost the organization; by their number, as far as it is known.
+    pub charges: Vec<(u32, u64)>,
     pub error: Option<String>,
     pub draft: Option<ResultDraft>,
 }
@@ -78,7 +81,7 @@ pub(super) fn put_back(tx: &OrgWrite<'_>, id: JobId, run_at: Timestamp) -> Resul
     job.lease_until = None;
     if walks::interruptions(tx, &job)? >= RUNS_MAX {
         job.error = Some(format!("given up after {RUNS_MAX} interrupted runs"));
-        return end(tx, job, JobStatus::Failed, 0);
+        return end(tx, job, JobStatus::Failed, (0, &[]));
     }
     job.status = JobStatus::Queued;
     job.run_at = run_at;
@@ -104,7 +107,7 @@ pub(super) fn postpone(
     let mut row = walks::load(tx, id)?;
     if row.parks >= PARKS_MAX {
         job.error = Some(reason.to_owned());
-        return end(tx, job, JobStatus::Failed, 0);
+        return end(tx, job, JobStatus::Failed, (0, &[]));
     }
     row.parks += 1;
     tx.put(&WALKS, &id, &row)?;
@@ -157,16 +160,21 @@ pub(super) fn finish(tx: &OrgWrite<'_>, id: JobId, run: u32, ended: Ended) -> Re
     if !ended.outputs.is_empty() {
         tx.put(&JOB_OUTPUTS, &id, &JobOutputsV1 { outputs: ended.outputs })?;
     }
-    end(tx, job, ended.status, ended.charged)
+    end(tx, job, ended.status, (ended.charged, &ended.charges))
 }
 
-fn end(tx: &OrgWrite<'_>, mut job: JobV1, status: JobStatus, charged: u64) -> Result<()> {
+fn end(
+    tx: &OrgWrite<'_>,
+    mut job: JobV1,
+    status: JobStatus,
+    (charged, charges): (u64, &[(u32, u64)]),
+) -> Result<()> {
     job.status = status;
     job.finished_at = Some(tx.now());
     job.lease_until = None;
     job.credits_charged = charged.min(job.credits_reserved);
     walks::forget(tx, job.id)?;
-    teach(tx, &job)?;
+    teach(tx, &job, charges)?;
     billing::settle(tx, job.id, job.created_at, job.credits_reserved, job.credits_charged)?;
     // A benchmark looks at providers, not at the URL.
     if let Some(url) = job.url_id.filter(|_| job.benchmark_id.is_none()) {
@@ -175,8 +183,9 @@ fn end(tx: &OrgWrite<'_>, mut job: JobV1, status: JobStatus, charged: u64) -> Re
     tx.put(&JOBS, &job.id, &job)
 }
 
-/// Hands the job's attempts to the learning, in the transaction that makes them final, so that each counts once.
-fn teach(tx: &OrgWrite<'_>, job: &JobV1) -> Result<()> {
+/// Hands the job's attempts to the learning, in the transaction that makes them final, so that each counts once. What
+/// providers say that they billed is in units of their own, so providers are compared by what the organization is charged.
+fn teach(tx: &OrgWrite<'_>, job: &JobV1, charges: &[(u32, u64)]) -> Result<()> {
     let sample = |attempt: &AttemptV1| {
         if attempt.rule.as_deref() == Some(NOT_ASKED) {
             return None;
@@ -185,10 +194,13 @@ fn teach(tx: &OrgWrite<'_>, job: &JobV1) -> Result<()> {
             Outcome::Success => true,
             // The target answered, so the provider did its work; a refusal of ours says nothing about a provider.
             Outcome::TargetError => attempt.http_status.map(|_| true)?,
+            Outcome::Canceled => return None,
             _ => false,
         };
         let provider = attempt.provider_id.parse().ok()?;
-        Some(Sample { provider, good, duration_ms: attempt.duration_ms, credits: attempt.credits })
+        let charge = charges.iter().find(|(n, _)| *n == attempt.n).map(|(_, charge)| *charge);
+        let credits = charge.unwrap_or(attempt.credits);
+        Some(Sample { provider, good, duration_ms: attempt.duration_ms, credits })
     };
     let samples: Vec<_> = job.attempts.iter().filter_map(sample).collect();
     if samples.is_empty() {

@@ -1,5 +1,6 @@
 //! Jobs: submitted, queued durably, run by the dispatcher.
 
+mod ask;
 mod dispatch;
 mod finish;
 mod rows;
@@ -11,9 +12,9 @@ mod view;
 mod views;
 mod walks;
 
+pub use crate::features::providers::NOT_ASKED;
 pub use dispatch::{DispatchParts, DispatchSettings, Dispatcher};
 pub use rows::{AttemptV1, BY_BENCHMARK, JOBS, JobV1};
-pub use run::NOT_ASKED;
 pub use submit::{Desk, cancel as cancel_job, probe};
 pub use walks::JOB_OUTPUTS;
 

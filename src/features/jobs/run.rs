@@ -4,7 +4,12 @@
 //! attempt begins: a process that dies never repeats an attempt that failed. A run that has to wait (a wait node, a domain
 //! that wants to be left alone) writes where it stands and ends; the job is in the queue again with a time, and nothing
 //! holds it meanwhile.
+//!
+//! A provider that is left alone for something that passes (its account is throttled, it is down) is passed over as long
+//! as the graph has somebody else. Where it has nobody else, the job waits for it; and one whose own request was the one
+//! too many asks again. Waiting is bounded in times ([`PARKS_MAX`]), and asking again in attempts ([`AGAIN_MAX`]).
 
+use super::ask::{Begun, Made, ask_one, connected, request};
 use super::dispatch::Dispatcher;
 use super::finish::{self, Ended, Progress};
 use super::rows::{AttemptV1, JobV1};
@@ -15,13 +20,13 @@ use crate::base::terms::JobStatus;
 use crate::base::web::WebUrl;
 use crate::base::{Code, Error, Result};
 use crate::engine::dag::{Ending, Event, Graph, Overrides, Seen, Step, Walk};
-use crate::engine::fetch::{Attempt, FetchRequest, Outcome, Permit, Wait};
+use crate::engine::fetch::{Fault, Outcome, Permit, Wait};
 use crate::features::extraction::{self, ResultDraft, Scraped};
-use crate::features::providers::{self, PROVIDERS, Path, Providers, Standing, visits_itself};
+use crate::features::providers::{self, NOT_ASKED, Path, Standing, visits_itself};
 use crate::store::{OrgStore, OrgWrite};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How long the end of a run is tried to be written; within the lease, or another run would begin meanwhile.
@@ -31,8 +36,10 @@ const WRITE_EVERY: Duration = Duration::from_millis(200);
 /// How soon a job is looked at again whose domain has no visit free.
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
-/// A provider that is left alone for no longer than this is waited for; for one that is, the next is tried.
+/// A provider that is left alone for longer than this is not waited for, unless its account is only throttled.
 const COOLING_WAIT_MAX: Duration = Duration::from_secs(30);
+/// How often a job asks those again whose accounts were throttled.
+const AGAIN_MAX: usize = 5;
 /// How often a job waits for providers that are left alone.
 pub(super) const PARKS_MAX: u32 = 50;
 /// How soon a job is looked at again whose provider has no room for another request, and how many times that at most.
@@ -40,8 +47,6 @@ const CROWDED_PAUSE: Duration = Duration::from_millis(500);
 const CROWDED_STEPS_MAX: u32 = 20;
 /// The least and the longest time after which a job is looked at again that nobody could be asked for.
 const POSTPONE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5 * 60));
-/// What stands in the place of a detection rule where a provider was not asked at all.
-pub const NOT_ASKED: &str = "not_asked";
 
 /// The newest page that an attempt brought.
 enum PageAtHand {
@@ -62,6 +67,8 @@ pub(super) struct Run<'a> {
     made: Vec<AttemptV1>,
     page: Option<PageAtHand>,
     answer_charge: u64,
+    /// What attempts of this run that brought an answer are charged if they are the one that is; by their number.
+    charges: Vec<(u32, u64)>,
     /// Why the job fails without an attempt.
     reason: Option<String>,
     /// Leave to visit the domain; given back as soon as no visit follows at once.
@@ -130,6 +137,7 @@ impl<'a> Run<'a> {
             made: Vec::new(),
             page: held.map(|draft| PageAtHand::Draft(Box::new(draft))),
             answer_charge: 0,
+            charges: Vec::new(),
             reason,
             permit: Some(permit),
         })))
@@ -158,10 +166,10 @@ impl<'a> Run<'a> {
             }
             match step {
                 Step::Attempt { node, provider, options } => {
-                    if let Some(pause) = self.cooling(provider).or_else(|| self.crowded(provider)) {
-                        return self.park(pause).await;
-                    }
-                    let seen = self.ask(node, &[provider], options).await?;
+                    let seen = match self.visit(&graph, node, &[provider], options).await? {
+                        Visit::Seen(seen) => seen,
+                        Visit::Later(pause) => return self.park(pause).await,
+                    };
                     let seen = seen
                         .first()
                         .copied()
@@ -169,8 +177,10 @@ impl<'a> Run<'a> {
                     self.advance(&graph, Event::Attempted(seen))?;
                 }
                 Step::Race { node, providers, options } => {
-                    let seen = self.ask(node, providers, options).await?;
-                    self.advance(&graph, Event::Raced(&seen))?;
+                    match self.visit(&graph, node, providers, options).await? {
+                        Visit::Seen(seen) => self.advance(&graph, Event::Raced(&seen))?,
+                        Visit::Later(pause) => return self.park(pause).await,
+                    }
                 }
                 Step::Wait { ms } => {
                     self.advance(&graph, Event::Waited)?;
@@ -210,33 +220,120 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// For how long the job should wait for a provider that is left alone for a moment, such as one that is throttled.
-    fn cooling(&self, provider: ProviderId) -> Option<Duration> {
-        let standing = self.dispatcher.providers.standing(self.org.id(), provider, &self.url.domain());
-        let Standing::Cooling { until, trouble } = standing else { return None };
-        let passes = trouble.is_none_or(|trouble| !trouble.fault.needs_somebody());
-        let pause = until.saturating_duration_since(Instant::now()).max(POSTPONE.0);
-        (passes && pause <= COOLING_WAIT_MAX && self.row.parks < PARKS_MAX).then_some(pause)
+    /// Asks these providers, unless the job had better wait for them.
+    async fn visit(
+        &mut self,
+        graph: &Graph,
+        node: &str,
+        providers: &[ProviderId],
+        options: &Overrides,
+    ) -> Result<Visit> {
+        if let Some(pause) = self.cooling(graph, providers).or_else(|| self.crowded(providers)) {
+            return Ok(Visit::Later(pause));
+        }
+        let (seen, is_throttled) = self.ask(node, providers, options).await?;
+        if is_throttled && let Some(pause) = self.again(graph, providers, &seen) {
+            self.walk.stay(&seen);
+            return Ok(Visit::Later(pause));
+        }
+        Ok(Visit::Seen(seen))
     }
 
-    /// For how long the job should wait because the provider has as many requests as its account may have. It waits in the
-    /// queue: one that waited here would hold a slot of the box and a visit of the domain. Those that have waited long look
-    /// less often.
-    fn crowded(&self, provider: ProviderId) -> Option<Duration> {
+    /// For how long the job should wait when all of these are left alone for something that passes, and the graph has
+    /// nobody else.
+    fn cooling(&self, graph: &Graph, providers: &[ProviderId]) -> Option<Duration> {
+        let domain = self.url.domain();
+        let mut soonest = None;
+        for provider in providers {
+            match self.dispatcher.providers.standing(self.org.id(), *provider, &domain) {
+                Standing::Cooling { until, trouble } => {
+                    let fault = trouble.map(|trouble| trouble.fault);
+                    let pause = until.saturating_duration_since(Instant::now()).max(POSTPONE.0);
+                    // A benchmark is not to stand still for hours, and who is down may stay so.
+                    let may_last = fault == Some(Fault::Throttled) && self.job.benchmark_id.is_none();
+                    let passes = fault.is_none_or(|fault| !fault.needs_somebody());
+                    if passes && (may_last || pause <= COOLING_WAIT_MAX) {
+                        soonest = Some(soonest.map_or(pause, |soonest: Duration| soonest.min(pause)));
+                    }
+                }
+                Standing::Ready | Standing::WeakHere => return None,
+            }
+        }
+        let pause = soonest.filter(|_| self.row.parks < PARKS_MAX)?.min(POSTPONE.1);
+        (!self.goes_on(graph)).then_some(pause)
+    }
+
+    /// For how long the job should wait to ask these again: none of them told anything of the target, one for being
+    /// throttled.
+    fn again(&self, graph: &Graph, providers: &[ProviderId], seen: &[Seen]) -> Option<Duration> {
+        let failed = |outcome: Outcome| outcome == Outcome::ProviderError;
+        if !seen.iter().all(|seen| failed(seen.outcome)) || self.goes_on(graph) {
+            return None;
+        }
+        let attempts = self.job.attempts.iter().chain(&self.made);
+        if attempts.filter(|attempt| failed(attempt.outcome)).count() > AGAIN_MAX {
+            return None;
+        }
+        // Or it has just lost its place at the provider to another request, and nobody is at fault.
+        let just_made = self.made.iter().rev().take(seen.len());
+        let was_crowded = just_made.into_iter().any(|attempt| attempt.rule.as_deref() == Some(NOT_ASKED));
+        let crowded = (was_crowded && self.row.parks < PARKS_MAX).then_some(CROWDED_PAUSE);
+        self.cooling(graph, providers).or(crowded)
+    }
+
+    /// Whether the graph has somebody else, or something else to do, where the present node's providers fail.
+    fn goes_on(&self, graph: &Graph) -> bool {
+        let can_ask = |provider, options: &Overrides| self.can_ask(provider, options).unwrap_or(false);
+        self.walk.goes_on(graph, &facts(&self.job), can_ask)
+    }
+
+    /// Whether a provider would be asked now.
+    fn can_ask(&self, provider: ProviderId, options: &Overrides) -> Result<bool> {
+        let providers = &self.dispatcher.providers;
+        let standing = providers.standing(self.org.id(), provider, &self.url.domain());
+        if matches!(standing, Standing::Cooling { .. }) {
+            return Ok(false);
+        }
+        let Some(row) = connected(self.org, provider)? else { return Ok(false) };
+        let account = providers.account(self.org.id(), &row)?;
+        Ok(account.lacks(&request(&self.job, &self.url, options)).is_none())
+    }
+
+    /// For how long the job should wait because each of these has as many requests as its account may have. It waits in
+    /// the queue: one that waited here would hold a slot of the box and a visit of the domain. Those that have waited long
+    /// look less often.
+    fn crowded(&self, providers: &[ProviderId]) -> Option<Duration> {
+        let is_crowded =
+            |provider: &ProviderId| self.dispatcher.providers.is_crowded(self.org.id(), *provider);
         let pause = CROWDED_PAUSE * (self.row.parks + 1).min(CROWDED_STEPS_MAX);
-        self.dispatcher.providers.is_crowded(self.org.id(), provider).then_some(pause)
+        providers.iter().all(is_crowded).then_some(pause)
     }
 
     /// Asks these providers at once until one of them has a final answer; what the others would have said is not waited
-    /// for.
-    async fn ask(&mut self, node: &str, providers: &[ProviderId], options: &Overrides) -> Result<Vec<Seen>> {
+    /// for, and they are written down behind it. Also says whether an account was throttled.
+    async fn ask(
+        &mut self,
+        node: &str,
+        providers: &[ProviderId],
+        options: &Overrides,
+    ) -> Result<(Vec<Seen>, bool)> {
         let request = request(&self.job, &self.url, options);
         let (dispatcher, org, asked) = (self.dispatcher, self.org, &request);
-        let mut asking: FuturesUnordered<_> =
-            providers.iter().map(|provider| ask_one(&dispatcher.providers, org, *provider, asked)).collect();
+        // When each one's request went out, and who has answered.
+        let begun: Vec<OnceLock<Begun>> = providers.iter().map(|_| OnceLock::new()).collect();
+        let mut has_ended = vec![false; providers.len()];
+        let mut asking: FuturesUnordered<_> = providers
+            .iter()
+            .zip(&begun)
+            .enumerate()
+            .map(|(i, (provider, begun))| async move {
+                (i, ask_one(&dispatcher.providers, org, *provider, asked, begun).await)
+            })
+            .collect();
         let mut came = Vec::new();
-        while let Some(made) = asking.next().await {
+        while let Some((i, made)) = asking.next().await {
             let made = made?;
+            has_ended[i] = true;
             let is_final = made.attempt.outcome.is_final();
             came.push(made);
             if is_final {
@@ -244,7 +341,10 @@ impl<'a> Run<'a> {
             }
         }
         drop(asking);
-        Ok(came.into_iter().map(|made| self.note(node, made)).collect())
+        let losers = providers.iter().zip(&begun).zip(has_ended).filter(|(_, has_ended)| !has_ended);
+        came.extend(losers.filter_map(|((provider, begun), _)| Some(begun.get()?.lost(*provider))));
+        let is_throttled = came.iter().any(|made| made.attempt.fault == Some(Fault::Throttled));
+        Ok((came.into_iter().map(|made| self.note(node, made)).collect(), is_throttled))
     }
 
     /// Writes an attempt down and takes its page.
@@ -256,9 +356,10 @@ impl<'a> Run<'a> {
             self.dispatcher.heed(&self.url.domain(), &attempt);
         }
         let n = self.job.attempts.len() + self.made.len() + 1;
+        let n = u32::try_from(n).unwrap_or(u32::MAX);
         let seen = Seen { outcome: attempt.outcome, http_status: attempt.http_status };
         self.made.push(AttemptV1 {
-            n: u32::try_from(n).unwrap_or(u32::MAX),
+            n,
             // The nodes of the built-in path are nobody's drawing.
             node_id: self.row.chain.is_none().then(|| node.to_owned()),
             provider_id: provider.to_string(),
@@ -272,6 +373,9 @@ impl<'a> Run<'a> {
             rule: attempt.rule,
             error: attempt.error,
         });
+        if attempt.outcome.is_final() {
+            self.charges.push((n, attempt.charge));
+        }
         match (attempt.outcome, attempt.page) {
             (Outcome::Success, Some(page)) => {
                 self.row.page_charge = attempt.charge;
@@ -290,7 +394,8 @@ impl<'a> Run<'a> {
                     scraped_at: started_at,
                 })));
             }
-            _ => self.answer_charge = attempt.charge,
+            (Outcome::TargetError, _) => self.answer_charge = attempt.charge,
+            _ => {}
         }
         seen
     }
@@ -362,7 +467,16 @@ impl<'a> Run<'a> {
             _ => None,
         };
         self.job.attempts.append(&mut self.made);
-        let error = match (status, self.job.attempts.last()) {
+        let answered = match ending {
+            Ending::Answered { attempt } => Some(attempt),
+            _ => None,
+        };
+        // A race's losers stand behind the one that says how it ended.
+        let telling = |attempt: &&AttemptV1| match answered {
+            Some(n) => attempt.n == n,
+            None => attempt.outcome != Outcome::Canceled,
+        };
+        let error = match (status, self.job.attempts.iter().rfind(telling)) {
             (JobStatus::Succeeded, _) => None,
             (_, None) => {
                 Some(self.reason.take().unwrap_or_else(|| "the workflow asks no provider".to_owned()))
@@ -371,7 +485,10 @@ impl<'a> Run<'a> {
                 Some(last.error.clone().unwrap_or_else(|| last.outcome.as_str().replace('_', " ")))
             }
         };
+        // Of a page that an earlier run brought, the walk's row knows what it costs.
+        self.charges.extend(self.walk.page.map(|n| (n, self.row.page_charge)));
         let ended = Ended {
+            charges: std::mem::take(&mut self.charges),
             attempts: std::mem::take(&mut self.job.attempts),
             outputs: std::mem::take(&mut self.walk.outputs),
             status,
@@ -402,64 +519,9 @@ impl<'a> Run<'a> {
     }
 }
 
-/// An attempt, and who made it.
-struct Made {
-    provider: ProviderId,
-    adapter: String,
-    started_at: Timestamp,
-    attempt: Attempt,
-}
-
-/// One request through one provider, unless it cannot or must not be asked, which is its failure.
-async fn ask_one(
-    providers: &Providers,
-    org: &OrgStore,
-    provider: ProviderId,
-    request: &FetchRequest,
-) -> Result<Made> {
-    let started_at = org.clock().now();
-    let row = org.read(|tx| tx.get(&PROVIDERS, &provider))?.filter(|row| row.is_enabled);
-    let account = match row {
-        Some(row) => providers.account(org.id(), &row).map_err(|e| e.for_operator()),
-        None => Err("the provider is not connected, or not enabled".to_owned()),
-    };
-    let adapter = account.as_ref().map(|account| account.adapter.id.clone()).unwrap_or_default();
-    let not_asked = |error: String| Attempt {
-        rule: Some(NOT_ASKED.to_owned()),
-        ..Attempt::failed(Outcome::ProviderError, error)
-    };
-    let attempt = match account {
-        Err(error) => not_asked(error),
-        Ok(account) => match providers.standing(org.id(), provider, &request.url.domain()) {
-            Standing::Cooling { trouble, .. } => {
-                let why = trouble.map_or(String::new(), |trouble| format!(" ({})", trouble.error));
-                not_asked(format!("{} is left alone for a while{why}", account.name))
-            }
-            _ => match account.lacks(request) {
-                Some(lack) => not_asked(lack),
-                None => providers.fetch(&account, request.clone()).await,
-            },
-        },
-    };
-    Ok(Made { provider, adapter, started_at, attempt })
-}
-
-fn request(job: &JobV1, url: &WebUrl, options: &Overrides) -> FetchRequest {
-    let asked = &job.options;
-    let mut headers = http::HeaderMap::new();
-    for (name, value) in &asked.headers {
-        // Both were checked when the job was submitted.
-        if let (Ok(name), Ok(value)) = (name.parse::<http::HeaderName>(), value.parse()) {
-            headers.insert(name, value);
-        }
-    }
-    FetchRequest {
-        url: url.clone(),
-        headers,
-        timeout: Duration::from_millis(options.timeout_ms.unwrap_or(asked.timeout_ms).into()),
-        robots: true,
-        render: options.render.unwrap_or(asked.render),
-        country: options.country.clone().or_else(|| asked.country.clone()),
-        premium: options.premium.unwrap_or(asked.premium),
-    }
+/// What came of a visit of the domain.
+enum Visit {
+    Seen(Vec<Seen>),
+    /// The job had better wait for so long.
+    Later(Duration),
 }

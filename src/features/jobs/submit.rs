@@ -229,9 +229,17 @@ pub fn submit(tx: &OrgWrite<'_>, desk: &Desk, new: Checked) -> Result<Submitted>
     let named = new.request.workflow_id.or(registered.as_ref().and_then(|row| row.workflow_id));
     let workflow = match named {
         None => workflows::routed(tx, &url)?,
-        Some(id) => Some(workflows::dispatchable(tx, id)?.ok_or_else(|| {
-            Error::invalid(&format!("{}workflowId", new.field), format!("there is no workflow {id}"))
-        })?),
+        Some(id) => {
+            let field = format!("{}workflowId", new.field);
+            let found = workflows::dispatchable(tx, id).map_err(|refused| match refused.code() {
+                Code::WorkflowDisabled => {
+                    let reason = refused.detail().unwrap_or_default().to_owned();
+                    refused.message(format!("{field}: {reason}"))
+                }
+                _ => refused,
+            });
+            Some(found?.ok_or_else(|| Error::invalid(&field, format!("there is no workflow {id}")))?)
+        }
     };
     let job = JobV1 {
         url_id: registered.as_ref().map(|row| row.id),
@@ -255,6 +263,7 @@ fn enqueue(tx: &OrgWrite<'_>, desk: &Desk, mut job: JobV1, workflow: Option<Work
     let tariff = Tariff { render: job.options.render, premium: job.options.premium };
     let most = match workflow {
         Some(workflow) => {
+            workflows::bind(tx, &workflow)?;
             let price = |id: ProviderId, tariff| price_of(&connected, id, tariff);
             desk.graphs.of(tx, workflow.version_id)?.credits_max(Some(tariff), price)
         }

@@ -32,6 +32,8 @@ use tokio::sync::Semaphore;
 
 /// Providers of one organization.
 pub const PROVIDERS_PER_ORG_MAX: usize = 100;
+/// What stands in the place of a detection rule where a provider was not asked at all.
+pub const NOT_ASKED: &str = "not_asked";
 /// Accounts kept ready. One more and all are let go; each is made again when it is needed.
 const LIVE_MAX: usize = 4_096;
 
@@ -245,7 +247,11 @@ impl Providers {
             Some(slots) => match tokio::time::timeout(request.timeout, slots.acquire()).await {
                 Ok(Ok(slot)) => Some(slot),
                 // Our own bound and not the provider's word, so it says nothing about the account.
-                _ => return Attempt::faulty(Fault::Throttled, "maxConcurrency is used up by other requests"),
+                _ => {
+                    let error = "maxConcurrency is used up by other requests";
+                    let rule = Some(NOT_ASKED.to_owned());
+                    return Attempt { rule, ..Attempt::faulty(Fault::Throttled, error) };
+                }
             },
         };
         let trial = Trial::begin(self, account, domain.clone());

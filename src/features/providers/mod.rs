@@ -15,7 +15,9 @@ mod tests;
 mod views;
 mod wire;
 
-pub use accounts::{Account, PROVIDERS_PER_ORG_MAX, ProviderParts, Providers, Standing, Trouble, enabled};
+pub use accounts::{
+    Account, NOT_ASKED, PROVIDERS_PER_ORG_MAX, ProviderParts, Providers, Standing, Trouble, enabled,
+};
 pub use adapters::{Adapter, Adapters, visits_itself};
 pub use path::Path;
 pub use rows::{PROVIDERS, ProviderV1};

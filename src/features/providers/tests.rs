@@ -1,6 +1,6 @@
 //! The rules around accounts: what is sealed, what moves a provider in the path, what a job is priced.
 
-use super::accounts::{ProviderParts, Providers};
+use super::accounts::{ProviderParts, Providers, Standing};
 use super::path::Path;
 use super::rows::ProviderV1;
 use super::wire::{NewProvider, ProviderPatch};
@@ -10,14 +10,17 @@ use crate::base::clock::Clock;
 use crate::base::ids::OrgId;
 use crate::base::web::WebUrl;
 use crate::engine::fetch::{
-    AddressGuard, BrowserSettings, Browsers, Direct, FetchRequest, FetchSettings, Outcome, Templates,
+    AddressGuard, BrowserSettings, Browsers, Direct, Fault, FetchRequest, FetchSettings, Outcome, Templates,
 };
 use crate::engine::keyring::Keyring;
 use crate::store::fault::FaultyDisk;
 use crate::store::{MIGRATIONS, OrgStore, Store, System};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// A store, one organization, and the box's providers.
 struct Lab {
@@ -159,6 +162,65 @@ async fn the_path_leaves_alone_who_is_broken() {
     assert!(lab.providers.trouble(lab.org.id(), dead.id).is_some());
     lab.providers.forgive(lab.org.id(), dead.id);
     assert_eq!(lab.path(|r| r.render = true).unwrap(), ["Dead"]);
+}
+
+/// Whether somebody can be asked, as soon as that is so; a pause of a second ends in a second on any machine.
+async fn until_ready(lab: &Lab, row: &ProviderV1) {
+    let url = WebUrl::parse("http://a.test/").unwrap();
+    for _ in 0..6_000 {
+        if matches!(lab.providers.standing(lab.org.id(), row.id, &url.domain()), Standing::Ready) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the account is left alone for ever");
+}
+
+#[tokio::test]
+async fn a_trial_that_is_given_up_lets_another_begin() {
+    // A vendor that is too busy the first time, and says nothing afterwards.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let vendor = tokio::spawn(async move {
+        let mut silent = Vec::new();
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 4_096];
+            let _ = stream.read(&mut request).await;
+            if count.fetch_add(1, SeqCst) == 0 {
+                let busy =
+                    "HTTP/1.1 429 X\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+                let _ = stream.write_all(busy.as_bytes()).await;
+            } else {
+                silent.push(stream);
+            }
+        }
+    });
+    let lab = Lab::new(&format!("127.0.0.1/32:{port}"));
+    let base = format!("http://127.0.0.1:{port}/");
+    let row = json!({ "adapter": "zyte", "baseUrl": base, "credentials": { "apiKey": "k" } });
+    let row = lab.connect(row).await;
+    let account = lab.providers.account(lab.org.id(), &row).unwrap();
+    let request = FetchRequest::new(WebUrl::parse("http://a.test/").unwrap());
+    let busy = lab.providers.fetch(&account, request.clone()).await;
+    assert_eq!(busy.fault, Some(Fault::Throttled), "{busy:?}");
+    for trial in 1..=2 {
+        until_ready(&lab, &row).await;
+        let mut asking = Box::pin(lab.providers.fetch(&account, request.clone()));
+        while asked.load(SeqCst) <= trial {
+            let silent = tokio::time::timeout(Duration::from_millis(10), &mut asking).await;
+            assert!(silent.is_err(), "{silent:?}");
+        }
+        let standing = lab.providers.standing(lab.org.id(), row.id, &request.url.domain());
+        assert!(matches!(standing, Standing::Cooling { .. }), "others wait for the trial: {standing:?}");
+        // Its job is canceled, or it loses a race.
+        drop(asking);
+        let standing = lab.providers.standing(lab.org.id(), row.id, &request.url.domain());
+        assert!(matches!(standing, Standing::Ready), "trial {trial} blocks nobody any more: {standing:?}");
+    }
+    vendor.abort();
 }
 
 #[tokio::test]

@@ -193,11 +193,15 @@ fn suggest(tx: &OrgWrite<'_>, workflow: &WorkflowV1, proposal: Proposal) -> Resu
     if newest.as_ref().is_some_and(said) {
         return Ok(Outcome::Left);
     }
-    // One that somebody may be reading is not replaced for a hair.
+    // One that somebody may be reading is not replaced for a hair, and one that somebody has just turned down does not come
+    // back for one.
     let is_fresh = |row: &SuggestionV1| {
-        row.status == SuggestionStatus::Open
-            && tx.now() < row.created_at.after(DETAILS_EVERY)
-            && proposal.gain < row.expected_gain + GAIN_MIN
+        let since = match row.status {
+            SuggestionStatus::Open => row.created_at,
+            SuggestionStatus::Dismissed => row.resolved_at.unwrap_or(row.created_at),
+            SuggestionStatus::Applied | SuggestionStatus::Superseded => return false,
+        };
+        tx.now() < since.after(DETAILS_EVERY) && proposal.gain < row.expected_gain + GAIN_MIN
     };
     if newest.as_ref().is_some_and(is_fresh) && !proposal.moves_providers() {
         return Ok(Outcome::Left);
@@ -283,4 +287,113 @@ pub fn apply(
 
 pub fn dismiss(tx: &OrgWrite<'_>, id: SuggestionId, by: UserId) -> Result<SuggestionV1> {
     resolve(tx, open(tx, id)?, SuggestionStatus::Dismissed, by)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::Clock;
+    use crate::base::ids::{OrgId, WorkflowId, WorkflowVersionId};
+    use crate::features::workflows::Strategy;
+    use crate::store::fault::FaultyDisk;
+    use crate::store::{MIGRATIONS, OrgStore, Store};
+    use uuid::Uuid;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    /// A smart workflow in suggest mode whose plan is 1, 2, 3.
+    struct Lab {
+        org: OrgStore,
+        clock: Clock,
+        workflow: WorkflowV1,
+    }
+
+    fn plan(order: [u128; 3]) -> Plan {
+        Plan { overall: order.map(|n| ProviderId(Uuid::from_u128(n))).to_vec(), ..Plan::default() }
+    }
+
+    impl Lab {
+        async fn new() -> Lab {
+            let (disk, clock) = (FaultyDisk::new(), Clock::system());
+            let store = Store::open_backend(move || disk.backend(), clock.clone(), MIGRATIONS).unwrap();
+            let workflow = WorkflowV1 {
+                workflow_id: WorkflowId::new(),
+                version: 1,
+                version_id: WorkflowVersionId::new(),
+                name: "smart".to_owned(),
+                status: WorkflowStatus::Published,
+                route: None,
+                smart: Some(SmartV1 { strategy: Strategy::default(), mode: Mode::Suggest }),
+                created_at: clock.now(),
+                updated_at: clock.now(),
+                created_by: UserId::new(),
+                published_at: Some(clock.now()),
+            };
+            let (org, row) = (store.system().org(OrgId::new()), workflow.clone());
+            org.write(move |tx| tx.insert(&WORKFLOWS, &row.workflow_id, &row)).await.unwrap();
+            Lab { org, clock, workflow }
+        }
+
+        /// What the worker makes of this order.
+        async fn found(&self, order: [u128; 3], gain: f64) -> Outcome {
+            let proposal = Proposal {
+                workflow: self.workflow.clone(),
+                current: plan([1, 2, 3]),
+                plan: plan(order),
+                dag: Dag::default(),
+                evidence: Vec::new(),
+                gain,
+            };
+            self.org.write(move |tx| act(tx, proposal)).await.unwrap()
+        }
+
+        fn newest(&self) -> SuggestionV1 {
+            let id = self.workflow.workflow_id;
+            let newest = self
+                .org
+                .read(|tx| tx.scan_index(&SUGGESTIONS, &BY_WORKFLOW, |key| key.id(id), Order::Descending, 1));
+            newest.unwrap().pop().unwrap()
+        }
+    }
+
+    #[tokio::test]
+    async fn an_open_suggestion_is_not_replaced_for_a_hair() {
+        let lab = Lab::new().await;
+        assert_eq!(lab.found([2, 1, 3], GAIN_MIN / 2.0).await, Outcome::Left, "not worth somebody's time");
+        assert_eq!(lab.found([2, 1, 3], 0.10).await, Outcome::Suggested);
+        let first = lab.newest();
+        assert_eq!(lab.found([2, 1, 3], 0.50).await, Outcome::Left, "it is said already");
+        assert_eq!(
+            lab.found([2, 3, 1], 0.10 + GAIN_MIN / 2.0).await,
+            Outcome::Left,
+            "somebody may be reading it"
+        );
+        assert_eq!(lab.newest(), first);
+        assert_eq!(
+            lab.found([2, 3, 1], 0.10 + 2.0 * GAIN_MIN).await,
+            Outcome::Suggested,
+            "worth interrupting"
+        );
+        lab.clock.advance(DETAILS_EVERY + MINUTE);
+        assert_eq!(lab.found([3, 2, 1], 0.05).await, Outcome::Suggested, "it has been there for long enough");
+        let all = lab.org.read(|tx| tx.scan(&SUGGESTIONS, None, Order::Ascending, 10)).unwrap();
+        let open = all.iter().filter(|(_, row)| row.status == SuggestionStatus::Open);
+        assert_eq!((all.len(), open.count()), (3, 1));
+    }
+
+    #[tokio::test]
+    async fn what_was_turned_down_does_not_come_back_at_once() {
+        let lab = Lab::new().await;
+        assert_eq!(lab.found([2, 1, 3], 0.10).await, Outcome::Suggested);
+        let id = lab.newest().id;
+        lab.org.write(move |tx| dismiss(tx, id, UserId::new())).await.unwrap();
+        assert_eq!(lab.found([2, 1, 3], 0.50).await, Outcome::Left, "the same order");
+        assert_eq!(lab.found([2, 3, 1], 0.10).await, Outcome::Left, "as good as the same");
+        assert_eq!(lab.found([2, 3, 1], 0.10 + 2.0 * GAIN_MIN).await, Outcome::Suggested, "a better one");
+        let id = lab.newest().id;
+        lab.org.write(move |tx| dismiss(tx, id, UserId::new())).await.unwrap();
+        lab.clock.advance(DETAILS_EVERY + MINUTE);
+        assert_eq!(lab.found([2, 3, 1], 0.10).await, Outcome::Left, "the same order, later");
+        assert_eq!(lab.found([3, 2, 1], 0.10).await, Outcome::Suggested, "another one, later");
+    }
 }

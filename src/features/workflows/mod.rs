@@ -15,7 +15,7 @@ mod views;
 pub use boards::{Learned, OVERALL, learn, next_to_learn, teach};
 pub use graphs::Graphs;
 pub use rows::{Mode, SmartV1, Strategy, VERSIONS, VersionV1, WORKFLOWS, WorkflowStatus, WorkflowV1};
-pub use service::{Current, NewWorkflow, dispatchable, routed, write_version};
+pub use service::{Current, NewWorkflow, bind, dispatchable, routed, write_version};
 pub use smart::{
     PlanV1, Ranked, draw, estimates, make_smart, next_with_plans, plan_of, rank, smart_workflows, write_plan,
 };
@@ -46,7 +46,15 @@ use view::ValidationView;
 
 pub static FEATURE: Feature = Feature {
     name: "workflows",
-    tables: &[&WORKFLOWS, &VERSIONS, &smart::PLANS, &boards::BOARDS, &boards::LESSONS],
+    tables: &[
+        &WORKFLOWS,
+        &VERSIONS,
+        &rows::VERSION_USES,
+        &smart::PLANS,
+        &boards::BOARDS,
+        &boards::BOARD_USES,
+        &boards::LESSONS,
+    ],
     routes: &[
         Route::get("/api/v1/workflows", "listWorkflows", &Handler::new(list))
             .about("The organization's workflows, newest first; archived ones only when asked for."),

@@ -216,3 +216,15 @@ pub static BY_NUMBER: Index<VersionV1> = Index::unique("workflow_versions.by_num
 
 pub static VERSIONS: OrgTable<WorkflowVersionId, VersionV1> =
     OrgTable::new("workflow_versions", "Workflow version").indexed(&[&BY_NUMBER]);
+
+/// That a job was bound to a version: its row is kept for as long as the organization is. Written for versions of smart
+/// workflows, of which others may go.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VersionUseV1 {
+    pub since: Timestamp,
+}
+
+impl Record for VersionUseV1 {}
+
+pub static VERSION_USES: OrgTable<WorkflowVersionId, VersionUseV1> =
+    OrgTable::new("workflow_version_uses", "Workflow version");

@@ -7,7 +7,8 @@
 use super::Book;
 use super::route::Route;
 use super::rows::{
-    BY_NUMBER, BY_ROUTE, DagV1, SmartV1, VERSIONS, VersionV1, WORKFLOWS, WorkflowStatus, WorkflowV1,
+    BY_NUMBER, BY_ROUTE, DagV1, SmartV1, VERSION_USES, VERSIONS, VersionUseV1, VersionV1, WORKFLOWS,
+    WorkflowStatus, WorkflowV1,
 };
 use crate::base::ids::{OutputId, ProviderId, UserId, WorkflowId, WorkflowVersionId};
 use crate::base::web::WebUrl;
@@ -17,6 +18,9 @@ use crate::store::{OrgRead, OrgWrite};
 
 /// Workflows of one organization that are not archived.
 pub const WORKFLOWS_MAX: usize = 1_000;
+
+/// Versions of a smart workflow that the optimization worker wrote and no job was bound to: so many of the newest are kept.
+const UNUSED_VERSIONS_KEPT: u32 = 50;
 
 /// A workflow and the version that counts.
 #[derive(Clone, Debug)]
@@ -150,7 +154,31 @@ pub fn write_version(
     workflow.updated_at = tx.now();
     tx.insert(&VERSIONS, &version.id, &version)?;
     tx.put(&WORKFLOWS, &workflow.workflow_id, &workflow)?;
+    if author.is_none() {
+        forget_unused(tx, &workflow)?;
+    }
     Ok(Current { workflow, version })
+}
+
+/// Lets go of the version that has just become too old to be kept for itself: the worker's own work, which no job refers to.
+/// Every version that it writes comes by here, so there are never more of them.
+fn forget_unused(tx: &OrgWrite<'_>, workflow: &WorkflowV1) -> Result<()> {
+    let Some(number) = workflow.version.checked_sub(UNUSED_VERSIONS_KEPT) else { return Ok(()) };
+    let id = workflow.workflow_id;
+    let old = tx.lookup(&VERSIONS, &BY_NUMBER, |key| key.id(id).u64(number.into()))?;
+    let Some(old) = old else { return Ok(()) };
+    if old.created_by.is_none() && tx.get(&VERSION_USES, &old.id)?.is_none() {
+        tx.delete(&VERSIONS, &old.id)?;
+    }
+    Ok(())
+}
+
+/// Notes that a job is bound to the workflow's present version, which must stay readable from now on.
+pub fn bind(tx: &OrgWrite<'_>, workflow: &WorkflowV1) -> Result<()> {
+    if workflow.smart.is_some() && tx.get(&VERSION_USES, &workflow.version_id)?.is_none() {
+        tx.put(&VERSION_USES, &workflow.version_id, &VersionUseV1 { since: tx.now() })?;
+    }
+    Ok(())
 }
 
 /// A workflow as it is now; 404 when the organization has none of this id.
@@ -295,7 +323,7 @@ pub fn dispatchable(tx: &OrgRead<'_>, id: WorkflowId) -> Result<Option<WorkflowV
     let Some(workflow) = tx.get(&WORKFLOWS, &id)? else { return Ok(None) };
     if !workflow.is_published() {
         return Err(Error::new(Code::WorkflowDisabled).message(format!(
-            "The workflow \"{}\" is {}. Publish it with POST /api/v1/workflows/{id}/publish, or leave workflowId out.",
+            "the workflow \"{}\" is {}. Publish it with POST /api/v1/workflows/{id}/publish, or leave workflowId out.",
             workflow.name,
             match workflow.status {
                 WorkflowStatus::Archived => "archived",
@@ -314,4 +342,58 @@ pub fn routed(tx: &OrgRead<'_>, url: &WebUrl) -> Result<Option<WorkflowV1>> {
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::Clock;
+    use crate::base::ids::OrgId;
+    use crate::engine::dag::draw;
+    use crate::features::workflows::Mode;
+    use crate::store::fault::FaultyDisk;
+    use crate::store::{MIGRATIONS, Store};
+
+    #[tokio::test]
+    async fn versions_that_no_job_was_bound_to_are_not_kept_for_ever() {
+        let disk = FaultyDisk::new();
+        let store = Store::open_backend(move || disk.backend(), Clock::system(), MIGRATIONS).unwrap();
+        let org = store.system().org(OrgId::new());
+        let dag = draw::chain(&[ProviderId::new()]);
+        let now = org.clock().now();
+        let workflow = WorkflowV1 {
+            workflow_id: WorkflowId::new(),
+            version: 0,
+            version_id: WorkflowVersionId::new(),
+            name: "smart".to_owned(),
+            status: WorkflowStatus::Published,
+            route: None,
+            smart: Some(SmartV1 { strategy: Default::default(), mode: Mode::Auto }),
+            created_at: now,
+            updated_at: now,
+            created_by: UserId::new(),
+            published_at: Some(now),
+        };
+        let id = workflow.workflow_id;
+        let numbers = move |tx: &OrgRead<'_>| {
+            let numbers = (1..=200u32).filter(|number| numbered(tx, id, &number.to_string()).is_ok());
+            Ok(numbers.collect::<Vec<_>>())
+        };
+        let written = org.write(move |tx| {
+            // The first is somebody's own; a job takes the seventh.
+            let mut current = write_version(tx, workflow, &dag, Some(UserId::new()))?;
+            for _ in 2..=UNUSED_VERSIONS_KEPT + 10 {
+                current = write_version(tx, current.workflow, &dag, None)?;
+                if current.version.version == 7 {
+                    bind(tx, &current.workflow)?;
+                    bind(tx, &current.workflow)?;
+                }
+            }
+            Ok((numbers(tx)?, current))
+        });
+        let (kept, current) = written.await.unwrap();
+        let newest = 11..=UNUSED_VERSIONS_KEPT + 10;
+        assert_eq!(kept, [1, 7].into_iter().chain(newest).collect::<Vec<_>>());
+        assert_eq!(org.read(|tx| version_of(tx, &current.workflow)).unwrap(), current.version);
+    }
 }

@@ -7,9 +7,10 @@ use crate::harness::vendors::{
     BRIGHTDATA, FIRECRAWL, OXYLABS, PAGE, SCRAPEDO, SCRAPEOPS, SCRAPERAPI, SCRAPFLY, SCRAPINGBEE, Simulator,
     Vendor, ZENROWS, ZYTE,
 };
-use crate::harness::{Appliance, Member, ended, expect, get, post, text};
+use crate::harness::{Appliance, Member, ended, eventually, expect, get, post, text};
 use gleaner::engine::secret::sha256;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// What a vendor's documents say, where they differ.
 struct Contract {
@@ -188,24 +189,57 @@ async fn refusals(lab: &Lab) {
 
 /// What is wrong with the account is told apart, and leaves it alone for a while.
 async fn accounts(lab: &Lab) {
-    for (key, fault) in [("bad-key", "bad_key"), ("spent-key", "no_credits"), ("busy-key", "throttled")] {
+    let provider = format!("/api/v1/providers/{}", lab.id);
+    for (key, fault) in [("bad-key", "bad_key"), ("spent-key", "no_credits")] {
         lab.key(key).await;
         let job = lab.job("page", json!({})).await;
         lab.check(key, &job, "provider_error", None, 0);
-        let row = expect(get(&lab.member.api, &format!("/api/v1/providers/{}", lab.id)).await, 200);
+        let row = expect(get(&lab.member.api, &provider).await, 200);
         assert_eq!(row["trouble"]["fault"], fault, "{row}");
-        if fault != "throttled" {
-            let asked = lab.simulator.asked();
-            let url = json!({ "url": "http://page.test/" });
-            let next = expect(post(&lab.member.api, "/api/v1/jobs", &url).await, 201);
-            let next = ended(&lab.member.api, text(&next, "id")).await;
-            assert_eq!((&next["status"], &next["attempts"]), (&json!("failed"), &json!([])), "{next}");
-            assert!(text(&next, "error").contains("left alone for a while"), "{next}");
-            assert_eq!(lab.simulator.asked(), asked, "a broken account is not asked again");
-        }
+        let asked = lab.simulator.asked();
+        let url = json!({ "url": "http://page.test/" });
+        let next = expect(post(&lab.member.api, "/api/v1/jobs", &url).await, 201);
+        let next = ended(&lab.member.api, text(&next, "id")).await;
+        assert_eq!((&next["status"], &next["attempts"]), (&json!("failed"), &json!([])), "{next}");
+        assert!(text(&next, "error").contains("left alone for a while"), "{next}");
+        assert_eq!(lab.simulator.asked(), asked, "a broken account is not asked again");
     }
+    throttled(lab, &provider).await;
     lab.key("good-key").await;
     lab.check("forgiven", &lab.job("page", json!({})).await, "success", Some(200), lab.contract.prices[0]);
+}
+
+/// More at once than the plan allows: the job waits, for there is nobody else, and asks again.
+async fn throttled(lab: &Lab, provider: &str) {
+    lab.key("busy-key").await;
+    let api = &lab.member.api;
+    let job = expect(post(api, "/api/v1/jobs", &json!({ "url": "http://page.test/" })).await, 201);
+    let path = format!("/api/v1/jobs/{}", text(&job, "id"));
+    let waiting = eventually("it waits", Duration::from_secs(60), || async {
+        let job = expect(get(api, &path).await, 200);
+        (job["status"] == "queued" && job["attempts"] != json!([])).then_some(job)
+    })
+    .await;
+    let place = format!("{} throttled: {waiting}", lab.contract.vendor.id);
+    let attempt = &waiting["attempts"][0];
+    assert_eq!(
+        (&attempt["outcome"], &attempt["httpStatus"]),
+        (&json!("provider_error"), &Value::Null),
+        "{place}"
+    );
+    assert!(!attempt["error"].is_null() && !waiting.to_string().contains("-key"), "{place}");
+    let row = expect(get(api, provider).await, 200);
+    // Between two pauses there is no trouble to be seen.
+    assert!(row["trouble"].is_null() || row["trouble"]["fault"] == "throttled", "{row}");
+    lab.key("good-key").await;
+    let job = ended(api, text(&job, "id")).await;
+    let attempts = job["attempts"].as_array().unwrap();
+    assert_eq!(
+        (&job["status"], &job["creditsCharged"]),
+        (&json!("succeeded"), &json!(lab.contract.prices[0])),
+        "{job}"
+    );
+    assert!((2..=6).contains(&attempts.len()), "{place}");
 }
 
 async fn silence(lab: &Lab) {

@@ -1,7 +1,8 @@
 //! Random drawings: valid ones, ones that were spoilt in a known way, and nonsense.
+//!
+//! tests/it/graphs.rs includes this file too, for a box at work; what it names comes from the module that has it.
 
-use super::{dag, provider};
-use crate::engine::dag::shape::{Dag, EdgeType, Fault, NodeType};
+use super::{Dag, DagEdge, EdgeType, Fault, NodeType, dag, provider};
 use serde_json::{Value, json};
 
 /// A small generator with a seed (SplitMix64), so that a failing case can be repeated.
@@ -33,6 +34,18 @@ impl Dice {
 /// Providers that drawings name.
 pub const PROVIDERS: u8 = 6;
 
+/// What drawings may have.
+#[derive(Clone, Copy)]
+pub struct Palette {
+    pub outputs: bool,
+    pub wait_ms_max: usize,
+    /// The nearest of so many random targets is where an edge leads: with more of them, ways are longer.
+    pub draws: usize,
+}
+
+/// Everything.
+pub const ALL: Palette = Palette { outputs: true, wait_ms_max: 60_000, draws: 1 };
+
 /// What is known of a node before its turn comes: edges only lead forward.
 #[derive(Clone, Copy)]
 struct Ahead {
@@ -43,7 +56,7 @@ struct Ahead {
 }
 
 /// A valid drawing of up to `size` nodes between the start and the ends.
-pub fn valid(dice: &mut Dice, size: usize) -> Dag {
+pub fn valid(dice: &mut Dice, size: usize, palette: Palette) -> Dag {
     let count = dice.below(size) + 1;
     let mut ahead = vec![Ahead { reached: false, page: true, attempts: 0 }; count];
     let mut nodes = vec![json!({ "id": "start", "type": "start" })];
@@ -56,12 +69,12 @@ pub fn valid(dice: &mut Dice, size: usize) -> Dag {
             _ => ahead[i - 1],
         };
         let id = if i == 0 { "start".to_owned() } else { format!("n{i}") };
-        let kind = if i == 0 { NodeType::Start } else { middle(dice, here) };
+        let kind = if i == 0 { NodeType::Start } else { middle(dice, here, palette) };
         let branches = if kind == NodeType::Split { dice.below(3) + 1 } else { 1 };
         let (must, may) = kind.edges();
         let drawn = must.iter().chain(may.iter().filter(|_| dice.one_in(2)));
         let drawn: Vec<EdgeType> = drawn.flat_map(|kind| vec![*kind; branches]).collect();
-        let mut config = config(dice, kind);
+        let mut config = config(dice, kind, palette);
         let attempts = match kind {
             NodeType::Provider => config["retries"].as_u64().unwrap_or(0) as usize + 1,
             NodeType::Race => config["providerIds"].as_array().unwrap().len(),
@@ -71,7 +84,7 @@ pub fn valid(dice: &mut Dice, size: usize) -> Dag {
         for edge in drawn {
             let delivers = matches!(kind, NodeType::Provider | NodeType::Race) && edge == EdgeType::Success;
             let page = here.page || delivers;
-            let to = i + dice.below(count - i + 2);
+            let to = (0..palette.draws).map(|_| i + dice.below(count - i + 2)).min().unwrap_or(i);
             let target = match ahead.get_mut(to) {
                 Some(next) => {
                     if here.reached {
@@ -121,18 +134,19 @@ fn shuffle(dice: &mut Dice, all: &mut [Value]) {
     }
 }
 
-fn middle(dice: &mut Dice, here: Ahead) -> NodeType {
+fn middle(dice: &mut Dice, here: Ahead, palette: Palette) -> NodeType {
     use NodeType::{Condition, Extract, Output, Provider, Race, Split, Wait};
     loop {
         let kind = *dice.pick(&[Provider, Provider, Provider, Race, Condition, Split, Wait, Extract, Output]);
         let has_room = here.attempts < 26 || !matches!(kind, Provider | Race);
-        if has_room && (kind != Extract || here.page) {
+        let may_be = (kind != Extract || here.page) && (kind != Output || palette.outputs);
+        if has_room && may_be {
             return kind;
         }
     }
 }
 
-fn config(dice: &mut Dice, kind: NodeType) -> Value {
+fn config(dice: &mut Dice, kind: NodeType, palette: Palette) -> Value {
     let one = |dice: &mut Dice| provider(dice.below(usize::from(PROVIDERS)) as u8);
     match kind {
         NodeType::Provider => {
@@ -163,7 +177,7 @@ fn config(dice: &mut Dice, kind: NodeType) -> Value {
             ])
             .clone(),
         NodeType::Split => json!({ "by": if dice.one_in(2) { "job" } else { "url" } }),
-        NodeType::Wait => json!({ "ms": dice.below(60_001) }),
+        NodeType::Wait => json!({ "ms": dice.below(palette.wait_ms_max + 1) }),
         NodeType::Extract => json!({ "minQuality": dice.below(11) as f64 / 10.0 }),
         NodeType::Output => json!({ "outputId": provider(200 + dice.below(3) as u8) }),
         _ => Value::Null,
@@ -207,7 +221,7 @@ pub fn spoil(dice: &mut Dice, dag: &mut Dag) -> Option<Fault> {
             Fault::Cycle
         }
         6 => {
-            let is_single = |edge: &&super::super::DagEdge| {
+            let is_single = |edge: &&DagEdge| {
                 let source = dag.nodes.iter().find(|node| node.id == edge.source);
                 source.is_some_and(|source| source.kind != "split")
                     && !matches!(edge.kind.as_str(), "blocked" | "timeout")
@@ -248,7 +262,7 @@ pub fn nonsense(dice: &mut Dice) -> Dag {
             Some(NodeType::End) => {
                 json!({ "status": if dice.one_in(2) { "succeeded" } else { "failed" } })
             }
-            Some(kind) => config(dice, kind),
+            Some(kind) => config(dice, kind, ALL),
             None => json!({}),
         };
         let id = if dice.one_in(6) { *dice.pick(&ids) } else { ids[i] };

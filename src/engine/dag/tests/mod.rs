@@ -5,7 +5,7 @@ mod property;
 mod reference;
 
 use super::draw;
-use super::shape::{Dag, Fault};
+use super::shape::{Dag, DagEdge, DagNode, EdgeType, Fault, NodeType};
 use super::walk::{Ending, Event, Seen, Step, Walk};
 use super::{Facts, Graph, Reading, Tariff};
 use crate::base::ids::ProviderId;
@@ -514,4 +514,90 @@ fn the_built_in_path_tries_each_provider_once() {
     assert_eq!(run(&draw::chain(&[]), &facts, &[]), (vec![], Ending::Failed));
     let many: Vec<_> = (0..200).map(provider).collect();
     assert_eq!(Graph::read(&draw::chain(&many)).graph.unwrap().attempts_max(), 32);
+}
+
+/// start → a → b → ok | bad, where `b` is the provider of this number.
+fn failing_over_to(second: u8) -> Graph {
+    let config = json!({ "providerId": provider(second), "premium": true });
+    Graph::read(&changed("/nodes/2/config", Some(config))).graph.unwrap()
+}
+
+#[test]
+fn a_graph_goes_on_where_somebody_else_can_be_asked() {
+    let facts = Facts { url: "http://x.test/", domain: "x.test", page_type: None, tags: &[], job: [0; 16] };
+    let graph = failing_over_to(2);
+    let walk = Walk::begin(&graph, &facts);
+    let only = |n: u8| move |asked: ProviderId, _: &super::Overrides| asked == provider(n);
+    assert!(walk.goes_on(&graph, &facts, only(2)));
+    assert!(!walk.goes_on(&graph, &facts, only(1)), "it is about those behind the present node");
+    let premium = |_: ProviderId, options: &super::Overrides| options.premium != Some(true);
+    assert!(!walk.goes_on(&graph, &facts, premium), "what its node asks for counts");
+    let again = failing_over_to(1);
+    assert!(
+        Walk::begin(&again, &facts).goes_on(&again, &facts, only(1)),
+        "the same one, asked for something else"
+    );
+    // At the last one nobody is left, and a page that is at hand is something.
+    let mut last = walk.clone();
+    let failed = Seen { outcome: Outcome::Timeout, http_status: None };
+    last.advance(&graph, &facts, Event::Attempted(failed)).unwrap();
+    assert!(!last.goes_on(&graph, &facts, |_, _| true));
+    let pause = json!({ "id": "b", "type": "wait", "config": { "ms": 5 } });
+    let mut drawing = two();
+    drawing["nodes"][2] = pause;
+    drawing["edges"] = json!([
+        { "source": "start", "target": "a", "type": "always" }, { "source": "a", "target": "ok", "type": "success" },
+        { "source": "a", "target": "b", "type": "failure" }, { "source": "b", "target": "bad", "type": "always" },
+    ]);
+    let graph = Graph::read(&dag(drawing)).graph.unwrap();
+    let walk = Walk::begin(&graph, &facts);
+    assert!(walk.goes_on(&graph, &facts, |_, _| false), "a pause is the drawing's own answer");
+}
+
+#[test]
+fn a_walk_that_stays_counts_its_attempts_and_does_the_same_again() {
+    let facts = Facts { url: "http://x.test/", domain: "x.test", page_type: None, tags: &[], job: [0; 16] };
+    let retries = changed("/nodes/1/config/retries", Some(json!(1)));
+    let graph = Graph::read(&retries).graph.unwrap();
+    let mut walk = Walk::begin(&graph, &facts);
+    let step = walk.next(&graph);
+    walk.stay(&[Seen { outcome: Outcome::ProviderError, http_status: None }; 3]);
+    assert_eq!((walk.next(&graph), walk.attempts, walk.tries), (step, 3, 0));
+    let timeout = Event::Attempted(Seen { outcome: Outcome::Timeout, http_status: None });
+    walk.advance(&graph, &facts, timeout).unwrap();
+    assert_eq!((walk.next(&graph), walk.attempts), (step, 4), "its tries are all left");
+    let success = Event::Attempted(Seen { outcome: Outcome::Success, http_status: Some(200) });
+    walk.advance(&graph, &facts, success).unwrap();
+    assert_eq!(walk.next(&graph), Step::End(Ending::Delivered { attempt: 5 }));
+}
+
+#[test]
+fn who_lost_a_race_counts_and_changes_nothing() {
+    let drawing = json!({
+        "nodes": [
+            { "id": "start", "type": "start" },
+            { "id": "race", "type": "race", "config": { "providerIds": [provider(1), provider(2), provider(3)] } },
+            { "id": "ok", "type": "end", "config": { "status": "succeeded" } },
+            { "id": "bad", "type": "end", "config": { "status": "failed" } },
+        ],
+        "edges": [
+            { "source": "start", "target": "race", "type": "always" },
+            { "source": "race", "target": "ok", "type": "success" },
+            { "source": "race", "target": "bad", "type": "failure" },
+        ],
+    });
+    let graph = Graph::read(&dag(drawing)).graph.unwrap();
+    let facts = Facts { url: "http://x.test/", domain: "x.test", page_type: None, tags: &[], job: [0; 16] };
+    let seen = |outcome, http_status| Seen { outcome, http_status };
+    let lost = seen(Outcome::Canceled, None);
+    for (outcome, ending) in [
+        (Outcome::Success, Ending::Delivered { attempt: 2 }),
+        (Outcome::TargetError, Ending::Answered { attempt: 2 }),
+        (Outcome::Blocked, Ending::Failed),
+    ] {
+        let mut walk = Walk::begin(&graph, &facts);
+        let came = [seen(Outcome::Timeout, None), seen(outcome, Some(200)), lost];
+        walk.advance(&graph, &facts, Event::Raced(&came)).unwrap();
+        assert_eq!((walk.next(&graph), walk.attempts), (Step::End(ending), 3), "{outcome:?}");
+    }
 }

@@ -1,8 +1,8 @@
 //! Random graphs and random providers: the walk and the plain interpreter tell the same story; what is no graph is never
 //! read as one.
 
-use super::generate::{Dice, nonsense, spoil, valid};
-use super::reference::{self, Made, Story, World};
+use super::generate::{ALL, Dice, nonsense, spoil, valid};
+use super::reference::{self, Asked, Made, Story, World};
 use crate::base::ids::ProviderId;
 use crate::base::terms::PageType;
 use crate::engine::dag::shape::{Dag, Fault};
@@ -53,9 +53,11 @@ impl Random {
 }
 
 impl World for Random {
-    fn attempt(&self, n: usize, provider: ProviderId) -> (Outcome, Option<u16>) {
+    fn attempt(&self, asked: &Asked<'_>) -> (Outcome, Option<u16>) {
+        let Asked { n, node, tries, provider } = *asked;
         use Outcome::{Blocked, NetworkError, ProviderError, Success, TargetError, Timeout};
-        let mut dice = self.dice(1 + u64::from(provider.0.as_bytes()[0]), n);
+        let who = u64::from(provider.0.as_bytes()[0]) + ((tries as u64) << 8) + ((node.len() as u64) << 12);
+        let mut dice = self.dice(1 + who, n);
         let common = [Success, Blocked, Blocked, Timeout, Timeout, NetworkError, NetworkError, ProviderError];
         let outcome = if dice.one_in(20) { TargetError } else { *dice.pick(&common) };
         let status = match outcome {
@@ -68,7 +70,7 @@ impl World for Random {
         (outcome, status)
     }
 
-    fn order(&self, n: usize, count: usize) -> Vec<usize> {
+    fn order(&self, n: usize, _: &str, count: usize) -> Vec<usize> {
         let mut dice = self.dice(100, n);
         let mut order: Vec<_> = (0..count).collect();
         for i in (1..count).rev() {
@@ -117,17 +119,25 @@ fn drive(graph: &Graph, world: &Random, dice: &mut Dice) -> Story {
         let first = walk.attempts as usize + 1;
         let advanced = match walk.next(graph) {
             Step::Attempt { node, provider, options } => {
-                let seen = make(node, provider, options, world.attempt(first, provider));
+                let came = world.attempt(&Asked { n: first, node, tries: walk.tries as usize, provider });
+                let seen = make(node, provider, options, came);
                 walk.advance(graph, &facts, Event::Attempted(seen))
             }
             Step::Race { node, providers, options } => {
                 let mut seen = Vec::new();
-                for at in world.order(first, providers.len()) {
-                    let came = world.attempt(first + at, providers[at]);
-                    seen.push(make(node, providers[at], options, came));
+                let mut asking = providers.to_vec();
+                for at in world.order(first, node, providers.len()) {
+                    let provider = providers[at];
+                    let came = world.attempt(&Asked { n: first + at, node, tries: 0, provider });
+                    asking.retain(|other| *other != provider);
+                    seen.push(make(node, provider, options, came));
                     if came.0.is_final() {
                         break;
                     }
+                }
+                let won = seen.last().is_some_and(|seen| seen.outcome.is_final());
+                for lost in asking.into_iter().filter(|_| won) {
+                    seen.push(make(node, lost, options, (Outcome::Canceled, None)));
                 }
                 walk.advance(graph, &facts, Event::Raced(&seen))
             }
@@ -135,8 +145,10 @@ fn drive(graph: &Graph, world: &Random, dice: &mut Dice) -> Story {
                 story.waited_ms += u64::from(ms);
                 walk.advance(graph, &facts, Event::Waited)
             }
-            Step::Extract { .. } => {
-                let quality = world.quality(walk.page.unwrap() as usize);
+            Step::Extract { min_quality } => {
+                let page = walk.page.unwrap() as usize;
+                let quality = world.quality(page);
+                story.poor.extend(quality.filter(|quality| *quality < min_quality).map(|_| page));
                 walk.advance(graph, &facts, Event::Judged(quality))
             }
             Step::Output { .. } => walk.advance(graph, &facts, Event::Noted),
@@ -187,7 +199,7 @@ fn the_walk_tells_the_story_of_the_plain_interpreter() {
     let (mut endings, mut attempts) = ([0usize; 3], 0);
     for seed in 0..CASES {
         let mut dice = Dice(seed);
-        let dag = valid(&mut dice, 40);
+        let dag = valid(&mut dice, 40, ALL);
         let reading = Graph::read(&dag);
         let drawn = || serde_json::to_string(&dag).unwrap();
         let graph =
@@ -203,6 +215,7 @@ fn the_walk_tells_the_story_of_the_plain_interpreter() {
             let price = |id, tariff: Tariff| world.price(id, tariff.render, tariff.premium);
             let most = graph.credits_max(Some(tariff), price);
             assert!(found.credits <= most, "seed {seed}: charged {} of at most {most}", found.credits);
+            assert_eq!(most, reference::dearest(&dag, &world));
             assert!(most <= graph.credits_max(None, price));
             assert!(found.attempts.len() <= graph.attempts_max() as usize);
             endings[if found.succeeded { 0 } else { 1 + usize::from(found.settled.is_some()) }] += 1;
@@ -219,7 +232,7 @@ fn a_spoilt_graph_is_never_read() {
     let mut seen = std::collections::BTreeMap::<&str, usize>::new();
     for seed in 0..CASES {
         let mut dice = Dice(seed ^ 0xBAD);
-        let mut dag = valid(&mut dice, 20);
+        let mut dag = valid(&mut dice, 20, ALL);
         let Some(fault) = spoil(&mut dice, &mut dag) else { continue };
         let reading = Graph::read(&dag);
         let drawn = || serde_json::to_string(&dag).unwrap();
@@ -240,7 +253,7 @@ fn nonsense_is_refused_or_holds() {
         let mut dice = Dice(seed ^ 0xF00D);
         let mut dag = nonsense(&mut dice);
         if dice.one_in(3) {
-            dag = valid(&mut dice, 8);
+            dag = valid(&mut dice, 8, ALL);
             for _ in 0..dice.below(3) {
                 spoil(&mut dice, &mut dag);
             }

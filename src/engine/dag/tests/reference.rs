@@ -1,9 +1,9 @@
 //! The rules of a walk written down once more, plainly: a recursive interpreter of the drawing itself, without the
 //! product's types. What differs between the two is wrong in one of them.
+//!
+//! tests/it/graphs.rs includes this file too, for a box at work; what it names comes from the module that has it.
 
-use crate::base::ids::ProviderId;
-use crate::engine::dag::shape::{Dag, DagNode};
-use crate::engine::fetch::Outcome;
+use super::{Dag, DagNode, Outcome, ProviderId};
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
@@ -25,18 +25,31 @@ pub struct Story {
     pub attempts: Vec<Made>,
     pub waited_ms: u64,
     pub outputs: Vec<String>,
+    /// The attempts whose pages were found too poor, as often as they were.
+    pub poor: Vec<usize>,
     pub succeeded: bool,
     /// The number of the attempt that is delivered or was the target's answer.
     pub settled: Option<usize>,
     pub credits: u64,
 }
 
+/// One request.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    /// Its number; in a race by the place in the drawing.
+    pub n: usize,
+    pub node: &'a str,
+    /// How often its node has asked before.
+    pub tries: usize,
+    pub provider: ProviderId,
+}
+
 /// The job, and how the world behaves: the same for both walks.
 pub trait World {
-    /// What the attempt of this number gives.
-    fn attempt(&self, n: usize, provider: ProviderId) -> (Outcome, Option<u16>);
+    /// What an attempt gives.
+    fn attempt(&self, asked: &Asked<'_>) -> (Outcome, Option<u16>);
     /// In which order the attempts of a race end, the first of which has this number.
-    fn order(&self, n: usize, count: usize) -> Vec<usize>;
+    fn order(&self, n: usize, node: &str, count: usize) -> Vec<usize>;
     /// The quality of the page that this attempt brought.
     fn quality(&self, n: usize) -> Option<f64>;
     fn price(&self, provider: ProviderId, render: bool, premium: bool) -> u64;
@@ -48,6 +61,31 @@ pub fn walk(dag: &Dag, world: &dyn World) -> Story {
     let mut teller = Teller { dag, world, story: Story::default(), page: None, status: None };
     teller.visit(start);
     teller.story
+}
+
+/// The most that the drawing can charge: the dearest delivery on any way.
+pub fn dearest(dag: &Dag, world: &dyn World) -> u64 {
+    let start = dag.nodes.iter().find(|node| node.kind == "start").unwrap();
+    let mut open = vec![start.id.as_str()];
+    let mut seen: Vec<&str> = Vec::new();
+    let mut most = 0;
+    while let Some(id) = open.pop() {
+        if seen.contains(&id) {
+            continue;
+        }
+        seen.push(id);
+        open.extend(dag.edges.iter().filter(|edge| edge.source == id).map(|edge| edge.target.as_str()));
+        let node = dag.nodes.iter().find(|node| node.id == id).unwrap();
+        let config = Value::Object(node.config.clone().unwrap_or_default());
+        let (_, _, _, _, render, premium) = world.job();
+        let render = config["render"].as_bool().unwrap_or(render);
+        let premium = config["premium"].as_bool().unwrap_or(premium);
+        let ids = config["providerIds"].as_array().cloned().unwrap_or_default();
+        for id in ids.iter().chain([&config["providerId"]]).filter_map(Value::as_str) {
+            most = most.max(world.price(id.parse().unwrap(), render, premium));
+        }
+    }
+    most
 }
 
 struct Teller<'a> {
@@ -99,6 +137,9 @@ impl<'a> Teller<'a> {
                 let least = config.get("minQuality").and_then(Value::as_f64).unwrap_or(0.5);
                 let quality = self.world.quality(self.page.unwrap());
                 let good = quality.is_none() || quality.unwrap() >= least;
+                if !good {
+                    self.story.poor.extend(self.page);
+                }
                 self.follow(node, &[if good { "success" } else { "low_quality" }]);
             }
             "provider" => self.provider(node, &Value::Object(config)),
@@ -115,9 +156,9 @@ impl<'a> Teller<'a> {
         }
     }
 
-    fn make(&mut self, node: &DagNode, provider: ProviderId, config: &Value) -> Outcome {
+    fn make(&mut self, node: &DagNode, provider: ProviderId, tries: usize, config: &Value) -> Outcome {
         let n = self.story.attempts.len() + 1;
-        let (outcome, status) = self.world.attempt(n, provider);
+        let (outcome, status) = self.world.attempt(&Asked { n, node: &node.id, tries, provider });
         self.note(node, provider, config, outcome, status);
         outcome
     }
@@ -145,19 +186,19 @@ impl<'a> Teller<'a> {
     }
 
     /// The target's own answer: nothing comes after it.
-    fn answered(&mut self) {
-        let n = self.story.attempts.len();
+    fn answered(&mut self, n: usize) {
         self.story.settled = Some(n);
         self.story.credits = self.story.attempts[n - 1].credits;
     }
 
     fn provider(&mut self, node: &DagNode, config: &Value) {
         let provider = config["providerId"].as_str().unwrap().parse().unwrap();
-        let mut left = config["retries"].as_u64().unwrap_or(0);
+        let retries = config["retries"].as_u64().unwrap_or(0);
+        let mut left = retries;
         loop {
-            match self.make(node, provider, config) {
+            match self.make(node, provider, (retries - left) as usize, config) {
                 Outcome::Success => return self.follow(node, &["success"]),
-                Outcome::TargetError => return self.answered(),
+                Outcome::TargetError => return self.answered(self.story.attempts.len()),
                 Outcome::ProviderError => return self.follow(node, &["failure"]),
                 Outcome::Blocked if left == 0 => return self.follow(node, &["blocked", "failure"]),
                 Outcome::Timeout if left == 0 => return self.follow(node, &["timeout", "failure"]),
@@ -175,14 +216,25 @@ impl<'a> Teller<'a> {
             .map(|id| id.as_str().unwrap().parse().unwrap())
             .collect();
         let first = self.story.attempts.len() + 1;
-        for at in self.world.order(first, ids.len()) {
-            let (outcome, status) = self.world.attempt(first + at, ids[at]);
+        let order = self.world.order(first, &node.id, ids.len());
+        for (i, &at) in order.iter().enumerate() {
+            let asked = Asked { n: first + at, node: &node.id, tries: 0, provider: ids[at] };
+            let (outcome, status) = self.world.attempt(&asked);
             self.note(node, ids[at], config, outcome, status);
-            match outcome {
-                Outcome::Success => return self.follow(node, &["success"]),
-                Outcome::TargetError => return self.answered(),
-                _ => {}
+            if !matches!(outcome, Outcome::Success | Outcome::TargetError) {
+                continue;
             }
+            // Its number is the answer's; those that were slower stand behind it, in the order of the drawing.
+            let n = self.story.attempts.len();
+            let mut slower = order[i + 1..].to_vec();
+            slower.sort_unstable();
+            for at in slower {
+                self.note(node, ids[at], config, Outcome::Canceled, None);
+            }
+            return match outcome {
+                Outcome::Success => self.follow(node, &["success"]),
+                _ => self.answered(n),
+            };
         }
         self.follow(node, &["failure"]);
     }

@@ -51,6 +51,10 @@ pub struct BrowserSettings {
     pub memory_bytes_max: u64,
     /// Where browsers keep their profiles while they run. What is there at the start is removed.
     pub profiles: PathBuf,
+    /// Pages after which a browser is replaced: what leaks in it, leaks for so long.
+    pub pages_served_max: usize,
+    /// How long a browser is kept that nobody uses.
+    pub idle_timeout: Duration,
 }
 
 /// No browser at all.
@@ -62,6 +66,8 @@ impl Default for BrowserSettings {
             pages: 0,
             memory_bytes_max: 2 << 30,
             profiles: PathBuf::new(),
+            pages_served_max: 500,
+            idle_timeout: Duration::from_secs(60),
         }
     }
 }
@@ -157,7 +163,9 @@ impl BrowserProvider {
             page::render(browser, &counted.gate, &self.direct, request, &self.settings, &mut left.trace)
                 .await;
         rendered.map_err(|error| match error {
-            PageError::Gone if browser.is_too_big() => Failed::TooBig,
+            PageError::Fetch(error) => Failed::Page(PageError::Fetch(error)),
+            // A browser that is being ended refuses, breaks off, and is gone in the end.
+            _ if browser.is_too_big() => Failed::TooBig,
             error => Failed::Page(error),
         })
     }

@@ -2,9 +2,8 @@
 //!
 //! A browser takes seconds and a hundred megabytes to start and each page in it a fraction of that, so pages share
 //! browsers, each in a context of its own: no page sees another's cookies, cache or storage. How many pages there are at
-//! once is the operator's; more wait for their turn. A browser is ended when nobody has used it for a while, after
-//! [`PAGES_SERVED_MAX`] pages (what leaks in it, leaks for so long), when it takes more memory than it may, and with the
-//! box.
+//! once is the operator's; more wait for their turn. A browser is ended when nobody has used it for a while, after so
+//! many pages, when it takes more memory than it may ([`BrowserSettings`]), and with the box.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,10 +20,6 @@ use super::protocol::Client;
 
 /// Pages at once in one browser.
 const PAGES_PER_BROWSER: usize = 8;
-/// Pages after which a browser is replaced.
-const PAGES_SERVED_MAX: usize = 500;
-/// How long a browser is kept that nobody uses.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often a browser is looked at.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 
@@ -45,6 +40,8 @@ pub struct Running {
     pub user_agent: String,
     pages: AtomicUsize,
     served: AtomicUsize,
+    served_max: usize,
+    idle_timeout: Duration,
     is_retired: AtomicBool,
     /// Set when it took more memory than it may, which ends all its pages.
     is_too_big: AtomicBool,
@@ -82,7 +79,7 @@ impl Running {
 
     /// Whether nobody is in it and nobody will want it.
     fn is_done(&self) -> bool {
-        let idle = self.idle_since.lock().elapsed() > IDLE_TIMEOUT;
+        let idle = self.idle_since.lock().elapsed() > self.idle_timeout;
         self.pages.load(Ordering::SeqCst) == 0 && (idle || self.is_retired.load(Ordering::Relaxed))
     }
 }
@@ -160,6 +157,8 @@ impl Browsers {
             user_agent: process.user_agent.clone(),
             pages: AtomicUsize::new(0),
             served: AtomicUsize::new(0),
+            served_max: self.settings.pages_served_max,
+            idle_timeout: self.settings.idle_timeout,
             is_retired: AtomicBool::new(false),
             is_too_big: AtomicBool::new(false),
             idle_since: Mutex::new(Instant::now()),
@@ -195,7 +194,7 @@ fn enter(browser: &Arc<Running>) -> Option<Arc<Running>> {
         browser.pages.fetch_sub(1, Ordering::SeqCst);
         return None;
     }
-    if browser.served.fetch_add(1, Ordering::Relaxed) + 1 >= PAGES_SERVED_MAX {
+    if browser.served.fetch_add(1, Ordering::Relaxed) + 1 >= browser.served_max {
         browser.retire();
     }
     Some(browser.clone())

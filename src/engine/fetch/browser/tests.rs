@@ -25,13 +25,18 @@ struct Lab {
 impl Lab {
     /// A box that may reach these sites; none where there is no Chromium.
     fn open(sites: &[&Site], page: PageSettings) -> Option<Lab> {
+        Lab::open_with(sites, page, BrowserSettings::default())
+    }
+
+    /// The same with bounds of the test's own.
+    fn open_with(sites: &[&Site], page: PageSettings, bounds: BrowserSettings) -> Option<Lab> {
         let folder = tempfile::tempdir().unwrap();
         let browsers = Browsers::new(BrowserSettings {
             // Tests may run as root, where Chromium has no sandbox.
             sandbox: !rustix::process::geteuid().is_root(),
             pages: 2,
             profiles: folder.path().join("browser"),
-            ..BrowserSettings::default()
+            ..bounds
         });
         if let Some(lack) = browsers.lack() {
             println!("skipped: {lack}");
@@ -278,6 +283,80 @@ async fn a_browser_that_dies_is_replaced_and_one_that_hangs_in_the_air_is_ended(
     let silent = Site::start(|_| Reply::Silence).await;
     let abandoned = lab.fetch(silent.url("/"));
     let _ = tokio::time::timeout(Duration::from_millis(200), abandoned).await;
+    lab.close().await;
+}
+
+/// Waits until a browser's process has ended.
+async fn until_gone(browser: &pool::Running) {
+    let begun = Instant::now();
+    while !browser.client.is_gone() {
+        assert!(begun.elapsed() < PATIENCE, "the browser runs for ever");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_browser_that_takes_too_much_memory_is_ended_with_its_pages() {
+    let site = Site::start(|_| Reply::Silence).await;
+    // No browser is as small as this.
+    let bounds = BrowserSettings { memory_bytes_max: 1 << 20, ..BrowserSettings::default() };
+    let Some(lab) = Lab::open_with(&[&site], patient(), bounds) else { return };
+    let mut was_told = false;
+    for _ in 0..5 {
+        let attempt = lab.fetch(site.url("/")).await;
+        assert_eq!(
+            (attempt.outcome, attempt.fault),
+            (Outcome::ProviderError, Some(Fault::Down)),
+            "{attempt:?}"
+        );
+        let error = attempt.error.as_deref().unwrap_or_default();
+        // Where the box looks at it before the page has got in, it is gone already.
+        if !error.contains("ended as soon as it was started") {
+            failed_with(&attempt, Outcome::ProviderError, "more memory than it may");
+            assert!(attempt.retry_after.is_some_and(|pause| pause < Duration::from_secs(5)), "{attempt:?}");
+            was_told = true;
+            break;
+        }
+    }
+    assert!(was_told);
+    lab.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_browser_is_replaced_after_so_many_pages() {
+    let site = Site::start(|_| page("<p>fine</p>")).await;
+    let bounds = BrowserSettings { pages_served_max: 3, ..BrowserSettings::default() };
+    let Some(lab) = Lab::open_with(&[&site], PageSettings::default(), bounds) else { return };
+    let first = lab.browsers.turn().await.unwrap();
+    let second = lab.browsers.turn().await.unwrap();
+    assert!(Arc::ptr_eq(&first.browser, &second.browser), "pages share a browser");
+    let old = first.browser.clone();
+    drop((first, second));
+    let third = lab.browsers.turn().await.unwrap();
+    assert!(Arc::ptr_eq(&old, &third.browser));
+    // The last page that it has keeps it; who comes now has another one.
+    let fourth = lab.browsers.turn().await.unwrap();
+    assert!(!Arc::ptr_eq(&old, &fourth.browser) && !old.client.is_gone());
+    drop(third);
+    until_gone(&old).await;
+    drop(fourth);
+    assert!(html(&lab.fetch(site.url("/")).await).contains("fine"));
+    lab.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_browser_that_nobody_uses_is_ended() {
+    let site = Site::start(|_| page("<p>fine</p>")).await;
+    let bounds = BrowserSettings { idle_timeout: Duration::from_secs(3), ..BrowserSettings::default() };
+    let Some(lab) = Lab::open_with(&[&site], PageSettings::default(), bounds) else { return };
+    let turn = lab.browsers.turn().await.unwrap();
+    let browser = turn.browser.clone();
+    drop(turn);
+    until_gone(&browser).await;
+    // The next page finds another one.
+    let turn = lab.browsers.turn().await.unwrap();
+    assert!(!Arc::ptr_eq(&browser, &turn.browser));
+    drop(turn);
     lab.close().await;
 }
 

@@ -242,3 +242,25 @@ fn learning_loses_less_than_turns_and_a_fixed_order() {
     let again = || run(&world, Strategy::Balanced, &mut Learning::new(&world, Strategy::Balanced, 10)).first;
     assert_eq!(again(), again());
 }
+
+/// A benchmark has ranked providers at a domain that no job has been to yet.
+#[test]
+fn a_domains_order_stays_until_its_own_attempts_say_otherwise() {
+    let overall = board(&[(1, 200, 10), (2, 200, 8), (3, 200, 6)]);
+    let of_domain = |order: [u128; 3]| ("bench.example".to_owned(), order.map(provider).to_vec());
+    let current = Plan { domains: vec![of_domain([3, 2, 1])], ..Plan::default() };
+    let next = plan(&overall, &[], Strategy::SuccessRate, &current);
+    assert_eq!(next.overall[0], provider(1));
+    assert_eq!(next.domains, [of_domain([3, 2, 1])], "nothing is known of it");
+    let few = board(&[(3, DOMAIN_SAMPLES_MIN as usize - 1, 1)]);
+    let places = [Place { domain: "bench.example", board: &few }];
+    assert_eq!(plan(&overall, &places, Strategy::SuccessRate, &next).domains, next.domains, "too little is");
+    let many = board(&[(1, 60, 100), (2, 60, 3), (3, 60, 1)]);
+    let places = [Place { domain: "bench.example", board: &many }];
+    let found = plan(&overall, &places, Strategy::SuccessRate, &next);
+    assert_eq!(found.of("bench.example").unwrap_or(&found.overall)[0], provider(1));
+    // Who was disconnected is left out, and who is new stands at the end.
+    let current = Plan { domains: vec![of_domain([9, 3, 2])], ..next };
+    let kept = plan(&overall, &[], Strategy::SuccessRate, &current);
+    assert_eq!(kept.domains, [of_domain([3, 2, 1])]);
+}

@@ -2,6 +2,7 @@
 
 mod runs;
 mod turns;
+mod waits;
 
 use super::FEATURE;
 use super::dispatch::{DispatchParts, DispatchSettings, Dispatcher};
@@ -213,14 +214,29 @@ impl Lab {
         self.supervisor = Some(Supervisor::start(FEATURE.tasks, &Arc::new(services), &metrics));
     }
 
+    /// Another organization on the same box.
+    async fn neighbour(&self) -> OrgStore {
+        let (org, plans) = (self.store.system().org(OrgId::new()), self.plans.clone());
+        let seeds = org.write(move |tx| {
+            billing::open_account(tx, plans.default_plan())?;
+            providers::seed(tx)
+        });
+        seeds.await.unwrap();
+        org
+    }
+
     async fn submit_as(&self, place: &str, more: Value) -> JobId {
+        self.submit_for(&self.org, place, more).await
+    }
+
+    async fn submit_for(&self, org: &OrgStore, place: &str, more: Value) -> JobId {
         let (host, path) = place.split_once('/').unwrap();
         let mut request = json!({ "url": format!("http://{host}:{}/{path}", self.web.port) });
         request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let request: NewJob = serde_json::from_value(request).unwrap();
         let checked = submit::check("", request, &self.guard).unwrap();
         let desk = self.desk.clone();
-        let made = self.org.write(move |tx| submit::submit(tx, &desk, checked)).await.unwrap();
+        let made = org.write(move |tx| submit::submit(tx, &desk, checked)).await.unwrap();
         self.dispatcher.wake();
         made.job.id
     }

@@ -35,6 +35,8 @@ pub enum Target {
     Missing,
     /// 429, wanting to be left alone for a while.
     Busy,
+    /// 408: the target says itself that the time is used up.
+    Late,
     /// 403 with a page that says no.
     Walled,
     /// 200 with a captcha.
@@ -55,6 +57,7 @@ impl Target {
             "page" => Target::Page,
             "missing" => Target::Missing,
             "busy" => Target::Busy,
+            "late" => Target::Late,
             "walled" => Target::Walled,
             "captcha" => Target::Captcha,
             "broken" => Target::Broken,
@@ -64,12 +67,18 @@ impl Target {
         }
     }
 
+    /// The name under which [`Target::of`] knows it.
+    pub fn name(self) -> String {
+        format!("{self:?}").to_ascii_lowercase()
+    }
+
     /// Status and body, when it answers.
     pub fn answer(self) -> Option<(u16, &'static str)> {
         Some(match self {
             Target::Page => (200, PAGE),
             Target::Missing => (404, "<title>Not here</title>"),
             Target::Busy => (429, "<title>Slow down</title>"),
+            Target::Late => (408, "<title>Too late</title>"),
             Target::Walled => (403, WALL),
             Target::Captcha => (200, CAPTCHA),
             Target::Broken => (500, "<title>Oops</title>"),
@@ -105,6 +114,19 @@ impl Asked {
         }
     }
 
+    /// Puts the page of the target that the script has chosen in the place of the one that was asked for.
+    fn play(&mut self, script: &Script) {
+        let country = ["country", "country_code", "geoCode"].iter().find_map(|name| self.param(name));
+        let country = country.or(self.body["geolocation"].as_str());
+        let Some(url) = self.param("url").or(self.body["url"].as_str()) else { return };
+        let played = format!("http://{}.test/", script(url, country).name());
+        if let Some((_, url)) = self.query.iter_mut().find(|(name, _)| name == "url") {
+            *url = played;
+        } else {
+            self.body["url"] = played.into();
+        }
+    }
+
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
@@ -125,6 +147,9 @@ impl Asked {
         self.header("authorization").and_then(|v| v.strip_prefix("Bearer ")).unwrap_or_default()
     }
 }
+
+/// Decides what a vendor meets, from the page that it is asked for and the country that it is to come from.
+pub type Script = Box<dyn Fn(&str, Option<&str>) -> Target + Send + Sync>;
 
 /// What a vendor answers; none: nothing, for ever.
 pub type Told = Option<Reply>;
@@ -184,6 +209,16 @@ pub struct Simulator {
 
 impl Simulator {
     pub async fn open(vendor: Vendor) -> Simulator {
+        Simulator::start(vendor, None).await
+    }
+
+    /// A vendor whose targets behave by a script, and not by their names.
+    pub async fn playing(vendor: Vendor, script: Script) -> Simulator {
+        Simulator::start(vendor, Some(script)).await
+    }
+
+    async fn start(vendor: Vendor, script: Option<Script>) -> Simulator {
+        let script = Arc::new(script);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a loopback port");
         let address = listener.local_addr().expect("its address");
         let (mistakes, asked): (Arc<Mutex<Vec<String>>>, Arc<Mutex<usize>>) = Default::default();
@@ -193,11 +228,11 @@ impl Simulator {
             let mut connections = tokio::task::JoinSet::new();
             loop {
                 let Ok((stream, _)) = listener.accept().await else { continue };
-                let (noted, counted) = (noted.clone(), counted.clone());
+                let (noted, counted, script) = (noted.clone(), counted.clone(), script.clone());
                 connections.spawn(async move {
                     let service = service_fn(move |request| {
                         *counted.lock().unwrap() += 1;
-                        answer(vendor, request, noted.clone())
+                        answer(vendor, request, noted.clone(), script.clone())
                     });
                     let http = hyper::server::conn::http1::Builder::new()
                         .timer(TokioTimer::new())
@@ -235,10 +270,11 @@ async fn answer(
     vendor: Vendor,
     request: Request<Incoming>,
     mistakes: Arc<Mutex<Vec<String>>>,
+    script: Arc<Option<Script>>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-    let asked = Asked {
+    let mut asked = Asked {
         query: url::form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes())
             .into_owned()
             .collect(),
@@ -247,6 +283,9 @@ async fn answer(
         headers: head.headers,
         body: serde_json::from_slice(&body).unwrap_or_default(),
     };
+    if let Some(script) = script.as_ref() {
+        asked.play(script);
+    }
     let said = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (vendor.answer)(&asked)));
     let reply = match said {
         Ok(Some(reply)) => reply,

@@ -1,0 +1,101 @@
+//! One request of a job through one provider, and what a node and a job make of it together.
+
+use super::rows::JobV1;
+use crate::base::Result;
+use crate::base::clock::Timestamp;
+use crate::base::ids::ProviderId;
+use crate::base::web::WebUrl;
+use crate::engine::dag::Overrides;
+use crate::engine::fetch::{Attempt, FetchRequest, Outcome};
+use crate::features::providers::{NOT_ASKED, PROVIDERS, ProviderV1, Providers, Standing};
+use crate::store::OrgStore;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// An attempt, and who made it.
+pub(super) struct Made {
+    pub provider: ProviderId,
+    pub adapter: String,
+    pub started_at: Timestamp,
+    pub attempt: Attempt,
+}
+
+/// A request that went out.
+pub(super) struct Begun {
+    adapter: String,
+    started_at: Timestamp,
+    at: Instant,
+}
+
+impl Begun {
+    /// The request, given up because another provider had answered.
+    pub fn lost(&self, provider: ProviderId) -> Made {
+        let error = "another provider of the race had answered; what this one has billed is not known";
+        let attempt = Attempt { duration: self.at.elapsed(), ..Attempt::failed(Outcome::Canceled, error) };
+        Made { provider, adapter: self.adapter.clone(), started_at: self.started_at, attempt }
+    }
+}
+
+/// The provider, if it is connected and enabled.
+pub(super) fn connected(org: &OrgStore, provider: ProviderId) -> Result<Option<ProviderV1>> {
+    Ok(org.read(|tx| tx.get(&PROVIDERS, &provider))?.filter(|row| row.is_enabled))
+}
+
+/// One request through one provider, unless it cannot or must not be asked, which is its failure.
+pub(super) async fn ask_one(
+    providers: &Providers,
+    org: &OrgStore,
+    provider: ProviderId,
+    request: &FetchRequest,
+    begun: &OnceLock<Begun>,
+) -> Result<Made> {
+    let started_at = org.clock().now();
+    let account = match connected(org, provider)? {
+        Some(row) => providers.account(org.id(), &row).map_err(|e| e.for_operator()),
+        None => Err("the provider is not connected, or not enabled".to_owned()),
+    };
+    let adapter = account.as_ref().map(|account| account.adapter.id.clone()).unwrap_or_default();
+    let not_asked = |error: String| Attempt {
+        rule: Some(NOT_ASKED.to_owned()),
+        ..Attempt::failed(Outcome::ProviderError, error)
+    };
+    let attempt = match account {
+        Err(error) => not_asked(error),
+        Ok(account) => match providers.standing(org.id(), provider, &request.url.domain()) {
+            Standing::Cooling { trouble, .. } => {
+                let why = trouble.map_or(String::new(), |trouble| format!(" ({})", trouble.error));
+                not_asked(format!("{} is left alone for a while{why}", account.name))
+            }
+            _ => match account.lacks(request) {
+                Some(lack) => not_asked(lack),
+                None => {
+                    let adapter = adapter.clone();
+                    begun.get_or_init(|| Begun { adapter, started_at, at: Instant::now() });
+                    providers.fetch(&account, request.clone()).await
+                }
+            },
+        },
+    };
+    Ok(Made { provider, adapter, started_at, attempt })
+}
+
+/// What a provider is asked: the job's own wishes, and what the node says instead.
+pub(super) fn request(job: &JobV1, url: &WebUrl, options: &Overrides) -> FetchRequest {
+    let asked = &job.options;
+    let mut headers = http::HeaderMap::new();
+    for (name, value) in &asked.headers {
+        // Both were checked when the job was submitted.
+        if let (Ok(name), Ok(value)) = (name.parse::<http::HeaderName>(), value.parse()) {
+            headers.insert(name, value);
+        }
+    }
+    FetchRequest {
+        url: url.clone(),
+        headers,
+        timeout: Duration::from_millis(options.timeout_ms.unwrap_or(asked.timeout_ms).into()),
+        robots: options.robots.unwrap_or(true),
+        render: options.render.unwrap_or(asked.render),
+        country: options.country.clone().or_else(|| asked.country.clone()),
+        premium: options.premium.unwrap_or(asked.premium),
+    }
+}

@@ -1,0 +1,169 @@
+//! Who waits for what, and holds nothing meanwhile: slots of the box, room at a provider, leave to visit a domain.
+
+use super::*;
+use crate::base::ids::{ProviderId, UserId, WorkflowId, WorkflowVersionId};
+use crate::engine::dag::Dag;
+use crate::features::jobs::finish::{claim, postpone};
+use crate::features::jobs::run::{Begin, PARKS_MAX, Run};
+use crate::features::providers::{PROVIDERS, ProviderV1};
+use crate::features::workflows::{WorkflowStatus, WorkflowV1, write_version};
+
+impl Lab {
+    /// Changes the built-in provider, and gives its id.
+    async fn edit_direct(&self, change: impl FnOnce(&mut ProviderV1) + Send + 'static) -> ProviderId {
+        let edit = self.org.write(move |tx| {
+            let (id, mut row) = tx.scan(&PROVIDERS, None, Order::Ascending, 1)?.pop().unwrap();
+            change(&mut row);
+            row.revision += 1;
+            tx.put(&PROVIDERS, &id, &row)?;
+            Ok(id)
+        });
+        edit.await.unwrap()
+    }
+
+    /// A published workflow.
+    async fn publish(&self, dag: Value) -> WorkflowId {
+        let dag: Dag = serde_json::from_value(dag).unwrap();
+        let now = self.org.clock().now();
+        let workflow = WorkflowV1 {
+            workflow_id: WorkflowId::new(),
+            version: 0,
+            version_id: WorkflowVersionId::new(),
+            name: "tested".to_owned(),
+            status: WorkflowStatus::Published,
+            route: None,
+            smart: None,
+            created_at: now,
+            updated_at: now,
+            created_by: UserId::new(),
+            published_at: Some(now),
+        };
+        let written = self.org.write(move |tx| write_version(tx, workflow, &dag, None)).await.unwrap();
+        written.workflow.workflow_id
+    }
+
+    /// Cancels jobs as the API does.
+    async fn cancel(&self, jobs: impl IntoIterator<Item = JobId>) {
+        for id in jobs {
+            self.org.write(move |tx| submit::cancel(tx, id)).await.unwrap();
+            self.dispatcher.abandon(self.org.id(), id);
+        }
+    }
+
+    /// Takes a job from the queue and runs it, as the dispatcher would; `between` comes after it was taken.
+    async fn run_by_hand(&self, id: JobId, between: impl FnOnce(&Lab)) {
+        let job = self.org.write(move |tx| claim(tx, id, tx.now())).await.unwrap().expect("it is queued");
+        let domain = crate::base::web::Domain::parse(&job.domain).unwrap();
+        let permit = self.dispatcher.politeness.try_acquire(&domain, Instant::now()).unwrap();
+        between(self);
+        match Run::load(&self.dispatcher, &self.org, job, permit).unwrap() {
+            Begin::Run(run) => run.go().await.unwrap(),
+            Begin::Postponed(_, reason) => panic!("{reason}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_organization_has_all_slots_of_the_box() {
+    let mut lab = Lab::new(8, 100, Duration::ZERO).await;
+    let neighbour = lab.neighbour().await;
+    let mut own = Vec::new();
+    for i in 0..12 {
+        own.push(lab.submit(&format!("a.test/slow/30000/{i}")).await);
+    }
+    lab.start();
+    lab.until("its pages are under way", |lab| lab.web.log().len() >= 7).await;
+    let theirs = lab.submit_for(&neighbour, "b.test/theirs", json!({})).await;
+    lab.until("the neighbour's job ends", |_| {
+        let job = neighbour.read(|tx| tx.require(&JOBS, &theirs)).unwrap();
+        job.status == JobStatus::Succeeded
+    })
+    .await;
+    assert_eq!(lab.web.visits.lock().at_once_max["a.test"], 7, "one slot in eight is the others'");
+    lab.cancel(own).await;
+    lab.until("every run is over", |lab| lab.dispatcher.running() == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_waits_in_the_queue_for_a_provider_that_has_no_room() {
+    let mut lab = Lab::new(8, 100, Duration::ZERO).await;
+    lab.edit_direct(|row| row.max_concurrency = Some(1)).await;
+    lab.start();
+    let slow = lab.submit("a.test/slow/300000/x").await;
+    lab.until("the page is asked for", |lab| lab.web.log().len() == 1).await;
+    let next = lab.submit("b.test/next").await;
+    // Who waited within the request would be taken from the queue once.
+    lab.until("it is looked at again and again", |lab| lab.job(next).run >= 3).await;
+    assert_eq!(lab.web.log().len(), 1);
+    lab.cancel([slow]).await;
+    let next = lab.ended(next).await;
+    assert_eq!((next.status, next.attempts.len()), (JobStatus::Succeeded, 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_ends_what_is_under_way_at_once() {
+    let mut lab = Lab::new(1, 1, Duration::ZERO).await;
+    lab.start();
+    // Longer than anything in this test is waited for.
+    let slow = lab.submit("a.test/slow/600000/x").await;
+    lab.until("the page is asked for", |lab| lab.web.log().len() == 1).await;
+    let next = lab.submit("a.test/next").await;
+    lab.cancel([slow]).await;
+    assert_eq!(lab.ended(next).await.status, JobStatus::Succeeded, "slot and visit are free");
+}
+
+#[tokio::test]
+async fn a_job_that_nobody_can_be_asked_for_fails_in_the_end() {
+    let lab = Lab::new(1, 1, Duration::ZERO).await;
+    let id = lab.submit("a.test/x").await;
+    for parks in 0..=PARKS_MAX {
+        assert_eq!(lab.job(id).status, JobStatus::Queued, "after waiting {parks} times");
+        let put_back = lab.org.write(move |tx| {
+            let job = claim(tx, id, tx.now())?.expect("it is queued");
+            let later = tx.now().after(Duration::from_secs(300));
+            postpone(tx, id, job.run, later, "Bee is left alone for a while")
+        });
+        put_back.await.unwrap();
+    }
+    let job = lab.job(id);
+    assert_eq!(
+        (job.status, job.error.as_deref()),
+        (JobStatus::Failed, Some("Bee is left alone for a while"))
+    );
+    assert_eq!((job.attempts.len(), lab.spent(), lab.queued_and_leased()), (0, 0, (0, 0)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_work_of_the_boxs_own_the_domain_is_asked_for_leave_again() {
+    let lab = Lab::new(1, 1, Duration::ZERO).await;
+    let direct = lab.edit_direct(|_| ()).await;
+    let provider = |id: &str| json!({ "id": id, "type": "provider", "config": { "providerId": direct } });
+    let edge =
+        |source: &str, target: &str, kind: &str| json!({ "source": source, "target": target, "type": kind });
+    let end = |id: &str, status: &str| json!({ "id": id, "type": "end", "config": { "status": status } });
+    let workflow = lab.publish(json!({
+        "nodes": [
+            { "id": "start", "type": "start" }, provider("first"),
+            { "id": "wait", "type": "wait", "config": { "ms": 0 } },
+            { "id": "judge", "type": "extract" },
+            provider("second"), end("ok", "succeeded"), end("bad", "failed"),
+        ],
+        "edges": [
+            edge("start", "first", "always"), edge("first", "wait", "success"), edge("first", "bad", "failure"),
+            edge("wait", "judge", "always"), edge("judge", "second", "success"),
+            edge("judge", "second", "low_quality"), edge("second", "ok", "success"),
+            edge("second", "bad", "failure"),
+        ],
+    }));
+    let id = lab.submit_as("a.test/x", json!({ "workflowId": workflow.await })).await;
+    lab.run_by_hand(id, |_| ()).await;
+    assert_eq!((lab.job(id).status, lab.job(id).attempts.len()), (JobStatus::Queued, 1), "at its wait node");
+    // The page is judged before the second visit; meanwhile the target asks to be left alone.
+    let now = Instant::now();
+    let domain = crate::base::web::Domain::parse("a.test").unwrap();
+    let hold = |lab: &Lab| lab.dispatcher.politeness.hold(&domain, now, now + Duration::from_secs(600));
+    lab.run_by_hand(id, hold).await;
+    let job = lab.job(id);
+    assert_eq!((job.status, job.attempts.len(), lab.web.log().len()), (JobStatus::Queued, 1, 1));
+    assert!(job.run_at > lab.org.clock().now().after(Duration::from_secs(300)), "for as long as it asked");
+}
