@@ -8,12 +8,15 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::FieldRef;
 use datafusion::catalog::default_table_source::{provider_as_source, source_as_provider};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{Column, Result, ScalarValue};
+use datafusion::common::{Column, Result, ScalarValue, TableReference};
 use datafusion::logical_expr::expr::{AggregateFunction, Sort, WindowFunction};
 use datafusion::logical_expr::utils::split_conjunction;
-use datafusion::logical_expr::{Distinct, DistinctOn, Expr, LogicalPlan, Operator, TableScan};
+use datafusion::logical_expr::{
+    Distinct, DistinctOn, Expr, LogicalPlan, Operator, Projection, TableScan, Window,
+};
 
 use super::catalog::NewestOf;
 use super::scan::SegmentTable;
@@ -211,7 +214,22 @@ fn unaliased(expr: &Expr) -> &Expr {
     }
 }
 
-/// The same plan over the table that keeps the newest rows.
+/// The rows of `input`, of which each is the only one of its value, with their number: 1. It saves sorting them.
+fn all_first(window: &Window, input: LogicalPlan) -> Option<LogicalPlan> {
+    let own = input.schema().columns().into_iter().map(Expr::Column);
+    let numbers = window.window_expr.iter().zip(window.schema.iter().skip(input.schema().fields().len()));
+    let first = |(_, (qualifier, field)): (&Expr, (Option<&TableReference>, &FieldRef))| {
+        let one = Expr::Literal(ScalarValue::UInt64(Some(1)), None);
+        one.alias_qualified(qualifier.cloned(), field.name())
+    };
+    let exprs = own.chain(numbers.map(first)).collect();
+    // As the window has it; a window of several functions never comes here.
+    let projection = Projection::try_new_with_schema(exprs, Arc::new(input), Arc::clone(&window.schema));
+    projection.ok().map(LogicalPlan::Projection)
+}
+
+/// The same plan over the table that keeps the newest rows. What numbers them is in its own plan only under the condition
+/// that takes the first.
 fn exchanged(plan: &LogicalPlan) -> Option<LogicalPlan> {
     if let LogicalPlan::TableScan(scan) = plan {
         let provider = segment_table(scan)?;
@@ -222,6 +240,9 @@ fn exchanged(plan: &LogicalPlan) -> Option<LogicalPlan> {
     let inputs = plan.inputs();
     let [input] = inputs.as_slice() else { return None };
     let input = exchanged(input)?;
+    if let LogicalPlan::Window(window) = plan {
+        return all_first(window, input);
+    }
     // `with_new_exprs` panics at an order here.
     if let LogicalPlan::Distinct(Distinct::On(on)) = plan {
         let (on_expr, select_expr) = (on.on_expr.clone(), on.select_expr.clone());

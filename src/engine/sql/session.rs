@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
 use datafusion::common::config::{ConfigNonZeroUsize, Dialect};
@@ -18,7 +18,10 @@ use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::object_store::ObjectStoreRegistry;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 use datafusion::object_store::ObjectStore;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 use futures::future::BoxFuture;
 use url::Url;
@@ -28,7 +31,7 @@ use super::functions::{AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, WINDOW_FUNCTIONS};
 use super::ordered::ordered_aggregates;
 use super::postgres::{Operators, functions};
 use super::protocol::{BindRequest, TableSource};
-use super::scan::{LeanScans, SegmentTable};
+use super::scan::{CodedAggregations, EagerAggregations, LeanScans, SeenValues, SegmentTable};
 use super::sum::checked_sum;
 
 /// Parallel parts of a plan.
@@ -58,13 +61,14 @@ pub(super) fn segment_tables(tables: Vec<TableSource>) -> TableMap {
     tables.into_iter().map(|(name, table)| (name, table as Arc<dyn TableProvider>)).collect()
 }
 
-/// Makes the session for one statement over `tables`.
-pub(super) fn session(bound: &BindRequest, tables: TableMap) -> Result<SessionState> {
-    let runtime = runtime(bound.memory_bytes, bound.home.clone(), bound.spill_bytes_max)?;
-    let catalogs = Arc::new(Catalogs(Arc::new(Catalog(Arc::new(Tables(tables))))));
-    let mut planners = SessionStateDefaults::default_expr_planners();
-    planners.insert(0, Arc::new(CheckedArithmetic));
-    planners.insert(0, Arc::new(Operators));
+/// The functions that every session has; made once, for there are hundreds.
+struct Functions {
+    scalars: Vec<Arc<ScalarUDF>>,
+    aggregates: Vec<Arc<AggregateUDF>>,
+    windows: Vec<Arc<WindowUDF>>,
+}
+
+static FUNCTIONS: LazyLock<Functions> = LazyLock::new(|| {
     let mut scalars = SessionStateDefaults::default_scalar_functions();
     let own = functions();
     scalars.retain(|function| SCALAR_FUNCTIONS.binary_search(&function.name()).is_ok());
@@ -77,16 +81,36 @@ pub(super) fn session(bound: &BindRequest, tables: TableMap) -> Result<SessionSt
     aggregates.extend(ordered_aggregates());
     let mut windows = SessionStateDefaults::default_window_functions();
     windows.retain(|function| WINDOW_FUNCTIONS.binary_search(&function.name()).is_ok());
+    Functions { scalars, aggregates, windows }
+});
+
+/// Makes the session for one statement over `tables`.
+pub(super) fn session(bound: &BindRequest, tables: TableMap) -> Result<SessionState> {
+    let runtime = runtime(bound.memory_bytes, bound.home.clone(), bound.spill_bytes_max)?;
+    let catalogs = Arc::new(Catalogs(Arc::new(Catalog(Arc::new(Tables(tables))))));
+    let mut planners = SessionStateDefaults::default_expr_planners();
+    planners.insert(0, Arc::new(CheckedArithmetic));
+    planners.insert(0, Arc::new(Operators));
     Ok(SessionStateBuilder::new()
         .with_config(config(bound.memory_bytes)?)
         .with_runtime_env(runtime)
         .with_catalog_list(catalogs)
         .with_expr_planners(planners)
-        .with_scalar_functions(scalars)
-        .with_aggregate_functions(aggregates)
-        .with_window_functions(windows)
-        .with_physical_optimizer_rule(Arc::new(LeanScans))
+        .with_scalar_functions(FUNCTIONS.scalars.clone())
+        .with_aggregate_functions(FUNCTIONS.aggregates.clone())
+        .with_window_functions(FUNCTIONS.windows.clone())
+        .with_physical_optimizer_rules(rules())
         .build())
+}
+
+/// DataFusion's rules of physical plans with ours around them.
+fn rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![Arc::new(EagerAggregations)];
+    rules.extend(PhysicalOptimizer::new().rules);
+    rules.push(Arc::new(SeenValues));
+    rules.push(Arc::new(CodedAggregations));
+    rules.push(Arc::new(LeanScans));
+    rules
 }
 
 fn config(memory_bytes: u64) -> Result<SessionConfig> {

@@ -8,6 +8,7 @@
 //! memory are held by killing the process.
 
 mod dialect;
+mod floats;
 mod intervals;
 mod limits;
 mod names;
@@ -62,7 +63,7 @@ pub(super) async fn admit(
     let reading = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reading.verify_plan(&plan).map_err(|error| only_queries().with_detail(error))?;
     check_plan(&plan)?;
-    let plan = newest::rewrite(intervals::normalize(plan)?)?;
+    let plan = newest::rewrite(floats::normalize(intervals::normalize(plan)?)?)?;
     Ok(Admitted { plan, tables: read.into_iter().collect() })
 }
 

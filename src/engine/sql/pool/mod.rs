@@ -518,7 +518,7 @@ fn clear(spill_dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn sources(pin: &Pin) -> Vec<TableSource> {
+pub(super) fn sources(pin: &Pin) -> Vec<TableSource> {
     let segment = |entry: &SegmentEntry| SegmentSource {
         path: entry.file.path.clone(),
         rows: entry.rows,

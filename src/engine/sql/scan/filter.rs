@@ -1,27 +1,33 @@
 //! Conditions that a scan checks itself, while it reads: on the columns that they name and no others, and on text
 //! that is stored as codes once a value of the dictionary instead of once a row.
 //!
-//! Conditions are checked in the order in which they stand, each on the rows that the ones before have left, so that
-//! `kind = 'number' AND text::float8 > 5` does not fail at a text that is no number.
+//! What codes answer comes first, for it cannot fail and leaves fewer rows for the rest. The other conditions are checked in
+//! the order in which they stand, each on the rows that the ones before have left, so that `kind = 'number' AND
+//! text::float8 > 5` does not fail at a text that is no number.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
-use datafusion::arrow::array::{
-    Array, ArrayRef, BooleanArray, Int32Array, RecordBatch, StringViewArray, UInt32Array,
-};
+use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, Int32Array, RecordBatch, UInt32Array};
 use datafusion::arrow::array::{BooleanBufferBuilder, RecordBatchOptions};
 use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::compute::{prep_null_mask_filter, take};
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, Result, internal_err};
-use datafusion::logical_expr::ColumnarValue;
+use datafusion::logical_expr::{ColumnarValue, Operator};
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr};
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, Column, DynamicFilterPhysicalExpr, IsNotNullExpr, IsNullExpr, Literal,
+};
 use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr_common::physical_expr::snapshot_generation;
+use parking_lot::Mutex;
 
 use super::source::Opened;
+
+/// The part of a batch's rows from which on asking all of them costs less than picking them out and putting the answers back.
+const ASKED_ONE_OF: usize = 16;
 
 /// One condition.
 #[derive(Debug)]
@@ -31,60 +37,70 @@ pub(super) struct Condition {
     /// The table's columns that it names.
     columns: Vec<usize>,
     schema: SchemaRef,
-    /// It names one column of text and never changes, so that it can be answered once a value of a dictionary.
+    /// It names one column of text, so that it can be answered once a value of a dictionary.
     by_value: bool,
-    /// The answers, by segment (its place among the table's).
-    answers: Answers,
+    /// It changes while the statement runs: a top-k or a join rules rows out.
+    dynamic: bool,
+    /// It fails for no value, so that rows that are not wanted anyway may be asked too.
+    sure: bool,
+    answers: Mutex<Answers>,
 }
 
-/// By segment: for each code, and then for NULL, whether a row that holds it is wanted; none where the condition cannot
-/// be answered for some value of the dictionary.
-type Answers = parking_lot::Mutex<HashMap<usize, Arc<OnceLock<Option<BooleanBuffer>>>>>;
+/// What is known of a condition by value, as of one generation of it.
+#[derive(Debug, Default)]
+struct Answers {
+    generation: u64,
+    /// Rows that were asked one by one since it last changed.
+    rows: usize,
+    /// By segment (its place among the table's): for each code, and then for NULL, whether a row that holds it is wanted;
+    /// none where the condition cannot be answered for some value of the dictionary.
+    by_segment: HashMap<usize, Arc<OnceLock<Option<BooleanBuffer>>>>,
+}
 
 impl Condition {
     /// From an expression over the columns of `table`.
     pub(super) fn new(expr: &Arc<dyn PhysicalExpr>, table: &SchemaRef) -> Result<Self> {
-        let mut columns: Vec<usize> = collect_columns(expr).iter().map(Column::index).collect();
-        columns.sort_unstable();
-        columns.dedup();
-        let place = |column: &Column| columns.iter().position(|own| *own == column.index());
-        let compact = Arc::clone(expr).transform(|node| match node.downcast_ref::<Column>() {
-            None => Ok(Transformed::no(node)),
-            Some(column) => match place(column) {
-                Some(index) => {
-                    let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(column.name(), index));
-                    Ok(Transformed::yes(column))
-                }
-                None => internal_err!("a condition names a column that it does not name"),
-            },
-        });
+        let columns = columns_of([expr]);
+        let compact = over_columns(expr, &columns)?;
         let schema = Arc::new(table.project(&columns)?);
         let is_text = matches!(schema.fields().first().map(|f| f.data_type()), Some(DataType::Utf8View));
-        let by_value = columns.len() == 1 && is_text && !is_dynamic(expr);
-        Ok(Self { expr: compact.data()?, columns, schema, by_value, answers: Answers::default() })
+        let by_value = columns.len() == 1 && is_text;
+        let dynamic = is_dynamic(expr);
+        let sure = !by_value && is_sure(&compact)?;
+        Ok(Self { expr: compact, columns, schema, by_value, dynamic, sure, answers: Mutex::default() })
     }
 
-    /// The rows of a batch that are wanted, among those that are `selected` so far (all, if none is given).
-    pub(super) fn select(
+    /// The rows of a batch that are wanted, if that can be said by the codes alone.
+    pub(super) fn select_by_codes(
         &self,
         source: usize,
         opened: &Opened,
         batch: usize,
-        selected: Option<BooleanBuffer>,
-    ) -> Result<BooleanBuffer> {
+    ) -> Result<Option<BooleanBuffer>> {
         if self.by_value
             && let Some(place) = opened.place(self.schema.field(0))
             && opened.is_coded(place)
             && let Some(answers) = self.answers(source, opened, place)?
         {
             let codes = opened.codes(batch, place).map_err(external)?;
-            let wanted = by_code(&codes, &answers);
-            return Ok(match selected {
-                Some(selected) => &wanted & &selected,
-                None => wanted,
-            });
+            return Ok(Some(by_code(&codes, &answers)));
         }
+        Ok(None)
+    }
+
+    /// The rows of a batch that are wanted, among those that are `selected` so far (all, if none is given).
+    pub(super) fn select(
+        &self,
+        opened: &Opened,
+        batch: usize,
+        selected: Option<BooleanBuffer>,
+    ) -> Result<BooleanBuffer> {
         let rows = opened.segment.batch_range(batch).1;
+        if let Some(selected) = selected.as_ref().filter(|_| self.sure)
+            && selected.count_set_bits() >= rows / ASKED_ONE_OF
+        {
+            return Ok(&self.select(opened, batch, None)? & selected);
+        }
         let mask = selected.map(|selected| BooleanArray::new(selected, None));
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.columns.len());
         for field in self.schema.fields() {
@@ -110,24 +126,60 @@ impl Condition {
     }
 
     fn answers(&self, source: usize, opened: &Opened, place: usize) -> Result<Option<BooleanBuffer>> {
-        let slot = Arc::clone(self.answers.lock().entry(source).or_default());
-        if let Some(answers) = slot.get() {
-            return Ok(answers.clone());
-        }
+        let slot = {
+            let mut answers = self.answers.lock();
+            if self.dynamic {
+                let generation = snapshot_generation(&self.expr);
+                if generation != answers.generation {
+                    *answers = Answers { generation, ..Answers::default() };
+                }
+                // It may change again at once: the answers are worked out when they would have been worth it already.
+                answers.rows += opened.segment.batch_range(0).1;
+                if answers.rows < opened.segment.dictionary(place).map_err(external)?.values.len() {
+                    return Ok(None);
+                }
+            }
+            Arc::clone(answers.by_segment.entry(source).or_default())
+        };
         let dictionary = opened.segment.dictionary(place).map_err(external)?;
-        let count = u32::try_from(dictionary.views.len()).unwrap_or(u32::MAX);
-        // All values, and NULL behind them.
-        let indices: UInt32Array = (0..count).map(Some).chain([None]).collect();
-        let values = take(&dictionary.views as &dyn Array, &indices, None)?;
-        debug_assert!(values.as_any().is::<StringViewArray>());
-        // A value that no wanted row holds may be one at which the condition fails: then it is asked row by row.
-        let answers = self.evaluate(vec![values], indices.len()).ok();
-        Ok(slot.get_or_init(|| answers).clone())
+        let ask = || {
+            let count = u32::try_from(dictionary.views.len()).unwrap_or(u32::MAX);
+            // All values, and NULL behind them.
+            let indices: UInt32Array = (0..count).map(Some).chain([None]).collect();
+            let values = take(&dictionary.views as &dyn Array, &indices, None).ok()?;
+            // A value that no wanted row holds may be one at which the condition fails: then it is asked row by row.
+            self.evaluate(vec![values], indices.len()).ok()
+        };
+        // Another partition that comes to this segment meanwhile waits, and has the answers then.
+        Ok(slot.get_or_init(ask).clone())
     }
 }
 
+/// The columns that expressions name, ascending.
+pub(super) fn columns_of<'a>(exprs: impl IntoIterator<Item = &'a Arc<dyn PhysicalExpr>>) -> Vec<usize> {
+    let named = exprs.into_iter().flat_map(collect_columns);
+    let columns: BTreeSet<usize> = named.map(|column| column.index()).collect();
+    columns.into_iter().collect()
+}
+
+/// Gives an expression over a table's columns in terms of `columns` of it.
+pub(super) fn over_columns(expr: &Arc<dyn PhysicalExpr>, columns: &[usize]) -> Result<Arc<dyn PhysicalExpr>> {
+    let place = |column: &Column| columns.iter().position(|own| *own == column.index());
+    let compact = Arc::clone(expr).transform(|node| match node.downcast_ref::<Column>() {
+        None => Ok(Transformed::no(node)),
+        Some(column) => match place(column) {
+            Some(index) => {
+                let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(column.name(), index));
+                Ok(Transformed::yes(column))
+            }
+            None => internal_err!("an expression names a column that it does not name"),
+        },
+    });
+    compact.data()
+}
+
 /// Whether an expression changes while the statement runs.
-fn is_dynamic(expr: &Arc<dyn PhysicalExpr>) -> bool {
+pub(super) fn is_dynamic(expr: &Arc<dyn PhysicalExpr>) -> bool {
     let mut dynamic = false;
     // The closure never fails.
     let _ = expr.apply(|node| {
@@ -135,6 +187,25 @@ fn is_dynamic(expr: &Arc<dyn PhysicalExpr>) -> bool {
         Ok(if dynamic { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     dynamic
+}
+
+/// Whether an expression compares numbers, times and constants, and nothing else: nothing of that can fail.
+fn is_sure(expr: &Arc<dyn PhysicalExpr>) -> Result<bool> {
+    let mut sure = true;
+    expr.apply(|node| {
+        sure &= match node.downcast_ref::<BinaryExpr>() {
+            Some(binary) => {
+                use Operator::{And, Eq, Gt, GtEq, Lt, LtEq, NotEq, Or};
+                matches!(binary.op(), And | Eq | Gt | GtEq | Lt | LtEq | NotEq | Or)
+            }
+            None => {
+                let is_test = node.is::<IsNullExpr>() || node.is::<IsNotNullExpr>();
+                is_test || node.is::<Column>() || node.is::<Literal>()
+            }
+        };
+        Ok(if sure { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    Ok(sure)
 }
 
 /// NULL is not true.

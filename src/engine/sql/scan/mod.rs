@@ -9,6 +9,7 @@
 //! time-ordered). Where a top-k asks for the largest or smallest of a column, the batches that can hold them come first,
 //! and the rest is mostly skipped. Of several partitions each takes every n-th batch.
 
+mod coded;
 mod filter;
 mod lean;
 mod rows;
@@ -39,6 +40,8 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::future::BoxFuture;
 
+pub(super) use self::coded::{CodedAggregations, EagerAggregations, SeenValues};
+use self::filter::Condition;
 pub(super) use self::lean::LeanScans;
 use self::source::Source;
 pub(super) use self::source::forget_others;
@@ -134,6 +137,8 @@ pub(super) struct Scan {
     schema: SchemaRef,
     /// Conditions over the table's columns.
     filters: Vec<Arc<dyn PhysicalExpr>>,
+    /// The same, ready to be asked; made by the first partition that runs.
+    conditions: Arc<OnceLock<Arc<Vec<Condition>>>>,
     wanted: Option<Wanted>,
     fetch: Option<usize>,
     partitions: usize,
@@ -156,6 +161,7 @@ impl Scan {
             projection: Arc::new(columns),
             schema,
             filters: Vec::new(),
+            conditions: Arc::default(),
             wanted: None,
             fetch: None,
             partitions,
@@ -183,6 +189,15 @@ impl Scan {
         let schema = Arc::new(self.table.project(&columns)?);
         let properties = properties(&schema, self.partitions);
         Ok(Self { projection: Arc::new(columns), schema, properties, ..self.clone() })
+    }
+
+    fn conditions(&self) -> Result<Arc<Vec<Condition>>> {
+        if let Some(conditions) = self.conditions.get() {
+            return Ok(Arc::clone(conditions));
+        }
+        let conditions = self.filters.iter().map(|filter| Condition::new(filter, &self.table));
+        let conditions = Arc::new(conditions.collect::<Result<Vec<_>>>()?);
+        Ok(Arc::clone(self.conditions.get_or_init(|| conditions)))
     }
 
     fn column_statistics(&self, column: usize) -> ColumnStatistics {
@@ -321,7 +336,8 @@ impl ExecutionPlan for Scan {
             filters.push(filter::over_table(parent.filter, &self.projection, &self.table)?);
             taken.push(PushedDown::Yes);
         }
-        let node: Arc<dyn ExecutionPlan> = Arc::new(Self { filters, ..self.clone() });
+        let node: Arc<dyn ExecutionPlan> =
+            Arc::new(Self { filters, conditions: Arc::default(), ..self.clone() });
         Ok(FilterPushdownPropagation::with_parent_pushdown_result(taken).with_updated_node(node))
     }
 

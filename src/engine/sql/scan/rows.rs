@@ -18,7 +18,7 @@ use super::{Scan, is_empty, zones};
 use crate::engine::sql::segment::BATCH_ROWS_MAX;
 
 /// Batches that are looked at before other tasks get their turn, although no row came out.
-const BATCHES_PER_TURN: usize = 32;
+pub(super) const BATCHES_PER_TURN: usize = 32;
 /// Batches between two looks at whether a condition has changed: making a predicate of it costs some of them.
 const BATCHES_PER_LOOK: usize = 8;
 
@@ -47,6 +47,25 @@ enum Turn {
     End,
 }
 
+/// What the next batch holds.
+pub(super) enum Step {
+    /// No wanted row, or it is another partition's.
+    Nothing,
+    Rows(Selected),
+    /// There is no next batch.
+    End,
+}
+
+/// The wanted rows of one batch, one at least.
+pub(super) struct Selected {
+    /// The segment, by its place among the table's.
+    pub(super) source: usize,
+    pub(super) batch: usize,
+    /// Which rows; all, if none is given.
+    pub(super) mask: Option<BooleanArray>,
+    pub(super) count: usize,
+}
+
 /// Which batches of a segment can be skipped, as the zones and the conditions said at some moment.
 struct Pruned {
     source: usize,
@@ -55,10 +74,11 @@ struct Pruned {
     kept: Vec<bool>,
 }
 
-struct Rows {
+pub(super) struct Rows {
     scan: Scan,
     partition: usize,
-    conditions: Vec<Condition>,
+    /// What is worked out of a condition is so for all partitions.
+    conditions: Arc<Vec<Condition>>,
     predicate: Option<Arc<PruningPredicate>>,
     tracker: Option<DynamicFilterTracker>,
     /// Grows whenever a condition changes.
@@ -76,12 +96,8 @@ struct Rows {
 }
 
 impl Rows {
-    fn new(scan: Scan, partition: usize) -> Result<Self> {
-        let conditions = scan
-            .filters
-            .iter()
-            .map(|filter| Condition::new(filter, &scan.table))
-            .collect::<Result<Vec<_>>>()?;
+    pub(super) fn new(scan: Scan, partition: usize) -> Result<Self> {
+        let conditions = scan.conditions()?;
         let order = match scan.wanted {
             None => None,
             Some(wanted) => {
@@ -135,22 +151,18 @@ impl Rows {
             if self.ended {
                 return Ok(Turn::End);
             }
-            let next = if self.rows_left == 0 { None } else { self.next_batch()? };
-            let Some((source, batch)) = next else {
-                self.ended = true;
-                if let Some(small) = &mut self.small {
-                    small.finish_buffered_batch()?;
+            let selected = match if self.rows_left == 0 { Step::End } else { self.step()? } {
+                Step::Nothing => continue,
+                Step::Rows(selected) => selected,
+                Step::End => {
+                    self.ended = true;
+                    if let Some(small) = &mut self.small {
+                        small.finish_buffered_batch()?;
+                    }
+                    continue;
                 }
-                continue;
             };
-            if batch % self.scan.partitions != self.partition || !self.may_hold(source, batch)? {
-                continue;
-            }
-            let rows = self.read(source, batch)?;
-            if rows.num_rows() == 0 {
-                continue;
-            }
-            let rows = self.cut(&rows)?;
+            let rows = self.cut(&self.read(&selected)?)?;
             self.rows_left -= rows.num_rows();
             match &mut self.small {
                 None => return Ok(Turn::Rows(rows)),
@@ -158,6 +170,15 @@ impl Rows {
             }
         }
         Ok(Turn::Later)
+    }
+
+    /// Looks at the next batch.
+    pub(super) fn step(&mut self) -> Result<Step> {
+        let Some((source, batch)) = self.next_batch()? else { return Ok(Step::End) };
+        if batch % self.scan.partitions != self.partition || !self.may_hold(source, batch)? {
+            return Ok(Step::Nothing);
+        }
+        self.select(source, batch)
     }
 
     /// The next batch, whoever takes it: its segment and its place there.
@@ -200,26 +221,51 @@ impl Rows {
         Ok(self.pruned.as_ref().is_none_or(|pruned| pruned.kept.get(batch).copied().unwrap_or(true)))
     }
 
-    /// The wanted rows of a batch.
-    fn read(&self, source: usize, batch: usize) -> Result<RecordBatch> {
+    /// Which rows of a batch are wanted.
+    fn select(&self, source: usize, batch: usize) -> Result<Step> {
         let opened = self.scan.sources[source].open().map_err(external)?;
         let rows = opened.segment.batch_range(batch).1;
         let mut selected: Option<BooleanBuffer> = opened.live(batch);
-        for condition in &self.conditions {
-            let left = condition.select(source, opened, batch, selected)?;
-            match left.count_set_bits() {
-                0 => return Ok(RecordBatch::new_empty(Arc::clone(&self.scan.schema))),
-                all if all == rows => selected = None,
-                _ => selected = Some(left),
+        let mut others = Vec::new();
+        for condition in self.conditions.iter() {
+            match condition.select_by_codes(source, opened, batch)? {
+                None => others.push(condition),
+                Some(wanted) => {
+                    selected = Some(match selected {
+                        Some(selected) => &wanted & &selected,
+                        None => wanted,
+                    });
+                }
             }
+        }
+        for condition in others {
+            match selected.as_ref().map_or(rows, BooleanBuffer::count_set_bits) {
+                0 => return Ok(Step::Nothing),
+                all if all == rows => selected = None,
+                _ => {}
+            }
+            selected = Some(condition.select(opened, batch, selected)?);
+        }
+        if selected.as_ref().is_some_and(|selected| selected.count_set_bits() == rows) {
+            selected = None;
         }
         let mask = selected.map(|selected| BooleanArray::new(selected, None));
         let count = mask.as_ref().map_or(rows, BooleanArray::true_count);
+        if count == 0 {
+            return Ok(Step::Nothing);
+        }
+        Ok(Step::Rows(Selected { source, batch, mask, count }))
+    }
+
+    /// The wanted rows of a batch.
+    pub(super) fn read(&self, selected: &Selected) -> Result<RecordBatch> {
+        let opened = self.scan.sources[selected.source].open().map_err(external)?;
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.scan.schema.fields().len());
         for field in self.scan.schema.fields() {
-            columns.push(opened.column(batch, field, mask.as_ref(), self.scan.lean).map_err(external)?);
+            let column = opened.column(selected.batch, field, selected.mask.as_ref(), self.scan.lean);
+            columns.push(column.map_err(external)?);
         }
-        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        let options = RecordBatchOptions::new().with_row_count(Some(selected.count));
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.scan.schema), columns, &options)?)
     }
 

@@ -12,7 +12,8 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::compute::{filter, take};
-use datafusion::arrow::datatypes::Field;
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::common::ScalarValue;
 use parking_lot::Mutex;
 
 use crate::engine::sql::protocol::{SegmentSource, TableSource};
@@ -23,8 +24,33 @@ use crate::engine::sql::snapshot::manifest::read_bits;
 /// sort of a thousand batches would seem to hold a thousand dictionaries.
 const SHARED_TEXT_BYTES_MAX: usize = 32 << 10;
 
+/// The part of a batch's rows below which their plain text is picked out one by one, and that of the others is not even
+/// checked.
+const PICKED_ONE_OF: usize = 2;
+
 /// The segments that this process has open.
-static LIBRARY: LazyLock<Mutex<HashMap<PathBuf, Arc<Segment>>>> = LazyLock::new(Mutex::default);
+static LIBRARY: LazyLock<Mutex<HashMap<PathBuf, Known>>> = LazyLock::new(Mutex::default);
+
+/// An open segment with what was worked out of it.
+#[derive(Clone, Debug)]
+struct Known {
+    segment: Arc<Segment>,
+    extremes: Arc<Vec<OnceLock<Extremes>>>,
+}
+
+/// What the zones of a segment's column say of all its rows. Every statement asks it of every column that it reads, and it
+/// takes a look at each batch: 4 ms for all columns of ten million rows.
+#[derive(Clone, Debug)]
+pub(super) struct Extremes {
+    /// NULL where there is no value.
+    pub(super) least: ScalarValue,
+    pub(super) most: ScalarValue,
+    /// No batch holds anything that the two do not bound.
+    pub(super) bounded: bool,
+    pub(super) nulls: u64,
+    /// The two are values that occur.
+    pub(super) exact: bool,
+}
 
 /// Forgets the segments that none of these tables has.
 pub(in crate::engine::sql) fn forget_others(tables: &[TableSource]) {
@@ -46,6 +72,8 @@ pub(super) struct Source {
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) segment: Arc<Segment>,
+    /// By column.
+    pub(super) extremes: Arc<Vec<OnceLock<Extremes>>>,
     /// One bit a row: set where the row lives.
     live: Option<BooleanBuffer>,
 }
@@ -75,12 +103,14 @@ impl Source {
             return Ok(opened);
         }
         let known = LIBRARY.lock().get(&self.path).cloned();
-        let segment = match known {
-            Some(segment) => segment,
+        let Known { segment, extremes } = match known {
+            Some(known) => known,
             None => {
                 let segment = Arc::new(Segment::open(&self.path)?);
-                LIBRARY.lock().insert(self.path.clone(), Arc::clone(&segment));
-                segment
+                let extremes = segment.schema().fields().iter().map(|_| OnceLock::new()).collect();
+                let known = Known { segment, extremes: Arc::new(extremes) };
+                LIBRARY.lock().insert(self.path.clone(), known.clone());
+                known
             }
         };
         let live = match &self.deletions {
@@ -93,7 +123,7 @@ impl Source {
         if segment.rows() != self.rows {
             return Err(SegmentError::Damaged("it has another number of rows"));
         }
-        Ok(self.opened.get_or_init(|| Opened { segment, live }))
+        Ok(self.opened.get_or_init(|| Opened { segment, extremes, live }))
     }
 }
 
@@ -136,6 +166,12 @@ impl Opened {
             let rows = selected.map_or(self.segment.batch_range(batch).1, BooleanArray::true_count);
             return Ok(new_null_array(field.data_type(), rows));
         };
+        if let Some(selected) = selected
+            && *self.segment.schema().field(place).data_type() == DataType::Utf8
+            && selected.true_count() < selected.len() / PICKED_ONE_OF
+        {
+            return Ok(Arc::new(self.segment.texts(batch, place, selected)?));
+        }
         let mut stored = self.segment.read(batch, &[place])?.remove(0);
         if let Some(selected) = selected {
             stored = filter(&stored, selected)?;

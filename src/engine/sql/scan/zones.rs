@@ -2,7 +2,7 @@
 //! largest value of a column.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, StringArray, StringViewArray, UInt64Array};
 use datafusion::arrow::compute::{SortOptions, concat, sort_to_indices, take};
@@ -13,7 +13,7 @@ use datafusion::common::{Column, ColumnStatistics, Result, ScalarValue};
 use datafusion::physical_optimizer::pruning::PruningPredicate;
 
 use super::filter::external;
-use super::source::{Opened, Source};
+use super::source::{Extremes, Opened, Source};
 use crate::engine::sql::segment::SegmentError;
 
 /// The zones of one segment, for a predicate to be held against.
@@ -117,6 +117,40 @@ pub(super) fn by_values(
     Ok(order.values().iter().map(|index| places[*index as usize]).collect())
 }
 
+/// What the zones say of a column of a segment; none where it has no zones.
+fn extremes<'a>(opened: &'a Opened, field: &Field, place: usize) -> Result<Option<&'a Extremes>> {
+    let slot = opened.extremes.get(place);
+    if let Some(known) = slot.and_then(OnceLock::get) {
+        return Ok(Some(known));
+    }
+    let Some(zone) = opened.segment.zone(place).map_err(external)? else { return Ok(None) };
+    let Some((min, max)) = ends(opened, field).map_err(external)? else { return Ok(None) };
+    let null = ScalarValue::try_new_null(field.data_type())?;
+    let mut found = Extremes {
+        least: null.clone(),
+        most: null,
+        bounded: true,
+        nulls: zone.nulls.iter().sum(),
+        exact: zone.exact,
+    };
+    for batch in 0..opened.segment.batches() {
+        let (low, high) =
+            (ScalarValue::try_from_array(&min, batch)?, ScalarValue::try_from_array(&max, batch)?);
+        if low.is_null() || high.is_null() {
+            // All values are NULL, or nothing could be said of them.
+            found.bounded &= zone.nulls[batch] == opened.segment.batch_range(batch).1 as u64;
+            continue;
+        }
+        if found.least.is_null() || low < found.least {
+            found.least = low;
+        }
+        if found.most.is_null() || high > found.most {
+            found.most = high;
+        }
+    }
+    Ok(slot.map(|slot| slot.get_or_init(|| found)))
+}
+
 /// What is known of a column over the whole table.
 pub(super) fn statistics(sources: &[Arc<Source>], field: &Field) -> Result<ColumnStatistics> {
     let mut found = ColumnStatistics::new_unknown();
@@ -129,27 +163,21 @@ pub(super) fn statistics(sources: &[Arc<Source>], field: &Field) -> Result<Colum
             nulls += source.rows;
             continue;
         };
-        let Some(zone) = opened.segment.zone(place).map_err(external)? else { return Ok(found) };
-        whole &= zone.exact;
-        nulls += usize::try_from(zone.nulls.iter().sum::<u64>()).unwrap_or(usize::MAX);
+        let Some(extremes) = extremes(opened, field, place)? else { return Ok(found) };
+        whole &= extremes.exact;
+        bounded &= extremes.bounded;
+        nulls += usize::try_from(extremes.nulls).unwrap_or(usize::MAX);
         if opened.is_coded(place) {
             distinct = distinct.max(opened.segment.dictionary(place).map_err(external)?.values.len());
         }
-        let Some((min, max)) = ends(opened, field).map_err(external)? else { return Ok(found) };
-        for batch in 0..opened.segment.batches() {
-            let (low, high) =
-                (ScalarValue::try_from_array(&min, batch)?, ScalarValue::try_from_array(&max, batch)?);
-            if low.is_null() || high.is_null() {
-                // All values are NULL, or nothing could be said of them.
-                bounded &= zone.nulls[batch] == opened.segment.batch_range(batch).1 as u64;
-                continue;
-            }
-            if least.as_ref().is_none_or(|least| low < *least) {
-                least = Some(low);
-            }
-            if most.as_ref().is_none_or(|most| high > *most) {
-                most = Some(high);
-            }
+        if extremes.least.is_null() || extremes.most.is_null() {
+            continue;
+        }
+        if least.as_ref().is_none_or(|least| extremes.least < *least) {
+            least = Some(extremes.least.clone());
+        }
+        if most.as_ref().is_none_or(|most| extremes.most > *most) {
+            most = Some(extremes.most.clone());
         }
     }
     let precision = |value: Option<ScalarValue>| match value {

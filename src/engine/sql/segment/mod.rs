@@ -19,18 +19,19 @@ mod zones;
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use datafusion::arrow::array::{
-    Array, ArrayRef, FixedSizeBinaryArray, Int32Array, StringArray, StringViewArray,
+    Array, ArrayRef, BooleanArray, FixedSizeBinaryArray, Int32Array, StringArray, StringViewArray,
 };
 use datafusion::arrow::buffer::Buffer;
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::arrow::ipc::{self, reader::read_footer_length};
 
-use self::body::Body;
+use self::body::{Body, Parts};
 pub(super) use self::write::{SegmentWriter, with_key};
 pub(super) use self::zones::Zone;
 use super::mapped;
@@ -144,6 +145,8 @@ pub(super) struct Segment {
     keys: Vec<OnceLock<Buffer>>,
     /// Of each coded column where its dictionary lies, and the dictionary once it was used.
     dictionaries: Vec<Option<(Block, OnceLock<Dictionary>)>>,
+    /// Whether the codes of a batch's column were found in their dictionary, by batch and column.
+    checked: Vec<AtomicBool>,
     zones_text: String,
     zones: OnceLock<Vec<Option<Zone>>>,
 }
@@ -196,8 +199,9 @@ impl Segment {
             }
         }
         let keys = blocks.iter().map(|_| OnceLock::new()).collect();
+        let checked = (0..blocks.len() * schema.fields().len()).map(|_| AtomicBool::new(false)).collect();
         let zones = OnceLock::new();
-        Ok(Self { bytes, schema, blocks, rows: first_row, keys, dictionaries, zones_text, zones })
+        Ok(Self { bytes, schema, blocks, rows: first_row, keys, dictionaries, checked, zones_text, zones })
     }
 
     /// The file's schema, the hidden key first.
@@ -262,38 +266,61 @@ impl Segment {
     /// Decodes the named columns of a batch (indexes into `schema`); a coded one gives its codes, as 32-bit integers
     /// that lie in its dictionary.
     pub(super) fn read(&self, batch: usize, columns: &[usize]) -> Result<Vec<ArrayRef>, SegmentError> {
+        let parts = self.parts(batch)?;
+        let decode = |&column: &usize| {
+            let field =
+                self.schema.fields().get(column).ok_or(SegmentError::Damaged("a column is missing"))?;
+            let array = parts.array(field.data_type(), column)?;
+            if is_coded(field.data_type()) {
+                self.check_codes(batch, column, &array)?;
+            }
+            Ok(array)
+        };
+        columns.iter().map(decode).collect()
+    }
+
+    /// The selected rows of a batch's column of plain text.
+    pub(super) fn texts(
+        &self,
+        batch: usize,
+        column: usize,
+        selected: &BooleanArray,
+    ) -> Result<StringViewArray, SegmentError> {
+        if self.schema.fields().get(column).is_none_or(|field| *field.data_type() != DataType::Utf8) {
+            return Err(SegmentError::Damaged("a column has another type"));
+        }
+        self.parts(batch)?.texts(column, selected)
+    }
+
+    /// A batch, ready to be decoded.
+    fn parts(&self, batch: usize) -> Result<Parts<'_>, SegmentError> {
         let block = *self.blocks.get(batch).ok_or(SegmentError::Damaged("a batch is missing"))?;
         let header = block
             .message(&self.bytes)
             .and_then(|message| message.header_as_record_batch())
             .filter(|header| header.compression().is_none() && header.length() == block.rows as i64)
             .ok_or(SegmentError::Damaged("a batch's head is not what it must be"))?;
-        let (Some(nodes), Some(buffers)) = (header.nodes(), header.buffers()) else {
-            return Err(SegmentError::Damaged("a batch's head lacks its parts"));
-        };
-        let body = Body::new(block.body(&self.bytes), block.rows);
-        let first_buffers = first_buffers(&self.schema);
-        let expected_buffers = first_buffers.last().copied().unwrap_or(0);
-        if nodes.len() != self.schema.fields().len() || buffers.len() != expected_buffers {
-            return Err(SegmentError::Damaged("a batch's head disagrees with the schema"));
+        Parts::new(header, Body::new(block.body(&self.bytes), block.rows), first_buffers(&self.schema))
+    }
+
+    /// Whether codes lie in their dictionary; of each batch once, for the file does not change.
+    fn check_codes(&self, batch: usize, column: usize, codes: &ArrayRef) -> Result<(), SegmentError> {
+        let checked = self.checked.get(batch * self.schema.fields().len() + column);
+        if checked.is_some_and(|checked| checked.load(Ordering::Relaxed)) {
+            return Ok(());
         }
-        let decode = |&column: &usize| {
-            let field =
-                self.schema.fields().get(column).ok_or(SegmentError::Damaged("a column is missing"))?;
-            let spans: Vec<(i64, i64)> = (first_buffers[column]..first_buffers[column + 1])
-                .map(|at| (buffers.get(at).offset(), buffers.get(at).length()))
-                .collect();
-            let array = body.array(field.data_type(), nodes.get(column).null_count(), &spans)?;
-            if is_coded(field.data_type()) {
-                let codes = array.as_any().downcast_ref::<Int32Array>();
-                let known = i32::try_from(self.dictionary(column)?.values.len()).unwrap_or(i32::MAX);
-                if codes.is_none_or(|codes| codes.values().iter().any(|code| !(0..known).contains(code))) {
-                    return Err(SegmentError::Damaged("a code is not in its dictionary"));
-                }
-            }
-            Ok(array)
-        };
-        columns.iter().map(decode).collect()
+        let codes = codes.as_any().downcast_ref::<Int32Array>();
+        // A negative code is a large one without its sign.
+        let largest =
+            codes.map(|codes| codes.values().iter().fold(0, |most, code| code.cast_unsigned().max(most)));
+        let known = self.dictionary(column)?.values.len();
+        if largest.is_none_or(|largest| largest as usize >= known) {
+            return Err(SegmentError::Damaged("a code is not in its dictionary"));
+        }
+        if let Some(checked) = checked {
+            checked.store(true, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// The text of a coded column's codes.

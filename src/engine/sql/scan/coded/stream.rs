@@ -1,0 +1,185 @@
+//! The work of one partition: rows into groups, groups into states.
+
+use std::sync::Arc;
+use std::task::Poll;
+
+use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::{Result, internal_err};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
+use datafusion::physical_expr::GroupsAccumulatorAdapter;
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+
+use super::super::Scan;
+use super::super::filter::{columns_of, external, over_columns};
+use super::super::rows::{BATCHES_PER_TURN, Rows, Selected, Step};
+use super::groups::Groups;
+use super::{Arguments, CodedAggregate};
+use crate::engine::sql::segment::BATCH_ROWS_MAX;
+
+/// Batches between two looks at how much memory the groups take.
+const BATCHES_PER_COUNT: usize = 16;
+
+/// The stream of one partition.
+pub(super) fn stream(
+    node: &CodedAggregate,
+    partition: usize,
+    context: &Arc<TaskContext>,
+) -> Result<SendableRecordBatchStream> {
+    let mut work = Work::new(node, partition, context)?;
+    let stream = futures::stream::poll_fn(move |task| match work.turn() {
+        Ok(Turn::Rows(batch)) => Poll::Ready(Some(Ok(batch))),
+        Ok(Turn::End) => Poll::Ready(None),
+        Ok(Turn::Later) => {
+            task.waker().wake_by_ref();
+            Poll::Pending
+        }
+        Err(error) => {
+            work.ended = true;
+            work.out = None;
+            Poll::Ready(Some(Err(error)))
+        }
+    });
+    Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&node.schema), stream)))
+}
+
+enum Turn {
+    Rows(RecordBatch),
+    /// Nothing yet.
+    Later,
+    End,
+}
+
+struct Work {
+    scan: Scan,
+    rows: Rows,
+    schema: SchemaRef,
+    groups: Groups,
+    /// The table's columns that arguments name.
+    columns: Vec<usize>,
+    columns_schema: SchemaRef,
+    /// Over those columns.
+    arguments: Vec<Arguments>,
+    accumulators: Vec<Box<dyn GroupsAccumulator>>,
+    reservation: MemoryReservation,
+    batches: usize,
+    /// What is being given out, and how many rows of it have been.
+    out: Option<(RecordBatch, usize)>,
+    ended: bool,
+}
+
+impl Work {
+    fn new(node: &CodedAggregate, partition: usize, context: &Arc<TaskContext>) -> Result<Self> {
+        let Some(aggregate) = node.aggregate.downcast_ref::<AggregateExec>() else {
+            return internal_err!("a coded aggregation stands for none");
+        };
+        let named = node.arguments.iter().flat_map(|own| own.values.iter().chain(&own.filter));
+        let columns = columns_of(named);
+        let mut arguments = Vec::with_capacity(node.arguments.len());
+        for own in &node.arguments {
+            let values = own.values.iter().map(|value| over_columns(value, &columns));
+            let filter = own.filter.as_ref().map(|filter| over_columns(filter, &columns)).transpose()?;
+            arguments.push(Arguments { values: values.collect::<Result<_>>()?, filter });
+        }
+        let keys = aggregate.group_expr().group_schema(&aggregate.input().schema())?;
+        Ok(Self {
+            rows: Rows::new(node.scan.clone(), partition)?,
+            schema: Arc::clone(&node.schema),
+            groups: Groups::new(&node.scan, &node.keys, keys)?,
+            columns_schema: Arc::new(node.scan.table.project(&columns)?),
+            columns,
+            arguments,
+            accumulators: aggregate.aggr_expr().iter().map(accumulator).collect::<Result<_>>()?,
+            reservation: MemoryConsumer::new("CodedAggregate").register(context.memory_pool()),
+            batches: 0,
+            out: None,
+            ended: false,
+            scan: node.scan.clone(),
+        })
+    }
+
+    fn turn(&mut self) -> Result<Turn> {
+        for _ in 0..BATCHES_PER_TURN {
+            if let Some((batch, from)) = &mut self.out {
+                let rows = BATCH_ROWS_MAX.min(batch.num_rows() - *from);
+                if rows > 0 {
+                    let part = batch.slice(*from, rows);
+                    *from += rows;
+                    return Ok(Turn::Rows(part));
+                }
+                self.out = None;
+            }
+            if self.ended {
+                return Ok(Turn::End);
+            }
+            match self.rows.step()? {
+                Step::Nothing => {}
+                Step::Rows(selected) => self.take_in(&selected)?,
+                Step::End => {
+                    self.ended = true;
+                    self.give_out()?;
+                }
+            }
+        }
+        Ok(Turn::Later)
+    }
+
+    fn take_in(&mut self, selected: &Selected) -> Result<()> {
+        self.groups.find(selected)?;
+        let opened = self.scan.sources[selected.source].open().map_err(external)?;
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.columns.len());
+        for field in self.columns_schema.fields() {
+            let column = opened.column(selected.batch, field, selected.mask.as_ref(), true);
+            columns.push(column.map_err(external)?);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(selected.count));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.columns_schema), columns, &options)?;
+        for (accumulator, own) in self.accumulators.iter_mut().zip(&self.arguments) {
+            let array = |expr: &Arc<dyn datafusion::physical_expr::PhysicalExpr>| {
+                expr.evaluate(&batch)?.into_array(selected.count)
+            };
+            let values = own.values.iter().map(array).collect::<Result<Vec<_>>>()?;
+            let filter = own.filter.as_ref().map(array).transpose()?;
+            let filter = filter.as_ref().and_then(|filter| filter.as_any().downcast_ref::<BooleanArray>());
+            accumulator.update_batch(&values, &self.groups.of_rows, filter, self.groups.len())?;
+        }
+        self.batches += 1;
+        if self.batches.is_multiple_of(BATCHES_PER_COUNT) {
+            let bytes: usize = self.accumulators.iter().map(|own| own.size()).sum();
+            if self.reservation.try_resize(self.groups.bytes() + bytes).is_err() {
+                // The second half puts together what comes in several parts.
+                self.give_out()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives out all groups with their states, and begins anew.
+    fn give_out(&mut self) -> Result<()> {
+        let groups = self.groups.len();
+        if groups == 0 {
+            return Ok(());
+        }
+        let mut columns = self.groups.emit()?;
+        for accumulator in &mut self.accumulators {
+            columns.extend(accumulator.state(EmitTo::All)?);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(groups));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
+        self.out = Some((batch, 0));
+        self.reservation.free();
+        Ok(())
+    }
+}
+
+fn accumulator(expr: &Arc<AggregateFunctionExpr>) -> Result<Box<dyn GroupsAccumulator>> {
+    if expr.groups_accumulator_supported() {
+        return expr.create_groups_accumulator();
+    }
+    let expr = Arc::clone(expr);
+    Ok(Box::new(GroupsAccumulatorAdapter::new(move || expr.create_accumulator())))
+}

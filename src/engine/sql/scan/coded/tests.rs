@@ -1,0 +1,277 @@
+//! Every statement gives the same with the rules of this folder as without them, on segments of all kinds: coded, plain,
+//! with rows deleted, with NULLs, and with a column that older segments lack.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::physical_plan::{collect, displayable};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use crate::engine::sql::catalog::{ColumnKind, ColumnSpec, NewestOf, TableName, TableSpec};
+use crate::engine::sql::cells::Cell;
+use crate::engine::sql::protocol::BindRequest;
+use crate::engine::sql::snapshot::{Snapshots, TableChange};
+use crate::engine::sql::{newest, pool, session};
+
+const ORG: Uuid = Uuid::from_u128(7);
+const ROWS: u64 = 30_000;
+const URLS: u64 = 600;
+
+fn spec(name: &str, columns: &[(&str, ColumnKind)]) -> TableSpec {
+    TableSpec {
+        name: TableName::parse(name).expect("a name"),
+        description: String::new(),
+        columns: columns.iter().map(|(name, kind)| ColumnSpec::new(*name, *kind)).collect(),
+        catalog_version: 1,
+        newest: None,
+    }
+}
+
+/// The table; what was collected early has no `kind`.
+fn readings(early: bool) -> Arc<TableSpec> {
+    use ColumnKind::{Float64, Int64, Text, Timestamp};
+    let mut columns = vec![("id", Text), ("url", Text), ("domain", Text), ("n", Int64), ("price", Float64)];
+    columns.extend([("at", Timestamp), ("kind", Text)]);
+    if early {
+        columns.pop();
+    }
+    let mut table = spec("readings", &columns);
+    table.newest = Some(NewestOf {
+        table: TableName::parse("latest_readings").expect("a name"),
+        description: String::new(),
+        by: "url".to_owned(),
+        at: "at".to_owned(),
+    });
+    Arc::new(table)
+}
+
+fn row(n: u64, early: bool) -> Vec<Cell> {
+    let url = n * 7 % URLS;
+    let mut row = vec![
+        Cell::from(format!("an id that is {n}")),
+        Cell::from(format!("https://shop{}.example/item/{url}", url % 9)),
+        if url % 9 == 4 { Cell::Null } else { Cell::from(format!("shop{}.example", url % 9)) },
+        if n.is_multiple_of(11) { Cell::Null } else { Cell::Int((n % 13) as i64) },
+        if n.is_multiple_of(17) { Cell::Null } else { Cell::Float((n * 31 % 997) as f64 / 4.0) },
+        Cell::Time(n as i64 * 60_000),
+        ["a", "b", "12", "7"].get(n as usize % 5).map_or(Cell::Null, |kind| Cell::from(*kind)),
+    ];
+    if early {
+        row.pop();
+    }
+    row
+}
+
+fn change(table: &Arc<TableSpec>, n: u64, rows: Vec<Vec<Cell>>) -> TableChange {
+    TableChange { table: Arc::clone(table), key: u128::from(n + 1).to_be_bytes(), rows }
+}
+
+struct World {
+    _folder: TempDir,
+    ours: SessionState,
+    plain: SessionState,
+}
+
+fn world() -> World {
+    let folder = tempfile::tempdir().expect("a folder");
+    let snapshots = Snapshots::open(folder.path().join("snapshots")).expect("open");
+    let tags = Arc::new(spec("tags", &[("url", ColumnKind::Text), ("tag", ColumnKind::Text)]));
+    for begin in (0..ROWS).step_by(1_500) {
+        let early = begin < ROWS / 3;
+        let table = readings(early);
+        let changes = (begin..begin + 1_500).map(|n| change(&table, n, vec![row(n, early)])).collect();
+        snapshots.fill(ORG, changes).expect("fill");
+        while begin < ROWS - 4_000 && snapshots.merge_next().expect("merge") {}
+    }
+    // Some are deleted, some replaced.
+    let table = readings(false);
+    let changes = (0..ROWS)
+        .step_by(97)
+        .map(|n| change(&table, n, if n.is_multiple_of(2) { Vec::new() } else { vec![row(n + 5, false)] }));
+    snapshots.fill(ORG, changes.collect()).expect("fill");
+    // A URL has two tags, one or none.
+    let tag = |url: u64, tag: u64| {
+        vec![
+            Cell::from(format!("https://shop{}.example/item/{url}", url % 9)),
+            Cell::from(format!("tag{tag}")),
+        ]
+    };
+    let tagged = (0..URLS).map(|url| match url % 3 {
+        0 => change(&tags, url, vec![tag(url, url % 5), tag(url, 5 + url % 4)]),
+        1 => change(&tags, url, vec![tag(url, url % 5)]),
+        _ => change(&tags, url, Vec::new()),
+    });
+    snapshots.fill(ORG, tagged.collect()).expect("fill");
+    let table = readings(false);
+    let tables = vec![Arc::clone(&table), Arc::new(table.newest_table().expect("one")), tags];
+    let pin = snapshots.pin(ORG, tables).expect("pin");
+    let bound = BindRequest {
+        segments: None,
+        home: folder.path().to_owned(),
+        memory_bytes: 256 << 20,
+        data_bytes_max: 1 << 30,
+        spill_bytes_max: 1 << 30,
+        result_bytes_max: 1 << 30,
+    };
+    let session =
+        || session::session(&bound, session::segment_tables(pool::sources(&pin))).expect("a session");
+    let plain = SessionStateBuilder::new_from_existing(session())
+        .with_physical_optimizer_rules(PhysicalOptimizer::new().rules)
+        .build();
+    World { _folder: folder, ours: session(), plain }
+}
+
+/// The plan's text, and the rows' text, sorted.
+async fn run(state: &SessionState, sql: &str, exchanged: bool) -> (String, Vec<String>) {
+    let plan = state.create_logical_plan(sql).await.expect(sql);
+    let plan = if exchanged { newest::rewrite(plan).expect(sql) } else { plan };
+    let plan = state.create_physical_plan(&plan).await.expect(sql);
+    let text = displayable(plan.as_ref()).indent(true).to_string();
+    let schema = plan.schema();
+    let mut batches: Vec<RecordBatch> = collect(plan, state.task_ctx()).await.expect(sql);
+    batches.push(RecordBatch::new_empty(schema));
+    let rows = pretty_format_batches(&batches).expect(sql).to_string();
+    let mut rows: Vec<String> = rows.lines().map(str::to_owned).collect();
+    rows.sort_unstable();
+    (text, rows)
+}
+
+#[tokio::test]
+async fn codes_give_what_text_gives() {
+    let world = world();
+    for (node, sql) in [
+        (
+            "CodedAggregate",
+            "SELECT domain, count(*), sum(n), min(price), max(id) FROM readings GROUP BY domain",
+        ),
+        ("CodedAggregate", "SELECT url, domain, count(n), max(price) FROM readings GROUP BY url, domain"),
+        ("CodedAggregate", "SELECT url, kind, domain, count(*) FROM readings GROUP BY url, kind, domain"),
+        ("CodedAggregate", "SELECT kind, count(*) FROM readings GROUP BY kind"),
+        ("CodedAggregate", "SELECT upper(domain) AS d, length(kind), count(*) FROM readings GROUP BY 1, 2"),
+        (
+            "CodedAggregate",
+            "SELECT coalesce(domain, kind, '?'), count(*) FROM readings GROUP BY domain, kind",
+        ),
+        ("CodedAggregate", "SELECT DISTINCT domain, kind FROM readings"),
+        (
+            "CodedAggregate",
+            "SELECT domain, count(*) FILTER (WHERE n > 4), sum(n + 1) FROM readings GROUP BY domain",
+        ),
+        ("CodedAggregate", "SELECT url, count(*) FROM readings WHERE n > 5 AND kind <> 'a' GROUP BY url"),
+        ("CodedAggregate", "SELECT domain, count(DISTINCT url) FROM readings GROUP BY domain"),
+        ("CodedAggregate", "SELECT domain, median(price) FROM readings GROUP BY domain"),
+        ("CodedAggregate", "SELECT domain, count(*) FROM readings WHERE n > 99 GROUP BY domain"),
+        ("CodedAggregate", "SELECT count(DISTINCT url) FROM readings WHERE price > 100"),
+        (
+            "CodedAggregate",
+            "SELECT c, count(*) FROM (SELECT url, count(*) AS c FROM readings GROUP BY url) x GROUP BY c",
+        ),
+        (
+            "CodedAggregate",
+            "SELECT date_trunc('day', at) AS d, count(*), avg(price) FROM readings GROUP BY 1",
+        ),
+        (
+            "CodedAggregate",
+            "SELECT date_trunc('month', at), max(n) FROM readings WHERE kind = 'a' GROUP BY 1",
+        ),
+        ("SeenScan", "SELECT count(DISTINCT domain), count(DISTINCT kind) FROM readings"),
+        (
+            "SeenScan",
+            "SELECT count(DISTINCT upper(domain)), count(DISTINCT kind), min(coalesce(kind, 'zz')) FROM readings",
+        ),
+        (
+            "SeenScan",
+            "SELECT count(DISTINCT url), count(DISTINCT domain), min(kind) FROM readings WHERE n = 3 AND kind = 'b'",
+        ),
+        (
+            "SeenScan",
+            "SELECT count(DISTINCT url), count(DISTINCT domain), min(kind) FROM readings WHERE n > 99",
+        ),
+        (
+            "PartialReduce",
+            "SELECT tag, count(*), avg(price), min(n) FROM readings r JOIN tags t ON r.url = t.url GROUP BY tag",
+        ),
+        (
+            "PartialReduce",
+            "SELECT tag, domain, count(*), sum(r.n) FROM tags t JOIN readings r ON r.url = t.url GROUP BY 1, 2",
+        ),
+        (
+            "PartialReduce",
+            "SELECT upper(tag), count(price) FROM readings r JOIN tags t ON r.url = t.url WHERE n > 3 AND tag < 'tag7' GROUP BY 1",
+        ),
+        (
+            "PartialReduce",
+            "SELECT tag, length(domain), max(price) FROM readings r JOIN tags t USING (url) GROUP BY 1, 2",
+        ),
+    ] {
+        let (ours, rows) = run(&world.ours, sql, false).await;
+        let (plain, expected) = run(&world.plain, sql, false).await;
+        assert!(ours.contains(node), "{sql}\n{ours}");
+        assert!(!plain.contains(node), "{sql}\n{plain}");
+        assert_eq!(rows, expected, "{sql}\n{ours}");
+    }
+}
+
+#[tokio::test]
+async fn what_codes_cannot_answer_is_left_alone() {
+    let world = world();
+    for sql in [
+        "SELECT n, count(*) FROM readings GROUP BY n",
+        "SELECT id, count(*) FROM readings GROUP BY id",
+        "SELECT domain, n, count(*) FROM readings GROUP BY domain, n",
+        "SELECT domain, kind, count(*) FROM readings GROUP BY ROLLUP (domain, kind)",
+        "SELECT count(DISTINCT domain), count(*) FROM readings",
+        "SELECT count(DISTINCT domain) FILTER (WHERE n > 3), min(kind) FROM readings",
+        "SELECT count(DISTINCT domain), count(DISTINCT n) FROM readings",
+        "SELECT t.tag, max(r.price - length(t.tag)) FROM readings r JOIN tags t ON r.url = t.url GROUP BY t.tag",
+        "SELECT t.tag, count(DISTINCT r.n) FROM readings r JOIN tags t ON r.url = t.url GROUP BY t.tag",
+        "SELECT t.tag, count(r.n) FROM tags t LEFT JOIN readings r ON r.url = t.url GROUP BY t.tag",
+        "SELECT domain, string_agg(kind, ',' ORDER BY at) FROM readings WHERE n = 1 GROUP BY domain",
+        "SELECT kind::bigint AS k, count(*) FROM readings WHERE kind IN ('12', '7') GROUP BY 1",
+    ] {
+        let (ours, rows) = run(&world.ours, sql, false).await;
+        let (_, expected) = run(&world.plain, sql, false).await;
+        assert_eq!(rows, expected, "{sql}\n{ours}");
+    }
+}
+
+#[tokio::test]
+async fn the_newest_row_of_each_value_needs_no_sorting() {
+    let world = world();
+    for sql in [
+        "SELECT count(*), sum(n) FROM (SELECT n, row_number() OVER (PARTITION BY url ORDER BY at DESC) AS r FROM readings) x WHERE r = 1",
+        "SELECT url, at, r FROM (SELECT *, row_number() OVER (PARTITION BY url ORDER BY at DESC) AS r FROM readings) x WHERE r < 2 AND domain IS NULL",
+    ] {
+        let (ours, rows) = run(&world.ours, sql, true).await;
+        let (plain, expected) = run(&world.plain, sql, false).await;
+        assert!(!ours.contains("Window") && plain.contains("Window"), "{sql}\n{ours}");
+        assert_eq!(rows, expected, "{sql}\n{ours}");
+    }
+}
+
+#[tokio::test]
+async fn conditions_select_the_same_in_any_order() {
+    let world = world();
+    for (condition, equal) in [
+        ("n > 5 AND domain = 'shop3.example'", "domain = 'shop3.example' AND (n + 0) > 5"),
+        ("kind IN ('12', '7') AND kind::bigint > 8", "kind = '12'"),
+        ("n IS NULL AND price BETWEEN 10 AND 100", "price >= 10 AND price <= 100 AND coalesce(n, -1) = -1"),
+        (
+            "url LIKE '%item/1%' AND n <> 3 AND id LIKE '%5'",
+            "id LIKE '%5' AND (n + 0) <> 3 AND url LIKE '%item/1%'",
+        ),
+        ("domain IS NULL AND id LIKE '%77%'", "coalesce(domain, '-') = '-' AND strpos(id, '77') > 0"),
+    ] {
+        let select = |condition: &str| {
+            format!("SELECT id, url, domain, kind, n, price FROM readings WHERE {condition}")
+        };
+        let (_, rows) = run(&world.ours, &select(condition), false).await;
+        let (_, expected) = run(&world.ours, &select(equal), false).await;
+        assert!(rows.len() > 5, "{condition}");
+        assert_eq!(rows, expected, "{condition}");
+    }
+}
