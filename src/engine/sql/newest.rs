@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::FieldRef;
+use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::catalog::default_table_source::{provider_as_source, source_as_provider};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, Result, ScalarValue, TableReference};
@@ -68,7 +68,8 @@ fn takes_newest(condition: &Expr, input: &LogicalPlan) -> bool {
 fn is_first(condition: &Expr) -> Option<Column> {
     let Expr::BinaryExpr(binary) = condition else { return None };
     let number = |expr: &Expr| match expr {
-        Expr::Literal(value, _) => value.cast_to(&datafusion::arrow::datatypes::DataType::Int64).ok(),
+        // `number < 1.5` is another question.
+        Expr::Literal(value, _) if value.data_type().is_integer() => value.cast_to(&DataType::Int64).ok(),
         _ => None,
     };
     let (column, operator, value) = match (binary.left.as_ref(), binary.right.as_ref()) {

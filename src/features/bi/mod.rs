@@ -39,7 +39,7 @@ use crate::http::{Accepted, Body, Either, Handler, Need, Org, OrgContext, Path, 
 use crate::task::{Stage, TaskSpec};
 use content::Content;
 use rows::{QUERIES, QueryStatus};
-use service::NewQuery;
+use service::{NewQuery, Submitted};
 use std::time::Duration;
 use view::{
     CanceledView, EligibilityView, ExecutionView, ManifestEnvelope, ManifestView, NewQueryView, PageQuery,
@@ -96,12 +96,18 @@ pub static FEATURE: Feature = Feature {
             .about("Saved queries, newest first."),
         Route::post("/api/v1/bi/saved-queries", "createSavedQuery", &Handler::new(saved::create))
             .about("Saves a query under a name that its scope does not have yet.")
-            .fails(&[Code::AlreadyExists, Code::InvalidSql, Code::InvalidExecutionContext]),
+            .fails(&[
+                Code::AlreadyExists,
+                Code::Conflict,
+                Code::InvalidSql,
+                Code::RlsDenied,
+                Code::InvalidExecutionContext,
+            ]),
         Route::get("/api/v1/bi/saved-queries/{id}", "getSavedQuery", &Handler::new(saved::get))
             .about("One saved query."),
         Route::patch("/api/v1/bi/saved-queries/{id}", "updateSavedQuery", &Handler::new(saved::update))
             .about("Changes name, description or content; the scope is as it was made.")
-            .fails(&[Code::AlreadyExists, Code::InvalidSql, Code::InvalidExecutionContext]),
+            .fails(&[Code::AlreadyExists, Code::InvalidSql, Code::RlsDenied, Code::InvalidExecutionContext]),
         Route::delete("/api/v1/bi/saved-queries/{id}", "deleteSavedQuery", &Handler::new(saved::delete))
             .about("Removes a saved query; what it has run stays."),
         Route::post(
@@ -170,9 +176,16 @@ async fn answer(
     org: &OrgContext,
     new: NewQuery,
 ) -> Result<Either<Body<ExecutionView>, Accepted<ExecutionView>>> {
-    let queries = org.service::<Queries>();
-    let submitted = queries.submit(org.store(), new).await?;
-    let query = &submitted.query;
+    let submitted = org.service::<Queries>().submit(org.store(), new).await?;
+    shown(org, submitted).await
+}
+
+/// A submitted statement, with its first page when it has ended well.
+async fn shown(
+    org: &OrgContext,
+    submitted: Submitted,
+) -> Result<Either<Body<ExecutionView>, Accepted<ExecutionView>>> {
+    let (queries, query) = (org.service::<Queries>(), &submitted.query);
     if !query.status.has_ended() {
         return Ok(Either::Right(Accepted::new(ExecutionView::submitted(submitted, None))));
     }
@@ -180,8 +193,9 @@ async fn answer(
         QueryStatus::Success if !query.dry => {
             match queries.first_page(org.id(), query, PAGE_SIZE_DEFAULT).await {
                 Ok(page) => Some(ResultPageView::of(query, page)),
-                // An earlier run answers a replay, and its rows may have gone since.
-                Err(error) if submitted.replayed && error.code() == Code::Transient => None,
+                // An earlier run answers a replay, and its rows may have gone since; so may those of this one, to make room.
+                // The caller is told which statement it was; its pages say why there are none.
+                Err(error) if error.code() == Code::Transient => None,
                 Err(error) => return Err(error),
             }
         }

@@ -42,12 +42,15 @@ impl Queries {
         org: &OrgStore,
         table: &TableStatus,
     ) -> Result<Option<SamplesV1>> {
+        if table.row_count == 0 {
+            // What its rows once said went with them.
+            return Ok(None);
+        }
         let known = org.read(|tx| tx.get(&SAMPLES, &table.spec.name.to_string()))?;
         let now = org.clock().now();
         let is_good = known.as_ref().is_some_and(|samples| is_good(samples, &table.spec, now));
         let key = (org.id(), table.spec.name.clone());
-        // A table without rows has no examples, and will be asked for again.
-        if !is_good && table.row_count > 0 && self.sampling.lock().insert(key.clone()) {
+        if !is_good && self.sampling.lock().insert(key.clone()) {
             let look = Look { queries: Arc::clone(self), key };
             let (org, spec) = (org.clone(), Arc::clone(&table.spec));
             tokio::spawn(async move {

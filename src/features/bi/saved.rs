@@ -10,7 +10,7 @@ use super::rows::{ContentV1, QUERIES, QueryV2, SAVED_QUERIES, SavedQueryV1, Save
 use super::service::{NewQuery, Queries, refusal};
 use super::submissions::SubmissionKey;
 use super::view::ExecutionView;
-use super::{answer, wait};
+use super::{answer, shown, wait};
 use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{QueryId, SavedQueryId, UserId};
@@ -230,6 +230,10 @@ pub(super) async fn run(
     let body = body.map(|Body(body)| body).unwrap_or_default();
     let key = SubmissionKey::parse(&headers, &request(id, body.sql.as_deref()))?;
     let wait = wait(body.wait_ms)?;
+    // What was run under the key is the answer, whatever has become of the saved query since.
+    if let Some(submitted) = org.service::<Queries>().replayed(org.store(), key.as_ref(), wait).await? {
+        return shown(&org, submitted).await;
+    }
     let given = Content::given(body.sql, None)?;
     let is_override = given.is_some();
     let content = given.map_or_else(|| Content::read(&saved.content), Ok)?;

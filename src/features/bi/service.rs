@@ -155,8 +155,8 @@ impl Queries {
     /// that cannot be planned is an error. One that was submitted under the same key before is not run again.
     pub async fn submit(self: &Arc<Self>, org: &OrgStore, new: NewQuery) -> Result<Submitted> {
         let deadline = Instant::now() + new.wait;
-        if let Some(query) = self.replay(org, new.key.as_ref(), deadline).await? {
-            return Ok(Submitted { query, replayed: true });
+        if let Some(submitted) = self.replayed(org, new.key.as_ref(), new.wait).await? {
+            return Ok(submitted);
         }
         self.feed.settled().await?;
         let place = self.lines.enter(org.id()).ok_or_else(|| {
@@ -199,7 +199,23 @@ impl Queries {
             })?;
             return Ok(Submitted { query, replayed: true });
         }
-        Ok(Submitted { query: org.read(|tx| tx.require(&QUERIES, &id))?, replayed: false })
+        // The store may be slower than the caller's patience.
+        let query = org.read(|tx| tx.get(&QUERIES, &id))?.ok_or_else(|| {
+            Error::unavailable("The statement is not stored yet; look before you send it again.")
+        })?;
+        Ok(Submitted { query, replayed: false })
+    }
+
+    /// What was submitted under `key` before, waited for as long as the caller wants to. `idempotency_conflict` when that
+    /// was another request.
+    pub async fn replayed(
+        &self,
+        org: &OrgStore,
+        key: Option<&SubmissionKey>,
+        wait: Duration,
+    ) -> Result<Option<Submitted>> {
+        let query = self.replay(org, key, Instant::now() + wait).await?;
+        Ok(query.map(|query| Submitted { query, replayed: true }))
     }
 
     /// The statement that was submitted under `key` before, once it has ended or at the deadline.

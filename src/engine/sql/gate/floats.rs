@@ -22,6 +22,10 @@ pub(super) fn normalize(plan: LogicalPlan) -> Result<LogicalPlan> {
         let schema = if inputs.is_empty() { node.schema().as_ref().clone() } else { merge_schema(&inputs) };
         let names = NamePreserver::new(&node);
         node.map_expressions(|expr| {
+            // One that is changed would be given its former name, and is no grouping set under a name.
+            if matches!(expr, Expr::GroupingSet(_)) {
+                return Ok(Transformed::no(expr));
+            }
             let name = names.save(&expr);
             let rewritten = expr.transform_up(|expr| Ok(comparison(expr, &schema)))?;
             Ok(rewritten.update_data(|expr| name.restore(expr)))

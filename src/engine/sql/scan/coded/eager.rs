@@ -10,13 +10,15 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{JoinSide, Result};
 use datafusion::logical_expr::JoinType;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
-use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::expressions::{CastExpr, Column, Literal};
+use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
@@ -90,10 +92,21 @@ impl<'a> Joined<'a> {
             let over = |expr: Arc<dyn PhysicalExpr>, projection: &Vec<_>| substituted(&expr, projection);
             projections.iter().try_fold(Arc::clone(expr), over)
         };
-        let groups = groups.expr().iter().map(|(expr, _)| over(expr)).collect::<Result<_>>()?;
+        let groups: Vec<_> = groups.expr().iter().map(|(expr, _)| over(expr)).collect::<Result<_>>()?;
         let mut arguments = Vec::with_capacity(aggregate.aggr_expr().len());
         for expr in aggregate.aggr_expr() {
             arguments.push(expr.expressions().iter().map(over).collect::<Result<Vec<_>>>()?);
+        }
+        // Arguments are worked out for rows that the join leaves out, too, at which the statement must not fail.
+        let schema = join.schema();
+        for argument in arguments.iter().flatten() {
+            if !cannot_fail(argument, &schema)? {
+                return Ok(None);
+            }
+        }
+        // What is drawn for each row is not drawn for rows put together.
+        if groups.iter().any(is_volatile) {
+            return Ok(None);
         }
         Ok(Some(Self { aggregate, join, groups, arguments }))
     }
@@ -106,6 +119,21 @@ impl<'a> Joined<'a> {
             _ => left..left + self.join.right().schema().fields().len(),
         }
     }
+}
+
+/// Whether an argument is a column, a constant, or a number as a double. Of text a number may not be made.
+fn cannot_fail(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<bool> {
+    let inner = match expr.downcast_ref::<CastExpr>() {
+        Some(cast) => {
+            let widens = *cast.cast_type() == DataType::Float64;
+            if !widens || !cast.expr().data_type(schema)?.is_numeric() {
+                return Ok(false);
+            }
+            cast.expr()
+        }
+        None => expr,
+    };
+    Ok(inner.is::<Column>() || inner.is::<Literal>())
 }
 
 /// The node with its aggregation begun below the join, if that is worth it.

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, Int32Array, RecordBatch, UInt32Array};
-use datafusion::arrow::compute::{filter, take};
+use datafusion::arrow::array::{Array, ArrayRef, Int32Array, RecordBatch, StringViewArray, UInt32Array};
+use datafusion::arrow::compute::{concat, filter, take};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
 use datafusion::logical_expr::EmitTo;
@@ -22,9 +22,12 @@ use super::super::filter::external;
 use super::super::rows::Selected;
 use super::super::source::Opened;
 use super::KeyExpr;
+use crate::engine::sql::segment::BATCH_ROWS_MAX;
 
 /// Bits of slots up to which each slot has an entry.
 const DENSE_BITS_MAX: u32 = 20;
+/// What an expression makes of all values of a dictionary may take as much, in bytes.
+const ANSWERS_BYTES_MAX: usize = 32 << 20;
 /// An entry without a group.
 const NONE: u32 = u32::MAX;
 
@@ -129,12 +132,17 @@ impl Groups {
     /// Memory that they take, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let table = match self.segment.as_ref().map(|segment| &segment.way) {
-            Some(Way::Coded(coded)) => match &coded.table {
-                Table::Dense(entries) => entries.len() * size_of::<u32>(),
-                Table::Sparse { last, all } => {
-                    last.len() * size_of::<(u64, u32)>() + all.capacity() * (size_of::<(u64, u32)>() + 1)
-                }
-            },
+            Some(Way::Coded(coded)) => {
+                let values = coded.values.iter().flatten().map(|all| all.get_array_memory_size());
+                values.sum::<usize>()
+                    + match &coded.table {
+                        Table::Dense(entries) => entries.len() * size_of::<u32>(),
+                        Table::Sparse { last, all } => {
+                            let entry = size_of::<(u64, u32)>();
+                            last.len() * entry + all.capacity() * (entry + 1)
+                        }
+                    }
+            }
             _ => 0,
         };
         self.values.size() + table
@@ -143,7 +151,10 @@ impl Groups {
     /// Gives the keys of all groups, and begins anew.
     pub(super) fn emit(&mut self) -> Result<Vec<ArrayRef>> {
         self.segment = None;
-        self.values.emit(EmitTo::All)
+        let keys = self.values.emit(EmitTo::All)?;
+        // Groups of several keys go on looking at those that were given out, unless they are told.
+        self.values.clear_shrink(0);
+        Ok(keys)
     }
 
     /// Finds the group of each of the rows, in `of_rows`.
@@ -212,11 +223,12 @@ impl Way {
             let Some(zone) = zone.filter(|_| super::STEPPING.contains(field.data_type())) else {
                 return Ok(Self::Rows);
             };
-            return Ok(Self::Steps(Steps {
-                least: evaluate(key, schema, Arc::clone(&zone.min))?,
-                most: evaluate(key, schema, Arc::clone(&zone.max))?,
-                nulls: zone.nulls.clone(),
-            }));
+            let ends = [&zone.min, &zone.max].map(|ends| evaluate(key, schema, Arc::clone(ends)));
+            return Ok(match ends {
+                [Ok(least), Ok(most)] => Self::Steps(Steps { least, most, nulls: zone.nulls.clone() }),
+                // It may fail for a row that nobody wants.
+                _ => Self::Rows,
+            });
         }
         Ok(Coded::new(opened, keys, schemas)?.map_or(Self::Rows, Self::Coded))
     }
@@ -240,6 +252,24 @@ fn evaluate(key: &KeyExpr, schema: &SchemaRef, column: ArrayRef) -> Result<Array
     key.expr.evaluate(&batch)?.into_array(rows)
 }
 
+/// What a key is for each value of a dictionary, and last for NULL. None when it fails for a value, which may be one that
+/// no wanted row holds, or when what it makes of all values is so large that it had better be made row by row.
+fn answers(key: &KeyExpr, schema: &SchemaRef, values: &StringViewArray) -> Result<Option<ArrayRef>> {
+    let (mut parts, mut bytes) = (Vec::new(), 0);
+    let all: Vec<Option<u32>> = (0..values.len() as u32).map(Some).chain([None]).collect();
+    for some in all.chunks(BATCH_ROWS_MAX) {
+        let indices: UInt32Array = some.iter().copied().collect();
+        let Ok(part) = evaluate(key, schema, take(values, &indices, None)?) else { return Ok(None) };
+        bytes += part.get_array_memory_size();
+        if bytes > ANSWERS_BYTES_MAX {
+            return Ok(None);
+        }
+        parts.push(part);
+    }
+    let parts: Vec<&dyn Array> = parts.iter().map(|part| part.as_ref()).collect();
+    Ok(Some(concat(&parts)?))
+}
+
 impl Coded {
     /// None when a key is not coded in this segment, fails for a value, or there are too many combinations.
     fn new(opened: &Opened, keys: &[KeyExpr], schemas: &[SchemaRef]) -> Result<Option<Self>> {
@@ -252,10 +282,7 @@ impl Coded {
             values.push(if key.is_plain {
                 None
             } else {
-                let indices: UInt32Array = (0..count as u32).map(Some).chain([None]).collect();
-                let all = take(&dictionary.views as &dyn Array, &indices, None)?;
-                // A value that no wanted row holds may be one at which it fails: then it is asked row by row.
-                let Ok(all) = evaluate(key, schema, all) else { return Ok(None) };
+                let Some(all) = answers(key, schema, &dictionary.views)? else { return Ok(None) };
                 Some(all)
             });
             places.push(place);

@@ -146,6 +146,10 @@ impl CodedAggregate {
             let filter = filter.as_ref().map(|filter| below.over_table(filter)).transpose()?;
             arguments.push(Arguments { values: values.collect::<Result<_>>()?, filter });
         }
+        // What a projection draws once for a row must not be drawn anew for each argument.
+        if arguments.iter().flat_map(|own| own.values.iter().chain(&own.filter)).any(is_volatile) {
+            return Ok(None);
+        }
         let scan = below.scan.clone();
         Ok(Some(Self { aggregate: Arc::clone(node), schema: node.schema(), scan, keys, arguments }))
     }

@@ -27,6 +27,7 @@ use super::super::Scan;
 use super::super::filter::{columns_of, external};
 use super::super::rows::{BATCHES_PER_TURN, Rows, Selected, Step};
 use super::Below;
+use super::stream::Turn;
 use crate::engine::sql::segment::BATCH_ROWS_MAX;
 
 /// Aggregates that take no notice of a value that comes again, also without DISTINCT.
@@ -141,9 +142,9 @@ impl ExecutionPlan for SeenScan {
         let rows = Rows::new(self.scan.clone(), partition)?;
         let mut seen = Seen { scan: self.scan.clone(), rows, segment: None, out: None, ended: false };
         let stream = futures::stream::poll_fn(move |task| match seen.turn() {
-            Ok(Some(batch)) => Poll::Ready(Some(Ok(batch))),
-            Ok(None) if seen.ended => Poll::Ready(None),
-            Ok(None) => {
+            Ok(Turn::Rows(batch)) => Poll::Ready(Some(Ok(batch))),
+            Ok(Turn::End) => Poll::Ready(None),
+            Ok(Turn::Later) => {
                 task.waker().wake_by_ref();
                 Poll::Pending
             }
@@ -175,25 +176,25 @@ struct Segment {
 }
 
 impl Seen {
-    fn turn(&mut self) -> Result<Option<RecordBatch>> {
+    fn turn(&mut self) -> Result<Turn> {
         for _ in 0..BATCHES_PER_TURN {
             if let Some((batch, from)) = &mut self.out {
                 let rows = BATCH_ROWS_MAX.min(batch.num_rows() - *from);
                 if rows > 0 {
                     let part = batch.slice(*from, rows);
                     *from += rows;
-                    return Ok(Some(part));
+                    return Ok(Turn::Rows(part));
                 }
                 self.out = None;
             }
             if self.ended {
-                return Ok(None);
+                return Ok(Turn::End);
             }
             match self.rows.step()? {
                 Step::Nothing => {}
                 Step::Rows(selected) => {
                     if let Some(batch) = self.look(&selected)? {
-                        return Ok(Some(batch));
+                        return Ok(Turn::Rows(batch));
                     }
                 }
                 Step::End => {
@@ -203,7 +204,7 @@ impl Seen {
                 }
             }
         }
-        Ok(None)
+        Ok(Turn::Later)
     }
 
     /// Notes the codes of a batch; gives it out itself where a column has no codes.

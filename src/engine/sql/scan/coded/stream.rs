@@ -21,9 +21,6 @@ use super::groups::Groups;
 use super::{Arguments, CodedAggregate};
 use crate::engine::sql::segment::BATCH_ROWS_MAX;
 
-/// Batches between two looks at how much memory the groups take.
-const BATCHES_PER_COUNT: usize = 16;
-
 /// The stream of one partition.
 pub(super) fn stream(
     node: &CodedAggregate,
@@ -47,7 +44,8 @@ pub(super) fn stream(
     Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&node.schema), stream)))
 }
 
-enum Turn {
+/// What a partition has come to after some batches.
+pub(super) enum Turn {
     Rows(RecordBatch),
     /// Nothing yet.
     Later,
@@ -66,7 +64,6 @@ struct Work {
     arguments: Vec<Arguments>,
     accumulators: Vec<Box<dyn GroupsAccumulator>>,
     reservation: MemoryReservation,
-    batches: usize,
     /// What is being given out, and how many rows of it have been.
     out: Option<(RecordBatch, usize)>,
     ended: bool,
@@ -94,8 +91,9 @@ impl Work {
             columns,
             arguments,
             accumulators: aggregate.aggr_expr().iter().map(accumulator).collect::<Result<_>>()?,
-            reservation: MemoryConsumer::new("CodedAggregate").register(context.memory_pool()),
-            batches: 0,
+            reservation: MemoryConsumer::new("CodedAggregate")
+                .with_can_spill(true)
+                .register(context.memory_pool()),
             out: None,
             ended: false,
             scan: node.scan.clone(),
@@ -147,13 +145,10 @@ impl Work {
             let filter = filter.as_ref().and_then(|filter| filter.as_any().downcast_ref::<BooleanArray>());
             accumulator.update_batch(&values, &self.groups.of_rows, filter, self.groups.len())?;
         }
-        self.batches += 1;
-        if self.batches.is_multiple_of(BATCHES_PER_COUNT) {
-            let bytes: usize = self.accumulators.iter().map(|own| own.size()).sum();
-            if self.reservation.try_resize(self.groups.bytes() + bytes).is_err() {
-                // The second half puts together what comes in several parts.
-                self.give_out()?;
-            }
+        let bytes: usize = self.accumulators.iter().map(|own| own.size()).sum();
+        if self.reservation.try_resize(self.groups.bytes() + bytes).is_err() {
+            // The second half puts together what comes in several parts.
+            self.give_out()?;
         }
         Ok(())
     }

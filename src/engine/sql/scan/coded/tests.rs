@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::common::{Result, resources_err};
+use datafusion::execution::memory_pool::{MemoryPool, MemoryReservation, UnboundedMemoryPool};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::{collect, displayable};
@@ -232,9 +235,97 @@ async fn what_codes_cannot_answer_is_left_alone() {
         "SELECT t.tag, count(r.n) FROM tags t LEFT JOIN readings r ON r.url = t.url GROUP BY t.tag",
         "SELECT domain, string_agg(kind, ',' ORDER BY at) FROM readings WHERE n = 1 GROUP BY domain",
         "SELECT kind::bigint AS k, count(*) FROM readings WHERE kind IN ('12', '7') GROUP BY 1",
+        "SELECT price > 0.5, count(*) FROM readings GROUP BY ROLLUP (price > 0.5)",
+        "SELECT domain, min(x) = max(x) FROM (SELECT domain, random() AS x FROM readings WHERE n = 1 LIMIT 1) s GROUP BY 1",
+        // Not every kind is a number; those of the URLs that are asked for are.
+        "SELECT t.tag, sum(r.kind::bigint) FROM readings r JOIN (SELECT url, max(tag) AS tag FROM tags GROUP BY url) t ON r.url = t.url AND r.kind = '12' GROUP BY 1",
     ] {
         let (ours, rows) = run(&world.ours, sql, false).await;
         let (_, expected) = run(&world.plain, sql, false).await;
+        assert_eq!(rows, expected, "{sql}\n{ours}");
+    }
+}
+
+#[tokio::test]
+async fn a_value_drawn_for_a_row_is_drawn_once() {
+    let world = world();
+    let sql = "SELECT domain, max(x) FROM (SELECT domain, random() AS x, random() AS y FROM readings) s WHERE x >= 0 GROUP BY domain";
+    let both =
+        "SELECT domain, min(x), max(x) FROM (SELECT domain, random() AS x FROM readings) s GROUP BY domain";
+    for sql in [sql, both] {
+        let (ours, _) = run(&world.ours, sql, false).await;
+        assert!(!ours.contains("Coded"), "{sql}\n{ours}");
+    }
+    let sql =
+        "SELECT t.tag, random() < 0.5, count(r.n) FROM readings r JOIN tags t ON r.url = t.url GROUP BY 1, 2";
+    let (ours, _) = run(&world.ours, sql, false).await;
+    assert!(!ours.contains("PartialReduce"), "{sql}\n{ours}");
+}
+
+#[tokio::test]
+async fn what_may_fail_stays_above_a_join() {
+    let world = world();
+    for argument in ["r.kind::bigint", "100 / (r.n - 3)", "r.n * 1000000000"] {
+        let sql =
+            format!("SELECT tag, sum({argument}) FROM readings r JOIN tags t ON r.url = t.url GROUP BY tag");
+        let plan = world.ours.create_logical_plan(&sql).await.expect(&sql);
+        let plan = world.ours.create_physical_plan(&plan).await.expect(&sql);
+        let plan = displayable(plan.as_ref()).indent(true).to_string();
+        assert!(!plan.contains("PartialReduce"), "{sql}\n{plan}");
+    }
+}
+
+/// Has no memory for groups by codes, ever.
+#[derive(Debug, Default)]
+struct Grudging(UnboundedMemoryPool);
+
+impl std::fmt::Display for Grudging {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("grudging")
+    }
+}
+
+impl MemoryPool for Grudging {
+    fn name(&self) -> &str {
+        "grudging"
+    }
+
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        self.0.grow(reservation, additional);
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+        self.0.shrink(reservation, shrink);
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        if reservation.consumer().name() == "CodedAggregate" {
+            return resources_err!("there is none");
+        }
+        self.0.try_grow(reservation, additional)
+    }
+
+    fn reserved(&self) -> usize {
+        self.0.reserved()
+    }
+}
+
+#[tokio::test]
+async fn groups_that_find_no_memory_are_given_out_in_parts() {
+    let world = world();
+    let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(Grudging::default()));
+    let narrow = SessionStateBuilder::new_from_existing(world.ours.clone())
+        .with_runtime_env(runtime.build_arc().expect("an environment"))
+        .build();
+    for sql in [
+        "SELECT domain, count(*), sum(n) FROM readings GROUP BY domain",
+        "SELECT url, domain, count(n), max(price) FROM readings GROUP BY url, domain",
+        "SELECT url, kind, domain, count(*), count(DISTINCT n) FROM readings GROUP BY url, kind, domain",
+        "SELECT date_trunc('day', at) AS d, count(*), max(id) FROM readings GROUP BY 1",
+    ] {
+        let (ours, rows) = run(&narrow, sql, false).await;
+        let (_, expected) = run(&world.plain, sql, false).await;
+        assert!(ours.contains("CodedAggregate"), "{sql}\n{ours}");
         assert_eq!(rows, expected, "{sql}\n{ours}");
     }
 }
@@ -251,6 +342,11 @@ async fn the_newest_row_of_each_value_needs_no_sorting() {
         assert!(!ours.contains("Window") && plain.contains("Window"), "{sql}\n{ours}");
         assert_eq!(rows, expected, "{sql}\n{ours}");
     }
+    let sql = "SELECT count(*) FROM (SELECT n, row_number() OVER (PARTITION BY url ORDER BY at DESC) AS r FROM readings) x WHERE r < 2.5";
+    let (ours, rows) = run(&world.ours, sql, true).await;
+    let (_, expected) = run(&world.plain, sql, false).await;
+    assert!(ours.contains("Window"), "two of each\n{ours}");
+    assert_eq!(rows, expected, "{ours}");
 }
 
 #[tokio::test]
