@@ -106,7 +106,7 @@ class Ours:
     name = "gleaner"
 
     def __init__(self, options, rows, folder):
-        self.options, self.data = options, folder / "box" / "data"
+        self.options, self.rows, self.data = options, rows, folder / "box" / "data"
         key = folder / "box" / "key"
         if not key.exists():
             shutil.rmtree(folder / "box", ignore_errors=True)
@@ -129,8 +129,12 @@ class Ours:
         line = self.process.stdout.readline()
         address = line.removeprefix("Gleaner listens at http://").strip()
         self.connection = http.client.HTTPConnection(address, timeout=120)
-        # The console is ready when it has looked whether the snapshots are those of the store.
-        self.call("POST", "/api/v1/bi/queries", {"sql": "SELECT 1", "dryRun": True, "waitMs": 10_000})
+        # Answers when the console has looked whether the snapshots are those of the store; asks no worker for it.
+        tables = self.call("GET", "/api/v1/bi/tables")["items"]
+        count = next(table["rowCount"] for table in tables if table["name"] == "readings")
+        if count != self.rows:
+            raise RuntimeError(f"the console shows {count} of {self.rows} readings: a release with other tables has made them "
+                               f"anew from its store, which lacks these; remove {self.data.parent} and fill it again")
 
     def call(self, method, path, body=None):
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
