@@ -13,8 +13,9 @@ use datafusion::arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64T
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Result, exec_err, internal_err};
 use datafusion::functions::math::round as datafusion_round;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
 /// Digits of a quotient behind the point.
@@ -120,6 +121,20 @@ impl ScalarUDFImpl for Numeric {
             (_, Some(same)) => same.clone(),
             (_, None) => return internal_err!("a number is needed"),
         })
+    }
+
+    /// What is averaged is taken as it is unless it is exact: then the plan need not know of this function, and an average
+    /// over a join can be begun below it.
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let same = match (self.work, args.as_slice()) {
+            (Work::Averaged, [arg]) => !matches!(info.get_data_type(arg)?, DataType::Decimal128(..)),
+            _ => false,
+        };
+        match <[Expr; 1]>::try_from(args) {
+            Ok([arg]) if same => Ok(ExprSimplifyResult::Simplified(arg)),
+            Ok(args) => Ok(ExprSimplifyResult::Original(args.into())),
+            Err(args) => Ok(ExprSimplifyResult::Original(args)),
+        }
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -140,7 +140,7 @@ async fn poll(client: &Client, id: &str, mut ended: Ended) -> Ended {
 async fn settled(client: &Client, sql: &str, must: Must) -> Ended {
     for _ in 0..30 {
         let ended = outcome(client, sql).await;
-        if matches!(must, Must::End) || ended.code != "statement_timeout" {
+        if matches!(must, Must::End | Must::Bounded) || ended.code != "statement_timeout" {
             return ended;
         }
     }
@@ -151,6 +151,7 @@ fn verdict(must: Must, status: u16, code: &str) -> bool {
     match must {
         Must::Refuse(wanted) => (status == 400 || status == 403) && code == wanted,
         Must::End => status == 200 && matches!(code, "statement_timeout" | "transient"),
+        Must::Bounded => status == 200 && matches!(code, "success" | "statement_timeout" | "transient"),
         Must::Survive => status == 200 && matches!(code, "success" | "transient") || code == "invalid_sql",
     }
 }

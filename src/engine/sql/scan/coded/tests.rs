@@ -196,6 +196,10 @@ async fn codes_give_what_text_gives() {
         ),
         (
             "PartialReduce",
+            "SELECT tag, avg(to_averaged(price)) FROM readings r JOIN tags t ON r.url = t.url GROUP BY tag",
+        ),
+        (
+            "PartialReduce",
             "SELECT tag, count(*), avg(price), min(n) FROM readings r JOIN tags t ON r.url = t.url GROUP BY tag",
         ),
         (
