@@ -104,8 +104,9 @@ async fn a_job_waits_in_the_queue_for_a_provider_that_has_no_room() {
 async fn a_cancel_ends_what_is_under_way_at_once() {
     let mut lab = Lab::new(1, 1, Duration::ZERO).await;
     lab.start();
-    // Longer than anything in this test is waited for.
-    let slow = lab.submit("a.test/slow/600000/x").await;
+    // By itself it ends later than anything in this test is waited for.
+    let patient = json!({ "options": { "timeoutMs": 120_000 } });
+    let slow = lab.submit_as("a.test/slow/600000/x", patient).await;
     lab.until("the page is asked for", |lab| lab.web.log().len() == 1).await;
     let next = lab.submit("a.test/next").await;
     lab.cancel([slow]).await;
