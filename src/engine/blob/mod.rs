@@ -11,8 +11,8 @@
 //! An object that this process did not write is taken only after its content was inflated and hashed.
 //!
 //! **What a page costs that did not change** is a hash and one `stat`: [`known`] remembers what this process has seen
-//! to be sound and synced. Without it each repeated page cost four flushes of the disk and five hops between threads
-//! (a third of what a job cost the box). A new page is one hop: hash, compression, file and syncs in one closure.
+//! to be sound and synced. Without it each repeated page cost four flushes of the disk and five hops between threads.
+//! A new page is one hop: hash, compression, file and syncs in one closure.
 //!
 //! **Who deletes.** The store counts no references. The caller deletes a page only when no row names its
 //! hash, and decides so in the place where it also starts a `put_page` of the same organization.
@@ -49,7 +49,7 @@ pub const PAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 const ZSTD_LEVEL: i32 = 3;
 /// What zstd may add to bytes that do not compress (its own bound is 1/256 and a little).
 const STORED_BYTES_MAX: u64 = (PAGE_BYTES_MAX + PAGE_BYTES_MAX / 128 + 1024) as u64;
-/// A page up to this size is hashed where it is asked for: 0.05 ms, about what a hop to another thread costs.
+/// A page up to this size is hashed where it is asked for, which saves it a hop to another thread and back. A choice.
 const INLINE_BYTES_MAX: usize = 64 << 10;
 /// The end of an object's name.
 const SUFFIX: &str = ".zst";

@@ -28,8 +28,8 @@ use serde::{Deserialize, Serialize};
 
 /// Files a worker may hold open at once: segments are mapped and closed, so these are pipes and spilled runs.
 const OPEN_FILES_MAX: u64 = 512;
-/// How much a worker gives way to the server, on the scale of nice(2): a third of the processor where both want all of it. More
-/// would starve a statement on a box that is busy with jobs.
+/// How much a worker gives way to the server, on the scale of nice(2): by the kernel's weights a quarter of a processor that both
+/// want all of. More was tried and not measured: on a busy machine statements waited long.
 const NICENESS: i32 = 5;
 /// The newest Landlock whose rights were looked at; more of a newer kernel is not used.
 const LANDLOCK_NEWEST: ABI = ABI::V6;

@@ -30,9 +30,10 @@ use tokio::sync::Semaphore;
 
 /// A page whose type nobody named is read by the best schema of its domain, if that fills this share of its attributes.
 const COMPLETENESS_MIN: f64 = 0.5;
-/// A page up to this size is read where it arrives, in the time of a hop to another thread and back (0.2 ms a 64 KiB) ...
+/// A page up to this size is read where it arrives, which saves it a hop to another thread and back. A choice ...
 const INLINE_BYTES_MAX: usize = 64 << 10;
-/// ... unless its schemas take more work than this, about 1.5 ms: then it is read anew on a thread of its own.
+/// ... unless its schemas take more work than this (1.5 ms by the estimate at [`Fuel`]): then it is read anew on a thread of
+/// its own.
 const INLINE_FUEL_MAX: u64 = 100_000;
 /// All values of a result as JSON, in bytes; a row has its limit too, and the page itself is in the blob store.
 const VALUES_BYTES_MAX: usize = 512 << 10;
