@@ -2,9 +2,9 @@
 //!
 //! A worker is started before anybody needs it and waits. Its first message is `Bind`: from then on it belongs to one
 //! organization, locks itself in and answers `Bound`. Then, for each statement, it gets `Plan`, answers `Planned` or
-//! `Failed`, gets at most one `Run` and answers `Finished` or `Failed`; then `Rest`, upon which it forgets the statement
-//! and answers `Resting` when nothing of it is left. End of input means that the server is gone or wants nothing more:
-//! the worker leaves at once.
+//! `Failed`, and if it is to run what it has planned, `Finished` or `Failed` after that; then `Rest`, upon which it
+//! forgets the statement and answers `Resting` when nothing of it is left. End of input means that the server wants nothing
+//! more, and the worker leaves; a server that is gone takes it along (`worker`).
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -29,7 +29,6 @@ pub(super) const PREFIX_BYTES: usize = 4;
 pub(super) enum Request {
     Bind(BindRequest),
     Plan(PlanRequest),
-    Run(RunRequest),
     Rest,
 }
 
@@ -52,9 +51,12 @@ pub(super) struct BindRequest {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PlanRequest {
     pub(super) sql: String,
-    pub(super) tables: Vec<TableSource>,
+    /// None: those of the statement before. They take more to say and to understand than most statements do.
+    pub(super) tables: Option<Vec<TableSource>>,
     /// Only what belongs to this agent.
     pub(super) agent: Option<Uuid>,
+    /// None: it is only planned.
+    pub(super) run: Option<RunRequest>,
 }
 
 /// A table and the files it is read from.

@@ -4,23 +4,27 @@
 //! In one process DataFusion cannot be held: joins went on 15 s after being aborted, `repeat` took 7 GB with the
 //! memory pool at zero, a chain of operators overflowed the stack and took the process with it. Here that ends a
 //! child: the server kills it at the time limit, `RLIMIT_DATA` (which leaves file mappings alone) ends it when it
-//! allocates too much, and end of input or the parent's death ends it too. It starts with an empty environment in
-//! an empty folder of its own, waits until it is bound to an organization, and locks itself in (`sandbox`) before it has
-//! a second thread.
+//! allocates too much, and the parent's death ends it too. It starts with an empty environment in an empty folder of its
+//! own, waits until it is bound to an organization, and locks itself in (`sandbox`) before it has a second thread.
+//!
+//! What does not change from one statement to the next is kept: the session with its hundreds of functions, and the tables
+//! while the server says that they are the same. Of a small statement that was a good part.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
+use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use datafusion::execution::session_state::SessionState;
+use datafusion::execution::TaskContext;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::StreamExt;
 use rustix::process::Signal;
 use tokio::runtime::Runtime;
+use uuid::Uuid;
 
 use super::agent;
 use super::errors::QueryError;
@@ -31,7 +35,7 @@ use super::protocol::{
 use super::sandbox::{self, Walls};
 use super::scan::forget_others;
 use super::selftest;
-use super::session;
+use super::session::{self, Session, TableMap};
 use super::spool::{self, Spool};
 
 /// What a worker is called in lists of processes, which would show the path's last part otherwise.
@@ -81,70 +85,113 @@ pub fn worker_main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
-    let (requests, next) = channel();
+    drop(input);
     let engine = std::thread::Builder::new().stack_size(PLAN_STACK_BYTES).spawn(move || {
-        let code = if serve(&bound, &next).is_ok() { 0 } else { 1 };
+        let code = match Engine::new(bound).and_then(|mut engine| engine.serve()) {
+            Ok(()) => 0,
+            Err(error) => {
+                eprintln!("the worker leaves: {error}");
+                1
+            }
+        };
+        // Without waiting for what a statement may have left behind.
         std::process::exit(code)
     });
-    if let Err(error) = engine {
-        eprintln!("the worker's thread cannot be started: {error}");
-        return ExitCode::FAILURE;
-    }
-    while let Ok(Some(request)) = protocol::read::<Request>(&mut input) {
-        if requests.send(request).is_err() {
-            break;
+    match engine.map(JoinHandle::join) {
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("the worker's thread cannot be started: {error}");
+            ExitCode::FAILURE
         }
     }
-    // The server wants nothing more, or is gone: whatever the engine is doing, it is done.
-    ExitCode::SUCCESS
 }
 
-/// Takes one statement after the other. An error means that the server does not listen any more, or that a statement
-/// left something behind.
-fn serve(bound: &BindRequest, requests: &Receiver<Request>) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(session::PARTITIONS)
-        .thread_stack_size(RUN_STACK_BYTES)
-        .enable_time()
-        .build()?;
-    let mut current: Option<Planned> = None;
-    while let Ok(request) = requests.recv() {
-        match request {
-            Request::Bind(_) => return Err(io::Error::other("bound twice")),
-            Request::Plan(request) => match caught(|| runtime.block_on(plan(bound, request))) {
-                Ok(planned) => {
-                    answer(&Reply::Planned(planned.info.clone()))?;
-                    current = Some(planned);
-                }
-                Err(error) => answer(&Reply::Failed(error))?,
-            },
-            Request::Run(run) => {
-                let planned = current.take().ok_or_else(|| io::Error::other("nothing was planned"))?;
-                match caught(|| runtime.block_on(execute(bound, planned, &run))) {
-                    Ok(outcome) => answer(&Reply::Finished(outcome))?,
-                    Err(error) => answer(&Reply::Failed(error))?,
-                }
-            }
-            Request::Rest => {
-                current = None;
-                rest(&runtime)?;
-                answer(&Reply::Resting)?;
-            }
-        }
-    }
-    Ok(())
+/// What serves one statement after the other.
+struct Engine {
+    bound: BindRequest,
+    runtime: ManuallyDrop<Runtime>,
+    session: Session,
+    /// Of the last statement.
+    tables: TableMap,
 }
 
-/// Waits until no task of a statement runs any more. One that does not yield is not waited for.
-fn rest(runtime: &Runtime) -> io::Result<()> {
-    let began = Instant::now();
-    while runtime.metrics().num_alive_tasks() > 0 {
-        if began.elapsed() > REST_WAIT {
-            return Err(io::Error::other("a statement does not end"));
-        }
-        std::thread::sleep(REST_LOOK);
+/// A statement that can be run.
+struct Planned {
+    plan: Arc<dyn ExecutionPlan>,
+    info: PlanInfo,
+}
+
+impl Engine {
+    fn new(bound: BindRequest) -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(session::PARTITIONS)
+            .thread_stack_size(RUN_STACK_BYTES)
+            .enable_time()
+            .build()?;
+        let session = Session::new(&bound).map_err(io::Error::other)?;
+        Ok(Self { bound, runtime: ManuallyDrop::new(runtime), session, tables: TableMap::new() })
     }
-    Ok(())
+
+    /// Takes statements until the input ends. An error means that the server does not listen any more, or that a statement
+    /// left something behind.
+    fn serve(&mut self) -> io::Result<()> {
+        let mut input = io::stdin().lock();
+        while let Some(request) = protocol::read(&mut input)? {
+            match request {
+                Request::Bind(_) => return Err(io::Error::other("bound twice")),
+                Request::Plan(request) => self.statement(request)?,
+                Request::Rest => {
+                    self.rest()?;
+                    answer(&Reply::Resting)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn statement(&mut self, mut request: PlanRequest) -> io::Result<()> {
+        let run = request.run.take();
+        let planned = match caught(|| self.plan(request)) {
+            Ok(planned) => planned,
+            Err(error) => return answer(&Reply::Failed(error)),
+        };
+        answer(&Reply::Planned(planned.info))?;
+        let Some(run) = run else { return Ok(()) };
+        let plan = planned.plan;
+        let ran = caught(|| self.execute(Arc::clone(&plan), &run));
+        answer(&ran.map_or_else(Reply::Failed, Reply::Finished))?;
+        // The server goes on while what belonged to the statement is dropped.
+        drop(plan);
+        Ok(())
+    }
+
+    fn plan(&mut self, request: PlanRequest) -> Result<Planned, QueryError> {
+        if let Some(sources) = request.tables {
+            forget_others(&sources);
+            self.tables = session::segment_tables(sources);
+        }
+        self.runtime.block_on(plan(&mut self.session, self.tables.clone(), &request.sql, request.agent))
+    }
+
+    fn execute(&self, plan: Arc<dyn ExecutionPlan>, run: &RunRequest) -> Result<Outcome, QueryError> {
+        let context = self.session.task_context();
+        self.runtime.block_on(execute(plan, context, run, self.bound.result_bytes_max))
+    }
+
+    /// Waits until no task of a statement runs any more. One that does not yield is not waited for.
+    fn rest(&self) -> io::Result<()> {
+        let began = Instant::now();
+        while self.runtime.metrics().num_alive_tasks() > 0 {
+            if began.elapsed() > REST_WAIT {
+                return Err(io::Error::other("a statement does not end"));
+            }
+            std::thread::sleep(REST_LOOK);
+        }
+        if !self.session.is_clear() {
+            return Err(io::Error::other("a statement holds memory beyond its end"));
+        }
+        Ok(())
+    }
 }
 
 /// A panic inside DataFusion is one failed statement; its text goes to standard error by the panic hook.
@@ -159,26 +206,20 @@ fn answer(reply: &Reply) -> io::Result<()> {
     output.flush()
 }
 
-struct Planned {
-    state: SessionState,
-    plan: Arc<dyn ExecutionPlan>,
-    info: PlanInfo,
-}
-
-async fn plan(bound: &BindRequest, request: PlanRequest) -> Result<Planned, QueryError> {
-    let PlanRequest { sql, tables: sources, agent: of_agent } = request;
-    forget_others(&sources);
-    let all = session::segment_tables(sources);
+async fn plan(
+    session: &mut Session,
+    all: TableMap,
+    sql: &str,
+    of_agent: Option<Uuid>,
+) -> Result<Planned, QueryError> {
     let mut tables: BTreeSet<String> = all.keys().cloned().collect();
-    let mut state = session::session(bound, all)?;
+    let mut state = session.begin(all);
     if let Some(id) = of_agent {
-        let own = agent::tables(&state, |name| tables.contains(name), id).await?;
+        let own = agent::tables(state, |name| tables.contains(name), id).await?;
         tables = own.keys().cloned().collect();
-        state = session::session(bound, own)?;
+        state = session.begin(own);
     }
-    // What `now()` means for the whole statement.
-    state.mark_start_execution();
-    let admitted = gate::admit(&state, &sql, &tables).await?;
+    let admitted = gate::admit(state, sql, &tables).await?;
     // Constants are folded here, so a division by zero shows already; it is still the query that fails.
     let plan = state.create_physical_plan(&admitted.plan).await?;
     let (estimated_rows, estimated_bytes) = estimates(plan.as_ref());
@@ -192,7 +233,7 @@ async fn plan(bound: &BindRequest, request: PlanRequest) -> Result<Planned, Quer
         estimated_rows,
         estimated_bytes,
     };
-    Ok(Planned { state, plan, info })
+    Ok(Planned { plan, info })
 }
 
 /// Rows that come out, and bytes that the scans read.
@@ -213,9 +254,14 @@ fn estimates(plan: &dyn ExecutionPlan) -> (Option<u64>, Option<u64>) {
     (rows.map(|rows| rows as u64), Some(bytes))
 }
 
-async fn execute(bound: &BindRequest, planned: Planned, run: &RunRequest) -> Result<Outcome, QueryError> {
-    let mut stream = execute_stream(planned.plan, planned.state.task_ctx())?;
-    let mut spool = Spool::create(&run.result, &stream.schema(), run.rows_max, bound.result_bytes_max)?;
+async fn execute(
+    plan: Arc<dyn ExecutionPlan>,
+    context: Arc<TaskContext>,
+    run: &RunRequest,
+    bytes_max: u64,
+) -> Result<Outcome, QueryError> {
+    let mut stream = execute_stream(plan, context)?;
+    let mut spool = Spool::create(&run.result, &stream.schema(), run.rows_max, bytes_max)?;
     while let Some(batch) = stream.next().await {
         let more = spool.push(&batch?)?;
         if !more {

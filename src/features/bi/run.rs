@@ -1,10 +1,14 @@
 //! One statement from its row to its end.
 //!
 //! The driver is a task of its own, so a caller that goes away takes nothing with it. It writes the row as queued,
-//! waits for its turn, lets a worker plan and run, and writes how that ended. What it is at is told to whoever waits,
-//! as a [`Stage`]. A statement that cannot be planned was never submitted, and its row goes, unless its caller has
-//! been answered with its id meanwhile: the two settle that by a [`Fate`]. A driver that dies leaves a row that has
-//! not ended and no entry in the list of live ones: the tidying task finds it.
+//! waits for its turn, lets a worker plan and run, and writes how that ended. A statement that ends at once is written once,
+//! when it has ended: nobody has been told its id before, and a commit costs as much as a small statement does. What the
+//! driver is at is told to whoever waits, as a [`Stage`]. A statement that cannot be planned was never submitted, and its
+//! row goes, unless its caller has been answered with its id meanwhile: the two settle that by a [`Fate`]. A driver that
+//! dies leaves a row that has not ended and no entry in the list of live ones: the tidying task finds it.
+//!
+//! The rows and the row that tells of them reach the disk side by side, and only then anybody hears of the end. Where power
+//! fails in between, the row may be left without its rows: it answers then like one whose rows were given up.
 //!
 //! An Idempotency-Key is written with the row and goes with it, so of two requests with one key that come at once only
 //! one becomes a statement, and a key whose statement was refused may be used again.
@@ -23,17 +27,21 @@ use crate::engine::sql::{
     Cap, ErrorCode, Outcome, Pin, PlanInfo, QueryBackend, QueryError, Running, Statement,
 };
 use crate::store::{Event, OrgStore, Origin};
-use futures::future::{Either, select};
+use futures::future::{Either, join, select};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use uuid::Uuid;
 
 /// A statement that ends so soon after it was planned is never written as running: it saves a commit.
 const RUNNING_AFTER: Duration = Duration::from_millis(100);
+
+/// A statement that ends so soon is written once only. Shorter than [`RUNNING_AFTER`], since its row comes first.
+const STORED_AFTER: Duration = Duration::from_millis(20);
 
 /// How often the end of a statement is written again while the store takes nothing (its disk is full), and how long after
 /// one another. After that the tidying task ends it.
@@ -151,6 +159,8 @@ pub(super) struct Driver {
     org: OrgStore,
     query: QueryV2,
     more: More,
+    /// Its row is written, or the writing of it has begun.
+    is_begun: Arc<AtomicBool>,
     stage: watch::Sender<Stage>,
     fate: Arc<Mutex<Fate>>,
     canceled: watch::Receiver<bool>,
@@ -184,7 +194,8 @@ impl Driver {
         queries.live.lock().insert(query.id, Arc::new(live));
         let listed = Listed { queries: Arc::clone(&queries), id: query.id };
         let watch = Watch { stages, fate: Arc::clone(&fate) };
-        let driver = Driver { queries, org, query, more, stage, fate, canceled };
+        let is_begun = Arc::default();
+        let driver = Driver { queries, org, query, more, is_begun, stage, fate, canceled };
         // Whoever submitted it is who acts until its end, also when they have their answer.
         tokio::spawn(Origin::current().scope(async move {
             let _listed = listed;
@@ -207,12 +218,12 @@ impl Driver {
     }
 
     async fn carry(&mut self, place: &Place) -> Result<Stage> {
-        let begun = self.begin();
-        let (begun, slot) = match place.try_run() {
+        let begin = self.begin();
+        let (begin, slot) = match place.try_run() {
             // A key has to be this statement's before anything is done under it.
-            Some(slot) if self.query.submission_key.is_none() => (Some(begun), Some(slot)),
+            Some(slot) if self.query.submission_key.is_none() => (Some(begin), Some(slot)),
             slot => {
-                if !begun.await? {
+                if !begin.await? {
                     return Ok(Stage::Replayed);
                 }
                 (None, if slot.is_some() { slot } else { self.turn(place).await })
@@ -222,9 +233,9 @@ impl Driver {
             self.end(End::Canceled).await?;
             return Ok(Stage::Ended);
         };
-        let ran = match begun {
+        let ran = match begin {
             None => self.run().await,
-            Some(begun) => self.run_while(begun).await?,
+            Some(begin) => self.run_while(begin).await?,
         };
         match ran {
             Ok(End::Failed(error)) if self.query.started_at.is_none() && is_refusal(&error) => {
@@ -244,17 +255,20 @@ impl Driver {
         }
     }
 
-    /// Plans and runs while the row is being written: a commit costs as much as a small statement does. Whatever is written
-    /// of the statement later comes after its row, since writes keep their order. Fails when the row cannot be written.
-    async fn run_while(&mut self, begun: impl Future<Output = Result<bool>>) -> Result<Result<End>> {
-        let (begun, run) = (pin!(begun), pin!(self.run()));
-        match select(begun, run).await {
+    /// Plans and runs, and writes the row beside that unless it ends before. Whatever is written of the statement later comes
+    /// after its row, since writes keep their order. Fails when the row cannot be written.
+    async fn run_while(&mut self, begin: impl Future<Output = Result<bool>>) -> Result<Result<End>> {
+        let (begin, mut run) = (pin!(begin), pin!(self.run()));
+        if let Ok(ran) = tokio::time::timeout(STORED_AFTER, &mut run).await {
+            return Ok(ran);
+        }
+        match select(begin, run).await {
             Either::Left((begun, run)) => {
                 begun?;
                 Ok(run.await)
             }
-            Either::Right((ran, begun)) => {
-                begun.await?;
+            Either::Right((ran, begin)) => {
+                begin.await?;
                 Ok(ran)
             }
         }
@@ -285,12 +299,16 @@ impl Driver {
             return Ok(Stage::Ended);
         }
         let (id, key) = (self.query.id, self.query.submission_key);
+        let submitted = (!self.is_begun()).then(|| submitted(&self.query));
         self.org
             .write(move |tx| {
                 if let Some(key) = key {
                     tx.delete(&SUBMISSIONS, &key)?;
                 }
-                tx.delete(&QUERIES, &id)?;
+                match submitted {
+                    Some(submitted) => tx.audit(submitted)?,
+                    None => drop(tx.delete(&QUERIES, &id)?),
+                }
                 tx.audit(Event::new(Action::BiQueryRefused).of(id))
             })
             .await?;
@@ -429,12 +447,24 @@ impl Driver {
                 QueryStatus::Canceled
             }
         };
-        let finished = self.finish(status).await;
-        if has_rows {
-            let (kept, org) = (&self.queries.kept, self.org.id());
-            kept.add_file(org, &self.queries.workers.result_path(org.0, self.query.id.0));
-            kept.make_room(org).await;
+        if !has_rows {
+            return self.finish(status).await;
         }
+        let (org, id) = (self.org.id(), self.query.id);
+        let synced = self.queries.workers.sync_result(org.0, id.0);
+        let (finished, synced) = join(self.finish(status), synced).await;
+        let (kept, result) = (&self.queries.kept, self.queries.workers.result_path(org.0, id.0));
+        kept.add_file(org, &result);
+        if let Err(error) = synced {
+            tracing::error!(query = %id, %error, "a result could not be brought to the disk");
+            if let Err(error) = kept.remove_file(org, &result) {
+                tracing::warn!(query = %id, %error, "a result that is not whole stays");
+            }
+            self.query.result = None;
+            self.query.failure = Some(failure(error.into()));
+            return self.finish(QueryStatus::Failed).await;
+        }
+        kept.make_room(org).await;
         finished
     }
 
@@ -443,18 +473,27 @@ impl Driver {
         self.query.finished_at.get_or_insert_with(|| self.org.clock().now());
         for _ in 1..END_TRIES {
             match self.store().await {
-                // Most of all it may be full of what this statement spilled, which is going.
-                Err(error) if error.code() == Code::ServiceUnavailable => tokio::time::sleep(END_PAUSE).await,
+                // Most of all it may be full of what this statement spilled, which is going. A statement of which nothing is
+                // written yet need not wait for that: its caller is told at once.
+                Err(error) if error.code() == Code::ServiceUnavailable && self.is_begun() => {
+                    tokio::time::sleep(END_PAUSE).await;
+                }
                 stored => return stored.map(drop),
             }
         }
         self.store().await.map(drop)
     }
 
+    fn is_begun(&self) -> bool {
+        self.is_begun.load(Ordering::Relaxed)
+    }
+
     /// Writes the new row and its key; false, and nothing is written, when the key is taken.
     fn begin(&self) -> impl Future<Output = Result<bool>> + use<> {
         let (org, query, submission) = (self.org.clone(), self.query.clone(), self.more.submission.clone());
+        let is_begun = Arc::clone(&self.is_begun);
         async move {
+            is_begun.store(true, Ordering::Relaxed);
             org.write(move |tx| {
                 if let (Some(key), Some(submission)) = (query.submission_key, submission) {
                     if submissions::find(tx, &key)?.is_some() {
@@ -463,22 +502,24 @@ impl Driver {
                     tx.put(&SUBMISSIONS, &key, &submission)?;
                 }
                 tx.put(&QUERIES, &query.id, &query)?;
-                let event = Event::new(Action::BiQuerySubmitted).of(query.id).with("dryRun", query.dry);
-                tx.audit(match &query.saved {
-                    Some(saved) => event.with("savedQueryId", Uuid::from(saved.id)),
-                    None => event,
-                })?;
+                tx.audit(submitted(&query))?;
                 Ok(true)
             })
             .await
         }
     }
 
-    /// Writes the row as it is now; false when there is none (any more).
+    /// Writes the row as it is now; false when there is none any more.
     async fn store(&self) -> Result<bool> {
-        let query = self.query.clone();
-        self.org
+        let (query, is_first) = (self.query.clone(), !self.is_begun());
+        let is_there = self
+            .org
             .write(move |tx| {
+                if is_first {
+                    tx.put(&QUERIES, &query.id, &query)?;
+                    tx.audit(submitted(&query))?;
+                    return Ok(true);
+                }
                 // An organization that was erased meanwhile must not get a row back.
                 let is_there = tx.get(&QUERIES, &query.id)?.is_some();
                 if is_there {
@@ -487,7 +528,18 @@ impl Driver {
                 tx.unaudited("how a statement ended stands in its own row");
                 Ok(is_there)
             })
-            .await
+            .await?;
+        self.is_begun.store(true, Ordering::Relaxed);
+        Ok(is_there)
+    }
+}
+
+/// What the audit log says of a statement that came.
+fn submitted(query: &QueryV2) -> Event {
+    let event = Event::new(Action::BiQuerySubmitted).of(query.id).with("dryRun", query.dry);
+    match &query.saved {
+        Some(saved) => event.with("savedQueryId", Uuid::from(saved.id)),
+        None => event,
     }
 }
 

@@ -34,6 +34,9 @@ use tokio::time::{Instant, timeout_at};
 const PLAN_WAIT: Duration = Duration::from_secs(2);
 /// Rows that a statement of the console's own gives at most.
 pub(super) const OWN_ROWS_MAX: u64 = 200;
+/// A result that has just been written is in memory, and one of at most this size is read at once instead of on a thread
+/// that may block: the way there and back is a part of what a small statement takes.
+const AT_HAND_BYTES_MAX: u64 = 64 << 10;
 /// How long a cancellation waits for the statement's end.
 const CANCEL_WAIT: Duration = Duration::from_secs(3);
 
@@ -257,6 +260,18 @@ impl Queries {
     /// One page of a successful statement's rows. `not_ready` for any other, `transient` when its rows were given up or its
     /// file is damaged.
     pub async fn page(&self, org: OrgId, query: &QueryV2, page: u64, page_size: u64) -> Result<ResultPage> {
+        self.page_read(org, query, page, page_size, 0).await
+    }
+
+    /// The same; a file of at most `at_hand_bytes_max` bytes is read where the caller is, without another thread.
+    async fn page_read(
+        &self,
+        org: OrgId,
+        query: &QueryV2,
+        page: u64,
+        page_size: u64,
+        at_hand_bytes_max: u64,
+    ) -> Result<ResultPage> {
         let Some(result) = query.result.filter(|_| query.status == QueryStatus::Success) else {
             return Err(not_ready(query.status));
         };
@@ -267,8 +282,15 @@ impl Queries {
             return Err(given_up());
         }
         let path = self.workers.result_path(org.0, query.id.0);
-        let read = tokio::task::spawn_blocking(move || ResultFile::open(&path)?.page(page, page_size)).await;
-        let rows = read.map_err(|e| Error::internal("read a result", e))?.map_err(unreadable)?;
+        let read = move || ResultFile::open(&path)?.page(page, page_size);
+        let rows = match result.bytes <= at_hand_bytes_max {
+            true => read(),
+            false => {
+                let read = tokio::task::spawn_blocking(read).await;
+                read.map_err(|e| Error::internal("read a result", e))?
+            }
+        };
+        let rows = rows.map_err(unreadable)?;
         Ok(ResultPage { rows, page, page_size, total_rows: Some(result.rows) })
     }
 
@@ -277,7 +299,7 @@ impl Queries {
     pub async fn first_page(&self, org: OrgId, query: &QueryV2, page_size: u64) -> Result<ResultPage> {
         let mut page_size = page_size;
         loop {
-            match self.page(org, query, 0, page_size).await {
+            match self.page_read(org, query, 0, page_size, AT_HAND_BYTES_MAX).await {
                 Err(error) if error.code() == Code::InvalidInput && page_size > 1 => page_size /= 2,
                 page => return page,
             }

@@ -36,15 +36,13 @@ use uuid::Uuid;
 
 use self::disk::Disk;
 use self::line::Line;
-use self::session::Session;
+use self::session::{Refused, Session};
 use self::shelf::Shelf;
 pub use self::switch::{Fingerprint, KillSwitches};
 use self::worker::{Bond, Charge, Nursery, Worker};
 use super::errors::{ErrorCode, QueryError};
 use super::gate;
-use super::protocol::{
-    BindRequest, DeletionsSource, Outcome, PlanInfo, PlanRequest, SegmentSource, TableSource,
-};
+use super::protocol::{BindRequest, DeletionsSource, Outcome, PlanInfo, SegmentSource, TableSource};
 use super::sandbox::{self, SandboxSupport};
 use super::snapshot::manifest::SegmentEntry;
 use super::snapshot::{Pin, create_private};
@@ -190,7 +188,8 @@ impl Running {
         self.cancel.clone()
     }
 
-    /// Waits for the end; the result file then stands at `Workers::result_path`.
+    /// Waits for the end; the result file then stands at `Workers::result_path`, where [`Workers::sync_result`] makes it
+    /// durable.
     pub async fn wait(self) -> Result<Outcome, QueryError> {
         self.await
     }
@@ -314,6 +313,23 @@ impl Workers {
         self.settings.results_dir.join(organization.to_string()).join(format!("{query_id}.arrow"))
     }
 
+    /// Brings a result to the disk, so that it outlives the machine's power. One that is gone meanwhile (it may be given up
+    /// to make room) needs no disk.
+    pub fn sync_result(
+        &self,
+        organization: Uuid,
+        query_id: Uuid,
+    ) -> impl Future<Output = io::Result<()>> + use<> {
+        let path = self.result_path(organization, query_id);
+        async move {
+            match tokio::task::spawn_blocking(move || taking::sync(&path)).await {
+                Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                Ok(synced) => synced,
+                Err(error) => Err(io::Error::other(error)),
+            }
+        }
+    }
+
     /// The time limit of a statement.
     pub fn query_timeout(&self) -> Duration {
         self.settings.query_timeout
@@ -353,62 +369,78 @@ impl Workers {
         self.shelf.forget(organization).await;
     }
 
-    /// Gets a worker and lets it plan.
-    async fn begin(&self, statement: Statement) -> Result<(PlanInfo, Session), QueryError> {
+    /// Gets a worker and lets it plan, and run what it has planned if `is_run`.
+    async fn begin(&self, statement: Statement, is_run: bool) -> Result<(PlanInfo, Session), QueryError> {
         gate::check_length(&statement.sql)?;
-        let organization = statement.pin.organization();
-        let fingerprint = Fingerprint::of(&statement.sql);
+        let Statement { pin, sql, query_id } = statement;
+        let organization = pin.organization();
+        let fingerprint = Fingerprint::of(&sql);
         let switches = self.switches.subscribe();
         let check = || switches.borrow().check(organization, fingerprint);
         check()?;
         self.check_sandbox(self.sandbox)?;
         let slot = self.line.enter(organization).await?;
         check()?;
-        let charge: Charge = Arc::new((slot, statement.pin.clone()));
-        let listed = self.list(organization, statement.query_id, fingerprint);
+        let charge: Charge = Arc::new((slot, pin.clone()));
+        let listed = Arc::new(self.list(organization, query_id, fingerprint));
         let deadline = Instant::now() + self.settings.query_timeout;
-        let result = self.result_path(organization, statement.query_id);
+        let result = self.result_path(organization, query_id);
         if let Some(folder) = result.parent() {
             create_private(folder)?;
         }
-        let mut off = switches.clone();
-        let worker = tokio::select! {
-            worker = self.worker(organization, &statement.pin.folder, &charge) => worker?,
-            error = switched_off(&mut off, organization, fingerprint) => return Err(error),
-            () = tokio::time::sleep_until(deadline) => {
-                return Err(QueryError::timed_out(self.settings.query_timeout));
+        let mut is_second = false;
+        loop {
+            let mut off = switches.clone();
+            let (worker, has_rested) = tokio::select! {
+                worker = self.worker(organization, &pin.folder, &charge) => worker?,
+                error = switched_off(&mut off, organization, fingerprint) => return Err(error),
+                () = tokio::time::sleep_until(deadline) => {
+                    return Err(QueryError::timed_out(self.settings.query_timeout));
+                }
+            };
+            let session = Session {
+                holding: self.disk.hold(query_id, worker.home()),
+                disk: Arc::clone(&self.disk),
+                worker,
+                has_rested,
+                shelf: Arc::clone(&self.shelf),
+                settings: Arc::clone(&self.settings),
+                deadline,
+                organization,
+                query_id,
+                fingerprint,
+                switches: switches.clone(),
+                result: result.clone(),
+                listed: Arc::clone(&listed),
+            };
+            match session.plan(sql.clone(), &pin, is_run).await {
+                Ok(planned) => return Ok(planned),
+                // A statement that makes the kernel kill its worker may do that twice, and not more.
+                Err(Refused::Killed(_)) if !is_second => is_second = true,
+                Err(Refused::Killed(error) | Refused::Failed(error)) => return Err(error),
             }
-        };
-        let (tables, agent) = (sources(&statement.pin), statement.pin.agent);
-        let request = PlanRequest { sql: statement.sql, tables, agent };
-        let session = Session {
-            holding: self.disk.hold(statement.query_id, worker.home()),
-            disk: Arc::clone(&self.disk),
-            worker,
-            shelf: Arc::clone(&self.shelf),
-            settings: Arc::clone(&self.settings),
-            deadline,
-            organization,
-            query_id: statement.query_id,
-            fingerprint,
-            switches,
-            result,
-            listed,
-        };
-        session.plan(request).await
+        }
     }
 
-    /// A worker that belongs to the organization and answers, charged with what the statement holds.
-    async fn worker(&self, organization: Uuid, folder: &Path, charge: &Charge) -> Result<Worker, QueryError> {
+    /// A worker that belongs to the organization, charged with what the statement holds, and whether it has rested.
+    async fn worker(
+        &self,
+        organization: Uuid,
+        folder: &Path,
+        charge: &Charge,
+    ) -> Result<(Worker, bool), QueryError> {
         let bond = Bond::of(organization, folder);
         // Those that wait may all have died meanwhile; when more than those die, something is wrong with every one.
         for tries_left in (0..=self.shelf.waiting_max()).rev() {
             let (mut worker, is_new) = self.shelf.take(bond).await?;
             worker.charge(Arc::clone(charge));
+            if worker.bound.is_some() {
+                return Ok((worker, true));
+            }
             let error = match self.bound(&mut worker, bond, folder).await {
                 Ok(sandbox) => {
-                    self.check_sandbox(sandbox.unwrap_or(self.sandbox))?;
-                    return Ok(worker);
+                    self.check_sandbox(sandbox)?;
+                    return Ok((worker, false));
                 }
                 Err(error) => error,
             };
@@ -423,16 +455,8 @@ impl Workers {
         Err(QueryError::internal("no SQL worker lives until it is locked in"))
     }
 
-    /// Makes a fresh worker the organization's, and says what holds it; sees that a bound one answers.
-    async fn bound(
-        &self,
-        worker: &mut Worker,
-        bond: Bond,
-        folder: &Path,
-    ) -> io::Result<Option<SandboxSupport>> {
-        if worker.bound.is_some() {
-            return if worker.answers().await { Ok(None) } else { Err(io::ErrorKind::BrokenPipe.into()) };
-        }
+    /// Makes a fresh worker the organization's, and says what holds it.
+    async fn bound(&self, worker: &mut Worker, bond: Bond, folder: &Path) -> io::Result<SandboxSupport> {
         let request = BindRequest {
             segments: bond.has_folder().then(|| folder.to_owned()),
             home: worker.home().to_owned(),
@@ -442,7 +466,7 @@ impl Workers {
             result_bytes_max: self.settings.bytes_max,
         };
         let bound = tokio::time::timeout(BIND_WAIT, worker.bind(bond, request)).await;
-        bound.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).map(Some)
+        bound.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
     /// Refuses to run anything in a worker that is not held, where the operator wants it so.
@@ -470,7 +494,7 @@ impl Drop for Workers {
 impl QueryBackend for Workers {
     fn plan(&self, statement: Statement) -> BoxFuture<'_, Result<PlanInfo, QueryError>> {
         Box::pin(async move {
-            let (info, session) = self.begin(statement).await?;
+            let (info, session) = self.begin(statement, false).await?;
             session.rest();
             Ok(info)
         })
@@ -478,8 +502,7 @@ impl QueryBackend for Workers {
 
     fn start(&self, statement: Statement) -> BoxFuture<'_, Result<(PlanInfo, Running), QueryError>> {
         Box::pin(async move {
-            let (info, session) = self.begin(statement).await?;
-            let session = session.start().await?;
+            let (info, session) = self.begin(statement, true).await?;
             let (sender, canceled) = watch::channel(false);
             let cancel = CancelHandle(Arc::new(sender));
             // A task of its own, so that the time limit holds even while nobody polls.

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use super::worker::{Ended, Worker};
 use super::{Listed, WorkerSettings, switched_off};
 use crate::engine::sql::errors::{ErrorCode, QueryError};
 use crate::engine::sql::protocol::{Outcome, PlanInfo, PlanRequest, Reply, Request, RunRequest};
+use crate::engine::sql::snapshot::Pin;
 
 /// How long a worker that broke off may take to be dead, so that its status tells why.
 const DEATH_WAIT: Duration = Duration::from_secs(1);
@@ -26,6 +26,8 @@ const DEATH_WAIT: Duration = Duration::from_secs(1);
 /// snapshot until it is gone.
 pub(super) struct Session {
     pub(super) worker: Worker,
+    /// It has served a statement before.
+    pub(super) has_rested: bool,
     pub(super) shelf: Arc<Shelf>,
     pub(super) settings: Arc<WorkerSettings>,
     pub(super) deadline: Instant,
@@ -37,7 +39,15 @@ pub(super) struct Session {
     pub(super) result: PathBuf,
     pub(super) disk: Arc<Disk>,
     pub(super) holding: Holding,
-    pub(super) listed: Listed,
+    pub(super) listed: Arc<Listed>,
+}
+
+/// Why a statement was not planned.
+pub(super) enum Refused {
+    Failed(QueryError),
+    /// Somebody (the kernel, when memory is short, or an operator) has killed a worker that had rested, before it said
+    /// anything of this statement. Another worker may plan it.
+    Killed(QueryError),
 }
 
 /// What ends the waiting for a worker.
@@ -51,23 +61,28 @@ enum End {
 }
 
 impl Session {
-    /// Lets the worker plan. On an error it is over.
-    pub(super) async fn plan(mut self, request: PlanRequest) -> Result<(PlanInfo, Self), QueryError> {
-        if let Err(end) = self.send(&Request::Plan(request)).await {
-            return Err(self.over(end).await);
-        }
-        match self.answer(None).await {
-            End::Reply(Ok(Reply::Planned(info))) => Ok((info, self)),
-            end => Err(self.over(end).await),
-        }
-    }
-
-    /// Lets the worker run what it has planned.
-    pub(super) async fn start(mut self) -> Result<Self, QueryError> {
+    /// Lets the worker plan, and run what it has planned if `is_run`. On an error it is over.
+    pub(super) async fn plan(
+        mut self,
+        sql: String,
+        pin: &Pin,
+        is_run: bool,
+    ) -> Result<(PlanInfo, Self), Refused> {
         let run = RunRequest { result: self.own_result(), rows_max: self.settings.rows_max };
-        match self.send(&Request::Run(run)).await {
-            Ok(()) => Ok(self),
-            Err(end) => Err(self.over(end).await),
+        let (tables, run) = (self.worker.tell(pin), is_run.then_some(run));
+        let request = PlanRequest { sql, tables, agent: pin.agent, run };
+        let end = match self.send(&Request::Plan(request)).await {
+            Ok(()) => self.answer(None).await,
+            Err(end) => end,
+        };
+        match end {
+            End::Reply(Ok(Reply::Planned(info))) => Ok((info, self)),
+            End::Reply(Err(broken)) if self.has_rested => {
+                let killed = self.worker.ended(DEATH_WAIT).await.is_some_and(|ended| ended.was_killed());
+                let error = self.died(broken).await;
+                Err(if killed { Refused::Killed(error) } else { Refused::Failed(error) })
+            }
+            end => Err(Refused::Failed(self.over(end).await)),
         }
     }
 
@@ -190,7 +205,6 @@ async fn told(canceled: Option<watch::Receiver<bool>>) {
 
 /// What a worker's death says about its statement.
 fn death(ended: Option<&Ended>) -> QueryError {
-    use std::os::unix::process::ExitStatusExt;
     let stderr = ended.map_or("", |ended| &ended.stderr);
     if stderr.contains("overflowed its stack") {
         return QueryError::failed("The statement is nested too deeply.");
@@ -198,7 +212,7 @@ fn death(ended: Option<&Ended>) -> QueryError {
     if stderr.contains("memory allocation of") || stderr.contains("Cannot allocate memory") {
         return QueryError::out_of_memory();
     }
-    match ended.and_then(|ended| ended.status).as_ref().and_then(ExitStatus::signal) {
+    match ended.and_then(Ended::signal) {
         // The kernel's own killer, when the box runs out of memory; our kills never come here.
         Some(libc::SIGKILL) => QueryError::out_of_memory(),
         // It wrote more than a file may hold.

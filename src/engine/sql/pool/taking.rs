@@ -1,4 +1,5 @@
-//! How a finished result leaves its worker: it becomes a file of the server's, under its name, durable, or it is refused.
+//! How a finished result leaves its worker: it becomes a file of the server's, under its name, or it is refused. Then it is
+//! brought to the disk.
 //!
 //! The worker has told how large it is, and runs hostile statements: what is taken is the file that was looked at, and it
 //! is looked at without following links. From then on it lies where no worker may reach it by name; nor is it ever mapped,
@@ -11,7 +12,8 @@ use std::path::Path;
 
 use crate::engine::sql::spool::PART_EXTENSION;
 
-/// Makes the worker's finished file `own` of `bytes` bytes the file `result`. Blocking: it is on the disk afterwards.
+/// Makes the worker's finished file `own` of `bytes` bytes the file `result`. Blocking. It need not be on the disk
+/// afterwards: see [`sync`].
 pub(super) fn take(own: &Path, result: &Path, bytes: u64) -> io::Result<()> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(own)?;
     let found = file.metadata()?;
@@ -30,11 +32,20 @@ pub(super) fn take(own: &Path, result: &Path, bytes: u64) -> io::Result<()> {
             }
         }
     }
-    // The file is on the disk already, its name is not.
-    sync_folder(result)
+    Ok(())
 }
 
-/// Copies what was looked at, and not more. The name appears when all of it is on the disk.
+/// Brings a file and its name to the disk. Blocking.
+pub(super) fn sync(result: &Path) -> io::Result<()> {
+    // One commit of the file system's journal takes both, if the file comes first.
+    File::open(result)?.sync_all()?;
+    match result.parent() {
+        Some(folder) => File::open(folder)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+/// Copies what was looked at, and not more. The name appears when all of it is there.
 fn copy(file: &File, result: &Path, bytes: u64) -> io::Result<()> {
     let part = result.with_extension(PART_EXTENSION);
     let written = File::create(&part).and_then(|mut target| {
@@ -42,7 +53,6 @@ fn copy(file: &File, result: &Path, bytes: u64) -> io::Result<()> {
         if copied != bytes {
             return Err(io::Error::other("the result became shorter"));
         }
-        target.sync_all()?;
         fs::rename(&part, result)
     });
     if written.is_err() {
@@ -50,13 +60,6 @@ fn copy(file: &File, result: &Path, bytes: u64) -> io::Result<()> {
         let _ = fs::remove_file(&part);
     }
     written
-}
-
-fn sync_folder(of: &Path) -> io::Result<()> {
-    match of.parent() {
-        Some(folder) => File::open(folder)?.sync_all(),
-        None => Ok(()),
-    }
 }
 
 #[cfg(test)]

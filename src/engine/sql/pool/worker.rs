@@ -7,10 +7,11 @@
 use std::any::Any;
 use std::fs;
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -21,10 +22,13 @@ use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
+use super::sources;
+use crate::engine::sql::catalog::TableSpec;
 use crate::engine::sql::errors::QueryError;
-use crate::engine::sql::protocol::{self, BindRequest, PREFIX_BYTES, Reply, Request};
+use crate::engine::sql::protocol::{self, BindRequest, PREFIX_BYTES, Reply, Request, TableSource};
 use crate::engine::sql::sandbox::SandboxSupport;
-use crate::engine::sql::snapshot::create_private;
+use crate::engine::sql::snapshot::manifest::Snapshot;
+use crate::engine::sql::snapshot::{Pin, create_private};
 
 /// What is kept of a worker's standard error, for the log.
 const STDERR_BYTES_MAX: usize = 8 << 10;
@@ -130,6 +134,18 @@ pub(super) struct Ended {
     pub(super) stderr: String,
 }
 
+impl Ended {
+    /// The signal that ended it.
+    pub(super) fn signal(&self) -> Option<i32> {
+        self.status.as_ref().and_then(ExitStatus::signal)
+    }
+
+    /// Whether it was killed; none of our own kills is ever asked about.
+    pub(super) fn was_killed(&self) -> bool {
+        self.signal() == Some(libc::SIGKILL)
+    }
+}
+
 /// A worker process. Dropping it ends the process.
 #[derive(Debug)]
 pub(super) struct Worker {
@@ -139,6 +155,7 @@ pub(super) struct Worker {
     home: PathBuf,
     process_id: Option<u32>,
     statements: u32,
+    told: Option<Told>,
     charge: Arc<Mutex<Option<Charge>>>,
     /// Tells the keeper to kill; so does dropping it.
     kill: watch::Sender<bool>,
@@ -152,12 +169,13 @@ impl Worker {
         else {
             return Err(QueryError::internal("a worker without pipes"));
         };
-        let (kill, told) = watch::channel(false);
+        let (kill, killed) = watch::channel(false);
         let (tell, ended) = watch::channel(None);
         let (path, process_id) = (home.0.clone(), child.id());
         let charge = Arc::<Mutex<Option<Charge>>>::default();
-        tokio::spawn(keep(Keeping { child, home, charge: Arc::clone(&charge) }, stderr, told, tell));
-        Ok(Self { bound: None, input, output, home: path, process_id, statements: 0, charge, kill, ended })
+        tokio::spawn(keep(Keeping { child, home, charge: Arc::clone(&charge) }, stderr, killed, tell));
+        let (bound, told, statements) = (None, None, 0);
+        Ok(Self { bound, input, output, home: path, process_id, statements, told, charge, kill, ended })
     }
 
     /// Its own folder.
@@ -186,10 +204,15 @@ impl Worker {
         }
     }
 
-    /// Whether it still answers.
-    pub(super) async fn answers(&mut self) -> bool {
-        let resting = tokio::time::timeout(REST_WAIT, self.ask(&Request::Rest)).await;
-        matches!(resting, Ok(Ok(Reply::Resting)))
+    /// What of a snapshot's tables it has to be told: nothing when it was told the same for the statement before.
+    pub(super) fn tell(&mut self, pin: &Pin) -> Option<Vec<TableSource>> {
+        // The weak one lets go of the snapshot's files, and yet no other snapshot can have its place.
+        let told = Told { snapshot: Arc::downgrade(&pin.snapshot), tables: Arc::clone(&pin.tables) };
+        if self.told.as_ref().is_some_and(|known| known.is(&told)) {
+            return None;
+        }
+        self.told = Some(told);
+        Some(sources(pin))
     }
 
     /// Whether the process still lives.
@@ -204,9 +227,10 @@ impl Worker {
     /// Lets it forget its statement; whether it may serve another one.
     pub(super) async fn rest(&mut self) -> bool {
         self.statements += 1;
-        self.answers().await
+        let resting = tokio::time::timeout(REST_WAIT, self.ask(&Request::Rest)).await;
+        matches!(resting, Ok(Ok(Reply::Resting)))
             && self.statements < STATEMENTS_MAX
-            && fs::read_dir(&self.home).is_ok_and(|mut entries| entries.next().is_none())
+            && has_no_files(&self.home)
             && self.own_bytes().is_some_and(|bytes| bytes <= RESTING_BYTES_MAX)
     }
 
@@ -246,6 +270,26 @@ impl Worker {
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
         Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
     }
+}
+
+/// The tables that a worker knows.
+#[derive(Debug)]
+struct Told {
+    snapshot: Weak<Snapshot>,
+    tables: Arc<Vec<Arc<TableSpec>>>,
+}
+
+impl Told {
+    fn is(&self, other: &Told) -> bool {
+        self.snapshot.ptr_eq(&other.snapshot) && self.tables == other.tables
+    }
+}
+
+/// Whether there is nothing in a worker's folder but empty folders (DataFusion's, for what it spills).
+fn has_no_files(home: &Path) -> bool {
+    let is_empty = |folder: &Path| fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+    fs::read_dir(home)
+        .is_ok_and(|mut entries| entries.all(|entry| entry.is_ok_and(|entry| is_empty(&entry.path()))))
 }
 
 /// What its keeper has of a worker, in the order in which it goes: the process, its folder, what it was charged with.

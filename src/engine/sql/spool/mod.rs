@@ -226,7 +226,8 @@ impl Spool {
         Ok(())
     }
 
-    /// Completes the file, makes it durable and gives it its name.
+    /// Completes the file and gives it its name. It is the server that brings it to the disk (`pool`), while it does
+    /// something else.
     pub(super) fn finish(mut self) -> Result<Outcome, QueryError> {
         self.batches.finish_buffered_batch().map_err(QueryError::internal)?;
         self.write_completed()?;
@@ -236,7 +237,6 @@ impl Spool {
         self.writer.finish().map_err(write_error)?;
         let mut file = self.writer.into_inner().map_err(write_error)?;
         file.flush()?;
-        file.file.get_ref().sync_all()?;
         fs::rename(&self.part, &self.path)?;
         Ok(Outcome { rows: self.rows, bytes: file.bytes, truncated: self.truncated })
     }

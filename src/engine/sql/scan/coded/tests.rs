@@ -121,7 +121,7 @@ fn world() -> World {
         result_bytes_max: 1 << 30,
     };
     let session =
-        || session::session(&bound, session::segment_tables(pool::sources(&pin))).expect("a session");
+        || session::Session::of(&bound, session::segment_tables(pool::sources(&pin))).expect("a session");
     let plain = SessionStateBuilder::new_from_existing(session())
         .with_physical_optimizer_rules(PhysicalOptimizer::new().rules)
         .build();
