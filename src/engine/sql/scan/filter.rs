@@ -222,14 +222,46 @@ fn truths(array: &ArrayRef) -> Result<BooleanBuffer> {
 /// The answer for each row's code.
 fn by_code(codes: &Int32Array, answers: &BooleanBuffer) -> BooleanBuffer {
     let null = answers.len() - 1;
+    let rows = codes.values();
     // Codes lie in the dictionary, which was checked when they were read.
-    let answer = |code: i32| answers.value(usize::try_from(code).unwrap_or(null).min(null));
+    let wanted = match only(answers).and_then(|only| i32::try_from(only).ok()) {
+        Some(only) => packed(rows, |code| code == only),
+        None => {
+            let answers: Vec<bool> = answers.iter().collect();
+            packed(rows, |code| answers[usize::try_from(code).unwrap_or(null).min(null)])
+        }
+    };
+    // Where there is no value, the code is any.
     match codes.nulls() {
-        None => BooleanBuffer::collect_bool(codes.len(), |row| answer(codes.values()[row])),
-        Some(nulls) => BooleanBuffer::collect_bool(codes.len(), |row| {
-            if nulls.is_valid(row) { answer(codes.values()[row]) } else { answers.value(null) }
-        }),
+        None => wanted,
+        Some(nulls) if answers.value(null) => &wanted | &!nulls.inner(),
+        Some(nulls) => &wanted & nulls.inner(),
     }
+}
+
+/// The place of the only set bit.
+fn only(answers: &BooleanBuffer) -> Option<usize> {
+    let mut set = answers.set_indices();
+    set.next().filter(|_| set.next().is_none())
+}
+
+/// One bit a code. Eight at a time, so that the compiler asks several codes at once: bit by bit it was a quarter of what
+/// `WHERE domain = '…'` took.
+fn packed(codes: &[i32], is_wanted: impl Fn(i32) -> bool) -> BooleanBuffer {
+    /// Brings the lowest bits of a number's bytes together in its highest byte.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    let mut bits = Vec::with_capacity(codes.len().div_ceil(8));
+    let (eights, rest) = codes.as_chunks::<8>();
+    for eight in eights {
+        let bytes = eight.map(|code| u8::from(is_wanted(code)));
+        bits.push((u64::from_le_bytes(bytes).wrapping_mul(GATHER) >> 56) as u8);
+    }
+    if !rest.is_empty() {
+        bits.push(
+            rest.iter().enumerate().fold(0, |byte, (at, code)| byte | u8::from(is_wanted(*code)) << at),
+        );
+    }
+    BooleanBuffer::new(bits.into(), 0, codes.len())
 }
 
 /// Puts the answers for the selected rows at the places of those rows.
@@ -284,5 +316,14 @@ mod tests {
         let codes = Int32Array::from(vec![Some(1), None, Some(0)]);
         let answers = BooleanBuffer::from(vec![false, true, true]);
         assert_eq!(by_code(&codes, &answers), BooleanBuffer::from(vec![true, true, false]));
+        // Every number of wanted values, with and without NULL, in lengths around the eight that are asked at once.
+        for (length, wanted) in (0..20).flat_map(|length| (0..8_u32).map(move |wanted| (length, wanted))) {
+            let rows: Vec<Option<i32>> =
+                (0..length).map(|row| Some(row * 7 % 3).filter(|code| *code < 2)).collect();
+            let value = |code: Option<i32>| wanted >> code.unwrap_or(2) & 1 == 1;
+            let answers = BooleanBuffer::collect_bool(3, |code| wanted >> code & 1 == 1);
+            let expected: Vec<bool> = rows.iter().map(|code| value(*code)).collect();
+            assert_eq!(by_code(&Int32Array::from(rows), &answers), BooleanBuffer::from(expected));
+        }
     }
 }

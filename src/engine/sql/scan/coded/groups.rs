@@ -41,6 +41,8 @@ pub(super) struct Groups {
     segment: Option<Segment>,
     /// The group of each row of the last batch.
     pub(super) of_rows: Vec<usize>,
+    /// The group of all rows of the last batch, if that was known beforehand; `of_rows` says nothing then.
+    pub(super) of_all: Option<usize>,
     slots: Vec<u64>,
     interned: Vec<usize>,
 }
@@ -120,6 +122,7 @@ impl Groups {
             keys: keys.to_vec(),
             segment: None,
             of_rows: Vec::new(),
+            of_all: None,
             slots: Vec::new(),
             interned: Vec::new(),
         })
@@ -157,8 +160,9 @@ impl Groups {
         Ok(keys)
     }
 
-    /// Finds the group of each of the rows, in `of_rows`.
+    /// Finds the group of each of the rows, in `of_rows`, or the one of all of them, in `of_all`.
     pub(super) fn find(&mut self, selected: &Selected) -> Result<()> {
+        self.of_all = None;
         let opened = self.scan.sources[selected.source].open().map_err(external)?;
         if self.segment.as_ref().is_none_or(|segment| segment.source != selected.source) {
             let way = Way::of(opened, &self.keys, &self.schemas)?;
@@ -169,8 +173,7 @@ impl Groups {
             && let Some(value) = steps.only_value(selected.batch)
         {
             self.values.intern(&[value], &mut self.interned)?;
-            self.of_rows.clear();
-            self.of_rows.resize(selected.count, self.interned.first().copied().unwrap_or(0));
+            self.of_all = self.interned.first().copied();
             return Ok(());
         }
         let Some(Way::Coded(coded)) = way else {

@@ -3,14 +3,18 @@
 use std::sync::Arc;
 use std::task::Poll;
 
-use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchOptions,
+    UInt64Array,
+};
+use datafusion::arrow::compute::{cast, sum};
+use datafusion::arrow::datatypes::{DataType, Float64Type, SchemaRef};
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
-use datafusion::physical_expr::GroupsAccumulatorAdapter;
+use datafusion::logical_expr::{ColumnarValue, EmitTo, GroupsAccumulator};
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_expr::{GroupsAccumulatorAdapter, PhysicalExpr};
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 
@@ -63,6 +67,8 @@ struct Work {
     /// Over those columns.
     arguments: Vec<Arguments>,
     accumulators: Vec<Box<dyn GroupsAccumulator>>,
+    /// How those that are simple enough take a batch of one group.
+    sums: Vec<Option<Sums>>,
     reservation: MemoryReservation,
     /// What is being given out, and how many rows of it have been.
     out: Option<(RecordBatch, usize)>,
@@ -90,6 +96,7 @@ impl Work {
             columns_schema: Arc::new(node.scan.table.project(&columns)?),
             columns,
             arguments,
+            sums: aggregate.aggr_expr().iter().zip(&node.arguments).map(Sums::of_function).collect(),
             accumulators: aggregate.aggr_expr().iter().map(accumulator).collect::<Result<_>>()?,
             reservation: MemoryConsumer::new("CodedAggregate")
                 .with_can_spill(true)
@@ -136,14 +143,25 @@ impl Work {
         }
         let options = RecordBatchOptions::new().with_row_count(Some(selected.count));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.columns_schema), columns, &options)?;
-        for (accumulator, own) in self.accumulators.iter_mut().zip(&self.arguments) {
-            let array = |expr: &Arc<dyn datafusion::physical_expr::PhysicalExpr>| {
-                expr.evaluate(&batch)?.into_array(selected.count)
-            };
-            let values = own.values.iter().map(array).collect::<Result<Vec<_>>>()?;
-            let filter = own.filter.as_ref().map(array).transpose()?;
+        let groups = self.groups.len();
+        if let Some(group) = self.groups.of_all {
+            self.groups.of_rows.clear();
+            if self.sums.iter().any(Option::is_none) {
+                self.groups.of_rows.resize(selected.count, group);
+            }
+        }
+        for ((accumulator, own), sums) in self.accumulators.iter_mut().zip(&self.arguments).zip(&self.sums) {
+            let evaluate = |expr: &Arc<dyn PhysicalExpr>| expr.evaluate(&batch);
+            let values = own.values.iter().map(evaluate).collect::<Result<Vec<_>>>()?;
+            if let (Some(sums), Some(group)) = (sums, self.groups.of_all) {
+                accumulator.merge_batch(&sums.of(&values, selected.count)?, &[group], groups)?;
+                continue;
+            }
+            let array = |value: ColumnarValue| value.into_array(selected.count);
+            let values = values.into_iter().map(array).collect::<Result<Vec<_>>>()?;
+            let filter = own.filter.as_ref().map(evaluate).transpose()?.map(array).transpose()?;
             let filter = filter.as_ref().and_then(|filter| filter.as_any().downcast_ref::<BooleanArray>());
-            accumulator.update_batch(&values, &self.groups.of_rows, filter, self.groups.len())?;
+            accumulator.update_batch(&values, &self.groups.of_rows, filter, groups)?;
         }
         let bytes: usize = self.accumulators.iter().map(|own| own.size()).sum();
         if self.reservation.try_resize(self.groups.bytes() + bytes).is_err() {
@@ -168,6 +186,55 @@ impl Work {
         self.out = Some((batch, 0));
         self.reservation.free();
         Ok(())
+    }
+}
+
+/// What a function makes of rows of one group: its state after them, which is merged. Row by row each would wait for the one
+/// before it, for they all add to the same number.
+enum Sums {
+    /// `count(x)`
+    Count,
+    /// `avg(x)` of doubles.
+    Average,
+}
+
+impl Sums {
+    /// None for a function that takes its rows one by one.
+    fn of_function((function, arguments): (&Arc<AggregateFunctionExpr>, &Arguments)) -> Option<Self> {
+        if function.is_distinct() || arguments.filter.is_some() || arguments.values.len() != 1 {
+            return None;
+        }
+        let state: Vec<DataType> =
+            function.state_fields().ok()?.iter().map(|field| field.data_type().clone()).collect();
+        match (function.fun().name(), state.as_slice()) {
+            ("count", [DataType::Int64]) => Some(Self::Count),
+            // Only the average of doubles has such a state.
+            ("avg", [DataType::UInt64, DataType::Float64]) => Some(Self::Average),
+            _ => None,
+        }
+    }
+
+    fn of(&self, values: &[ColumnarValue], rows: usize) -> Result<Vec<ArrayRef>> {
+        let Some(values) = values.first() else { return internal_err!("a function without an argument") };
+        match (self, values) {
+            (Self::Count, ColumnarValue::Scalar(value)) => {
+                let count = if value.is_null() { 0 } else { rows };
+                Ok(vec![Arc::new(Int64Array::from_value(count as i64, 1))])
+            }
+            (Self::Count, ColumnarValue::Array(values)) => {
+                let count = values.len() - values.logical_null_count();
+                Ok(vec![Arc::new(Int64Array::from_value(count as i64, 1))])
+            }
+            (Self::Average, values) => {
+                let values = cast(&values.to_array(rows)?, &DataType::Float64)?;
+                let doubles = values.as_primitive::<Float64Type>();
+                let count = Some((doubles.len() - doubles.null_count()) as u64).filter(|count| *count > 0);
+                Ok(vec![
+                    Arc::new(UInt64Array::from(vec![count])),
+                    Arc::new(Float64Array::from(vec![sum(doubles)])),
+                ])
+            }
+        }
     }
 }
 
