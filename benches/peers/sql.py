@@ -7,7 +7,7 @@
 Ours is what an analyst's program calls: `POST /api/v1/bi/queries` of a running box on the loopback with its tables
 `readings` and `url_tags` (all 18 columns, so 36-character ids, a JSON text and a SHA-256 in every row). A figure is the
 time from sending the request to having its first page of 200 rows as Python values, so it has in it: HTTP, the API key,
-the statement's row in the store (two durable commits), a sandboxed worker process, the durable result file and its JSON.
+the statement's row in the store (a durable commit), a sandboxed worker process, the durable result file and its JSON.
 DuckDB 2 has its own table in its own file and fetches 200 rows in process with 2 threads. PostgreSQL 15 (Debian) has
 indexes on result_id, url, url_id, scraped_at, quality_composite and domain, 1 GiB of shared buffers, 2 workers for one
 statement, and a local socket.

@@ -94,7 +94,8 @@ struct Ended {
     code: String,
     /// Everything that the server answered.
     said: String,
-    /// From when it began to run, as the server says, to when its end was seen here.
+    /// From when it began to run, as the server says, to when its end was seen here. Of one that ended while it was planned:
+    /// from when it was sent, with its wait for a worker.
     ran: Duration,
 }
 
@@ -102,22 +103,24 @@ struct Ended {
 async fn outcome(client: &Client, sql: &str) -> Ended {
     let mut ended = Ended::default();
     loop {
+        let sent = Instant::now();
         let reply = post(client, QUERIES, &json!({ "sql": sql, "waitMs": 10_000 })).await;
         ended.said.push_str(&reply.text());
         ended.status = reply.status.as_u16();
         match ended.status {
-            200 | 202 => break poll(client, text(&reply.json, "jobId"), ended).await,
+            200 | 202 => break poll(client, text(&reply.json, "jobId"), ended, sent).await,
             // Others of the corpus wait before it.
             429 => tokio::time::sleep(Duration::from_millis(100)).await,
             _ => {
                 ended.code = reply.json["error"]["code"].as_str().unwrap_or("?").to_owned();
+                ended.ran = sent.elapsed();
                 return ended;
             }
         }
     }
 }
 
-async fn poll(client: &Client, id: &str, mut ended: Ended) -> Ended {
+async fn poll(client: &Client, id: &str, mut ended: Ended, sent: Instant) -> Ended {
     ended.status = 200;
     loop {
         let reply = get(client, &format!("{QUERIES}/{id}")).await;
@@ -129,7 +132,7 @@ async fn poll(client: &Client, id: &str, mut ended: Ended) -> Ended {
             ended.code = failed.unwrap_or(status).to_owned();
             let started = execution["startedAt"].as_str().and_then(|at| at.parse::<jiff::Timestamp>().ok());
             let ran = started.map(|at| jiff::Timestamp::now().duration_since(at));
-            ended.ran = ran.and_then(|ran| ran.try_into().ok()).unwrap_or_default();
+            ended.ran = ran.and_then(|ran| ran.try_into().ok()).unwrap_or_else(|| sent.elapsed());
             return ended;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
