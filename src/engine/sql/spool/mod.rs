@@ -31,6 +31,8 @@ use super::protocol::{Cap, Outcome};
 const BATCH_ROWS_MAX: usize = 1000;
 /// Bytes of a batch at most, unless it is one row.
 const BATCH_BYTES_MAX: usize = 2 << 20;
+/// A result from this size on is on the disk when the statement ends.
+const SYNCED_BYTES_MIN: u64 = 4 << 20;
 /// What one row may weigh as JSON.
 const ROW_BYTES_MAX: u64 = 8 << 20;
 /// What one row may take in the file; only types with room for values that are NULL take more than they weigh.
@@ -226,8 +228,8 @@ impl Spool {
         Ok(())
     }
 
-    /// Completes the file and gives it its name. It is the server that brings it to the disk (`pool`), while it does
-    /// something else.
+    /// Completes the file and gives it its name. The server brings a small one to the disk, beside what else it has to do
+    /// (`pool`); a large one takes a while, which is to count as the statement's time.
     pub(super) fn finish(mut self) -> Result<Outcome, QueryError> {
         self.batches.finish_buffered_batch().map_err(QueryError::internal)?;
         self.write_completed()?;
@@ -237,6 +239,9 @@ impl Spool {
         self.writer.finish().map_err(write_error)?;
         let mut file = self.writer.into_inner().map_err(write_error)?;
         file.flush()?;
+        if file.bytes >= SYNCED_BYTES_MIN {
+            file.file.get_ref().sync_all()?;
+        }
         fs::rename(&self.part, &self.path)?;
         Ok(Outcome { rows: self.rows, bytes: file.bytes, truncated: self.truncated })
     }
