@@ -251,6 +251,11 @@ impl OrgStore {
         self.store.write(move |view, now| run(&OrgWrite::new(view, InOrg(org), now))).await
     }
 
+    /// Whether writes are refused because the disk has less room than its reserve.
+    pub fn disk_full(&self) -> bool {
+        self.store.disk_full()
+    }
+
     pub fn clock(&self) -> &Clock {
         self.store.clock()
     }

@@ -128,6 +128,10 @@ impl QueryError {
         Self::failed("The statement used more than its memory.")
     }
 
+    pub(super) fn out_of_spill() -> Self {
+        Self::failed("The statement used more than its disk space.")
+    }
+
     /// The disk has no room for what the statement spills or gives. Later it may have.
     pub(super) fn out_of_disk() -> Self {
         let what = "The box is short of disk space for what this statement holds; send it again later.";
@@ -176,6 +180,10 @@ impl From<io::Error> for QueryError {
 fn io_error(error: &io::Error) -> QueryError {
     if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
         return QueryError::out_of_disk();
+    }
+    // DataFusion's own bound on what a statement spills.
+    if error.kind() == io::ErrorKind::Other && error.to_string().contains("during the spilling process") {
+        return QueryError::out_of_spill();
     }
     match error.raw_os_error() {
         Some(libc::EMFILE | libc::ENFILE | libc::EAGAIN | libc::ENOMEM) => QueryError::out_of_breath(),
@@ -288,7 +296,7 @@ fn plan_text(text: &str) -> String {
 
 fn resources_text(text: &str) -> QueryError {
     if text.contains("disk") || text.contains("spill") {
-        return QueryError::failed("The statement used more than its disk space.");
+        return QueryError::out_of_spill();
     }
     QueryError::out_of_memory()
 }
@@ -358,6 +366,16 @@ mod tests {
         assert_eq!(own.message, "There is no column \"Prise\"; did you mean \"price\"?");
         assert_eq!((own.code, own.retriable), (ErrorCode::InvalidSql, false));
         assert_eq!(nearest_name("zzz", valid.iter().map(Column::name)), None);
+    }
+
+    #[test]
+    fn what_spills_too_much_is_told_so() {
+        let text =
+            "The used disk space during the spilling process has exceeded the allowable limit of 256.0 MB.";
+        let error = ArrowError::IoError("Io error".to_owned(), io::Error::other(text));
+        let own = QueryError::from(DataFusionError::ArrowError(Box::new(error), None));
+        assert_eq!(own.message, "The statement used more than its disk space.");
+        assert_eq!((own.code, own.retriable), (ErrorCode::Transient, false));
     }
 
     #[test]

@@ -126,9 +126,10 @@ impl Session {
         self.state.task_ctx()
     }
 
-    /// Whether the last statement has given all memory back.
+    /// Whether the last statement has given back all that it had of memory and disk.
     pub(super) fn is_clear(&self) -> bool {
-        self.state.runtime_env().memory_pool.reserved() == 0
+        let runtime = self.state.runtime_env();
+        runtime.memory_pool.reserved() == 0 && runtime.disk_manager.used_disk_space() == 0
     }
 
     /// The state itself, for a test that has one statement after the other over the same tables.

@@ -15,7 +15,6 @@ use std::io::{self, Write};
 use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use datafusion::execution::TaskContext;
@@ -48,6 +47,8 @@ const RUN_STACK_BYTES: usize = 16 << 20;
 const REST_WAIT: Duration = Duration::from_millis(200);
 /// How often that is looked at.
 const REST_LOOK: Duration = Duration::from_millis(1);
+/// How often a worker whose kernel does not tell looks whether its server lives.
+const ORPHAN_LOOK: Duration = Duration::from_secs(1);
 /// What a result file may hold beyond its cap: the batch that crossed it, and the footer.
 const RESULT_SLACK_BYTES: u64 = 64 << 20;
 
@@ -65,7 +66,8 @@ pub fn worker_main() -> ExitCode {
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     sandbox::give_way();
     // The server may be gone already; then the end of input says so.
-    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    let server = rustix::process::getppid();
+    let dies_with_it = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_ok();
     let mut input = io::stdin().lock();
     let Ok(Some(Request::Bind(bound))) = protocol::read(&mut input) else { return ExitCode::SUCCESS };
     let walls = Walls {
@@ -97,13 +99,21 @@ pub fn worker_main() -> ExitCode {
         // Without waiting for what a statement may have left behind.
         std::process::exit(code)
     });
-    match engine.map(JoinHandle::join) {
-        Ok(_) => ExitCode::FAILURE,
+    let engine = match engine {
+        Ok(engine) => engine,
         Err(error) => {
             eprintln!("the worker's thread cannot be started: {error}");
-            ExitCode::FAILURE
+            return ExitCode::FAILURE;
         }
+    };
+    // Where the kernel does not end it with its server, it has to look.
+    while !dies_with_it && !engine.is_finished() && rustix::process::getppid() == server {
+        std::thread::sleep(ORPHAN_LOOK);
     }
+    if dies_with_it {
+        let _: Result<(), _> = engine.join();
+    }
+    ExitCode::FAILURE
 }
 
 /// What serves one statement after the other.
@@ -188,7 +198,7 @@ impl Engine {
             std::thread::sleep(REST_LOOK);
         }
         if !self.session.is_clear() {
-            return Err(io::Error::other("a statement holds memory beyond its end"));
+            return Err(io::Error::other("a statement holds memory or disk beyond its end"));
         }
         Ok(())
     }

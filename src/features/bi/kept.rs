@@ -11,6 +11,7 @@
 
 use super::exports;
 use super::rows::{QUERIES, QueryV2};
+use crate::base::clock::Timestamp;
 use crate::base::ids::{OrgId, QueryId};
 use crate::base::{Error, Result};
 use crate::engine::sql::Workers;
@@ -22,10 +23,13 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Rows of one look for the oldest result.
 const CHUNK_ROWS: usize = 100;
 const BLOCK_BYTES: u64 = 512;
+/// A statement's row is written within this time of its submission: at once, but for a disk that hangs.
+const YOUNG: Duration = Duration::from_secs(60);
 
 /// How much may be kept.
 #[derive(Clone, Copy, Debug)]
@@ -220,9 +224,14 @@ impl Kept {
             let rows = store.read(|tx| tx.scan(&QUERIES, after.as_ref(), Order::Ascending, CHUNK_ROWS))?;
             let Some((last, _)) = rows.last() else { return Ok(None) };
             let last = *last;
-            // One that runs may yet get rows: what comes after it is looked at, but it will be again.
-            let is_bare =
-                |query: &QueryV2| query.status.has_ended() && query.result.is_none_or(|result| !result.kept);
+            // One that runs may yet get rows, and a young one may yet be followed by the row of an older one: what comes
+            // after it is looked at, but it will be again.
+            let young = Timestamp(store.clock().now().millis() - YOUNG.as_millis() as i64);
+            let is_bare = |query: &QueryV2| {
+                query.status.has_ended()
+                    && query.created_at < young
+                    && query.result.is_none_or(|result| !result.kept)
+            };
             let bare = rows.iter().take_while(|(_, query)| is_bare(query)).last().map(|(id, _)| *id);
             let all_before = self.held.lock().orgs.get(&org).and_then(|own| own.bare_to) == after;
             if let Some(bare) = bare.filter(|_| all_before)

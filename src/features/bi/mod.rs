@@ -191,7 +191,7 @@ async fn shown(
     }
     let page = match query.status {
         QueryStatus::Success if !query.dry => {
-            match queries.first_page(org.id(), query, PAGE_SIZE_DEFAULT).await {
+            match queries.first_page(org.id(), &submitted, PAGE_SIZE_DEFAULT).await {
                 Ok(page) => Some(ResultPageView::of(query, page)),
                 // An earlier run answers a replay, and its rows may have gone since; so may those of this one, to make room.
                 // The caller is told which statement it was; its pages say why there are none.

@@ -7,8 +7,9 @@
 //! row goes, unless its caller has been answered with its id meanwhile: the two settle that by a [`Fate`]. A driver that
 //! dies leaves a row that has not ended and no entry in the list of live ones: the tidying task finds it.
 //!
-//! The rows and the row that tells of them reach the disk side by side, and only then anybody hears of the end. Where power
-//! fails in between, the row may be left without its rows: it answers then like one whose rows were given up.
+//! The rows and the row that tells of them reach the disk side by side, and only then whoever waits hears of the end. Where
+//! power fails in between, the row may be left without its rows, or with a part of them, which a checksum tells
+//! (`engine::sql`): it answers then like one whose rows were given up.
 //!
 //! An Idempotency-Key is written with the row and goes with it, so of two requests with one key that come at once only
 //! one becomes a statement, and a key whose statement was refused may be used again.
@@ -220,8 +221,10 @@ impl Driver {
     async fn carry(&mut self, place: &Place) -> Result<Stage> {
         let begin = self.begin();
         let (begin, slot) = match place.try_run() {
-            // A key has to be this statement's before anything is done under it.
-            Some(slot) if self.query.submission_key.is_none() => (Some(begin), Some(slot)),
+            // A key has to be this statement's before anything is done under it. And what cannot be stored need not run.
+            Some(slot) if self.query.submission_key.is_none() && !self.org.disk_full() => {
+                (Some(begin), Some(slot))
+            }
             slot => {
                 if !begin.await? {
                     return Ok(Stage::Replayed);
@@ -455,14 +458,18 @@ impl Driver {
         let (finished, synced) = join(self.finish(status), synced).await;
         let (kept, result) = (&self.queries.kept, self.queries.workers.result_path(org.0, id.0));
         kept.add_file(org, &result);
+        // Without a row nobody would ever ask for it.
+        let is_nobodys = finished.is_err() && !self.is_begun();
+        if (is_nobodys || synced.is_err())
+            && let Err(error) = kept.remove_file(org, &result)
+        {
+            tracing::warn!(query = %id, %error, "a result that nobody can have stays");
+        }
         if let Err(error) = synced {
             tracing::error!(query = %id, %error, "a result could not be brought to the disk");
-            if let Err(error) = kept.remove_file(org, &result) {
-                tracing::warn!(query = %id, %error, "a result that is not whole stays");
-            }
             self.query.result = None;
-            self.query.failure = Some(failure(error.into()));
-            return self.finish(QueryStatus::Failed).await;
+            self.query.failure = Some(QueryFailureV1 { retriable: true, ..failure(error.into()) });
+            return if is_nobodys { finished } else { self.finish(QueryStatus::Failed).await };
         }
         kept.make_room(org).await;
         finished
@@ -501,6 +508,11 @@ impl Driver {
                     }
                     tx.put(&SUBMISSIONS, &key, &submission)?;
                 }
+                // A driver that was held up may have written more than that already.
+                if tx.get(&QUERIES, &query.id)?.is_some() {
+                    tx.unaudited("the statement's submission stands there already");
+                    return Ok(true);
+                }
                 tx.put(&QUERIES, &query.id, &query)?;
                 tx.audit(submitted(&query))?;
                 Ok(true)
@@ -515,18 +527,17 @@ impl Driver {
         let is_there = self
             .org
             .write(move |tx| {
-                if is_first {
-                    tx.put(&QUERIES, &query.id, &query)?;
-                    tx.audit(submitted(&query))?;
-                    return Ok(true);
-                }
-                // An organization that was erased meanwhile must not get a row back.
+                // An organization that was erased meanwhile must not get a row back (and the store gives it no new one).
                 let is_there = tx.get(&QUERIES, &query.id)?.is_some();
-                if is_there {
+                if is_there || is_first {
                     tx.put(&QUERIES, &query.id, &query)?;
                 }
-                tx.unaudited("how a statement ended stands in its own row");
-                Ok(is_there)
+                if is_first && !is_there {
+                    tx.audit(submitted(&query))?;
+                } else {
+                    tx.unaudited("how a statement ended stands in its own row");
+                }
+                Ok(is_there || is_first)
             })
             .await?;
         self.is_begun.store(true, Ordering::Relaxed);

@@ -296,10 +296,11 @@ impl Queries {
 
     /// The first page of a successful statement's rows, with fewer rows than asked for when they are larger than a page may
     /// be; the page says of what size it is.
-    pub async fn first_page(&self, org: OrgId, query: &QueryV2, page_size: u64) -> Result<ResultPage> {
-        let mut page_size = page_size;
+    pub async fn first_page(&self, org: OrgId, submitted: &Submitted, page_size: u64) -> Result<ResultPage> {
+        let (query, mut page_size) = (&submitted.query, page_size);
+        let at_hand_bytes_max = if submitted.replayed { 0 } else { AT_HAND_BYTES_MAX };
         loop {
-            match self.page_read(org, query, 0, page_size, AT_HAND_BYTES_MAX).await {
+            match self.page_read(org, query, 0, page_size, at_hand_bytes_max).await {
                 Err(error) if error.code() == Code::InvalidInput && page_size > 1 => page_size /= 2,
                 page => return page,
             }

@@ -15,6 +15,7 @@ use crate::harness::{Appliance, PASSWORD, collect, eventually, expect, get, memb
 use gleaner::http::client::{Client, Reply};
 use gleaner::task::Signals;
 use serde_json::{Value, json};
+use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -425,6 +426,18 @@ async fn a_result_whose_file_is_lost_or_damaged_says_to_send_it_again() {
     }
 }
 
+/// Processes that serve statements of the box with this folder, whoever is their parent.
+fn workers_of(data: &Path) -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|process| std::fs::read_to_string(process.path().join("cmdline")).ok());
+    let is_own = |line: &String| {
+        let mut arguments = line.split('\0').skip(1);
+        arguments.next() == Some("sql-worker")
+            && arguments.next().is_some_and(|home| Path::new(home).starts_with(data))
+    };
+    lines.filter(is_own).count()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_statement_whose_process_was_killed_has_failed_and_may_be_sent_again() {
     let folder = TempDir::new().unwrap();
@@ -434,7 +447,13 @@ async fn a_statement_whose_process_was_killed_has_failed_and_may_be_sent_again()
     register(&person.api, 300).await;
     let done = expect(submit(&person.api, "SELECT count(*) FROM urls").await, 200);
     let running = expect(post(&person.api, QUERIES, &json!({ "sql": ENDLESS, "waitMs": 300 })).await, 202);
+    assert!(workers_of(&data) > 0, "somebody serves it");
     process.kill();
+    // What ran goes with the server, also while it computes.
+    eventually("its workers are gone", Duration::from_secs(60), || async {
+        (workers_of(&data) == 0).then_some(())
+    })
+    .await;
 
     let process = Process::start(&data, &[]);
     let api = process.client().bearer(&person.key);

@@ -216,7 +216,7 @@ fn death(ended: Option<&Ended>) -> QueryError {
         // The kernel's own killer, when the box runs out of memory; our kills never come here.
         Some(libc::SIGKILL) => QueryError::out_of_memory(),
         // It wrote more than a file may hold.
-        Some(libc::SIGXFSZ) => QueryError::failed("The statement used more than its disk space."),
+        Some(libc::SIGXFSZ) => QueryError::out_of_spill(),
         _ => QueryError::failed("The statement could not be run."),
     }
 }

@@ -16,6 +16,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crc32fast::Hasher;
 use datafusion::arrow::array::{Array, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::compute::{BatchCoalescer, cast};
 use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
@@ -31,8 +32,9 @@ use super::protocol::{Cap, Outcome};
 const BATCH_ROWS_MAX: usize = 1000;
 /// Bytes of a batch at most, unless it is one row.
 const BATCH_BYTES_MAX: usize = 2 << 20;
-/// A result from this size on is on the disk when the statement ends.
-const SYNCED_BYTES_MIN: u64 = 4 << 20;
+/// A larger result is on the disk when the statement ends. A smaller one may not be when the power fails, and be there in
+/// part afterwards: it has a checksum, which is looked at whenever it is opened.
+const CHECKED_BYTES_MAX: u64 = 1 << 20;
 /// What one row may weigh as JSON.
 const ROW_BYTES_MAX: u64 = 8 << 20;
 /// What one row may take in the file; only types with room for values that are NULL take more than they weigh.
@@ -47,6 +49,8 @@ const NESTING_MAX: usize = 32;
 const ROWS_METADATA: &str = "gleaner.rows";
 /// Name of the footer entry with the rows of each batch.
 const BATCH_ROWS_METADATA: &str = "gleaner.batch_rows";
+/// Name of the footer entry with the checksum (CRC-32) of what comes before the footer, behind how many bytes that are.
+const CHECKSUM_METADATA: &str = "gleaner.checksum";
 /// What a result is called while it is written.
 pub(super) const PART_EXTENSION: &str = "part";
 
@@ -115,11 +119,13 @@ fn stored_type(data_type: &DataType) -> DataType {
 struct Counted {
     file: BufWriter<File>,
     bytes: u64,
+    checksum: Hasher,
 }
 
 impl Write for Counted {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.file.write(bytes)?;
+        self.checksum.update(&bytes[..written]);
         self.bytes += written as u64;
         Ok(written)
     }
@@ -158,7 +164,8 @@ impl Spool {
             .collect();
         let schema = Arc::new(Schema::new(fields));
         let part = path.with_extension(PART_EXTENSION);
-        let file = Counted { file: BufWriter::with_capacity(1 << 18, File::create(&part)?), bytes: 0 };
+        let file = BufWriter::with_capacity(1 << 18, File::create(&part)?);
+        let file = Counted { file, bytes: 0, checksum: Hasher::new() };
         let writer = FileWriter::try_new(file, &schema).map_err(QueryError::internal)?;
         let batches = BatchCoalescer::new(Arc::clone(&schema), BATCH_ROWS_MAX);
         let (path, batch_rows) = (path.to_owned(), Vec::new());
@@ -236,10 +243,16 @@ impl Spool {
         let batch_rows: Vec<String> = self.batch_rows.iter().map(ToString::to_string).collect();
         self.writer.write_metadata(ROWS_METADATA, self.rows.to_string());
         self.writer.write_metadata(BATCH_ROWS_METADATA, batch_rows.join(","));
+        let (body_bytes, checksum) =
+            (self.writer.get_ref().bytes, self.writer.get_ref().checksum.clone().finalize());
+        let is_checked = body_bytes <= CHECKED_BYTES_MAX;
+        if is_checked {
+            self.writer.write_metadata(CHECKSUM_METADATA, format!("{body_bytes} {checksum:08x}"));
+        }
         self.writer.finish().map_err(write_error)?;
         let mut file = self.writer.into_inner().map_err(write_error)?;
         file.flush()?;
-        if file.bytes >= SYNCED_BYTES_MIN {
+        if !is_checked {
             file.file.get_ref().sync_all()?;
         }
         fs::rename(&self.part, &self.path)?;

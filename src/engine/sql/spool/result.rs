@@ -16,7 +16,9 @@ use datafusion::arrow::ipc::reader::{FileDecoder, read_footer_length};
 use datafusion::arrow::ipc::{self, Block};
 use serde_json::{Map, Value};
 
-use super::{BATCH_ROWS_MAX, BATCH_ROWS_METADATA, ROWS_METADATA, json, weight};
+use super::{
+    BATCH_ROWS_MAX, BATCH_ROWS_METADATA, CHECKED_BYTES_MAX, CHECKSUM_METADATA, ROWS_METADATA, json, weight,
+};
 use crate::engine::sql::protocol::ColumnInfo;
 
 /// What the server reads of a batch: a row is bounded by its weight, which is never less than its bytes.
@@ -113,6 +115,22 @@ fn read(file: &File, at: usize, bytes: usize) -> io::Result<Buffer> {
     Ok(buffer.into())
 }
 
+/// Compares what comes before the footer with its checksum.
+fn check(file: &File, footer_at: usize, checksum: &str) -> Result<(), ResultError> {
+    let parts = checksum.split_once(' ');
+    let told = parts.and_then(|(bytes, sum)| Some((bytes.parse().ok()?, u32::from_str_radix(sum, 16).ok()?)));
+    let (bytes, sum): (usize, u32) = told.ok_or_else(|| damaged("its checksum cannot be understood"))?;
+    if bytes > footer_at || bytes as u64 > CHECKED_BYTES_MAX {
+        return Err(damaged("its checksum is of something else"));
+    }
+    let mut body = vec![0; bytes];
+    file.read_exact_at(&mut body, 0)?;
+    match crc32fast::hash(&body) == sum {
+        true => Ok(()),
+        false => Err(damaged("it is not what was written")),
+    }
+}
+
 /// What of `left` remains after rows. What is sure not to matter is not weighed row by row.
 fn remaining(rows: &RecordBatch, left: u64) -> Option<u64> {
     let most = weight::at_most(rows);
@@ -153,6 +171,9 @@ impl ResultFile {
             let entries = footer.custom_metadata();
             entries.and_then(|entries| entries.iter().find(|entry| entry.key() == Some(key))?.value())
         };
+        if let Some(checksum) = entry(CHECKSUM_METADATA) {
+            check(&file, footer_at, checksum)?;
+        }
         let rows = entry(ROWS_METADATA)
             .and_then(|rows| rows.parse().ok())
             .ok_or_else(|| damaged("it does not say how many rows it has"))?;
@@ -339,11 +360,15 @@ mod tests {
         let path = folder.path().join("r.arrow");
         spooled(&path, 20, 100, 1 << 30);
         let whole = fs::read(&path).expect("read");
+        let trailer = whole.last_chunk::<TRAILER_BYTES>().expect("a trailer");
+        let footer_at = whole.len() - TRAILER_BYTES - read_footer_length(*trailer).expect("a length");
         for at in (0..whole.len()).step_by(5) {
             let mut bytes = whole.clone();
             bytes[at] ^= 0xff;
             fs::write(&path, &bytes).expect("write");
-            let _ = ResultFile::open(&path).and_then(|result| result.page(0, 100));
+            let read = ResultFile::open(&path).and_then(|result| result.page(0, 100));
+            // Before the footer stands the mark of the end, which nobody looks at.
+            assert!(read.is_err() || at >= footer_at - MESSAGE_PREFIX_BYTES, "a wrong byte at {at}");
             fs::write(&path, &whole[..at]).expect("write");
             assert!(ResultFile::open(&path).is_err());
         }

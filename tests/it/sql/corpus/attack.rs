@@ -59,7 +59,7 @@ impl fmt::Display for Figures {
         let longest = self.ran.first().map_or(Duration::ZERO, |(ran, _)| *ran);
         writeln!(
             f,
-            "{} hostile statements in {:.0?}, {} not as they must; the longest ran {longest:.0?}, {:.0?} beyond its limit",
+            "{} hostile statements in {:.0?}, {} not as they must; the longest ran {longest:.2?}, {:.2?} beyond its limit",
             self.statements,
             self.lasted,
             self.wrong.len(),
@@ -80,7 +80,7 @@ impl fmt::Display for Figures {
         )?;
         writeln!(f, "the server took {} MiB at most", self.server_bytes >> 20)?;
         for (ran, sql) in self.ran.iter().take(SHOWN) {
-            writeln!(f, "  ran {ran:.0?}: {sql}")?;
+            writeln!(f, "  ran {ran:.2?}: {sql}")?;
         }
         Ok(())
     }
