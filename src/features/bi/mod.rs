@@ -277,6 +277,6 @@ async fn table(org: Org<BiRead>, Path(name): Path<String>) -> Result<Body<TableV
     let (tables, freshness_sec) = feed.tables(org.store())?;
     let found = tables.into_iter().find(|table| table.spec.name == name);
     let found = found.ok_or_else(|| Error::not_found("Table"))?;
-    let samples = org.service::<Queries>().samples(org.store(), &found)?;
+    let samples = org.service::<Queries>().samples(org.store(), &found).await?;
     Ok(Body(TableView::of(found, freshness_sec, samples)))
 }

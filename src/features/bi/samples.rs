@@ -1,8 +1,8 @@
 //! Example values of a table's columns (interface spec, "BI table description").
 //!
-//! They are looked for when somebody asks for the table and the last ones are a day old: a table that nobody looks at
-//! costs nothing. The look is a statement like any other, in a worker, over the newest rows; the caller does not wait
-//! for it.
+//! They are looked for when somebody asks for the table and the last ones are nearly a day old: a table that nobody looks
+//! at costs nothing. The look is a statement like any other, in a worker, over the newest rows. Values that are older than
+//! a day are not shown, so a caller who finds none waits a moment for the look.
 
 use super::rows::{SAMPLES, SamplesV1};
 use super::service::{OWN_ROWS_MAX, Queries};
@@ -15,13 +15,18 @@ use crate::store::OrgStore;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinHandle;
 
 /// Values of a column (interface spec, "Limits").
 const VALUES_MAX: usize = 5;
 /// Longest text that is shown as an example.
 const VALUE_CHARS_MAX: usize = 200;
-/// How long they are good.
+/// How long they are shown: they are refreshed daily.
 const KEPT: Duration = Duration::from_secs(86_400);
+/// From this age on they are looked for anew, so that whoever comes by now and then finds some at any time.
+const REFRESHED_AFTER: Duration = Duration::from_secs(20 * 3_600);
+/// How long a caller waits for a look when there is nothing to show.
+const LOOK_WAIT: Duration = Duration::from_secs(1);
 
 /// A look that is under way; another one for the same table is not begun meanwhile.
 struct Look {
@@ -36,8 +41,9 @@ impl Drop for Look {
 }
 
 impl Queries {
-    /// What is known of a table's values. When that is nothing, or old, a look begins.
-    pub(super) fn samples(
+    /// What is known of a table's values, never older than a day. When they grow old a look begins; the caller waits a
+    /// little for it when there is nothing to show without.
+    pub(super) async fn samples(
         self: &Arc<Self>,
         org: &OrgStore,
         table: &TableStatus,
@@ -46,24 +52,43 @@ impl Queries {
             // What its rows once said went with them.
             return Ok(None);
         }
-        let known = org.read(|tx| tx.get(&SAMPLES, &table.spec.name.to_string()))?;
-        let now = org.clock().now();
-        let is_good = known.as_ref().is_some_and(|samples| is_good(samples, &table.spec, now));
-        let key = (org.id(), table.spec.name.clone());
-        if !is_good && self.sampling.lock().insert(key.clone()) {
-            let look = Look { queries: Arc::clone(self), key };
-            let (org, spec) = (org.clone(), Arc::clone(&table.spec));
-            tokio::spawn(async move {
-                // One look at a time: what people ask goes before examples.
-                let turn = look.queries.sample_turn.lock().await;
-                if let Err(error) = look.queries.sample(&org, &spec).await {
-                    tracing::warn!(table = %spec.name, %error, "no example values were found");
-                }
-                drop(turn);
-                drop(look);
-            });
+        let known = self.known(org, &table.spec)?;
+        if known.as_ref().is_some_and(|samples| is_fresh(samples, &table.spec, org.clock().now())) {
+            return Ok(known);
         }
-        Ok(known)
+        match (known, self.look(org, &table.spec)) {
+            (None, Some(look)) => {
+                // An error means that it takes longer, or has failed: it says so itself.
+                let _ = tokio::time::timeout(LOOK_WAIT, look).await;
+                self.known(org, &table.spec)
+            }
+            (known, _) => Ok(known),
+        }
+    }
+
+    /// The values that may be shown.
+    fn known(&self, org: &OrgStore, spec: &TableSpec) -> Result<Option<SamplesV1>> {
+        let known = org.read(|tx| tx.get(&SAMPLES, &spec.name.to_string()))?;
+        Ok(known.filter(|samples| org.clock().now().since(samples.sampled_at) < KEPT))
+    }
+
+    /// Begins a look, unless one for this table is under way.
+    fn look(self: &Arc<Self>, org: &OrgStore, spec: &Arc<TableSpec>) -> Option<JoinHandle<()>> {
+        let key = (org.id(), spec.name.clone());
+        if !self.sampling.lock().insert(key.clone()) {
+            return None;
+        }
+        let look = Look { queries: Arc::clone(self), key };
+        let (org, spec) = (org.clone(), Arc::clone(spec));
+        Some(tokio::spawn(async move {
+            // One look at a time: what people ask goes before examples.
+            let turn = look.queries.sample_turn.lock().await;
+            if let Err(error) = look.queries.sample(&org, &spec).await {
+                tracing::warn!(table = %spec.name, %error, "no example values were found");
+            }
+            drop(turn);
+            drop(look);
+        }))
     }
 
     async fn sample(&self, org: &OrgStore, spec: &Arc<TableSpec>) -> Result<()> {
@@ -81,9 +106,9 @@ impl Queries {
     }
 }
 
-/// Whether samples are of this day and of these columns.
-fn is_good(samples: &SamplesV1, spec: &TableSpec, now: Timestamp) -> bool {
-    now.since(samples.sampled_at) < KEPT
+/// Whether samples need no new look: they will be good for a while, and are of these columns.
+fn is_fresh(samples: &SamplesV1, spec: &TableSpec, now: Timestamp) -> bool {
+    now.since(samples.sampled_at) < REFRESHED_AFTER
         && spec.columns.iter().all(|column| samples.columns.iter().any(|(name, _)| *name == column.name))
 }
 
