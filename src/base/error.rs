@@ -24,7 +24,7 @@ macro_rules! error_codes {
             pub const ALL: &'static [Code] = &[$(Code::$variant),*];
 
             /// The name on the wire, and the name of the code's page.
-            pub fn name(self) -> &'static str {
+            pub const fn name(self) -> &'static str {
                 match self { $(Code::$variant => $name),* }
             }
 

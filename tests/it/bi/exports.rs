@@ -18,12 +18,12 @@ const FORMATS: &[(&str, &str)] = &[
     ("xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
 ];
 
-async fn ask(client: &Client, query: &str, format: &str) -> Reply {
+pub(super) async fn ask(client: &Client, query: &str, format: &str) -> Reply {
     post(client, &format!("{QUERIES}/{query}/exports"), &json!({ "format": format })).await
 }
 
 /// An export that has succeeded.
-async fn made(client: &Client, query: &str, format: &str) -> Value {
+pub(super) async fn made(client: &Client, query: &str, format: &str) -> Value {
     let asked = expect(ask(client, query, format).await, 202);
     let path = format!("/api/v1/bi/exports/{}", text(&asked["export"], "id"));
     eventually("the export is made", Duration::from_secs(20), || async {
@@ -34,7 +34,7 @@ async fn made(client: &Client, query: &str, format: &str) -> Value {
     .await
 }
 
-fn download_path(export: &Value) -> String {
+pub(super) fn download_path(export: &Value) -> String {
     format!("/api/v1/bi/exports/{}/download", text(export, "id"))
 }
 

@@ -2,6 +2,7 @@
 //! listBiTables, getBiTable; exports, saved and structured queries in modules of
 //! their own.
 
+mod caps;
 mod differential;
 mod exports;
 mod kept;

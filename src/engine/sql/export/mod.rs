@@ -117,7 +117,8 @@ impl fmt::Display for ExportError {
             Self::TooLarge { bytes_max } => {
                 write!(
                     f,
-                    "The file would be larger than {bytes_max} bytes, which is the most that an export takes."
+                    "The file would be larger than the byte cap of exports ({bytes_max} bytes): select fewer columns or \
+                     rows, or take a denser format (parquet)."
                 )
             }
             Self::Unsupported(text) => f.write_str(text),
@@ -147,6 +148,41 @@ impl From<ResultError> for ExportError {
 impl From<io::Error> for ExportError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
+    }
+}
+
+impl ExportFormat {
+    /// Fewer bytes than this a file of the format cannot have, by what is known before it is written: the rows, the names
+    /// of the columns, and the size of the result.
+    fn bytes_min(self, rows: u64, columns: &[&str], result_bytes: u64) -> u64 {
+        let commas = columns.len().saturating_sub(1) as u64;
+        match self {
+            // The result's file under another name.
+            ExportFormat::Arrow => result_bytes,
+            // Empty fields, and the end of the line.
+            ExportFormat::Csv => rows.saturating_mul(commas + 2),
+            // The braces and the end of the line; each name with its quotes and colon, and a value of one character.
+            ExportFormat::Jsonl => {
+                let names: u64 = columns.iter().map(|name| name.len() as u64 + 4).sum();
+                rows.saturating_mul(names + commas + 3)
+            }
+            // What is compressed may be small, however much it is.
+            ExportFormat::Parquet | ExportFormat::Xlsx => 0,
+        }
+    }
+
+    /// Refuses a file that is certain to be larger than `bytes_max`.
+    pub fn foresee(
+        self,
+        rows: u64,
+        columns: &[&str],
+        result_bytes: u64,
+        bytes_max: u64,
+    ) -> Result<(), ExportError> {
+        match self.bytes_min(rows, columns, result_bytes) {
+            least if least > bytes_max => Err(ExportError::TooLarge { bytes_max }),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -381,6 +381,37 @@ fn what_cannot_be_exported_leaves_nothing() {
     assert!(matches!(error, ExportError::Unsupported(_)), "{error:?}");
 }
 
+/// A file that is refused beforehand would have been too large.
+#[test]
+fn no_file_is_smaller_than_was_foreseen() {
+    let bench = Bench::new();
+    let empty = || texts([Some(""); 3_000]);
+    let null = || Arc::new(Int64Array::from(vec![None; 3_000])) as ArrayRef;
+    let one = || Arc::new(Int64Array::from(vec![1; 3_000])) as ArrayRef;
+    for columns in [
+        vec![("n", null())],
+        vec![("n", empty())],
+        vec![("n", one()), ("m", one())],
+        vec![("a", null()), ("b", empty()), ("a long name", null())],
+        vec![("n", Arc::new(Int64Array::from(Vec::<i64>::new())) as ArrayRef)],
+    ] {
+        let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+        let (Exported { bytes: result_bytes, rows }, _) = bench.export(&columns, ExportFormat::Arrow);
+        for format in ExportFormat::ALL {
+            let made = bench.export(&columns, format).0;
+            let least = format.bytes_min(rows, &names, result_bytes);
+            assert!(least <= made.bytes, "{format:?} {names:?}: {least} foreseen, {} made", made.bytes);
+            assert!(format.foresee(rows, &names, result_bytes, made.bytes).is_ok());
+            let is_foreseen = format.foresee(rows, &names, result_bytes, least.saturating_sub(1)).is_err();
+            assert_eq!(is_foreseen, least > 0, "{format:?}");
+        }
+    }
+    // Where it is exact: values of one character, and no header.
+    let columns = [("n", one()), ("m", one())];
+    let made = bench.export(&columns, ExportFormat::Jsonl).0;
+    assert_eq!(ExportFormat::Jsonl.bytes_min(made.rows, &["n", "m"], 0), made.bytes);
+}
+
 #[test]
 fn cells_are_named_as_in_a_spreadsheet() {
     for (place, name) in [(0, "A1"), (25, "Z1"), (26, "AA1"), (701, "ZZ1"), (702, "AAA1"), (16_383, "XFD1")] {

@@ -2,7 +2,10 @@
 //!
 //! - What is exported is the result as it was kept, so an export needs no worker and always has the rows that the pages
 //!   have. A result that was cut at a cap is not exported: it is not the answer.
-//! - The same result in the same format is made once. A request while it is there gives the one that is.
+//! - The same result in the same format is made once. A request while it is there gives the one that is; when its file is
+//!   lost, it is made anew.
+//! - A file that would be larger than the byte cap is refused when it is asked for, where that can be known, and fails while
+//!   it is made otherwise: `invalid_sql` both times, as the request is at fault.
 //! - The file is fetched with a credential, or by a signed link that is good for [`LINK_TIME`] (`features/raw.rs`).
 //! - A file goes [`KEPT`] after it was made, or failed to be; it can be made again for as long as its result is kept.
 
@@ -20,7 +23,7 @@ use crate::base::clock::Timestamp;
 use crate::base::ids::{BiExportId, OrgId, QueryId};
 use crate::base::{Code, Error, Result};
 use crate::engine::link::Links;
-use crate::engine::sql::ExportFormat;
+use crate::engine::sql::{ExportError, ExportFormat};
 use crate::features::{Link, raw};
 use crate::http::permit::{BiRead, BiWrite};
 use crate::http::{Accepted, Anonymous, Body, Download, FileDownload, Org, OrgContext, Path};
@@ -50,6 +53,9 @@ const KEPT: Duration = Duration::from_secs(86_400);
 const OPEN_PER_ORG_MAX: usize = 8;
 /// Exports of one query that are looked through for one that can be given again.
 const PER_QUERY_MAX: usize = 200;
+/// The codes of an export that has failed.
+const INVALID: &str = Code::InvalidSql.name();
+const TRANSIENT: &str = Code::Transient.name();
 /// The kind of the links.
 const LINK: &str = "bi-export";
 
@@ -229,16 +235,22 @@ pub(super) async fn request(
     Body(wanted): Body<NewExportView>,
 ) -> Result<Accepted<ExportEnvelope>> {
     let (format, requested_by) = (wanted.format, org.principal().user());
+    let exports = org.service::<Exports>();
+    let lost = lost(&exports, org.store(), id, format).await?;
+    let bytes_max = exports.bytes_max;
     let export = org
         .write(move |tx| {
             let query = tx.require(&QUERIES, &id)?;
             let rows = exportable(&query)?;
-            let there =
-                tx.scan_index(&EXPORTS, &BY_QUERY, |key| key.id(id), Order::Descending, PER_QUERY_MAX)?;
-            let mut there = there.into_iter().filter(|export| export.format == format);
-            if let Some(export) = there.find(|export| is_good(export, tx.now())) {
+            let there = there(tx, id, format)?;
+            let mut good = there.iter().filter(|export| is_good(export, tx.now()));
+            if let Some(export) = good.find(|export| !lost.contains(&export.id)) {
                 tx.unaudited("the export that was asked for is there already");
-                return Ok(export);
+                return Ok(export.clone());
+            }
+            fits(&query, format, bytes_max, &there)?;
+            for export in there.into_iter().filter(|export| lost.contains(&export.id)) {
+                tx.put(&EXPORTS, &export.id, &ExportV1 { expires_at: Some(tx.now()), ..export })?;
             }
             if tx.scan_index(&EXPORTS, &OPEN, |key| key, Order::Ascending, OPEN_PER_ORG_MAX)?.len()
                 >= OPEN_PER_ORG_MAX
@@ -296,6 +308,58 @@ fn exportable(query: &QueryV2) -> Result<u64> {
         return Err(given_up());
     }
     Ok(result.rows)
+}
+
+/// The exports of a query in one format, newest first.
+fn there(tx: &OrgRead<'_>, query: QueryId, format: ExportFormat) -> Result<Vec<ExportV1>> {
+    let mut all =
+        tx.scan_index(&EXPORTS, &BY_QUERY, |key| key.id(query), Order::Descending, PER_QUERY_MAX)?;
+    all.retain(|export| export.format == format);
+    Ok(all)
+}
+
+/// Those of them whose file is not there any more, or not as it was made: somebody cleared the folder, the disk is failing.
+async fn lost(
+    exports: &Exports,
+    store: &OrgStore,
+    query: QueryId,
+    format: ExportFormat,
+) -> Result<HashSet<BiExportId>> {
+    let made = store.read(|tx| {
+        let mut all = there(tx, query, format)?;
+        all.retain(|export| export.status == ExportStatus::Success && is_good(export, tx.now()));
+        Ok(all)
+    })?;
+    let mut lost = HashSet::new();
+    for export in made {
+        let is_lost = match tokio::fs::metadata(exports.path(store.id(), &export)).await {
+            Ok(metadata) => Some(metadata.len()) != export.bytes,
+            // Whatever else is wrong with the folder is wrong for a new file, too.
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
+        if is_lost {
+            tracing::warn!(export = %export.id, "its file is lost; it is made anew");
+            lost.insert(export.id);
+        }
+    }
+    Ok(lost)
+}
+
+/// Refuses an export that is certain to fail: the file would be too large, as can be computed or as was found out earlier.
+fn fits(query: &QueryV2, format: ExportFormat, bytes_max: u64, there: &[ExportV1]) -> Result<()> {
+    let columns = query.plan.0["columns"].as_array().into_iter().flatten();
+    let columns: Vec<&str> = columns.filter_map(|column| column["name"].as_str()).collect();
+    let result = query.result.unwrap_or_default();
+    let too_large = ExportError::TooLarge { bytes_max }.to_string();
+    // A result does not change, and the cap seldom does.
+    let was_too_large = |export: &ExportV1| {
+        export.failure.as_ref().is_some_and(|failure| failure.code == INVALID && failure.message == too_large)
+    };
+    let foreseen = format.foresee(result.rows, &columns, result.bytes, bytes_max);
+    if foreseen.is_err() || there.iter().any(was_too_large) {
+        return Err(Error::new(Code::InvalidSql).message(too_large));
+    }
+    Ok(())
 }
 
 /// Whether a request for the same may be answered with it.

@@ -4,7 +4,7 @@
 //! ended is made anew: it is still waiting. One that fails has failed; who wants it asks again.
 
 use super::rows::{EXPIRING, EXPORTS, ExportStatus, ExportV1, WAITING};
-use super::{Exports, KEPT, private};
+use super::{Exports, INVALID, KEPT, TRANSIENT, private};
 use crate::base::clock::Timestamp;
 use crate::base::ids::{BiExportId, OrgId};
 use crate::base::{Error, Result};
@@ -73,9 +73,9 @@ async fn make_one(context: &TaskContext, org: OrgId, id: BiExportId) -> Result<b
         .await?;
     let Some(row) = begun else { return Ok(false) };
     let made = if row.attempts > ATTEMPTS_MAX {
-        Err(ExportError::Unsupported("The export could not be made in several attempts.".to_owned()))
+        Err(Unmade::GivenUp)
     } else {
-        write(context, org, &row).await?
+        write(context, org, &row).await?.map_err(Unmade::Failed)
     };
     if made.is_ok() {
         let exports = context.service::<Exports>();
@@ -83,7 +83,7 @@ async fn make_one(context: &TaskContext, org: OrgId, id: BiExportId) -> Result<b
     }
     // The file is whole or gone.
     drop(writing);
-    if matches!(made, Err(ExportError::Halted(Halt::Draining))) {
+    if matches!(made, Err(Unmade::Failed(ExportError::Halted(Halt::Draining)))) {
         give_back(context, org, id).await?;
         return Ok(true);
     }
@@ -165,7 +165,37 @@ async fn write(context: &TaskContext, org: OrgId, row: &ExportV1) -> Result<Resu
     written.await.map_err(|e| Error::internal("make an export", e))
 }
 
-fn end(export: &mut ExportV1, made: Result<Exported, ExportError>, now: Timestamp) {
+/// Why an export was not made.
+enum Unmade {
+    Failed(ExportError),
+    /// It was begun too often.
+    GivenUp,
+}
+
+impl Unmade {
+    /// For whoever asked for it, in words of which the log gets the cause, too.
+    fn failure(&self, export: BiExportId) -> QueryFailureV1 {
+        let (code, message, retriable) = match self {
+            Unmade::GivenUp => {
+                (TRANSIENT, "The export could not be made in several attempts.".to_owned(), false)
+            }
+            Unmade::Failed(error) => {
+                let cause = std::error::Error::source(error).map(ToString::to_string);
+                tracing::warn!(%export, %error, cause, "an export could not be made");
+                let (code, retriable) = match error {
+                    // It is what was asked for, and another format or fewer rows would do.
+                    ExportError::TooLarge { .. } | ExportError::Unsupported(_) => (INVALID, false),
+                    ExportError::Io(_) | ExportError::Halted(_) => (TRANSIENT, true),
+                    ExportError::Result(_) => (TRANSIENT, false),
+                };
+                (code, error.to_string(), retriable)
+            }
+        };
+        QueryFailureV1 { code: code.to_owned(), message, retriable }
+    }
+}
+
+fn end(export: &mut ExportV1, made: Result<Exported, Unmade>, now: Timestamp) {
     export.finished_at = Some(now);
     export.expires_at = Some(now.after(KEPT));
     match made {
@@ -173,13 +203,9 @@ fn end(export: &mut ExportV1, made: Result<Exported, ExportError>, now: Timestam
             export.status = ExportStatus::Success;
             (export.rows, export.bytes) = (exported.rows, Some(exported.bytes));
         }
-        Err(error) => {
-            let cause = std::error::Error::source(&error).map(ToString::to_string);
-            tracing::warn!(export = %export.id, %error, cause, "an export could not be made");
+        Err(why) => {
             export.status = ExportStatus::Failed;
-            let retriable = matches!(error, ExportError::Io(_) | ExportError::Halted(_));
-            export.failure =
-                Some(QueryFailureV1 { code: "transient".to_owned(), message: error.to_string(), retriable });
+            export.failure = Some(why.failure(export.id));
         }
     }
 }
