@@ -32,8 +32,7 @@ impl Output for Linked {
     }
 
     fn describe(operation: &mut Operation<'_>) {
-        operation.binary_response();
-        operation.partial_response();
+        operation.file_response();
     }
 }
 

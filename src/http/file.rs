@@ -138,8 +138,7 @@ impl Output for FileDownload {
     }
 
     fn describe(operation: &mut Operation<'_>) {
-        operation.binary_response();
-        operation.partial_response();
+        operation.file_response();
     }
 }
 

@@ -46,9 +46,10 @@ pub use call::{Call, Context};
 pub use etag::Etag;
 pub use file::FileDownload;
 pub use gate::{Anonymous, Authenticator, Browser, Entitlement, Gate, Gatekeeper, Org, OrgContext, User};
+pub use input::header::{Accept, IdempotencyKey, IfMatch};
 pub use input::path::{Path, PathParam};
 pub use input::query::Query;
-pub use input::{ClientIp, Headers, IfMatch, Input, RawBody};
+pub use input::{ClientIp, Input, RawBody};
 pub use metrics::Metrics;
 pub use openapi::Operation;
 pub use output::{

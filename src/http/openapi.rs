@@ -4,7 +4,8 @@
 //! order is the table's, so that two builds of one source write the same bytes and a golden file can hold it.
 //!
 //! Schemas come from schemars, once as they are read and once as they are written: a field with a default is optional in
-//! a request and always there in a response. Where both ways differ, the request's schema is named `…Input`.
+//! a request and always there in a response; one that may be left out of a response is never null there, while null in a
+//! request means left out. Where both ways differ, the request's schema is named `…Input`.
 
 use crate::base::Code;
 use crate::http::builtin;
@@ -19,6 +20,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const PREFIX: &str = "/api/v1";
 const DEFINITIONS: &str = "#/components/schemas/";
+
+/// Marks a member of a response that may be left out and may be null, each with its own meaning
+/// (`#[schemars(extend("x-nullable" = true))]`). It does not reach the document.
+const NULLABLE: &str = "x-nullable";
 
 /// One operation while its handler describes itself.
 pub struct Operation<'a> {
@@ -96,7 +101,12 @@ impl Operation<'_> {
 
     /// An error that the operation can answer with.
     pub fn error(&mut self, code: Code) {
-        let codes = self.codes.entry(code.status()).or_default();
+        self.error_as(code.status(), code);
+    }
+
+    /// An error that the operation can answer with under another status than the code's own.
+    pub fn error_as(&mut self, status: u16, code: Code) {
+        let codes = self.codes.entry(status).or_default();
         if !codes.contains(&code) {
             codes.push(code);
         }
@@ -155,9 +165,9 @@ impl Operation<'_> {
     }
 
     /// A request header, optional.
-    pub fn header_parameter(&mut self, name: &str, description: &str) {
+    pub fn header_parameter(&mut self, name: &str, description: &str, schema: Value) {
         self.parameters.push(json!({
-            "name": name, "in": "header", "description": description, "schema": { "type": "string" },
+            "name": name, "in": "header", "description": description, "schema": schema,
         }));
     }
 
@@ -189,7 +199,7 @@ impl Operation<'_> {
         if let Some(ok) = self.responses.get_mut(&200) {
             ok["content"][media_type] = json!({});
         }
-        self.header_parameter("Accept", &format!("{media_type} for that form of the answer."));
+        self.header_parameter("Accept", &format!("{media_type} for that form of the answer."), text());
     }
 
     /// A response without a body.
@@ -202,22 +212,28 @@ impl Operation<'_> {
         self.response(StatusCode::OK, json!({ "*/*": {} }));
     }
 
-    /// A part of a file, and the refusal of a part that it does not have.
-    pub fn partial_response(&mut self) {
-        self.header_parameter("Range", "One range of bytes, to go on with a download.");
-        self.header_parameter("If-Range", "The ETag of the download that is gone on with.");
+    /// A file whole or in part, and the refusal of a part that it does not have.
+    pub fn file_response(&mut self) {
+        self.binary_response();
+        self.header_parameter("Range", "One range of bytes, to go on with a download.", text());
+        let condition = "The ETag or Last-Modified of the download that is gone on with.";
+        self.header_parameter("If-Range", condition, text());
         self.response(StatusCode::PARTIAL_CONTENT, json!({ "*/*": {} }));
-        self.empty_response(StatusCode::RANGE_NOT_SATISFIABLE);
+        self.error_as(StatusCode::RANGE_NOT_SATISFIABLE.as_u16(), Code::InvalidInput);
+        self.tagged();
     }
 
     /// The answer to a GET has an entity tag.
     pub fn tagged(&mut self) {
         if self.route.method() == "GET" {
-            let header = json!({ "ETag": { "schema": { "type": "string" } } });
-            if let Some(ok) = self.responses.get_mut(&200) {
-                ok["headers"] = header;
+            let header = json!({ "ETag": { "schema": text() } });
+            for status in [StatusCode::OK, StatusCode::PARTIAL_CONTENT] {
+                if let Some(response) = self.responses.get_mut(&status.as_u16()) {
+                    response["headers"] = header.clone();
+                }
             }
-            self.header_parameter("If-None-Match", "Entity tags that the caller has; a match is a 304.");
+            let tags = "Entity tags that the caller has; a match is a 304.";
+            self.header_parameter("If-None-Match", tags, text());
             self.empty_response(StatusCode::NOT_MODIFIED);
         }
     }
@@ -239,6 +255,9 @@ impl Operation<'_> {
         }
         for code in self.route.codes {
             self.error(*code);
+        }
+        for (status, code) in self.route.codes_as {
+            self.error_as(*status, *code);
         }
         self.error(Code::InternalError);
         self.error(Code::ServiceUnavailable);
@@ -275,7 +294,9 @@ impl Operation<'_> {
 fn error_response(bi: bool, status: u16, codes: &[Code]) -> Value {
     let lines: Vec<_> = codes.iter().map(|code| format!("`{}`: {}.", code.name(), code.sentence())).collect();
     let flat = json!({ "schema": { "$ref": format!("{DEFINITIONS}FlatError") } });
-    let structured = json!({ "schema": { "$ref": format!("{DEFINITIONS}StructuredError") } });
+    // One code has a member beside the envelope.
+    let structured = if codes.contains(&Code::NotReady) { "NotReadyError" } else { "StructuredError" };
+    let structured = json!({ "schema": { "$ref": format!("{DEFINITIONS}{structured}") } });
     let quota = json!({ "schema": { "$ref": format!("{DEFINITIONS}QuotaError") } });
     let content = match (status, bi) {
         (401, _) => json!({ "application/json": flat }),
@@ -286,7 +307,11 @@ fn error_response(bi: bool, status: u16, codes: &[Code]) -> Value {
     json!({ "description": lines.join(" "), "content": content })
 }
 
-/// A parameter cannot be null, so the null of an option is dropped.
+fn text() -> Value {
+    json!({ "type": "string" })
+}
+
+/// A parameter cannot be null, nor can a member that a response may leave out: the null of an option is dropped.
 fn without_null(mut schema: Value) -> Value {
     let Some(object) = schema.as_object_mut() else { return schema };
     if let Some(Value::Array(types)) = object.get_mut("type") {
@@ -304,11 +329,42 @@ fn without_null(mut schema: Value) -> Value {
     }
     if let Some(Value::Array(choices)) = object.get_mut("anyOf") {
         choices.retain(|choice| choice["type"] != "null");
-        if let [only] = choices.as_slice() {
-            return only.clone();
+        if let [Value::Object(only)] = choices.as_slice() {
+            // What stands beside the choice, as its description, stays.
+            let mut only = only.clone();
+            object.shift_remove("anyOf");
+            only.extend(std::mem::take(object));
+            return only.into();
         }
     }
     schema
+}
+
+/// Lets no member that may be left out be null, unless its schema says [`NULLABLE`].
+fn drop_nulls(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            let required: BTreeSet<String> = members
+                .get("required")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(|name| name.as_str().map(str::to_owned))
+                .collect();
+            if let Some(Value::Object(properties)) = members.get_mut("properties") {
+                for (name, property) in properties.iter_mut() {
+                    let is_nullable =
+                        property.as_object_mut().and_then(|p| p.shift_remove(NULLABLE)).is_some();
+                    if !required.contains(name) && !is_nullable {
+                        *property = without_null(property.take());
+                    }
+                }
+            }
+            members.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
 }
 
 /// The document of these routes, to which the trunk adds its own under the prefix.
@@ -367,6 +423,7 @@ pub fn document(groups: &[RouteGroup]) -> Value {
 /// One table of schemas from the two ways, with the envelopes; sorted by name.
 fn merge(mut schemas: Schemas, paths: &mut Value) -> Value {
     let mut all: BTreeMap<String, Value> = schemas.written.take_definitions(true).into_iter().collect();
+    all.values_mut().for_each(drop_nulls);
     let mut read = Value::Object(schemas.read.take_definitions(true));
     let differ: Vec<String> = read
         .as_object()
@@ -414,7 +471,7 @@ fn rename_references(value: &mut Value, names: &[String]) {
 }
 
 /// The shapes of errors (written by `envelope.rs`).
-fn envelopes() -> [(String, Value); 3] {
+fn envelopes() -> [(String, Value); 4] {
     let flat = json!({
         "type": "object",
         "properties": {
@@ -431,13 +488,20 @@ fn envelopes() -> [(String, Value); 3] {
                 "properties": {
                     "code": { "type": "string", "description": "Stable and machine-readable." },
                     "message": { "type": "string" },
-                    "docs_url": { "type": "string", "format": "uri-reference" },
+                    "docs_url": {
+                        "type": "string", "format": "uri", "description": "The page about the code.",
+                    },
                     "request_id": { "type": "string", "description": "As in the X-Request-ID header." },
                 },
                 "required": ["code", "message", "docs_url", "request_id"],
             },
         },
         "required": ["error"],
+    });
+    let mut not_ready = structured.clone();
+    not_ready["properties"]["status"] = json!({
+        "type": "string", "enum": ["queued", "running", "failed", "canceled"],
+        "description": "Where it stands; only beside the code not_ready, and always there.",
     });
     let quota = json!({
         "type": "object",
@@ -450,5 +514,10 @@ fn envelopes() -> [(String, Value); 3] {
         },
         "required": ["error", "message", "plan", "remainingCredits", "isTrialExpired"],
     });
-    [("FlatError".into(), flat), ("StructuredError".into(), structured), ("QuotaError".into(), quota)]
+    [
+        ("FlatError".into(), flat),
+        ("StructuredError".into(), structured),
+        ("NotReadyError".into(), not_ready),
+        ("QuotaError".into(), quota),
+    ]
 }

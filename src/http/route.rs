@@ -69,6 +69,7 @@ pub struct Route {
     pub(super) time_max: Duration,
     pub(super) plan: Option<Entitlement>,
     pub(super) codes: &'static [Code],
+    pub(super) codes_as: &'static [(u16, Code)],
     pub(super) bi: bool,
     pub(super) endpoint: &'static dyn Endpoint,
 }
@@ -85,6 +86,7 @@ impl Route {
             time_max: REQUEST_TIME_MAX,
             plan: if bi { Some(Entitlement::SqlConsole) } else { None },
             codes: &[],
+            codes_as: &[],
             bi,
             endpoint,
         }
@@ -142,6 +144,13 @@ impl Route {
     #[must_use]
     pub const fn fails(mut self, codes: &'static [Code]) -> Route {
         self.codes = codes;
+        self
+    }
+
+    /// Errors that the handler answers with under another status than the code's own, for the reference.
+    #[must_use]
+    pub const fn fails_as(mut self, codes: &'static [(u16, Code)]) -> Route {
+        self.codes_as = codes;
         self
     }
 

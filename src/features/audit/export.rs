@@ -4,12 +4,10 @@
 use super::view::Reader;
 use crate::base::page::PageRequest;
 use crate::base::{Error, Result};
-use crate::http::{Call, Download, Operation, Output, Response};
+use crate::http::{Accept, Call, Download, Operation, Output, Response};
 use crate::store::AuditFilter;
 use bytes::Bytes;
 use futures::stream;
-use http::HeaderMap;
-use http::header::ACCEPT;
 use http_body::Frame;
 use http_body_util::StreamBody;
 
@@ -19,16 +17,10 @@ const MEDIA_TYPE: &str = "application/x-ndjson";
 const PAGE_ROWS: usize = 200;
 
 /// Whether the caller asks for JSON lines before JSON.
-pub fn wants_json_lines(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let first = accepted
-        .flat_map(|list| list.split(','))
-        .map(|range| range.split(';').next().unwrap_or_default().trim())
-        .find(|media| {
-            [MEDIA_TYPE, "application/json", "application/*", "*/*"]
-                .iter()
-                .any(|known| media.eq_ignore_ascii_case(known))
-        });
+pub fn wants_json_lines(accept: &Accept) -> bool {
+    let known = [MEDIA_TYPE, "application/json", "application/*", "*/*"];
+    let first =
+        accept.media_types().find(|media| known.iter().any(|known| media.eq_ignore_ascii_case(known)));
     first.is_some_and(|media| media.eq_ignore_ascii_case(MEDIA_TYPE))
 }
 
@@ -84,16 +76,18 @@ impl Output for JsonLines {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::HeaderMap;
+    use http::header::ACCEPT;
 
     #[test]
     fn json_is_the_answer_unless_lines_are_asked_for_first() {
         let asks = |accept: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, accept.parse().unwrap());
-            wants_json_lines(&headers)
+            wants_json_lines(&Accept::of(&headers))
         };
         assert!(asks("application/x-ndjson") && asks("text/plain, Application/X-NDJSON;q=1, */*"));
         assert!(!asks("*/*") && !asks("application/json, application/x-ndjson") && !asks("text/html"));
-        assert!(!wants_json_lines(&HeaderMap::new()));
+        assert!(!wants_json_lines(&Accept::default()));
     }
 }

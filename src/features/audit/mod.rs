@@ -15,7 +15,7 @@ use crate::base::page::{Page, PageRequest};
 use crate::base::{Error, Result};
 use crate::features::auth::Auth;
 use crate::http::permit::AuditRead;
-use crate::http::{Body, Either, Handler, Headers, Need, Org, Query, Route};
+use crate::http::{Accept, Body, Either, Handler, Need, Org, Query, Route};
 use crate::store::{AuditFilter, System};
 use crate::task::{Stage, TaskContext, TaskSpec};
 use export::{JsonLines, wants_json_lines};
@@ -84,13 +84,13 @@ impl AuditQuery {
 
 async fn list(
     org: Org<AuditRead>,
-    Headers(headers): Headers,
+    accept: Accept,
     Query(query): Query<AuditQuery>,
     page: PageRequest,
 ) -> Result<Either<Body<Page<AuditLogView>>, JsonLines>> {
     let filter = query.filter()?;
     let reader = Reader::new(org.service::<Auth>().system().clone(), Some(org.id()));
-    if wants_json_lines(&headers) {
+    if wants_json_lines(&accept) {
         return JsonLines::start(reader, filter, page.cursor).map(Either::Right);
     }
     reader.page(&filter, &page).map(|page| Either::Left(Body(page)))

@@ -35,10 +35,11 @@ use crate::base::permission::Permission;
 use crate::base::{Code, Error, Result};
 use crate::engine::sql::TableName;
 use crate::http::permit::BiRead;
-use crate::http::{Accepted, Body, Either, Handler, Need, Org, OrgContext, Path, Query, Route};
+use crate::http::{Accepted, Body, Either, Handler, Need, Org, OrgContext, Path, PathParam, Query, Route};
 use crate::task::{Stage, TaskSpec};
 use content::Content;
 use rows::{QUERIES, QueryStatus};
+use serde_json::{Value, json};
 use service::{NewQuery, Submitted};
 use std::time::Duration;
 use view::{
@@ -67,7 +68,8 @@ pub static FEATURE: Feature = Feature {
                 Code::InvalidExecutionContext,
                 Code::KillSwitched,
                 Code::TooManyQueries,
-            ]),
+            ])
+            .fails_as(STATEMENT_SWITCHED_OFF),
         Route::get("/api/v1/bi/queries", "listBiQueries", &Handler::new(list))
             .about("Submitted statements, newest first."),
         Route::get("/api/v1/bi/queries/{id}", "getBiQuery", &Handler::new(get))
@@ -118,18 +120,16 @@ pub static FEATURE: Feature = Feature {
         .about("A saved structured query as a statement that PostgreSQL takes.")
         .fails(&[Code::InvalidSql, Code::SavedQueryNotExecutable]),
         Route::post("/api/v1/bi/saved-queries/{id}/run", "runSavedQuery", &Handler::new(saved::run))
-            .about("Runs a saved query, once for each Idempotency-Key; 200 when it ended in time, else 202.")
+            .about("Runs a saved query, once in 24 hours for each Idempotency-Key; 200 when it ended in time, else 202.")
             .fails(&[
-                Code::InvalidIdempotencyKey,
-                Code::InvalidExecutionContext,
                 Code::InvalidSql,
                 Code::SyntaxError,
                 Code::RlsDenied,
                 Code::SavedQueryNotExecutable,
-                Code::IdempotencyConflict,
                 Code::KillSwitched,
                 Code::TooManyQueries,
-            ]),
+            ])
+            .fails_as(STATEMENT_SWITCHED_OFF),
     ],
     tasks: &[
         TaskSpec::new("bi.feed", Duration::from_secs(1), task::feed).stage(Stage::Derive),
@@ -144,6 +144,8 @@ pub static FEATURE: Feature = Feature {
     ..Feature::NONE
 };
 
+/// One statement is switched off, and another one would do: then it is the request that is wrong.
+const STATEMENT_SWITCHED_OFF: &[(u16, Code)] = &[(400, Code::KillSwitched)];
 /// How long a submission waits for the end unless it says otherwise (API page, section 7).
 const WAIT_MS_DEFAULT: u64 = 2_000;
 const WAIT_MS_MAX: u64 = 10_000;
@@ -156,8 +158,8 @@ async fn submit(
     Body(body): Body<NewQueryView>,
 ) -> Result<Either<Body<ExecutionView>, Accepted<ExecutionView>>> {
     let queries = org.service::<Queries>();
-    let scope = queries.scope(org.store(), body.scope_kind.as_deref(), body.scope_agent_id.as_deref())?;
     let wait = wait(body.wait_ms)?;
+    let scope = queries.scope(org.store(), body.scope_kind.as_deref(), body.scope_agent_id.as_deref())?;
     let content = Content::required(body.sql, body.structured)?;
     let new = NewQuery {
         content: queries.runnable(org.store(), content)?,
@@ -250,7 +252,14 @@ async fn manifest(
     let page_size = page_size(wanted.page_size)?;
     let query = org.read(|tx| tx.require(&QUERIES, &id))?;
     let kept = org.service::<Queries>().results_kept();
-    Ok(Body(ManifestEnvelope { manifest: ManifestView::of(&query, page_size, kept) }))
+    let freshness_sec = match query.freshness_sec {
+        Some(seconds) => seconds,
+        // It has read nothing, and will not.
+        None if query.status.has_ended() => 0,
+        // It has not begun: what it would read now.
+        None => org.service::<SnapshotFeed>().pin(org.id(), Vec::new())?.1,
+    };
+    Ok(Body(ManifestEnvelope { manifest: ManifestView::of(&query, page_size, kept, freshness_sec) }))
 }
 
 /// Like the limit of a list: clamped above, refused below.
@@ -269,9 +278,18 @@ async fn tables(org: Org<BiRead>) -> Result<Body<Page<TableItemView>>> {
     Ok(Body(Page { items, next_cursor: None }))
 }
 
-async fn table(org: Org<BiRead>, Path(name): Path<String>) -> Result<Body<TableView>> {
-    let name =
-        TableName::parse(&name).map_err(|e| Error::new(Code::InvalidTableName).message(e.to_string()))?;
+/// Any other text than an identifier is refused: it cannot be a table's name, and nobody's existence shows by that.
+impl PathParam for TableName {
+    fn parse(text: &str) -> Result<Self> {
+        TableName::parse(text).map_err(|e| Error::new(Code::InvalidTableName).message(e.to_string()))
+    }
+
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,127}$" })
+    }
+}
+
+async fn table(org: Org<BiRead>, Path(name): Path<TableName>) -> Result<Body<TableView>> {
     let feed = org.service::<SnapshotFeed>();
     feed.settled().await?;
     let (tables, freshness_sec) = feed.tables(org.store())?;

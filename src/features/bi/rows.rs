@@ -51,9 +51,12 @@ pub enum ScopeV1 {
 
 /// Why a statement has no result, in the words of the interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "QueryFailure")]
 pub struct QueryFailureV1 {
-    /// `syntax_error`, `statement_timeout`, `rls_denied`, `too_many_queries`, `kill_switched`, `canceled` or
-    /// `transient`.
+    /// Stable and machine-readable.
+    #[schemars(extend("enum" = [
+        "syntax_error", "statement_timeout", "rls_denied", "too_many_queries", "kill_switched", "canceled", "transient",
+    ]))]
     pub code: String,
     /// A sentence for the customer.
     pub message: String,

@@ -7,19 +7,22 @@
 
 use super::content::Content;
 use super::rows::{ContentV1, QUERIES, QueryV2, SAVED_QUERIES, SavedQueryV1, SavedRunV1};
+use super::scope;
 use super::service::{NewQuery, Queries, refusal};
 use super::submissions::SubmissionKey;
-use super::view::ExecutionView;
-use super::{answer, shown, wait};
+use super::view::{ExecutionView, ScopeKind};
+use super::{WAIT_MS_MAX, answer, shown, wait};
 use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
-use crate::base::ids::{QueryId, SavedQueryId, UserId};
+use crate::base::ids::{AgentId, QueryId, SavedQueryId, UserId};
 use crate::base::name::Name;
 use crate::base::page::{Page, PageRequest};
 use crate::base::{Code, Error, Result};
 use crate::engine::sql::Structured;
 use crate::http::permit::{BiRead, BiWrite};
-use crate::http::{Accepted, Body, Created, Either, Headers, NoContent, Org, OrgContext, Path, WithStatus};
+use crate::http::{
+    Accepted, Body, Created, Either, IdempotencyKey, NoContent, Org, OrgContext, Path, WithStatus,
+};
 use crate::store::Event;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,6 +40,7 @@ pub(super) struct NewSavedQueryView {
     /// Unique in the scope.
     name: String,
     #[serde(default)]
+    #[schemars(length(max = DESCRIPTION_CHARS_MAX))]
     description: Option<String>,
     /// One SELECT; this, `structured` or `sourceQueryId` is needed.
     #[serde(default)]
@@ -46,10 +50,13 @@ pub(super) struct NewSavedQueryView {
     /// A query that was submitted, which is saved unless another one is given.
     #[serde(default)]
     source_query_id: Option<QueryId>,
-    /// `org` (the default), or `agent` with `scopeAgentId`.
+    /// `org` unless given; `agent` needs `scopeAgentId`.
     #[serde(default)]
+    #[schemars(with = "Option<ScopeKind>")]
     scope_kind: Option<String>,
+    /// Only with the scope `agent`.
     #[serde(default)]
+    #[schemars(with = "Option<AgentId>")]
     scope_agent_id: Option<String>,
 }
 
@@ -61,6 +68,7 @@ pub(super) struct SavedQueryChangeView {
     name: Option<String>,
     /// An empty text removes it.
     #[serde(default)]
+    #[schemars(length(max = DESCRIPTION_CHARS_MAX))]
     description: Option<String>,
     #[serde(default)]
     sql: Option<String>,
@@ -68,9 +76,11 @@ pub(super) struct SavedQueryChangeView {
     structured: Option<Structured>,
     /// Cannot change: only what it is already.
     #[serde(default)]
+    #[schemars(with = "Option<ScopeKind>")]
     scope_kind: Option<String>,
     /// Cannot change: only what it is already.
     #[serde(default)]
+    #[schemars(with = "Option<AgentId>")]
     scope_agent_id: Option<String>,
 }
 
@@ -80,7 +90,8 @@ pub(super) struct SavedQueryChangeView {
 pub(super) struct RunView {
     /// Another statement to run in its place, in the same scope.
     sql: Option<String>,
-    /// How long to wait for the end, 0 to 10,000 milliseconds.
+    /// How long to wait for the end, in milliseconds; 2,000 unless given.
+    #[schemars(range(max = WAIT_MS_MAX))]
     wait_ms: Option<u64>,
 }
 
@@ -96,7 +107,9 @@ pub(super) struct SavedQueryView {
     /// Null for SQL.
     #[schemars(with = "Option<Structured>")]
     structured: Option<Value>,
+    #[schemars(with = "ScopeKind")]
     scope_kind: &'static str,
+    #[schemars(with = "Option<AgentId>")]
     scope_agent_id: Option<String>,
     /// The query that it was saved from.
     source_query_id: Option<QueryId>,
@@ -185,7 +198,8 @@ pub(super) async fn update(
     Path(id): Path<SavedQueryId>,
     Body(change): Body<SavedQueryChangeView>,
 ) -> Result<Body<SavedQueryView>> {
-    // Whoever's it is comes before what is wrong with the change.
+    scope::check_form(change.scope_kind.as_deref(), change.scope_agent_id.as_deref())?;
+    // Whoever's it is comes before what is wrong with the content.
     org.read(|tx| tx.require(&SAVED_QUERIES, &id))?;
     let content = storable(&org, change.sql.clone(), change.structured.clone())?;
     let saved = org
@@ -223,13 +237,13 @@ pub(super) async fn delete(org: Org<BiWrite>, Path(id): Path<SavedQueryId>) -> R
 pub(super) async fn run(
     org: Org<BiRead>,
     Path(id): Path<SavedQueryId>,
-    Headers(headers): Headers,
+    IdempotencyKey(key): IdempotencyKey,
     body: Option<Body<RunView>>,
 ) -> Result<Either<Body<ExecutionView>, Accepted<ExecutionView>>> {
-    let saved = org.read(|tx| tx.require(&SAVED_QUERIES, &id))?;
     let body = body.map(|Body(body)| body).unwrap_or_default();
-    let key = SubmissionKey::parse(&headers, &request(id, body.sql.as_deref()))?;
     let wait = wait(body.wait_ms)?;
+    let saved = org.read(|tx| tx.require(&SAVED_QUERIES, &id))?;
+    let key = key.map(|key| SubmissionKey::of(key, &request(id, body.sql.as_deref())));
     // What was run under the key is the answer, whatever has become of the saved query since.
     if let Some(submitted) = org.service::<Queries>().replayed(org.store(), key.as_ref(), wait).await? {
         return shown(&org, submitted).await;
@@ -268,7 +282,7 @@ pub(super) async fn run(
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct ConvertedView {
     sql: String,
-    /// Always `postgresql`.
+    #[schemars(extend("const" = "postgresql"))]
     dialect: &'static str,
 }
 

@@ -10,6 +10,8 @@ use crate::base::ids::AgentId;
 use crate::base::{Code, Error, Result};
 use crate::store::OrgStore;
 
+const KIND_UNKNOWN: &str = "scopeKind: must be org or agent";
+
 impl Queries {
     /// The scope that a request names; `org` when it names none.
     pub(super) fn scope(&self, org: &OrgStore, kind: Option<&str>, agent: Option<&str>) -> Result<ScopeV1> {
@@ -29,6 +31,16 @@ impl Queries {
     }
 }
 
+/// Refuses what can be no scope of anything, before anybody's rows are looked at.
+pub(super) fn check_form(kind: Option<&str>, agent: Option<&str>) -> Result<()> {
+    let refused = |message: &str| Err(Error::new(Code::InvalidExecutionContext).message(message));
+    match (kind, agent) {
+        (Some(kind), _) if !matches!(kind, "org" | "agent") => refused(KIND_UNKNOWN),
+        (_, Some(id)) if id.parse::<AgentId>().is_err() => refused("scopeAgentId: must be a UUID"),
+        _ => Ok(()),
+    }
+}
+
 fn parse(
     kind: Option<&str>,
     agent: Option<&str>,
@@ -43,7 +55,7 @@ fn parse(
             Ok(id) if is_known(id)? => Ok(ScopeV1::Agent(id)),
             _ => refused("scopeAgentId: there is no such agent in this organization"),
         },
-        (Some(_), _) => refused("scopeKind: must be org or agent"),
+        (Some(_), _) => refused(KIND_UNKNOWN),
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::rows::{CoverageV1, QueryFailureV1, QueryStatus, QueryV2, SamplesV1};
 use super::service::{ResultPage, Submitted};
+use super::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, WAIT_MS_MAX};
 use crate::base::clock::Timestamp;
-use crate::base::ids::{QueryId, SavedQueryId};
+use crate::base::ids::{AgentId, QueryId, SavedQueryId};
 use crate::engine::sql::{Structured, TableStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,15 @@ use serde_json::{Map, Value};
 
 /// Characters of a statement that `sqlPreview` shows.
 const PREVIEW_CHARS_MAX: usize = 1_000;
+
+/// Whose rows a statement sees: the organization's, or those that belong to one agent.
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "for the reference alone: a wrong one has an error of its own")]
+pub(super) enum ScopeKind {
+    Org,
+    Agent,
+}
 
 /// A statement to run.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -21,16 +31,20 @@ pub(super) struct NewQueryView {
     pub(super) sql: Option<String>,
     #[serde(default)]
     pub(super) structured: Option<Structured>,
-    /// `org` (the default), or `agent` with `scopeAgentId`.
+    /// `org` unless given; `agent` needs `scopeAgentId`.
     #[serde(default)]
+    #[schemars(with = "Option<ScopeKind>")]
     pub(super) scope_kind: Option<String>,
+    /// Only with the scope `agent`.
     #[serde(default)]
+    #[schemars(with = "Option<AgentId>")]
     pub(super) scope_agent_id: Option<String>,
     /// Plan it and run nothing.
     #[serde(default)]
     pub(super) dry_run: Option<bool>,
-    /// How long to wait for the end, 0 to 10,000 milliseconds.
+    /// How long to wait for the end, in milliseconds; 2,000 unless given.
     #[serde(default)]
+    #[schemars(range(max = WAIT_MS_MAX))]
     pub(super) wait_ms: Option<u64>,
 }
 
@@ -42,6 +56,7 @@ pub(super) struct ExecutionView {
     /// Whether an earlier submission answered.
     replayed: bool,
     /// The Idempotency-Key of the run.
+    #[schemars(extend("format" = "uuid"))]
     submission_key: Option<String>,
     pub(super) status: QueryStatus,
     /// What planning found out; its members are null until then.
@@ -59,8 +74,11 @@ pub(super) struct ExecutionView {
     saved_query_name: Option<String>,
     /// The query that it was saved from, or null.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-nullable" = true))]
     source_query_id: Option<Option<QueryId>>,
+    #[schemars(with = "ScopeKind")]
     scope_kind: &'static str,
+    #[schemars(with = "Option<AgentId>")]
     scope_agent_id: Option<String>,
     created_at: Timestamp,
     started_at: Option<Timestamp>,
@@ -114,8 +132,11 @@ impl ExecutionView {
 pub(super) struct ResultPageView {
     rows: Vec<Map<String, Value>>,
     page: u64,
+    /// As asked for; fewer in the answer to a submission whose rows are very large.
+    #[schemars(range(min = 1, max = PAGE_SIZE_MAX))]
     page_size: u64,
-    /// Rows of the whole result; -1 when unknown, as after a dry run.
+    /// Rows of the whole result, 0 after a dry run; -1 when unknown.
+    #[schemars(range(min = -1))]
     total_rows: i64,
     has_more: bool,
     /// Present when a structured aggregate left out readings whose columns are not filled yet.
@@ -129,12 +150,14 @@ impl ResultPageView {
     /// A page of `query`'s result.
     pub(super) fn of(query: &QueryV2, page: ResultPage) -> ResultPageView {
         let end = page.page.saturating_add(1).saturating_mul(page.page_size);
+        // What the manifest counts, so that the two agree: a dry run has made no rows.
+        let total_rows = page.total_rows.or(query.result.map(|result| result.rows));
         ResultPageView {
             rows: page.rows,
             page: page.page,
             page_size: page.page_size,
-            total_rows: page.total_rows.map_or(-1, |rows| i64::try_from(rows).unwrap_or(i64::MAX)),
-            has_more: page.total_rows.is_some_and(|rows| end < rows),
+            total_rows: total_rows.map_or(-1, |rows| i64::try_from(rows).unwrap_or(i64::MAX)),
+            has_more: total_rows.is_some_and(|rows| end < rows),
             history_coverage: query.coverage.map(CoverageView::from),
             export_eligibility: None,
         }
@@ -147,7 +170,8 @@ impl ResultPageView {
 pub(super) struct CoverageView {
     /// Readings created before it may be missing.
     backfill_horizon: Timestamp,
-    /// How many readings were left out, 1 or more.
+    /// How many readings were left out.
+    #[schemars(range(min = 1))]
     pre_horizon_rows: u64,
 }
 
@@ -188,8 +212,10 @@ impl EligibilityView {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct PageQuery {
     /// Counted from 0.
+    #[schemars(extend("default" = 0))]
     pub(super) page: Option<u64>,
-    /// 1 to 1,000; larger values are clamped. 200 unless given.
+    /// A larger number counts as 1,000.
+    #[schemars(range(min = 1), extend("default" = PAGE_SIZE_DEFAULT))]
     pub(super) page_size: Option<u64>,
 }
 
@@ -197,7 +223,8 @@ pub(super) struct PageQuery {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct PageSizeQuery {
-    /// 1 to 1,000; larger values are clamped. 200 unless given.
+    /// A larger number counts as 1,000.
+    #[schemars(range(min = 1), extend("default" = PAGE_SIZE_DEFAULT))]
     pub(super) page_size: Option<u64>,
 }
 
@@ -215,19 +242,29 @@ pub(super) struct ManifestView {
     row_count: Option<u64>,
     byte_size: Option<u64>,
     completed_at: Option<Timestamp>,
+    /// What the pages are counted with.
+    #[schemars(range(min = 1, max = PAGE_SIZE_MAX))]
     page_size: u64,
     total_pages: Option<u64>,
     /// Whether rows beyond a cap were left out.
     truncated: Option<bool>,
     /// When the rows are removed; null when there are none (any more).
     expires_at: Option<Timestamp>,
-    /// Upper bound in seconds on how stale the rows were when they were read.
-    freshness_sec: Option<u64>,
+    /// Upper bound in seconds on how stale the rows were when they were read; before that, on how stale they are now.
+    freshness_sec: u64,
+    /// The time limit that applied, in seconds.
+    #[schemars(range(min = 1))]
     max_query_sec: u64,
 }
 
 impl ManifestView {
-    pub(super) fn of(query: &QueryV2, page_size: u64, results_kept: std::time::Duration) -> ManifestView {
+    /// How fresh the rows are is the caller's to say: a query that waits does not know it yet.
+    pub(super) fn of(
+        query: &QueryV2,
+        page_size: u64,
+        results_kept: std::time::Duration,
+        freshness_sec: u64,
+    ) -> ManifestView {
         let result = query.result.filter(|_| query.status == QueryStatus::Success);
         let completed_at = query.finished_at.filter(|_| result.is_some());
         ManifestView {
@@ -242,7 +279,7 @@ impl ManifestView {
             expires_at: completed_at
                 .filter(|_| result.is_some_and(|result| result.kept))
                 .map(|at| at.after(results_kept)),
-            freshness_sec: query.freshness_sec,
+            freshness_sec,
             max_query_sec: query.query_sec_max,
         }
     }
@@ -276,8 +313,11 @@ pub(super) struct CanceledView {
 pub(super) struct TableItemView {
     name: String,
     description: String,
+    /// Grows when the columns change.
+    #[schemars(range(min = 1))]
     catalog_version: u64,
     row_count: u64,
+    /// Upper bound in seconds on how stale the rows are.
     freshness_sec: u64,
 }
 
@@ -313,6 +353,7 @@ struct ColumnView {
     description: Option<String>,
     /// Up to 5 example values, refreshed daily. Absent when the column was not sampled yet.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<Value>", length(max = 5))]
     sample_values: Option<Value>,
 }
 
@@ -383,14 +424,14 @@ mod tests {
     fn a_manifest_is_empty_until_success() {
         let week = Duration::from_secs(7 * 86_400);
         let failed =
-            serde_json::to_value(ManifestView::of(&query(QueryStatus::Failed, None), 200, week)).unwrap();
+            serde_json::to_value(ManifestView::of(&query(QueryStatus::Failed, None), 200, week, 1)).unwrap();
         for name in ["rowCount", "byteSize", "completedAt", "totalPages", "expiresAt"] {
             assert_eq!(failed[name], Value::Null, "{name}");
         }
         assert_eq!((&failed["maxQuerySec"], &failed["freshnessSec"]), (&json!(30), &json!(1)));
         let result = ResultV1 { rows: 401, bytes: 9_000, kept: true, ..ResultV1::default() };
         let done =
-            serde_json::to_value(ManifestView::of(&query(QueryStatus::Success, Some(result)), 200, week));
+            serde_json::to_value(ManifestView::of(&query(QueryStatus::Success, Some(result)), 200, week, 1));
         let done = done.unwrap();
         assert_eq!((&done["totalPages"], &done["rowCount"]), (&json!(3), &json!(401)));
         assert_eq!(done["expiresAt"], "1970-01-08T00:00:01.000Z");

@@ -61,6 +61,9 @@ fn reword(said: &str) -> Cow<'_, str> {
         let expected = expected.trim_start_matches("one of ").replace('`', "\"");
         return format!("must be one of {expected}, not {}", found.replace('`', "\"")).into();
     }
+    if said.starts_with("UUID parsing failed") {
+        return "must be a UUID such as 0193b5c2-6f0e-7a41-9d0c-5b8f3c1e2a77".into();
+    }
     Cow::Borrowed(said)
 }
 

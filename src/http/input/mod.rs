@@ -1,8 +1,9 @@
 //! What handlers take: parts of a request, parsed into types before the handler runs.
 //!
-//! [`Path`](path::Path), [`Query`](query::Query), [`Body`], [`RawBody`], [`PageRequest`], [`Headers`], [`IfMatch`],
-//! [`ClientIp`]. What cannot be parsed is refused here, naming the field, so a handler sees only values that hold.
+//! [`Path`](path::Path), [`Query`](query::Query), [`Body`], [`RawBody`], [`PageRequest`], [`ClientIp`], and the headers of
+//! `header.rs`. What cannot be parsed is refused here, naming the field, so a handler sees only values that hold.
 
+pub mod header;
 mod json;
 pub mod path;
 pub mod query;
@@ -10,12 +11,11 @@ pub mod query;
 use crate::base::page::PageRequest;
 use crate::base::{Code, Error, Result};
 use crate::http::call::Call;
-use crate::http::etag::Etag;
 use crate::http::openapi::Operation;
 use crate::http::output::Body;
 use bytes::Bytes;
 use http::HeaderMap;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, IF_MATCH};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use schemars::JsonSchema;
@@ -105,57 +105,6 @@ impl Input for PageRequest {
 
     fn describe(operation: &mut Operation<'_>) {
         operation.page_parameters();
-    }
-}
-
-/// All request headers.
-#[derive(Debug)]
-pub struct Headers(pub HeaderMap);
-
-impl Input for Headers {
-    async fn extract(call: &mut Call) -> Result<Self> {
-        Ok(Headers(call.headers().clone()))
-    }
-
-    fn describe(_: &mut Operation<'_>) {}
-}
-
-/// The condition of a change: only if the caller has seen the present state (RFC 9110, 13.1.1).
-#[derive(Debug)]
-pub struct IfMatch(Option<String>);
-
-impl IfMatch {
-    /// Refuses with 412 when there is a condition and `current` does not meet it.
-    pub fn check(&self, current: &Etag) -> Result<()> {
-        match &self.0 {
-            Some(list) if !current.is_in(list, false) => Err(Error::new(Code::PreconditionFailed)
-                .message("It has changed since you read it: read it again and repeat the change.")),
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether the caller set a condition at all.
-    pub fn is_given(&self) -> bool {
-        self.0.is_some()
-    }
-}
-
-impl Input for IfMatch {
-    async fn extract(call: &mut Call) -> Result<Self> {
-        let lines: Vec<_> = call
-            .headers()
-            .get_all(IF_MATCH)
-            .iter()
-            .map(|value| {
-                value.to_str().map_err(|_| Error::invalid("If-Match", "is not a list of entity tags"))
-            })
-            .collect::<Result<_>>()?;
-        Ok(IfMatch((!lines.is_empty()).then(|| lines.join(","))))
-    }
-
-    fn describe(operation: &mut Operation<'_>) {
-        operation.header_parameter("If-Match", "Entity tags of the state that the change is meant for.");
-        operation.error(Code::PreconditionFailed);
     }
 }
 

@@ -72,7 +72,11 @@ macro_rules! numbers {
     ($($method:ident $visit:ident $type:ty, $words:literal;)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
             let text = self.single()?;
-            let number: $type = text.trim().parse().map_err(|_| {
+            let digits = text.trim();
+            let number: $type = digits.parse().map_err(|_| {
+                if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+                    return de::Error::custom("is too large a number");
+                }
                 de::Error::custom(format_args!(concat!("must be ", $words, ", not \"{}\""), text))
             })?;
             visitor.$visit(number)
@@ -194,6 +198,7 @@ mod tests {
             refusal("pageSize=70000"),
             "pageSize: must be a whole number, 0 or more, not integer 70000"
         );
+        assert_eq!(refusal("pageSize=99999999999999999999"), "pageSize: is too large a number");
         assert_eq!(refusal("pageSize=1&pageSize=2"), "pageSize: is given more than once");
         assert_eq!(refusal("fresh=maybe"), "fresh: must be true or false, not \"maybe\"");
         assert!(refusal("status=gone").starts_with("status: must be one of \"running\""));

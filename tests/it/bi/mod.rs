@@ -1,12 +1,12 @@
 //! The SQL console through HTTP: submitBiQuery, listBiQueries, getBiQuery, cancelBiQuery, getBiResults, getBiManifest,
-//! listBiTables, getBiTable; exports, saved and structured queries in modules of
-//! their own.
+//! listBiTables, getBiTable; exports, saved and structured queries, and the shapes of all answers in modules of their own.
 
 mod caps;
 mod differential;
 mod exports;
 mod kept;
 mod saved;
+mod shapes;
 mod structured;
 mod values;
 
@@ -259,10 +259,9 @@ async fn a_running_statement_is_canceled_and_its_place_given_back() {
     assert_eq!((&queued["status"], &queued["dryRun"]["tables"]), (&json!("queued"), &json!(null)));
     let queued = format!("{QUERIES}/{}", text(&queued, "jobId"));
     let manifest = expect(get(&client, &format!("{queued}/result-manifest")).await, 200);
-    assert_eq!(
-        (&manifest["manifest"]["status"], &manifest["manifest"]["rowCount"]),
-        (&json!("queued"), &json!(null))
-    );
+    let manifest = &manifest["manifest"];
+    assert_eq!((&manifest["status"], &manifest["rowCount"]), (&json!("queued"), &json!(null)));
+    assert!(manifest["freshnessSec"].is_u64() && manifest["maxQuerySec"] == 30, "{manifest}");
     let third = post(&client, QUERIES, &now).await;
     refused(&client, &third, 429, "too_many_queries", "").await;
     assert_eq!(third.header("retry-after"), "");
@@ -297,9 +296,13 @@ async fn a_dry_run_plans_and_runs_nothing() {
     assert_eq!(execution["dryRun"]["statement"], "SELECT");
     assert_eq!(execution["dryRun"]["columns"][1], json!({ "name": "count", "type": "bigint" }));
     let page = expect(get(&client, &format!("{QUERIES}/{}/results", text(&execution, "jobId"))).await, 200);
+    assert_eq!((&page["rows"], &page["totalRows"], &page["hasMore"]), (&json!([]), &json!(0), &json!(false)));
+    let manifest = get(&client, &format!("{QUERIES}/{}/result-manifest", text(&execution, "jobId"))).await;
+    let manifest = expect(manifest, 200)["manifest"].clone();
     assert_eq!(
-        (&page["rows"], &page["totalRows"], &page["hasMore"]),
-        (&json!([]), &json!(-1), &json!(false))
+        (&manifest["rowCount"], &manifest["byteSize"], &manifest["totalPages"]),
+        (&page["totalRows"], &json!(0), &json!(0)),
+        "the manifest and the pages say the same"
     );
     assert_eq!(page["exportEligibility"]["eligible"], false, "there is nothing to export");
     let body = json!({ "sql": "SELECT nothing FROM urls", "dryRun": true });

@@ -118,6 +118,7 @@ async fn what_cannot_be_saved_is_refused_and_named() {
     for (body, code, part) in [
         (json!({ "scopeKind": "agent" }), "invalid_execution_context", "scopeKind: "),
         (json!({ "scopeAgentId": Uuid::now_v7() }), "invalid_execution_context", "scopeAgentId: "),
+        (json!({ "scopeAgentId": "7" }), "invalid_execution_context", "scopeAgentId: must be a UUID"),
         (json!({ "name": "" }), "invalid_input", "name: "),
         (json!({ "sql": "" }), "invalid_sql", "sql: "),
     ] {
@@ -258,6 +259,44 @@ async fn a_key_stands_for_one_run() {
     appliance.app().services().service::<Signals>().wake("bi.tidy");
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(expect(run_as(&client, &saved, key, &none).await, 200)["jobId"], fresh["jobId"]);
+}
+
+/// What a key stands for is the run, whatever becomes of the saved query.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_stands_for_its_run_after_the_saved_query_changed() {
+    let appliance = Appliance::start().await;
+    let client = appliance.member("changes").await.api;
+    let saved = save(&client, "before", "SELECT 1 AS n").await;
+    let (key, none) = (Uuid::now_v7().to_string(), json!({}));
+    let first = expect(run_as(&client, &saved, &key, &none).await, 200);
+    assert_eq!((&first["replayed"], &first["results"]["rows"]), (&json!(false), &json!([{ "n": 1 }])));
+    let mut expected = first.clone();
+    expected["replayed"] = json!(true);
+    for change in [
+        json!({ "name": "after", "sql": "SELECT 2 AS n" }),
+        // What could not be run any more, and what is of another kind.
+        json!({ "sql": "SELECT n FROM nowhere" }),
+        json!({ "structured": { "table": "urls", "measures": [{ "fn": "count" }] } }),
+    ] {
+        expect(patch(&client, &saved, &change).await, 200);
+        for _ in 0..2 {
+            let again = expect(run_as(&client, &saved, &key, &none).await, 200);
+            assert_eq!(again, expected, "after {change}: the run as it was, under the name it had");
+        }
+        // Another request under the key is another request still.
+        let other = json!({ "sql": "SELECT 1 AS n" });
+        refused(&client, &run_as(&client, &saved, &key, &other).await, 409, "idempotency_conflict", "").await;
+    }
+    let listed = expect(get(&client, QUERIES).await, 200);
+    assert_eq!(listed["items"].as_array().map(Vec::len), Some(1), "run once: {listed}");
+    let fresh = expect(run_as(&client, &saved, &Uuid::now_v7().to_string(), &none).await, 200);
+    assert_eq!(
+        (&fresh["savedQueryName"], &fresh["results"]["rows"]),
+        (&json!("after"), &json!([{ "count": 0 }]))
+    );
+    assert_eq!(client.delete(&format!("{SAVED}/{}", text(&saved, "id"))).await.unwrap().status, 204);
+    let gone = run_as(&client, &saved, &key, &none).await;
+    refused(&client, &gone, 404, "not_found", "Saved query").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

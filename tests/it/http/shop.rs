@@ -8,9 +8,9 @@ use gleaner::base::{Code, Error, Result};
 use gleaner::http::client::Client;
 use gleaner::http::permit::{BiRead, BiWrite, JobsRead, JobsWrite, Member, Quota, Verified};
 use gleaner::http::{
-    Accepted, Anonymous, Api, ApiSettings, Authenticator, Body, Browser, ClientIp, Created, Download,
-    Drained, Either, Entitlement, Etag, Gatekeeper, Handler, Headers, IfMatch, Metrics, Need, NoContent, Org,
-    Path, Query, RawBody, Readiness, Route, Server, ServerSettings, Services, User,
+    Accepted, Anonymous, Api, ApiSettings, Authenticator, Body, Browser, Call, ClientIp, Created, Download,
+    Drained, Either, Entitlement, Etag, Gatekeeper, Handler, IfMatch, Input, Metrics, Need, NoContent,
+    Operation, Org, Path, Query, RawBody, Readiness, Route, Server, ServerSettings, Services, User,
 };
 use gleaner::store::fault::FaultyDisk;
 use gleaner::store::{AuthMethod, Identity, MIGRATIONS, OrgStore, Principal, Store, System};
@@ -18,6 +18,7 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -221,8 +222,21 @@ struct Seen {
     request_id: RequestId,
 }
 
-async fn whoami(gate: Anonymous, ClientIp(ip): ClientIp, Headers(headers): Headers) -> Result<Body<Seen>> {
-    let agent = headers.get("user-agent").and_then(|v| v.to_str().ok()).unwrap_or("").to_owned();
+/// What the caller calls itself: a header is read by a type of its own.
+struct UserAgent(String);
+
+impl Input for UserAgent {
+    async fn extract(call: &mut Call) -> Result<Self> {
+        let agent = call.headers().get("user-agent").and_then(|value| value.to_str().ok());
+        Ok(UserAgent(agent.unwrap_or_default().to_owned()))
+    }
+
+    fn describe(operation: &mut Operation<'_>) {
+        operation.header_parameter("User-Agent", "What the caller is.", json!({ "type": "string" }));
+    }
+}
+
+async fn whoami(gate: Anonymous, ClientIp(ip): ClientIp, UserAgent(agent): UserAgent) -> Result<Body<Seen>> {
     Ok(Body(Seen { ip: ip.to_string(), agent, request_id: gate.request_id().clone() }))
 }
 

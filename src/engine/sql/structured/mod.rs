@@ -39,6 +39,7 @@ pub struct Structured {
     pub order_by: Vec<OrderBy>,
     /// Most rows of the result.
     #[serde(default)]
+    #[schemars(range(min = 1))]
     pub limit: Option<u64>,
 }
 

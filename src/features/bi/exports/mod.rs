@@ -202,10 +202,25 @@ struct ExportView {
     /// When the file goes; null until it has ended.
     expires_at: Option<Timestamp>,
     /// A link that needs no credential, for 15 minutes from now; null until `success`.
+    #[schemars(extend("format" = "uri"))]
     download_url: Option<String>,
     /// Why there is no file.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<ExportFailureView>")]
     error: Option<QueryFailureV1>,
+}
+
+/// Why an export has no file.
+#[derive(JsonSchema)]
+#[schemars(rename = "ExportFailure")]
+#[expect(dead_code, reason = "for the reference alone: a failure is stored as that of a statement is")]
+struct ExportFailureView {
+    /// `invalid_sql` when the result does not fit the format or the byte cap; `transient` for what lies with the box.
+    #[schemars(extend("enum" = [INVALID, TRANSIENT]))]
+    code: String,
+    message: String,
+    /// Whether the same export may succeed when it is asked for again.
+    retriable: bool,
 }
 
 impl ExportEnvelope {

@@ -1,0 +1,290 @@
+//! What the reference says of the console is what the box does: each answer has the shape, the bounds and the formats of
+//! its schema and nothing beside, each error a status and a code that its operation declares.
+
+use super::{ENDLESS, QUERIES, register};
+use crate::harness::{Appliance, eventually, expect, get, post, text};
+use gleaner::admin::Request;
+use gleaner::engine::sql::Fingerprint;
+use gleaner::features::bi::{KillSwitchOrder, KillTarget};
+use gleaner::http::client::{Client, Reply};
+use http::Method;
+use serde_json::{Value, json};
+use std::time::Duration;
+use uuid::Uuid;
+
+const WAIT: Duration = Duration::from_secs(60);
+/// Statuses whose answers are not described by the operation: the router gives them.
+const UNDESCRIBED: [u16; 1] = [405];
+
+/// The document, and what did not keep to it.
+struct Reference {
+    document: Value,
+    findings: Vec<String>,
+}
+
+impl Reference {
+    /// Sends a request and holds its answer against the operation at `path`, a path of the document.
+    async fn call(
+        &mut self,
+        client: &Client,
+        method: Method,
+        path: &str,
+        id: &str,
+        body: Option<&Value>,
+    ) -> Reply {
+        let (plain, query) =
+            path.split_once('?').map_or((path, ""), |(plain, _)| (plain, &path[plain.len()..]));
+        let at = plain.replace("{id}", id).replace("{name}", id);
+        let reply = client.send(method.clone(), &format!("{at}{query}"), body).await.expect("an answer");
+        let place = format!("{method} {at}{query} {}: {}", body.unwrap_or(&Value::Null), reply.status);
+        self.hold(&place, method.as_str(), plain, &reply);
+        reply
+    }
+
+    fn hold(&mut self, place: &str, method: &str, path: &str, reply: &Reply) {
+        let status = reply.status.as_u16();
+        if UNDESCRIBED.contains(&status) {
+            return;
+        }
+        let document = self.document.clone();
+        let response = &document["paths"][path][method.to_lowercase()]["responses"][status.to_string()];
+        if response.is_null() {
+            return self.findings.push(format!("{place}: the status is not declared"));
+        }
+        let schema = &response["content"]["application/json"]["schema"];
+        if !schema.is_null() {
+            let mut findings = Vec::new();
+            Schema { document: &document, findings: &mut findings }.check("", schema, &reply.json);
+            self.findings.extend(findings.into_iter().map(|finding| format!("{place}: {finding}")));
+        }
+        if let Some(code) = reply.json["error"]["code"].as_str()
+            && status >= 400
+            && !text(response, "description").contains(&format!("`{code}`"))
+        {
+            self.findings.push(format!("{place}: {code} is not declared"));
+        }
+    }
+}
+
+/// As much of JSON Schema as the document uses.
+struct Schema<'a> {
+    document: &'a Value,
+    findings: &'a mut Vec<String>,
+}
+
+impl Schema<'_> {
+    fn check(&mut self, at: &str, schema: &Value, value: &Value) {
+        if let Some(reference) = schema["$ref"].as_str() {
+            let target =
+                self.document.pointer(reference.trim_start_matches('#')).expect("a definition").clone();
+            return self.check(at, &target, value);
+        }
+        if let Some(choices) = schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
+            let fits = |choice: &Value| {
+                let mut findings = Vec::new();
+                Schema { document: self.document, findings: &mut findings }.check(at, choice, value);
+                findings.is_empty()
+            };
+            if !choices.iter().any(fits) {
+                self.findings.push(format!("{at}: {value} is none of the choices"));
+            }
+            return;
+        }
+        let types: Vec<&str> = match &schema["type"] {
+            Value::String(name) => vec![name],
+            Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        };
+        let kind = match value {
+            Value::Null => "null",
+            Value::Bool(_) => "boolean",
+            Value::Number(number) if number.is_f64() => "number",
+            Value::Number(_) => "integer",
+            Value::String(_) => "string",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+        };
+        if !types.is_empty() && !types.contains(&kind) {
+            self.findings.push(format!("{at}: {value} is no {types:?}"));
+        }
+        let listed = schema["enum"].as_array().is_none_or(|values| value.is_null() || values.contains(value));
+        let constant = schema.get("const").is_none_or(|constant| constant == value);
+        let number = value.as_f64();
+        let least = schema["minimum"].as_f64().zip(number).is_none_or(|(least, number)| number >= least);
+        let most = schema["maximum"].as_f64().zip(number).is_none_or(|(most, number)| number <= most);
+        let format = value.as_str().is_none_or(|text| match schema["format"].as_str() {
+            Some("uuid") => Uuid::parse_str(text).is_ok(),
+            Some("date-time") => text.len() == "2026-11-21T12:22:44.734Z".len() && text.ends_with('Z'),
+            Some("uri") => url::Url::parse(text).is_ok(),
+            _ => true,
+        });
+        if !(listed && constant && least && most && format) {
+            self.findings.push(format!("{at}: {value} is not as {schema} says"));
+        }
+        if let (Some(members), Some(properties)) = (value.as_object(), schema["properties"].as_object()) {
+            let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let missing = required.filter(|name| !members.contains_key(*name));
+            self.findings.extend(missing.map(|name| format!("{at}.{name} is missing")));
+            for (name, member) in members {
+                match properties.get(name) {
+                    Some(property) => self.check(&format!("{at}.{name}"), property, member),
+                    None => self.findings.push(format!("{at}.{name} is not in the schema")),
+                }
+            }
+        }
+        for item in value.as_array().into_iter().flatten() {
+            if let Some(items) = schema.get("items") {
+                self.check(&format!("{at}[]"), items, item);
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_answer_is_as_the_reference_says() {
+    let settings = [("BI__CONCURRENCY_PER_ORG", "1"), ("BI__QUEUE_PER_ORG", "1"), ("BI__CONCURRENCY", "2")];
+    let appliance = Appliance::start_with(&settings).await;
+    let member = appliance.member("shapes").await;
+    let client = &member.api;
+    register(client, 30).await;
+    let document = expect(get(client, "/api/v1/openapi.json").await, 200);
+    let mut reference = Reference { document, findings: Vec::new() };
+    let it = &mut reference;
+    let (get_, post_, none) = (Method::GET, Method::POST, Uuid::now_v7().to_string());
+
+    let body = json!({ "sql": "SELECT url FROM urls", "waitMs": 10_000 });
+    let done = it.call(client, post_.clone(), QUERIES, "", Some(&body)).await;
+    let done = text(&expect(done, 200), "jobId").to_owned();
+    let structured =
+        json!({ "table": "urls", "measures": [{ "fn": "count" }], "dimensions": [{ "column": "domain" }] });
+    for body in [
+        json!({ "structured": structured, "waitMs": 10_000 }),
+        json!({ "sql": "SELECT 1", "dryRun": true }),
+        json!({ "sql": "SELECT 1 / (length(url) - length(url)) FROM urls" }),
+        json!({ "sql": "SELEC" }),
+        json!({ "sql": "SELECT nothing FROM urls" }),
+        json!({ "sql": "SELECT 1 FROM nowhere" }),
+        json!({ "sql": "SELECT 1", "scopeKind": "box" }),
+        json!({ "sql": 1 }),
+    ] {
+        it.call(client, post_.clone(), QUERIES, "", Some(&body)).await;
+    }
+    let one = format!("{QUERIES}/{{id}}");
+    let (results, manifest) = (format!("{one}/results"), format!("{one}/result-manifest"));
+    let (exports, cancel) = (format!("{one}/exports"), format!("{one}/cancel"));
+    let slow = json!({ "sql": ENDLESS.replace("urls d", "urls d, urls e, urls f"), "waitMs": 0 });
+    let running = expect(it.call(client, post_.clone(), QUERIES, "", Some(&slow)).await, 202);
+    let queued = expect(it.call(client, post_.clone(), QUERIES, "", Some(&slow)).await, 202);
+    let (running, queued) = (text(&running, "jobId").to_owned(), text(&queued, "jobId").to_owned());
+    let full = it.call(client, post_.clone(), QUERIES, "", Some(&slow)).await;
+    assert_eq!(full.status, 429, "{}", full.text());
+    for id in [&done, &running, &queued, &none] {
+        for path in [&one, &results, &manifest] {
+            it.call(client, get_.clone(), path, id, None).await;
+        }
+        it.call(client, post_.clone(), &exports, id, Some(&json!({ "format": "csv" }))).await;
+    }
+    for query in ["?page=0&pageSize=7", "?page=99", "?pageSize=5000", "?pageSize=0", "?page=x"] {
+        it.call(client, get_.clone(), &format!("{results}{query}"), &done, None).await;
+    }
+    for id in [&queued, &running, &done, &none] {
+        it.call(client, post_.clone(), &cancel, id, None).await;
+    }
+    for id in [&queued, &running] {
+        eventually("it is canceled", WAIT, || async {
+            let path = one.replace("{id}", id);
+            (expect(get(client, &path).await, 200)["status"] == "canceled").then_some(())
+        })
+        .await;
+        it.call(client, get_.clone(), &one, id, None).await;
+        it.call(client, get_.clone(), &manifest, id, None).await;
+    }
+    it.call(client, get_.clone(), &format!("{QUERIES}?limit=200"), "", None).await;
+    it.call(client, get_.clone(), &format!("{QUERIES}?limit=0"), "", None).await;
+
+    let asked =
+        expect(it.call(client, post_.clone(), &exports, &done, Some(&json!({ "format": "csv" }))).await, 202);
+    let (export, file) = ("/api/v1/bi/exports/{id}", "/api/v1/bi/exports/{id}/download");
+    let id = text(&asked["export"], "id").to_owned();
+    eventually("the export is made", WAIT, || async {
+        let made = expect(get(client, &export.replace("{id}", &id)).await, 200);
+        (made["export"]["status"] == "success").then_some(())
+    })
+    .await;
+    for id in [&id, &none] {
+        it.call(client, get_.clone(), export, id, None).await;
+        it.call(client, get_.clone(), file, id, None).await;
+    }
+    for (name, value) in [("range", "bytes=0-3"), ("range", "bytes=99999999-"), ("if-none-match", "*")] {
+        it.call(&client.header(name, value), get_.clone(), file, &id, None).await;
+    }
+
+    let (tables, table) = ("/api/v1/bi/tables", "/api/v1/bi/tables/{name}");
+    it.call(client, get_.clone(), tables, "", None).await;
+    for name in ["urls", "readings", "nowhere", "1a"] {
+        it.call(client, get_.clone(), table, name, None).await;
+    }
+    saved(it, client, &structured).await;
+    switched_off(it, &appliance, client).await;
+    let reader = json!({ "name": "reads", "permissions": ["urls:read"] });
+    let reader = expect(post(&member.browser, "/api/v1/api-keys", &reader).await, 201);
+    for client in [appliance.client(), appliance.client().bearer(text(&reader, "secret"))] {
+        it.call(&client, get_.clone(), QUERIES, "", None).await;
+    }
+    assert!(reference.findings.is_empty(), "{}", reference.findings.join("\n"));
+}
+
+/// Saved queries, with and without keys.
+async fn saved(it: &mut Reference, client: &Client, structured: &Value) {
+    let (saved, one) = ("/api/v1/bi/saved-queries", "/api/v1/bi/saved-queries/{id}");
+    let (run, convert) = (format!("{one}/run"), format!("{one}/convert"));
+    let mut ids = Vec::new();
+    for body in [
+        json!({ "name": "a", "sql": "SELECT 1 AS n" }),
+        json!({ "name": "b", "structured": structured }),
+        json!({ "name": "c", "sql": "SELECT 1 FROM nowhere", "description": "cannot be run" }),
+        json!({ "name": "a", "sql": "SELECT 1" }),
+        json!({ "name": "d", "structured": { "table": "nowhere", "measures": [{ "fn": "count" }] } }),
+        json!({ "name": "d", "sql": "SELECT 1", "scopeKind": "agent" }),
+        json!({ "name": "d" }),
+        json!({ "name": "" }),
+    ] {
+        let reply = it.call(client, Method::POST, saved, "", Some(&body)).await;
+        ids.extend(reply.json["id"].as_str().map(str::to_owned));
+    }
+    ids.push(Uuid::now_v7().to_string());
+    let (key, other) = (Uuid::now_v7().to_string(), json!({ "sql": "SELECT 2 AS n" }));
+    let keyed = client.header("idempotency-key", &key);
+    for id in &ids {
+        it.call(client, Method::GET, one, id, None).await;
+        it.call(client, Method::POST, &convert, id, None).await;
+        it.call(client, Method::POST, &run, id, None).await;
+        for body in [None, None, Some(&other)] {
+            it.call(&keyed, Method::POST, &run, id, body).await;
+        }
+        it.call(&client.header("idempotency-key", "x"), Method::POST, &run, id, None).await;
+        for body in [json!({ "description": "x" }), json!({ "scopeKind": "agent" }), json!({ "name": "b" })] {
+            it.call(client, Method::PATCH, one, id, Some(&body)).await;
+        }
+    }
+    it.call(client, Method::GET, saved, "", None).await;
+    for id in &ids {
+        it.call(client, Method::DELETE, one, id, None).await;
+    }
+}
+
+/// Everything, and one statement.
+async fn switched_off(it: &mut Reference, appliance: &Appliance, client: &Client) {
+    let sql = "SELECT 7 AS switched";
+    for (target, status) in
+        [(KillTarget::Box, 403), (KillTarget::Statement(Fingerprint::of(sql).to_string()), 400)]
+    {
+        let order = KillSwitchOrder::Set { target: target.clone(), reason: "a test".into() };
+        appliance.operator(Request::BiKillSwitch { order }).await;
+        let reply = it.call(client, Method::POST, QUERIES, "", Some(&json!({ "sql": sql }))).await;
+        assert_eq!(reply.status.as_u16(), status, "{}", reply.text());
+        assert_eq!(reply.json["error"]["code"], "kill_switched");
+        let order = KillSwitchOrder::Clear { target };
+        appliance.operator(Request::BiKillSwitch { order }).await;
+    }
+}
