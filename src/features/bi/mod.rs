@@ -122,6 +122,7 @@ pub static FEATURE: Feature = Feature {
         Route::post("/api/v1/bi/saved-queries/{id}/run", "runSavedQuery", &Handler::new(saved::run))
             .about("Runs a saved query, once in 24 hours for each Idempotency-Key; 200 when it ended in time, else 202.")
             .fails(&[
+                Code::InvalidExecutionContext,
                 Code::InvalidSql,
                 Code::SyntaxError,
                 Code::RlsDenied,

@@ -93,6 +93,12 @@ pub(super) struct RunView {
     /// How long to wait for the end, in milliseconds; 2,000 unless given.
     #[schemars(range(max = WAIT_MS_MAX))]
     wait_ms: Option<u64>,
+    /// Cannot be chosen: only what the saved query has.
+    #[schemars(with = "Option<ScopeKind>")]
+    scope_kind: Option<String>,
+    /// Cannot be chosen: only what the saved query has.
+    #[schemars(with = "Option<AgentId>")]
+    scope_agent_id: Option<String>,
 }
 
 /// A saved query.
@@ -205,7 +211,7 @@ pub(super) async fn update(
     let saved = org
         .write(move |tx| {
             let mut saved = tx.require(&SAVED_QUERIES, &id)?;
-            keep_scope(&saved, &change)?;
+            keep_scope(&saved, change.scope_kind.as_deref(), change.scope_agent_id.as_deref())?;
             if let Some(name) = &change.name {
                 saved.name = Name::parse("name", name)?.into_string();
             }
@@ -242,7 +248,9 @@ pub(super) async fn run(
 ) -> Result<Either<Body<ExecutionView>, Accepted<ExecutionView>>> {
     let body = body.map(|Body(body)| body).unwrap_or_default();
     let wait = wait(body.wait_ms)?;
+    scope::check_form(body.scope_kind.as_deref(), body.scope_agent_id.as_deref())?;
     let saved = org.read(|tx| tx.require(&SAVED_QUERIES, &id))?;
+    keep_scope(&saved, body.scope_kind.as_deref(), body.scope_agent_id.as_deref())?;
     let key = key.map(|key| SubmissionKey::of(key, &request(id, body.sql.as_deref())));
     // What was run under the key is the answer, whatever has become of the saved query since.
     if let Some(submitted) = org.service::<Queries>().replayed(org.store(), key.as_ref(), wait).await? {
@@ -361,20 +369,17 @@ fn name_taken(error: Error) -> Error {
     }
 }
 
-/// A change may repeat the scope, as a client does that sends back what it read.
-fn keep_scope(saved: &SavedQueryV1, change: &SavedQueryChangeView) -> Result<()> {
-    let (kind, agent) = (change.scope_kind.as_deref(), change.scope_agent_id.as_deref());
-    let own = saved.scope.agent().map(|id| id.to_string());
-    let same = kind.is_none_or(|kind| kind == saved.scope.name())
-        && agent.is_none_or(|agent| own.as_deref() == Some(agent));
+/// A request may repeat the scope, as a client does that sends back what it read. Another one is refused and not passed
+/// over: who asks for an agent's rows must not be given the organization's.
+fn keep_scope(saved: &SavedQueryV1, kind: Option<&str>, agent: Option<&str>) -> Result<()> {
+    let is_own =
+        |id: &str| saved.scope.agent().is_some_and(|own| id.parse().is_ok_and(|id: AgentId| id == own));
+    let same = kind.is_none_or(|kind| kind == saved.scope.name()) && agent.is_none_or(is_own);
     if same {
         return Ok(());
     }
-    let field = if change.scope_kind.as_deref().is_some_and(|kind| kind != saved.scope.name()) {
-        "scopeKind"
-    } else {
-        "scopeAgentId"
-    };
+    let is_other_kind = kind.is_some_and(|kind| kind != saved.scope.name());
+    let field = if is_other_kind { "scopeKind" } else { "scopeAgentId" };
     Err(Error::new(Code::InvalidExecutionContext)
         .message(format!("{field}: a saved query keeps the scope it was made with")))
 }

@@ -174,6 +174,9 @@ async fn a_run_says_what_it_is_a_run_of() {
         (json!({ "sql": "SELECT 1 FROM nowhere" }), 403, "rls_denied", "nowhere"),
         (json!({ "sql": 7 }), 400, "invalid_input", "sql: "),
         (json!({ "waitMs": 10_001 }), 400, "invalid_input", "waitMs: "),
+        (json!({ "scopeKind": "agent" }), 400, "invalid_execution_context", "scopeKind: "),
+        (json!({ "scopeAgentId": Uuid::now_v7() }), 400, "invalid_execution_context", "scopeAgentId: "),
+        (json!({ "scopeKind": "box" }), 400, "invalid_execution_context", "scopeKind: "),
     ] {
         refused(&client, &post(&client, &run_path(&saved), &body).await, status, code, part).await;
     }

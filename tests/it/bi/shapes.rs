@@ -259,7 +259,8 @@ async fn saved(it: &mut Reference, client: &Client, structured: &Value) {
         it.call(client, Method::GET, one, id, None).await;
         it.call(client, Method::POST, &convert, id, None).await;
         it.call(client, Method::POST, &run, id, None).await;
-        for body in [None, None, Some(&other)] {
+        let scoped = json!({ "scopeKind": "agent" });
+        for body in [None, None, Some(&other), Some(&scoped)] {
             it.call(&keyed, Method::POST, &run, id, body).await;
         }
         it.call(&client.header("idempotency-key", "x"), Method::POST, &run, id, None).await;
