@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::{H1, H2, Lease, Origin, Sender};
+use super::Origin;
+use super::lease::{H1, H2, Lease, Sender};
 
 /// Idle connections kept to one origin. A site has no more than its politeness allows; a provider has all the jobs that
 /// run at once, and each connection that is not kept costs the next one its handshakes.
