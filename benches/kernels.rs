@@ -5,10 +5,12 @@
 //! `GLEANER_STORAGE__CACHE_MB=128 cargo bench -- submit`. Ratios are to be taken within one run. The extraction kernel
 //! alone is in `kernel` (`cargo bench -- kernel`).
 
+#[path = "../tests/it/harness/mod.rs"]
+#[allow(dead_code, clippy::unwrap_used)] // A helper of the tests, which need more of it.
+mod harness;
 mod kernel;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use gleaner::admin::{self, Request};
 use gleaner::app::App;
 use gleaner::base::clock::Clock;
 use gleaner::config::Config;
@@ -28,9 +30,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
-fn binary() -> PathBuf {
-    PathBuf::from(env!("CARGO_BIN_EXE_gleaner"))
-}
+use harness::{binary, member};
 
 /// An appliance with one organization; its jobs wait, because the one domain they name may be visited once an hour.
 struct Bench {
@@ -56,7 +56,7 @@ impl Bench {
         let (app, client) = runtime.block_on(async {
             let config = Config::load(None, env).expect("a valid configuration");
             let app = App::start_with(config, Clock::system(), binary()).await.expect("the appliance starts");
-            let client = owner(&app).await;
+            let client = member(&Client::new(app.url()), &app.socket(), "bench").await.api;
             (app, client)
         });
         Bench { runtime, app: Some(app), client, _dir: dir }
@@ -69,20 +69,6 @@ impl Drop for Bench {
             self.runtime.block_on(app.stop());
         }
     }
-}
-
-async fn owner(app: &App) -> Client {
-    let anonymous = Client::new(app.url());
-    let email = "bench@example.com";
-    let person = json!({ "email": email, "password": "a long enough passphrase", "name": "Bench" });
-    let login = anonymous.post("/api/v1/auth/register", &person).await.expect("an answer").json;
-    let browser = anonymous.bearer(login["accessToken"].as_str().expect("a token"));
-    let org = browser.post("/api/v1/orgs", &json!({ "name": "Bench" })).await.expect("an answer").json;
-    let verify = Request::UserVerify { email: email.to_owned() };
-    admin::call(&app.socket(), &verify).await.expect("a verified address");
-    let browser = anonymous.bearer(org["accessToken"].as_str().expect("a token"));
-    let key = browser.post("/api/v1/api-keys", &json!({ "name": "bench" })).await.expect("an answer").json;
-    anonymous.bearer(key["secret"].as_str().expect("a secret"))
 }
 
 /// Runs `count` calls on `callers` tasks and gives the time that all took.

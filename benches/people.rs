@@ -12,12 +12,16 @@
 
 use gleaner::http::client::{Client, Reply};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+
+#[path = "../tests/it/harness/mod.rs"]
+#[allow(dead_code, clippy::unwrap_used)] // A helper of the tests, which need more of it.
+mod harness;
+
+use harness::process::Process;
+use harness::{PASSWORD, member};
 
 /// Tries of each kind (issue 4).
 const TRIES: usize = 200;
@@ -29,13 +33,14 @@ const CLIENTS: usize = 100;
 const GET_EVERY: Duration = Duration::from_millis(10);
 const CALM: Duration = Duration::from_secs(10);
 const FLOOD: Duration = Duration::from_secs(30);
-const PASSWORD: &str = "a long enough passphrase";
 
 #[tokio::main]
 async fn main() {
     let dir = tempfile::TempDir::new().expect("a temporary folder");
-    let (mut child, url) = start(dir.path());
-    let anybody = Client::new(&url);
+    // The default settings, behind a proxy that it trusts.
+    let settings = [("SERVER__TRUSTED_PROXIES", "[\"127.0.0.1\"]")];
+    let process = Process::start(&dir.path().join("data"), &settings);
+    let anybody = process.client();
     let strangers = Strangers { anybody: anybody.clone(), next: AtomicU32::new(0) };
     let accounts: Vec<String> = (0..ACCOUNTS).map(|n| format!("person{n}@example.com")).collect();
     for email in &accounts {
@@ -46,28 +51,9 @@ async fn main() {
     println!("{} cores", std::thread::available_parallelism().map_or(0, usize::from));
     timing(&strangers, &accounts, Question::Login).await;
     timing(&strangers, &accounts, Question::Reset).await;
-    flood(&anybody, Arc::new(strangers), accounts).await;
-    child.kill().expect("the process is ours");
-    child.wait().expect("it is reaped");
-}
-
-/// Starts the box with its default settings, behind a proxy that it trusts.
-fn start(folder: &Path) -> (Child, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_gleaner"))
-        .arg("serve")
-        .current_dir(folder)
-        .env("GLEANER_SERVER__LISTEN", "127.0.0.1:0")
-        .env("GLEANER_SERVER__TRUSTED_PROXIES", "[\"127.0.0.1\"]")
-        .env("GLEANER_STORAGE__DATA_DIR", folder.join("data"))
-        // In the flood the box tells many to come back, and says so in its log.
-        .env("GLEANER_LOG__LEVEL", "error")
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the binary starts");
-    let mut lines = BufReader::new(child.stdout.take().expect("its output is piped")).lines();
-    let line = lines.next().expect("it says where it listens").expect("text");
-    let url = line.strip_prefix("Gleaner listens at ").expect("it says where it listens").to_owned();
-    (child, url)
+    let owner = member(&anybody, &process.socket(), "owner").await.api;
+    flood(&owner, Arc::new(strangers), accounts).await;
+    process.kill();
 }
 
 /// Callers who each come from an address of their own.
@@ -175,14 +161,13 @@ impl std::fmt::Display for Spread {
 }
 
 /// An ordinary GET in calm, and while everybody logs in.
-async fn flood(anybody: &Client, strangers: Arc<Strangers>, accounts: Vec<String>) {
-    let client = owner(anybody).await;
+async fn flood(client: &Client, strangers: Arc<Strangers>, accounts: Vec<String>) {
     let urls: Vec<_> = (0..50).map(|n| format!("https://shop{n}.example/page")).collect();
     let made = client.post("/api/v1/urls", &json!({ "urls": urls })).await.expect("an answer");
     assert_eq!(made.status, 200, "{}", made.text());
-    steady(&client, CALM / 5).await;
+    steady(client, CALM / 5).await;
     println!("GET /api/v1/urls (50 rows, API key) every {} ms:", GET_EVERY.as_millis());
-    println!("  in calm          {}", Spread::of(&mut steady(&client, CALM).await));
+    println!("  in calm          {}", Spread::of(&mut steady(client, CALM).await));
 
     let over = Arc::new(AtomicBool::new(false));
     let accounts = Arc::new(accounts);
@@ -190,7 +175,7 @@ async fn flood(anybody: &Client, strangers: Arc<Strangers>, accounts: Vec<String
     let crowd: Vec<_> = (0..CLIENTS)
         .map(|n| tokio::spawn(log_in_until(strangers.clone(), accounts.clone(), n, over.clone())))
         .collect();
-    let mut times = steady(&client, FLOOD).await;
+    let mut times = steady(client, FLOOD).await;
     over.store(true, Ordering::Relaxed);
     let (mut logins, mut statuses) = (Vec::new(), std::collections::BTreeMap::new());
     for one in crowd {
@@ -250,15 +235,4 @@ async fn log_in_until(
         }
     }
     answers
-}
-
-/// An owner's client with an API key.
-async fn owner(anybody: &Client) -> Client {
-    let person = json!({ "email": "owner@example.com", "password": PASSWORD, "name": "Owner" });
-    let login = anybody.post("/api/v1/auth/register", &person).await.expect("an answer").json;
-    let browser = anybody.bearer(login["accessToken"].as_str().expect("a token"));
-    let org = browser.post("/api/v1/orgs", &json!({ "name": "Owner" })).await.expect("an answer").json;
-    let browser = anybody.bearer(org["accessToken"].as_str().expect("a token"));
-    let key = browser.post("/api/v1/api-keys", &json!({ "name": "bench" })).await.expect("an answer").json;
-    anybody.bearer(key["secret"].as_str().expect("a secret"))
 }

@@ -48,11 +48,21 @@ impl Process {
         self.data_dir.join("admin.sock")
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A number of /proc/PID/status; memory is counted in KiB there.
+    pub fn counted(&self, name: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let number = line.expect("the kernel counts it").split_whitespace().next().unwrap_or_default();
+        number.parse().expect("a number")
+    }
+
     /// The most memory that it has had, as the kernel counts it.
     pub fn memory_most_bytes(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the kernel counts");
-        line.trim().trim_end_matches("kB").trim().parse::<u64>().expect("a number") << 10
+        self.counted("VmHWM") << 10
     }
 
     /// SIGKILL: no drain, no flush.
