@@ -27,6 +27,9 @@ const BACKOFF_MIN: Duration = Duration::from_secs(1);
 /// The longest pause between failures.
 const BACKOFF_MAX: Duration = Duration::from_secs(300);
 
+/// An activation that failed after so long begins a new row of failures.
+const WENT_WELL_MIN: Duration = Duration::from_secs(60);
+
 /// When a task ends in a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
@@ -49,6 +52,8 @@ pub struct TaskSpec {
     /// Looks what is due and does it. A long activation watches [`TaskContext::stopping`].
     pub run: fn(TaskContext) -> BoxFuture<'static, Result<()>>,
     pub stage: Stage,
+    /// The longest pause between failures.
+    pub pause_max: Duration,
 }
 
 impl TaskSpec {
@@ -58,12 +63,19 @@ impl TaskSpec {
         every: Duration,
         run: fn(TaskContext) -> BoxFuture<'static, Result<()>>,
     ) -> TaskSpec {
-        TaskSpec { name, every, run, stage: Stage::Work }
+        TaskSpec { name, every, run, stage: Stage::Work, pause_max: BACKOFF_MAX }
     }
 
     #[must_use]
     pub const fn stage(mut self, stage: Stage) -> TaskSpec {
         self.stage = stage;
+        self
+    }
+
+    /// For work that people wait for: once it can be done again, it is within this time.
+    #[must_use]
+    pub const fn tried_again_within(mut self, time_max: Duration) -> TaskSpec {
+        self.pause_max = time_max;
         self
     }
 }
@@ -212,14 +224,17 @@ impl Counts {
 async fn supervise(spec: &'static TaskSpec, context: TaskContext, wake: Arc<Notify>, counts: Counts) {
     let mut failures_in_row = 0;
     loop {
+        let begun = Instant::now();
         let failed = activate(spec, &context, &counts).await.is_err();
-        failures_in_row = if failed { failures_in_row + 1 } else { 0 };
+        // What went well for long before it failed does not fail in a row: some activations end with the process only.
+        let went_well = !failed || begun.elapsed() >= WENT_WELL_MIN;
+        failures_in_row = if went_well { 0 } else { failures_in_row } + u32::from(failed);
         if context.stopping() {
             break;
         }
         tokio::select! {
             () = context.stopped() => break,
-            () = pause(spec.every, failures_in_row, &wake) => {}
+            () = pause(spec, failures_in_row, &wake) => {}
         }
     }
     if spec.stage == Stage::Derive {
@@ -228,11 +243,11 @@ async fn supervise(spec: &'static TaskSpec, context: TaskContext, wake: Arc<Noti
 }
 
 /// Waits for the period or a signal; after failures only for the pause.
-async fn pause(every: Duration, failures_in_row: u32, wake: &Notify) {
+async fn pause(spec: &TaskSpec, failures_in_row: u32, wake: &Notify) {
     if failures_in_row > 0 {
-        tokio::time::sleep(backoff(failures_in_row)).await;
+        tokio::time::sleep(backoff(failures_in_row).min(spec.pause_max)).await;
     } else {
-        let _ = tokio::time::timeout(every, wake.notified()).await;
+        let _ = tokio::time::timeout(spec.every, wake.notified()).await;
     }
 }
 

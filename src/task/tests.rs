@@ -54,6 +54,13 @@ static LOOPS: TaskSpec = TaskSpec::new("loops", HOUR, |cx| {
         Ok(())
     })
 });
+static HASTY: TaskSpec = TaskSpec::new("hasty", HOUR, |cx| {
+    Box::pin(async move {
+        cx.service::<Diary>().write("hasty");
+        Err(crate::base::Error::internal("be hasty", "a test"))
+    })
+})
+.tried_again_within(Duration::from_millis(1));
 static DEAF: TaskSpec = TaskSpec::new("deaf", HOUR, |_| Box::pin(std::future::pending()));
 
 fn start(specs: &[&'static TaskSpec]) -> (Supervisor, Arc<Signals>, Arc<Diary>, Metrics) {
@@ -103,6 +110,14 @@ async fn a_panic_is_counted_and_the_others_live() {
     }
     until(|| diary.count("panics") == 2).await;
     assert!(metrics.render().contains("gleaner_task_failures_total{task=\"panics\"} 2"));
+    assert!(supervisor.drain(HOUR).await.is_empty());
+}
+
+#[tokio::test]
+async fn what_people_wait_for_is_tried_again_soon() {
+    let (supervisor, _, diary, _) = start(&[&HASTY]);
+    // With pauses that double the seventh would come after a minute.
+    until(|| diary.count("hasty") >= 7).await;
     assert!(supervisor.drain(HOUR).await.is_empty());
 }
 
