@@ -276,7 +276,7 @@ impl Queries {
             return Err(not_ready(query.status));
         };
         if query.dry {
-            return Ok(ResultPage { rows: Vec::new(), page, page_size, total_rows: None });
+            return Ok(ResultPage { rows: Vec::new(), page, page_size, total_rows: Some(0) });
         }
         if !result.kept {
             return Err(given_up());

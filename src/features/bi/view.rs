@@ -150,8 +150,7 @@ impl ResultPageView {
     /// A page of `query`'s result.
     pub(super) fn of(query: &QueryV2, page: ResultPage) -> ResultPageView {
         let end = page.page.saturating_add(1).saturating_mul(page.page_size);
-        // What the manifest counts, so that the two agree: a dry run has made no rows.
-        let total_rows = page.total_rows.or(query.result.map(|result| result.rows));
+        let total_rows = page.total_rows;
         ResultPageView {
             rows: page.rows,
             page: page.page,
