@@ -500,7 +500,7 @@ fn status(store: &Store, services: &Arc<Services>, url: String) -> StatusFn {
             "sequence": *store.sequence().borrow(),
             "searchPosition": services.service::<SearchFeed>().committed(),
             "sql": sql_status(&services),
-            "snapshotPosition": services.service::<bi::SnapshotFeed>().position(),
+            "snapshotPosition": services.service::<bi::SnapshotFeed>().applied(),
         })
     })
 }
@@ -508,14 +508,17 @@ fn status(store: &Store, services: &Arc<Services>, url: String) -> StatusFn {
 /// The SQL workers, and what the kernel holds them with.
 fn sql_status(services: &Services) -> serde_json::Value {
     let workers = services.service::<bi::Queries>().worker_counts();
-    let left_out = services.service::<bi::SnapshotFeed>().quarantined();
+    let feed = services.service::<bi::SnapshotFeed>();
+    let (publishing, merging) = feed.spent();
     let sandbox = sandbox::support();
     json!({
         "running": workers.running,
         "waiting": workers.waiting,
         "workersFresh": workers.fresh,
         "workersResting": workers.resting,
-        "rowsLeftOut": left_out,
+        "rowsLeftOut": feed.quarantined(),
+        "publishingCpuMs": publishing.as_millis() as u64,
+        "mergingCpuMs": merging.as_millis() as u64,
         "keptBytes": services.service::<bi::Queries>().kept_bytes(),
         "sandbox": sandbox,
         "sandboxWarning": sandbox.warning(),

@@ -109,7 +109,7 @@ pub(super) fn measure(metrics: &Metrics, store: &Store, parts: &Parts) {
     gauge(
         "gleaner_snapshot_position",
         "Change record up to which SQL sees rows.",
-        Box::new(move || snapshots.position() as f64),
+        Box::new(move || snapshots.applied() as f64),
     );
     let mails = |state| {
         let system = store.system();

@@ -133,7 +133,9 @@ pub static FEATURE: Feature = Feature {
             .fails_as(STATEMENT_SWITCHED_OFF),
     ],
     tasks: &[
-        TaskSpec::new("bi.feed", Duration::from_secs(1), task::feed).stage(Stage::Derive),
+        TaskSpec::new("bi.feed", Duration::from_secs(1), task::feed)
+            .stage(Stage::Derive)
+            .tried_again_within(FEED_PAUSE_MAX),
         TaskSpec::new("bi.merge", Duration::from_secs(1), task::merge).stage(Stage::Derive),
         TaskSpec::new(exports::TASK, Duration::from_secs(60), exports::make),
         TaskSpec::new("bi.tidy", Duration::from_secs(3_600), task::tidy),
@@ -150,6 +152,8 @@ const STATEMENT_SWITCHED_OFF: &[(u16, Code)] = &[(400, Code::KillSwitched)];
 /// How long a submission waits for the end unless it says otherwise (API page, section 7).
 const WAIT_MS_DEFAULT: u64 = 2_000;
 const WAIT_MS_MAX: u64 = 10_000;
+/// The longest pause of a feed that fails: what it fails for (a full disk, a busy store) passes, and rows wait.
+const FEED_PAUSE_MAX: Duration = Duration::from_secs(5);
 /// Rows of a result page (interface spec, "Limits").
 const PAGE_SIZE_DEFAULT: u64 = 200;
 const PAGE_SIZE_MAX: u64 = 1_000;
@@ -273,7 +277,7 @@ fn page_size(given: Option<u64>) -> Result<u64> {
 
 async fn tables(org: Org<BiRead>) -> Result<Body<Page<TableItemView>>> {
     let feed = org.service::<SnapshotFeed>();
-    feed.settled().await?;
+    feed.settled(org.id()).await?;
     let (tables, freshness_sec) = feed.tables(org.store())?;
     let items = tables.into_iter().map(|table| TableItemView::of(table, freshness_sec)).collect();
     Ok(Body(Page { items, next_cursor: None }))
@@ -292,7 +296,7 @@ impl PathParam for TableName {
 
 async fn table(org: Org<BiRead>, Path(name): Path<TableName>) -> Result<Body<TableView>> {
     let feed = org.service::<SnapshotFeed>();
-    feed.settled().await?;
+    feed.settled(org.id()).await?;
     let (tables, freshness_sec) = feed.tables(org.store())?;
     let found = tables.into_iter().find(|table| table.spec.name == name);
     let found = found.ok_or_else(|| Error::not_found("Table"))?;

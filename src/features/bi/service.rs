@@ -161,7 +161,7 @@ impl Queries {
         if let Some(submitted) = self.replayed(org, new.key.as_ref(), new.wait).await? {
             return Ok(submitted);
         }
-        self.feed.settled().await?;
+        self.feed.settled(org.id()).await?;
         let place = self.lines.enter(org.id()).ok_or_else(|| {
             let most = self.settings.concurrency_per_org + self.settings.queue_per_org;
             Error::new(Code::TooManyQueries).message(format!(

@@ -23,12 +23,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
+use datafusion::arrow::error::ArrowError;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
 use self::apply::Names;
 pub use self::apply::{Applied, Changes, TableChange};
-use self::manifest::Snapshot;
+use self::manifest::{SegmentEntry, Snapshot};
 use super::catalog::TableSpec;
 pub use super::segment::{Key, SegmentError};
 
@@ -44,6 +45,22 @@ pub enum SnapshotError {
         /// The column, or what is wrong with the row.
         column: String,
     },
+}
+
+impl SnapshotError {
+    /// Whether files of the snapshot are at fault, so that it helps to make it anew. A disk that is full or gone is not.
+    pub fn is_damage(&self) -> bool {
+        use std::io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
+        let missing = |error: &std::io::Error| matches!(error.kind(), InvalidData | NotFound | UnexpectedEof);
+        match self {
+            Self::Segment(SegmentError::Damaged(_)) => true,
+            Self::Segment(SegmentError::Io(error) | SegmentError::Arrow(ArrowError::IoError(_, error))) => {
+                missing(error)
+            }
+            Self::Segment(SegmentError::Arrow(_)) => true,
+            Self::Shape { .. } => false,
+        }
+    }
 }
 
 impl std::fmt::Display for SnapshotError {
@@ -212,28 +229,25 @@ impl Snapshots {
     /// Does one merge that is due in any organization that is loaded; whether there was one. Blocking, and long: only
     /// the last step holds up that organization's feed.
     pub fn merge_next(&self) -> Result<bool, SnapshotError> {
-        let mut loaded: Vec<_> = self.organizations.lock().values().cloned().collect();
+        self.merge_one().map_err(|(_, error)| error)
+    }
+
+    /// The same; an error names the organization.
+    pub fn merge_one(&self) -> Result<bool, (Uuid, SnapshotError)> {
+        let organizations = self.organizations.lock();
+        let mut loaded: Vec<_> = organizations.iter().map(|(id, state)| (*id, Arc::clone(state))).collect();
+        drop(organizations);
         if !loaded.is_empty() {
             // Every organization has its turn, also beside one that always has something to merge.
             let turn = self.merges.fetch_add(1, Ordering::Relaxed) % loaded.len();
             loaded.rotate_left(turn);
         }
-        for state in loaded {
+        for (id, state) in loaded {
             let seen = state.current.load_full();
             let Some((table, inputs)) = merge::next_due(&seen) else { continue };
-            let _merging = state.merging.lock();
-            if *state.writer.lock() {
-                continue;
+            if state.merge(&table, &inputs).map_err(|error| (id, error))? {
+                return Ok(true);
             }
-            let names = state.names();
-            let merged = merge::merge(&names, &inputs)?;
-            let removed = state.writer.lock();
-            let old = state.current.load_full();
-            // Of an organization that was removed meanwhile, or inputs that were rewritten, there is nothing to replace.
-            if !*removed && let Some(new) = merge::put_in_place(&names, &old, &table, &inputs, merged)? {
-                state.replace(&old, new)?;
-            }
-            return Ok(true);
         }
         Ok(false)
     }
@@ -324,6 +338,23 @@ impl Snapshots {
 impl Organization {
     fn names(&self) -> Names<'_> {
         Names::new(&self.folder, &self.next_file)
+    }
+
+    /// Merges segments of a table into one; not if the organization was removed.
+    fn merge(&self, table: &str, inputs: &[SegmentEntry]) -> Result<bool, SnapshotError> {
+        let _merging = self.merging.lock();
+        if *self.writer.lock() {
+            return Ok(false);
+        }
+        let names = self.names();
+        let merged = merge::merge(&names, inputs)?;
+        let removed = self.writer.lock();
+        let old = self.current.load_full();
+        // Of an organization that was removed meanwhile, or inputs that were rewritten, there is nothing to replace.
+        if !*removed && let Some(new) = merge::put_in_place(&names, &old, table, inputs, merged)? {
+            self.replace(&old, new)?;
+        }
+        Ok(true)
     }
 
     /// Publishes `new` and retires the files that only `old` named.

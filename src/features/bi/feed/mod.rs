@@ -7,15 +7,18 @@
 //!   has, the feed's own position is stored after the snapshots are durable, and applying a record twice puts the
 //!   same rows.
 //! - A snapshot that is given to a statement is a state that the store has had. While it is not (the feed is being
-//!   rebuilt, or has more to catch up with than it can hold at once), statements are refused with "try again".
+//!   rebuilt, or has more of the organization to catch up with than it can hold at once), the organization's statements
+//!   are refused with "try again", and nobody else's.
 //! - A row whose view fails is left out, named in the log and counted: one organization's odd row must not stop the
-//!   feed of all.
+//!   feed of all. Nor does one organization's damaged file: what cannot take its changes in, or cannot be merged, is
+//!   made anew from the store.
 //! - Records that were forgotten before the feed came to them, a wiped or damaged folder, a store older than the
 //!   snapshots and a release with other columns all have one cure: a rebuild from the rows themselves.
 
 mod batch;
 mod position;
 mod rebuild;
+mod spent;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +28,7 @@ use crate::base::clock::Timestamp;
 use crate::base::ids::OrgId;
 use crate::base::{Error, Result};
 use crate::engine::sql::{
-    Changes, Pin, SNAPSHOT_FORMAT, Snapshots, TableChange, TableName, TableSpec, TableStatus,
+    Changes, Pin, SNAPSHOT_FORMAT, SnapshotError, Snapshots, TableChange, TableName, TableSpec, TableStatus,
 };
 use crate::features::View;
 use crate::store::{OrgStore, System};
@@ -33,7 +36,8 @@ use crate::task::TaskContext;
 use parking_lot::Mutex;
 use position::StoredPosition;
 use ring::digest::{SHA256, digest};
-use std::collections::HashMap;
+use spent::Spent;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -57,15 +61,31 @@ pub struct SnapshotFeed {
     applied: AtomicU64,
     /// What the file says of `applied`.
     stored: AtomicU64,
-    /// The snapshots are states that the store has had.
-    consistent: watch::Sender<bool>,
-    /// Grows whenever they cease to be.
-    lapses: AtomicU64,
+    doubt: watch::Sender<Doubt>,
     /// Rows that were left out because their view failed.
     quarantined: AtomicU64,
     progress: Mutex<Progress>,
     /// Held while rows are on their way into the snapshots.
     feeding: Mutex<()>,
+    publishing: Spent,
+    merging: Spent,
+}
+
+/// Whose snapshots are not a state that the store has had.
+#[derive(Default)]
+struct Doubt {
+    everyone: bool,
+    of: HashSet<OrgId>,
+}
+
+impl Doubt {
+    fn is_about(&self, org: OrgId) -> bool {
+        self.everyone || self.of.contains(&org)
+    }
+
+    fn is_none(&self) -> bool {
+        !self.everyone && self.of.is_empty()
+    }
 }
 
 #[derive(Default)]
@@ -94,11 +114,12 @@ impl SnapshotFeed {
             views,
             applied: AtomicU64::new(0),
             stored: AtomicU64::new(0),
-            consistent: watch::Sender::new(false),
-            lapses: AtomicU64::new(0),
+            doubt: watch::Sender::new(Doubt { everyone: true, of: HashSet::new() }),
             quarantined: AtomicU64::new(0),
             progress: Mutex::default(),
             feeding: Mutex::default(),
+            publishing: Spent::default(),
+            merging: Spent::default(),
         })
     }
 
@@ -112,9 +133,27 @@ impl SnapshotFeed {
         self.applied.load(Ordering::Acquire)
     }
 
-    /// Does one merge of the snapshots' segments, if one is due.
+    /// Does one merge of the snapshots' segments, if one is due. An organization whose segments cannot be merged because
+    /// they are damaged is rebuilt.
     pub(super) fn merge_next(&self) -> Result<bool> {
-        self.snapshots.merge_next().map_err(|e| Error::internal("merge the segments of a snapshot", e))
+        let (org, error) = match self.merging.count(|| self.snapshots.merge_one()) {
+            Ok(merged) => return Ok(merged),
+            Err((org, error)) => (OrgId(org), error),
+        };
+        {
+            let _feeding = self.feeding.lock();
+            // What is being erased must not come back.
+            if !self.system.read(|tx| Ok(tx.is_fenced(org)))? {
+                self.mend(org, self.applied(), "merge the segments of a snapshot", error)?;
+            }
+        }
+        while self.pass()? {}
+        Ok(true)
+    }
+
+    /// CPU time that publishing and merging have taken since the start.
+    pub fn spent(&self) -> (Duration, Duration) {
+        (self.publishing.so_far(), self.merging.so_far())
     }
 
     /// Rows that were left out since the start, because their view failed.
@@ -122,15 +161,16 @@ impl SnapshotFeed {
         self.quarantined.load(Ordering::Relaxed)
     }
 
-    /// Waits a little until statements can be answered; 503 while a rebuild or a large backlog goes on.
-    pub async fn settled(&self) -> Result<()> {
-        let mut consistent = self.consistent.subscribe();
-        let settled = tokio::time::timeout(SETTLE_WAIT, consistent.wait_for(|consistent| *consistent));
+    /// Waits a little until an organization's statements can be answered; 503 while a rebuild, or a large backlog of its
+    /// own, goes on.
+    pub async fn settled(&self, org: OrgId) -> Result<()> {
+        let mut doubt = self.doubt.subscribe();
+        let settled = tokio::time::timeout(SETTLE_WAIT, doubt.wait_for(|doubt| !doubt.is_about(org)));
         settled.await.map(drop).map_err(|_| catching_up())
     }
 
     fn is_consistent(&self) -> bool {
-        *self.consistent.borrow()
+        self.doubt.borrow().is_none()
     }
 
     /// The tables of an organization, by name.
@@ -149,12 +189,15 @@ impl SnapshotFeed {
     /// Pins an organization's snapshot, with an upper bound in seconds on how stale it is. 503 while there is none
     /// that is a state that the store has had.
     pub(super) fn pin(&self, org: OrgId, tables: Vec<Arc<TableSpec>>) -> Result<(Pin, u64)> {
-        let lapses = self.lapses.load(Ordering::Acquire);
         let now = self.note_caught_up();
-        let pin = self.snapshots.pin(org.0, tables).map_err(|e| Error::internal("pin a snapshot", e))?;
-        if !self.is_consistent() || self.lapses.load(Ordering::Acquire) != lapses {
-            return Err(catching_up());
-        }
+        let pin = {
+            // As long as this is held no snapshot becomes doubtful.
+            let doubt = self.doubt.borrow();
+            if doubt.is_about(org) {
+                return Err(catching_up());
+            }
+            self.snapshots.pin(org.0, tables).map_err(|e| Error::internal("pin a snapshot", e))?
+        };
         let freshness_sec = self.snapshots.freshness_sec(&pin, now.millis());
         Ok((pin, freshness_sec))
     }
@@ -258,38 +301,62 @@ impl SnapshotFeed {
 
     fn take_in(&self, changes_max: usize) -> Result<bool> {
         let _feeding = self.feeding.lock();
-        let after = self.applied();
-        let batch = self.system.read(|tx| batch::read(tx, &self.reader(), after, changes_max))?;
-        if !batch.complete {
-            self.lapse();
+        let (complete, mended) = self.publishing.count(|| self.publish(changes_max))?;
+        if complete {
+            // What was rebuilt just now has newer rows than its position says, until the next pass.
+            self.doubt.send_replace(Doubt { everyone: false, of: mended });
         }
-        for (org, rows) in batch.orgs {
-            self.keep_tables(org, &rows.changes)?;
-            let changes =
-                Changes { position: batch.end, committed_at_ms: rows.committed_at_ms, changes: rows.changes };
-            self.snapshots
-                .apply(org.0, changes)
-                .map_err(|e| Error::internal("apply changes to a snapshot", e))?;
-        }
-        self.applied.store(batch.end, Ordering::Release);
-        if batch.complete {
-            self.consistent.send_replace(true);
-        }
+        let go_on = !complete || !self.is_consistent();
         self.note_caught_up();
         let due = self.progress.lock().stored_at.is_none_or(|at| at.elapsed() >= STORE_EVERY);
         if due {
             self.store_position()?;
         }
-        Ok(!batch.complete)
+        Ok(go_on)
+    }
+
+    /// Publishes one batch. Whether it reached the newest record, and whose snapshots had to be rebuilt.
+    fn publish(&self, changes_max: usize) -> Result<(bool, HashSet<OrgId>)> {
+        let after = self.applied();
+        let batch = self.system.read(|tx| batch::read(tx, &self.reader(), after, changes_max))?;
+        if !batch.complete {
+            self.doubt.send_modify(|doubt| doubt.of.extend(batch.orgs.keys()));
+        }
+        let mut mended = HashSet::new();
+        for (org, rows) in batch.orgs {
+            self.keep_tables(org, &rows.changes)?;
+            let changes =
+                Changes { position: batch.end, committed_at_ms: rows.committed_at_ms, changes: rows.changes };
+            if let Err(error) = self.snapshots.apply(org.0, changes) {
+                self.mend(org, batch.end, "apply changes to a snapshot", error)?;
+                mended.insert(org);
+            }
+        }
+        self.applied.store(batch.end, Ordering::Release);
+        Ok((batch.complete, mended))
+    }
+
+    /// Rebuilds an organization's snapshot, as of a position, if the error says that its files are damaged; everybody
+    /// else's feed would stand still as long as they are. Any other error is handed on. The caller is feeding; what is
+    /// rebuilt stays in doubt until a pass has come after it.
+    fn mend(&self, org: OrgId, position: u64, doing: &'static str, error: SnapshotError) -> Result<()> {
+        if !error.is_damage() {
+            return Err(Error::internal(doing, error));
+        }
+        tracing::error!(%org, %error, doing, "an organization's SQL tables are damaged, and made anew from the store");
+        self.doubt.send_modify(|doubt| {
+            doubt.of.insert(org);
+        });
+        self.rebuild(org, position)
     }
 
     fn reader(&self) -> batch::Reader<'_> {
         batch::Reader { views: &self.views, quarantined: &self.quarantined }
     }
 
-    fn lapse(&self) {
-        self.consistent.send_replace(false);
-        self.lapses.fetch_add(1, Ordering::AcqRel);
+    /// Nobody's snapshots are a state of the store, for now.
+    fn doubt_all(&self) {
+        self.doubt.send_modify(|doubt| doubt.everyone = true);
     }
 
     /// Keeps the description of each table that is wider than what the catalogue says, before its rows are published.

@@ -19,7 +19,7 @@ const PAGE_ROWS: usize = 1_000;
 impl SnapshotFeed {
     /// Rebuilds every organization, as of `newest`.
     pub(super) fn rebuild_all(&self, newest: u64) -> Result<()> {
-        self.lapse();
+        self.doubt_all();
         let organizations = self.organizations()?;
         tracing::info!(organizations = organizations.len(), "the SQL tables are made anew from the store");
         for folder in self.folders()? {
@@ -36,7 +36,7 @@ impl SnapshotFeed {
             match self.snapshots.position(org.0) {
                 Ok(position) if (1..=newest).contains(&position) => {}
                 found => {
-                    self.lapse();
+                    self.doubt_all();
                     tracing::warn!(%org, ?found, "an organization's SQL tables are made anew from the store");
                     self.rebuild(org, newest)?;
                 }
@@ -45,7 +45,7 @@ impl SnapshotFeed {
         Ok(())
     }
 
-    fn rebuild(&self, org: OrgId, newest: u64) -> Result<()> {
+    pub(super) fn rebuild(&self, org: OrgId, newest: u64) -> Result<()> {
         let committed_at_ms = self.system.clock().now().millis();
         self.reset(org)?;
         let sources: BTreeSet<&'static str> = self.views.iter().map(|view| view.source).collect();

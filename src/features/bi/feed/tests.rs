@@ -1,5 +1,7 @@
 //! The feed over a real store and real snapshots: what is missed, what is doubled, what a crash does.
 
+mod damage;
+
 use super::*;
 use crate::base::clock::Clock;
 use crate::base::codec::Record;
@@ -224,15 +226,20 @@ fn a_snapshot_is_always_a_state_that_the_store_has_had() {
 #[test]
 fn nothing_is_answered_in_the_middle_of_a_large_backlog() {
     let mut world = World::new();
-    let org = OrgId::new();
+    let (org, other) = (OrgId::new(), OrgId::new());
     world.put(org, JobId::new(), plain(1));
+    world.put(other, JobId::new(), plain(2));
     let feed = world.feed();
     catch_up(&feed);
     world.put_many(org, (0..25).map(|n| (JobId::new(), plain(n % 3))).collect());
+    world.put(other, JobId::new(), plain(1));
     assert!(feed.pin(org, Vec::new()).is_ok());
-    assert!(feed.take_in(10).unwrap(), "there is more");
-    assert!(feed.pin(org, Vec::new()).is_err());
-    assert!(feed.take_in(10).unwrap());
+    for _ in 0..2 {
+        assert!(feed.take_in(10).unwrap(), "there is more");
+        assert!(feed.pin(org, Vec::new()).is_err());
+        // Others see what they saw, which is a state of theirs.
+        assert_eq!(counts(&feed, &world.store, other), (1, 2));
+    }
     assert!(!feed.take_in(10).unwrap());
     world.assert_shown(&feed);
 }
