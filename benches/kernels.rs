@@ -23,7 +23,7 @@ use gleaner::engine::sql::{
 use gleaner::engine::xpath::{Fuel, PAGE_FUEL_MAX};
 use gleaner::http::client::Client;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
