@@ -6,9 +6,12 @@ use std::task::Poll;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
 use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::compute::{BatchCoalescer, take};
+use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::Result;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::physical_expr::expressions::{DynamicFilterTracker, DynamicFilterTracking};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::{CastExpr, DynamicFilterTracker, DynamicFilterTracking};
 use datafusion::physical_expr::utils::conjunction;
 use datafusion::physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -38,6 +41,24 @@ pub(super) fn stream(scan: &Scan, partition: usize) -> Result<SendableRecordBatc
         }
     });
     Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&scan.schema), stream)))
+}
+
+/// Whether every cast in a condition grows where its column grows, so that the zones may be asked. `PruningPredicate` takes
+/// that of every cast between texts, and between anything else: of a time to its hour and minute it is not so.
+fn keeps_order(expr: &Arc<dyn PhysicalExpr>, table: &Schema) -> bool {
+    let is_moment =
+        |kind: &DataType| matches!(kind, DataType::Timestamp(..) | DataType::Date32 | DataType::Date64);
+    let mut kept = true;
+    let looked = expr.apply(|node| {
+        if let Some(cast) = node.downcast_ref::<CastExpr>() {
+            let (from, to) = (cast.expr().data_type(table)?, cast.cast_type());
+            kept &= (from.is_numeric() && to.is_numeric())
+                || (is_moment(&from) && is_moment(to))
+                || (from.is_string() && to.is_string());
+        }
+        Ok(if kept { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    });
+    kept && looked.is_ok()
 }
 
 enum Turn {
@@ -137,7 +158,8 @@ impl Rows {
 
     /// Makes the predicate that is held against the zones, of the conditions as they are now.
     fn predict(&mut self) {
-        let all = conjunction(self.scan.filters.iter().cloned());
+        let ordered = self.scan.filters.iter().filter(|filter| keeps_order(filter, &self.scan.table));
+        let all = conjunction(ordered.cloned());
         let builder = PruningPredicateBuilder::new().with_file_schema(Arc::clone(&self.scan.table));
         self.predicate = builder.build(all);
         self.state += 1;

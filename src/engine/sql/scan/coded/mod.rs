@@ -323,4 +323,6 @@ impl ExecutionPlan for CodedAggregate {
 }
 
 #[cfg(test)]
+mod random;
+#[cfg(test)]
 mod tests;

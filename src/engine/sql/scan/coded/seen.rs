@@ -4,9 +4,9 @@
 //! the number of rows: which codes occur is one bit a code. Columns are independent then, for each aggregate looks at one of
 //! them: the batches hold each column's values side by side, the shorter ones filled up with a value of theirs.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use std::task::Poll;
 
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use datafusion::arrow::compute::{filter, take};
@@ -18,17 +18,15 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, replace_children_if_necessary,
 };
 
 use super::super::Scan;
 use super::super::filter::{columns_of, external};
-use super::super::rows::{BATCHES_PER_TURN, Rows, Selected, Step};
+use super::super::rows::{Rows, Selected, Step};
 use super::Below;
-use super::stream::Turn;
-use crate::engine::sql::segment::BATCH_ROWS_MAX;
+use super::stream::{Partition, giving};
 
 /// Aggregates that take no notice of a value that comes again, also without DISTINCT.
 const UNMOVED: &[&str] = &["approx_distinct", "bit_and", "bit_or", "bool_and", "bool_or", "max", "min"];
@@ -140,22 +138,8 @@ impl ExecutionPlan for SeenScan {
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let rows = Rows::new(self.scan.clone(), partition)?;
-        let mut seen = Seen { scan: self.scan.clone(), rows, segment: None, out: None, ended: false };
-        let stream = futures::stream::poll_fn(move |task| match seen.turn() {
-            Ok(Turn::Rows(batch)) => Poll::Ready(Some(Ok(batch))),
-            Ok(Turn::End) => Poll::Ready(None),
-            Ok(Turn::Later) => {
-                task.waker().wake_by_ref();
-                Poll::Pending
-            }
-            Err(error) => {
-                seen.ended = true;
-                seen.out = None;
-                seen.segment = None;
-                Poll::Ready(Some(Err(error)))
-            }
-        });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.scan.schema), stream)))
+        let seen = Seen { scan: self.scan.clone(), rows, segment: None };
+        Ok(giving(Arc::clone(&self.scan.schema), seen))
     }
 }
 
@@ -163,9 +147,6 @@ struct Seen {
     scan: Scan,
     rows: Rows,
     segment: Option<Segment>,
-    /// What is being given out, and how many rows of it have been.
-    out: Option<(RecordBatch, usize)>,
-    ended: bool,
 }
 
 /// What was seen of one segment.
@@ -175,44 +156,27 @@ struct Segment {
     columns: Vec<Option<(usize, Vec<bool>)>>,
 }
 
-impl Seen {
-    fn turn(&mut self) -> Result<Turn> {
-        for _ in 0..BATCHES_PER_TURN {
-            if let Some((batch, from)) = &mut self.out {
-                let rows = BATCH_ROWS_MAX.min(batch.num_rows() - *from);
-                if rows > 0 {
-                    let part = batch.slice(*from, rows);
-                    *from += rows;
-                    return Ok(Turn::Rows(part));
-                }
-                self.out = None;
-            }
-            if self.ended {
-                return Ok(Turn::End);
-            }
-            match self.rows.step()? {
-                Step::Nothing => {}
-                Step::Rows(selected) => {
-                    if let Some(batch) = self.look(&selected)? {
-                        return Ok(Turn::Rows(batch));
-                    }
-                }
-                Step::End => {
-                    self.give_out()?;
-                    // What is given out comes first.
-                    self.ended = true;
-                }
+impl Partition for Seen {
+    fn step(&mut self, out: &mut VecDeque<RecordBatch>) -> Result<bool> {
+        match self.rows.step()? {
+            Step::Nothing => {}
+            Step::Rows(selected) => self.look(&selected, out)?,
+            Step::End => {
+                self.give_out(out)?;
+                return Ok(false);
             }
         }
-        Ok(Turn::Later)
+        Ok(true)
     }
+}
 
+impl Seen {
     /// Notes the codes of a batch; gives it out itself where a column has no codes.
-    fn look(&mut self, selected: &Selected) -> Result<Option<RecordBatch>> {
+    fn look(&mut self, selected: &Selected, out: &mut VecDeque<RecordBatch>) -> Result<()> {
         let source = Arc::clone(&self.scan.sources[selected.source]);
         let opened = source.open().map_err(external)?;
         if self.segment.as_ref().is_none_or(|segment| segment.source != selected.source) {
-            self.give_out()?;
+            self.give_out(out)?;
             let mut columns = Vec::with_capacity(self.scan.schema.fields().len());
             for field in self.scan.schema.fields() {
                 columns.push(match opened.place(field).filter(|place| opened.is_coded(*place)) {
@@ -225,9 +189,10 @@ impl Seen {
             }
             self.segment = Some(Segment { source: selected.source, columns });
         }
-        let Some(segment) = &mut self.segment else { return Ok(None) };
+        let Some(segment) = &mut self.segment else { return Ok(()) };
         if segment.columns.iter().any(Option::is_none) {
-            return self.rows.read(selected).map(Some);
+            out.push_back(self.rows.read(selected)?);
+            return Ok(());
         }
         for (place, seen) in segment.columns.iter_mut().flatten() {
             let codes = opened.codes(selected.batch, *place).map_err(external)?;
@@ -245,11 +210,11 @@ impl Seen {
                 }
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Gives out what was seen of the segment.
-    fn give_out(&mut self) -> Result<()> {
+    fn give_out(&mut self, out: &mut VecDeque<RecordBatch>) -> Result<()> {
         let Some(segment) = self.segment.take() else { return Ok(()) };
         let opened = self.scan.sources[segment.source].open().map_err(external)?;
         let mut columns: Vec<(usize, usize, Vec<u32>)> = Vec::with_capacity(segment.columns.len());
@@ -271,7 +236,7 @@ impl Seen {
             let dictionary = opened.segment.dictionary(place).map_err(external)?;
             arrays.push(take(&dictionary.views as &dyn Array, &indices, None)?);
         }
-        self.out = Some((RecordBatch::try_new(Arc::clone(&self.scan.schema), arrays)?, 0));
+        out.push_back(RecordBatch::try_new(Arc::clone(&self.scan.schema), arrays)?);
         Ok(())
     }
 }

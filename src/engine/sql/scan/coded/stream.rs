@@ -1,5 +1,6 @@
 //! The work of one partition: rows into groups, groups into states.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -31,29 +32,57 @@ pub(super) fn stream(
     partition: usize,
     context: &Arc<TaskContext>,
 ) -> Result<SendableRecordBatchStream> {
-    let mut work = Work::new(node, partition, context)?;
-    let stream = futures::stream::poll_fn(move |task| match work.turn() {
-        Ok(Turn::Rows(batch)) => Poll::Ready(Some(Ok(batch))),
-        Ok(Turn::End) => Poll::Ready(None),
-        Ok(Turn::Later) => {
-            task.waker().wake_by_ref();
-            Poll::Pending
-        }
-        Err(error) => {
-            work.ended = true;
-            work.out = None;
-            Poll::Ready(Some(Err(error)))
-        }
-    });
-    Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&node.schema), stream)))
+    Ok(giving(Arc::clone(&node.schema), Work::new(node, partition, context)?))
 }
 
-/// What a partition has come to after some batches.
-pub(super) enum Turn {
-    Rows(RecordBatch),
-    /// Nothing yet.
-    Later,
-    End,
+/// What a partition does between the batches that it gives out.
+pub(super) trait Partition: Send + 'static {
+    /// Looks at the next batch of the scan, and puts behind `out` what is ready to be given out; false at the end, after
+    /// which it is not asked again.
+    fn step(&mut self, out: &mut VecDeque<RecordBatch>) -> Result<bool>;
+}
+
+/// Gives out what a partition comes to, in batches of a scan's size, and lets other tasks have their turn in between. An
+/// error is the last thing that comes.
+pub(super) fn giving(schema: SchemaRef, mut partition: impl Partition) -> SendableRecordBatchStream {
+    let (mut out, mut ended) = (VecDeque::new(), false);
+    let mut turn = move || {
+        for _ in 0..BATCHES_PER_TURN {
+            if let Some(part) = part(&mut out) {
+                return Poll::Ready(Some(Ok(part)));
+            }
+            if ended {
+                return Poll::Ready(None);
+            }
+            match partition.step(&mut out) {
+                Ok(more) => ended = !more,
+                Err(error) => {
+                    ended = true;
+                    out.clear();
+                    return Poll::Ready(Some(Err(error)));
+                }
+            }
+        }
+        Poll::Pending
+    };
+    let stream = futures::stream::poll_fn(move |task| {
+        let next = turn();
+        if next.is_pending() {
+            task.waker().wake_by_ref();
+        }
+        next
+    });
+    Box::pin(RecordBatchStreamAdapter::new(schema, stream))
+}
+
+/// The next part of what is to be given out.
+fn part(out: &mut VecDeque<RecordBatch>) -> Option<RecordBatch> {
+    let whole = out.pop_front()?;
+    if whole.num_rows() <= BATCH_ROWS_MAX {
+        return Some(whole);
+    }
+    out.push_front(whole.slice(BATCH_ROWS_MAX, whole.num_rows() - BATCH_ROWS_MAX));
+    Some(whole.slice(0, BATCH_ROWS_MAX))
 }
 
 struct Work {
@@ -70,9 +99,6 @@ struct Work {
     /// How those that are simple enough take a batch of one group.
     sums: Vec<Option<Sums>>,
     reservation: MemoryReservation,
-    /// What is being given out, and how many rows of it have been.
-    out: Option<(RecordBatch, usize)>,
-    ended: bool,
 }
 
 impl Work {
@@ -101,39 +127,11 @@ impl Work {
             reservation: MemoryConsumer::new("CodedAggregate")
                 .with_can_spill(true)
                 .register(context.memory_pool()),
-            out: None,
-            ended: false,
             scan: node.scan.clone(),
         })
     }
 
-    fn turn(&mut self) -> Result<Turn> {
-        for _ in 0..BATCHES_PER_TURN {
-            if let Some((batch, from)) = &mut self.out {
-                let rows = BATCH_ROWS_MAX.min(batch.num_rows() - *from);
-                if rows > 0 {
-                    let part = batch.slice(*from, rows);
-                    *from += rows;
-                    return Ok(Turn::Rows(part));
-                }
-                self.out = None;
-            }
-            if self.ended {
-                return Ok(Turn::End);
-            }
-            match self.rows.step()? {
-                Step::Nothing => {}
-                Step::Rows(selected) => self.take_in(&selected)?,
-                Step::End => {
-                    self.ended = true;
-                    self.give_out()?;
-                }
-            }
-        }
-        Ok(Turn::Later)
-    }
-
-    fn take_in(&mut self, selected: &Selected) -> Result<()> {
+    fn take_in(&mut self, selected: &Selected, out: &mut VecDeque<RecordBatch>) -> Result<()> {
         self.groups.find(selected)?;
         let opened = self.scan.sources[selected.source].open().map_err(external)?;
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.columns.len());
@@ -166,13 +164,13 @@ impl Work {
         let bytes: usize = self.accumulators.iter().map(|own| own.size()).sum();
         if self.reservation.try_resize(self.groups.bytes() + bytes).is_err() {
             // The second half puts together what comes in several parts.
-            self.give_out()?;
+            self.give_out(out)?;
         }
         Ok(())
     }
 
     /// Gives out all groups with their states, and begins anew.
-    fn give_out(&mut self) -> Result<()> {
+    fn give_out(&mut self, out: &mut VecDeque<RecordBatch>) -> Result<()> {
         let groups = self.groups.len();
         if groups == 0 {
             return Ok(());
@@ -183,9 +181,23 @@ impl Work {
         }
         let options = RecordBatchOptions::new().with_row_count(Some(groups));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
-        self.out = Some((batch, 0));
+        out.push_back(batch);
         self.reservation.free();
         Ok(())
+    }
+}
+
+impl Partition for Work {
+    fn step(&mut self, out: &mut VecDeque<RecordBatch>) -> Result<bool> {
+        match self.rows.step()? {
+            Step::Nothing => {}
+            Step::Rows(selected) => self.take_in(&selected, out)?,
+            Step::End => {
+                self.give_out(out)?;
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Every statement gives the same with the rules of this folder as without them, on segments of all kinds: coded, plain,
 //! with rows deleted, with NULLs, and with a column that older segments lack.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
@@ -17,14 +18,15 @@ use uuid::Uuid;
 use crate::engine::sql::catalog::{ColumnKind, ColumnSpec, NewestOf, TableName, TableSpec};
 use crate::engine::sql::cells::Cell;
 use crate::engine::sql::protocol::BindRequest;
+use crate::engine::sql::segment::BATCH_ROWS_MAX;
 use crate::engine::sql::snapshot::{Snapshots, TableChange};
 use crate::engine::sql::{newest, pool, session};
 
-const ORG: Uuid = Uuid::from_u128(7);
+pub(super) const ORG: Uuid = Uuid::from_u128(7);
 const ROWS: u64 = 30_000;
 const URLS: u64 = 600;
 
-fn spec(name: &str, columns: &[(&str, ColumnKind)]) -> TableSpec {
+pub(super) fn spec(name: &str, columns: &[(&str, ColumnKind)]) -> TableSpec {
     TableSpec {
         name: TableName::parse(name).expect("a name"),
         description: String::new(),
@@ -43,13 +45,30 @@ fn readings(early: bool) -> Arc<TableSpec> {
         columns.pop();
     }
     let mut table = spec("readings", &columns);
-    table.newest = Some(NewestOf {
-        table: TableName::parse("latest_readings").expect("a name"),
-        description: String::new(),
-        by: "url".to_owned(),
-        at: "at".to_owned(),
-    });
+    table.newest = Some(readings_newest("latest_readings", "url"));
     Arc::new(table)
+}
+
+/// A table that keeps the newest row by a column, by their times `at`.
+pub(super) fn readings_newest(table: &str, by: &str) -> NewestOf {
+    NewestOf {
+        table: TableName::parse(table).expect("a name"),
+        description: String::new(),
+        by: by.to_owned(),
+        at: "at".to_owned(),
+    }
+}
+
+/// What sessions of the tests may use.
+pub(super) fn bound(folder: &Path) -> BindRequest {
+    BindRequest {
+        segments: None,
+        home: folder.to_owned(),
+        memory_bytes: 256 << 20,
+        data_bytes_max: 1 << 30,
+        spill_bytes_max: 1 << 30,
+        result_bytes_max: 1 << 30,
+    }
 }
 
 fn row(n: u64, early: bool) -> Vec<Cell> {
@@ -69,7 +88,7 @@ fn row(n: u64, early: bool) -> Vec<Cell> {
     row
 }
 
-fn change(table: &Arc<TableSpec>, n: u64, rows: Vec<Vec<Cell>>) -> TableChange {
+pub(super) fn change(table: &Arc<TableSpec>, n: u64, rows: Vec<Vec<Cell>>) -> TableChange {
     TableChange { table: Arc::clone(table), key: u128::from(n + 1).to_be_bytes(), rows }
 }
 
@@ -112,14 +131,7 @@ fn world() -> World {
     let table = readings(false);
     let tables = vec![Arc::clone(&table), Arc::new(table.newest_table().expect("one")), tags];
     let pin = snapshots.pin(ORG, tables).expect("pin");
-    let bound = BindRequest {
-        segments: None,
-        home: folder.path().to_owned(),
-        memory_bytes: 256 << 20,
-        data_bytes_max: 1 << 30,
-        spill_bytes_max: 1 << 30,
-        result_bytes_max: 1 << 30,
-    };
+    let bound = bound(folder.path());
     let session =
         || session::Session::of(&bound, session::segment_tables(pool::sources(&pin))).expect("a session");
     let plain = SessionStateBuilder::new_from_existing(session())
@@ -130,17 +142,26 @@ fn world() -> World {
 
 /// The plan's text, and the rows' text, sorted.
 async fn run(state: &SessionState, sql: &str, exchanged: bool) -> (String, Vec<String>) {
-    let plan = state.create_logical_plan(sql).await.expect(sql);
-    let plan = if exchanged { newest::rewrite(plan).expect(sql) } else { plan };
-    let plan = state.create_physical_plan(&plan).await.expect(sql);
+    answer(state, sql, exchanged).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+}
+
+/// The same, or why there is none.
+pub(super) async fn answer(
+    state: &SessionState,
+    sql: &str,
+    exchanged: bool,
+) -> Result<(String, Vec<String>)> {
+    let plan = state.create_logical_plan(sql).await?;
+    let plan = if exchanged { newest::rewrite(plan)? } else { plan };
+    let plan = state.create_physical_plan(&plan).await?;
     let text = displayable(plan.as_ref()).indent(true).to_string();
     let schema = plan.schema();
-    let mut batches: Vec<RecordBatch> = collect(plan, state.task_ctx()).await.expect(sql);
+    let mut batches: Vec<RecordBatch> = collect(plan, state.task_ctx()).await?;
     batches.push(RecordBatch::new_empty(schema));
-    let rows = pretty_format_batches(&batches).expect(sql).to_string();
+    let rows = pretty_format_batches(&batches)?.to_string();
     let mut rows: Vec<String> = rows.lines().map(str::to_owned).collect();
     rows.sort_unstable();
-    (text, rows)
+    Ok((text, rows))
 }
 
 #[tokio::test]
@@ -236,6 +257,7 @@ async fn what_codes_cannot_answer_is_left_alone() {
         "SELECT count(DISTINCT domain), count(DISTINCT n) FROM readings",
         "SELECT t.tag, max(r.price - length(t.tag)) FROM readings r JOIN tags t ON r.url = t.url GROUP BY t.tag",
         "SELECT t.tag, count(DISTINCT r.n) FROM readings r JOIN tags t ON r.url = t.url GROUP BY t.tag",
+        "SELECT t.tag, median(r.price) FROM readings r JOIN tags t ON r.url = t.url GROUP BY t.tag",
         "SELECT t.tag, count(r.n) FROM tags t LEFT JOIN readings r ON r.url = t.url GROUP BY t.tag",
         "SELECT domain, string_agg(kind, ',' ORDER BY at) FROM readings WHERE n = 1 GROUP BY domain",
         "SELECT kind::bigint AS k, count(*) FROM readings WHERE kind IN ('12', '7') GROUP BY 1",
@@ -373,5 +395,79 @@ async fn conditions_select_the_same_in_any_order() {
         let (_, expected) = run(&world.ours, &select(equal), false).await;
         assert!(rows.len() > 5, "{condition}");
         assert_eq!(rows, expected, "{condition}");
+    }
+}
+
+#[tokio::test]
+async fn a_sum_below_a_join_does_not_overflow_for_rows_that_the_join_leaves_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let snapshots = Snapshots::open(folder.path().join("snapshots")).expect("open");
+    let numbers = Arc::new(spec("numbers", &[("url", ColumnKind::Text), ("n", ColumnKind::Int64)]));
+    let tags = Arc::new(spec("tags", &[("url", ColumnKind::Text), ("tag", ColumnKind::Text)]));
+    // Nine of ten URLs have no tag, and numbers whose sum is far beyond 64 bits.
+    for begin in (0..9_600).step_by(1_200) {
+        let row = |n: u64| {
+            let url = n % 100;
+            let number = if url % 10 == 0 { n as i64 } else { i64::MAX };
+            vec![Cell::from(format!("https://shop.example/{url}")), Cell::Int(number)]
+        };
+        let changes = (begin..begin + 1_200).map(|n| change(&numbers, n, vec![row(n)])).collect();
+        snapshots.fill(ORG, changes).expect("fill");
+    }
+    while snapshots.merge_next().expect("merge") {}
+    let tag = |url: u64| vec![Cell::from(format!("https://shop.example/{url}")), Cell::from("tag")];
+    let changes = (0..100).step_by(10).map(|url| change(&tags, url, vec![tag(url)])).collect();
+    snapshots.fill(ORG, changes).expect("fill");
+    let pin = snapshots.pin(ORG, vec![numbers, tags]).expect("pin");
+    let tables = session::segment_tables(pool::sources(&pin));
+    let ours = session::session(&bound(folder.path()), tables).expect("a session");
+    let sql = "SELECT t.tag, sum(x.n), count(*) FROM numbers x JOIN tags t ON x.url = t.url GROUP BY t.tag";
+    let (plan, rows) = run(&ours, sql, false).await;
+    assert!(plan.contains("PartialReduce"), "{plan}");
+    let expected: u64 = (0..9_600).filter(|n| n % 10 == 0).sum();
+    assert!(rows.iter().any(|row| row.contains(&format!("{expected} ")) && row.contains("960")), "{rows:?}");
+    let all = "SELECT x.url, sum(x.n) FROM numbers x GROUP BY x.url";
+    answer(&ours, all, false).await.expect_err("the sums of the others are beyond 64 bits");
+}
+
+/// A partition looks at `BATCHES_PER_TURN` batches in a turn, also at those that are the other's.
+#[tokio::test]
+async fn a_segment_of_more_batches_than_a_turn_has_is_read_to_its_end() {
+    const BATCHES: usize = super::super::rows::BATCHES_PER_TURN + 3;
+    let folder = tempfile::tempdir().expect("a folder");
+    let snapshots = Snapshots::open(folder.path().join("snapshots")).expect("open");
+    let table = Arc::new(spec("long", &[("few", ColumnKind::Text), ("n", ColumnKind::Int64)]));
+    let rows = (BATCHES * BATCH_ROWS_MAX) as u64;
+    let parts = 8;
+    for part in 0..parts {
+        let of = |n: u64| {
+            change(&table, n, vec![vec![Cell::from(format!("few {}", n * 13 / rows)), Cell::Int(1)]])
+        };
+        snapshots
+            .fill(ORG, (rows * part / parts..rows * (part + 1) / parts).map(of).collect())
+            .expect("fill");
+    }
+    while snapshots.merge_next().expect("merge") {}
+    let pin = snapshots.pin(ORG, vec![table]).expect("pin");
+    let sources = pool::sources(&pin);
+    assert_eq!(sources[0].segments.len(), 1, "one segment of {BATCHES} batches");
+    let ours = session::session(&bound(folder.path()), session::segment_tables(sources)).expect("a session");
+    for (node, sql, expected) in [
+        ("SeenScan", "SELECT count(DISTINCT few), count(DISTINCT upper(few)) FROM long", 13),
+        (
+            "SeenScan",
+            "SELECT count(DISTINCT upper(few)), count(DISTINCT few) FROM long WHERE few <> 'few 4'",
+            12,
+        ),
+        ("CodedAggregate", "SELECT sum(c) FROM (SELECT few, count(*) AS c FROM long GROUP BY few) s", rows),
+        ("CodedAggregate", "SELECT count(*) FROM (SELECT DISTINCT few FROM long) s", 13),
+        ("SegmentScan", "SELECT sum(n) FROM long WHERE n + length(few) > 0", rows),
+    ] {
+        let (plan, answered) = run(&ours, sql, false).await;
+        assert!(node == "SegmentScan" || plan.contains(node), "{sql}\n{plan}");
+        assert!(
+            answered.iter().any(|row| row.contains(&format!(" {expected} "))),
+            "{sql}: {answered:?}\n{plan}"
+        );
     }
 }
