@@ -196,6 +196,7 @@ fn classify(root: &DataFusionError) -> QueryError {
         DataFusionError::SQL(error, _) => syntax_error(error),
         DataFusionError::SchemaError(error, _) => schema_error(error),
         DataFusionError::Plan(text) => QueryError::invalid(plan_text(text)),
+        DataFusionError::NotImplemented(text) if is_correlated(text) => QueryError::invalid(CORRELATED),
         DataFusionError::NotImplemented(_) => {
             QueryError::invalid("The statement uses a form that is not available here.")
         }
@@ -271,9 +272,37 @@ fn edits(a: &str, b: &str) -> usize {
     row[a.len()]
 }
 
+/// Functions that people write, of PostgreSQL and of others, and what does it here.
+#[rustfmt::skip]
+const INSTEAD: &[(&str, &str)] = &[
+    ("current_database", "There is one database, and its schema is public."),
+    ("date", "Write time::date."), ("date_add", "Write time + INTERVAL '1 day'."), ("date_format", "Use to_char(time, 'YYYY-MM-DD')."),
+    ("date_sub", "Write time - INTERVAL '1 day'."), ("dateadd", "Write time + INTERVAL '1 day'."),
+    ("datediff", "Subtract the times: extract(epoch FROM a - b), or a::date - b::date."),
+    ("format", "Put texts together with || or concat."), ("getdate", "Use now()."),
+    ("group_concat", "Use string_agg(text, ',')."), ("if", "Write CASE WHEN … THEN … ELSE … END."),
+    ("ifnull", "Use coalesce."), ("iif", "Write CASE WHEN … THEN … ELSE … END."), ("isnull", "Use coalesce, or IS NULL."),
+    ("json_each", "Take jsonb_object_keys(j) AS k in a subquery, and j -> k outside."),
+    ("json_each_text", "Take jsonb_object_keys(j) AS k in a subquery, and j ->> k outside."),
+    ("jsonb_each", "Take jsonb_object_keys(j) AS k in a subquery, and j -> k outside."),
+    ("jsonb_each_text", "Take jsonb_object_keys(j) AS k in a subquery, and j ->> k outside."),
+    ("jsonb_path_query", "Use -> and jsonb_array_elements."), ("jsonb_set", "Use ||: '{…}'::jsonb || '{\"a\": 1}'::jsonb."),
+    ("justify_days", "Compare spans as they are, or use extract(epoch FROM span)."),
+    ("justify_hours", "Compare spans as they are, or use extract(epoch FROM span)."),
+    ("len", "Use length."), ("listagg", "Use string_agg(text, ',')."),
+    ("make_timestamp", "Put the text together and cast it: '2026-01-31 10:00'::timestamp."),
+    ("pg_typeof", "A statement's dryRun names the types of its columns."), ("regexp_matches", "Use regexp_match."),
+    ("row_to_json", "Use json_build_object('name', column, …)."), ("str_to_date", "Use to_date or to_timestamp."),
+    ("strftime", "Use to_char(time, 'YYYY-MM-DD')."), ("substring_index", "Use split_part."),
+    ("to_number", "Take signs out with replace, and cast: replace(text, ',', '')::numeric."),
+    ("uuid_generate_v4", "Use gen_random_uuid()."),
+];
+
 fn plan_text(text: &str) -> String {
     if let Some(name) = text.strip_prefix("Invalid function '").and_then(|rest| rest.split('\'').next()) {
-        return format!("There is no function \"{}\" here.", quoted(name));
+        let other = INSTEAD.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
+        let other = other.map(|(_, instead)| format!(" {instead}")).unwrap_or_default();
+        return format!("There is no function \"{}\" here.{other}", quoted(name));
     }
     for (mark, own) in [
         ("GROUP BY", "A selected column must appear in GROUP BY or inside an aggregate function."),
@@ -292,6 +321,16 @@ fn plan_text(text: &str) -> String {
         }
     }
     "The statement cannot be planned: check its names, types and clauses.".to_owned()
+}
+
+const CORRELATED: &str = "A subquery, or LATERAL, that names a column from outside may tie itself to it by equality only \
+    (a.x = b.x), and may not have LIMIT: join and group instead, or use DISTINCT ON or row_number().";
+
+fn is_correlated(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    ["outerreference", "outer_ref", "correlated", "lateral", "subquery"]
+        .iter()
+        .any(|mark| text.contains(mark))
 }
 
 fn resources_text(text: &str) -> QueryError {

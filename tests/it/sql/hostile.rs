@@ -64,7 +64,7 @@ fn refused(it: &Box_) -> Vec<(String, ErrorCode)> {
         ("SELECT * FROM readings TABLESAMPLE BERNOULLI (10)", InvalidSql),
         ("SELECT * FROM readings FOR UPDATE", InvalidSql),
         ("SELECT url FROM readings INTERSECT ALL SELECT url FROM jobs", InvalidSql),
-        ("SELECT url FROM readings WHERE url SIMILAR TO '%a'", InvalidSql),
+        ("SELECT url FROM readings WHERE url SIMILAR TO '%a' ESCAPE '!'", InvalidSql),
         ("SELECT to_char(at, 'Day') FROM readings", InvalidSql),
         ("SELECT to_char(at, url) FROM readings", InvalidSql),
         ("SELECT * FROM generate_series(1, 100000000000) AS t(n)", InvalidSql),

@@ -7,18 +7,23 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, ObjectName, Query, SetExpr, Statement, TableAlias,
-    TableAliasColumnDef, TableFactor, TableFunctionArgs, TimezoneInfo, UnaryOperator, Value, ValueWithSpan,
-    VisitMut, VisitorMut,
+    BinaryOperator, CastKind, DataType, DateTimeField, ExactNumberInfo, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName, Query, Select, SetExpr,
+    Statement, TableAlias, TableAliasColumnDef, TableFactor, TimezoneInfo, UnaryOperator, Value,
+    ValueWithSpan, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::{dialect::PostgreSqlDialect, parser::Parser};
 
-use super::patterns;
+use super::{forms, joins, patterns, sets};
+
+/// `float(24)` is the widest of the narrow ones.
+const FLOAT4_BITS_MAX: u64 = 24;
 
 /// Functions that are there under another name.
 const RENAMED: &[(&str, &str)] = &[
     ("array_remove", "array_remove_all"),
+    ("array_to_json", "to_json"),
+    ("ceiling", "ceil"),
     ("clock_timestamp", "now"),
     ("every", "bool_and"),
     ("gen_random_uuid", "uuid"),
@@ -41,8 +46,18 @@ struct Dialect;
 impl VisitorMut for Dialect {
     type Break = ();
 
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        joins::merge(query);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        sets::in_projection(select);
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
-        if let Some((series, alias)) = series(factor) {
+        if let Some((series, alias)) = sets::in_from(factor) {
             *factor = TableFactor::UNNEST {
                 alias: Some(alias),
                 array_exprs: vec![series],
@@ -104,12 +119,19 @@ impl VisitorMut for Dialect {
                 let found = call("regexp_match", vec![taken(whole), taken(pattern)]);
                 *expr = call("array_element", vec![found, number("1")]);
             }
+            Expr::Subquery(query) => forms::first_value(query),
+            Expr::BinaryOp { left, op: BinaryOperator::StringConcat, right }
+                if forms::is_json(left) && forms::is_json(right) =>
+            {
+                json_value(left);
+                json_value(right);
+            }
             Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
                 escaped(pattern, escape_char);
             }
-            Expr::AnyOp { .. } | Expr::AllOp { .. } => {
-                if let Some(exists) = quantified(expr) {
-                    *expr = exists;
+            Expr::AnyOp { .. } | Expr::AllOp { .. } | Expr::SimilarTo { .. } => {
+                if let Some(other) = quantified(expr).or_else(|| forms::similar(expr)) {
+                    *expr = other;
                 }
             }
             Expr::InSubquery { expr: left, subquery, negated: false } => {
@@ -127,11 +149,11 @@ impl VisitorMut for Dialect {
 }
 
 /// Takes an expression out of its place.
-fn taken(expr: &mut Expr) -> Expr {
+pub(super) fn taken(expr: &mut Expr) -> Expr {
     std::mem::replace(expr, Expr::value(Value::Null))
 }
 
-fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     let args = arguments.into_iter().map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))).collect();
     Expr::Function(Function {
         name: ObjectName::from(vec![Ident::new(name)]),
@@ -149,15 +171,15 @@ fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     })
 }
 
-fn number(digits: &str) -> Expr {
+pub(super) fn number(digits: &str) -> Expr {
     Expr::value(Value::Number(digits.to_owned(), false))
 }
 
-fn text(text: &str) -> Expr {
+pub(super) fn text(text: &str) -> Expr {
     Expr::value(Value::SingleQuotedString(text.to_owned()))
 }
 
-fn nested(expr: Expr) -> Expr {
+pub(super) fn nested(expr: Expr) -> Expr {
     Expr::Nested(Box::new(expr))
 }
 
@@ -166,12 +188,12 @@ fn is_zoned(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Timestamp(_, TimezoneInfo::Tz | TimezoneInfo::WithTimeZone))
 }
 
-fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+pub(super) fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
 }
 
 /// The text of a literal.
-fn literal(expr: &Expr) -> Option<&str> {
+pub(super) fn literal(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => Some(text),
         _ => None,
@@ -179,7 +201,7 @@ fn literal(expr: &Expr) -> Option<&str> {
 }
 
 /// Whether an unquoted identifier is this word.
-fn is(name: &Ident, word: &str) -> bool {
+pub(super) fn is(name: &Ident, word: &str) -> bool {
     name.quote_style.is_none() && name.value.eq_ignore_ascii_case(word)
 }
 
@@ -219,6 +241,15 @@ fn cast(inner: &mut Expr, data_type: &mut DataType) {
         | DataType::Float(_)
         | DataType::Real
         | DataType::Float4 => {
+            // Without bits, or with more than a narrow one has, it is a wide one.
+            let is_wide = match data_type {
+                DataType::Float(ExactNumberInfo::None) => true,
+                DataType::Float(ExactNumberInfo::Precision(bits)) => *bits > FLOAT4_BITS_MAX,
+                _ => false,
+            };
+            if is_wide {
+                *data_type = DataType::DoublePrecision;
+            }
             if let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = inner {
                 *inner = text(digits);
             }
@@ -228,7 +259,8 @@ fn cast(inner: &mut Expr, data_type: &mut DataType) {
                 *inner = text(&words);
             }
         }
-        DataType::JSON | DataType::JSONB => *data_type = DataType::Text,
+        // Text like any other; the other name is how `forms` knows it again.
+        DataType::JSON | DataType::JSONB => *data_type = DataType::String(None),
         _ => {}
     }
 }
@@ -241,6 +273,12 @@ fn call_of(function: &mut Function) -> Option<Expr> {
     }
     if let Some((_, new)) = RENAMED.iter().find(|(old, _)| *old == name) {
         function.name = ObjectName::from(vec![Ident::new(*new)]);
+    }
+    if let Some(other) = forms::call_of(function, &name) {
+        return Some(other);
+    }
+    if name == "generate_series" {
+        sets::times(&mut function.args);
     }
     let is_plain = function.over.is_none();
     let FunctionArguments::List(list) = &mut function.args else { return None };
@@ -269,12 +307,38 @@ fn call_of(function: &mut Function) -> Option<Expr> {
             let rest = binary(nested(taken(left)), BinaryOperator::Modulo, nested(taken(right)));
             return Some(nested(rest));
         }
+        "age" if arguments.next().is_some() && arguments.next().is_none() => {
+            let today = call("current_date", Vec::new());
+            let FunctionArguments::List(list) = &mut function.args else { return None };
+            list.args.insert(0, FunctionArg::Unnamed(FunctionArgExpr::Expr(today)));
+        }
+        "json_build_object" | "jsonb_build_object" | "json_build_array" | "jsonb_build_array" | "to_json"
+        | "to_jsonb" => arguments.for_each(json_value),
+        "json_object_agg" | "jsonb_object_agg" if is_plain => {
+            arguments.for_each(json_value);
+            let (mut names, mut values) = (function.clone(), function.clone());
+            for (one, keep) in [(&mut names, 0), (&mut values, 1)] {
+                one.name = ObjectName::from(vec![Ident::new("array_agg")]);
+                if let FunctionArguments::List(list) = &mut one.args {
+                    list.args = list.args.get(keep).cloned().into_iter().collect();
+                }
+            }
+            return Some(call("json_object", vec![Expr::Function(names), Expr::Function(values)]));
+        }
         "json_agg" | "jsonb_agg" if is_plain => {
+            arguments.for_each(json_value);
             return Some(call("to_json", vec![Expr::Function(function.clone())]));
         }
         _ => {}
     }
     None
+}
+
+/// A value that is JSON is put into JSON as it is.
+fn json_value(expr: &mut Expr) {
+    if forms::is_json(expr) {
+        *expr = call("json_value", vec![taken(expr)]);
+    }
 }
 
 /// `extract(second …)` with its fraction; DataFusion gives whole seconds.
@@ -387,30 +451,6 @@ fn template() -> Query {
     }
 }
 
-/// `generate_series(…) AS t(n)` as the list that it is, and its alias.
-pub(super) fn series(factor: &TableFactor) -> Option<(Expr, TableAlias)> {
-    let (name, args, alias) = match factor {
-        TableFactor::Table {
-            name, args: Some(TableFunctionArgs { args, settings: None }), alias, ..
-        } => (name, args, alias),
-        TableFactor::Function { name, args, alias, lateral: false, .. } => (name, args, alias),
-        _ => return None,
-    };
-    let is_series = name.0.len() == 1 && name.0[0].as_ident().is_some_and(|name| is(name, "generate_series"));
-    let mut alias = alias.clone().filter(|_| is_series && matches!(args.len(), 2 | 3))?;
-    let arguments: Option<Vec<Expr>> = args
-        .iter()
-        .map(|argument| match argument {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
-            _ => None,
-        })
-        .collect();
-    if alias.columns.is_empty() {
-        alias.columns.push(TableAliasColumnDef { name: alias.name.clone(), data_type: None });
-    }
-    Some((call("generate_series", arguments?), alias))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -426,7 +466,8 @@ mod tests {
         for (sql, expected) in [
             ("SELECT a::int, '1'::int, a::text", "SELECT to_whole(a)::INT, '1'::INT, to_text(a)::TEXT"),
             ("SELECT a::varchar(3), 1e15::float8", "SELECT left(to_text(a), 3)::TEXT, '1e15'::FLOAT8"),
-            ("SELECT '{}'::jsonb", "SELECT '{}'::TEXT"),
+            ("SELECT '{}'::jsonb", "SELECT '{}'::STRING"),
+            ("SELECT a::float, a::float(20)", "SELECT a::DOUBLE PRECISION, a::FLOAT(20)"),
             ("SELECT sign(a), every(b), avg(c)", "SELECT signum(a), bool_and(b), avg(to_averaged(c))"),
             (
                 "SELECT INTERVAL '1 day -03:04:05.5', '01:30'::interval",
@@ -452,6 +493,36 @@ mod tests {
             (
                 "SELECT n FROM generate_series(1, 5) AS n",
                 "SELECT n FROM UNNEST(generate_series(1, 5)) AS n (n)",
+            ),
+            ("SELECT generate_series(1, 3)", "SELECT unnest(generate_series(1, 3))"),
+            ("SELECT unnest(generate_series(1, 3))", "SELECT unnest(generate_series(1, 3))"),
+            (
+                "SELECT 1 FROM jsonb_array_elements('[]'::jsonb) AS e",
+                "SELECT 1 FROM UNNEST(json_elements('[]'::STRING)) AS e (e)",
+            ),
+            (
+                "SELECT x, a.y FROM a FULL JOIN b USING (x) WHERE x > 1 ORDER BY x",
+                "SELECT coalesce(a.x, b.x) AS x, a.y FROM a FULL JOIN b USING(x) WHERE coalesce(a.x, b.x) > 1 ORDER BY x",
+            ),
+            (
+                "SELECT count(*) FROM a RIGHT JOIN b USING (x) GROUP BY x ORDER BY x",
+                "SELECT count(*) FROM a RIGHT JOIN b USING(x) GROUP BY b.x ORDER BY b.x",
+            ),
+            (
+                "SELECT (SELECT b.x FROM b WHERE b.y = a.y ORDER BY b.z DESC LIMIT 1) FROM a",
+                "SELECT (SELECT first_value(b.x ORDER BY b.z DESC) FROM b WHERE b.y = a.y) FROM a",
+            ),
+            (
+                "SELECT (SELECT b.x FROM b ORDER BY b.z DESC LIMIT 1) FROM a",
+                "SELECT (SELECT b.x FROM b ORDER BY b.z DESC LIMIT 1) FROM a",
+            ),
+            (
+                "SELECT json_agg(json_build_object('a', b))",
+                "SELECT to_json(array_agg(json_value(json_build_object('a', b))))",
+            ),
+            (
+                "SELECT make_interval(days => 3, hours => n)",
+                "SELECT ((INTERVAL '1 day' * (3)) + (INTERVAL '1 hour' * (n)))",
             ),
             ("SELECT a = ANY (ARRAY[1])", "SELECT a = ANY(ARRAY[1])"),
             ("SELECT substring(a FROM 2), substring(a, 2)", "SELECT SUBSTRING(a FROM 2), SUBSTRING(a, 2)"),

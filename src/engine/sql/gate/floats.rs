@@ -1,61 +1,73 @@
-//! Comparing doubles with numbers that are written out.
+//! Comparing doubles with exact numbers, and with lists.
 //!
 //! `0.1 + 0.2` is 0.3 in PostgreSQL, where a number with a point is exact, so such a number is read as a decimal. Compared
 //! with a column of doubles it becomes a double there. DataFusion does it the other way round: it makes a decimal of each
-//! value of the column, which loses digits, takes ten times as long as the comparison (13 % of a filtering statement was
-//! spent in `__fixdfti`), and hides the column from the zone maps. So the number is made a double beforehand.
+//! value of the column, which loses digits, fails for NaN, takes ten times as long as the comparison (13 % of a filtering
+//! statement was spent in `__fixdfti`), and hides the column from the zone maps. So the number is made a double beforehand.
+//!
+//! The same where a double and such a number come together in `coalesce` and its like, or as results of CASE.
+//!
+//! `x IN (…)` of more than a few numbers is looked up by their bits in DataFusion, where 0.0 is not -0.0 and a NaN only one
+//! of the same bits. So a list that holds one of them gets the others, too.
 
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::{Expr, ExprSchemable, cast, lit, not, or};
 
 use super::intervals::compares;
 
-/// Rewrites every comparison of a double with a written number, in the plan and its subqueries.
-pub(super) fn normalize(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let rewrite_node = |node: LogicalPlan| {
-        let inputs = node.inputs();
-        // A leaf's own expressions (a VALUES list, say) see no columns but its own.
-        let schema = if inputs.is_empty() { node.schema().as_ref().clone() } else { merge_schema(&inputs) };
-        let names = NamePreserver::new(&node);
-        node.map_expressions(|expr| {
-            // One that is changed would be given its former name, and is no grouping set under a name.
-            if matches!(expr, Expr::GroupingSet(_)) {
-                return Ok(Transformed::no(expr));
-            }
-            let name = names.save(&expr);
-            let rewritten = expr.transform_up(|expr| Ok(comparison(expr, &schema)))?;
-            Ok(rewritten.update_data(|expr| name.restore(expr)))
-        })
-    };
-    Ok(plan.transform_up_with_subqueries(rewrite_node)?.data)
-}
-
-fn comparison(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
-    let mut sides: Vec<&mut Expr> = match &mut expr {
+/// A comparison of a double with an exact number, or in a list.
+pub(super) fn comparison(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let sides: Vec<&mut Expr> = match &mut expr {
         Expr::BinaryExpr(binary) if compares(binary.op) => vec![&mut binary.left, &mut binary.right],
         Expr::Between(between) => vec![&mut between.expr, &mut between.low, &mut between.high],
         Expr::InList(list) => std::iter::once(list.expr.as_mut()).chain(&mut list.list).collect(),
+        Expr::ScalarFunction(call) if ALIKE.contains(&call.name()) => call.args.iter_mut().collect(),
+        Expr::Case(case) => {
+            let results = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
+            let changed = made_doubles(results.chain(case.else_expr.as_deref_mut()).collect(), schema);
+            let compared = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
+            let compared = case.expr.as_deref_mut().map(|of| std::iter::once(of).chain(compared).collect());
+            let changed = compared.is_some_and(|sides| made_doubles(sides, schema)) || changed;
+            return Transformed::new_transformed(expr, changed);
+        }
         _ => return Transformed::no(expr),
     };
+    let changed = made_doubles(sides, schema);
+    match expr {
+        Expr::InList(list) if is_double(&list.expr, schema) => listed(list, changed, schema),
+        expr if changed => Transformed::yes(expr),
+        expr => Transformed::no(expr),
+    }
+}
+
+/// Functions whose arguments are made of one type, which is that of the result: `coalesce(price, 0.5)` is a double.
+const ALIKE: &[&str] = &["coalesce", "greatest", "least", "nullif", "nvl"];
+
+fn is_double(expr: &Expr, schema: &DFSchema) -> bool {
+    matches!(expr.get_type(schema), Ok(DataType::Float32 | DataType::Float64))
+}
+
+/// Makes doubles of the exact numbers among what is compared, if there is a double among it, and nothing but numbers.
+fn made_doubles(sides: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let exact = |kind: &DataType| matches!(kind, DataType::Decimal128(..) | DataType::Decimal256(..));
     // A type that cannot be told (a column that is missing) is reported elsewhere.
-    let is_double = |side: &Expr| matches!(side.get_type(schema), Ok(DataType::Float32 | DataType::Float64));
-    if !sides.iter().all(|side| is_double(side) || written(side).is_some()) {
-        return Transformed::no(expr);
+    let Ok(kinds) = sides.iter().map(|side| side.get_type(schema)).collect::<Result<Vec<_>>>() else {
+        return false;
+    };
+    let comparable = kinds.iter().all(|kind| kind.is_numeric() || *kind == DataType::Null);
+    if !comparable || !kinds.iter().any(DataType::is_floating) || !kinds.iter().any(exact) {
+        return false;
     }
-    let doubles = sides.iter().filter(|side| is_double(side)).count();
-    if doubles == 0 || doubles == sides.len() {
-        return Transformed::no(expr);
+    for (side, _) in sides.into_iter().zip(&kinds).filter(|(_, kind)| exact(kind)) {
+        *side = match written(side) {
+            Some(number) => lit(number),
+            None => cast(std::mem::take(side), DataType::Float64),
+        };
     }
-    for side in &mut sides {
-        if let Some(number) = written(side) {
-            **side = Expr::Literal(ScalarValue::Float64(Some(number)), None);
-        }
-    }
-    Transformed::yes(expr)
+    true
 }
 
 /// A written decimal as the nearest double.
@@ -73,6 +85,72 @@ fn written(expr: &Expr) -> Option<f64> {
     }
 }
 
+/// A list in which doubles are looked for.
+fn listed(list: InList, changed: bool, schema: &DFSchema) -> Transformed<Expr> {
+    let (mut constants, mut others) = (Vec::new(), Vec::new());
+    for item in &list.list {
+        match constant(item, schema) {
+            Some(value) => constants.push(value),
+            None => others.push(item.clone()),
+        }
+    }
+    let is_zero = |value: &Option<f64>| *value == Some(0.0);
+    let is_nan = |value: &Option<f64>| value.is_some_and(f64::is_nan);
+    let special = constants.iter().any(|value| is_zero(value) || is_nan(value));
+    // What is no constant yet may become one, and be any.
+    if !special && (others.is_empty() || list.expr.is_volatile()) {
+        return Transformed::new_transformed(Expr::InList(list), changed);
+    }
+    if constants.iter().any(is_zero) {
+        constants.retain(|value| !is_zero(value));
+        constants.extend([Some(0.0), Some(-0.0)]);
+    }
+    if constants.iter().any(is_nan) {
+        constants.retain(|value| !is_nan(value));
+        constants.extend([Some(f64::NAN), Some(-f64::NAN)]);
+    }
+    let InList { expr, negated, .. } = list;
+    if expr.is_volatile() {
+        let constants = constants.into_iter().map(|value| lit(ScalarValue::Float64(value)));
+        return Transformed::yes(expr.in_list(constants.chain(others).collect(), negated));
+    }
+    let mut parts: Vec<Expr> = others.into_iter().map(|item| expr.as_ref().clone().eq(item)).collect();
+    if !constants.is_empty() {
+        let constants = constants.into_iter().map(|value| lit(ScalarValue::Float64(value)));
+        parts.push(expr.in_list(constants.collect(), false));
+    }
+    // As a tree that is not as deep as the list is long.
+    while parts.len() > 1 {
+        let mut left = parts.into_iter();
+        parts = Vec::new();
+        while let Some(part) = left.next() {
+            parts.push(match left.next() {
+                Some(other) => or(part, other),
+                None => part,
+            });
+        }
+    }
+    let any = parts.pop().unwrap_or_else(|| lit(false));
+    Transformed::yes(if negated { not(any) } else { any })
+}
+
+/// A number that is written in the statement, as a double; NULL too.
+fn constant(expr: &Expr, schema: &DFSchema) -> Option<Option<f64>> {
+    let literal = match expr {
+        Expr::Literal(value, _) => value,
+        Expr::Negative(inner) => return constant(inner, schema).map(|value| value.map(|value| -value)),
+        Expr::Cast(cast) if is_double(expr, schema) => match cast.expr.as_ref() {
+            Expr::Literal(value, _) => value,
+            inner => return constant(inner, schema),
+        },
+        _ => return None,
+    };
+    match literal.cast_to(&DataType::Float64).ok()? {
+        ScalarValue::Float64(value) => Some(value),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use datafusion::arrow::datatypes::{Field, Schema};
@@ -80,12 +158,19 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_written_number_beside_a_double_is_a_double() {
+    fn schema() -> DFSchema {
         let fields =
             vec![Field::new("price", DataType::Float64, true), Field::new("n", DataType::Int64, true)];
-        let schema = DFSchema::try_from(Schema::new(fields)).expect("a schema");
-        let decimal = |value, scale| Expr::Literal(ScalarValue::Decimal128(Some(value), 20, scale), None);
+        DFSchema::try_from(Schema::new(fields)).expect("a schema")
+    }
+
+    fn decimal(value: i128, scale: i8) -> Expr {
+        Expr::Literal(ScalarValue::Decimal128(Some(value), 20, scale), None)
+    }
+
+    #[test]
+    fn a_written_number_beside_a_double_is_a_double() {
+        let schema = schema();
         let changed = comparison(col("price").gt(decimal(8, 1)), &schema);
         assert_eq!(changed.data, col("price").gt(lit(0.8)));
         let changed = comparison(
@@ -93,9 +178,35 @@ mod tests {
             &schema,
         );
         assert_eq!(changed.data, col("price").between(lit(-0.4), lit(1.234567890123)));
-        let changed = comparison(col("price").in_list(vec![decimal(1, 1), decimal(2, 1)], false), &schema);
-        assert_eq!(changed.data, col("price").in_list(vec![lit(0.1), lit(0.2)], false));
+        let changed = comparison(col("price").between(decimal(5, 1), lit(100_i64)), &schema);
+        assert_eq!(changed.data, col("price").between(lit(0.5), lit(100_i64)));
+        let changed = comparison(col("price").in_list(vec![decimal(1, 1), lit(2_i64)], false), &schema);
+        assert_eq!(changed.data, col("price").in_list(vec![lit(0.1), lit(2_i64)], false));
+        let changed = comparison(col("price").lt(decimal(1, 1) + decimal(2, 1)), &schema);
+        assert_eq!(
+            changed.data,
+            col("price").lt(cast(decimal(1, 1) + decimal(2, 1), DataType::Float64)),
+            "worked out exactly, then a double"
+        );
         for same in [col("n").gt(decimal(8, 1)), decimal(1, 1).lt(decimal(2, 1)), col("price").gt(col("n"))] {
+            assert!(!comparison(same.clone(), &schema).transformed, "{same}");
+        }
+    }
+
+    #[test]
+    fn a_list_holds_every_zero_and_every_nan() {
+        let schema = schema();
+        let changed = comparison(col("price").in_list(vec![lit(1_i64), lit(0_i64)], true), &schema);
+        let list = vec![lit(1.0), lit(0.0), lit(-0.0)];
+        assert_eq!(changed.data, not(col("price").in_list(list, false)));
+        let nan = cast(lit("NaN"), DataType::Float64);
+        let changed = comparison(col("price").in_list(vec![nan, col("n")], false), &schema);
+        let list = vec![lit(f64::NAN), lit(-f64::NAN)];
+        assert_eq!(changed.data, or(col("price").eq(col("n")), col("price").in_list(list, false)));
+        for same in [
+            col("price").in_list(vec![lit(1.0), lit(2_i64)], true),
+            col("n").in_list(vec![lit(0_i64), lit(1_i64)], false),
+        ] {
             assert!(!comparison(same.clone(), &schema).transformed, "{same}");
         }
     }

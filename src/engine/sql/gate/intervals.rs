@@ -7,30 +7,13 @@
 use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::logical_expr::{Expr, ExprSchemable, Operator};
 
 const NANOS_PER_DAY: i64 = 86_400_000_000_000;
 const DAYS_PER_MONTH: i64 = 30;
 
-/// Rewrites every comparison of spans in the plan and its subqueries.
-pub(super) fn normalize(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let rewrite_node = |node: LogicalPlan| {
-        let inputs = node.inputs();
-        // A leaf's own expressions (a VALUES list, say) see no columns but its own.
-        let schema = if inputs.is_empty() { node.schema().as_ref().clone() } else { merge_schema(&inputs) };
-        let names = NamePreserver::new(&node);
-        node.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let rewritten = expr.transform_up(|expr| comparison(expr, &schema))?;
-            Ok(rewritten.update_data(|expr| name.restore(expr)))
-        })
-    };
-    Ok(plan.transform_up_with_subqueries(rewrite_node)?.data)
-}
-
-fn comparison(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+/// A comparison of spans.
+pub(super) fn comparison(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let sides: Vec<&mut Box<Expr>> = match &mut expr {
         Expr::BinaryExpr(binary) if compares(binary.op) => vec![&mut binary.left, &mut binary.right],
         Expr::Between(between) => vec![&mut between.expr, &mut between.low, &mut between.high],

@@ -9,11 +9,15 @@
 
 mod dialect;
 mod floats;
+mod forms;
 mod intervals;
+mod joins;
 mod limits;
 mod names;
 mod patterns;
 mod refuse;
+mod sets;
+mod typed;
 
 use std::collections::BTreeSet;
 
@@ -63,7 +67,7 @@ pub(super) async fn admit(
     let reading = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reading.verify_plan(&plan).map_err(|error| only_queries().with_detail(error))?;
     check_plan(&plan)?;
-    let plan = newest::rewrite(floats::normalize(intervals::normalize(plan)?)?)?;
+    let plan = newest::rewrite(typed::normalize(plan)?)?;
     Ok(Admitted { plan, tables: read.into_iter().collect() })
 }
 

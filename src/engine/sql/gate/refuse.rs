@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{
     SetOperator, SetQuantifier, Statement, TableFactor, Value, ValueWithSpan, Visit, Visitor,
 };
 
-use super::{dialect, patterns};
+use super::{forms, joins, patterns, sets};
 use crate::engine::sql::errors::{QueryError, quoted};
 
 /// Most tables and subqueries in all FROM clauses together: a FROM list becomes a join tree as deep as it is long.
@@ -62,6 +62,21 @@ impl Visitor for Refusals {
         refuse_if(!select.connect_by.is_empty(), "CONNECT BY")?;
         let hive = [select.cluster_by.is_empty(), select.distribute_by.is_empty(), select.sort_by.is_empty()];
         refuse_if(hive.contains(&false), "CLUSTER, DISTRIBUTE and SORT BY")?;
+        let joined = select.from.iter().flat_map(|from| &from.joins);
+        let unbound = joined.clone().any(|join| joins::is_unbound(&join.join_operator));
+        refuse_if(unbound, "JOIN without ON or USING (say what joins the two, or write CROSS JOIN)")?;
+        refuse_if(
+            joins::is_unclear(select),
+            "RIGHT or FULL JOIN with USING or NATURAL, of more than two tables or with * (write ON a.x = b.x, and \
+             coalesce(a.x, b.x) for the column)",
+        )?;
+        if let Some(condition) = &select.selection {
+            refuse_if(
+                forms::windows(condition),
+                "A window function in WHERE (put the query in a subquery, and the condition around it)",
+            )?;
+            refuse_if(forms::aggregates(condition), "An aggregate function in WHERE (use HAVING)")?;
+        }
         refuse_if(select.value_table_mode.is_some(), "AS STRUCT and AS VALUE")?;
         refuse_if(!matches!(select.flavor, SelectFlavor::Standard), "A query that begins with FROM")
     }
@@ -75,9 +90,14 @@ impl Visitor for Refusals {
         match factor {
             TableFactor::Table { with_ordinality: true, .. }
             | TableFactor::Function { with_ordinality: true, .. } => refuse("WITH ORDINALITY"),
-            factor if dialect::series(factor).is_some() => series_is_short(factor),
+            factor if sets::in_from(factor).is_some() => series_is_short(factor),
             TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => {
-                refuse(&format!("The table function \"{}\"", quoted(&name.to_string())))
+                let name = quoted(&name.to_string());
+                refuse(&format!(
+                    "The table function \"{name}\", or LATERAL with it (in FROM there are generate_series, unnest, \
+                     json_array_elements, json_object_keys and regexp_split_to_table; of a column take them in SELECT, in a \
+                     subquery)"
+                ))
             }
             TableFactor::Table {
                 with_hints,
@@ -106,7 +126,9 @@ impl Visitor for Refusals {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> Flow {
         match expr {
-            Expr::SimilarTo { .. } => refuse("SIMILAR TO (use ~ with a regular expression)"),
+            Expr::SimilarTo { .. } if !is_similar(expr) => refuse(
+                "SIMILAR TO with ESCAPE, or a pattern that is no text (use ~ with a regular expression)",
+            ),
             Expr::RLike { .. } | Expr::MatchAgainst { .. } => refuse("RLIKE and MATCH"),
             Expr::Cast { data_type, .. } if is_padded(data_type) => refuse("The type char(n) (use text)"),
             Expr::Function(function) if is_named(&function.name, "to_char") => {
@@ -151,6 +173,10 @@ fn is_padded(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Char(_) | DataType::Character(_) | DataType::Nvarchar(_))
 }
 
+fn is_similar(expr: &Expr) -> bool {
+    forms::similar(&mut expr.clone()).is_some()
+}
+
 fn is_named(name: &datafusion::sql::sqlparser::ast::ObjectName, wanted: &str) -> bool {
     let last = name.0.last().and_then(|part| part.as_ident());
     last.is_some_and(|ident| ident.value.eq_ignore_ascii_case(wanted))
@@ -173,7 +199,7 @@ fn to_char_pattern(arguments: &FunctionArguments) -> Flow {
 
 /// A series of whole numbers is a list in memory.
 fn series_is_short(factor: &TableFactor) -> Flow {
-    let Some((Expr::Function(call), _)) = dialect::series(factor) else { return ControlFlow::Continue(()) };
+    let Some((Expr::Function(call), _)) = sets::in_from(factor) else { return ControlFlow::Continue(()) };
     let text = call.to_string();
     let inner = text.split_once('(').map_or("", |(_, inner)| inner.trim_end_matches(')'));
     let numbers: Vec<i128> = inner.split(',').filter_map(|part| part.trim().parse().ok()).collect();

@@ -3,7 +3,9 @@
 //! A text that is no JSON has no members: every question about it is answered with NULL, where PostgreSQL would fail when
 //! it makes a `json` of it.
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, StringArray};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Int64Array, ListBuilder, StringArray, StringBuilder,
+};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::{Result, exec_err, plan_err};
@@ -38,9 +40,31 @@ enum Question {
     ToJson,
     /// An object of names and values in turn.
     Build,
+    /// A list of the values.
+    List,
+    /// An object of a list of names and one of values.
+    Object,
+    /// The text, marked as JSON: it is put into other JSON as it is.
+    Marked,
+    /// Two objects or lists put together.
+    Concat,
+    /// A list's elements, as text or as JSON.
+    Elements {
+        as_text: bool,
+    },
+    /// An object's names.
+    Keys,
+    /// Without members that are null.
+    Stripped,
 }
 
-use Question::{Along, ArrayLength, AtPath, Build, Contains, HasKey, Member, ToJson, TypeOf};
+use Question::{
+    Along, ArrayLength, AtPath, Build, Concat, Contains, Elements, HasKey, Keys, List, Marked, Member,
+    Object, Stripped, ToJson, TypeOf,
+};
+
+/// The type of texts that are marked as JSON; no table and no other function has it.
+const MARKED: DataType = DataType::LargeUtf8;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let named = [
@@ -56,6 +80,15 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         ("to_jsonb", ToJson),
         ("json_build_object", Build),
         ("jsonb_build_object", Build),
+        ("json_build_array", List),
+        ("jsonb_build_array", List),
+        ("json_object", Object),
+        ("json_value", Marked),
+        ("json_elements", Elements { as_text: false }),
+        ("json_elements_text", Elements { as_text: true }),
+        ("json_keys", Keys),
+        ("json_strip_nulls", Stripped),
+        ("jsonb_strip_nulls", Stripped),
     ];
     named.into_iter().map(|(name, question)| udf(name, question)).collect()
 }
@@ -68,6 +101,15 @@ pub(super) fn at_path(as_text: bool) -> ScalarUDF {
     udf(if as_text { "#>>" } else { "#>" }, AtPath { as_text })
 }
 
+pub(super) fn concatenation() -> ScalarUDF {
+    udf("||", Concat)
+}
+
+/// Whether a text is marked as JSON.
+pub(super) fn is_marked(kind: &DataType) -> bool {
+    *kind == MARKED
+}
+
 pub(super) fn has_key() -> ScalarUDF {
     udf("?", HasKey)
 }
@@ -78,9 +120,13 @@ pub(super) fn contains() -> ScalarUDF {
 
 fn udf(name: &'static str, question: Question) -> ScalarUDF {
     let signature = match question {
-        Along { .. } | Build => Signature::variadic_any(Volatility::Immutable),
-        ArrayLength | TypeOf | ToJson => Signature::any(1, Volatility::Immutable),
-        Member { .. } | AtPath { .. } | HasKey | Contains => Signature::any(2, Volatility::Immutable),
+        Along { .. } | Build | List => Signature::variadic_any(Volatility::Immutable),
+        ArrayLength | TypeOf | ToJson | Marked | Elements { .. } | Keys | Stripped => {
+            Signature::any(1, Volatility::Immutable)
+        }
+        Member { .. } | AtPath { .. } | HasKey | Contains | Object | Concat => {
+            Signature::any(2, Volatility::Immutable)
+        }
     };
     ScalarUDF::from(Json { name, question, signature })
 }
@@ -108,6 +154,8 @@ impl ScalarUDFImpl for Json {
         Ok(match self.question {
             HasKey | Contains => DataType::Boolean,
             ArrayLength => DataType::Int64,
+            Marked => MARKED,
+            Elements { .. } | Keys => DataType::new_list(DataType::Utf8, true),
             _ => DataType::Utf8,
         })
     }
@@ -117,7 +165,20 @@ impl ScalarUDFImpl for Json {
         let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
         let answer = match (self.question, arrays.as_slice()) {
             (ToJson, [values]) => {
-                collect(rows, |row| values.is_valid(row).then(|| cells::value(values, row).to_string()))
+                collect(rows, |row| values.is_valid(row).then(|| plain(values, row).to_string()))
+            }
+            (List, values) => collect(rows, |row| {
+                Some(Value::Array(values.iter().map(|values| plain(values, row)).collect()).to_string())
+            }),
+            (Object, [names, values]) => collect(rows, |row| aggregated(names, values, row)),
+            (Marked, [texts]) => cast(texts, &MARKED)?,
+            (Concat, [left, right]) => collect(rows, |row| concatenated(plain(left, row), plain(right, row))),
+            (Elements { .. } | Keys, [texts]) => lists(self.question, &strings(texts)?),
+            (Stripped, [texts]) => {
+                let texts = strings(texts)?;
+                let texts = texts.as_string::<i32>();
+                let parsed = |row| serde_json::from_str(texts.is_valid(row).then(|| texts.value(row))?).ok();
+                collect(rows, |row| Some(stripped(parsed(row)?).to_string()))
             }
             (Build, pairs) => collect(rows, |row| Some(object(pairs, row).to_string())),
             (question, [texts, rest @ ..]) => ask(question, texts, rest)?,
@@ -137,8 +198,91 @@ fn object(pairs: &[ArrayRef], row: usize) -> Value {
         other => other.to_string(),
     };
     let entries = pairs.chunks_exact(2);
-    let entry = |pair: &[ArrayRef]| (name(cells::value(&pair[0], row)), cells::value(&pair[1], row));
+    let entry = |pair: &[ArrayRef]| (name(plain(&pair[0], row)), plain(&pair[1], row));
     Value::Object(entries.map(entry).collect::<Map<_, _>>())
+}
+
+/// A value as JSON: a number with all its digits is a number, and what is marked as JSON is that.
+fn plain(values: &ArrayRef, row: usize) -> Value {
+    if values.is_null(row) {
+        return Value::Null;
+    }
+    let parsed = |value: Value| match &value {
+        Value::String(text) => serde_json::from_str(text).unwrap_or(value),
+        _ => value,
+    };
+    match values.data_type() {
+        DataType::Decimal128(..) | DataType::Decimal256(..) | DataType::Int64 => {
+            parsed(cells::value(values, row))
+        }
+        kind if is_marked(kind) => parsed(cells::value(values, row)),
+        DataType::List(_) => {
+            let items = values.as_list::<i32>().value(row);
+            Value::Array((0..items.len()).map(|item| plain(&items, item)).collect())
+        }
+        _ => cells::value(values, row),
+    }
+}
+
+/// The object of a list of names and a list of values.
+fn aggregated(names: &ArrayRef, values: &ArrayRef, row: usize) -> Option<String> {
+    let (Value::Array(names), Value::Array(values)) = (plain(names, row), plain(values, row)) else {
+        return None;
+    };
+    let name = |name: Value| name.as_str().map_or_else(|| name.to_string(), str::to_owned);
+    Some(Value::Object(names.into_iter().map(name).zip(values).collect()).to_string())
+}
+
+/// Objects have the members of both, the right one's going before; anything else is a list.
+fn concatenated(left: Value, right: Value) -> Option<String> {
+    let list = |value: Value| match value {
+        Value::Array(items) => items,
+        other => vec![other],
+    };
+    Some(match (left, right) {
+        (Value::Null, _) | (_, Value::Null) => return None,
+        (Value::Object(mut left), Value::Object(right)) => {
+            left.extend(right);
+            Value::Object(left).to_string()
+        }
+        (left, right) => Value::Array(list(left).into_iter().chain(list(right)).collect()).to_string(),
+    })
+}
+
+/// Without the members of objects that are null.
+fn stripped(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let left = members.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(left.map(|(name, value)| (name, stripped(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(stripped).collect()),
+        other => other,
+    }
+}
+
+/// Elements or names, a list for each text.
+fn lists(question: Question, texts: &ArrayRef) -> ArrayRef {
+    let texts = texts.as_string::<i32>();
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    for row in 0..texts.len() {
+        let parsed =
+            texts.is_valid(row).then(|| serde_json::from_str::<Value>(texts.value(row)).ok()).flatten();
+        let items: Option<Vec<Option<String>>> = match (question, parsed) {
+            (Elements { as_text: true }, Some(Value::Array(items))) => {
+                Some(items.into_iter().map(as_plain).collect())
+            }
+            (Elements { .. }, Some(Value::Array(items))) => {
+                Some(items.into_iter().map(|item| Some(item.to_string())).collect())
+            }
+            (Keys, Some(Value::Object(members))) => {
+                Some(members.into_iter().map(|(name, _)| Some(name)).collect())
+            }
+            _ => None,
+        };
+        lists.append_option(items);
+    }
+    std::sync::Arc::new(lists.finish())
 }
 
 /// Asks it of every text.

@@ -7,6 +7,8 @@
 
 mod json;
 mod numbers;
+mod spans;
+mod sums;
 mod text;
 mod zone;
 
@@ -26,6 +28,7 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     json::functions()
         .into_iter()
         .chain(numbers::functions())
+        .chain(spans::functions())
         .chain(text::functions())
         .chain([zone::function()])
         .map(Arc::new)
@@ -43,6 +46,7 @@ impl ExprPlanner for Operators {
             return Ok(PlannerResult::Original(expr));
         };
         let is_json = left.is_string();
+        let is_span = |kind: &DataType| matches!(kind, DataType::Interval(_) | DataType::Duration(_));
         let function = match expr.op {
             BinaryOperator::Arrow if is_json => json::member(false),
             BinaryOperator::LongArrow if is_json => json::member(true),
@@ -52,11 +56,30 @@ impl ExprPlanner for Operators {
             BinaryOperator::AtArrow if is_json && right.is_string() => json::contains(),
             BinaryOperator::PGOverlap => array_has_any_udf().as_ref().clone(),
             BinaryOperator::Divide if is_exact(&left, &right) => numbers::division(),
+            BinaryOperator::Divide
+                if left.is_integer()
+                    && right.is_integer()
+                    && (sums::is_numeric(&expr.left, schema) || sums::is_numeric(&expr.right, schema)) =>
+            {
+                numbers::division()
+            }
+            BinaryOperator::Multiply if is_span(&left) && right.is_numeric() => spans::multiple(),
+            BinaryOperator::Multiply if left.is_numeric() && is_span(&right) => {
+                return Ok(PlannerResult::Planned(spans::multiple().call(vec![expr.right, expr.left])));
+            }
+            BinaryOperator::Divide if is_span(&left) && right.is_numeric() => spans::fraction(),
+            BinaryOperator::StringConcat if json::is_marked(&left) && json::is_marked(&right) => {
+                json::concatenation()
+            }
             BinaryOperator::Plus | BinaryOperator::Minus => return Ok(dates(expr, &left, &right)),
             BinaryOperator::StringConcat => return Ok(concatenation(expr, &left, &right)),
             _ => return Ok(PlannerResult::Original(expr)),
         };
         Ok(PlannerResult::Planned(function.call(vec![expr.left, expr.right])))
+    }
+
+    fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
+        Ok(PlannerResult::Planned(spans::date_part().call(args)))
     }
 }
 
@@ -84,9 +107,9 @@ fn dates(mut expr: RawBinaryExpr, left: &DataType, right: &DataType) -> PlannerR
 fn concatenation(mut expr: RawBinaryExpr, left: &DataType, right: &DataType) -> PlannerResult<RawBinaryExpr> {
     let needs = |own: &DataType, other: &DataType| other.is_string() && text::is_shown_otherwise(own);
     if needs(left, right) {
-        expr.left = text::shown().call(vec![expr.left]);
+        expr.left = text::written().call(vec![expr.left]);
     } else if needs(right, left) {
-        expr.right = text::shown().call(vec![expr.right]);
+        expr.right = text::written().call(vec![expr.right]);
     }
     PlannerResult::Original(expr)
 }

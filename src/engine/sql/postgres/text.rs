@@ -3,15 +3,18 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListBuilder, StringArray, StringBuilder};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type};
-use datafusion::common::{Result, internal_err};
+use datafusion::common::{Result, exec_err, internal_err};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use regex::Regex;
+
 use super::strings;
+use crate::engine::sql::spool::json as cells;
 
 /// Doubles from this power of ten on are written with an exponent (PostgreSQL's `float8out`).
 const EXPONENT_MIN: i32 = 15;
@@ -19,17 +22,22 @@ const EXPONENT_MIN: i32 = 15;
 const EXPONENT_BELOW: i32 = -4;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    vec![udf(Style::Cast), udf(Style::Shown)]
+    let split = Split { signature: Signature::any(2, Volatility::Immutable) };
+    vec![udf(Style::Cast), udf(Style::Shown), ScalarUDF::from(split)]
 }
 
-/// A value inside of a longer text.
-pub(super) fn shown() -> ScalarUDF {
-    udf(Style::Shown)
+/// A value as a cast to text gives it.
+pub(super) fn written() -> ScalarUDF {
+    udf(Style::Cast)
 }
 
 /// Whether DataFusion writes values of this type otherwise.
 pub(super) fn is_shown_otherwise(kind: &DataType) -> bool {
-    kind.is_floating() || matches!(kind, DataType::Timestamp(..) | DataType::Boolean)
+    kind.is_floating()
+        || matches!(
+            kind,
+            DataType::Timestamp(..) | DataType::Boolean | DataType::Duration(_) | DataType::Interval(_)
+        )
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,12 +87,18 @@ impl ScalarUDFImpl for Text {
         Ok(ColumnarValue::Array(match values.data_type() {
             kind if kind.is_floating() => doubles(&values)?,
             DataType::Timestamp(..) => replaced(&values, moment)?,
+            DataType::Duration(_) | DataType::Interval(_) => spans(&values),
             DataType::Boolean if self.style == Style::Shown => {
                 replaced(&values, |text| text[..1].to_owned())?
             }
             _ => strings(&values)?,
         }))
     }
+}
+
+fn spans(values: &ArrayRef) -> ArrayRef {
+    let text = |row| cells::value(values, row).as_str().map(str::to_owned);
+    Arc::new((0..values.len()).map(text).collect::<StringArray>())
 }
 
 fn doubles(values: &ArrayRef) -> Result<ArrayRef> {
@@ -128,6 +142,44 @@ fn replaced(values: &ArrayRef, write: impl Fn(&str) -> String) -> Result<ArrayRe
     let texts = texts.as_string::<i32>();
     let written = (0..texts.len()).map(|row| texts.is_valid(row).then(|| write(texts.value(row))));
     Ok(Arc::new(written.collect::<StringArray>()))
+}
+
+/// `regexp_split_to_array(text, pattern)`.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Split {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Split {
+    fn name(&self) -> &str {
+        "regexp_split_to_array"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::new_list(DataType::Utf8, true))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [texts, ColumnarValue::Scalar(pattern)] = args.args.as_slice() else {
+            return exec_err!(
+                "the pattern of regexp_split_to_array is a regex that is written in the statement"
+            );
+        };
+        let texts = strings(&texts.to_array(args.number_rows)?)?;
+        let texts = texts.as_string::<i32>();
+        let pattern = pattern.try_as_str().flatten().map(Regex::new).transpose();
+        let Ok(pattern) = pattern else { return exec_err!("a regex cannot be understood") };
+        let mut lists = ListBuilder::new(StringBuilder::new());
+        for row in 0..texts.len() {
+            let found = pattern.as_ref().filter(|_| texts.is_valid(row));
+            lists.append_option(found.map(|pattern| pattern.split(texts.value(row)).map(Some)));
+        }
+        Ok(ColumnarValue::Array(Arc::new(lists.finish())))
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,156 @@
+//! `a RIGHT JOIN b USING (x)` and `FULL JOIN … USING`: the one column `x` that comes out.
+//!
+//! In PostgreSQL it is the right side's, or whichever side has one; in DataFusion it is always the left side's, which is NULL
+//! for the rows that only the right side has. So what names it is given what it means: `b.x`, or `coalesce(a.x, b.x)`.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, GroupByExpr, Ident, JoinConstraint, JoinOperator, OrderByKind, Query, Select, SelectItem, SetExpr,
+    TableFactor, VisitMut, VisitorMut,
+};
+
+use super::dialect::call;
+
+/// Whether `SELECT` is over a join of these kinds that is not rewritten here: of more than two tables, of tables without
+/// names, or with `*`.
+pub(super) fn is_unclear(select: &Select) -> bool {
+    let outer = |operator: &JoinOperator| match operator {
+        JoinOperator::Right(on) | JoinOperator::RightOuter(on) | JoinOperator::FullOuter(on) => {
+            matches!(on, JoinConstraint::Using(_) | JoinConstraint::Natural)
+        }
+        _ => false,
+    };
+    let found = select.from.iter().flat_map(|from| &from.joins).any(|join| outer(&join.join_operator));
+    found && merged(select).is_none()
+}
+
+/// Whether a join says nothing of what it joins by: DataFusion takes it for a cross join.
+pub(super) fn is_unbound(operator: &JoinOperator) -> bool {
+    match operator {
+        JoinOperator::Join(on)
+        | JoinOperator::Inner(on)
+        | JoinOperator::Left(on)
+        | JoinOperator::LeftOuter(on)
+        | JoinOperator::Right(on)
+        | JoinOperator::RightOuter(on)
+        | JoinOperator::FullOuter(on) => *on == JoinConstraint::None,
+        _ => false,
+    }
+}
+
+/// The columns that such a join makes one of two, each with what it means.
+fn merged(select: &Select) -> Option<Vec<(Ident, Expr)>> {
+    let [from] = select.from.as_slice() else { return None };
+    let [join] = from.joins.as_slice() else { return None };
+    let (columns, is_full) = match &join.join_operator {
+        JoinOperator::Right(JoinConstraint::Using(columns))
+        | JoinOperator::RightOuter(JoinConstraint::Using(columns)) => (columns, false),
+        JoinOperator::FullOuter(JoinConstraint::Using(columns)) => (columns, true),
+        _ => return None,
+    };
+    if select.projection.iter().any(|item| matches!(item, SelectItem::Wildcard(_))) {
+        return None;
+    }
+    let (left, right) = (name(&from.relation)?, name(&join.relation)?);
+    let meant = |column: &Ident| {
+        let of = |table: &Ident| Expr::CompoundIdentifier(vec![table.clone(), column.clone()]);
+        if is_full { call("coalesce", vec![of(&left), of(&right)]) } else { of(&right) }
+    };
+    let columns = columns.iter().map(|column| {
+        let column = column.0.last()?.as_ident()?;
+        Some((column.clone(), meant(column)))
+    });
+    columns.collect()
+}
+
+fn name(factor: &TableFactor) -> Option<Ident> {
+    match factor {
+        TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
+            Some(alias.name.clone())
+        }
+        TableFactor::Table { name, alias: None, .. } => name.0.last()?.as_ident().cloned(),
+        _ => None,
+    }
+}
+
+/// Whether two identifiers are one name.
+fn same(left: &Ident, right: &Ident) -> bool {
+    let folded = |ident: &Ident| match ident.quote_style {
+        Some(_) => ident.value.clone(),
+        None => ident.value.to_ascii_lowercase(),
+    };
+    folded(left) == folded(right)
+}
+
+/// Gives the merged columns what they mean, wherever the query names them.
+pub(super) fn merge(query: &mut Query) {
+    let SetExpr::Select(select) = query.body.as_mut() else { return };
+    let Some(columns) = merged(select) else { return };
+    let mut meaning = Meaning { columns, depth: 0 };
+    for item in &mut select.projection {
+        if let SelectItem::UnnamedExpr(Expr::Identifier(column)) = item {
+            let alias = column.clone();
+            *item = SelectItem::ExprWithAlias { expr: Expr::Identifier(alias.clone()), alias };
+        }
+        meaning.give(item);
+    }
+    meaning.give(&mut select.selection);
+    meaning.give(&mut select.having);
+    meaning.give(&mut select.named_window);
+    if let GroupByExpr::Expressions(exprs, _) = &mut select.group_by {
+        meaning.give(exprs);
+    }
+    let shown = |column: &Ident| {
+        let own = |item: &SelectItem| match item {
+            SelectItem::ExprWithAlias { alias, .. } => same(alias, column),
+            _ => false,
+        };
+        select.projection.iter().any(own)
+    };
+    if let Some(OrderByKind::Expressions(order)) = query.order_by.as_mut().map(|order| &mut order.kind) {
+        for by in order {
+            // A result column goes before one of the tables.
+            if !matches!(&by.expr, Expr::Identifier(column) if shown(column)) {
+                meaning.give(&mut by.expr);
+            }
+        }
+    }
+}
+
+struct Meaning {
+    columns: Vec<(Ident, Expr)>,
+    depth: usize,
+}
+
+impl Meaning {
+    fn give(&mut self, to: &mut impl VisitMut) {
+        // The visitor never breaks.
+        let _ = to.visit(self);
+    }
+}
+
+impl VisitorMut for Meaning {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        // In a subquery the name may be one of its own.
+        if let Expr::Identifier(column) = expr
+            && self.depth == 0
+            && let Some((_, meant)) = self.columns.iter().find(|(own, _)| same(own, column))
+        {
+            *expr = meant.clone();
+        }
+        ControlFlow::Continue(())
+    }
+}

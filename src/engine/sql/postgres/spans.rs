@@ -1,0 +1,264 @@
+//! Spans of time: their parts, their multiples, and ages.
+//!
+//! The difference of two times is a number of milliseconds here, which PostgreSQL shows, and takes apart, as days and the
+//! clock's hours, minutes and seconds. DataFusion's `date_part('hour', …)` gives all hours of it.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, IntervalMonthDayNanoArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{
+    DataType, DurationNanosecondType, FieldRef, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
+    IntervalUnit, TimeUnit, TimestampMicrosecondType,
+};
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::{Result, exec_err, internal_err};
+use datafusion::functions::datetime::date_part as datafusion_date_part;
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use jiff::civil::DateTime;
+
+const NANOS_PER_SEC: i64 = 1_000_000_000;
+const NANOS_PER_DAY: i64 = 86_400 * NANOS_PER_SEC;
+const DAYS_PER_MONTH: f64 = 30.0;
+const SPAN: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+
+pub(super) fn functions() -> Vec<ScalarUDF> {
+    let age = Span { work: Work::Age, signature: Signature::any(2, Volatility::Immutable) };
+    vec![date_part(), ScalarUDF::from(age)]
+}
+
+pub(super) fn date_part() -> ScalarUDF {
+    ScalarUDF::from(Part { inner: datafusion_date_part() })
+}
+
+/// A span, then a number: so many times the span.
+pub(super) fn multiple() -> ScalarUDF {
+    ScalarUDF::from(Span { work: Work::Multiply, signature: Signature::any(2, Volatility::Immutable) })
+}
+
+/// A span, then a number: the span divided by it.
+pub(super) fn fraction() -> ScalarUDF {
+    ScalarUDF::from(Span { work: Work::Divide, signature: Signature::any(2, Volatility::Immutable) })
+}
+
+/// DataFusion's `date_part`, but for the difference of two times.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Part {
+    inner: Arc<ScalarUDF>,
+}
+
+impl ScalarUDFImpl for Part {
+    fn name(&self) -> &str {
+        "date_part"
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(arguments)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        self.inner.inner().return_field_from_args(args)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if let [ColumnarValue::Scalar(part), time] = args.args.as_slice()
+            && matches!(time.data_type(), DataType::Duration(_))
+            && let Some(part) = part.try_as_str().flatten()
+            && let Some(of) = part_of(part)
+        {
+            let spans = cast(&time.to_array(args.number_rows)?, &DataType::Duration(TimeUnit::Nanosecond))?;
+            let parts: Float64Array = spans.as_primitive::<DurationNanosecondType>().unary(of);
+            return Ok(ColumnarValue::Array(cast(&parts, args.return_field.data_type())?));
+        }
+        self.inner.inner().invoke_with_args(args)
+    }
+}
+
+/// How a part is taken of a number of nanoseconds.
+fn part_of(part: &str) -> Option<fn(i64) -> f64> {
+    let part = part.trim().to_ascii_lowercase();
+    Some(match part.strip_suffix('s').unwrap_or(&part) {
+        "epoch" => |nanos| nanos as f64 / NANOS_PER_SEC as f64,
+        "year" | "month" => |_| 0.0,
+        "day" => |nanos| (nanos / NANOS_PER_DAY) as f64,
+        "hour" => |nanos| (nanos % NANOS_PER_DAY / (3600 * NANOS_PER_SEC)) as f64,
+        "minute" => |nanos| (nanos % (3600 * NANOS_PER_SEC) / (60 * NANOS_PER_SEC)) as f64,
+        "second" => |nanos| (nanos % (60 * NANOS_PER_SEC) / NANOS_PER_SEC) as f64,
+        "millisecond" => |nanos| (nanos % (60 * NANOS_PER_SEC) / 1_000_000) as f64,
+        "microsecond" => |nanos| (nanos % (60 * NANOS_PER_SEC) / 1_000) as f64,
+        _ => return None,
+    })
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Work {
+    Multiply,
+    Divide,
+    Age,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Span {
+    work: Work,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Span {
+    fn name(&self) -> &str {
+        match self.work {
+            Work::Multiply => "*",
+            Work::Divide => "/",
+            Work::Age => "age",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        Ok(match arguments.first() {
+            // The difference of two times stays one.
+            Some(DataType::Duration(_)) => DataType::Duration(TimeUnit::Nanosecond),
+            _ => SPAN,
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arrays =
+            args.args.iter().map(|arg| arg.to_array(args.number_rows)).collect::<Result<Vec<_>>>()?;
+        let [left, right] = arrays.as_slice() else { return internal_err!("a span of how many values?") };
+        if self.work == Work::Age {
+            return ages(left, right).map(ColumnarValue::Array);
+        }
+        let factors = cast(right, &DataType::Float64)?;
+        let factors = factors.as_primitive::<Float64Type>().iter().map(|factor| match (self.work, factor) {
+            (Work::Divide, Some(0.0)) => Err(ArrowError::DivideByZero),
+            (Work::Divide, factor) => Ok(factor.map(|factor| 1.0 / factor)),
+            (_, factor) => Ok(factor),
+        });
+        let factors: Float64Array = factors.collect::<Result<_, ArrowError>>()?;
+        if matches!(left.data_type(), DataType::Duration(_)) {
+            let nanos = cast(&cast(left, &DataType::Duration(TimeUnit::Nanosecond))?, &DataType::Int64)?;
+            let nanos = cast(&nanos, &DataType::Float64)?;
+            let product = nanos.as_primitive::<Float64Type>().iter().zip(&factors);
+            let product = product.map(|(nanos, factor)| nanos.zip(factor).map(|(nanos, f)| whole(nanos * f)));
+            let product: datafusion::arrow::array::Int64Array =
+                product.map(Option::transpose).collect::<Result<_, ArrowError>>()?;
+            return Ok(ColumnarValue::Array(cast(&product, &DataType::Duration(TimeUnit::Nanosecond))?));
+        }
+        let spans = cast(left, &SPAN)?;
+        let pairs = spans.as_primitive::<IntervalMonthDayNanoType>().iter().zip(&factors);
+        let product =
+            pairs.map(|(span, factor)| span.zip(factor).map(|(span, f)| times(span, f)).transpose());
+        let product: IntervalMonthDayNanoArray = product.collect::<Result<_, ArrowError>>()?;
+        Ok(ColumnarValue::Array(Arc::new(product)))
+    }
+}
+
+/// The nearest whole number of nanoseconds.
+fn whole(nanos: f64) -> Result<i64, ArrowError> {
+    let rounded = nanos.round();
+    if rounded.abs() < 9.2e18 {
+        return Ok(rounded as i64);
+    }
+    Err(ArrowError::ArithmeticOverflow("a span is out of range".to_owned()))
+}
+
+/// As PostgreSQL does it: what is left of a month goes to the days, what is left of a day to the clock.
+fn times(span: IntervalMonthDayNano, factor: f64) -> Result<IntervalMonthDayNano, ArrowError> {
+    let (months, days) = (f64::from(span.months) * factor, f64::from(span.days) * factor);
+    let month_days = (months.fract() * DAYS_PER_MONTH * 1e6).round() / 1e6;
+    let rest = ((days.fract() + month_days.fract()) * 1e12).round() / 1e12;
+    let nanos = whole(span.nanoseconds as f64 * factor + rest * NANOS_PER_DAY as f64)?;
+    let small = |number: f64| {
+        let overflow = || ArrowError::ArithmeticOverflow("a span is out of range".to_owned());
+        i32::try_from(whole(number.trunc())?).map_err(|_| overflow())
+    };
+    Ok(IntervalMonthDayNano::new(small(months)?, small(days.trunc() + month_days.trunc())?, nanos))
+}
+
+/// `age(end, begin)` in years, months, days and the clock.
+fn ages(ends: &ArrayRef, begins: &ArrayRef) -> Result<ArrayRef> {
+    let micros = |times: &ArrayRef| cast(times, &DataType::Timestamp(TimeUnit::Microsecond, None));
+    let (ends, begins) = (micros(ends)?, micros(begins)?);
+    let (ends, begins) =
+        (ends.as_primitive::<TimestampMicrosecondType>(), begins.as_primitive::<TimestampMicrosecondType>());
+    let mut ages = Vec::with_capacity(ends.len());
+    for pair in ends.iter().zip(begins) {
+        ages.push(match pair {
+            (Some(end), Some(begin)) => Some(match (civil(end), civil(begin)) {
+                (Some(end), Some(begin)) if end >= begin => age(end, begin, 1, begin),
+                (Some(end), Some(begin)) => age(begin, end, -1, end),
+                _ => return exec_err!("a time is out of the range of age"),
+            }),
+            _ => None,
+        });
+    }
+    Ok(Arc::new(ages.into_iter().collect::<IntervalMonthDayNanoArray>()))
+}
+
+fn civil(micros: i64) -> Option<DateTime> {
+    Some(jiff::tz::Offset::UTC.to_datetime(jiff::Timestamp::from_microsecond(micros).ok()?))
+}
+
+/// From an earlier to a later time; days are borrowed of the month of `lender`.
+fn age(later: DateTime, earlier: DateTime, sign: i64, lender: DateTime) -> IntervalMonthDayNano {
+    let clock = |at: DateTime| {
+        let secs = i64::from(at.hour()) * 3600 + i64::from(at.minute()) * 60 + i64::from(at.second());
+        secs * NANOS_PER_SEC + i64::from(at.subsec_nanosecond())
+    };
+    let months = |at: DateTime| i64::from(at.year()) * 12 + i64::from(at.month());
+    let (mut months, mut days) =
+        (months(later) - months(earlier), i64::from(later.day()) - i64::from(earlier.day()));
+    let mut nanos = clock(later) - clock(earlier);
+    if nanos < 0 {
+        nanos += NANOS_PER_DAY;
+        days -= 1;
+    }
+    if days < 0 {
+        days += i64::from(lender.date().days_in_month());
+        months -= 1;
+    }
+    // Years of the calendar fit.
+    IntervalMonthDayNano::new((sign * months) as i32, (sign * days) as i32, sign * nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_multiplied_as_postgresql_does() {
+        let span = IntervalMonthDayNano::new;
+        for (left, factor, expected) in [
+            (span(0, 1, 0), 2.0, span(0, 2, 0)),
+            (span(0, 1, 0), 0.5, span(0, 0, NANOS_PER_DAY / 2)),
+            (span(1, 0, 0), 1.5, span(1, 15, 0)),
+            (span(1, 1, NANOS_PER_SEC), -1.0, span(-1, -1, -NANOS_PER_SEC)),
+        ] {
+            assert_eq!(times(left, factor).expect("in range"), expected, "{left:?} * {factor}");
+        }
+        assert!(times(span(i32::MAX, 0, 0), 2.0).is_err());
+    }
+
+    #[test]
+    fn parts_of_a_difference_are_those_of_its_days_and_clock() {
+        let nanos = 99 * NANOS_PER_DAY + (23 * 3600 + 52 * 60 + 48) * NANOS_PER_SEC + 500_000_000;
+        for (part, expected) in [
+            ("day", 99.0),
+            ("HOUR", 23.0),
+            ("minutes", 52.0),
+            ("microsecond", 48_500_000.0),
+            ("epoch", 8_639_568.5),
+        ] {
+            assert_eq!(part_of(part).expect("a part")(nanos), expected, "{part}");
+        }
+    }
+}
