@@ -187,10 +187,10 @@ fn world(random: &mut Random) -> World {
     tables.extend(table.newest_table().map(Arc::new));
     let pin = snapshots.pin(ORG, tables).expect("pin");
     let bound = bound(folder.path());
-    let ours = session::session(&bound, session::segment_tables(pool::sources(&pin))).expect("a session");
+    let ours = session::Session::of(&bound, session::segment_tables(pool::sources(&pin))).expect("a session");
     let memory = [(facts(false, shape.newest), rows), (tags(), tagged)]
         .map(|(table, rows)| (table.name.to_string(), in_memory(&table, &rows)));
-    let plain = session::session(&bound, memory.into_iter().collect()).expect("a session");
+    let plain = session::Session::of(&bound, memory.into_iter().collect()).expect("a session");
     let plain = SessionStateBuilder::new_from_existing(plain)
         .with_physical_optimizer_rules(PhysicalOptimizer::new().rules)
         .build();

@@ -420,7 +420,7 @@ async fn a_sum_below_a_join_does_not_overflow_for_rows_that_the_join_leaves_out(
     snapshots.fill(ORG, changes).expect("fill");
     let pin = snapshots.pin(ORG, vec![numbers, tags]).expect("pin");
     let tables = session::segment_tables(pool::sources(&pin));
-    let ours = session::session(&bound(folder.path()), tables).expect("a session");
+    let ours = session::Session::of(&bound(folder.path()), tables).expect("a session");
     let sql = "SELECT t.tag, sum(x.n), count(*) FROM numbers x JOIN tags t ON x.url = t.url GROUP BY t.tag";
     let (plan, rows) = run(&ours, sql, false).await;
     assert!(plan.contains("PartialReduce"), "{plan}");
@@ -451,7 +451,8 @@ async fn a_segment_of_more_batches_than_a_turn_has_is_read_to_its_end() {
     let pin = snapshots.pin(ORG, vec![table]).expect("pin");
     let sources = pool::sources(&pin);
     assert_eq!(sources[0].segments.len(), 1, "one segment of {BATCHES} batches");
-    let ours = session::session(&bound(folder.path()), session::segment_tables(sources)).expect("a session");
+    let ours =
+        session::Session::of(&bound(folder.path()), session::segment_tables(sources)).expect("a session");
     for (node, sql, expected) in [
         ("SeenScan", "SELECT count(DISTINCT few), count(DISTINCT upper(few)) FROM long", 13),
         (
