@@ -93,6 +93,8 @@ struct Progress {
     /// The stored position was read, and what had to be rebuilt was.
     begun: bool,
     stored_at: Option<Instant>,
+    /// Whose rebuild began and did not end: what is there of them is a part, whatever its position says.
+    unmade: HashSet<OrgId>,
     /// The newest version of each table that is known to stand in the catalogue.
     versions: HashMap<(OrgId, TableName), u64>,
 }
@@ -136,6 +138,10 @@ impl SnapshotFeed {
     /// Does one merge of the snapshots' segments, if one is due. An organization whose segments cannot be merged because
     /// they are damaged is rebuilt.
     pub(super) fn merge_next(&self) -> Result<bool> {
+        // Before it is known where the feed stands, nothing could be rebuilt as of there.
+        if !self.progress.lock().begun {
+            return Ok(false);
+        }
         let (org, error) = match self.merging.count(|| self.snapshots.merge_one()) {
             Ok(merged) => return Ok(merged),
             Err((org, error)) => (OrgId(org), error),
@@ -220,7 +226,9 @@ impl SnapshotFeed {
         let files = std::fs::read_dir(self.snapshots.root().join(org.to_string()));
         let files = files.map_or(0, |files| files.count() as u64);
         self.reset(org)?;
-        self.progress.lock().versions.retain(|(known, _), _| *known != org);
+        let mut progress = self.progress.lock();
+        progress.unmade.remove(&org);
+        progress.versions.retain(|(known, _), _| *known != org);
         Ok(files)
     }
 
@@ -318,11 +326,19 @@ impl SnapshotFeed {
     /// Publishes one batch. Whether it reached the newest record, and whose snapshots had to be rebuilt.
     fn publish(&self, changes_max: usize) -> Result<(bool, HashSet<OrgId>)> {
         let after = self.applied();
+        let mut mended = HashSet::new();
+        let unmade: Vec<OrgId> = self.progress.lock().unmade.iter().copied().collect();
+        for org in unmade {
+            // What is being erased must not come back.
+            if !self.system.read(|tx| Ok(tx.is_fenced(org)))? {
+                self.remake(org, after)?;
+                mended.insert(org);
+            }
+        }
         let batch = self.system.read(|tx| batch::read(tx, &self.reader(), after, changes_max))?;
         if !batch.complete {
             self.doubt.send_modify(|doubt| doubt.of.extend(batch.orgs.keys()));
         }
-        let mut mended = HashSet::new();
         for (org, rows) in batch.orgs {
             self.keep_tables(org, &rows.changes)?;
             let changes =
@@ -347,7 +363,15 @@ impl SnapshotFeed {
         self.doubt.send_modify(|doubt| {
             doubt.of.insert(org);
         });
-        self.rebuild(org, position)
+        self.remake(org, position)
+    }
+
+    /// Rebuilds an organization's snapshot. Where that fails half way, the next pass begins with it again.
+    fn remake(&self, org: OrgId, position: u64) -> Result<()> {
+        self.progress.lock().unmade.insert(org);
+        self.rebuild(org, position)?;
+        self.progress.lock().unmade.remove(&org);
+        Ok(())
     }
 
     fn reader(&self) -> batch::Reader<'_> {

@@ -245,6 +245,22 @@ fn nothing_is_answered_in_the_middle_of_a_large_backlog() {
 }
 
 #[test]
+fn a_rebuild_that_ended_half_way_begins_again() {
+    let mut world = World::new();
+    let org = OrgId::new();
+    world.put_many(org, (0..5).map(|_| (JobId::new(), plain(2))).collect());
+    let feed = world.feed();
+    catch_up(&feed);
+    // As a disk leaves it that was full when the first rows should have been written.
+    feed.reset(org).unwrap();
+    feed.progress.lock().unmade.insert(org);
+    world.put(org, JobId::new(), plain(1));
+    catch_up(&feed);
+    world.assert_shown(&feed);
+    assert!(feed.progress.lock().unmade.is_empty());
+}
+
+#[test]
 fn a_row_that_does_not_fit_is_left_out_alone() {
     let mut world = World::new();
     let org = OrgId::new();
