@@ -95,8 +95,9 @@ struct Ended {
     /// Everything that the server answered.
     said: String,
     /// From when it began to run, as the server says, to when its end was seen here. Of one that ended while it was planned:
-    /// from when it was sent, with its wait for a worker.
+    /// from when it was sent.
     ran: Duration,
+    was_planned: bool,
 }
 
 /// Sends a statement and waits for its end.
@@ -132,6 +133,7 @@ async fn poll(client: &Client, id: &str, mut ended: Ended, sent: Instant) -> End
             ended.code = failed.unwrap_or(status).to_owned();
             let started = execution["startedAt"].as_str().and_then(|at| at.parse::<jiff::Timestamp>().ok());
             let ran = started.map(|at| jiff::Timestamp::now().duration_since(at));
+            ended.was_planned = ran.is_some();
             ended.ran = ran.and_then(|ran| ran.try_into().ok()).unwrap_or_else(|| sent.elapsed());
             return ended;
         }
@@ -159,28 +161,40 @@ fn verdict(must: Must, status: u16, code: &str) -> bool {
     }
 }
 
-/// Sends what is left of the corpus, one statement after the other; gives what went wrong, and how long each ran.
-async fn send(
-    client: Client,
-    corpus: Arc<Vec<(String, Must)>>,
-    next: Arc<AtomicUsize>,
-) -> (Vec<String>, Vec<(Duration, String)>) {
-    let (mut wrong, mut ran) = (Vec::new(), Vec::new());
+/// What one sender saw.
+#[derive(Default)]
+struct Seen {
+    wrong: Vec<String>,
+    ran: Vec<(Duration, String)>,
+    /// Statements that took longer than their limit and ended while they were planned: others may have been before them.
+    waited: Vec<String>,
+}
+
+/// Sends what is left of the corpus, one statement after the other.
+async fn send(client: Client, corpus: Arc<Vec<(String, Must)>>, next: Arc<AtomicUsize>) -> Seen {
+    let mut seen = Seen::default();
     while let Some((sql, must)) = corpus.get(next.fetch_add(1, Ordering::Relaxed)) {
-        let shown: String = sql.chars().take(100).collect();
+        let shown = shown(sql);
         let Ok(ended) = tokio::time::timeout(PATIENCE, settled(&client, sql, *must)).await else {
-            wrong.push(format!("{shown}: it does not end"));
+            seen.wrong.push(format!("{shown}: it does not end"));
             continue;
         };
         if !verdict(*must, ended.status, &ended.code) {
-            wrong.push(format!("{shown}: {} {}, but {must:?}", ended.status, ended.code));
+            seen.wrong.push(format!("{shown}: {} {}, but {must:?}", ended.status, ended.code));
         }
         if ended.said.to_uppercase().contains(&MARKER.to_uppercase()) {
-            wrong.push(format!("{shown}: it tells what it may not"));
+            seen.wrong.push(format!("{shown}: it tells what it may not"));
         }
-        ran.push((ended.ran, shown));
+        match ended.was_planned || ended.ran <= LIMIT {
+            true => seen.ran.push((ended.ran, shown)),
+            false => seen.waited.push(sql.clone()),
+        }
     }
-    (wrong, ran)
+    seen
+}
+
+fn shown(sql: &str) -> String {
+    sql.chars().take(100).collect()
 }
 
 /// Ordinary requests until `stop`: how long each took, which failed, and how many were not sent.
@@ -250,11 +264,17 @@ pub async fn attack() -> Figures {
     let senders: Vec<_> = (0..SENDERS)
         .map(|_| tokio::spawn(send(ours.api.clone(), Arc::clone(&corpus), Arc::clone(&next))))
         .collect();
-    let (mut wrong, mut ran) = (Vec::new(), Vec::new());
+    let mut all = Seen::default();
     for sender in senders {
-        let (own_wrong, own_ran) = sender.await.expect("a sender");
-        wrong.extend(own_wrong);
-        ran.extend(own_ran);
+        let seen = sender.await.expect("a sender");
+        all.wrong.extend(seen.wrong);
+        all.ran.extend(seen.ran);
+        all.waited.extend(seen.waited);
+    }
+    let Seen { wrong, mut ran, waited } = all;
+    for sql in waited {
+        // Nobody is before it now.
+        ran.push((outcome(&ours.api, &sql).await.ran, shown(&sql)));
     }
     let lasted = began.elapsed();
     stop.store(true, Ordering::Relaxed);
