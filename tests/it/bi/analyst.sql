@@ -316,6 +316,13 @@ SELECT count(*) FROM products WHERE scraped_at::time BETWEEN '00:00' AND '23:59:
 SELECT x, y, z FROM (VALUES (1, 2)) a(x, y) RIGHT JOIN (VALUES (1, 5), (2, 3)) b(x, z) USING (x) ORDER BY x;
 SELECT x, y, z FROM (VALUES (1, 2), (4, 4)) a(x, y) FULL JOIN (VALUES (1, 5), (2, 3)) b(x, z) USING (x) ORDER BY x;
 SELECT x, count(*) FROM (VALUES (1, 2), (4, 4)) a(x, y) FULL OUTER JOIN (VALUES (1, 5), (2, 3)) b(x, z) USING (x) WHERE x < 4 GROUP BY x ORDER BY x;
+SELECT x FROM (VALUES (1, 2)) a(x, y) RIGHT JOIN (VALUES (1, 5), (2, 3)) b(x, z) USING (x) UNION ALL SELECT 9 ORDER BY 1;
+SELECT x FROM (VALUES (1, 2)) a(x, y) FULL JOIN (VALUES (1, 5), (2, 3)) b(x, z) USING (x) EXCEPT SELECT 1 UNION SELECT x FROM (VALUES (7, 2)) a(x, y) RIGHT JOIN (VALUES (8, 3)) b(x, z) USING (x) ORDER BY 1;
+SELECT DISTINCT ON (x) x, z FROM (VALUES (1, 2)) a(x, y) RIGHT JOIN (VALUES (2, 5), (3, 3)) b(x, z) USING (x) ORDER BY x, z;
+-- refused: what a merged column means is not looked up in parentheses
+SELECT x FROM ((VALUES (1, 2)) a(x, y) FULL JOIN (VALUES (2, 3)) b(x, z) USING (x)) ORDER BY x;
+-- refused: PostgreSQL orders by the column that comes out, the rewritten form would by the table's
+SELECT p.name, (SELECT -q.price AS price FROM products q WHERE q.maker = p.maker ORDER BY price LIMIT 1) AS least FROM products p ORDER BY p.name;
 SELECT count(*) FROM products p RIGHT JOIN urls USING (url) WHERE url LIKE '%plane/1%';
 -- refused: the merged column of a FULL JOIN is not told apart with *; write ON and coalesce
 SELECT * FROM (VALUES (1, 2)) a(x, y) FULL JOIN (VALUES (2, 3)) b(x, z) USING (x) ORDER BY 1;

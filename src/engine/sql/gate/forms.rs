@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::dialect::{binary, call, literal, nested, number, taken, text};
+use super::joins;
 use crate::engine::sql::functions::AGGREGATE_FUNCTIONS;
 
 /// Aggregates of PostgreSQL that are there under another name, or by way of another function.
@@ -152,6 +153,12 @@ pub(super) fn first_value(query: &mut Query) {
         GroupByExpr::Expressions(exprs, more) => !exprs.is_empty() || !more.is_empty(),
         GroupByExpr::All(_) => true,
     };
+    // The order may be by what comes out, under a name that a column of the table has too.
+    if let [SelectItem::ExprWithAlias { expr, alias }] = select.projection.as_slice()
+        && order.iter().any(|by| joins::is_column(&by.expr, alias) && !joins::is_column(expr, alias))
+    {
+        return;
+    }
     let [SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }] =
         select.projection.as_mut_slice()
     else {

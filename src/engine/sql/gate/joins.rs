@@ -15,14 +15,18 @@ use super::dialect::call;
 /// Whether `SELECT` is over a join of these kinds that is not rewritten here: of more than two tables, of tables without
 /// names, or with `*`.
 pub(super) fn is_unclear(select: &Select) -> bool {
-    let outer = |operator: &JoinOperator| match operator {
+    let mut joins = select.from.iter().flat_map(|from| &from.joins);
+    joins.any(|join| merges(&join.join_operator)) && merged(select).is_none()
+}
+
+/// Whether a join makes one column of two, of which the left one may be missing.
+pub(super) fn merges(operator: &JoinOperator) -> bool {
+    match operator {
         JoinOperator::Right(on) | JoinOperator::RightOuter(on) | JoinOperator::FullOuter(on) => {
             matches!(on, JoinConstraint::Using(_) | JoinConstraint::Natural)
         }
         _ => false,
-    };
-    let found = select.from.iter().flat_map(|from| &from.joins).any(|join| outer(&join.join_operator));
-    found && merged(select).is_none()
+    }
 }
 
 /// Whether a join says nothing of what it joins by: DataFusion takes it for a cross join.
@@ -74,6 +78,11 @@ fn name(factor: &TableFactor) -> Option<Ident> {
     }
 }
 
+/// Whether an expression is a column by its bare name.
+pub(super) fn is_column(expr: &Expr, name: &Ident) -> bool {
+    matches!(expr, Expr::Identifier(column) if same(column, name))
+}
+
 /// Whether two identifiers are one name.
 fn same(left: &Ident, right: &Ident) -> bool {
     let folded = |ident: &Ident| match ident.quote_style {
@@ -85,22 +94,19 @@ fn same(left: &Ident, right: &Ident) -> bool {
 
 /// Gives the merged columns what they mean, wherever the query names them.
 pub(super) fn merge(query: &mut Query) {
-    let SetExpr::Select(select) = query.body.as_mut() else { return };
-    let Some(columns) = merged(select) else { return };
-    let mut meaning = Meaning { columns, depth: 0 };
-    for item in &mut select.projection {
-        if let SelectItem::UnnamedExpr(Expr::Identifier(column)) = item {
-            let alias = column.clone();
-            *item = SelectItem::ExprWithAlias { expr: Expr::Identifier(alias.clone()), alias };
+    let SetExpr::Select(select) = query.body.as_mut() else {
+        let mut parts = vec![query.body.as_mut()];
+        while let Some(part) = parts.pop() {
+            match part {
+                SetExpr::SetOperation { left, right, .. } => parts.extend([left.as_mut(), right.as_mut()]),
+                SetExpr::Select(select) => drop(merge_select(select)),
+                // A query in parentheses is one of its own.
+                _ => {}
+            }
         }
-        meaning.give(item);
-    }
-    meaning.give(&mut select.selection);
-    meaning.give(&mut select.having);
-    meaning.give(&mut select.named_window);
-    if let GroupByExpr::Expressions(exprs, _) = &mut select.group_by {
-        meaning.give(exprs);
-    }
+        return;
+    };
+    let Some(mut meaning) = merge_select(select) else { return };
     let shown = |column: &Ident| {
         let own = |item: &SelectItem| match item {
             SelectItem::ExprWithAlias { alias, .. } => same(alias, column),
@@ -116,6 +122,26 @@ pub(super) fn merge(query: &mut Query) {
             }
         }
     }
+}
+
+/// The same for everything but the order, and what the columns mean; none when nothing is merged.
+fn merge_select(select: &mut Select) -> Option<Meaning> {
+    let mut meaning = Meaning { columns: merged(select)?, depth: 0 };
+    meaning.give(&mut select.distinct);
+    for item in &mut select.projection {
+        if let SelectItem::UnnamedExpr(Expr::Identifier(column)) = item {
+            let alias = column.clone();
+            *item = SelectItem::ExprWithAlias { expr: Expr::Identifier(alias.clone()), alias };
+        }
+        meaning.give(item);
+    }
+    meaning.give(&mut select.selection);
+    meaning.give(&mut select.having);
+    meaning.give(&mut select.named_window);
+    if let GroupByExpr::Expressions(exprs, _) = &mut select.group_by {
+        meaning.give(exprs);
+    }
+    Some(meaning)
 }
 
 struct Meaning {

@@ -17,6 +17,10 @@ const RELATIONS_MAX: usize = 100;
 /// Longest series of numbers that is written out.
 const SERIES_MAX: u128 = 1_000_000;
 
+const UNBOUND: &str = "JOIN without ON or USING (say what joins the two, or write CROSS JOIN)";
+const UNCLEAR: &str = "RIGHT or FULL JOIN with USING or NATURAL, of more than two tables, in parentheses or with * (write \
+                       ON a.x = b.x, and coalesce(a.x, b.x) for the column)";
+
 /// Walks the whole statement, subqueries included.
 pub(super) fn check(statement: &Statement) -> Result<(), QueryError> {
     match statement.visit(&mut Refusals { relations: 0 }) {
@@ -62,14 +66,9 @@ impl Visitor for Refusals {
         refuse_if(!select.connect_by.is_empty(), "CONNECT BY")?;
         let hive = [select.cluster_by.is_empty(), select.distribute_by.is_empty(), select.sort_by.is_empty()];
         refuse_if(hive.contains(&false), "CLUSTER, DISTRIBUTE and SORT BY")?;
-        let joined = select.from.iter().flat_map(|from| &from.joins);
-        let unbound = joined.clone().any(|join| joins::is_unbound(&join.join_operator));
-        refuse_if(unbound, "JOIN without ON or USING (say what joins the two, or write CROSS JOIN)")?;
-        refuse_if(
-            joins::is_unclear(select),
-            "RIGHT or FULL JOIN with USING or NATURAL, of more than two tables or with * (write ON a.x = b.x, and \
-             coalesce(a.x, b.x) for the column)",
-        )?;
+        let mut joined = select.from.iter().flat_map(|from| &from.joins);
+        refuse_if(joined.any(|join| joins::is_unbound(&join.join_operator)), UNBOUND)?;
+        refuse_if(joins::is_unclear(select), UNCLEAR)?;
         if let Some(condition) = &select.selection {
             refuse_if(
                 forms::windows(condition),
@@ -90,6 +89,11 @@ impl Visitor for Refusals {
         match factor {
             TableFactor::Table { with_ordinality: true, .. }
             | TableFactor::Function { with_ordinality: true, .. } => refuse("WITH ORDINALITY"),
+            TableFactor::NestedJoin { table_with_joins, .. } => {
+                let mut operators = table_with_joins.joins.iter().map(|join| &join.join_operator);
+                refuse_if(operators.clone().any(joins::is_unbound), UNBOUND)?;
+                refuse_if(operators.any(joins::merges), UNCLEAR)
+            }
             factor if sets::in_from(factor).is_some() => series_is_short(factor),
             TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => {
                 let name = quoted(&name.to_string());
@@ -119,7 +123,6 @@ impl Visitor for Refusals {
             TableFactor::UNNEST { with_ordinality, with_offset, .. } => {
                 refuse_if(*with_ordinality || *with_offset, "WITH ORDINALITY")
             }
-            TableFactor::NestedJoin { .. } => ControlFlow::Continue(()),
             _ => refuse("This form of FROM"),
         }
     }

@@ -92,8 +92,8 @@ fn spelled(expr: &Expr, kind: &DataType) -> Option<Expr> {
 
 /// Year, month, day; hours, minutes, seconds; zone.
 static MOMENT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let pattern = r"(?ix)^ (\d{4}) [-/] (\d{1,2}) [-/] (\d{1,2})
-        (?: [\ T]+ (\d{1,2}) : (\d{2}) (?: : (\d{2} (?:\.\d+)?) )? \s* (Z|UTC|[+-]\d{1,2} (?: :? \d{2} )?)? )? $";
+    let pattern = r"(?ix)^ ([0-9]{4}) [-/] ([0-9]{1,2}) [-/] ([0-9]{1,2})
+        (?: [\ T]+ ([0-9]{1,2}) : ([0-9]{2}) (?: : ([0-9]{2} (?:\.[0-9]+)?) )? \s* (Z|UTC|[+-][0-9]{1,2} (?: :? [0-9]{2} )?)? )? $";
     Regex::new(pattern).ok()
 });
 

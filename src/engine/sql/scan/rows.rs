@@ -11,7 +11,9 @@ use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::{CastExpr, DynamicFilterTracker, DynamicFilterTracking};
+use datafusion::physical_expr::expressions::{
+    CastExpr, DynamicFilterTracker, DynamicFilterTracking, TryCastExpr,
+};
 use datafusion::physical_expr::utils::conjunction;
 use datafusion::physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -56,6 +58,7 @@ fn keeps_order(expr: &Arc<dyn PhysicalExpr>, table: &Schema) -> bool {
                 || (is_moment(&from) && is_moment(to))
                 || (from.is_string() && to.is_string());
         }
+        kept &= node.downcast_ref::<TryCastExpr>().is_none();
         Ok(if kept { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     });
     kept && looked.is_ok()
