@@ -316,6 +316,9 @@ SELECT count(*) FROM products WHERE scraped_at::time BETWEEN '00:00' AND '23:59:
 SELECT x, y, z FROM (VALUES (1, 2)) a(x, y) RIGHT JOIN (VALUES (1, 5), (2, 3)) b(x, z) USING (x) ORDER BY x;
 SELECT x, y, z FROM (VALUES (1, 2), (4, 4)) a(x, y) FULL JOIN (VALUES (1, 5), (2, 3)) b(x, z) USING (x) ORDER BY x;
 SELECT x, count(*) FROM (VALUES (1, 2), (4, 4)) a(x, y) FULL OUTER JOIN (VALUES (1, 5), (2, 3)) b(x, z) USING (x) WHERE x < 4 GROUP BY x ORDER BY x;
+SELECT regexp_split_to_table('the quick brown', '\s*') AS part;
+SELECT regexp_split_to_table('abc', '') AS part;
+SELECT (INTERVAL '49 months' / 49)::text AS a, (INTERVAL '49 days' / 49)::text AS b, (INTERVAL '1 day' / 3)::text AS c;
 SELECT x FROM (VALUES (1, 2)) a(x, y) RIGHT JOIN (VALUES (1, 5), (2, 3)) b(x, z) USING (x) UNION ALL SELECT 9 ORDER BY 1;
 SELECT x FROM (VALUES (1, 2)) a(x, y) FULL JOIN (VALUES (1, 5), (2, 3)) b(x, z) USING (x) EXCEPT SELECT 1 UNION SELECT x FROM (VALUES (7, 2)) a(x, y) RIGHT JOIN (VALUES (8, 3)) b(x, z) USING (x) ORDER BY 1;
 SELECT DISTINCT ON (x) x, z FROM (VALUES (1, 2)) a(x, y) RIGHT JOIN (VALUES (2, 5), (3, 3)) b(x, z) USING (x) ORDER BY x, z;

@@ -103,6 +103,13 @@ enum Work {
     Age,
 }
 
+impl Work {
+    /// By the number itself: 49 times a 49th is not 1.
+    fn scale(self, part: f64, by: f64) -> f64 {
+        if self == Work::Divide { part / by } else { part * by }
+    }
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Span {
     work: Work,
@@ -140,7 +147,6 @@ impl ScalarUDFImpl for Span {
         let factors = cast(right, &DataType::Float64)?;
         let factors = factors.as_primitive::<Float64Type>().iter().map(|factor| match (self.work, factor) {
             (Work::Divide, Some(0.0)) => Err(ArrowError::DivideByZero),
-            (Work::Divide, factor) => Ok(factor.map(|factor| 1.0 / factor)),
             (_, factor) => Ok(factor),
         });
         let factors: Float64Array = factors.collect::<Result<_, ArrowError>>()?;
@@ -148,15 +154,16 @@ impl ScalarUDFImpl for Span {
             let nanos = cast(&cast(left, &DataType::Duration(TimeUnit::Nanosecond))?, &DataType::Int64)?;
             let nanos = cast(&nanos, &DataType::Float64)?;
             let product = nanos.as_primitive::<Float64Type>().iter().zip(&factors);
-            let product = product.map(|(nanos, factor)| nanos.zip(factor).map(|(nanos, f)| whole(nanos * f)));
+            let product = product
+                .map(|(nanos, factor)| nanos.zip(factor).map(|(nanos, f)| whole(self.work.scale(nanos, f))));
             let product: datafusion::arrow::array::Int64Array =
                 product.map(Option::transpose).collect::<Result<_, ArrowError>>()?;
             return Ok(ColumnarValue::Array(cast(&product, &DataType::Duration(TimeUnit::Nanosecond))?));
         }
         let spans = cast(left, &SPAN)?;
         let pairs = spans.as_primitive::<IntervalMonthDayNanoType>().iter().zip(&factors);
-        let product =
-            pairs.map(|(span, factor)| span.zip(factor).map(|(span, f)| times(span, f)).transpose());
+        let product = pairs
+            .map(|(span, factor)| span.zip(factor).map(|(span, f)| scaled(span, f, self.work)).transpose());
         let product: IntervalMonthDayNanoArray = product.collect::<Result<_, ArrowError>>()?;
         Ok(ColumnarValue::Array(Arc::new(product)))
     }
@@ -172,11 +179,13 @@ fn whole(nanos: f64) -> Result<i64, ArrowError> {
 }
 
 /// As PostgreSQL does it: what is left of a month goes to the days, what is left of a day to the clock.
-fn times(span: IntervalMonthDayNano, factor: f64) -> Result<IntervalMonthDayNano, ArrowError> {
-    let (months, days) = (f64::from(span.months) * factor, f64::from(span.days) * factor);
+fn scaled(span: IntervalMonthDayNano, by: f64, work: Work) -> Result<IntervalMonthDayNano, ArrowError> {
+    let (months, days) = (work.scale(f64::from(span.months), by), work.scale(f64::from(span.days), by));
     let month_days = (months.fract() * DAYS_PER_MONTH * 1e6).round() / 1e6;
     let rest = ((days.fract() + month_days.fract()) * 1e12).round() / 1e12;
-    let nanos = whole(span.nanoseconds as f64 * factor + rest * NANOS_PER_DAY as f64)?;
+    // A clock of PostgreSQL has microseconds.
+    let micros = (work.scale(span.nanoseconds as f64, by) + rest * NANOS_PER_DAY as f64) / 1e3;
+    let nanos = whole(micros.round() * 1e3)?;
     let small = |number: f64| {
         let overflow = || ArrowError::ArithmeticOverflow("a span is out of range".to_owned());
         i32::try_from(whole(number.trunc())?).map_err(|_| overflow())
@@ -243,9 +252,13 @@ mod tests {
             (span(1, 0, 0), 1.5, span(1, 15, 0)),
             (span(1, 1, NANOS_PER_SEC), -1.0, span(-1, -1, -NANOS_PER_SEC)),
         ] {
-            assert_eq!(times(left, factor).expect("in range"), expected, "{left:?} * {factor}");
+            assert_eq!(
+                scaled(left, factor, Work::Multiply).expect("in range"),
+                expected,
+                "{left:?} * {factor}"
+            );
         }
-        assert!(times(span(i32::MAX, 0, 0), 2.0).is_err());
+        assert!(scaled(span(i32::MAX, 0, 0), 2.0, Work::Multiply).is_err());
     }
 
     #[test]

@@ -176,10 +176,26 @@ impl ScalarUDFImpl for Split {
         let mut lists = ListBuilder::new(StringBuilder::new());
         for row in 0..texts.len() {
             let found = pattern.as_ref().filter(|_| texts.is_valid(row));
-            lists.append_option(found.map(|pattern| pattern.split(texts.value(row)).map(Some)));
+            lists.append_option(found.map(|pattern| split(pattern, texts.value(row)).into_iter().map(Some)));
         }
         Ok(ColumnarValue::Array(Arc::new(lists.finish())))
     }
+}
+
+/// What stands between the matches. One without a length counts neither at an end of the text nor right behind another.
+fn split<'a>(pattern: &Regex, text: &'a str) -> Vec<&'a str> {
+    let (mut parts, mut from, mut matched_to) = (Vec::new(), 0, None);
+    for found in pattern.find_iter(text) {
+        let at_end = found.start() == 0 || found.start() == text.len();
+        if found.is_empty() && (at_end || matched_to == Some(found.start())) {
+            continue;
+        }
+        parts.push(&text[from..found.start()]);
+        from = found.end();
+        matched_to = Some(from);
+    }
+    parts.push(&text[from..]);
+    parts
 }
 
 #[cfg(test)]
