@@ -322,6 +322,8 @@ SELECT (INTERVAL '49 months' / 49)::text AS a, (INTERVAL '49 days' / 49)::text A
 SELECT x FROM (VALUES (1, 2)) a(x, y) RIGHT JOIN (VALUES (1, 5), (2, 3)) b(x, z) USING (x) UNION ALL SELECT 9 ORDER BY 1;
 SELECT x FROM (VALUES (1, 2)) a(x, y) FULL JOIN (VALUES (1, 5), (2, 3)) b(x, z) USING (x) EXCEPT SELECT 1 UNION SELECT x FROM (VALUES (7, 2)) a(x, y) RIGHT JOIN (VALUES (8, 3)) b(x, z) USING (x) ORDER BY 1;
 SELECT DISTINCT ON (x) x, z FROM (VALUES (1, 2)) a(x, y) RIGHT JOIN (VALUES (2, 5), (3, 3)) b(x, z) USING (x) ORDER BY x, z;
+-- refused: the first row of none is NULL, and greater than all of no rows is true
+SELECT name FROM products p WHERE p.price > ALL (SELECT q.price FROM products q WHERE q.maker = p.maker AND q.price < 0 ORDER BY q.name LIMIT 1) ORDER BY name;
 -- refused: what a merged column means is not looked up in parentheses
 SELECT x FROM ((VALUES (1, 2)) a(x, y) FULL JOIN (VALUES (2, 3)) b(x, z) USING (x)) ORDER BY x;
 -- refused: PostgreSQL orders by the column that comes out, the rewritten form would by the table's

@@ -281,6 +281,7 @@ fn call_of(function: &mut Function) -> Option<Expr> {
         sets::times(&mut function.args);
     }
     let is_plain = function.over.is_none();
+    let is_small = forms::is_small(function);
     let FunctionArguments::List(list) = &mut function.args else { return None };
     let mut arguments = list.args.iter_mut().filter_map(|argument| match argument {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
@@ -314,7 +315,7 @@ fn call_of(function: &mut Function) -> Option<Expr> {
         }
         "json_build_object" | "jsonb_build_object" | "json_build_array" | "jsonb_build_array" | "to_json"
         | "to_jsonb" => arguments.for_each(json_value),
-        "json_object_agg" | "jsonb_object_agg" if is_plain => {
+        "json_object_agg" | "jsonb_object_agg" if is_plain && is_small => {
             arguments.for_each(json_value);
             let (mut names, mut values) = (function.clone(), function.clone());
             for (one, keep) in [(&mut names, 0), (&mut values, 1)] {
@@ -459,6 +460,20 @@ mod tests {
         let mut statement = Parser::parse_sql(&PostgreSqlDialect {}, sql).expect("it parses").remove(0);
         rewrite(&mut statement);
         statement.to_string()
+    }
+
+    #[test]
+    fn forms_within_forms_do_not_double_with_every_level() {
+        let zone = |inner: &str| format!("date_trunc('day', at, {inner})");
+        let shares = |inner: &str| format!("percentile_cont(ARRAY[1, 1]) WITHIN GROUP (ORDER BY {inner})");
+        let pairs = |inner: &str| format!("json_object_agg(1, 1) FILTER (WHERE {inner} IS NULL)");
+        let grows: [&dyn Fn(&str) -> String; 3] = [&zone, &shares, &pairs];
+        for grow in grows {
+            // Twelve levels would make four thousand copies.
+            let nested = (0..12).fold("x".to_owned(), |inner, _| grow(&inner));
+            let length = rewritten(&format!("SELECT {nested} FROM t")).len();
+            assert!(length < 40_000, "{length} bytes of {nested}");
+        }
     }
 
     #[test]

@@ -11,12 +11,15 @@
 //! of the same bits. So a list that holds one of them gets the others, too.
 
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Expr, ExprSchemable, cast, lit, not, or};
 
 use super::intervals::compares;
+
+/// Most expressions that come of what is looked for in a list, when it is compared with the list's values one by one.
+const COPIED_NODES_MAX: usize = 10_000;
 
 /// A comparison of a double with an exact number, or in a list.
 pub(super) fn comparison(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
@@ -98,7 +101,8 @@ fn listed(list: InList, changed: bool, schema: &DFSchema) -> Transformed<Expr> {
     let is_nan = |value: &Option<f64>| value.is_some_and(f64::is_nan);
     let special = constants.iter().any(|value| is_zero(value) || is_nan(value));
     // What is no constant yet may become one, and be any.
-    if !special && (others.is_empty() || list.expr.is_volatile()) {
+    if !special && (others.is_empty() || list.expr.is_volatile()) || !may_be_copied(&list.expr, others.len())
+    {
         return Transformed::new_transformed(Expr::InList(list), changed);
     }
     if constants.iter().any(is_zero) {
@@ -132,6 +136,19 @@ fn listed(list: InList, changed: bool, schema: &DFSchema) -> Transformed<Expr> {
     }
     let any = parts.pop().unwrap_or_else(|| lit(false));
     Transformed::yes(if negated { not(any) } else { any })
+}
+
+/// Whether an expression is small enough to be written so many times. Lists within lists would double with every level.
+fn may_be_copied(expr: &Expr, times: usize) -> bool {
+    let mut left = COPIED_NODES_MAX / times.max(1);
+    let looked = expr.apply(|_| match left.checked_sub(1) {
+        Some(less) => {
+            left = less;
+            Ok(TreeNodeRecursion::Continue)
+        }
+        None => Ok(TreeNodeRecursion::Stop),
+    });
+    matches!(looked, Ok(TreeNodeRecursion::Continue))
 }
 
 /// A number that is written in the statement, as a double; NULL too.
@@ -191,6 +208,22 @@ mod tests {
         for same in [col("n").gt(decimal(8, 1)), decimal(1, 1).lt(decimal(2, 1)), col("price").gt(col("n"))] {
             assert!(!comparison(same.clone(), &schema).transformed, "{same}");
         }
+    }
+
+    #[test]
+    fn lists_within_lists_do_not_double_with_every_level() {
+        let schema = schema();
+        let mut expr = col("price");
+        for _ in 0..24 {
+            let list = vec![col("n"), cast(col("n"), DataType::Float64)];
+            expr = comparison(cast(expr, DataType::Float64).in_list(list, false), &schema).data;
+        }
+        let mut nodes = 0;
+        let counted = expr.apply(|_| {
+            nodes += 1;
+            Ok(TreeNodeRecursion::Continue)
+        });
+        assert!(counted.is_ok() && nodes < 4 * COPIED_NODES_MAX, "{nodes}");
     }
 
     #[test]

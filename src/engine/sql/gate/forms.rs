@@ -13,6 +13,9 @@ use super::dialect::{binary, call, literal, nested, number, taken, text};
 use super::joins;
 use crate::engine::sql::functions::AGGREGATE_FUNCTIONS;
 
+/// Most expressions of a part that is written more than once.
+const COPIED_NODES_MAX: usize = 200;
+
 /// Aggregates of PostgreSQL that are there under another name, or by way of another function.
 const OTHER_AGGREGATES: &[&str] = &["every", "json_agg", "jsonb_agg", "mode", "percentile_disc", "variance"];
 
@@ -63,7 +66,7 @@ pub(super) fn call_of(function: &mut Function, name: &str) -> Option<Expr> {
         })
         .collect();
     match (name, arguments.as_mut_slice()) {
-        ("percentile_cont" | "percentile_disc", [Expr::Array(shares)]) => {
+        ("percentile_cont" | "percentile_disc", [Expr::Array(shares)]) if is_small(&whole) => {
             let one = |share: &Expr| {
                 let mut one = whole.clone();
                 if let FunctionArguments::List(list) = &mut one.args {
@@ -73,7 +76,7 @@ pub(super) fn call_of(function: &mut Function, name: &str) -> Option<Expr> {
             };
             Some(Expr::Array(Array { elem: shares.elem.iter().map(one).collect(), named: true }))
         }
-        ("date_trunc", [unit, time, zone]) => {
+        ("date_trunc", [unit, time, zone]) if is_small(*zone) => {
             // As the clocks there show it, cut, and back.
             let time = call("timezone", vec![zone.clone(), zoned(taken(time))]);
             let cut = call("date_trunc", vec![taken(unit), time]);
@@ -215,6 +218,30 @@ impl Visitor for Outside {
             self.found |= !self.inside.contains(&table.value.to_ascii_lowercase());
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// Whether a part of a statement is small enough to be written more than once. Without that bound forms within forms would
+/// double with every level.
+pub(super) fn is_small(part: &impl Visit) -> bool {
+    part.visit(&mut Nodes { left: COPIED_NODES_MAX }).is_continue()
+}
+
+struct Nodes {
+    left: usize,
+}
+
+impl Visitor for Nodes {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, _: &Expr) -> ControlFlow<()> {
+        match self.left.checked_sub(1) {
+            Some(left) => {
+                self.left = left;
+                ControlFlow::Continue(())
+            }
+            None => ControlFlow::Break(()),
+        }
     }
 }
 

@@ -132,6 +132,9 @@ impl Visitor for Refusals {
             Expr::SimilarTo { .. } if !is_similar(expr) => refuse(
                 "SIMILAR TO with ESCAPE, or a pattern that is no text (use ~ with a regular expression)",
             ),
+            Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } if is_cut(right) => refuse(
+                "ANY and ALL over a subquery with ORDER BY and LIMIT (compare with the subquery itself)",
+            ),
             Expr::RLike { .. } | Expr::MatchAgainst { .. } => refuse("RLIKE and MATCH"),
             Expr::Cast { data_type, .. } if is_padded(data_type) => refuse("The type char(n) (use text)"),
             Expr::Function(function) if is_named(&function.name, "to_char") => {
@@ -144,6 +147,11 @@ impl Visitor for Refusals {
     fn pre_visit_value(&mut self, value: &ValueWithSpan) -> Flow {
         refuse_if(matches!(value.value, Value::Placeholder(_)), "A parameter ($1)")
     }
+}
+
+/// Whether it is a subquery of the first rows: one of no rows is NULL when it is made one value, where ALL is true.
+fn is_cut(expr: &Expr) -> bool {
+    matches!(expr, Expr::Subquery(query) if query.order_by.is_some() && query.limit_clause.is_some())
 }
 
 /// The parts of a UNION and its like; by an own stack, for a chain of them is as deep as it is long.
