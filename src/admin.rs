@@ -14,7 +14,8 @@ use crate::http::Services;
 use crate::store::Origin;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,6 +28,8 @@ pub mod commands;
 
 /// A request line, bytes: schemas are imported through it.
 const LINE_BYTES_MAX: u64 = 16 << 20;
+/// The longest path of a socket that the kernel takes: 108 bytes with a zero at the end (unix(7)).
+const SOCKET_PATH_BYTES_MAX: usize = 107;
 /// How long one connection may take.
 const CONNECTION_TIME_MAX: Duration = Duration::from_secs(60);
 /// Time before the next connection is accepted after that has failed.
@@ -82,23 +85,35 @@ enum Answer {
 /// Numbers of the box for `status`; app knows them.
 pub type StatusFn = Arc<dyn Fn() -> Value + Send + Sync>;
 
-/// The listening socket; it is removed when this is dropped.
+/// The operator's socket; it is removed when this is dropped.
 pub struct AdminSocket {
     path: PathBuf,
-    accepting: JoinHandle<()>,
+    listener: Option<UnixListener>,
+    accepting: Option<JoinHandle<()>>,
 }
 
 impl AdminSocket {
-    /// Opens the socket, replacing one that a dead process left.
-    pub fn open(path: PathBuf, services: Arc<Services>, status: StatusFn) -> Result<AdminSocket> {
-        let failed = |e: std::io::Error| Error::internal("open the operator's socket", e);
+    /// Opens the socket, replacing one that a dead process left: whoever calls has the data folder to itself. Nobody is
+    /// answered yet.
+    pub fn bind(path: PathBuf) -> Result<AdminSocket> {
+        let failed = |e: std::io::Error| {
+            let reason = format!("the operator's socket {} cannot be opened: {e}", path.display());
+            Error::invalid("storage.data_dir", reason)
+        };
         match std::fs::remove_file(&path) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(failed(e)),
             _ => {}
         }
-        let listener = UnixListener::bind(&path).map_err(failed)?;
+        let way = Way::to(&path).map_err(failed)?;
+        let listener = UnixListener::bind(&way.path).map_err(failed)?;
         std::fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(failed)?;
-        let accepting = tokio::spawn(async move {
+        Ok(AdminSocket { path, listener: Some(listener), accepting: None })
+    }
+
+    /// Answers from now on.
+    pub fn serve(&mut self, services: Arc<Services>, status: StatusFn) {
+        let Some(listener) = self.listener.take() else { return };
+        self.accepting = Some(tokio::spawn(async move {
             loop {
                 let stream = match listener.accept().await {
                     Ok((stream, _)) => stream,
@@ -117,14 +132,33 @@ impl AdminSocket {
                     }
                 });
             }
-        });
-        Ok(AdminSocket { path, accepting })
+        }));
+    }
+}
+
+/// How the kernel is told of a socket: by its path, or, where that is longer than it takes, through its open folder.
+struct Way {
+    path: PathBuf,
+    _folder: Option<File>,
+}
+
+impl Way {
+    fn to(path: &Path) -> std::io::Result<Way> {
+        let is_short = path.as_os_str().len() <= SOCKET_PATH_BYTES_MAX;
+        let (Some(folder), Some(name), false) = (path.parent(), path.file_name(), is_short) else {
+            return Ok(Way { path: path.to_owned(), _folder: None });
+        };
+        let folder = File::open(folder)?;
+        let path = Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name);
+        Ok(Way { path, _folder: Some(folder) })
     }
 }
 
 impl Drop for AdminSocket {
     fn drop(&mut self) {
-        self.accepting.abort();
+        if let Some(accepting) = &self.accepting {
+            accepting.abort();
+        }
         // It may be gone with its folder already.
         let _ = std::fs::remove_file(&self.path);
     }
@@ -208,12 +242,15 @@ fn told(answer: impl Serialize) -> Result<Value> {
 /// Sends one command to the box whose socket is at `path`.
 pub async fn call(path: &Path, request: &Request) -> Result<Value> {
     let doing = "speak to the appliance";
-    let mut stream = UnixStream::connect(path).await.map_err(|e| {
+    let silent = |e: std::io::Error| {
         Error::unavailable(format!(
-            "no appliance answers at {}: {e}. Is `gleaner serve` running?",
+            "no appliance answers at {}: {e}. Is `gleaner serve` running? A box with a configuration of its own is found by \
+             --config FILE or --socket FILE.",
             path.display()
         ))
-    })?;
+    };
+    let way = Way::to(path).map_err(silent)?;
+    let mut stream = UnixStream::connect(&way.path).await.map_err(silent)?;
     let mut line = serde_json::to_string(request).map_err(|e| Error::internal(doing, e))?;
     line.push('\n');
     stream.write_all(line.as_bytes()).await.map_err(|e| Error::internal(doing, e))?;

@@ -30,8 +30,8 @@ use crate::features::providers::{self, ProviderParts, Providers};
 use crate::features::workflows::{Book, Graphs};
 use crate::features::{self, bi};
 use crate::http::{
-    Api, ApiSettings, Listeners, Metrics, Readiness, RouteGroup, Server, ServerSettings, Services,
-    TlsSettings,
+    Api, ApiSettings, Certificates, Listeners, Metrics, Readiness, RouteGroup, Server, ServerSettings,
+    Services, TlsSettings,
 };
 use crate::store::{Store, System};
 use crate::task::{Signals, Supervisor};
@@ -46,16 +46,23 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+mod selftest;
 mod upkeep;
+
+use selftest::SelfTest;
+pub use selftest::TABLES;
 
 /// A running appliance.
 pub struct App {
     url: String,
+    local_url: String,
     config: Config,
+    certificates: Option<Certificates>,
     store: Store,
     services: Arc<Services>,
     supervisor: Supervisor,
     upkeep: JoinHandle<()>,
+    testing: JoinHandle<()>,
     serving: JoinHandle<()>,
     stop: watch::Sender<bool>,
     _socket: AdminSocket,
@@ -73,6 +80,9 @@ impl App {
         make_private(&config.storage.data_dir)?;
         let keyring = Arc::new(open_keyring(&config)?);
         let store = open_store(&config, clock).await?;
+        // The store is this process's alone from here on, and so is the socket. What keeps it from opening is said before
+        // anybody is served.
+        let mut socket = AdminSocket::bind(config.socket())?;
         let sealing = keyring.clone();
         store.seal_audit(move |head| sealing.stamp(Purpose::AuditHead, head));
         let listeners =
@@ -82,6 +92,7 @@ impl App {
         let metrics = Metrics::new();
         let parts = Parts::open(&config, &store, keyring, Place { url: &url, local, exe }).await?;
         upkeep::measure(&metrics, &store, &parts);
+        let self_test = SelfTest::new(&metrics);
         let callers = Callers::new(parts.auth.clone(), parts.key_usage.clone());
         let gate = PlanGate(parts.plans.clone());
         let services = parts.services(&store);
@@ -97,26 +108,58 @@ impl App {
             gate,
             ApiSettings {
                 docs_base: format!("{url}/docs"),
+                prefix: config.public_path(),
                 trusted_proxies: config.server.trusted_proxies.iter().map(|network| network.0).collect(),
             },
             metrics,
-            readiness(&store),
+            readiness(&store, &self_test),
         );
         let server = Server::on(listeners, server_settings(&config), api.clone())
             .map_err(|e| Error::unavailable(e.to_string()))?;
+        let certificates = server.certificates();
         let (stop, stopping) = watch::channel(false);
         let serving = tokio::spawn(serve(server, stopping));
         let supervisor = Supervisor::start(tasks(), &services, api.metrics());
         let upkeep = tokio::spawn(upkeep::run(services.clone(), config.clone()));
-        let socket =
-            AdminSocket::open(config.socket(), services.clone(), status(&store, &services, url.clone()))?;
+        let status = status(&store, &services, url.clone(), &self_test);
+        socket.serve(services.clone(), status);
+        let testing = tokio::spawn(self_test.run(services.clone()));
         tracing::info!(%url, data = %config.storage.data_dir.display(), "the appliance is ready");
-        Ok(App { url, config, store, services, supervisor, upkeep, serving, stop, _socket: socket })
+        let local_url = config.local_url(local);
+        Ok(App {
+            url,
+            local_url,
+            config,
+            certificates,
+            store,
+            services,
+            supervisor,
+            upkeep,
+            testing,
+            serving,
+            stop,
+            _socket: socket,
+        })
     }
 
-    /// Where it is reached, without a slash at the end.
+    /// How people reach it, without a slash at the end.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Where it listens, without a slash at the end.
+    pub fn local_url(&self) -> &str {
+        &self.local_url
+    }
+
+    /// Reads the certificates of `fresh` again, for connections to come; on an error those that were there stay. Whether
+    /// there is TLS at all is decided at the start.
+    pub fn renew_certificates(&self, fresh: &Config) -> Result<bool> {
+        let (Some(certificates), Some(tls)) = (&self.certificates, tls_settings(fresh)) else {
+            return Ok(false);
+        };
+        certificates.renew(&tls).map_err(|e| Error::invalid("server.tls", e))?;
+        Ok(true)
     }
 
     /// The operator's socket.
@@ -137,6 +180,7 @@ impl App {
         // Requests and background work share one time to end, which is what the operator's service manager waits for.
         let deadline = Instant::now() + self.config.shutdown_grace();
         self.stop.send_replace(true);
+        self.testing.abort();
         if let Err(error) = self.serving.await {
             tracing::error!(%error, "the server ended badly");
         }
@@ -443,19 +487,23 @@ fn auth_settings(config: &Config, url: &str) -> AuthSettings {
     AuthSettings { registration: config.auth.registration, public_url: url.to_owned() }
 }
 
+fn tls_settings(config: &Config) -> Option<TlsSettings> {
+    config.tls().map(|tls| TlsSettings { cert: tls.cert.clone(), key: tls.key.clone() })
+}
+
 fn server_settings(config: &Config) -> ServerSettings {
     ServerSettings {
         listen: vec![config.server.listen],
-        tls: config.tls().map(|tls| TlsSettings { cert: tls.cert.clone(), key: tls.key.clone() }),
+        tls: tls_settings(config),
         connections_max: config.server.max_connections,
         drain_max: config.shutdown_grace(),
         ..ServerSettings::default()
     }
 }
 
-fn readiness(store: &Store) -> Readiness {
-    let store = store.clone();
-    Readiness::default().with("store", move || {
+fn readiness(store: &Store, self_test: &Arc<SelfTest>) -> Readiness {
+    let (store, self_test) = (store.clone(), Arc::clone(self_test));
+    Readiness::default().with_start("selfTest", move || self_test.check()).with("store", move || {
         if store.disk_full() {
             return Err("the disk's reserve of free space is used up; writes are refused".to_owned());
         }
@@ -475,8 +523,9 @@ async fn serve(server: Server, mut stopping: watch::Receiver<bool>) {
     }
 }
 
-fn status(store: &Store, services: &Arc<Services>, url: String) -> StatusFn {
+fn status(store: &Store, services: &Arc<Services>, url: String, self_test: &Arc<SelfTest>) -> StatusFn {
     let (store, services, begun) = (store.clone(), services.clone(), std::time::Instant::now());
+    let self_test = Arc::clone(self_test);
     Arc::new(move || {
         let stats = store.stats();
         let mails = |state| store.system().read(|tx| mail::waiting(tx, state)).unwrap_or(0);
@@ -484,6 +533,7 @@ fn status(store: &Store, services: &Arc<Services>, url: String) -> StatusFn {
             "version": env!("CARGO_PKG_VERSION"),
             "url": url,
             "uptimeSec": begun.elapsed().as_secs(),
+            "selfTest": self_test.status(),
             "mail": {
                 "server": services.service::<Mailer>().server(),
                 "waiting": mails(MailState::Queued),

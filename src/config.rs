@@ -4,6 +4,7 @@
 //! the two cannot differ. An operator's file is laid over it, the environment over both; an unknown key is refused
 //! with its name, because a misspelt one that is silently ignored costs somebody an evening.
 
+use crate::base::web::WebUrl;
 use crate::base::{Error, Result};
 use crate::engine::fetch::AllowRule;
 use crate::engine::fetch::browser::launch::is_executable;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use toml::{Table, Value};
 
 mod mail;
+mod paths;
 
 pub use mail::MailConfig;
 
@@ -56,14 +58,18 @@ pub struct ServerConfig {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsConfig {
+    #[serde(deserialize_with = "paths::absolute")]
     pub cert: PathBuf,
+    #[serde(deserialize_with = "paths::absolute")]
     pub key: PathBuf,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StorageConfig {
+    #[serde(deserialize_with = "paths::absolute")]
     pub data_dir: PathBuf,
+    #[serde(deserialize_with = "paths::absolute")]
     pub key_file: PathBuf,
     pub cache_mb: usize,
     pub reserve_mb: u64,
@@ -97,12 +103,14 @@ pub struct DispatchConfig {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProvidersConfig {
+    #[serde(deserialize_with = "paths::absolute")]
     pub dir: PathBuf,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BrowserConfig {
+    #[serde(deserialize_with = "paths::program")]
     pub executable: PathBuf,
     pub sandbox: bool,
     pub pages: usize,
@@ -171,7 +179,24 @@ impl TryFrom<String> for Network {
 }
 
 impl Config {
-    /// The defaults under `file`, if there is one, under the environment `env`.
+    /// The same with the environment of this process. A variable of ours that is not UTF-8 is refused by its name;
+    /// others are nobody's business here.
+    pub fn load_here(file: Option<&Path>) -> Result<Config> {
+        let mut env = Vec::new();
+        for (name, value) in std::env::vars_os() {
+            let Some(name) = name.to_str().filter(|name| name.starts_with(ENV_PREFIX)) else { continue };
+            match value.into_string() {
+                Ok(value) => env.push((name.to_owned(), value)),
+                // Only a name with two underscores side by side sets a key.
+                Err(_) if !name.contains("__") => {}
+                Err(_) => return Err(Error::invalid(name, "the value is not UTF-8")),
+            }
+        }
+        Config::load(file, env)
+    }
+
+    /// The defaults under `file`, if there is one, under the environment `env`. Relative paths are made absolute, from the
+    /// working directory.
     pub fn load(file: Option<&Path>, env: impl IntoIterator<Item = (String, String)>) -> Result<Config> {
         let given = match file {
             None => String::new(),
@@ -206,10 +231,10 @@ impl Config {
         if tls.cert.as_os_str().is_empty() != tls.key.as_os_str().is_empty() {
             return Err(Error::invalid("server.tls", "cert and key belong together; one of them is empty"));
         }
-        if !self.server.public_url.is_empty()
-            && crate::base::web::WebUrl::parse(&self.server.public_url).is_err()
-        {
-            return Err(Error::invalid("server.public_url", "must be a URL such as https://gleaner.example"));
+        let public_url = &self.server.public_url;
+        if !public_url.is_empty() && (WebUrl::parse(public_url).is_err() || public_url.contains(['?', '#'])) {
+            let reason = "must be a URL such as https://gleaner.example or https://tools.example/gleaner";
+            return Err(Error::invalid("server.public_url", reason));
         }
         let browser = &self.browser.executable;
         if !browser.as_os_str().is_empty() && !is_executable(browser) {
@@ -233,12 +258,23 @@ impl Config {
 
     /// How people reach the box that listens at `local`; without a slash at the end.
     pub fn public_url(&self, local: SocketAddr) -> String {
-        let given = self.server.public_url.trim_end_matches('/');
-        if !given.is_empty() {
-            return given.to_owned();
+        // In its normal form, so that a path with a letter beyond ASCII is the one that browsers ask for.
+        if let Ok(given) = WebUrl::parse(&self.server.public_url) {
+            return given.as_str().trim_end_matches('/').to_owned();
         }
+        self.local_url(local)
+    }
+
+    /// The box that listens at `local`, without what may stand before it.
+    pub fn local_url(&self, local: SocketAddr) -> String {
         let scheme = if self.tls().is_some() { "https" } else { "http" };
         format!("{scheme}://{local}")
+    }
+
+    /// The path under which people reach the box, as in `/gleaner`; empty where it has a host of its own.
+    pub fn public_path(&self) -> String {
+        let given = WebUrl::parse(&self.server.public_url).ok();
+        given.map_or(String::new(), |url| url.as_url().path().trim_end_matches('/').to_owned())
     }
 
     /// Where the secrets are.
@@ -364,7 +400,7 @@ mod tests {
     fn the_documented_file_is_the_defaults() {
         let config = load("", &[]).unwrap();
         assert_eq!(config.server.listen.port(), 8420);
-        assert_eq!(config.key_file(), PathBuf::from("data/var.key"));
+        assert_eq!(config.key_file(), std::env::current_dir().unwrap().join("data/var.key"));
         assert!(config.tls().is_none());
         assert_eq!(config.bi.max_query_sec, 30);
     }

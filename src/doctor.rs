@@ -4,6 +4,7 @@
 //! cut out, changed or moved, also not at the end. What it cannot see is a data folder that was replaced whole by an older
 //! one; who keeps a row's `hash` elsewhere (`GET /audit-logs` shows it) can.
 
+use crate::app;
 use crate::base::{Error, Result};
 use crate::config::Config;
 use crate::engine::keyring::{Keyring, Purpose};
@@ -94,7 +95,7 @@ fn pages(store: &Inspection) -> Result<Part> {
 
 fn tables(store: &Inspection) -> Result<Part> {
     let (mut count, mut rows, mut entries, mut findings) = (0, 0, 0, Vec::new());
-    for table in features::ALL.iter().flat_map(|feature| feature.tables) {
+    for table in features::ALL.iter().flat_map(|feature| feature.tables).chain(app::TABLES) {
         let report = store.table(*table)?;
         count += 1;
         rows += report.rows;

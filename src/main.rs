@@ -12,6 +12,7 @@ use gleaner::config::{Config, LogFormat};
 use gleaner::{demo, doctor, engine, http};
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
@@ -162,19 +163,30 @@ fn run(command: Command) -> Result<()> {
             }
         }
         Command::Serve { config } => {
-            let config = load(config)?;
-            log(&config.log.level, config.log.format)?;
+            let file = config;
+            let config = load(file.clone())?;
+            let level = log(&config.log.level, config.log.format)?;
             runtime()?.block_on(async {
-                let stop = interrupted()?;
+                let mut hangups = hangups()?;
+                let mut stop = pin!(interrupted()?);
                 let app = App::start(config).await?;
-                println!("Gleaner listens at {}", app.url());
-                stop.await;
+                println!("Gleaner listens at {}", app.local_url());
+                if app.url() != app.local_url() {
+                    println!("People reach it at {}", app.url());
+                }
+                loop {
+                    tokio::select! {
+                        () = &mut stop => break,
+                        _ = hangups.recv() => reload(&app, file.clone(), &level),
+                    }
+                }
                 app.stop().await;
                 Ok::<_, Error>(())
             })?;
         }
         Command::Demo { once } => {
-            log(&std::env::var("GLEANER_LOG__LEVEL").unwrap_or_else(|_| "warn".to_owned()), LogFormat::Text)?;
+            let level = std::env::var("GLEANER_LOG__LEVEL").unwrap_or_else(|_| "warn".to_owned());
+            let _for_good = log(&level, LogFormat::Text)?;
             runtime()?.block_on(async { demo::run(once, interrupted()?).await })?;
         }
         Command::Admin { config, socket, command } => {
@@ -223,7 +235,7 @@ fn request(command: AdminCommand) -> Result<Request> {
 fn load(given: Option<PathBuf>) -> Result<Config> {
     let usual = PathBuf::from("appliance.toml");
     let file = given.or_else(|| usual.exists().then_some(usual));
-    Config::load(file.as_deref(), std::env::vars())
+    Config::load_here(file.as_deref())
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime> {
@@ -252,12 +264,62 @@ fn interrupted() -> Result<impl Future<Output = ()>> {
     })
 }
 
-fn log(level: &str, format: LogFormat) -> Result<()> {
-    let filter = EnvFilter::try_new(level).map_err(|e| Error::invalid("log.level", e))?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    match format {
-        LogFormat::Json => log.json().init(),
-        LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).init(),
+/// SIGHUP: service managers send it for "reload", and a terminal that is closed.
+fn hangups() -> Result<tokio::signal::unix::Signal> {
+    use tokio::signal::unix::{SignalKind, signal};
+    signal(SignalKind::hangup()).map_err(|e| Error::internal("listen for signals", e))
+}
+
+/// Reads configuration and certificates again, and takes the log's level and the certificates from them. What cannot be
+/// read is said, and what was there stays. No connection ends.
+fn reload(app: &App, file: Option<PathBuf>, level: &SetLevel) {
+    let fresh = match load(file) {
+        Ok(fresh) => fresh,
+        Err(error) => {
+            tracing::error!(
+                error = error.for_operator(),
+                "SIGHUP: the configuration cannot be read; nothing is changed"
+            );
+            return;
+        }
+    };
+    match filter(&fresh.log.level).and_then(level) {
+        Ok(()) => tracing::info!(level = fresh.log.level, "SIGHUP: the log's level was read again"),
+        Err(error) => {
+            tracing::error!(error = error.for_operator(), "SIGHUP: the log's level stays as it was")
+        }
     }
-    Ok(())
+    match app.renew_certificates(&fresh) {
+        Ok(true) => tracing::info!("SIGHUP: new connections are shown the certificates as they are now"),
+        Ok(false) => {}
+        Err(error) => {
+            tracing::error!(error = error.for_operator(), "SIGHUP: the certificates stay as they were")
+        }
+    }
+}
+
+/// Sets what the log shows.
+type SetLevel = Box<dyn Fn(EnvFilter) -> Result<()>>;
+
+fn filter(level: &str) -> Result<EnvFilter> {
+    EnvFilter::try_new(level).map_err(|e| Error::invalid("log.level", e))
+}
+
+fn log(level: &str, format: LogFormat) -> Result<SetLevel> {
+    let log = tracing_subscriber::fmt().with_env_filter(filter(level)?).with_writer(std::io::stderr);
+    let failed = |e| Error::internal("set the log's level", e);
+    Ok(match format {
+        LogFormat::Json => {
+            let log = log.json().with_filter_reloading();
+            let level = log.reload_handle();
+            log.init();
+            Box::new(move |filter| level.reload(filter).map_err(failed))
+        }
+        LogFormat::Text => {
+            let log = log.with_ansi(std::io::stderr().is_terminal()).with_filter_reloading();
+            let level = log.reload_handle();
+            log.init();
+            Box::new(move |filter| level.reload(filter).map_err(failed))
+        }
+    })
 }

@@ -11,7 +11,8 @@
   const post = async (path, body, bearer) => {
     const headers = { "content-type": "application/json" };
     if (bearer) headers.authorization = "Bearer " + bearer;
-    const answer = await fetch("/api/v1" + path, { method: "POST", headers, body: JSON.stringify(body) });
+    // Beside this page, which may stand below a path of a reverse proxy.
+    const answer = await fetch("api/v1" + path, { method: "POST", headers, body: JSON.stringify(body) });
     const json = await answer.json();
     if (!answer.ok) throw new Error(json.message ? json.error + ": " + json.message : json.error);
     return json;

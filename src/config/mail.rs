@@ -1,5 +1,6 @@
 //! The section `mail`: which server takes the box's messages. A mistake in it is found at start and named.
 
+use super::paths;
 use crate::base::web::WebUrl;
 use crate::base::{Error, Result};
 use crate::engine::mail::{Mailbox, Password, Security, SmtpSettings, is_loopback};
@@ -21,7 +22,9 @@ pub struct MailConfig {
     pub allow_plaintext: bool,
     pub username: String,
     pub password: Password,
+    #[serde(deserialize_with = "paths::absolute")]
     pub password_file: PathBuf,
+    #[serde(deserialize_with = "paths::absolute")]
     pub ca_file: PathBuf,
     pub from: String,
     pub reply_to: String,

@@ -19,9 +19,12 @@ use crate::store::Event;
 use bytes::Bytes;
 use futures::FutureExt;
 use http::header::{ALLOW, HeaderValue};
-use http::{Method, Request, StatusCode};
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{Method, Request, StatusCode, Uri};
 use hyper::body::{Body as _, Incoming};
 use ipnet::IpNet;
+use serde_json::json;
 use std::any::Any;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
@@ -34,17 +37,29 @@ use std::time::{Duration, Instant};
 pub struct ApiSettings {
     /// Where error pages are, such as `http://box:8080/docs`, without a slash at the end.
     pub docs_base: String,
+    /// The path under which people reach the box, as in `/gleaner`; empty where it has a host of its own. Requests come
+    /// with it or without: some proxies strip it.
+    pub prefix: String,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
 }
 
 impl Default for ApiSettings {
     fn default() -> Self {
-        ApiSettings { docs_base: "/docs".to_owned(), trusted_proxies: Vec::new() }
+        ApiSettings { docs_base: "/docs".to_owned(), prefix: String::new(), trusted_proxies: Vec::new() }
     }
 }
 
-type Check = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
+type Check = Box<dyn Fn() -> Result<(), Lack> + Send + Sync>;
+
+/// Why a check of readiness does not hold, in words for the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// It comes by itself: the box is still starting.
+    Starting(String),
+    /// Something is wrong.
+    Failing(String),
+}
 
 /// What must hold before the box calls itself ready: named checks that app plugs in.
 #[derive(Default)]
@@ -56,15 +71,25 @@ impl Readiness {
     /// Adds a check; its error says in words what is missing.
     #[must_use]
     pub fn with(
-        mut self,
+        self,
         name: &'static str,
         check: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Readiness {
+        self.with_start(name, move || check().map_err(Lack::Failing))
+    }
+
+    /// The same for a check that can tell a start from a failure.
+    #[must_use]
+    pub fn with_start(
+        mut self,
+        name: &'static str,
+        check: impl Fn() -> Result<(), Lack> + Send + Sync + 'static,
     ) -> Readiness {
         self.checks.push((name, Box::new(check)));
         self
     }
 
-    pub(super) fn results(&self) -> impl Iterator<Item = (&'static str, Result<(), String>)> {
+    pub(super) fn results(&self) -> impl Iterator<Item = (&'static str, Result<(), Lack>)> {
         self.checks.iter().map(|(name, check)| (*name, check()))
     }
 }
@@ -97,7 +122,11 @@ impl Api {
         metrics: Metrics,
         readiness: Readiness,
     ) -> Arc<Api> {
-        let document = openapi::document(groups);
+        let mut document = openapi::document(groups);
+        if !settings.prefix.is_empty() {
+            document["servers"] = json!([{ "url": settings.prefix }]);
+        }
+        let reference = docs::reference(&settings.prefix, &document).into();
         let mut all = groups.to_vec();
         all.extend([("reference", builtin::PUBLIC_ROUTES), ("trunk", builtin::ROUTES)]);
         Arc::new(Api {
@@ -109,7 +138,7 @@ impl Api {
             metrics,
             readiness,
             draining: AtomicBool::new(false),
-            reference: docs::reference(&document).into(),
+            reference,
             openapi: document.to_string().into(),
         })
     }
@@ -155,10 +184,33 @@ impl Api {
         self.reference.clone()
     }
 
+    /// Takes the prefix from the path of a request, if it came with it. A path of the box's own is left as it is, whatever
+    /// the prefix: a proxy that strips it leaves such a one.
+    fn strip_prefix(&self, parts: &mut Parts) {
+        let path = parts.uri.path();
+        let rest =
+            path.strip_prefix(self.settings.prefix.as_str()).filter(|_| !self.settings.prefix.is_empty());
+        let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with('/')) else { return };
+        if !matches!(self.router.find(&parts.method, path), Found::Nothing) {
+            return;
+        }
+        let mut text = if rest.is_empty() { "/".to_owned() } else { rest.to_owned() };
+        if let Some(query) = parts.uri.query() {
+            text.push('?');
+            text.push_str(query);
+        }
+        let mut uri = parts.uri.clone().into_parts();
+        uri.path_and_query = PathAndQuery::try_from(text).ok();
+        if let Ok(uri) = Uri::from_parts(uri) {
+            parts.uri = uri;
+        }
+    }
+
     /// Answers one request of the peer at `peer`. Never fails: whatever happens becomes a response.
     pub async fn answer(self: Arc<Self>, request: Request<Incoming>, peer: IpAddr) -> Response {
         let started = Instant::now();
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        self.strip_prefix(&mut parts);
         let given = parts.headers.get("x-request-id").and_then(|value| value.to_str().ok());
         let request_id = RequestId::accept(given);
         let mut shape = envelope::shape(parts.uri.path(), &parts.headers);

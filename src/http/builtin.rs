@@ -6,7 +6,7 @@ use crate::http::gate::Anonymous;
 use crate::http::input::path::Path;
 use crate::http::output::{Either, Html, JsonBytes, Text, WithHeaders};
 use crate::http::route::{Handler, Route};
-use crate::http::{Body, WithStatus, pages};
+use crate::http::{Body, Lack, WithStatus, pages};
 use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY};
 use schemars::JsonSchema;
@@ -19,6 +19,7 @@ pub static PUBLIC_ROUTES: &[Route] =
 
 /// Outside the prefix.
 pub static ROUTES: &[Route] = &[
+    Route::get("/", "home", &Handler::new(home)),
     Route::get("/healthz", "healthz", &Handler::new(healthz)),
     Route::get("/readyz", "readyz", &Handler::new(readyz)),
     Route::get("/metrics", "metrics", &Handler::new(metrics)),
@@ -42,24 +43,37 @@ async fn healthz(_: Anonymous) -> Result<Text> {
 /// What `/readyz` answers: every check with `ok` or what it lacks.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ReadyView {
+    /// `ready`, `starting` (that comes by itself), `failing` (something is wrong: `reason`), or `draining`.
     status: &'static str,
+    /// What fails, and why; else, while the box starts, what it waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
     checks: BTreeMap<&'static str, String>,
 }
 
 async fn readyz(gate: Anonymous) -> Result<Either<Body<ReadyView>, WithStatus<503, ReadyView>>> {
     let api = gate.api();
-    let mut ready = !api.is_draining();
     let mut checks = BTreeMap::new();
+    let (mut starting, mut failing) = (Vec::new(), Vec::new());
     for (name, result) in api.readiness().results() {
-        ready &= result.is_ok();
-        checks.insert(name, result.err().unwrap_or_else(|| "ok".to_owned()));
+        let (told, text) = match result {
+            Ok(()) => (None, "ok".to_owned()),
+            Err(Lack::Starting(text)) => (Some(&mut starting), text),
+            Err(Lack::Failing(text)) => (Some(&mut failing), text),
+        };
+        if let Some(told) = told {
+            told.push(format!("{name}: {text}"));
+        }
+        checks.insert(name, text);
     }
-    let status = match (ready, api.is_draining()) {
-        (true, _) => "ready",
-        (false, true) => "draining",
-        (false, false) => "starting",
+    let (status, reason) = match (api.is_draining(), failing.is_empty(), starting.is_empty()) {
+        (true, ..) => ("draining", Vec::new()),
+        (_, false, _) => ("failing", failing),
+        (_, _, false) => ("starting", starting),
+        _ => ("ready", Vec::new()),
     };
-    let view = ReadyView { status, checks };
+    let ready = status == "ready";
+    let view = ReadyView { status, reason: (!reason.is_empty()).then(|| reason.join("; ")), checks };
     Ok(if ready { Either::Left(Body(view)) } else { Either::Right(WithStatus(view)) })
 }
 
@@ -71,8 +85,12 @@ async fn reference(gate: Anonymous) -> Result<Html> {
     Ok(Html(gate.api().reference()))
 }
 
-async fn cli_auth_page(_: Anonymous) -> Result<Html> {
-    Ok(Html(docs::cli_auth_page().into()))
+async fn home(gate: Anonymous) -> Result<Html> {
+    Ok(Html(docs::home(gate.prefix()).into()))
+}
+
+async fn cli_auth_page(gate: Anonymous) -> Result<Html> {
+    Ok(Html(docs::cli_auth_page(gate.prefix()).into()))
 }
 
 async fn verify_email_page(_: Anonymous) -> Result<WithHeaders<Html>> {
@@ -94,11 +112,11 @@ fn link_page(content: docs::LinkPage) -> WithHeaders<Html> {
         .header(REFERRER_POLICY, HeaderValue::from_static("no-referrer"))
 }
 
-async fn error_index(_: Anonymous) -> Result<Html> {
-    Ok(Html(docs::error_index().into()))
+async fn error_index(gate: Anonymous) -> Result<Html> {
+    Ok(Html(docs::error_index(gate.prefix()).into()))
 }
 
-async fn error_page(_: Anonymous, Path(code): Path<String>) -> Result<Html> {
+async fn error_page(gate: Anonymous, Path(code): Path<String>) -> Result<Html> {
     let text = pages::find(&code).ok_or_else(|| Error::not_found("Page"))?;
-    Ok(Html(docs::error_page(&code, text).into()))
+    Ok(Html(docs::error_page(gate.prefix(), &code, text).into()))
 }

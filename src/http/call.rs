@@ -59,6 +59,11 @@ impl Context {
     }
 
     /// Where error pages are, without a slash at the end.
+    /// The path under which people reach the box, as in `/gleaner`; empty where it has a host of its own.
+    pub fn prefix(&self) -> &str {
+        &self.api.settings().prefix
+    }
+
     pub fn docs_base(&self) -> &str {
         &self.api.settings().docs_base
     }

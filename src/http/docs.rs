@@ -29,10 +29,22 @@ fn page(title: &str, body: &str) -> String {
     )
 }
 
+/// What a browser is shown at the box's address: where to go on. `prefix` is the path under which people reach the box,
+/// here and below.
+pub fn home(prefix: &str) -> String {
+    let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/data/pages/home.html"));
+    page("Gleaner", &text.replace("{prefix}", &escape(prefix)))
+}
+
 /// Where a command line sends the person who approves it.
-pub fn cli_auth_page() -> String {
+pub fn cli_auth_page(prefix: &str) -> String {
     let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/data/cli-auth.md"));
-    page("Approve a command line", &format!("<p><a href=\"/docs\">Reference</a></p>{}", render(text)))
+    page("Approve a command line", &format!("<p>{}</p>{}", link(prefix, "/docs", "Reference"), render(text)))
+}
+
+/// A link to a place on the box.
+fn link(prefix: &str, path: &str, label: &str) -> String {
+    format!("<a href=\"{}{}\">{}</a>", escape(prefix), escape(path), escape(label))
 }
 
 const LINK_STYLE: &str = "<style>form{max-width:26rem}label{display:block;margin:.75rem 0}label[hidden]{display:none}\
@@ -77,24 +89,21 @@ pub fn link_page(made_of: &LinkPage) -> String {
 }
 
 /// The page of one error code.
-pub fn error_page(code: &str, text: &str) -> String {
-    page(
-        code,
-        &format!(
-            "<p><a href=\"/docs\">Reference</a> · <a href=\"/docs/errors\">Errors</a></p>{}",
-            render(text)
-        ),
-    )
+pub fn error_page(prefix: &str, code: &str, text: &str) -> String {
+    let (reference, errors) = (link(prefix, "/docs", "Reference"), link(prefix, "/docs/errors", "Errors"));
+    page(code, &format!("<p>{reference} · {errors}</p>{}", render(text)))
 }
 
 /// All error codes with their statuses and sentences.
-pub fn error_index() -> String {
-    let mut body = String::from("<p><a href=\"/docs\">Reference</a></p><h1>Errors</h1><table>");
+pub fn error_index(prefix: &str) -> String {
+    let mut body = format!("<p>{}</p><h1>Errors</h1><table>", link(prefix, "/docs", "Reference"));
     body.push_str("<tr><th>Status</th><th>Code</th><th>Meaning</th></tr>");
     for code in Code::ALL {
         let (status, name, sentence) = (code.status(), code.name(), escape(code.sentence()));
         let linked = match pages::find(name) {
-            Some(_) => format!("<a href=\"/docs/errors/{name}\"><code>{name}</code></a>"),
+            Some(_) => {
+                format!("<a href=\"{}/docs/errors/{name}\"><code>{name}</code></a>", escape(prefix))
+            }
             None => format!("<code>{name}</code>"),
         };
         let _ = write!(body, "<tr><td>{status}</td><td>{linked}</td><td>{sentence}</td></tr>");
@@ -104,11 +113,10 @@ pub fn error_index() -> String {
 }
 
 /// The list of operations.
-pub fn reference(document: &Value) -> String {
-    let mut body = String::from(
-        "<h1>Gleaner API</h1><p><a href=\"/api/v1/openapi.json\">openapi.json</a> · \
-         <a href=\"/docs/errors\">Errors</a></p>",
-    );
+pub fn reference(prefix: &str, document: &Value) -> String {
+    let (json, errors) =
+        (link(prefix, "/api/v1/openapi.json", "openapi.json"), link(prefix, "/docs/errors", "Errors"));
+    let mut body = format!("<h1>Gleaner API</h1><p>{json} · {errors}</p>");
     for tag in document["tags"].as_array().into_iter().flatten().filter_map(|tag| tag["name"].as_str()) {
         let _ = write!(body, "<h2>{}</h2>", escape(tag));
         for (path, methods) in document["paths"].as_object().into_iter().flatten() {

@@ -39,7 +39,7 @@ mod services;
 mod tls;
 
 pub(crate) use api::panic_text;
-pub use api::{Api, ApiSettings, Readiness};
+pub use api::{Api, ApiSettings, Lack, Readiness};
 pub use body::{BoxError, Response, ResponseBody};
 pub use builtin::{PUBLIC_ROUTES, ROUTES as BUILTIN_ROUTES};
 pub use call::{Call, Context};
@@ -58,3 +58,4 @@ pub use output::{
 pub use route::{Endpoint, Handler, Route, RouteGroup};
 pub use server::{Drained, Listeners, Server, ServerSettings, TlsSettings};
 pub use services::{Need, Services};
+pub use tls::Certificates;

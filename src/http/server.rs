@@ -9,7 +9,7 @@
 use crate::http::api::Api;
 use crate::http::connection;
 use crate::http::metrics::Gauge;
-use crate::http::tls;
+use crate::http::tls::Certificates;
 use hyper_util::rt::TokioExecutor;
 use hyper_util::server::conn::auto;
 use std::fmt;
@@ -20,7 +20,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio_rustls::TlsAcceptor;
 
 /// What the accept loop is told by the configuration.
 #[derive(Clone, Debug)]
@@ -106,7 +105,7 @@ struct Shared {
     api: Arc<Api>,
     settings: Arc<ServerSettings>,
     builder: Arc<auto::Builder<TokioExecutor>>,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Certificates>,
     slots: Arc<Semaphore>,
     open: Gauge,
 }
@@ -140,13 +139,18 @@ impl Server {
 
     /// The same on sockets that are open already.
     pub fn on(listeners: Listeners, settings: ServerSettings, api: Arc<Api>) -> Result<Server, BindError> {
-        let tls = settings.tls.as_ref().map(tls::acceptor).transpose();
+        let tls = settings.tls.as_ref().map(Certificates::read).transpose();
         let tls = tls.map_err(|e| BindError { what: "TLS".to_owned(), cause: Box::new(e) })?;
         let slots = Arc::new(Semaphore::new(settings.connections_max));
         let open = api.metrics().gauge("gleaner_http_connections", "Connections open.", &[]);
         let builder = Arc::new(connection::builder(&settings));
         let shared = Shared { api, settings: Arc::new(settings), builder, tls, slots, open };
         Ok(Server { listeners: listeners.0, shared })
+    }
+
+    /// The certificates that it shows, to renew them while it serves; none without TLS.
+    pub fn certificates(&self) -> Option<Certificates> {
+        self.shared.tls.clone()
     }
 
     /// The first socket's address, with the port that the system chose.
@@ -229,12 +233,14 @@ async fn greet(stream: TcpStream, peer: SocketAddr, shared: Shared, phase: watch
     let Shared { api, settings, builder, tls, .. } = shared;
     match tls {
         None => connection::serve(stream, peer.ip(), api, builder, settings, phase).await,
-        Some(acceptor) => match tokio::time::timeout(settings.head_time_max, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => connection::serve(stream, peer.ip(), api, builder, settings, phase).await,
-            Ok(Err(error)) => {
-                tracing::debug!(target: "gleaner::server", %peer, %error, "TLS handshake failed")
+        Some(certificates) => {
+            match tokio::time::timeout(settings.head_time_max, certificates.acceptor().accept(stream)).await {
+                Ok(Ok(stream)) => connection::serve(stream, peer.ip(), api, builder, settings, phase).await,
+                Ok(Err(error)) => {
+                    tracing::debug!(target: "gleaner::server", %peer, %error, "TLS handshake failed")
+                }
+                Err(_) => tracing::debug!(target: "gleaner::server", %peer, "TLS handshake took too long"),
             }
-            Err(_) => tracing::debug!(target: "gleaner::server", %peer, "TLS handshake took too long"),
-        },
+        }
     }
 }

@@ -1,6 +1,7 @@
-//! TLS from files: rustls with ring, HTTP/2 offered first.
+//! TLS from files: rustls with ring, HTTP/2 offered first. The files can be read again while connections go on.
 
 use crate::http::server::TlsSettings;
+use arc_swap::ArcSwap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,8 +31,30 @@ impl std::error::Error for TlsError {
     }
 }
 
+/// The certificates that new connections are shown; clones are the same.
+#[derive(Clone)]
+pub struct Certificates(Arc<ArcSwap<ServerConfig>>);
+
+impl Certificates {
+    /// Reads the files.
+    pub(super) fn read(settings: &TlsSettings) -> Result<Certificates, TlsError> {
+        let config = server_config(settings)?;
+        Ok(Certificates(Arc::new(ArcSwap::from_pointee(config))))
+    }
+
+    /// Reads the files again. Connections that are open stay as they are; on an error so do new ones.
+    pub fn renew(&self, settings: &TlsSettings) -> Result<(), TlsError> {
+        self.0.store(Arc::new(server_config(settings)?));
+        Ok(())
+    }
+
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(self.0.load_full())
+    }
+}
+
 /// Reads the chain and the key, and checks that they belong together.
-pub(super) fn acceptor(settings: &TlsSettings) -> Result<TlsAcceptor, TlsError> {
+fn server_config(settings: &TlsSettings) -> Result<ServerConfig, TlsError> {
     let failed = |doing, file: &PathBuf| {
         let file = file.clone();
         move |cause: Box<dyn std::error::Error + Send + Sync>| TlsError { doing, file, cause }
@@ -46,5 +69,5 @@ pub(super) fn acceptor(settings: &TlsSettings) -> Result<TlsAcceptor, TlsError> 
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
         .map_err(|e: rustls::Error| failed("serve the certificates in", &settings.cert)(e.into()))?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok(config)
 }

@@ -121,7 +121,8 @@ async fn filters_and_cursors_select() {
         json!({ "urls": [{ "url": web.url("/plane/a"), "tags": ["wood", "hand"], "pageType": "product" }] });
     expect(post(api, "/api/v1/urls", &urls).await, 200);
     let url = expect(get(api, "/api/v1/urls").await, 200)["items"][0]["id"].as_str().unwrap().to_owned();
-    let tagged = expect(post(api, "/api/v1/jobs", &json!({ "urlId": url, "tags": ["wood"] })).await, 201);
+    let tagged =
+        expect(post(api, "/api/v1/jobs", &json!({ "urlId": url, "tags": ["wood", "rush"] })).await, 201);
     let tagged = ended(api, text(&tagged, "id")).await;
     let mut jobs = vec![tagged["id"].clone()];
     for path in ["/plane/b", "/plane/c", "/plane/b", "/news"] {
@@ -140,6 +141,9 @@ async fn filters_and_cursors_select() {
     assert_eq!(found(&format!("urlId={url}")).await, [0]);
     assert_eq!(found("tag=wood").await, [0]);
     assert_eq!(found("tag=wood&tag=stone").await, [0usize; 0]);
+    // A result carries its job's tags and those of its URL.
+    assert_eq!(found("tag=hand").await, [0]);
+    assert_eq!(found("tag=rush&tag=hand").await, [0]);
     assert_eq!(found("minQuality=0.9").await, [4]);
     assert_eq!(found("domain=127.0.0.1&q=plane%20c").await, [2]);
     assert_eq!(found("domain=other.example").await, [0usize; 0]);

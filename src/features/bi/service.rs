@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
+use uuid::Uuid;
 
 /// How long a caller who does not want to wait still waits for the plan, so that a statement that cannot run is
 /// refused at once even on a busy box.
@@ -323,6 +324,39 @@ impl Queries {
             rows
         });
         rows.await.map_err(|e| failed(&e))?.map_err(|e| failed(&e))
+    }
+}
+
+/// What the self-test asks, and what it must be told: rows are made, sorted and added up, and a text goes both ways.
+const SELF_TEST: (&str, &str) = (
+    "SELECT sum(n) AS n, max(word) AS word FROM (VALUES (1, 'a'), (41, 'b')) t (n, word)",
+    r#"[{"n":42,"word":"b"}]"#,
+);
+
+impl Queries {
+    /// Runs a statement of nobody's in a worker, as one of an organization is run, and looks at its result. False when it
+    /// cannot be tried yet: the tables are being made anew, or others' statements fill the line.
+    pub async fn self_test(&self) -> Result<bool> {
+        let nobody = OrgId(Uuid::nil());
+        if self.feed.settled(nobody).await.is_err() {
+            return Ok(false);
+        }
+        let (pin, _) = self.feed.pin(nobody, Vec::new())?;
+        let (sql, expected) = SELF_TEST;
+        let rows = self.rows_of(pin, sql.to_owned()).await;
+        // Nothing of it stays: neither the worker, which is nobody else's, nor the folder.
+        self.workers.forget(nobody.0).await;
+        self.workers.warm();
+        let _ = std::fs::remove_dir(self.workers.results_dir().join(nobody.to_string()));
+        match rows {
+            Ok(rows) if serde_json::to_string(&rows).is_ok_and(|rows| rows == expected) => Ok(true),
+            Ok(rows) => Err(Error::internal("try a SQL statement", format!("the answer was {rows:?}"))),
+            Err(error) if error.code == ErrorCode::TooManyQueries => Ok(false),
+            Err(error) if matches!(error.code, ErrorCode::KillSwitched | ErrorCode::StatementSwitchedOff) => {
+                Err(Error::new(Code::KillSwitched).message(error.message))
+            }
+            Err(error) => Err(Error::unavailable(format!("a SQL statement could not be run: {error}"))),
+        }
     }
 }
 

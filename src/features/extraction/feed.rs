@@ -11,7 +11,7 @@ use super::rows::{RESULTS, ResultV1};
 use crate::base::clock::Timestamp;
 use crate::base::ids::{JobId, OrgId};
 use crate::base::{Error, Result};
-use crate::engine::search::{SearchChange, SearchDocument, SearchError, SearchIndex};
+use crate::engine::search::{ResultQuery, SearchChange, SearchDocument, SearchError, SearchIndex};
 use crate::store::{Key, System};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -19,6 +19,7 @@ use std::collections::{HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use uuid::Uuid;
 
 /// Change records read in one transaction.
 const CHANGES_PER_READ: usize = 1_000;
@@ -138,6 +139,38 @@ impl SearchFeed {
             self.reached.store(self.index.position(), Ordering::Release);
         }
         caught_up
+    }
+
+    /// Takes a document of nobody's into the index, finds it and removes it again: two commits, through all that a result
+    /// goes through. Blocks, also for as long as the index is being filled.
+    pub fn self_test(&self) -> Result<()> {
+        let _feeding = self.feeding.lock();
+        let (nobody, id) = (Uuid::nil(), Uuid::now_v7());
+        let probe = SearchDocument {
+            job_id: id,
+            url_id: None,
+            url: "http://self-test.invalid/".to_owned(),
+            domain: "self-test.invalid".to_owned(),
+            page_type: None,
+            tags: Vec::new(),
+            quality: 0.0,
+            changed: false,
+            scraped_at_ms: self.system.clock().now().millis(),
+            title: String::new(),
+            text: id.simple().to_string(),
+        };
+        let set = |document| {
+            let change = SearchChange { org: nobody, id, document };
+            self.index.apply(&[change], self.index.position()).map_err(search_error)
+        };
+        set(Some(probe))?;
+        let query = ResultQuery { q: Some(id.simple().to_string()), limit: 1, ..ResultQuery::default() };
+        let found = self.index.org(nobody).search(&query).map_err(search_error);
+        set(None)?;
+        match found?.hits.as_slice() {
+            [hit] if hit.id == id => Ok(()),
+            _ => Err(Error::internal("try the search index", "what was indexed is not found")),
+        }
     }
 
     fn follow(&self, stop: &dyn Fn() -> bool) -> Result<()> {

@@ -91,6 +91,12 @@ impl ResultDraft {
         self.row.job
     }
 
+    /// Hangs further tags on the result, behind those that it has.
+    pub fn add_tags(&mut self, tags: Vec<String>) {
+        let new: Vec<_> = tags.into_iter().filter(|tag| !self.row.tags.contains(tag)).collect();
+        self.row.tags.extend(new);
+    }
+
     pub fn page_type(&self) -> Option<PageType> {
         self.row.page_type
     }

@@ -177,7 +177,7 @@ pub struct ResultFilter {
     pub domain: Option<String>,
     pub page_type: Option<PageType>,
     pub url_id: Option<UrlId>,
-    /// May be repeated; all must match.
+    /// A tag of the job, or one that its URL had when the job ended. May be repeated; all must match.
     pub tag: Vec<String>,
     /// Composite quality at least, from 0 to 1.
     pub min_quality: Option<f64>,

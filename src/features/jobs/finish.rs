@@ -154,7 +154,10 @@ pub(super) fn finish(tx: &OrgWrite<'_>, id: JobId, run: u32, ended: Ended) -> Re
     let Some(mut job) = of_run(tx, id, run)? else { return Ok(()) };
     job.attempts = ended.attempts;
     job.error = ended.error;
-    if let Some(draft) = ended.draft {
+    if let Some(mut draft) = ended.draft {
+        // The job brought its own; its URL's are those of this moment.
+        let url = job.url_id.map(|id| tx.get(&urls::URLS, &id)).transpose()?.flatten();
+        draft.add_tags(url.map(|row| row.tags).unwrap_or_default());
         job.result_id = Some(extraction::record(tx, draft)?);
     }
     if !ended.outputs.is_empty() {

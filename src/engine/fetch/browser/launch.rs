@@ -93,8 +93,7 @@ const FLAGS: [&str; 36] = [
 /// The browser to start: the one that is configured, or the first that is found in `path` (`PATH`).
 pub fn find(configured: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
     if !configured.as_os_str().is_empty() {
-        // It is started in a folder of its own.
-        return Some(std::path::absolute(configured).unwrap_or_else(|_| configured.to_owned()));
+        return Some(configured.to_owned());
     }
     let folders: Vec<PathBuf> = path.map(|path| std::env::split_paths(path).collect()).unwrap_or_default();
     let all = NAMES.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
