@@ -4,11 +4,13 @@
 //! read the data folder anyway (mode 0600, in a folder of mode 0700).
 
 use crate::base::ids::{MailId, RechargeId};
+use crate::base::permission::Role;
 use crate::base::{Error, Result};
 use crate::features::auth::Auth;
 use crate::features::bi::{self, KillSwitchOrder};
 use crate::features::billing::Plans;
 use crate::features::mail::Mailer;
+use crate::features::orgs::Orgs;
 use crate::features::{account, audit, auth, extraction, mail, orgs};
 use crate::http::Services;
 use crate::store::Origin;
@@ -45,6 +47,8 @@ pub enum Request {
     BiKillSwitch { order: KillSwitchOrder },
     /// People, newest first: of an organization, or all.
     UserList { org: Option<String>, limit: usize },
+    /// Makes an account, and a member of an organization, and gives a link to it.
+    UserCreate { email: String, name: Option<String>, org: Option<String>, role: Option<Role> },
     /// Marks a user's e-mail address as verified.
     UserVerify { email: String },
     /// A link with which a user chooses a new password.
@@ -197,6 +201,11 @@ async fn answer(request: Request, services: &Services, status: &StatusFn) -> Res
             let org = org.map(|org| orgs::operator::find(tx, &org)).transpose()?;
             auth::list_users(tx, org.map(|org| org.id), limit)
         })?),
+        Request::UserCreate { email, name, org, role } => {
+            let (auth, orgs) = (services.service::<Auth>(), services.service::<Orgs>());
+            let new = orgs::operator::NewPerson { email, name, org, role };
+            told(orgs::operator::create_user(&auth, &orgs, new).await?)
+        }
         Request::UserVerify { email } => {
             let user = auth::verify_by_operator(system, &email).await?;
             Ok(json!({ "verified": user }))

@@ -46,6 +46,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+mod limits;
 mod selftest;
 mod upkeep;
 
@@ -71,6 +72,7 @@ pub struct App {
 impl App {
     /// Starts everything; when this returns, requests are answered.
     pub async fn start(config: Config) -> Result<App> {
+        limits::check_address_space()?;
         let exe = own_program().map_err(|e| Error::internal("find the own binary", e))?;
         App::start_with(config, Clock::system(), exe).await
     }
@@ -109,6 +111,7 @@ impl App {
             ApiSettings {
                 docs_base: format!("{url}/docs"),
                 prefix: config.public_path(),
+                sends_mail: config.mail.is_on(),
                 trusted_proxies: config.server.trusted_proxies.iter().map(|network| network.0).collect(),
             },
             metrics,
@@ -123,7 +126,8 @@ impl App {
         let upkeep = tokio::spawn(upkeep::run(services.clone(), config.clone()));
         let status = status(&store, &services, url.clone(), &self_test);
         socket.serve(services.clone(), status);
-        let testing = tokio::spawn(self_test.run(services.clone()));
+        let testing = tokio::spawn(Arc::clone(&self_test).run(services.clone()));
+        self_test.first_round().await;
         tracing::info!(%url, data = %config.storage.data_dir.display(), "the appliance is ready");
         let local_url = config.local_url(local);
         Ok(App {
@@ -239,7 +243,8 @@ impl Parts {
         let data = &config.storage.data_dir;
         let system = store.system();
         let plans = Arc::new(Plans::built_in()?);
-        let guard = AddressGuard::new(&config.network.allow, &[place.local]);
+        let guard = AddressGuard::new(&config.network.allow, &[place.local])
+            .answering(config.network.hosts.keys().map(String::as_str));
         let blobs = BlobStore::open_local(data.join("pages"))
             .map_err(|e| Error::internal("open the page store", e))?;
         let blobs = Arc::new(blobs);

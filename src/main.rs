@@ -83,6 +83,7 @@ enum AdminCommand {
     Mail(MailCommand),
     /// Show messages, newest first: what waits (with text and link, to pass on), what was sent, what failed and why.
     Outbox {
+        /// How many are shown at most.
         #[arg(long, default_value_t = 20)]
         limit: usize,
         /// Try to send again what failed or waits: the message of this id, or all without one.
@@ -94,6 +95,7 @@ enum AdminCommand {
         /// An organization's log, by its id or name, instead of the box's own.
         #[arg(long)]
         org: Option<String>,
+        /// How many rows are shown at most.
         #[arg(long, default_value_t = 50)]
         limit: usize,
     },
@@ -102,6 +104,7 @@ enum AdminCommand {
     Schema(SchemaCommand),
     /// Show erasures of people and organizations, newest first: where they stand, and what was removed.
     Erasures {
+        /// How many are shown at most.
         #[arg(long, default_value_t = 20)]
         limit: usize,
     },
@@ -111,6 +114,7 @@ enum AdminCommand {
 enum SchemaCommand {
     /// Import the schemas of a JSON file ("-" reads standard input).
     Import {
+        /// The JSON file; "-" is standard input.
         file: PathBuf,
         /// The domain of schemas that name none.
         #[arg(long)]

@@ -2,6 +2,7 @@
 
 use super::Request;
 use crate::base::ids::RechargeId;
+use crate::base::permission::Role;
 use crate::features::bi::{KillSwitchOrder, KillTarget};
 use clap::{Args, Subcommand};
 
@@ -13,20 +14,50 @@ pub enum UserCommand {
         /// Only the members of this organization, by its id or name.
         #[arg(long)]
         org: Option<String>,
+        /// How many are listed at most.
         #[arg(long, default_value_t = 50)]
         limit: usize,
     },
+    /// Make an account, whoever else may register, and print a link with which its owner chooses a password, once and within
+    /// a week. The address counts as verified. Pass the link on only to whom the account is meant for.
+    Create {
+        /// The person's address.
+        email: String,
+        /// What they are called; without it what stands before the @.
+        #[arg(long)]
+        name: Option<String>,
+        /// Make them a member of this organization, by its id or name; one that does not exist is founded.
+        #[arg(long)]
+        org: Option<String>,
+        /// Their role there: owner, admin, editor, analyst or viewer. Without it who founds an organization is its owner,
+        /// and anybody else a viewer.
+        #[arg(long, value_parser = role)]
+        role: Option<Role>,
+    },
     /// Mark a user's e-mail address as verified.
-    Verify { email: String },
+    Verify {
+        /// The address of the account.
+        email: String,
+    },
     /// Print a link with which a user chooses a new password, once and within an hour; earlier links end. Pass it on
     /// only to whom the account belongs.
-    ResetLink { email: String },
+    ResetLink {
+        /// The address of the account.
+        email: String,
+    },
+}
+
+fn role(text: &str) -> Result<Role, String> {
+    let all = [Role::Owner, Role::Admin, Role::Editor, Role::Analyst, Role::Viewer];
+    let found = all.into_iter().find(|role| role.name() == text);
+    found.ok_or_else(|| format!("must be one of {}", all.map(Role::name).join(", ")))
 }
 
 impl From<UserCommand> for Request {
     fn from(command: UserCommand) -> Request {
         match command {
             UserCommand::List { org, limit } => Request::UserList { org, limit },
+            UserCommand::Create { email, name, org, role } => Request::UserCreate { email, name, org, role },
             UserCommand::Verify { email } => Request::UserVerify { email },
             UserCommand::ResetLink { email } => Request::UserResetLink { email },
         }
@@ -63,6 +94,7 @@ pub enum CreditsCommand {
     Grant {
         /// Its id or name.
         org: String,
+        /// How many credits.
         #[arg(allow_negative_numbers = true)]
         amount: i64,
         /// What the ledger says of it.
@@ -83,7 +115,10 @@ impl From<CreditsCommand> for Request {
 #[derive(Debug, Subcommand)]
 pub enum MailCommand {
     /// Send a message to an address, to see whether mail arrives; an error says why it does not.
-    Test { address: String },
+    Test {
+        /// Where it is sent to.
+        address: String,
+    },
 }
 
 impl From<MailCommand> for Request {

@@ -14,8 +14,10 @@ use crate::store::{AnyTable, SysTable, System};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 use uuid::Uuid;
 
 /// How long after a failure a part is tried again.
@@ -57,6 +59,9 @@ impl Part {
     }
 }
 
+/// How long a start waits for the first try of every part; what takes longer goes on beside the box.
+const FIRST_WAIT: Duration = Duration::from_secs(5);
+
 /// Where a part stands.
 #[derive(Clone, Debug, Default, PartialEq)]
 enum State {
@@ -73,6 +78,7 @@ enum State {
 #[derive(Debug, Default)]
 pub struct SelfTest {
     states: Mutex<[State; Part::ALL.len()]>,
+    changed: Notify,
 }
 
 impl SelfTest {
@@ -105,6 +111,7 @@ impl SelfTest {
                 Err(error) => State::Failed(error.for_operator()),
             };
             let before = std::mem::replace(&mut self.states.lock()[part as usize], state.clone());
+            self.changed.notify_waiters();
             match &state {
                 State::Passed(_) | State::Off(_) => return,
                 State::Running => tokio::time::sleep(WAIT_AFTER).await,
@@ -116,6 +123,24 @@ impl SelfTest {
                 }
             }
         }
+    }
+
+    /// Waits until every part has passed or failed, but not long: so that a box which says that it listens is ready, as a
+    /// rule.
+    pub async fn first_round(&self) {
+        let tried = async {
+            loop {
+                let mut changed = pin!(self.changed.notified());
+                // From here on no change is missed.
+                changed.as_mut().enable();
+                if !matches!(self.check(), Err(Lack::Starting(_))) {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        // What is not done by then is shown by `/readyz`.
+        let _ = tokio::time::timeout(FIRST_WAIT, tried).await;
     }
 
     fn is_done(&self, part: Part) -> bool {

@@ -40,13 +40,20 @@ pub struct ApiSettings {
     /// The path under which people reach the box, as in `/gleaner`; empty where it has a host of its own. Requests come
     /// with it or without: some proxies strip it.
     pub prefix: String,
+    /// Whether people get the messages that the box writes to them.
+    pub sends_mail: bool,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
 }
 
 impl Default for ApiSettings {
     fn default() -> Self {
-        ApiSettings { docs_base: "/docs".to_owned(), prefix: String::new(), trusted_proxies: Vec::new() }
+        ApiSettings {
+            docs_base: "/docs".to_owned(),
+            prefix: String::new(),
+            sends_mail: true,
+            trusted_proxies: Vec::new(),
+        }
     }
 }
 

@@ -282,7 +282,13 @@ fn admit(call: &Call, needs: &Needs) -> Result<OrgContext> {
         } else {
             Error::new(Code::AuthForbidden).title("Email address is not verified")
         };
-        return Err(error.message("Verify your email address first: follow the link that was sent to it."));
+        return Err(error.message(if call.context.api().settings().sends_mail {
+            "Verify your email address first: follow the link that was sent to it, or ask the operator of this box to run \
+             `gleaner admin user verify` with it."
+        } else {
+            "Your email address is not verified, and this box sends no mail: ask its operator to run `gleaner admin user \
+             verify` with your address."
+        }));
     }
     if let Some(permission) = needs.permission
         && !principal.permissions().contains(permission)

@@ -29,6 +29,7 @@ mod orgs;
 mod people;
 mod providers;
 mod readme;
+mod shipped;
 mod sql;
 mod tenancy;
 mod tidy;

@@ -214,6 +214,8 @@ impl std::error::Error for Refused {}
 pub struct AddressGuard {
     allow: Box<[AllowRule]>,
     own: Box<[SocketAddr]>,
+    /// Names that the configuration answers, whatever they mean elsewhere.
+    answered: Box<[Box<str>]>,
 }
 
 impl AddressGuard {
@@ -221,7 +223,14 @@ impl AddressGuard {
     /// (`0.0.0.0:8080`) standing for that port on every interface.
     pub fn new(allow: &[AllowRule], own: &[SocketAddr]) -> Self {
         let own = own.iter().map(|addr| SocketAddr::new(canonical(addr.ip()), addr.port())).collect();
-        Self { allow: allow.into(), own }
+        Self { allow: allow.into(), own, answered: Box::default() }
+    }
+
+    /// The same on a box where `network.hosts` answers these names.
+    #[must_use]
+    pub fn answering<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        self.answered = names.into_iter().map(|name| bare(&name.to_ascii_lowercase()).into()).collect();
+        self
     }
 
     /// Judges an address before a connection is made to it.
@@ -255,14 +264,23 @@ impl AddressGuard {
         !closed(ip) && !carried_v4(ip).is_some_and(|v4| closed(IpAddr::V4(v4)))
     }
 
-    /// Judges what a URL's text tells: an address that is written in it. A name is judged when it is connected to.
+    /// Judges what a URL's text tells: an address that is written in it, or a name that means the same one everywhere. Any
+    /// other name is judged when it is connected to.
     pub fn check_literal(&self, url: &WebUrl) -> Result<(), Refused> {
-        let ip = match url.host_kind() {
-            url::Host::Domain(_) => return Ok(()),
-            url::Host::Ipv4(ip) => IpAddr::V4(ip),
-            url::Host::Ipv6(ip) => IpAddr::V6(ip),
-        };
-        self.check(SocketAddr::new(ip, url.port()))
+        let check = |ip| self.check(SocketAddr::new(ip, url.port()));
+        match url.host_kind() {
+            url::Host::Ipv4(ip) => check(IpAddr::V4(ip)),
+            url::Host::Ipv6(ip) => check(IpAddr::V6(ip)),
+            url::Host::Domain(name) => {
+                let name = bare(name);
+                if self.answered.iter().any(|answered| **answered == *name) {
+                    return Ok(());
+                }
+                // One of them that may be connected to will do.
+                let verdicts = well_known(name).iter().map(|ip| check(*ip));
+                verdicts.reduce(|one, other| if one.is_ok() { one } else { other.or(one) }).unwrap_or(Ok(()))
+            }
+        }
     }
 
     /// Judges a connection once it is made and before a byte is sent. A listener on an unspecified address answers at
@@ -282,6 +300,24 @@ impl AddressGuard {
             let same_place = own.ip() == addr.ip() || (own.ip().is_unspecified() && addr.ip().is_loopback());
             own.port() == addr.port() && same_place
         })
+    }
+}
+
+/// A name without the dot that says that it is complete.
+fn bare(name: &str) -> &str {
+    name.strip_suffix('.').unwrap_or(name)
+}
+
+/// The addresses of names that mean the same everywhere, in lower case: this very machine (RFC 6761, section 6.3, and what
+/// systems write into their hosts files), and Google's metadata service, which has no other way to be asked for by name.
+fn well_known(name: &str) -> &'static [IpAddr] {
+    const LOOPBACK: &[IpAddr] = &[IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+    const METADATA: &[IpAddr] = &[IpAddr::V4(METADATA_V4[0])];
+    match name {
+        "localhost" | "localhost.localdomain" | "ip6-localhost" | "ip6-loopback" => LOOPBACK,
+        "metadata.google.internal" => METADATA,
+        _ if name.ends_with(".localhost") => LOOPBACK,
+        _ => &[],
     }
 }
 
@@ -405,6 +441,38 @@ mod tests {
                 assert!(guard.check(SocketAddr::new(ip.into(), 80)).is_err(), "{ip}");
             }
         }
+    }
+
+    #[test]
+    fn names_that_mean_this_machine_are_refused_like_its_addresses() {
+        let literal = |guard: &AddressGuard, url: &str| guard.check_literal(&WebUrl::parse(url).unwrap());
+        let closed = guard(&[], &[]);
+        for url in [
+            "http://localhost/x",
+            "http://LOCALHOST.:8080/",
+            "http://a.b.localhost/",
+            "http://ip6-localhost/",
+        ] {
+            assert_eq!(literal(&closed, url).unwrap_err().kind(), "loopback", "{url}");
+        }
+        assert_eq!(
+            literal(&closed, "http://metadata.google.internal/").unwrap_err().kind(),
+            "cloud metadata"
+        );
+        for url in ["http://localhost.example/", "http://notlocalhost/", "https://example.com/"] {
+            assert!(literal(&closed, url).is_ok(), "{url}");
+        }
+        let opened = guard(&["127.0.0.1:8000", "[::1]/128:8001"], &[]);
+        assert!(
+            literal(&opened, "http://localhost:8000/").is_ok()
+                && literal(&opened, "http://localhost:8001/").is_ok()
+        );
+        assert!(literal(&opened, "http://localhost:8002/").is_err());
+        let answered = closed.answering(["Localhost."]);
+        assert!(
+            literal(&answered, "http://localhost/").is_ok()
+                && literal(&answered, "http://a.localhost/").is_err()
+        );
     }
 
     #[test]

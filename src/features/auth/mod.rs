@@ -29,7 +29,7 @@ pub use directory::{
 pub use email::Email;
 pub use limits::network;
 pub use mail::{MailToken, mark_verified};
-pub use operator::{ResetLink, UserEntry, list_users, reset_link_by_operator, verify_by_operator};
+pub use operator::{Newcomer, ResetLink, UserEntry, list_users, reset_link_by_operator, verify_by_operator};
 pub use personal::erase_account;
 pub use rows::{USERS, USERS_BY_EMAIL, USERS_BY_ORG, UserV1};
 pub use service::{

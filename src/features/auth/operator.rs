@@ -2,18 +2,21 @@
 
 use super::email::Email;
 use super::mail::{self, MailToken};
+use super::password::NewPassword;
 use super::reset;
 use super::rows::{USERS, USERS_BY_EMAIL, USERS_BY_ORG, UserV1};
-use super::service::member_of;
+use super::service::{Auth, member_of};
 use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{OrgId, UserId};
+use crate::base::name::Name;
 use crate::base::permission::Role;
 use crate::base::similar::{did_you_mean, nearest};
-use crate::base::{Error, Result};
+use crate::base::{Code, Error, Result};
 use crate::features::mail::{MailKind, link};
-use crate::store::{Event, Order, SysRead, System};
+use crate::store::{Event, Order, SysRead, SysWrite, System};
 use serde::Serialize;
+use std::time::Duration;
 
 /// People that are looked through for an address like the one that was typed, newest first.
 const SEARCHED_ROWS_MAX: usize = 20_000;
@@ -100,6 +103,64 @@ pub async fn verify_by_operator(system: &System, email: &str) -> Result<UserId> 
         .await
 }
 
+/// How long the link of an account that the operator made lives: as long as an invitation.
+const FIRST_LINK_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// An account that the operator makes, with what it takes before the transaction.
+pub struct Newcomer {
+    email: Email,
+    name: Name,
+    password_hash: String,
+    token: MailToken,
+    public_url: String,
+}
+
+impl Newcomer {
+    /// Hashes a password that nobody knows. Without a name the person is called by what stands before the @.
+    pub async fn prepare(auth: &Auth, email: &str, name: Option<&str>) -> Result<Newcomer> {
+        let email = Email::parse(email)?;
+        let name = Name::parse("name", name.unwrap_or(email.local()))?;
+        Ok(Newcomer {
+            password_hash: auth.passwords.hash(NewPassword::nobodys()?).await?,
+            token: MailToken::generate(MailKind::ResetPassword)?,
+            public_url: auth.public_url().to_owned(),
+            email,
+            name,
+        })
+    }
+
+    /// Makes the account, whoever else may register. Its address counts as verified on the operator's word, who passes the
+    /// link on.
+    pub fn create(&self, tx: &SysWrite<'_>) -> Result<(UserV1, ResetLink)> {
+        let email = self.email.as_str();
+        if tx.exists(&USERS_BY_EMAIL, |key| key.str(email))? {
+            return Err(Error::new(Code::AlreadyExists).message(format!(
+                "{email} has an account already; `gleaner admin user reset-link {email}` gives a link to it"
+            )));
+        }
+        let user = UserV1 {
+            id: UserId::new(),
+            email: email.to_owned(),
+            name: self.name.as_str().to_owned(),
+            password_hash: self.password_hash.clone(),
+            email_verified_at: Some(tx.now()),
+            membership: None,
+            created_at: tx.now(),
+            sessions_valid_from: tx.now(),
+        };
+        tx.insert(&USERS, &user.id, &user)?;
+        let row = reset::begin(tx, email, Some(user.id), &self.token, FIRST_LINK_TIME)?;
+        tx.audit(Event::new(Action::UserRegistered).of(user.id).about(user.id).with("by", "operator"))?;
+        let link = ResetLink {
+            email: email.to_owned(),
+            link: link(&self.public_url, "reset-password", self.token.as_str()),
+            token: self.token.as_str().to_owned(),
+            expires_at: row.expires_at,
+        };
+        Ok((user, link))
+    }
+}
+
 /// A link with which a person chooses a new password.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -119,7 +180,7 @@ pub async fn reset_link_by_operator(system: &System, public_url: &str, email: &s
     system
         .write(move |tx| {
             let user = find(tx, &email)?;
-            let row = reset::begin(tx, &user.email, Some(user.id), &token)?;
+            let row = reset::begin(tx, &user.email, Some(user.id), &token, reset::RESET_TIME)?;
             let event = Event::new(Action::AuthResetLinkMade).of(user.id).about(user.id);
             tx.audit_in(member_of(&user), event)?;
             Ok(ResetLink {

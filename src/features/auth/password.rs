@@ -10,6 +10,8 @@ use crate::base::{Error, Result};
 use crate::engine::secret::random_bytes;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Algorithm, Argon2, Params, PasswordHasher, PasswordVerifier, Version};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
@@ -41,6 +43,14 @@ impl NewPassword {
             return refused("is among the most common ones; choose another");
         }
         Ok(NewPassword(text.to_owned()))
+    }
+}
+
+impl NewPassword {
+    /// A password that nobody knows, for an account whose owner chooses one later.
+    pub fn nobodys() -> Result<NewPassword> {
+        let bytes = random_bytes::<32>().map_err(|e| Error::internal("make a password", e))?;
+        Ok(NewPassword(URL_SAFE_NO_PAD.encode(bytes)))
     }
 }
 

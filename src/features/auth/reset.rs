@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 /// How long a reset token lives (API page, section 2).
-const RESET_TIME: Duration = Duration::from_secs(3600);
+pub(super) const RESET_TIME: Duration = Duration::from_secs(3600);
 /// Answers to a request for a reset leave this far apart.
 const ANSWER_STEP: Duration = Duration::from_millis(25);
 
@@ -90,7 +90,7 @@ fn refused() -> Error {
 
 fn request(tx: &SysWrite<'_>, email: &Email, token: &MailToken, public_url: &str) -> Result<()> {
     let user = tx.lookup(&USERS, &USERS_BY_EMAIL, |key| key.str(email.as_str()))?;
-    let row = begin(tx, email.as_str(), user.as_ref().map(|user| user.id), token)?;
+    let row = begin(tx, email.as_str(), user.as_ref().map(|user| user.id), token, RESET_TIME)?;
     let event = Event::new(Action::AuthResetRequested);
     let Some(user) = user else { return tx.audit(event) };
     tx.audit_in(member_of(&user), event.of(user.id).about(user.id))?;
@@ -104,19 +104,20 @@ fn request(tx: &SysWrite<'_>, email: &Email, token: &MailToken, public_url: &str
     .send(tx)
 }
 
-/// Makes `token` the one with which the password of `user` can be replaced; an earlier one ends, and so does a message
-/// with it that was not sent.
+/// Makes `token` the one with which the password of `user` can be replaced for that time; an earlier one ends, and so does
+/// a message with it that was not sent.
 pub(super) fn begin(
     tx: &SysWrite<'_>,
     address: &str,
     user: Option<UserId>,
     token: &MailToken,
+    time: Duration,
 ) -> Result<PasswordResetV1> {
     let row = PasswordResetV1 {
         address: sha256(address.as_bytes()),
         token: token.digest(),
         user,
-        expires_at: tx.now().after(RESET_TIME),
+        expires_at: tx.now().after(time),
     };
     tx.put(&RESETS, &row.address, &row)?;
     // Looked for also where there can be none.

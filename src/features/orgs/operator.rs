@@ -5,17 +5,20 @@
 use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{OrgId, RechargeId, UserId};
+use crate::base::name::Name;
 use crate::base::permission::Role;
 use crate::base::similar::{did_you_mean, nearest};
-use crate::base::{Error, Result};
-use crate::features::auth::{ORGS, OrgEntryV1, USERS, USERS_BY_ORG, list_orgs};
+use crate::base::{Code, Error, Result};
+use crate::features::auth::{
+    Auth, Newcomer, ORGS, OrgEntryV1, ResetLink, USERS, USERS_BY_ORG, UserV1, list_orgs,
+};
 use crate::features::billing::{self, Plans, RechargeStatus, RechargeV1};
 use crate::features::mail::{Letter, NewMail};
 use crate::store::{Event, Order, SysRead, SysWrite, System};
 use serde::Serialize;
 use std::sync::Arc;
 
-use super::MEMBERS_PER_ORG_MAX;
+use super::{MEMBERS_PER_ORG_MAX, NewOrg, OrgSeed, Orgs};
 
 /// Organizations that are named in the place of one that does not exist.
 const NAMED_MAX: usize = 3;
@@ -92,6 +95,99 @@ pub fn find(tx: &SysRead<'_>, text: &str) -> Result<OrgEntryV1> {
             Err(Error::not_found("Organization").message(message))
         }
     }
+}
+
+/// A person whom the operator lets in (`gleaner admin user create`).
+#[derive(Debug)]
+pub struct NewPerson {
+    pub email: String,
+    pub name: Option<String>,
+    /// The organization to make them a member of, by its id or name; one that does not exist is founded.
+    pub org: Option<String>,
+    pub role: Option<Role>,
+}
+
+/// What came of it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PersonMade {
+    pub id: UserId,
+    pub name: String,
+    pub org_id: Option<OrgId>,
+    pub org_name: Option<String>,
+    /// Whether the organization was founded with them.
+    pub org_founded: bool,
+    pub role: Option<Role>,
+    /// The address and the link with which the person chooses a password.
+    #[serde(flatten)]
+    pub link: ResetLink,
+}
+
+/// Makes an account, and a member of an organization, whatever `auth.registration` says, in one operation. The way into a
+/// new box that nobody may register at.
+pub async fn create_user(auth: &Auth, orgs: &Orgs, new: NewPerson) -> Result<PersonMade> {
+    if new.org.is_none() && new.role.is_some() {
+        return Err(Error::invalid("--role", "is a role in an organization; name it with --org"));
+    }
+    let newcomer = Newcomer::prepare(auth, &new.email, new.name.as_deref()).await?;
+    let seeds = Arc::clone(&orgs.seeds);
+    auth.system()
+        .write(move |tx| {
+            let (user, link) = newcomer.create(tx)?;
+            let entry = match &new.org {
+                None => None,
+                Some(org) => Some(enroll(tx, &user, org, new.role, &seeds)?),
+            };
+            let org_founded = entry.as_ref().is_some_and(|(_, founded)| *founded);
+            let role = tx.require(&USERS, &user.id)?.membership.map(|(_, role)| role);
+            let (org_id, org_name) = entry.map(|(entry, _)| (entry.id, entry.name)).unzip();
+            Ok(PersonMade { id: user.id, name: user.name, org_id, org_name, org_founded, role, link })
+        })
+        .await
+}
+
+/// Makes the person a member of an organization, or the owner of one that is founded. A name that is like that of one that
+/// exists founds nothing unless the role says so.
+fn enroll(
+    tx: &SysWrite<'_>,
+    user: &UserV1,
+    org: &str,
+    role: Option<Role>,
+    seeds: &[OrgSeed],
+) -> Result<(OrgEntryV1, bool)> {
+    let missing = match find(tx, org) {
+        Ok(entry) => {
+            let role = role.unwrap_or(Role::Viewer);
+            if tx.count_index(&USERS_BY_ORG, |key| key.id(entry.id), MEMBERS_PER_ORG_MAX)?
+                >= MEMBERS_PER_ORG_MAX
+            {
+                let reason = format!("An organization has at most {MEMBERS_PER_ORG_MAX} members.");
+                return Err(Error::conflict(reason));
+            }
+            let member = UserV1 { membership: Some((entry.id, role)), ..user.clone() };
+            tx.put(&USERS, &user.id, &member)?;
+            let event = Event::new(Action::MemberJoined).of(user.id).with("role", role.name());
+            tx.org(entry.id).audit(event.with("by", "operator"))?;
+            return Ok((entry, false));
+        }
+        Err(error) if error.code() == Code::NotFound => error,
+        Err(error) => return Err(error),
+    };
+    let is_like_another =
+        !nearest(org.trim(), list_orgs(tx)?.into_iter().map(|entry| entry.name), 1).is_empty();
+    let founds = match role {
+        Some(role) => role == Role::Owner,
+        None => !is_like_another,
+    };
+    if !founds {
+        let about = missing.detail().unwrap_or_default();
+        return Err(Error::not_found("Organization")
+            .message(format!("{about}. Say --role owner to found a new organization of this name")));
+    }
+    let name = Name::parse("--org", org)?.into_string();
+    let new = NewOrg { id: OrgId::new(), name, owner: user.id, created_at: tx.now() };
+    super::found(tx, &new, seeds)?;
+    Ok((OrgEntryV1 { id: new.id, name: new.name, created_at: new.created_at }, true))
 }
 
 /// What a change of plan did.
