@@ -284,7 +284,7 @@ fn admit(call: &Call, needs: &Needs) -> Result<OrgContext> {
         };
         return Err(error.message(if call.context.api().settings().sends_mail {
             "Verify your email address first: follow the link that was sent to it, or ask the operator of this box to run \
-             `gleaner admin user verify` with it."
+             `gleaner admin user verify` with your address."
         } else {
             "Your email address is not verified, and this box sends no mail: ask its operator to run `gleaner admin user \
              verify` with your address."

@@ -182,7 +182,7 @@ fn enroll(
     if !founds {
         let about = missing.detail().unwrap_or_default();
         return Err(Error::not_found("Organization")
-            .message(format!("{about}. Say --role owner to found a new organization of this name")));
+            .message(format!("{about} (to found a new organization of this name, say --role owner)")));
     }
     let name = Name::parse("--org", org)?.into_string();
     let new = NewOrg { id: OrgId::new(), name, owner: user.id, created_at: tx.now() };
