@@ -65,7 +65,7 @@ fn remove_exports(context: TaskContext, org: OrgId) -> BoxFuture<'static, Result
 }
 
 /// Waits until nothing is under way any more; `under_way` tells it to end and says whether something is.
-async fn ended(under_way: impl Fn() -> bool) -> Result<()> {
+pub(super) async fn ended(under_way: impl Fn() -> bool) -> Result<()> {
     let deadline = Instant::now() + END_WAIT;
     while under_way() {
         if Instant::now() > deadline {

@@ -5,6 +5,7 @@
 //! an error.
 
 use super::content::Runnable;
+use super::erase::ended;
 use super::feed::SnapshotFeed;
 use super::kept::Kept;
 use super::line::Lines;
@@ -344,7 +345,9 @@ impl Queries {
         let (pin, _) = self.feed.pin(nobody, Vec::new())?;
         let (sql, expected) = SELF_TEST;
         let rows = self.rows_of(pin, sql.to_owned()).await;
-        // Nothing of it stays: neither the worker, which is nobody else's, nor the folder.
+        // Nothing of it stays: neither the worker, which is nobody else's and comes to rest first, nor the folder. One that
+        // does not come to rest ends by itself.
+        let _ = ended(|| self.workers.serves(nobody.0)).await;
         self.workers.forget(nobody.0).await;
         self.workers.warm();
         let _ = std::fs::remove_dir(self.workers.results_dir().join(nobody.to_string()));

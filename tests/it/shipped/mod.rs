@@ -3,6 +3,7 @@
 //! is how a box whose default configuration had no SQL went unseen.
 
 mod reload;
+mod selftest;
 
 use crate::harness::{binary, eventually, expect, get, post, text};
 use gleaner::http::client::Client;
