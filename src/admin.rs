@@ -211,7 +211,7 @@ async fn answer(request: Request, services: &Services, status: &StatusFn) -> Res
             Ok(json!({ "verified": user }))
         }
         Request::UserResetLink { email } => {
-            told(auth::reset_link_by_operator(system, &public_url(), &email).await?)
+            told(auth::reset_link_by_operator(&services.service::<Auth>(), &public_url(), &email).await?)
         }
         Request::OrgList => told(system.read(|tx| orgs::operator::summaries(tx, &plans()))?),
         Request::OrgPlan { org, plan } => told(orgs::operator::set_plan(system, plans(), org, plan).await?),
@@ -222,7 +222,10 @@ async fn answer(request: Request, services: &Services, status: &StatusFn) -> Res
         Request::RechargeDecide { id, approve, note } => {
             told(orgs::operator::decide_recharge(system, plans(), public_url(), id, approve, note).await?)
         }
-        Request::Outbox { limit } => told(system.read(|tx| mail::outbox(tx, limit))?),
+        Request::Outbox { limit } => {
+            let mailer = services.service::<Mailer>();
+            told(system.read(|tx| mail::outbox(tx, &mailer, limit))?)
+        }
         Request::MailTest { to } => {
             let (mailer, now) = (services.service::<Mailer>(), services.clock().now());
             mail::send_test(&mailer, now, &to, &public_url()).await?;

@@ -46,6 +46,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+mod descriptors;
+mod files;
 mod limits;
 mod selftest;
 mod upkeep;
@@ -79,7 +81,10 @@ impl App {
 
     /// The same under a clock that the caller can move, with SQL workers that run `exe sql-worker`.
     pub async fn start_with(config: Config, clock: Clock, exe: PathBuf) -> Result<App> {
+        descriptors::raise_limit();
+        files::keep_private();
         make_private(&config.storage.data_dir)?;
+        files::tighten(config.storage.data_dir.clone());
         let keyring = Arc::new(open_keyring(&config)?);
         let store = open_store(&config, clock).await?;
         // The store is this process's alone from here on, and so is the socket. What keeps it from opening is said before
@@ -113,6 +118,7 @@ impl App {
                 prefix: config.public_path(),
                 sends_mail: config.mail.is_on(),
                 trusted_proxies: config.server.trusted_proxies.iter().map(|network| network.0).collect(),
+                bodies_bytes_max: config.server.bodies_mb << 20,
             },
             metrics,
             readiness(&store, &self_test),
@@ -305,7 +311,8 @@ impl Parts {
             Box::new(|tx, _| providers::seed(tx)),
         ];
         let orgs = Arc::new(Orgs::new(seeds, config.auth.invites_per_day));
-        let mailer = Arc::new(Mailer::new(config.mail.smtp(place.url)?.map(Smtp::new)));
+        mail::seal_old(&store.system(), &keyring).await?;
+        let mailer = Arc::new(Mailer::new(config.mail.smtp(place.url)?.map(Smtp::new), keyring.clone()));
         Ok(Parts {
             keyring,
             auth,
@@ -489,7 +496,11 @@ async fn open_kept(config: &Config, system: System, workers: Arc<Workers>) -> Re
 }
 
 fn auth_settings(config: &Config, url: &str) -> AuthSettings {
-    AuthSettings { registration: config.auth.registration, public_url: url.to_owned() }
+    AuthSettings {
+        registration: config.auth.registration,
+        registrations_per_hour: config.auth.registrations_per_hour,
+        public_url: url.to_owned(),
+    }
 }
 
 fn tls_settings(config: &Config) -> Option<TlsSettings> {
@@ -500,7 +511,8 @@ fn server_settings(config: &Config) -> ServerSettings {
     ServerSettings {
         listen: vec![config.server.listen],
         tls: tls_settings(config),
-        connections_max: config.server.max_connections,
+        connections_max: descriptors::connections_max(config),
+        per_address_max: config.server.connections_per_address,
         drain_max: config.shutdown_grace(),
         ..ServerSettings::default()
     }

@@ -51,6 +51,8 @@ pub struct ServerConfig {
     pub public_url: String,
     pub trusted_proxies: Vec<Network>,
     pub max_connections: usize,
+    pub connections_per_address: usize,
+    pub bodies_mb: usize,
     pub shutdown_sec: u64,
     pub tls: TlsConfig,
 }
@@ -80,6 +82,7 @@ pub struct StorageConfig {
 pub struct AuthConfig {
     pub registration: Registration,
     pub invites_per_day: u32,
+    pub registrations_per_hour: u32,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -306,10 +309,13 @@ impl Config {
 /// the start and not found out by a box that takes no connection or fills its disk. A test finds keys without an entry.
 const BOUNDS: &[(&str, std::ops::RangeInclusive<i64>)] = &[
     ("server.max_connections", 1..=1_000_000),
+    ("server.connections_per_address", 1..=1_000_000),
+    ("server.bodies_mb", 8..=1 << 20),
     ("server.shutdown_sec", 0..=3_600),
     ("storage.cache_mb", 1..=1 << 20),
     ("storage.reserve_mb", 0..=1 << 20),
     ("auth.invites_per_day", 1..=1_000_000),
+    ("auth.registrations_per_hour", 1..=1_000_000),
     ("audit.retention_days", 0..=36_500),
     ("mail.port", 0..=65_535),
     ("mail.timeout_sec", 1..=600),

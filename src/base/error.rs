@@ -56,6 +56,7 @@ error_codes! {
     PlanRequired "plan_required" 403 "Not included in the plan";
     NotFound "not_found" 404 "Not found";
     MethodNotAllowed "method_not_allowed" 405 "Method not allowed";
+    RequestTimeout "request_timeout" 408 "The body did not come";
     AlreadyExists "already_exists" 409 "Already exists";
     Conflict "conflict" 409 "Conflict";
     JobTerminal "job_terminal" 409 "Job has already ended";

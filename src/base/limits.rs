@@ -11,6 +11,11 @@ pub const PAGE_SCAN_ROWS_MAX: usize = 5_000;
 pub const BODY_BYTES_MAX: usize = 1 << 20;
 /// Request body of URL uploads and test-xpath (API page, section 1).
 pub const BODY_BYTES_MAX_LARGE: usize = 8 << 20;
+/// JSON values of a request's body (texts, numbers, lists, objects), of an ordinary and of a large one.
+pub const JSON_VALUES_MAX: usize = 250_000;
+pub const JSON_VALUES_MAX_LARGE: usize = 1_000_000;
+/// A body that is larger is read into values apart from the threads that answer.
+pub const BODY_BYTES_AT_ONCE: usize = 32 << 10;
 /// Request head, all header lines together.
 pub const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Header lines of a request.

@@ -14,6 +14,7 @@ pub mod limits;
 pub mod name;
 pub mod page;
 pub mod permission;
+pub mod printable;
 pub mod similar;
 pub mod terms;
 pub mod web;

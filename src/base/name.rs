@@ -1,9 +1,10 @@
 //! The name that a person gives to something: themselves, an organization, a key.
 
 use crate::base::limits::NAME_CHARS_MAX;
+use crate::base::printable::has_hidden;
 use crate::base::{Error, Result};
 
-/// 1 to [`NAME_CHARS_MAX`] characters without control characters and without space at either end.
+/// 1 to [`NAME_CHARS_MAX`] characters without control characters (bidirectional ones among them) and without space at either end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name(String);
 
@@ -21,8 +22,9 @@ impl Name {
                 format_args!("has {chars} characters; at most {NAME_CHARS_MAX} are allowed"),
             ));
         }
-        if text.chars().any(char::is_control) {
-            return Err(Error::invalid(field, "must not contain control characters"));
+        if has_hidden(text) {
+            let reason = "must not contain control characters, nor such as turn the direction of text";
+            return Err(Error::invalid(field, reason));
         }
         Ok(Name(text.to_owned()))
     }
@@ -44,7 +46,7 @@ mod tests {
     fn names_are_trimmed_and_bounded() {
         assert_eq!(Name::parse("name", "  Ada Łovelace ").unwrap().as_str(), "Ada Łovelace");
         assert!(Name::parse("name", &"ł".repeat(NAME_CHARS_MAX)).is_ok());
-        for bad in ["", " \t", "a\nb", &"x".repeat(NAME_CHARS_MAX + 1)] {
+        for bad in ["", " \t", "a\nb", "\u{202e}gpj.exe", &"x".repeat(NAME_CHARS_MAX + 1)] {
             let refused = Name::parse("label", bad).unwrap_err();
             assert!(refused.detail().unwrap().starts_with("label: "), "{bad:?}");
         }

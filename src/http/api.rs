@@ -7,10 +7,12 @@ use crate::base::audit::Action;
 use crate::base::ids::RequestId;
 use crate::base::{Code, Error, Result};
 use crate::http::body::{Response, ResponseBody};
-use crate::http::call::{Call, Context};
-use crate::http::gate::{Authenticator, Gatekeeper};
-use crate::http::input::spare_body;
+use crate::http::call::{Call, Context, Progress, Stage};
+use crate::http::door::Guest;
+use crate::http::gate::{self, Authenticator, Gatekeeper};
+use crate::http::input::{self, spare_body};
 use crate::http::metrics::Metrics;
+use crate::http::room::Rooms;
 use crate::http::route::RouteGroup;
 use crate::http::router::{Found, Matched, Router};
 use crate::http::services::Services;
@@ -18,10 +20,12 @@ use crate::http::{builtin, docs, envelope, forwarded, host, openapi};
 use crate::store::Event;
 use bytes::Bytes;
 use futures::FutureExt;
-use http::header::{ALLOW, HeaderValue};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, ETAG, HeaderValue, X_CONTENT_TYPE_OPTIONS,
+};
 use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{Method, Request, StatusCode, Uri};
+use http::{Method, Request, StatusCode, Uri, Version};
 use hyper::body::{Body as _, Incoming};
 use ipnet::IpNet;
 use serde_json::json;
@@ -44,6 +48,8 @@ pub struct ApiSettings {
     pub sends_mail: bool,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// Bytes of bodies that callers with a credential may have under way together.
+    pub bodies_bytes_max: usize,
 }
 
 impl Default for ApiSettings {
@@ -53,6 +59,7 @@ impl Default for ApiSettings {
             prefix: String::new(),
             sends_mail: true,
             trusted_proxies: Vec::new(),
+            bodies_bytes_max: 128 << 20,
         }
     }
 }
@@ -111,6 +118,7 @@ pub struct Api {
     metrics: Metrics,
     readiness: Readiness,
     draining: AtomicBool,
+    rooms: Rooms,
     openapi: Bytes,
     reference: Bytes,
 }
@@ -141,6 +149,7 @@ impl Api {
             authenticator: Box::new(authenticator),
             gatekeeper: Box::new(gatekeeper),
             router: Router::build(&all, &metrics),
+            rooms: Rooms::new(settings.bodies_bytes_max),
             settings,
             metrics,
             readiness,
@@ -172,6 +181,16 @@ impl Api {
 
     pub(super) fn readiness(&self) -> &Readiness {
         &self.readiness
+    }
+
+    pub(super) fn rooms(&self) -> &Rooms {
+        &self.rooms
+    }
+
+    /// Whether connections from there are a trusted proxy's.
+    pub(super) fn trusts(&self, ip: IpAddr) -> bool {
+        let ip = ip.to_canonical();
+        self.settings.trusted_proxies.iter().any(|network| network.contains(&ip))
     }
 
     pub(super) fn is_draining(&self) -> bool {
@@ -213,29 +232,34 @@ impl Api {
         }
     }
 
-    /// Answers one request of the peer at `peer`. Never fails: whatever happens becomes a response.
-    pub async fn answer(self: Arc<Self>, request: Request<Incoming>, peer: IpAddr) -> Response {
+    /// Answers one request on the connection `guest`. Never fails: whatever happens becomes a response.
+    pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>, guest: Arc<Guest>) -> Response {
         let started = Instant::now();
         let (mut parts, body) = request.into_parts();
         self.strip_prefix(&mut parts);
         let given = parts.headers.get("x-request-id").and_then(|value| value.to_str().ok());
         let request_id = RequestId::accept(given);
         let mut shape = envelope::shape(parts.uri.path(), &parts.headers);
-        let method = parts.method.clone();
-        let (route, result) = match self.router.find(&parts.method, parts.uri.path()) {
-            _ if !host::is_sound(&parts) => {
+        let (method, version, refused) = (parts.method.clone(), parts.version, host::refusal(&parts));
+        let mut is_secret = false;
+        let (route, mut result) = match self.router.find(&parts.method, parts.uri.path()) {
+            _ if refused.is_some() => {
                 spare_body(body, &parts.headers).await;
-                ("-", Err(Error::new(Code::InvalidInput).message("Host: must be one valid host name.")))
+                ("-", Err(refused.unwrap_or_else(|| Error::new(Code::InvalidInput))))
             }
             Found::Route(matched) => {
                 let route = matched.route;
+                is_secret = route.secret;
                 // The route's own path: a percent-encoded letter must not change the envelope.
                 shape = envelope::shape(route.path(), &parts.headers);
                 let metrics = Arc::clone(&matched.metrics);
-                let client_ip = forwarded::client_ip(peer, &parts.headers, &self.settings.trusted_proxies);
-                let context = Context::new(Arc::clone(&self), request_id.clone(), client_ip);
+                let client_ip =
+                    forwarded::client_ip(guest.ip(), &parts.headers, &self.settings.trusted_proxies);
+                let context = Context::new(Arc::clone(&self), request_id.clone(), client_ip, guest);
                 let running = metrics.begin();
-                let result = run(Call { context, parts, body: Some(body), matched }).await;
+                let progress = Progress::new();
+                let result =
+                    run(Call { context, parts, body: Some(body), matched, progress, room: None }).await;
                 drop(running);
                 let status =
                     result.as_ref().map_or_else(Error::status, |response| response.status().as_u16());
@@ -254,9 +278,12 @@ impl Api {
         if let Err(error) = &result {
             log_failure(error, &method, route, &request_id);
         }
+        if is_secret && let Ok(response) = &mut result {
+            response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        }
         let mut response = result
             .unwrap_or_else(|error| envelope::render(&error, shape, &request_id, &self.settings.docs_base));
-        finish(&mut response, &method, &request_id);
+        finish(&mut response, &method, version, &request_id);
         tracing::info!(
             target: "gleaner::request",
             method = method.as_str(),
@@ -273,8 +300,15 @@ impl Api {
 async fn run(mut call: Call) -> Result<Response> {
     let Matched { route, .. } = call.matched;
     let (context, origin) = (call.context.clone(), Arc::clone(call.context.origin()));
+    let progress = call.progress.clone();
     let acted = origin.scope(async {
+        // Who shows a good credential with the first request has it from the first request on.
+        if !context.guest().is_known() {
+            gate::introduce(&call);
+        }
+        let turn = context.guest().turn().await?;
         let result = route.endpoint.call(&mut call).await;
+        drop(turn);
         if let Err(error) = &result
             && is_denial(error.code())
         {
@@ -287,7 +321,7 @@ async fn run(mut call: Call) -> Result<Response> {
     let result = match tokio::time::timeout(route.time_max, guarded).await {
         Ok(Ok(result)) => result,
         Ok(Err(panic)) => Err(Error::internal("run the handler", PanicText(panic_text(&*panic).to_owned()))),
-        Err(_) => Err(too_slow(route.time_max)),
+        Err(_) => Err(too_slow(route.time_max, &progress)),
     };
     // A gate refused before the body was read, or the operation takes none.
     if let Some(body) = call.body.take() {
@@ -309,10 +343,18 @@ fn is_denial(code: Code) -> bool {
     )
 }
 
-fn too_slow(limit: Duration) -> Error {
+fn too_slow(limit: Duration, progress: &Progress) -> Error {
+    let secs = limit.as_secs();
+    if progress.is(Stage::Sending) {
+        return input::never_came(limit);
+    }
+    if !progress.is(Stage::Begun) {
+        return Error::unavailable(format!(
+            "The request had not begun after {secs} s, because the box has much to do. Nothing was done."
+        ));
+    }
     Error::new(Code::ServiceUnavailable).message(format!(
-        "The request did not end within {} s. It may have taken effect nevertheless: look before you repeat it.",
-        limit.as_secs()
+        "The request did not end within {secs} s. It may have taken effect nevertheless: look before you repeat it."
     ))
 }
 
@@ -330,8 +372,27 @@ fn other_method(method: &Method, allow: &HeaderValue) -> Result<Response> {
         .header("allow", allow))
 }
 
-/// What every response has: the request id; and for HEAD the length without the body (RFC 9110, 9.3.2).
-fn finish(response: &mut Response, method: &Method, request_id: &RequestId) {
+/// What every response has: the request id; and for HEAD the length without the body (RFC 9110, 9.3.2). After a body that
+/// did not come the connection ends (RFC 9110, 15.5.9).
+///
+/// Nobody keeps what has no rule of its own: most answers are for one caller, and many of the others carry a token. No
+/// browser takes an answer for something that it is not, runs anything in it, or shows it inside another's page.
+fn finish(response: &mut Response, method: &Method, version: Version, request_id: &RequestId) {
+    let headers = response.headers_mut();
+    if !headers.contains_key(CACHE_CONTROL) {
+        let kept = if headers.contains_key(ETAG) { "private, no-cache" } else { "no-store" };
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static(kept));
+    }
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if !headers.contains_key(CONTENT_SECURITY_POLICY) {
+        headers.insert(
+            CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"),
+        );
+    }
+    if response.status() == StatusCode::REQUEST_TIMEOUT && version < Version::HTTP_2 {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     if let Ok(value) = HeaderValue::from_str(request_id.as_str()) {
         response.headers_mut().insert("x-request-id", value);
     }

@@ -3,10 +3,12 @@
 use crate::base::clock::Timestamp;
 use crate::base::ids::RequestId;
 use crate::http::api::Api;
+use crate::http::door::{Guest, network_of};
+use crate::http::room::{Held, Holder};
 use crate::http::route::Route;
 use crate::http::router::{Captures, Matched};
 use crate::http::services::Services;
-use crate::store::Origin;
+use crate::store::{Actor, Origin};
 use http::request::Parts;
 use http::{HeaderMap, Method};
 use hyper::body::Incoming;
@@ -14,6 +16,7 @@ use std::any::Any;
 use std::net::IpAddr;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// What every handler may know of the request, whoever calls. Every gate dereferences to it.
 #[derive(Clone)]
@@ -22,12 +25,13 @@ pub struct Context {
     request_id: RequestId,
     client_ip: IpAddr,
     origin: Arc<Origin>,
+    guest: Arc<Guest>,
 }
 
 impl Context {
-    pub(super) fn new(api: Arc<Api>, request_id: RequestId, client_ip: IpAddr) -> Context {
+    pub(super) fn new(api: Arc<Api>, request_id: RequestId, client_ip: IpAddr, guest: Arc<Guest>) -> Context {
         let origin = Origin::request(client_ip, request_id.clone());
-        Context { api, request_id, client_ip, origin }
+        Context { api, request_id, client_ip, origin, guest }
     }
 
     pub fn request_id(&self) -> &RequestId {
@@ -71,6 +75,52 @@ impl Context {
     pub(super) fn api(&self) -> &Api {
         &self.api
     }
+
+    /// The connection that the request came on.
+    pub(super) fn guest(&self) -> &Arc<Guest> {
+        &self.guest
+    }
+
+    /// Whose the bytes of the request's body are.
+    pub(super) fn holder(&self) -> Holder {
+        match (self.origin.org(), self.origin.actor()) {
+            (Some(org), _) => Holder::Org(org),
+            (None, Actor::User(user) | Actor::ApiKey { maker: user, .. }) => Holder::User(user),
+            _ => Holder::Address(network_of(self.client_ip)),
+        }
+    }
+}
+
+/// How far a request has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Stage {
+    /// It waits for its turn, or for room.
+    Waiting,
+    /// Its body is being sent.
+    Sending,
+    /// Its body is here and is read into values.
+    Reading,
+    /// Its handler runs: something may have come of it.
+    Begun,
+}
+
+/// The stage of a request, which outlives it: who gives it up looks how far it came.
+#[derive(Clone, Debug)]
+pub(super) struct Progress(Arc<AtomicU8>);
+
+impl Progress {
+    pub(super) fn new() -> Progress {
+        Progress(Arc::new(AtomicU8::new(Stage::Waiting as u8)))
+    }
+
+    pub(super) fn reach(&self, stage: Stage) {
+        self.0.store(stage as u8, Ordering::Relaxed);
+    }
+
+    pub(super) fn is(&self, stage: Stage) -> bool {
+        self.0.load(Ordering::Relaxed) == stage as u8
+    }
 }
 
 /// One request: what gates and inputs are made from.
@@ -80,6 +130,9 @@ pub struct Call {
     /// Taken by the first input that reads it.
     pub(super) body: Option<Incoming>,
     pub(super) matched: Matched,
+    pub(super) progress: Progress,
+    /// The room of the body, until the request is answered.
+    pub(super) room: Option<Held>,
 }
 
 impl Call {

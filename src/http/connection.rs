@@ -7,6 +7,7 @@
 
 use crate::http::api::Api;
 use crate::http::body::{BoxError, Response};
+use crate::http::door::Guest;
 use crate::http::etag;
 use crate::http::refusal::Refusals;
 use crate::http::server::{Phase, ServerSettings};
@@ -19,7 +20,6 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use std::convert::Infallible;
-use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -36,13 +36,24 @@ use tower_http::compression::predicate::{Predicate, SizeAbove};
 const COMPRESS_BYTES_MIN: u64 = 1024;
 /// Level 4 of gzip, brotli and zstd: about the ratio of their defaults, at a fraction of brotli's time.
 const COMPRESS_LEVEL: i32 = 4;
-/// Requests that one HTTP/2 connection may have running.
-const STREAMS_MAX: u32 = 256;
+/// Requests that one HTTP/2 connection may have open: as many as RFC 9113, 6.5.2 recommends at least, which clients send
+/// before they have heard of any limit.
+pub(super) const STREAMS_MAX: u32 = 100;
+/// The same for a trusted proxy, on whose connection many people are.
+const PROXY_STREAMS_MAX: u32 = 256;
+/// Bytes of bodies that one HTTP/2 connection may send ahead of being read, for all of its requests and for one.
+const WINDOW_BYTES: u32 = 256 << 10;
+const STREAM_WINDOW_BYTES: u32 = 128 << 10;
+const PROXY_WINDOW_BYTES: u32 = 4 << 20;
+/// The head of one of so many requests on an HTTP/2 connection; one on HTTP/1.1 may be larger.
+const STREAM_HEAD_BYTES_MAX: u32 = 32 << 10;
 /// A response that its client does not read for this long ends the connection.
 const STALL_TIME_MAX: Duration = Duration::from_secs(120);
 
-/// hyper's side of the settings: what both protocols are held to.
-pub(super) fn builder(settings: &ServerSettings) -> auto::Builder<TokioExecutor> {
+/// hyper's side of the settings: what both protocols are held to, for a connection of anybody or of a trusted proxy.
+pub(super) fn builder(settings: &ServerSettings, is_proxy: bool) -> auto::Builder<TokioExecutor> {
+    let (streams, window) =
+        if is_proxy { (PROXY_STREAMS_MAX, PROXY_WINDOW_BYTES) } else { (STREAMS_MAX, WINDOW_BYTES) };
     let mut builder = auto::Builder::new(TokioExecutor::new());
     // The watchdog stands in for hyper's own header timer, which would cost every request a timer.
     builder
@@ -55,15 +66,17 @@ pub(super) fn builder(settings: &ServerSettings) -> auto::Builder<TokioExecutor>
         .timer(TokioTimer::new())
         .keep_alive_interval(settings.idle_max)
         .keep_alive_timeout(Duration::from_secs(20))
-        .max_header_list_size(u32::try_from(crate::base::limits::HEAD_BYTES_MAX).unwrap_or(u32::MAX))
-        .max_concurrent_streams(STREAMS_MAX);
+        .max_header_list_size(STREAM_HEAD_BYTES_MAX)
+        .initial_connection_window_size(window)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .max_concurrent_streams(streams);
     builder
 }
 
 /// Serves one connection until it ends, is told to, or idles too long.
 pub(super) async fn serve<I>(
     io: I,
-    peer: IpAddr,
+    guest: Arc<Guest>,
     api: Arc<Api>,
     builder: Arc<auto::Builder<TokioExecutor>>,
     settings: Arc<ServerSettings>,
@@ -71,11 +84,12 @@ pub(super) async fn serve<I>(
 ) where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let activity = Arc::new(Activity::new());
+    let activity = Arc::clone(&guest.activity);
     let watched = Arc::clone(&activity);
+    let asking = Arc::clone(&guest);
     let compressed = compression(tower::service_fn(move |request: Request<Incoming>| {
-        let api = Arc::clone(&api);
-        async move { Ok::<Response, Infallible>(api.answer(request, peer).await) }
+        let (api, guest) = (Arc::clone(&api), Arc::clone(&asking));
+        async move { Ok::<Response, Infallible>(api.answer(request, guest).await) }
     }));
     let service = service_fn(move |request: Request<Incoming>| {
         let running = watched.begin();
@@ -94,7 +108,7 @@ pub(super) async fn serve<I>(
         tokio::select! {
             result = connection.as_mut() => {
                 if let Err(error) = result {
-                    tracing::debug!(target: "gleaner::connection", %peer, %error, "connection ended");
+                    tracing::debug!(target: "gleaner::connection", peer = %guest.ip(), %error, "connection ended");
                 }
                 return;
             }
@@ -103,6 +117,14 @@ pub(super) async fn serve<I>(
                 (Ok(()), Phase::Draining) => connection.as_mut().graceful_shutdown(),
                 (_, Phase::Ended) | (Err(_), _) => return,
             },
+            // Another one is let in instead: a stranger's at once, one that is only kept alive as HTTP has it.
+            () = guest.is_dismissed() => {
+                if !guest.is_known() {
+                    return;
+                }
+                leaving.get_or_insert_with(Instant::now);
+                connection.as_mut().graceful_shutdown();
+            }
             () = tokio::time::sleep(next_look) => {
                 next_look = settings.idle_max / 4;
                 match activity.verdict(&settings) {
@@ -147,6 +169,8 @@ pub(super) struct Activity {
     moved_ms: AtomicU64,
     /// Responses whose next part we have and the client has not taken.
     stalled: AtomicI64,
+    /// Requests that wait for their turn, for room or for their body.
+    waiting: AtomicI64,
 }
 
 enum Verdict {
@@ -165,7 +189,30 @@ impl Activity {
             requests: AtomicU64::new(0),
             moved_ms: AtomicU64::new(0),
             stalled: AtomicI64::new(0),
+            waiting: AtomicI64::new(0),
         }
+    }
+
+    /// Notes that a request waits, for as long as what it gives is kept.
+    pub(super) fn wait(self: &Arc<Self>) -> Waiting {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        Waiting(Arc::clone(self))
+    }
+
+    /// Whether no request is at work here: there is none, or all wait for the client, to send its body or to take an answer.
+    pub(super) fn only_waits(&self) -> bool {
+        let waiting = self.waiting.load(Ordering::Relaxed) + self.stalled.load(Ordering::Relaxed);
+        waiting >= self.running.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is kept alive and nothing else.
+    pub(super) fn is_idle(&self) -> bool {
+        self.running.load(Ordering::Relaxed) == 0
+    }
+
+    /// When something happened here last.
+    pub(super) fn moved(&self) -> Instant {
+        self.opened + Duration::from_millis(self.moved_ms.load(Ordering::Relaxed))
     }
 
     /// How many requests have begun, if each of them was answered.
@@ -202,6 +249,15 @@ impl Activity {
         }
         let all_wait = self.stalled.load(Ordering::Relaxed) >= self.running.load(Ordering::Relaxed);
         if all_wait && quiet >= STALL_TIME_MAX { Verdict::Cut } else { Verdict::Fine }
+    }
+}
+
+/// A request that waits.
+pub(super) struct Waiting(Arc<Activity>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -235,8 +235,23 @@ impl<G: Requirement> Gate for Org<G> {
     }
 }
 
+/// Makes the caller known to the connection, if there is a good credential; what is wrong with one is for the gate to say.
+pub(super) fn introduce(call: &Call) {
+    if call.headers().contains_key(AUTHORIZATION) && credential_of(call).is_ok() {
+        call.context.guest().introduce();
+    }
+}
+
 /// The caller behind the `Authorization` header.
 fn authenticate(call: &Call) -> Result<Principal> {
+    let principal = credential_of(call)?;
+    call.context.origin().identify(&principal);
+    call.context.guest().introduce();
+    Ok(principal)
+}
+
+/// Whose the credential is.
+fn credential_of(call: &Call) -> Result<Principal> {
     let missing =
         || Error::new(Code::AuthMissing).message("Send \"Authorization: Bearer <token or API key>\".");
     let mut headers = call.headers().get_all(AUTHORIZATION).iter();
@@ -251,9 +266,7 @@ fn authenticate(call: &Call) -> Result<Principal> {
     if !scheme.eq_ignore_ascii_case("bearer") || credential.is_empty() {
         return Err(missing());
     }
-    let principal = call.context.api().authenticator().authenticate(credential)?;
-    call.context.origin().identify(&principal);
-    Ok(principal)
+    call.context.api().authenticator().authenticate(credential)
 }
 
 fn refuse_api_key(principal: &Principal) -> Result<()> {

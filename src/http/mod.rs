@@ -11,6 +11,7 @@
 //! - the OpenAPI document is made from the table that routes, and every gate, input and output describes itself, so it
 //!   cannot differ from what is served.
 
+mod apart;
 mod api;
 mod body;
 mod builtin;
@@ -18,10 +19,12 @@ mod call;
 pub mod client;
 mod connection;
 mod docs;
+mod door;
 mod envelope;
 mod etag;
 mod file;
 mod forwarded;
+mod framing;
 pub mod gate;
 mod host;
 pub mod input;
@@ -32,12 +35,14 @@ mod output;
 mod pages;
 pub mod permit;
 mod refusal;
+mod room;
 mod route;
 mod router;
 mod server;
 mod services;
 mod tls;
 
+pub use apart::{apart, apart_if};
 pub(crate) use api::panic_text;
 pub use api::{Api, ApiSettings, Lack, Readiness};
 pub use body::{BoxError, Response, ResponseBody};

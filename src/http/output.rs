@@ -228,7 +228,7 @@ pub(super) fn attachment(headers: &mut HeaderMap, content_type: &str, name: Opti
         HeaderValue::from_str(content_type).map_err(|e| Error::internal("name the media type", e))?;
     headers.insert(CONTENT_TYPE, content_type);
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox; frame-ancestors 'none'"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     if let Some(name) = name {
         let plain = |c: &char| c.is_ascii_graphic() && !"\"\\/;%".contains(*c) || *c == ' ';
@@ -269,7 +269,10 @@ impl Output for Html {
         headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
         headers.insert(
             CONTENT_SECURITY_POLICY,
-            HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'"),
+            HeaderValue::from_static(
+                "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; \
+                 frame-ancestors 'none'",
+            ),
         );
         Ok(response)
     }

@@ -48,6 +48,7 @@ error_pages! {
     "provider_unavailable"
     "quota_exceeded"
     "rate_limited"
+    "request_timeout"
     "rls_denied"
     "saved_query_not_executable"
     "service_unavailable"

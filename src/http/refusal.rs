@@ -16,6 +16,7 @@ use crate::base::limits::{HEAD_BYTES_MAX, HEAD_LINES_MAX};
 use crate::base::{Code, Error};
 use crate::http::connection::Activity;
 use crate::http::envelope;
+use crate::http::framing::Framing;
 use std::fmt::Write as _;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -33,6 +34,7 @@ const LINGER_BYTES_MAX: usize = 1 << 20;
 pub(super) struct Refusals<I> {
     io: I,
     activity: Arc<Activity>,
+    framing: Framing,
     /// Requests whose answers are flushed.
     answered: u64,
     /// What is written before anything else.
@@ -48,7 +50,7 @@ struct Linger {
 
 impl<I: AsyncRead + AsyncWrite + Unpin> Refusals<I> {
     pub(super) fn new(io: I, activity: Arc<Activity>) -> Refusals<I> {
-        Refusals { io, activity, answered: 0, due: Vec::new(), linger: None }
+        Refusals { io, activity, framing: Framing::new(), answered: 0, due: Vec::new(), linger: None }
     }
 
     /// Whether what is written now answers no request.
@@ -121,10 +123,25 @@ fn dress(bytes: &[u8], id: &RequestId) -> Option<(u16, Vec<u8>)> {
     }
     let _ = write!(
         dressed,
-        "content-type: application/json\r\ncontent-length: {}\r\nx-request-id: {id}\r\n\r\n{body}",
+        "content-type: application/json\r\ncache-control: no-store\r\nx-content-type-options: nosniff\r\n\
+         content-length: {}\r\nx-request-id: {id}\r\n\r\n{body}",
         body.len(),
     );
     was_empty.then(|| (status, dressed.into_bytes()))
+}
+
+/// The whole answer to a connection that is one too many of its address; nothing of what it sends is read.
+pub(super) fn too_many_connections() -> String {
+    let error = Error::new(Code::RateLimited).title("Too many connections").message(
+        "Your address has as many connections here as it may have without a credential, and all are at work.",
+    );
+    let body = envelope::flat(&error);
+    format!(
+        "HTTP/1.1 429 Too Many Requests\r\nconnection: close\r\nretry-after: 1\r\ncontent-type: application/json\r\n\
+         cache-control: no-store\r\nx-content-type-options: nosniff\r\ncontent-length: {}\r\nx-request-id: {}\r\n\r\n{body}",
+        body.len(),
+        RequestId::accept(None)
+    )
 }
 
 /// What hyper means by its statuses.
@@ -154,7 +171,11 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for Refusals<I> {
         cx: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(cx, into)
+        let this = &mut *self;
+        let before = into.filled().len();
+        let read = Pin::new(&mut this.io).poll_read(cx, into);
+        this.framing.follow(&mut into.filled_mut()[before..]);
+        read
     }
 }
 

@@ -7,7 +7,7 @@
 use crate::base::limits::{BODY_BYTES_MAX, BODY_BYTES_MAX_LARGE};
 use crate::base::{Code, Result};
 use crate::http::body::Response;
-use crate::http::call::Call;
+use crate::http::call::{Call, Stage};
 use crate::http::gate::{Entitlement, Gate};
 use crate::http::input::Input;
 use crate::http::openapi::Operation;
@@ -19,6 +19,9 @@ use std::time::Duration;
 
 /// A request may take this long, its body included, unless its route says otherwise.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// The same for one with a large body: what a line of a megabit a second takes, and some time for the work.
+const LARGE_REQUEST_TIME_MAX: Duration = Duration::from_secs(90);
 
 /// The methods that routes have; HEAD and OPTIONS are answered by the trunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +74,7 @@ pub struct Route {
     pub(super) codes: &'static [Code],
     pub(super) codes_as: &'static [(u16, Code)],
     pub(super) bi: bool,
+    pub(super) secret: bool,
     pub(super) endpoint: &'static dyn Endpoint,
 }
 
@@ -88,6 +92,7 @@ impl Route {
             codes: &[],
             codes_as: &[],
             bi,
+            secret: false,
             endpoint,
         }
     }
@@ -119,10 +124,11 @@ impl Route {
         self
     }
 
-    /// Takes bodies up to the large limit (URL upload, test-xpath).
+    /// Takes bodies up to the large limit (URL upload, test-xpath), for which there is more time.
     #[must_use]
     pub const fn large_body(mut self) -> Route {
         self.body_bytes_max = BODY_BYTES_MAX_LARGE;
+        self.time_max = LARGE_REQUEST_TIME_MAX;
         self
     }
 
@@ -130,6 +136,13 @@ impl Route {
     #[must_use]
     pub const fn time_max_secs(mut self, secs: u64) -> Route {
         self.time_max = Duration::from_secs(secs);
+        self
+    }
+
+    /// Its answers carry a credential (a token, a signed link): nobody may keep them, a browser least of all.
+    #[must_use]
+    pub const fn secret(mut self) -> Route {
+        self.secret = true;
         self
     }
 
@@ -239,6 +252,7 @@ macro_rules! handlers {
                 Box::pin(async move {
                     let gate = G::admit(call)?;
                     $(let $name = $input::extract(call).await?;)*
+                    call.progress.reach(Stage::Begun);
                     (self.function)(gate, $($name),*).await?.respond(call)
                 })
             }

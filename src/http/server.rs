@@ -1,14 +1,17 @@
 //! The accept loop: sockets, TLS, the cap on connections, and the drain.
 //!
 //! HTTP/1.1 and HTTP/2 share each socket: in the clear the first bytes tell them apart (RFC 9113, 3.3, prior knowledge),
-//! under TLS the protocol is negotiated. At the cap nothing is accepted: the kernel's queue holds newcomers.
+//! under TLS the protocol is negotiated. At the cap a silent connection makes room for a newcomer (see `door.rs`); where all
+//! are at work, nothing is accepted and the kernel's queue holds newcomers.
 //!
 //! Drain: stop accepting, let requests in flight finish (idle connections close at once), and after the time given name
 //! what still runs and end it.
 
 use crate::http::api::Api;
 use crate::http::connection;
+use crate::http::door::{Door, Place};
 use crate::http::metrics::Gauge;
+use crate::http::refusal;
 use crate::http::tls::Certificates;
 use hyper_util::rt::TokioExecutor;
 use hyper_util::server::conn::auto;
@@ -29,6 +32,8 @@ pub struct ServerSettings {
     /// Files for TLS; without them the sockets speak in the clear.
     pub tls: Option<TlsSettings>,
     pub connections_max: usize,
+    /// Connections of one address on which nobody has shown a credential; trusted proxies are not counted.
+    pub per_address_max: usize,
     /// How long a new connection may take until its first request stands there, TLS handshake included.
     pub head_time_max: Duration,
     /// How long a connection may do nothing between requests.
@@ -43,6 +48,7 @@ impl Default for ServerSettings {
             listen: vec![SocketAddr::from(([127, 0, 0, 1], 8080))],
             tls: None,
             connections_max: 4_096,
+            per_address_max: 512,
             head_time_max: Duration::from_secs(10),
             idle_max: Duration::from_secs(75),
             drain_max: Duration::from_secs(30),
@@ -105,6 +111,8 @@ struct Shared {
     api: Arc<Api>,
     settings: Arc<ServerSettings>,
     builder: Arc<auto::Builder<TokioExecutor>>,
+    proxy_builder: Arc<auto::Builder<TokioExecutor>>,
+    door: Arc<Door>,
     tls: Option<Certificates>,
     slots: Arc<Semaphore>,
     open: Gauge,
@@ -143,8 +151,15 @@ impl Server {
         let tls = tls.map_err(|e| BindError { what: "TLS".to_owned(), cause: Box::new(e) })?;
         let slots = Arc::new(Semaphore::new(settings.connections_max));
         let open = api.metrics().gauge("gleaner_http_connections", "Connections open.", &[]);
-        let builder = Arc::new(connection::builder(&settings));
-        let shared = Shared { api, settings: Arc::new(settings), builder, tls, slots, open };
+        let ended = "Connections ended because others took their place, or not taken because their address had enough.";
+        let counter =
+            |why| api.metrics().counter("gleaner_http_connections_ended_total", ended, &[("why", why)]);
+        let (dismissed, refused) = (counter("silent"), counter("too_many_of_address"));
+        let door = Door::new(settings.connections_max, settings.per_address_max, dismissed, refused);
+        let [builder, proxy_builder] =
+            [false, true].map(|is_proxy| Arc::new(connection::builder(&settings, is_proxy)));
+        let shared =
+            Shared { api, settings: Arc::new(settings), builder, proxy_builder, door, tls, slots, open };
         Ok(Server { listeners: listeners.0, shared })
     }
 
@@ -186,34 +201,67 @@ impl Server {
     }
 }
 
+/// How often one that waits at the door looks whether somebody has fallen silent.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
 /// Accepts until the server drains.
 async fn accept(listener: TcpListener, shared: Shared, mut phase: watch::Receiver<Phase>) {
     loop {
         let next = async {
-            let slot = Arc::clone(&shared.slots).acquire_owned().await;
-            (slot, listener.accept().await)
+            let accepted = listener.accept().await;
+            (accepted, slot(&shared).await)
         };
-        let (slot, accepted) = tokio::select! {
-            accepted = next => accepted,
+        let (accepted, slot) = tokio::select! {
+            next = next => next,
             _ = phase.wait_for(|phase| *phase != Phase::Serving) => return,
         };
-        let Ok(slot) = slot else { return };
+        let Some(slot) = slot else { return };
         match accepted {
             Ok((stream, peer)) => {
+                let is_proxy = shared.api.trusts(peer.ip());
+                let Some(place) = shared.door.admit(peer.ip(), is_proxy) else {
+                    turn_away(&stream, peer, &shared);
+                    continue;
+                };
                 let (shared, phase) = (shared.clone(), phase.clone());
                 tokio::spawn(async move {
                     shared.open.add(1);
                     let closed = Closed(shared.open.clone(), slot);
-                    greet(stream, peer, shared, phase).await;
+                    greet(stream, place, is_proxy, shared, phase).await;
                     drop(closed);
                 });
             }
             Err(error) => {
-                // Out of file descriptors, mostly: the pause lets connections end instead of spinning.
+                // Out of file descriptors, mostly: a silent connection gives its own, and the pause keeps this from spinning.
                 tracing::warn!(target: "gleaner::server", %error, "cannot accept");
-                tokio::time::sleep(Duration::from_millis(100)).await;
+                shared.door.make_room();
+                tokio::time::sleep(LOOK_AGAIN).await;
             }
         }
+    }
+}
+
+/// One of the connections that are served at once; where there is none, a silent one is sent away. None when the server has
+/// ended.
+async fn slot(shared: &Shared) -> Option<OwnedSemaphorePermit> {
+    loop {
+        let waiting = Arc::clone(&shared.slots).acquire_owned();
+        if let Ok(slot) = Arc::clone(&shared.slots).try_acquire_owned() {
+            return Some(slot);
+        }
+        shared.door.make_room();
+        if let Ok(slot) = tokio::time::timeout(LOOK_AGAIN, waiting).await {
+            return slot.ok();
+        }
+    }
+}
+
+/// Tells one of too many connections of an address so, where it can be told in the clear, and lets it go.
+fn turn_away(stream: &TcpStream, peer: SocketAddr, shared: &Shared) {
+    tracing::debug!(target: "gleaner::server", %peer, "turned away: its address has as many connections as it may");
+    if shared.tls.is_none() {
+        // What does not fit into an empty buffer is not written: nobody waits for a stranger to read.
+        let _ = stream.try_write(refusal::too_many_connections().as_bytes());
     }
 }
 
@@ -227,20 +275,32 @@ impl Drop for Closed {
 }
 
 /// Shakes hands where TLS is spoken, then serves.
-async fn greet(stream: TcpStream, peer: SocketAddr, shared: Shared, phase: watch::Receiver<Phase>) {
+async fn greet(
+    stream: TcpStream,
+    place: Place,
+    is_proxy: bool,
+    shared: Shared,
+    phase: watch::Receiver<Phase>,
+) {
     // Answers are written whole; waiting to fill a packet only adds delay.
     let _ = stream.set_nodelay(true);
-    let Shared { api, settings, builder, tls, .. } = shared;
-    match tls {
-        None => connection::serve(stream, peer.ip(), api, builder, settings, phase).await,
-        Some(certificates) => {
-            match tokio::time::timeout(settings.head_time_max, certificates.acceptor().accept(stream)).await {
-                Ok(Ok(stream)) => connection::serve(stream, peer.ip(), api, builder, settings, phase).await,
-                Ok(Err(error)) => {
-                    tracing::debug!(target: "gleaner::server", %peer, %error, "TLS handshake failed")
-                }
-                Err(_) => tracing::debug!(target: "gleaner::server", %peer, "TLS handshake took too long"),
-            }
+    let Shared { api, settings, builder, proxy_builder, tls, .. } = shared;
+    let builder = if is_proxy { proxy_builder } else { builder };
+    let guest = Arc::clone(&place.0);
+    let Some(certificates) = tls else {
+        return connection::serve(stream, guest, api, builder, settings, phase).await;
+    };
+    let shaken = tokio::select! {
+        shaken = tokio::time::timeout(settings.head_time_max, certificates.acceptor().accept(stream)) => shaken,
+        () = guest.is_dismissed() => return,
+    };
+    match shaken {
+        Ok(Ok(stream)) => connection::serve(stream, guest, api, builder, settings, phase).await,
+        Ok(Err(error)) => {
+            tracing::debug!(target: "gleaner::server", peer = %guest.ip(), %error, "TLS handshake failed")
+        }
+        Err(_) => {
+            tracing::debug!(target: "gleaner::server", peer = %guest.ip(), "TLS handshake took too long")
         }
     }
 }

@@ -75,7 +75,7 @@ async fn failures_are_told_apart_and_cost_what_they_should() {
         ("/to-metadata", "target_error", 0, "never allowed"),
         ("/to-mapped", "target_error", 0, "never allowed"),
         ("/to-file", "target_error", 0, "http or https"),
-        ("/to-name", "target_error", 0, "private"),
+        ("/to-name", "network_error", 0, "has no address to fetch from"),
     ] {
         let job = collect(&member.api, &web.url(path)).await;
         assert_eq!(job["status"], "failed", "{path}: {job}");

@@ -33,7 +33,7 @@ const SLICES: &[(&str, &[&str])] = &[
     ("mail", &[]),
     ("orgs", &["api_keys", "auth", "billing", "mail"]),
     ("providers", &[]),
-    ("raw", &[]),
+    ("raw", &["api_keys", "auth"]),
     ("suggestions", &["workflows"]),
     ("urls", &["workflows"]),
     ("workflows", &["providers"]),

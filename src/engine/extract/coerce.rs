@@ -18,6 +18,16 @@ const SHOWN_CHARACTERS_MAX: usize = 60;
 /// Largest integer that JSON readers take without loss: 2^53.
 const INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
 
+/// Bytes of a text in which a number is looked for: it is compared with every currency there is.
+const NUMBER_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes of a link. Pages name images by addresses longer than any that is fetched, and nobody by one that is longer.
+const LINK_BYTES_MAX: usize = 16 << 10;
+
+/// Bytes of a link's host as it is written: a name has 253 in its ASCII form. What takes it there (UTS 46, Punycode) takes the
+/// square of its length.
+const HOST_BYTES_MAX: usize = 1 << 10;
+
 /// Why a text is not taken as a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refusal {
@@ -75,13 +85,45 @@ pub fn collapse_space(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Fuel for making a value of a text, beside what looking at it has cost: about what it takes in node visits.
+pub(super) fn cost(kind: AttributeType, text: &str, base: &Url) -> u64 {
+    let bytes = |bytes: usize| bytes as u64;
+    match kind {
+        AttributeType::Text | AttributeType::TextList | AttributeType::Boolean => bytes(text.len()) / 8,
+        // Some twenty looks at what is read of it.
+        AttributeType::Number => bytes(text.len().min(NUMBER_BYTES_MAX)) / 2,
+        AttributeType::Url | AttributeType::UrlList => {
+            let read = bytes(text.len().min(LINK_BYTES_MAX) + base.as_str().len());
+            let host = bytes(written_host(text).len().min(HOST_BYTES_MAX));
+            30 + read + host * host / 64
+        }
+    }
+}
+
+/// The host of a link as it stands there, user name and port included; empty where the link names none.
+fn written_host(link: &str) -> &str {
+    // A browser takes a backslash for a slash (URL Standard, "relative slash state").
+    let is_slash = |byte: u8| matches!(byte, b'/' | b'\\');
+    let bytes = link.as_bytes();
+    let Some(at) = bytes.windows(2).position(|pair| pair.iter().all(|byte| is_slash(*byte))) else {
+        return "";
+    };
+    let rest = link[at..].trim_start_matches(['/', '\\']);
+    &rest[..rest.find(['/', '\\', '?', '#']).unwrap_or(rest.len())]
+}
+
+/// Whether resolving a link takes a bounded time: it has at most so many bytes, and a host that can be one.
+pub(super) fn is_joinable(link: &str, bytes_max: usize) -> bool {
+    link.len() <= bytes_max && written_host(link).len() <= HOST_BYTES_MAX
+}
+
 /// Makes a value of a text without surplus white space that is not blank.
 pub(super) fn coerce(kind: AttributeType, text: &str, base: &Url) -> Result<Json, Refusal> {
     match kind {
         AttributeType::Text | AttributeType::TextList => Ok(Json::String(text.to_owned())),
         AttributeType::Url | AttributeType::UrlList => url(text, base),
         AttributeType::Boolean => Ok(Json::Bool(boolean(text))),
-        AttributeType::Number => parse_number(text)
+        AttributeType::Number => parse_number(&text[..text.floor_char_boundary(NUMBER_BYTES_MAX)])
             .map(json_number)
             .ok_or_else(|| Refusal::Type(format!("`{}` is not a number", shown(text)))),
     }
@@ -98,6 +140,9 @@ pub(super) fn json_number(number: f64) -> Json {
 /// Resolves a link. Only web addresses count: `javascript:`, `mailto:` and `data:` lead to no page.
 fn url(text: &str, base: &Url) -> Result<Json, Refusal> {
     let refuse = |why: &str| Refusal::Type(format!("`{}` is {why}", shown(text)));
+    if !is_joinable(text, LINK_BYTES_MAX) {
+        return Err(refuse("too long for a link"));
+    }
     let url = base.join(text).map_err(|_| refuse("not a URL"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(refuse("not a web address"));
@@ -190,6 +235,24 @@ mod tests {
         assert!(matches!(url("javascript:void(0)", &base), Err(Refusal::Type(_))));
         assert!(matches!(url("data:image/png;base64,AA", &base), Err(Refusal::Type(_))));
         assert!(matches!(url("https://", &base), Err(Refusal::Type(_))));
+    }
+
+    #[test]
+    fn a_host_is_found_as_it_is_written() {
+        for (link, host) in [
+            ("https://a.example/b//c", "a.example"),
+            ("//u:p@a:80?x=//y", "u:p@a:80"),
+            ("\\\\a\\b", "a"),
+            ("http:////a#b", "a"),
+            ("/b/c", ""),
+            ("x", ""),
+        ] {
+            assert_eq!(written_host(link), host, "{link}");
+        }
+        let base = Url::parse("https://shop.example/").unwrap();
+        for long in ["x".repeat(LINK_BYTES_MAX + 1), format!("//{}/", "ü".repeat(600))] {
+            assert!(matches!(url(&long, &base), Err(Refusal::Type(_))));
+        }
     }
 
     #[test]

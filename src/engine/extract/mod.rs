@@ -30,9 +30,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use url::Url;
 
+use crate::base::web::URL_BYTES_MAX;
 use crate::engine::html::{Document, NodeId};
 use crate::engine::xpath::{EvalError, Fuel, NodeRef, Value, XPath, number_to_text};
-use coerce::{Refusal, Room};
+use coerce::{Refusal, Room, is_joinable};
 use quality::Tally;
 use schema::Compiled;
 
@@ -53,10 +54,13 @@ pub struct AttributeError {
     pub reason: String,
 }
 
-/// The base of a page's relative links: its `<base href>`, resolved against the page's own address; else that address.
+/// The base of a page's relative links: its `<base href>`, resolved against the page's own address; else that address. Every
+/// link copies it, so a base that is longer than a web address can be is none.
 pub fn page_base(document: &Document, page: &Url) -> Url {
-    let base = document.base_href().and_then(|href| page.join(href.trim()).ok());
-    base.filter(|base| matches!(base.scheme(), "http" | "https")).unwrap_or_else(|| page.clone())
+    let href = document.base_href().map(str::trim).filter(|href| is_joinable(href, URL_BYTES_MAX));
+    let base = href.and_then(|href| page.join(href).ok());
+    let fits = |base: &Url| matches!(base.scheme(), "http" | "https") && base.as_str().len() <= URL_BYTES_MAX;
+    base.filter(fits).unwrap_or_else(|| page.clone())
 }
 
 /// The node that expressions start from: the root element, or the document node of a page without elements.
@@ -77,7 +81,7 @@ impl Schema {
             let mut reasons = Vec::new();
             match run.find(attribute, &mut reasons) {
                 Found::Value(value) => {
-                    let failures = attribute.validate(&value);
+                    let failures = attribute.validate(&value, run.fuel);
                     tally.found(failures.is_empty());
                     reasons.extend(failures);
                     values.insert(attribute.name.clone(), value);
@@ -213,6 +217,7 @@ impl Run<'_> {
                 return Ok(Candidate::Unwanted);
             }
         }
+        self.fuel.spend(coerce::cost(attribute.kind, &text, self.base))?;
         let value = coerce::coerce(attribute.kind, &text, self.base)?;
         self.room.take(&value)?;
         Ok(Candidate::Value(value))

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use crate::engine::xpath::{Pattern, XPath};
+use crate::engine::xpath::{Fuel, Pattern, XPath};
 
 /// Attributes of one schema.
 pub const ATTRIBUTES_MAX: usize = 200;
@@ -217,17 +217,21 @@ impl Compiled {
         in_xpaths + self.anti_patterns.len() + usize::from(self.pattern.is_some())
     }
 
-    /// What a value fails, in words; empty where it passes.
-    pub(super) fn validate(&self, value: &Json) -> Vec<String> {
+    /// What a value fails, in words; empty where it passes. A value that there is no fuel to validate with does not pass.
+    pub(super) fn validate(&self, value: &Json, fuel: &mut Fuel) -> Vec<String> {
         let mut failures = Vec::new();
         match value {
             Json::Array(members) => {
                 // One member is enough to name: the others would say the same.
                 let first =
-                    members.iter().map(|member| self.validate(member)).find(|found| !found.is_empty());
+                    members.iter().map(|member| self.validate(member, fuel)).find(|found| !found.is_empty());
                 failures.extend(first.unwrap_or_default());
             }
             Json::String(text) => {
+                let pattern = self.pattern.as_ref().map_or(0, |pattern| pattern.cost(text.len()));
+                if let Err(error) = fuel.spend(1 + text.len() as u64 / 8 + pattern) {
+                    return vec![format!("validation: {error}")];
+                }
                 let characters = text.chars().count() as u64;
                 if let Some(least) = self.limits.min_length.filter(|least| characters < *least) {
                     failures.push(format!("shorter than {least} characters"));

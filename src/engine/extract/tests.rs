@@ -240,3 +240,108 @@ fn the_same_page_and_schema_give_the_same_bytes() {
 }
 
 const DETERMINED: &str = r#"{"title":"A page","named":["2","19","27","36","50","53","58"],"classes":["k4 own-4","k4 own-30","k8 own-3","k4 own-25","k4 own-20","k9 own-3"],"links":["https://shop.example/?11","https://shop.example/?14","https://shop.example/?28","https://shop.example/?31","https://shop.example/?45","https://shop.example/?48"],"distinct":["1","3","4","6","9","12","14","15","18","20","21","23","26","29","31","32","35","37","38","40","43","46","48","49","52","54","55","57"],"count":2} [AttributeError { name: "wrong", reason: "xpaths[1]: `A page` is not a number" }] Quality { completeness: 0.8571, validation: 0.8571, composite: 0.8571 }"#;
+
+/// What a schema does with a hostile page, and the fuel that took.
+fn hostile(source: String, json: &str) -> (Extraction, u64) {
+    let document = Document::parse(source);
+    let page = Url::parse("https://shop.example/p/1.html").unwrap();
+    let base = page_base(&document, &page);
+    let mut fuel = Fuel::for_page();
+    let found = schema(json).unwrap().extract(&document, &base, &mut fuel);
+    (found, PAGE_FUEL_MAX - fuel.left())
+}
+
+/// A page of 5 MB: the unit again and again, each in an element.
+fn page_of(tag: &str, unit: &str) -> String {
+    let element = format!("<{tag}>{unit}</{tag}>");
+    element.repeat((5 << 20) / element.len())
+}
+
+#[test]
+fn a_long_base_is_none() {
+    let links = "<a href=x>x</a>".repeat(10_000);
+    for base in
+        ["/".to_owned() + &"b".repeat(1 << 20), format!("//{}/", "ü".repeat(1_000)), "x/".repeat(1_024)]
+    {
+        let (found, spent) = hostile(
+            format!("<base href='{base}'>{links}"),
+            r#"[{"name":"a","xpaths":["//a/@href"],"type":"url[]"}]"#,
+        );
+        let links = found.values["a"].as_array().unwrap();
+        assert_eq!((links.len(), links[9_999].as_str()), (10_000, Some("https://shop.example/p/x")));
+        // Ten thousand bases of a megabyte would be ten gigabytes.
+        assert!(spent < PAGE_FUEL_MAX / 10, "{spent}");
+    }
+    let (found, _) = hostile(
+        format!("<base href='/{}/'>{links}", "b".repeat(1_500)),
+        r#"[{"name":"a","xpaths":["//a/@href"],"type":"url[]"}]"#,
+    );
+    // One that is as long as it may be is honoured, and what it costs is counted.
+    let reason = &found.errors[0].reason;
+    assert!(reason.contains("8 MB") || reason.contains("budget") || reason.contains("fuel"), "{reason}");
+}
+
+/// For each type of value a page that makes the most work of it: the work is counted, and ends with the fuel.
+#[test]
+fn what_a_value_costs_is_counted() {
+    let long_number = format!("<p>{}1.234 €</p>", "x ".repeat(2 << 20));
+    for (name, source, json, least) in [
+        (
+            "links with hosts that take the square of their length to encode",
+            page_of("a", &format!("http://{}/", "ü".repeat(500))),
+            r#"[{"name":"a","xpaths":["//a"],"type":"url[]"}]"#,
+            PAGE_FUEL_MAX / 4,
+        ),
+        (
+            "links as long as they may be",
+            page_of("a", &"x".repeat(15_000)),
+            r#"[{"name":"a","xpaths":["//a"],"type":"url[]"}]"#,
+            5 << 20,
+        ),
+        (
+            "a pattern that is simulated for each byte",
+            page_of("p", &"ab".repeat(4_000)),
+            r#"[{"name":"a","xpaths":["//p"],"type":"text[]","validation":{"pattern":"(a|b|ab){500}c"}}]"#,
+            PAGE_FUEL_MAX,
+        ),
+        (
+            "the same over one long text",
+            format!("<p>{}</p>", "ab".repeat(2 << 20)),
+            r#"[{"name":"a","xpaths":["//p"],"type":"text","validation":{"pattern":"(a|b|ab){500}c"}}]"#,
+            PAGE_FUEL_MAX,
+        ),
+        (
+            "texts that are refused by a pattern",
+            page_of("p", &"ab".repeat(4_000)),
+            r#"[{"name":"a","xpaths":["//p"],"type":"text[]","antiPatterns":["(a|b|ab){500}c"]}]"#,
+            PAGE_FUEL_MAX,
+        ),
+        (
+            "a number far behind, asked for again and again",
+            long_number,
+            &format!(r#"[{{"name":"a","xpaths":[{}],"type":"number"}}]"#, vec!["\"//p\""; 50].join(",")),
+            // Twenty looks at what is read of it, each time.
+            50 * ((4 << 20) / 8 + (64 << 10) / 2),
+        ),
+        (
+            "a text of signs",
+            format!("<p>{}</p>", "- ".repeat(2 << 20)),
+            r#"[{"name":"a","xpaths":["//p"],"type":"boolean"}]"#,
+            (4 << 20) / 4,
+        ),
+    ] {
+        let (found, spent) = hostile(source, json);
+        assert!(spent >= least, "{name}: {spent} of at least {least}; {:?}", found.errors);
+    }
+}
+
+#[test]
+fn a_value_that_cannot_be_validated_any_more_says_so() {
+    let (found, spent) = hostile(
+        format!("<p>{}</p>", "ab".repeat(2 << 20)),
+        r#"[{"name":"a","xpaths":["//p"],"type":"text","validation":{"pattern":"(a|b|ab){500}c"}}]"#,
+    );
+    assert_eq!(spent, PAGE_FUEL_MAX);
+    assert!(found.values.contains_key("a") && found.quality.validation < 1.0);
+    assert!(found.errors[0].reason.starts_with("validation: "), "{:?}", found.errors);
+}

@@ -40,6 +40,7 @@ use super::proxy::address::Scheme;
 use super::proxy::tunnel::{self, Destination, Refusal};
 use super::proxy::{Proxy, Trouble};
 use super::{FetchError, FetchSettings};
+use crate::base::ids::OrgId;
 use crate::base::web::WebUrl;
 use crate::engine::tls::client_config;
 
@@ -85,11 +86,20 @@ struct Origin {
     port: u16,
     /// The proxy on the way, its login included.
     via: Option<Arc<Proxy>>,
+    /// The organization whose requests go over it.
+    owner: Option<OrgId>,
 }
 
 impl Origin {
-    fn of(url: &WebUrl, via: Option<&Arc<Proxy>>) -> Self {
-        Self { https: url.is_https(), host: url.host().into(), port: url.port(), via: via.cloned() }
+    fn of(outgoing: &Outgoing<'_>) -> Self {
+        let url = outgoing.place;
+        Self {
+            https: url.is_https(),
+            host: url.host().into(),
+            port: url.port(),
+            via: outgoing.via.cloned(),
+            owner: outgoing.owner,
+        }
     }
 }
 
@@ -126,7 +136,7 @@ impl Connector {
     /// [`Lease::finish`] once the body has been read to its end.
     pub async fn send(&self, outgoing: &Outgoing<'_>) -> Result<(Response<Incoming>, Lease), FetchError> {
         let url = outgoing.place;
-        let origin = Origin::of(url, outgoing.via);
+        let origin = Origin::of(outgoing);
         let target = Target::of(outgoing)?;
         while let Some(mut lease) = Pool::checkout(&self.pool, &origin) {
             if self.guard.check(lease.peer).is_err() || !lease.is_ready().await {

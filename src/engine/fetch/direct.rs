@@ -29,6 +29,7 @@ use super::outcome::{Detector, Outcome};
 use super::proxy::Proxy;
 use super::robots::{self, Robots, RobotsAnswer, RobotsCache};
 use super::{FetchReport, FetchRequest, FetchSettings, PageHeaders};
+use crate::base::ids::OrgId;
 use crate::base::web::WebUrl;
 
 /// What a page is asked for as, unless the caller says otherwise.
@@ -119,6 +120,8 @@ pub struct Way<'a> {
     pub proxy: Option<&'a Arc<Proxy>>,
     /// Whose word about robots.txt it is: answers that came by one way are not believed on another. Empty: the box's.
     pub scope: &'a str,
+    /// Whose connections may be used again.
+    pub owner: Option<OrgId>,
 }
 
 /// How a chain is followed.
@@ -162,7 +165,7 @@ impl Direct {
         let mut trace = Trace::new(&request.url);
         let caller_headers = callers_own(&request.headers);
         let course = Course {
-            way,
+            way: Way { owner: request.owner, ..way },
             caller_headers: &caller_headers,
             limits: BodyLimits {
                 received_bytes_max: self.settings.body_bytes_max,
@@ -220,7 +223,11 @@ impl Direct {
                 self.obey_robots(course.way, trace).await?;
             }
             let headers = self.headers_for(&trace.current, &first, course.caller_headers, &jar);
-            let outgoing = Outgoing { via: course.way.proxy, ..Outgoing::get(&trace.current, &headers) };
+            let outgoing = Outgoing {
+                via: course.way.proxy,
+                owner: course.way.owner,
+                ..Outgoing::get(&trace.current, &headers)
+            };
             let (response, lease) = self.connector.send(&outgoing).await?;
             let (head, body) = response.into_parts();
             jar.take(&trace.current, &head.headers);

@@ -1,8 +1,9 @@
 //! What can keep a page from arriving, in words that a customer may read.
 //!
 //! The words name what the customer asked for (the host, the limit, the encoding) and never what the box knows
-//! beside that: a name that resolves to an inner address is refused without saying which address. The underlying
-//! error, which may hold such details, is reachable through `source()` for the log only.
+//! beside that: a name that resolves to an inner address gets the same words, and the same outcome, as one that does not
+//! resolve, so nobody learns from here which names there are inside. The underlying error, which tells them apart, is
+//! reachable through `source()` for the log only.
 
 use std::error::Error;
 use std::fmt;
@@ -91,15 +92,11 @@ impl fmt::Display for FetchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused { literal: true, refused, .. } => refused.fmt(f),
-            Self::Refused { host, refused, .. } => {
-                let verdict = if refused.is_openable() {
-                    "is not allowed by network.allow"
-                } else {
-                    "is never allowed"
-                };
-                write!(f, "the name {host} leads to an address ({}) that {verdict}", refused.kind())
-            }
-            Self::Resolve { host, .. } => write!(f, "the name {host} does not resolve"),
+            Self::Refused { host, .. } | Self::Resolve { host, .. } => write!(
+                f,
+                "the name {host} has no address to fetch from: it does not resolve, or only to addresses that \
+                 network.allow keeps closed"
+            ),
             Self::Connect { authority, source } => {
                 let reason = match source.kind() {
                     std::io::ErrorKind::ConnectionRefused => "refused the connection",

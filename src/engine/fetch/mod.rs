@@ -46,6 +46,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
+use crate::base::ids::OrgId;
 use crate::base::web::WebUrl;
 
 pub use breaker::{Breakers, Leave, Report};
@@ -120,6 +121,9 @@ pub fn user_agent(contact: Option<&str>) -> String {
 #[derive(Debug, Clone)]
 pub struct FetchRequest {
     pub url: WebUrl,
+    /// Whose request it is: connections are kept and used again for the same organization only, so that nobody's request
+    /// goes out on a connection that somebody else has opened (and a server has taken for somebody). None: the box's own.
+    pub owner: Option<OrgId>,
     /// The caller's own headers, credentials among them. They go to the host of `url` only, never to another host
     /// that a redirect names. Headers that belong to the connection (`Host`, `Connection`, `Accept-Encoding`,
     /// `Content-Length` and their like) are left out: the connector writes those.
@@ -141,6 +145,7 @@ impl FetchRequest {
     pub fn new(url: WebUrl) -> Self {
         Self {
             url,
+            owner: None,
             headers: HeaderMap::new(),
             timeout: FETCH_TIMEOUT,
             robots: true,

@@ -108,7 +108,9 @@ impl Outcome {
     pub fn of_error(error: &FetchError) -> Self {
         match error {
             FetchError::TimedOut { .. } | FetchError::ConnectTimeout { .. } => Self::Timeout,
+            // A name that leads inside is one that does not resolve, to whoever asks.
             FetchError::Resolve { .. }
+            | FetchError::Refused { literal: false, .. }
             | FetchError::Connect { .. }
             | FetchError::Tls { .. }
             | FetchError::Exchange { .. }

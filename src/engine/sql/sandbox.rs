@@ -3,7 +3,7 @@
 //! A statement is planned and run by a large library that was not written to hold an attacker. So its process is made
 //! small first: limits on memory, file size and open files; Landlock, so that the kernel opens only this
 //! organization's segments (to read) and the worker's own folder (to write), no TCP port and no foreign socket or
-//! signal; a list of system calls (seccomp) outside which there are none: no sockets, no other programs, no new
+//! signal; no capabilities, also where the box runs as root; a list of system calls (seccomp) outside which there are none: no sockets, no other programs, no new
 //! processes, no tracing, no memory that is writable and then run. Whoever breaks out of SQL stands in that.
 //!
 //! All of this is the kernel's, and old or trimmed kernels lack parts of it: [`support`] says what this one has, the
@@ -14,8 +14,10 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use caps::{CapSet, Capability};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreatedAttr, RulesetStatus, Scope,
@@ -134,9 +136,44 @@ pub(super) fn enter(walls: &Walls<'_>) -> io::Result<SandboxSupport> {
     limit(Resource::Data, walls.data_bytes_max)?;
     limit(Resource::Fsize, walls.file_bytes_max)?;
     limit(Resource::Nofile, OPEN_FILES_MAX)?;
+    drop_capabilities(walls)?;
     let landlock = lock_files(walls).map_err(io::Error::other)?;
     let seccomp = lock_calls()?;
     Ok(SandboxSupport { landlock, seccomp })
+}
+
+/// Gives up every capability, for good: a box that runs as root in a container has some, and a worker needs none. The bounding
+/// set goes first, for that takes a capability itself; one that a kernel has no name for is not there.
+///
+/// One stays where the data folder is another user's (root in a container, over a folder of the machine's): without it not
+/// even the worker's own folder could be reached. What it opens Landlock decides in any case.
+fn drop_capabilities(walls: &Walls<'_>) -> io::Result<()> {
+    let failed = |error: caps::errors::CapsError| io::Error::other(format!("drop capabilities: {error}"));
+    let held = |set| caps::read(None, set).map_err(failed);
+    if held(CapSet::Effective)?.contains(&Capability::CAP_SETPCAP) {
+        for capability in held(CapSet::Bounding)? {
+            caps::drop(None, CapSet::Bounding, capability).map_err(failed)?;
+        }
+    }
+    // Ambient capabilities are of Linux 4.3; where there are none, there is nothing to clear.
+    let _ = caps::clear(None, CapSet::Ambient);
+    caps::clear(None, CapSet::Inheritable).map_err(failed)?;
+    let mut kept = held(CapSet::Permitted)?;
+    let is_needed = !is_reached_by_owner(walls.write) || !walls.read.is_none_or(is_reached_by_owner);
+    kept.retain(|capability| is_needed && *capability == Capability::CAP_DAC_OVERRIDE);
+    for set in [CapSet::Effective, CapSet::Permitted] {
+        caps::set(None, set, &kept).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Whether this process reaches a folder by its modes alone, without being root.
+fn is_reached_by_owner(folder: &Path) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    let is_open = |folder: &Path| {
+        std::fs::metadata(folder).is_ok_and(|about| about.uid() == own || about.mode() & 0o001 != 0)
+    };
+    folder.ancestors().filter(|part| !part.as_os_str().is_empty()).all(is_open)
 }
 
 fn limit(resource: Resource, most: u64) -> io::Result<()> {
@@ -220,6 +257,15 @@ const CALLS_OLD: &[libc::c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const CALLS_OLD: &[libc::c_long] = &[];
 
+/// What clone(2) makes new namespaces by. unshare(2), setns(2) and clone3(2) are not on the list at all.
+const NAMESPACES: u64 = (libc::CLONE_NEWNS
+    | libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET) as u64;
+
 /// The compiled list. Whatever is not on it does not exist for the worker ("not implemented", which glibc and tokio
 /// take as a reason to use an older call): sockets, execve, fork, ptrace, clone3, io_uring, setrlimit, mount and all the rest.
 fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
@@ -253,9 +299,10 @@ fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
     let commands = [libc::F_GETFD, libc::F_SETFD, libc::F_GETFL, libc::F_DUPFD, libc::F_DUPFD_CLOEXEC];
     let command = |command: libc::c_int| SeccompRule::new(vec![when(1, Dword, Eq, command as u64)?]);
     rules.insert(libc::SYS_fcntl, commands.map(command).into_iter().collect::<Result<_, _>>()?);
-    // A thread, never a process.
+    // A thread, never a process, and in the same namespaces.
     let thread = (libc::CLONE_THREAD | libc::CLONE_VM) as u64;
-    rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![when(0, Qword, MaskedEq(thread), thread)?])?]);
+    let thread = when(0, Qword, MaskedEq(thread | NAMESPACES), thread)?;
+    rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![thread])?]);
     // No memory from which code could run.
     let no_code = || SeccompRule::new(vec![when(2, Dword, MaskedEq(libc::PROT_EXEC as u64), 0)?]);
     rules.insert(libc::SYS_mmap, vec![no_code()?]);

@@ -57,6 +57,7 @@ pub static FEATURE: Feature = Feature {
             .about("Asks for a file of everything held on the caller; kept for a week.")
             .fails(&[Code::RateLimited]),
         Route::get("/api/v1/account/exports/{id}", "getAccountExport", &Handler::new(get_export))
+            .secret()
             .about("Where an export stands, and a link to its zip that is good for 15 minutes.")
             .fails(&[Code::NotFound]),
         Route::delete("/api/v1/account", "deleteAccount", &Handler::new(delete_account))
@@ -170,7 +171,9 @@ async fn get_export(caller: Browser, Path(id): Path<AccountExportId>) -> Result<
     let row = row.ok_or_else(|| Error::not_found(EXPORTS.noun()))?;
     let is_made = row.status == ExportStatusV1::Success;
     let download_url = is_made.then(|| {
-        let token = caller.service::<Links>().sign(EXPORT_LINK, row.id.0.as_bytes(), now.after(LINK_TIME));
+        let (links, end) = (caller.service::<Links>(), now.after(LINK_TIME));
+        let subject = row.id.0.as_bytes();
+        let token = raw::sign(&links, EXPORT_LINK, subject, caller.principal(), None, now, end);
         format!("{}/api/v1/raw/{token}", caller.service::<Auth>().public_url())
     });
     Ok(Body(ExportView {

@@ -43,6 +43,7 @@ pub static FEATURE: Feature = Feature {
         Route::get("/api/v1/api-keys", "listApiKeys", &Handler::new(list))
             .about("The organization's keys, newest first; never their secrets."),
         Route::post("/api/v1/api-keys", "createApiKey", &Handler::new(create))
+            .secret()
             .about("Makes a key. Its secret is in this answer and nowhere else.")
             .fails(&[Code::AuthForbidden, Code::Conflict]),
         Route::delete("/api/v1/api-keys/{id}", "deleteApiKey", &Handler::new(delete))

@@ -23,8 +23,11 @@ fn place() -> Place {
     let keyring = Arc::new(Keyring::load_or_create(&folder.path().join("keys.toml")).unwrap());
     let (disk, clock) = (FaultyDisk::new(), Clock::system());
     let system = Store::open_backend(move || disk.backend(), clock.clone(), MIGRATIONS).unwrap().system();
-    let settings =
-        AuthSettings { registration: Registration::Open, public_url: "http://box.test".to_owned() };
+    let settings = AuthSettings {
+        registration: Registration::Open,
+        registrations_per_hour: 50,
+        public_url: "http://box.test".to_owned(),
+    };
     let auth = Arc::new(Auth::new(system.clone(), keyring, settings).unwrap());
     let usage = Arc::new(KeyUsage::default());
     let callers = Callers::new(auth.clone(), usage.clone());

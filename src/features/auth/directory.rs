@@ -4,11 +4,12 @@
 //! organizations and the operator's list go through. Both are written by one operation of the orgs slice, which writes
 //! invitations too; a registration reads them.
 
+use super::rows::USERS;
 use crate::base::Result;
 use crate::base::clock::Timestamp;
 use crate::base::codec::Record;
 use crate::base::ids::{InviteId, OrgId, UserId};
-use crate::base::permission::Role;
+use crate::base::permission::{Permission, Role};
 use crate::engine::secret::{Digest, sha256};
 use crate::store::{Index, Order, OrgTable, SysRead, SysTable};
 use serde::{Deserialize, Serialize};
@@ -68,7 +69,18 @@ pub static INVITES: OrgTable<InviteId, InviteV1> =
 pub fn good_invite(tx: &SysRead<'_>, token: &str) -> Result<Option<(OrgId, InviteV1)>> {
     let digest = sha256(token.as_bytes());
     let found = tx.lookup_global(&INVITES, &INVITES_BY_TOKEN, |key| key.fixed(&digest))?;
-    Ok(found.filter(|(_, invite)| invite.expires_at > tx.now()))
+    let Some((org, invite)) = found.filter(|(_, invite)| invite.expires_at > tx.now()) else {
+        return Ok(None);
+    };
+    Ok(inviter_stands(tx, org, &invite)?.then_some((org, invite)))
+}
+
+/// Whether whoever sent an invitation could send it now: it is their word that lets somebody in.
+pub fn inviter_stands(tx: &SysRead<'_>, org: OrgId, invite: &InviteV1) -> Result<bool> {
+    let membership = tx.get(&USERS, &invite.invited_by)?.and_then(|user| user.membership);
+    let Some((_, role)) = membership.filter(|(member_of, _)| *member_of == org) else { return Ok(false) };
+    let is_administrator = role.permissions().contains(Permission::OrgWrite);
+    Ok(is_administrator && (role == Role::Owner || invite.role != Role::Owner))
 }
 
 const LIST_CHUNK_ROWS: usize = 1_000;

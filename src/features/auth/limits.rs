@@ -12,6 +12,7 @@
 use super::email::Email;
 use crate::base::clock::Timestamp;
 use crate::base::codec::Record;
+use crate::base::ids::UserId;
 use crate::base::{Code, Error, Result};
 use crate::engine::secret::{Digest, sha256};
 use crate::features::Person;
@@ -52,6 +53,41 @@ pub static LOGIN_FAILURES: SysTable<Digest, LoginFailuresV1> =
 /// Whose failures a try counts among.
 #[derive(Clone, Copy)]
 pub struct Counters([Digest; 2]);
+
+/// Codes that somebody typed and that there are not: of a person, and of a network, within the window.
+const GUESSES_PER_USER_MAX: usize = 10;
+const GUESSES_PER_NETWORK_MAX: usize = 30;
+
+/// Whose guess a code counts among, that a person types off another screen.
+#[derive(Clone, Copy)]
+pub struct Guesses {
+    user: Digest,
+    network: Digest,
+}
+
+impl Guesses {
+    pub fn of(user: UserId, ip: IpAddr) -> Guesses {
+        let user = sha256(&[b"code-user:".as_slice(), user.0.as_bytes()].concat());
+        Guesses { user, network: network("code-ip", ip) }
+    }
+
+    /// Refuses with 429 and `Retry-After` when either has no guesses left.
+    pub fn check(&self, tx: &SysRead<'_>) -> Result<()> {
+        let of_user = wait(tx, &self.user, GUESSES_PER_USER_MAX)?;
+        let of_network = wait(tx, &self.network, GUESSES_PER_NETWORK_MAX)?;
+        refuse_for(
+            of_user.max(of_network),
+            "Too many unknown codes",
+            "Wait until some of the codes that there are not are 15 minutes old.",
+        )
+    }
+
+    /// Counts a code that there is not.
+    pub fn record(&self, tx: &SysWrite<'_>) -> Result<()> {
+        record(tx, &self.user, GUESSES_PER_USER_MAX)?;
+        record(tx, &self.network, GUESSES_PER_NETWORK_MAX)
+    }
+}
 
 /// The network that an address counts for, under a name of the counter: whoever has one address of IPv6 has the 2^64 of
 /// its network.

@@ -3,8 +3,9 @@
 use super::rows::{USERS, UserV1, VERIFICATIONS, VERIFICATIONS_BY_USER, VerificationV1};
 use crate::base::ids::UserId;
 use crate::base::{Error, Result};
+use crate::engine::keyring::Keyring;
 use crate::engine::secret::{Digest, random_bytes, sha256};
-use crate::features::mail::{self, Letter, MailKind, NewMail};
+use crate::features::mail::{self, Letter, MailKind, NewMail, SealedTokenV1};
 use crate::store::{Order, SysWrite};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,12 +16,15 @@ pub const VERIFICATION_TIME: Duration = Duration::from_secs(24 * 3600);
 /// Rows of one kind that a person can have at a time; there is one, and the number only bounds the scan.
 const PER_USER_ROWS_MAX: usize = 16;
 
-/// A token in the clear, on its way into a message.
-pub struct MailToken(String);
+/// A token in the clear, on its way into a message, and as the message's row keeps it.
+pub struct MailToken {
+    text: String,
+    sealed: SealedTokenV1,
+}
 
 impl MailToken {
     /// A new token for messages of this kind; its first characters say which.
-    pub fn generate(kind: MailKind) -> Result<MailToken> {
+    pub fn generate(kind: MailKind, keyring: &Keyring) -> Result<MailToken> {
         let prefix = match kind {
             MailKind::VerifyEmail => "glv_",
             MailKind::ResetPassword => "glp_",
@@ -30,15 +34,21 @@ impl MailToken {
             }
         };
         let bytes: [u8; 32] = random_bytes().map_err(|e| Error::internal("make a token", e))?;
-        Ok(MailToken(format!("{prefix}{}", URL_SAFE_NO_PAD.encode(bytes))))
+        let text = format!("{prefix}{}", URL_SAFE_NO_PAD.encode(bytes));
+        Ok(MailToken { sealed: mail::seal(keyring, &text)?, text })
     }
 
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 
     pub fn digest(&self) -> Digest {
-        sha256(self.0.as_bytes())
+        sha256(self.text.as_bytes())
+    }
+
+    /// For the row of the message that carries it.
+    pub fn sealed(&self) -> Option<&SealedTokenV1> {
+        Some(&self.sealed)
     }
 }
 
@@ -61,7 +71,8 @@ pub fn send_verification(
         about: user.id.into(),
         org: None,
         to: &user.email,
-        letter: Letter::VerifyEmail { name: &user.name, url: public_url, token: token.as_str() },
+        letter: Letter::VerifyEmail { name: &user.name, url: public_url },
+        token: token.sealed(),
         good_until: Some(row.expires_at),
     }
     .send(tx)

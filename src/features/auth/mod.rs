@@ -16,6 +16,7 @@ mod mail;
 mod operator;
 mod password;
 mod personal;
+mod registrations;
 mod reset;
 mod rows;
 mod service;
@@ -24,10 +25,11 @@ mod task;
 mod token;
 
 pub use directory::{
-    INVITES, INVITES_BY_EMAIL, INVITES_BY_END, InviteV1, ORG, ORGS, OrgEntryV1, OrgV1, good_invite, list_orgs,
+    INVITES, INVITES_BY_EMAIL, INVITES_BY_END, InviteV1, ORG, ORGS, OrgEntryV1, OrgV1, good_invite,
+    inviter_stands, list_orgs,
 };
 pub use email::Email;
-pub use limits::network;
+pub use limits::{Guesses, network};
 pub use mail::{MailToken, mark_verified};
 pub use operator::{Newcomer, ResetLink, UserEntry, list_users, reset_link_by_operator, verify_by_operator};
 pub use personal::erase_account;
@@ -66,23 +68,29 @@ pub static FEATURE: Feature = Feature {
     ],
     routes: &[
         Route::post("/api/v1/auth/register", "register", &Handler::new(register))
+            .secret()
             .about("Makes an account and logs its owner in.")
             .fails(&[Code::AuthForbidden, Code::AlreadyExists, Code::ServiceUnavailable]),
         Route::post("/api/v1/auth/login", "login", &Handler::new(login))
+            .secret()
             .about("Logs in with email address and password.")
             .fails(&[Code::AuthInvalid, Code::RateLimited, Code::ServiceUnavailable]),
         Route::post("/api/v1/auth/refresh", "refreshTokens", &Handler::new(refresh))
+            .secret()
             .about("Replaces a refresh token, which is good once, by a new pair of tokens.")
             .fails(&[Code::AuthInvalid]),
         Route::post("/api/v1/auth/logout", "logout", &Handler::new(logout))
             .about("Ends the login that a refresh token belongs to."),
         Route::post("/api/v1/auth/forgot-password", "forgotPassword", &Handler::new(forgot_password))
+            .secret()
             .about("Sends a message with which a forgotten password can be replaced.")
             .fails(&[Code::RateLimited]),
         Route::post("/api/v1/auth/reset-password", "resetPassword", &Handler::new(reset_password))
+            .secret()
             .about("Replaces a password with the token that was sent; ends every session of the person.")
             .fails(&[Code::ServiceUnavailable]),
         Route::post("/api/v1/auth/verify-email", "verifyEmail", &Handler::new(verify_email))
+            .secret()
             .about("Verifies an email address with the token that was sent to it."),
         Route::post(
             "/api/v1/auth/resend-verification",
@@ -258,12 +266,17 @@ struct MessageView {
     message: &'static str,
 }
 
-async fn register(caller: Anonymous, Body(new): Body<RegisterRequest>) -> Result<Created<LoginView>> {
+async fn register(
+    caller: Anonymous,
+    ClientIp(ip): ClientIp,
+    Body(new): Body<RegisterRequest>,
+) -> Result<Created<LoginView>> {
     let registrant = Registrant {
         email: &new.email,
         password: &new.password,
         name: &new.name,
         invite_token: new.invite_token.as_deref(),
+        ip,
     };
     let login = caller.service::<Auth>().register(&registrant).await?;
     Ok(Created(login.into()))

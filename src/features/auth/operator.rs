@@ -122,7 +122,7 @@ impl Newcomer {
         let name = Name::parse("name", name.unwrap_or(email.local()))?;
         Ok(Newcomer {
             password_hash: auth.passwords.hash(NewPassword::nobodys()?).await?,
-            token: MailToken::generate(MailKind::ResetPassword)?,
+            token: auth.mail_token(MailKind::ResetPassword)?,
             public_url: auth.public_url().to_owned(),
             email,
             name,
@@ -174,10 +174,10 @@ pub struct ResetLink {
 
 /// Makes such a link for the operator to pass on (`gleaner admin user reset-link`); earlier ones end, and nothing is sent.
 /// `public_url` is the box's address without a slash at the end.
-pub async fn reset_link_by_operator(system: &System, public_url: &str, email: &str) -> Result<ResetLink> {
-    let (email, token) = (email.to_owned(), MailToken::generate(MailKind::ResetPassword)?);
+pub async fn reset_link_by_operator(auth: &Auth, public_url: &str, email: &str) -> Result<ResetLink> {
+    let (email, token) = (email.to_owned(), auth.mail_token(MailKind::ResetPassword)?);
     let link = link(public_url, "reset-password", token.as_str());
-    system
+    auth.system()
         .write(move |tx| {
             let user = find(tx, &email)?;
             let row = reset::begin(tx, &user.email, Some(user.id), &token, reset::RESET_TIME)?;

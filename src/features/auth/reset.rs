@@ -31,7 +31,7 @@ impl Auth {
     /// Sends a reset token to the address if it has an account; the answer is the same if it has none.
     pub async fn forgot_password(&self, email: &str, ip: IpAddr) -> Result<()> {
         let email = Email::parse(email)?;
-        let token = MailToken::generate(MailKind::ResetPassword)?;
+        let token = self.mail_token(MailKind::ResetPassword)?;
         let public_url = self.settings.public_url.clone();
         let begun = Instant::now();
         let counted = self
@@ -98,7 +98,8 @@ fn request(tx: &SysWrite<'_>, email: &Email, token: &MailToken, public_url: &str
         about: user.id.into(),
         org: None,
         to: &user.email,
-        letter: Letter::ResetPassword { name: &user.name, url: public_url, token: token.as_str() },
+        letter: Letter::ResetPassword { name: &user.name, url: public_url },
+        token: token.sealed(),
         good_until: Some(row.expires_at),
     }
     .send(tx)

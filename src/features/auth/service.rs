@@ -9,6 +9,7 @@ use super::email::Email;
 use super::limits::{self, Counters};
 use super::mail::{self, MailToken};
 use super::password::{self, NewPassword, Passwords};
+use super::registrations::Registrations;
 use super::rows::{REFRESH_TOKENS, USERS, USERS_BY_EMAIL, UserV1};
 use super::session::{self, RefreshToken, Refreshed};
 use super::token::{ACCESS_TOKEN_TIME, AccessTokens, TokenFault};
@@ -42,6 +43,8 @@ pub enum Registration {
 #[derive(Clone, Debug)]
 pub struct AuthSettings {
     pub registration: Registration,
+    /// Of one network, without an invitation.
+    pub registrations_per_hour: u32,
     /// The box's address as people reach it, such as `https://gleaner.example.com`; in messages. Without a slash at
     /// the end.
     pub public_url: String,
@@ -51,8 +54,10 @@ pub struct AuthSettings {
 pub struct Auth {
     pub(super) system: System,
     tokens: AccessTokens,
+    keyring: Arc<Keyring>,
     pub(super) passwords: Passwords,
     pub(super) settings: AuthSettings,
+    registrations: Registrations,
 }
 
 /// A registration as it comes in.
@@ -62,6 +67,8 @@ pub struct Registrant<'a> {
     pub name: &'a str,
     /// From an invitation to the address; asked for where registration is by invitation.
     pub invite_token: Option<&'a str>,
+    /// Where it comes from.
+    pub ip: IpAddr,
 }
 
 /// The two tokens of a login.
@@ -114,8 +121,14 @@ impl LoginStored {
 impl Auth {
     /// Hashes once, to have a hash to compare with where there is no account (some 20 ms).
     pub fn new(system: System, keyring: Arc<Keyring>, settings: AuthSettings) -> Result<Auth> {
-        let tokens = AccessTokens::new(keyring);
-        Ok(Auth { system, tokens, passwords: Passwords::new()?, settings })
+        let tokens = AccessTokens::new(keyring.clone());
+        let registrations = Registrations::new(settings.registrations_per_hour);
+        Ok(Auth { system, tokens, keyring, passwords: Passwords::new()?, settings, registrations })
+    }
+
+    /// A new token for a message of this kind.
+    pub fn mail_token(&self, kind: MailKind) -> Result<MailToken> {
+        MailToken::generate(kind, &self.keyring)
     }
 
     /// Makes an account and logs its owner in. 409 `already_exists` for a taken address.
@@ -129,12 +142,16 @@ impl Auth {
         let password = NewPassword::parse(new.password, &email)?;
         // Asked before the hash, too: the index refuses a taken address anyway, and invitations are looked up again.
         let invite_token = new.invite_token.map(str::to_owned);
-        self.system.read(|tx| check_invite(tx, registration, invite_token.as_deref(), &email))?;
+        let was_invited =
+            self.system.read(|tx| check_invite(tx, registration, invite_token.as_deref(), &email))?;
+        if !was_invited {
+            self.registrations.count(new.ip, self.system.clock().now())?;
+        }
         if self.system.read(|tx| tx.exists(&USERS_BY_EMAIL, |key| key.str(email.as_str())))? {
             return Err(taken());
         }
         let password_hash = self.passwords.hash(password).await?;
-        let (login, token) = (NewLogin::prepare()?, MailToken::generate(MailKind::VerifyEmail)?);
+        let (login, token) = (NewLogin::prepare()?, self.mail_token(MailKind::VerifyEmail)?);
         let public_url = self.settings.public_url.clone();
         let (user, stored, login) = self
             .system
@@ -306,7 +323,7 @@ impl Auth {
     /// Sends a fresh verification token, which ends the earlier ones. 400 when the address is verified, 429 when the
     /// address has got too many already.
     pub async fn resend_verification(&self, user: UserId) -> Result<()> {
-        let token = MailToken::generate(MailKind::VerifyEmail)?;
+        let token = self.mail_token(MailKind::VerifyEmail)?;
         let public_url = self.settings.public_url.clone();
         self.system
             .write(move |tx| {

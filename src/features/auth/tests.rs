@@ -6,7 +6,7 @@ use super::service::Registrant;
 use super::*;
 use crate::base::clock::Clock;
 use crate::engine::keyring::Keyring;
-use crate::features::mail::{KeptMail, MAIL, outbox};
+use crate::features::mail::{KeptMail, MAIL, Mailer, outbox};
 use crate::store::fault::FaultyDisk;
 use crate::store::{MIGRATIONS, Store, System};
 use std::net::IpAddr;
@@ -32,7 +32,11 @@ impl TestBox {
     fn boot(disk: FaultyDisk, clock: Clock, keyring: Arc<Keyring>, registration: Registration) -> TestBox {
         let backend = disk.clone();
         let store = Store::open_backend(move || backend.backend(), clock.clone(), MIGRATIONS).unwrap();
-        let settings = AuthSettings { registration, public_url: "http://box.test".to_owned() };
+        let settings = AuthSettings {
+            registration,
+            registrations_per_hour: 50,
+            public_url: "http://box.test".to_owned(),
+        };
         let auth = Auth::new(store.system(), keyring.clone(), settings).unwrap();
         TestBox { disk, clock, keyring, auth }
     }
@@ -46,12 +50,17 @@ impl TestBox {
         self.auth.system()
     }
 
+    fn mailer(&self) -> Mailer {
+        Mailer::new(None, self.keyring.clone())
+    }
+
     fn advance(&self, secs: u64) {
         self.clock.advance(Duration::from_secs(secs));
     }
 
     async fn register(&self, email: &str) -> Result<LoggedIn> {
-        self.auth.register(&Registrant { email, password: PASSWORD, name: "Ada", invite_token: None }).await
+        let new = Registrant { email, password: PASSWORD, name: "Ada", invite_token: None, ip: ELSEWHERE };
+        self.auth.register(&new).await
     }
 
     async fn login(&self, email: &str, password: &str) -> Result<LoggedIn> {
@@ -60,7 +69,7 @@ impl TestBox {
 
     /// The token in the only message to `email`.
     fn mailed_token(&self, email: &str) -> String {
-        let mail = self.system().read(|tx| outbox(tx, 100)).unwrap();
+        let mail = self.system().read(|tx| outbox(tx, &self.mailer(), 100)).unwrap();
         let to: Vec<_> = mail.iter().filter(|mail| mail.to == email).collect();
         assert_eq!(to.len(), 1, "only the latest message works, so only it is kept");
         token_in(to[0], "glv_").unwrap()
@@ -68,7 +77,7 @@ impl TestBox {
 
     /// The reset token in the newest message to `email`.
     fn reset_token(&self, email: &str) -> Option<String> {
-        let mail = self.system().read(|tx| outbox(tx, 100)).unwrap();
+        let mail = self.system().read(|tx| outbox(tx, &self.mailer(), 100)).unwrap();
         mail.iter().filter(|mail| mail.to == email).find_map(|mail| token_in(mail, "glp_"))
     }
 
@@ -132,7 +141,15 @@ async fn bad_registrations_name_the_field() {
         ("ada@example.com", PASSWORD, " ", "name: "),
     ] {
         let (code, said) = refusal(
-            at.auth.register(&Registrant { email, password, name, invite_token: Some("gli_unknown") }).await,
+            at.auth
+                .register(&Registrant {
+                    email,
+                    password,
+                    name,
+                    invite_token: Some("gli_unknown"),
+                    ip: ELSEWHERE,
+                })
+                .await,
         );
         assert!(code == Code::InvalidInput && said.contains(field), "{said}");
     }

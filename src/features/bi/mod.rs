@@ -82,9 +82,11 @@ pub static FEATURE: Feature = Feature {
         Route::get("/api/v1/bi/queries/{id}/result-manifest", "getBiManifest", &Handler::new(manifest))
             .about("How large a result is, how fresh, and how long it is kept."),
         Route::post("/api/v1/bi/queries/{id}/exports", "requestBiExport", &Handler::new(exports::request))
+.secret()
             .about("Makes a file of a successful statement's rows, in the background.")
             .fails(&[Code::NotReady, Code::Transient, Code::InvalidSql, Code::TooManyQueries]),
         Route::get("/api/v1/bi/exports/{id}", "getBiExport", &Handler::new(exports::get))
+.secret()
             .about("Where an export stands, and a link to its file that is good for 15 minutes."),
         Route::get("/api/v1/bi/exports/{id}/download", "downloadBiExport", &Handler::new(exports::download))
             .about("The file, whole or from where a download broke off.")

@@ -105,11 +105,10 @@ pub fn find(tx: &SysRead<'_>, typed: &str) -> Result<DeviceCodeV1> {
     tx.lookup(&DEVICE_CODES, &BY_USER_CODE, |key| key.str(code.letters()))?.ok_or_else(unknown)
 }
 
-/// The try behind what a person typed, if it can be approved now; the pre-check.
-pub fn pending(tx: &SysRead<'_>, typed: &str) -> Result<DeviceCodeV1> {
-    let row = find(tx, typed)?;
-    match State::of(&row, tx.now()) {
-        State::Pending => Ok(row),
+/// Refuses a try that cannot be approved (any more); the pre-check.
+pub fn refuse_ended(row: &DeviceCodeV1, now: Timestamp) -> Result<()> {
+    match State::of(row, now) {
+        State::Pending => Ok(()),
         other => Err(other.gone()),
     }
 }

@@ -15,14 +15,15 @@ use crate::base::name::Name;
 use crate::base::{Code, Error, Result};
 use crate::engine::keyring::Keyring;
 use crate::features::Feature;
-use crate::features::auth::{Auth, network};
+use crate::features::auth::{Auth, Guesses, network};
 use crate::http::{Accepted, Anonymous, Body, Browser, ClientIp, Either, Handler, Need, Query, Route};
 use crate::task::TaskSpec;
 use code::DeviceCode;
 use flow::{Approval, CODE_TIME, POLL_INTERVAL, Polled, State};
-use rows::DEVICE_CODES;
+use rows::{DEVICE_CODES, DeviceCodeV1};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// Expired rows do no harm; they only take room.
@@ -33,11 +34,12 @@ pub static FEATURE: Feature = Feature {
     tables: &[&DEVICE_CODES],
     routes: &[
         Route::post("/api/v1/cli-auth/start", "startCliAuth", &Handler::new(start))
+            .secret()
             .about("Begins to ask for an API key for a command line.")
             .fails(&[Code::RateLimited]),
         Route::get("/api/v1/cli-auth/info", "getCliAuthInfo", &Handler::new(info))
             .about("What a person is asked to approve.")
-            .fails(&[Code::NotFound]),
+            .fails(&[Code::NotFound, Code::RateLimited]),
         Route::post("/api/v1/cli-auth/approve", "approveCliAuth", &Handler::new(approve))
             .about("Makes an API key of the caller's organization for the command line that shows this code.")
             .fails(&[
@@ -46,8 +48,10 @@ pub static FEATURE: Feature = Feature {
                 Code::Conflict,
                 Code::AuthCodeExpired,
                 Code::AuthCodeConsumed,
+                Code::RateLimited,
             ]),
         Route::post("/api/v1/cli-auth/poll", "pollCliAuth", &Handler::new(poll))
+            .secret()
             .about("Asks whether the code was approved; the first answer after that carries the key.")
             .fails(&[Code::NotFound, Code::AuthCodeExpired, Code::AuthCodeConsumed, Code::RateLimited]),
     ],
@@ -147,21 +151,44 @@ async fn start(
     }))
 }
 
-async fn info(caller: Browser, Query(query): Query<CliAuthQuery>) -> Result<Body<CliAuthView>> {
-    caller.system().read(|tx| {
-        let row = flow::find(tx, &query.user_code)?;
-        let status = State::of(&row, tx.now());
-        Ok(Body(CliAuthView { hostname: row.hostname, status, expires_at: row.expires_at }))
-    })
+/// The try behind what a person typed. A code is short, for it is typed; so who types many that there are not has to wait. It
+/// is looked up where it is counted: of guesses that are made at once, only as many as the limit allows are answered.
+async fn typed(caller: &Browser, ip: IpAddr, code: String) -> Result<DeviceCodeV1> {
+    let guesses = Guesses::of(caller.principal().user(), ip);
+    let found = caller.system().write(move |tx| {
+        guesses.check(tx)?;
+        match flow::find(tx, &code) {
+            // The guess must be kept, so to the store this is no error.
+            Err(unknown) if unknown.code() == Code::NotFound => {
+                guesses.record(tx)?;
+                tx.unaudited("a code that there is not is counted, and nothing else comes of it");
+                Ok(Err(unknown))
+            }
+            found => found.map(Ok),
+        }
+    });
+    found.await?
+}
+
+async fn info(
+    caller: Browser,
+    ClientIp(ip): ClientIp,
+    Query(query): Query<CliAuthQuery>,
+) -> Result<Body<CliAuthView>> {
+    let row = typed(&caller, ip, query.user_code).await?;
+    let status = State::of(&row, caller.now());
+    Ok(Body(CliAuthView { hostname: row.hostname, status, expires_at: row.expires_at }))
 }
 
 async fn approve(
     caller: Browser,
+    ClientIp(ip): ClientIp,
     Body(request): Body<ApproveCliAuthRequest>,
 ) -> Result<Body<ApprovedCliAuthView>> {
     let principal = caller.principal();
     let org = principal.org().ok_or_else(|| Error::new(Code::OrgNotFound))?;
-    let row = caller.system().read(|tx| flow::pending(tx, &request.user_code))?;
+    let row = typed(&caller, ip, request.user_code).await?;
+    flow::refuse_ended(&row, caller.now())?;
     let keyring = caller.service::<Keyring>();
     let approval = Approval::prepare(&row, org, principal.user(), principal.permissions(), &keyring)?;
     caller.system().write(move |tx| approval.carry_out(tx)).await??;

@@ -8,7 +8,7 @@ use crate::engine::secret::sha256;
 use crate::features::api_keys::API_KEYS;
 use crate::features::auth::{ORG, OrgV1, USERS, UserV1};
 use crate::store::fault::FaultyDisk;
-use crate::store::{MIGRATIONS, Store, System};
+use crate::store::{MIGRATIONS, Store, SysRead, System};
 use std::sync::Arc;
 
 struct Place {
@@ -52,7 +52,7 @@ async fn place() -> Place {
 impl Place {
     /// An approval that has passed the pre-check.
     fn checked(&self) -> Approval {
-        let row = self.system.read(|tx| flow::pending(tx, &self.typed)).unwrap();
+        let row = self.system.read(|tx| pending(tx, &self.typed)).unwrap();
         let permissions = Role::Editor.permissions();
         Approval::prepare(&row, self.org, self.user, permissions, &self.keyring).unwrap()
     }
@@ -76,6 +76,12 @@ impl Place {
     }
 }
 
+/// The pre-check.
+fn pending(tx: &SysRead<'_>, typed: &str) -> Result<rows::DeviceCodeV1> {
+    let row = flow::find(tx, typed)?;
+    flow::refuse_ended(&row, tx.now()).map(|()| row)
+}
+
 fn code<T>(result: Result<T>) -> Code {
     result.err().expect("this must be refused").code()
 }
@@ -89,7 +95,7 @@ async fn of_two_approvals_that_passed_the_check_one_wins_and_both_keys_are_kept(
     assert_eq!(code(at.carry_out(second).await), Code::AuthCodeConsumed);
     assert_eq!(at.keys(), 2);
     assert_eq!(at.stored().approval.unwrap().key, winner, "the code is unchanged");
-    assert_eq!(code(at.system.read(|tx| flow::pending(tx, &at.typed))), Code::AuthCodeConsumed);
+    assert_eq!(code(at.system.read(|tx| pending(tx, &at.typed))), Code::AuthCodeConsumed);
     let Polled::Delivered { secret, org, org_name } = at.poll().await.unwrap() else { panic!("pending") };
     assert_eq!((org, org_name.as_str()), (at.org, "Acme"));
     let key = at.system.org(at.org).read(|tx| tx.require(&API_KEYS, &winner)).unwrap();
@@ -106,7 +112,7 @@ async fn an_expiry_after_the_check_wins_and_the_key_is_kept() {
     assert_eq!(at.keys(), 1);
     assert!(at.stored().approval.is_none());
     assert_eq!(code(at.poll().await), Code::AuthCodeExpired);
-    assert_eq!(code(at.system.read(|tx| flow::pending(tx, &at.typed))), Code::AuthCodeExpired);
+    assert_eq!(code(at.system.read(|tx| pending(tx, &at.typed))), Code::AuthCodeExpired);
     assert_eq!(at.keys(), 1, "who fails the check mints nothing");
 }
 

@@ -90,6 +90,7 @@ pub(super) fn request(job: &JobV1, url: &WebUrl, options: &Overrides) -> FetchRe
         }
     }
     FetchRequest {
+        owner: None,
         url: url.clone(),
         headers,
         timeout: Duration::from_millis(options.timeout_ms.unwrap_or(asked.timeout_ms).into()),

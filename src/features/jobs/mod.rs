@@ -29,7 +29,7 @@ use crate::base::web::Domain;
 use crate::base::{Code, Error, Result};
 use crate::engine::fetch::AddressGuard;
 use crate::http::permit::{JobsRead, JobsWrite, Quota};
-use crate::http::{Body, Created, Either, Handler, Need, Org, Path, Query, Route};
+use crate::http::{Body, Created, Either, Handler, Need, Org, Path, Query, Route, apart_if};
 use crate::store::{Event, OrgRead};
 use crate::task::TaskSpec;
 use rows::{BY_STATUS, BY_URL};
@@ -150,6 +150,9 @@ async fn submit_one(
     Ok(Either::Left(Created(submitted.job.into())))
 }
 
+/// Jobs that are checked on the spot; more are checked apart from the threads that answer.
+const JOBS_AT_ONCE: usize = 50;
+
 #[derive(Debug, Deserialize, JsonSchema)]
 struct NewJobs {
     jobs: Vec<NewJob>,
@@ -178,10 +181,12 @@ async fn submit_batch(
         ));
     }
     let guard = org.service::<AddressGuard>();
-    let checked = (0..)
-        .zip(batch.jobs)
-        .map(|(i, job)| submit::check(&format!("jobs[{i}]."), job, &guard))
-        .collect::<Result<Vec<_>>>()?;
+    let check = move || {
+        let jobs = (0..).zip(batch.jobs);
+        let checked = jobs.map(|(i, job)| submit::check(&format!("jobs[{i}]."), job, &guard));
+        checked.collect::<Result<Vec<_>>>()
+    };
+    let checked = apart_if(count > JOBS_AT_ONCE, check).await??;
     let desk = org.service::<Desk>();
     let jobs = org
         .write(move |tx| {

@@ -1,6 +1,7 @@
 //! The kinds of messages, with what stands in each.
 
 use super::rows::MailKind;
+use super::token::TOKEN_PLACE;
 use crate::base::{Error, Result};
 use crate::engine::mail::{Rendered, Template};
 
@@ -23,18 +24,17 @@ static TEST: Template = template!("test");
 /// Characters of somebody's name in a message.
 const NAME_CHARS_MAX: usize = 80;
 
-/// A message's kind and values. `url` is the box's address without a slash at the end; a token is its text.
+/// A message's kind and values. `url` is the box's address without a slash at the end. Where the token of a link belongs
+/// stands [`TOKEN_PLACE`]: the token itself is kept sealed beside the text.
 #[derive(Clone, Copy)]
 pub enum Letter<'a> {
     VerifyEmail {
         name: &'a str,
         url: &'a str,
-        token: &'a str,
     },
     ResetPassword {
         name: &'a str,
         url: &'a str,
-        token: &'a str,
     },
     RechargeDecided {
         name: &'a str,
@@ -52,7 +52,6 @@ pub enum Letter<'a> {
         org: &'a str,
         role: &'a str,
         url: &'a str,
-        token: &'a str,
     },
 }
 
@@ -69,23 +68,23 @@ impl Letter<'_> {
     /// Subject, text and HTML.
     pub fn render(&self) -> Result<Rendered> {
         let made = match *self {
-            Letter::VerifyEmail { name, url, token } => VERIFY_EMAIL.render(&[
+            Letter::VerifyEmail { name, url } => VERIFY_EMAIL.render(&[
                 ("name", &shown(name)),
                 ("box", url),
-                ("link", &link(url, "verify-email", token)),
+                ("link", &link(url, "verify-email", TOKEN_PLACE)),
             ]),
-            Letter::ResetPassword { name, url, token } => RESET_PASSWORD.render(&[
+            Letter::ResetPassword { name, url } => RESET_PASSWORD.render(&[
                 ("name", &shown(name)),
                 ("box", url),
-                ("link", &link(url, "reset-password", token)),
+                ("link", &link(url, "reset-password", TOKEN_PLACE)),
             ]),
-            Letter::Invite { inviter, inviter_email, org, role, url, token } => INVITE.render(&[
+            Letter::Invite { inviter, inviter_email, org, role, url } => INVITE.render(&[
                 ("inviter", &shown(inviter)),
                 ("inviterEmail", inviter_email),
                 ("org", &shown(org)),
                 ("role", role),
                 ("box", url),
-                ("link", &link(url, "invite", token)),
+                ("link", &link(url, "invite", TOKEN_PLACE)),
             ]),
             Letter::RechargeDecided { name, org, credits, decision, answer, url } => {
                 let answer = answer.map(|text| format!("The operator writes: {text}")).unwrap_or_default();
@@ -136,15 +135,12 @@ mod tests {
 
     #[test]
     fn every_letter_has_its_link_in_text_and_html_and_nothing_remote() {
-        let (url, token) = ("https://box.example", "glx_A-b_9");
+        let (url, token) = ("https://box.example", TOKEN_PLACE);
         let (name, org) = ("Ada <i>", "A & B");
         for (letter, page) in [
-            (Letter::VerifyEmail { name, url, token }, "verify-email"),
-            (Letter::ResetPassword { name, url, token }, "reset-password"),
-            (
-                Letter::Invite { inviter: name, inviter_email: "a@b.de", org, role: "viewer", url, token },
-                "invite",
-            ),
+            (Letter::VerifyEmail { name, url }, "verify-email"),
+            (Letter::ResetPassword { name, url }, "reset-password"),
+            (Letter::Invite { inviter: name, inviter_email: "a@b.de", org, role: "viewer", url }, "invite"),
         ] {
             let made = letter.render().unwrap();
             let link = format!("{url}/{page}#{token}");

@@ -14,20 +14,24 @@ mod outbox;
 mod personal;
 mod rows;
 mod task;
+mod token;
 
 pub use letters::{Letter, link};
 pub use outbox::{KeptMail, Retried, outbox, retry, send_test, waiting};
-pub use rows::{MAIL, MailKind, MailState, MailV2};
+pub use rows::{MAIL, MailKind, MailState, MailV3};
+pub use token::{SealedTokenV1, TOKEN_PLACE, seal, seal_old};
 
 use crate::base::Result;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{MailId, OrgId};
+use crate::engine::keyring::Keyring;
 use crate::engine::mail::Smtp;
 use crate::features::Feature;
 use crate::http::Need;
 use crate::store::{Order, SysWrite};
 use crate::task::TaskSpec;
 use rows::{MAIL_BY_ABOUT, MAIL_BY_ADDRESS, MAIL_BY_ORG};
+use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -58,12 +62,18 @@ pub static FEATURE: Feature = Feature {
 /// The way out, if there is one; hung up by app.
 pub struct Mailer {
     smtp: Option<Smtp>,
+    keyring: Arc<Keyring>,
 }
 
 impl Mailer {
     /// None: no mail server is configured.
-    pub fn new(smtp: Option<Smtp>) -> Mailer {
-        Mailer { smtp }
+    pub fn new(smtp: Option<Smtp>, keyring: Arc<Keyring>) -> Mailer {
+        Mailer { smtp, keyring }
+    }
+
+    /// A message as it goes out, with its token.
+    fn opened(&self, mail: MailV3) -> Result<MailV3> {
+        token::open(&self.keyring, mail)
     }
 
     /// The mail server as `host:port`, if there is one.
@@ -81,6 +91,8 @@ pub struct NewMail<'a> {
     /// In its one spelling.
     pub to: &'a str,
     pub letter: Letter<'a>,
+    /// The token of the letter's link.
+    pub token: Option<&'a SealedTokenV1>,
     /// When it is of no use any more, such as the end of its link.
     pub good_until: Option<Timestamp>,
 }
@@ -90,7 +102,7 @@ impl NewMail<'_> {
     pub fn send(self, tx: &SysWrite<'_>) -> Result<()> {
         let made = self.letter.render()?;
         let tried_until = tx.now().after(TRIED_FOR);
-        let mail = MailV2 {
+        let mail = MailV3 {
             id: MailId::new(),
             about: self.about,
             org: self.org,
@@ -107,6 +119,7 @@ impl NewMail<'_> {
             give_up_at: self.good_until.map_or(tried_until, |end| end.min(tried_until)),
             last_error: None,
             ended_at: None,
+            token: self.token.cloned(),
         };
         tx.put(&MAIL, &mail.id, &mail)
     }

@@ -1,7 +1,7 @@
 //! What the operator sees of messages, and trying failed ones again.
 
 use super::letters::test_letter;
-use super::rows::{MAIL, MAIL_BY_STATE, MailState, MailV2};
+use super::rows::{MAIL, MAIL_BY_STATE, MailState, MailV3};
 use super::{Mailer, TRIED_FOR};
 use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
@@ -38,8 +38,8 @@ pub struct KeptMail {
     pub ended_at: Option<Timestamp>,
 }
 
-impl From<MailV2> for KeptMail {
-    fn from(mail: MailV2) -> KeptMail {
+impl From<MailV3> for KeptMail {
+    fn from(mail: MailV3) -> KeptMail {
         let is_kept = mail.state != MailState::Sent;
         KeptMail {
             id: mail.id,
@@ -58,9 +58,11 @@ impl From<MailV2> for KeptMail {
 }
 
 /// The messages, newest first; what `gleaner admin outbox` prints.
-pub fn outbox(tx: &SysRead<'_>, limit: usize) -> Result<Vec<KeptMail>> {
+pub fn outbox(tx: &SysRead<'_>, mailer: &Mailer, limit: usize) -> Result<Vec<KeptMail>> {
     let rows = tx.scan(&MAIL, None, Order::Descending, limit)?;
-    Ok(rows.into_iter().map(|(_, mail)| mail.into()).collect())
+    // One whose key is gone is shown as it is kept, without what its link needs.
+    let opened = |mail: MailV3| mailer.opened(mail.clone()).unwrap_or(mail);
+    Ok(rows.into_iter().map(|(_, mail)| opened(mail).into()).collect())
 }
 
 /// How many messages are in a state that has an index: queued or failed.

@@ -1,6 +1,6 @@
 //! Messages to a person, and those in the name of an organization: shown in exports, gone with erasures.
 
-use super::rows::{MAIL, MailV2};
+use super::rows::{MAIL, MailV3};
 use super::{ERASED_ROWS_MAX, erase_of};
 use crate::base::Result;
 use crate::base::ids::MailId;
@@ -39,11 +39,11 @@ pub(super) static KINDS: &[Personal] = &[Personal {
 
 /// Messages to the person's address among the next ones, and where the next step goes on. A walk and no look into the
 /// index of addresses, in which rows of the first version do not stand.
-fn to_person(tx: &SysRead<'_>, person: &Person, place: &[u8]) -> Result<(Vec<MailV2>, Option<Vec<u8>>)> {
+fn to_person(tx: &SysRead<'_>, person: &Person, place: &[u8]) -> Result<(Vec<MailV3>, Option<Vec<u8>>)> {
     let after = MailId::decode(place);
     let rows = tx.scan(&MAIL, after.as_ref(), Order::Ascending, MAILS_PER_STEP)?;
     let next = rows.last().filter(|_| rows.len() == MAILS_PER_STEP).map(|(id, _)| id.0.as_bytes().to_vec());
-    let is_theirs = |mail: &MailV2| mail.to == person.email && mail.created_at <= person.asked_at;
+    let is_theirs = |mail: &MailV3| mail.to == person.email && mail.created_at <= person.asked_at;
     Ok((rows.into_iter().map(|(_, mail)| mail).filter(is_theirs).collect(), next))
 }
 

@@ -1,8 +1,10 @@
 //! Messages as they are stored.
 //!
-//! The text of a message has to carry its link, so it is the one place where a token stands in the clear; it goes when the
-//! message has been sent, when its token is used or replaced, and after [`super::task::MAIL_KEPT`] at the latest.
+//! The text of a message has to carry its link; the token of the link is kept beside the text, sealed with the box's key, and
+//! put into its place when the message goes out (see `token.rs`). It goes when the message has been sent, when the token is
+//! used or replaced, and after [`super::task::MAIL_KEPT`] at the latest.
 
+use super::token::SealedTokenV1;
 use crate::base::clock::Timestamp;
 use crate::base::codec::{CodecError, Record, decode_body};
 use crate::base::ids::{MailId, OrgId};
@@ -68,7 +70,7 @@ pub struct MailV1 {
 
 impl Record for MailV1 {}
 
-/// A message.
+/// A message of the release that wrote tokens into the texts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MailV2 {
     pub id: MailId,
@@ -101,11 +103,74 @@ pub struct MailV2 {
 
 impl Record for MailV2 {
     const VERSION: u8 = 2;
+}
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MailV3 {
+    pub id: MailId,
+    /// The account or the invitation that it is about.
+    pub about: Uuid,
+    /// In whose name it goes out.
+    pub org: Option<OrgId>,
+    pub kind: MailKind,
+    pub to: String,
+    /// Subject, text and HTML are empty when it was sent.
+    pub subject: String,
+    pub text: String,
+    /// Empty: the text is all there is.
+    pub html: String,
+    pub created_at: Timestamp,
+    pub state: MailState,
+    /// Tries that were begun.
+    pub attempts: u32,
+    /// Of one that is queued.
+    pub next_try_at: Timestamp,
+    /// When it is of no use any more.
+    pub good_until: Option<Timestamp>,
+    /// When it is not tried any more.
+    pub give_up_at: Timestamp,
+    /// Why the last try failed.
+    pub last_error: Option<String>,
+    /// When it was sent, or failed.
+    pub ended_at: Option<Timestamp>,
+    /// What belongs into the place that the text leaves for it.
+    pub token: Option<SealedTokenV1>,
+}
+
+impl Record for MailV3 {
+    const VERSION: u8 = 3;
 
     fn upgrade(version: u8, body: &[u8]) -> Result<Self, CodecError> {
         match version {
-            1 => decode_body::<MailV1>(body).map(MailV2::from),
+            1 => decode_body::<MailV1>(body).map(MailV2::from).map(MailV3::from),
+            2 => decode_body::<MailV2>(body).map(MailV3::from),
             _ => Err(CodecError(format!("row version {version} is unknown to this release"))),
+        }
+    }
+}
+
+impl From<MailV2> for MailV3 {
+    /// Its token is sealed at the start of the box; see [`super::token::seal_old`].
+    fn from(old: MailV2) -> MailV3 {
+        MailV3 {
+            id: old.id,
+            about: old.about,
+            org: old.org,
+            kind: old.kind,
+            to: old.to,
+            subject: old.subject,
+            text: old.text,
+            html: old.html,
+            created_at: old.created_at,
+            state: old.state,
+            attempts: old.attempts,
+            next_try_at: old.next_try_at,
+            good_until: old.good_until,
+            give_up_at: old.give_up_at,
+            last_error: old.last_error,
+            ended_at: old.ended_at,
+            token: None,
         }
     }
 }
@@ -135,28 +200,28 @@ impl From<MailV1> for MailV2 {
 }
 
 /// Messages that carry something, by what they are about. On disk under the name it had when every one was about a user.
-pub static MAIL_BY_ABOUT: Index<MailV2> = Index::new("mail.by_user", |mail, keys| {
+pub static MAIL_BY_ABOUT: Index<MailV3> = Index::new("mail.by_user", |mail, keys| {
     if mail.state != MailState::Sent {
         keys.add(|key| key.id(mail.about).u8(mail.kind as u8));
     }
 });
 /// Rows of version 1 are in neither of these until they are written again; they end with [`super::task::MAIL_KEPT`].
-pub static MAIL_BY_ADDRESS: Index<MailV2> =
+pub static MAIL_BY_ADDRESS: Index<MailV3> =
     Index::new("mail.by_address", |mail, keys| keys.add(|key| key.str(&mail.to)));
-pub static MAIL_BY_ORG: Index<MailV2> = Index::new("mail.by_org", |mail, keys| {
+pub static MAIL_BY_ORG: Index<MailV3> = Index::new("mail.by_org", |mail, keys| {
     if let Some(org) = mail.org {
         keys.add(|key| key.id(org));
     }
 });
 /// What waits, by when it is due; and what failed, by when.
-pub static MAIL_BY_STATE: Index<MailV2> = Index::new("mail.by_state", |mail, keys| match mail.state {
+pub static MAIL_BY_STATE: Index<MailV3> = Index::new("mail.by_state", |mail, keys| match mail.state {
     MailState::Queued => keys.add(|key| key.u8(mail.state as u8).time(mail.next_try_at)),
     MailState::Failed => {
         keys.add(|key| key.u8(mail.state as u8).time(mail.ended_at.unwrap_or(mail.created_at)))
     }
     MailState::Sent | MailState::Kept => {}
 });
-pub static MAIL: SysTable<MailId, MailV2> = SysTable::new("mail", "Message").indexed(&[
+pub static MAIL: SysTable<MailId, MailV3> = SysTable::new("mail", "Message").indexed(&[
     &MAIL_BY_ABOUT,
     &MAIL_BY_ADDRESS,
     &MAIL_BY_ORG,

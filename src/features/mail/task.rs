@@ -1,7 +1,7 @@
 //! Sending what is due, and sweeping what is old.
 
 use super::Mailer;
-use super::rows::{MAIL, MAIL_BY_STATE, MailState, MailV2};
+use super::rows::{MAIL, MAIL_BY_STATE, MailState, MailV3};
 use crate::base::clock::Timestamp;
 use crate::base::ids::MailId;
 use crate::base::{Error, Result};
@@ -34,7 +34,7 @@ pub(super) async fn send_due(context: TaskContext) -> Result<()> {
         if due.is_empty() {
             break;
         }
-        send_batch(&context, smtp, &due).await?;
+        send_batch(&context, &mailer, smtp, &due).await?;
     }
     Ok(())
 }
@@ -53,7 +53,7 @@ fn due(tx: &SysRead<'_>) -> Result<Vec<MailId>> {
 
 /// Sends messages over one connection, as long as the server keeps it. When the server cannot be used, all that are
 /// left wait.
-async fn send_batch(context: &TaskContext, smtp: &Smtp, due: &[MailId]) -> Result<()> {
+async fn send_batch(context: &TaskContext, mailer: &Mailer, smtp: &Smtp, due: &[MailId]) -> Result<()> {
     let mut session: Option<Session<'_>> = None;
     for (at, &id) in due.iter().enumerate() {
         if context.stopping() {
@@ -62,6 +62,15 @@ async fn send_batch(context: &TaskContext, smtp: &Smtp, due: &[MailId]) -> Resul
         let random = random_bytes().map_err(|e| Error::internal("spread the tries", e))?;
         let claimed = context.system().write(move |tx| claim(tx, id, u64::from_le_bytes(random))).await?;
         let Some(mail) = claimed else { continue };
+        let mail = match mailer.opened(mail) {
+            Ok(mail) => mail,
+            Err(error) => {
+                tracing::error!(target: "gleaner::mail", %id, %error, "a message's token cannot be opened");
+                let reason = "the token of its link cannot be opened: the box's key was replaced".to_owned();
+                context.system().write(move |tx| note(tx, id, Err(Fault::Permanent(reason)))).await?;
+                continue;
+            }
+        };
         let Some(sent) = unless_stopped(context, send_one(smtp, &mut session, &mail)).await else {
             return Ok(());
         };
@@ -82,7 +91,7 @@ async fn send_batch(context: &TaskContext, smtp: &Smtp, due: &[MailId]) -> Resul
 }
 
 /// Sends one message over `session`, which is opened when there is none, and given up when it is broken.
-async fn send_one<'s>(smtp: &'s Smtp, session: &mut Option<Session<'s>>, mail: &MailV2) -> Result<(), Fault> {
+async fn send_one<'s>(smtp: &'s Smtp, session: &mut Option<Session<'s>>, mail: &MailV3) -> Result<(), Fault> {
     let mut open = match session.take() {
         Some(open) => open,
         None => smtp.connect().await?,
@@ -94,7 +103,7 @@ async fn send_one<'s>(smtp: &'s Smtp, session: &mut Option<Session<'s>>, mail: &
     sent
 }
 
-fn outgoing(mail: &MailV2) -> Outgoing {
+fn outgoing(mail: &MailV3) -> Outgoing {
     let since_epoch = Duration::from_millis(u64::try_from(mail.created_at.millis()).unwrap_or(0));
     Outgoing {
         id: mail.id.0,
@@ -120,7 +129,7 @@ async fn unless_stopped<T>(context: &TaskContext, work: impl Future<Output = T>)
 
 /// Begins a try: the message as it is now, with its next try written. None when it is gone, was sent, or has waited too
 /// long, which is its end.
-pub(super) fn claim(tx: &SysWrite<'_>, id: MailId, random: u64) -> Result<Option<MailV2>> {
+pub(super) fn claim(tx: &SysWrite<'_>, id: MailId, random: u64) -> Result<Option<MailV3>> {
     let Some(mut mail) = tx.get(&MAIL, &id)? else { return Ok(None) };
     if mail.state != MailState::Queued || mail.next_try_at > tx.now() {
         return Ok(None);
@@ -137,7 +146,7 @@ pub(super) fn claim(tx: &SysWrite<'_>, id: MailId, random: u64) -> Result<Option
 }
 
 /// When a message that was tried `mail.attempts` times is tried next; at the latest when it is given up.
-pub(super) fn next_try(mail: &MailV2, now: Timestamp, random: u64) -> Timestamp {
+pub(super) fn next_try(mail: &MailV3, now: Timestamp, random: u64) -> Timestamp {
     let doublings = mail.attempts.saturating_sub(1).min(16);
     let pause = PAUSE_MIN.saturating_mul(1 << doublings).min(PAUSE_MAX);
     let jitter = u64::try_from(pause.as_millis()).unwrap_or(0) / 100 * (random % (JITTER_PERCENT + 1));
@@ -158,6 +167,7 @@ fn note(tx: &SysWrite<'_>, id: MailId, sent: Result<(), Fault>) -> Result<()> {
             for part in [&mut mail.subject, &mut mail.text, &mut mail.html] {
                 part.clear();
             }
+            mail.token = None;
             tx.put(&MAIL, &id, &mail)
         }
         Err(Fault::Permanent(reason)) => fail(tx, mail, reason),
@@ -169,7 +179,7 @@ fn note(tx: &SysWrite<'_>, id: MailId, sent: Result<(), Fault>) -> Result<()> {
     }
 }
 
-fn fail(tx: &SysWrite<'_>, mut mail: MailV2, reason: String) -> Result<()> {
+fn fail(tx: &SysWrite<'_>, mut mail: MailV3, reason: String) -> Result<()> {
     tracing::warn!(target: "gleaner::mail", id = %mail.id, attempts = mail.attempts, reason, "a message has failed");
     mail.state = MailState::Failed;
     mail.ended_at = Some(tx.now());

@@ -1,6 +1,6 @@
 //! The rows on a real store with a clock that moves. Sending is tested in `tests/it/mail.rs`.
 
-use super::rows::{MAIL_BY_ABOUT, MailV1};
+use super::rows::{MAIL_BY_ABOUT, MailV1, MailV2};
 use super::task::{MAIL_KEPT, claim, next_try, sweep_some};
 use super::*;
 use crate::base::clock::Clock;
@@ -16,11 +16,17 @@ fn open() -> (System, Clock) {
 }
 
 fn mail<'a>(about: UserId, to: &'a str, good_for: Option<Timestamp>) -> NewMail<'a> {
-    let letter = Letter::VerifyEmail { name: "Ada", url: "http://box.test", token: "glv_token" };
-    NewMail { about: about.into(), org: None, to, letter, good_until: good_for }
+    let letter = Letter::VerifyEmail { name: "Ada", url: "http://box.test" };
+    NewMail { about: about.into(), org: None, to, letter, token: None, good_until: good_for }
 }
 
-async fn write(system: &System, good_for: Option<Duration>) -> MailV2 {
+/// A way out that nobody uses, with keys of its own.
+fn mailer() -> Mailer {
+    let folder = tempfile::tempdir().unwrap();
+    Mailer::new(None, Arc::new(Keyring::load_or_create(&folder.path().join("keys.toml")).unwrap()))
+}
+
+async fn write(system: &System, good_for: Option<Duration>) -> MailV3 {
     system
         .write(move |tx| {
             let end = good_for.map(|time| tx.now().after(time));
@@ -63,7 +69,7 @@ async fn tries_are_spread_over_a_day_and_end_with_what_the_message_carries() {
 #[test]
 fn a_pause_grows_by_a_quarter_at_most() {
     let now = Timestamp(1_000_000_000);
-    let mut row = MailV2::from(MailV1 {
+    let mut row = MailV3::from(MailV2::from(MailV1 {
         id: MailId::new(),
         about: Uuid::nil(),
         kind: MailKind::Invite,
@@ -71,7 +77,7 @@ fn a_pause_grows_by_a_quarter_at_most() {
         subject: String::new(),
         text: String::new(),
         created_at: now,
-    });
+    }));
     row.attempts = 1;
     assert_eq!(next_try(&row, now, 0), now.after(Duration::from_secs(60)));
     assert_eq!(next_try(&row, now, 25), now.after(Duration::from_secs(75)));
@@ -94,15 +100,15 @@ async fn a_message_of_the_release_before_is_kept_and_not_sent() {
         text: "with glp_token".to_owned(),
         created_at: clock.now(),
     };
-    let read: MailV2 = codec::decode(&codec::encode(&old).unwrap()).unwrap();
-    assert_eq!(read, MailV2::from(old.clone()));
+    let read: MailV3 = codec::decode(&codec::encode(&old).unwrap()).unwrap();
+    assert_eq!(read, MailV3::from(MailV2::from(old.clone())));
     assert_eq!(read.state, MailState::Kept);
     system.write(move |tx| tx.put(&MAIL, &read.id, &read)).await.unwrap();
     assert!(system.write(move |tx| claim(tx, old.id, 0)).await.unwrap().is_none());
-    let listed = system.read(|tx| outbox(tx, 10)).unwrap();
+    let listed = system.read(|tx| outbox(tx, &mailer(), 10)).unwrap();
     assert_eq!((listed[0].state, listed[0].text.as_deref()), ("kept", Some("with glp_token")));
     system.write(move |tx| forget(tx, about, MailKind::ResetPassword)).await.unwrap();
-    assert!(system.read(|tx| outbox(tx, 10)).unwrap().is_empty());
+    assert!(system.read(|tx| outbox(tx, &mailer(), 10)).unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -137,4 +143,54 @@ async fn what_was_sent_is_not_forgotten_and_everything_is_erased() {
     write(&system, None).await;
     clock.advance(Duration::from_secs(60));
     assert_eq!((system.write(sweep_some).await.unwrap(), count()), (1, 1));
+}
+
+/// Messages of the release that wrote tokens into the texts: sealed at the start, once, and read by the operator as before.
+#[tokio::test]
+async fn tokens_of_messages_of_the_release_before_are_sealed() {
+    let (system, clock) = open();
+    let mailer = mailer();
+    let token = format!("glp_{}", "aB3-_".repeat(9).split_at(43).0);
+    let text = format!("Choose a new one:\n\nhttp://box.test/reset-password#{token}\n\nIt ends soon.");
+    let old = MailV2 {
+        id: MailId::new(),
+        about: Uuid::nil(),
+        org: None,
+        kind: MailKind::ResetPassword,
+        to: "ada@example.com".to_owned(),
+        subject: "Choose a new password".to_owned(),
+        html: format!("<a href=\"http://box.test/reset-password#{token}\">Choose</a>"),
+        text: text.clone(),
+        created_at: clock.now(),
+        state: MailState::Queued,
+        attempts: 0,
+        next_try_at: clock.now(),
+        good_until: None,
+        give_up_at: clock.now().after(TRIED_FOR),
+        last_error: None,
+        ended_at: None,
+    };
+    let (id, sent) = (old.id, MailV2 { id: MailId::new(), text: String::new(), ..old.clone() });
+    let read = |row: &MailV2| codec::decode::<MailV3>(&codec::encode(row).unwrap()).unwrap();
+    let (old, sent) = (read(&old), read(&sent));
+    assert!(old.token.is_none() && old.text == text);
+    system
+        .write(move |tx| [old, sent].iter().try_for_each(|mail| tx.put(&MAIL, &mail.id, mail)))
+        .await
+        .unwrap();
+    for _ in 0..2 {
+        seal_old(&system, &mailer.keyring).await.unwrap();
+        let kept = system.read(|tx| tx.require(&MAIL, &id)).unwrap();
+        let stored = codec::encode(&kept).unwrap();
+        let holds = |part: &str| stored.windows(part.len()).any(|bytes| bytes == part.as_bytes());
+        assert!(!holds(&token) && !holds(&token[10..]), "a token in the clear");
+        let opened = mailer.opened(kept).unwrap();
+        assert_eq!(opened.text, text);
+        assert!(opened.html.contains(&format!("#{token}\"")) && !opened.html.contains(TOKEN_PLACE));
+    }
+    let listed = system.read(|tx| outbox(tx, &mailer, 10)).unwrap();
+    assert!(listed.iter().any(|mail| mail.text.as_deref() == Some(text.as_str())));
+    let elsewhere = self::mailer();
+    let listed = system.read(|tx| outbox(tx, &elsewhere, 10)).unwrap();
+    assert!(!listed.iter().any(|mail| mail.text.as_ref().is_some_and(|text| text.contains(&token))));
 }

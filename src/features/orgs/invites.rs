@@ -7,7 +7,7 @@
 //! Each is a message to somebody who did not ask for it, so an organization sends a bounded number a day, counted whether
 //! or not the invitation is taken back.
 
-use super::members::{callers_role, owners_alone};
+use super::members::Caller;
 use super::{MEMBERS_PER_ORG_MAX, OrgLoginView, Orgs};
 use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
@@ -18,7 +18,7 @@ use crate::base::permission::Role;
 use crate::base::{Code, Error, Result};
 use crate::features::auth::{
     Auth, Email, INVITES, INVITES_BY_EMAIL, INVITES_BY_END, InviteV1, MailToken, NewLogin, ORG, OrgView,
-    USERS, USERS_BY_EMAIL, USERS_BY_ORG, UserV1, good_invite, mark_verified, permissions_of,
+    USERS, USERS_BY_EMAIL, USERS_BY_ORG, UserV1, good_invite, inviter_stands, mark_verified, permissions_of,
 };
 use crate::features::mail::{self, Letter, MailKind, NewMail};
 use crate::http::permit::{self, OrgRead, Verified};
@@ -99,11 +99,11 @@ pub(super) async fn create(
     Body(request): Body<NewInviteRequest>,
 ) -> Result<Created<InviteView>> {
     let email = Email::parse(&request.email)?;
-    let token = MailToken::generate(MailKind::Invite)?;
     let (auth, orgs) = (org.service::<Auth>(), org.service::<Orgs>());
+    let token = auth.mail_token(MailKind::Invite)?;
     let new = NewInvite {
         org: org.id(),
-        invited_by: org.principal().user(),
+        by: Caller::of(org.principal()),
         email,
         role: request.role,
         token,
@@ -153,7 +153,7 @@ pub(super) async fn accept(
 /// An invitation that is being sent.
 struct NewInvite {
     org: OrgId,
-    invited_by: UserId,
+    by: Caller,
     email: Email,
     role: Role,
     token: MailToken,
@@ -163,7 +163,7 @@ struct NewInvite {
 
 impl NewInvite {
     fn send(self, tx: &SysWrite<'_>) -> Result<InviteV1> {
-        owners_alone(callers_role(tx, self.org, self.invited_by)?, &[self.role])?;
+        self.by.may_change(tx, self.org, None, Some(self.role))?;
         let invited = tx.lookup(&USERS, &USERS_BY_EMAIL, |key| key.str(self.email.as_str()))?;
         // Of an account elsewhere nothing is told: it may be invited, and sees itself that it cannot accept.
         if invited.and_then(|user| user.membership).is_some_and(|(org, _)| org == self.org) {
@@ -184,12 +184,12 @@ impl NewInvite {
             token: self.token.digest(),
             email: self.email.as_str().to_owned(),
             role: self.role,
-            invited_by: self.invited_by,
+            invited_by: self.by.user,
             created_at: tx.now(),
             expires_at: tx.now().after(INVITE_TIME),
         };
         own.insert(&INVITES, &row.id, &row)?;
-        let inviter = tx.require(&USERS, &self.invited_by)?;
+        let inviter = tx.require(&USERS, &self.by.user)?;
         NewMail {
             about: row.id.into(),
             org: Some(self.org),
@@ -200,8 +200,8 @@ impl NewInvite {
                 org: &own.require(&ORG, &())?.name,
                 role: self.role.name(),
                 url: &self.public_url,
-                token: self.token.as_str(),
             },
+            token: self.token.sealed(),
             good_until: Some(row.expires_at),
         }
         .send(tx)?;
@@ -231,6 +231,20 @@ fn count(own: &OrgWrite<'_>, per_day_max: u32) -> Result<()> {
 pub(super) fn forget(tx: &SysWrite<'_>, org: OrgId, invite: &InviteV1) -> Result<()> {
     tx.org(org).delete(&INVITES, &invite.id)?;
     mail::forget(tx, invite.id, MailKind::Invite)
+}
+
+/// Ends the invitations of somebody who could not make them (any more) as they are now: who is out of the organization, is no
+/// administrator, or no owner where an owner was invited. Gives how many.
+pub(super) fn end_of(tx: &SysWrite<'_>, org: OrgId, inviter: UserId) -> Result<usize> {
+    let own = tx.org(org);
+    let mut ended = 0;
+    for (_, invite) in own.scan(&INVITES, None, Order::Ascending, INVITES_PER_ORG_MAX)? {
+        if invite.invited_by == inviter && !inviter_stands(tx, org, &invite)? {
+            forget(tx, org, &invite)?;
+            ended += 1;
+        }
+    }
+    Ok(ended)
 }
 
 /// Makes the person a member of the organization that sent them `token`, which is used up.
@@ -286,8 +300,9 @@ pub(super) fn sweep_some(tx: &SysWrite<'_>) -> Result<usize> {
 mod tests {
     use super::*;
     use crate::base::clock::Clock;
+    use crate::engine::keyring::Keyring;
     use crate::features::auth::OrgV1;
-    use crate::features::mail::outbox;
+    use crate::features::mail::MAIL;
     use crate::store::fault::FaultyDisk;
     use crate::store::{MIGRATIONS, Store};
 
@@ -295,13 +310,15 @@ mod tests {
     async fn expired_invitations_are_swept_with_their_messages() {
         let (disk, clock) = (FaultyDisk::new(), Clock::system());
         let store = Store::open_backend(move || disk.backend(), clock.clone(), MIGRATIONS).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let keyring = Keyring::load_or_create(&folder.path().join("keys.toml")).unwrap();
         let (system, org, owner) = (store.system(), OrgId::new(), UserId::new());
         let invite = |email: &str| NewInvite {
             org,
-            invited_by: owner,
+            by: Caller { user: owner, permissions: Role::Owner.permissions(), is_person: true },
             email: Email::parse(email).unwrap(),
             role: Role::Viewer,
-            token: MailToken::generate(MailKind::Invite).unwrap(),
+            token: MailToken::generate(MailKind::Invite, &keyring).unwrap(),
             public_url: "http://box.test".to_owned(),
             per_day_max: 2,
         };
@@ -328,8 +345,8 @@ mod tests {
         clock.advance(INVITE_TIME - Duration::from_secs(60));
         system.write(move |tx| second.send(tx)).await.unwrap();
         let left = || {
-            let mails: Vec<_> =
-                system.read(|tx| outbox(tx, 10)).unwrap().into_iter().map(|mail| mail.to).collect();
+            let mails = system.read(|tx| tx.scan(&MAIL, None, Order::Descending, 10)).unwrap();
+            let mails: Vec<_> = mails.into_iter().map(|(_, mail)| mail.to).collect();
             (system.org(org).read(|tx| tx.count(&INVITES, 10)).unwrap(), mails)
         };
         assert_eq!(system.write(sweep_some).await.unwrap(), 0);

@@ -4,18 +4,18 @@
 //! rules are asked inside the transaction that changes it, of the rows as they are then, so that two owners who demote
 //! each other at once do not leave an organization without one.
 
-use super::MEMBERS_PER_ORG_MAX;
+use super::{MEMBERS_PER_ORG_MAX, invites};
 use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{OrgId, UserId};
 use crate::base::page::{Page, PageRequest};
-use crate::base::permission::{Permission, Role};
+use crate::base::permission::{Permission, Permissions, Role};
 use crate::base::{Code, Error, Result};
 use crate::features::api_keys;
 use crate::features::auth::{Auth, USERS, USERS_BY_ORG, UserV1};
 use crate::http::permit::{Member, OrgRead, OrgWrite};
 use crate::http::{Body, NoContent, Org, Path};
-use crate::store::{AuthMethod, Event, Order, SysRead, SysWrite};
+use crate::store::{AuthMethod, Event, Order, Principal, SysRead, SysWrite};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -67,7 +67,7 @@ pub(super) async fn update(
     Path(target): Path<UserId>,
     Body(request): Body<UpdateMemberRequest>,
 ) -> Result<Body<MemberView>> {
-    let (id, caller) = (org.id(), org.principal().user());
+    let (id, caller) = (org.id(), Caller::of(org.principal()));
     let changed = org
         .service::<Auth>()
         .system()
@@ -83,6 +83,7 @@ pub(super) async fn remove(org: Org<Member>, Path(target): Path<UserId>) -> Resu
     if !leaves && !org.may(Permission::OrgWrite) {
         return Err(Error::new(Code::AuthForbidden).message("This needs the permission org:write."));
     }
+    let caller = Caller::of(org.principal());
     org.service::<Auth>().system().write(move |tx| end(tx, id, caller, target)).await?;
     Ok(NoContent)
 }
@@ -98,27 +99,53 @@ pub(super) fn callers_role(tx: &SysRead<'_>, org: OrgId, caller: UserId) -> Resu
     user.and_then(|user| role_in(&user, org)).ok_or_else(|| Error::new(Code::OrgNotFound))
 }
 
-/// The same for what only administrators do. Two of them who demote each other at once: the second is none any more.
-fn administrators_role(tx: &SysRead<'_>, org: OrgId, caller: UserId) -> Result<Role> {
-    let role = callers_role(tx, org, caller)?;
-    if role.permissions().contains(Permission::OrgWrite) {
-        return Ok(role);
+/// Who changes who is in an organization, and what with: a person's own session may do what they may, a key no more than its
+/// own permissions, and nothing about owners, which is a matter between people.
+#[derive(Clone, Copy)]
+pub(super) struct Caller {
+    pub user: UserId,
+    pub permissions: Permissions,
+    pub is_person: bool,
+}
+
+impl Caller {
+    pub fn of(principal: &Principal) -> Caller {
+        let is_person = principal.method() == AuthMethod::Jwt;
+        Caller { user: principal.user(), permissions: principal.permissions(), is_person }
     }
-    Err(Error::new(Code::AuthForbidden).message("This needs the permission org:write."))
+
+    /// Refuses who may not take `present` from somebody, or give them `given`. Asked of the rows as they are now: of two
+    /// administrators who demote each other at once, the second is none any more.
+    pub fn may_change(
+        &self,
+        tx: &SysRead<'_>,
+        org: OrgId,
+        present: Option<Role>,
+        given: Option<Role>,
+    ) -> Result<()> {
+        let role = callers_role(tx, org, self.user)?;
+        let held = role.permissions().and(self.permissions);
+        let refused = |why: &str| Err(Error::new(Code::AuthForbidden).message(why));
+        if !held.contains(Permission::OrgWrite) {
+            return refused("This needs the permission org:write.");
+        }
+        let owners = [present, given].contains(&Some(Role::Owner));
+        if owners && (role != Role::Owner || !self.is_person) {
+            return refused(
+                "Only an owner makes or unmakes owners, in a session of their own: an API key does not.",
+            );
+        }
+        if given.is_some_and(|role| !role.permissions().within(held)) {
+            return refused("An API key gives nobody a role that may do more than the key.");
+        }
+        Ok(())
+    }
 }
 
 fn member(tx: &SysRead<'_>, org: OrgId, id: UserId) -> Result<(UserV1, Role)> {
     let user = tx.get(&USERS, &id)?;
     user.and_then(|user| role_in(&user, org).map(|role| (user, role)))
         .ok_or_else(|| Error::not_found("Member"))
-}
-
-/// Refuses who would touch an owner, or make one, without being one.
-pub(super) fn owners_alone(callers: Role, concerned: &[Role]) -> Result<()> {
-    if callers == Role::Owner || !concerned.contains(&Role::Owner) {
-        return Ok(());
-    }
-    Err(Error::new(Code::AuthForbidden).message("Only an owner makes or unmakes owners."))
 }
 
 pub(super) fn not_the_last_owner(tx: &SysRead<'_>, org: OrgId, owner: UserId) -> Result<()> {
@@ -134,30 +161,36 @@ pub(super) fn not_the_last_owner(tx: &SysRead<'_>, org: OrgId, owner: UserId) ->
 pub(super) fn set_role(
     tx: &SysWrite<'_>,
     org: OrgId,
-    caller: UserId,
+    caller: Caller,
     target: UserId,
     role: Role,
 ) -> Result<UserV1> {
-    let callers = administrators_role(tx, org, caller)?;
+    caller.may_change(tx, org, None, None)?;
     let (mut user, present) = member(tx, org, target)?;
-    owners_alone(callers, &[present, role])?;
+    caller.may_change(tx, org, Some(present), Some(role))?;
     if present == Role::Owner && role != Role::Owner {
         not_the_last_owner(tx, org, target)?;
     }
     user.membership = Some((org, role));
     tx.put(&USERS, &target, &user)?;
+    invites::end_of(tx, org, target)?;
     let event = Event::new(Action::MemberRoleChanged).of(target);
     tx.org(org).audit(event.with("from", present.name()).with("to", role.name()))?;
     Ok(user)
 }
 
 /// Ends the membership of `target` on behalf of `caller`.
-pub(super) fn end(tx: &SysWrite<'_>, org: OrgId, caller: UserId, target: UserId) -> Result<()> {
+pub(super) fn end(tx: &SysWrite<'_>, org: OrgId, caller: Caller, target: UserId) -> Result<()> {
     // Leaving takes no permission.
-    let callers =
-        if target == caller { callers_role(tx, org, caller)? } else { administrators_role(tx, org, caller)? };
+    if target == caller.user && caller.is_person {
+        callers_role(tx, org, caller.user)?;
+    } else {
+        caller.may_change(tx, org, None, None)?;
+    }
     let (mut user, present) = member(tx, org, target)?;
-    owners_alone(callers, &[present])?;
+    if target != caller.user || !caller.is_person {
+        caller.may_change(tx, org, Some(present), None)?;
+    }
     if present == Role::Owner {
         not_the_last_owner(tx, org, target)?;
     }
@@ -165,6 +198,8 @@ pub(super) fn end(tx: &SysWrite<'_>, org: OrgId, caller: UserId, target: UserId)
     tx.put(&USERS, &target, &user)?;
     let own = tx.org(org);
     let keys = api_keys::delete_made_by(&own, target)?;
-    let event = Event::new(Action::MemberRemoved).of(target).with("left", target == caller);
+    let invites = invites::end_of(tx, org, target)?;
+    let event = Event::new(Action::MemberRemoved).of(target).with("left", target == caller.user);
+    let event = if invites > 0 { event.with("invites", invites) } else { event };
     own.audit(event.with("role", present.name()).with("keys", keys.len()).ids("keyIds", keys))
 }

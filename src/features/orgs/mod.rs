@@ -40,6 +40,7 @@ pub static FEATURE: Feature = Feature {
     tables: &[&invites::INVITES_SENT],
     routes: &[
         Route::post("/api/v1/orgs", "createOrg", &Handler::new(create))
+            .secret()
             .about("Makes an organization that the caller owns, and logs them in to it.")
             .fails(&[Code::Conflict]),
         Route::get("/api/v1/orgs/current", "getOrg", &Handler::new(current))
@@ -67,6 +68,7 @@ pub static FEATURE: Feature = Feature {
             .about("Takes an invitation back.")
             .fails(&[Code::NotFound]),
         Route::post("/api/v1/invites/accept", "acceptInvite", &Handler::new(invites::accept))
+            .secret()
             .about("Makes the caller, who is in no organization, a member of the one that invited them.")
             .fails(&[Code::InvalidInput, Code::AuthForbidden, Code::Conflict]),
     ],

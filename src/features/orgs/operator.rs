@@ -367,8 +367,15 @@ fn tell_owners(tx: &SysWrite<'_>, org: OrgId, row: &RechargeV1, url: &str) -> Re
             answer: row.answer.as_deref(),
             url,
         };
-        NewMail { about: about.into(), org: Some(org), to: &owner.email, letter, good_until: None }
-            .send(tx)?;
+        NewMail {
+            about: about.into(),
+            org: Some(org),
+            to: &owner.email,
+            letter,
+            token: None,
+            good_until: None,
+        }
+        .send(tx)?;
     }
     Ok(())
 }

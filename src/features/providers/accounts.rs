@@ -241,7 +241,8 @@ impl Providers {
     /// of the account's slots as long as the request may take.
     pub async fn fetch(&self, account: &Account, request: FetchRequest) -> Attempt {
         let domain = request.url.domain();
-        let request = FetchRequest { robots: request.robots && account.obeys_robots, ..request };
+        let robots = request.robots && account.obeys_robots;
+        let request = FetchRequest { robots, owner: Some(account.org), ..request };
         let _slot = match &account.slots {
             None => None,
             Some(slots) => match tokio::time::timeout(request.timeout, slots.acquire()).await {

@@ -4,6 +4,7 @@ use super::adapters::{ROTATION, ROTATION_PER_DOMAIN};
 use crate::engine::fetch::proxy::Login;
 use crate::engine::fetch::{AddressGuard, FieldError, Proxy, ProxyList, Rotation, Values};
 use serde_json::Value;
+use std::collections::HashSet;
 
 /// The credential that is the list.
 pub const PROXIES: &str = "proxies";
@@ -28,6 +29,33 @@ pub fn check(credentials: &Values, guard: &AddressGuard) -> Result<(), FieldErro
         guard.check_literal(proxy.place()).map_err(|refused| error(at, refused.to_string()))?;
     }
     Ok(())
+}
+
+/// Refuses a list of `new` credentials that would have a stored login sent to a proxy to which it was not given: whoever
+/// changes the list has not seen the login, and may have put their own proxy into it. `given` is what the change brings.
+pub fn check_login_stays(old: &Values, given: &Values, new: &Values) -> Result<(), FieldError> {
+    let is_stored = |name: &str| !given.contains_key(name) && new.contains_key(name);
+    if !is_stored(USERNAME) && !is_stored(PASSWORD) {
+        return Ok(());
+    }
+    // Only entries without a login of their own are sent the stored one.
+    let bare = Values::from_iter(new.get(PROXIES).map(|list| (PROXIES.to_owned(), list.clone())));
+    let told = Values::from_iter(old.get(PROXIES).map(|list| (PROXIES.to_owned(), list.clone())));
+    let known: HashSet<String> =
+        read(&told)?.iter().filter(|proxy| proxy.login.is_none()).map(whereto).collect();
+    for (at, proxy) in read(&bare)?.iter().enumerate() {
+        if proxy.login.is_none() && !known.contains(&whereto(proxy)) {
+            let reason =
+                "is another proxy: give username and password again, stored ones are not sent elsewhere";
+            return Err(error(at, reason.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// What a login is told to: host, port and whether the way there is encrypted.
+fn whereto(proxy: &Proxy) -> String {
+    format!("{:?} {}", proxy.scheme, proxy.place())
 }
 
 /// The list, ready to be used.

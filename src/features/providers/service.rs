@@ -97,12 +97,14 @@ impl Providers {
             }
         }
         if let Some(given) = patch.credentials {
-            let mut credentials = self.open_credentials(org, &row)?;
-            credentials.extend(given);
+            let old = self.open_credentials(org, &row)?;
+            let mut credentials = old.clone();
+            credentials.extend(given.clone());
             let credentials =
                 fields::check("credentials", &adapter.credentials, &credentials).map_err(field_error)?;
             if adapter.is_proxy() {
                 proxies::check(&credentials, guard).map_err(field_error)?;
+                proxies::check_login_stays(&old, &given, &credentials).map_err(field_error)?;
             }
             new.credentials = self.seal(org, row.id, &credentials)?;
         }

@@ -18,8 +18,8 @@ use crate::base::{Code, Error, Result, labels};
 use crate::engine::fetch::AddressGuard;
 use crate::features::workflows::{self, WorkflowStatus};
 use crate::http::permit::{Quota, UrlsRead, UrlsWrite};
-use crate::http::{Body, Handler, Need, Org, Path, Query, Route};
-use crate::store::{Event, OrgRead, OrgWrite};
+use crate::http::{Body, Handler, Need, Org, Path, Query, Route, apart_if};
+use crate::store::{Event, OrgRead, OrgStore, OrgWrite};
 use rows::{BY_DOMAIN, BY_TAG, BY_URL};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
@@ -46,6 +46,8 @@ pub static FEATURE: Feature = Feature {
     ..Feature::NONE
 };
 
+/// Entries that are judged on the spot; more are judged apart from the threads that answer.
+const ENTRIES_AT_ONCE: usize = 100;
 /// URLs registered by one write operation: a large upload must not hold up everybody else's writes.
 const URLS_PER_WRITE: usize = 500;
 
@@ -215,29 +217,9 @@ async fn create(org: Org<Quota<UrlsWrite>>, Body(body): Body<NewUrls>) -> Result
             format!("must have 1 to {URLS_PER_REQUEST_MAX} entries, not {count}"),
         ));
     }
-    let guard = org.service::<AddressGuard>();
-    let mut answer = Registered::default();
-    let mut candidates = Vec::with_capacity(count);
-    let mut known = BTreeMap::new();
-    for (index, entry) in body.urls.into_iter().enumerate() {
-        let entry = match entry {
-            UrlEntry::Text(url) => {
-                NewUrl { url, tags: None, metadata: None, page_type: None, workflow_id: None }
-            }
-            UrlEntry::Full(full) => full,
-        };
-        let text = entry.url.clone();
-        match candidate(index, entry, &guard) {
-            Ok(candidate) => match unknown_workflow(&org, &mut known, candidate.workflow_id)? {
-                None => candidates.push(candidate),
-                Some(id) => {
-                    let reason = format!("urls[{index}].workflowId: there is no workflow {id}");
-                    answer.invalid.push(InvalidUrl { index, url: text, reason });
-                }
-            },
-            Err(reason) => answer.invalid.push(InvalidUrl { index, url: text, reason }),
-        }
-    }
+    let (guard, store) = (org.service::<AddressGuard>(), org.store().clone());
+    let judged = apart_if(count > ENTRIES_AT_ONCE, move || judge(&store, body.urls, &guard));
+    let (candidates, mut answer) = judged.await??;
     let mut candidates = candidates.into_iter().peekable();
     while candidates.peek().is_some() {
         let chunk: Vec<_> = candidates.by_ref().take(URLS_PER_WRITE).collect();
@@ -255,6 +237,37 @@ async fn create(org: Org<Quota<UrlsWrite>>, Body(body): Body<NewUrls>) -> Result
         }
         _ => Ok(Body(answer)),
     }
+}
+
+/// The entries that may become rows, and what is wrong with the others.
+fn judge(
+    org: &OrgStore,
+    entries: Vec<UrlEntry>,
+    guard: &AddressGuard,
+) -> Result<(Vec<Candidate>, Registered)> {
+    let mut answer = Registered::default();
+    let mut candidates = Vec::with_capacity(entries.len());
+    let mut known = BTreeMap::new();
+    for (index, entry) in entries.into_iter().enumerate() {
+        let entry = match entry {
+            UrlEntry::Text(url) => {
+                NewUrl { url, tags: None, metadata: None, page_type: None, workflow_id: None }
+            }
+            UrlEntry::Full(full) => full,
+        };
+        let text = entry.url.clone();
+        match candidate(index, entry, guard) {
+            Ok(candidate) => match unknown_workflow(org, &mut known, candidate.workflow_id)? {
+                None => candidates.push(candidate),
+                Some(id) => {
+                    let reason = format!("urls[{index}].workflowId: there is no workflow {id}");
+                    answer.invalid.push(InvalidUrl { index, url: text, reason });
+                }
+            },
+            Err(reason) => answer.invalid.push(InvalidUrl { index, url: text, reason }),
+        }
+    }
+    Ok((candidates, answer))
 }
 
 fn candidate(index: usize, entry: NewUrl, guard: &AddressGuard) -> Result<Candidate, String> {
@@ -279,7 +292,7 @@ fn candidate(index: usize, entry: NewUrl, guard: &AddressGuard) -> Result<Candid
 
 /// The id, when it is no workflow of the organization that can still be published. Each is looked up once.
 fn unknown_workflow(
-    org: &Org<Quota<UrlsWrite>>,
+    org: &OrgStore,
     known: &mut BTreeMap<WorkflowId, bool>,
     id: Option<WorkflowId>,
 ) -> Result<Option<WorkflowId>> {

@@ -30,7 +30,9 @@ use crate::base::{Code, Error, Result};
 use crate::engine::dag::{Dag, Tariff};
 use crate::features::providers::{self, ProviderV1, Providers};
 use crate::http::permit::{WorkflowsRead, WorkflowsWrite};
-use crate::http::{Body, Created, Etag, Handler, IfMatch, Need, NoContent, Org, Path, Query, Route};
+use crate::http::{
+    Body, Created, Etag, Handler, IfMatch, Need, NoContent, Org, Path, Query, Route, apart_if,
+};
 use crate::store::{Event, OrgRead};
 use route::Route as JobRoute;
 use rows::BY_NUMBER;
@@ -179,6 +181,13 @@ async fn list(
     Ok(Body(page))
 }
 
+/// Nodes of a graph that is read on the spot: each may be a regular expression, which takes a millisecond.
+const NODES_AT_ONCE: usize = 8;
+
+async fn drawn(dag: Dag) -> Result<Drawn> {
+    apart_if(dag.nodes.len() > NODES_AT_ONCE, move || Drawn::new(dag)).await
+}
+
 #[derive(Debug, Deserialize, JsonSchema)]
 struct NewWorkflowRequest {
     name: String,
@@ -199,7 +208,7 @@ async fn create(
         author: org.principal().user(),
         publish: false,
     };
-    let (drawn, book) = (Drawn::new(request.dag), org.service::<Book>());
+    let (drawn, book) = (drawn(request.dag).await?, org.service::<Book>());
     let made = org.write(move |tx| {
         let made = service::create(tx, &book, new, &drawn)?;
         tx.audit(note(Action::WorkflowCreated, &made))?;
@@ -250,7 +259,7 @@ async fn validate(
     org: Org<WorkflowsRead>,
     Body(request): Body<ValidationRequest>,
 ) -> Result<Body<ValidationView>> {
-    let (drawn, book) = (Drawn::new(request.dag), org.service::<Book>());
+    let (drawn, book) = (drawn(request.dag).await?, org.service::<Book>());
     org.read(|tx| {
         let problems = drawn.problems(tx, &book)?;
         Ok(ValidationView::new(&drawn.reading, problems, &book.connected(tx)?))
@@ -280,7 +289,11 @@ async fn update(
         return Err(Error::invalid("name", "give a name, a dag or both; there is nothing to change"));
     }
     let name = request.name.map(|name| Name::parse("name", &name)).transpose()?.map(Name::into_string);
-    let (drawn, book) = (request.dag.map(Drawn::new), org.service::<Book>());
+    let book = org.service::<Book>();
+    let drawn = match request.dag {
+        Some(dag) => Some(drawn(dag).await?),
+        None => None,
+    };
     let author = org.principal().user();
     let updated = org.write(move |tx| {
         let present = service::current(tx, id)?;
@@ -315,8 +328,10 @@ async fn clone(org: Org<WorkflowsWrite>, Path(id): Path<WorkflowId>) -> Result<C
 
 async fn publish(org: Org<WorkflowsWrite>, Path(id): Path<WorkflowId>) -> Result<Body<WorkflowView>> {
     let book = org.service::<Book>();
+    let present = org.read(|tx| service::current(tx, id))?.version;
+    let read = (present.id, drawn(present.dag.into()).await?);
     let live = org.write(move |tx| {
-        let (live, changed) = service::publish(tx, &book, id)?;
+        let (live, changed) = service::publish(tx, &book, id, read)?;
         if changed {
             tx.audit(note(Action::WorkflowPublished, &live))?;
         }

@@ -253,14 +253,25 @@ pub fn clone(tx: &OrgWrite<'_>, id: WorkflowId, author: UserId) -> Result<Curren
     write_version(tx, workflow, &source.version.dag.into(), Some(author))
 }
 
-/// Makes the workflow live. Doing it twice is doing it once; whether it did something is the second of what it gives.
-pub fn publish(tx: &OrgWrite<'_>, book: &Book, id: WorkflowId) -> Result<(Current, bool)> {
+/// Makes the workflow live. Doing it twice is doing it once; whether it did something is the second of what it gives. `read` is
+/// the graph of its newest version as it was read outside of the transaction, which reading one would hold up.
+pub fn publish(
+    tx: &OrgWrite<'_>,
+    book: &Book,
+    id: WorkflowId,
+    read: (WorkflowVersionId, Drawn),
+) -> Result<(Current, bool)> {
     let Current { mut workflow, version } = current(tx, id)?;
     refuse_archived(&workflow)?;
     if workflow.is_published() {
         return Ok((Current { workflow, version }, false));
     }
-    Drawn::new(version.dag.clone().into()).check(tx, book, true)?;
+    let drawn = match read {
+        (of, drawn) if of == version.id => drawn,
+        // It was edited meanwhile.
+        _ => Drawn::new(version.dag.clone().into()),
+    };
+    drawn.check(tx, book, true)?;
     take_route(tx, &workflow)?;
     workflow.status = WorkflowStatus::Published;
     workflow.published_at = Some(tx.now());

@@ -5,6 +5,7 @@
 //! object is due, however deep: serde would fill a struct from it, member by member, and nobody means that. Only when
 //! that fails is the second step taken again to find the path of the wrong field.
 
+use crate::base::limits::{BODY_BYTES_MAX, JSON_VALUES_MAX, JSON_VALUES_MAX_LARGE};
 use crate::base::{Code, Error, Result};
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{self, DeserializeOwned, Deserializer, IntoDeserializer, Unexpected, Visitor};
@@ -24,6 +25,10 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
 }
 
 fn parse_value(bytes: &[u8]) -> Result<Value> {
+    let most = if bytes.len() > BODY_BYTES_MAX { JSON_VALUES_MAX_LARGE } else { JSON_VALUES_MAX };
+    if bytes.len() > most && values_at_most(bytes) > most {
+        return Err(Error::invalid("body", format!("has more than {most} values")));
+    }
     serde_json::from_slice(bytes).map_err(|error| {
         let text = error.to_string();
         let reason = text.split(" at line ").next().unwrap_or(&text);
@@ -33,6 +38,34 @@ fn parse_value(bytes: &[u8]) -> Result<Value> {
             error.column()
         ))
     })
+}
+
+/// How many values there can be in a text of JSON: every one but the first stands behind a comma or a bracket. A value in
+/// memory is some forty times as large as `0,`, so they are counted before they are made.
+fn values_at_most(bytes: &[u8]) -> usize {
+    let (mut count, mut rest) = (1, bytes);
+    while let Some(quote) = memchr::memchr(b'"', rest) {
+        count += separators(&rest[..quote]);
+        rest = after_text(&rest[quote + 1..]);
+    }
+    count + separators(rest)
+}
+
+fn separators(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count()
+}
+
+/// What follows the quote that ends a text.
+fn after_text(mut rest: &[u8]) -> &[u8] {
+    while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
+        let escaped = usize::from(rest[at] == b'\\');
+        let ends = escaped == 0;
+        rest = rest.get(at + 1 + escaped..).unwrap_or_default();
+        if ends {
+            return rest;
+        }
+    }
+    &[]
 }
 
 /// The refusal of one field, from where serde was and what it said.
@@ -238,6 +271,20 @@ mod tests {
         assert!(refusal(&"[".repeat(1000)).contains("recursion limit"));
         assert!(refusal("{} {}").contains("trailing characters"));
         assert!(parse::<Order>(b"{\"name\":\"\xff\"}").is_err());
+    }
+
+    #[test]
+    fn values_are_counted_before_they_are_made() {
+        for (text, count) in
+            [("", 1), ("7", 1), ("[1,2,3]", 4), (r#"{"a,[{":["b\\",",,"],"c\"[":{}}"#, 6), (r#""open \"#, 1)]
+        {
+            let found = values_at_most(text.as_bytes());
+            assert_eq!(found, count, "{text}");
+        }
+        let many = format!("[{}0]", "0,".repeat(JSON_VALUES_MAX));
+        assert!(refusal(&many).starts_with("body: has more than "), "{}", refusal(&many));
+        let texts = format!("[\"{}\"]", ",".repeat(JSON_VALUES_MAX * 2));
+        assert_eq!(refusal(&texts), "body: must be an object, not an array");
     }
 
     #[test]

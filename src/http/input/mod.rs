@@ -8,15 +8,17 @@ mod json;
 pub mod path;
 pub mod query;
 
+use crate::base::limits::BODY_BYTES_AT_ONCE;
 use crate::base::page::PageRequest;
 use crate::base::{Code, Error, Result};
-use crate::http::call::Call;
+use crate::http::apart::apart_if;
+use crate::http::call::{Call, Stage};
 use crate::http::openapi::Operation;
 use crate::http::output::Body;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -38,13 +40,13 @@ pub trait Input: Sized + Send {
     fn describe(operation: &mut Operation<'_>);
 }
 
-impl<T: DeserializeOwned + JsonSchema + Send> Input for Body<T> {
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> Input for Body<T> {
     async fn extract(call: &mut Call) -> Result<Self> {
         let bytes = json_bytes(call).await?;
         if bytes.is_empty() {
             return Err(Error::new(Code::InvalidInput).message("The body is empty; JSON is expected."));
         }
-        json::parse(&bytes).map(Body)
+        from_json(call, bytes).await.map(Body)
     }
 
     fn describe(operation: &mut Operation<'_>) {
@@ -53,10 +55,10 @@ impl<T: DeserializeOwned + JsonSchema + Send> Input for Body<T> {
 }
 
 /// A body that may be left out.
-impl<T: DeserializeOwned + JsonSchema + Send> Input for Option<Body<T>> {
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> Input for Option<Body<T>> {
     async fn extract(call: &mut Call) -> Result<Self> {
         let bytes = json_bytes(call).await?;
-        if bytes.is_empty() { Ok(None) } else { json::parse(&bytes).map(|value| Some(Body(value))) }
+        if bytes.is_empty() { Ok(None) } else { from_json(call, bytes).await.map(|value| Some(Body(value))) }
     }
 
     fn describe(operation: &mut Operation<'_>) {
@@ -154,22 +156,59 @@ fn refuse_coding(call: &Call) -> Result<()> {
     }
 }
 
-/// The whole body, up to the route's limit, however it is framed.
+/// A body as `T`; a large one is read apart from the threads that answer.
+async fn from_json<T: DeserializeOwned + Send + 'static>(call: &Call, bytes: Bytes) -> Result<T> {
+    call.progress.reach(Stage::Reading);
+    apart_if(bytes.len() > BODY_BYTES_AT_ONCE, move || json::parse(&bytes)).await?
+}
+
+/// How long a body may pause.
+const QUIET_TIME_MAX: Duration = Duration::from_secs(10);
+/// How much of a body is made room for before it comes.
+const AHEAD_BYTES_MAX: usize = 64 << 10;
+
+/// The whole body, up to the route's limit, however it is framed. It has its room before it is read; see `room.rs`.
 async fn read_body(call: &mut Call) -> Result<Bytes> {
     let limit = call.route().body_bytes_max;
     let Some(mut body) = call.body.take() else { return Ok(Bytes::new()) };
-    let too_long = content_length(call.headers()).is_some_and(|bytes| bytes > limit as u64);
-    if !too_long {
-        match Limited::new(&mut body, limit).collect().await {
-            Ok(collected) => return Ok(collected.to_bytes()),
-            Err(error) if error.is::<LengthLimitError>() => {}
-            Err(error) => {
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
+    let length =
+        content_length(call.headers()).map_or(limit, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    if length > limit {
+        spare_body(body, call.headers()).await;
+        return Err(too_large(limit));
+    }
+    let _waiting = call.guest().activity.wait();
+    call.room = Some(call.api().rooms().take(call.holder(), length).await?);
+    call.progress.reach(Stage::Sending);
+    let mut whole = BytesMut::with_capacity(length.min(AHEAD_BYTES_MAX));
+    loop {
+        let frame = match tokio::time::timeout(QUIET_TIME_MAX, body.frame()).await {
+            Ok(None) => return Ok(whole.freeze()),
+            Ok(Some(Ok(frame))) => frame,
+            Ok(Some(Err(error))) => {
                 return Err(Error::new(Code::InvalidInput).message("The body broke off.").caused_by(error));
             }
+            Err(_) => return Err(never_came(QUIET_TIME_MAX)),
+        };
+        let Some(part) = frame.data_ref() else { continue };
+        if whole.len() + part.len() > limit {
+            drop(whole);
+            call.room = None;
+            spare_body(body, call.headers()).await;
+            return Err(too_large(limit));
         }
+        whole.extend_from_slice(part);
     }
-    spare_body(body, call.headers()).await;
-    Err(too_large(limit))
+}
+
+/// The refusal of a body that did not come in time.
+pub(super) fn never_came(limit: Duration) -> Error {
+    let secs = limit.as_secs();
+    Error::new(Code::RequestTimeout)
+        .message(format!("The body was announced, and for {secs} s it did not come. Nothing was done."))
 }
 
 /// Reads a body that nobody wants and throws it away.

@@ -13,7 +13,7 @@ use gleaner::base::ids::UserId;
 use gleaner::base::permission::{Permission, Permissions};
 use gleaner::features::api_keys::{Callers, KeyUsage};
 use gleaner::features::auth::{Auth, USERS, UserV1};
-use gleaner::features::mail::outbox;
+use gleaner::features::mail::{Mailer, outbox};
 use gleaner::http::Authenticator;
 use gleaner::http::client::{Client, Reply};
 use gleaner::store::{AuthMethod, Principal};
@@ -41,6 +41,7 @@ const LIVES_PER_HASH: u64 = 2;
 pub struct Way {
     anybody: Client,
     auth: Arc<Auth>,
+    mailer: Arc<Mailer>,
     callers: Callers,
     clock: Clock,
 }
@@ -53,6 +54,7 @@ impl Way {
             anybody: at.client().header("x-forwarded-for", network),
             callers: Callers::new(auth.clone(), services.service::<KeyUsage>()),
             auth,
+            mailer: services.service::<Mailer>(),
             clock: at.clock.clone(),
         }
     }
@@ -670,7 +672,7 @@ impl Life {
 
     /// The token with this prefix in the newest message to an address.
     fn mailed(&self, email: &str, prefix: &str) -> String {
-        let mails = self.way.auth.system().read(|tx| outbox(tx, 10_000)).unwrap();
+        let mails = self.way.auth.system().read(|tx| outbox(tx, &self.way.mailer, 10_000)).unwrap();
         let texts = mails.into_iter().filter(|mail| mail.to == email).filter_map(|mail| mail.text);
         let token = texts.filter_map(|text| token_in(&text, prefix)).next();
         token.unwrap_or_else(|| self.wrong(&format!("no message with {prefix}")))

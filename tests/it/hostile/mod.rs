@@ -4,9 +4,12 @@
 //! which field is wrong; what was refused left nothing behind. Defects of one walk are collected and reported together.
 
 mod bodies;
+mod floods;
+mod hardening;
 mod requests;
 mod schemas;
 mod sockets;
+mod strangers;
 mod values;
 
 use crate::harness::{Appliance, Member, expect, get};
@@ -88,6 +91,15 @@ fn sound(path: &str, structured: bool, reply: &Reply) -> Result<(), &'static str
     let id = reply.header("x-request-id");
     if id.is_empty() {
         return Err("no request id");
+    }
+    if reply.header("x-content-type-options") != "nosniff" {
+        return Err("a browser may guess what it is");
+    }
+    if !["no-store", "private, no-cache"].contains(&reply.header("cache-control")) {
+        return Err("others may keep it");
+    }
+    if !reply.header("content-security-policy").contains("frame-ancestors 'none'") {
+        return Err("it may be shown inside another page");
     }
     if reply.status.as_u16() >= 500 {
         return Err("a failure of ours");

@@ -34,7 +34,7 @@ impl<'a> Schemas<'a> {
     }
 
     /// The JSON types that a schema allows; none when it says nothing.
-    fn types(&self, schema: &'a Value) -> Vec<&'a str> {
+    pub fn types(&self, schema: &'a Value) -> Vec<&'a str> {
         if let Some(choices) = schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
             return choices.iter().flat_map(|choice| self.types(choice)).collect();
         }
@@ -147,7 +147,7 @@ impl<'a> Schemas<'a> {
 }
 
 /// Sets the place that `field` names, or takes it away.
-fn put(body: &mut Value, field: &str, value: Option<Value>) {
+pub fn put(body: &mut Value, field: &str, value: Option<Value>) {
     let pointer = format!("/{}", field.replace(['.', '['], "/").replace(']', ""));
     let (parent, name) = pointer.rsplit_once('/').unwrap();
     let parent = body.pointer_mut(parent).unwrap();

@@ -48,6 +48,11 @@ fn refused() -> Vec<(String, Vec<u8>)> {
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nGET / HTTP/1.1\r\n\r\n",
         "\u{16}\u{3}\u{1}\u{2}\0\u{1}\0\u{1}",
         "\r\n\r\n\r\n\0\0\0\0",
+        "GET /healthz HTTP/1.1\nHost: a\n\n",
+        "GET /healthz HTTP/1.1\r\nHost: a\n\r\n",
+        "GET /healthz HTTP/1.1\r\nHost: a\r\nX: y\n\r\n",
+        "GET /healthz HTTP/1.1\nHost: a\r\n\r\n",
+        "\nGET /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
     ]
     .into_iter()
     .map(|text| (text.to_owned(), text.as_bytes().to_vec()))
@@ -67,6 +72,11 @@ fn refused() -> Vec<(String, Vec<u8>)> {
         "Transfer-Encoding: identity",
         "Transfer-Encoding: gzip",
         "Transfer-Encoding: \u{b}chunked",
+        "Transfer-Encoding: gzip, chunked",
+        "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+        "Content-Length: 2\nX: y",
+        "X: y\nTransfer-Encoding: chunked",
     ] {
         let text = format!("{REGISTER}{framing}\r\n\r\n{HIDDEN}");
         all.push((text.clone(), text.into_bytes()));

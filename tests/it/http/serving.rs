@@ -172,7 +172,7 @@ async fn large_text_is_compressed_and_small_or_packed_is_not() {
     let plain = client.get("/api/v1/files/text").await.unwrap();
     assert_eq!(plain.header("content-encoding"), "");
     assert_eq!(plain.header("content-disposition"), "attachment; filename=\"lines.txt\"");
-    assert_eq!(plain.header("content-security-policy"), "sandbox");
+    assert_eq!(plain.header("content-security-policy"), "sandbox; frame-ancestors 'none'");
 }
 
 #[tokio::test]
@@ -206,20 +206,26 @@ async fn silent_dripping_and_idle_connections_are_closed() {
 
 #[tokio::test]
 async fn connections_are_capped() {
-    let app = Running::with(|server, _| server.connections_max = 2).await;
-    let mut kept = Vec::new();
-    for _ in 0..2 {
+    let app = Running::with(|server, _| (server.connections_max, server.per_address_max) = (4, 100)).await;
+    let busy = || async {
         let mut stream = TcpStream::connect(app.address).await.unwrap();
-        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
-        let mut some = [0; 15];
-        stream.read_exact(&mut some).await.unwrap();
-        kept.push(stream);
-    }
-    let client = app.anonymous();
-    let third = tokio::time::timeout(Duration::from_millis(300), client.get("/healthz")).await;
-    assert!(third.is_err(), "a third connection waits");
+        stream.write_all(b"GET /api/v1/wait?ms=3000 HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        stream
+    };
+    let kept = [busy().await, busy().await];
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    // Half of the box is one address's, and all of that is at work.
+    let answer = raw(&app, b"").await;
+    assert!(answer.starts_with("HTTP/1.1 429 ") && answer.contains("Too many connections"), "{answer}");
     drop(kept);
-    assert_eq!(app.anonymous().get("/healthz").await.unwrap().status, 200);
+    // A connection that says nothing gives its place to one that speaks.
+    let mut silent = Vec::new();
+    for _ in 0..10 {
+        silent.push(TcpStream::connect(app.address).await.unwrap());
+        assert_eq!(app.anonymous().get("/healthz").await.unwrap().status, 200);
+    }
+    let metrics = app.anonymous().get("/metrics").await.unwrap().text();
+    assert!(metrics.contains("gleaner_http_connections_ended_total{why=\"silent\"}"), "{metrics}");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 //! not any more what they were. The plain paths are in `auth`, `cli_auth`, `orgs` and `api_keys`.
 
 mod crowds;
+mod ends;
 mod gates;
 mod keys;
 mod limits;

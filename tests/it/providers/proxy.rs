@@ -119,16 +119,21 @@ async fn a_proxy_inside_is_told_addresses_and_never_names() {
     assert!(lab.proxies[0].told().iter().all(|line| *line == format!("CONNECT {target}")));
     went(
         &lab.job("http://inner.test/").await,
-        "target_error",
+        "network_error",
         None,
-        "inner.test leads to an address (private)",
+        "inner.test has no address to fetch from",
     );
     for (scheme, login) in [("socks5://", ""), ("socks5h://", "me:pa55@")] {
         let list = json!([format!("{scheme}{login}{}", lab.proxies[0].address)]);
         expect(patch(&lab.member, &id, &json!({ "credentials": { "proxies": list } })).await, 200);
         went(&lab.job(&lab.shop("/moved")).await, "success", Some(200), "");
         assert_eq!(lab.proxies[0].told().last(), Some(&format!("SOCKS {target}")));
-        went(&lab.job("http://inner.test/").await, "target_error", None, "(private)");
+        went(
+            &lab.job("http://inner.test/").await,
+            "network_error",
+            None,
+            "inner.test has no address to fetch from",
+        );
     }
 }
 

@@ -35,6 +35,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
+use crate::base::ids::OrgId;
 use crate::base::web::WebUrl;
 use crate::engine::fetch::connect::{Connector, Lease, Outgoing};
 use crate::engine::fetch::{FetchError, Outcome};
@@ -78,6 +79,7 @@ pub struct Gate {
 
 struct Shared {
     connector: Arc<Connector>,
+    owner: Option<OrgId>,
     bytes: AtomicU64,
     bytes_max: u64,
     is_open: AtomicBool,
@@ -90,11 +92,16 @@ type Answer = Response<Either<Full<Bytes>, Counted>>;
 
 impl Gate {
     /// A closed gate that lets `bytes_max` in once it is open.
-    pub async fn new(connector: Arc<Connector>, bytes_max: u64) -> std::io::Result<Gate> {
+    pub async fn new(
+        connector: Arc<Connector>,
+        owner: Option<OrgId>,
+        bytes_max: u64,
+    ) -> std::io::Result<Gate> {
         let listener = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             connector,
+            owner,
             bytes: AtomicU64::new(0),
             bytes_max,
             is_open: AtomicBool::new(false),
@@ -270,6 +277,7 @@ async fn relay(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answer
         headers: &headers,
         body: body.to_bytes(),
         via: None,
+        owner: shared.owner,
     };
     match shared.connector.send(&outgoing).await {
         Ok((response, lease)) => {
@@ -345,7 +353,7 @@ mod tests {
     use tokio::net::TcpStream;
 
     async fn open_gate(site: &Site, bytes_max: u64) -> Gate {
-        let gate = Gate::new(direct(site).connector().clone(), bytes_max).await.unwrap();
+        let gate = Gate::new(direct(site).connector().clone(), None, bytes_max).await.unwrap();
         gate.open();
         gate
     }
@@ -430,7 +438,7 @@ mod tests {
     async fn a_closed_gate_lets_nothing_out_and_a_heavy_page_is_cut_off() {
         let site = Site::start(|_| Reply::Drip(b"HTTP/1.1 200 X\r\n\r\n".to_vec())).await;
         let request = format!("GET http://{}/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", site.addr);
-        let gate = Gate::new(direct(&site).connector().clone(), 10).await.unwrap();
+        let gate = Gate::new(direct(&site).connector().clone(), None, 10).await.unwrap();
         assert!(ask(&gate, &request).await.starts_with("HTTP/1.1 403"));
         assert_eq!(site.connections(), 0);
         gate.open();

@@ -155,7 +155,7 @@ impl BrowserProvider {
 
     async fn render(&self, request: &FetchRequest, left: &mut Left) -> Result<Rendered, Failed> {
         let turn = self.browsers.turn().await.map_err(Failed::Start)?;
-        let gate = Gate::new(self.direct.connector().clone(), WEIGHT_BYTES_MAX).await;
+        let gate = Gate::new(self.direct.connector().clone(), request.owner, WEIGHT_BYTES_MAX).await;
         let gate = gate.map_err(|e| Failed::Start(format!("the browser has no way out: {e}")))?;
         let counted = Counted { gate, bytes: &mut left.bytes };
         let browser = &turn.browser;

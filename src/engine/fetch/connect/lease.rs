@@ -12,6 +12,7 @@ use hyper::client::conn::{http1, http2};
 
 use super::Origin;
 use super::pool::Pool;
+use crate::base::ids::OrgId;
 use crate::base::web::{UrlError, WebUrl};
 use crate::engine::fetch::FetchError;
 use crate::engine::fetch::proxy::{Login, Proxy};
@@ -30,6 +31,8 @@ pub struct Outgoing<'a> {
     pub body: Bytes,
     /// The proxy that it goes through.
     pub via: Option<&'a Arc<Proxy>>,
+    /// Whose request it is; see [`crate::engine::fetch::FetchRequest::owner`].
+    pub owner: Option<OrgId>,
 }
 
 impl<'a> Outgoing<'a> {
@@ -42,6 +45,7 @@ impl<'a> Outgoing<'a> {
             headers,
             body: Bytes::new(),
             via: None,
+            owner: None,
         }
     }
 }

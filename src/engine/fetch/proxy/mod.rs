@@ -299,7 +299,8 @@ impl ProxyProvider {
                 }
             };
             tried.push(index);
-            let way = Way { proxy: Some(&self.list.proxies[index]), scope: &self.scope };
+            let way =
+                Way { proxy: Some(&self.list.proxies[index]), scope: &self.scope, owner: request.owner };
             let report = self.direct.fetch_by(FetchRequest { timeout: left, ..request.clone() }, way).await;
             self.list.report(index, &report);
             bytes += report.bytes_received;

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use super::Template;
 use super::answer::{self, Answer};
 use super::request::{self, Prepared};
+use crate::base::ids::OrgId;
 use crate::base::web::WebUrl;
 use crate::engine::fetch::body::{self, BodyLimits, Overflow};
 use crate::engine::fetch::connect::{Connector, Outgoing};
@@ -63,7 +64,7 @@ impl Hosted {
             Err(reason) => return Attempt::faulty(Fault::Unsupported, reason),
         };
         let mut bytes_received = 0;
-        let exchange = Box::pin(self.exchange(&prepared, &mut bytes_received));
+        let exchange = Box::pin(self.exchange(&prepared, request.owner, &mut bytes_received));
         let answered = match timeout(request.timeout, exchange).await {
             Ok(answered) => answered,
             Err(_elapsed) => Err(FetchError::TimedOut { timeout: request.timeout }),
@@ -81,10 +82,15 @@ impl Hosted {
 
     /// Sends a request and reads its answer to the end. A redirect is an answer like any other: credentials go to the
     /// provider's own address and nowhere else.
-    async fn exchange(&self, prepared: &Prepared, bytes_received: &mut u64) -> Result<Answer, FetchError> {
+    async fn exchange(
+        &self,
+        prepared: &Prepared,
+        owner: Option<OrgId>,
+        bytes_received: &mut u64,
+    ) -> Result<Answer, FetchError> {
         let Prepared { place, path, method, headers, body } = prepared;
         let outgoing =
-            Outgoing { place, path, method: method.clone(), headers, body: body.clone(), via: None };
+            Outgoing { place, path, method: method.clone(), headers, body: body.clone(), via: None, owner };
         let (response, lease) = self.connector.send(&outgoing).await?;
         let (head, body) = response.into_parts();
         let limits = BodyLimits {

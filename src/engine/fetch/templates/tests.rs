@@ -351,7 +351,7 @@ async fn asks_over_the_wire_and_reads_what_comes() {
     assert_eq!((attempt.credits, attempt.bytes), (4, 22));
     let closed = hosted(&site, &[]).fetch(&page_request()).await;
     assert_eq!((closed.outcome, closed.fault), (Outcome::ProviderError, Some(Fault::Down)));
-    assert!(closed.error.unwrap().contains("not allowed by network.allow"));
+    assert!(closed.error.unwrap().contains("network.allow"));
 }
 
 #[tokio::test]

@@ -67,7 +67,7 @@ fn direct_via(ports: &[SocketAddr], more: FetchSettings, resolving: bool) -> Dir
 async fn through(direct: &Direct, entry: &str, url: &str) -> FetchReport {
     let proxy = Arc::new(Proxy::parse(entry, None).unwrap());
     let url = WebUrl::parse(url).unwrap();
-    direct.fetch_by(request(url), Way { proxy: Some(&proxy), scope: "test " }).await
+    direct.fetch_by(request(url), Way { proxy: Some(&proxy), scope: "test ", owner: None }).await
 }
 
 #[tokio::test]
@@ -116,18 +116,20 @@ async fn what_a_name_means_here_is_judged_before_a_proxy_hears_of_it() {
     for scheme in ["http", "socks5", "socks5h"] {
         let entry = format!("{scheme}://{proxy}");
         for (url, error) in [
-            ("http://metadata.test/", "the name metadata.test leads to an address (cloud metadata)"),
-            ("http://inner.test/", "the name inner.test leads to an address (private)"),
+            ("http://metadata.test/", "the name metadata.test has no address to fetch from"),
+            ("http://inner.test/", "the name inner.test has no address to fetch from"),
             // One of its addresses is open, but nobody knows which one a proxy would take.
-            ("http://mixed.test/", "(private)"),
+            ("http://mixed.test/", "the name mixed.test has no address to fetch from"),
             ("http://10.0.0.7/", "the address 10.0.0.7 (private)"),
             ("http://[::ffff:169.254.169.254]/", "is never allowed"),
         ] {
             let report = through(&direct, &entry, url).await;
-            assert_fails(&report, Outcome::TargetError, error);
+            let is_name = error.starts_with("the name ");
+            let outcome = if is_name { Outcome::NetworkError } else { Outcome::TargetError };
+            assert_fails(&report, outcome, error);
         }
         let report = through(&direct, &entry, "http://nowhere.invalid/").await;
-        assert_fails(&report, Outcome::NetworkError, "does not resolve");
+        assert_fails(&report, Outcome::NetworkError, "has no address to fetch from");
     }
     assert!(told.lock().is_empty(), "no proxy was told anything: {:?}", told.lock());
     // Also plain http is a tunnel where the proxy must not resolve.

@@ -21,13 +21,14 @@ use super::service::{given_up, not_ready};
 use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{BiExportId, OrgId, QueryId};
+use crate::base::permission::Permission;
 use crate::base::{Code, Error, Result};
 use crate::engine::link::Links;
 use crate::engine::sql::{ExportError, ExportFormat};
 use crate::features::{Link, raw};
 use crate::http::permit::{BiRead, BiWrite};
 use crate::http::{Accepted, Anonymous, Body, Download, FileDownload, Org, OrgContext, Path};
-use crate::store::{Event, Order, OrgRead, OrgStore};
+use crate::store::{Event, Order, OrgRead, OrgStore, Principal};
 use crate::task::Signals;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -138,10 +139,11 @@ impl Exports {
         path(&self.folder, org, export)
     }
 
-    /// A link that needs no credential.
-    fn link(&self, org: OrgId, id: BiExportId, now: Timestamp) -> String {
+    /// A link that needs no credential, for as long as `caller` may read results.
+    fn link(&self, org: OrgId, id: BiExportId, caller: &Principal, now: Timestamp) -> String {
         let subject = [org.0.as_bytes().as_slice(), id.0.as_bytes()].concat();
-        let token = self.links.sign(LINK, &subject, now.after(LINK_TIME));
+        let (needs, end) = (Some(Permission::BiRead), now.after(LINK_TIME));
+        let token = raw::sign(&self.links, LINK, &subject, caller, needs, now, end);
         format!("{}/api/v1/raw/{token}", self.public_url.trim_end_matches('/'))
     }
 }
@@ -201,7 +203,8 @@ struct ExportView {
     finished_at: Option<Timestamp>,
     /// When the file goes; null until it has ended.
     expires_at: Option<Timestamp>,
-    /// A link that needs no credential, for 15 minutes from now; null until `success`.
+    /// A link that needs no credential, for 15 minutes from now or until you may not read results any more; null until
+    /// `success`.
     #[schemars(extend("format" = "uri"))]
     download_url: Option<String>,
     /// Why there is no file.
@@ -226,7 +229,8 @@ struct ExportFailureView {
 impl ExportEnvelope {
     fn of(org: &OrgContext, export: ExportV1) -> ExportEnvelope {
         let is_made = export.status == ExportStatus::Success;
-        let link = is_made.then(|| org.service::<Exports>().link(org.id(), export.id, org.now()));
+        let link =
+            is_made.then(|| org.service::<Exports>().link(org.id(), export.id, org.principal(), org.now()));
         let export = ExportView {
             id: export.id,
             query_id: export.query,

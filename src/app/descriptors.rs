@@ -1,0 +1,79 @@
+//! Open files and sockets: as many as the system lets the box have, and some of them kept for its own work.
+//!
+//! A connection takes a descriptor, and so does everything else: the store, pages, snapshots, SQL workers, what is fetched.
+//! Were all of them connections, nothing would work for those who are connected.
+
+use crate::config::Config;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::thread::available_parallelism;
+
+/// More are never asked for: a hard limit may be a billion, and programs that close all there might be would take a while.
+const DESCRIPTORS_MAX: u64 = 1 << 20;
+/// The store, the log, the search index, snapshots, results that are read, listening sockets.
+const OWN: u64 = 160;
+/// Of a SQL worker, a spare one beside each that runs: pipes and the files it hands over.
+const OF_WORKER: u64 = 12;
+/// Of a job that runs: sockets to the target by its own and by a proxy's way, a name that is looked up, a page written.
+const OF_JOB: u64 = 4;
+/// Of a page in the browser.
+const OF_PAGE: u64 = 8;
+/// Fewer connections than this are no service; a box with so few descriptors is told so.
+const CONNECTIONS_MIN: u64 = 32;
+
+/// Raises the limit of open files to the most that this process may have.
+pub(super) fn raise_limit() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let most = maximum.unwrap_or(DESCRIPTORS_MAX).min(DESCRIPTORS_MAX);
+    if current.is_none_or(|current| current >= most) {
+        return;
+    }
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum }) {
+        tracing::warn!(%error, "the limit of open files cannot be raised");
+    }
+}
+
+/// How many connections are served at once: what the configuration says, as far as there are descriptors for them.
+pub(super) fn connections_max(config: &Config) -> usize {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(DESCRIPTORS_MAX);
+    let asked = config.server.max_connections;
+    let cores = available_parallelism().map_or(2, usize::from);
+    let workers = if config.bi.concurrency == 0 { cores } else { config.bi.concurrency };
+    let most = room(limit, reserve(workers, config.dispatch.concurrency, config.browser.pages));
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    if asked > most {
+        tracing::warn!(
+            asked,
+            served = most,
+            open_files = limit,
+            "fewer connections are served than server.max_connections: the limit of open files has no room for more"
+        );
+    }
+    asked.min(most)
+}
+
+fn reserve(workers: usize, jobs: usize, pages: usize) -> u64 {
+    let [workers, jobs, pages] = [workers, jobs, pages].map(|count| count as u64);
+    OWN + 2 * workers * OF_WORKER + jobs * OF_JOB + pages * OF_PAGE
+}
+
+/// What is left for connections; where that is next to nothing, a quarter.
+fn room(limit: u64, reserve: u64) -> u64 {
+    match limit.saturating_sub(reserve) {
+        most @ CONNECTIONS_MIN.. => most,
+        _ => (limit / 4).max(1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_room_for_the_box_itself() {
+        let usual = reserve(2, 32, 4);
+        assert!((300..500).contains(&usual), "{usual}");
+        assert_eq!(room(1_024, usual), 1_024 - usual);
+        assert_eq!(room(256, usual), 64);
+        assert_eq!(room(1, usual), 1);
+    }
+}
