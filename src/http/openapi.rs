@@ -177,15 +177,19 @@ impl Operation<'_> {
         self.body =
             Some(json!({ "required": required, "content": { "application/json": { "schema": schema } } }));
         self.error(Code::InvalidInput);
+        self.error(Code::RequestTimeout);
         self.error(Code::PayloadTooLarge);
         self.error(Code::UnsupportedMediaType);
+        self.error(Code::RateLimited);
     }
 
     /// A body of any kind.
     pub fn raw_body(&mut self) {
         self.body = Some(json!({ "required": true, "content": { "*/*": {} } }));
+        self.error(Code::RequestTimeout);
         self.error(Code::PayloadTooLarge);
         self.error(Code::UnsupportedMediaType);
+        self.error(Code::RateLimited);
     }
 
     /// A JSON response.
