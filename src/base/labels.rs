@@ -2,7 +2,6 @@
 
 use crate::base::codec::Json;
 use crate::base::limits::{METADATA_BYTES_MAX, TAG_CHARS_MAX, TAGS_MAX};
-use crate::base::printable::has_hidden;
 use crate::base::{Error, Result};
 use serde_json::{Map, Value};
 
@@ -11,7 +10,7 @@ pub fn tags(field: &str, given: Vec<String>) -> Result<Vec<String>> {
     let mut tags: Vec<String> = Vec::with_capacity(given.len().min(TAGS_MAX));
     for (i, tag) in given.into_iter().enumerate() {
         let tag = tag.trim();
-        if tag.is_empty() || tag.chars().count() > TAG_CHARS_MAX || has_hidden(tag) {
+        if tag.is_empty() || tag.chars().count() > TAG_CHARS_MAX || tag.chars().any(char::is_control) {
             let reason = format!("must be 1 to {TAG_CHARS_MAX} characters without control characters");
             return Err(Error::invalid(&format!("{field}[{i}]"), reason));
         }

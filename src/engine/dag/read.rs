@@ -469,7 +469,7 @@ fn min_quality(config: &mut Config<'_>) -> Option<f64> {
 }
 
 fn is_id(id: &str) -> bool {
-    (1..=NODE_ID_CHARS_MAX).contains(&id.chars().count()) && !crate::base::printable::has_hidden(id)
+    (1..=NODE_ID_CHARS_MAX).contains(&id.chars().count()) && !id.chars().any(char::is_control)
 }
 
 fn bad_id() -> String {

@@ -8,8 +8,6 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use crate::base::printable::has_hidden;
-
 /// Characters of a text that has no other limit.
 const TEXT_CHARS_MAX: usize = 2_000;
 /// Entries of a list that has no other limit.
@@ -138,7 +136,7 @@ fn refuse_text(text: &str) -> Option<String> {
         return Some(format!("must not be longer than {TEXT_CHARS_MAX} characters"));
     }
     // It may come to stand in a header line or in a query.
-    has_hidden(text).then(|| "must not contain control characters".to_owned())
+    text.chars().any(char::is_control).then(|| "must not contain control characters".to_owned())
 }
 
 fn refuse_list(items: &[Value]) -> Option<String> {

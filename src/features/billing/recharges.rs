@@ -129,7 +129,7 @@ pub fn note(field: &str, given: Option<&str>) -> Result<Option<String>> {
         let reason = format!("has {chars} characters; at most {NOTE_CHARS_MAX} are allowed");
         return Err(Error::invalid(field, reason));
     }
-    if crate::base::printable::has_hidden(text) {
+    if text.chars().any(char::is_control) {
         return Err(Error::invalid(field, "must not contain control characters"));
     }
     Ok(Some(text.to_owned()))

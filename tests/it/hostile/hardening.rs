@@ -166,7 +166,6 @@ async fn names_do_not_turn_what_stands_around_them() {
         for (path, body) in [
             ("/api/v1/api-keys", json!({ "name": name })),
             ("/api/v1/cli-auth/start", json!({ "hostname": name })),
-            ("/api/v1/jobs", json!({ "url": "https://example.com/", "tags": [name] })),
             ("/api/v1/workflows/smart", json!({ "name": name })),
         ] {
             refused(&post(&ada.browser, path, &body).await, 400, "Validation failed", "control characters");

@@ -355,7 +355,10 @@ async fn the_document_says_what_the_routes_do() {
     assert_eq!(list["parameters"][2]["schema"], json!({"type": "integer", "format": "uint32", "minimum": 0}));
     let create = &document["paths"]["/api/v1/widgets"]["post"];
     let statuses: Vec<_> = create["responses"].as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(statuses, ["201", "400", "401", "402", "403", "409", "413", "415", "500", "503"]);
+    assert_eq!(
+        statuses,
+        ["201", "400", "401", "402", "403", "408", "409", "413", "415", "429", "500", "503"]
+    );
     assert_eq!(document["paths"]["/api/v1/whoami"]["get"]["security"], json!([]));
     assert_eq!(
         document["paths"]["/api/v1/widgets/{id}/parts/{part}"]["get"]["parameters"][1]["name"],

@@ -140,7 +140,7 @@ fn checked_alias<'a>(alias: &'a str, path: &str) -> Result<&'a str, QueryError> 
     if alias.len() > NAME_BYTES_MAX {
         return refused(format!("has {} bytes; at most {NAME_BYTES_MAX} are allowed", alias.len()));
     }
-    if crate::base::printable::has_hidden(alias) {
+    if alias.chars().any(char::is_control) {
         return refused("must not contain control characters".to_owned());
     }
     Ok(alias)
