@@ -7,11 +7,12 @@
 
 use crate::admin::{AdminSocket, StatusFn};
 use crate::base::clock::Clock;
+use crate::base::health::Health;
 use crate::base::{Error, Result};
-use crate::config::{BrowserConfig, Config};
+use crate::config::{BrowserConfig, Config, DispatchConfig};
 use crate::engine::blob::BlobStore;
 use crate::engine::fetch::{
-    AddressGuard, BrowserSettings, Browsers, Direct, FetchSettings, Politeness, Templates, user_agent,
+    AddressGuard, BrowserSettings, Browsers, Direct, FetchSettings, Pace, Politeness, Templates, user_agent,
 };
 use crate::engine::keyring::{Keyring, Purpose, refuse_inside};
 use crate::engine::link::Links;
@@ -214,6 +215,7 @@ const EXPORT_FACTOR: u64 = 4;
 /// The engines and what the slices hang beside them.
 pub(crate) struct Parts {
     keyring: Arc<Keyring>,
+    health: Arc<Health>,
     auth: Arc<Auth>,
     key_usage: Arc<KeyUsage>,
     orgs: Arc<Orgs>,
@@ -254,29 +256,33 @@ impl Parts {
         let blobs = BlobStore::open_local(data.join("pages"))
             .map_err(|e| Error::internal("open the page store", e))?;
         let blobs = Arc::new(blobs);
-        let extractor = Arc::new(Extractor::new(store.clone(), blobs.clone()));
+        let health = Health::default();
+        let extractor = Arc::new(Extractor::new(store.clone(), blobs.clone(), health.clone()));
         let search = Arc::new(SearchFeed::open(data.join("search"), system.clone())?);
         let direct = Arc::new(Direct::new(fetch_settings(config), guard.clone()));
         let browsers = Browsers::new(browser_settings(config));
+        let politeness = Politeness::new(pace(config));
         let providers = Arc::new(Providers::new(ProviderParts {
             templates: templates(config)?,
             direct,
             browsers: browsers.clone(),
             keyring: keyring.clone(),
+            politeness: politeness.clone(),
             robots: config.dispatch.robots,
+            lower_prices: config.providers.lower_prices,
             clock: store.clock().clone(),
         }));
         let orgs = system.read(list_orgs)?;
         providers::seed_all(&system, orgs.iter().map(|org| org.id).collect()).await?;
-        let pause = Duration::from_millis(config.dispatch.min_delay_ms);
         // No slice keeps outputs yet, so no graph can name one.
         let book = Arc::new(Book::new(providers.clone(), |_, _| Ok(false)));
         let graphs = Arc::new(Graphs::default());
         let dispatch = DispatchParts {
             providers: providers.clone(),
             graphs: graphs.clone(),
-            politeness: Politeness::new(config.dispatch.per_domain_concurrency, pause),
+            politeness,
             extractor: extractor.clone(),
+            health: health.clone(),
         };
         let settings = DispatchSettings { concurrency: config.dispatch.concurrency };
         let dispatcher = Arc::new(Dispatcher::new(system.clone(), dispatch, settings));
@@ -305,16 +311,20 @@ impl Parts {
         bi::recover(&system).await?;
         bi::load_kill_switches(&system, &queries)?;
         let auth = Arc::new(Auth::new(system, keyring.clone(), auth_settings(config, place.url))?);
-        let seeded = plans.clone();
+        let (seeded, marking) = (plans.clone(), keyring.clone());
         let seeds: Vec<OrgSeed> = vec![
-            Box::new(move |tx, _| billing::open_account(tx, seeded.default_plan())),
-            Box::new(|tx, _| providers::seed(tx)),
+            Box::new(move |tx, new, email| {
+                let (_, person) = marking.sign(Purpose::PastUse, email.as_bytes());
+                billing::open_account_of(tx, new.id, seeded.default_plan(), &person)
+            }),
+            Box::new(|tx, new, _| providers::seed(&tx.org(new.id))),
         ];
         let orgs = Arc::new(Orgs::new(seeds, config.auth.invites_per_day));
         mail::seal_old(&store.system(), &keyring).await?;
         let mailer = Arc::new(Mailer::new(config.mail.smtp(place.url)?.map(Smtp::new), keyring.clone()));
         Ok(Parts {
             keyring,
+            health: Arc::new(health),
             auth,
             key_usage: Arc::default(),
             orgs,
@@ -342,6 +352,7 @@ impl Parts {
     fn services(self, store: &Store) -> Services {
         Services::new(store.clone())
             .with(self.keyring)
+            .with(self.health)
             .with(self.auth)
             .with(self.key_usage)
             .with(self.orgs)
@@ -405,6 +416,15 @@ async fn open_store(config: &Config, clock: Clock) -> Result<Store> {
 fn templates(config: &Config) -> Result<Templates> {
     let folder = Some(config.providers.dir.as_path()).filter(|folder| !folder.as_os_str().is_empty());
     Templates::load(folder).map_err(|e| Error::invalid("providers.dir", e))
+}
+
+fn pace(config: &Config) -> Pace {
+    let DispatchConfig { per_domain_concurrency, min_delay_ms, pause_max_sec, .. } = config.dispatch;
+    Pace {
+        per_domain_concurrency,
+        min_delay: Duration::from_millis(min_delay_ms),
+        pause_max: Duration::from_secs(pause_max_sec),
+    }
 }
 
 fn fetch_settings(config: &Config) -> FetchSettings {

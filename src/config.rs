@@ -100,6 +100,7 @@ pub struct DispatchConfig {
     pub concurrency: usize,
     pub per_domain_concurrency: u32,
     pub min_delay_ms: u64,
+    pub pause_max_sec: u64,
     pub robots: bool,
 }
 
@@ -108,6 +109,7 @@ pub struct DispatchConfig {
 pub struct ProvidersConfig {
     #[serde(deserialize_with = "paths::absolute")]
     pub dir: PathBuf,
+    pub lower_prices: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -322,6 +324,7 @@ const BOUNDS: &[(&str, std::ops::RangeInclusive<i64>)] = &[
     ("dispatch.concurrency", 1..=10_000),
     ("dispatch.per_domain_concurrency", 1..=1_000),
     ("dispatch.min_delay_ms", 0..=3_600_000),
+    ("dispatch.pause_max_sec", 1..=86_400),
     ("browser.pages", 0..=1_000),
     ("browser.memory_mb", 256..=1 << 20),
     ("bi.max_query_sec", 1..=86_400),

@@ -8,6 +8,7 @@ pub mod codec;
 pub mod digest;
 pub mod error;
 pub mod escape;
+pub mod health;
 pub mod ids;
 pub mod labels;
 pub mod limits;

@@ -125,10 +125,12 @@ pub enum Purpose {
     Link,
     /// The ends of audit chains.
     AuditHead,
+    /// Marks that tell whether an address was there before, for as long as a period of a plan.
+    PastUse,
 }
 
 impl Purpose {
-    const COUNT: usize = 3;
+    const COUNT: usize = 4;
 
     /// Part of the derived key: never change one.
     fn label(self) -> &'static [u8] {
@@ -136,6 +138,7 @@ impl Purpose {
             Purpose::AccessToken => b"gleaner/v1/access-token",
             Purpose::Link => b"gleaner/v1/link",
             Purpose::AuditHead => b"gleaner/v1/audit-head",
+            Purpose::PastUse => b"gleaner/v1/past-use",
         }
     }
 }
@@ -248,7 +251,7 @@ impl Keyring {
             .into_iter()
             .map(|(id, secret)| SigningKey {
                 id,
-                keys: [Purpose::AccessToken, Purpose::Link, Purpose::AuditHead]
+                keys: [Purpose::AccessToken, Purpose::Link, Purpose::AuditHead, Purpose::PastUse]
                     .map(|purpose| derived(&secret, purpose)),
             })
             .collect();

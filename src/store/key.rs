@@ -127,6 +127,11 @@ impl KeyWriter {
         self
     }
 
+    /// The key as far as it was written: a prefix of the entries that agree in its parts.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
     /// Bytes of a length that every key of the index shares.
     pub fn fixed(&mut self, bytes: &[u8]) -> &mut Self {
         self.0.extend_from_slice(bytes);

@@ -270,6 +270,7 @@ impl Lab {
             .map(|simulator| format!("\"127.0.0.1/32:{}\"", simulator.address.port()))
             .collect();
         let appliance = Appliance::start_with(&[
+            ("PROVIDERS__LOWER_PRICES", "true"),
             ("NETWORK__ALLOW", &format!("[{}]", allow.join(","))),
             ("DISPATCH__PER_DOMAIN_CONCURRENCY", "64"),
         ])

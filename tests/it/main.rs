@@ -16,6 +16,7 @@ mod crash;
 mod demo;
 mod dispatch;
 mod extraction;
+mod fair;
 mod forged;
 mod graphs;
 mod harness;

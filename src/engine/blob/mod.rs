@@ -51,6 +51,9 @@ const ZSTD_LEVEL: i32 = 3;
 const STORED_BYTES_MAX: u64 = (PAGE_BYTES_MAX + PAGE_BYTES_MAX / 128 + 1024) as u64;
 /// A page up to this size is hashed where it is asked for, which saves it a hop to another thread and back. A choice.
 const INLINE_BYTES_MAX: usize = 64 << 10;
+/// The file that is written to see whether the folder takes pages, and its size.
+const TRIED: &str = "try";
+const TRIED_BYTES: usize = 64 << 10;
 /// The end of an object's name.
 const SUFFIX: &str = ".zst";
 
@@ -200,6 +203,21 @@ impl BlobStore {
     /// The pages of one organization.
     pub fn org(&self, org: Uuid) -> OrgBlobs {
         OrgBlobs { store: self.inner.clone(), org }
+    }
+
+    /// Writes a small file, syncs it and removes it again: whether the folder takes pages. Another process's try at the
+    /// same time does no harm.
+    pub async fn try_write(&self) -> Result<(), BlobError> {
+        let file = self.inner.root.join(TRIED);
+        blocking(move || {
+            let tried = File::create(&file).and_then(|mut open| {
+                open.write_all(&[0; TRIED_BYTES])?;
+                open.sync_all()
+            });
+            let removed = fs::remove_file(&file);
+            tried.and(removed).map_err(|error| BlobError::from_io("write a page", error))
+        })
+        .await
     }
 
     /// Removes what writes that were cut off left behind (`<name>#<n>`) and is older than `age`; gives their

@@ -28,7 +28,7 @@ use super::guard::AddressGuard;
 use super::outcome::{Detector, Outcome};
 use super::proxy::Proxy;
 use super::robots::{self, Robots, RobotsAnswer, RobotsCache};
-use super::{FetchReport, FetchRequest, FetchSettings, PageHeaders};
+use super::{CrawlDelays, FetchReport, FetchRequest, FetchSettings, PageHeaders};
 use crate::base::ids::OrgId;
 use crate::base::web::WebUrl;
 
@@ -81,7 +81,7 @@ struct Trace {
     headers: HeaderMap,
     bytes_received: u64,
     redirects: u32,
-    crawl_delay: Option<Duration>,
+    crawl_delays: CrawlDelays,
 }
 
 impl Trace {
@@ -93,7 +93,7 @@ impl Trace {
             headers: HeaderMap::new(),
             bytes_received: 0,
             redirects: 0,
-            crawl_delay: None,
+            crawl_delays: CrawlDelays::new(),
         }
     }
 
@@ -185,6 +185,9 @@ impl Direct {
             Err(FetchError::Proxy { trouble, retry_after, .. }) => (Some(*trouble), *retry_after),
             _ => (None, None),
         };
+        let failure = result.as_ref().err();
+        let is_beyond_limits = failure.is_some_and(FetchError::is_beyond_limits);
+        let lack = failure.and_then(FetchError::lack);
         let (outcome, rule, error, body) = match (result, trace.status) {
             (Ok(body), Some(status)) => {
                 let verdict = Detector::builtin().classify(status, &trace.headers, &body);
@@ -207,10 +210,12 @@ impl Direct {
             duration: started.elapsed(),
             error,
             retry_after: asked.or_else(|| retry_after(&trace.headers, SystemTime::now())),
-            crawl_delay: trace.crawl_delay,
+            crawl_delays: trace.crawl_delays,
             redirects: trace.redirects,
             final_url: trace.answered,
             trouble,
+            is_beyond_limits,
+            lack,
         }
     }
 
@@ -308,11 +313,12 @@ impl Direct {
         self.user_agent.to_str().unwrap_or_default()
     }
 
-    /// Fails unless robots.txt lets the box fetch the URL; gives the pause that it asks for.
-    pub(super) async fn obey(&self, url: &WebUrl) -> Result<Option<Duration>, FetchError> {
-        let mut trace = Trace::new(url);
-        self.obey_robots(Way::default(), &mut trace).await?;
-        Ok(trace.crawl_delay)
+    /// Fails unless robots.txt lets the box fetch the URL; notes the pause that it asks for.
+    pub(super) async fn obey(&self, url: &WebUrl, delays: &mut CrawlDelays) -> Result<(), FetchError> {
+        let mut trace = Trace { crawl_delays: std::mem::take(delays), ..Trace::new(url) };
+        let obeyed = self.obey_robots(Way::default(), &mut trace).await;
+        *delays = trace.crawl_delays;
+        obeyed
     }
 
     /// Fails unless robots.txt of the current URL's origin allows its path.
@@ -322,7 +328,7 @@ impl Direct {
         let key = format!("{}{}", way.scope, url.origin());
         match self.robots.get(&key, self.ask_robots(&url, way)).await? {
             RobotsAnswer::Rules(rules) => {
-                trace.crawl_delay = trace.crawl_delay.max(rules.crawl_delay());
+                note_delay(&mut trace.crawl_delays, &url, rules.crawl_delay().unwrap_or_default());
                 match rules.allows(url.path_and_query()) {
                     true => Ok(()),
                     false => Err(FetchError::RobotsDisallow { host: host() }),
@@ -384,6 +390,14 @@ impl Direct {
     #[cfg(test)]
     pub(super) fn idle_count(&self) -> usize {
         self.connector.idle_count()
+    }
+}
+
+/// Notes what a host asks for. Of two origins of one host (http and https) the longer pause holds.
+fn note_delay(delays: &mut CrawlDelays, url: &WebUrl, delay: Duration) {
+    match delays.iter_mut().find(|(host, _)| host == url.host()) {
+        Some((_, noted)) => *noted = delay.max(*noted),
+        None => delays.push((url.host().to_owned(), delay)),
     }
 }
 

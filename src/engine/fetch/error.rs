@@ -13,6 +13,7 @@ use super::body::BodyError;
 use super::guard::Refused;
 use super::outcome::Outcome;
 use super::proxy::Trouble;
+use crate::base::health::Part;
 use crate::base::web::UrlError;
 
 /// Why a fetch ended without an answer to hand over. [`Outcome::of_error`] says what follows from it.
@@ -86,6 +87,32 @@ pub enum FetchError {
     TimedOut {
         timeout: Duration,
     },
+}
+
+impl FetchError {
+    /// What the box itself had none of, when that is what failed.
+    pub fn lack(&self) -> Option<Part> {
+        match self {
+            Self::Connect { source, .. } | Self::Tls { source, .. } => Part::lacking(source),
+            // The system's resolver says of a socket that it could not open that the name is unknown for now.
+            Self::Resolve { source: Some(source), .. } => Part::lacking(source).or_else(no_descriptors),
+            _ => None,
+        }
+    }
+
+    /// Whether the answer is larger than the box takes: what another provider makes of it may be smaller.
+    pub fn is_beyond_limits(&self) -> bool {
+        matches!(
+            self,
+            Self::HeadTooLarge { .. }
+                | Self::Body(BodyError::TooLarge { .. } | BodyError::InflatedTooLarge { .. })
+        )
+    }
+}
+
+/// Tries whether a file can be opened.
+fn no_descriptors() -> Option<Part> {
+    std::fs::File::open("/dev/null").err().as_ref().and_then(Part::lacking)
 }
 
 impl fmt::Display for FetchError {

@@ -13,7 +13,8 @@
 //! - [`provider`]: what the dispatcher sees of any of them: a request goes in, an attempt comes out;
 //! - [`templates`]: the hosted providers, described in `data/providers`; [`fields`]: what their accounts are asked for;
 //! - [`breaker`]: which account, and which provider at which domain, is left alone for a while;
-//! - [`politeness`]: how often a registrable domain may be visited, kept by the dispatcher around any provider.
+//! - [`politeness`]: how often a registrable domain and its hosts may be visited, kept by the dispatcher around any
+//!   provider.
 //!
 //! Invariants: no byte is sent to an address the guard has not passed; no environment variable names a proxy; bodies
 //! come back as bytes (charsets are the HTML engine's); every buffer, count and wait has a limit; and dropping the
@@ -46,6 +47,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
+use crate::base::health::Part;
 use crate::base::ids::OrgId;
 use crate::base::web::WebUrl;
 
@@ -57,7 +59,7 @@ pub use error::FetchError;
 pub use fields::{Field, FieldError, Values};
 pub use guard::{AddressGuard, AllowRule, Refused};
 pub use outcome::{Detector, Fault, Means, Outcome, Verdict};
-pub use politeness::{Permit, Politeness, Wait};
+pub use politeness::{Pace, Permit, Politeness, Wait, Why};
 pub use provider::{Attempt, CostSource, CreditMatrix, DirectProvider, Page, Provider, TierPrice};
 pub use proxy::{Proxy, ProxyList, ProxyProvider, Rotation};
 pub use templates::{Hosted, Template, Templates};
@@ -174,15 +176,23 @@ pub struct FetchReport {
     pub duration: Duration,
     /// What went wrong, in words fit for a customer. None on success.
     pub error: Option<String>,
-    /// How long the target asked to be left alone, from now (`Retry-After`, RFC 9110).
+    /// How long the host that answered last asked to be left alone, from now (`Retry-After`, RFC 9110).
     pub retry_after: Option<Duration>,
-    /// The least pause between two visits that the target's robots.txt asks for.
-    pub crawl_delay: Option<Duration>,
+    /// The least pauses between two visits that the hosts of the chain ask for in their robots.txt, zero where one asks
+    /// for none; hosts whose robots.txt was not read are not in it.
+    pub crawl_delays: CrawlDelays,
     /// How many redirects were followed.
     pub redirects: u32,
     /// What was wrong with the proxy that it went through.
     pub trouble: Option<proxy::Trouble>,
+    /// Whether the page is beyond what this way of fetching takes: another one may take it.
+    pub is_beyond_limits: bool,
+    /// What the box itself had none of, which says nothing about anybody else.
+    pub lack: Option<Part>,
 }
+
+/// Hosts, and the pause that the robots.txt of each asks for.
+pub type CrawlDelays = Vec<(String, Duration)>;
 
 /// The headers of a page that later stages read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -12,7 +12,8 @@
 //!
 //! Among failures without an answer: a time limit is `timeout`; what another try may mend (DNS, a connection, TLS, a
 //! broken body, an unreachable robots.txt) is `network_error`; what will be so again for everybody (a refused address,
-//! a forbidden path, a redirect loop, a body beyond the limits) is `target_error`.
+//! a forbidden path, a redirect loop) is `target_error`. A body or a head beyond the limits is a `provider_error`: what
+//! another provider makes of the page may fit, and no account is at fault.
 //!
 //! The detection rules are data, `data/detection.toml`, which explains its own format.
 //!
@@ -98,7 +99,8 @@ impl Outcome {
     pub fn of_provider_error(error: &FetchError) -> (Self, Option<Fault>) {
         match error {
             FetchError::TimedOut { .. } => (Self::Timeout, None),
-            // It had begun to answer, so it is there; and a page that is too large is too large for everybody.
+            _ if error.is_beyond_limits() => (Self::ProviderError, Some(Fault::Unsupported)),
+            // It had begun to answer, so it is there.
             FetchError::Body(_) => (Self::of_error(error), None),
             _ => (Self::ProviderError, Some(Fault::Down)),
         }
@@ -117,8 +119,11 @@ impl Outcome {
             | FetchError::Body(BodyError::Interrupted(_) | BodyError::Corrupt { .. }) => Self::NetworkError,
             FetchError::RobotsUnreachable { outcome, .. } => *outcome,
             FetchError::Proxy { trouble, .. } => trouble.outcome(),
+            FetchError::HeadTooLarge { .. }
+            | FetchError::Body(BodyError::TooLarge { .. } | BodyError::InflatedTooLarge { .. }) => {
+                Self::ProviderError
+            }
             FetchError::Refused { .. }
-            | FetchError::HeadTooLarge { .. }
             | FetchError::TooManyRedirects { .. }
             | FetchError::BadRedirect { .. }
             | FetchError::BadTarget { .. }
@@ -499,6 +504,7 @@ mod tests {
         let silent = FetchError::TimedOut { timeout: std::time::Duration::from_secs(1) };
         assert_eq!(Outcome::of_provider_error(&silent), (Outcome::Timeout, None));
         let large = FetchError::Body(BodyError::TooLarge { max: 1 });
-        assert_eq!(Outcome::of_provider_error(&large), (Outcome::TargetError, None));
+        let unfit = (Outcome::ProviderError, Some(Fault::Unsupported));
+        assert_eq!(Outcome::of_provider_error(&large), unfit, "the next one may bring it smaller");
     }
 }

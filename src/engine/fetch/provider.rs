@@ -10,7 +10,7 @@
 //! and is the matrix's alone: a hold that was made by the matrix then always covers it, and credits of unlike vendors
 //! are never added up.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -21,8 +21,10 @@ use std::sync::Arc;
 
 use super::direct::Direct;
 use super::outcome::{Fault, Outcome};
+use super::politeness::Politeness;
 use super::proxy::Trouble;
-use super::{FetchReport, FetchRequest, PageHeaders};
+use super::{CrawlDelays, FetchReport, FetchRequest, PageHeaders};
+use crate::base::health::Part;
 use crate::base::web::WebUrl;
 
 /// The tier of a request that asks for nothing better.
@@ -61,8 +63,12 @@ pub struct Attempt {
     pub duration: Duration,
     /// How long the target, or on a fault the provider, asked to be left alone, from now.
     pub retry_after: Option<Duration>,
-    /// The least pause between two visits that the target's robots.txt asks for; none when it was not asked.
-    pub crawl_delay: Option<Duration>,
+    /// The host that answered last: the one that asks for `retry_after`, unless that is the provider.
+    pub answered_by: Option<String>,
+    /// The least pauses between two visits that hosts ask for in their robots.txt.
+    pub crawl_delays: CrawlDelays,
+    /// What the box itself had none of: it was no attempt, and says nothing about anybody.
+    pub lack: Option<Part>,
 }
 
 /// A page that was delivered.
@@ -101,7 +107,19 @@ impl Attempt {
             page: None,
             duration: Duration::ZERO,
             retry_after: None,
-            crawl_delay: None,
+            answered_by: None,
+            crawl_delays: CrawlDelays::new(),
+            lack: None,
+        }
+    }
+
+    /// Tells what hosts said about the pace, each for itself. What a provider asks for itself is its own breaker's.
+    pub fn tell(&self, polite: &Politeness, now: Instant) {
+        if let (Some(host), Some(pause), None) = (&self.answered_by, self.retry_after, self.fault) {
+            polite.hold(host, now, now + pause);
+        }
+        for (host, delay) in &self.crawl_delays {
+            polite.set_crawl_delay(host, now, *delay);
         }
     }
 
@@ -134,6 +152,7 @@ impl Attempt {
 
 impl From<FetchReport> for Attempt {
     fn from(report: FetchReport) -> Self {
+        let answered_by = report.status.is_some().then(|| report.final_url.host().to_owned());
         let page = (report.outcome == Outcome::Success).then_some(Page {
             url: report.final_url,
             headers: report.headers,
@@ -142,6 +161,8 @@ impl From<FetchReport> for Attempt {
         Self {
             outcome: report.outcome,
             fault: match report.trouble.and_then(Trouble::fault) {
+                // Another provider may take it, and this one other pages.
+                None if report.is_beyond_limits => Some(Fault::Unsupported),
                 None if report.outcome == Outcome::ProviderError => Some(Fault::Down),
                 fault => fault,
             },
@@ -155,7 +176,9 @@ impl From<FetchReport> for Attempt {
             page,
             duration: report.duration,
             retry_after: report.retry_after,
-            crawl_delay: report.crawl_delay,
+            answered_by,
+            crawl_delays: report.crawl_delays,
+            lack: report.lack,
         }
     }
 }
@@ -224,12 +247,8 @@ impl Provider for DirectProvider {
             let report = self.direct.fetch(request.clone()).await;
             let mut attempt = Attempt::from(report);
             // Nobody stands between: what reads as a proxy's word is the target's own, and no fault of this provider's.
-            if attempt.outcome == Outcome::ProviderError {
+            if attempt.outcome == Outcome::ProviderError && attempt.fault != Some(Fault::Unsupported) {
                 (attempt.outcome, attempt.fault) = (Outcome::TargetError, None);
-            }
-            // Without an answer nobody knows what robots.txt asks for, and what it asked for before still holds.
-            if request.robots && attempt.http_status.is_some() {
-                attempt.crawl_delay.get_or_insert(Duration::ZERO);
             }
             attempt.priced(self.credits.price(TIER_STANDARD, request.render), None)
         }

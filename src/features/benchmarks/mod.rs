@@ -164,10 +164,10 @@ async fn start(
     let begun = org.write(move |tx| {
         let row = begin(tx, &desk, urls)?;
         tx.audit(Event::new(Action::BenchmarkStarted).of(row.id).with("probes", row.total_probes))?;
-        Ok(row)
+        Ok((probes(tx, row.id)?, row))
     });
-    let row = begun.await?;
-    org.service::<Dispatcher>().wake();
+    let (jobs, row) = begun.await?;
+    org.service::<Dispatcher>().queued(org.id(), &jobs);
     Ok(Created(row.into()))
 }
 

@@ -25,6 +25,15 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Opens the account of a new organization on `plan`, with its first period's credits.
 pub fn open_account(tx: &OrgWrite<'_>, plan: &Plan) -> Result<()> {
+    open_within(tx, plan, None).map(drop)
+}
+
+/// The same within a period that has begun elsewhere: so many credits of it were used, and it ends then.
+pub(super) fn open_within(
+    tx: &OrgWrite<'_>,
+    plan: &Plan,
+    past: Option<(u64, Timestamp)>,
+) -> Result<AccountV2> {
     let now = tx.now();
     let account = AccountV2 {
         plan: plan.id.clone(),
@@ -39,7 +48,14 @@ pub fn open_account(tx: &OrgWrite<'_>, plan: &Plan) -> Result<()> {
     };
     let mut entry = Entry { tx, account };
     entry.begin_plan(plan)?;
-    entry.close()
+    if let Some((used, ends_at)) = past {
+        entry.account.period_ends_at = ends_at.min(entry.account.period_ends_at);
+        entry
+            .lapse(used.min(entry.account.balance), "used before in this period, in another organization")?;
+    }
+    let account = entry.account.clone();
+    entry.close()?;
+    Ok(account)
 }
 
 /// Reserves `credits` for a job. 402 when the trial is over or the balance does not cover it.

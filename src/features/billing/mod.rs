@@ -2,6 +2,7 @@
 //! knows organizations by name.
 
 mod ledger;
+mod past;
 mod plans;
 mod recharges;
 mod rows;
@@ -10,6 +11,7 @@ mod task;
 mod tests;
 
 pub use ledger::{account, change_plan, effective_balance, open_account, recharge, reserve, settle};
+pub use past::{PersonMark, leave_account, open_account_of};
 pub use plans::{Plan, Plans};
 pub use recharges::{
     RECHARGE_CREDITS_MAX, credits as recharge_credits, decide_recharge, note as recharge_note,
@@ -39,7 +41,7 @@ const RENEW_EVERY: Duration = Duration::from_secs(60);
 
 pub static FEATURE: Feature = Feature {
     name: "billing",
-    tables: &[&ACCOUNTS, &TRANSACTIONS, &rows::RECHARGES],
+    tables: &[&ACCOUNTS, &TRANSACTIONS, &rows::RECHARGES, &past::PAST_USES],
     routes: &[
         Route::get("/api/v1/plans", "listPlans", &Handler::new(list_plans))
             .about("The plans this box knows."),

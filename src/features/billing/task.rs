@@ -1,8 +1,8 @@
 //! Beginning periods: an organization that does nothing has its month too, and its ledger says so.
 
-use super::ledger;
 use super::plans::Plans;
 use super::rows::{ACCOUNTS, AccountV2};
+use super::{ledger, past};
 use crate::base::Result;
 use crate::base::ids::OrgId;
 use crate::task::TaskContext;
@@ -12,6 +12,7 @@ const ACCOUNTS_PER_LOOK: usize = 1_000;
 
 /// Renews every account whose period has ended.
 pub(super) async fn renew_all(context: TaskContext) -> Result<()> {
+    past::sweep(context.system()).await?;
     let plans = context.service::<Plans>();
     let mut after: Option<OrgId> = None;
     while !context.stopping() {

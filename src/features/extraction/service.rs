@@ -12,6 +12,7 @@ use super::rows::{
 use super::schemas::{self, CompiledSchema, Schemas};
 use crate::base::clock::Timestamp;
 use crate::base::codec::Json;
+use crate::base::health::{Health, Part};
 use crate::base::ids::{JobId, ResultId, UrlId};
 use crate::base::terms::PageType;
 use crate::base::web::{Domain, WebUrl};
@@ -113,12 +114,27 @@ pub struct Extractor {
     blobs: Arc<BlobStore>,
     /// As many pages at once as there are cores: a parsed page takes many times its size.
     room: Semaphore,
+    health: Health,
 }
 
 impl Extractor {
-    pub fn new(store: Store, blobs: Arc<BlobStore>) -> Extractor {
+    /// `health` hears whether pages can be stored.
+    pub fn new(store: Store, blobs: Arc<BlobStore>, health: Health) -> Extractor {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        Extractor { schemas: Arc::new(Schemas::new(store.system())), blobs, room: Semaphore::new(cores) }
+        let schemas = Arc::new(Schemas::new(store.system()));
+        Extractor { schemas, blobs, room: Semaphore::new(cores), health }
+    }
+
+    /// Tries whether pages can be stored. 503 when not.
+    pub async fn try_pages(&self) -> Result<()> {
+        self.blobs.try_write().await.map_err(blob_error)
+    }
+
+    /// What a page that could not be stored says about the box.
+    fn note_failure(&self, error: &BlobError) {
+        let (BlobError::NoSpace { source, .. } | BlobError::Failed { source, .. }) = error else { return };
+        let lacking = source.downcast_ref::<std::io::Error>().and_then(Part::lacking);
+        self.health.report(lacking.unwrap_or(Part::Pages), format!("{error}: {source}"));
     }
 
     /// Platform schemas of every version, newest first.
@@ -138,9 +154,10 @@ impl Extractor {
 
     /// Keeps the page (it is on the disk when this returns) and extracts what a schema finds on it.
     /// Without a schema for the page the draft has no values and no quality. Fails with 413 for a page larger than the blob
-    /// store takes, and with 503 when the disk is full.
+    /// store takes, and with 503 when the disk does not take it at the moment.
     pub async fn process(&self, org: &OrgStore, page: Scraped) -> Result<ResultDraft> {
-        let kept = self.blobs.org(org.id().0).put_page(page.body.clone()).await.map_err(blob_error)?;
+        let kept = self.blobs.org(org.id().0).put_page(page.body.clone()).await;
+        let kept = kept.inspect_err(|error| self.note_failure(error)).map_err(blob_error)?;
         let clock = org.clock().clone();
         if page.body.len() <= INLINE_BYTES_MAX {
             let mut fuel = Fuel::new(INLINE_FUEL_MAX);
@@ -171,7 +188,8 @@ fn blob_error(error: BlobError) -> Error {
         BlobError::NoSpace { .. } => Error::unavailable("The disk is full.").caused_by(error),
         BlobError::TooLarge { .. } => Error::new(Code::PayloadTooLarge).message(error.to_string()),
         BlobError::Emptied => Error::new(Code::OrgNotFound),
-        BlobError::Corrupt { .. } | BlobError::Failed { .. } => Error::internal("keep a page", error),
+        BlobError::Failed { .. } => Error::unavailable("The page could not be stored.").caused_by(error),
+        BlobError::Corrupt { .. } => Error::internal("keep a page", error),
     }
 }
 

@@ -6,6 +6,7 @@ use super::service::{Extractor, Scraped, record};
 use super::*;
 use crate::base::clock::{Clock, Timestamp};
 use crate::base::codec::Json;
+use crate::base::health::Health;
 use crate::base::ids::OrgId;
 use crate::base::terms::PageType;
 use crate::base::web::WebUrl;
@@ -35,7 +36,7 @@ impl Bench {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&folder.path().join("store.redb"), 16 << 20, Clock::system()).unwrap();
         let blobs = Arc::new(BlobStore::open_local(folder.path().join("pages")).unwrap());
-        let extractor = Extractor::new(store.clone(), Arc::clone(&blobs));
+        let extractor = Extractor::new(store.clone(), Arc::clone(&blobs), Health::default());
         let org = store.system().org(OrgId::new());
         Bench { folder, store, blobs, extractor, org }
     }

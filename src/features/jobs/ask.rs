@@ -41,11 +41,11 @@ pub(super) fn connected(org: &OrgStore, provider: ProviderId) -> Result<Option<P
     Ok(org.read(|tx| tx.get(&PROVIDERS, &provider))?.filter(|row| row.is_enabled))
 }
 
-/// One request through one provider, unless it cannot or must not be asked, which is its failure.
+/// One request through one provider, unless it cannot or must not be asked, which is its failure; or unless it rests.
 pub(super) async fn ask_one(
     providers: &Providers,
     org: &OrgStore,
-    provider: ProviderId,
+    (provider, rests): (ProviderId, bool),
     request: &FetchRequest,
     begun: &OnceLock<Begun>,
 ) -> Result<Made> {
@@ -65,6 +65,10 @@ pub(super) async fn ask_one(
             Standing::Cooling { trouble, .. } => {
                 let why = trouble.map_or(String::new(), |trouble| format!(" ({})", trouble.error));
                 not_asked(format!("{} is left alone for a while{why}", account.name))
+            }
+            Standing::WeakHere if rests => {
+                let domain = request.url.domain();
+                not_asked(format!("{} rests for a while: it has failed in a row at {domain}", account.name))
             }
             _ => match account.lacks(request) {
                 Some(lack) => not_asked(lack),

@@ -1,54 +1,47 @@
 //! The dispatcher: takes due jobs from the queue, runs each, and writes how it ended.
 //!
-//! A run walks the job's graph ([`super::run`]); here is who may run, and when.
+//! A run walks the job's graph ([`super::run`]); whose turn it is says the fair queue ([`super::queue`]); here is how a job
+//! is taken, run and put back.
 //!
-//! One claim is one write operation for as many jobs as there are free slots; each claimed job gets a lease and the
-//! number of its run. A job that was running when the process died stands in `jobs.lease` and is put back at the next
-//! start; its second run writes over the first one's result, because a result is keyed by its job.
+//! One claim is one write operation for as many jobs as a round found; each claimed job gets a lease and the number of its
+//! run. A job that was running when the process died stands in `jobs.lease` and is put back at the next start; its second
+//! run writes over the first one's result, because a result is keyed by its job.
 //!
-//! Domains take turns: a round walks the ready index domain by domain from where the last round stopped, and passes
-//! over one that politeness holds back by a single seek. Nothing waits in memory but the jobs that are running.
-//!
-//! What the box cannot do for a moment (a full disk, a full queue of writes) costs a pause and no work: a round that
-//! fails is tried again, and a page that has arrived is written when there is room.
+//! What the box cannot do for a moment is nobody's fault and costs a pause and no work: while something of its own is in
+//! trouble ([`Health`]) it takes no jobs, and tries from time to time whether that is over. A run that meets such a thing
+//! keeps its page and waits; one that has to end all the same is put back and does not count as interrupted, and neither
+//! does one that a planned restart cuts off.
 
-use super::finish::{claim, postpone, put_back, put_back_run};
-use super::rows::{JOBS, JobV1, LEASE, READY};
+use super::finish::{Cut, claim, postpone, put_back, put_back_run};
+use super::queue::{Due, FairQueue, Inbox, Queued, Round, Slot};
+use super::rows::{JOBS, JobV1, LEASE, QUEUE, QUEUE_BEFORE};
 use super::run::{Begin, Run};
+use super::walks::{PLANNED_STOP, PlannedStopV1};
 use crate::base::clock::Timestamp;
+use crate::base::health::{Health, Part};
 use crate::base::ids::{JobId, OrgId};
-use crate::base::web::Domain;
-use crate::base::{Error, Result};
-use crate::engine::fetch::{Attempt, Permit, Politeness};
+use crate::base::{Code, Error, Result};
+use crate::engine::fetch::{Permit, Politeness, Why};
 use crate::features::extraction::Extractor;
 use crate::features::providers::Providers;
 use crate::features::workflows::Graphs;
 use crate::http::panic_text;
-use crate::store::{GlobalEntry, OrgStore, SysRead, System};
+use crate::store::{OrgStore, SysWrite, System};
 use crate::task::TaskContext;
 use futures::FutureExt;
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-/// How long a job waits after the box itself could not finish it (a full disk, say).
+/// How long a job waits after the box itself could not finish it.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
-/// One in so many slots is for other organizations than the one that has all the others.
-const SLOTS_KEPT_PART: usize = 8;
-/// Domains that one round looks at.
-const DOMAINS_PER_ROUND: usize = 2_048;
-/// Jobs of organizations without a free slot that one round passes over; the next round goes on behind them. Without this
-/// bound, each round of a box whose only organization has all its slots walked through the whole queue (19 % of its
-/// time at 4,800 jobs a second, by `perf`).
-const PASSED_PER_ROUND: usize = 128;
-/// Time to the next round after one that ended at that bound: somebody else's jobs may stand behind.
+/// Time to the next round after one that ended at its bound.
 const CUT_ROUND_PAUSE: Duration = Duration::from_millis(5);
-/// Entries of a domain that are read at once: about as many as may visit it.
-const ENTRIES_AT_ONCE: usize = 4;
 /// Jobs put back by one write operation.
 const RECOVERED_PER_WRITE: usize = 256;
 /// Longest time between two rounds without a signal.
@@ -57,6 +50,12 @@ const ROUND_EVERY: Duration = Duration::from_millis(250);
 const FAILED_ROUND_PAUSE: Duration = Duration::from_secs(1);
 /// How often ended leases are looked for.
 const LEASES_EVERY: Duration = Duration::from_secs(1);
+/// How often a box in trouble tries whether it is over.
+const TRIED_EVERY: Duration = Duration::from_millis(500);
+/// Files that must be open at once before descriptors are there again: with one, the next socket would fail.
+const DESCRIPTORS_NEEDED: usize = 32;
+/// The first and the longest pause between two tries to put a job back.
+const PUT_BACK_PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
 /// How long an erasure waits for runs to end: a page that is being read is read to its end.
 const ABANDON_WITHIN: Duration = Duration::from_secs(30);
 const ABANDON_POLL: Duration = Duration::from_millis(20);
@@ -74,6 +73,7 @@ pub struct DispatchParts {
     pub graphs: Arc<Graphs>,
     pub politeness: Politeness,
     pub extractor: Arc<Extractor>,
+    pub health: Health,
 }
 
 /// Runs jobs.
@@ -83,59 +83,65 @@ pub struct Dispatcher {
     pub(super) graphs: Arc<Graphs>,
     pub(super) politeness: Politeness,
     pub(super) extractor: Arc<Extractor>,
-    pub(super) settings: DispatchSettings,
-    wake: Notify,
+    pub(super) health: Health,
+    inbox: Arc<Inbox>,
+    queue: Mutex<FairQueue>,
     /// The jobs that run here, and how to tell each that it was canceled.
     running: Mutex<HashMap<(OrgId, JobId), Arc<Notify>>>,
+    /// Jobs that may have been marked running by a claim that failed.
+    doubtful: Mutex<Vec<(OrgId, JobId)>>,
     tasks: tokio::sync::Mutex<JoinSet<()>>,
-    /// The domain after which the next round begins.
-    turn: Mutex<Vec<u8>>,
+    stopping: AtomicBool,
+    looks: AtomicU64,
 }
 
-/// The slots that organizations have. None may have all of them: slow pages of one would hold up everybody's jobs.
-struct Shares {
-    of: HashMap<OrgId, usize>,
-    each_max: usize,
-    /// Jobs of organizations without room that this round has met.
-    passed: usize,
-}
-
-impl Shares {
-    fn has_room(&self, org: OrgId) -> bool {
-        self.of.get(&org).is_none_or(|count| *count < self.each_max)
-    }
-
-    fn take(&mut self, org: OrgId) {
-        *self.of.entry(org).or_default() += 1;
-    }
-}
-
-/// A job that a round may take.
-struct Due {
-    org: OrgId,
-    job: JobId,
+/// A job that was taken.
+struct Claimed {
+    job: JobV1,
+    org: OrgStore,
     permit: Permit,
+    slot: Slot,
 }
 
 impl Dispatcher {
     pub fn new(system: System, parts: DispatchParts, settings: DispatchSettings) -> Dispatcher {
+        let inbox = Arc::new(Inbox::default());
         Dispatcher {
             system,
             providers: parts.providers,
             graphs: parts.graphs,
             politeness: parts.politeness,
             extractor: parts.extractor,
-            settings,
-            wake: Notify::new(),
+            health: parts.health,
+            queue: Mutex::new(FairQueue::new(settings.concurrency, inbox.clone())),
+            inbox,
             running: Mutex::default(),
+            doubtful: Mutex::default(),
             tasks: tokio::sync::Mutex::new(JoinSet::new()),
-            turn: Mutex::default(),
+            stopping: AtomicBool::new(false),
+            looks: AtomicU64::new(0),
         }
     }
 
     /// Says that there may be something to do.
     pub fn wake(&self) {
-        self.wake.notify_one();
+        self.inbox.wake();
+    }
+
+    /// Says that jobs stand in the queue. After the commit that put them there; what is told of by nobody is found in a
+    /// few minutes.
+    pub fn queued<'j>(&self, org: OrgId, jobs: impl IntoIterator<Item = &'j JobV1>) {
+        self.inbox.queued(jobs.into_iter().map(|job| Queued::of(org, job)));
+    }
+
+    /// How often the queue asked the store since the start: what the rounds cost.
+    pub fn looks(&self) -> u64 {
+        self.looks.load(Ordering::Relaxed)
+    }
+
+    /// Whether the box drains: nothing is waited for any more.
+    pub(super) fn stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
     }
 
     /// How many jobs are running.
@@ -174,8 +180,9 @@ impl Dispatcher {
         }
     }
 
-    /// Puts back the jobs that a dead process left running.
+    /// Puts back the jobs that a dead process left running, and takes over the queue of an older release.
     async fn recover(&self) -> Result<usize> {
+        while self.system.write(move_queue).await? > 0 {}
         let mut total = 0;
         loop {
             let running = self.running_ids();
@@ -184,14 +191,22 @@ impl Dispatcher {
                 .write(move |tx| {
                     let entries =
                         tx.scan_global(&JOBS, &LEASE, &[], None, RECOVERED_PER_WRITE + running.len())?;
+                    // A planned restart cut them off, which is nobody's fault.
+                    let cut = match tx.get(&PLANNED_STOP, &())? {
+                        Some(_) => Cut::ByTheBox,
+                        None => Cut::Unknown,
+                    };
                     // Of an organization that is being erased the entries go by themselves.
                     let lost = entries.iter().filter(|entry| {
                         !running.contains(&(entry.org, entry.key)) && !tx.is_fenced(entry.org)
                     });
                     let mut count = 0;
                     for entry in lost.take(RECOVERED_PER_WRITE) {
-                        put_back(&tx.org(entry.org), entry.key, tx.now())?;
+                        put_back(&tx.org(entry.org), entry.key, tx.now(), cut)?;
                         count += 1;
+                    }
+                    if count < RECOVERED_PER_WRITE {
+                        tx.delete(&PLANNED_STOP, &())?;
                     }
                     Ok(count)
                 })
@@ -212,6 +227,15 @@ impl Dispatcher {
         }
         let mut looked = Instant::now();
         while !context.stopping() {
+            if !self.health.is_well() {
+                self.try_again().await;
+                tokio::select! {
+                    () = context.stopped() => {}
+                    () = self.health.well() => {}
+                    () = tokio::time::sleep(TRIED_EVERY) => {}
+                }
+                continue;
+            }
             // The activation goes on: the supervisor's pause after a failure doubles, and this one ends with the box.
             let pause = match self.round(&mut looked).await {
                 Ok(pause) => pause,
@@ -226,13 +250,40 @@ impl Dispatcher {
             };
             tokio::select! {
                 () = context.stopped() => {}
-                () = self.wake.notified() => {}
+                () = self.inbox.woken() => {}
                 () = tokio::time::sleep(pause) => {}
             }
+        }
+        self.drain().await
+    }
+
+    /// Waits for the runs that are under way. Those that the box cuts off before their end are noted first.
+    async fn drain(&self) -> Result<()> {
+        self.stopping.store(true, Ordering::Relaxed);
+        let planned =
+            self.system.write(|tx| tx.put(&PLANNED_STOP, &(), &PlannedStopV1 { at: tx.now() })).await;
+        if let Err(error) = planned {
+            tracing::warn!(%error, "a planned restart could not be noted");
         }
         let mut tasks = self.tasks.lock().await;
         while tasks.join_next().await.is_some() {}
         Ok(())
+    }
+
+    /// Tries whether what was wrong works again.
+    async fn try_again(&self) {
+        for trouble in self.health.troubles() {
+            let works = match trouble.part {
+                Part::Pages => self.extractor.try_pages().await.map_err(|error| error.for_operator()),
+                Part::Descriptors | Part::Memory => {
+                    try_descriptors().await.map_err(|error| error.to_string())
+                }
+            };
+            match works {
+                Ok(()) => self.health.clear(trouble.part),
+                Err(reason) => self.health.report(trouble.part, reason),
+            }
+        }
     }
 
     /// Takes what is due and starts it, and gives the longest time to the next round. `looked` is when ended leases were
@@ -242,164 +293,78 @@ impl Dispatcher {
             *looked = Instant::now();
             self.put_back_expired().await?;
         }
+        self.put_back_doubtful().await?;
         let mut tasks = self.tasks.lock().await;
         while tasks.try_join_next().is_some() {}
         loop {
-            // A run leaves this count before it signals that there is room; its task ends a moment later.
-            let free = self.settings.concurrency.saturating_sub(self.running());
-            if free == 0 {
-                return Ok(ROUND_EVERY);
-            }
-            let (due, is_cut) = self.system.read(|tx| self.due(tx, free))?;
-            let pause = if is_cut { CUT_ROUND_PAUSE } else { ROUND_EVERY };
+            let Round { due, is_cut, next_in } = self.look()?;
+            let pause =
+                if is_cut { CUT_ROUND_PAUSE } else { ROUND_EVERY.min(next_in.unwrap_or(ROUND_EVERY)) };
             if due.is_empty() {
-                return Ok(pause);
+                return Ok(pause.max(CUT_ROUND_PAUSE));
             }
-            let took = due.len();
-            let claimed = self.claim(due).await?;
-            let is_last = took < free || claimed.is_empty();
-            for (job, org, permit) in claimed {
+            for Claimed { job, org, permit, slot } in self.claim(due).await? {
                 let canceled = Arc::new(Notify::new());
                 self.running.lock().insert((org.id(), job.id), canceled.clone());
-                tasks.spawn(self.clone().run_job(job, org, permit, canceled));
-            }
-            if is_last {
-                return Ok(pause);
+                tasks.spawn(self.clone().run_job(job, org, permit, canceled, slot));
             }
         }
     }
 
-    /// Who has how many of the slots now.
-    fn shares(&self) -> Shares {
-        let mut of = HashMap::new();
-        for (org, _) in self.running.lock().keys() {
-            *of.entry(*org).or_default() += 1;
+    /// One look of the fair queue.
+    fn look(&self) -> Result<Round> {
+        let mut queue = self.queue.lock();
+        queue.listen(self.system.clock().now());
+        if queue.free() == 0 {
+            return Ok(Round::default());
         }
-        let each_max = self.settings.concurrency - self.settings.concurrency / SLOTS_KEPT_PART;
-        Shares { of, each_max, passed: 0 }
-    }
-
-    /// Up to `free` due jobs, a permit to visit its domain with each; and whether there may be more behind those of
-    /// organizations without room.
-    fn due(&self, tx: &SysRead<'_>, free: usize) -> Result<(Vec<Due>, bool)> {
-        let now = Instant::now();
-        let mut due = Vec::new();
-        let mut shares = self.shares();
-        let begin = self.turn.lock().clone();
-        let (mut from, mut wrapped) = (begin.clone(), begin.is_empty());
-        for _ in 0..DOMAINS_PER_ROUND {
-            if due.len() == free || shares.passed >= PASSED_PER_ROUND {
-                break;
-            }
-            let Some(first) = tx.scan_global(&JOBS, &READY, &from, None, 1)?.pop() else {
-                if wrapped {
-                    break;
-                }
-                wrapped = true;
-                from.clear();
-                continue;
-            };
-            if wrapped && !begin.is_empty() && first.index_key >= begin {
-                break;
-            }
-            // The end of a domain's keys: its terminator (0x00 0x01) raised by one.
-            let next = [domain_bytes(&first.index_key), &[0, 2]].concat();
-            due.extend(self.due_of_domain(tx, first, (&next, now), free - due.len(), &mut shares)?);
-            from.clone_from(&next);
-            *self.turn.lock() = next;
-        }
-        Ok((due, shares.passed >= PASSED_PER_ROUND))
-    }
-
-    /// Up to `room` due jobs of the domain whose first entry is `first` and whose keys end below `end`. A permit is
-    /// asked for only when there is a job for it, because a visit that is begun puts off the next.
-    fn due_of_domain(
-        &self,
-        tx: &SysRead<'_>,
-        first: GlobalEntry<JobId>,
-        (end, now): (&[u8], Instant),
-        room: usize,
-        shares: &mut Shares,
-    ) -> Result<Vec<Due>> {
-        let mut due = Vec::new();
-        let name = std::str::from_utf8(domain_bytes(&first.index_key)).unwrap_or_default();
-        let Ok(domain) = Domain::parse(name) else {
-            // One damaged row must not keep everybody else waiting.
-            tracing::error!(job = %first.key, "a job in the queue has no domain; it is passed over");
-            return Ok(due);
-        };
-        let mut next = Some(first);
-        while let Some(first) = next {
-            let (priority, run_at) = split_ready(&first.index_key)?;
-            if run_at <= tx.now() {
-                let below = [priority, &time_key(tx.now().after(Duration::from_millis(1)))].concat();
-                let wanted = room - due.len();
-                let keys = (first.index_key.as_slice(), below.as_slice());
-                let has_leave = self.take(tx, keys, (&domain, now), wanted, shares, &mut due)?;
-                if !has_leave || due.len() == room {
-                    break;
-                }
-            }
-            // Times grow within a priority, so nothing more of this one is due: on to the next.
-            let Some((last, head)) = priority.split_last() else { break };
-            let lower = [head, &[last.saturating_add(1)]].concat();
-            next = tx.scan_global(&JOBS, &READY, &lower, Some(end), 1)?.pop();
-        }
-        Ok(due)
-    }
-
-    /// Takes jobs of one domain and priority between two keys; looks at no more than `wanted`. False when nothing more may
-    /// be taken of this domain now.
-    fn take(
-        &self,
-        tx: &SysRead<'_>,
-        (from, below): (&[u8], &[u8]),
-        (domain, now): (&Domain, Instant),
-        mut wanted: usize,
-        shares: &mut Shares,
-        due: &mut Vec<Due>,
-    ) -> Result<bool> {
-        let mut from = from.to_vec();
-        while wanted > 0 {
-            let at_once = ENTRIES_AT_ONCE.min(wanted);
-            let entries = tx.scan_global(&JOBS, &READY, &from, Some(below), at_once)?;
-            let is_last = entries.len() < at_once;
-            for entry in entries {
-                from = [entry.index_key.as_slice(), &[0]].concat();
-                wanted -= 1;
-                // Nobody claims it any more, and its domain's visits are others'.
-                if tx.is_fenced(entry.org) || !shares.has_room(entry.org) {
-                    shares.passed += 1;
-                    continue;
-                }
-                let Ok(permit) = self.politeness.try_acquire(domain, now) else { return Ok(false) };
-                shares.take(entry.org);
-                due.push(Due { org: entry.org, job: entry.key, permit });
-            }
-            if is_last || shares.passed >= PASSED_PER_ROUND {
-                break;
-            }
-        }
-        Ok(shares.passed < PASSED_PER_ROUND)
+        let round = self.system.read(|tx| queue.round(tx, &self.politeness, Instant::now()));
+        self.looks.store(queue.looks(), Ordering::Relaxed);
+        round
     }
 
     /// Marks the jobs running, each with a lease; those that somebody canceled meanwhile are left out.
-    async fn claim(&self, due: Vec<Due>) -> Result<Vec<(JobV1, OrgStore, Permit)>> {
-        let wanted: Vec<_> = due.iter().map(|due| (due.org, due.job)).collect();
+    async fn claim(&self, due: Vec<Due>) -> Result<Vec<Claimed>> {
+        let wanted: Vec<_> = due.iter().map(|due| (due.queued.org, due.job)).collect();
+        let doubtful = wanted.clone();
         let claimed = self
             .system
             .write(move |tx| {
                 wanted
                     .into_iter()
-                    .map(|(org, id)| claim(&tx.org(org), id, tx.now()))
+                    .map(|(org, id)| match tx.is_fenced(org) {
+                        true => Ok(None),
+                        false => claim(&tx.org(org), id, tx.now()),
+                    })
                     .collect::<Result<Vec<_>>>()
             })
-            .await?;
+            .await;
+        let claimed = match claimed {
+            Ok(claimed) => claimed,
+            Err(error) => {
+                // They stand in the queue still, unless the commit stands although its sync failed.
+                self.doubtful.lock().extend(doubtful);
+                self.inbox.queued(due.into_iter().map(|due| due.queued));
+                return Err(error);
+            }
+        };
         let jobs = due.into_iter().zip(claimed);
-        Ok(jobs.filter_map(|(due, job)| Some((job?, self.system.org(due.org), due.permit))).collect())
+        Ok(jobs
+            .filter_map(|(due, job)| {
+                let org = self.system.org(due.queued.org);
+                Some(Claimed { job: job?, org, permit: due.permit, slot: due.slot })
+            })
+            .collect())
     }
 
-    async fn run_job(self: Arc<Self>, job: JobV1, org: OrgStore, permit: Permit, canceled: Arc<Notify>) {
+    async fn run_job(
+        self: Arc<Self>,
+        job: JobV1,
+        org: OrgStore,
+        permit: Permit,
+        canceled: Arc<Notify>,
+        slot: Slot,
+    ) {
         let (id, run) = (job.id, job.run);
         let going = async {
             tokio::select! {
@@ -412,12 +377,7 @@ impl Dispatcher {
         let ended =
             ended.unwrap_or_else(|panic| Err(Error::internal("run a job", panic_text(&*panic).to_owned())));
         if let Err(error) = ended {
-            // What could not be written stands in the lease index: it is put back when the lease ends, or sooner here.
-            tracing::warn!(job = %id, %error, "a job could not be finished; it will run again");
-            let again = org.write(move |tx| put_back_run(tx, id, run, tx.now().after(RETRY_AFTER))).await;
-            if let Err(error) = again {
-                tracing::warn!(job = %id, %error, "a job could not be put back; its lease will end");
-            }
+            self.put_back_failed(&org, id, run, &error, &canceled).await;
         }
         {
             // A job that was put back may run again already, under the same key.
@@ -427,7 +387,37 @@ impl Dispatcher {
                 running.remove(&key);
             }
         }
-        self.wake();
+        // Who gives its slot back wakes the next round.
+        drop(slot);
+    }
+
+    /// Puts a job back that could not be finished, as often as it takes until that is written: otherwise it would stand
+    /// there until its lease ends.
+    async fn put_back_failed(&self, org: &OrgStore, id: JobId, run: u32, error: &Error, canceled: &Notify) {
+        tracing::warn!(job = %id, %error, "a job could not be finished; it will run again");
+        let cut = match error.code() {
+            // What the box lacked: its store, its disk, a descriptor.
+            Code::ServiceUnavailable => Cut::ByTheBox,
+            _ => Cut::Unknown,
+        };
+        let mut pause = PUT_BACK_PAUSE.0;
+        loop {
+            let again =
+                org.write(move |tx| put_back_run(tx, id, run, tx.now().after(RETRY_AFTER), cut)).await;
+            match again {
+                Ok(job) => return self.queued(org.id(), &job),
+                Err(error) if self.stopping() || error.code() != Code::ServiceUnavailable => {
+                    tracing::warn!(job = %id, %error, "a job could not be put back; its lease will end");
+                    return;
+                }
+                Err(_) => {}
+            }
+            tokio::select! {
+                () = canceled.notified() => return,
+                () = tokio::time::sleep(pause) => {}
+            }
+            pause = (pause * 2).min(PUT_BACK_PAUSE.1);
+        }
     }
 
     async fn run_on(&self, org: &OrgStore, job: JobV1, permit: Permit) -> Result<()> {
@@ -435,20 +425,56 @@ impl Dispatcher {
         match Run::load(self, org, job, permit)? {
             Begin::Run(going) => going.go().await,
             Begin::Postponed(run_at, reason) => {
-                org.write(move |tx| postpone(tx, id, run, run_at, &reason)).await
+                let job = org.write(move |tx| postpone(tx, id, run, run_at, &reason)).await?;
+                self.queued(org.id(), &job);
+                Ok(())
             }
         }
     }
 
-    /// What the target said about the pace. What a provider asks for itself is its own breaker's.
-    pub(super) fn heed(&self, domain: &Domain, attempt: &Attempt) {
+    /// The box's time.
+    pub(super) fn now(&self) -> Timestamp {
+        self.system.clock().now()
+    }
+
+    /// Until when the host of a job wants to be left alone, and by what word of it.
+    pub(super) fn asked_pause(&self, host: &str) -> Option<(Timestamp, Why)> {
         let now = Instant::now();
-        if let Some(pause) = attempt.retry_after.filter(|_| attempt.fault.is_none()) {
-            self.politeness.hold(domain, now, now + pause);
+        let (until, why) = self.politeness.asked_pause(host, now)?;
+        Some((self.system.clock().now().after(until.saturating_duration_since(now)), why))
+    }
+
+    /// Puts back jobs of a claim that failed and was kept all the same.
+    async fn put_back_doubtful(&self) -> Result<()> {
+        let doubtful = self.doubtful.lock().clone();
+        if doubtful.is_empty() {
+            return Ok(());
         }
-        if let Some(delay) = attempt.crawl_delay {
-            self.politeness.set_crawl_delay(domain, now, delay);
-        }
+        let (count, running) = (doubtful.len(), self.running_ids());
+        self.put_back_all(
+            doubtful.into_iter().filter(|entry| !running.contains(entry)).collect(),
+            Cut::ByTheBox,
+        )
+        .await?;
+        self.doubtful.lock().drain(..count);
+        Ok(())
+    }
+
+    async fn put_back_all(&self, lost: Vec<(OrgId, JobId)>, cut: Cut) -> Result<()> {
+        let put_back = self
+            .system
+            .write(move |tx| {
+                let mut jobs = Vec::new();
+                for (org, id) in lost {
+                    if !tx.is_fenced(org) {
+                        jobs.extend(put_back(&tx.org(org), id, tx.now(), cut)?.map(|job| (org, job)));
+                    }
+                }
+                Ok(jobs)
+            })
+            .await?;
+        put_back.iter().for_each(|(org, job)| self.queued(*org, [job]));
+        Ok(())
     }
 
     /// Puts back jobs whose lease has ended although nobody here runs them.
@@ -461,31 +487,39 @@ impl Dispatcher {
             expired.retain(|entry| !tx.is_fenced(entry.org));
             Ok(expired)
         })?;
-        let lost: Vec<_> =
-            expired.into_iter().filter(|entry| !running.contains(&(entry.org, entry.key))).collect();
+        let lost: Vec<_> = expired
+            .into_iter()
+            .map(|entry| (entry.org, entry.key))
+            .filter(|entry| !running.contains(entry))
+            .collect();
         if lost.is_empty() {
             return Ok(());
         }
         tracing::warn!(jobs = lost.len(), "leases ended without a result; the jobs run again");
-        self.system
-            .write(move |tx| {
-                lost.iter().try_for_each(|entry| put_back(&tx.org(entry.org), entry.key, tx.now()))
-            })
-            .await
+        self.put_back_all(lost, Cut::Unknown).await
     }
 }
 
-/// The domain in a ready key: everything before its terminator (a domain has no NUL).
-fn domain_bytes(key: &[u8]) -> &[u8] {
-    let end = key.iter().position(|&byte| byte == 0).unwrap_or(key.len());
-    &key[..end]
+/// Tries whether files can be opened, as many as the next few jobs need.
+async fn try_descriptors() -> std::io::Result<()> {
+    let open = || -> std::io::Result<()> {
+        let files = (0..DESCRIPTORS_NEEDED).map(|_| std::fs::File::open("/dev/null"));
+        files.collect::<std::io::Result<Vec<_>>>().map(drop)
+    };
+    tokio::task::spawn_blocking(open).await.unwrap_or_else(|panic| Err(std::io::Error::other(panic)))
 }
 
-/// A ready key's beginning, which ends with the priority, and its time.
-fn split_ready(key: &[u8]) -> Result<(&[u8], Timestamp)> {
-    let (priority, time) =
-        key.split_last_chunk::<8>().ok_or_else(|| Error::internal("read the queue", "a key is too short"))?;
-    Ok((priority, Timestamp((u64::from_be_bytes(*time) ^ (1 << 63)) as i64)))
+/// Moves some jobs from the queue as older releases kept it; gives how many.
+fn move_queue(tx: &SysWrite<'_>) -> Result<usize> {
+    let moved = tx.retire_entries::<JobId>(QUEUE_BEFORE, RECOVERED_PER_WRITE)?;
+    let count = moved.len();
+    for (org, id) in moved {
+        let own = tx.org(org);
+        if let Some(job) = own.get(&JOBS, &id)? {
+            own.fill_index(&QUEUE, &id, &job);
+        }
+    }
+    Ok(count)
 }
 
 /// A time as it stands in a key.

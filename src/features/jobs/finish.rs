@@ -3,7 +3,7 @@
 
 use super::rows::{AttemptV1, JOBS, JobV1};
 use super::run::PARKS_MAX;
-use super::walks::{self, JOB_OUTPUTS, JobOutputsV1, WALKS, WalkV1};
+use super::walks::{self, JOB_OUTPUTS, JobOutputsV1, WALKS, WalkV2};
 use crate::base::Result;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{JobId, OutputId};
@@ -22,11 +22,23 @@ const LEASE_MARGIN: Duration = Duration::from_secs(60);
 /// How often a job is taken from the queue before it is given up: one that ends the process each time must not do so
 /// forever.
 pub(super) const RUNS_MAX: u32 = 5;
+/// How often the box's own trouble may cut a job's runs off. A box that takes no jobs while it is in trouble comes nowhere
+/// near; a job that brings the trouble with it ends.
+const EXCUSED_MAX: u32 = 500;
+
+/// What cut a run off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// The box's own trouble, or a planned restart: it does not count.
+    ByTheBox,
+    /// Perhaps the job itself.
+    Unknown,
+}
 
 /// How far a run came.
 #[derive(Clone)]
 pub(super) struct Progress {
-    pub row: WalkV1,
+    pub row: WalkV2,
     /// All attempts of the job.
     pub attempts: Vec<AttemptV1>,
     /// The page at hand.
@@ -72,49 +84,67 @@ fn of_run(tx: &OrgWrite<'_>, id: JobId, run: u32) -> Result<Option<JobV1>> {
     Ok(tx.get(&JOBS, &id)?.filter(|job| job.status == JobStatus::Running && job.run == run))
 }
 
-/// Puts a running job back into the queue, or gives it up after too many runs.
-pub(super) fn put_back(tx: &OrgWrite<'_>, id: JobId, run_at: Timestamp) -> Result<()> {
-    let Some(mut job) = tx.get(&JOBS, &id)? else { return Ok(()) };
+/// Puts a running job back into the queue, or gives it up after too many runs. Gives the job where it is queued again.
+pub(super) fn put_back(tx: &OrgWrite<'_>, id: JobId, run_at: Timestamp, cut: Cut) -> Result<Option<JobV1>> {
+    let Some(mut job) = tx.get(&JOBS, &id)? else { return Ok(None) };
     if job.status != JobStatus::Running {
-        return Ok(());
+        return Ok(None);
     }
     job.lease_until = None;
-    if walks::interruptions(tx, &job)? >= RUNS_MAX {
-        job.error = Some(format!("given up after {RUNS_MAX} interrupted runs"));
-        return end(tx, job, JobStatus::Failed, (0, &[]));
+    let mut row = walks::load(tx, id)?;
+    if cut == Cut::ByTheBox && row.excused < EXCUSED_MAX {
+        row.excused += 1;
+        tx.put(&WALKS, &id, &row)?;
+    } else if walks::interruptions(&row, &job) >= RUNS_MAX || cut == Cut::ByTheBox {
+        job.error = Some(match cut {
+            Cut::ByTheBox => "given up: the box could not finish it in many runs".to_owned(),
+            Cut::Unknown => format!("given up after {RUNS_MAX} interrupted runs"),
+        });
+        end(tx, job, JobStatus::Failed, (0, &[]))?;
+        return Ok(None);
     }
     job.status = JobStatus::Queued;
     job.run_at = run_at;
-    tx.put(&JOBS, &id, &job)
+    tx.put(&JOBS, &id, &job)?;
+    Ok(Some(job))
 }
 
-pub(super) fn put_back_run(tx: &OrgWrite<'_>, id: JobId, run: u32, run_at: Timestamp) -> Result<()> {
+pub(super) fn put_back_run(
+    tx: &OrgWrite<'_>,
+    id: JobId,
+    run: u32,
+    run_at: Timestamp,
+    cut: Cut,
+) -> Result<Option<JobV1>> {
     match of_run(tx, id, run)? {
-        Some(_) => put_back(tx, id, run_at),
-        None => Ok(()),
+        Some(_) => put_back(tx, id, run_at, cut),
+        None => Ok(None),
     }
 }
 
 /// Puts a job back that nobody can be asked for before `run_at`. One that has waited so too often fails with the reason.
+/// Gives the job where it is queued again.
 pub(super) fn postpone(
     tx: &OrgWrite<'_>,
     id: JobId,
     run: u32,
     run_at: Timestamp,
     reason: &str,
-) -> Result<()> {
-    let Some(mut job) = of_run(tx, id, run)? else { return Ok(()) };
+) -> Result<Option<JobV1>> {
+    let Some(mut job) = of_run(tx, id, run)? else { return Ok(None) };
     let mut row = walks::load(tx, id)?;
     if row.parks >= PARKS_MAX {
         job.error = Some(reason.to_owned());
-        return end(tx, job, JobStatus::Failed, (0, &[]));
+        end(tx, job, JobStatus::Failed, (0, &[]))?;
+        return Ok(None);
     }
     row.parks += 1;
     tx.put(&WALKS, &id, &row)?;
     job.status = JobStatus::Queued;
     job.lease_until = None;
     job.run_at = run_at;
-    tx.put(&JOBS, &id, &job)
+    tx.put(&JOBS, &id, &job)?;
+    Ok(Some(job))
 }
 
 /// Writes how far a run came that goes on.

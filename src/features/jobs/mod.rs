@@ -3,6 +3,7 @@
 mod ask;
 mod dispatch;
 mod finish;
+mod queue;
 mod rows;
 mod run;
 mod submit;
@@ -42,7 +43,7 @@ use view::JobView;
 
 pub static FEATURE: Feature = Feature {
     name: "jobs",
-    tables: &[&JOBS, &walks::WALKS, &JOB_OUTPUTS],
+    tables: &[&JOBS, &walks::WALKS, &JOB_OUTPUTS, &walks::PLANNED_STOP],
     routes: &[
         Route::get("/api/v1/jobs", "listJobs", &Handler::new(list))
             .about("The organization's jobs, newest first."),
@@ -111,22 +112,24 @@ async fn list(
     page: PageRequest,
 ) -> Result<Body<Page<JobView>>> {
     filter.domain = filter.domain.map(Domain::of_filter);
+    let dispatcher = org.service::<Dispatcher>();
     let wanted = |job: &JobV1| filter.accepts(job);
     if let Some(benchmark) = filter.benchmark_id {
         let probes =
             |tx: &OrgRead<'_>| tx.page_by(&JOBS, &BY_BENCHMARK, |key| key.id(benchmark), &page, wanted);
-        return Ok(Body(org.read(probes)?.map(JobView::from)));
+        return Ok(Body(org.read(probes)?.map(|job| JobView::new(job, &dispatcher))));
     }
     let rows = org.read(|tx| match (filter.url_id, filter.status) {
         (Some(url), _) => tx.page_by(&JOBS, &BY_URL, |key| key.id(url), &page, wanted),
         (None, Some(status)) => tx.page_by(&JOBS, &BY_STATUS, |key| key.u8(status as u8), &page, wanted),
         (None, None) => tx.page(&JOBS, &page, wanted),
     })?;
-    Ok(Body(rows.map(JobView::from)))
+    Ok(Body(rows.map(|job| JobView::new(job, &dispatcher))))
 }
 
 async fn get(org: Org<JobsRead>, Path(id): Path<JobId>) -> Result<Body<JobView>> {
-    Ok(Body(org.read(|tx| tx.require(&JOBS, &id))?.into()))
+    let job = org.read(|tx| tx.require(&JOBS, &id))?;
+    Ok(Body(JobView::new(job, &org.service::<Dispatcher>())))
 }
 
 async fn submit_one(
@@ -143,11 +146,12 @@ async fn submit_one(
         Ok(submitted)
     });
     let submitted = submitted.await?;
+    let dispatcher = org.service::<Dispatcher>();
     if !submitted.is_new {
-        return Ok(Either::Right(Body(submitted.job.into())));
+        return Ok(Either::Right(Body(JobView::new(submitted.job, &dispatcher))));
     }
-    org.service::<Dispatcher>().wake();
-    Ok(Either::Left(Created(submitted.job.into())))
+    dispatcher.queued(org.id(), [&submitted.job]);
+    Ok(Either::Left(Created(JobView::new(submitted.job, &dispatcher))))
 }
 
 /// Jobs that are checked on the spot; more are checked apart from the threads that answer.
@@ -200,7 +204,7 @@ async fn submit_batch(
             Ok(all.into_iter().map(|one| one.job).collect::<Vec<_>>())
         })
         .await?;
-    org.service::<Dispatcher>().wake();
+    org.service::<Dispatcher>().queued(org.id(), &jobs);
     let jobs = jobs.into_iter().map(|job| SubmittedJob { id: job.id, url: job.url }).collect();
     Ok(Created(SubmittedJobs { jobs }))
 }
@@ -259,8 +263,9 @@ async fn cancel_one(org: Org<JobsWrite>, Path(id): Path<JobId>) -> Result<Body<J
         Ok(job)
     });
     let job = canceled.await?;
-    org.service::<Dispatcher>().abandon(org.id(), id);
-    Ok(Body(job.into()))
+    let dispatcher = org.service::<Dispatcher>();
+    dispatcher.abandon(org.id(), id);
+    Ok(Body(JobView::new(job, &dispatcher)))
 }
 
 async fn retry(org: Org<Quota<JobsWrite>>, Path(id): Path<JobId>) -> Result<Created<JobView>> {
@@ -271,6 +276,7 @@ async fn retry(org: Org<Quota<JobsWrite>>, Path(id): Path<JobId>) -> Result<Crea
         Ok(job)
     });
     let job = retried.await?;
-    org.service::<Dispatcher>().wake();
-    Ok(Created(job.into()))
+    let dispatcher = org.service::<Dispatcher>();
+    dispatcher.queued(org.id(), [&job]);
+    Ok(Created(JobView::new(job, &dispatcher)))
 }

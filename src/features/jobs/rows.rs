@@ -1,8 +1,9 @@
 //! Jobs as they are stored, and the queue that is an index of them.
 //!
-//! `jobs.ready` and `jobs.lease` are global indexes of the job's own row: a queued job stands in the first, a running
-//! one in the second, and because `put` keeps them, queue and row cannot disagree. The ready key begins with the
-//! domain, so that the dispatcher can pass over a domain that must wait by one seek, however many jobs it has.
+//! `jobs.queue` and `jobs.lease` are indexes of the job's own row: a queued job stands in the first, a running one in the
+//! second, and because `put` keeps them, queue and row cannot disagree. An entry of the queue begins with the
+//! organization, then the domain and the host, so that the dispatcher finds the next job of each by one seek, however
+//! many jobs anybody has; what is next among them it keeps in memory (`queue.rs`).
 
 use crate::base::clock::Timestamp;
 use crate::base::codec::{Json, Record};
@@ -103,11 +104,36 @@ pub static BY_BENCHMARK: Index<JobV1> = Index::new("jobs.by_benchmark", |job, ke
     }
 });
 
-pub static READY: Index<JobV1> = Index::global("jobs.ready", |job, keys| {
+/// Queued jobs by domain, host, rank (the highest priority first) and time.
+pub static QUEUE: Index<JobV1> = Index::new(QUEUE_TABLE, |job, keys| {
     if job.status == JobStatus::Queued {
-        keys.add(|key| key.str(&job.domain).u8(9 - job.priority.min(9)).time(job.run_at));
+        keys.add(|key| key.str(&job.domain).str(host_of(&job.url)).u8(rank(job.priority)).time(job.run_at));
     }
 });
+
+/// The name of that index.
+pub const QUEUE_TABLE: &str = "jobs.queue";
+
+/// The queue as older releases kept it, in one index of all organizations; its entries are moved at the first start.
+pub const QUEUE_BEFORE: &str = "jobs.ready";
+
+/// Where a priority stands in the queue: 0 is served first.
+pub fn rank(priority: u8) -> u8 {
+    9 - priority.min(9)
+}
+
+/// The host in a URL's normal form, as [`WebUrl::host`](crate::base::web::WebUrl::host) gives it, without parsing it anew
+/// at each change of a row. What is no such URL has no host.
+pub fn host_of(url: &str) -> &str {
+    let Some((_, rest)) = url.split_once("://") else { return "" };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
+    // A port stands behind the last colon, unless that is one of an IPv6 address in brackets.
+    match place.rsplit_once(':') {
+        Some((host, _)) if !host.starts_with('[') || host.ends_with(']') => host,
+        _ => place,
+    }
+}
 
 pub static LEASE: Index<JobV1> = Index::global("jobs.lease", |job, keys| {
     if let Some(until) = job.lease_until {
@@ -116,5 +142,29 @@ pub static LEASE: Index<JobV1> = Index::global("jobs.lease", |job, keys| {
 });
 
 pub static JOBS: OrgTable<JobId, JobV1> = OrgTable::new("jobs", "Job")
-    .indexed(&[&BY_STATUS, &BY_URL, &BY_EXTERNAL_ID, &BY_BENCHMARK, &READY, &LEASE])
+    .indexed(&[&BY_STATUS, &BY_URL, &BY_EXTERNAL_ID, &BY_BENCHMARK, &QUEUE, &LEASE])
     .fed();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::web::WebUrl;
+
+    #[test]
+    fn the_host_is_the_urls() {
+        for text in [
+            "http://a.test",
+            "https://WWW.Example.com:8443/x?y=http://other.test/#z",
+            "http://user:pass%40@a.test:81/",
+            "http://user@a.test?x@y:80",
+            "http://127.0.0.1:8080/a",
+            "http://[::1]:8080/a",
+            "http://[2001:db8::7]/",
+            "https://münchen.de./ü",
+        ] {
+            let url = WebUrl::parse(text).unwrap();
+            assert_eq!(host_of(url.as_str()), url.host(), "{text}");
+        }
+        assert_eq!(host_of("nothing"), "");
+    }
+}

@@ -13,7 +13,7 @@ use super::ask::{Begun, Made, ask_one, connected, request};
 use super::dispatch::Dispatcher;
 use super::finish::{self, Ended, Progress};
 use super::rows::{AttemptV1, JobV1};
-use super::walks::{self, PositionV1, WalkV1, facts};
+use super::walks::{self, PositionV1, WalkV2, facts};
 use crate::base::clock::Timestamp;
 use crate::base::ids::ProviderId;
 use crate::base::terms::JobStatus;
@@ -29,8 +29,10 @@ use futures::stream::FuturesUnordered;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// How long the end of a run is tried to be written; within the lease, or another run would begin meanwhile.
-const WRITE_WITHIN: Duration = Duration::from_secs(30);
+/// How long a run keeps what it has while the box cannot write it, unless the box drains. Nobody else runs the job
+/// meanwhile: a lease is looked at only where the run is not under way here. The pages so kept are as few as there are
+/// slots, since a box that cannot write takes no jobs.
+const WRITE_WITHIN: Duration = Duration::from_secs(10 * 60);
 /// Time between two such tries.
 const WRITE_EVERY: Duration = Duration::from_millis(200);
 /// How soon a job is looked at again whose domain has no visit free.
@@ -62,7 +64,7 @@ pub(super) struct Run<'a> {
     url: WebUrl,
     graph: Arc<Graph>,
     walk: Walk,
-    row: WalkV1,
+    row: WalkV2,
     /// Attempts that are not written yet.
     made: Vec<AttemptV1>,
     page: Option<PageAtHand>,
@@ -209,13 +211,14 @@ impl<'a> Run<'a> {
         let leave = match &self.permit {
             Some(permit) => permit.again(now),
             None => {
-                let permit = self.dispatcher.politeness.try_acquire(&self.url.domain(), now);
+                let (domain, host) = (self.url.domain(), self.url.host());
+                let permit = self.dispatcher.politeness.try_acquire(&domain, host, now);
                 permit.map(|permit| self.permit = Some(permit))
             }
         };
         match leave {
             Ok(()) => Ok(()),
-            Err(Wait::NotBefore(at)) => Err(at.saturating_duration_since(now)),
+            Err(Wait::NotBefore(at) | Wait::HostNotBefore(at)) => Err(at.saturating_duration_since(now)),
             Err(Wait::Busy) => Err(BUSY_PAUSE),
         }
     }
@@ -231,12 +234,31 @@ impl<'a> Run<'a> {
         if let Some(pause) = self.cooling(graph, providers).or_else(|| self.crowded(providers)) {
             return Ok(Visit::Later(pause));
         }
-        let (seen, is_throttled) = self.ask(node, providers, options).await?;
+        let rests = self.rests(graph, providers);
+        let (seen, is_throttled) = self.ask(node, providers, options, &rests).await?;
         if is_throttled && let Some(pause) = self.again(graph, providers, &seen) {
             self.walk.stay(&seen);
             return Ok(Visit::Later(pause));
         }
         Ok(Visit::Seen(seen))
+    }
+
+    /// Which of these are not asked because they have failed in a row at this domain: others go first, but better they than
+    /// nobody.
+    fn rests(&self, graph: &Graph, providers: &[ProviderId]) -> Vec<bool> {
+        let (domain, org) = (self.url.domain(), self.org.id());
+        let standing = |provider| self.dispatcher.providers.standing(org, provider, &domain);
+        let is_weak = |provider: &ProviderId| matches!(standing(*provider), Standing::WeakHere);
+        let weak: Vec<bool> = providers.iter().map(is_weak).collect();
+        if !weak.contains(&true) {
+            return weak;
+        }
+        let is_ready = |provider, options: &Overrides| {
+            matches!(standing(provider), Standing::Ready) && self.can_ask(provider, options).unwrap_or(false)
+        };
+        let has_others = providers.iter().any(|provider| matches!(standing(*provider), Standing::Ready))
+            || self.walk.goes_on(graph, &facts(&self.job), is_ready);
+        if has_others { weak } else { vec![false; providers.len()] }
     }
 
     /// For how long the job should wait when all of these are left alone for something that passes, and the graph has
@@ -310,12 +332,14 @@ impl<'a> Run<'a> {
     }
 
     /// Asks these providers at once until one of them has a final answer; what the others would have said is not waited
-    /// for, and they are written down behind it. Also says whether an account was throttled.
+    /// for, and they are written down behind it. Also says whether an account was throttled. Fails where the box itself
+    /// lacked something: then nobody was asked.
     async fn ask(
         &mut self,
         node: &str,
         providers: &[ProviderId],
         options: &Overrides,
+        rests: &[bool],
     ) -> Result<(Vec<Seen>, bool)> {
         let request = request(&self.job, &self.url, options);
         let (dispatcher, org, asked) = (self.dispatcher, self.org, &request);
@@ -325,9 +349,10 @@ impl<'a> Run<'a> {
         let mut asking: FuturesUnordered<_> = providers
             .iter()
             .zip(&begun)
+            .zip(rests)
             .enumerate()
-            .map(|(i, (provider, begun))| async move {
-                (i, ask_one(&dispatcher.providers, org, *provider, asked, begun).await)
+            .map(|(i, ((provider, begun), rests))| async move {
+                (i, ask_one(&dispatcher.providers, org, (*provider, *rests), asked, begun).await)
             })
             .collect();
         let mut came = Vec::new();
@@ -343,8 +368,23 @@ impl<'a> Run<'a> {
         drop(asking);
         let losers = providers.iter().zip(&begun).zip(has_ended).filter(|(_, has_ended)| !has_ended);
         came.extend(losers.filter_map(|((provider, begun), _)| Some(begun.get()?.lost(*provider))));
+        if !came.iter().any(|made| made.attempt.outcome.is_final()) {
+            self.look_for_lack(&came)?;
+        }
+        came.retain(|made| made.attempt.lack.is_none());
         let is_throttled = came.iter().any(|made| made.attempt.fault == Some(Fault::Throttled));
         Ok((came.into_iter().map(|made| self.note(node, made)).collect(), is_throttled))
+    }
+
+    /// An attempt that failed for want of something of the box's own is none.
+    fn look_for_lack(&self, came: &[Made]) -> Result<()> {
+        let lacking = came.iter().find_map(|made| Some((made.attempt.lack?, made)));
+        let Some((part, made)) = lacking else { return Ok(()) };
+        let error = made.attempt.error.clone().unwrap_or_default();
+        self.dispatcher
+            .health
+            .report(part, format!("the box has no {} left; a job met: {error}", part.name()));
+        Err(Error::unavailable(format!("The box has no {} left.", part.name())))
     }
 
     /// Writes an attempt down and takes its page.
@@ -353,7 +393,7 @@ impl<'a> Run<'a> {
         // What a hosted service passes on was said to its own machines, and in the answer of one that an organization runs
         // itself it could be anything: nobody else's visits depend on it.
         if visits_itself(&adapter) {
-            self.dispatcher.heed(&self.url.domain(), &attempt);
+            attempt.tell(&self.dispatcher.politeness, Instant::now());
         }
         let n = self.job.attempts.len() + self.made.len() + 1;
         let n = u32::try_from(n).unwrap_or(u32::MAX);
@@ -403,13 +443,32 @@ impl<'a> Run<'a> {
     /// The page at hand as a result, made once.
     async fn draft(&mut self) -> Result<Option<&ResultDraft>> {
         if let Some(PageAtHand::Scraped(page)) = &self.page {
-            let draft = self.dispatcher.extractor.process(self.org, Scraped::clone(page)).await?;
+            let draft = self.keep(page).await?;
             self.page = Some(PageAtHand::Draft(Box::new(draft)));
         }
         Ok(match &self.page {
             Some(PageAtHand::Draft(draft)) => Some(draft),
             _ => None,
         })
+    }
+
+    /// Stores the page and reads it. While it cannot be stored this waits: what was fetched is here, and another run would
+    /// visit the target again.
+    async fn keep(&self, page: &Scraped) -> Result<ResultDraft> {
+        let deadline = Instant::now() + WRITE_WITHIN;
+        loop {
+            let kept = self.dispatcher.extractor.process(self.org, page.clone()).await;
+            match kept {
+                Err(error) if self.may_wait(&error, deadline) => tokio::time::sleep(WRITE_EVERY).await,
+                kept => return kept,
+            }
+        }
+    }
+
+    /// Whether what failed is tried again: the box could not do it for the moment.
+    fn may_wait(&self, error: &Error, deadline: Instant) -> bool {
+        let passes = error.code() == Code::ServiceUnavailable;
+        passes && Instant::now() < deadline && !self.dispatcher.stopping()
     }
 
     /// An attempt whose page is not good enough has failed after all.
@@ -451,7 +510,10 @@ impl<'a> Run<'a> {
         let progress = self.progress(true).await?;
         let (id, run) = (self.job.id, self.job.run);
         let run_at = self.org.clock().now().after(pause);
-        self.write(move |tx| finish::park(tx, id, run, progress.clone(), run_at)).await
+        self.write(move |tx| finish::park(tx, id, run, progress.clone(), run_at)).await?;
+        self.job.run_at = run_at;
+        self.dispatcher.queued(self.org.id(), [&self.job]);
+        Ok(())
     }
 
     async fn end(mut self, ending: Ending) -> Result<()> {
@@ -510,9 +572,7 @@ impl<'a> Run<'a> {
         loop {
             let change = change.clone();
             match self.org.write(move |tx| change(tx)).await {
-                Err(error) if error.code() == Code::ServiceUnavailable && Instant::now() < deadline => {
-                    tokio::time::sleep(WRITE_EVERY).await;
-                }
+                Err(error) if self.may_wait(&error, deadline) => tokio::time::sleep(WRITE_EVERY).await,
                 ended => return ended,
             }
         }

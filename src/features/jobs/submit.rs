@@ -1,7 +1,7 @@
 //! Making, canceling and repeating jobs: the rules, inside the caller's transaction.
 
 use super::rows::{BY_EXTERNAL_ID, JOBS, JobV1, OptionsV1};
-use super::walks::{self, WALKS, WalkV1};
+use super::walks::{self, WALKS, WalkV2};
 use crate::base::codec::Json;
 use crate::base::ids::{BenchmarkId, JobId, ProviderId, UrlId, WorkflowId};
 use crate::base::terms::{JobStatus, PageType};
@@ -301,7 +301,7 @@ pub fn probe(
     let options = options("options", NewOptions::default())?;
     let tariff = Tariff { render: options.render, premium: options.premium };
     let job = JobV1 { benchmark_id: Some(benchmark), ..new_job(tx, url, options) };
-    let row = WalkV1 { chain: Some(vec![provider.id]), ..WalkV1::default() };
+    let row = WalkV2 { chain: Some(vec![provider.id]), ..WalkV2::default() };
     tx.put(&WALKS, &job.id, &row)?;
     insert(tx, desk, job, provider.price(tariff))
 }

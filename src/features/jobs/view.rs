@@ -1,12 +1,13 @@
 //! Jobs on the wire (API page, section 4).
 
-use super::rows::{AttemptV1, JobV1};
+use super::dispatch::Dispatcher;
+use super::rows::{AttemptV1, JobV1, host_of};
 use crate::base::clock::Timestamp;
 use crate::base::ids::{
     BenchmarkId, JobId, ResultId, ScheduleId, ScheduleRunId, UrlId, WorkflowId, WorkflowVersionId,
 };
 use crate::base::terms::{JobStatus, PageType};
-use crate::engine::fetch::{CostSource, Outcome};
+use crate::engine::fetch::{CostSource, Outcome, Why};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -35,9 +36,32 @@ pub struct JobView {
     result_id: Option<ResultId>,
     credits_charged: u64,
     error: Option<String>,
+    /// What a queued job waits for, when that is a moment: null for one that waits for its turn only.
+    waiting: Option<WaitingView>,
     created_at: Timestamp,
     started_at: Option<Timestamp>,
     finished_at: Option<Timestamp>,
+}
+
+/// Until when a job waits at least, and why.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct WaitingView {
+    until: Timestamp,
+    reason: WaitingReason,
+    /// The host that asked for the pause; null where nobody did.
+    asked_by: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum WaitingReason {
+    /// The host answered with Retry-After.
+    RetryAfter,
+    /// The host's robots.txt names a Crawl-delay.
+    CrawlDelay,
+    /// Its workflow waits, or it is tried again then.
+    RunAt,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -88,9 +112,28 @@ impl From<AttemptV1> for AttemptView {
     }
 }
 
-impl From<JobV1> for JobView {
-    fn from(row: JobV1) -> JobView {
+impl WaitingView {
+    fn of(row: &JobV1, dispatcher: &Dispatcher) -> Option<WaitingView> {
+        if row.status != JobStatus::Queued {
+            return None;
+        }
+        let host = host_of(&row.url);
+        if let Some((until, why)) = dispatcher.asked_pause(host) {
+            let reason = match why {
+                Why::RetryAfter => WaitingReason::RetryAfter,
+                Why::CrawlDelay => WaitingReason::CrawlDelay,
+            };
+            return Some(WaitingView { until, reason, asked_by: Some(host.to_owned()) });
+        }
+        let waits = row.run_at > dispatcher.now();
+        waits.then_some(WaitingView { until: row.run_at, reason: WaitingReason::RunAt, asked_by: None })
+    }
+}
+
+impl JobView {
+    pub fn new(row: JobV1, dispatcher: &Dispatcher) -> JobView {
         JobView {
+            waiting: WaitingView::of(&row, dispatcher),
             id: row.id,
             url: row.url,
             domain: row.domain,

@@ -6,13 +6,14 @@
 
 use super::rows::JobV1;
 use crate::base::Result;
-use crate::base::codec::Record;
+use crate::base::clock::Timestamp;
+use crate::base::codec::{CodecError, Record, decode_body};
 use crate::base::ids::{JobId, OutputId, ProviderId};
 use crate::engine::dag::{Facts, Walk};
-use crate::store::{OrgRead, OrgTable, OrgWrite};
+use crate::store::{OrgRead, OrgTable, OrgWrite, SysTable};
 use serde::{Deserialize, Serialize};
 
-/// A walk that has begun.
+/// A walk as it was kept before runs were told apart that the box itself cut off.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WalkV1 {
     /// The built-in path's providers: what is connected may change while the job waits. None when a workflow is walked.
@@ -26,6 +27,50 @@ pub struct WalkV1 {
 }
 
 impl Record for WalkV1 {}
+
+/// A walk that has begun.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WalkV2 {
+    /// The built-in path's providers: what is connected may change while the job waits. None when a workflow is walked.
+    pub chain: Option<Vec<ProviderId>>,
+    /// None before the first step.
+    pub position: Option<PositionV1>,
+    /// How often the job was put back because it had to wait; those runs were not interrupted.
+    pub parks: u32,
+    /// What the page at hand costs when it is delivered.
+    pub page_charge: u64,
+    /// How often the box's own trouble, or a planned restart, cut a run off; those do not count against the job.
+    pub excused: u32,
+}
+
+impl Record for WalkV2 {
+    const VERSION: u8 = 2;
+
+    fn upgrade(version: u8, body: &[u8]) -> Result<Self, CodecError> {
+        match version {
+            1 => decode_body::<WalkV1>(body).map(WalkV2::from),
+            _ => Err(CodecError(format!("row version {version} is unknown to this release"))),
+        }
+    }
+}
+
+impl From<WalkV1> for WalkV2 {
+    fn from(old: WalkV1) -> WalkV2 {
+        let WalkV1 { chain, position, parks, page_charge } = old;
+        WalkV2 { chain, position, parks, page_charge, excused: 0 }
+    }
+}
+
+/// That the box was told to stop: what it cuts off then was interrupted by nobody. Written when a drain begins, read and
+/// removed by the next start.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct PlannedStopV1 {
+    pub at: Timestamp,
+}
+
+impl Record for PlannedStopV1 {}
+
+pub static PLANNED_STOP: SysTable<(), PlannedStopV1> = SysTable::new("jobs.planned_stop", "Planned stop");
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PositionV1 {
@@ -66,7 +111,7 @@ impl From<PositionV1> for Walk {
     }
 }
 
-pub static WALKS: OrgTable<JobId, WalkV1> = OrgTable::new("job_walks", "Job");
+pub static WALKS: OrgTable<JobId, WalkV2> = OrgTable::new("job_walks", "Job");
 
 /// The outputs that a job is to be delivered to beyond those that follow every job: written when it ends, once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -90,13 +135,13 @@ pub fn facts(job: &JobV1) -> Facts<'_> {
     }
 }
 
-pub fn load(tx: &OrgRead<'_>, job: JobId) -> Result<WalkV1> {
+pub fn load(tx: &OrgRead<'_>, job: JobId) -> Result<WalkV2> {
     Ok(tx.get(&WALKS, &job)?.unwrap_or_default())
 }
 
-/// How many runs of the job were cut off.
-pub fn interruptions(tx: &OrgRead<'_>, job: &JobV1) -> Result<u32> {
-    Ok(job.run.saturating_sub(load(tx, job.id)?.parks))
+/// How many runs of the job were cut off, as far as that may be its own doing.
+pub fn interruptions(row: &WalkV2, job: &JobV1) -> u32 {
+    job.run.saturating_sub(row.parks).saturating_sub(row.excused)
 }
 
 /// Takes away what only a job under way needs.
@@ -121,9 +166,12 @@ mod tests {
             answered: None,
             outputs: vec![OutputId::new()],
         };
-        let row = WalkV1 { position: Some(PositionV1::from(&walk)), parks: 2, ..WalkV1::default() };
-        let read: WalkV1 = codec::decode(&codec::encode(&row).unwrap()).unwrap();
+        let old = WalkV1 { position: Some(PositionV1::from(&walk)), parks: 2, ..WalkV1::default() };
+        let row = WalkV2 { position: old.position.clone(), parks: 2, ..WalkV2::default() };
+        let read: WalkV2 = codec::decode(&codec::encode(&row).unwrap()).unwrap();
         assert_eq!(read, row);
+        let read: WalkV2 = codec::decode(&codec::encode(&old).unwrap()).unwrap();
+        assert_eq!(read, row, "what an older release kept");
         assert_eq!(Walk::from(read.position.unwrap()), walk);
     }
 }

@@ -10,7 +10,7 @@ use crate::base::ids::{ApiKeyId, InviteId, OrgId, UserId};
 use crate::base::permission::Role;
 use crate::base::{Code, Error, Result};
 use crate::features::auth::{INVITES, ORG, ORGS, USERS, USERS_BY_ORG, UserV1};
-use crate::features::{Erased, Person, Personal, Shown, api_keys};
+use crate::features::{Erased, Person, Personal, Shown, api_keys, billing};
 use crate::store::{Key, Order, SysRead, SysWrite};
 use serde_json::{Value, json};
 
@@ -51,6 +51,7 @@ pub fn dissolve(tx: &SysWrite<'_>, org: OrgId, caller: UserId, confirm_name: &st
         tx.put(&USERS, &member.id, &member)?;
     }
     tx.delete(&ORGS, &org)?;
+    billing::leave_account(tx, org)?;
     tx.fence(org);
     Ok(())
 }

@@ -20,7 +20,7 @@ use crate::features::auth::{
 };
 use crate::http::permit::{self, Member};
 use crate::http::{Body, Browser, Created, Handler, Need, Org, Route};
-use crate::store::{Event, OrgWrite, SysWrite};
+use crate::store::{Event, SysWrite};
 use crate::task::TaskSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -87,8 +87,9 @@ pub struct NewOrg {
     pub created_at: Timestamp,
 }
 
-/// What a slice writes into a new organization, inside the transaction that makes it. An error makes none.
-pub type OrgSeed = Box<dyn Fn(&OrgWrite<'_>, &NewOrg) -> Result<()> + Send + Sync>;
+/// What a slice writes into a new organization, inside the transaction that makes it; with the owner's address in its one
+/// spelling. An error makes none.
+pub type OrgSeed = Box<dyn Fn(&SysWrite<'_>, &NewOrg, &str) -> Result<()> + Send + Sync>;
 
 /// What new organizations get; filled by app.
 pub struct Orgs {
@@ -119,7 +120,7 @@ fn found(tx: &SysWrite<'_>, new: &NewOrg, seeds: &[OrgSeed]) -> Result<()> {
     org.insert(&ORG, &(), &row)?;
     org.audit(Event::new(Action::OrgCreated).of(new.id))?;
     for seed in seeds {
-        seed(&org, new)?;
+        seed(tx, new, &user.email)?;
     }
     Ok(())
 }
@@ -259,16 +260,17 @@ mod tests {
     async fn a_seed_writes_with_it_and_its_error_makes_nothing() {
         let system = system();
         let owner = person(&system).await;
-        let failing: OrgSeed = Box::new(|_, _| Err(Error::conflict("no")));
+        let failing: OrgSeed = Box::new(|_, _, _| Err(Error::conflict("no")));
         make(&system, owner, vec![failing]).await.unwrap_err();
         assert!(system.read(list_orgs).unwrap().is_empty());
         assert_eq!(system.read(|tx| tx.require(&USERS, &owner)).unwrap().membership, None);
 
-        let renaming: OrgSeed = Box::new(|tx, new| {
-            let mut org = tx.require(&ORG, &())?;
-            assert_eq!((org.id, tx.org_id()), (new.id, new.id));
+        let renaming: OrgSeed = Box::new(|tx, new, email| {
+            let own = tx.org(new.id);
+            let mut org = own.require(&ORG, &())?;
+            assert_eq!((org.id, email), (new.id, format!("{}@example.com", new.owner).as_str()));
             org.name = format!("{} of {}", org.name, new.owner);
-            tx.put(&ORG, &(), &org)
+            own.put(&ORG, &(), &org)
         });
         let made = make(&system, owner, vec![renaming]).await.unwrap();
         let row = system.org(made.id).read(|tx| tx.require(&ORG, &())).unwrap();

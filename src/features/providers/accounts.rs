@@ -9,7 +9,8 @@ use super::adapters::{
     WAIT_UNTIL_PARSED,
 };
 use super::proxies;
-use super::rows::{PROVIDERS, ProviderV1};
+use super::rows::{PROVIDERS, PriceV1, ProviderV1};
+use super::trials::Trials;
 use crate::base::clock::{Clock, Timestamp};
 use crate::base::ids::{OrgId, ProviderId};
 use crate::base::web::{Domain, WebUrl};
@@ -18,8 +19,8 @@ use crate::engine::fetch::proxy::Cooling;
 use crate::engine::fetch::templates::Account as HostedAccount;
 use crate::engine::fetch::{
     Attempt, Breakers, BrowserProvider, Browsers, Direct, DirectProvider, Fault, FetchRequest, Hosted, Leave,
-    Outcome, PageSettings, Provider, ProxyList, ProxyProvider, Report, Templates, TierPrice, Until, Values,
-    fields,
+    Outcome, PageSettings, Politeness, Provider, ProxyList, ProxyProvider, Report, Templates, TierPrice,
+    Until, Values, fields,
 };
 use crate::engine::keyring::{Keyring, Place};
 use crate::store::{Order, OrgRead};
@@ -43,6 +44,10 @@ pub struct ProviderParts {
     pub direct: Arc<Direct>,
     pub browsers: Arc<Browsers>,
     pub keyring: Arc<Keyring>,
+    /// What jobs visit by; tests of providers visit by it, too.
+    pub politeness: Politeness,
+    /// `providers.lower_prices`: whether an organization's prices may be below the adapter's.
+    pub lower_prices: bool,
     /// `dispatch.robots`: false lets nobody obey.
     pub robots: bool,
     pub clock: Clock,
@@ -53,6 +58,7 @@ pub struct Providers {
     adapters: Adapters,
     parts: ProviderParts,
     state: Mutex<State>,
+    trials: Trials,
 }
 
 #[derive(Default)]
@@ -102,7 +108,8 @@ pub enum Standing {
 
 impl Providers {
     pub fn new(parts: ProviderParts) -> Providers {
-        Providers { adapters: Adapters::new(&parts.templates), parts, state: Mutex::default() }
+        let adapters = Adapters::new(&parts.templates);
+        Providers { adapters, parts, state: Mutex::default(), trials: Trials::default() }
     }
 
     pub fn adapters(&self) -> &Adapters {
@@ -143,7 +150,7 @@ impl Providers {
     fn open(&self, org: OrgId, row: &ProviderV1) -> Result<Account> {
         let adapter = self.adapter_of(row)?;
         let settings = settings_of(&adapter, row);
-        let credits: Vec<TierPrice> = row.credits.iter().map(TierPrice::from).collect();
+        let credits = self.prices(&adapter, row);
         let matrix = adapter.credits.overlaid(&credits);
         let obeys_robots =
             self.parts.robots && settings.get(OBEY_ROBOTS).and_then(Value::as_bool).unwrap_or(true);
@@ -217,8 +224,33 @@ impl Providers {
     /// What a delivery through this provider costs; nothing when its adapter is gone.
     pub fn price(&self, row: &ProviderV1, render: bool, premium: bool) -> u64 {
         let Some(adapter) = self.adapters.get(&row.adapter) else { return 0 };
-        let over: Vec<TierPrice> = row.credits.iter().map(TierPrice::from).collect();
-        adapter.price(&settings_of(adapter, row), &over, render, premium)
+        adapter.price(&settings_of(adapter, row), &self.prices(adapter, row), render, premium)
+    }
+
+    /// The prices that replace the adapter's own. One below it (from before that needed leave) is the adapter's own again
+    /// where the operator does not let organizations have them.
+    pub(super) fn prices(&self, adapter: &Adapter, row: &ProviderV1) -> Vec<TierPrice> {
+        let own = |tier: &str, render| {
+            if self.parts.lower_prices { 0 } else { adapter.credits.price(tier, render) }
+        };
+        let price = |price: &PriceV1| TierPrice {
+            tier: price.tier.clone(),
+            plain: price.plain.max(own(&price.tier, false)),
+            render: price.render.max(own(&price.tier, true)),
+        };
+        row.credits.iter().map(price).collect()
+    }
+
+    pub(super) fn trials(&self) -> &Trials {
+        &self.trials
+    }
+
+    pub(super) fn politeness(&self) -> &Politeness {
+        &self.parts.politeness
+    }
+
+    pub(super) fn lower_prices(&self) -> bool {
+        self.parts.lower_prices
     }
 
     /// Whether a provider may be asked now, without taking the one trial that a broken one has.
@@ -257,6 +289,10 @@ impl Providers {
         };
         let trial = Trial::begin(self, account, domain.clone());
         let attempt = account.provider.fetch(&request).await;
+        if attempt.lack.is_some() {
+            // The box's own want says nothing about the account; the trial is let go.
+            return attempt;
+        }
         trial.end();
         self.note(account, domain, &attempt);
         attempt

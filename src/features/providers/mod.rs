@@ -12,6 +12,7 @@ mod rows;
 mod service;
 #[cfg(test)]
 mod tests;
+mod trials;
 mod views;
 mod wire;
 
@@ -59,8 +60,10 @@ pub static FEATURE: Feature = Feature {
         Route::delete("/api/v1/providers/{id}", "disconnectProvider", &Handler::new(disconnect))
             .about("Disconnects a provider and forgets its credentials."),
         Route::post("/api/v1/providers/{id}/test", "testProvider", &Handler::new(test))
-            .about("Fetches one page through a provider and says how it went. Nothing is kept or charged.")
-            .fails(&[Code::InvalidUrl])
+            .about(
+                "Fetches one page through a provider and says how it went; ten times a minute. Nothing is kept or charged.",
+            )
+            .fails(&[Code::InvalidUrl, Code::RateLimited])
             .time_max_secs(TEST_SECS + 15),
     ],
     needs: &[Need::of::<Providers>(), Need::of::<AddressGuard>()],
@@ -148,7 +151,8 @@ async fn test(
     let providers = org.service::<Providers>();
     let account = providers.account(org.id(), &row)?;
     let timeout = Duration::from_secs(TEST_SECS);
-    let attempt = providers.fetch(&account, FetchRequest { timeout, ..FetchRequest::new(url) }).await;
+    let request = FetchRequest { timeout, ..FetchRequest::new(url) };
+    let attempt = providers.try_page(org.id(), &account, request).await?;
     if matches!(attempt.outcome, Outcome::Success | Outcome::TargetError) {
         providers.forgive(org.id(), id);
     }

@@ -3,7 +3,6 @@
 use crate::base::clock::Timestamp;
 use crate::base::codec::{Json, Record};
 use crate::base::ids::ProviderId;
-use crate::engine::fetch::TierPrice;
 use crate::store::OrgTable;
 use serde::{Deserialize, Serialize};
 
@@ -40,12 +39,6 @@ pub struct PriceV1 {
     pub tier: String,
     pub plain: u64,
     pub render: u64,
-}
-
-impl From<&PriceV1> for TierPrice {
-    fn from(row: &PriceV1) -> TierPrice {
-        TierPrice { tier: row.tier.clone(), plain: row.plain, render: row.render }
-    }
 }
 
 pub static PROVIDERS: OrgTable<ProviderId, ProviderV1> = OrgTable::new("providers", "Provider").fed();

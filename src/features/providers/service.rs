@@ -51,7 +51,7 @@ impl Providers {
             base_url: base_url(adapter, new.base_url.as_deref().unwrap_or_default(), guard)?,
             settings: Json(Value::Object(settings)),
             credentials: self.seal(org, id, &credentials)?,
-            credits: prices(adapter, &new.credits.unwrap_or_default())?,
+            credits: prices(adapter, &new.credits.unwrap_or_default(), self.lower_prices())?,
             max_concurrency: concurrency(new.max_concurrency.filter(|max| *max != 0))?,
             is_enabled: new.is_enabled.unwrap_or(true),
             created_at: now,
@@ -109,7 +109,7 @@ impl Providers {
             new.credentials = self.seal(org, row.id, &credentials)?;
         }
         if let Some(credits) = &patch.credits {
-            new.credits = prices(adapter, credits)?;
+            new.credits = prices(adapter, credits, self.lower_prices())?;
         }
         if let Some(max) = patch.max_concurrency {
             new.max_concurrency = concurrency(Some(max).filter(|max| *max != 0))?;
@@ -160,8 +160,8 @@ fn concurrency(max: Option<u32>) -> Result<Option<u32>> {
     }
 }
 
-/// The prices that replace the adapter's own.
-fn prices(adapter: &Adapter, given: &BTreeMap<String, NewPrice>) -> Result<Vec<PriceV1>> {
+/// The prices that replace the adapter's own; lower ones need the operator's leave.
+fn prices(adapter: &Adapter, given: &BTreeMap<String, NewPrice>, lower: bool) -> Result<Vec<PriceV1>> {
     let price = |(tier, price): (&String, &NewPrice)| {
         let field = format!("credits.{tier}");
         let Some(own) = adapter.credits.tiers().iter().find(|row| row.tier == *tier) else {
@@ -172,6 +172,15 @@ fn prices(adapter: &Adapter, given: &BTreeMap<String, NewPrice>) -> Result<Vec<P
         let (plain, render) = (price.plain.unwrap_or(own.plain), price.render.unwrap_or(own.render));
         if plain.max(render) > PRICE_MAX {
             return Err(Error::invalid(&field, format!("must be at most {PRICE_MAX}")));
+        }
+        for (kind, given, own) in [("plain", plain, own.plain), ("render", render, own.render)] {
+            if given < own && !lower {
+                let reason = format!(
+                    "must be at least {own}, what the adapter costs; only the operator of this box can allow less \
+                     (providers.lower_prices)"
+                );
+                return Err(Error::invalid(&format!("{field}.{kind}"), reason));
+            }
         }
         Ok(PriceV1 { tier: tier.clone(), plain, render })
     };

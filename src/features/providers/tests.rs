@@ -10,7 +10,8 @@ use crate::base::clock::Clock;
 use crate::base::ids::OrgId;
 use crate::base::web::WebUrl;
 use crate::engine::fetch::{
-    AddressGuard, BrowserSettings, Browsers, Direct, Fault, FetchRequest, FetchSettings, Outcome, Templates,
+    AddressGuard, BrowserSettings, Browsers, Direct, Fault, FetchRequest, FetchSettings, Outcome, Pace,
+    Politeness, Templates,
 };
 use crate::engine::keyring::Keyring;
 use crate::store::fault::FaultyDisk;
@@ -39,6 +40,8 @@ impl Lab {
         let guard = AddressGuard::new(&[allow.parse().unwrap()], &[]);
         let providers = Providers::new(ProviderParts {
             templates: Templates::load(None).unwrap(),
+            politeness: Politeness::new(Pace::new(2, Duration::ZERO)),
+            lower_prices: false,
             direct: Arc::new(Direct::new(FetchSettings::default(), guard.clone())),
             browsers: Browsers::new(BrowserSettings::default()),
             keyring: Arc::new(Keyring::load_or_create(&dir.path().join("keys.toml")).unwrap()),

@@ -130,7 +130,7 @@ struct ProxyTroubleView {
 impl ProviderView {
     pub fn new(providers: &Providers, org: OrgId, row: ProviderV1) -> ProviderView {
         let adapter = providers.adapters().get(&row.adapter);
-        let over: Vec<TierPrice> = row.credits.iter().map(TierPrice::from).collect();
+        let over = adapter.map(|adapter| providers.prices(adapter, &row)).unwrap_or_default();
         let settings = match adapter {
             Some(adapter) => super::accounts::settings_of(adapter, &row),
             None => row.settings.0.as_object().cloned().unwrap_or_default(),

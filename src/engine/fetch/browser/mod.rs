@@ -31,6 +31,7 @@ use super::direct::{Direct, retry_after};
 use super::outcome::{Detector, Fault, Outcome};
 use super::provider::{Attempt, CreditMatrix, Provider, TIER_STANDARD};
 use super::{BODY_BYTES_MAX, FetchError, FetchReport, FetchRequest, PageHeaders};
+use crate::base::health::Part;
 use gate::Gate;
 use page::{PageError, Rendered, Trace};
 pub use pool::Browsers;
@@ -141,6 +142,9 @@ impl BrowserProvider {
         let attempt = match result {
             Ok(rendered) => Attempt::from(delivered(rendered, &left, begun.elapsed())),
             Err(Failed::Start(error)) => Attempt::faulty(Fault::Down, error),
+            Err(Failed::Lack(part, error)) => {
+                Attempt { lack: Some(part), ..Attempt::failed(Outcome::NetworkError, error) }
+            }
             Err(Failed::TooBig) => {
                 // Which of its pages did it nobody knows; the next browser starts afresh.
                 let error = "the browser took more memory than it may and was ended with all its pages";
@@ -149,14 +153,17 @@ impl BrowserProvider {
             }
             Err(Failed::Page(error)) => failed(error, left.trace.status),
         };
-        let crawl_delay = left.trace.crawl_delay.or(attempt.crawl_delay);
-        Attempt { crawl_delay, bytes: left.bytes, duration: begun.elapsed(), ..attempt }
+        let crawl_delays = left.trace.crawl_delays;
+        Attempt { crawl_delays, bytes: left.bytes, duration: begun.elapsed(), ..attempt }
     }
 
     async fn render(&self, request: &FetchRequest, left: &mut Left) -> Result<Rendered, Failed> {
         let turn = self.browsers.turn().await.map_err(Failed::Start)?;
         let gate = Gate::new(self.direct.connector().clone(), request.owner, WEIGHT_BYTES_MAX).await;
-        let gate = gate.map_err(|e| Failed::Start(format!("the browser has no way out: {e}")))?;
+        let gate = gate.map_err(|e| match Part::lacking(&e) {
+            Some(part) => Failed::Lack(part, e.to_string()),
+            None => Failed::Start(format!("the browser has no way out: {e}")),
+        })?;
         let counted = Counted { gate, bytes: &mut left.bytes };
         let browser = &turn.browser;
         let rendered =
@@ -186,6 +193,8 @@ impl Drop for Counted<'_> {
 enum Failed {
     /// No browser could be had.
     Start(String),
+    /// The box has none of this left.
+    Lack(Part, String),
     /// The browser was ended for its memory.
     TooBig,
     Page(PageError),
@@ -205,9 +214,11 @@ fn delivered(rendered: Rendered, left: &Left, duration: Duration) -> FetchReport
         body,
         bytes_received: left.bytes,
         duration,
-        crawl_delay: left.trace.crawl_delay,
+        crawl_delays: Vec::new(),
         redirects: left.trace.redirects,
         trouble: None,
+        is_beyond_limits: false,
+        lack: None,
     }
 }
 
@@ -215,7 +226,12 @@ fn failed(error: PageError, status: Option<u16>) -> Attempt {
     let attempt = match error {
         PageError::Fetch(error) => {
             tracing::debug!(error = &error as &dyn std::error::Error, "a page was not rendered");
-            Attempt::failed(Outcome::of_error(&error), error.to_string())
+            let fault = error.is_beyond_limits().then_some(Fault::Unsupported);
+            Attempt {
+                lack: error.lack(),
+                fault,
+                ..Attempt::failed(Outcome::of_error(&error), error.to_string())
+            }
         }
         PageError::Load(outcome, error) => Attempt::failed(outcome, error),
         PageError::Unsupported(error) => Attempt::faulty(Fault::Unsupported, error),
@@ -227,10 +243,7 @@ fn failed(error: PageError, status: Option<u16>) -> Attempt {
 impl Provider for BrowserProvider {
     fn fetch<'a>(&'a self, request: &'a FetchRequest) -> BoxFuture<'a, Attempt> {
         async move {
-            let mut attempt = self.fetch(request).await;
-            if request.robots && attempt.http_status.is_some() {
-                attempt.crawl_delay.get_or_insert(Duration::ZERO);
-            }
+            let attempt = self.fetch(request).await;
             // It renders whether it is asked to or not.
             attempt.priced(self.credits.price(TIER_STANDARD, true), None)
         }

@@ -25,7 +25,7 @@ use super::{PageSettings, Until};
 use crate::base::web::WebUrl;
 use crate::engine::fetch::body::BodyError;
 use crate::engine::fetch::direct::{Direct, HARMLESS, callers_own, is_same_place};
-use crate::engine::fetch::{FetchError, FetchRequest, Outcome, REDIRECTS_MAX};
+use crate::engine::fetch::{CrawlDelays, FetchError, FetchRequest, Outcome, REDIRECTS_MAX};
 use std::sync::Arc;
 
 /// How often the page is looked at anew when it goes somewhere else at the very moment of the look.
@@ -79,7 +79,7 @@ impl From<CallError> for PageError {
 pub struct Trace {
     pub status: Option<u16>,
     pub redirects: u32,
-    pub crawl_delay: Option<Duration>,
+    pub crawl_delays: CrawlDelays,
 }
 
 /// A context, thrown away with everything in it when this is dropped.
@@ -391,8 +391,7 @@ impl Page<'_> {
             refused,
         })?;
         if self.request.robots {
-            let delay = self.direct.obey(&url).await?;
-            self.trace.crawl_delay = self.trace.crawl_delay.max(delay);
+            self.direct.obey(&url, &mut self.trace.crawl_delays).await?;
         }
         let mut resumed = json!({ "requestId": id });
         let trusted = is_same_place(&self.request.url, &url);

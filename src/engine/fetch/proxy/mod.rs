@@ -333,9 +333,6 @@ impl Provider for ProxyProvider {
             let begun = Instant::now();
             let mut attempt = self.attempt(request).await;
             attempt.duration = begun.elapsed();
-            if request.robots && attempt.http_status.is_some() {
-                attempt.crawl_delay.get_or_insert(Duration::ZERO);
-            }
             attempt.priced(self.credits.price(TIER_STANDARD, request.render), None)
         }
         .boxed()

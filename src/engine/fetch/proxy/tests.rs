@@ -22,7 +22,9 @@ fn report(trouble: Option<Trouble>, status: Option<u16>) -> FetchReport {
         duration: Duration::ZERO,
         error: trouble.map(|trouble| format!("{trouble:?}")),
         retry_after: None,
-        crawl_delay: None,
+        crawl_delays: Vec::new(),
+        is_beyond_limits: false,
+        lack: None,
         redirects: 0,
         trouble,
     }

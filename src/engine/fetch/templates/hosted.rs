@@ -74,8 +74,9 @@ impl Hosted {
             Err(error) => {
                 tracing::debug!(provider = %self.template.id, error = &error as &dyn std::error::Error, "attempt failed");
                 let (outcome, fault) = Outcome::of_provider_error(&error);
+                let lack = error.lack();
                 let error = format!("{}: {error}", self.template.name);
-                Attempt { bytes: bytes_received, fault, ..Attempt::failed(outcome, error) }
+                Attempt { bytes: bytes_received, fault, lack, ..Attempt::failed(outcome, error) }
             }
         }
     }
@@ -127,7 +128,7 @@ impl Hosted {
                 bytes: attempt.bytes,
                 credits: attempt.credits,
                 cost_source: attempt.cost_source,
-                ..Attempt::failed(Outcome::TargetError, reason)
+                ..Attempt::faulty(Fault::Unsupported, reason)
             };
         }
         attempt

@@ -245,7 +245,7 @@ async fn inflates_and_refuses_bombs() {
     assert_eq!(report.body, noise);
     assert!(report.bytes_received > 0 && report.error.is_none());
     for (path, outcome, error) in [
-        ("/bomb", Outcome::TargetError, "body larger than 5 MB once decompressed"),
+        ("/bomb", Outcome::ProviderError, "body larger than 5 MB once decompressed"),
         ("/ratio", Outcome::TargetError, "body grows more than 100 times when decompressed"),
         ("/unknown", Outcome::TargetError, "answered with an unknown content encoding (compress)"),
         ("/three", Outcome::TargetError, "answered with more than 2 content encodings in a row"),
@@ -274,9 +274,9 @@ async fn counts_bytes_and_not_promises() {
     .await;
     let direct = direct(&site);
     let report = direct.fetch(request(site.url("/announced"))).await;
-    assert_fails(&report, Outcome::TargetError, "body larger than 5 MB");
+    assert_fails(&report, Outcome::ProviderError, "body larger than 5 MB");
     let report = direct.fetch(request(site.url("/endless"))).await;
-    assert_fails(&report, Outcome::TargetError, "body larger than 5 MB");
+    assert_fails(&report, Outcome::ProviderError, "body larger than 5 MB");
     assert!((5_000_000..5_600_000).contains(&report.bytes_received), "{}", report.bytes_received);
     assert_eq!(direct.fetch(request(site.url("/until-close"))).await.body, "whole");
     assert_eq!(direct.fetch(request(site.url("/chunked"))).await.body, "abcde");
@@ -326,8 +326,8 @@ async fn tells_failures_apart() {
     for (path, outcome, error) in [
         ("/close", Outcome::NetworkError, "closed the connection before answering"),
         ("/garbage", Outcome::NetworkError, "answered with something that is not HTTP"),
-        ("/headers", Outcome::TargetError, "too many or too large headers"),
-        ("/head", Outcome::TargetError, "too many or too large headers"),
+        ("/headers", Outcome::ProviderError, "too many or too large headers"),
+        ("/head", Outcome::ProviderError, "too many or too large headers"),
     ] {
         assert_fails(&direct.fetch(request(site.url(path))).await, outcome, error);
     }

@@ -16,7 +16,8 @@ async fn obeys_robots_txt() {
     let direct = direct(&site);
     let obeying = |path| FetchRequest { robots: true, ..request(site.named("shop.test", path)) };
     let report = direct.fetch(obeying("/page")).await;
-    assert_eq!((report.outcome, report.crawl_delay), (Outcome::Success, Some(Duration::from_secs(3))));
+    let asked = vec![("shop.test".to_owned(), Duration::from_secs(3))];
+    assert_eq!((report.outcome, report.crawl_delays), (Outcome::Success, asked));
     let report = direct.fetch(obeying("/private/a")).await;
     assert_fails(&report, Outcome::TargetError, "robots.txt of shop.test disallows this path");
     let report = direct.fetch(obeying("/open")).await;

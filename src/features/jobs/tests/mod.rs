@@ -1,21 +1,24 @@
 //! The dispatcher over a real store, a real fetcher and a web server on loopback.
 
+mod fair;
 mod runs;
+mod trouble;
 mod turns;
 mod waits;
 
 use super::FEATURE;
 use super::dispatch::{DispatchParts, DispatchSettings, Dispatcher};
-use super::rows::{JOBS, JobV1, LEASE, READY};
+use super::rows::{JOBS, JobV1, LEASE, QUEUE};
 use super::submit::{self, Desk, NewJob};
 use crate::base::clock::{Clock, Timestamp};
 use crate::base::codec::Json;
+use crate::base::health::Health;
 use crate::base::ids::{JobId, OrgId, UrlId};
 use crate::base::terms::JobStatus;
 use crate::base::{Code, Error};
 use crate::engine::blob::BlobStore;
 use crate::engine::fetch::{
-    AddressGuard, BrowserSettings, Browsers, Direct, FetchSettings, Outcome, Politeness, Templates,
+    AddressGuard, BrowserSettings, Browsers, Direct, FetchSettings, Outcome, Pace, Politeness, Templates,
 };
 use crate::engine::keyring::Keyring;
 use crate::features::billing::{self, Plans, TRANSACTIONS};
@@ -144,8 +147,9 @@ struct Lab {
     desk: Arc<Desk>,
     guard: AddressGuard,
     dispatcher: Arc<Dispatcher>,
+    health: Health,
     supervisor: Option<Supervisor>,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 impl Lab {
@@ -185,7 +189,11 @@ impl Lab {
         hosts.insert("nowhere.test".to_owned(), Vec::new());
         let settings = FetchSettings { hosts, ..FetchSettings::default() };
         let blobs = Arc::new(BlobStore::open_local(dir.path().join("pages")).unwrap());
+        let politeness = Politeness::new(Pace::new(per_domain, min_delay));
+        let health = Health::default();
         let providers = Arc::new(Providers::new(ProviderParts {
+            politeness: politeness.clone(),
+            lower_prices: true,
             templates: Templates::load(None).unwrap(),
             direct: Arc::new(Direct::new(settings, guard.clone())),
             browsers: Browsers::new(BrowserSettings::default()),
@@ -198,12 +206,13 @@ impl Lab {
         let parts = DispatchParts {
             providers,
             graphs: graphs.clone(),
-            politeness: Politeness::new(per_domain, min_delay),
-            extractor: Arc::new(Extractor::new(store.clone(), blobs)),
+            politeness,
+            extractor: Arc::new(Extractor::new(store.clone(), blobs, health.clone())),
+            health: health.clone(),
         };
         let dispatcher = Arc::new(Dispatcher::new(store.system(), parts, DispatchSettings { concurrency }));
         let desk = Arc::new(Desk { plans: plans.clone(), book, graphs });
-        Lab { web, disk, store, org, plans, desk, guard, dispatcher, supervisor: None, _dir: dir }
+        Lab { web, disk, store, org, plans, desk, guard, dispatcher, health, supervisor: None, dir }
     }
 
     /// Runs the dispatcher as the appliance does.
@@ -237,7 +246,7 @@ impl Lab {
         let checked = submit::check("", request, &self.guard).unwrap();
         let desk = self.desk.clone();
         let made = org.write(move |tx| submit::submit(tx, &desk, checked)).await.unwrap();
-        self.dispatcher.wake();
+        self.dispatcher.queued(org.id(), [&made.job]);
         made.job.id
     }
 
@@ -250,9 +259,11 @@ impl Lab {
         let edit = self.org.write(move |tx| {
             let mut job = tx.require(&JOBS, &id)?;
             change(&mut job);
-            tx.put(&JOBS, &id, &job)
+            tx.put(&JOBS, &id, &job)?;
+            Ok(job)
         });
-        edit.await.unwrap();
+        let job = edit.await.unwrap();
+        self.dispatcher.queued(self.org.id(), [&job]);
     }
 
     fn job(&self, id: JobId) -> JobV1 {
@@ -298,8 +309,9 @@ impl Lab {
 
     /// Entries of the queue and of the leases.
     fn queued_and_leased(&self) -> (usize, usize) {
-        let scan = |index| self.store.system().read(|tx| tx.scan_global(&JOBS, index, &[], None, 1_000));
-        (scan(&READY).unwrap().len(), scan(&LEASE).unwrap().len())
+        let queued = self.org.read(|tx| tx.index_entries::<JobId, _>(&QUEUE, &[], None, 1_000)).unwrap();
+        let leased = self.store.system().read(|tx| tx.scan_global(&JOBS, &LEASE, &[], None, 1_000)).unwrap();
+        (queued.len(), leased.len())
     }
 
     /// What must hold when every job has ended, whatever happened on the way.

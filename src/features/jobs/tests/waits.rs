@@ -54,7 +54,8 @@ impl Lab {
     async fn run_by_hand(&self, id: JobId, between: impl FnOnce(&Lab)) {
         let job = self.org.write(move |tx| claim(tx, id, tx.now())).await.unwrap().expect("it is queued");
         let domain = crate::base::web::Domain::parse(&job.domain).unwrap();
-        let permit = self.dispatcher.politeness.try_acquire(&domain, Instant::now()).unwrap();
+        let permit =
+            self.dispatcher.politeness.try_acquire(&domain, domain.as_str(), Instant::now()).unwrap();
         between(self);
         match Run::load(&self.dispatcher, &self.org, job, permit).unwrap() {
             Begin::Run(run) => run.go().await.unwrap(),
@@ -161,10 +162,77 @@ async fn after_work_of_the_boxs_own_the_domain_is_asked_for_leave_again() {
     assert_eq!((lab.job(id).status, lab.job(id).attempts.len()), (JobStatus::Queued, 1), "at its wait node");
     // The page is judged before the second visit; meanwhile the target asks to be left alone.
     let now = Instant::now();
-    let domain = crate::base::web::Domain::parse("a.test").unwrap();
-    let hold = |lab: &Lab| lab.dispatcher.politeness.hold(&domain, now, now + Duration::from_secs(600));
+    let hold = |lab: &Lab| lab.dispatcher.politeness.hold("a.test", now, now + Duration::from_secs(600));
     lab.run_by_hand(id, hold).await;
     let job = lab.job(id);
     assert_eq!((job.status, job.attempts.len(), lab.web.log().len()), (JobStatus::Queued, 1, 1));
     assert!(job.run_at > lab.org.clock().now().after(Duration::from_secs(300)), "for as long as it asked");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_drawn_graph_leaves_a_provider_alone_that_keeps_failing_at_a_domain() {
+    let lab = Lab::new(1, 1, Duration::ZERO).await;
+    let first = lab.edit_direct(|_| ()).await;
+    let second = lab.org.write(move |tx| {
+        let mut row = tx.require(&PROVIDERS, &first)?;
+        row.id = ProviderId::new();
+        tx.insert(&PROVIDERS, &row.id, &row).map(|()| row.id)
+    });
+    let second = second.await.unwrap();
+    let row = lab.org.read(|tx| tx.require(&PROVIDERS, &first)).unwrap();
+    let account = lab.dispatcher.providers.account(lab.org.id(), &row).unwrap();
+    let url = format!("http://a.test:{}/slow/60000/x", lab.web.port);
+    let request = crate::engine::fetch::FetchRequest {
+        timeout: Duration::from_millis(50),
+        ..crate::engine::fetch::FetchRequest::new(crate::base::web::WebUrl::parse(&url).unwrap())
+    };
+    for _ in 0..crate::engine::fetch::breaker::FAILURES_MAX {
+        let attempt = lab.dispatcher.providers.fetch(&account, request.clone()).await;
+        assert_eq!(attempt.outcome, Outcome::Timeout);
+    }
+    let node = |id: &str, provider: ProviderId| json!({ "id": id, "type": "provider", "config": { "providerId": provider } });
+    let edge =
+        |source: &str, target: &str, kind: &str| json!({ "source": source, "target": target, "type": kind });
+    let end = |id: &str, status: &str| json!({ "id": id, "type": "end", "config": { "status": status } });
+    let graph = |nodes: Vec<Value>, edges: Vec<Value>| {
+        let mut all =
+            vec![json!({ "id": "start", "type": "start" }), end("ok", "succeeded"), end("bad", "failed")];
+        all.extend(nodes);
+        json!({ "nodes": all, "edges": edges })
+    };
+    let both = graph(
+        vec![node("one", first), node("two", second)],
+        vec![
+            edge("start", "one", "always"),
+            edge("one", "ok", "success"),
+            edge("one", "two", "failure"),
+            edge("two", "ok", "success"),
+            edge("two", "bad", "failure"),
+        ],
+    );
+    let alone = graph(
+        vec![node("one", first)],
+        vec![edge("start", "one", "always"), edge("one", "ok", "success"), edge("one", "bad", "failure")],
+    );
+    let (both, alone) = (lab.publish(both).await, lab.publish(alone).await);
+    let outcomes = |id: JobId| {
+        let job = lab.job(id);
+        assert_eq!(job.status, JobStatus::Succeeded, "{job:?}");
+        job.attempts.into_iter().map(|attempt| (attempt.outcome, attempt.provider_id)).collect::<Vec<_>>()
+    };
+    let id = lab.submit_as("a.test/x", json!({ "workflowId": both })).await;
+    lab.run_by_hand(id, |_| ()).await;
+    assert_eq!(
+        outcomes(id),
+        [(Outcome::ProviderError, first.to_string()), (Outcome::Success, second.to_string())]
+    );
+    assert!(lab.job(id).attempts[0].error.as_ref().is_some_and(|error| error.contains("rests for a while")));
+    assert_eq!(lab.web.count("a.test/x"), 1, "it was not asked");
+    // Elsewhere it does not rest, and where there is nobody else it is better than nobody.
+    let id = lab.submit_as("b.test/x", json!({ "workflowId": both })).await;
+    lab.run_by_hand(id, |_| ()).await;
+    assert_eq!(outcomes(id), [(Outcome::Success, first.to_string())]);
+    let id = lab.submit_as("a.test/alone", json!({ "workflowId": alone })).await;
+    lab.run_by_hand(id, |_| ()).await;
+    assert_eq!(outcomes(id), [(Outcome::Success, first.to_string())]);
 }

@@ -1,0 +1,99 @@
+//! What others tell the dispatcher between two rounds: that a job was queued, and that a run has ended.
+
+use crate::base::clock::Timestamp;
+use crate::base::ids::OrgId;
+use crate::base::web::Domain;
+use crate::features::jobs::rows::{JobV1, host_of, rank};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// Jobs that are told of between two rounds; with more, the queue is looked through instead.
+const TOLD_MAX: usize = 65_536;
+
+/// A job that waits, as far as its place in the queue hangs on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::features::jobs) struct Queued {
+    pub org: OrgId,
+    pub domain: String,
+    pub host: String,
+    pub rank: u8,
+    pub run_at: Timestamp,
+}
+
+impl Queued {
+    pub fn of(org: OrgId, job: &JobV1) -> Queued {
+        Queued {
+            org,
+            domain: job.domain.clone(),
+            host: host_of(&job.url).to_owned(),
+            rank: rank(job.priority),
+            run_at: job.run_at,
+        }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Told {
+    pub queued: Vec<Queued>,
+    pub ended: Vec<(OrgId, Domain)>,
+    /// More was told than is kept.
+    pub has_more: bool,
+}
+
+/// Where it is told.
+#[derive(Default)]
+pub(in crate::features::jobs) struct Inbox {
+    told: Mutex<Told>,
+    wake: Notify,
+}
+
+impl Inbox {
+    /// Says that jobs stand in the queue; after the commit that put them there.
+    pub fn queued(&self, jobs: impl IntoIterator<Item = Queued>) {
+        {
+            let mut told = self.told.lock();
+            for job in jobs {
+                if told.queued.len() >= TOLD_MAX {
+                    told.has_more = true;
+                    break;
+                }
+                told.queued.push(job);
+            }
+        }
+        self.wake();
+    }
+
+    /// Says that there may be something to do.
+    pub fn wake(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Waits until something is said.
+    pub async fn woken(&self) {
+        self.wake.notified().await;
+    }
+
+    pub(super) fn take(&self) -> Told {
+        std::mem::take(&mut self.told.lock())
+    }
+}
+
+/// A slot of the box that a run has; dropping it gives it back.
+pub(in crate::features::jobs) struct Slot {
+    inbox: Arc<Inbox>,
+    place: Option<(OrgId, Domain)>,
+}
+
+impl Slot {
+    pub(super) fn new(inbox: Arc<Inbox>, org: OrgId, domain: Domain) -> Slot {
+        Slot { inbox, place: Some((org, domain)) }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.inbox.told.lock().ended.extend(self.place.take());
+        self.inbox.wake();
+    }
+}

@@ -1,0 +1,98 @@
+//! The box's own trouble: no job pays for it, none is taken while it lasts, and it is over without a restart.
+
+use super::*;
+use crate::base::health::Part;
+use crate::features::jobs::finish::{Cut, RUNS_MAX, claim, put_back_run};
+use crate::features::jobs::walks::{PLANNED_STOP, PlannedStopV1};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_that_cannot_be_stored_for_a_while_cost_no_job_and_no_second_visit() {
+    let mut lab = Lab::new(4, 4, Duration::ZERO).await;
+    lab.start();
+    let (pages, aside) = (lab.dir.path().join("pages"), lab.dir.path().join("aside"));
+    let mut held = Vec::new();
+    for i in 0..3 {
+        held.push(lab.submit(&format!("a.test/slow/200/{i}")).await);
+    }
+    lab.until("the pages are asked for", |lab| lab.web.log().len() == 3).await;
+    // A file in the place of the folder: everything in it fails, also for root.
+    std::fs::rename(&pages, &aside).unwrap();
+    std::fs::write(&pages, "").unwrap();
+    lab.until("the box knows", |lab| lab.health.lacks(Part::Pages)).await;
+    let later = lab.submit("b.test/later").await;
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    assert_eq!(lab.web.log().len(), 3, "a box in trouble takes no jobs");
+    assert!(lab.health.describe().is_some_and(|text| text.contains("write a page")), "{:?}", lab.health);
+    assert!(held.iter().all(|id| lab.job(*id).status == JobStatus::Running));
+    std::fs::remove_file(&pages).unwrap();
+    std::fs::rename(&aside, &pages).unwrap();
+    for id in held {
+        let job = lab.ended(id).await;
+        assert_eq!((job.status, job.run, job.attempts.len()), (JobStatus::Succeeded, 1, 1));
+    }
+    assert_eq!(lab.ended(later).await.status, JobStatus::Succeeded);
+    assert_eq!(lab.web.log().len(), 4, "what was fetched was kept: {:?}", lab.web.log());
+    assert!(lab.health.is_well());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_drain_does_not_wait_for_the_end_of_the_trouble() {
+    let mut lab = Lab::new(1, 1, Duration::ZERO).await;
+    lab.start();
+    let pages = lab.dir.path().join("pages");
+    let id = lab.submit("a.test/slow/200/x").await;
+    lab.until("the page is asked for", |lab| lab.web.log().len() == 1).await;
+    std::fs::rename(&pages, lab.dir.path().join("aside")).unwrap();
+    std::fs::write(&pages, "").unwrap();
+    lab.until("the box knows", |lab| lab.health.lacks(Part::Pages)).await;
+    assert!(lab.drain().await.is_empty());
+    let job = lab.job(id);
+    assert_eq!((job.status, job.run, job.lease_until), (JobStatus::Queued, 1, None), "it runs again, later");
+}
+
+#[tokio::test]
+async fn runs_that_the_box_cut_off_do_not_count() {
+    let lab = Lab::new(1, 1, Duration::ZERO).await;
+    let id = lab.submit("a.test/x").await;
+    let cut_off = async |cut: Cut| {
+        let put_back = lab.org.write(move |tx| {
+            let job = claim(tx, id, tx.now())?.expect("it is queued");
+            put_back_run(tx, id, job.run, tx.now(), cut)
+        });
+        put_back.await.unwrap().is_some()
+    };
+    for _ in 0..20 {
+        assert!(cut_off(Cut::ByTheBox).await);
+    }
+    for _ in 1..RUNS_MAX {
+        assert!(cut_off(Cut::Unknown).await);
+    }
+    assert!(!cut_off(Cut::Unknown).await);
+    let job = lab.job(id);
+    assert_eq!((job.status, job.run), (JobStatus::Failed, 20 + RUNS_MAX));
+    assert!(job.error.unwrap().contains("5 interrupted runs"));
+    assert_eq!((lab.spent(), lab.queued_and_leased()), (0, (0, 0)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_planned_restart_interrupts_nobody() {
+    let mut lab = Lab::new(4, 2, Duration::ZERO).await;
+    let lease = lab.org.clock().now().after(Duration::from_secs(600));
+    let id = lab.submit("a.test/cut-off").await;
+    // As the drain leaves it that cut its last run off.
+    lab.edit(id, move |job| {
+        job.status = JobStatus::Running;
+        job.run = RUNS_MAX;
+        job.lease_until = Some(lease);
+    })
+    .await;
+    let planned =
+        |tx: &crate::store::SysWrite<'_>| tx.put(&PLANNED_STOP, &(), &PlannedStopV1 { at: tx.now() });
+    lab.store.system().write(planned).await.unwrap();
+    lab.start();
+    let job = lab.ended(id).await;
+    assert_eq!((job.status, job.run), (JobStatus::Succeeded, RUNS_MAX + 1));
+    assert!(lab.store.system().read(|tx| tx.get(&PLANNED_STOP, &())).unwrap().is_none(), "it counts once");
+    assert!(lab.drain().await.is_empty());
+    assert!(lab.store.system().read(|tx| tx.get(&PLANNED_STOP, &())).unwrap().is_some());
+}
