@@ -122,7 +122,7 @@ impl App {
                 bodies_bytes_max: config.server.bodies_mb << 20,
             },
             metrics,
-            readiness(&store, &self_test),
+            readiness(&store, &self_test, &services.service::<Health>()),
         );
         let server = Server::on(listeners, server_settings(&config), api.clone())
             .map_err(|e| Error::unavailable(e.to_string()))?;
@@ -538,9 +538,11 @@ fn server_settings(config: &Config) -> ServerSettings {
     }
 }
 
-fn readiness(store: &Store, self_test: &Arc<SelfTest>) -> Readiness {
-    let (store, self_test) = (store.clone(), Arc::clone(self_test));
-    Readiness::default().with_start("selfTest", move || self_test.check()).with("store", move || {
+fn readiness(store: &Store, self_test: &Arc<SelfTest>, health: &Health) -> Readiness {
+    let (store, self_test, health) = (store.clone(), Arc::clone(self_test), health.clone());
+    let ready = Readiness::default().with_start("selfTest", move || self_test.check());
+    let ready = ready.with("jobs", move || health.describe().map_or(Ok(()), Err));
+    ready.with("store", move || {
         if store.disk_full() {
             return Err("the disk's reserve of free space is used up; writes are refused".to_owned());
         }

@@ -1,7 +1,7 @@
 //! What a slice declares: a table, its secondary indexes, and whether its changes are told.
 //!
 //! An index is a function from a row to keys; `put` and `delete` keep it. A *global* index crosses organizations and
-//! can be read through `System` only: the job queue is one (`jobs.ready`), so queue and row can never disagree.
+//! can be read through `System` only: the leases of jobs are one (`jobs.lease`), so leases and rows can never disagree.
 
 use super::key::IndexKeys;
 use super::tx::{InOrg, InSystem};

@@ -233,6 +233,8 @@ async fn every_kind_of_node_does_its_work() {
     assert_eq!(shop.visits("/flaky/2/a"), 3);
     let job = run(api, with("/flaky/3/b", json!([]))).await;
     assert_eq!((outcomes(&job).len(), &job["status"]), (3, &json!("failed")));
+    // A provider that has failed five times in a row at a domain would rest there.
+    assert_eq!(run(api, with("/fine/between", json!([]))).await["status"], "succeeded");
     let job = run(api, with("/flaky/3/c", json!(["race"]))).await;
     assert_eq!(job["status"], "succeeded", "{job}");
     // The one that lost is not waited for, and stands there all the same.

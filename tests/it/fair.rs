@@ -101,6 +101,7 @@ async fn silent_targets_of_one_organization_leave_others_their_slots() {
     let town = Town::open().await;
     let appliance = town.appliance(&[("DISPATCH__PER_DOMAIN_CONCURRENCY", "100")]).await;
     let (hoarder, neighbour) = (appliance.member("hoarder").await, appliance.member("neighbour").await);
+    let third = appliance.member("third").await;
     let patient = json!({ "timeoutMs": 120_000 });
     let jobs: Vec<_> = (0..60)
         .map(|i| json!({ "url": town.url(&format!("a.test/silent/{i}")), "options": patient }))
@@ -112,7 +113,10 @@ async fn silent_targets_of_one_organization_leave_others_their_slots() {
     .await;
     for i in 0..10 {
         let id = submit(&neighbour, &town.url(&format!("b.test/{i}")), json!({})).await;
+        // Not even a priority of theirs would help against pages that never answer, and nobody needs one.
+        let other = submit(&third, &town.url(&format!("a.test/{i}")), json!({ "priority": 0 })).await;
         assert_eq!(ended(&neighbour.api, &id).await["status"], "succeeded");
+        assert_eq!(ended(&third.api, &other).await["status"], "succeeded");
     }
     let silent = town.visits.lock().unwrap().iter().filter(|path| path.starts_with("/silent")).count();
     assert_eq!(silent, 28, "seven of eight slots");
@@ -156,6 +160,7 @@ async fn a_page_that_is_too_large_goes_to_the_next_provider() {
     let town = Town::open().await;
     let appliance = town.appliance(&[]).await;
     let member = appliance.member("huge").await;
+    let first = direct(&member).await;
     let second = json!({ "adapter": "direct", "name": "Second" });
     let second = expect(post(&member.api, "/api/v1/providers", &second).await, 201);
     let job = collect(&member.api, &town.url("a.test/huge")).await;
@@ -165,7 +170,6 @@ async fn a_page_that_is_too_large_goes_to_the_next_provider() {
         .iter()
         .map(|a| (text(a, "outcome"), text(a, "providerId")))
         .collect();
-    let first = direct(&member).await;
     let expected = [("provider_error", first.as_str()), ("provider_error", text(&second, "id"))];
     assert_eq!(outcomes, expected, "{job}");
     assert!(text(&job, "error").contains("larger than 5 MB"), "{job}");
@@ -313,4 +317,36 @@ async fn a_box_without_descriptors_loses_no_job() {
     let visits = town.visits.lock().unwrap().len();
     assert_eq!(visits, 40, "no page was fetched twice");
     assert_eq!(process.terminate(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_box_that_cannot_store_pages_says_so_and_goes_on_when_it_can() {
+    let town = Town::open().await;
+    let appliance = town.appliance(&[]).await;
+    let member = appliance.member("unwritable").await;
+    let (pages, aside) = (appliance.data_dir().join("pages"), appliance.data_dir().join("aside"));
+    assert_eq!(get(&appliance.client(), "/readyz").await.status, 200);
+    let id = submit(&member, &town.url("a.test/slow/x"), json!({})).await;
+    eventually("the page is asked for", Duration::from_secs(10), || async {
+        (town.visits("/slow/x") == 1).then_some(())
+    })
+    .await;
+    // A file in the place of the folder: everything in it fails, also for root.
+    std::fs::rename(&pages, &aside).unwrap();
+    std::fs::write(&pages, "").unwrap();
+    let told = eventually("readiness says so", Duration::from_secs(10), || async {
+        let ready = get(&appliance.client(), "/readyz").await;
+        (ready.status == 503).then(|| ready.text())
+    })
+    .await;
+    assert!(told.contains("a page"), "{told}");
+    std::fs::remove_file(&pages).unwrap();
+    std::fs::rename(&aside, &pages).unwrap();
+    assert_eq!(ended(&member.api, &id).await["status"], "succeeded");
+    assert_eq!(town.visits("/slow/x"), 1, "it was fetched once");
+    eventually("the box is ready again", Duration::from_secs(10), || async {
+        (get(&appliance.client(), "/readyz").await.status == 200).then_some(())
+    })
+    .await;
+    appliance.stop().await;
 }

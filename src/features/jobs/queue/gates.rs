@@ -136,9 +136,8 @@ impl FairQueue {
                 free = 1;
             }
             let looked = polite.look(domain, &host, now);
-            let waiter = self.gates.get_mut(domain).into_iter().flat_map(|gate| &mut gate.waiters);
-            let waiter = waiter.into_iter().find(|waiter| waiter.lane == lane);
-            let Some(waiter) = waiter else { continue };
+            let mut waiters = self.gates.get_mut(domain).into_iter().flat_map(|gate| &mut gate.waiters);
+            let Some(waiter) = waiters.find(|waiter| waiter.lane == lane) else { continue };
             match looked {
                 Ok(()) => {
                     (waiter.called, waiter.not_before) = (Some(now), None);
@@ -206,8 +205,8 @@ impl FairQueue {
             && let Some((at, domain, lane)) = self.called.pop_front()
         {
             let place = self.count();
-            let waiters = self.gates.get_mut(&domain).into_iter().flat_map(|gate| &mut gate.waiters);
-            let unheard = waiters.into_iter().find(|waiter| waiter.lane == lane && waiter.called == Some(at));
+            let mut waiters = self.gates.get_mut(&domain).into_iter().flat_map(|gate| &mut gate.waiters);
+            let unheard = waiters.find(|waiter| waiter.lane == lane && waiter.called == Some(at));
             if let Some(waiter) = unheard {
                 (waiter.called, waiter.place) = (None, place);
                 self.unready(&lane);

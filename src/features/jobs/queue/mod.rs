@@ -281,7 +281,8 @@ impl FairQueue {
         let running = self.orgs.get(&org).map_or(0, |own| own.running);
         match running {
             0 => free > 0,
-            _ => free > kept.div_ceil(2) && running < self.slots / self.busy.max(1),
+            // One more than there are: a newcomer has its share, too.
+            _ => free > kept.div_ceil(2) && running < self.slots / (self.busy + 1),
         }
     }
 

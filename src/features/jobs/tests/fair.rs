@@ -33,7 +33,8 @@ impl Lab {
             let pattern = pattern.clone();
             let written = org.write(move |tx| {
                 for n in chunk * 1_000..(chunk + 1) * 1_000 {
-                    let (domain, url) = (format!("d{n}.test"), format!("http://d{n}.test/"));
+                    // A name without an address: whoever is sent there fails at once.
+                    let (domain, url) = (format!("d{n}.test"), "http://nowhere.test/".to_owned());
                     let (id, status) = (JobId::new(), JobStatus::Queued);
                     let job = JobV1 { id, status, domain, url, run_at, finished_at: None, ..pattern.clone() };
                     tx.insert(&JOBS, &id, &job)?;
@@ -147,7 +148,7 @@ async fn a_round_costs_by_what_can_run_and_not_by_what_waits() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn domains_that_are_due_and_have_no_slot_cost_their_neighbours_nothing() {
-    const DOMAINS: usize = 5_000;
+    const DOMAINS: usize = 2_000;
     let mut lab = Lab::new(8, 100, Duration::ZERO).await;
     let neighbour = lab.neighbour().await;
     let own = lab.org.clone();
