@@ -27,8 +27,8 @@ use crate::features::extraction::{Extractor, SearchFeed};
 use crate::features::jobs::{Desk, DispatchParts, DispatchSettings, Dispatcher};
 use crate::features::mail::{self, MailState, Mailer};
 use crate::features::orgs::{OrgSeed, Orgs, list_orgs};
-use crate::features::providers::{self, ProviderParts, Providers};
-use crate::features::workflows::{Book, Graphs};
+use crate::features::providers::{self, ProviderParts, ProviderUsers, Providers};
+use crate::features::workflows::{self, Book, Graphs};
 use crate::features::{self, bi};
 use crate::http::{
     Api, ApiSettings, Certificates, Listeners, Metrics, Readiness, RouteGroup, Server, ServerSettings,
@@ -350,6 +350,8 @@ impl Parts {
     }
 
     fn services(self, store: &Store) -> Services {
+        let graphs = self.graphs.clone();
+        let users = ProviderUsers::new(move |org, provider| workflows::asking(org, &graphs, provider));
         Services::new(store.clone())
             .with(self.keyring)
             .with(self.health)
@@ -363,6 +365,7 @@ impl Parts {
             .with(self.extractor)
             .with(self.search)
             .with(self.providers)
+            .with(Arc::new(users))
             .with(self.browsers)
             .with(self.book)
             .with(self.graphs)

@@ -14,6 +14,8 @@ use serde::Serialize;
 /// A page of a list on the wire.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+// Without a name of its own each would be told from the others by a number that moves.
+#[schemars(rename = "{T}Page")]
 pub struct Page<T> {
     pub items: Vec<T>,
     /// Hand it back as `cursor` for the next page; null on the last.
@@ -61,6 +63,24 @@ impl PageRequest {
     pub fn position(&self, list: &str) -> Result<Option<Vec<u8>>> {
         self.cursor.as_deref().map(|text| decode_cursor(list, text)).transpose()
     }
+
+    /// A page of a list that is at hand whole and keeps its order. `key` is what tells an item from the others.
+    pub fn of_whole<T>(&self, list: &str, items: Vec<T>, key: impl Fn(&T) -> &str) -> Result<Page<T>> {
+        let after = self.position(list)?;
+        let begin = match &after {
+            None => 0,
+            // What is gone has nothing behind it that could be told.
+            Some(last) => items
+                .iter()
+                .position(|item| key(item).as_bytes() == last.as_slice())
+                .map_or(items.len(), |at| at + 1),
+        };
+        let has_more = items.len() - begin > self.limit;
+        let items: Vec<T> = items.into_iter().skip(begin).take(self.limit).collect();
+        let last = items.last().filter(|_| has_more);
+        let next_cursor = last.map(|item| encode_cursor(list, key(item).as_bytes()));
+        Ok(Page { items, next_cursor })
+    }
 }
 
 /// A cursor of `list` that goes on after `position`.
@@ -105,6 +125,20 @@ mod tests {
         }
         assert!(decode_cursor("jobs", "").is_err());
         assert!(decode_cursor("jobs", "%%%").is_err());
+    }
+
+    #[test]
+    fn a_list_at_hand_comes_in_pages() {
+        let all = || vec!["b", "a", "c", "d"];
+        let mut page = PageRequest { limit: 3, cursor: None };
+        let first = page.of_whole("letters", all(), |item| item).unwrap();
+        assert_eq!(first.items, ["b", "a", "c"]);
+        page.cursor = first.next_cursor;
+        let second = page.of_whole("letters", all(), |item| item).unwrap();
+        assert_eq!((second.items, second.next_cursor), (vec!["d"], None));
+        assert!(page.of_whole("others", all(), |item| item).is_err());
+        let whole = PageRequest { limit: 4, cursor: None }.of_whole("letters", all(), |item| item).unwrap();
+        assert_eq!((whole.items.len(), whole.next_cursor), (4, None));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::http::call::{Call, Context, Progress, Stage};
 use crate::http::door::Guest;
 use crate::http::gate::{self, Authenticator, Gatekeeper};
 use crate::http::input::{self, spare_body};
+use crate::http::known::{IGNORED_FIELDS, Ignored, Known, PREFERENCE_APPLIED, STRICT};
 use crate::http::metrics::Metrics;
 use crate::http::room::Rooms;
 use crate::http::route::RouteGroup;
@@ -26,7 +27,7 @@ use http::header::{
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Method, Request, StatusCode, Uri, Version};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Incoming;
 use ipnet::IpNet;
 use serde_json::json;
 use std::any::Any;
@@ -120,6 +121,7 @@ pub struct Api {
     draining: AtomicBool,
     rooms: Rooms,
     openapi: Bytes,
+    known: Arc<Known>,
     reference: Bytes,
 }
 
@@ -154,6 +156,7 @@ impl Api {
             metrics,
             readiness,
             draining: AtomicBool::new(false),
+            known: Arc::new(Known::of(&document)),
             reference,
             openapi: document.to_string().into(),
         })
@@ -202,6 +205,10 @@ impl Api {
         self.draining.store(true, Ordering::Relaxed);
     }
 
+    pub(super) fn known(&self) -> &Arc<Known> {
+        &self.known
+    }
+
     pub(super) fn openapi(&self) -> Bytes {
         self.openapi.clone()
     }
@@ -232,7 +239,8 @@ impl Api {
         }
     }
 
-    /// Answers one request on the connection `guest`. Never fails: whatever happens becomes a response.
+    /// Answers one request on the connection `guest`. Never fails: whatever happens becomes a response. The answer to HEAD,
+    /// and a 304, still have the body that they will be sent without.
     pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>, guest: Arc<Guest>) -> Response {
         let started = Instant::now();
         let (mut parts, body) = request.into_parts();
@@ -257,9 +265,9 @@ impl Api {
                     forwarded::client_ip(guest.ip(), &parts.headers, &self.settings.trusted_proxies);
                 let context = Context::new(Arc::clone(&self), request_id.clone(), client_ip, guest);
                 let running = metrics.begin();
-                let progress = Progress::new();
-                let result =
-                    run(Call { context, parts, body: Some(body), matched, progress, room: None }).await;
+                let (progress, ignored) = (Progress::new(), Ignored::default());
+                let call = Call { context, parts, body: Some(body), matched, progress, room: None, ignored };
+                let result = run(call).await;
                 drop(running);
                 let status =
                     result.as_ref().map_or_else(Error::status, |response| response.status().as_u16());
@@ -283,7 +291,7 @@ impl Api {
         }
         let mut response = result
             .unwrap_or_else(|error| envelope::render(&error, shape, &request_id, &self.settings.docs_base));
-        finish(&mut response, &method, version, &request_id);
+        finish(&mut response, version, &request_id);
         tracing::info!(
             target: "gleaner::request",
             method = method.as_str(),
@@ -323,11 +331,34 @@ async fn run(mut call: Call) -> Result<Response> {
         Ok(Err(panic)) => Err(Error::internal("run the handler", PanicText(panic_text(&*panic).to_owned()))),
         Err(_) => Err(too_slow(route.time_max, &progress)),
     };
+    let result = told(result, &call);
     // A gate refused before the body was read, or the operation takes none.
     if let Some(body) = call.body.take() {
         spare_body(body, &call.parts.headers).await;
     }
     result
+}
+
+/// The answer with what was ignored of the request, and with the preference that it was made by.
+fn told(mut result: Result<Response>, call: &Call) -> Result<Response> {
+    let is_strict = call.is_strict();
+    if let Ok(response) = &mut result
+        && is_strict
+    {
+        response.headers_mut().insert(PREFERENCE_APPLIED, HeaderValue::from_static(STRICT));
+    }
+    if call.ignored.is_empty() || is_strict {
+        return result;
+    }
+    match (result, HeaderValue::try_from(call.ignored.header())) {
+        (Ok(mut response), Ok(names)) => {
+            response.headers_mut().insert(IGNORED_FIELDS, names);
+            Ok(response)
+        }
+        // What was wrong may well be the name that was not known.
+        (Err(error), _) => Err(error.header(IGNORED_FIELDS, call.ignored.header())),
+        (result, Err(_)) => result,
+    }
 }
 
 /// Whether a caller was refused because of who they are. A missing or worn-out credential is not among them: nobody knows
@@ -372,12 +403,11 @@ fn other_method(method: &Method, allow: &HeaderValue) -> Result<Response> {
         .header("allow", allow))
 }
 
-/// What every response has: the request id; and for HEAD the length without the body (RFC 9110, 9.3.2). After a body that
-/// did not come the connection ends (RFC 9110, 15.5.9).
+/// What every response has: the request id. After a body that did not come the connection ends (RFC 9110, 15.5.9).
 ///
 /// Nobody keeps what has no rule of its own: most answers are for one caller, and many of the others carry a token. No
 /// browser takes an answer for something that it is not, runs anything in it, or shows it inside another's page.
-fn finish(response: &mut Response, method: &Method, version: Version, request_id: &RequestId) {
+fn finish(response: &mut Response, version: Version, request_id: &RequestId) {
     let headers = response.headers_mut();
     if !headers.contains_key(CACHE_CONTROL) {
         let kept = if headers.contains_key(ETAG) { "private, no-cache" } else { "no-store" };
@@ -395,12 +425,6 @@ fn finish(response: &mut Response, method: &Method, version: Version, request_id
     }
     if let Ok(value) = HeaderValue::from_str(request_id.as_str()) {
         response.headers_mut().insert("x-request-id", value);
-    }
-    if method == Method::HEAD {
-        if let Some(length) = response.body().size_hint().exact() {
-            response.headers_mut().insert(http::header::CONTENT_LENGTH, HeaderValue::from(length));
-        }
-        *response.body_mut() = ResponseBody::empty();
     }
 }
 

@@ -1,9 +1,11 @@
 //! One request between the router and its handler.
 
+use crate::base::Result;
 use crate::base::clock::Timestamp;
 use crate::base::ids::RequestId;
 use crate::http::api::Api;
 use crate::http::door::{Guest, network_of};
+use crate::http::known::{self, Ignored, Known};
 use crate::http::room::{Held, Holder};
 use crate::http::route::Route;
 use crate::http::router::{Captures, Matched};
@@ -133,6 +135,8 @@ pub struct Call {
     pub(super) progress: Progress,
     /// The room of the body, until the request is answered.
     pub(super) room: Option<Held>,
+    /// What the caller sent and the operation does not know.
+    pub(super) ignored: Ignored,
 }
 
 impl Call {
@@ -152,6 +156,25 @@ impl Call {
     /// The query string, empty without one.
     pub fn query(&self) -> &str {
         self.parts.uri.query().unwrap_or("")
+    }
+
+    /// Notes the parameters that the operation does not have; refuses them to a caller who wants that.
+    pub(super) fn check_query(&mut self) -> Result<()> {
+        let query = self.parts.uri.query().unwrap_or("");
+        if !query.is_empty() {
+            self.context.api.known().check_query(self.matched.route.id(), query, &mut self.ignored);
+        }
+        known::refuse(&self.ignored, self.is_strict())
+    }
+
+    /// What every operation knows of a request.
+    pub(super) fn known(&self) -> Arc<Known> {
+        self.context.api.known().clone()
+    }
+
+    /// Whether the caller wants unknown names to be refused.
+    pub(super) fn is_strict(&self) -> bool {
+        known::is_strict(&self.parts.headers)
     }
 
     pub(super) fn captures(&self) -> &Captures {

@@ -12,8 +12,8 @@ use crate::http::etag;
 use crate::http::refusal::Refusals;
 use crate::http::server::{Phase, ServerSettings};
 use bytes::Bytes;
-use http::header::{ACCEPT_RANGES, CONTENT_TYPE};
-use http::{Extensions, HeaderMap, Request, StatusCode, Version};
+use http::header::{ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{Extensions, HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -94,9 +94,11 @@ pub(super) async fn serve<I>(
     let service = service_fn(move |request: Request<Incoming>| {
         let running = watched.begin();
         let compressed = compressed.clone();
+        let is_head = request.method() == Method::HEAD;
         async move {
             let Ok(mut response) = compressed.oneshot(request).await;
             etag::mark_coding(response.headers_mut());
+            let response = without_body(is_head, response);
             Ok::<_, Infallible>(response.map(|body| Tracked { body, running }))
         }
     });
@@ -158,6 +160,32 @@ fn compression<S>(service: S) -> Compression<S, impl Predicate> {
     Compression::new(service)
         .quality(CompressionLevel::Precise(COMPRESS_LEVEL))
         .compress_when(SizeAbove::new(COMPRESS_BYTES_MIN).and(is_text))
+}
+
+/// Takes the body off the answer to HEAD and off a 304. Here, behind the compression, because their headers are those of
+/// the answer with its body: the entity tag of the coding, and what it varies by (RFC 9110, 9.3.2 and 15.4.5).
+fn without_body<B: Body>(is_head: bool, response: http::Response<B>) -> http::Response<Option<B>> {
+    let status = response.status();
+    if !is_head && status != StatusCode::NOT_MODIFIED {
+        return response.map(Some);
+    }
+    let length = response.body().size_hint().exact();
+    let mut response = response.map(|_| None);
+    let headers = response.headers_mut();
+    match status {
+        StatusCode::NOT_MODIFIED => {
+            for name in [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_ENCODING] {
+                headers.remove(name);
+            }
+        }
+        StatusCode::NO_CONTENT => {}
+        _ => {
+            if let Some(length) = length {
+                headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+            }
+        }
+    }
+    response
 }
 
 /// What the watchdog knows of a connection.
@@ -285,9 +313,9 @@ impl Drop for Running {
     }
 }
 
-/// A response body that keeps its request counted and notes when it moves.
+/// A response body, if it has one, that keeps its request counted and notes when it moves.
 struct Tracked<B> {
-    body: B,
+    body: Option<B>,
     running: Running,
 }
 
@@ -302,17 +330,21 @@ where
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        let polled = match &mut self.body {
+            Some(body) => Pin::new(body).poll_frame(cx),
+            None => Poll::Ready(None),
+        };
         self.running.activity.touch();
         self.running.set_sending(polled.is_ready());
         polled
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        // Of a body that was taken off the headers say what there is to say.
+        self.body.as_ref().map_or_else(SizeHint::new, Body::size_hint)
     }
 }

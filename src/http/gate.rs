@@ -9,7 +9,7 @@ use crate::base::permission::Permission;
 use crate::base::{Code, Error, Result};
 use crate::http::call::{Call, Context};
 use crate::http::openapi::Operation;
-use crate::http::permit::{Needs, Requirement};
+use crate::http::permit::{Needs, QuotaNeed, Requirement};
 use crate::store::{AuthMethod, OrgRead, OrgStore, OrgWrite, Principal, System};
 use http::header::AUTHORIZATION;
 use std::marker::PhantomData;
@@ -25,6 +25,8 @@ pub trait Authenticator: Send + Sync {
 pub trait Gatekeeper: Send + Sync {
     /// Refuses with [`Code::PlanRequired`].
     fn entitled(&self, org: &OrgStore, feature: Entitlement) -> Result<()>;
+    /// Refuses with [`Code::PaymentRequired`] (trial over).
+    fn trial(&self, org: &OrgStore) -> Result<()>;
     /// Refuses with [`Code::PaymentRequired`] (trial over) or [`Code::QuotaExceeded`] (credits gone).
     fn quota(&self, org: &OrgStore) -> Result<()>;
 }
@@ -309,8 +311,10 @@ fn admit(call: &Call, needs: &Needs) -> Result<OrgContext> {
         let code = if bi { Code::InsufficientPermissions } else { Code::AuthForbidden };
         return Err(Error::new(code).message(format!("This needs the permission {}.", permission.name())));
     }
-    if needs.quota {
-        gatekeeper.quota(&store)?;
+    match needs.quota {
+        QuotaNeed::None => {}
+        QuotaNeed::Credits => gatekeeper.quota(&store)?,
+        QuotaNeed::Priced => gatekeeper.trial(&store)?,
     }
     Ok(OrgContext { context: call.context.clone(), principal, store })
 }

@@ -28,6 +28,7 @@ mod framing;
 pub mod gate;
 mod host;
 pub mod input;
+mod known;
 mod markdown;
 pub mod metrics;
 pub mod openapi;

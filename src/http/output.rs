@@ -324,7 +324,8 @@ fn json(status: StatusCode, bytes: Bytes) -> Response {
     response
 }
 
-/// A 200 with its entity tag, or a 304 when the caller's `If-None-Match` names it (RFC 9110, 13.1.2).
+/// A 200 with its entity tag, or a 304 when the caller's `If-None-Match` names it (RFC 9110, 13.1.2). Its body is taken off
+/// where the connection is, as that of an answer to HEAD.
 fn tagged(bytes: Bytes, call: &Call) -> Response {
     let tag = Etag::of_bytes(&bytes);
     let known = call
@@ -332,13 +333,7 @@ fn tagged(bytes: Bytes, call: &Call) -> Response {
         .get_all(IF_NONE_MATCH)
         .iter()
         .any(|value| value.to_str().is_ok_and(|list| tag.is_in(list, true)));
-    let mut response = if known {
-        let mut response = Response::new(ResponseBody::empty());
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-        response
-    } else {
-        json(StatusCode::OK, bytes)
-    };
+    let mut response = json(if known { StatusCode::NOT_MODIFIED } else { StatusCode::OK }, bytes);
     response.headers_mut().insert(ETAG, tag.header());
     response
 }

@@ -10,8 +10,19 @@ use std::marker::PhantomData;
 pub struct Needs {
     pub permission: Option<Permission>,
     pub verified: bool,
-    pub quota: bool,
+    pub quota: QuotaNeed,
     pub browser: bool,
+}
+
+/// What the quota gate asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuotaNeed {
+    None,
+    /// A plan that has not ended, and credits.
+    Credits,
+    /// A plan that has not ended. What it costs is known only to the operation, which asks for the credits itself: the
+    /// repetition of a request that was paid costs nothing.
+    Priced,
 }
 
 /// A marker that names what is asked for.
@@ -23,7 +34,7 @@ pub trait Requirement: Send + Sync {
 pub enum Member {}
 
 impl Requirement for Member {
-    const NEEDS: Needs = Needs { permission: None, verified: false, quota: false, browser: false };
+    const NEEDS: Needs = Needs { permission: None, verified: false, quota: QuotaNeed::None, browser: false };
 }
 
 /// `P`, and a verified e-mail address.
@@ -37,7 +48,14 @@ impl<P: Requirement> Requirement for Verified<P> {
 pub struct Quota<P>(PhantomData<P>);
 
 impl<P: Requirement> Requirement for Quota<P> {
-    const NEEDS: Needs = Needs { quota: true, ..P::NEEDS };
+    const NEEDS: Needs = Needs { quota: QuotaNeed::Credits, ..P::NEEDS };
+}
+
+/// `P`, in a plan that has not ended, for an operation that reserves what it costs.
+pub struct Spends<P>(PhantomData<P>);
+
+impl<P: Requirement> Requirement for Spends<P> {
+    const NEEDS: Needs = Needs { quota: QuotaNeed::Priced, ..P::NEEDS };
 }
 
 /// `P`, by an access token and not an API key.
@@ -79,6 +97,6 @@ mod tests {
         assert_eq!(MARKED, Permission::ALL);
         let needs = <Quota<Verified<JobsWrite>>>::NEEDS;
         assert_eq!(needs.permission, Some(Permission::JobsWrite));
-        assert!(needs.verified && needs.quota && !needs.browser);
+        assert!(needs.verified && needs.quota == QuotaNeed::Credits && !needs.browser);
     }
 }

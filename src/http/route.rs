@@ -251,6 +251,7 @@ macro_rules! handlers {
             fn call<'a>(&'a self, call: &'a mut Call) -> BoxFuture<'a, Result<Response>> {
                 Box::pin(async move {
                     let gate = G::admit(call)?;
+                    call.check_query()?;
                     $(let $name = $input::extract(call).await?;)*
                     call.progress.reach(Stage::Begun);
                     (self.function)(gate, $($name),*).await?.respond(call)

@@ -78,3 +78,97 @@ fn collect<'a>(value: &'a Value, references: &mut Vec<&'a str>) {
         _ => {}
     }
 }
+
+/// What generators of clients stumble over: each was met by one.
+#[test]
+fn the_document_is_one_that_generators_read() {
+    let document = gleaner::http::openapi::document(&gleaner::app::routes());
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    for name in schemas.keys() {
+        assert!(
+            !name.ends_with(|last: char| last.is_ascii_digit()),
+            "{name} is told from another by a number"
+        );
+    }
+    let mut wrong = Vec::new();
+    for (name, schema) in schemas {
+        walk_schema(schema, &format!("schemas.{name}"), &mut wrong);
+    }
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let place = format!("{method} {path}");
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                walk_schema(&parameter["schema"], &format!("{place} {}", parameter["name"]), &mut wrong);
+            }
+            let bodies =
+                operation["responses"].as_object().unwrap().values().chain([&operation["requestBody"]]);
+            for (media, content) in bodies.filter_map(|body| body["content"].as_object()).flatten() {
+                assert!(!media.contains('*'), "{place}: {media}");
+                walk_schema(&content["schema"], &format!("{place} {media}"), &mut wrong);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // Nodes are told apart by their type.
+    let node = &schemas["DagNode"];
+    assert_eq!(node["discriminator"]["propertyName"], "type");
+    let mapping = node["discriminator"]["mapping"].as_object().unwrap();
+    assert_eq!(mapping.len(), 9);
+    for (kind, reference) in mapping {
+        let variant = document.pointer(reference.as_str().unwrap().trim_start_matches('#')).unwrap();
+        assert_eq!(variant["properties"]["type"]["enum"], serde_json::json!([kind]));
+    }
+    // Limits are stated.
+    let stated = |pointer: &str| document.pointer(&format!("/components/schemas/{pointer}")).cloned();
+    for (pointer, limit) in [
+        ("NewJob/properties/priority/maximum", 9),
+        ("NewJob/properties/externalId/maxLength", 128),
+        ("NewJob/properties/tags/maxItems", 32),
+        ("NewJob/properties/tags/items/maxLength", 64),
+        ("NewJobs/properties/jobs/maxItems", 1_000),
+        ("NewOptions/properties/timeoutMs/minimum", 100),
+        ("NewUrls/properties/urls/maxItems", 10_000),
+        ("PollRequest/properties/ids/maxItems", 500),
+        ("Dag/properties/nodes/maxItems", 64),
+        ("ProviderConfig/properties/retries/maximum", 5),
+        ("WaitConfig/properties/ms/maximum", 60_000),
+        ("NewBenchmark/properties/urls/maxItems", 20),
+        ("NewProvider/properties/maxConcurrency/minimum", 1),
+        ("NewWorkflowRequest/properties/name/maxLength", 200),
+    ] {
+        assert_eq!(stated(pointer), Some(Value::from(limit)), "{pointer}");
+    }
+}
+
+/// Collects what is sound in a schema and not understood by all.
+fn walk_schema(schema: &Value, place: &str, wrong: &mut Vec<String>) {
+    let Some(members) = schema.as_object() else {
+        if !schema.is_null() && *schema != Value::Bool(false) {
+            wrong.push(format!("{place} is {schema}"));
+        }
+        return;
+    };
+    for (key, member) in members {
+        let place = format!("{place}.{key}");
+        match (key.as_str(), member) {
+            ("const", _) => wrong.push(format!("{place} instead of an enum")),
+            ("properties", Value::Object(properties)) => {
+                for (name, schema) in properties {
+                    if schema.get("default").is_some() {
+                        wrong
+                            .push(format!("{place}.{name} has a default, so that it counts as always there"));
+                    }
+                    walk_schema(schema, &format!("{place}.{name}"), wrong);
+                }
+            }
+            ("oneOf" | "anyOf" | "allOf", Value::Array(choices)) => {
+                if choices.iter().all(|choice| choice["enum"].is_array()) {
+                    wrong.push(format!("{place} instead of one enum"));
+                }
+                choices.iter().for_each(|choice| walk_schema(choice, &place, wrong));
+            }
+            ("items" | "additionalProperties", schema) => walk_schema(schema, &place, wrong),
+            _ => {}
+        }
+    }
+}

@@ -136,12 +136,13 @@ async fn bad_submissions_are_refused_with_the_field() {
         ),
         (json!({ "url": page, "tags": ["a\nb"] }), "Validation failed", "tags[0]"),
         (json!({ "url": page, "metadata": { "k": "x".repeat(20_000) } }), "Validation failed", "metadata"),
-        (json!({ "url": page, "workflowId": uuid::Uuid::now_v7() }), "Validation failed", "workflowId"),
     ] {
         refused(&post(&member.api, "/api/v1/jobs", &body).await, 400, sentence, part);
     }
     let missing = json!({ "urlId": uuid::Uuid::now_v7() });
-    refused(&post(&member.api, "/api/v1/jobs", &missing).await, 404, "URL not found", "");
+    refused(&post(&member.api, "/api/v1/jobs", &missing).await, 404, "URL not found", "urlId");
+    let missing = json!({ "url": page, "workflowId": uuid::Uuid::now_v7() });
+    refused(&post(&member.api, "/api/v1/jobs", &missing).await, 404, "Workflow not found", "workflowId");
     let large = json!({ "url": page, "metadata": { "k": "x".repeat(2 << 20) } });
     assert_eq!(post(&member.api, "/api/v1/jobs", &large).await.status, 413);
     let viewless =

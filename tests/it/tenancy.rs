@@ -176,6 +176,7 @@ async fn a_foreign_id_is_a_missing_id_on_every_route() {
         }
     }
     assert!(walked >= 10, "only {walked} routes were walked");
+    ids_in_bodies(&mine.member.api, &theirs).await;
     // The walk deleted and canceled by foreign ids: everything of theirs is still there.
     for path in [
         format!("/api/v1/urls/{}", theirs.id("url")),
@@ -194,6 +195,37 @@ async fn a_foreign_id_is_a_missing_id_on_every_route() {
     }
     lists_show_ones_own(&mine.member.api, "theirs").await;
     lists_show_ones_own(&theirs.member.api, "mine").await;
+}
+
+/// A foreign id in a body is answered as one that nobody has.
+async fn ids_in_bodies(client: &Client, theirs: &Seeded) {
+    let page = "https://example.com/";
+    let one = |members: Value| {
+        let mut job = json!({ "url": page });
+        job.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        job
+    };
+    type Asked<'a> = (&'a str, &'a str, u16, &'a dyn Fn(&str) -> Value);
+    let cases: [Asked<'_>; 6] = [
+        ("/api/v1/jobs", "workflow", 404, &|id| one(json!({ "workflowId": id }))),
+        ("/api/v1/jobs", "url", 404, &|id| json!({ "urlId": id })),
+        ("/api/v1/jobs/batch", "workflow", 404, &|id| json!({ "jobs": [one(json!({ "workflowId": id }))] })),
+        ("/api/v1/jobs/batch", "url", 404, &|id| json!({ "jobs": [{ "urlId": id }] })),
+        ("/api/v1/urls", "workflow", 400, &|id| json!({ "urls": [one(json!({ "workflowId": id }))] })),
+        ("/api/v1/jobs/poll", "job", 200, &|id| json!({ "ids": [id] })),
+    ];
+    for (path, kind, status, body) in cases {
+        let (foreign, missing) = (theirs.id(kind).to_owned(), Uuid::now_v7().to_string());
+        let of_foreign = post(client, path, &body(&foreign)).await;
+        let of_missing = post(client, path, &body(&missing)).await;
+        assert_eq!(of_foreign.status, status, "{path}: {}", of_foreign.text());
+        let (first, second) = (seen(&of_foreign), seen(&of_missing));
+        assert_eq!(
+            (first.0, first.1, first.2.replace(&foreign, "ID")),
+            (second.0, second.1, second.2.replace(&missing, "ID")),
+            "{path}"
+        );
+    }
 }
 
 /// No list, search or statement shows a word of the other organization.

@@ -15,9 +15,9 @@ const PATTERN_CHARS_MAX: usize = 500;
 /// Bytes that a compiled one may take, and again what its search may keep.
 const PATTERN_BYTES_MAX: usize = 128 << 10;
 /// Members of a list.
-const LIST_MAX: usize = 200;
+pub(super) const LIST_MAX: usize = 200;
 /// Characters of a value.
-const VALUE_CHARS_MAX: usize = 2_048;
+pub(super) const VALUE_CHARS_MAX: usize = 2_048;
 
 /// What a walk knows of its job.
 #[derive(Clone, Copy, Debug)]
@@ -80,9 +80,18 @@ enum Kind {
     Number(NumberField, NumberOp),
 }
 
-const TEXT_OPS: &[&str] =
+/// The fields, and whether they hold text.
+pub(super) const FIELDS: &[(&str, bool)] = &[
+    ("url", true),
+    ("domain", true),
+    ("pageType", true),
+    ("tag", true),
+    ("attempts", false),
+    ("httpStatus", false),
+];
+pub(super) const TEXT_OPS: &[&str] =
     &["eq", "ne", "in", "not_in", "contains", "starts_with", "ends_with", "matches", "is_null", "not_null"];
-const NUMBER_OPS: &[&str] =
+pub(super) const NUMBER_OPS: &[&str] =
     &["eq", "ne", "in", "not_in", "lt", "lte", "gt", "gte", "between", "is_null", "not_null"];
 
 impl Test {
@@ -96,7 +105,7 @@ impl Test {
             "attempts" => Err(NumberField::Attempts),
             "httpStatus" => Err(NumberField::HttpStatus),
             other => {
-                let known = one_of(["url", "domain", "pageType", "tag", "attempts", "httpStatus"]);
+                let known = one_of(FIELDS.iter().map(|(name, _)| *name));
                 config.wrong("field", format!("{} is not a field; one is {known}", quoted(other)));
                 return None;
             }

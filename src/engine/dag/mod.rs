@@ -1,6 +1,6 @@
 //! Workflow graphs: what a job does, drawn as nodes and edges (API page, "Workflow graph").
 //!
-//! - [`shape`]: a graph as it travels, and its words; [`read`]: from there to a [`Graph`], or everything that is wrong;
+//! - [`shape`]: a graph as it travels, and its words (how the reference describes it: `schema.rs`); [`read`]: from there to a [`Graph`], or everything that is wrong;
 //! - [`Graph`]: a graph that holds. There is no other way to one than reading, so whoever has one may rely on it: it has
 //!   one start, every node has its edges, there is no cycle, an end that succeeds and an extract node are only reached with
 //!   a page, at most [`NODES_MAX`] nodes and [`ATTEMPTS_MAX`] attempts on any way;
@@ -15,6 +15,7 @@ mod config;
 pub mod draw;
 mod flow;
 pub mod read;
+mod schema;
 pub mod shape;
 #[cfg(test)]
 mod tests;

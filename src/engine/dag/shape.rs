@@ -2,6 +2,7 @@
 //!
 //! A [`Dag`] promises nothing: it is what somebody sent. [`super::Graph`] is what was read from one and holds.
 
+use super::{EDGES_MAX, NODE_ID_CHARS_MAX, NODES_MAX};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -9,12 +10,14 @@ use serde_json::{Map, Value};
 /// Nodes and edges as somebody drew them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Dag {
+    #[schemars(length(max = NODES_MAX))]
     pub nodes: Vec<DagNode>,
+    #[schemars(length(max = EDGES_MAX))]
     pub edges: Vec<DagEdge>,
 }
 
-/// A node as it was drawn.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// A node as it was drawn. How the reference describes it: `schema.rs`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DagNode {
     /// 1 to 64 characters, unique among the nodes.
     pub id: String,
@@ -34,13 +37,15 @@ pub struct DagNode {
 pub struct DagEdge {
     /// Unique among the edges, for editors; kept and never read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", length(min = 1, max = NODE_ID_CHARS_MAX))]
     pub id: Option<String>,
     /// The node that it leaves.
     pub source: String,
     /// The node that it leads to.
     pub target: String,
-    /// always, true, false, success, failure, blocked, timeout or low_quality, as the source's type allows.
+    /// As the source's type allows.
     #[serde(rename = "type")]
+    #[schemars(extend("enum" = EdgeType::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>()))]
     pub kind: String,
 }
 

@@ -143,6 +143,8 @@ enum ExportStatusView {
 }
 
 #[derive(Serialize, JsonSchema)]
+// The console has exports, too.
+#[schemars(rename = "AccountExportView")]
 #[serde(rename_all = "camelCase")]
 struct ExportView {
     id: AccountExportId,

@@ -16,6 +16,7 @@ pub use usage::KeyUsage;
 use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{ApiKeyId, OrgId, UserId};
+use crate::base::limits::NAME_CHARS_MAX;
 use crate::base::name::Name;
 use crate::base::page::{Page, PageRequest};
 use crate::base::permission::{Permission, Permissions};
@@ -30,6 +31,7 @@ use crate::task::{Stage, TaskSpec};
 use rows::BY_SECRET;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -182,11 +184,18 @@ pub fn delete_made_by(tx: &store::OrgWrite<'_>, maker: UserId) -> Result<Vec<Api
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct NewApiKeyRequest {
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
-    /// What the key allows, such as `jobs:write`; all that the caller may do when left out.
+    /// What the key allows; all that the caller may do when left out.
+    #[schemars(extend("items" = permission_schema()))]
     permissions: Option<Vec<String>>,
     /// When it ends; never when left out.
     expires_at: Option<Timestamp>,
+}
+
+fn permission_schema() -> Value {
+    let names: Vec<_> = Permission::ALL.iter().map(|permission| permission.name()).collect();
+    json!({ "type": "string", "enum": names })
 }
 
 #[derive(Serialize, JsonSchema)]

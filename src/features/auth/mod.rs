@@ -40,6 +40,7 @@ pub use service::{
 
 use crate::base::clock::Timestamp;
 use crate::base::ids::{OrgId, UserId};
+use crate::base::limits::NAME_CHARS_MAX;
 use crate::base::permission::Role;
 use crate::base::{Code, Error, Result};
 use crate::features::{Feature, billing};
@@ -116,6 +117,7 @@ struct RegisterRequest {
     /// 12 to 256 characters, not the email address, not a common password.
     #[schemars(length(min = 12, max = 256))]
     password: String,
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
     /// From an invitation to this address; asked for where registration is by invitation.
     invite_token: Option<String>,

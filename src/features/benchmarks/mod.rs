@@ -17,6 +17,7 @@ use super::Feature;
 use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{BenchmarkId, JobId, ProviderId};
+use crate::base::limits::NAME_CHARS_MAX;
 use crate::base::name::Name;
 use crate::base::page::{Page, PageRequest};
 use crate::base::web::WebUrl;
@@ -151,7 +152,8 @@ async fn latest(org: Org<WorkflowsRead>) -> Result<Body<BenchmarkView>> {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct NewBenchmark {
-    /// 1 to 20; those that are no URLs are left out.
+    /// Those that are no URLs are left out.
+    #[schemars(length(min = 1, max = URLS_MAX))]
     urls: Vec<String>,
 }
 
@@ -237,11 +239,7 @@ fn begin(tx: &OrgWrite<'_>, desk: &Desk, urls: Vec<WebUrl>) -> Result<BenchmarkV
         finished_at: None,
     };
     tx.insert(&BENCHMARKS, &row.id, &row)?;
-    for url in &urls {
-        for provider in &connected {
-            jobs::probe(tx, desk, row.id, url, provider)?;
-        }
-    }
+    jobs::probe(tx, desk, row.id, &urls, &connected)?;
     Ok(row)
 }
 
@@ -310,6 +308,7 @@ fn stop(tx: &OrgWrite<'_>, id: BenchmarkId) -> Result<(BenchmarkV1, Vec<JobId>)>
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 struct GenerateRequest {
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
     strategy: Option<Strategy>,
     mode: Option<Mode>,

@@ -277,12 +277,12 @@ fn page_size(given: Option<u64>) -> Result<u64> {
     }
 }
 
-async fn tables(org: Org<BiRead>) -> Result<Body<Page<TableItemView>>> {
+async fn tables(org: Org<BiRead>, page: PageRequest) -> Result<Body<Page<TableItemView>>> {
     let feed = org.service::<SnapshotFeed>();
     feed.settled(org.id()).await?;
     let (tables, freshness_sec) = feed.tables(org.store())?;
-    let items = tables.into_iter().map(|table| TableItemView::of(table, freshness_sec)).collect();
-    Ok(Body(Page { items, next_cursor: None }))
+    let views = tables.into_iter().map(|table| TableItemView::of(table, freshness_sec)).collect();
+    Ok(Body(page.of_whole("bi_tables", views, |view: &TableItemView| &view.name)?))
 }
 
 /// Any other text than an identifier is refused: it cannot be a table's name, and nobody's existence shows by that.

@@ -15,10 +15,11 @@ use super::{WAIT_MS_MAX, answer, shown, wait};
 use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{AgentId, QueryId, SavedQueryId, UserId};
+use crate::base::limits::NAME_CHARS_MAX;
 use crate::base::name::Name;
 use crate::base::page::{Page, PageRequest};
 use crate::base::{Code, Error, Result};
-use crate::engine::sql::Structured;
+use crate::engine::sql::{STATEMENT_BYTES_MAX, Structured};
 use crate::http::permit::{BiRead, BiWrite};
 use crate::http::{
     Accepted, Body, Created, Either, IdempotencyKey, NoContent, Org, OrgContext, Path, WithStatus,
@@ -38,12 +39,14 @@ const DESCRIPTION_CHARS_MAX: usize = 2_000;
 #[serde(rename_all = "camelCase")]
 pub(super) struct NewSavedQueryView {
     /// Unique in the scope.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
     #[serde(default)]
     #[schemars(length(max = DESCRIPTION_CHARS_MAX))]
     description: Option<String>,
     /// One SELECT; this, `structured` or `sourceQueryId` is needed.
     #[serde(default)]
+    #[schemars(length(max = STATEMENT_BYTES_MAX))]
     sql: Option<String>,
     #[serde(default)]
     structured: Option<Structured>,
@@ -65,12 +68,14 @@ pub(super) struct NewSavedQueryView {
 #[serde(rename_all = "camelCase")]
 pub(super) struct SavedQueryChangeView {
     #[serde(default)]
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
     /// An empty text removes it.
     #[serde(default)]
     #[schemars(length(max = DESCRIPTION_CHARS_MAX))]
     description: Option<String>,
     #[serde(default)]
+    #[schemars(length(max = STATEMENT_BYTES_MAX))]
     sql: Option<String>,
     #[serde(default)]
     structured: Option<Structured>,
@@ -89,6 +94,7 @@ pub(super) struct SavedQueryChangeView {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RunView {
     /// Another statement to run in its place, in the same scope.
+    #[schemars(length(max = STATEMENT_BYTES_MAX))]
     sql: Option<String>,
     /// How long to wait for the end, in milliseconds; 2,000 unless given.
     #[schemars(range(max = WAIT_MS_MAX))]

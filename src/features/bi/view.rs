@@ -5,7 +5,7 @@ use super::service::{ResultPage, Submitted};
 use super::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, WAIT_MS_MAX};
 use crate::base::clock::Timestamp;
 use crate::base::ids::{AgentId, QueryId, SavedQueryId};
-use crate::engine::sql::{Structured, TableStatus};
+use crate::engine::sql::{STATEMENT_BYTES_MAX, Structured, TableStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -28,6 +28,7 @@ pub(super) enum ScopeKind {
 pub(super) struct NewQueryView {
     /// One SELECT; this or `structured` is needed.
     #[serde(default)]
+    #[schemars(length(max = STATEMENT_BYTES_MAX))]
     pub(super) sql: Option<String>,
     #[serde(default)]
     pub(super) structured: Option<Structured>,
@@ -310,7 +311,7 @@ pub(super) struct CanceledView {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TableItemView {
-    name: String,
+    pub(super) name: String,
     description: String,
     /// Grows when the columns change.
     #[schemars(range(min = 1))]

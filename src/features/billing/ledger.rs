@@ -58,11 +58,13 @@ pub(super) fn open_within(
     Ok(account)
 }
 
-/// Reserves `credits` for a job. 402 when the trial is over or the balance does not cover it.
-pub fn reserve(tx: &OrgWrite<'_>, plan: &Plan, job: JobId, credits: u64) -> Result<()> {
+/// Reserves credits for jobs, for all of them or none. 402 when the trial is over or the balance does not cover them
+/// together.
+pub fn reserve(tx: &OrgWrite<'_>, plan: &Plan, jobs: &[(JobId, u64)]) -> Result<()> {
     let mut entry = Entry::open(tx, plan)?;
-    check(&entry.account, plan, tx.now(), credits)?;
-    if credits > 0 {
+    check_trial(&entry.account, plan, tx.now())?;
+    check(&entry.account, plan, tx.now(), Some(jobs.iter().map(|(_, credits)| credits).sum()))?;
+    for &(job, credits) in jobs.iter().filter(|(_, credits)| *credits > 0) {
         let account = &mut entry.account;
         let recharged = credits.saturating_sub(account.balance - account.recharged);
         account.recharged -= recharged;
@@ -130,19 +132,33 @@ pub fn renew(tx: &OrgWrite<'_>, plans: &Plans) -> Result<bool> {
     Ok(true)
 }
 
-/// The quota gate: trial first, then credits (interface spec, "Limits").
-pub fn check(account: &AccountV2, plan: &Plan, now: Timestamp, credits: u64) -> Result<()> {
+/// The first half of the quota gate (interface spec, "Limits"): whether the trial is over.
+pub fn check_trial(account: &AccountV2, plan: &Plan, now: Timestamp) -> Result<()> {
+    let Some(ended) = account.trial_ends_at.filter(|ends| now >= *ends) else { return Ok(()) };
+    let message = format!("The trial has ended at {ended}. Ask the operator of this box for another plan.");
     let left = effective_balance(account, plan, now);
-    if let Some(ended) = account.trial_ends_at.filter(|ends| now >= *ends) {
-        let message =
-            format!("The trial has ended at {ended}. Ask the operator of this box for another plan.");
-        return Err(quota_error(Code::PaymentRequired, &message, account, left, true));
+    Err(quota_error(Code::PaymentRequired, &message, account, left, true))
+}
+
+/// The second half: whether there are credits, and `needed` of them where that is known.
+pub fn check(account: &AccountV2, plan: &Plan, now: Timestamp, needed: Option<u64>) -> Result<()> {
+    let left = effective_balance(account, plan, now);
+    // Nothing is taken from who has nothing, whatever it costs.
+    if left >= needed.unwrap_or(0).max(1) {
+        return Ok(());
     }
-    if left < credits.max(1) {
-        let message = format!("{left} credits are left; this needs {}.", credits.max(1));
-        return Err(quota_error(Code::QuotaExceeded, &message, account, left, false));
-    }
-    Ok(())
+    let renewal = period_at(account, now).1;
+    let message = match needed {
+        Some(needed) => {
+            format!("{left} credits are left; this needs {needed}. The next period begins at {renewal}.")
+        }
+        None => format!("{left} credits are left. The next period begins at {renewal}."),
+    };
+    let error = quota_error(Code::QuotaExceeded, &message, account, left, false);
+    Err(match needed {
+        Some(needed) => error.field("requiredCredits", needed),
+        None => error,
+    })
 }
 
 fn quota_error(code: Code, message: &str, account: &AccountV2, left: u64, expired: bool) -> Error {
@@ -167,7 +183,7 @@ fn grant(account: &AccountV2, plan: &Plan, start: Timestamp) -> u64 {
 }
 
 /// Start and end of the period that `now` is in.
-fn period_at(account: &AccountV2, now: Timestamp) -> (Timestamp, Timestamp) {
+pub fn period_at(account: &AccountV2, now: Timestamp) -> (Timestamp, Timestamp) {
     let (mut start, mut end) = (account.period_starts_at, account.period_ends_at);
     while now >= end {
         (start, end) = (end, end.after(PERIOD));

@@ -28,7 +28,7 @@ use crate::base::page::{Page, PageRequest};
 use crate::base::{Code, Error, Result};
 use crate::engine::sql::{Cell, ColumnKind, TableSpec};
 use crate::http::permit::BillingRead;
-use crate::http::{Body, Entitlement, Gatekeeper, Handler, Need, Org, Query, Route};
+use crate::http::{Body, Entitlement, Gatekeeper, Handler, Need, Org, OrgContext, Query, Route};
 use crate::store::{Key, OrgRead, OrgStore};
 use crate::task::TaskSpec;
 use schemars::JsonSchema;
@@ -73,6 +73,7 @@ struct PlanView {
     monthly_credits: u64,
     trial_days: Option<u32>,
     features: FeaturesView,
+    limits: LimitsView,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -81,6 +82,14 @@ struct FeaturesView {
     sql_console: bool,
     agents: bool,
     benchmarks: bool,
+}
+
+/// Caps of a plan.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct LimitsView {
+    /// URLs that an ingest webhook takes a day (UTC).
+    webhook_urls_per_day: u64,
 }
 
 impl From<&Plan> for PlanView {
@@ -95,13 +104,31 @@ impl From<&Plan> for PlanView {
                 agents: plan.features.agents,
                 benchmarks: plan.features.benchmarks,
             },
+            limits: LimitsView { webhook_urls_per_day: plan.limits.webhook_urls_per_day },
         }
     }
 }
 
-async fn list_plans(org: Org<BillingRead>) -> Result<Body<Page<PlanView>>> {
-    let items = org.service::<Plans>().iter().map(PlanView::from).collect();
-    Ok(Body(Page { items, next_cursor: None }))
+async fn list_plans(org: Org<BillingRead>, page: PageRequest) -> Result<Body<Page<PlanView>>> {
+    let plans: Vec<PlanView> = org.service::<Plans>().iter().map(PlanView::from).collect();
+    Ok(Body(page.of_whole("plans", plans, |plan| &plan.id)?))
+}
+
+/// Begins the period that now is in, if nobody has yet: who looks at their credits sees the ledger as it is. Where nothing
+/// can be written at the moment, what is read says what will be written.
+async fn renew(org: &OrgContext) -> Result<()> {
+    if org.now() < org.read(account)?.period_ends_at {
+        return Ok(());
+    }
+    let plans = org.service::<Plans>();
+    let renewed = org.write(move |tx| {
+        tx.unaudited("a period begins by itself, whoever looks first; the ledger has its rows");
+        ledger::renew(tx, &plans)
+    });
+    match renewed.await {
+        Err(error) if error.code() != Code::ServiceUnavailable => Err(error),
+        _ => Ok(()),
+    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -121,6 +148,7 @@ struct CurrentPlanView {
 }
 
 async fn current(org: Org<BillingRead>) -> Result<Body<CurrentPlanView>> {
+    renew(&org).await?;
     let account = org.read(account)?;
     let plans = org.service::<Plans>();
     let plan = plan_of(&plans, &account)?;
@@ -131,7 +159,7 @@ async fn current(org: Org<BillingRead>) -> Result<Body<CurrentPlanView>> {
         recharged_credits: account.recharged,
         monthly_credits: plan.monthly_credits,
         used_this_period: if now < account.period_ends_at { account.used } else { 0 },
-        period_ends_at: account.period_ends_at,
+        period_ends_at: ledger::period_at(&account, now).1,
         trial_ends_at: account.trial_ends_at,
         is_trial_expired: account.trial_ends_at.is_some_and(|ends| now >= ends),
     }))
@@ -177,6 +205,7 @@ async fn transactions(
     Query(filter): Query<TransactionFilter>,
     page: PageRequest,
 ) -> Result<Body<Page<TransactionView>>> {
+    renew(&org).await?;
     let wanted = |row: &TransactionV1| {
         filter.kind.is_none_or(|kind| row.kind == kind)
             && filter.from.is_none_or(|from| row.at >= from)
@@ -209,9 +238,16 @@ impl Gatekeeper for PlanGate {
         )))
     }
 
+    fn trial(&self, org: &OrgStore) -> Result<()> {
+        let account = org.read(account)?;
+        ledger::check_trial(&account, plan_of(&self.0, &account)?, org.clock().now())
+    }
+
     fn quota(&self, org: &OrgStore) -> Result<()> {
         let account = org.read(account)?;
-        ledger::check(&account, plan_of(&self.0, &account)?, org.clock().now(), 1)
+        let (plan, now) = (plan_of(&self.0, &account)?, org.clock().now());
+        ledger::check_trial(&account, plan, now)?;
+        ledger::check(&account, plan, now, None)
     }
 }
 

@@ -26,10 +26,10 @@ const PENDING_PER_ORG_MAX: usize = 10;
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct NewRechargeRequest {
-    /// 1 to 1,000,000,000.
-    #[schemars(range(min = 1, max = 1_000_000_000))]
+    #[schemars(range(min = 1, max = RECHARGE_CREDITS_MAX))]
     credits: u64,
-    /// What the operator should know; at most 500 characters.
+    /// What the operator should know.
+    #[schemars(length(max = NOTE_CHARS_MAX))]
     note: Option<String>,
 }
 

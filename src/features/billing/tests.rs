@@ -47,7 +47,7 @@ impl Ledger {
         self.org
             .write(move |tx| {
                 let held = Held { job: JobId::new(), since: tx.now(), credits };
-                reserve(tx, &plan, held.job, credits)?;
+                reserve(tx, &plan, &[(held.job, credits)])?;
                 Ok(held)
             })
             .await

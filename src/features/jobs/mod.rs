@@ -29,7 +29,7 @@ use crate::base::terms::JobStatus;
 use crate::base::web::Domain;
 use crate::base::{Code, Error, Result};
 use crate::engine::fetch::AddressGuard;
-use crate::http::permit::{JobsRead, JobsWrite, Quota};
+use crate::http::permit::{JobsRead, JobsWrite, Spends};
 use crate::http::{Body, Created, Either, Handler, Need, Org, Path, Query, Route, apart_if};
 use crate::store::{Event, OrgRead};
 use crate::task::TaskSpec;
@@ -133,17 +133,17 @@ async fn get(org: Org<JobsRead>, Path(id): Path<JobId>) -> Result<Body<JobView>>
 }
 
 async fn submit_one(
-    org: Org<Quota<JobsWrite>>,
+    org: Org<Spends<JobsWrite>>,
     Body(new): Body<NewJob>,
 ) -> Result<Either<Created<JobView>, Body<JobView>>> {
     let checked = submit::check("", new, &org.service::<AddressGuard>())?;
     let desk = org.service::<Desk>();
     let submitted = org.write(move |tx| {
-        let submitted = submit::submit(tx, &desk, checked)?;
-        if submitted.is_new {
-            tx.audit(Event::new(Action::JobSubmitted).of(submitted.job.id))?;
+        let submitted = submit::submit(tx, &desk, vec![checked])?.pop();
+        if let Some(made) = submitted.as_ref().filter(|one| one.is_new) {
+            tx.audit(Event::new(Action::JobSubmitted).of(made.job.id))?;
         }
-        Ok(submitted)
+        submitted.ok_or_else(|| Error::internal("submit a job", "none was made"))
     });
     let submitted = submitted.await?;
     let dispatcher = org.service::<Dispatcher>();
@@ -159,6 +159,7 @@ const JOBS_AT_ONCE: usize = 50;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct NewJobs {
+    #[schemars(length(min = 1, max = JOBS_PER_BATCH_MAX))]
     jobs: Vec<NewJob>,
 }
 
@@ -174,7 +175,7 @@ struct SubmittedJob {
 }
 
 async fn submit_batch(
-    org: Org<Quota<JobsWrite>>,
+    org: Org<Spends<JobsWrite>>,
     Body(batch): Body<NewJobs>,
 ) -> Result<Created<SubmittedJobs>> {
     let count = batch.jobs.len();
@@ -194,8 +195,7 @@ async fn submit_batch(
     let desk = org.service::<Desk>();
     let jobs = org
         .write(move |tx| {
-            let all = checked.into_iter().map(|job| submit::submit(tx, &desk, job));
-            let all = all.collect::<Result<Vec<_>>>()?;
+            let all = submit::submit(tx, &desk, checked)?;
             let made: Vec<_> = all.iter().filter(|one| one.is_new).map(|one| one.job.id).collect();
             if !made.is_empty() {
                 let event = Event::new(Action::JobBatchSubmitted).with("count", made.len());
@@ -211,6 +211,7 @@ async fn submit_batch(
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct PollRequest {
+    #[schemars(length(min = 1, max = JOBS_PER_POLL_MAX))]
     ids: Vec<JobId>,
 }
 
@@ -268,7 +269,7 @@ async fn cancel_one(org: Org<JobsWrite>, Path(id): Path<JobId>) -> Result<Body<J
     Ok(Body(JobView::new(job, &dispatcher)))
 }
 
-async fn retry(org: Org<Quota<JobsWrite>>, Path(id): Path<JobId>) -> Result<Created<JobView>> {
+async fn retry(org: Org<Spends<JobsWrite>>, Path(id): Path<JobId>) -> Result<Created<JobView>> {
     let desk = org.service::<Desk>();
     let retried = org.write(move |tx| {
         let job = submit::retry(tx, &desk, id)?;

@@ -543,9 +543,7 @@ impl<'a> Run<'a> {
             (_, None) => {
                 Some(self.reason.take().unwrap_or_else(|| "the workflow asks no provider".to_owned()))
             }
-            (_, Some(last)) => {
-                Some(last.error.clone().unwrap_or_else(|| last.outcome.as_str().replace('_', " ")))
-            }
+            (_, Some(last)) => Some(why_failed(last)),
         };
         // Of a page that an earlier run brought, the walk's row knows what it costs.
         self.charges.extend(self.walk.page.map(|n| (n, self.row.page_charge)));
@@ -576,6 +574,18 @@ impl<'a> Run<'a> {
                 ended => return ended,
             }
         }
+    }
+}
+
+/// Why a job failed whose last attempt was this one.
+fn why_failed(last: &AttemptV1) -> String {
+    match (&last.error, last.outcome, last.http_status) {
+        (Some(error), ..) => error.clone(),
+        (None, Outcome::Success, _) => "the page arrived, and the workflow ends with failed there".to_owned(),
+        (None, outcome, Some(status)) => {
+            format!("{}: the answer was HTTP {status}", outcome.as_str().replace('_', " "))
+        }
+        (None, outcome, None) => outcome.as_str().replace('_', " "),
     }
 }
 

@@ -4,8 +4,9 @@ use super::rows::{BY_EXTERNAL_ID, JOBS, JobV1, OptionsV1};
 use super::walks::{self, WALKS, WalkV2};
 use crate::base::codec::Json;
 use crate::base::ids::{BenchmarkId, JobId, ProviderId, UrlId, WorkflowId};
+use crate::base::limits::{TAG_CHARS_MAX, TAGS_MAX};
 use crate::base::terms::{JobStatus, PageType};
-use crate::base::web::WebUrl;
+use crate::base::web::{URL_BYTES_MAX, WebUrl};
 use crate::base::{Code, Error, Result, labels};
 use crate::engine::dag::Tariff;
 use crate::engine::fetch::AddressGuard;
@@ -17,7 +18,7 @@ use ring::digest::{SHA256, digest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// A fetch may take at least this long, ms.
@@ -47,6 +48,7 @@ pub struct Desk {
 pub struct NewJob {
     /// The page; or name a registered one by `urlId`.
     #[serde(default)]
+    #[schemars(length(min = 1, max = URL_BYTES_MAX))]
     pub url: Option<String>,
     #[serde(default)]
     pub url_id: Option<UrlId>,
@@ -56,15 +58,19 @@ pub struct NewJob {
     pub page_type: Option<PageType>,
     /// 0 (last) to 9 (first); 5 unless said otherwise.
     #[serde(default)]
+    #[schemars(range(max = 9))]
     pub priority: Option<u8>,
     #[serde(default)]
     pub options: Option<NewOptions>,
     #[serde(default)]
+    #[schemars(length(max = TAGS_MAX), inner(length(min = 1, max = TAG_CHARS_MAX)))]
     pub tags: Option<Vec<String>>,
+    /// At most 16 KiB of JSON.
     #[serde(default)]
     pub metadata: Option<Map<String, Value>>,
-    /// 1 to 128 characters, unique in the organization: makes a retry safe.
+    /// Unique in the organization: makes a retry safe.
     #[serde(default)]
+    #[schemars(length(min = 1, max = EXTERNAL_ID_CHARS_MAX))]
     pub external_id: Option<String>,
 }
 
@@ -76,13 +82,17 @@ pub struct NewOptions {
     pub render: Option<bool>,
     /// ISO 3166-1 alpha-2.
     #[serde(default)]
+    #[schemars(regex(pattern = r"^[A-Za-z]{2}$"))]
     pub country: Option<String>,
     #[serde(default)]
     pub premium: Option<bool>,
+    /// At most 32, of 4,096 bytes each.
     #[serde(default)]
+    #[schemars(extend("maxProperties" = HEADERS_MAX))]
     pub headers: Option<BTreeMap<String, String>>,
-    /// 100 to 120,000; 30,000 unless said otherwise.
+    /// 30,000 unless said otherwise.
     #[serde(default)]
+    #[schemars(range(min = TIMEOUT_MS_MIN, max = TIMEOUT_MS_MAX))]
     pub timeout_ms: Option<u32>,
 }
 
@@ -198,8 +208,44 @@ pub struct Submitted {
     pub is_new: bool,
 }
 
-/// Writes the job, reserves its credits and puts it into the queue: one operation, durable when it returns.
-pub fn submit(tx: &OrgWrite<'_>, desk: &Desk, new: Checked) -> Result<Submitted> {
+/// Writes the jobs, reserves their credits and puts them into the queue: one operation, durable when it returns, all or
+/// none. A job that its external id knows already is given back as it is.
+pub fn submit(tx: &OrgWrite<'_>, desk: &Desk, all: Vec<Checked>) -> Result<Vec<Submitted>> {
+    refuse_rivals(&all)?;
+    let all = all.into_iter().map(|new| write(tx, desk, new)).collect::<Result<Vec<_>>>()?;
+    pay(tx, desk, all.iter().filter(|one| one.is_new).map(|one| &one.job))?;
+    Ok(all)
+}
+
+/// Of two in one request that share an external id and ask for different things neither has a job that could be named.
+fn refuse_rivals(all: &[Checked]) -> Result<()> {
+    let mut known: HashMap<&str, &Checked> = HashMap::new();
+    for new in all {
+        let Some(id) = &new.request.external_id else { continue };
+        let first = *known.entry(id).or_insert(new);
+        if first.request_hash != new.request_hash {
+            return Err(Error::conflict(format!(
+                "{}externalId: {} has the same one and another body",
+                new.field,
+                first.field.trim_end_matches('.')
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Reserves what these jobs may be charged, together: a refusal tells the balance as it was before the first of them.
+fn pay<'j>(tx: &OrgWrite<'_>, desk: &Desk, jobs: impl Iterator<Item = &'j JobV1>) -> Result<()> {
+    let wanted: Vec<_> = jobs.map(|job| (job.id, job.credits_reserved)).collect();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let account = billing::account(tx)?;
+    billing::reserve(tx, billing::plan_of(&desk.plans, &account)?, &wanted)
+}
+
+/// Writes one job; its credits are the caller's to reserve.
+fn write(tx: &OrgWrite<'_>, desk: &Desk, new: Checked) -> Result<Submitted> {
     if let (Some(id), Some(hash)) = (&new.request.external_id, new.request_hash)
         && let Some(first) = tx.lookup(&JOBS, &BY_EXTERNAL_ID, |key| key.str(id))?
     {
@@ -238,7 +284,11 @@ pub fn submit(tx: &OrgWrite<'_>, desk: &Desk, new: Checked) -> Result<Submitted>
                 }
                 _ => refused,
             });
-            Some(found?.ok_or_else(|| Error::invalid(&field, format!("there is no workflow {id}")))?)
+            let missing = || {
+                let reason = format!("{field}: is no workflow of this organization");
+                Error::not_found(workflows::WORKFLOWS.noun()).message(reason)
+            };
+            Some(found?.ok_or_else(missing)?)
         }
     };
     let job = JobV1 {
@@ -254,8 +304,8 @@ pub fn submit(tx: &OrgWrite<'_>, desk: &Desk, new: Checked) -> Result<Submitted>
     enqueue(tx, desk, job, workflow).map(|job| Submitted { job, is_new: true })
 }
 
-/// Binds the job to the version of `workflow` that is live now, or to the built-in path, and reserves the most that it
-/// can be charged there.
+/// Binds the job to the version of `workflow` that is live now, or to the built-in path, and notes the most that it can be
+/// charged there, which the caller has to reserve.
 fn enqueue(tx: &OrgWrite<'_>, desk: &Desk, mut job: JobV1, workflow: Option<WorkflowV1>) -> Result<JobV1> {
     job.workflow_id = workflow.as_ref().map(|workflow| workflow.workflow_id);
     job.workflow_version_id = workflow.as_ref().map(|workflow| workflow.version_id);
@@ -274,7 +324,7 @@ fn enqueue(tx: &OrgWrite<'_>, desk: &Desk, mut job: JobV1, workflow: Option<Work
         }
         None => connected.iter().map(|provider| provider.price(tariff)).max().unwrap_or(0),
     };
-    insert(tx, desk, job, most)
+    insert(tx, job, most)
 }
 
 fn price_of(connected: &[Connected], id: ProviderId, tariff: Tariff) -> u64 {
@@ -282,28 +332,32 @@ fn price_of(connected: &[Connected], id: ProviderId, tariff: Tariff) -> u64 {
     connected.iter().find(|provider| provider.id == id).map_or(0, |provider| provider.price(tariff))
 }
 
-fn insert(tx: &OrgWrite<'_>, desk: &Desk, mut job: JobV1, most: u64) -> Result<JobV1> {
-    let account = billing::account(tx)?;
+fn insert(tx: &OrgWrite<'_>, mut job: JobV1, most: u64) -> Result<JobV1> {
     job.credits_reserved = most;
-    billing::reserve(tx, billing::plan_of(&desk.plans, &account)?, job.id, most)?;
     tx.insert(&JOBS, &job.id, &job)?;
     Ok(job)
 }
 
-/// A job that asks one provider for one page and makes no result: a benchmark's probe.
+/// Jobs that each ask one provider for one page and make no result: a benchmark's probes.
 pub fn probe(
     tx: &OrgWrite<'_>,
     desk: &Desk,
     benchmark: BenchmarkId,
-    url: &WebUrl,
-    provider: &Connected,
-) -> Result<JobV1> {
+    urls: &[WebUrl],
+    providers: &[Connected],
+) -> Result<()> {
     let options = options("options", NewOptions::default())?;
     let tariff = Tariff { render: options.render, premium: options.premium };
-    let job = JobV1 { benchmark_id: Some(benchmark), ..new_job(tx, url, options) };
-    let row = WalkV2 { chain: Some(vec![provider.id]), ..WalkV2::default() };
-    tx.put(&WALKS, &job.id, &row)?;
-    insert(tx, desk, job, provider.price(tariff))
+    let mut jobs = Vec::with_capacity(urls.len() * providers.len());
+    for url in urls {
+        for provider in providers {
+            let job = JobV1 { benchmark_id: Some(benchmark), ..new_job(tx, url, options.clone()) };
+            let row = WalkV2 { chain: Some(vec![provider.id]), ..WalkV2::default() };
+            tx.put(&WALKS, &job.id, &row)?;
+            jobs.push(insert(tx, job, provider.price(tariff))?);
+        }
+    }
+    pay(tx, desk, jobs.iter())
 }
 
 fn new_job(tx: &OrgRead<'_>, url: &WebUrl, options: OptionsV1) -> JobV1 {
@@ -397,5 +451,7 @@ pub fn retry(tx: &OrgWrite<'_>, desk: &Desk, id: JobId) -> Result<JobV1> {
         lease_until: None,
         ..old
     };
-    enqueue(tx, desk, job, workflow)
+    let job = enqueue(tx, desk, job, workflow)?;
+    pay(tx, desk, std::iter::once(&job))?;
+    Ok(job)
 }

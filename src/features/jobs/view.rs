@@ -10,7 +10,7 @@ use crate::base::terms::{JobStatus, PageType};
 use crate::engine::fetch::{CostSource, Outcome, Why};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -26,10 +26,12 @@ pub struct JobView {
     schedule_run_id: Option<ScheduleRunId>,
     benchmark_id: Option<BenchmarkId>,
     status: JobStatus,
+    #[schemars(range(max = 9))]
     priority: u8,
     page_type: Option<PageType>,
     options: OptionsView,
     tags: Vec<String>,
+    #[schemars(with = "Map<String, Value>")]
     metadata: Value,
     external_id: Option<String>,
     attempts: Vec<AttemptView>,

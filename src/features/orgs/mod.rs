@@ -11,6 +11,7 @@ pub mod operator;
 use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{OrgId, UserId};
+use crate::base::limits::NAME_CHARS_MAX;
 use crate::base::name::Name;
 use crate::base::permission::Role;
 use crate::base::{Code, Error, Result};
@@ -128,12 +129,14 @@ fn found(tx: &SysWrite<'_>, new: &NewOrg, seeds: &[OrgSeed]) -> Result<()> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct NewOrgRequest {
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct UpdateOrgRequest {
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
 }
 

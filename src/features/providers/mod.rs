@@ -32,11 +32,13 @@ use crate::base::web::WebUrl;
 use crate::base::{Code, Error, Result};
 use crate::engine::fetch::{AddressGuard, FetchRequest, Outcome};
 use crate::http::permit::{ProvidersRead, ProvidersWrite};
-use crate::http::{self, Body, Created, Handler, Need, NoContent, Org, Route};
-use crate::store::Event;
+use crate::http::{self, Body, Created, Handler, Need, NoContent, Org, OrgContext, Query, Route};
+use crate::store::{Event, OrgStore};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
-use wire::{AdapterView, Catalog, NewProvider, ProviderPatch, ProviderView, TestRequest, TestView};
+use wire::{AdapterView, NewProvider, ProviderPatch, ProviderView, TestRequest, TestView};
 
 /// How long a test may take, seconds; its request is answered a little later at most.
 const TEST_SECS: u64 = 60;
@@ -58,7 +60,8 @@ pub static FEATURE: Feature = Feature {
             .about("Changes a provider. What is left out stays; settings and credentials are merged.")
             .fails(&[Code::InvalidUrl, Code::Conflict]),
         Route::delete("/api/v1/providers/{id}", "disconnectProvider", &Handler::new(disconnect))
-            .about("Disconnects a provider and forgets its credentials."),
+            .about("Disconnects a provider and forgets its credentials; one that a published workflow asks, only by force.")
+            .fails(&[Code::Conflict]),
         Route::post("/api/v1/providers/{id}/test", "testProvider", &Handler::new(test))
             .about(
                 "Fetches one page through a provider and says how it went; ten times a minute. Nothing is kept or charged.",
@@ -66,16 +69,16 @@ pub static FEATURE: Feature = Feature {
             .fails(&[Code::InvalidUrl, Code::RateLimited])
             .time_max_secs(TEST_SECS + 15),
     ],
-    needs: &[Need::of::<Providers>(), Need::of::<AddressGuard>()],
+    needs: &[Need::of::<Providers>(), Need::of::<ProviderUsers>(), Need::of::<AddressGuard>()],
     views: &[views::VIEW],
     ..Feature::NONE
 };
 
-async fn catalog(org: Org<ProvidersRead>) -> Result<Body<Catalog>> {
+async fn catalog(org: Org<ProvidersRead>, page: PageRequest) -> Result<Body<Page<AdapterView>>> {
     let providers = org.service::<Providers>();
     let view = |adapter: &Arc<Adapter>| AdapterView::new(adapter, providers.unavailable(adapter));
-    let items = providers.adapters().iter().map(view).collect();
-    Ok(Body(Catalog { items }))
+    let adapters: Vec<AdapterView> = providers.adapters().iter().map(view).collect();
+    Ok(Body(page.of_whole("adapters", adapters, |view| &view.adapter)?))
 }
 
 async fn list(org: Org<ProvidersRead>, page: PageRequest) -> Result<Body<Page<ProviderView>>> {
@@ -127,7 +130,57 @@ async fn update(
     Ok(Body(ProviderView::new(&providers, org_id, row)))
 }
 
-async fn disconnect(org: Org<ProvidersWrite>, http::Path(id): http::Path<ProviderId>) -> Result<NoContent> {
+type UsersFn = Box<dyn Fn(&OrgStore, ProviderId) -> Result<Vec<String>> + Send + Sync>;
+
+/// Who relies on a provider. Hung up in the services.
+pub struct ProviderUsers(UsersFn);
+
+impl ProviderUsers {
+    /// `find` gives the published workflows that ask a provider, each as a person knows it. It is the workflows slice's, which
+    /// stands above this one, and may take a while.
+    pub fn new(find: impl Fn(&OrgStore, ProviderId) -> Result<Vec<String>> + Send + Sync + 'static) -> Self {
+        ProviderUsers(Box::new(find))
+    }
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+struct DisconnectQuery {
+    /// Also when published workflows ask it; their jobs then take the failure edge there.
+    force: bool,
+}
+
+/// Workflows that a refusal names.
+const USERS_NAMED_MAX: usize = 5;
+
+/// Refuses with 409 when published workflows ask the provider.
+async fn refuse_in_use(org: &OrgContext, id: ProviderId) -> Result<()> {
+    let (users, store) = (org.service::<ProviderUsers>(), org.store().clone());
+    let found = tokio::task::spawn_blocking(move || users.0(&store, id)).await;
+    let found = found.map_err(|e| Error::internal("look for a provider's workflows", e))??;
+    if found.is_empty() {
+        return Ok(());
+    }
+    let named = found.iter().take(USERS_NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = match found.len().saturating_sub(USERS_NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Err(Error::conflict(format!(
+        "Published workflows ask this provider: {named}{more}. Take it out of them or unpublish them first; with \
+         ?force=true it is disconnected nevertheless, and their jobs take the failure edge there."
+    )))
+}
+
+async fn disconnect(
+    org: Org<ProvidersWrite>,
+    http::Path(id): http::Path<ProviderId>,
+    Query(how): Query<DisconnectQuery>,
+) -> Result<NoContent> {
+    org.read(|tx| tx.require(&PROVIDERS, &id))?;
+    if !how.force {
+        refuse_in_use(&org, id).await?;
+    }
     org.write(move |tx| {
         tx.require(&PROVIDERS, &id)?;
         tx.delete(&PROVIDERS, &id)?;

@@ -16,9 +16,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Requests at once that a provider may be given.
-const CONCURRENCY_MAX: u32 = 1_000;
+pub(super) const CONCURRENCY_MAX: u32 = 1_000;
 /// Credits that one delivery may be said to cost.
-const PRICE_MAX: u64 = 1_000_000;
+pub(super) const PRICE_MAX: u64 = 1_000_000;
 
 fn field_error(error: FieldError) -> Error {
     Error::invalid(&error.field, error.reason)
@@ -52,7 +52,7 @@ impl Providers {
             settings: Json(Value::Object(settings)),
             credentials: self.seal(org, id, &credentials)?,
             credits: prices(adapter, &new.credits.unwrap_or_default(), self.lower_prices())?,
-            max_concurrency: concurrency(new.max_concurrency.filter(|max| *max != 0))?,
+            max_concurrency: concurrency(new.max_concurrency)?,
             is_enabled: new.is_enabled.unwrap_or(true),
             created_at: now,
             updated_at: now,
@@ -153,7 +153,7 @@ fn base_url(adapter: &Adapter, text: &str, guard: &AddressGuard) -> Result<Optio
 
 fn concurrency(max: Option<u32>) -> Result<Option<u32>> {
     match max {
-        Some(max) if max > CONCURRENCY_MAX => {
+        Some(max) if !(1..=CONCURRENCY_MAX).contains(&max) => {
             Err(Error::invalid("maxConcurrency", format!("must be 1 to {CONCURRENCY_MAX}")))
         }
         max => Ok(max),

@@ -250,6 +250,7 @@ async fn a_price_is_the_tiers_or_the_organizations_own() {
             "credits.standard",
         ),
         (json!({ "adapter": "direct", "maxConcurrency": 1_001 }), "maxConcurrency: must be 1 to 1000"),
+        (json!({ "adapter": "direct", "maxConcurrency": 0 }), "maxConcurrency: must be 1 to 1000"),
         (json!({ "adapter": "direct", "settings": { "robots": true } }), "settings.robots: is not a field"),
         (json!({ "adapter": "direct", "name": " " }), "name: must not be empty"),
     ] {

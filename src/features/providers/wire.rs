@@ -3,8 +3,10 @@
 use super::accounts::Providers;
 use super::adapters::{Adapter, Kind};
 use super::rows::ProviderV1;
+use super::service::{CONCURRENCY_MAX, PRICE_MAX};
 use crate::base::clock::Timestamp;
 use crate::base::ids::{OrgId, ProviderId};
+use crate::base::limits::NAME_CHARS_MAX;
 use crate::engine::fetch::{Attempt, CostSource, CreditMatrix, Fault, Outcome, TierPrice, fields};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,7 +37,7 @@ fn credits_view(matrix: &CreditMatrix) -> CreditsView {
 #[serde(rename_all = "camelCase")]
 pub struct AdapterView {
     /// What `adapter` of a new provider names.
-    adapter: String,
+    pub adapter: String,
     name: String,
     about: String,
     /// The vendor's documentation.
@@ -69,11 +71,6 @@ impl AdapterView {
             unavailable,
         }
     }
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Catalog {
-    pub items: Vec<AdapterView>,
 }
 
 /// A connected provider. Its credentials are never shown.
@@ -179,6 +176,7 @@ pub struct NewProvider {
     /// One of the catalog.
     pub adapter: String,
     /// What to call it; the adapter's name when left out.
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     pub name: Option<String>,
     pub credentials: Option<Map<String, Value>>,
     pub settings: Option<Map<String, Value>>,
@@ -186,7 +184,8 @@ pub struct NewProvider {
     pub base_url: Option<String>,
     /// Prices that replace the adapter's own, by tier.
     pub credits: Option<BTreeMap<String, NewPrice>>,
-    /// Requests at once, 1 to 1,000; as many as jobs run when left out.
+    /// Requests at once; as many as jobs run when left out.
+    #[schemars(range(min = 1, max = CONCURRENCY_MAX))]
     pub max_concurrency: Option<u32>,
     /// True unless said otherwise.
     pub is_enabled: Option<bool>,
@@ -195,7 +194,9 @@ pub struct NewProvider {
 /// A price; what is left out stays the adapter's own.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 pub struct NewPrice {
+    #[schemars(range(max = PRICE_MAX))]
     pub plain: Option<u64>,
+    #[schemars(range(max = PRICE_MAX))]
     pub render: Option<u64>,
 }
 
@@ -203,6 +204,7 @@ pub struct NewPrice {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProviderPatch {
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     pub name: Option<String>,
     pub credentials: Option<Map<String, Value>>,
     pub settings: Option<Map<String, Value>>,
@@ -211,6 +213,7 @@ pub struct ProviderPatch {
     /// Replaces all earlier ones; empty: the adapter's own again.
     pub credits: Option<BTreeMap<String, NewPrice>>,
     /// 0: no bound of its own again.
+    #[schemars(range(max = CONCURRENCY_MAX))]
     pub max_concurrency: Option<u32>,
     pub is_enabled: Option<bool>,
 }

@@ -2,13 +2,13 @@
 
 use super::rows::{BY_WORKFLOW, EvidenceV1, OPEN, SUGGESTIONS, SuggestionStatus, SuggestionV1};
 use crate::base::audit::Action;
-use crate::base::ids::{ProviderId, SuggestionId, UserId};
+use crate::base::ids::{ProviderId, SuggestionId, UserId, WorkflowId};
 use crate::base::{Error, Result};
 use crate::engine::dag::Dag;
 use crate::engine::rank::{Estimate, Plan};
 use crate::features::workflows::{
-    self, Book, Current, Learned, Mode, PlanV1, SmartV1, WORKFLOWS, WorkflowStatus, WorkflowV1, plan_of,
-    write_plan, write_version,
+    self, Book, Current, Learned, Mode, PlanV1, SmartV1, WORKFLOWS, WORKFLOWS_MAX, WorkflowStatus,
+    WorkflowV1, plan_of, write_plan, write_version,
 };
 use crate::store::{Event, Order, OrgRead, OrgWrite};
 use std::collections::BTreeSet;
@@ -164,6 +164,8 @@ pub fn act(tx: &OrgWrite<'_>, proposal: Proposal) -> Result<Outcome> {
             if workflow.version > 1 && tx.now() < workflow.updated_at.after(pause) {
                 return Ok(Outcome::Left);
             }
+            // What was suggested about the version before speaks of no ranking that is.
+            supersede(tx, id)?;
             let current = write_version(tx, workflow, &proposal.dag, None)?;
             write_plan(tx, id, &proposal.plan)?;
             let event = Event::new(Action::WorkflowOptimized).of(id);
@@ -206,7 +208,7 @@ fn suggest(tx: &OrgWrite<'_>, workflow: &WorkflowV1, proposal: Proposal) -> Resu
     if newest.as_ref().is_some_and(is_fresh) && !proposal.moves_providers() {
         return Ok(Outcome::Left);
     }
-    supersede(tx, workflow)?;
+    supersede(tx, workflow.workflow_id)?;
     let row = SuggestionV1 {
         id: SuggestionId::new(),
         workflow_id: workflow.workflow_id,
@@ -224,13 +226,51 @@ fn suggest(tx: &OrgWrite<'_>, workflow: &WorkflowV1, proposal: Proposal) -> Resu
     Ok(Outcome::Suggested)
 }
 
-fn supersede(tx: &OrgWrite<'_>, workflow: &WorkflowV1) -> Result<()> {
-    if let Some(mut open) = tx.lookup(&SUGGESTIONS, &OPEN, |key| key.id(workflow.workflow_id))? {
-        open.status = SuggestionStatus::Superseded;
-        open.resolved_at = Some(tx.now());
-        tx.put(&SUGGESTIONS, &open.id, &open)?;
+/// Takes the open suggestion of a workflow back, if there is one; whether there was.
+fn supersede(tx: &OrgWrite<'_>, workflow: WorkflowId) -> Result<bool> {
+    let Some(mut open) = tx.lookup(&SUGGESTIONS, &OPEN, |key| key.id(workflow))? else { return Ok(false) };
+    open.status = SuggestionStatus::Superseded;
+    open.resolved_at = Some(tx.now());
+    tx.put(&SUGGESTIONS, &open.id, &open)?;
+    Ok(true)
+}
+
+/// The open suggestions that have nothing to say any more: their workflow has another version, is archived, or is ranked by
+/// the worker itself; or what was learned since speaks for the order that is, and somebody had the time to read them.
+pub fn stale(tx: &OrgRead<'_>, proposals: &[Proposal]) -> Result<Vec<SuggestionId>> {
+    let is_said_again = |row: &SuggestionV1| {
+        let proposal = proposals.iter().find(|proposal| proposal.workflow.workflow_id == row.workflow_id);
+        proposal.is_some_and(Proposal::moves_orders)
+    };
+    let mut stale = Vec::new();
+    for row in tx.scan_index(&SUGGESTIONS, &OPEN, |key| key, Order::Ascending, WORKFLOWS_MAX)? {
+        let workflow = tx.get(&WORKFLOWS, &row.workflow_id)?;
+        let is_about = workflow.as_ref().is_some_and(|workflow| is_about(&row, workflow));
+        let is_looked_at = workflow.is_some_and(|workflow| workflow.is_published());
+        let was_read = tx.now() >= row.created_at.after(DETAILS_EVERY);
+        if !is_about || is_looked_at && was_read && !is_said_again(&row) {
+            stale.push(row.id);
+        }
     }
-    Ok(())
+    Ok(stale)
+}
+
+/// Whether a suggestion speaks of the workflow as it is now.
+fn is_about(row: &SuggestionV1, workflow: &WorkflowV1) -> bool {
+    let is_asked_for = workflow.smart.is_some_and(|smart| smart.mode == Mode::Suggest);
+    is_asked_for && workflow.status != WorkflowStatus::Archived && workflow.version_id == row.version_id
+}
+
+/// Takes those of these suggestions back that are still open; gives how many there were.
+pub fn withdraw(tx: &OrgWrite<'_>, ids: &[SuggestionId]) -> Result<usize> {
+    let mut count = 0;
+    for id in ids {
+        let open = tx.get(&SUGGESTIONS, id)?.filter(|row| row.status == SuggestionStatus::Open);
+        if let Some(row) = open {
+            count += usize::from(supersede(tx, row.workflow_id)?);
+        }
+    }
+    Ok(count)
 }
 
 fn open(tx: &OrgRead<'_>, id: SuggestionId) -> Result<SuggestionV1> {
@@ -257,6 +297,22 @@ fn resolve(
     Ok(row)
 }
 
+/// The workflow of a suggestion that can be applied to it as it is now.
+fn applicable(tx: &OrgRead<'_>, row: &SuggestionV1) -> Result<WorkflowV1> {
+    let workflow = tx.require(&WORKFLOWS, &row.workflow_id)?;
+    if workflow.status == WorkflowStatus::Archived {
+        return Err(Error::conflict("The workflow is archived, so its ranking cannot change."));
+    }
+    if workflow.version_id != row.version_id {
+        return Err(Error::conflict(format!(
+            "The suggestion is out of date: it was made for an earlier version, and the workflow is at version {} now. \
+             Dismiss it; a better ranking than the present one is suggested anew.",
+            workflow.version
+        )));
+    }
+    Ok(workflow)
+}
+
 /// Makes the proposed ranking the workflow's new version.
 pub fn apply(
     tx: &OrgWrite<'_>,
@@ -265,10 +321,7 @@ pub fn apply(
     by: UserId,
 ) -> Result<(SuggestionV1, Current)> {
     let row = open(tx, id)?;
-    let workflow = tx.require(&WORKFLOWS, &row.workflow_id)?;
-    if workflow.status == WorkflowStatus::Archived {
-        return Err(Error::conflict("The workflow is archived, so its ranking cannot change."));
-    }
+    let workflow = applicable(tx, &row)?;
     let connected = book.connected(tx)?;
     // Who was disconnected since the suggestion was made is left out.
     let here = |id: &ProviderId| connected.iter().any(|provider| provider.id == *id);
@@ -293,7 +346,7 @@ pub fn dismiss(tx: &OrgWrite<'_>, id: SuggestionId, by: UserId) -> Result<Sugges
 mod tests {
     use super::*;
     use crate::base::clock::Clock;
-    use crate::base::ids::{OrgId, WorkflowId, WorkflowVersionId};
+    use crate::base::ids::{OrgId, WorkflowVersionId};
     use crate::features::workflows::Strategy;
     use crate::store::fault::FaultyDisk;
     use crate::store::{MIGRATIONS, OrgStore, Store};
@@ -334,16 +387,20 @@ mod tests {
             Lab { org, clock, workflow }
         }
 
-        /// What the worker makes of this order.
-        async fn found(&self, order: [u128; 3], gain: f64) -> Outcome {
-            let proposal = Proposal {
+        fn proposal(&self, order: [u128; 3], gain: f64) -> Proposal {
+            Proposal {
                 workflow: self.workflow.clone(),
                 current: plan([1, 2, 3]),
                 plan: plan(order),
                 dag: Dag::default(),
                 evidence: Vec::new(),
                 gain,
-            };
+            }
+        }
+
+        /// What the worker makes of this order.
+        async fn found(&self, order: [u128; 3], gain: f64) -> Outcome {
+            let proposal = self.proposal(order, gain);
             self.org.write(move |tx| act(tx, proposal)).await.unwrap()
         }
 
@@ -379,6 +436,57 @@ mod tests {
         let all = lab.org.read(|tx| tx.scan(&SUGGESTIONS, None, Order::Ascending, 10)).unwrap();
         let open = all.iter().filter(|(_, row)| row.status == SuggestionStatus::Open);
         assert_eq!((all.len(), open.count()), (3, 1));
+    }
+
+    /// What the worker does with open suggestions when it has found these orders.
+    async fn withdrawn(lab: &Lab, found: &[[u128; 3]]) -> usize {
+        let proposals: Vec<_> = found.iter().map(|order| lab.proposal(*order, 0.1)).collect();
+        let ids = lab.org.read(|tx| stale(tx, &proposals)).unwrap();
+        lab.org.write(move |tx| withdraw(tx, &ids)).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_suggestion_about_an_earlier_version_is_not_applied_and_goes() {
+        let mut lab = Lab::new().await;
+        assert_eq!(lab.found([2, 1, 3], 0.10).await, Outcome::Suggested);
+        assert_eq!(withdrawn(&lab, &[[2, 1, 3]]).await, 0, "it holds");
+        let (mut changed, row) = (lab.workflow.clone(), lab.newest());
+        assert!(lab.org.read(|tx| applicable(tx, &row)).is_ok());
+        changed.version_id = WorkflowVersionId::new();
+        let stored = changed.clone();
+        lab.org.write(move |tx| tx.put(&WORKFLOWS, &stored.workflow_id, &stored)).await.unwrap();
+        let refused = lab.org.read(|tx| applicable(tx, &row)).unwrap_err();
+        assert!(refused.detail().unwrap().starts_with("The suggestion is out of date"), "{refused}");
+        assert_eq!(withdrawn(&lab, &[[2, 1, 3]]).await, 1);
+        assert_eq!(
+            lab.newest(),
+            SuggestionV1 {
+                status: SuggestionStatus::Superseded,
+                resolved_at: lab.newest().resolved_at,
+                ..row
+            }
+        );
+        assert_eq!(withdrawn(&lab, &[]).await, 0);
+
+        // The worker's own version takes it back at once.
+        lab.workflow = changed;
+        assert_eq!(lab.found([3, 2, 1], 0.10).await, Outcome::Suggested);
+        let smart = SmartV1 { strategy: Strategy::default(), mode: Mode::Auto };
+        lab.workflow.smart = Some(smart);
+        let stored = lab.workflow.clone();
+        lab.org.write(move |tx| tx.put(&WORKFLOWS, &stored.workflow_id, &stored)).await.unwrap();
+        assert_eq!(lab.found([2, 3, 1], 0.10).await, Outcome::Written);
+        assert_eq!(lab.newest().status, SuggestionStatus::Superseded);
+    }
+
+    #[tokio::test]
+    async fn a_suggestion_that_nothing_speaks_for_any_more_goes_when_it_could_be_read() {
+        let lab = Lab::new().await;
+        assert_eq!(lab.found([2, 1, 3], 0.10).await, Outcome::Suggested);
+        assert_eq!(withdrawn(&lab, &[]).await, 0, "somebody may be reading it");
+        lab.clock.advance(DETAILS_EVERY + MINUTE);
+        assert_eq!(withdrawn(&lab, &[[3, 1, 2]]).await, 0, "another change is worth making");
+        assert_eq!(withdrawn(&lab, &[[1, 2, 3]]).await, 1, "the order that is");
     }
 
     #[tokio::test]

@@ -3,8 +3,8 @@
 //! One activation takes in all lessons that wait, organization by organization, and then looks at the smart workflows of
 //! those organizations. Once a minute it looks at all of them, because providers come and go without a job.
 
-use super::service::{Outcome, Proposal, act, propose};
-use crate::base::ids::OrgId;
+use super::service::{Outcome, Proposal, act, propose, stale, withdraw};
+use crate::base::ids::{OrgId, SuggestionId};
 use crate::base::{Error, Result};
 use crate::features::workflows::{Book, Learned, learn, next_to_learn, next_with_plans, smart_workflows};
 use crate::store::{OrgStore, SysRead};
@@ -74,8 +74,13 @@ async fn look_or_say(org: &OrgStore, book: &Arc<Book>) {
 async fn look(org: &OrgStore, book: &Arc<Book>) -> Result<()> {
     let (own, book) = (org.clone(), Arc::clone(book));
     // Ranking many domains takes its time.
-    let proposed = tokio::task::spawn_blocking(move || proposals(&own, &book)).await;
-    for proposal in proposed.map_err(|e| Error::internal("rank providers", e))?? {
+    let looked = tokio::task::spawn_blocking(move || proposals(&own, &book)).await;
+    let (proposed, stale) = looked.map_err(|e| Error::internal("rank providers", e))??;
+    if !stale.is_empty() {
+        let count = org.write(move |tx| withdraw(tx, &stale)).await?;
+        tracing::info!(org = %org.id(), count, "suggestions that no longer hold were taken back");
+    }
+    for proposal in proposed {
         let (id, name) = (proposal.workflow.workflow_id, proposal.workflow.name.clone());
         match org.write(move |tx| act(tx, proposal)).await? {
             Outcome::Written => tracing::info!(workflow = %id, name, "a smart workflow has a new ranking"),
@@ -86,17 +91,20 @@ async fn look(org: &OrgStore, book: &Arc<Book>) -> Result<()> {
     Ok(())
 }
 
-fn proposals(org: &OrgStore, book: &Book) -> Result<Vec<Proposal>> {
+/// What would be better, and the open suggestions that are no longer.
+fn proposals(org: &OrgStore, book: &Book) -> Result<(Vec<Proposal>, Vec<SuggestionId>)> {
     org.read(|tx| {
         let smart = smart_workflows(tx)?;
         if smart.is_empty() {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), stale(tx, &[])?));
         }
         let learned = Learned::load(tx)?;
         let proposals = smart
             .into_iter()
             .map(|(workflow, smart)| propose(tx, book, &learned, workflow, smart))
             .collect::<Result<Vec<_>>>()?;
-        Ok(proposals.into_iter().flatten().collect())
+        let proposals: Vec<_> = proposals.into_iter().flatten().collect();
+        let stale = stale(tx, &proposals)?;
+        Ok((proposals, stale))
     })
 }

@@ -10,10 +10,10 @@ use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::codec::Json;
 use crate::base::ids::{JobId, UrlId, WorkflowId};
-use crate::base::limits::{TAGS_MAX, URLS_PER_REQUEST_MAX};
+use crate::base::limits::{TAG_CHARS_MAX, TAGS_MAX, URLS_PER_REQUEST_MAX};
 use crate::base::page::{Page, PageRequest};
 use crate::base::terms::{JobStatus, PageType};
-use crate::base::web::{Domain, WebUrl};
+use crate::base::web::{Domain, URL_BYTES_MAX, WebUrl};
 use crate::base::{Code, Error, Result, labels};
 use crate::engine::fetch::AddressGuard;
 use crate::features::workflows::{self, WorkflowStatus};
@@ -87,9 +87,12 @@ impl<'de> Visitor<'de> for UrlEntryVisitor {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct NewUrl {
+    #[schemars(length(min = 1, max = URL_BYTES_MAX))]
     url: String,
     #[serde(default)]
+    #[schemars(length(max = TAGS_MAX), inner(length(min = 1, max = TAG_CHARS_MAX)))]
     tags: Option<Vec<String>>,
+    /// At most 16 KiB of JSON.
     #[serde(default)]
     metadata: Option<Map<String, Value>>,
     #[serde(default)]
@@ -100,6 +103,7 @@ struct NewUrl {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct NewUrls {
+    #[schemars(length(min = 1, max = URLS_PER_REQUEST_MAX))]
     urls: Vec<UrlEntry>,
 }
 
@@ -131,6 +135,7 @@ struct UrlView {
     url: String,
     domain: String,
     tags: Vec<String>,
+    #[schemars(with = "Map<String, Value>")]
     metadata: Value,
     page_type: Option<PageType>,
     workflow_id: Option<WorkflowId>,

@@ -15,7 +15,7 @@ mod views;
 pub use boards::{Learned, OVERALL, learn, next_to_learn, teach};
 pub use graphs::Graphs;
 pub use rows::{Mode, SmartV1, Strategy, VERSIONS, VersionV1, WORKFLOWS, WorkflowStatus, WorkflowV1};
-pub use service::{Current, NewWorkflow, bind, dispatchable, routed, write_version};
+pub use service::{Current, NewWorkflow, WORKFLOWS_MAX, asking, bind, dispatchable, routed, write_version};
 pub use smart::{
     PlanV1, Ranked, draw, estimates, make_smart, next_with_plans, plan_of, rank, smart_workflows, write_plan,
 };
@@ -24,6 +24,7 @@ pub use view::{StrategyView, WorkflowView};
 use super::Feature;
 use crate::base::audit::Action;
 use crate::base::ids::{OutputId, ProviderId, WorkflowId};
+use crate::base::limits::NAME_CHARS_MAX;
 use crate::base::name::Name;
 use crate::base::page::{Page, PageRequest};
 use crate::base::{Code, Error, Result};
@@ -190,6 +191,7 @@ async fn drawn(dag: Dag) -> Result<Drawn> {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct NewWorkflowRequest {
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
     dag: Dag,
     /// `*` (every job), `domain:<domain>`, or null: only jobs that name the workflow.
@@ -220,6 +222,7 @@ async fn create(
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 struct NewSmartRequest {
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
     strategy: Option<Strategy>,
     mode: Option<Mode>,
@@ -274,6 +277,7 @@ async fn get(org: Org<WorkflowsRead>, Path(id): Path<WorkflowId>) -> Result<Body
 #[derive(Debug, Deserialize, JsonSchema)]
 struct UpdateWorkflowRequest {
     #[serde(default)]
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: Option<String>,
     #[serde(default)]
     dag: Option<Dag>,

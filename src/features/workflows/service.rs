@@ -5,6 +5,7 @@
 //! provider that is disconnected later is met by the job as an attempt that fails.
 
 use super::Book;
+use super::graphs::Graphs;
 use super::route::Route;
 use super::rows::{
     BY_NUMBER, BY_ROUTE, DagV1, SmartV1, VERSION_USES, VERSIONS, VersionUseV1, VersionV1, WORKFLOWS,
@@ -14,7 +15,7 @@ use crate::base::ids::{OutputId, ProviderId, UserId, WorkflowId, WorkflowVersion
 use crate::base::web::WebUrl;
 use crate::base::{Code, Error, Result};
 use crate::engine::dag::{Dag, Fault, Graph, Problem, Reading};
-use crate::store::{OrgRead, OrgWrite};
+use crate::store::{Order, OrgRead, OrgStore, OrgWrite};
 
 /// Workflows of one organization that are not archived.
 pub const WORKFLOWS_MAX: usize = 1_000;
@@ -120,7 +121,6 @@ pub fn create(tx: &OrgWrite<'_>, book: &Book, new: NewWorkflow, drawn: &Drawn) -
 }
 
 fn live_count(tx: &OrgRead<'_>) -> Result<usize> {
-    use crate::store::Order;
     let (mut live, mut after) = (0, None);
     loop {
         let rows = tx.scan(&WORKFLOWS, after.as_ref(), Order::Ascending, 500)?;
@@ -343,6 +343,27 @@ pub fn dispatchable(tx: &OrgRead<'_>, id: WorkflowId) -> Result<Option<WorkflowV
         )));
     }
     Ok(Some(workflow))
+}
+
+/// The published workflows whose graphs ask a provider, each by its name and id. Smart ones are not among them: the box draws
+/// their graphs and leaves out who is gone.
+pub fn asking(org: &OrgStore, graphs: &Graphs, provider: ProviderId) -> Result<Vec<String>> {
+    let (mut named, mut after) = (Vec::new(), None);
+    loop {
+        let rows = org.read(|tx| tx.scan(&WORKFLOWS, after.as_ref(), Order::Ascending, 500))?;
+        let ended = rows.len() < 500;
+        after = rows.last().map(|(id, _)| *id);
+        for (id, row) in rows.into_iter().filter(|(_, row)| row.is_published() && row.smart.is_none()) {
+            // One look at a time: a graph that was not read yet takes its while.
+            let graph = org.read(|tx| graphs.of(tx, row.version_id))?;
+            if graph.providers().contains(&provider) {
+                named.push(format!("\"{}\" ({id})", row.name));
+            }
+        }
+        if ended {
+            return Ok(named);
+        }
+    }
 }
 
 /// The published workflow whose route takes a job for `url`, if there is one.

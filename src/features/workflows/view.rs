@@ -5,7 +5,7 @@ use super::rows::{Mode, Strategy, WorkflowStatus};
 use super::service::Current;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{ProviderId, UserId, WorkflowId, WorkflowVersionId};
-use crate::engine::dag::{Dag, Problem, Reading};
+use crate::engine::dag::{Dag, Fault, Problem, Reading};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -24,9 +24,10 @@ pub struct WorkflowView {
     #[serde(skip_serializing_if = "Option::is_none")]
     smart: Option<StrategyView>,
     route: Option<String>,
+    /// When this version was written; that of version 1 is when the workflow was made.
     created_at: Timestamp,
     updated_at: Timestamp,
-    /// None for a version that the optimization worker wrote.
+    /// Who wrote this version; null for one that the optimization worker wrote.
     created_by: Option<UserId>,
     published_at: Option<Timestamp>,
 }
@@ -49,32 +50,29 @@ impl From<Current> for WorkflowView {
             dag: version.dag.into(),
             smart: workflow.smart.map(|smart| StrategyView { strategy: smart.strategy, mode: smart.mode }),
             route: workflow.route,
-            created_at: workflow.created_at,
+            created_at: version.created_at,
             updated_at: workflow.updated_at,
-            created_by: Some(workflow.created_by),
+            created_by: version.created_by,
             published_at: workflow.published_at,
         }
     }
 }
 
 impl WorkflowView {
-    /// A version as a thing of its own: who wrote it and when.
+    /// A version by its number. The newest one is the workflow as it is now; any other is out of use.
     pub fn of_version(current: Current) -> WorkflowView {
-        let (created_at, created_by) = (current.version.created_at, current.version.created_by);
         let is_newest = current.workflow.version_id == current.version.id;
         let smart = current.version.smart;
         let view = WorkflowView::from(current);
         if is_newest {
-            return WorkflowView { created_at, created_by, ..view };
+            return view;
         }
         WorkflowView {
             status: WorkflowStatus::Archived,
             smart: smart.map(|smart| StrategyView { strategy: smart.strategy, mode: smart.mode }),
             route: None,
-            updated_at: created_at,
+            updated_at: view.created_at,
             published_at: None,
-            created_at,
-            created_by,
             ..view
         }
     }
@@ -98,8 +96,7 @@ pub(super) struct ValidationView {
 struct ProblemView {
     /// From the body's root: `dag.nodes[2].config.providerId`.
     path: String,
-    /// node_type_unknown, edge_type_unknown, missing_start, duplicate_id, dangling_edge, cycle, unreachable, missing_edge,
-    /// provider_not_connected, output_not_found or bad_config.
+    #[schemars(extend("enum" = Fault::ALL.iter().map(|fault| fault.name()).collect::<Vec<_>>()))]
     code: &'static str,
     message: String,
 }

@@ -12,19 +12,19 @@ use serde::de::{self, DeserializeOwned, Deserializer, IntoDeserializer, Unexpect
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// A body as `T`.
-pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
-    let value = parse_value(bytes)?;
-    if let Ok(parsed) = T::deserialize(Lenient(&value)) {
+/// Plain JSON as `T`.
+pub fn typed<T: DeserializeOwned>(value: &Value) -> Result<T> {
+    if let Ok(parsed) = T::deserialize(Lenient(value)) {
         return Ok(parsed);
     }
-    serde_path_to_error::deserialize(Lenient(&value)).map_err(|error| {
+    serde_path_to_error::deserialize(Lenient(value)).map_err(|error| {
         let path = error.path().to_string();
         wrong_field(&path, &error.into_inner().to_string())
     })
 }
 
-fn parse_value(bytes: &[u8]) -> Result<Value> {
+/// A body as plain JSON.
+pub fn read(bytes: &[u8]) -> Result<Value> {
     let most = if bytes.len() > BODY_BYTES_MAX { JSON_VALUES_MAX_LARGE } else { JSON_VALUES_MAX };
     if bytes.len() > most && values_at_most(bytes) > most {
         return Err(Error::invalid("body", format!("has more than {most} values")));
@@ -221,6 +221,10 @@ mod tests {
     use super::*;
     use serde::Deserialize;
     use std::collections::BTreeMap;
+
+    fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+        typed(&read(bytes)?)
+    }
 
     #[derive(Debug, Deserialize, PartialEq)]
     #[serde(rename_all = "camelCase")]

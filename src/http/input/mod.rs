@@ -157,9 +157,22 @@ fn refuse_coding(call: &Call) -> Result<()> {
 }
 
 /// A body as `T`; a large one is read apart from the threads that answer.
-async fn from_json<T: DeserializeOwned + Send + 'static>(call: &Call, bytes: Bytes) -> Result<T> {
+async fn from_json<T: DeserializeOwned + Send + 'static>(call: &mut Call, bytes: Bytes) -> Result<T> {
     call.progress.reach(Stage::Reading);
-    apart_if(bytes.len() > BODY_BYTES_AT_ONCE, move || json::parse(&bytes)).await?
+    let (known, operation, is_strict) = (call.known(), call.route().id(), call.is_strict());
+    let mut ignored = std::mem::take(&mut call.ignored);
+    let is_large = bytes.len() > BODY_BYTES_AT_ONCE;
+    let read = move || {
+        let typed = json::read(&bytes).and_then(|value| {
+            known.check_body(operation, &value, &mut ignored);
+            known::refuse(&ignored, is_strict)?;
+            json::typed(&value)
+        });
+        (typed, ignored)
+    };
+    let (typed, ignored) = apart_if(is_large, read).await?;
+    call.ignored = ignored;
+    typed
 }
 
 /// How long a body may pause.

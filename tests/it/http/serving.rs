@@ -169,10 +169,48 @@ async fn large_text_is_compressed_and_small_or_packed_is_not() {
         let again = client.header("accept-encoding", coding).header("if-none-match", tag);
         assert_eq!(again.get("/api/v1/openapi.json").await.unwrap().status, 304);
     }
+    heads_and_matches_say_what_the_answer_says(&app).await;
     let plain = client.get("/api/v1/files/text").await.unwrap();
     assert_eq!(plain.header("content-encoding"), "");
     assert_eq!(plain.header("content-disposition"), "attachment; filename=\"lines.txt\"");
     assert_eq!(plain.header("content-security-policy"), "sandbox; frame-ancestors 'none'");
+}
+
+/// HEAD and 304 carry the headers of the 200 that the same request would get, whatever codings the caller takes.
+async fn heads_and_matches_say_what_the_answer_says(app: &Running) {
+    let codings = ["", "gzip", "br", "zstd", "gzip, br;q=0.5", "gzip;q=0, zstd", "identity", "*", "deflate"];
+    for new in [Client::new, Client::new_h2c] {
+        for (coding, path) in codings
+            .into_iter()
+            .flat_map(|coding| ["/api/v1/openapi.json", "/api/v1/whoami", "/docs"].map(|path| (coding, path)))
+        {
+            let client = match coding {
+                "" => new(&app.base),
+                coding => new(&app.base).header("accept-encoding", coding),
+            };
+            let place = format!("{path} {coding}");
+            let whole = client.get(path).await.unwrap();
+            let head = client.send(http::Method::HEAD, path, None).await.unwrap();
+            assert_eq!((head.status.as_u16(), head.bytes.len()), (200, 0), "{place}");
+            let is_tagged = !whole.header("etag").is_empty();
+            for name in ["etag", "vary", "content-type", "content-encoding", "content-length"] {
+                // What is made while it is sent has no length, and whoami tells each request its id.
+                if path != "/api/v1/whoami" || name != "etag" {
+                    assert_eq!(head.header(name), whole.header(name), "{place}: {name}");
+                }
+            }
+            if is_tagged && path != "/api/v1/whoami" {
+                let known = client.header("if-none-match", whole.header("etag"));
+                for method in [http::Method::GET, http::Method::HEAD] {
+                    let known = known.send(method, path, None).await.unwrap();
+                    assert_eq!((known.status.as_u16(), known.bytes.len()), (304, 0), "{place}");
+                    assert_eq!(known.header("etag"), whole.header("etag"), "{place}");
+                    assert_eq!(known.header("vary"), whole.header("vary"), "{place}");
+                    assert_eq!((known.header("content-encoding"), known.header("content-type")), ("", ""));
+                }
+            }
+        }
+    }
 }
 
 #[tokio::test]

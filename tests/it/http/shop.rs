@@ -330,6 +330,10 @@ impl Gatekeeper for SecondIsPoor {
         Ok(())
     }
 
+    fn trial(&self, org: &OrgStore) -> Result<()> {
+        self.quota(org)
+    }
+
     fn quota(&self, org: &OrgStore) -> Result<()> {
         if org.id() == self.0 {
             return Err(Error::new(Code::QuotaExceeded)

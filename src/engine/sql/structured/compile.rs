@@ -12,9 +12,9 @@ use crate::engine::sql::catalog::{ColumnKind, ColumnSpec, TableSpec};
 use crate::engine::sql::errors::{QueryError, nearest_name, quoted};
 use crate::engine::sql::gate::STATEMENT_BYTES_MAX;
 
-const MEASURES_MAX: usize = 50;
-const DIMENSIONS_MAX: usize = 20;
-const FILTERS_MAX: usize = 100;
+pub(super) const MEASURES_MAX: usize = 50;
+pub(super) const DIMENSIONS_MAX: usize = 20;
+pub(super) const FILTERS_MAX: usize = 100;
 /// Values of one `in`.
 const VALUES_MAX: usize = 1_000;
 

@@ -27,15 +27,19 @@ pub struct Structured {
     pub table: String,
     /// What is computed; may be empty when there are dimensions.
     #[serde(default)]
+    #[schemars(length(max = compile::MEASURES_MAX))]
     pub measures: Vec<Measure>,
     /// What it is computed for: one row for each combination.
     #[serde(default)]
+    #[schemars(length(max = compile::DIMENSIONS_MAX))]
     pub dimensions: Vec<Dimension>,
     /// Which rows count: those that pass all of them.
     #[serde(default)]
+    #[schemars(length(max = compile::FILTERS_MAX))]
     pub filters: Vec<Filter>,
     /// The order of the rows; by the dimensions unless given.
     #[serde(default)]
+    #[schemars(length(max = compile::MEASURES_MAX + compile::DIMENSIONS_MAX))]
     pub order_by: Vec<OrderBy>,
     /// Most rows of the result.
     #[serde(default)]

@@ -245,9 +245,9 @@ impl Lab {
         let request: NewJob = serde_json::from_value(request).unwrap();
         let checked = submit::check("", request, &self.guard).unwrap();
         let desk = self.desk.clone();
-        let made = org.write(move |tx| submit::submit(tx, &desk, checked)).await.unwrap();
-        self.dispatcher.queued(org.id(), [&made.job]);
-        made.job.id
+        let made = org.write(move |tx| submit::submit(tx, &desk, vec![checked])).await.unwrap();
+        self.dispatcher.queued(org.id(), [&made[0].job]);
+        made[0].job.id
     }
 
     async fn submit(&self, place: &str) -> JobId {
@@ -438,7 +438,8 @@ async fn an_external_id_makes_one_job() {
     let other = json!({ "url": "http://a.test/other", "externalId": "order-7" });
     let checked = submit::check("jobs[3].", serde_json::from_value(other).unwrap(), &lab.guard).unwrap();
     let desk = lab.desk.clone();
-    let refused = lab.org.write(move |tx| submit::submit(tx, &desk, checked).map(drop)).await.unwrap_err();
+    let refused =
+        lab.org.write(move |tx| submit::submit(tx, &desk, vec![checked]).map(drop)).await.unwrap_err();
     assert_eq!(refused.code(), Code::Conflict);
     assert!(refused.detail().unwrap().starts_with("jobs[3].externalId"));
 }
@@ -449,7 +450,8 @@ async fn a_refusal_in_a_batch_names_the_entry() {
     let missing = json!({ "urlId": UrlId::new() });
     let checked = submit::check("jobs[3].", serde_json::from_value(missing).unwrap(), &lab.guard).unwrap();
     let desk = lab.desk.clone();
-    let refused = lab.org.write(move |tx| submit::submit(tx, &desk, checked).map(drop)).await.unwrap_err();
+    let refused =
+        lab.org.write(move |tx| submit::submit(tx, &desk, vec![checked]).map(drop)).await.unwrap_err();
     assert_eq!(refused.sentence(), Error::not_found(URLS.noun()).sentence());
     assert!(refused.detail().is_some_and(|detail| detail.starts_with("jobs[3].urlId")), "{refused}");
 }

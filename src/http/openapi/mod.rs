@@ -5,25 +5,27 @@
 //!
 //! Schemas come from schemars, once as they are read and once as they are written: a field with a default is optional in
 //! a request and always there in a response; one that may be left out of a response is never null there, while null in a
-//! request means left out. Where both ways differ, the request's schema is named `…Input`.
+//! request means left out. Where both ways differ, the request's schema is named `…Input` ([`schemas`]).
 
 use crate::base::Code;
 use crate::http::builtin;
 use crate::http::envelope::STRUCTURED;
-use crate::http::permit::Needs;
+use crate::http::permit::{Needs, QuotaNeed};
 use crate::http::route::{Route, RouteGroup};
 use http::StatusCode;
 use schemars::JsonSchema;
-use schemars::generate::{SchemaGenerator, SchemaSettings};
+use schemas::{Schemas, merge, without_null};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
+mod schemas;
+
 const PREFIX: &str = "/api/v1";
 const DEFINITIONS: &str = "#/components/schemas/";
-
-/// Marks a member of a response that may be left out and may be null, each with its own meaning
-/// (`#[schemars(extend("x-nullable" = true))]`). It does not reach the document.
-const NULLABLE: &str = "x-nullable";
+/// What holds for every operation.
+const ABOUT: &str = "Members of a body and parameters that an operation does not have are ignored, and the answer names them in \
+`X-Ignored-Fields`, nested ones by their path (`dag.nodes[2].config.retires`). With `Prefer: handling=strict` (RFC 7240) they \
+are a 400 that names the known ones. In a request null means left out.";
 
 /// One operation while its handler describes itself.
 pub struct Operation<'a> {
@@ -36,23 +38,6 @@ pub struct Operation<'a> {
     body: Option<Value>,
     responses: BTreeMap<u16, Value>,
     codes: BTreeMap<u16, Vec<Code>>,
-}
-
-/// The two ways a type has a schema.
-struct Schemas {
-    read: SchemaGenerator,
-    written: SchemaGenerator,
-}
-
-impl Schemas {
-    fn new() -> Schemas {
-        let settings =
-            || SchemaSettings::draft2020_12().with(|s| s.definitions_path = "/components/schemas".into());
-        Schemas {
-            read: settings().for_deserialize().into_generator(),
-            written: settings().for_serialize().into_generator(),
-        }
-    }
 }
 
 impl Operation<'_> {
@@ -91,7 +76,7 @@ impl Operation<'_> {
             wants.push("an access token, not an API key".to_owned());
             self.error(Code::AuthForbidden);
         }
-        if needs.quota {
+        if needs.quota != QuotaNeed::None {
             wants.push("credits left".to_owned());
             self.error(Code::PaymentRequired);
             self.error(Code::QuotaExceeded);
@@ -185,7 +170,7 @@ impl Operation<'_> {
 
     /// A body of any kind.
     pub fn raw_body(&mut self) {
-        self.body = Some(json!({ "required": true, "content": { "*/*": {} } }));
+        self.body = Some(json!({ "required": true, "content": bytes() }));
         self.error(Code::RequestTimeout);
         self.error(Code::PayloadTooLarge);
         self.error(Code::UnsupportedMediaType);
@@ -201,7 +186,7 @@ impl Operation<'_> {
     /// The 200 comes in another media type, too, for callers who accept that.
     pub fn also_as(&mut self, media_type: &str) {
         if let Some(ok) = self.responses.get_mut(&200) {
-            ok["content"][media_type] = json!({});
+            ok["content"][media_type] = json!({ "schema": { "type": "string", "format": "binary" } });
         }
         self.header_parameter("Accept", &format!("{media_type} for that form of the answer."), text());
     }
@@ -213,7 +198,7 @@ impl Operation<'_> {
 
     /// A response that is no JSON.
     pub fn binary_response(&mut self) {
-        self.response(StatusCode::OK, json!({ "*/*": {} }));
+        self.response(StatusCode::OK, bytes());
     }
 
     /// A file whole or in part, and the refusal of a part that it does not have.
@@ -222,7 +207,7 @@ impl Operation<'_> {
         self.header_parameter("Range", "One range of bytes, to go on with a download.", text());
         let condition = "The ETag or Last-Modified of the download that is gone on with.";
         self.header_parameter("If-Range", condition, text());
-        self.response(StatusCode::PARTIAL_CONTENT, json!({ "*/*": {} }));
+        self.response(StatusCode::PARTIAL_CONTENT, bytes());
         self.error_as(StatusCode::RANGE_NOT_SATISFIABLE.as_u16(), Code::InvalidInput);
         self.tagged();
     }
@@ -311,64 +296,13 @@ fn error_response(bi: bool, status: u16, codes: &[Code]) -> Value {
     json!({ "description": lines.join(" "), "content": content })
 }
 
+/// Bytes of whatever kind: each answer names its own media type. Generators of clients know this one.
+fn bytes() -> Value {
+    json!({ "application/octet-stream": { "schema": { "type": "string", "format": "binary" } } })
+}
+
 fn text() -> Value {
     json!({ "type": "string" })
-}
-
-/// A parameter cannot be null, nor can a member that a response may leave out: the null of an option is dropped.
-fn without_null(mut schema: Value) -> Value {
-    let Some(object) = schema.as_object_mut() else { return schema };
-    if let Some(Value::Array(types)) = object.get_mut("type") {
-        types.retain(|name| name != "null");
-        if let [only] = types.as_slice() {
-            let only = only.clone();
-            object.insert("type".into(), only);
-        }
-    }
-    if let Some(Value::Array(values)) = object.get_mut("enum") {
-        values.retain(|value| !value.is_null());
-    }
-    if object.get("default").is_some_and(Value::is_null) {
-        object.shift_remove("default");
-    }
-    if let Some(Value::Array(choices)) = object.get_mut("anyOf") {
-        choices.retain(|choice| choice["type"] != "null");
-        if let [Value::Object(only)] = choices.as_slice() {
-            // What stands beside the choice, as its description, stays.
-            let mut only = only.clone();
-            object.shift_remove("anyOf");
-            only.extend(std::mem::take(object));
-            return only.into();
-        }
-    }
-    schema
-}
-
-/// Lets no member that may be left out be null, unless its schema says [`NULLABLE`].
-fn drop_nulls(schema: &mut Value) {
-    match schema {
-        Value::Object(members) => {
-            let required: BTreeSet<String> = members
-                .get("required")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-                .filter_map(|name| name.as_str().map(str::to_owned))
-                .collect();
-            if let Some(Value::Object(properties)) = members.get_mut("properties") {
-                for (name, property) in properties.iter_mut() {
-                    let is_nullable =
-                        property.as_object_mut().and_then(|p| p.shift_remove(NULLABLE)).is_some();
-                    if !required.contains(name) && !is_nullable {
-                        *property = without_null(property.take());
-                    }
-                }
-            }
-            members.values_mut().for_each(drop_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
-        _ => {}
-    }
 }
 
 /// The document of these routes, to which the trunk adds its own under the prefix.
@@ -407,6 +341,7 @@ pub fn document(groups: &[RouteGroup]) -> Value {
             "title": "Gleaner",
             "version": "1",
             "summary": "Web data collection: collect pages, extract typed values, search them, query them with SQL.",
+            "description": ABOUT,
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "servers": [{ "url": "/" }],
@@ -422,106 +357,4 @@ pub fn document(groups: &[RouteGroup]) -> Value {
             "schemas": schemas,
         },
     })
-}
-
-/// One table of schemas from the two ways, with the envelopes; sorted by name.
-fn merge(mut schemas: Schemas, paths: &mut Value) -> Value {
-    let mut all: BTreeMap<String, Value> = schemas.written.take_definitions(true).into_iter().collect();
-    all.values_mut().for_each(drop_nulls);
-    let mut read = Value::Object(schemas.read.take_definitions(true));
-    let differ: Vec<String> = read
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter(|(name, schema)| all.get(*name).is_some_and(|written| written != *schema))
-        .map(|(name, _)| name.clone())
-        .collect();
-    rename_references(&mut read, &differ);
-    for operation in
-        paths.as_object_mut().into_iter().flatten().filter_map(|(_, p)| p.as_object_mut()).flatten()
-    {
-        for part in ["parameters", "requestBody"] {
-            if let Some(part) = operation.1.get_mut(part) {
-                rename_references(part, &differ);
-            }
-        }
-    }
-    for (name, schema) in read.as_object().into_iter().flatten() {
-        let name = if differ.contains(name) { format!("{name}Input") } else { name.clone() };
-        all.insert(name, schema.clone());
-    }
-    all.extend(envelopes());
-    Value::Object(all.into_iter().collect())
-}
-
-fn rename_references(value: &mut Value, names: &[String]) {
-    match value {
-        Value::Object(members) => {
-            for (key, member) in members {
-                match member {
-                    Value::String(text) if key == "$ref" => {
-                        if text.strip_prefix(DEFINITIONS).is_some_and(|name| names.iter().any(|n| n == name))
-                        {
-                            text.push_str("Input");
-                        }
-                    }
-                    other => rename_references(other, names),
-                }
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| rename_references(item, names)),
-        _ => {}
-    }
-}
-
-/// The shapes of errors (written by `envelope.rs`).
-fn envelopes() -> [(String, Value); 4] {
-    let flat = json!({
-        "type": "object",
-        "properties": {
-            "error": { "type": "string", "description": "A short sentence, stable for its cause." },
-            "message": { "type": "string", "description": "More, where there is more." },
-        },
-        "required": ["error"],
-    });
-    let structured = json!({
-        "type": "object",
-        "properties": {
-            "error": {
-                "type": "object",
-                "properties": {
-                    "code": { "type": "string", "description": "Stable and machine-readable." },
-                    "message": { "type": "string" },
-                    "docs_url": {
-                        "type": "string", "format": "uri", "description": "The page about the code.",
-                    },
-                    "request_id": { "type": "string", "description": "As in the X-Request-ID header." },
-                },
-                "required": ["code", "message", "docs_url", "request_id"],
-            },
-        },
-        "required": ["error"],
-    });
-    let mut not_ready = structured.clone();
-    not_ready["properties"]["status"] = json!({
-        "type": "string", "enum": ["queued", "running", "failed", "canceled"],
-        "description": "Where it stands; only beside the code not_ready, and always there.",
-    });
-    let quota = json!({
-        "type": "object",
-        "properties": {
-            "error": { "type": "string", "const": "QUOTA_EXCEEDED" },
-            "message": { "type": "string" },
-            "plan": { "type": "string" },
-            "remainingCredits": { "type": "integer" },
-            "isTrialExpired": { "type": "boolean" },
-        },
-        "required": ["error", "message", "plan", "remainingCredits", "isTrialExpired"],
-    });
-    [
-        ("FlatError".into(), flat),
-        ("StructuredError".into(), structured),
-        ("NotReadyError".into(), not_ready),
-        ("QuotaError".into(), quota),
-    ]
 }
