@@ -116,15 +116,15 @@ enum Target {
 /// empty, or `jobs[3].`.
 pub fn check(field: &str, request: NewJob, guard: &AddressGuard) -> Result<Checked> {
     let name = |part: &str| format!("{field}{part}");
+    if request.priority.is_some_and(|priority| priority > 9) {
+        return Err(Error::invalid(&name("priority"), "must be 0 to 9"));
+    }
     let target = match (&request.url, request.url_id) {
         (Some(_), Some(_)) => return Err(Error::invalid(&name("url"), "give either url or urlId, not both")),
         (None, None) => return Err(Error::invalid(&name("url"), "is missing; give url or urlId")),
         (None, Some(id)) => Target::Registered(id),
         (Some(text), None) => Target::Url(checked_url(&name("url"), text, guard)?),
     };
-    if request.priority.is_some_and(|priority| priority > 9) {
-        return Err(Error::invalid(&name("priority"), "must be 0 to 9"));
-    }
     if let Some(id) = &request.external_id
         && (id.is_empty() || id.chars().count() > EXTERNAL_ID_CHARS_MAX)
     {

@@ -114,6 +114,7 @@ async fn update(
     if patch.is_empty() {
         return Err(Error::new(Code::InvalidInput).message("The body names nothing that can be changed."));
     }
+    service::concurrency(patch.max_concurrency.filter(|max| *max != 0))?;
     let (providers, guard) = (org.service::<Providers>(), org.service::<AddressGuard>());
     let (org_id, patching) = (org.id(), providers.clone());
     let row = org

@@ -151,7 +151,8 @@ fn base_url(adapter: &Adapter, text: &str, guard: &AddressGuard) -> Result<Optio
     Ok(Some(url.to_string()))
 }
 
-fn concurrency(max: Option<u32>) -> Result<Option<u32>> {
+/// A bound that somebody gives, checked.
+pub(super) fn concurrency(max: Option<u32>) -> Result<Option<u32>> {
     match max {
         Some(max) if !(1..=CONCURRENCY_MAX).contains(&max) => {
             Err(Error::invalid("maxConcurrency", format!("must be 1 to {CONCURRENCY_MAX}")))

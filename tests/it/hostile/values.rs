@@ -344,13 +344,14 @@ async fn jobs(web: &Web, member: &Member, findings: &mut Findings) {
         ("options.country", json!({ "country": "D\u{0}" })),
         ("options.timeoutMs", json!({ "timeoutMs": 0 })),
         ("options.headers", json!({ "headers": { long.clone(): "x" } })),
-        ("workflowId", json!("01890a5d-ac96-774b-bcce-b302099a8057")),
     ] {
         let mut body = json!({ "url": web.url("/bad") });
         body[field.split('.').next().unwrap()] = value;
         let reply = post(&member.api, path, &body).await;
         findings.refused(field, path, &reply, 400, field);
     }
+    let nobodys = json!({ "url": web.url("/bad"), "workflowId": "01890a5d-ac96-774b-bcce-b302099a8057" });
+    findings.refused("workflowId", path, &post(&member.api, path, &nobodys).await, 404, "workflowId");
 }
 
 /// What people type, and what attackers do: always an answer, always one's own, and no operator that the page of the
