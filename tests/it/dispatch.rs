@@ -125,7 +125,7 @@ async fn a_job_takes_the_workflow_that_is_meant() {
     let url = shop.web.url("/x");
     for id in [Uuid::now_v7().to_string(), theirs] {
         let refusal = post(api, "/api/v1/jobs", &json!({ "url": url, "workflowId": id })).await;
-        refused(&refusal, 400, "Validation failed", &format!("workflowId: there is no workflow {id}"));
+        refused(&refusal, 404, "Workflow not found", "workflowId: is no workflow of this organization");
         let upload = json!({ "urls": [{ "url": url, "workflowId": id }, shop.web.url("/y")] });
         let upload = expect(post(api, "/api/v1/urls", &upload).await, 200);
         assert_eq!(upload["invalid"][0]["index"], 0, "{upload}");
@@ -166,7 +166,8 @@ async fn attempts_follow_the_edges_and_only_a_delivery_is_charged() {
     assert_eq!((outcomes(&job), &job["creditsCharged"]), (vec![("p0", "target_error")], &json!(1)));
     assert_eq!(credits_left(api).await, begin - 1 - 7 - 1);
     // A provider that is gone is an attempt that fails; the next one is asked.
-    let gone = api.send(http::Method::DELETE, &format!("/api/v1/providers/{first}"), None).await.unwrap();
+    let gone =
+        api.send(http::Method::DELETE, &format!("/api/v1/providers/{first}?force=true"), None).await.unwrap();
     assert_eq!(gone.status, 204);
     let job = run(api, with("/x")).await;
     assert_eq!(outcomes(&job), [("p0", "provider_error"), ("p1", "success")]);
