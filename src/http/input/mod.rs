@@ -13,6 +13,7 @@ use crate::base::page::PageRequest;
 use crate::base::{Code, Error, Result};
 use crate::http::apart::apart_if;
 use crate::http::call::{Call, Stage};
+use crate::http::known;
 use crate::http::openapi::Operation;
 use crate::http::output::Body;
 use bytes::{Bytes, BytesMut};
@@ -159,12 +160,12 @@ fn refuse_coding(call: &Call) -> Result<()> {
 /// A body as `T`; a large one is read apart from the threads that answer.
 async fn from_json<T: DeserializeOwned + Send + 'static>(call: &mut Call, bytes: Bytes) -> Result<T> {
     call.progress.reach(Stage::Reading);
-    let (known, operation, is_strict) = (call.known(), call.route().id(), call.is_strict());
+    let (names, operation, is_strict) = (call.known(), call.route().id(), call.is_strict());
     let mut ignored = std::mem::take(&mut call.ignored);
     let is_large = bytes.len() > BODY_BYTES_AT_ONCE;
     let read = move || {
         let typed = json::read(&bytes).and_then(|value| {
-            known.check_body(operation, &value, &mut ignored);
+            names.check_body(operation, &value, &mut ignored);
             known::refuse(&ignored, is_strict)?;
             json::typed(&value)
         });
