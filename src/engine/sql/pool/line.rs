@@ -1,8 +1,10 @@
 //! The box's line: how many statements run at once, how many may wait, and who is next.
 //!
-//! The next slot goes to the organization that runs the fewest statements, and among equals to whoever has waited
-//! longest. So an organization that fills the line delays another by one statement, not by all of its own; nor does it
-//! keep others out of the line: one statement of each may wait however many others do.
+//! The next slot goes to the organization that runs the fewest statements, and among equals to the one that has gone
+//! unserved for longest: since its last turn, or since it began to wait. So with more busy organizations than slots they
+//! take turns, however many statements each has in the line: nobody waits for a second statement of another that came
+//! later or was served later. Nor does an organization that fills the line keep others out of it: one statement of each
+//! may wait however many others do.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,7 +28,10 @@ struct State {
     running: HashMap<Uuid, usize>,
     /// In the order of arrival.
     waiting: Vec<Waiting>,
-    arrivals: u64,
+    /// Since when each organization that waits has gone unserved: at its last turn, or when it began to wait.
+    unserved_since: HashMap<Uuid, u64>,
+    /// Counts arrivals and turns.
+    moments: u64,
 }
 
 #[derive(Debug)]
@@ -53,8 +58,13 @@ struct Place<'a> {
 
 impl Line {
     pub(super) fn new(running_max: usize, waiting_max: usize) -> Arc<Self> {
-        let state =
-            State { free: running_max.max(1), running: HashMap::new(), waiting: Vec::new(), arrivals: 0 };
+        let state = State {
+            free: running_max.max(1),
+            running: HashMap::new(),
+            waiting: Vec::new(),
+            unserved_since: HashMap::new(),
+            moments: 0,
+        };
         Arc::new(Self { state: Mutex::new(state), waiting_max })
     }
 
@@ -92,8 +102,9 @@ impl Line {
                     )
                 });
             }
-            state.arrivals += 1;
-            let arrival = state.arrivals;
+            state.moments += 1;
+            let arrival = state.moments;
+            state.unserved_since.entry(organization).or_insert(arrival);
             let (sender, turn) = oneshot::channel();
             state.waiting.push(Waiting { organization, arrival, turn: sender });
             (Place { line: self, organization, arrival, done: false }, turn)
@@ -124,13 +135,23 @@ impl State {
 
     fn next(&mut self) {
         while self.free > 0 {
-            let running = |waiting: &Waiting| self.running.get(&waiting.organization).copied().unwrap_or(0);
-            let next = (0..self.waiting.len())
-                .min_by_key(|&index| (running(&self.waiting[index]), self.waiting[index].arrival));
-            let Some(next) = next else { return };
+            let rank = |index: &usize| {
+                let Waiting { organization, arrival, .. } = &self.waiting[*index];
+                let running = self.running.get(organization).copied().unwrap_or(0);
+                let since = self.unserved_since.get(organization).copied().unwrap_or(*arrival);
+                (running, since, *arrival)
+            };
+            let Some(next) = (0..self.waiting.len()).min_by_key(rank) else { return };
             let next = self.waiting.remove(next);
             self.free -= 1;
             *self.running.entry(next.organization).or_default() += 1;
+            self.moments += 1;
+            let now = self.moments;
+            if self.waits(next.organization) {
+                self.unserved_since.insert(next.organization, now);
+            } else {
+                self.unserved_since.remove(&next.organization);
+            }
             // Whoever has gone away meanwhile gives the slot back itself: its place is dropped and not done.
             let _ = next.turn.send(());
         }
@@ -146,6 +167,9 @@ impl Drop for Place<'_> {
         let before = state.waiting.len();
         state.waiting.retain(|waiting| waiting.arrival != self.arrival);
         let was_waiting = state.waiting.len() < before;
+        if !state.waits(self.organization) {
+            state.unserved_since.remove(&self.organization);
+        }
         drop(state);
         if !was_waiting {
             // Its turn had come, and nobody will use it.
@@ -195,6 +219,77 @@ mod tests {
         assert_eq!(*order.lock(), [(B, 2), (A, 0), (A, 1)]);
         drop(second);
         assert_eq!((line.running(), line.waiting()), (0, 0));
+    }
+
+    /// Lets statements in one after the other, one of each given organization, frees the slot that is taken and gives the
+    /// order in which they have their turns.
+    async fn order_of(line: &Arc<Line>, taken: Slot, arrivals: &[Uuid]) -> Vec<Uuid> {
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let mut tasks = Vec::new();
+        for (before, organization) in arrivals.iter().copied().enumerate() {
+            let (own, order) = (Arc::clone(line), Arc::clone(&order));
+            tasks.push(tokio::spawn(async move {
+                let slot = own.enter(organization).await.expect("a turn");
+                order.lock().push(organization);
+                drop(slot);
+            }));
+            while line.waiting() <= before {
+                tokio::task::yield_now().await;
+            }
+        }
+        drop(taken);
+        for task in tasks {
+            task.await.expect("it ends");
+        }
+        let order = order.lock().clone();
+        order
+    }
+
+    #[tokio::test]
+    async fn more_busy_organizations_than_slots_take_turns() {
+        const C: Uuid = Uuid::from_u128(3);
+        const D: Uuid = Uuid::from_u128(4);
+        // One slot, and three organizations that have more to run: whoever came with one statement, and last, has its turn
+        // when every other has had one, and not when all of theirs have ended.
+        let line = Line::new(1, 100);
+        let taken = line.enter(D).await.expect("free");
+        let arrivals = [A, A, A, A, B, B, B, C, C, D];
+        let order = order_of(&line, taken, &arrivals).await;
+        assert_eq!(order, [A, B, C, D, A, B, C, A, B, A]);
+        let state = line.state.lock();
+        assert!(state.unserved_since.is_empty() && state.running.is_empty(), "nothing is remembered of them");
+    }
+
+    #[tokio::test]
+    async fn who_comes_again_at_once_does_not_go_before_those_that_wait() {
+        let line = Line::new(1, 100);
+        let taken = line.enter(A).await.expect("free");
+        let served = Arc::new(Mutex::new(Vec::new()));
+        let comes_again = |organization: Uuid, times: usize| {
+            let (line, served) = (Arc::clone(&line), Arc::clone(&served));
+            tokio::spawn(async move {
+                for _ in 0..times {
+                    let slot = line.enter(organization).await.expect("a turn");
+                    served.lock().push(organization);
+                    drop(slot);
+                }
+            })
+        };
+        let many = comes_again(A, 20);
+        while line.waiting() < 1 {
+            tokio::task::yield_now().await;
+        }
+        let waits = comes_again(B, 2);
+        while line.waiting() < 2 {
+            tokio::task::yield_now().await;
+        }
+        drop(taken);
+        many.await.expect("it ends");
+        waits.await.expect("it ends");
+        let order = served.lock().clone();
+        // B came second and is served second, and whenever it waits again it has the turn after the next.
+        assert_eq!(order.iter().position(|organization| *organization == B), Some(1));
+        assert!(order[..6].iter().filter(|organization| **organization == B).count() == 2, "{order:?}");
     }
 
     #[tokio::test]
