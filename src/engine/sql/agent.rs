@@ -36,6 +36,11 @@ const VISIBLE: &[(&str, &str)] = &[
     ("serps", OF_READING),
     ("articles", OF_READING),
     ("job_postings", OF_READING),
+    ("latest_products", OF_READING),
+    ("latest_product_lists", OF_READING),
+    ("latest_serps", OF_READING),
+    ("latest_articles", OF_READING),
+    ("latest_job_postings", OF_READING),
 ];
 const OF_READING: &str = "job_id IN ({jobs}) OR url_id IN ({urls})";
 

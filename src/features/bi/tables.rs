@@ -48,7 +48,13 @@ impl Tables {
         for (name, row) in tx.scan(&CATALOG, None, Order::Ascending, BROUGHT_TABLES_MAX)? {
             let Ok(name) = TableName::parse(&name) else { continue };
             if row.version > self.shared_version(&name) {
-                tables.insert(name.clone(), Arc::new(row.spec(name)));
+                let mut spec = row.spec(name.clone());
+                // Which table keeps its newest rows is the release's to say; that one has the same columns.
+                spec.newest = self.shared.get(&name).and_then(|shared| shared.newest.clone());
+                if let Some(kept) = spec.newest_table() {
+                    tables.insert(kept.name.clone(), Arc::new(kept));
+                }
+                tables.insert(name, Arc::new(spec));
             }
         }
         Ok(tables.into_values().collect())

@@ -9,8 +9,8 @@
 //! they are extracted again, and an aggregate must say so: such places are kept as [`LateColumnV1`].
 
 use super::rows::{
-    COLUMNS, ColumnKindV1, ColumnsV1, DOMAIN_COLUMNS, DomainTable, LATE_COLUMNS, LateColumnV1, LateColumnsV1,
-    TypedColumnV1,
+    COLUMNS, ColumnKindV1, ColumnsV2, DOMAIN_COLUMNS, DomainTable, LATE_COLUMNS, LateColumnV1, LateColumnsV1,
+    TypedColumnV2,
 };
 use crate::base::Result;
 use crate::base::clock::Timestamp;
@@ -48,6 +48,8 @@ pub struct TypedAttribute {
     pub kind: ColumnKindV1,
     /// When it was saved.
     pub since: Timestamp,
+    /// What its schema says that it means; none where it says nothing, or is not known.
+    pub description: Option<String>,
 }
 
 /// The table in which results of a page type stand. A bestseller list is a list of products.
@@ -70,12 +72,12 @@ pub fn grow(
 ) -> Result<()> {
     let table = table_of(page_type).to_owned();
     let mut columns = tx.get(&COLUMNS, &table)?.unwrap_or_default();
-    let before = columns.columns.len();
+    let before = columns.clone();
     let places: Vec<(u16, Timestamp)> = attributes
         .iter()
         .filter_map(|attribute| Some((columns.place(attribute)?, attribute.since)))
         .collect();
-    if columns.columns.len() > before {
+    if columns != before {
         tx.put(&COLUMNS, &table, &columns)?;
     }
     note_late(tx, &columns, DomainTable { table, domain: domain.to_owned() }, &places)
@@ -84,7 +86,7 @@ pub fn grow(
 /// Remembers which columns the domain's readings have from now on, and which of them its older ones lack.
 fn note_late(
     tx: &OrgWrite<'_>,
-    columns: &ColumnsV1,
+    columns: &ColumnsV2,
     place: DomainTable,
     filled: &[(u16, Timestamp)],
 ) -> Result<()> {
@@ -138,20 +140,39 @@ impl LateColumnsV1 {
     }
 }
 
-impl ColumnsV1 {
+impl ColumnsV2 {
     /// The place of the attribute's column, which is added if there is none; none when the table is full.
     fn place(&mut self, attribute: &TypedAttribute) -> Option<u16> {
         let same =
-            |column: &TypedColumnV1| column.attribute == attribute.name && column.kind == attribute.kind;
+            |column: &TypedColumnV2| column.attribute == attribute.name && column.kind == attribute.kind;
         if let Some(place) = self.columns.iter().position(same) {
+            self.describe(place, attribute);
             return u16::try_from(place).ok();
         }
         if self.columns.len() >= COLUMNS_MAX {
             return None;
         }
         let column = self.free_name(attribute);
-        self.columns.push(TypedColumnV1 { attribute: attribute.name.clone(), kind: attribute.kind, column });
+        self.columns.push(TypedColumnV2 {
+            attribute: attribute.name.clone(),
+            kind: attribute.kind,
+            column,
+            description: attribute.description.clone().map(|text| (text, attribute.since)),
+        });
         u16::try_from(self.columns.len() - 1).ok()
+    }
+
+    /// Takes over what a schema says of a column's attribute, unless one that was saved later has said something: results
+    /// of two schemas in turn must not change it back and forth.
+    fn describe(&mut self, place: usize, attribute: &TypedAttribute) {
+        let (Some(column), Some(text)) = (self.columns.get_mut(place), &attribute.description) else {
+            return;
+        };
+        let is_newer = column.description.as_ref().is_none_or(|(_, since)| *since < attribute.since);
+        if is_newer && column.description.as_ref().is_none_or(|(known, _)| known != text) {
+            column.description = Some((text.clone(), attribute.since));
+            self.redescribed += 1;
+        }
     }
 
     /// The attribute's name, or with its kind, or with a number behind that.
@@ -196,15 +217,57 @@ fn column_name(attribute: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rows::{ColumnsV1, TypedColumnV1};
     use super::*;
+    use crate::base::codec::{Record, decode, encode};
+
+    /// As the first release stored it.
+    impl Record for ColumnsV1 {}
 
     fn attribute(name: &str, kind: ColumnKindV1) -> TypedAttribute {
-        TypedAttribute { name: name.into(), kind, since: Timestamp(0) }
+        TypedAttribute { name: name.into(), kind, since: Timestamp(0), description: None }
+    }
+
+    #[test]
+    fn a_column_is_described_by_the_schema_that_was_saved_last() {
+        let mut columns = ColumnsV2::default();
+        let mut see = |text: &str, since: i64| {
+            let description = (!text.is_empty()).then(|| text.to_owned());
+            let since = Timestamp(since);
+            columns.place(&TypedAttribute { since, description, ..attribute("price", ColumnKindV1::Number) });
+            (
+                columns.columns[0].description.clone().map(|(text, _)| text).unwrap_or_default(),
+                columns.redescribed,
+            )
+        };
+        for (text, since, expected) in [
+            ("", 1, ("", 0)),
+            ("What it costs.", 2, ("What it costs.", 1)),
+            ("", 9, ("What it costs.", 1)),
+            ("Price in euros.", 5, ("Price in euros.", 2)),
+            // A page of the older schema comes in between.
+            ("What it costs.", 2, ("Price in euros.", 2)),
+            ("Price in euros.", 5, ("Price in euros.", 2)),
+        ] {
+            assert_eq!(see(text, since), (expected.0.to_owned(), expected.1), "{text} of {since}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_columns_of_the_first_release_is_read() {
+        let old = TypedColumnV1 {
+            attribute: "listPrice".into(),
+            kind: ColumnKindV1::Number,
+            column: "list_price".into(),
+        };
+        let bytes = encode(&ColumnsV1 { columns: vec![old] }).unwrap();
+        let new: ColumnsV2 = decode(&bytes).unwrap();
+        assert_eq!((new.columns[0].column.as_str(), &new.columns[0].description), ("list_price", &None));
     }
 
     #[test]
     fn a_name_belongs_to_the_first_kind() {
-        let mut columns = ColumnsV1::default();
+        let mut columns = ColumnsV2::default();
         let wanted = [
             ("price", ColumnKindV1::Number, "price"),
             ("price", ColumnKindV1::Text, "price_text"),
@@ -226,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_table_does_not_grow_without_end() {
-        let mut columns = ColumnsV1::default();
+        let mut columns = ColumnsV2::default();
         for n in 0..COLUMNS_MAX + 10 {
             columns.place(&attribute(&format!("a{n}"), ColumnKindV1::Text));
         }

@@ -33,8 +33,12 @@ pub fn hold(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<()> {
 /// The draft that is kept with a job.
 pub fn held(tx: &OrgRead<'_>, job: JobId) -> Result<Option<ResultDraft>> {
     Ok(tx.get(&HELD, &job)?.map(|held| {
-        let attributes =
-            held.attributes.into_iter().map(|(name, kind, since)| TypedAttribute { name, kind, since });
+        let attributes = held.attributes.into_iter().map(|(name, kind, since)| TypedAttribute {
+            name,
+            kind,
+            since,
+            description: None,
+        });
         ResultDraft::from_parts(held.row, attributes.collect())
     }))
 }

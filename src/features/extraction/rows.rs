@@ -4,7 +4,7 @@
 //! search index need of a result is all in its row, so both can be rebuilt from the rows alone.
 
 use crate::base::clock::Timestamp;
-use crate::base::codec::{Json, Record};
+use crate::base::codec::{CodecError, Json, Record, decode_body};
 use crate::base::ids::{JobId, ResultId, SchemaId, UrlId};
 use crate::base::terms::PageType;
 use crate::store::{Index, Key, OrgTable, SysTable};
@@ -239,17 +239,57 @@ pub struct TypedColumnV1 {
     pub column: String,
 }
 
-/// The typed columns of one console table, in the order in which they appeared. Columns are never taken away, so their
-/// number tells one state of the table from another.
+/// The typed columns of one console table as the first release stored them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColumnsV1 {
     pub columns: Vec<TypedColumnV1>,
 }
 
-impl Record for ColumnsV1 {}
+/// A typed column of a console table, and what it means.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TypedColumnV2 {
+    pub attribute: String,
+    pub kind: ColumnKindV1,
+    /// The column's name: the attribute's, unless that was taken.
+    pub column: String,
+    /// What a schema says of the attribute, and when that schema was saved: of several the one saved last counts.
+    pub description: Option<(String, Timestamp)>,
+}
+
+/// The typed columns of one console table, in the order in which they appeared. Columns are never taken away, so their
+/// number, with that of the changes of descriptions, tells one state of the table from another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ColumnsV2 {
+    pub columns: Vec<TypedColumnV2>,
+    /// How often a column that was there got another description.
+    pub redescribed: u64,
+}
+
+impl From<ColumnsV1> for ColumnsV2 {
+    fn from(old: ColumnsV1) -> ColumnsV2 {
+        let column = |old: TypedColumnV1| TypedColumnV2 {
+            attribute: old.attribute,
+            kind: old.kind,
+            column: old.column,
+            description: None,
+        };
+        ColumnsV2 { columns: old.columns.into_iter().map(column).collect(), redescribed: 0 }
+    }
+}
+
+impl Record for ColumnsV2 {
+    const VERSION: u8 = 2;
+
+    fn upgrade(version: u8, body: &[u8]) -> std::result::Result<Self, CodecError> {
+        match version {
+            1 => decode_body::<ColumnsV1>(body).map(ColumnsV2::from),
+            _ => Err(CodecError(format!("a column list of version {version} is unknown to this release"))),
+        }
+    }
+}
 
 /// The typed columns of an organization's console tables, by table name.
-pub static COLUMNS: OrgTable<String, ColumnsV1> = OrgTable::new("extraction_columns", "Column list");
+pub static COLUMNS: OrgTable<String, ColumnsV2> = OrgTable::new("extraction_columns", "Column list");
 
 /// Readings of one domain in a console table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -273,7 +313,7 @@ impl Key for DomainTable {
     }
 }
 
-/// The typed columns that a domain's readings have had, by their places in [`ColumnsV1`], which never change.
+/// The typed columns that a domain's readings have had, by their places in [`ColumnsV2`], which never change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DomainColumnsV1 {
     pub columns: Vec<u16>,

@@ -125,6 +125,7 @@ fn compile(row: &PlatformSchemaV1) -> Result<CompiledSchema, String> {
                 name: attribute.name,
                 kind: column_kind(attribute.kind),
                 since: row.created_at,
+                description: attribute.description.filter(|text| !text.trim().is_empty()),
             })
             .collect(),
         schema,

@@ -411,7 +411,7 @@ async fn the_console_sees_typed_columns_that_grow() {
     // Elsewhere the price is a text and there is something new: the old columns stay as they are.
     let other = json!({ "domain": "other.example", "pageType": "product", "attributes": [
         { "name": "price", "xpaths": ["//b"], "type": "text" },
-        { "name": "in_stock", "xpaths": ["//i"], "type": "boolean" },
+        { "name": "in_stock", "xpaths": ["//i"], "type": "boolean", "description": "Whether it can be had." },
     ]});
     bench.import(json!([other])).await.unwrap();
     let second = bench.collect(page("http://other.example/", "<b>about ten</b><i>yes</i>")).await;
@@ -421,6 +421,13 @@ async fn the_console_sees_typed_columns_that_grow() {
     assert_eq!(grown.0.columns[..products.0.columns.len()], products.0.columns[..]);
     assert_eq!((cell(grown, "price"), cell(grown, "price_text")), (Cell::Null, Cell::from("about ten")));
     assert_eq!(cell(grown, "in_stock"), Cell::Bool(true));
+    let described = |name: &str| {
+        let column = grown.0.columns.iter().find(|column| column.name == name).expect(name);
+        column.description.clone().expect("a description")
+    };
+    assert_eq!(described("in_stock"), "Whether it can be had.");
+    assert_eq!(described("price_text"), "The attribute price.");
+    assert_eq!(cell(&tables["reading_values"], "job_id"), Cell::from(second.job.to_string()));
     let columns = bench.org.read(|tx| tx.get(&COLUMNS, &"products".to_owned())).unwrap().unwrap();
     assert_eq!(columns.columns.len(), 5);
 

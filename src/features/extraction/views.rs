@@ -5,7 +5,7 @@
 //! nothing here looks beyond the organization.
 
 use super::columns::{COMMON_COLUMNS, TYPED_TABLES, table_of};
-use super::rows::{COLUMNS, ColumnKindV1, ColumnsV1, RESULTS, ResultV1, TypedColumnV1};
+use super::rows::{COLUMNS, ColumnKindV1, ColumnsV2, RESULTS, ResultV1, TypedColumnV2};
 use crate::base::clock::Timestamp;
 use crate::base::ids::JobId;
 use crate::base::{Error, Result};
@@ -48,23 +48,28 @@ static READINGS: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
             column("extracted_at", Timestamp, "When it was read.").required(),
         ],
     );
-    Arc::make_mut(&mut table).newest = Some(NewestOf {
-        table: table_name("latest_readings"),
-        description: "The newest reading of each URL: its row of readings with the latest scraped_at."
-            .to_owned(),
-        by: "url".to_owned(),
-        at: "scraped_at".to_owned(),
-    });
+    Arc::make_mut(&mut table).newest = Some(newest_of_each_url("readings"));
     table
 });
 
+/// That `latest_<table>` keeps a table's newest row of each URL.
+fn newest_of_each_url(table: &str) -> NewestOf {
+    NewestOf {
+        table: table_name(&format!("latest_{table}")),
+        description: format!("The newest row of {table} of each URL: the one with the latest scraped_at."),
+        by: "url".to_owned(),
+        at: "scraped_at".to_owned(),
+    }
+}
+
 static READING_VALUES: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
     use ColumnKind::{Bool, Float64, Int64, Text, Timestamp};
-    console_table(
+    let mut table = console_table(
         "reading_values",
         "One row for each extracted value; a list has one for each member.",
         vec![
             column("result_id", Text, "The result.").required(),
+            column("job_id", Text, "The job that made it.").required(),
             column("url_id", Text, "The registered URL, if it was one."),
             column("url", Text, "The URL that was asked for.").required(),
             column("domain", Text, "The URL's registrable domain.").required(),
@@ -78,12 +83,14 @@ static READING_VALUES: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
                 .required(),
             column("scraped_at", Timestamp, "When the page was fetched.").required(),
         ],
-    )
+    );
+    Arc::make_mut(&mut table).catalog_version = 2;
+    table
 });
 
 /// Every table, with the columns that all organizations have.
 fn tables() -> Vec<TableSpec> {
-    let typed = TYPED_TABLES.iter().map(|table| typed_table(table, &ColumnsV1::default()));
+    let typed = TYPED_TABLES.iter().map(|table| typed_table(table, &ColumnsV2::default()));
     [READINGS.clone(), READING_VALUES.clone()].into_iter().chain(typed).map(Arc::unwrap_or_clone).collect()
 }
 
@@ -91,7 +98,7 @@ fn tables() -> Vec<TableSpec> {
 const COMMON_VERSION: u64 = 2;
 
 /// A page-type table with an organization's columns.
-fn typed_table(name: &str, own: &ColumnsV1) -> Arc<TableSpec> {
+fn typed_table(name: &str, own: &ColumnsV2) -> Arc<TableSpec> {
     let mut columns: Vec<_> = COMMON_COLUMNS.iter().map(|name| common_column(name)).collect();
     columns.extend(own.columns.iter().map(|own| {
         let kind = match own.kind {
@@ -100,7 +107,8 @@ fn typed_table(name: &str, own: &ColumnsV1) -> Arc<TableSpec> {
             ColumnKindV1::Bool => ColumnKind::Bool,
             ColumnKindV1::List => ColumnKind::Json,
         };
-        column(&own.column, kind, &format!("The attribute {}.", own.attribute))
+        let about = own.description.as_ref().map(|(text, _)| text.clone());
+        column(&own.column, kind, &about.unwrap_or_else(|| format!("The attribute {}.", own.attribute)))
     }));
     let about = match name {
         "products" => "Results of product pages, an attribute a column.",
@@ -110,7 +118,8 @@ fn typed_table(name: &str, own: &ColumnsV1) -> Arc<TableSpec> {
         _ => "Results of job postings, an attribute a column.",
     };
     let mut table = Arc::unwrap_or_clone(console_table(name, about, columns));
-    table.catalog_version = COMMON_VERSION + own.columns.len() as u64;
+    table.catalog_version = COMMON_VERSION + own.columns.len() as u64 + own.redescribed;
+    table.newest = Some(newest_of_each_url(name));
     Arc::new(table)
 }
 
@@ -118,9 +127,9 @@ fn typed_table(name: &str, own: &ColumnsV1) -> Arc<TableSpec> {
 /// making a table costs more than a row of it.
 static LAST_MADE: LazyLock<Mutex<HashMap<&'static str, MadeTable>>> = LazyLock::new(Mutex::default);
 
-type MadeTable = (ColumnsV1, Arc<TableSpec>);
+type MadeTable = (ColumnsV2, Arc<TableSpec>);
 
-fn typed_table_again(name: &'static str, own: &ColumnsV1) -> Arc<TableSpec> {
+fn typed_table_again(name: &'static str, own: &ColumnsV2) -> Arc<TableSpec> {
     let mut last = LAST_MADE.lock();
     match last.get(name) {
         Some((columns, table)) if columns == own => Arc::clone(table),
@@ -205,6 +214,7 @@ fn reading_values(row: &ResultV1) -> Vec<Vec<Cell>> {
         for (position, member) in members.iter().enumerate() {
             rows.push(vec![
                 text(row.id),
+                text(row.job),
                 optional(row.url_id),
                 Cell::from(row.url.as_str()),
                 Cell::from(row.domain.as_str()),
@@ -223,7 +233,7 @@ fn reading_values(row: &ResultV1) -> Vec<Vec<Cell>> {
 }
 
 /// The row of a page-type table: the common columns, then a cell for each of the organization's.
-fn typed(row: &ResultV1, columns: &ColumnsV1) -> Vec<Cell> {
+fn typed(row: &ResultV1, columns: &ColumnsV2) -> Vec<Cell> {
     let mut cells = vec![
         text(row.id),
         text(row.job),
@@ -241,7 +251,7 @@ fn typed(row: &ResultV1, columns: &ColumnsV1) -> Vec<Cell> {
 }
 
 /// A value stands in the column of its own kind; under another kind's column of the same attribute is NULL.
-fn typed_cell(row: &ResultV1, column: &TypedColumnV1) -> Cell {
+fn typed_cell(row: &ResultV1, column: &TypedColumnV2) -> Cell {
     match (column.kind, row.values.0.get(&column.attribute)) {
         (ColumnKindV1::Text, Some(Value::String(value))) => Cell::from(value.as_str()),
         (ColumnKindV1::Number, Some(Value::Number(value))) => value.as_f64().map_or(Cell::Null, Cell::Float),

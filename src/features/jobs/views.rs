@@ -15,7 +15,7 @@ pub(super) const VIEW: View = View {
 };
 
 static JOB_TABLE: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
-    console_table(
+    let mut table = console_table(
         "jobs",
         "Scrape requests and how they ended.",
         vec![
@@ -31,6 +31,7 @@ static JOB_TABLE: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
             column("page_type", Kind::Text, "product, article …"),
             column("tags", Kind::Json, "Array of text"),
             column("metadata", Kind::Json, "What the caller hung on it"),
+            column("external_id", Kind::Text, "The caller's own name for it"),
             column("attempt_count", Kind::Int64, "Requests that went out").required(),
             column("result_id", Kind::Text, "What it extracted"),
             column("credits_charged", Kind::Int64, "What it cost").required(),
@@ -39,7 +40,9 @@ static JOB_TABLE: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
             column("started_at", Kind::Timestamp, "When its last run began"),
             column("finished_at", Kind::Timestamp, "When it ended"),
         ],
-    )
+    );
+    Arc::make_mut(&mut table).catalog_version = 2;
+    table
 });
 
 static ATTEMPT_TABLE: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
@@ -96,6 +99,7 @@ fn job_cells(job: &JobV1) -> Vec<Cell> {
         text(job.page_type),
         Cell::from(serde_json::Value::from(job.tags.clone()).to_string()),
         Cell::from(job.metadata.0.to_string()),
+        text(job.external_id.as_ref()),
         int(job.attempts.len() as u64),
         text(job.result_id),
         int(job.credits_charged),

@@ -12,7 +12,7 @@ pub(super) const VIEW: View =
     View { source: "urls", tables: || vec![URL_TABLE.as_ref().clone(), TAG_TABLE.as_ref().clone()], rows };
 
 static URL_TABLE: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
-    console_table(
+    let mut table = console_table(
         "urls",
         "The registered URLs.",
         vec![
@@ -21,12 +21,19 @@ static URL_TABLE: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
             column("domain", Kind::Text, "Registrable domain").required(),
             column("metadata", Kind::Json, "What the caller hung on it"),
             column("page_type", Kind::Text, "product, article …"),
+            column(
+                "workflow_id",
+                Kind::Text,
+                "The workflow along which it is scraped, if it has one of its own",
+            ),
             column("last_job_id", Kind::Text, "The newest job that ended"),
             column("last_status", Kind::Text, "How it ended"),
             column("last_scraped_at", Kind::Timestamp, "When a page last arrived"),
             column("created_at", Kind::Timestamp, "When it was registered").required(),
         ],
-    )
+    );
+    Arc::make_mut(&mut table).catalog_version = 2;
+    table
 });
 
 static TAG_TABLE: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
@@ -59,6 +66,7 @@ fn cells(row: &UrlV1) -> Vec<Cell> {
         Cell::from(row.domain.as_str()),
         Cell::from(row.metadata.0.to_string()),
         text(row.page_type.map(|kind| kind.name().to_owned())),
+        text(row.workflow_id.map(|id| id.to_string())),
         text(row.last_job_id.map(|id| id.to_string())),
         text(row.last_status.map(|status| status.name().to_owned())),
         row.last_scraped_at.map_or(Cell::Null, |at| Cell::Time(at.millis())),

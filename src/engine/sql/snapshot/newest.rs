@@ -34,8 +34,12 @@ type Candidate<'a> = (i64, Key, &'a [Cell]);
 pub(super) fn derive(old: &Snapshot, changes: &[TableChange]) -> Result<Vec<TableChange>, SnapshotError> {
     let mut sources: BTreeMap<&str, (&Arc<TableSpec>, BTreeMap<Key, &TableChange>)> = BTreeMap::new();
     for change in changes.iter().filter(|change| change.table.newest.is_some()) {
-        let (_, changed) =
+        let (table, changed) =
             sources.entry(change.table.name.as_str()).or_insert_with(|| (&change.table, BTreeMap::new()));
+        // A change that brings nothing may be of a narrower table than one that does.
+        if table.catalog_version < change.table.catalog_version {
+            *table = &change.table;
+        }
         changed.insert(change.key, change);
     }
     let mut derived = Vec::new();
@@ -120,7 +124,9 @@ impl<'a> Deriving<'a> {
         Ok(result)
     }
 
-    fn put(&self, by: &str, row: Vec<Cell>) -> TableChange {
+    /// The row of a value; of a narrower table it lacks the columns that came last.
+    fn put(&self, by: &str, mut row: Vec<Cell>) -> TableChange {
+        row.resize(self.kept_table.columns.len().max(row.len()), Cell::Null);
         TableChange { table: Arc::clone(&self.kept_table), key: key_of(by), rows: vec![row] }
     }
 
