@@ -8,8 +8,9 @@ use super::service::{Queries, refusal};
 use crate::base::codec::Json;
 use crate::base::{Code, Error, Result};
 use crate::engine::sql::structured::{Compiled, Structured, compile};
-use crate::engine::sql::{QueryError, STATEMENT_BYTES_MAX};
+use crate::engine::sql::{QueryError, STATEMENT_BYTES_MAX, with_parameters};
 use crate::store::OrgStore;
+use serde_json::Value;
 
 /// SQL or a structured query, as a request brings it.
 #[derive(Clone, Debug)]
@@ -50,6 +51,21 @@ impl Content {
             Content::Sql(sql) => ContentV1::Sql(sql.clone()),
             Content::Structured(structured) => ContentV1::Structured(json(structured)?),
         })
+    }
+
+    /// The same with the values of its parameters.
+    pub(super) fn with_parameters(self, values: Option<Vec<Value>>) -> Result<Content> {
+        let values = values.unwrap_or_default();
+        match self {
+            Content::Sql(sql) => {
+                let sql = with_parameters(&sql, &values).map_err(refusal)?;
+                checked(sql).map(Content::Sql)
+            }
+            Content::Structured(_) if !values.is_empty() => {
+                Err(invalid("params: only SQL has parameters; a structured query has its values itself"))
+            }
+            structured => Ok(structured),
+        }
     }
 
     /// From a row.

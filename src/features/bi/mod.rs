@@ -167,7 +167,7 @@ async fn submit(
     let queries = org.service::<Queries>();
     let wait = wait(body.wait_ms)?;
     let scope = queries.scope(org.store(), body.scope_kind.as_deref(), body.scope_agent_id.as_deref())?;
-    let content = Content::required(body.sql, body.structured)?;
+    let content = Content::required(body.sql, body.structured)?.with_parameters(body.params)?;
     let new = NewQuery {
         content: queries.runnable(org.store(), content)?,
         scope,

@@ -19,7 +19,7 @@ use crate::base::limits::NAME_CHARS_MAX;
 use crate::base::name::Name;
 use crate::base::page::{Page, PageRequest};
 use crate::base::{Code, Error, Result};
-use crate::engine::sql::{STATEMENT_BYTES_MAX, Structured};
+use crate::engine::sql::{PARAMETERS_MAX, STATEMENT_BYTES_MAX, Structured};
 use crate::http::permit::{BiRead, BiWrite};
 use crate::http::{
     Accepted, Body, Created, Either, IdempotencyKey, NoContent, Org, OrgContext, Path, WithStatus,
@@ -96,6 +96,9 @@ pub(super) struct RunView {
     /// Another statement to run in its place, in the same scope.
     #[schemars(length(max = STATEMENT_BYTES_MAX))]
     sql: Option<String>,
+    /// The values of the statement's parameters `$1`, `$2` …: texts, numbers, truth values or null.
+    #[schemars(length(max = PARAMETERS_MAX))]
+    params: Option<Vec<Value>>,
     /// How long to wait for the end, in milliseconds; 2,000 unless given.
     #[schemars(range(max = WAIT_MS_MAX))]
     wait_ms: Option<u64>,
@@ -257,14 +260,15 @@ pub(super) async fn run(
     scope::check_form(body.scope_kind.as_deref(), body.scope_agent_id.as_deref())?;
     let saved = org.read(|tx| tx.require(&SAVED_QUERIES, &id))?;
     keep_scope(&saved, body.scope_kind.as_deref(), body.scope_agent_id.as_deref())?;
-    let key = key.map(|key| SubmissionKey::of(key, &request(id, body.sql.as_deref())));
+    let key =
+        key.map(|key| SubmissionKey::of(key, &request(id, body.sql.as_deref(), body.params.as_deref())));
     // What was run under the key is the answer, whatever has become of the saved query since.
     if let Some(submitted) = org.service::<Queries>().replayed(org.store(), key.as_ref(), wait).await? {
         return shown(&org, submitted).await;
     }
     let given = Content::given(body.sql, None)?;
     let is_override = given.is_some();
-    let content = given.map_or_else(|| Content::read(&saved.content), Ok)?;
+    let content = given.map_or_else(|| Content::read(&saved.content), Ok)?.with_parameters(body.params)?;
     let queries = org.service::<Queries>();
     if let Some(agent) = saved.scope.agent()
         && !queries.has_agent(org.store(), agent)?
@@ -314,11 +318,16 @@ pub(super) async fn convert(
 }
 
 /// What makes one run another than the next.
-fn request(id: SavedQueryId, sql: Option<&str>) -> Vec<u8> {
+fn request(id: SavedQueryId, sql: Option<&str>, params: Option<&[Value]>) -> Vec<u8> {
     let mut bytes = id.0.as_bytes().to_vec();
     if let Some(sql) = sql {
         bytes.push(1);
         bytes.extend_from_slice(sql.as_bytes());
+    }
+    // A zero byte is in no statement.
+    for value in params.unwrap_or_default() {
+        bytes.push(0);
+        bytes.extend_from_slice(value.to_string().as_bytes());
     }
     bytes
 }

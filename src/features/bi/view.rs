@@ -5,7 +5,7 @@ use super::service::{ResultPage, Submitted};
 use super::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, WAIT_MS_MAX};
 use crate::base::clock::Timestamp;
 use crate::base::ids::{AgentId, QueryId, SavedQueryId};
-use crate::engine::sql::{STATEMENT_BYTES_MAX, Structured, TableStatus};
+use crate::engine::sql::{PARAMETERS_MAX, STATEMENT_BYTES_MAX, Structured, TableStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -32,6 +32,10 @@ pub(super) struct NewQueryView {
     pub(super) sql: Option<String>,
     #[serde(default)]
     pub(super) structured: Option<Structured>,
+    /// The values of the parameters `$1`, `$2` … of `sql`: texts, numbers, truth values or null.
+    #[serde(default)]
+    #[schemars(length(max = PARAMETERS_MAX))]
+    pub(super) params: Option<Vec<Value>>,
     /// `org` unless given; `agent` needs `scopeAgentId`.
     #[serde(default)]
     #[schemars(with = "Option<ScopeKind>")]
