@@ -7,10 +7,11 @@ use std::fmt;
 use std::io;
 
 use datafusion::arrow::error::ArrowError;
-use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
 use serde::{Deserialize, Serialize};
+
+use super::reasons::{Reason, form_reason, part_reason, plan_reason, schema_reason, written_value};
 
 /// Longest piece of a statement quoted in a message, in characters.
 const QUOTED_CHARS_MAX: usize = 128;
@@ -87,6 +88,9 @@ pub struct QueryError {
     pub retriable: bool,
     /// What happened inside, for the log and never for the client: it may hold values of rows.
     pub detail: Option<String>,
+    /// The piece of the statement that it is about, until its place is told in the message.
+    #[serde(skip)]
+    pub(super) about: Option<String>,
 }
 
 impl fmt::Display for QueryError {
@@ -100,7 +104,12 @@ impl std::error::Error for QueryError {}
 impl QueryError {
     /// An error that will come again with the same statement.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), retriable: false, detail: None }
+        Self { code, message: message.into(), retriable: false, detail: None, about: None }
+    }
+
+    /// The statement cannot be answered here, for a reason that is known.
+    fn of(reason: Reason) -> Self {
+        Self { about: reason.about, ..Self::invalid(reason.sentence) }
     }
 
     /// The statement cannot be answered here.
@@ -153,6 +162,26 @@ impl QueryError {
         Self::new(ErrorCode::Canceled, "The statement was canceled.")
     }
 
+    /// It is about this piece of the statement.
+    pub(super) fn about(mut self, piece: &str) -> Self {
+        self.about = Some(piece.to_owned());
+        self
+    }
+
+    /// An error that showed while the statement was planned. What fails then fails whatever the rows are, so it is the
+    /// statement that is refused; and values in it are the statement's own.
+    pub(super) fn while_planned(self) -> Self {
+        let is_limit =
+            [Self::out_of_memory(), Self::out_of_spill()].iter().any(|one| one.message == self.message);
+        if self.code != ErrorCode::Transient || self.retriable || is_limit {
+            return self;
+        }
+        let told = self.detail.as_deref().and_then(written_value);
+        let Self { message, about, detail, .. } = self;
+        let own = told.map_or_else(|| Self { about, ..Self::invalid(message) }, Self::of);
+        Self { detail, ..own }
+    }
+
     pub(super) fn with_detail(mut self, detail: impl fmt::Display) -> Self {
         self.detail = Some(detail.to_string());
         self
@@ -162,6 +191,11 @@ impl QueryError {
 /// A piece of the statement, cut and cleaned so that it can stand in a message.
 pub(super) fn quoted(text: &str) -> String {
     text.chars().take(QUOTED_CHARS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// An error of a function of ours, for the customer as it is.
+pub(super) fn told(error: QueryError) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
 }
 
 impl From<DataFusionError> for QueryError {
@@ -194,19 +228,22 @@ fn io_error(error: &io::Error) -> QueryError {
 fn classify(root: &DataFusionError) -> QueryError {
     match root {
         DataFusionError::SQL(error, _) => syntax_error(error),
-        DataFusionError::SchemaError(error, _) => schema_error(error),
-        DataFusionError::Plan(text) => QueryError::invalid(plan_text(text)),
-        DataFusionError::NotImplemented(text) if is_correlated(text) => QueryError::invalid(CORRELATED),
-        DataFusionError::NotImplemented(_) => {
-            QueryError::invalid("The statement uses a form that is not available here.")
-        }
+        DataFusionError::SchemaError(error, _) => QueryError::of(schema_reason(error)),
+        DataFusionError::Plan(text) => QueryError::of(plan_reason(text)),
+        DataFusionError::NotImplemented(text) => QueryError::of(form_reason(text)),
+        // It would fail again, and elsewhere: what it takes apart is at fault, not the box.
+        DataFusionError::Internal(_) | DataFusionError::Substrait(_) => QueryError::invalid(UNPLANNABLE),
+        DataFusionError::Diagnostic(_, error) => classify(error.find_root()),
         DataFusionError::Configuration(_) => {
             QueryError::invalid("The statement holds a setting that is not available here.")
         }
         DataFusionError::ResourcesExhausted(text) => resources_text(text),
         DataFusionError::ArrowError(error, _) => arrow_error(error),
         DataFusionError::IoError(error) => io_error(error),
-        DataFusionError::Execution(text) => QueryError::failed(execution_text(text)),
+        DataFusionError::Execution(text) => match part_reason(text) {
+            Some(reason) => QueryError::of(reason),
+            None => QueryError::failed(execution_text(text)),
+        },
         DataFusionError::Collection(errors) => match errors.first() {
             Some(first) => classify(first.find_root()),
             None => QueryError::internal("an empty list of errors"),
@@ -221,6 +258,10 @@ fn classify(root: &DataFusionError) -> QueryError {
     }
 }
 
+/// What is said of a statement whose forms are known one by one, and not together.
+const UNPLANNABLE: &str = "The forms of this statement cannot be run together here, and the log of the box says why. Take it \
+    apart: put the subquery, the expression in GROUP BY or the window into a WITH, and select from that.";
+
 fn syntax_error(error: &ParserError) -> QueryError {
     match error {
         ParserError::TokenizerError(text) | ParserError::ParserError(text) => QueryError::new(
@@ -229,25 +270,6 @@ fn syntax_error(error: &ParserError) -> QueryError {
         ),
         ParserError::RecursionLimitExceeded => QueryError::invalid("The statement is nested too deeply."),
     }
-}
-
-fn schema_error(error: &SchemaError) -> QueryError {
-    QueryError::invalid(match error {
-        SchemaError::FieldNotFound { field, valid_fields } => {
-            let name = quoted(&field.name);
-            match nearest_name(&field.name, valid_fields.iter().map(Column::name)) {
-                Some(near) => format!("There is no column \"{name}\"; did you mean \"{}\"?", quoted(near)),
-                None => format!("There is no column \"{name}\"."),
-            }
-        }
-        SchemaError::AmbiguousReference { field } => {
-            format!("The column \"{}\" is ambiguous: write it with its table's name.", quoted(&field.name))
-        }
-        SchemaError::DuplicateQualifiedField { name, .. }
-        | SchemaError::DuplicateUnqualifiedField { name } => {
-            format!("The column \"{}\" appears twice: give one of them another name.", quoted(name))
-        }
-    })
 }
 
 /// The valid name with the fewest edits, if it is close enough to be meant.
@@ -270,67 +292,6 @@ fn edits(a: &str, b: &str) -> usize {
         }
     }
     row[a.len()]
-}
-
-/// Functions that people write, of PostgreSQL and of others, and what does it here.
-#[rustfmt::skip]
-const INSTEAD: &[(&str, &str)] = &[
-    ("current_database", "There is one database, and its schema is public."),
-    ("date", "Write time::date."), ("date_add", "Write time + INTERVAL '1 day'."), ("date_format", "Use to_char(time, 'YYYY-MM-DD')."),
-    ("date_sub", "Write time - INTERVAL '1 day'."), ("dateadd", "Write time + INTERVAL '1 day'."),
-    ("datediff", "Subtract the times: extract(epoch FROM a - b), or a::date - b::date."),
-    ("format", "Put texts together with || or concat."), ("getdate", "Use now()."),
-    ("group_concat", "Use string_agg(text, ',')."), ("if", "Write CASE WHEN … THEN … ELSE … END."),
-    ("ifnull", "Use coalesce."), ("iif", "Write CASE WHEN … THEN … ELSE … END."), ("isnull", "Use coalesce, or IS NULL."),
-    ("json_each", "Take jsonb_object_keys(j) AS k in a subquery, and j -> k outside."),
-    ("json_each_text", "Take jsonb_object_keys(j) AS k in a subquery, and j ->> k outside."),
-    ("jsonb_each", "Take jsonb_object_keys(j) AS k in a subquery, and j -> k outside."),
-    ("jsonb_each_text", "Take jsonb_object_keys(j) AS k in a subquery, and j ->> k outside."),
-    ("jsonb_path_query", "Use -> and jsonb_array_elements."), ("jsonb_set", "Use ||: '{…}'::jsonb || '{\"a\": 1}'::jsonb."),
-    ("justify_days", "Compare spans as they are, or use extract(epoch FROM span)."),
-    ("justify_hours", "Compare spans as they are, or use extract(epoch FROM span)."),
-    ("len", "Use length."), ("listagg", "Use string_agg(text, ',')."),
-    ("make_timestamp", "Put the text together and cast it: '2026-01-31 10:00'::timestamp."),
-    ("pg_typeof", "A statement's dryRun names the types of its columns."), ("regexp_matches", "Use regexp_match."),
-    ("row_to_json", "Use json_build_object('name', column, …)."), ("str_to_date", "Use to_date or to_timestamp."),
-    ("strftime", "Use to_char(time, 'YYYY-MM-DD')."), ("substring_index", "Use split_part."),
-    ("to_number", "Take signs out with replace, and cast: replace(text, ',', '')::numeric."),
-    ("uuid_generate_v4", "Use gen_random_uuid()."),
-];
-
-fn plan_text(text: &str) -> String {
-    if let Some(name) = text.strip_prefix("Invalid function '").and_then(|rest| rest.split('\'').next()) {
-        let other = INSTEAD.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
-        let other = other.map(|(_, instead)| format!(" {instead}")).unwrap_or_default();
-        return format!("There is no function \"{}\" here.{other}", quoted(name));
-    }
-    for (mark, own) in [
-        ("GROUP BY", "A selected column must appear in GROUP BY or inside an aggregate function."),
-        ("unction", "A function is not available here, or its arguments have types that it does not take."),
-        ("coerc", "A value or argument has a type that does not fit: cast it to the type that is meant."),
-        ("cannot be compared", "Two values of types that cannot be compared are compared."),
-        (
-            "same number of columns",
-            "The parts of a UNION, INTERSECT or EXCEPT have different numbers of columns.",
-        ),
-        ("unique expression names", "Two result columns have one name: give one of them another."),
-        ("interval", "An interval cannot be understood."),
-    ] {
-        if text.contains(mark) {
-            return own.to_owned();
-        }
-    }
-    "The statement cannot be planned: check its names, types and clauses.".to_owned()
-}
-
-const CORRELATED: &str = "A subquery, or LATERAL, that names a column from outside may tie itself to it by equality only \
-    (a.x = b.x), and may not have LIMIT: join and group instead, or use DISTINCT ON or row_number().";
-
-fn is_correlated(text: &str) -> bool {
-    let text = text.to_ascii_lowercase();
-    ["outerreference", "outer_ref", "correlated", "lateral", "subquery"]
-        .iter()
-        .any(|mark| text.contains(mark))
 }
 
 fn resources_text(text: &str) -> QueryError {
@@ -389,6 +350,8 @@ fn execution_text(text: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use datafusion::common::{Column, SchemaError};
+
     use super::*;
 
     #[test]
@@ -434,6 +397,20 @@ mod tests {
         let writing = ArrowError::IoError(String::new(), io::ErrorKind::StorageFull.into());
         assert!(QueryError::from(DataFusionError::from(writing)).retriable);
         assert_eq!(QueryError::from(io::Error::other("odd")).code, ErrorCode::Internal);
+    }
+
+    #[test]
+    fn what_fails_while_it_is_planned_is_the_statements_fault() {
+        let cast = ArrowError::CastError("Cannot cast string 'abc' to value of Int64 type".into());
+        let own = QueryError::from(DataFusionError::from(cast)).while_planned();
+        assert_eq!((own.code, own.message.as_str()), (ErrorCode::InvalidSql, "'abc' is not a bigint."));
+        let own = QueryError::from(DataFusionError::from(ArrowError::DivideByZero)).while_planned();
+        assert_eq!((own.code, own.retriable), (ErrorCode::InvalidSql, false));
+        let own = QueryError::from(DataFusionError::Internal("Physical input schema …".to_owned()));
+        assert_eq!((own.code, own.message.as_str()), (ErrorCode::InvalidSql, UNPLANNABLE));
+        for other in [QueryError::out_of_disk(), QueryError::internal("x"), QueryError::canceled()] {
+            assert_eq!(other.clone().while_planned(), other);
+        }
     }
 
     #[test]

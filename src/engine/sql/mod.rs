@@ -10,15 +10,19 @@ pub mod catalog;
 pub mod cells;
 mod checked;
 mod errors;
+mod explain;
 mod export;
 mod functions;
 mod gate;
+mod information;
 mod mapped;
 mod newest;
 mod ordered;
+mod parameters;
 pub mod pool;
 mod postgres;
 mod protocol;
+mod reasons;
 pub mod sandbox;
 mod scan;
 mod segment;
@@ -35,6 +39,7 @@ pub use self::cells::Cell;
 pub use self::errors::{ErrorCode, QueryError};
 pub use self::export::{ExportError, ExportFormat, Exported, Halt, export};
 pub use self::gate::STATEMENT_BYTES_MAX;
+pub use self::parameters::{PARAMETERS_MAX, with_parameters};
 pub use self::pool::{
     CancelHandle, Fingerprint, KillSwitches, QueryBackend, Running, RunningStatement, Statement,
     WorkerCounts, WorkerSettings, Workers, box_memory_bytes, own_program,

@@ -103,7 +103,7 @@ pub(super) enum Reply {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanInfo {
-    /// The kind of statement; always `SELECT` today.
+    /// The kind of statement: `SELECT` or `EXPLAIN`.
     pub statement: String,
     /// The tables it reads, sorted.
     pub tables: Vec<String>,

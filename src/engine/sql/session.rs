@@ -1,6 +1,6 @@
 //! The session statements are planned in: it holds one organization's tables, listed functions, and nothing else.
 //!
-//! No information schema, no default catalog, no table factories, file formats, table functions or variables; the
+//! No information schema but ours (`information`), no default catalog, no table factories, file formats, table functions or variables; the
 //! catalog cannot be changed and the object-store registry knows no store. What DataFusion offers by default and
 //! leaked when it was tried: `CREATE EXTERNAL TABLE`, `COPY … TO`, `SET datafusion.runtime.memory_limit`, SHOW,
 //! information_schema, other catalogs. Here they have nothing to take hold of, even if the gate let one pass.
@@ -29,6 +29,7 @@ use url::Url;
 
 use super::checked::CheckedArithmetic;
 use super::functions::{AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, WINDOW_FUNCTIONS};
+use super::information::{self, INFORMATION, Specs};
 use super::ordered::ordered_aggregates;
 use super::postgres::{Operators, functions};
 use super::protocol::{BindRequest, TableSource};
@@ -41,7 +42,7 @@ pub(super) const PARTITIONS: usize = 2;
 const BATCH_ROWS: usize = super::segment::BATCH_ROWS_MAX;
 /// How deeply a statement may nest; a level costs some 100 KB of the planning stack.
 const NESTING_MAX: usize = 100;
-const CATALOG: &str = "gleaner";
+pub(super) const CATALOG: &str = "gleaner";
 /// The one schema, so that `public.readings` is what `readings` is, as in PostgreSQL.
 pub(super) const SCHEMA: &str = "public";
 
@@ -97,7 +98,8 @@ impl Session {
     pub(super) fn new(bound: &BindRequest) -> Result<Self> {
         let runtime = runtime(bound.memory_bytes, bound.home.clone(), bound.spill_bytes_max)?;
         let tables = Arc::<Tables>::default();
-        let catalogs = Arc::new(Catalogs(Arc::new(Catalog(Arc::clone(&tables)))));
+        let information = Arc::new(Information(Arc::clone(&tables)));
+        let catalogs = Arc::new(Catalogs(Arc::new(Catalog { tables: Arc::clone(&tables), information })));
         let mut planners = SessionStateDefaults::default_expr_planners();
         planners.insert(0, Arc::new(CheckedArithmetic));
         planners.insert(0, Arc::new(Operators));
@@ -116,7 +118,7 @@ impl Session {
 
     /// The state in which a statement over `tables` is planned; what `now()` means for the whole of it is this moment.
     pub(super) fn begin(&mut self, tables: TableMap) -> &SessionState {
-        *self.tables.0.lock() = tables;
+        self.tables.0.lock().set(tables);
         self.state.mark_start_execution();
         &self.state
     }
@@ -164,6 +166,9 @@ fn config(memory_bytes: u64) -> Result<SessionConfig> {
     options.sql_parser.parse_float_as_decimal = true;
     options.sql_parser.map_string_types_to_utf8view = false;
     options.sql_parser.recursion_limit = ConfigNonZeroUsize::try_new(NESTING_MAX)?;
+    // The check refuses what runs: whether a value can be NULL is told otherwise of `a IS NOT FALSE`, a cast in ROLLUP and
+    // others by logical and by physical expressions.
+    options.execution.skip_physical_aggregate_schema_check = true;
     // The default reserves 10 MB a partition before a sort has read a row: too much of a small pool.
     let share = usize::try_from(memory_bytes / 32).unwrap_or(usize::MAX);
     options.execution.sort_spill_reservation_bytes =
@@ -215,28 +220,57 @@ impl CatalogProviderList for Catalogs {
     }
 }
 
-/// The catalog of the one schema.
+/// The catalog of the one schema, and of what tells about its tables.
 #[derive(Debug)]
-struct Catalog(Arc<Tables>);
+struct Catalog {
+    tables: Arc<Tables>,
+    information: Arc<Information>,
+}
 
 impl CatalogProvider for Catalog {
     fn schema_names(&self) -> Vec<String> {
-        vec![SCHEMA.to_owned()]
+        vec![SCHEMA.to_owned(), INFORMATION.to_owned()]
     }
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
-        (name == SCHEMA).then(|| Arc::clone(&self.0) as Arc<dyn SchemaProvider>)
+        match name {
+            SCHEMA => Some(Arc::clone(&self.tables) as Arc<dyn SchemaProvider>),
+            INFORMATION => Some(Arc::clone(&self.information) as Arc<dyn SchemaProvider>),
+            _ => None,
+        }
     }
 }
 
 /// The organization's tables, as the statement at hand sees them.
 #[derive(Debug, Default)]
-struct Tables(Mutex<TableMap>);
+struct Tables(Mutex<Seen>);
 
-// Written out as `#[async_trait]` would: the crate is no dependency of ours.
-impl SchemaProvider for Tables {
+#[derive(Debug, Default)]
+struct Seen {
+    tables: TableMap,
+    /// What they say of themselves.
+    specs: Specs,
+}
+
+impl Seen {
+    fn set(&mut self, tables: TableMap) {
+        for (name, provider) in &tables {
+            // What is not over segments (an agent's) is a view of the table of the same name that was there before.
+            if let Some(table) = provider.downcast_ref::<SegmentTable>() {
+                self.specs.insert(name.clone(), Arc::clone(&table.spec));
+            }
+        }
+        self.tables = tables;
+    }
+}
+
+/// What tells about the tables that the statement at hand sees.
+#[derive(Debug)]
+struct Information(Arc<Tables>);
+
+impl SchemaProvider for Information {
     fn table_names(&self) -> Vec<String> {
-        self.0.lock().keys().cloned().collect()
+        vec![information::COLUMNS.to_owned(), information::TABLES.to_owned()]
     }
 
     fn table<'life0, 'life1, 'async_trait>(
@@ -248,7 +282,32 @@ impl SchemaProvider for Tables {
         'life1: 'async_trait,
         Self: 'async_trait,
     {
-        let found = self.0.lock().get(name).cloned();
+        let seen = self.0.0.lock();
+        let found = information::table(name, &seen.tables, &seen.specs);
+        Box::pin(std::future::ready(found))
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        matches!(name, information::COLUMNS | information::TABLES)
+    }
+}
+
+// Written out as `#[async_trait]` would: the crate is no dependency of ours.
+impl SchemaProvider for Tables {
+    fn table_names(&self) -> Vec<String> {
+        self.0.lock().tables.keys().cloned().collect()
+    }
+
+    fn table<'life0, 'life1, 'async_trait>(
+        &'life0 self,
+        name: &'life1 str,
+    ) -> BoxFuture<'async_trait, Result<Option<Arc<dyn TableProvider>>, DataFusionError>>
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        Self: 'async_trait,
+    {
+        let found = self.0.lock().tables.get(name).cloned();
         Box::pin(std::future::ready(Ok(found)))
     }
 
@@ -257,6 +316,6 @@ impl SchemaProvider for Tables {
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        self.0.lock().contains_key(name)
+        self.0.lock().tables.contains_key(name)
     }
 }

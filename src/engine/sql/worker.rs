@@ -18,6 +18,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use datafusion::execution::TaskContext;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::StreamExt;
@@ -27,6 +31,7 @@ use uuid::Uuid;
 
 use super::agent;
 use super::errors::QueryError;
+use super::explain;
 use super::gate;
 use super::protocol::{
     self, BindRequest, ColumnInfo, Outcome, PlanInfo, PlanRequest, Reply, Request, RunRequest,
@@ -229,21 +234,47 @@ async fn plan(
         tables = own.keys().cloned().collect();
         state = session.begin(own);
     }
-    let admitted = gate::admit(state, sql, &tables).await?;
-    // Constants are folded here, so a division by zero shows already; it is still the query that fails.
-    let plan = state.create_physical_plan(&admitted.plan).await?;
+    let admitted = gate::admit(state, sql, &tables).await.map_err(QueryError::while_planned)?;
+    let plan = state.create_physical_plan(&admitted.plan).await;
+    let plan = plan.map_err(|error| gate::placed(QueryError::from(error).while_planned(), sql))?;
+    let (plan, statement) = match admitted.explained {
+        false => (plan, "SELECT"),
+        true => (explained(state, &admitted.plan).await?, "EXPLAIN"),
+    };
+    try_constants(&plan, state.task_ctx()).await.map_err(|error| gate::placed(error, sql))?;
     let (estimated_rows, estimated_bytes) = estimates(plan.as_ref());
     spool::check_columns(&plan.schema())?;
     let columns = spool::columns(&plan.schema());
     let columns = columns.into_iter().map(|(name, type_name)| ColumnInfo { name, type_name }).collect();
     let info = PlanInfo {
-        statement: "SELECT".to_owned(),
+        statement: statement.to_owned(),
         tables: admitted.tables,
         columns,
         estimated_rows,
         estimated_bytes,
     };
     Ok(Planned { plan, info })
+}
+
+/// A plan that gives the lines of another one.
+async fn explained(state: &SessionState, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    let table = explain::table(&state.optimize(plan)?)?;
+    Ok(table.scan(state, None, &[], None).await?)
+}
+
+/// Works out a statement that is of one row and reads no table: where that fails, it fails whenever it is sent, and is
+/// refused like any other that cannot be run.
+async fn try_constants(plan: &Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> Result<(), QueryError> {
+    let mut node = plan;
+    loop {
+        match node.children().as_slice() {
+            [below] if node.is::<ProjectionExec>() => node = *below,
+            [] if node.is::<PlaceholderRowExec>() => break,
+            _ => return Ok(()),
+        }
+    }
+    let tried = datafusion::physical_plan::collect(Arc::clone(plan), context).await;
+    tried.map(drop).map_err(|error| QueryError::from(error).while_planned())
 }
 
 /// Rows that come out, and bytes that the scans read.

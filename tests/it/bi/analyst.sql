@@ -73,16 +73,13 @@ SELECT regexp_replace(name, '[0-9]', '#', 'g') FROM products ORDER BY name;
 SELECT regexp_match(name, 'No\. ([0-9]+)') FROM products ORDER BY name;
 SELECT (regexp_match(name, 'No\. ([0-9]+)'))[1]::int AS number FROM products ORDER BY number;
 SELECT substring(name FROM 'No\. ([0-9]+)') FROM products ORDER BY name;
--- refused: there is no md5
 SELECT ascii(maker), chr(65), md5(maker) FROM products ORDER BY name LIMIT 3;
 SELECT to_hex(255), bit_length('ab'), octet_length('é') ;
 SELECT overlay('abcdef' PLACING 'xy' FROM 2 FOR 3);
 SELECT string_to_array('a,b,c', ','), array_to_string(ARRAY['a', 'b'], '-');
 SELECT starts_with('abc', 'ab'), 'abc' LIKE 'a%', ascii('A'), chr(65);
 SELECT 'abc' SIMILAR TO 'a(b|c)+';
--- refused: nothing is built from text here that would need it
 SELECT quote_literal('it''s');
--- refused: there is no format; use ||
 SELECT format('%s costs %s', name, price) FROM products ORDER BY name LIMIT 2;
 SELECT 'it''s' AS a, E'tab\tend' AS b, $$dollar 'quoted'$$ AS c, U&'\0061' AS d;
 
@@ -185,7 +182,6 @@ SELECT name, (SELECT count(*) FROM products q WHERE q.price < p.price) AS cheape
 SELECT name, (SELECT q.name FROM products q WHERE q.maker = p.maker ORDER BY q.price, q.name LIMIT 1) AS cheapest FROM products p ORDER BY p.name;
 SELECT name FROM products WHERE url_id IN (SELECT url_id FROM url_tags WHERE tag = 'even') ORDER BY name;
 SELECT name FROM products WHERE url_id NOT IN (SELECT url_id FROM url_tags WHERE tag = 'even') ORDER BY name;
--- refused: LATERAL may not have ORDER BY and LIMIT; use row_number()
 SELECT m.maker, l.name FROM (SELECT DISTINCT maker FROM products) m CROSS JOIN LATERAL (SELECT name FROM products p WHERE p.maker = m.maker ORDER BY price DESC, name LIMIT 1) l ORDER BY 1;
 SELECT maker FROM products WHERE price < 30 UNION SELECT maker FROM products WHERE price > 90;
 SELECT maker FROM products WHERE price < 30 INTERSECT SELECT maker FROM products WHERE price > 60;
@@ -199,7 +195,6 @@ WITH RECURSIVE f(a, b) AS (SELECT 0, 1 UNION ALL SELECT b, a + b FROM f WHERE b 
 SELECT * FROM (VALUES (1, 'one'), (2, 'two'), (3, NULL)) AS v(n, word) ORDER BY n;
 SELECT v.word, count(p.name) FROM (VALUES ('Stanley'), ('Nobody')) AS v(word) LEFT JOIN products p ON p.maker = v.word GROUP BY v.word ORDER BY 1;
 SELECT n FROM unnest(ARRAY[3, 1, 2]) AS t(n) ORDER BY n;
--- refused: WITH ORDINALITY is left out silently by the engine; use row_number()
 SELECT word, n FROM unnest(ARRAY['a', 'b']) WITH ORDINALITY AS t(word, n) ORDER BY n;
 SELECT n FROM generate_series(1, 5) AS t(n) ORDER BY n;
 SELECT d FROM generate_series(DATE '2026-01-01', DATE '2026-01-03', INTERVAL '1 day') AS t(d) ORDER BY d;
@@ -373,3 +368,84 @@ SELECT json_object_agg(maker, n) FROM (SELECT maker, count(*) AS n FROM products
 SELECT jsonb_build_object('a', 1) || jsonb_build_object('b', 2), '[1]'::jsonb || '[2]'::jsonb, jsonb_strip_nulls('{"a": null, "b": {"c": null}}');
 -- differs: dividing a double by zero gives infinity here and an error in PostgreSQL
 SELECT 1::float8 / 0;
+
+-- IS DISTINCT FROM beside AND, OR and NOT
+SELECT count(*) FROM jobs WHERE NOT (status IS DISTINCT FROM 'failed' AND priority > 2);
+SELECT name FROM products WHERE stock IS DISTINCT FROM 2 AND even OR price > 90 ORDER BY name;
+SELECT name FROM products WHERE even AND maker IS NOT DISTINCT FROM 'Stanley' OR NOT stock IS DISTINCT FROM 3 AND price < 50 ORDER BY name;
+SELECT name FROM products WHERE even IS DISTINCT FROM true AND price > 20 ORDER BY name;
+SELECT stock IS DISTINCT FROM 2 AND even AS x, count(*) FROM products GROUP BY 1 ORDER BY 1;
+
+-- Truth in groups
+SELECT DISTINCT domain, (url = 'x') IS NOT FALSE FROM urls;
+SELECT DISTINCT (stock > 2) IS NOT TRUE FROM products;
+SELECT (stock > 2) IS UNKNOWN AS u, count(*) FROM products GROUP BY 1 ORDER BY 1;
+SELECT maker IS DISTINCT FROM 'Stanley' AS d, count(*) FROM products GROUP BY 1 ORDER BY 1;
+SELECT scraped_at::date IS NOT NULL, maker, count(*) FROM products GROUP BY ROLLUP (maker, scraped_at::date IS NOT NULL) ORDER BY 2, 3;
+SELECT maker, stock::text AS s, count(*) FROM products GROUP BY ROLLUP (maker, stock::text) ORDER BY 1, 2;
+SELECT maker, price::int > 50 AS d, count(*) FROM products GROUP BY CUBE (maker, price::int > 50) ORDER BY 1, 2;
+SELECT maker, stock::int AS s, count(*), grouping(maker) FROM products GROUP BY GROUPING SETS ((maker), (stock::int), ()) ORDER BY 1, 2;
+
+-- DISTINCT ON by number and by name
+SELECT DISTINCT ON (maker) maker, name FROM products ORDER BY maker, 2 DESC;
+SELECT DISTINCT ON (maker) maker, price AS p, name FROM products ORDER BY maker, p DESC, 3;
+SELECT DISTINCT ON (1) maker, name FROM products ORDER BY 1, name;
+SELECT DISTINCT ON (lower(maker)) maker, name FROM products ORDER BY lower(maker), name DESC;
+SELECT DISTINCT ON (url) url, scraped_at FROM readings ORDER BY url, 2 DESC;
+
+-- EXISTS and IN as values
+SELECT EXISTS (SELECT 1 FROM urls WHERE url LIKE '%plane%'), NOT EXISTS (SELECT 1 FROM urls), EXISTS (SELECT 1 FROM urls WHERE url = 'x');
+SELECT u.url, EXISTS (SELECT 1 FROM url_tags t WHERE t.url_id = u.id AND t.tag = 'six') AS six FROM urls u ORDER BY 1;
+SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM url_tags t WHERE t.url_id = u.id)) FROM urls u;
+SELECT sum(CASE WHEN EXISTS (SELECT 1 FROM url_tags t WHERE t.url_id = u.id AND t.tag = 'six') THEN 1 ELSE 0 END) FROM urls u;
+SELECT EXISTS (SELECT 1 FROM url_tags t WHERE t.url_id = u.id) AS tagged, count(*) FROM urls u GROUP BY 1 ORDER BY 1;
+-- refused: what an order counts for each row has to be selected
+SELECT url FROM urls u ORDER BY EXISTS (SELECT 1 FROM url_tags t WHERE t.url_id = u.id AND t.tag = 'six') DESC, url LIMIT 9;
+SELECT url, EXISTS (SELECT 1 FROM url_tags t WHERE t.url_id = u.id AND t.tag = 'six') AS six FROM urls u ORDER BY six DESC, url LIMIT 9;
+SELECT u.url, ARRAY(SELECT t.tag FROM url_tags t WHERE t.url_id = u.id ORDER BY t.tag) FROM urls u ORDER BY u.url;
+SELECT ARRAY(SELECT p.maker AS x FROM products p ORDER BY x DESC, p.name), cardinality(ARRAY(SELECT url FROM urls WHERE false));
+SELECT u.url, u.id IN (SELECT url_id FROM url_tags WHERE tag = 'six') AS six, u.id NOT IN (SELECT url_id FROM url_tags) FROM urls u ORDER BY 1;
+SELECT 1 IN (SELECT 2 UNION ALL SELECT NULL), 1 NOT IN (SELECT 2), NULL IN (SELECT 1), NULL IN (SELECT 1 WHERE false), 2 IN (SELECT 2 UNION ALL SELECT NULL);
+SELECT name, stock IN (SELECT stock FROM products WHERE even) AS b FROM products ORDER BY 1;
+SELECT url, id = ANY (SELECT url_id FROM url_tags WHERE tag = 'six') FROM urls ORDER BY 1;
+SELECT EXISTS (SELECT 1 FROM urls LIMIT 0), EXISTS (SELECT 1 FROM urls LIMIT 1), EXISTS (SELECT max(url) FROM urls WHERE false), EXISTS (SELECT maker FROM products GROUP BY maker HAVING count(*) > 100);
+SELECT maker, sum((SELECT count(*) FROM readings r WHERE r.url = p.url)) FROM products p GROUP BY maker ORDER BY maker;
+SELECT name, rank() OVER (ORDER BY (SELECT count(*) FROM url_tags t WHERE t.url_id = p.url_id) DESC, name) FROM products p ORDER BY 1;
+
+-- LATERAL
+SELECT u.url, t.tag FROM urls u LEFT JOIN LATERAL (SELECT tag FROM url_tags t WHERE t.url_id = u.id ORDER BY tag LIMIT 1 OFFSET 1) t ON true ORDER BY 1;
+SELECT m.maker, x.* FROM (SELECT DISTINCT maker FROM products) m, LATERAL (SELECT p.name, p.price FROM products p WHERE p.maker = m.maker AND p.price > 10 ORDER BY p.price DESC, 1 LIMIT 3) x ORDER BY 1, 3 DESC, 2;
+SELECT m.maker, x.name FROM (SELECT maker, avg(price) AS mean FROM products GROUP BY maker) m JOIN LATERAL (SELECT name, price FROM products p WHERE p.maker = m.maker ORDER BY name FETCH FIRST 4 ROWS ONLY) x ON x.price > m.mean ORDER BY 1, 2;
+SELECT p.name, x.twice FROM products p, LATERAL (SELECT p.price * 2 AS twice) x WHERE x.twice > 100 ORDER BY 1;
+SELECT r.url, e.key, e.value FROM readings r, jsonb_each_text(r."values"::jsonb) AS e ORDER BY 1, 2;
+SELECT r.url, e.k, e.v FROM readings r CROSS JOIN LATERAL jsonb_each("values"::jsonb) AS e(k, v) WHERE e.k = 'price' ORDER BY 1;
+SELECT key, count(*) FROM readings, jsonb_each("values"::jsonb) GROUP BY key ORDER BY key;
+SELECT k, count(DISTINCT r.url) FROM readings r CROSS JOIN LATERAL jsonb_object_keys(r."values"::jsonb) AS k GROUP BY k ORDER BY k;
+SELECT t.id, e::int * 2 AS twice FROM (VALUES (1, '[1, 2]'::jsonb), (2, '[]'::jsonb), (3, NULL)) t(id, list), jsonb_array_elements_text(t.list) AS e ORDER BY 1, 2;
+SELECT t.id, e.value FROM (VALUES (1, '[1, 2]'::jsonb), (2, '[]'::jsonb), (3, NULL)) t(id, list) LEFT JOIN LATERAL jsonb_array_elements_text(t.list) AS e(value) ON true ORDER BY 1, 2;
+SELECT t.id, x.elem, x.n FROM (VALUES (1, '["b", "a"]'::jsonb), (2, '["c"]'::jsonb)) t(id, list), jsonb_array_elements_text(t.list) WITH ORDINALITY AS x(elem, n) ORDER BY 1, 3;
+SELECT value FROM (VALUES ('[3, 4]'::jsonb)) t(list), jsonb_array_elements_text(t.list) ORDER BY value;
+SELECT p.name, part FROM products p, regexp_split_to_table(p.name, '\s+') AS part ORDER BY 1, 2;
+SELECT p.name, part FROM products p, unnest(string_to_array(p.name, ' ')) WITH ORDINALITY AS x(part, n) WHERE n = 3 ORDER BY 1;
+SELECT p.name, n FROM products p, generate_series(1, p.stock::int) AS n ORDER BY 1, 2;
+SELECT * FROM jsonb_each_text('{"a": 1, "b": null}'::jsonb) AS e(k, v);
+SELECT * FROM generate_series(1, 3) WITH ORDINALITY;
+SELECT * FROM unnest(ARRAY[1, 2], ARRAY['a', 'b']) AS t(n, s) ORDER BY n;
+
+-- Words, parts of times, patterns of LIKE
+SELECT 'x' ~ '\mfoo', 'a foo' ~ '\mfoo', 'foobar' ~ 'foo\M', 'a b' ~ '\yb\y', 'ab' ~ 'a\Yb', 'foo' ~ '[[:<:]]foo[[:>:]]', E'a\n' ~ 'a\Z';
+SELECT regexp_replace('the cat sat', '\m[a-z]', 'X', 'g'), regexp_match('foo bar', '\m(b\w+)\M'), substring('foo bar' from '\m(b\w+)');
+SELECT extract(century FROM TIMESTAMP '2026-03-01'), extract(millennium FROM DATE '2000-12-31'), extract(decade FROM TIMESTAMP '1999-12-31 23:59:59'), date_part('century', DATE '2001-01-01');
+SELECT name FROM products WHERE name LIKE ANY (ARRAY['%1', '%2']) OR maker ILIKE ANY (ARRAY['VER%']) ORDER BY name;
+SELECT count(*) FROM urls WHERE id::uuid = id::uuid AND id <> '00000000-0000-0000-0000-000000000000';
+
+-- Digests, format, pictures of numbers
+SELECT md5('abc'), md5(name), md5('') FROM products ORDER BY name LIMIT 2;
+SELECT encode(sha256('abc'::bytea), 'hex'), encode(sha512(name::bytea), 'hex') FROM products ORDER BY name LIMIT 1;
+SELECT format('%s has %s', maker, count(*)), format('%I = %L', 'Col', 'it''s'), format('%-10s|%5s', 'a', 'b'), format('%2$s-%1$s', 1, true), format('%s', NULL), format('%s%%', 1.5) FROM products GROUP BY maker ORDER BY 1;
+SELECT quote_literal('it''s'), quote_ident('a b'), quote_ident('plain'), quote_nullable(NULL), quote_literal(1.5);
+SELECT name, to_char(price, 'FM999,990.00'), to_char(price, '9990.9'), to_char(stock, '0000'), to_char(price::numeric, 'S999D9'), to_char(-price, '999.9PR') FROM products ORDER BY name;
+SELECT to_char(count(*), '999G999'), to_char(0.1234 * 100, 'FM990.0') || '%', to_char(1234567, 'FM9,999,999'), to_char(-5, '9MI'), to_char(21, 'FM99th'), to_char(12345, '999') FROM products;
+SELECT j.id = v.job_id, count(*) FROM reading_values v JOIN jobs j ON j.id = v.job_id GROUP BY 1;
+SELECT count(external_id), count(*) > 0 FROM jobs;
+SELECT count(workflow_id), count(*) FROM urls;

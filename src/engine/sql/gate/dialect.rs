@@ -14,7 +14,9 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::{dialect::PostgreSqlDialect, parser::Parser};
 
-use super::{forms, joins, patterns, sets};
+use crate::engine::sql::postgres::{TO_CHAR_OF_NUMBERS, is_picture};
+
+use super::{forms, joins, patterns, predicates, regexes, sets};
 
 /// `float(24)` is the widest of the narrow ones.
 const FLOAT4_BITS_MAX: u64 = 24;
@@ -51,20 +53,20 @@ impl VisitorMut for Dialect {
         ControlFlow::Continue(())
     }
 
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        predicates::in_order(query);
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         sets::in_projection(select);
+        predicates::in_select(select);
         ControlFlow::Continue(())
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
-        if let Some((series, alias)) = sets::in_from(factor) {
-            *factor = TableFactor::UNNEST {
-                alias: Some(alias),
-                array_exprs: vec![series],
-                with_offset: false,
-                with_offset_alias: None,
-                with_ordinality: false,
-            };
+        if let Some(rows) = sets::in_from(factor) {
+            *factor = rows.factor();
         }
         ControlFlow::Continue(())
     }
@@ -90,11 +92,20 @@ impl VisitorMut for Dialect {
             Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr: inner, data_type, .. } => {
                 cast(inner, data_type);
             }
+            Expr::Function(Function { name, args: FunctionArguments::Subquery(query), .. })
+                if name.0.last().and_then(|part| part.as_ident()).is_some_and(|name| is(name, "array")) =>
+            {
+                if let Some(other) = predicates::array_of(query) {
+                    *expr = other;
+                }
+            }
             Expr::Function(function) => {
+                pattern_of(function);
                 if let Some(other) = call_of(function) {
                     *expr = other;
                 }
             }
+            Expr::TypedString(typed) if typed.data_type == DataType::Uuid => typed.data_type = DataType::Text,
             Expr::TypedString(typed) if is_zoned(&typed.data_type) => {
                 typed.data_type = DataType::Timestamp(None, TimezoneInfo::None);
                 *expr = call("timezone", vec![text("UTC"), taken(expr)]);
@@ -116,15 +127,22 @@ impl VisitorMut for Dialect {
             Expr::Substring { expr: whole, substring_from: Some(pattern), substring_for: None, .. }
                 if literal(pattern).is_some() =>
             {
+                regexes::rewrite(pattern);
                 let found = call("regexp_match", vec![taken(whole), taken(pattern)]);
                 *expr = call("array_element", vec![found, number("1")]);
             }
             Expr::Subquery(query) => forms::first_value(query),
+            Expr::BinaryOp { op, right, .. } if regexes::matches(op) => regexes::rewrite(right),
             Expr::BinaryOp { left, op: BinaryOperator::StringConcat, right }
                 if forms::is_json(left) && forms::is_json(right) =>
             {
                 json_value(left);
                 json_value(right);
+            }
+            Expr::Like { any: true, .. } | Expr::ILike { any: true, .. } => {
+                if let Some(other) = forms::like_any(expr) {
+                    *expr = other;
+                }
             }
             Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
                 escaped(pattern, escape_char);
@@ -145,6 +163,17 @@ impl VisitorMut for Dialect {
             _ => {}
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// The regular expression of a `regexp_…` function, as the engine has it.
+fn pattern_of(function: &mut Function) {
+    let name = function.name.0.last().and_then(|part| part.as_ident());
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    if name.is_some_and(|name| name.value.to_ascii_lowercase().starts_with("regexp_"))
+        && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(pattern))) = list.args.get_mut(1)
+    {
+        regexes::rewrite(pattern);
     }
 }
 
@@ -261,6 +290,8 @@ fn cast(inner: &mut Expr, data_type: &mut DataType) {
         }
         // Text like any other; the other name is how `forms` knows it again.
         DataType::JSON | DataType::JSONB => *data_type = DataType::String(None),
+        // Ids are texts in the tables.
+        DataType::Uuid => *data_type = DataType::Text,
         _ => {}
     }
 }
@@ -290,10 +321,19 @@ fn call_of(function: &mut Function) -> Option<Expr> {
     match name.as_str() {
         "avg" => arguments.for_each(|expr| *expr = call("to_averaged", vec![taken(expr)])),
         "concat" | "concat_ws" => arguments.for_each(|expr| *expr = call("to_shown", vec![taken(expr)])),
+        "format" => {
+            for (place, expr) in arguments.enumerate() {
+                *expr = call(if place == 0 { "to_text" } else { "to_shown" }, vec![taken(expr)]);
+            }
+        }
+        "quote_literal" | "quote_nullable" => {
+            arguments.for_each(|expr| *expr = call("to_text", vec![taken(expr)]));
+        }
         "to_char" | "to_date" | "to_timestamp" => {
-            if let Some(pattern) = arguments.nth(1)
-                && let Some(translated) = literal(pattern).and_then(patterns::strftime)
-            {
+            let pattern = arguments.nth(1)?;
+            if name == "to_char" && literal(pattern).is_some_and(is_picture) {
+                function.name = ObjectName::from(vec![Ident::new(TO_CHAR_OF_NUMBERS)]);
+            } else if let Some(translated) = literal(pattern).and_then(patterns::strftime) {
                 *pattern = text(&translated);
             }
         }
@@ -444,7 +484,7 @@ fn exists(query: Query, members: Vec<Expr>, negated: bool, condition: impl Fn(Ex
 }
 
 /// A query to be filled in.
-fn template() -> Query {
+pub(super) fn template() -> Query {
     let parsed = Parser::parse_sql(&PostgreSqlDialect {}, "SELECT 1 FROM (SELECT 1) AS q");
     match parsed.map(|mut statements| statements.pop()) {
         Ok(Some(Statement::Query(query))) => *query,

@@ -50,6 +50,33 @@ pub(super) fn regular(pattern: &str) -> Option<String> {
     Some(own)
 }
 
+/// `url LIKE ANY (ARRAY['a%', 'b%'])`, or with the patterns in parentheses, as one LIKE after the other.
+pub(super) fn like_any(expr: &Expr) -> Option<Expr> {
+    let (Expr::Like { pattern, negated, .. } | Expr::ILike { pattern, negated, .. }) = expr else {
+        return None;
+    };
+    let patterns: &[Expr] = match pattern.as_ref() {
+        Expr::Array(array) => &array.elem,
+        Expr::Tuple(patterns) => patterns,
+        Expr::Nested(only) => match only.as_ref() {
+            Expr::Array(array) => &array.elem,
+            only => std::slice::from_ref(only),
+        },
+        _ => return None,
+    };
+    if *negated || !is_small(expr) {
+        return None;
+    }
+    let each = patterns.iter().map(|own| {
+        let mut one = expr.clone();
+        if let Expr::Like { any, pattern, .. } | Expr::ILike { any, pattern, .. } = &mut one {
+            (*any, **pattern) = (false, own.clone());
+        }
+        one
+    });
+    each.reduce(|any, one| binary(any, BinaryOperator::Or, one)).map(nested)
+}
+
 /// What stands in the stead of a call, if anything does.
 pub(super) fn call_of(function: &mut Function, name: &str) -> Option<Expr> {
     let whole = function.clone();

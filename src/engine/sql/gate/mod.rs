@@ -12,16 +12,23 @@ mod floats;
 mod forms;
 mod intervals;
 mod joins;
+mod lateral;
+mod lifted;
 mod limits;
+mod logic;
 mod names;
 mod patterns;
+mod places;
+mod predicates;
 mod refuse;
+mod regexes;
 mod sets;
 mod typed;
 
 use std::collections::BTreeSet;
 
 use datafusion::common::TableReference;
+use datafusion::common::format::ExplainStatementOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::session_state::SessionState;
@@ -29,33 +36,46 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::Statement;
 
-use super::errors::QueryError;
+use super::errors::{QueryError, nearest_name};
+use super::information;
 use super::newest;
 use super::session::SCHEMA;
 
 pub use self::limits::STATEMENT_BYTES_MAX;
 pub(super) use self::limits::check_length;
 pub(super) use self::names::unique;
+pub(super) use self::places::placed;
 
 /// A plan that may be run, and what it reads.
 #[derive(Debug)]
 pub(super) struct Admitted {
     pub(super) plan: LogicalPlan,
     pub(super) tables: Vec<String>,
+    /// Only the plan is asked for (`EXPLAIN`).
+    pub(super) explained: bool,
 }
 
-/// Lets a statement through or says why not. `tables` are the names of the organization's tables.
+/// Lets a statement through or says why not, and where. `tables` are the names of the organization's tables.
 pub(super) async fn admit(
     state: &SessionState,
     sql: &str,
     tables: &BTreeSet<String>,
 ) -> Result<Admitted, QueryError> {
+    admitted(state, sql, tables).await.map_err(|error| places::placed(error, sql))
+}
+
+async fn admitted(
+    state: &SessionState,
+    sql: &str,
+    tables: &BTreeSet<String>,
+) -> Result<Admitted, QueryError> {
     limits::check(sql)?;
-    let mut statement = parse(state, sql)?;
+    let (mut statement, explained) = asked(parse(state, sql)?)?;
     let ParsedStatement::Statement(inner) = &mut statement else { return Err(only_queries()) };
     if !matches!(**inner, Statement::Query(_)) {
         return Err(only_queries());
     }
+    logic::regroup(inner);
     refuse::check(inner)?;
     names::rewrite(inner);
     dialect::rewrite(inner);
@@ -67,12 +87,31 @@ pub(super) async fn admit(
     let reading = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reading.verify_plan(&plan).map_err(|error| only_queries().with_detail(error))?;
     check_plan(&plan)?;
-    let plan = newest::rewrite(typed::normalize(plan)?)?;
-    Ok(Admitted { plan, tables: read.into_iter().collect() })
+    let plan = newest::rewrite(typed::normalize(lifted::rewrite(lateral::rewrite(plan)?)?)?)?;
+    Ok(Admitted { plan, tables: read.into_iter().collect(), explained })
+}
+
+/// The statement itself, and whether only its plan is asked for.
+fn asked(statement: ParsedStatement) -> Result<(ParsedStatement, bool), QueryError> {
+    let ParsedStatement::Explain(explain) = statement else { return Ok((statement, false)) };
+    let ExplainStatementOptions { analyze, format, .. } = &explain.options;
+    if *analyze {
+        let message = "EXPLAIN ANALYZE is not available here: EXPLAIN shows the plan and runs nothing. Run the statement \
+            itself, and its execution says how long it took.";
+        return Err(QueryError::invalid(message).about("ANALYZE"));
+    }
+    if format.is_some() {
+        let message = "EXPLAIN has one form here, lines of text: leave FORMAT out.";
+        return Err(QueryError::invalid(message).about("FORMAT"));
+    }
+    match *explain.statement {
+        ParsedStatement::Explain(_) => Err(only_queries()),
+        inner => Ok((inner, true)),
+    }
 }
 
 fn only_queries() -> QueryError {
-    QueryError::invalid("Only queries are run here: a SELECT, optionally with WITH in front.")
+    QueryError::invalid("Only queries are run here: a SELECT, optionally with WITH or EXPLAIN in front.")
 }
 
 fn parse(state: &SessionState, sql: &str) -> Result<ParsedStatement, QueryError> {
@@ -89,17 +128,30 @@ fn parse(state: &SessionState, sql: &str) -> Result<ParsedStatement, QueryError>
     }
 }
 
+/// Whether it is one of the tables that tell about the organization's tables.
+fn is_information(schema: &str, table: &str) -> bool {
+    schema == information::INFORMATION && matches!(table, information::TABLES | information::COLUMNS)
+}
+
 /// The organization's table that a reference names. Missing, foreign, system and file names all get one answer.
 fn resolve(reference: &TableReference, tables: &BTreeSet<String>) -> Result<String, QueryError> {
     let name = match reference {
         TableReference::Bare { table } => table,
         TableReference::Partial { schema, table } if &**schema == SCHEMA => table,
+        TableReference::Partial { schema, table } if is_information(schema, table) => {
+            return Ok(reference.to_string());
+        }
         _ => return Err(QueryError::denied(&reference.to_string())),
     };
     if tables.contains(&**name) {
         Ok(name.to_string())
     } else {
-        Err(QueryError::denied(&reference.to_string()))
+        // Only what the caller may read is ever meant.
+        let mut denied = QueryError::denied(&reference.to_string());
+        if let Some(near) = nearest_name(name, tables.iter().map(String::as_str)) {
+            denied.message.push_str(&format!(" Did you mean \"{near}\"?"));
+        }
+        Err(denied.about(name))
     }
 }
 

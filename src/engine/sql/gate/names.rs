@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, Ident, LimitClause, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Statement,
-    VisitMut, VisitorMut,
+    DataType, Distinct, Expr, Ident, LimitClause, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
+    Statement, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 
 /// What PostgreSQL calls a column that has no name.
@@ -52,6 +52,7 @@ impl VisitorMut for Names {
         for item in &mut select.projection {
             name_item(item, &mut used);
         }
+        distinct_on(select);
         ControlFlow::Continue(())
     }
 }
@@ -61,8 +62,14 @@ impl VisitorMut for Names {
 fn order_by_names(query: &mut Query) {
     let SetExpr::Select(select) = query.body.as_ref() else { return };
     let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = &mut query.order_by else { return };
-    if select.distinct.is_none() {
-        return;
+    match &select.distinct {
+        None => return,
+        // There the order is that of the rows of FROM, of which DataFusion keeps the first.
+        Some(Distinct::On(_)) => {
+            order.iter_mut().for_each(|by| by_its_expression(&mut by.expr, &select.projection));
+            return;
+        }
+        Some(_) => {}
     }
     for by in order {
         let same = |item: &SelectItem| match item {
@@ -72,6 +79,40 @@ fn order_by_names(query: &mut Query) {
         if let Some(alias) = select.projection.iter().find_map(same) {
             by.expr = Expr::Identifier(alias);
         }
+    }
+}
+
+/// `DISTINCT ON (url) url, price AS p … ORDER BY url, p, 1`: what a result column's name or number stands for.
+fn by_its_expression(by: &mut Expr, projection: &[SelectItem]) {
+    let of = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr.clone()),
+        _ => None,
+    };
+    let meant = match by {
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
+            let place = digits.parse::<usize>().ok().and_then(|place| place.checked_sub(1));
+            place.and_then(|place| projection.get(place)).and_then(of)
+        }
+        Expr::Identifier(name) => {
+            let wanted = ident_name(name);
+            projection.iter().find_map(|item| match item {
+                SelectItem::ExprWithAlias { expr, alias } if ident_name(alias) == wanted => {
+                    Some(expr.clone())
+                }
+                _ => None,
+            })
+        }
+        _ => None,
+    };
+    if let Some(meant) = meant {
+        *by = meant;
+    }
+}
+
+/// The same for what DISTINCT ON names.
+fn distinct_on(select: &mut Select) {
+    if let Some(Distinct::On(on)) = &mut select.distinct {
+        on.iter_mut().for_each(|by| by_its_expression(by, &select.projection));
     }
 }
 
@@ -220,6 +261,10 @@ mod tests {
                 r#"SELECT DISTINCT lower(a) AS "lower" FROM t ORDER BY "lower", b"#,
             ),
             ("SELECT a FROM t OFFSET 1", "SELECT a FROM t OFFSET 1"),
+            (
+                "SELECT DISTINCT ON (1, c) lower(a), b AS c FROM t ORDER BY 1, c, b DESC, 9",
+                r#"SELECT DISTINCT ON (lower(a), b) lower(a) AS "lower", b AS c FROM t ORDER BY lower(a), b, b DESC, 9"#,
+            ),
         ] {
             assert_eq!(rewritten(sql), expected);
         }

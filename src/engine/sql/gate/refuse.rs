@@ -5,11 +5,12 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Query, Select, SelectFlavor, SetExpr,
-    SetOperator, SetQuantifier, Statement, TableFactor, Value, ValueWithSpan, Visit, Visitor,
+    SetOperator, SetQuantifier, Spanned, Statement, TableFactor, Value, ValueWithSpan, Visit, Visitor,
 };
 
-use super::{forms, joins, patterns, sets};
+use super::{forms, joins, patterns, places, sets};
 use crate::engine::sql::errors::{QueryError, quoted};
+use crate::engine::sql::postgres::is_picture;
 
 /// Most tables and subqueries in all FROM clauses together: a FROM list becomes a join tree as deep as it is long.
 const RELATIONS_MAX: usize = 100;
@@ -47,37 +48,11 @@ impl Visitor for Refusals {
     type Break = QueryError;
 
     fn pre_visit_query(&mut self, query: &Query) -> Flow {
-        refuse_if(!query.locks.is_empty(), "FOR UPDATE and FOR SHARE")?;
-        refuse_if(query.for_clause.is_some(), "FOR XML, JSON and BROWSE")?;
-        refuse_if(query.settings.is_some() || query.format_clause.is_some(), "SETTINGS and FORMAT")?;
-        refuse_if(!query.pipe_operators.is_empty(), "The pipe syntax")?;
-        let exact = query.fetch.as_ref().is_some_and(|fetch| fetch.with_ties || fetch.percent);
-        refuse_if(exact, "FETCH FIRST with PERCENT or TIES")?;
-        set_expressions(&query.body)
+        at(query_forms(query), query)
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> Flow {
-        refuse_if(select.into.is_some(), "SELECT … INTO")?;
-        refuse_if(select.top.is_some(), "TOP")?;
-        refuse_if(
-            !select.lateral_views.is_empty() || select.prewhere.is_some(),
-            "LATERAL VIEW and PREWHERE",
-        )?;
-        refuse_if(!select.connect_by.is_empty(), "CONNECT BY")?;
-        let hive = [select.cluster_by.is_empty(), select.distribute_by.is_empty(), select.sort_by.is_empty()];
-        refuse_if(hive.contains(&false), "CLUSTER, DISTRIBUTE and SORT BY")?;
-        let mut joined = select.from.iter().flat_map(|from| &from.joins);
-        refuse_if(joined.any(|join| joins::is_unbound(&join.join_operator)), UNBOUND)?;
-        refuse_if(joins::is_unclear(select), UNCLEAR)?;
-        if let Some(condition) = &select.selection {
-            refuse_if(
-                forms::windows(condition),
-                "A window function in WHERE (put the query in a subquery, and the condition around it)",
-            )?;
-            refuse_if(forms::aggregates(condition), "An aggregate function in WHERE (use HAVING)")?;
-        }
-        refuse_if(select.value_table_mode.is_some(), "AS STRUCT and AS VALUE")?;
-        refuse_if(!matches!(select.flavor, SelectFlavor::Standard), "A query that begins with FROM")
+        at(select_forms(select), select)
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> Flow {
@@ -86,66 +61,108 @@ impl Visitor for Refusals {
             let text = format!("The statement reads from more than {RELATIONS_MAX} tables and subqueries.");
             return ControlFlow::Break(QueryError::invalid(text));
         }
-        match factor {
-            TableFactor::Table { with_ordinality: true, .. }
-            | TableFactor::Function { with_ordinality: true, .. } => refuse("WITH ORDINALITY"),
-            TableFactor::NestedJoin { table_with_joins, .. } => {
-                let mut operators = table_with_joins.joins.iter().map(|join| &join.join_operator);
-                refuse_if(operators.clone().any(joins::is_unbound), UNBOUND)?;
-                refuse_if(operators.any(joins::merges), UNCLEAR)
-            }
-            factor if sets::in_from(factor).is_some() => series_is_short(factor),
-            TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => {
-                let name = quoted(&name.to_string());
-                refuse(&format!(
-                    "The table function \"{name}\", or LATERAL with it (in FROM there are generate_series, unnest, \
-                     json_array_elements, json_object_keys and regexp_split_to_table; of a column take them in SELECT, in a \
-                     subquery)"
-                ))
-            }
-            TableFactor::Table {
-                with_hints,
-                version,
-                with_ordinality,
-                partitions,
-                json_path,
-                sample,
-                index_hints,
-                ..
-            } => {
-                refuse_if(sample.is_some(), "TABLESAMPLE")?;
-                refuse_if(*with_ordinality, "WITH ORDINALITY")?;
-                refuse_if(version.is_some(), "A table's earlier version")?;
-                let hints = !with_hints.is_empty() || !index_hints.is_empty();
-                refuse_if(hints || !partitions.is_empty() || json_path.is_some(), "A table hint")
-            }
-            TableFactor::Derived { sample, .. } => refuse_if(sample.is_some(), "TABLESAMPLE"),
-            TableFactor::UNNEST { with_ordinality, with_offset, .. } => {
-                refuse_if(*with_ordinality || *with_offset, "WITH ORDINALITY")
-            }
-            _ => refuse("This form of FROM"),
-        }
+        at(table_forms(factor), factor)
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> Flow {
-        match expr {
-            Expr::SimilarTo { .. } if !is_similar(expr) => refuse(
-                "SIMILAR TO with ESCAPE, or a pattern that is no text (use ~ with a regular expression)",
-            ),
-            Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } if is_cut(right) => refuse(
-                "ANY and ALL over a subquery with ORDER BY and LIMIT (compare with the subquery itself)",
-            ),
-            Expr::RLike { .. } | Expr::MatchAgainst { .. } => refuse("RLIKE and MATCH"),
-            Expr::Cast { data_type, .. } if is_padded(data_type) => refuse("The type char(n) (use text)"),
-            Expr::Function(function) if is_named(&function.name, "to_char") => {
-                to_char_pattern(&function.args)
-            }
-            _ => ControlFlow::Continue(()),
-        }
+        at(expr_forms(expr), expr)
     }
 
     fn pre_visit_value(&mut self, value: &ValueWithSpan) -> Flow {
-        refuse_if(matches!(value.value, Value::Placeholder(_)), "A parameter ($1)")
+        let is_parameter = matches!(value.value, Value::Placeholder(_));
+        at(refuse_if(is_parameter, "A parameter ($1) without a value (send its value in params)"), value)
+    }
+}
+
+/// A refusal with the place of what is refused.
+fn at(flow: Flow, what: &impl Spanned) -> Flow {
+    flow.map_break(|error| places::placed_at(error, what.span()))
+}
+
+fn query_forms(query: &Query) -> Flow {
+    refuse_if(!query.locks.is_empty(), "FOR UPDATE and FOR SHARE")?;
+    refuse_if(query.for_clause.is_some(), "FOR XML, JSON and BROWSE")?;
+    refuse_if(query.settings.is_some() || query.format_clause.is_some(), "SETTINGS and FORMAT")?;
+    refuse_if(!query.pipe_operators.is_empty(), "The pipe syntax")?;
+    let exact = query.fetch.as_ref().is_some_and(|fetch| fetch.with_ties || fetch.percent);
+    refuse_if(exact, "FETCH FIRST with PERCENT or TIES")?;
+    set_expressions(&query.body)
+}
+
+fn select_forms(select: &Select) -> Flow {
+    refuse_if(select.into.is_some(), "SELECT … INTO")?;
+    refuse_if(select.top.is_some(), "TOP")?;
+    refuse_if(!select.lateral_views.is_empty() || select.prewhere.is_some(), "LATERAL VIEW and PREWHERE")?;
+    refuse_if(!select.connect_by.is_empty(), "CONNECT BY")?;
+    let hive = [select.cluster_by.is_empty(), select.distribute_by.is_empty(), select.sort_by.is_empty()];
+    refuse_if(hive.contains(&false), "CLUSTER, DISTRIBUTE and SORT BY")?;
+    let mut joined = select.from.iter().flat_map(|from| &from.joins);
+    refuse_if(joined.any(|join| joins::is_unbound(&join.join_operator)), UNBOUND)?;
+    refuse_if(joins::is_unclear(select), UNCLEAR)?;
+    if let Some(condition) = &select.selection {
+        refuse_if(
+            forms::windows(condition),
+            "A window function in WHERE (put the query in a subquery, and the condition around it)",
+        )?;
+        refuse_if(forms::aggregates(condition), "An aggregate function in WHERE (use HAVING)")?;
+    }
+    refuse_if(select.value_table_mode.is_some(), "AS STRUCT and AS VALUE")?;
+    refuse_if(!matches!(select.flavor, SelectFlavor::Standard), "A query that begins with FROM")
+}
+
+fn table_forms(factor: &TableFactor) -> Flow {
+    match factor {
+        factor if sets::in_from(factor).is_some() => series_is_short(factor),
+        TableFactor::Table { with_ordinality: true, .. }
+        | TableFactor::Function { with_ordinality: true, .. } => refuse("WITH ORDINALITY"),
+        TableFactor::NestedJoin { table_with_joins, .. } => {
+            let mut operators = table_with_joins.joins.iter().map(|join| &join.join_operator);
+            refuse_if(operators.clone().any(joins::is_unbound), UNBOUND)?;
+            refuse_if(operators.any(joins::merges), UNCLEAR)
+        }
+        TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => {
+            let name = quoted(&name.to_string());
+            refuse(&format!(
+                "The table function \"{name}\" (in FROM there are generate_series, unnest, json_array_elements, json_each, \
+                     json_object_keys, string_to_table and regexp_split_to_table)"
+            ))
+        }
+        TableFactor::Table {
+            with_hints,
+            version,
+            with_ordinality,
+            partitions,
+            json_path,
+            sample,
+            index_hints,
+            ..
+        } => {
+            refuse_if(sample.is_some(), "TABLESAMPLE")?;
+            refuse_if(*with_ordinality, "WITH ORDINALITY")?;
+            refuse_if(version.is_some(), "A table's earlier version")?;
+            let hints = !with_hints.is_empty() || !index_hints.is_empty();
+            refuse_if(hints || !partitions.is_empty() || json_path.is_some(), "A table hint")
+        }
+        TableFactor::Derived { sample, .. } => refuse_if(sample.is_some(), "TABLESAMPLE"),
+        TableFactor::UNNEST { with_ordinality, with_offset, .. } => {
+            refuse_if(*with_ordinality || *with_offset, "WITH ORDINALITY")
+        }
+        _ => refuse("This form of FROM"),
+    }
+}
+
+fn expr_forms(expr: &Expr) -> Flow {
+    match expr {
+        Expr::SimilarTo { .. } if !is_similar(expr) => {
+            refuse("SIMILAR TO with ESCAPE, or a pattern that is no text (use ~ with a regular expression)")
+        }
+        Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } if is_cut(right) => {
+            refuse("ANY and ALL over a subquery with ORDER BY and LIMIT (compare with the subquery itself)")
+        }
+        Expr::RLike { .. } | Expr::MatchAgainst { .. } => refuse("RLIKE and MATCH"),
+        Expr::Cast { data_type, .. } if is_padded(data_type) => refuse("The type char(n) (use text)"),
+        Expr::Function(function) if is_named(&function.name, "to_char") => to_char_pattern(&function.args),
+        _ => ControlFlow::Continue(()),
     }
 }
 
@@ -204,13 +221,21 @@ fn to_char_pattern(arguments: &FunctionArguments) -> Flow {
         },
         _ => None,
     });
-    let known = pattern.is_some_and(|text| text.contains('%') || patterns::strftime(text).is_some());
-    refuse_if(!known, "to_char with this pattern (write one like 'YYYY-MM-DD HH24:MI:SS' or '%Y-%m-%d')")
+    let known = |text: &str| text.contains('%') || is_picture(text) || patterns::strftime(text).is_some();
+    let known = pattern.is_some_and(known);
+    refuse_if(
+        !known,
+        "to_char with this pattern (write one like 'YYYY-MM-DD HH24:MI:SS', '%Y-%m-%d' or, of a number, 'FM999,990.00')",
+    )
 }
 
 /// A series of whole numbers is a list in memory.
 fn series_is_short(factor: &TableFactor) -> Flow {
-    let Some((Expr::Function(call), _)) = sets::in_from(factor) else { return ControlFlow::Continue(()) };
+    let Some(rows) = sets::in_from(factor) else { return ControlFlow::Continue(()) };
+    if !rows.is_small() {
+        return refuse("A function in FROM over so long an expression");
+    }
+    let Some(call @ Expr::Function(_)) = rows.only() else { return ControlFlow::Continue(()) };
     let text = call.to_string();
     let inner = text.split_once('(').map_or("", |(_, inner)| inner.trim_end_matches(')'));
     let numbers: Vec<i128> = inner.split(',').filter_map(|part| part.trim().parse().ok()).collect();

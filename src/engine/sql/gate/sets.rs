@@ -1,17 +1,19 @@
 //! Functions that give several rows, which DataFusion has as functions that give a list.
 //!
 //! `SELECT generate_series(1, 3)` is three rows in PostgreSQL and one list in DataFusion. So a list is made rows of by
-//! `unnest`, in SELECT as in FROM. In FROM such a function may not name another table there.
+//! `unnest`, in SELECT as in FROM. In FROM one that names columns of what stands before it is a LATERAL subquery
+//! (`lateral`).
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query,
-    Select, SelectItem, TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, TimezoneInfo,
-    VisitMut, VisitorMut,
+    Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs,
+    TimezoneInfo, Visit, VisitMut, Visitor, VisitorMut,
 };
 
-use super::dialect::{call, is, literal, taken};
+use super::dialect::{call, is, literal, number, taken, template};
+use super::forms::is_small;
 
 /// PostgreSQL's functions and ours that give their rows as a list.
 const SETS: &[(&str, &str)] = &[
@@ -32,16 +34,44 @@ fn list_of(name: &ObjectName) -> Option<&'static str> {
     SETS.iter().find(|(set, _)| is(name, set)).map(|(_, list)| *list)
 }
 
-/// A function in FROM as the list that it is, and its alias.
-pub(super) fn in_from(factor: &TableFactor) -> Option<(Expr, TableAlias)> {
-    let (name, args, alias) = match factor {
+/// Functions that give rows of two columns, the names of an object and its members; each with the list of the members.
+const EACH: &[(&str, &str)] = &[
+    ("json_each", "json_members"),
+    ("json_each_text", "json_members_text"),
+    ("jsonb_each", "json_members"),
+    ("jsonb_each_text", "json_members_text"),
+];
+
+/// Rows in FROM that are the members of lists.
+pub(super) struct Rows {
+    /// The lists, each with its column's name.
+    lists: Vec<(Expr, Ident)>,
+    alias: TableAlias,
+    /// A column of numbers from 1 on goes with them.
+    numbered: bool,
+    /// A list is made of columns of what stands before it.
+    lateral: bool,
+}
+
+/// What a function in FROM gives; none when it is not one of these, or needs nothing to be done.
+pub(super) fn in_from(factor: &TableFactor) -> Option<Rows> {
+    let (name, args, alias, numbered) = match factor {
         TableFactor::Table {
-            name, args: Some(TableFunctionArgs { args, settings: None }), alias, ..
-        } => (name, args, alias),
-        TableFactor::Function { name, args, alias, lateral: false, .. } => (name, args, alias),
+            name,
+            args: Some(TableFunctionArgs { args, settings: None }),
+            alias,
+            with_ordinality,
+            ..
+        } => (name, args, alias, *with_ordinality),
+        TableFactor::Function { name, args, alias, with_ordinality, .. } => {
+            (name, args, alias, *with_ordinality)
+        }
+        TableFactor::UNNEST { alias, array_exprs, with_offset: false, with_ordinality, .. } => {
+            return unnested(array_exprs, alias.as_ref(), *with_ordinality);
+        }
         _ => return None,
     };
-    let list = list_of(name)?;
+    let own = name.0.last()?.as_ident()?;
     let arguments: Option<Vec<Expr>> = args
         .iter()
         .map(|argument| match argument {
@@ -49,18 +79,123 @@ pub(super) fn in_from(factor: &TableFactor) -> Option<(Expr, TableAlias)> {
             _ => None,
         })
         .collect();
-    let arguments = arguments.filter(|all| list != "generate_series" || matches!(all.len(), 2 | 3))?;
-    let own = || TableAlias {
-        explicit: true,
-        name: name.0[0].as_ident().cloned().unwrap_or_else(|| Ident::new(list)),
-        columns: Vec::new(),
-        at: None,
+    let arguments = arguments?;
+    let lateral = names_columns(&arguments);
+    let each = EACH.iter().find(|(each, _)| is(own, each));
+    let given = alias.clone();
+    let alias = given.clone().unwrap_or_else(|| named(own.clone()));
+    let lists = match (each, list_of(name)) {
+        (Some((_, members)), _) => {
+            let keys = call("json_keys", arguments.clone());
+            vec![(keys, Ident::new("key")), (call(members, arguments), Ident::new("value"))]
+        }
+        (None, Some(list)) => {
+            if list == "generate_series" && !matches!(arguments.len(), 2 | 3) {
+                return None;
+            }
+            // PostgreSQL calls the elements of JSON so when nobody gives them a name.
+            let is_element = given.is_none() && list.starts_with("json_elements");
+            let column = if is_element { Ident::new("value") } else { alias.name.clone() };
+            vec![(call(list, arguments), column)]
+        }
+        (None, None) => return None,
     };
-    let mut alias = alias.clone().unwrap_or_else(own);
-    if alias.columns.is_empty() {
-        alias.columns.push(TableAliasColumnDef { name: alias.name.clone(), data_type: None });
+    Some(Rows { lists, alias, numbered, lateral })
+}
+
+/// `unnest(lists)` over columns, or numbered; any other is left to the engine.
+fn unnested(lists: &[Expr], alias: Option<&TableAlias>, numbered: bool) -> Option<Rows> {
+    let lateral = names_columns(lists);
+    if !lateral && !numbered {
+        return None;
     }
-    Some((call(list, arguments), alias))
+    let alias = alias.cloned().unwrap_or_else(|| named(Ident::new("unnest")));
+    let only = lists.len() == 1;
+    let column = if only { alias.name.clone() } else { Ident::new("unnest") };
+    Some(Rows {
+        lists: lists.iter().map(|list| (list.clone(), column.clone())).collect(),
+        alias,
+        numbered,
+        lateral,
+    })
+}
+
+fn named(name: Ident) -> TableAlias {
+    TableAlias { explicit: true, name, columns: Vec::new(), at: None }
+}
+
+impl Rows {
+    /// Whether the lists can be written more than once.
+    pub(super) fn is_small(&self) -> bool {
+        self.lists.iter().all(|(list, _)| is_small(list))
+    }
+
+    /// The one list, if that is all that there is, for a look at it.
+    pub(super) fn only(&self) -> Option<&Expr> {
+        match self.lists.as_slice() {
+            [(list, _)] => Some(list),
+            _ => None,
+        }
+    }
+
+    /// What stands in FROM in its stead.
+    pub(super) fn factor(self) -> TableFactor {
+        let Rows { mut lists, mut alias, numbered, lateral } = self;
+        if !lateral && !numbered && lists.len() == 1 {
+            let (list, column) = lists.remove(0);
+            if alias.columns.is_empty() {
+                alias.columns.push(TableAliasColumnDef { name: column, data_type: None });
+            }
+            return TableFactor::UNNEST {
+                alias: Some(alias),
+                array_exprs: vec![list],
+                with_offset: false,
+                with_offset_alias: None,
+                with_ordinality: false,
+            };
+        }
+        let mut query = template();
+        if let SetExpr::Select(select) = query.body.as_mut() {
+            let numbers = lists.first().filter(|_| numbered).map(|(list, _)| {
+                let count = call("cardinality", vec![list.clone()]);
+                (call("generate_series", vec![number("1"), count]), Ident::new("ordinality"))
+            });
+            let item = |(list, alias)| SelectItem::ExprWithAlias { expr: call("unnest", vec![list]), alias };
+            select.projection = lists.into_iter().chain(numbers).map(item).collect();
+            select.from.clear();
+        }
+        TableFactor::Derived { lateral, subquery: Box::new(query), alias: Some(alias), sample: None }
+    }
+}
+
+/// Whether any of the expressions names a column, outside of subqueries.
+fn names_columns(exprs: &[Expr]) -> bool {
+    exprs.iter().any(|expr| expr.visit(&mut Columns { depth: 0 }).is_break())
+}
+
+struct Columns {
+    depth: usize,
+}
+
+impl Visitor for Columns {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) if self.depth == 0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
 }
 
 /// Makes rows of the lists in SELECT.

@@ -54,13 +54,17 @@ enum Question {
     },
     /// An object's names.
     Keys,
+    /// Its members in the same order, as text or as JSON.
+    Members {
+        as_text: bool,
+    },
     /// Without members that are null.
     Stripped,
 }
 
 use Question::{
     Along, ArrayLength, AtPath, Build, Concat, Contains, Elements, HasKey, Keys, List, Marked, Member,
-    Object, Stripped, ToJson, TypeOf,
+    Members, Object, Stripped, ToJson, TypeOf,
 };
 
 /// The type of texts that are marked as JSON; no table and no other function has it.
@@ -87,6 +91,8 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         ("json_elements", Elements { as_text: false }),
         ("json_elements_text", Elements { as_text: true }),
         ("json_keys", Keys),
+        ("json_members", Members { as_text: false }),
+        ("json_members_text", Members { as_text: true }),
         ("json_strip_nulls", Stripped),
         ("jsonb_strip_nulls", Stripped),
     ];
@@ -121,7 +127,7 @@ pub(super) fn contains() -> ScalarUDF {
 fn udf(name: &'static str, question: Question) -> ScalarUDF {
     let signature = match question {
         Along { .. } | Build | List => Signature::variadic_any(Volatility::Immutable),
-        ArrayLength | TypeOf | ToJson | Marked | Elements { .. } | Keys | Stripped => {
+        ArrayLength | TypeOf | ToJson | Marked | Elements { .. } | Keys | Members { .. } | Stripped => {
             Signature::any(1, Volatility::Immutable)
         }
         Member { .. } | AtPath { .. } | HasKey | Contains | Object | Concat => {
@@ -155,7 +161,7 @@ impl ScalarUDFImpl for Json {
             HasKey | Contains => DataType::Boolean,
             ArrayLength => DataType::Int64,
             Marked => MARKED,
-            Elements { .. } | Keys => DataType::new_list(DataType::Utf8, true),
+            Elements { .. } | Keys | Members { .. } => DataType::new_list(DataType::Utf8, true),
             _ => DataType::Utf8,
         })
     }
@@ -173,7 +179,7 @@ impl ScalarUDFImpl for Json {
             (Object, [names, values]) => collect(rows, |row| aggregated(names, values, row)),
             (Marked, [texts]) => cast(texts, &MARKED)?,
             (Concat, [left, right]) => collect(rows, |row| concatenated(plain(left, row), plain(right, row))),
-            (Elements { .. } | Keys, [texts]) => lists(self.question, &strings(texts)?),
+            (Elements { .. } | Keys | Members { .. }, [texts]) => lists(self.question, &strings(texts)?),
             (Stripped, [texts]) => {
                 let texts = strings(texts)?;
                 let texts = texts.as_string::<i32>();
@@ -274,6 +280,10 @@ fn lists(question: Question, texts: &ArrayRef) -> ArrayRef {
             }
             (Elements { .. }, Some(Value::Array(items))) => {
                 Some(items.into_iter().map(|item| Some(item.to_string())).collect())
+            }
+            (Members { as_text }, Some(Value::Object(members))) => {
+                let shown = |value: Value| if as_text { as_plain(value) } else { Some(value.to_string()) };
+                Some(members.into_iter().map(|(_, value)| shown(value)).collect())
             }
             (Keys, Some(Value::Object(members))) => {
                 Some(members.into_iter().map(|(name, _)| Some(name)).collect())

@@ -5,8 +5,11 @@
 //! name, most of them by what `gate/dialect.rs` makes of a statement. All of it was found by asking both the same
 //! (`tests/it/bi/differential.rs`).
 
+mod digests;
+mod format;
 mod json;
 mod numbers;
+mod picture;
 mod spans;
 mod sums;
 mod text;
@@ -23,6 +26,8 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, cast as cast_expr};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
+pub(super) use self::picture::{NAME as TO_CHAR_OF_NUMBERS, is_picture};
+
 /// The functions, for the session.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     json::functions()
@@ -30,7 +35,9 @@ pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
         .chain(numbers::functions())
         .chain(spans::functions())
         .chain(text::functions())
-        .chain([zone::function()])
+        .chain(digests::functions())
+        .chain(format::functions())
+        .chain([picture::function(), zone::function()])
         .map(Arc::new)
         .collect()
 }

@@ -5,14 +5,16 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, IntervalMonthDayNanoArray};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, Float64Array, Int64Array, IntervalMonthDayNanoArray,
+};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType, DurationNanosecondType, FieldRef, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType,
-    IntervalUnit, TimeUnit, TimestampMicrosecondType,
+    DataType, DurationNanosecondType, FieldRef, Float64Type, Int64Type, IntervalMonthDayNano,
+    IntervalMonthDayNanoType, IntervalUnit, TimeUnit, TimestampMicrosecondType,
 };
 use datafusion::arrow::error::ArrowError;
-use datafusion::common::{Result, exec_err, internal_err};
+use datafusion::common::{Result, ScalarValue, exec_err, internal_err};
 use datafusion::functions::datetime::date_part as datafusion_date_part;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -76,8 +78,37 @@ impl ScalarUDFImpl for Part {
             let parts: Float64Array = spans.as_primitive::<DurationNanosecondType>().unary(of);
             return Ok(ColumnarValue::Array(cast(&parts, args.return_field.data_type())?));
         }
+        let part = match args.args.first() {
+            Some(ColumnarValue::Scalar(part)) => part.try_as_str().flatten().map(str::to_owned),
+            _ => None,
+        };
+        if let Some(of) = part.as_deref().and_then(long_part) {
+            // By the year, whose number DataFusion tells.
+            let mut args = args;
+            args.args[0] = ColumnarValue::Scalar(ScalarValue::from("year"));
+            let (rows, kind) = (args.number_rows, args.return_field.data_type().clone());
+            let years = cast(&self.inner.inner().invoke_with_args(args)?.to_array(rows)?, &DataType::Int64)?;
+            let parts: Int64Array = years.as_primitive::<Int64Type>().unary(of);
+            return Ok(ColumnarValue::Array(cast(&parts, &kind)?));
+        }
         self.inner.inner().invoke_with_args(args)
     }
+}
+
+/// How a part of many years is told of the year's number: the first century is that of the years 1 to 100, the first decade
+/// that of 0 to 9.
+fn long_part(part: &str) -> Option<fn(i64) -> i64> {
+    Some(match part.trim().to_ascii_lowercase().as_str() {
+        "century" | "centuries" => |year| counted_from_one(year, 100),
+        "millennium" | "millennia" => |year| counted_from_one(year, 1000),
+        "decade" | "decades" => |year| year.div_euclid(10),
+        _ => return None,
+    })
+}
+
+/// In which group of so many years a year is, when the first begins with the year 1 and there is none of the number 0.
+fn counted_from_one(year: i64, years: i64) -> i64 {
+    if year > 0 { (year + years - 1) / years } else { -((years - year) / years) }
 }
 
 /// How a part is taken of a number of nanoseconds.
@@ -259,6 +290,24 @@ mod tests {
             );
         }
         assert!(scaled(span(i32::MAX, 0, 0), 2.0, Work::Multiply).is_err());
+    }
+
+    #[test]
+    fn centuries_are_counted_from_one() {
+        // As PostgreSQL's documentation has them.
+        for (part, year, expected) in [
+            ("century", 2000, 20),
+            ("century", 2001, 21),
+            ("century", 1, 1),
+            ("century", 0, -1),
+            ("century", -99, -1),
+            ("century", -100, -2),
+            ("millennium", 2001, 3),
+            ("decade", 2001, 200),
+            ("decade", -1, -1),
+        ] {
+            assert_eq!(long_part(part).expect("a part")(year), expected, "{part} of {year}");
+        }
     }
 
     #[test]

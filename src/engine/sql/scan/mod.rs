@@ -45,7 +45,7 @@ use self::filter::Condition;
 pub(super) use self::lean::LeanScans;
 use self::source::Source;
 pub(super) use self::source::forget_others;
-use super::catalog::NewestOf;
+use super::catalog::{NewestOf, TableSpec};
 use super::protocol::TableSource;
 use super::segment::BATCH_ROWS_MAX;
 
@@ -58,6 +58,8 @@ const SELECTED_ONE_OF: usize = 5;
 #[derive(Debug)]
 pub(super) struct SegmentTable {
     schema: SchemaRef,
+    /// What it says of itself.
+    pub(super) spec: Arc<TableSpec>,
     sources: Arc<Vec<Arc<Source>>>,
     known: Arc<Known>,
     /// Which of its rows are kept in a table of their own, if any are.
@@ -81,8 +83,14 @@ impl SegmentTable {
             known: Arc::new(known),
             newest: table.spec.newest.clone(),
             kept: OnceLock::new(),
+            spec: Arc::new(table.spec),
             schema,
         }
+    }
+
+    /// Its rows, without those that are deleted.
+    pub(super) fn rows(&self) -> usize {
+        self.sources.iter().map(|source| source.live_rows()).sum()
     }
 }
 

@@ -39,7 +39,7 @@ pub(in crate::engine::sql) fn row(batch: &RecordBatch, row: usize) -> Map<String
 }
 
 /// The PostgreSQL name of an Arrow type.
-pub(super) fn type_name(data_type: &DataType) -> String {
+pub(in crate::engine::sql) fn type_name(data_type: &DataType) -> String {
     let name = match data_type {
         DataType::Boolean => "boolean",
         DataType::Int8 | DataType::Int16 => "smallint",

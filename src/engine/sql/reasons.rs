@@ -1,0 +1,549 @@
+//! Why a statement cannot be planned, in sentences for whoever wrote it.
+//!
+//! DataFusion's own texts speak of its types, its rules and names that the gate has given things. What they tell is kept: which
+//! column, which function, which types, how many. While a statement is planned no row has been read, so a value that such
+//! a text holds is one of the statement's own.
+
+use std::sync::LazyLock;
+
+use datafusion::common::{Column, SchemaError};
+use regex::{Captures, Regex};
+
+use super::errors::{nearest_name, quoted};
+use super::functions::{AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, WINDOW_FUNCTIONS};
+
+/// A sentence, and the piece of the statement that it is about.
+pub(super) struct Reason {
+    pub(super) sentence: String,
+    pub(super) about: Option<String>,
+}
+
+impl Reason {
+    fn new(sentence: impl Into<String>) -> Reason {
+        Reason { sentence: sentence.into(), about: None }
+    }
+
+    fn about(mut self, piece: &str) -> Reason {
+        self.about = Some(piece.to_owned());
+        self
+    }
+}
+
+/// Functions that people write, of PostgreSQL and of others, and what does it here.
+#[rustfmt::skip]
+const INSTEAD: &[(&str, &str)] = &[
+    ("current_database", "There is one database, and its schema is public."),
+    ("date", "Write time::date."), ("date_add", "Write time + INTERVAL '1 day'."), ("date_format", "Use to_char(time, 'YYYY-MM-DD')."),
+    ("date_sub", "Write time - INTERVAL '1 day'."), ("dateadd", "Write time + INTERVAL '1 day'."),
+    ("datediff", "Subtract the times: extract(epoch FROM a - b), or a::date - b::date."),
+    ("getdate", "Use now()."),
+    ("group_concat", "Use string_agg(text, ',')."), ("if", "Write CASE WHEN … THEN … ELSE … END."),
+    ("ifnull", "Use coalesce."), ("iif", "Write CASE WHEN … THEN … ELSE … END."), ("isnull", "Use coalesce, or IS NULL."),
+    ("jsonb_path_query", "Use -> and jsonb_array_elements."), ("jsonb_set", "Use ||: '{…}'::jsonb || '{\"a\": 1}'::jsonb."),
+    ("justify_days", "Compare spans as they are, or use extract(epoch FROM span)."),
+    ("justify_hours", "Compare spans as they are, or use extract(epoch FROM span)."),
+    ("json_populate_record", "Take the members one by one: (j ->> 'name')::type."),
+    ("json_to_record", "Take the members one by one: (j ->> 'name')::type."),
+    ("json_to_recordset", "Take the elements with json_array_elements(j) AS e in FROM, and (e ->> 'name')::type of each."),
+    ("jsonb_populate_record", "Take the members one by one: (j ->> 'name')::type."),
+    ("jsonb_to_record", "Take the members one by one: (j ->> 'name')::type."),
+    ("jsonb_to_recordset", "Take the elements with jsonb_array_elements(j) AS e in FROM, and (e ->> 'name')::type of each."),
+    ("len", "Use length."), ("listagg", "Use string_agg(text, ',')."),
+    ("make_timestamp", "Put the text together and cast it: '2026-01-31 10:00'::timestamp."),
+    ("pg_typeof", "A statement's dryRun names the types of its columns."), ("regexp_matches", "Use regexp_match."),
+    ("row_to_json", "Use json_build_object('name', column, …)."), ("sha1", "Use sha256 or md5."),
+    ("sha224", "Use sha256, sha384 or sha512."), ("str_to_date", "Use to_date or to_timestamp."),
+    ("strftime", "Use to_char(time, 'YYYY-MM-DD')."), ("substring_index", "Use split_part."),
+    ("to_number", "Take signs out with replace, and cast: replace(text, ',', '')::numeric."),
+    ("uuid_generate_v4", "Use gen_random_uuid()."), ("version", "The box's version is in its status, and not in the console."),
+];
+
+/// Functions that are there under the name that PostgreSQL has for them, and not in the lists of the session's.
+#[rustfmt::skip]
+const ALSO: &[&str] = &[
+    "age", "ceiling", "div", "every", "extract", "format", "gen_random_uuid", "json_agg", "json_array_elements",
+    "json_array_length", "json_build_object", "json_each", "json_each_text", "json_object_agg", "json_object_keys",
+    "jsonb_agg", "jsonb_array_elements", "jsonb_array_length", "jsonb_build_object", "jsonb_each", "jsonb_each_text",
+    "jsonb_object_agg", "jsonb_object_keys", "length", "make_interval", "md5", "mod", "mode", "percentile_disc", "position",
+    "regexp_split_to_array", "regexp_split_to_table", "sha256", "sha384", "sha512", "sign", "string_to_table", "substring",
+    "to_json", "trim", "unnest", "variance", "width_bucket",
+];
+
+/// Why a column cannot be told.
+pub(super) fn schema_reason(error: &SchemaError) -> Reason {
+    match error {
+        SchemaError::FieldNotFound { field, valid_fields } => missing_column(field, valid_fields),
+        SchemaError::AmbiguousReference { field } => {
+            let name = quoted(&field.name);
+            Reason::new(format!("The column \"{name}\" is ambiguous: write it with its table's name."))
+                .about(&field.name)
+        }
+        SchemaError::DuplicateQualifiedField { name, .. }
+        | SchemaError::DuplicateUnqualifiedField { name } => Reason::new(format!(
+            "The column \"{}\" appears twice: give one of them another name.",
+            quoted(name)
+        ))
+        .about(name),
+    }
+}
+
+fn missing_column(field: &Column, valid: &[Column]) -> Reason {
+    let name = quoted(&field.name);
+    let Some(table) = field.relation.as_ref().map(|table| table.table().to_owned()) else {
+        let near = nearest_name(&field.name, valid.iter().map(Column::name));
+        let near = near.and_then(|near| valid.iter().find(|column| column.name == near));
+        return Reason::new(match near {
+            Some(near) => format!("There is no column \"{name}\"; did you mean \"{}\"?", quoted(&near.name)),
+            None => format!("There is no column \"{name}\"."),
+        })
+        .about(&field.name);
+    };
+    // A name that the planner gave a subquery.
+    if table.starts_with("__") {
+        return Reason::new(CORRELATED);
+    }
+    let of_table = |column: &&Column| column.relation.as_ref().is_some_and(|own| own.table() == table);
+    let about = format!("{table}.{}", field.name);
+    let shown = quoted(&table);
+    if valid.iter().any(|column| of_table(&column)) {
+        let near = nearest_name(&field.name, valid.iter().filter(of_table).map(Column::name));
+        return Reason::new(match near {
+            Some(near) => {
+                format!(
+                    "There is no column \"{name}\" in \"{shown}\"; did you mean \"{shown}.{}\"?",
+                    quoted(near)
+                )
+            }
+            None => format!("There is no column \"{name}\" in \"{shown}\"."),
+        })
+        .about(&about);
+    }
+    // The name in front is none of FROM. Either it is misspelled, or the table has been given another name there.
+    let tables: Vec<&str> =
+        valid.iter().filter_map(|column| column.relation.as_ref().map(|table| table.table())).collect();
+    let has_it =
+        valid.iter().find(|column| column.name == field.name).and_then(|column| column.relation.as_ref());
+    let near = nearest_name(&table, tables.iter().copied()).or(has_it.map(|table| table.table()));
+    Reason::new(match near {
+        Some(near) => {
+            format!("FROM has no table or alias \"{shown}\" here; did you mean \"{}.{name}\"?", quoted(near))
+        }
+        None => format!("FROM has no table or alias \"{shown}\" here."),
+    })
+    .about(&about)
+}
+
+/// What a text of a known form says.
+type Tell = fn(&Captures<'_>) -> Reason;
+
+/// Texts of DataFusion's planner, and what they say.
+static TEXTS: LazyLock<Vec<(Regex, Tell)>> = LazyLock::new(|| {
+    let known: &[(&str, Tell)] = &[
+        (r#"^Invalid function '([^']*)'"#, |found| missing_function(&found[1])),
+        (r#"column "(.+?)" must appear in the GROUP BY"#, |found| ungrouped(&found[1])),
+        (r"HAVING clause references: (.+) must appear in the GROUP BY", |found| ungrouped(&found[1])),
+        (r"argument types '(?s:(.+?))\((?s:(.*?))\)'\. You might", |found| arguments(&found[1], &found[2])),
+        (r"(?i)function '?([a-z_0-9]+)'? (?:expected|expects|requires|does not|could not)", |found| {
+            let name = own_name(&found[1]);
+            Reason::new(format!("The function {name} does not take the arguments that it is given here: look at their number and types."))
+                .about(&name)
+        }),
+        (
+            r"Cannot infer common (?:argument |string )?type for (?:[a-zA-Z]+ )*operation (.+) (\S+|IS (?:NOT )?DISTINCT FROM|NOT LIKE|NOT ILIKE) (.+)$",
+            |found| operands(&found[1], &found[2], &found[3]),
+        ),
+        (r"Cannot coerce arithmetic expression (.+) ([-+*/%]) (.+) to valid types", |found| {
+            operands(&found[1], &found[2], &found[3])
+        }),
+        (
+            r"Cannot get result type for (?:arithmetic|temporal|decimal) operation (.+) ([-+*/%]) (.+?): ",
+            |found| operands(&found[1], &found[2], &found[3]),
+        ),
+        (r"isn't a common type to coerce (.+) and (.+) in (\w+) expression", |found| {
+            operands(&found[1], &found[3], &found[2])
+        }),
+        (r"expr type (.+) can't cast to (.+) in (?:InSubquery|SetComparison)", |found| {
+            operands(&found[1], "IN", &found[2])
+        }),
+        (r"Can not find compatible types to compare (.+) with \[(.+)\]", |found| {
+            operands(&found[1], "IN", &found[2])
+        }),
+        (r"Failed to coerce (?:then|case) .* to common types in CASE WHEN", |_| {
+            Reason::new("The values of a CASE have types that do not go together: cast them to one.")
+                .about("CASE")
+        }),
+        (r"Cannot find column with position (\d+) in SELECT clause\. Valid columns: 1 to (\d+)", |found| {
+            Reason::new(format!("The column number {} is not among the {} of SELECT.", &found[1], &found[2]))
+                .about(&found[1])
+        }),
+        (r#"WITH query name "?(.+?)"? specified more than once"#, |found| {
+            Reason::new(format!("WITH has two queries of the name \"{}\".", quoted(&found[1])))
+                .about(&found[1])
+        }),
+        (r"The window (.+) is not defined", |found| {
+            Reason::new(format!("There is no window \"{}\": define it with WINDOW.", quoted(&found[1])))
+                .about(&found[1])
+        }),
+        (r"DISTINCT ON expressions must match initial ORDER BY", |_| {
+            Reason::new("ORDER BY must begin with what DISTINCT ON names.").about("ORDER")
+        }),
+        (r"For SELECT DISTINCT, ORDER BY expressions (.+) must appear in select list", |found| {
+            let about = written(&found[1]);
+            Reason::new(format!(
+                "With SELECT DISTINCT, ORDER BY can only name what is selected, and {about} is not."
+            ))
+            .about(&about)
+        }),
+        (r"SELECT \* with no tables", |_| Reason::new("SELECT * needs a FROM.").about("SELECT")),
+        (r"Expected (LIMIT|OFFSET) to be an integer", |found| {
+            Reason::new(format!("{} must be a whole number.", &found[1])).about(&found[1])
+        }),
+        (
+            r"(?:(\w+(?: \w+)?) must be boolean type|non-boolean predicate '.*'), (?:but got|returning) (.+)$",
+            |found| {
+                Reason::new(format!(
+                    "A condition must be true or false, and one is {}.",
+                    article(&type_name(&found[2]))
+                ))
+            },
+        ),
+        (r"non-boolean predicate '(?s:.*)' returning (.+)$", |found| {
+            Reason::new(format!(
+                "A condition must be true or false, and one is {}.",
+                article(&type_name(&found[1]))
+            ))
+        }),
+        (
+            r"have the same number of columns|have different number of (?:fields|columns)|different number of fields",
+            |_| Reason::new("The parts of a UNION, INTERSECT or EXCEPT have different numbers of columns."),
+        ),
+        (r#"require unique expression names but the expression "(.+?)" at position"#, |found| {
+            let name = written(&found[1]);
+            Reason::new(format!("Two result columns have the name \"{name}\": give one of them another."))
+                .about(&name)
+        }),
+        (r"(?:Unsupported CAST from|Cannot automatically convert) (.+) to (.+)$", |found| {
+            Reason::new(format!(
+                "{} cannot be made {}.",
+                capital(&article(&type_name(&found[1]))),
+                article(&type_name(&found[2]))
+            ))
+        }),
+        (r"Unsupported ast node in sqltorel: (\w+)", |found| {
+            let form = found[1].to_ascii_uppercase();
+            Reason::new(format!("The form {form} is not available here.")).about(&form)
+        }),
+        (r"Unsupported Value '?(\w+)", |_| Reason::new("A literal of this form is not available here.")),
+        (r"Unsupported SQL type (.+)$", |found| {
+            Reason::new(format!("The type {} is not available here.", quoted(&found[1]))).about(&found[1])
+        }),
+        (
+            r"should return only one column|must return exactly one column|must have one column|Too many columns",
+            |_| Reason::new("A subquery that is used as a value must have one column."),
+        ),
+        (r"Aggregate functions are not allowed in the WHERE", |_| {
+            Reason::new("An aggregate function cannot stand in WHERE: use HAVING.").about("WHERE")
+        }),
+        (r"NOT cannot be used|Negation only supports|Unary operator", |_| {
+            Reason::new("The operator NOT, - or + stands before a value of a type that it does not take.")
+        }),
+        (r"No field named (\S+?)\.", |found| {
+            let name = written(&found[1]);
+            Reason::new(format!("There is no column \"{name}\".")).about(&name)
+        }),
+        (
+            r"Date part '(.+?)' not supported|Unsupported date part '(.+?)'|unsupported (?:date_part|date part)[^']*'(.+?)'",
+            |found| {
+                let part = found.iter().skip(1).flatten().next().map_or("", |part| part.as_str());
+                Reason::new(format!("A time has no part \"{}\" here.", quoted(part))).about(part)
+            },
+        ),
+        (r"(?i)interval", |_| {
+            Reason::new("An interval cannot be understood: write one like INTERVAL '1 day 2 hours'.")
+                .about("INTERVAL")
+        }),
+    ];
+    let compiled = known.iter().filter_map(|(pattern, tell)| Some((Regex::new(pattern).ok()?, *tell)));
+    compiled.collect()
+});
+
+/// What a text of the planner says.
+pub(super) fn plan_reason(text: &str) -> Reason {
+    let known = TEXTS.iter().find_map(|(pattern, tell)| pattern.captures(text).map(|found| tell(&found)));
+    known.unwrap_or_else(|| {
+        let first = text.lines().next().unwrap_or_default();
+        Reason::new(format!(
+            "The statement cannot be planned: {}.",
+            in_own_types(&quoted(first)).trim_end_matches('.')
+        ))
+    })
+}
+
+/// What a text about a form says that is not there.
+pub(super) fn form_reason(text: &str) -> Reason {
+    let lower = text.to_ascii_lowercase();
+    let is_correlated =
+        ["outerreference", "outer_ref", "correlated", "lateral"].iter().any(|mark| lower.contains(mark));
+    if is_correlated {
+        return Reason::new(CORRELATED);
+    }
+    if lower.contains("subquery") || lower.contains("exists(") {
+        return Reason::new(
+            "A subquery stands in a place where none can be run here: put it into WITH or FROM, and join with it.",
+        );
+    }
+    let known = TEXTS.iter().find_map(|(pattern, tell)| pattern.captures(text).map(|found| tell(&found)));
+    known.unwrap_or_else(|| {
+        let first = text.lines().next().unwrap_or_default();
+        Reason::new(format!(
+            "The statement uses a form that is not available here: {}.",
+            in_own_types(&quoted(first)).trim_end_matches('.')
+        ))
+    })
+}
+
+pub(super) const CORRELATED: &str = "A subquery, or LATERAL, that names a column from outside may tie itself to it by equality only \
+    (a.x = b.x): join and group instead, or use DISTINCT ON or row_number().";
+
+fn missing_function(name: &str) -> Reason {
+    let shown = quoted(name);
+    let other = INSTEAD.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
+    let near = || {
+        let all = [SCALAR_FUNCTIONS, AGGREGATE_FUNCTIONS, WINDOW_FUNCTIONS, ALSO];
+        nearest_name(name, all.into_iter().flatten().copied()).map(|near| format!(" Did you mean {near}?"))
+    };
+    let instead = other.map(|(_, instead)| format!(" {instead}")).or_else(near).unwrap_or_default();
+    Reason::new(format!("There is no function \"{shown}\" here.{instead}")).about(name)
+}
+
+fn ungrouped(expr: &str) -> Reason {
+    let shown = written(expr);
+    let is_column = shown.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '"'));
+    let sentence = match is_column {
+        true => format!("The column \"{shown}\" must appear in GROUP BY or inside an aggregate function."),
+        false => format!("{shown} must appear in GROUP BY, or its columns inside an aggregate function."),
+    };
+    Reason::new(sentence).about(&shown)
+}
+
+fn arguments(name: &str, types: &str) -> Reason {
+    let name = own_name(name);
+    let types = in_own_types(types);
+    Reason::new(match types.is_empty() {
+        true => format!("The function {name} needs arguments."),
+        false => format!("There is no function {name}({types}): cast the arguments to types that it takes, or look at their number."),
+    })
+    .about(&name)
+}
+
+fn operands(left: &str, operator: &str, right: &str) -> Reason {
+    let (left, right) = (in_own_types(left), in_own_types(right));
+    Reason::new(format!(
+        "{operator} does not take {} and {}: cast one of them.",
+        article(&left),
+        article(&right)
+    ))
+}
+
+/// The name under which people know a function that the gate has given another.
+fn own_name(name: &str) -> String {
+    match name {
+        "character_length" => "length",
+        "array_has" => "= ANY",
+        "date_part" => "extract",
+        "json_elements" => "json_array_elements",
+        "json_elements_text" => "json_array_elements_text",
+        "json_keys" => "json_object_keys",
+        "signum" => "sign",
+        "substr" => "substring",
+        "timezone" => "AT TIME ZONE",
+        "to_averaged" => "avg",
+        "to_char_number" => "to_char",
+        "to_shown" => "concat",
+        "to_text" => "a cast to text",
+        "to_whole" => "a cast to a whole number",
+        other => return quoted(other),
+    }
+    .to_owned()
+}
+
+/// An expression as it was written, nearly: without the calls that the gate puts around things.
+pub(super) fn written(expr: &str) -> String {
+    static OWN: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"\b(?:to_text|to_shown|to_whole|to_averaged)\(([^()]*)\)").ok());
+    static LITERAL: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r#"\b(?:Int64|Float64|Utf8|Boolean)\("?([^()"]*)"?\)"#).ok());
+    let mut text = expr.to_owned();
+    for pattern in [&*OWN, &*LITERAL].into_iter().flatten() {
+        text = pattern.replace_all(&text, "$1").into_owned();
+    }
+    quoted(&text)
+}
+
+/// PostgreSQL's name of a type that is given by Arrow's.
+fn type_name(arrow: &str) -> String {
+    let arrow = arrow.trim();
+    let plain = arrow.split('(').next().unwrap_or(arrow);
+    match plain {
+        "Utf8" | "Utf8View" | "LargeUtf8" | "String" => "text",
+        "Int8" | "Int16" | "Int32" | "Int64" | "UInt8" | "UInt16" | "UInt32" | "UInt64" | "Integer" => {
+            "bigint"
+        }
+        "Float16" | "Float32" | "Float64" | "Float" => "double precision",
+        "Decimal" | "Decimal32" | "Decimal64" | "Decimal128" | "Decimal256" => "numeric",
+        "Numeric" => "number",
+        "Boolean" => "boolean",
+        "Timestamp" if arrow.contains("Some(") || arrow.contains('"') => "timestamptz",
+        "Timestamp" => "timestamp",
+        "Date32" | "Date64" | "Date" => "date",
+        "Time32" | "Time64" | "Time" => "time",
+        "Interval" | "Duration" => "interval",
+        "Binary" | "LargeBinary" | "BinaryView" | "FixedSizeBinary" => "bytea",
+        "Null" => "NULL",
+        "List" | "LargeList" | "FixedSizeList" => "array",
+        "Struct" => "record",
+        _ => return quoted(arrow),
+    }
+    .to_owned()
+}
+
+/// A text with PostgreSQL's names for Arrow's types.
+fn in_own_types(text: &str) -> String {
+    static TYPES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        // With what stands behind it in parentheses, two deep.
+        Regex::new(
+            r"\b(?:Utf8View|LargeUtf8|Utf8|U?Int(?:8|16|32|64)|Float(?:16|32|64)|Decimal(?:32|64|128|256)|Boolean|Timestamp|Date(?:32|64)|Time(?:32|64)|Interval|Duration|LargeBinary|BinaryView|Binary|Null|LargeList|List|Struct)\b(?:\((?:[^()]|\([^()]*\))*\))?",
+        )
+        .ok()
+    });
+    match &*TYPES {
+        Some(types) => quoted(&types.replace_all(text, |found: &Captures<'_>| type_name(&found[0]))),
+        None => quoted(text),
+    }
+}
+
+/// A type with its article.
+fn article(name: &str) -> String {
+    match name.chars().next() {
+        Some('a' | 'e' | 'i' | 'o' | 'u') => format!("an {name}"),
+        Some('N') | None => name.to_owned(),
+        _ => format!("a {name}"),
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().collect::<String>() + chars.as_str()).unwrap_or_default()
+}
+
+/// What a text of a function that runs says of the statement alone.
+pub(super) fn part_reason(text: &str) -> Option<Reason> {
+    static PART: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"(?i)date part '?([a-z_]{1,30})'? (?:is )?not supported").ok());
+    let part = PART.as_ref()?.captures(text)?.get(1)?.as_str();
+    Some(Reason::new(format!("A time has no part \"{part}\" here.")).about(part))
+}
+
+/// What a value that is written in the statement cannot be made, if a text of Arrow says so.
+pub(super) fn written_value(text: &str) -> Option<Reason> {
+    static CAST: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?s)(?:Cannot cast string|Error parsing (?:timestamp|date) from|Invalid input syntax for type \S+:?|Cannot cast to [^.]+\. Overflowing on|Invalid timezone|Parser error: Invalid timezone) ['\x22](.*?)['\x22](?: to value of (\w+))?").ok()
+    });
+    let found = CAST.as_ref()?.captures(text)?;
+    let value = quoted(&found[1]);
+    Some(
+        match found.get(2) {
+            Some(kind) => Reason::new(format!("'{value}' is not {}.", article(&type_name(kind.as_str())))),
+            None => Reason::new(format!("'{value}' is not a value of the type that it is used as.")),
+        }
+        .about(&format!("'{}'", &found[1])),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_the_planner_name_what_they_are_about() {
+        for (text, sentence, about) in [
+            (
+                "Invalid function 'lenght'.\nDid you mean 'length'?",
+                "There is no function \"lenght\" here. Did you mean length?",
+                Some("lenght"),
+            ),
+            (
+                "Invalid function 'ifnull'.",
+                "There is no function \"ifnull\" here. Use coalesce.",
+                Some("ifnull"),
+            ),
+            (
+                "Column in SELECT must be in GROUP BY or an aggregate function: While expanding wildcard, column \"products.price\" must appear in the GROUP BY clause or must be part of an aggregate function, currently only \"a, b\" appears in the SELECT clause satisfies this requirement",
+                "The column \"products.price\" must appear in GROUP BY or inside an aggregate function.",
+                Some("products.price"),
+            ),
+            (
+                "Failed to coerce arguments to satisfy a call to 'abs' function: coercion from Utf8 to the signature Numeric(1) failed. No function matches the given name and argument types 'abs(Utf8)'. You might need to add explicit type casts.\n\tCandidate functions:\n\tabs(Numeric)",
+                "There is no function abs(text): cast the arguments to types that it takes, or look at their number.",
+                Some("abs"),
+            ),
+            (
+                "x. No function matches the given name and argument types 'round(Decimal128(38, 10), Timestamp(Millisecond, None))'. You might need to add explicit type casts.",
+                "There is no function round(numeric, timestamp): cast the arguments to types that it takes, or look at their number.",
+                Some("round"),
+            ),
+            (
+                "Cannot infer common argument type for comparison operation Int64 = Boolean",
+                "= does not take a bigint and a boolean: cast one of them.",
+                None,
+            ),
+            (
+                "Cannot coerce arithmetic expression Utf8View + Timestamp(Millisecond, None) to valid types",
+                "+ does not take a text and a timestamp: cast one of them.",
+                None,
+            ),
+            (
+                "Cannot find column with position 5 in SELECT clause. Valid columns: 1 to 2",
+                "The column number 5 is not among the 2 of SELECT.",
+                Some("5"),
+            ),
+            ("Unsupported SQL type HSTORE", "The type HSTORE is not available here.", Some("HSTORE")),
+        ] {
+            let reason = plan_reason(text);
+            assert_eq!((reason.sentence.as_str(), reason.about.as_deref()), (sentence, about));
+        }
+        let general = plan_reason("Something odd with Utf8View happened\nand more of it").sentence;
+        assert_eq!(general, "The statement cannot be planned: Something odd with text happened.");
+    }
+
+    #[test]
+    fn a_missing_column_is_told_with_its_table() {
+        let column = |table: &str, name: &str| Column::new(Some(table), name);
+        let valid = [column("r", "url"), column("r", "price"), column("jobs", "id")];
+        let told = |field: Column| missing_column(&field, &valid).sentence;
+        assert_eq!(
+            told(column("r", "prise")),
+            "There is no column \"prise\" in \"r\"; did you mean \"r.price\"?"
+        );
+        assert_eq!(
+            told(column("readings", "url")),
+            "FROM has no table or alias \"readings\" here; did you mean \"r.url\"?"
+        );
+        assert_eq!(
+            told(column("job", "id")),
+            "FROM has no table or alias \"job\" here; did you mean \"jobs.id\"?"
+        );
+        assert_eq!(told(column("r", "zzz")), "There is no column \"zzz\" in \"r\".");
+        assert_eq!(told(Column::from_name("prize")), "There is no column \"prize\"; did you mean \"price\"?");
+    }
+
+    #[test]
+    fn a_value_of_the_statement_is_told() {
+        let reason = written_value("Cannot cast string 'abc' to value of Int64 type").expect("a value");
+        assert_eq!(
+            (reason.sentence.as_str(), reason.about.as_deref()),
+            ("'abc' is not a bigint.", Some("'abc'"))
+        );
+        assert!(written_value("something else").is_none());
+    }
+}
