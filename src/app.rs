@@ -22,8 +22,8 @@ use crate::features::account::Accounts;
 use crate::features::api_keys::{Callers, KeyUsage};
 use crate::features::audit::AuditSettings;
 use crate::features::auth::{Auth, AuthSettings};
-use crate::features::billing::{self, PlanGate, Plans};
-use crate::features::extraction::{Extractor, SearchFeed};
+use crate::features::billing::{self, PlanGate, Plans, Retention};
+use crate::features::extraction::{Extractor, SearchFeed, adopt_pages};
 use crate::features::jobs::{Desk, DispatchParts, DispatchSettings, Dispatcher};
 use crate::features::mail::{self, MailState, Mailer};
 use crate::features::orgs::{OrgSeed, Orgs, list_orgs};
@@ -120,6 +120,8 @@ impl App {
                 sends_mail: config.mail.is_on(),
                 trusted_proxies: config.server.trusted_proxies.iter().map(|network| network.0).collect(),
                 bodies_bytes_max: config.server.bodies_mb << 20,
+                metrics_from: config.server.metrics_from.iter().map(|network| network.0).collect(),
+                metrics_token: Some(config.server.metrics_token.clone()).filter(|token| !token.is_empty()),
             },
             metrics,
             readiness(&store, &self_test, &services.service::<Health>()),
@@ -221,6 +223,7 @@ pub(crate) struct Parts {
     orgs: Arc<Orgs>,
     mailer: Arc<Mailer>,
     plans: Arc<Plans>,
+    retention: Arc<Retention>,
     guard: Arc<AddressGuard>,
     blobs: Arc<BlobStore>,
     extractor: Arc<Extractor>,
@@ -251,6 +254,9 @@ impl Parts {
         let data = &config.storage.data_dir;
         let system = store.system();
         let plans = Arc::new(Plans::built_in()?);
+        let retention = Arc::new(Retention::new(config.retention, plans.clone()));
+        store.limit_room(billing::room(plans.clone()));
+        adopt_pages(&system).await?;
         let guard = AddressGuard::new(&config.network.allow, &[place.local])
             .answering(config.network.hosts.keys().map(String::as_str));
         let blobs = BlobStore::open_local(data.join("pages"))
@@ -330,6 +336,7 @@ impl Parts {
             orgs,
             mailer,
             plans,
+            retention,
             guard: Arc::new(guard),
             blobs,
             extractor,
@@ -360,6 +367,7 @@ impl Parts {
             .with(self.orgs)
             .with(self.mailer)
             .with(self.plans)
+            .with(self.retention)
             .with(self.guard)
             .with(self.blobs)
             .with(self.extractor)
@@ -589,12 +597,23 @@ fn status(store: &Store, services: &Arc<Services>, url: String, self_test: &Arc<
                 "failedCommits": stats.failed_commits.load(Ordering::Relaxed),
                 "diskFull": store.disk_full(),
             },
+            "retention": retention_status(&services),
             "sequence": *store.sequence().borrow(),
             "searchPosition": services.service::<SearchFeed>().committed(),
             "sql": sql_status(&services),
             "snapshotPosition": services.service::<bi::SnapshotFeed>().applied(),
         })
     })
+}
+
+/// What was removed because its time was over, since the box started.
+fn retention_status(services: &Services) -> serde_json::Value {
+    let removed = services.service::<Retention>().removed.all();
+    removed
+        .into_iter()
+        .map(|(what, count)| (what.to_owned(), json!(count)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }
 
 /// The SQL workers, and what the kernel holds them with.

@@ -9,6 +9,7 @@ use crate::base::{Error, Result};
 use crate::engine::fetch::AllowRule;
 use crate::engine::fetch::browser::launch::is_executable;
 use crate::features::auth::Registration;
+use crate::features::billing::Terms;
 use ipnet::IpNet;
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -24,6 +25,9 @@ pub use mail::MailConfig;
 
 /// The documented defaults.
 pub const DEFAULTS: &str = include_str!("../appliance.toml");
+
+/// A shorter token could be guessed.
+const METRICS_TOKEN_BYTES_MIN: usize = 16;
 
 const ENV_PREFIX: &str = "GLEANER_";
 
@@ -41,6 +45,7 @@ pub struct Config {
     pub browser: BrowserConfig,
     pub bi: BiConfig,
     pub audit: AuditConfig,
+    pub retention: Terms,
     pub log: LogConfig,
 }
 
@@ -50,6 +55,8 @@ pub struct ServerConfig {
     pub listen: SocketAddr,
     pub public_url: String,
     pub trusted_proxies: Vec<Network>,
+    pub metrics_from: Vec<Network>,
+    pub metrics_token: String,
     pub max_connections: usize,
     pub connections_per_address: usize,
     pub bodies_mb: usize,
@@ -241,6 +248,14 @@ impl Config {
             let reason = "must be a URL such as https://gleaner.example or https://tools.example/gleaner";
             return Err(Error::invalid("server.public_url", reason));
         }
+        let token = &self.server.metrics_token;
+        if !token.is_empty()
+            && (token.len() < METRICS_TOKEN_BYTES_MIN || !token.bytes().all(|b| b.is_ascii_graphic()))
+        {
+            let reason =
+                format!("must be {METRICS_TOKEN_BYTES_MIN} or more characters of ASCII without spaces");
+            return Err(Error::invalid("server.metrics_token", reason));
+        }
         let browser = &self.browser.executable;
         if !browser.as_os_str().is_empty() && !is_executable(browser) {
             let reason = format!("{} is no program that can be run", browser.display());
@@ -319,6 +334,10 @@ const BOUNDS: &[(&str, std::ops::RangeInclusive<i64>)] = &[
     ("auth.invites_per_day", 1..=1_000_000),
     ("auth.registrations_per_hour", 1..=1_000_000),
     ("audit.retention_days", 0..=36_500),
+    ("retention.pages_days", 0..=36_500),
+    ("retention.versions_per_url", 0..=1_000_000),
+    ("retention.jobs_days", 0..=36_500),
+    ("retention.results_days", 0..=36_500),
     ("mail.port", 0..=65_535),
     ("mail.timeout_sec", 1..=600),
     ("dispatch.concurrency", 1..=10_000),
@@ -477,6 +496,10 @@ mod tests {
         assert!(refusal("[server.tls]\ncert = \"a.pem\"", &[]).starts_with("server.tls"));
         let refused = refusal("[browser]\nexecutable = \"/nonexistent\"", &[]);
         assert_eq!(refused, "browser.executable: /nonexistent is no program that can be run");
+        assert!(
+            refusal("[server]\nmetrics_token = \"short\"", &[])
+                .starts_with("server.metrics_token: must be 16")
+        );
         assert!(refusal("[server]\ntrusted_proxies = [\"nobody\"]", &[]).contains("nobody"));
     }
 }

@@ -88,7 +88,14 @@ impl Diagnosis {
 }
 
 fn pages(store: &Inspection) -> Result<Part> {
-    let about = format!("{} MiB", store.file_bytes() >> 20);
+    let mut about = format!("{} MiB", store.file_bytes() >> 20);
+    for left in store.leftovers() {
+        let _ = write!(
+            about,
+            "; beside it {}, left by a rewriting that was cut off: it may hold erased rows, and the next start removes it",
+            left.display()
+        );
+    }
     let damaged = "store: pages were damaged; redb went back to the newest state that is whole".to_owned();
     Ok((about, if store.pages_are_whole()? { Vec::new() } else { vec![damaged] }))
 }
@@ -102,6 +109,7 @@ fn tables(store: &Inspection) -> Result<Part> {
         entries += report.entries;
         findings.extend(report.findings.iter().map(|finding| format!("table {}: {finding}", table.name())));
     }
+    findings.extend(store.counts()?.into_iter().map(|finding| format!("counts of storage: {finding}")));
     Ok((format!("{count} tables, {rows} rows, {entries} index entries"), findings))
 }
 

@@ -116,6 +116,19 @@ pub(super) fn measure(metrics: &Metrics, store: &Store, parts: &Parts) {
         // A store that is closing answers nothing; the next look at the page is another box's.
         Box::new(move || system.read(|tx| mail::waiting(tx, state)).unwrap_or(0) as f64)
     };
+    for (what, _) in parts.retention.removed.all() {
+        let retention = parts.retention.clone();
+        let read = move || {
+            let all = retention.removed.all();
+            all.iter().find(|(name, _)| *name == what).map_or(0.0, |(_, count)| *count as f64)
+        };
+        metrics.gauge_of(
+            "gleaner_retention_removed",
+            "What was removed because its time was over, since the start.",
+            &[("what", what)],
+            read,
+        );
+    }
     gauge("gleaner_mail_waiting", "Messages that wait to be sent.", mails(MailState::Queued));
     gauge("gleaner_mail_failed", "Messages that failed in the last 30 days.", mails(MailState::Failed));
     gauge("gleaner_jobs_running", "Jobs running now.", Box::new(move || dispatcher.running() as f64));

@@ -64,6 +64,7 @@ actions! {
     CliAuthDelivered "cli_auth.delivered" "api_key" "The key that was made for a command line was handed to it.";
     // Collecting.
     UrlCreated "url.created" "url" "URLs were registered, or known ones changed by registering them again.";
+    UrlDeleted "url.deleted" "url" "URLs were removed from the list; their results stay.";
     JobSubmitted "job.submitted" "job" "A job was submitted.";
     JobBatchSubmitted "job.batch_submitted" "job" "Several jobs were submitted at once.";
     JobCanceled "job.canceled" "job" "A job was canceled.";
@@ -86,6 +87,7 @@ actions! {
     BenchmarkStarted "benchmark.started" "benchmark" "A benchmark of the connected providers was started.";
     BenchmarkCanceled "benchmark.canceled" "benchmark" "A benchmark was canceled.";
     // Extraction and SQL.
+    ResultDeleted "result.deleted" "result" "Results were deleted, with pages that only they named.";
     SchemaImported "schema.imported" "schema" "The operator imported platform schemas.";
     BiQuerySubmitted "bi_query.submitted" "bi_query" "An SQL statement was submitted.";
     BiQueryRefused "bi_query.refused" "bi_query" "An SQL statement that could not be planned was withdrawn.";

@@ -1,9 +1,16 @@
 //! Identifiers: UUIDv7, so that document order, creation order and key order are one.
 
+use crate::base::clock::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use uuid::Uuid;
+
+/// When an id of this kind was made, by the clock of the machine; none of an id of another kind.
+pub fn made_at(id: Uuid) -> Option<Timestamp> {
+    let (sec, nanos) = id.get_timestamp()?.to_unix();
+    i64::try_from(sec).ok()?.checked_mul(1_000)?.checked_add(i64::from(nanos / 1_000_000)).map(Timestamp)
+}
 
 /// Declares a newtype over a UUID, with text and serde forms.
 #[macro_export]

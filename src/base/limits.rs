@@ -7,6 +7,10 @@ pub const PAGE_ROWS_MAX: usize = 200;
 /// Rows a filtered list looks at before it answers with what it has and a cursor to go on: some 10 ms of a thread
 /// that others' requests wait for.
 pub const PAGE_SCAN_ROWS_MAX: usize = 5_000;
+/// Stored bytes of the rows on a list page: with the row that reaches it the page ends early, with a cursor to go on.
+pub const LIST_BYTES_MAX: usize = 1 << 20;
+/// Stored bytes of the rows that a filtered list looks at, likewise.
+pub const LIST_SCAN_BYTES_MAX: usize = 16 << 20;
 /// Request body (API page, section 1).
 pub const BODY_BYTES_MAX: usize = 1 << 20;
 /// Request body of URL uploads and test-xpath (API page, section 1).
@@ -26,6 +30,10 @@ pub const URLS_PER_REQUEST_MAX: usize = 10_000;
 pub const JOBS_PER_BATCH_MAX: usize = 1_000;
 /// Ids of one poll (API page, section 4).
 pub const JOBS_PER_POLL_MAX: usize = 500;
+/// Ids of one deletion of results.
+pub const RESULTS_PER_DELETE_MAX: usize = 1_000;
+/// Bytes of all header lines together that a job may add: what web servers commonly take in a request's head.
+pub const JOB_HEADERS_BYTES_MAX: usize = 16 << 10;
 /// Tags of a URL or job.
 pub const TAGS_MAX: usize = 32;
 /// Characters of a tag.

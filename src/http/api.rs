@@ -31,7 +31,7 @@ use hyper::body::Incoming;
 use ipnet::IpNet;
 use serde_json::json;
 use std::any::Any;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,6 +51,10 @@ pub struct ApiSettings {
     pub trusted_proxies: Vec<IpNet>,
     /// Bytes of bodies that callers with a credential may have under way together.
     pub bodies_bytes_max: usize,
+    /// Networks from which `/metrics` is shown.
+    pub metrics_from: Vec<IpNet>,
+    /// The token with which it is shown to anybody.
+    pub metrics_token: Option<String>,
 }
 
 impl Default for ApiSettings {
@@ -61,6 +65,11 @@ impl Default for ApiSettings {
             sends_mail: true,
             trusted_proxies: Vec::new(),
             bodies_bytes_max: 128 << 20,
+            metrics_from: vec![
+                IpNet::new_assert(Ipv4Addr::LOCALHOST.into(), 8),
+                IpNet::new_assert(Ipv6Addr::LOCALHOST.into(), 128),
+            ],
+            metrics_token: None,
         }
     }
 }

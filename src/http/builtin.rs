@@ -1,14 +1,17 @@
 //! The trunk's own routes: health, metrics, the reference and its error pages, and the pages that mailed links lead to.
 
-use crate::base::{Error, Result};
+use crate::base::digest::sha256;
+use crate::base::{Code, Error, Result};
+use crate::http::call::{Call, Context};
 use crate::http::docs;
-use crate::http::gate::Anonymous;
+use crate::http::gate::{Anonymous, Gate};
 use crate::http::input::path::Path;
+use crate::http::openapi::Operation;
 use crate::http::output::{Either, Html, JsonBytes, Text, WithHeaders};
 use crate::http::route::{Handler, Route};
 use crate::http::{Body, Lack, WithStatus, pages};
 use http::HeaderValue;
-use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY};
+use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -77,9 +80,43 @@ async fn readyz(gate: Anonymous) -> Result<Either<Body<ReadyView>, WithStatus<50
     Ok(if ready { Either::Left(Body(view)) } else { Either::Right(WithStatus(view)) })
 }
 
-async fn metrics(gate: Anonymous) -> Result<Text> {
-    Ok(Text("text/plain; version=0.0.4; charset=utf-8", gate.api().metrics().render()))
+async fn metrics(gate: Watcher) -> Result<Text> {
+    Ok(Text("text/plain; version=0.0.4; charset=utf-8", gate.0.api().metrics().render()))
 }
+
+/// Who may see the box's numbers: a caller at one of the operator's addresses, or with the operator's token. They tell how
+/// much every organization does, so they are for nobody else.
+struct Watcher(Context);
+
+impl Gate for Watcher {
+    fn admit(call: &Call) -> Result<Self> {
+        let settings = call.api().settings();
+        let address = call.client_ip();
+        // A proxy that nobody told the box of makes everybody look like the machine itself.
+        let is_passed_on = FORWARDING.iter().any(|name| call.headers().contains_key(*name));
+        let is_near = settings.metrics_from.iter().any(|network| network.contains(&address))
+            && !(address.is_loopback() && is_passed_on);
+        let bearer = call.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let bearer = bearer.and_then(|value| value.strip_prefix("Bearer "));
+        // Digests are compared, so that how far two texts agree shows in no time that it takes.
+        let knows =
+            |token: &String| bearer.is_some_and(|text| sha256(text.as_bytes()) == sha256(token.as_bytes()));
+        if is_near || settings.metrics_token.as_ref().is_some_and(knows) {
+            return Ok(Watcher(call.context.clone()));
+        }
+        Err(Error::new(Code::AuthForbidden).message(
+            "Metrics are for the operator: from the networks in server.metrics_from, or with the token in \
+             server.metrics_token.",
+        ))
+    }
+
+    fn describe(operation: &mut Operation<'_>) {
+        operation.anonymous();
+    }
+}
+
+/// Headers that only a proxy sends.
+const FORWARDING: &[&str] = &["x-forwarded-for", "forwarded", "x-real-ip", "via"];
 
 async fn reference(gate: Anonymous) -> Result<Html> {
     Ok(Html(gate.api().reference()))

@@ -192,6 +192,14 @@ impl OrgContext {
         self.store.write(decide).await
     }
 
+    /// The same for what removes rows: it is taken also while the disk has no more than its reserve.
+    pub async fn write_freeing<T: Send + 'static>(
+        &self,
+        decide: impl FnOnce(&OrgWrite<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.store.write_freeing(decide).await
+    }
+
     /// Whether the caller also has another permission than the gate asked for.
     pub fn may(&self, permission: Permission) -> bool {
         self.principal.permissions().contains(permission)
@@ -241,6 +249,39 @@ impl<G: Requirement> Gate for Org<G> {
 pub(super) fn introduce(call: &Call) {
     if call.headers().contains_key(AUTHORIZATION) && credential_of(call).is_ok() {
         call.context.guest().introduce();
+    }
+}
+
+/// A member who fulfils `G`; or any member who is signed in, for what is their own: the handler looks whether it is. A key
+/// without `G`'s permission is refused.
+pub struct OwnOr<G> {
+    inner: OrgContext,
+    gate: PhantomData<fn() -> G>,
+}
+
+impl<G> Deref for OwnOr<G> {
+    type Target = OrgContext;
+
+    fn deref(&self) -> &OrgContext {
+        &self.inner
+    }
+}
+
+impl<G: Requirement> Gate for OwnOr<G> {
+    fn admit(call: &Call) -> Result<Self> {
+        let inner = admit(call, &Needs { permission: None, ..G::NEEDS })?;
+        if let Some(permission) = G::NEEDS.permission
+            && !inner.may(permission)
+            && inner.principal().method() != AuthMethod::Jwt
+        {
+            let message = format!("This needs the permission {}.", permission.name());
+            return Err(Error::new(Code::AuthForbidden).message(message));
+        }
+        Ok(OwnOr { inner, gate: PhantomData })
+    }
+
+    fn describe(operation: &mut Operation<'_>) {
+        operation.organization(&G::NEEDS);
     }
 }
 

@@ -51,7 +51,9 @@ pub use builtin::{PUBLIC_ROUTES, ROUTES as BUILTIN_ROUTES};
 pub use call::{Call, Context};
 pub use etag::Etag;
 pub use file::FileDownload;
-pub use gate::{Anonymous, Authenticator, Browser, Entitlement, Gate, Gatekeeper, Org, OrgContext, User};
+pub use gate::{
+    Anonymous, Authenticator, Browser, Entitlement, Gate, Gatekeeper, Org, OrgContext, OwnOr, User,
+};
 pub use input::header::{Accept, IdempotencyKey, IfMatch};
 pub use input::path::{Path, PathParam};
 pub use input::query::Query;

@@ -3,10 +3,12 @@
 use super::key::{IndexKeys, Key};
 use super::table::{Reach, Table};
 use super::tx::{Scope, index_entry};
+use super::usage::{self, Used};
 use super::view::{RawRow, View};
 use crate::base::Result;
 use crate::base::codec::{self, Record};
 use crate::base::ids::OrgId;
+use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 
 /// Rows of one look into the store.
@@ -23,6 +25,8 @@ pub struct TableReport {
     /// What is wrong, in words; empty when rows and indexes agree.
     pub findings: Vec<String>,
     hidden: u64,
+    /// What its rows come to, by organization; empty where that is not counted.
+    pub(super) used: BTreeMap<OrgId, Used>,
 }
 
 impl TableReport {
@@ -102,6 +106,9 @@ impl<S: Scope, K: Key, V: Record> AnyTable for Table<S, K, V> {
                 report.add(format!("the index {} has {} entries without a row", index.name, entries - due));
             }
         }
+        for finding in usage::differences(walk.0, self.name, &report.used)? {
+            report.add(finding);
+        }
         if report.hidden > 0 {
             report.findings.push(format!("and {} more findings", report.hidden));
         }
@@ -135,6 +142,11 @@ impl<S: Scope, K: Key, V: Record> Table<S, K, V> {
                 return Ok(());
             }
         };
+        if self.is_counted()
+            && let Some(org) = OrgId::decode(scope)
+        {
+            report.used.entry(org).or_default().add(self.size(key, value, Some(&row)));
+        }
         for (index, due) in self.indexes.iter().zip(due) {
             let mut keys = IndexKeys::default();
             (index.keys)(&row, &mut keys);

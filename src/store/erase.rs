@@ -370,6 +370,7 @@ mod tests {
                 "changes",
                 "named_cards",
                 "registry",
+                "usage",
             ];
             assert_eq!(tables.into_iter().collect::<Vec<_>>(), expected, "the test can fail");
             let last = *store.sequence().borrow();
@@ -380,7 +381,7 @@ mod tests {
             let counts: Vec<_> = removed.iter().map(|(table, count)| (table.as_str(), *count)).collect();
             let rest =
                 expected.into_iter().filter(|table| !in_queues().iter().any(|(known, _)| known == table));
-            assert_eq!(counts, rest.zip([41, 41, 41, 41, 40, 1]).collect::<Vec<_>>());
+            assert_eq!(counts, rest.zip([41, 41, 41, 41, 40, 1, 3]).collect::<Vec<_>>());
             let left: Vec<_> = entries_naming(&store, gone).into_iter().map(|(table, ..)| table).collect();
             assert_eq!(left, [FENCES]);
             assert_eq!(entries_naming(&store, kept), before);
@@ -417,7 +418,7 @@ mod tests {
         let removed = erase(&store, org, 1_000).await;
         assert_eq!(
             removed.into_iter().collect::<Vec<_>>(),
-            [("later".to_owned(), 1), ("later.queue".to_owned(), 1)]
+            [("later".to_owned(), 1), ("later.queue".to_owned(), 1), ("usage".to_owned(), 2)]
         );
     }
 

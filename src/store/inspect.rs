@@ -7,12 +7,14 @@ use super::audit::{ChainReport, CheckSeal, ORG_TABLES, check_chain};
 use super::check::{AnyTable, TableReport, Walk};
 use super::engine::{Handle, Source};
 use super::migrate;
+use super::rewrite;
 use super::tx::{InSystem, SysRead};
+use super::usage;
 use crate::base::clock::Timestamp;
 use crate::base::ids::OrgId;
 use crate::base::{Error, Result};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A store that is looked at and not served.
 pub struct Inspection {
@@ -27,6 +29,12 @@ impl Inspection {
             return Err(Error::invalid("storage.data_dir", reason));
         }
         Ok(Inspection { handle: Handle::open(Source::File(path.to_owned()), cache_bytes)? })
+    }
+
+    /// Files that a rewriting which was cut off has left beside the store: with rows, also erased ones. The next start
+    /// overwrites and removes them; looking changes nothing.
+    pub fn leftovers(&self) -> Vec<PathBuf> {
+        self.handle.path().map(rewrite::leftovers).unwrap_or_default()
     }
 
     pub fn file_bytes(&self) -> u64 {
@@ -73,7 +81,12 @@ impl Inspection {
         })
     }
 
-    /// Compares the rows of a table with its indexes.
+    /// Compares what each organization is counted with in all tables with the sum of its tables.
+    pub fn counts(&self) -> Result<Vec<String>> {
+        self.handle.read(|view| usage::sums(view))
+    }
+
+    /// Compares the rows of a table with its indexes, and with what organizations are counted with.
     pub fn table(&self, table: &dyn AnyTable) -> Result<TableReport> {
         self.handle.read(|view| table.check(&Walk::over(view)))
     }

@@ -7,7 +7,7 @@
 use super::engine::Handle;
 use super::tx::{InSystem, SysWrite};
 use super::view::View;
-use super::{META, changes, writer};
+use super::{META, changes, usage, writer};
 use crate::base::clock::Clock;
 use crate::base::{Error, Result};
 
@@ -28,6 +28,35 @@ pub static MIGRATIONS: &[Migration] = &[
             Ok(())
         },
     },
+    Migration { name: usage::FIRST_COUNT, run: |tx| tx.count_first(COUNTED_OF_3) },
+];
+
+/// The tables whose rows counted as an organization's when counting began; frozen. Tables that came later begin empty.
+const COUNTED_OF_3: &[&str] = &[
+    "api_keys",
+    "benchmarks",
+    "bi_queries",
+    "bi_saved_queries",
+    "board_uses",
+    "extraction_columns",
+    "extraction_domain_columns",
+    "extraction_late_columns",
+    "held_results",
+    "invites",
+    "job_outputs",
+    "job_walks",
+    "jobs",
+    "lessons",
+    "provider_boards",
+    "providers",
+    "recharges",
+    "results",
+    "smart_plans",
+    "suggestions",
+    "urls",
+    "workflow_version_uses",
+    "workflow_versions",
+    "workflows",
 ];
 
 /// The global indexes there were when their register began; frozen, as every migration.
@@ -58,6 +87,12 @@ pub(super) fn applied(view: &dyn View) -> Result<u32> {
             .map(u32::from_be_bytes)
             .map_err(|_| Error::internal("read the layout's version", "it is damaged")),
     }
+}
+
+/// Whether the file has had the migration of this name.
+pub(super) fn is_done(view: &dyn View, name: &str) -> Result<bool> {
+    let number = MIGRATIONS.iter().position(|step| step.name == name);
+    Ok(number.is_some_and(|number| applied(view).is_ok_and(|done| done as usize > number)))
 }
 
 pub(super) fn run(handle: &Handle, clock: &Clock, steps: &[Migration]) -> Result<()> {

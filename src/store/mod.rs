@@ -27,6 +27,7 @@ mod principal;
 mod rewrite;
 mod table;
 mod tx;
+mod usage;
 mod view;
 mod wipe;
 mod writer;
@@ -44,6 +45,7 @@ pub use principal::{AuthMethod, Identity, Principal};
 pub use rewrite::Rewritten;
 pub use table::{Index, OrgTable, SysTable, Table};
 pub use tx::{GlobalEntry, InOrg, InSystem, Order, OrgRead, OrgWrite, SysRead, SysWrite};
+pub use usage::{Adding, Growth, Room, Used};
 pub use wipe::free_bytes;
 pub use writer::WriterStats;
 
@@ -79,6 +81,7 @@ struct Inner {
     rewriting: Mutex<()>,
     reserve_bytes: AtomicU64,
     audit: Arc<audit::Shared>,
+    room: Arc<usage::RoomOf>,
 }
 
 /// The page cache of a store over a backend of the caller's.
@@ -120,6 +123,7 @@ impl Store {
                 rewriting: Mutex::default(),
                 reserve_bytes: AtomicU64::default(),
                 audit: Arc::default(),
+                room: Arc::default(),
             }),
         })
     }
@@ -139,6 +143,11 @@ impl Store {
     /// anything is written.
     pub fn seal_audit(&self, seal: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static) {
         self.inner.audit.seal_with(seal);
+    }
+
+    /// Who says whether an organization has room for what a request adds; said once, before anything is served.
+    pub fn limit_room(&self, room: Box<Room>) {
+        self.inner.room.set(room);
     }
 
     /// The number of the newest committed change record, to wait on.
@@ -213,17 +222,23 @@ impl Store {
 
     async fn write<T: Send + 'static>(
         &self,
+        frees: bool,
         run: impl FnOnce(&WriteView<'_>, Timestamp) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (origin, shared) = (Origin::current(), Arc::clone(&self.inner.audit));
+        let room = Arc::clone(&self.inner.room);
         let audited = move |view: &WriteView<'_>, now| {
             let actor = origin.actor();
             view.act_for(origin, shared);
+            view.hold_to(room);
             let value = run(view, now)?;
             audit::check_operation(view, actor)?;
+            usage::check(view, actor, now)?;
             Ok(value)
         };
-        self.inner.writer.submit(audited)?.await.map_err(writer_gone)?
+        let writer = &self.inner.writer;
+        let answer = if frees { writer.submit_freeing(audited) } else { writer.submit(audited) };
+        answer?.await.map_err(writer_gone)?
     }
 }
 
@@ -250,7 +265,17 @@ impl OrgStore {
         run: impl FnOnce(&OrgWrite<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let org = self.org;
-        self.store.write(move |view, now| run(&OrgWrite::new(view, InOrg(org), now))).await
+        self.store.write(false, move |view, now| run(&OrgWrite::new(view, InOrg(org), now))).await
+    }
+
+    /// The same for what removes rows: it is taken also while the disk has no more than its reserve, so that a full box
+    /// can be made emptier.
+    pub async fn write_freeing<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&OrgWrite<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let org = self.org;
+        self.store.write(true, move |view, now| run(&OrgWrite::new(view, InOrg(org), now))).await
     }
 
     /// Whether writes are refused because the disk has less room than its reserve.
@@ -280,7 +305,15 @@ impl System {
         &self,
         run: impl FnOnce(&SysWrite<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        self.store.write(move |view, now| run(&SysWrite::new(view, InSystem, now))).await
+        self.store.write(false, move |view, now| run(&SysWrite::new(view, InSystem, now))).await
+    }
+
+    /// The same for what removes rows: it is taken also while the disk has no more than its reserve.
+    pub async fn write_freeing<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&SysWrite<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.store.write(true, move |view, now| run(&SysWrite::new(view, InSystem, now))).await
     }
 
     /// The same, for a thread outside the runtime; blocks until the commit.

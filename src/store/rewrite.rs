@@ -427,6 +427,11 @@ fn beside(path: &Path, what: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// What a rewriting that was cut off has left beside the file, by name.
+pub(super) fn leftovers(path: &Path) -> Vec<PathBuf> {
+    ["new", "old"].map(|what| beside(path, what)).into_iter().filter(|left| left.exists()).collect()
+}
+
 /// Removes what a crash has left beside the file. Only for whoever has the file open. What cannot be removed is said in the
 /// log: it must not keep the box from starting.
 pub(super) fn discard_leftovers(path: &Path) {

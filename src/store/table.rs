@@ -4,7 +4,7 @@
 //! can be read through `System` only: the leases of jobs are one (`jobs.lease`), so leases and rows can never disagree.
 
 use super::key::IndexKeys;
-use super::tx::{InOrg, InSystem};
+use super::tx::{InOrg, InSystem, Scope};
 use std::marker::PhantomData;
 
 /// How far an index reaches.
@@ -40,6 +40,10 @@ impl<V> Index<V> {
         Index { name, unique: false, reach: Reach::Global, keys }
     }
 
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// A global index in which a key stands for one row of one organization.
     pub const fn global_unique(name: &'static str, keys: fn(&V, &mut IndexKeys)) -> Index<V> {
         Index { name, unique: true, reach: Reach::Global, keys }
@@ -52,6 +56,8 @@ pub struct Table<S, K, V: 'static> {
     pub(super) noun: &'static str,
     pub(super) indexes: &'static [&'static Index<V>],
     pub(super) fed: bool,
+    uncounted: bool,
+    weight: Option<fn(&V) -> u64>,
     marker: PhantomData<fn(S, K)>,
 }
 
@@ -63,7 +69,7 @@ pub type SysTable<K, V> = Table<InSystem, K, V>;
 impl<S, K, V> Table<S, K, V> {
     /// A table; `noun` is what an error calls a row ("Workflow not found").
     pub const fn new(name: &'static str, noun: &'static str) -> Self {
-        Table { name, noun, indexes: &[], fed: false, marker: PhantomData }
+        Table { name, noun, indexes: &[], fed: false, uncounted: false, weight: None, marker: PhantomData }
     }
 
     pub const fn indexed(mut self, indexes: &'static [&'static Index<V>]) -> Self {
@@ -80,7 +86,38 @@ impl<S, K, V> Table<S, K, V> {
     }
 }
 
+impl<S: Scope, K, V> Table<S, K, V> {
+    /// Whether what the organization has here counts as what it stores.
+    pub(super) const fn is_counted(&self) -> bool {
+        S::PREFIX_BYTES > 0 && !self.uncounted
+    }
+
+    /// Whether a change of a row asks what the row said.
+    pub(super) const fn needs_rows(&self) -> bool {
+        !self.indexes.is_empty() || self.weight.is_some()
+    }
+
+    /// What a row counts in bytes: its key, its value, and what it stands for.
+    pub(super) fn size(&self, key: &[u8], value: &[u8], row: Option<&V>) -> u64 {
+        let beside = self.weight.zip(row).map_or(0, |(weight, row)| weight(row));
+        (key.len() + value.len()) as u64 + beside
+    }
+}
+
 impl<K, V> OrgTable<K, V> {
+    /// What is here is the box's book on the organization, or is bounded and goes by itself: it does not count as what
+    /// the organization stores.
+    pub const fn uncounted(mut self) -> Self {
+        self.uncounted = true;
+        self
+    }
+
+    /// Each row stands for so many bytes outside of the store, which count with it.
+    pub const fn weighing(mut self, weight: fn(&V) -> u64) -> Self {
+        self.weight = Some(weight);
+        self
+    }
+
     /// Every change of a row is also a change record for the consumers (search, snapshots …).
     pub const fn fed(mut self) -> Self {
         self.fed = true;

@@ -326,6 +326,7 @@ fn a_newer_layout_is_refused() {
         Migration { name: "one", run: |_| Ok(()) },
         Migration { name: "two", run: |_| Ok(()) },
         Migration { name: "three", run: |_| Ok(()) },
+        Migration { name: "four", run: |_| Ok(()) },
     ];
     let disk = FaultyDisk::new();
     let newer = disk.clone();

@@ -7,6 +7,7 @@ use super::audit::{self, Chain, ChainOf};
 use super::changes;
 use super::key::{IndexKeys, Key, KeyWriter, after_prefix, encoded};
 use super::table::{Index, OrgTable, Reach, Table};
+use super::usage::Growth;
 use super::view::{RawRow, View, WriteView};
 use crate::base::clock::Timestamp;
 use crate::base::codec::{self, Record};
@@ -109,6 +110,10 @@ impl<'v, S: Scope> Rows<'v, S> {
         self.fenced
     }
 
+    pub(super) fn view(&self) -> &'v dyn View {
+        self.view
+    }
+
     /// The scope's audit chain and the view to read it with.
     pub(super) fn audit_parts(&self) -> (&'v dyn View, ChainOf) {
         (self.view, ChainOf::new(self.scope.chain(), self.scope.prefix()))
@@ -123,6 +128,16 @@ impl<'v, S: Scope> Rows<'v, S> {
     /// The row under `key`, if this scope has one.
     pub fn get<K: Key, V: Record>(&self, table: &Table<S, K, V>, key: &K) -> Result<Option<V>> {
         self.get_raw(table.name, &self.key(key))?.map(|bytes| decoded(&bytes)).transpose()
+    }
+
+    /// The row under `key`, and how many bytes it takes.
+    pub fn get_sized<K: Key, V: Record>(
+        &self,
+        table: &Table<S, K, V>,
+        key: &K,
+    ) -> Result<Option<(V, usize)>> {
+        let bytes = self.get_raw(table.name, &self.key(key))?;
+        bytes.map(|bytes| Ok((decoded(&bytes)?, bytes.len()))).transpose()
     }
 
     /// The row under `key`, or the 404 that a missing row and a foreign one share.
@@ -223,8 +238,17 @@ impl<'v, S: Scope> Rows<'v, S> {
         table: &Table<S, K, V>,
         primary: &[u8],
     ) -> Result<Option<V>> {
+        Ok(self.by_primary_sized(table, primary)?.map(|(row, _)| row))
+    }
+
+    /// The row, and how many bytes it takes.
+    pub(super) fn by_primary_sized<K: Key, V: Record>(
+        &self,
+        table: &Table<S, K, V>,
+        primary: &[u8],
+    ) -> Result<Option<(V, usize)>> {
         let key = [self.scope.prefix().as_slice(), primary].concat();
-        self.get_raw(table.name, &key)?.map(|bytes| decoded(&bytes)).transpose()
+        self.get_raw(table.name, &key)?.map(|bytes| Ok((decoded(&bytes)?, bytes.len()))).transpose()
     }
 
     fn get_raw(&self, table: &'static str, key: &[u8]) -> Result<Option<Vec<u8>>> {
@@ -250,10 +274,22 @@ impl<'v, S: Scope> Rows<'v, S> {
         order: Order,
         limit: usize,
     ) -> Result<Vec<RawRow>> {
+        self.scan_raw_within(table, prefix, after, order, (limit, usize::MAX))
+    }
+
+    /// The same, ended by the row with which the second bound, of bytes, is reached.
+    pub(super) fn scan_raw_within(
+        &self,
+        table: &'static str,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        order: Order,
+        max: (usize, usize),
+    ) -> Result<Vec<RawRow>> {
         if self.hidden {
             return Ok(Vec::new());
         }
-        scan_prefix(self.view, table, prefix, after, order, limit)
+        scan_prefix(self.view, table, prefix, after, order, max)
     }
 }
 
@@ -263,7 +299,7 @@ fn scan_prefix(
     prefix: &[u8],
     after: Option<&[u8]>,
     order: Order,
-    limit: usize,
+    (limit, bytes_max): (usize, usize),
 ) -> Result<Vec<RawRow>> {
     use std::ops::Bound::{Excluded, Included, Unbounded};
     let end = after_prefix(prefix);
@@ -275,7 +311,7 @@ fn scan_prefix(
         }
         _ => (Included(prefix), end.map_or(Unbounded, Excluded)),
     };
-    view.scan(table, low, high, order == Order::Descending, limit)
+    view.scan_within(table, low, high, order == Order::Descending, limit, bytes_max)
 }
 
 /// One entry of a global index.
@@ -334,7 +370,7 @@ impl SysRead<'_> {
     ) -> Result<Vec<(OrgId, K, V)>> {
         let after =
             after.map(|(org, key)| InOrg(org).prefix().into_iter().chain(encoded(key)).collect::<Vec<_>>());
-        scan_prefix(self.view, table.name, &[], after.as_deref(), Order::Ascending, limit)?
+        scan_prefix(self.view, table.name, &[], after.as_deref(), Order::Ascending, (limit, usize::MAX))?
             .into_iter()
             .map(|(key, value)| Ok((org_of(&key)?, primary_key(table.name, &key[16..])?, decoded(&value)?)))
             .collect()
@@ -439,8 +475,9 @@ impl<'v, S: Scope> Writes<'v, S> {
     /// Stores `row` under `key`, replacing one that is there. A key that a unique index has already is refused.
     pub fn put<K: Key, V: Record>(&self, table: &Table<S, K, V>, key: &K, row: &V) -> Result<()> {
         let full = self.key(key);
-        // Only the indexes ask what was there.
-        let old = if table.indexes.is_empty() { None } else { self.view.get(table.name, &full)? };
+        // Only indexes and counts ask what was there.
+        let is_asked = table.is_counted() || !table.indexes.is_empty();
+        let old = if is_asked { self.view.get(table.name, &full)? } else { None };
         self.replace(table, key, full, old, row)
     }
 
@@ -472,10 +509,16 @@ impl<'v, S: Scope> Writes<'v, S> {
                 bytes.len()
             )));
         }
+        let before = old.as_deref();
+        let old = match table.needs_rows() {
+            true => before.map(decoded::<V>).transpose()?,
+            false => None,
+        };
         if !table.indexes.is_empty() {
-            let old = old.map(|bytes| decoded::<V>(&bytes)).transpose()?;
             self.reindex(table, key, old.as_ref(), Some(row))?;
         }
+        let was = before.map(|before| table.size(&full, before, old.as_ref()));
+        self.count_growth(table, was, Some(table.size(&full, &bytes, Some(row))));
         self.view.set(table.name, full, Some(bytes));
         self.tell(table, key, false);
         Ok(())
@@ -485,12 +528,29 @@ impl<'v, S: Scope> Writes<'v, S> {
     pub fn delete<K: Key, V: Record>(&self, table: &Table<S, K, V>, key: &K) -> Result<bool> {
         let full = self.key(key);
         let Some(old) = self.rows.get_raw(table.name, &full)? else { return Ok(false) };
+        let row = if table.needs_rows() { Some(decoded::<V>(&old)?) } else { None };
         if !table.indexes.is_empty() {
-            self.reindex(table, key, Some(&decoded::<V>(&old)?), None)?;
+            self.reindex(table, key, row.as_ref(), None)?;
         }
+        self.count_growth(table, Some(table.size(&full, &old, row.as_ref())), None);
         self.view.set(table.name, full, None);
         self.tell(table, key, true);
         Ok(true)
+    }
+
+    /// Counts a row that takes the place of another one; see `usage.rs`.
+    fn count_growth<K, V>(&self, table: &Table<S, K, V>, was: Option<u64>, is: Option<u64>) {
+        if let (true, Some(org)) = (table.is_counted(), self.scope.org()) {
+            let signed = |bytes: Option<u64>| i64::try_from(bytes.unwrap_or(0)).unwrap_or(i64::MAX);
+            let rows = i64::from(is.is_some()) - i64::from(was.is_some());
+            self.view.grow(org, table.name, Growth { rows, bytes: signed(is) - signed(was) });
+        }
+    }
+
+    /// Says that the operation ends or removes something, and so goes through also where an organization has used all
+    /// its room.
+    pub fn needs_no_room(&self) {
+        self.view.exempt();
     }
 
     fn tell<K: Key, V>(&self, table: &Table<S, K, V>, key: &K, deleted: bool) {

@@ -7,6 +7,7 @@ use super::changes;
 use super::known::{Known, interned};
 use super::origin::Origin;
 use super::rewrite::Tracker;
+use super::usage::{self, Growth, Growths, RoomOf, Used};
 use crate::base::clock::Timestamp;
 use crate::base::ids::OrgId;
 use crate::base::{Error, Result};
@@ -39,7 +40,26 @@ pub(super) trait View {
         high: Bound<&[u8]>,
         reverse: bool,
         limit: usize,
+    ) -> Result<Vec<RawRow>> {
+        self.scan_within(table, low, high, reverse, limit, usize::MAX)
+    }
+
+    /// The same, ended by the row with which `bytes_max` of keys and values are reached: rows may be large.
+    fn scan_within(
+        &self,
+        table: &'static str,
+        low: Bound<&[u8]>,
+        high: Bound<&[u8]>,
+        reverse: bool,
+        limit: usize,
+        bytes_max: usize,
     ) -> Result<Vec<RawRow>>;
+
+    /// What an organization stores in a table; see `usage.rs`.
+    fn used(&self, org: OrgId, table: &str) -> Result<Used> {
+        self.get(usage::TABLE, &usage::key(org, table))?
+            .map_or(Ok(Used::default()), |count| Used::decode(&count))
+    }
 
     /// Whether the organization stands behind a fence: it has no rows any more for whoever does not erase them.
     fn is_fenced(&self, org: OrgId) -> bool;
@@ -95,15 +115,16 @@ impl View for ReadView {
         )
     }
 
-    fn scan(
+    fn scan_within(
         &self,
         table: &'static str,
         low: Bound<&[u8]>,
         high: Bound<&[u8]>,
         reverse: bool,
         limit: usize,
+        bytes_max: usize,
     ) -> Result<Vec<RawRow>> {
-        self.with_table(table, |table| collect(table, low, high, reverse, limit), Vec::new())
+        self.with_table(table, |table| collect(table, low, high, reverse, (limit, bytes_max)), Vec::new())
     }
 
     fn is_fenced(&self, org: OrgId) -> bool {
@@ -116,17 +137,19 @@ fn collect(
     low: Bound<&[u8]>,
     high: Bound<&[u8]>,
     reverse: bool,
-    limit: usize,
+    (limit, bytes_max): (usize, usize),
 ) -> Result<Vec<RawRow>> {
     if is_empty(low, high) {
         return Ok(Vec::new());
     }
     let mut range = table.range::<&[u8]>((low, high)).map_err(failed("scan rows"))?;
-    let mut rows = Vec::with_capacity(limit.min(256));
-    while rows.len() < limit {
+    let (mut rows, mut bytes) = (Vec::with_capacity(limit.min(256)), 0);
+    while rows.len() < limit && bytes < bytes_max {
         let Some(entry) = (if reverse { range.next_back() } else { range.next() }) else { break };
         let (key, value) = entry.map_err(failed("scan rows"))?;
-        rows.push((key.value().to_vec(), value.value().to_vec()));
+        let row = (key.value().to_vec(), value.value().to_vec());
+        bytes += row.0.len() + row.1.len();
+        rows.push(row);
     }
     Ok(rows)
 }
@@ -152,6 +175,8 @@ pub(super) struct Batch<'t> {
     /// What its operations added.
     learned: RefCell<Known>,
     tracker: Arc<Tracker>,
+    /// What they added to the counts, which is written once for all of them.
+    grown: RefCell<Growths>,
 }
 
 impl<'t> Batch<'t> {
@@ -169,6 +194,7 @@ impl<'t> Batch<'t> {
             known,
             learned: RefCell::default(),
             tracker,
+            grown: RefCell::default(),
         }
     }
 
@@ -185,6 +211,42 @@ impl<'t> Batch<'t> {
     /// Whether anything was written.
     pub(super) fn is_dirty(&self) -> bool {
         self.dirty.get()
+    }
+
+    /// Writes the counts that the operations changed. Called once, before the commit.
+    pub(super) fn write_counts(&self) -> Result<()> {
+        let mut counts = Overlay::new();
+        for ((org, table), _) in &*self.grown.borrow() {
+            // Of an organization behind a fence everything goes; a count that came back would stay.
+            if !self.is_fenced(*org) {
+                let used = self.used(*org, table)?;
+                let row = (used != Used::default()).then(|| used.encode());
+                counts.insert(usage::key(*org, table), row);
+            }
+        }
+        self.grown.borrow_mut().clear();
+        self.write(BTreeMap::from([(usage::TABLE, counts)]))
+    }
+
+    fn write(&self, changes: BTreeMap<&'static str, Overlay>) -> Result<()> {
+        self.tracker.note(&changes);
+        for (name, rows) in changes.into_iter().filter(|(_, rows)| !rows.is_empty()) {
+            self.dirty.set(true);
+            self.with_table(name, |table| {
+                for (key, value) in rows {
+                    match value {
+                        Some(value) => {
+                            table.insert(key.as_slice(), value.as_slice()).map_err(failed("write a row"))?;
+                        }
+                        None => {
+                            table.remove(key.as_slice()).map_err(failed("remove a row"))?;
+                        }
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 
     fn with_table<T>(
@@ -209,7 +271,10 @@ pub(super) struct WriteView<'b> {
     told: Cell<u64>,
     learned: RefCell<Known>,
     acting: OnceCell<(Arc<Origin>, Arc<Shared>)>,
+    room: OnceCell<Arc<RoomOf>>,
     audited: Cell<bool>,
+    grown: RefCell<Growths>,
+    exempt: Cell<bool>,
 }
 
 /// New values by key; none where the row goes.
@@ -234,7 +299,16 @@ pub(super) trait Base: View {
     /// Whether an index of this name was registered as global.
     fn knows_global(&self, index: &str) -> bool;
 
-    fn apply(&self, changes: BTreeMap<&'static str, Overlay>, told: u64, learned: Known) -> Result<()>;
+    fn apply(&self, decided: Decided) -> Result<()>;
+}
+
+/// What an operation decided.
+pub(super) struct Decided {
+    changes: BTreeMap<&'static str, Overlay>,
+    /// Change records among them.
+    told: u64,
+    learned: Known,
+    grown: Growths,
 }
 
 impl View for Batch<'_> {
@@ -244,15 +318,26 @@ impl View for Batch<'_> {
         })
     }
 
-    fn scan(
+    fn scan_within(
         &self,
         table: &'static str,
         low: Bound<&[u8]>,
         high: Bound<&[u8]>,
         reverse: bool,
         limit: usize,
+        bytes_max: usize,
     ) -> Result<Vec<RawRow>> {
-        self.with_table(table, |table| collect(table, low, high, reverse, limit))
+        self.with_table(table, |table| collect(table, low, high, reverse, (limit, bytes_max)))
+    }
+
+    fn used(&self, org: OrgId, table: &str) -> Result<Used> {
+        let kept = self.get(usage::TABLE, &usage::key(org, table))?;
+        let kept = kept.map_or(Ok(Used::default()), |count| Used::decode(&count))?;
+        let grown = self.grown.borrow();
+        // Keys borrow a name for as long as the process lives; this one need not.
+        let own = grown.range((org, "")..).take_while(|((owner, _), _)| *owner == org);
+        let own = own.into_iter().find(|((_, name), _)| *name == table);
+        Ok(kept.after(own.map_or(Growth::default(), |(_, growth)| *growth)))
     }
 
     fn is_fenced(&self, org: OrgId) -> bool {
@@ -295,26 +380,16 @@ impl Base for Batch<'_> {
         self.known.globals.contains(index) || self.learned.borrow().globals.contains(index)
     }
 
-    fn apply(&self, changes: BTreeMap<&'static str, Overlay>, told: u64, learned: Known) -> Result<()> {
-        self.learned.borrow_mut().add(learned);
-        self.tracker.note(&changes);
-        for (name, rows) in changes {
-            self.dirty.set(true);
-            self.with_table(name, |table| {
-                for (key, value) in rows {
-                    match value {
-                        Some(value) => {
-                            table.insert(key.as_slice(), value.as_slice()).map_err(failed("write a row"))?;
-                        }
-                        None => {
-                            table.remove(key.as_slice()).map_err(failed("remove a row"))?;
-                        }
-                    }
-                }
-                Ok(())
-            })?;
+    fn apply(&self, decided: Decided) -> Result<()> {
+        self.learned.borrow_mut().add(decided.learned);
+        self.write(decided.changes)?;
+        let mut grown = self.grown.borrow_mut();
+        for (of, by) in decided.grown {
+            let sum = grown.entry(of).or_default();
+            sum.rows += by.rows;
+            sum.bytes += by.bytes;
         }
-        self.next_sequence.set(self.next_sequence.get() + told);
+        self.next_sequence.set(self.next_sequence.get() + decided.told);
         Ok(())
     }
 }
@@ -327,7 +402,10 @@ impl<'b> WriteView<'b> {
             told: Cell::new(0),
             learned: RefCell::default(),
             acting: OnceCell::new(),
+            room: OnceCell::new(),
             audited: Cell::new(false),
+            grown: RefCell::default(),
+            exempt: Cell::new(false),
         }
     }
 
@@ -386,6 +464,35 @@ impl<'b> WriteView<'b> {
         !self.audited.get() && self.overlay.borrow().values().any(|rows| !rows.is_empty())
     }
 
+    /// Who says whether an organization has room.
+    pub(super) fn hold_to(&self, room: Arc<RoomOf>) {
+        self.room.get_or_init(|| room);
+    }
+
+    /// None where nobody is asked: in a migration.
+    pub(super) fn room(&self) -> Option<&RoomOf> {
+        self.room.get().map(|room| &**room)
+    }
+
+    /// Notes that an organization's table grows.
+    pub(super) fn grow(&self, org: OrgId, table: &'static str, by: Growth) {
+        usage::grow(&mut self.grown.borrow_mut(), org, table, by);
+    }
+
+    /// What the operation adds so far, by organization and table.
+    pub(super) fn grown(&self) -> std::cell::Ref<'_, Growths> {
+        self.grown.borrow()
+    }
+
+    /// The operation may go beyond an organization's room: it ends or removes something.
+    pub(super) fn exempt(&self) {
+        self.exempt.set(true);
+    }
+
+    pub(super) fn is_exempt(&self) -> bool {
+        self.exempt.get()
+    }
+
     pub(super) fn set(&self, table: &'static str, key: Vec<u8>, value: Option<Vec<u8>>) {
         self.overlay.borrow_mut().entry(table).or_default().insert(key, value);
     }
@@ -404,7 +511,12 @@ impl<'b> WriteView<'b> {
 
     /// Hands the operation's changes to the batch.
     pub(super) fn apply(self) -> Result<()> {
-        self.batch.apply(self.overlay.into_inner(), self.told.get(), self.learned.into_inner())
+        self.batch.apply(Decided {
+            changes: self.overlay.into_inner(),
+            told: self.told.get(),
+            learned: self.learned.into_inner(),
+            grown: self.grown.into_inner(),
+        })
     }
 }
 
@@ -416,20 +528,22 @@ impl View for WriteView<'_> {
         self.batch.get(table, key)
     }
 
-    fn scan(
+    /// Among rows that the operation has changed itself no bound of bytes is kept.
+    fn scan_within(
         &self,
         table: &'static str,
         low: Bound<&[u8]>,
         high: Bound<&[u8]>,
         reverse: bool,
         limit: usize,
+        bytes_max: usize,
     ) -> Result<Vec<RawRow>> {
         if is_empty(low, high) {
             return Ok(Vec::new());
         }
         let overlay = self.overlay.borrow();
         let Some(own) = overlay.get(table).filter(|rows| !rows.is_empty()) else {
-            return self.batch.scan(table, low, high, reverse, limit);
+            return self.batch.scan_within(table, low, high, reverse, limit, bytes_max);
         };
         let own: Vec<_> = own.range::<[u8], _>((low, high)).collect();
         // Every one of the operation's own changes can hide at most one committed row.
@@ -452,6 +566,14 @@ impl View for WriteView<'_> {
         }
         let take = |iter: &mut dyn Iterator<Item = RawRow>| iter.take(limit).collect();
         Ok(if reverse { take(&mut rows.into_iter().rev()) } else { take(&mut rows.into_iter()) })
+    }
+
+    fn used(&self, org: OrgId, table: &str) -> Result<Used> {
+        let before = self.batch.used(org, table)?;
+        let grown = self.grown.borrow();
+        let own = grown.range((org, "")..).take_while(|((owner, _), _)| *owner == org);
+        let own = own.into_iter().find(|((_, name), _)| *name == table);
+        Ok(before.after(own.map_or(Growth::default(), |(_, growth)| *growth)))
     }
 
     fn is_fenced(&self, org: OrgId) -> bool {

@@ -137,6 +137,14 @@ impl Writer {
         if self.disk_full.load(Ordering::Relaxed) {
             return Err(Error::unavailable("the disk is full; nothing can be written until it has room"));
         }
+        self.submit_freeing(run)
+    }
+
+    /// The same for what makes room: taken while the disk has no more than its reserve, which is there for that too.
+    pub(super) fn submit_freeing<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&WriteView<'_>, Timestamp) -> Result<T> + Send + 'static,
+    ) -> Result<oneshot::Receiver<Result<T>>> {
         let (reply, answer) = oneshot::channel();
         let operation: Box<dyn Operation> = Box::new(Closure { run: Some(run), decided: None, reply });
         let queue = self.queue.lock().clone().ok_or_else(|| Error::unavailable("the store is closing"))?;
@@ -190,6 +198,7 @@ pub(super) fn commit_one(
         let view = WriteView::new(&open);
         run(&view)?;
         view.apply()?;
+        open.write_counts()?;
         open.learned()
     };
     tx.commit().map_err(|e| Error::internal("commit", e))?;
@@ -298,6 +307,7 @@ impl State {
                     break;
                 }
             }
+            open.write_counts()?;
             (open.next_sequence(), open.is_dirty(), open.learned())
         };
         if !dirty {

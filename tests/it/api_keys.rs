@@ -1,6 +1,6 @@
 //! API keys over HTTP.
 
-use crate::harness::{Appliance, Member, expect, get, post, refused, text};
+use crate::harness::{Appliance, Member, expect, get, join, post, refused, text};
 use gleaner::http::client::Client;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -133,5 +133,85 @@ async fn bad_input_and_wrong_credentials() {
     refused(&post(&anybody, KEYS, &json!({ "name": "x" })).await, 401, "Authentication required", "");
     assert_eq!(delete(&anybody, "01900000-0000-7000-8000-000000000000").await, 401);
     assert_eq!(delete(&owner.browser, "no-id").await, 404);
+    at.stop().await;
+}
+
+/// A member who looks after no keys has some of their own, and never more than they may do themselves.
+#[tokio::test]
+async fn a_personal_key_is_its_maker_s_and_goes_as_they_do() {
+    let at = Appliance::start().await;
+    let owner = at.member("ada").await;
+    let vera = join(&at, &owner.browser, "vera", "viewer").await;
+    let walt = join(&at, &owner.browser, "walt", "editor").await;
+    let (_, theirs) = key(&owner, json!({ "name": "the organization's" })).await;
+    refused(
+        &post(&vera.browser, KEYS, &json!({ "name": "x" })).await,
+        403,
+        "Insufficient permissions",
+        "org:write",
+    );
+    let personal = json!({ "name": "laptop", "kind": "personal" });
+    let made = expect(post(&vera.browser, KEYS, &personal).await, 201);
+    assert_eq!(
+        (text(&made["apiKey"], "kind"), text(&made["apiKey"], "createdBy")),
+        ("personal", vera.id.as_str())
+    );
+    let api = at.client().bearer(text(&made, "secret"));
+    expect(get(&api, "/api/v1/jobs").await, 200);
+    refused(
+        &post(&api, "/api/v1/urls", &json!({ "urls": [] })).await,
+        403,
+        "Insufficient permissions",
+        "urls:write",
+    );
+    // No key makes a personal one: it would outlive the key that it came from.
+    let by_key = post(&at.client().bearer(&theirs), KEYS, &personal).await;
+    refused(&by_key, 403, "Insufficient permissions", "signed in");
+    let more = json!({ "name": "x", "kind": "personal", "permissions": ["jobs:write"] });
+    refused(&post(&vera.browser, KEYS, &more).await, 403, "Insufficient permissions", "jobs:write");
+    refused(
+        &post(&vera.browser, KEYS, &json!({ "name": "x", "kind": "mine" })).await,
+        400,
+        "Validation failed",
+        "kind",
+    );
+
+    // They see their own; another member sees none of it, and who looks after keys sees all.
+    let names = |list: Value| {
+        let items = list["items"].as_array().unwrap().clone();
+        items.iter().map(|key| text(key, "name").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(expect(get(&vera.browser, KEYS).await, 200)), ["laptop"]);
+    assert_eq!(names(expect(get(&walt.browser, KEYS).await, 200)), Vec::<String>::new());
+    assert_eq!(names(expect(get(&owner.browser, KEYS).await, 200)).len(), 3);
+    // So it is with ending them; and who may not see a key does not learn whether there is one.
+    let id = text(&made["apiKey"], "id").to_owned();
+    let same = walt.browser.header("x-request-id", "same");
+    let foreign = same.delete(&format!("{KEYS}/{id}")).await.unwrap();
+    let random = same.delete(&format!("{KEYS}/01900000-0000-7000-8000-000000000000")).await.unwrap();
+    assert_eq!((foreign.status.as_u16(), foreign.text()), (403, random.text()));
+    assert_eq!(delete(&vera.browser, &id).await, 204);
+    refused(&get(&api, ME).await, 401, "Invalid API key", "");
+
+    // What its maker may not do any more, it may not either, and with the membership it ends.
+    let made = expect(post(&walt.browser, KEYS, &personal).await, 201);
+    let api = at.client().bearer(text(&made, "secret"));
+    refused(&post(&api, "/api/v1/urls", &json!({ "urls": [] })).await, 400, "Validation failed", "urls");
+    let member = format!("/api/v1/orgs/current/members/{}", walt.id);
+    expect(owner.browser.patch(&member, &json!({ "role": "viewer" })).await.unwrap(), 200);
+    refused(
+        &post(&api, "/api/v1/urls", &json!({ "urls": [] })).await,
+        403,
+        "Insufficient permissions",
+        "urls:write",
+    );
+    for n in 1..20 {
+        let one = json!({ "name": format!("key {n}"), "kind": "personal" });
+        expect(post(&walt.browser, KEYS, &one).await, 201);
+    }
+    refused(&post(&walt.browser, KEYS, &personal).await, 409, "Conflict", "20 personal API keys");
+    assert_eq!(owner.browser.delete(&member).await.unwrap().status, 204);
+    refused(&get(&api, ME).await, 401, "Invalid API key", "");
+    assert_eq!(names(expect(get(&owner.browser, KEYS).await, 200)).len(), 2);
     at.stop().await;
 }

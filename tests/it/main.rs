@@ -35,6 +35,7 @@ mod providers;
 mod readme;
 mod shipped;
 mod sql;
+mod storage;
 mod tenancy;
 mod tidy;
 mod urls;

@@ -352,3 +352,28 @@ async fn what_the_operator_does_is_written_down() {
     assert!(!said.contains("between us") && !said.contains("ada@example.com"), "{said}");
     at.stop().await;
 }
+
+/// /metrics tells how much everybody does: the operator sees it, from their networks or with their token.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_are_shown_to_the_operator_only() {
+    let at = Appliance::start().await;
+    let near = at.client();
+    assert_eq!(get(&near, "/metrics").await.status, 200);
+    // Through a proxy that the box was not told of, everybody comes from this machine.
+    for header in ["x-forwarded-for", "forwarded", "via"] {
+        let passed_on = near.header(header, "203.0.113.9");
+        refused(&get(&passed_on, "/metrics").await, 403, "Insufficient permissions", "server.metrics_from");
+    }
+    at.stop().await;
+    let token = "a token of the operator's".replace(' ', "-");
+    let settings =
+        [("SERVER__METRICS_FROM", "[\"192.0.2.0/24\"]"), ("SERVER__METRICS_TOKEN", token.as_str())];
+    let at = Appliance::start_with(&settings).await;
+    let member = at.member("ada").await;
+    for nobody in [at.client(), member.api, at.client().bearer("a-token-of-the-operator")] {
+        refused(&get(&nobody, "/metrics").await, 403, "Insufficient permissions", "server.metrics_token");
+    }
+    let page = get(&at.client().bearer(&token), "/metrics").await;
+    assert!(page.status == 200 && page.text().contains("gleaner_store_file_bytes"));
+    at.stop().await;
+}

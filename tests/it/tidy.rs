@@ -28,7 +28,7 @@ const SLICES: &[(&str, &[&str])] = &[
     ("bi", &[]),
     ("billing", &[]),
     ("cli_auth", &["api_keys", "auth"]),
-    ("extraction", &[]),
+    ("extraction", &["billing"]),
     ("jobs", &["billing", "extraction", "providers", "urls", "workflows"]),
     ("mail", &[]),
     ("orgs", &["api_keys", "auth", "billing", "mail"]),

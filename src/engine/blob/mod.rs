@@ -14,8 +14,9 @@
 //! to be sound and synced. Without it each repeated page cost four flushes of the disk and five hops between threads.
 //! A new page is one hop: hash, compression, file and syncs in one closure.
 //!
-//! **Who deletes.** The store counts no references. The caller deletes a page only when no row names its
-//! hash, and decides so in the place where it also starts a `put_page` of the same organization.
+//! **Who deletes.** The store counts no references. The caller removes a page when no row names its hash. Because a page is
+//! kept before a row names it, [`OrgBlobs::remove_untouched`] leaves one that was kept again lately: keeping a page that is
+//! there makes its file's time the present.
 //!
 //! Compression and fsync run on tokio's blocking threads; so does hashing a page of more than [`INLINE_BYTES_MAX`].
 
@@ -176,6 +177,8 @@ struct Inner {
     unfinished: AtomicU64,
     /// Organizations whose pages were all removed: a page that was on its way meanwhile does not stay.
     emptied: RwLock<HashSet<Uuid>>,
+    /// Held shared while a page is kept, and alone by who removes one because it was not kept again for long.
+    keeping: RwLock<()>,
 }
 
 /// One organization's pages; the only way to any page. Cheap to make and to clone.
@@ -196,6 +199,7 @@ impl BlobStore {
             known: Known::default(),
             unfinished: AtomicU64::new(0),
             emptied: RwLock::default(),
+            keeping: RwLock::default(),
         };
         Ok(BlobStore { inner: Arc::new(inner) })
     }
@@ -293,6 +297,37 @@ impl OrgBlobs {
         .await
     }
 
+    /// Removes a page that was not kept (again) within the last `age`; whether it is gone.
+    pub async fn remove_untouched(&self, hash: &BlobHash, age: Duration) -> Result<bool, BlobError> {
+        let (store, org, hash) = (self.store.clone(), self.org, *hash);
+        blocking(move || {
+            let failed = |error| BlobError::from_io("remove a page", error);
+            // Nobody keeps it between the look at its time and its end.
+            let _alone = store.keeping.write();
+            let file = store.file(org, &hash);
+            match fs::metadata(&file).and_then(|found| found.modified()) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+                Err(error) => Err(failed(error)),
+                Ok(modified) if !is_past(modified, age) => Ok(false),
+                Ok(_) => {
+                    store.known.forget(org, &hash);
+                    fs::remove_file(&file).map(|()| true).map_err(failed)
+                }
+            }
+        })
+        .await
+    }
+
+    /// The pages of one of the organization's 256 folders that were not kept within the last `age`, with what each takes on
+    /// the disk.
+    pub async fn older_than(&self, shard: u8, age: Duration) -> Result<Vec<(BlobHash, u64)>, BlobError> {
+        let folder = self.store.root.join(format!("{}/{shard:02x}", self.org));
+        blocking(move || {
+            older(&folder, age).map_err(|error| BlobError::from_io("look through a folder of pages", error))
+        })
+        .await
+    }
+
     /// Removes all pages of the organization for good, unfinished ones too, and gives what they took. From here on it
     /// takes none, as long as this process lives.
     pub async fn delete_all(&self) -> Result<BlobUsage, BlobError> {
@@ -340,8 +375,11 @@ impl Inner {
     /// The stored size of a page that this process knows to be on the disk, if its file still stands there.
     fn known_size(&self, org: Uuid, hash: &BlobHash) -> Option<u64> {
         let stored_size = self.known.page(org, hash)?;
-        let found = fs::metadata(self.file(org, hash)).ok()?;
-        (found.len() == stored_size).then_some(stored_size)
+        // Who asks may stand on a thread that others wait for, and whoever removes a page may wait for a slow disk.
+        let _keeping = self.keeping.try_read()?;
+        let file = File::open(self.file(org, hash)).ok()?;
+        let found = file.metadata().ok()?;
+        (found.len() == stored_size && touched(&file, &found).is_ok()).then_some(stored_size)
     }
 
     /// Makes the page durable under its name, unless it is, and gives the stored size. One that is there but damaged is
@@ -351,6 +389,7 @@ impl Inner {
         if let Some(stored_size) = self.known_size(org, hash) {
             return Ok(stored_size);
         }
+        let _keeping = self.keeping.read();
         let file = self.file(org, hash);
         let sound = match self.stored(org, hash) {
             Ok(stored) => stored.filter(|stored| inflate(hash, stored).is_ok()),
@@ -360,7 +399,11 @@ impl Inner {
         let stored_size = match sound {
             Some(stored) => {
                 // Its writer was another process, or has not come to its own sync yet.
-                File::open(&file).and_then(|file| file.sync_all()).map_err(failed)?;
+                let kept = File::open(&file).and_then(|file| {
+                    touched(&file, &file.metadata()?)?;
+                    file.sync_all()
+                });
+                kept.map_err(failed)?;
                 stored.len() as u64
             }
             None => {
@@ -516,8 +559,43 @@ fn folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// A modification time ahead of the clock is young.
 fn is_older(file: &fs::DirEntry, age: Duration) -> io::Result<bool> {
-    let modified = file.metadata()?.modified()?;
-    Ok(SystemTime::now().duration_since(modified).is_ok_and(|passed| passed >= age))
+    Ok(is_past(file.metadata()?.modified()?, age))
+}
+
+fn is_past(modified: SystemTime, age: Duration) -> bool {
+    SystemTime::now().duration_since(modified).is_ok_and(|passed| passed >= age)
+}
+
+/// How exact the time of a file is kept: a page that is kept again and again is not written to each time.
+const TOUCHED_WITHIN: Duration = Duration::from_secs(60);
+
+/// Makes the file's time the present.
+fn touched(file: &File, found: &fs::Metadata) -> io::Result<()> {
+    let now = SystemTime::now();
+    if now.duration_since(found.modified()?).is_ok_and(|passed| passed < TOUCHED_WITHIN) {
+        return Ok(());
+    }
+    file.set_modified(now)
+}
+
+/// Objects of a folder that are older than `age`, with their sizes.
+fn older(folder: &Path, age: Duration) -> io::Result<Vec<(BlobHash, u64)>> {
+    let files = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        files => files?,
+    };
+    let mut found = Vec::new();
+    for file in files {
+        let file = file?;
+        let name = file.file_name();
+        let hash = name.to_str().and_then(|name| name.strip_suffix(SUFFIX)).and_then(|hex| hex.parse().ok());
+        if let (Some(hash), Ok(data)) = (hash, file.metadata())
+            && is_past(data.modified()?, age)
+        {
+            found.push((hash, data.len()));
+        }
+    }
+    Ok(found)
 }
 
 /// Runs work that computes or blocks on tokio's blocking threads.

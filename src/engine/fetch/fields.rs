@@ -41,6 +41,8 @@ pub enum FieldKind {
     Boolean,
     /// Several texts.
     TextList,
+    /// A country: ISO 3166-1 alpha-2 in upper case.
+    Country,
 }
 
 /// A value that an adapter does not take.
@@ -94,6 +96,11 @@ impl Field {
             }
             (FieldKind::Boolean, Value::Bool(_)) => None,
             (FieldKind::TextList, Value::Array(items)) => refuse_list(items),
+            (FieldKind::Country, Value::String(code))
+                if code.len() == 2 && code.bytes().all(|byte| byte.is_ascii_uppercase()) =>
+            {
+                None
+            }
             _ => Some(format!("must be {}", self.expected())),
         }
     }
@@ -105,6 +112,7 @@ impl Field {
             FieldKind::Integer { min, max } => format!("a whole number from {min} to {max}"),
             FieldKind::Boolean => "true or false".to_owned(),
             FieldKind::TextList => "a list of texts".to_owned(),
+            FieldKind::Country => "a country code of two capital letters, such as DE".to_owned(),
         }
     }
 
@@ -116,6 +124,7 @@ impl Field {
                 json!({ "type": "integer", "minimum": min, "maximum": max })
             }
             FieldKind::Boolean => json!({ "type": "boolean" }),
+            FieldKind::Country => json!({ "type": "string", "pattern": "^[A-Z]{2}$" }),
             FieldKind::TextList => {
                 json!({ "type": "array", "items": { "type": "string" }, "minItems": 1, "maxItems": LIST_MAX })
             }

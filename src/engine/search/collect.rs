@@ -8,10 +8,12 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
+use std::time::Instant;
 
 use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::{ColumnValues, StrColumn};
-use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader};
+use tantivy::query::Weight;
+use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader, TERMINATED, TantivyError};
 
 use super::query::{FACET_VALUES_MAX, Sort};
 use super::schema::{CHANGED, DOMAIN, ID_HIGH, ID_LOW, PAGE_TYPE, QUALITY, SCRAPED_AT};
@@ -44,6 +46,22 @@ pub(super) struct PageCollector {
     pub after: Option<Place>,
     /// Hits to keep: one more than a page, to know whether there is a next one.
     pub hits_max: usize,
+    /// When the pass is given up.
+    pub deadline: Instant,
+}
+
+/// What a pass that was given up says of itself.
+pub(super) const TIME_IS_OVER: &str = "the search took too long";
+/// Documents between two looks at the clock.
+const DOCS_PER_LOOK: u32 = 1_024;
+
+impl PageCollector {
+    fn look_at_the_clock(&self) -> tantivy::Result<()> {
+        match Instant::now() < self.deadline {
+            true => Ok(()),
+            false => Err(TantivyError::InternalError(TIME_IS_OVER.to_owned())),
+        }
+    }
 }
 
 /// What the pass gives.
@@ -98,6 +116,32 @@ impl Collector for PageCollector {
             best: BinaryHeap::with_capacity(self.hits_max + 1),
             total: 0,
         })
+    }
+
+    /// As the library does it, with a look at the clock now and then: a common word, a phrase of common words or many
+    /// alternatives can hold a thread for as long as there are documents.
+    fn collect_segment(
+        &self,
+        weight: &dyn Weight,
+        ordinal: SegmentOrdinal,
+        segment: &SegmentReader,
+    ) -> tantivy::Result<tantivy::Result<SegmentPart>> {
+        self.look_at_the_clock()?;
+        let (mut pass, alive) = (self.for_segment(ordinal, segment)?, segment.alive_bitset());
+        let (mut docs, scored) = (weight.scorer(segment, 1.0)?, self.requires_scoring());
+        let (mut doc, mut seen) = (docs.doc(), 0u32);
+        while doc != TERMINATED {
+            seen = seen.wrapping_add(1);
+            if seen.is_multiple_of(DOCS_PER_LOOK) {
+                self.look_at_the_clock()?;
+            }
+            if alive.is_none_or(|alive| alive.is_alive(doc)) {
+                let score = if scored { docs.score() } else { 0.0 };
+                pass.collect(doc, score);
+            }
+            doc = docs.advance();
+        }
+        Ok(pass.harvest())
     }
 
     fn requires_scoring(&self) -> bool {

@@ -45,7 +45,8 @@ use tantivy::{Index, IndexReader, IndexSettings, ReloadPolicy, Searcher, Tantivy
 
 pub use parse::{PREFIX_CHARS_MIN, Q_CHARS_MAX, Q_TERMS_MAX};
 pub use query::{
-    FACET_VALUES_MAX, Facets, Hit, OrgSearch, PAGE_HITS_MAX, ResultPage, ResultQuery, Sort, SortKey,
+    FACET_VALUES_MAX, Facets, Hit, OrgSearch, PAGE_HITS_MAX, ResultPage, ResultQuery, SEARCH_TIME_MAX, Sort,
+    SortKey,
 };
 pub use schema::{KEYWORD_BYTES_MAX, SearchChange, SearchDocument, TAGS_MAX, TEXT_BYTES_MAX};
 pub use snippet::{FRAGMENT_CHARS_MAX, FRAGMENTS_MAX, highlights};
@@ -264,6 +265,8 @@ pub enum SearchError {
     Damaged(TantivyError),
     /// The cursor comes from a page in another order: the caller's mistake.
     CursorOfOtherSort,
+    /// The query had more to look through than [`SEARCH_TIME_MAX`] allows.
+    TooSlow,
     /// Documents of an organization are still in the files after its removal, because a search holds on to
     /// them: repeat.
     NotErased { segments: usize },
@@ -305,6 +308,7 @@ impl fmt::Display for SearchError {
             SearchError::NoSpace(_) => f.write_str("the search index has no space left on its disk"),
             SearchError::Damaged(_) => f.write_str("the search index is damaged and will be rebuilt"),
             SearchError::CursorOfOtherSort => f.write_str("the cursor belongs to a list in another order"),
+            SearchError::TooSlow => f.write_str("the search took too long"),
             SearchError::NotErased { segments } => {
                 write!(f, "{segments} segments of the search index still hold removed documents")
             }
@@ -318,7 +322,7 @@ impl Error for SearchError {
         match self {
             SearchError::NoSpace(error) | SearchError::Failed(error) => Some(error.as_ref()),
             SearchError::Damaged(error) => Some(error),
-            SearchError::CursorOfOtherSort | SearchError::NotErased { .. } => None,
+            SearchError::CursorOfOtherSort | SearchError::TooSlow | SearchError::NotErased { .. } => None,
         }
     }
 }

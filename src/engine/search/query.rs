@@ -12,16 +12,17 @@
 //! instead.
 
 use std::ops::Bound;
+use std::time::{Duration, Instant};
 
 use tantivy::query::{
     Bm25StatisticsProvider, BooleanQuery, BoostQuery, ConstScoreQuery, EnableScoring,
     InvertedIndexRangeQuery, Occur, PhraseQuery, Query, TermQuery,
 };
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{Executor, Term};
+use tantivy::{Executor, TantivyError, Term};
 use uuid::Uuid;
 
-use super::collect::{Collected, ColumnFilter, PageCollector, score_of};
+use super::collect::{Collected, ColumnFilter, PageCollector, TIME_IS_OVER, score_of};
 use super::parse::{Item, Parsed};
 use super::schema::{self, KEYWORD_BYTES_MAX};
 use super::{SearchError, SearchIndex};
@@ -30,6 +31,8 @@ use super::{SearchError, SearchIndex};
 pub const FACET_VALUES_MAX: usize = 50;
 /// Hits of one page at most; a larger `limit` is this.
 pub const PAGE_HITS_MAX: usize = 200;
+/// How long one search may look through documents. A choice: the slowest of ordinary ones take some tenths of a second.
+pub const SEARCH_TIME_MAX: Duration = Duration::from_secs(5);
 /// What a word in the title counts beside the same word in the text.
 const TITLE_BOOST: f32 = 2.0;
 /// Words of this many characters or more weigh fully.
@@ -126,6 +129,15 @@ impl OrgSearch {
     /// threads. Errors: [`SearchError::CursorOfOtherSort`] when `after` was taken in another order; otherwise
     /// the index is unreadable.
     pub fn search(&self, query: &ResultQuery) -> Result<ResultPage, SearchError> {
+        self.search_within(query, SEARCH_TIME_MAX)
+    }
+
+    /// The same with another limit of time than [`SEARCH_TIME_MAX`].
+    pub(super) fn search_within(
+        &self,
+        query: &ResultQuery,
+        time_max: Duration,
+    ) -> Result<ResultPage, SearchError> {
         let parsed = Parsed::read(query.q.as_deref().unwrap_or(""));
         if parsed.matches_nothing() {
             return Ok(ResultPage::default());
@@ -145,6 +157,7 @@ impl OrgSearch {
             sort,
             after: query.after.map(|after| (after.rank, after.id.as_u128())),
             hits_max: limit + 1,
+            deadline: Instant::now() + time_max,
         };
         let searcher = self.index.searcher();
         let scoring = match sort {
@@ -154,7 +167,10 @@ impl OrgSearch {
         let everything = self.everything(query, &parsed, sort);
         let collected = searcher
             .search_with_executor(&everything, &collector, &Executor::single_thread(), scoring)
-            .map_err(SearchError::from_tantivy)?;
+            .map_err(|error| match error {
+                TantivyError::InternalError(reason) if reason == TIME_IS_OVER => SearchError::TooSlow,
+                error => SearchError::from_tantivy(error),
+            })?;
         Ok(page(collected, sort, limit))
     }
 

@@ -594,3 +594,20 @@ fn twenty_thousand_documents() {
         "50 of 100 domains, 100 each"
     );
 }
+
+#[test]
+fn a_search_ends_with_its_time() {
+    let (_dir, index, org) = with_texts(&["a plane", "another plane"]);
+    let search = index.org(org);
+    let words = with_q("plane");
+    assert_eq!(search.search_within(&words, Duration::from_secs(60)).unwrap().total, 2);
+    for query in [words, all(10), ResultQuery { sort: Sort::Relevance, ..with_q("\"another plane\"") }] {
+        assert!(
+            matches!(search.search_within(&query, Duration::ZERO), Err(SearchError::TooSlow)),
+            "{query:?}"
+        );
+    }
+    // Documents that were removed are passed over as before.
+    index.apply(&[SearchChange { org, id: id(0), document: None }], 3).unwrap();
+    assert_eq!(search.search(&all(10)).unwrap().total, 1);
+}

@@ -118,7 +118,7 @@ async fn step(
     change: impl FnOnce(&SysWrite<'_>, &mut ErasureV1) -> Result<()> + Send + 'static,
 ) -> Result<()> {
     system
-        .write(move |tx| {
+        .write_freeing(move |tx| {
             let mut row = tx.require(&ERASURES, &id)?;
             row.error = None;
             change(tx, &mut row)?;

@@ -93,7 +93,7 @@ async fn make(context: &TaskContext, accounts: &Accounts, export: AccountExportV
     let user = system.read(|tx| tx.get(&USERS, &export.user))?;
     let Some(user) = user else {
         // Erased since: the erasure takes the row, and there is nothing to show.
-        return system.write(move |tx| tx.delete(&EXPORTS, &export.id).map(drop)).await;
+        return system.write_freeing(move |tx| tx.delete(&EXPORTS, &export.id).map(drop)).await;
     };
     set_status(system, export.id, ExportStatusV1::Running, Built::default()).await?;
     let person = Person {
@@ -261,7 +261,7 @@ pub(super) async fn remove_of_org(context: TaskContext, org: OrgId) -> Result<u6
         removed += gone.len() as u64;
         let delete =
             move |tx: &SysWrite<'_>| gone.iter().try_for_each(|id| tx.delete(&EXPORTS, id).map(drop));
-        context.system().write(delete).await?;
+        context.system().write_freeing(delete).await?;
     }
 }
 

@@ -224,7 +224,7 @@ async fn delete_account(
     caller.service::<Auth>().confirm_password(user, &request.password, ip).await?;
     let erasure_id = caller
         .system()
-        .write(move |tx| {
+        .write_freeing(move |tx| {
             // Another request of the same person may have been faster.
             let user = tx.get(&USERS, &user)?.ok_or_else(|| Error::new(Code::AuthInvalid))?;
             let keys = orgs::end_membership(tx, &user)?;
@@ -256,7 +256,7 @@ async fn delete_org(
     let erasure_id = org
         .service::<Auth>()
         .system()
-        .write(move |tx| {
+        .write_freeing(move |tx| {
             orgs::dissolve(tx, id, caller, &request.confirm_name)?;
             // In the box's own chain: the organization's goes with it.
             tx.audit(Event::new(Action::OrgErased).of(id))?;

@@ -1,5 +1,9 @@
 //! API keys, and who a credential belongs to.
 //!
+//! A key is the organization's, or a member's own (`personal`): any member makes one of those for themselves, sees and ends
+//! it, and so do those who look after all keys. A personal key is made by a person and never with another key, so that no
+//! key outlives the one that it came from.
+//!
 //! A key acts for its maker in the organization it was made in: it grants what it was given, as far as its maker's role
 //! still holds it, and nothing once its maker has left. Both are asked at each request, in one transaction of three
 //! point reads.
@@ -9,7 +13,7 @@ mod rows;
 mod secret;
 mod usage;
 
-pub use rows::{API_KEYS, ApiKeyV1};
+pub use rows::{API_KEYS, ApiKeyV2, KeyKind};
 pub use secret::KeySecret;
 pub use usage::KeyUsage;
 
@@ -25,7 +29,7 @@ use crate::engine::secret::Digest;
 use crate::features::Feature;
 use crate::features::auth::{Auth, USERS, permissions_of};
 use crate::http::permit::{OrgRead, OrgWrite};
-use crate::http::{Authenticator, Body, Created, Handler, Need, NoContent, Org, Path, Route};
+use crate::http::{Authenticator, Body, Created, Handler, Need, NoContent, OwnOr, Path, Route};
 use crate::store::{self, AuthMethod, Event, Identity, Order, Principal, SysWrite};
 use crate::task::{Stage, TaskSpec};
 use rows::BY_SECRET;
@@ -37,20 +41,28 @@ use std::time::Duration;
 
 /// Keys of one organization.
 const KEYS_PER_ORG_MAX: usize = 1_000;
+/// Personal keys of one member: nobody takes all of the organization's.
+const PERSONAL_KEYS_MAX: usize = 20;
 
 pub static FEATURE: Feature = Feature {
     name: "api-keys",
     tables: &[&API_KEYS],
     routes: &[
         Route::get("/api/v1/api-keys", "listApiKeys", &Handler::new(list))
-            .about("The organization's keys, newest first; never their secrets."),
+            .about(
+                "The organization's keys, newest first; never their secrets. Who does not hold org:read sees their own \
+                 personal ones.",
+            ),
         Route::post("/api/v1/api-keys", "createApiKey", &Handler::new(create))
             .secret()
-            .about("Makes a key. Its secret is in this answer and nowhere else.")
+            .about(
+                "Makes a key. Its secret is in this answer and nowhere else. The organization's needs org:write; a personal \
+                 one any member makes for themselves, signed in.",
+            )
             .fails(&[Code::AuthForbidden, Code::Conflict]),
         Route::delete("/api/v1/api-keys/{id}", "deleteApiKey", &Handler::new(delete))
-            .about("Ends a key at once.")
-            .fails(&[Code::NotFound]),
+            .about("Ends a key at once. Another's, or the organization's, needs org:write.")
+            .fails(&[Code::AuthForbidden, Code::NotFound]),
     ],
     tasks: &[TaskSpec::new("api-keys.flush-usage", Duration::from_secs(60), |context| {
         Box::pin(usage::flush(context))
@@ -125,6 +137,7 @@ pub struct NewKey {
     digest: Digest,
     prefix: String,
     maker: UserId,
+    kind: KeyKind,
     permissions: Permissions,
     expires_at: Option<Timestamp>,
 }
@@ -133,7 +146,8 @@ impl NewKey {
     /// A key without an end; `permissions` must be within what its maker holds.
     pub fn new(name: String, secret: &KeySecret, maker: UserId, permissions: Permissions) -> NewKey {
         let prefix = secret.shown().to_owned();
-        NewKey { name, digest: secret.digest(), prefix, maker, permissions, expires_at: None }
+        let kind = KeyKind::Organization;
+        NewKey { name, digest: secret.digest(), prefix, maker, kind, permissions, expires_at: None }
     }
 }
 
@@ -142,7 +156,7 @@ impl NewKey {
 ///
 /// Asked here and not at the gate: a key that a member's last request made after the membership ended would come to
 /// life when they are invited again.
-pub fn mint(tx: &SysWrite<'_>, org: OrgId, key: NewKey) -> Result<ApiKeyV1> {
+pub fn mint(tx: &SysWrite<'_>, org: OrgId, key: NewKey) -> Result<ApiKeyV2> {
     let membership = tx.get(&USERS, &key.maker)?.and_then(|maker| maker.membership);
     if membership.is_none_or(|(member_of, _)| member_of != org) {
         return Err(Error::new(Code::OrgNotFound));
@@ -153,12 +167,22 @@ pub fn mint(tx: &SysWrite<'_>, org: OrgId, key: NewKey) -> Result<ApiKeyV1> {
             "An organization has at most {KEYS_PER_ORG_MAX} API keys; delete one first."
         )));
     }
-    let row = ApiKeyV1 {
+    if key.kind == KeyKind::Personal {
+        let own = |(_, row): &(ApiKeyId, ApiKeyV2)| row.maker == key.maker && row.kind == KeyKind::Personal;
+        let keys = tx.scan(&API_KEYS, None, Order::Ascending, KEYS_PER_ORG_MAX)?;
+        if keys.iter().filter(|key| own(key)).count() >= PERSONAL_KEYS_MAX {
+            return Err(Error::conflict(format!(
+                "You have {PERSONAL_KEYS_MAX} personal API keys, as many as one may; delete one first."
+            )));
+        }
+    }
+    let row = ApiKeyV2 {
         id: ApiKeyId::new(),
         name: key.name,
         secret: key.digest,
         prefix: key.prefix,
         maker: key.maker,
+        kind: key.kind,
         permissions: key.permissions,
         created_at: tx.now(),
         expires_at: key.expires_at,
@@ -186,6 +210,8 @@ pub fn delete_made_by(tx: &store::OrgWrite<'_>, maker: UserId) -> Result<Vec<Api
 struct NewApiKeyRequest {
     #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
     name: String,
+    /// `organization` unless said otherwise; `personal`: the caller's own.
+    kind: Option<KeyKind>,
     /// What the key allows; all that the caller may do when left out.
     #[schemars(extend("items" = permission_schema()))]
     permissions: Option<Vec<String>>,
@@ -205,6 +231,7 @@ struct ApiKeyView {
     name: String,
     /// The first 8 characters of the secret.
     prefix: String,
+    kind: KeyKind,
     permissions: Vec<String>,
     created_by: UserId,
     created_at: Timestamp,
@@ -213,11 +240,12 @@ struct ApiKeyView {
 }
 
 impl ApiKeyView {
-    fn new(row: ApiKeyV1, used: Option<Timestamp>) -> ApiKeyView {
+    fn new(row: ApiKeyV2, used: Option<Timestamp>) -> ApiKeyView {
         ApiKeyView {
             id: row.id,
             name: row.name,
             prefix: row.prefix,
+            kind: row.kind,
             permissions: row.permissions.names(),
             created_by: row.maker,
             created_at: row.created_at,
@@ -235,17 +263,42 @@ struct NewApiKeyView {
     secret: String,
 }
 
-async fn list(org: Org<OrgRead>, page: PageRequest) -> Result<Body<Page<ApiKeyView>>> {
+/// Whether the key is the caller's own, to see and to end without looking after the organization's keys.
+fn is_own(row: &ApiKeyV2, caller: UserId) -> bool {
+    row.kind == KeyKind::Personal && row.maker == caller
+}
+
+async fn list(org: OwnOr<OrgRead>, page: PageRequest) -> Result<Body<Page<ApiKeyView>>> {
     let usage = org.service::<KeyUsage>();
-    let rows = org.read(|tx| tx.page(&API_KEYS, &page, |_| true))?;
+    let (sees_all, caller) = (org.may(Permission::OrgRead), org.principal().user());
+    let rows = org.read(|tx| tx.page(&API_KEYS, &page, |row| sees_all || is_own(row, caller)))?;
     Ok(Body(rows.map(|row| {
         let used = usage.last(org.id(), row.id);
         ApiKeyView::new(row, used)
     })))
 }
 
-async fn create(org: Org<OrgWrite>, Body(request): Body<NewApiKeyRequest>) -> Result<Created<NewApiKeyView>> {
+/// Whether the caller may make a key of this kind.
+fn check_maker(caller: &Principal, kind: KeyKind) -> Result<()> {
+    let refused = |reason: &str| Err(Error::new(Code::AuthForbidden).message(reason));
+    match kind {
+        KeyKind::Organization if !caller.permissions().contains(Permission::OrgWrite) => refused(
+            "This needs the permission org:write; a key of your own is made with \"kind\": \"personal\".",
+        ),
+        KeyKind::Personal if caller.method() != AuthMethod::Jwt => {
+            refused("A personal key is made by a person who is signed in; an API key will not do.")
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn create(
+    org: OwnOr<OrgWrite>,
+    Body(request): Body<NewApiKeyRequest>,
+) -> Result<Created<NewApiKeyView>> {
     let caller = org.principal();
+    let kind = request.kind.unwrap_or_default();
+    check_maker(caller, kind)?;
     let name = Name::parse("name", &request.name)?.into_string();
     let permissions = asked_permissions(request.permissions.as_deref(), caller.permissions())?;
     if request.expires_at.is_some_and(|end| end <= org.now()) {
@@ -254,6 +307,7 @@ async fn create(org: Org<OrgWrite>, Body(request): Body<NewApiKeyRequest>) -> Re
     let secret = KeySecret::generate()?;
     let mut key = NewKey::new(name, &secret, caller.user(), permissions);
     key.expires_at = request.expires_at;
+    key.kind = kind;
     let (own, auth) = (org.id(), org.service::<Auth>());
     let row = auth.system().write(move |tx| {
         let row = mint(tx, own, key)?;
@@ -293,8 +347,16 @@ fn asked_permissions(asked: Option<&[String]>, held: Permissions) -> Result<Perm
     Ok(Permissions::of(all))
 }
 
-async fn delete(org: Org<OrgWrite>, Path(id): Path<ApiKeyId>) -> Result<NoContent> {
+async fn delete(org: OwnOr<OrgWrite>, Path(id): Path<ApiKeyId>) -> Result<NoContent> {
+    let (ends_all, caller) = (org.may(Permission::OrgWrite), org.principal().user());
+    let is_person = org.principal().method() == AuthMethod::Jwt;
     let deleted = org.write(move |tx| {
+        let row = tx.get(&API_KEYS, &id)?;
+        if !ends_all && !row.as_ref().is_some_and(|row| is_person && is_own(row, caller)) {
+            // The same whether there is such a key: who may not see it does not learn of it.
+            return Err(Error::new(Code::AuthForbidden)
+                .message("This needs the permission org:write; without it you end your own personal keys."));
+        }
         if !tx.delete(&API_KEYS, &id)? {
             return Err(Error::not_found(API_KEYS.noun()));
         }

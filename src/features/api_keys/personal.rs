@@ -18,6 +18,7 @@ pub(super) static KINDS: &[Personal] = &[Personal {
             json!({
                 "id": id,
                 "name": key.name,
+                "kind": key.kind,
                 "prefix": key.prefix,
                 "permissions": key.permissions.names(),
                 "createdAt": key.created_at,

@@ -61,12 +61,13 @@ impl Place {
             .system
             .org(self.org)
             .write(move |tx| {
-                let row = ApiKeyV1 {
+                let row = ApiKeyV2 {
                     id: ApiKeyId::new(),
                     name: "CI".to_owned(),
                     secret: digest,
                     prefix,
                     maker,
+                    kind: KeyKind::Organization,
                     permissions: allowed,
                     created_at: tx.now(),
                     expires_at: end,

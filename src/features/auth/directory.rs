@@ -25,7 +25,7 @@ pub struct OrgV1 {
 impl Record for OrgV1 {}
 
 /// The organization's only row of this table.
-pub static ORG: OrgTable<(), OrgV1> = OrgTable::new("org", "Organization");
+pub static ORG: OrgTable<(), OrgV1> = OrgTable::new("org", "Organization").uncounted();
 
 /// An organization in the registry.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -27,7 +27,7 @@ use crate::base::{Code, Error, Result};
 use crate::engine::sql::{
     Cap, ErrorCode, Outcome, Pin, PlanInfo, QueryBackend, QueryError, Running, Statement,
 };
-use crate::store::{Event, OrgStore, Origin};
+use crate::store::{Event, OrgStore, OrgWrite, Origin};
 use futures::future::{Either, join, select};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -37,6 +37,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use uuid::Uuid;
+
+/// Statements of an organization that are kept although it has used all its room, in bytes of their rows.
+const STATEMENTS_BYTES_FREE: u64 = 64 << 20;
 
 /// A statement that ends so soon after it was planned is never written as running: it saves a commit.
 const RUNNING_AFTER: Duration = Duration::from_millis(100);
@@ -513,6 +516,7 @@ impl Driver {
                     tx.unaudited("the statement's submission stands there already");
                     return Ok(true);
                 }
+                make_way(tx, false)?;
                 tx.put(&QUERIES, &query.id, &query)?;
                 tx.audit(submitted(&query))?;
                 Ok(true)
@@ -530,6 +534,7 @@ impl Driver {
                 // An organization that was erased meanwhile must not get a row back (and the store gives it no new one).
                 let is_there = tx.get(&QUERIES, &query.id)?.is_some();
                 if is_there || is_first {
+                    make_way(tx, is_there)?;
                     tx.put(&QUERIES, &query.id, &query)?;
                 }
                 if is_first && !is_there {
@@ -543,6 +548,15 @@ impl Driver {
         self.is_begun.store(true, Ordering::Relaxed);
         Ok(is_there)
     }
+}
+
+/// Who has used all their room must see what they have: their statements are taken all the same, and their ends are written.
+/// Statements go by themselves after some days; many long ones wait for that.
+fn make_way(tx: &OrgWrite<'_>, is_there: bool) -> Result<()> {
+    if is_there || tx.used(QUERIES.name())?.bytes < STATEMENTS_BYTES_FREE {
+        tx.needs_no_room();
+    }
+    Ok(())
 }
 
 /// What the audit log says of a statement that came.

@@ -161,7 +161,7 @@ pub fn check(account: &AccountV2, plan: &Plan, now: Timestamp, needed: Option<u6
     })
 }
 
-fn quota_error(code: Code, message: &str, account: &AccountV2, left: u64, expired: bool) -> Error {
+pub(super) fn quota_error(code: Code, message: &str, account: &AccountV2, left: u64, expired: bool) -> Error {
     Error::new(code)
         .message(message)
         .field("plan", account.plan.clone())

@@ -5,6 +5,8 @@ mod ledger;
 mod past;
 mod plans;
 mod recharges;
+mod retention;
+mod room;
 mod rows;
 mod task;
 #[cfg(test)]
@@ -17,6 +19,8 @@ pub use recharges::{
     RECHARGE_CREDITS_MAX, credits as recharge_credits, decide_recharge, note as recharge_note,
     pending_recharges,
 };
+pub use retention::{Removed, Retention, Terms, cutoff};
+pub use room::room;
 pub use rows::{
     ACCOUNTS, AccountV2, RechargeStatus, RechargeV1, TRANSACTIONS, TransactionKind, TransactionV1,
 };
@@ -31,6 +35,8 @@ use crate::http::permit::BillingRead;
 use crate::http::{Body, Entitlement, Gatekeeper, Handler, Need, Org, OrgContext, Query, Route};
 use crate::store::{Key, OrgRead, OrgStore};
 use crate::task::TaskSpec;
+use retention::TermsView;
+use room::{LimitsView, StoredView};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, LazyLock};
@@ -59,7 +65,7 @@ pub static FEATURE: Feature = Feature {
         .about("Asks the operator of the box for more credits.")
         .fails(&[Code::Conflict]),
     ],
-    needs: &[Need::of::<Plans>()],
+    needs: &[Need::of::<Plans>(), Need::of::<Retention>()],
     tasks: &[TaskSpec::new("billing.renew", RENEW_EVERY, |context| Box::pin(task::renew_all(context)))],
     views: &[View { source: "transactions", tables: || vec![SPEC.as_ref().clone()], rows: view_rows }],
     ..Feature::NONE
@@ -84,14 +90,6 @@ struct FeaturesView {
     benchmarks: bool,
 }
 
-/// Caps of a plan.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct LimitsView {
-    /// URLs that an ingest webhook takes a day (UTC).
-    webhook_urls_per_day: u64,
-}
-
 impl From<&Plan> for PlanView {
     fn from(plan: &Plan) -> PlanView {
         PlanView {
@@ -104,7 +102,7 @@ impl From<&Plan> for PlanView {
                 agents: plan.features.agents,
                 benchmarks: plan.features.benchmarks,
             },
-            limits: LimitsView { webhook_urls_per_day: plan.limits.webhook_urls_per_day },
+            limits: plan.into(),
         }
     }
 }
@@ -145,11 +143,16 @@ struct CurrentPlanView {
     period_ends_at: Timestamp,
     trial_ends_at: Option<Timestamp>,
     is_trial_expired: bool,
+    /// What the organization stores, to be held against the plan's limits.
+    stored: StoredView,
+    /// How long things are kept: the box's terms, as the plan shortens them.
+    retention: TermsView,
 }
 
 async fn current(org: Org<BillingRead>) -> Result<Body<CurrentPlanView>> {
     renew(&org).await?;
-    let account = org.read(account)?;
+    let terms = org.service::<Retention>();
+    let (account, stored, retention) = org.read(|tx| Ok((account(tx)?, room::stored(tx)?, terms.of(tx)?)))?;
     let plans = org.service::<Plans>();
     let plan = plan_of(&plans, &account)?;
     let now = org.now();
@@ -162,6 +165,8 @@ async fn current(org: Org<BillingRead>) -> Result<Body<CurrentPlanView>> {
         period_ends_at: ledger::period_at(&account, now).1,
         trial_ends_at: account.trial_ends_at,
         is_trial_expired: account.trial_ends_at.is_some_and(|ends| now >= ends),
+        stored,
+        retention: retention.into(),
     }))
 }
 

@@ -1,5 +1,6 @@
 //! The plans this box knows: `data/plans.toml`, read once at start.
 
+use super::retention::Terms;
 use crate::base::{Error, Result};
 use crate::http::Entitlement;
 use serde::Deserialize;
@@ -16,6 +17,9 @@ pub struct Plan {
     pub trial_days: Option<u32>,
     pub features: PlanFeatures,
     pub limits: PlanLimits,
+    /// Shortens the box's `[retention]`; left out where it is not shortened.
+    #[serde(default)]
+    pub retention: Terms,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -30,6 +34,20 @@ pub struct PlanFeatures {
 #[serde(deny_unknown_fields)]
 pub struct PlanLimits {
     pub webhook_urls_per_day: u64,
+    /// Megabytes (10^6) of rows and of pages on the disk.
+    pub storage_mb: u64,
+    /// Rows of all kinds.
+    pub rows: u64,
+    /// Registered URLs.
+    pub urls: u64,
+    /// Versions of all workflows.
+    pub workflow_versions: u64,
+}
+
+impl PlanLimits {
+    pub fn storage_bytes(&self) -> u64 {
+        self.storage_mb.saturating_mul(1_000_000)
+    }
 }
 
 impl Plan {
@@ -101,6 +119,11 @@ mod tests {
         let trial = plans.get("trial").unwrap();
         assert_eq!((trial.monthly_credits, trial.trial_days), (1_000, Some(14)));
         assert!(plans.get("team").is_some());
+        for plan in plans.iter() {
+            let limits = &plan.limits;
+            assert!(limits.urls < limits.rows && limits.workflow_versions < limits.rows, "{}", plan.id);
+            assert!(limits.storage_bytes() >= 1_000_000_000, "{}", plan.id);
+        }
     }
 
     #[test]

@@ -119,10 +119,10 @@ pub struct TransactionV1 {
 
 impl Record for TransactionV1 {}
 
-pub static ACCOUNTS: OrgTable<(), AccountV2> = OrgTable::new("accounts", "Plan");
+pub static ACCOUNTS: OrgTable<(), AccountV2> = OrgTable::new("accounts", "Plan").uncounted();
 
 pub static TRANSACTIONS: OrgTable<TransactionId, TransactionV1> =
-    OrgTable::new("transactions", "Transaction").fed();
+    OrgTable::new("transactions", "Transaction").uncounted().fed();
 
 /// Where a request for credits stands. Stored by position: add at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -44,7 +44,7 @@ pub(super) static HOLDINGS: &[Holding] = &[Holding {
             loop {
                 let removed = context
                     .system()
-                    .write(move |tx| remove(tx, &place, |_, approval| Ok(approval.org == org)))
+                    .write_freeing(move |tx| remove(tx, &place, |_, approval| Ok(approval.org == org)))
                     .await?;
                 total += removed.removed;
                 match removed.next {

@@ -11,7 +11,9 @@ use super::rows::{RESULTS, ResultV1};
 use crate::base::clock::Timestamp;
 use crate::base::ids::{JobId, OrgId};
 use crate::base::{Error, Result};
-use crate::engine::search::{ResultQuery, SearchChange, SearchDocument, SearchError, SearchIndex};
+use crate::engine::search::{
+    ResultQuery, SEARCH_TIME_MAX, SearchChange, SearchDocument, SearchError, SearchIndex,
+};
 use crate::store::{Key, System};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -265,6 +267,13 @@ pub fn search_error(error: SearchError) -> Error {
     match error {
         SearchError::NoSpace(_) => Error::unavailable("The disk is full.").caused_by(error),
         SearchError::NotErased { .. } => Error::unavailable(error.to_string()),
+        SearchError::TooSlow => Error::invalid(
+            "q",
+            format!(
+                "takes longer than {} s to look up; use fewer or rarer words, or a filter (domain, tag, from …)",
+                SEARCH_TIME_MAX.as_secs()
+            ),
+        ),
         SearchError::CursorOfOtherSort => Error::invalid("cursor", "belongs to a list in another order"),
         other => Error::internal("use the search index", other),
     }

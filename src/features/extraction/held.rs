@@ -2,7 +2,7 @@
 //! follows). Kept beside the job, so that the job holds no memory and loses nothing in a crash.
 
 use super::columns::TypedAttribute;
-use super::rows::{ColumnKindV1, ResultV1};
+use super::rows::{ColumnKindV1, RESULTS, ResultV1};
 use super::service::ResultDraft;
 use crate::base::Result;
 use crate::base::clock::Timestamp;
@@ -27,6 +27,7 @@ pub fn hold(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<()> {
     let (row, attributes) = draft.into_parts();
     let job = row.job;
     let attributes = attributes.iter().map(|asked| (asked.name.clone(), asked.kind, asked.since)).collect();
+    super::pages::name(tx, job, &row.page)?;
     tx.put(&HELD, &job, &HeldV1 { row, attributes })
 }
 
@@ -45,5 +46,9 @@ pub fn held(tx: &OrgRead<'_>, job: JobId) -> Result<Option<ResultDraft>> {
 
 /// Takes away what is kept with a job.
 pub fn drop_held(tx: &OrgWrite<'_>, job: JobId) -> Result<()> {
-    tx.delete(&HELD, &job).map(drop)
+    // What became the job's result goes on naming its page.
+    if tx.delete(&HELD, &job)? && tx.get(&RESULTS, &job)?.is_none() {
+        super::pages::release(tx, job)?;
+    }
+    Ok(())
 }

@@ -8,6 +8,9 @@ mod columns;
 mod erase;
 mod feed;
 mod held;
+mod pages;
+mod remove;
+mod retention;
 mod rows;
 mod schemas;
 mod service;
@@ -18,12 +21,14 @@ mod wire;
 
 pub use feed::SearchFeed;
 pub use held::{drop_held, held, hold};
+pub use pages::adopt as adopt_pages;
 pub use rows::{RESULTS, ResultV1};
 pub use schemas::{ImportSummary, ImportedSchema, export_schemas, import_schemas};
 pub use service::{Extractor, ResultDraft, Scraped, record};
 pub use wire::{ResultMetadata, ResultView};
 
 use crate::base::ids::{JobId, ResultId};
+use crate::base::limits::LIST_BYTES_MAX;
 use crate::base::page::{PageRequest, decode_cursor, encode_cursor};
 use crate::base::terms::PageType;
 use crate::base::web::Domain;
@@ -31,6 +36,7 @@ use crate::base::{Code, Error, Result};
 use crate::engine::blob::BlobStore;
 use crate::engine::search::{ResultQuery, Sort, SortKey, highlights};
 use crate::features::Feature;
+use crate::features::billing::Retention;
 use crate::http::permit::WorkflowsRead;
 use crate::http::{Accepted, Body, Either, Handler, Need, Org, Path, Query, Route};
 use crate::path_ids;
@@ -54,6 +60,10 @@ pub static FEATURE: Feature = Feature {
         &rows::DOMAIN_COLUMNS,
         &rows::LATE_COLUMNS,
         &held::HELD,
+        &pages::PAGES,
+        &pages::NAMINGS,
+        &pages::UNNAMED,
+        &pages::ADOPTION,
     ],
     routes: &[
         Route::get("/api/v1/extraction/results", "listResults", &Handler::new(list_results))
@@ -62,14 +72,28 @@ pub static FEATURE: Feature = Feature {
             .about("The result of a job; 202 while it is being indexed."),
         Route::get("/api/v1/extraction/results/by-id/{id}", "getResult", &Handler::new(get_result))
             .about("A result by its own id."),
+        Route::delete("/api/v1/extraction/results/by-id/{id}", "deleteResult", &Handler::new(remove::delete_one))
+            .about("Deletes a result, and its page unless another result names it. Search and SQL follow within seconds.")
+            .fails(&[Code::NotFound]),
+        Route::post("/api/v1/extraction/results/delete", "deleteResults", &Handler::new(remove::delete_many))
+            .about("Deletes results by their ids or by a filter, bit by bit: go on with nextCursor until it is null."),
         Route::get("/api/v1/extraction/schemas", "listSchemas", &Handler::new(list_schemas))
             .about("Lists the platform's schemas, newest first."),
         Route::get("/api/v1/extraction/schemas/{domain}/{pageType}", "getSchema", &Handler::new(get_schema))
             .about("The newest schema of a page type of a domain.")
             .fails(&[Code::NotFound]),
     ],
-    tasks: &[TaskSpec::new("extraction.search_feed", FEED_PERIOD, follow).stage(Stage::Derive)],
-    needs: &[Need::of::<Extractor>(), Need::of::<SearchFeed>(), Need::of::<BlobStore>()],
+    tasks: &[
+        TaskSpec::new("extraction.search_feed", FEED_PERIOD, follow).stage(Stage::Derive),
+        TaskSpec::new("extraction.retention", RETENTION_PERIOD, |context| Box::pin(retention::round(context))),
+        TaskSpec::new("extraction.orphans", ORPHANS_PERIOD, |context| Box::pin(retention::orphans(context))),
+    ],
+    needs: &[
+        Need::of::<Extractor>(),
+        Need::of::<SearchFeed>(),
+        Need::of::<BlobStore>(),
+        Need::of::<Retention>(),
+    ],
     views: views::VIEWS,
     holdings: erase::HOLDINGS,
     horizons: Some(columns::horizons),
@@ -78,6 +102,10 @@ pub static FEATURE: Feature = Feature {
 
 /// The time between two commits of the search index at least (engines page, "Search").
 const FEED_PERIOD: Duration = Duration::from_millis(250);
+/// How soon what is due goes.
+const RETENTION_PERIOD: Duration = Duration::from_secs(300);
+/// How often folders are looked through for pages that no row knows.
+const ORPHANS_PERIOD: Duration = Duration::from_secs(24 * 3_600);
 /// The name in the cursors of the list of results.
 const RESULT_LIST: &str = "extraction_results";
 /// The name that cursors of the list of schemas would have.
@@ -120,13 +148,19 @@ async fn list_results(
     .await
     .map_err(|e| Error::internal("search", e))?;
     let found = found?;
-    let rows = org.read(|tx| {
-        let mut rows = Vec::with_capacity(found.hits.len());
-        for hit in &found.hits {
+    let (rows, next) = org.read(|tx| {
+        let (mut rows, mut bytes) = (Vec::with_capacity(found.hits.len()), 0);
+        for (place, hit) in found.hits.iter().enumerate() {
             // A result that was removed since the last commit is not shown.
-            rows.extend(tx.get(&RESULTS, &JobId(hit.id))?);
+            if let Some((row, size)) = tx.get_sized(&RESULTS, &JobId(hit.id))? {
+                bytes += size;
+                rows.push(row);
+            }
+            if bytes >= LIST_BYTES_MAX && place + 1 < found.hits.len() {
+                return Ok((rows, Some(hit.sort_key)));
+            }
         }
-        Ok(rows)
+        Ok((rows, found.next))
     })?;
     let items = rows
         .into_iter()
@@ -137,7 +171,7 @@ async fn list_results(
         .collect();
     Ok(Body(ResultList {
         items,
-        next_cursor: found.next.map(|key| encode_cursor(RESULT_LIST, &cursor_bytes(&key))),
+        next_cursor: next.map(|key| encode_cursor(RESULT_LIST, &cursor_bytes(&key))),
         total: found.total,
         facets: FacetsView {
             domain: FacetCount::list(found.facets.domain),

@@ -5,6 +5,7 @@
 //! together, and what "the previous result" is cannot change in between.
 
 use super::columns::{self, TypedAttribute};
+use super::pages;
 use super::rows::{
     AttributeErrorV1, PageRefV1, PlatformSchemaV1, QualityV1, RESULTS, RESULTS_BY_URL, ResultV1, SchemaRefV1,
     results_of_url,
@@ -357,7 +358,17 @@ pub fn record(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<ResultId> {
     // Nothing else may be told between these two lines: the number is that of the row's own change record.
     row.sequence = tx.next_sequence();
     tx.put(&RESULTS, &row.job, &row)?;
+    pages::name(tx, row.job, &row.page)?;
     Ok(row.id)
+}
+
+/// Removes a job's result, and its page unless another result names it; whether there was one. Search and SQL follow.
+pub fn delete(tx: &OrgWrite<'_>, job: JobId) -> Result<bool> {
+    let was = tx.delete(&RESULTS, &job)?;
+    if was {
+        pages::release(tx, job)?;
+    }
+    Ok(was)
 }
 
 /// The newest result of the same URL that was scraped before this one.

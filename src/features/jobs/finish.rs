@@ -4,10 +4,10 @@
 use super::rows::{AttemptV1, JOBS, JobV1};
 use super::run::PARKS_MAX;
 use super::walks::{self, JOB_OUTPUTS, JobOutputsV1, WALKS, WalkV2};
-use crate::base::Result;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{JobId, OutputId};
 use crate::base::terms::JobStatus;
+use crate::base::{Code, Result};
 use crate::engine::dag::TIMEOUT_MS_MAX;
 use crate::engine::fetch::Outcome;
 use crate::engine::rank::Sample;
@@ -69,6 +69,15 @@ fn lease(job: &JobV1, now: Timestamp) -> Timestamp {
 pub(super) fn claim(tx: &OrgWrite<'_>, id: JobId, now: Timestamp) -> Result<Option<JobV1>> {
     let Some(mut job) = tx.get(&JOBS, &id)? else { return Ok(None) };
     if job.status != JobStatus::Queued {
+        return Ok(None);
+    }
+    if let Err(full) = tx.ask_room() {
+        if full.code() != Code::QuotaExceeded {
+            return Err(full);
+        }
+        // What it would bring has no place to go, so nobody is asked for it and nothing is charged.
+        job.error = Some(full.detail().unwrap_or("the organization has no room left").to_owned());
+        end(tx, job, JobStatus::Failed, (0, &[]))?;
         return Ok(None);
     }
     job.status = JobStatus::Running;

@@ -4,6 +4,7 @@ mod ask;
 mod dispatch;
 mod finish;
 mod queue;
+mod retention;
 mod rows;
 mod run;
 mod submit;
@@ -29,6 +30,7 @@ use crate::base::terms::JobStatus;
 use crate::base::web::Domain;
 use crate::base::{Code, Error, Result};
 use crate::engine::fetch::AddressGuard;
+use crate::features::billing::Retention;
 use crate::http::permit::{JobsRead, JobsWrite, Spends};
 use crate::http::{Body, Created, Either, Handler, Need, Org, Path, Query, Route, apart_if};
 use crate::store::{Event, OrgRead};
@@ -63,10 +65,18 @@ pub static FEATURE: Feature = Feature {
             .about("A new job that asks for what an ended one asked for.")
             .fails(&[Code::Conflict]),
     ],
-    tasks: &[TaskSpec::new("jobs.dispatch", Duration::from_secs(1), |context| {
-        Box::pin(async move { context.service::<Dispatcher>().run(context).await })
-    })],
-    needs: &[Need::of::<Dispatcher>(), Need::of::<AddressGuard>(), Need::of::<Desk>()],
+    tasks: &[
+        TaskSpec::new("jobs.dispatch", Duration::from_secs(1), |context| {
+            Box::pin(async move { context.service::<Dispatcher>().run(context).await })
+        }),
+        TaskSpec::new("jobs.retention", RETENTION_PERIOD, |context| Box::pin(retention::round(context))),
+    ],
+    needs: &[
+        Need::of::<Dispatcher>(),
+        Need::of::<AddressGuard>(),
+        Need::of::<Desk>(),
+        Need::of::<Retention>(),
+    ],
     views: &[views::VIEW],
     holdings: &[Holding {
         name: "running jobs",
@@ -76,6 +86,9 @@ pub static FEATURE: Feature = Feature {
     }],
     ..Feature::NONE
 };
+
+/// How soon what is due goes.
+const RETENTION_PERIOD: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -259,6 +272,7 @@ async fn poll(org: Org<JobsRead>, Body(request): Body<PollRequest>) -> Result<Bo
 
 async fn cancel_one(org: Org<JobsWrite>, Path(id): Path<JobId>) -> Result<Body<JobView>> {
     let canceled = org.write(move |tx| {
+        tx.needs_no_room();
         let job = submit::cancel(tx, id)?;
         tx.audit(Event::new(Action::JobCanceled).of(id))?;
         Ok(job)

@@ -4,7 +4,7 @@ use super::rows::{BY_EXTERNAL_ID, JOBS, JobV1, OptionsV1};
 use super::walks::{self, WALKS, WalkV2};
 use crate::base::codec::Json;
 use crate::base::ids::{BenchmarkId, JobId, ProviderId, UrlId, WorkflowId};
-use crate::base::limits::{TAG_CHARS_MAX, TAGS_MAX};
+use crate::base::limits::{JOB_HEADERS_BYTES_MAX, TAG_CHARS_MAX, TAGS_MAX};
 use crate::base::terms::{JobStatus, PageType};
 use crate::base::web::{URL_BYTES_MAX, WebUrl};
 use crate::base::{Code, Error, Result, labels};
@@ -170,6 +170,11 @@ fn options(field: &str, given: NewOptions) -> Result<OptionsV1> {
     let headers = given.headers.unwrap_or_default();
     if headers.len() > HEADERS_MAX {
         return Err(Error::invalid(&name("headers"), format!("at most {HEADERS_MAX} are sent")));
+    }
+    let bytes: usize = headers.iter().map(|(header, value)| header.len() + value.len()).sum();
+    if bytes > JOB_HEADERS_BYTES_MAX {
+        let reason = format!("take {bytes} bytes together; at most {JOB_HEADERS_BYTES_MAX} are sent");
+        return Err(Error::invalid(&name("headers"), reason));
     }
     for (header, value) in &headers {
         let valid = http::HeaderName::from_bytes(header.as_bytes()).is_ok()

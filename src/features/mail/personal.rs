@@ -53,7 +53,7 @@ pub(super) static HOLDINGS: &[Holding] = &[Holding {
         Box::pin(async move {
             let mut total = 0;
             loop {
-                let removed = context.system().write(move |tx| erase_of(tx, org)).await?;
+                let removed = context.system().write_freeing(move |tx| erase_of(tx, org)).await?;
                 total += removed as u64;
                 if removed < ERASED_ROWS_MAX {
                     return Ok(total);

@@ -48,7 +48,8 @@ pub struct InvitesSentV1 {
 impl Record for InvitesSentV1 {}
 
 /// The organization's only row of this table.
-pub(super) static INVITES_SENT: OrgTable<(), InvitesSentV1> = OrgTable::new("invites_sent", "Invite");
+pub(super) static INVITES_SENT: OrgTable<(), InvitesSentV1> =
+    OrgTable::new("invites_sent", "Invite").uncounted();
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -30,6 +30,8 @@ const WAIT_MS_MAX: i64 = 60_000;
 pub const ROTATION: &str = "rotation";
 pub const ROTATION_EACH_PAGE: &str = "each_page";
 pub const ROTATION_PER_DOMAIN: &str = "per_domain";
+/// Where the proxies of a list stand.
+pub const COUNTRY: &str = "country";
 /// Whether robots.txt is obeyed, where the box fetches by itself.
 pub const OBEY_ROBOTS: &str = "obeyRobots";
 
@@ -108,6 +110,8 @@ fn proxy() -> Adapter {
     let rotation = "each_page: every page takes the next proxy. per_domain: all pages of a domain take the same one, \
                     as long as it works.";
     let choices = vec![ROTATION_EACH_PAGE.to_owned(), ROTATION_PER_DOMAIN.to_owned()];
+    let country = "The country that all proxies of the list stand in (ISO 3166-1 alpha-2): jobs that ask for it go out \
+                   through them. Without it the list takes no job that asks for a country. Connect a list for each.";
     Adapter {
         id: PROXY.to_owned(),
         name: "Proxy list".to_owned(),
@@ -124,6 +128,7 @@ fn proxy() -> Adapter {
         settings: vec![
             obey_robots(),
             Field::text(ROTATION, rotation).kind(FieldKind::Choice(choices), Some(ROTATION_EACH_PAGE.into())),
+            Field::text(COUNTRY, country).kind(FieldKind::Country, None).optional(),
         ],
         credits: CreditMatrix::flat(1, 1),
         kind: Kind::Proxy,
@@ -179,11 +184,18 @@ impl Adapter {
             Kind::Hosted(template) => template.lacks(settings, request),
             Kind::Direct | Kind::Proxy | Kind::Browser => {
                 let renders = matches!(self.kind, Kind::Browser);
+                let stands_in = settings.get(COUNTRY).and_then(Value::as_str);
                 let what = match request {
                     FetchRequest { render: true, .. } if !renders => "render pages",
                     FetchRequest { premium: true, .. } => "have a premium tier",
-                    FetchRequest { country: Some(_), .. } => "take a country",
-                    _ => return None,
+                    FetchRequest { country: None, .. } => return None,
+                    FetchRequest { country: Some(asked), .. } => match (&self.kind, stands_in) {
+                        (Kind::Proxy, Some(country)) if country == asked => return None,
+                        (Kind::Proxy, Some(country)) => {
+                            return Some(format!("{} stands in {country}, not in {asked}", self.name));
+                        }
+                        _ => "take a country",
+                    },
                 };
                 Some(format!("{} does not {what}", self.name))
             }

@@ -52,4 +52,4 @@ pub struct SeededV1 {
 
 impl Record for SeededV1 {}
 
-pub static SEEDED: OrgTable<(), SeededV1> = OrgTable::new("providers.seeded", "Provider");
+pub static SEEDED: OrgTable<(), SeededV1> = OrgTable::new("providers.seeded", "Provider").uncounted();

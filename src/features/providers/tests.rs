@@ -130,6 +130,15 @@ async fn the_path_leaves_out_who_cannot() {
         ["Zyte"],
         "Bee takes none without premium"
     );
+    // A list of proxies takes jobs for the country that it stands in, and those that ask for none.
+    let proxies = json!({ "proxies": ["http://proxy.example:3128"] });
+    let list = |country: &str| json!({ "adapter": "proxy", "name": country, "credentials": proxies, "settings": { "country": country } });
+    lab.connect(list("DE")).await;
+    lab.connect(list("FR")).await;
+    assert_eq!(lab.path(|r| r.country = Some("DE".into())).unwrap(), ["Zyte", "DE"]);
+    assert_eq!(lab.path(|r| r.country = Some("FR".into())).unwrap(), ["Zyte", "FR"]);
+    assert_eq!(lab.path(|r| r.country = Some("IT".into())).unwrap(), ["Zyte"]);
+    assert_eq!(lab.path(|_| ()).unwrap(), ["Direct", "Bee", "Zyte", "DE", "FR"]);
     let both = |r: &mut FetchRequest| (r.country, r.premium) = (Some("DE".into()), true);
     assert_eq!(lab.path(both).unwrap(), ["Bee", "Zyte"]);
 }

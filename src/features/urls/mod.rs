@@ -1,5 +1,6 @@
 //! Registered URLs: what schedules and jobs point to.
 
+mod remove;
 mod rows;
 mod views;
 
@@ -40,6 +41,12 @@ pub static FEATURE: Feature = Feature {
             .large_body()
             .fails(&[Code::InvalidInput]),
         Route::get("/api/v1/urls/{id}", "getUrl", &Handler::new(get)).about("One registered URL."),
+        Route::delete("/api/v1/urls/{id}", "deleteUrl", &Handler::new(remove::delete_one))
+            .about("Takes a URL from the list; its jobs and results stay.")
+            .fails(&[Code::NotFound]),
+        Route::post("/api/v1/urls/delete", "deleteUrls", &Handler::new(remove::delete_many)).about(
+            "Takes URLs from the list by their ids or by a filter: go on with nextCursor until it is null.",
+        ),
     ],
     needs: &[Need::of::<AddressGuard>()],
     views: &[views::VIEW],
@@ -181,19 +188,21 @@ async fn list(
     page: PageRequest,
 ) -> Result<Body<Page<UrlView>>> {
     filter.domain = filter.domain.map(Domain::of_filter);
-    let wanted = |row: &UrlV1| {
-        filter.q.as_ref().is_none_or(|q| row.url.contains(q.as_str()))
-            && filter.tag.iter().all(|tag| row.tags.contains(tag))
-            && filter.domain.as_ref().is_none_or(|domain| row.domain == *domain)
-            && filter.page_type.is_none_or(|kind| row.page_type == Some(kind))
-            && filter.last_status.is_none_or(|status| row.last_status == Some(status))
-    };
+    let wanted = |row: &UrlV1| accepts(&filter, row);
     let rows = org.read(|tx| match (filter.tag.first(), &filter.domain) {
         (Some(tag), _) => tx.page_by(&URLS, &BY_TAG, |key| key.str(tag), &page, wanted),
         (None, Some(domain)) => tx.page_by(&URLS, &BY_DOMAIN, |key| key.str(domain), &page, wanted),
         (None, None) => tx.page(&URLS, &page, wanted),
     })?;
     Ok(Body(rows.map(UrlView::from)))
+}
+
+fn accepts(filter: &UrlFilter, row: &UrlV1) -> bool {
+    filter.q.as_ref().is_none_or(|q| row.url.contains(q.as_str()))
+        && filter.tag.iter().all(|tag| row.tags.contains(tag))
+        && filter.domain.as_ref().is_none_or(|domain| row.domain == *domain)
+        && filter.page_type.is_none_or(|kind| row.page_type == Some(kind))
+        && filter.last_status.is_none_or(|status| row.last_status == Some(status))
 }
 
 async fn get(org: Org<UrlsRead>, Path(id): Path<UrlId>) -> Result<Body<UrlView>> {

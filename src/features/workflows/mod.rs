@@ -15,7 +15,9 @@ mod views;
 pub use boards::{Learned, OVERALL, learn, next_to_learn, teach};
 pub use graphs::Graphs;
 pub use rows::{Mode, SmartV1, Strategy, VERSIONS, VersionV1, WORKFLOWS, WorkflowStatus, WorkflowV1};
-pub use service::{Current, NewWorkflow, WORKFLOWS_MAX, asking, bind, dispatchable, routed, write_version};
+pub use service::{
+    Current, NewWorkflow, WORKFLOWS_MAX, asking, bind, dispatchable, forget_versions, routed, write_version,
+};
 pub use smart::{
     PlanV1, Ranked, draw, estimates, make_smart, next_with_plans, plan_of, rank, smart_workflows, write_plan,
 };

@@ -217,7 +217,7 @@ pub static BY_NUMBER: Index<VersionV1> = Index::unique("workflow_versions.by_num
 pub static VERSIONS: OrgTable<WorkflowVersionId, VersionV1> =
     OrgTable::new("workflow_versions", "Workflow version").indexed(&[&BY_NUMBER]);
 
-/// That a job was bound to a version: its row is kept for as long as the organization is. Written for versions of smart
+/// That a job was bound to a version: its row is kept for as long as jobs of its time are. Written for versions of smart
 /// workflows, of which others may go.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VersionUseV1 {

@@ -11,6 +11,7 @@ use super::rows::{
     BY_NUMBER, BY_ROUTE, DagV1, SmartV1, VERSION_USES, VERSIONS, VersionUseV1, VersionV1, WORKFLOWS,
     WorkflowStatus, WorkflowV1,
 };
+use crate::base::clock::Timestamp;
 use crate::base::ids::{OutputId, ProviderId, UserId, WorkflowId, WorkflowVersionId};
 use crate::base::web::WebUrl;
 use crate::base::{Code, Error, Result};
@@ -171,6 +172,40 @@ fn forget_unused(tx: &OrgWrite<'_>, workflow: &WorkflowV1) -> Result<()> {
         tx.delete(&VERSIONS, &old.id)?;
     }
     Ok(())
+}
+
+/// Versions of one workflow that one operation removes.
+const FORGOTTEN_PER_STEP: usize = 64;
+
+/// Lets go of versions whose jobs are all gone: those that a newer version took the place of before that moment, from when
+/// on no job was bound to them, when every job from before it is removed. The newest ones of each workflow stay whatever
+/// their age. Goes from workflow to workflow: how many went, and behind which workflow to go on.
+pub fn forget_versions(
+    tx: &OrgWrite<'_>,
+    before: Timestamp,
+    after: Option<WorkflowId>,
+) -> Result<(u64, Option<WorkflowId>)> {
+    let next = tx.scan(&WORKFLOWS, after.as_ref(), Order::Ascending, 1)?.pop();
+    let Some((id, workflow)) = next else { return Ok((0, None)) };
+    let most = FORGOTTEN_PER_STEP + 1;
+    let oldest = tx.scan_index(&VERSIONS, &BY_NUMBER, |key| key.id(id), Order::Ascending, most)?;
+    let kept_from = match workflow.status {
+        WorkflowStatus::Archived => workflow.version,
+        _ => workflow.version.saturating_sub(UNUSED_VERSIONS_KEPT),
+    };
+    let superseded = oldest.windows(2).filter_map(|pair| match pair {
+        [old, newer] if newer.created_at < before && old.version < kept_from => Some(old),
+        _ => None,
+    });
+    let mut gone = 0;
+    for version in superseded {
+        tx.delete(&VERSIONS, &version.id)?;
+        tx.delete(&VERSION_USES, &version.id)?;
+        gone += 1;
+    }
+    // There may be more of the same workflow: it is looked at once more.
+    let again = gone == FORGOTTEN_PER_STEP as u64;
+    Ok((gone, if again { after.or(Some(WorkflowId(uuid::Uuid::nil()))) } else { Some(id) }))
 }
 
 /// Notes that a job is bound to the workflow's present version, which must stay readable from now on.

@@ -7,7 +7,7 @@ mod dispatch;
 
 use super::{box_logs, logs, patch};
 use crate::harness::web::{Answer, Web};
-use crate::harness::{Appliance, PASSWORD, eventually, expect, get, post, text};
+use crate::harness::{Appliance, PASSWORD, collect, eventually, expect, get, post, text};
 use gleaner::admin::Request;
 use gleaner::http::client::{Client, Reply};
 use serde_json::{Value, json};
@@ -194,12 +194,30 @@ async fn devices(walk: &mut Walk<'_>, owner: &Client, owner_id: &str) {
 
 async fn collecting(walk: &mut Walk<'_>, web: &Web, api: &Client, key: &str) {
     let by_key = ("api_key", key);
+    let results = "/api/v1/extraction/results";
+    let job = collect(api, &web.url("/fast")).await;
+    let result = text(&job, "resultId").to_owned();
+    let reply = api.delete(&format!("{results}/by-id/{result}")).await.unwrap();
+    let due = Due { action: "result.deleted", resource: &result, actor: by_key };
+    walk.left("deleteResult", reply, due).await;
+    let job = collect(api, &web.url("/fast")).await;
+    let reply = post(api, &format!("{results}/delete"), &json!({ "ids": [job["resultId"]] })).await;
+    let due = Due { action: "result.deleted", resource: "", actor: by_key };
+    walk.left("deleteResults", reply, due).await;
+
     let reply = post(api, "/api/v1/urls", &json!({ "urls": [web.url("/a")] })).await;
     walk.left("createUrls", reply, Due { action: "url.created", resource: "", actor: by_key }).await;
     let urls = expect(get(api, "/api/v1/urls").await, 200);
     assert_eq!(logs(api, "action=url.created").await[0]["resourceId"], urls["items"][0]["id"]);
     expect(post(api, "/api/v1/urls", &json!({ "urls": [web.url("/a")] })).await, 200);
     assert_eq!(logs(api, "action=url.created").await.len(), 1, "what changes nothing leaves nothing");
+    let url = text(&urls["items"][0], "id").to_owned();
+    let reply = api.delete(&format!("/api/v1/urls/{url}")).await.unwrap();
+    walk.left("deleteUrl", reply, Due { action: "url.deleted", resource: &url, actor: by_key }).await;
+    expect(post(api, "/api/v1/urls", &json!({ "urls": [web.url("/a")] })).await, 200);
+    let ask = json!({ "filter": { "domain": "127.0.0.1" } });
+    let reply = post(api, "/api/v1/urls/delete", &ask).await;
+    walk.left("deleteUrls", reply, Due { action: "url.deleted", resource: "", actor: by_key }).await;
 
     let job = json!({ "url": web.url("/a"), "externalId": "one" });
     let reply = post(api, "/api/v1/jobs", &job).await;

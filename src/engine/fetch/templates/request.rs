@@ -71,7 +71,12 @@ impl Filling<'_> {
         let mut query = Serializer::new(String::new());
         let mut headers = HeaderMap::new();
         let mut json = Map::new();
-        headers.insert(USER_AGENT, header(&user_agent(None))?);
+        // A vendor that sends the lines of our request on would show the target the box's name beside the job's own headers;
+        // without one it sends what it sends for everybody.
+        let are_sent_on = matches!(&spec.headers, Some(HeaderStyle::Prefixed(prefix)) if prefix.is_empty());
+        if !are_sent_on || self.headers.is_empty() {
+            headers.insert(USER_AGENT, header(&user_agent(None))?);
+        }
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(body::ACCEPT_ENCODING));
         self.pass_on_headers(&mut query, &mut headers)?;
         for parameter in &spec.parameters {

@@ -12,7 +12,7 @@ use crate::engine::fetch::provider::{Attempt, CostSource};
 use crate::engine::fetch::tests::site::{
     Reply, Site, answer as raw, request as to, settings as fetch_settings,
 };
-use crate::engine::fetch::{AddressGuard, Connector, Direct, Provider};
+use crate::engine::fetch::{AddressGuard, Connector, Direct, Provider, user_agent};
 use bytes::Bytes;
 use http::HeaderMap;
 
@@ -364,4 +364,27 @@ async fn silence_is_a_timeout_and_a_dead_provider_is_at_fault() {
     drop(site);
     let attempt = provider.fetch(&page_request()).await;
     assert_eq!((attempt.outcome, attempt.fault), (Outcome::ProviderError, Some(Fault::Down)));
+}
+
+#[test]
+fn a_vendor_that_sends_our_lines_on_does_not_get_the_box_s_name_for_the_target() {
+    let all = load::parse("small.toml", &SMALL.replace("prefix = \"fwd-\"", "prefix = \"\"")).unwrap();
+    let request = |headers: &[(&'static str, &'static str)]| {
+        let mut request = page_request();
+        request.headers = headers
+            .iter()
+            .map(|(name, value)| (http::HeaderName::from_static(name), http::HeaderValue::from_static(value)))
+            .collect();
+        request
+    };
+    let agent = |template: &Template, request: &FetchRequest| {
+        let prepared = prepare(template, &account(template, json!({})), request).unwrap();
+        prepared.headers.get("user-agent").map(|value| value.to_str().unwrap().to_owned())
+    };
+    let own = user_agent(None);
+    assert_eq!(agent(&all, &request(&[])).as_deref(), Some(own.as_str()), "nothing is sent on");
+    assert_eq!(agent(&all, &request(&[("accept-language", "de")])), None);
+    assert_eq!(agent(&all, &request(&[("user-agent", "mine/1")])).as_deref(), Some("mine/1"));
+    // Behind a prefix only what carries it is sent on.
+    assert_eq!(agent(&small(), &request(&[("accept-language", "de")])).as_deref(), Some(own.as_str()));
 }

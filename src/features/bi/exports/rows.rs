@@ -83,4 +83,4 @@ pub static BY_QUERY: Index<ExportV1> =
     Index::new("bi_exports.query", |export, keys| keys.add(|key| key.id(export.query)));
 
 pub static EXPORTS: OrgTable<BiExportId, ExportV1> =
-    OrgTable::new("bi_exports", "Export").indexed(&[&WAITING, &OPEN, &EXPIRING, &BY_QUERY]);
+    OrgTable::new("bi_exports", "Export").uncounted().indexed(&[&WAITING, &OPEN, &EXPIRING, &BY_QUERY]);

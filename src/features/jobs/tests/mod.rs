@@ -1,6 +1,7 @@
 //! The dispatcher over a real store, a real fetcher and a web server on loopback.
 
 mod fair;
+mod full;
 mod runs;
 mod trouble;
 mod turns;
@@ -21,7 +22,7 @@ use crate::engine::fetch::{
     AddressGuard, BrowserSettings, Browsers, Direct, FetchSettings, Outcome, Pace, Politeness, Templates,
 };
 use crate::engine::keyring::Keyring;
-use crate::features::billing::{self, Plans, TRANSACTIONS};
+use crate::features::billing::{self, Plans, Retention, TRANSACTIONS, Terms};
 use crate::features::extraction::{Extractor, RESULTS};
 use crate::features::providers::{self, ProviderParts, Providers};
 use crate::features::urls::{URLS, UrlV1};
@@ -218,7 +219,9 @@ impl Lab {
     /// Runs the dispatcher as the appliance does.
     fn start(&mut self) {
         let signals = Arc::new(Signals::of(FEATURE.tasks));
+        let retention = Arc::new(Retention::new(Terms::default(), self.plans.clone()));
         let services = Services::new(self.store.clone()).with(signals).with(self.dispatcher.clone());
+        let services = services.with(retention);
         let metrics = Metrics::new();
         self.supervisor = Some(Supervisor::start(FEATURE.tasks, &Arc::new(services), &metrics));
     }
