@@ -11,7 +11,9 @@ use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
 use serde::{Deserialize, Serialize};
 
-use super::reasons::{Reason, form_reason, part_reason, plan_reason, schema_reason, written_value};
+use super::reasons::{
+    CORRELATED, Reason, form_reason, part_reason, plan_reason, regex_reason, schema_reason, written_value,
+};
 
 /// Longest piece of a statement quoted in a message, in characters.
 const QUOTED_CHARS_MAX: usize = 128;
@@ -182,6 +184,18 @@ impl QueryError {
         Self { detail, ..own }
     }
 
+    /// An error of the optimizer, which sees a statement whose names have all been found: a name that it misses is one of
+    /// its own.
+    pub(super) fn while_optimized(error: DataFusionError, names_outside: bool) -> Self {
+        match error.find_root() {
+            DataFusionError::SchemaError(..) => {
+                let why = if names_outside { CORRELATED } else { UNPLANNABLE };
+                Self::invalid(why).with_detail(error)
+            }
+            _ => Self::from(error).while_planned(),
+        }
+    }
+
     pub(super) fn with_detail(mut self, detail: impl fmt::Display) -> Self {
         self.detail = Some(detail.to_string());
         self
@@ -250,7 +264,10 @@ fn classify(root: &DataFusionError) -> QueryError {
         },
         DataFusionError::External(error) => match error.downcast_ref::<QueryError>() {
             Some(own) => own.clone(),
-            None => QueryError::internal("an external error"),
+            None => match regex_reason(&error.to_string()) {
+                Some(reason) => QueryError::of(reason),
+                None => QueryError::internal("an external error"),
+            },
         },
         // A panic in one of DataFusion's tasks.
         DataFusionError::ExecutionJoin(_) => QueryError::failed("The statement could not be run."),

@@ -176,6 +176,10 @@ static TEXTS: LazyLock<Vec<(Regex, Tell)>> = LazyLock::new(|| {
             Reason::new(format!("The column number {} is not among the {} of SELECT.", &found[1], &found[2]))
                 .about(&found[1])
         }),
+        (r"Order by column out of bounds, specified: (\d+), max: (\d+)", |found| {
+            Reason::new(format!("The column number {} is not among the {} of SELECT.", &found[1], &found[2]))
+                .about(&found[1])
+        }),
         (r#"WITH query name "?(.+?)"? specified more than once"#, |found| {
             Reason::new(format!("WITH has two queries of the name \"{}\".", quoted(&found[1])))
                 .about(&found[1])
@@ -371,11 +375,16 @@ fn own_name(name: &str) -> String {
 pub(super) fn written(expr: &str) -> String {
     static OWN: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"\b(?:to_text|to_shown|to_whole|to_averaged)\(([^()]*)\)").ok());
-    static LITERAL: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r#"\b(?:Int64|Float64|Utf8|Boolean)\("?([^()"]*)"?\)"#).ok());
-    let mut text = expr.to_owned();
-    for pattern in [&*OWN, &*LITERAL].into_iter().flatten() {
-        text = pattern.replace_all(&text, "$1").into_owned();
+    static TEXT: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r#"\b(?:Utf8View|LargeUtf8|Utf8)\("([^"]*)"\)"#).ok());
+    static LITERAL: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"\b(?:U?Int(?:8|16|32|64)|Float(?:32|64)|Boolean|Utf8View|Utf8)\(([^()]*)\)").ok()
+    });
+    let mut text = expr.replace("count(Int64(1))", "count(*)").replace("count(1)", "count(*)");
+    for (pattern, own) in [(&*TEXT, "'$1'"), (&*OWN, "$1"), (&*LITERAL, "$1")] {
+        if let Some(pattern) = pattern {
+            text = pattern.replace_all(&text, own).into_owned();
+        }
     }
     quoted(&text)
 }
@@ -440,8 +449,26 @@ fn capital(text: &str) -> String {
 pub(super) fn part_reason(text: &str) -> Option<Reason> {
     static PART: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"(?i)date part '?([a-z_]{1,30})'? (?:is )?not supported").ok());
+    if text.contains("indexed field") {
+        return Some(Reason::new(
+            "What stands before a point is neither a table of FROM nor a value with members: of JSON write column -> 'name'.",
+        ));
+    }
     let part = PART.as_ref()?.captures(text)?.get(1)?.as_str();
     Some(Reason::new(format!("A time has no part \"{part}\" here.")).about(part))
+}
+
+/// What is wrong with a regular expression, if a text is about one; nothing of the expression itself is in it.
+pub(super) fn regex_reason(text: &str) -> Option<Reason> {
+    let is_about = text.contains("regex parse error") || text.contains("Compiled regex exceeds");
+    let why = text.lines().rev().find_map(|line| line.trim().strip_prefix("error: "));
+    let why = why.filter(|why| why.len() < 200 && !why.contains('\''));
+    is_about.then(|| {
+        Reason::new(match why {
+            Some(why) => format!("A regular expression cannot be understood: {}.", quoted(why)),
+            None => "A regular expression cannot be understood.".to_owned(),
+        })
+    })
 }
 
 /// What a value that is written in the statement cannot be made, if a text of Arrow says so.
@@ -535,6 +562,18 @@ mod tests {
         );
         assert_eq!(told(column("r", "zzz")), "There is no column \"zzz\" in \"r\".");
         assert_eq!(told(Column::from_name("prize")), "There is no column \"prize\"; did you mean \"price\"?");
+    }
+
+    #[test]
+    fn expressions_are_shown_as_they_are_written() {
+        for (expr, expected) in [
+            ("urls.url LIKE Utf8View(\"%1%\")", "urls.url LIKE '%1%'"),
+            ("count(Int64(1))", "count(*)"),
+            ("to_text(a.b) = Utf8(\"x\") AND a.n > Int64(5)", "a.b = 'x' AND a.n > 5"),
+            ("x IS NOT Boolean(true)", "x IS NOT true"),
+        ] {
+            assert_eq!(written(expr), expected);
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use datafusion::execution::TaskContext;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
@@ -236,7 +237,10 @@ async fn plan(
     }
     let admitted = gate::admit(state, sql, &tables).await.map_err(QueryError::while_planned)?;
     let plan = state.create_physical_plan(&admitted.plan).await;
-    let plan = plan.map_err(|error| gate::placed(QueryError::from(error).while_planned(), sql))?;
+    let plan = plan.map_err(|error| {
+        let names_outside = gate::names_outside(&admitted.plan).unwrap_or(false);
+        gate::placed(QueryError::while_optimized(error, names_outside), sql)
+    })?;
     let (plan, statement) = match admitted.explained {
         false => (plan, "SELECT"),
         true => (explained(state, &admitted.plan).await?, "EXPLAIN"),
@@ -268,13 +272,19 @@ async fn try_constants(plan: &Arc<dyn ExecutionPlan>, context: Arc<TaskContext>)
     let mut node = plan;
     loop {
         match node.children().as_slice() {
-            [below] if node.is::<ProjectionExec>() => node = *below,
+            [below] if makes_something(node) => node = *below,
             [] if node.is::<PlaceholderRowExec>() => break,
             _ => return Ok(()),
         }
     }
     let tried = datafusion::physical_plan::collect(Arc::clone(plan), context).await;
     tried.map(drop).map_err(|error| QueryError::from(error).while_planned())
+}
+
+/// Whether a step works something out; what was folded into a value has been worked out already.
+fn makes_something(step: &Arc<dyn ExecutionPlan>) -> bool {
+    let projection = step.downcast_ref::<ProjectionExec>();
+    projection.is_some_and(|projection| projection.expr().iter().any(|own| !own.expr.is::<Literal>()))
 }
 
 /// Rows that come out, and bytes that the scans read.

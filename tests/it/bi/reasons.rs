@@ -13,7 +13,7 @@ const REFUSALS: &[(&str, &[&str])] = &[
         &["no table or alias \"urls\"", "did you mean \"u.url\"", "line 1, column 8"],
     ),
     ("SELECT 1,\n  lenght(url) FROM urls", &["\"lenght\"", "Did you mean length?", "(line 2, column 3)"]),
-    ("SELECT ifnull(url, 'x') FROM urls", &["\"ifnull\"", "Use coalesce.", "(line 1, column 8)"]),
+    ("SELECT len(url) FROM urls", &["\"len\"", "Use length.", "(line 1, column 8)"]),
     (
         "SELECT domain, url, count(*) FROM urls GROUP BY domain",
         &["url\" must appear in GROUP BY", "column 16"],
@@ -26,7 +26,7 @@ const REFUSALS: &[(&str, &[&str])] = &[
     ("SELECT 'abc'::int", &["'abc' is not", "(line 1, column 8)"]),
     ("SELECT 1 / 0", &["divided by zero"]),
     ("SELECT 'x' ~ '('", &["regular expression"]),
-    ("SELECT url.x FROM readings", &["\"url\""]),
+    ("SELECT url.x FROM readings", &["before a point"]),
     ("SELECT url FROM urls WHERE url = $1", &["$1", "none is given"]),
     ("SELECT to_char(1, '9.99EEEE')", &["EEEE"]),
     ("SELECT to_char(url, '999') FROM urls", &["to_char", "number", "column 8"]),

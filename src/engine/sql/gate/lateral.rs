@@ -346,7 +346,7 @@ impl Untying {
 }
 
 /// Whether anything in a plan names a column outside of it.
-fn names_outside(plan: &LogicalPlan) -> Result<bool> {
+pub(in crate::engine::sql) fn names_outside(plan: &LogicalPlan) -> Result<bool> {
     let found = plan.apply_with_subqueries(|node| {
         Ok(if node.contains_outer_reference() {
             TreeNodeRecursion::Stop

@@ -41,6 +41,7 @@ use super::information;
 use super::newest;
 use super::session::SCHEMA;
 
+pub(super) use self::lateral::names_outside;
 pub use self::limits::STATEMENT_BYTES_MAX;
 pub(super) use self::limits::check_length;
 pub(super) use self::names::unique;
