@@ -381,10 +381,10 @@ SELECT DISTINCT domain, (url = 'x') IS NOT FALSE FROM urls;
 SELECT DISTINCT (stock > 2) IS NOT TRUE FROM products;
 SELECT (stock > 2) IS UNKNOWN AS u, count(*) FROM products GROUP BY 1 ORDER BY 1;
 SELECT maker IS DISTINCT FROM 'Stanley' AS d, count(*) FROM products GROUP BY 1 ORDER BY 1;
-SELECT scraped_at::date IS NOT NULL, maker, count(*) FROM products GROUP BY ROLLUP (maker, scraped_at::date IS NOT NULL) ORDER BY 2, 3;
-SELECT maker, stock::text AS s, count(*) FROM products GROUP BY ROLLUP (maker, stock::text) ORDER BY 1, 2;
-SELECT maker, price::int > 50 AS d, count(*) FROM products GROUP BY CUBE (maker, price::int > 50) ORDER BY 1, 2;
-SELECT maker, stock::int AS s, count(*), grouping(maker) FROM products GROUP BY GROUPING SETS ((maker), (stock::int), ()) ORDER BY 1, 2;
+SELECT scraped_at::date IS NOT NULL, maker, count(*) FROM products GROUP BY ROLLUP (maker, scraped_at::date IS NOT NULL) ORDER BY 2, 3, 1;
+SELECT maker, stock::text AS s, count(*) FROM products GROUP BY ROLLUP (maker, stock::text) ORDER BY 1, 2, 3;
+SELECT maker, price::int > 50 AS d, count(*) FROM products GROUP BY CUBE (maker, price::int > 50) ORDER BY 1, 2, 3;
+SELECT maker, stock::int AS s, count(*), grouping(maker) FROM products GROUP BY GROUPING SETS ((maker), (stock::int), ()) ORDER BY 1, 2, 3, 4;
 
 -- DISTINCT ON by number and by name
 SELECT DISTINCT ON (maker) maker, name FROM products ORDER BY maker, 2 DESC;

@@ -7,7 +7,7 @@ use serde_json::json;
 /// A statement, and parts of what is said of it.
 const REFUSALS: &[(&str, &[&str])] = &[
     ("SELECT prise FROM products", &["\"prise\"", "(line 1, column 8)"]),
-    ("SELECT u.ulr\nFROM urls u", &["\"ulr\" in \"u\"", "did you mean \"u.url\"", "(line 1, column 8)"]),
+    ("SELECT u.urll\nFROM urls u", &["\"urll\" in \"u\"", "did you mean \"u.url\"", "(line 1, column 8)"]),
     (
         "SELECT urls.url FROM urls u",
         &["no table or alias \"urls\"", "did you mean \"u.url\"", "line 1, column 8"],

@@ -154,7 +154,10 @@ async fn bombs_end_in_time_and_the_server_lives() {
                 continue;
             }
         };
-        assert!(matches!(error.code, ErrorCode::StatementTimeout | ErrorCode::Transient), "{sql}: {error:?}");
+        // One that reads no table may be refused for what it would come to.
+        let is_constant = error.code == ErrorCode::InvalidSql && !sql.contains("FROM");
+        let is_ended = matches!(error.code, ErrorCode::StatementTimeout | ErrorCode::Transient);
+        assert!(is_ended || is_constant, "{sql}: {error:?}");
         assert!(!error.retriable);
     }
     assert!(survived.is_empty(), "{survived:#?}");

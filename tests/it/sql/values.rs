@@ -149,7 +149,6 @@ async fn what_fails_while_running_is_transient_and_tells_no_values() {
     let it = Box_::new(|_| {});
     for (sql, part) in [
         ("SELECT stock / (stock - stock) FROM readings", "zero"),
-        ("SELECT 1 / 0", "zero"),
         ("SELECT url::int FROM readings", "converted"),
         ("SELECT 9223372036854775807 + stock FROM readings", "range"),
         ("SELECT sum(9223372036854775807 - stock * 0) FROM readings", "range"),
@@ -158,6 +157,14 @@ async fn what_fails_while_running_is_transient_and_tells_no_values() {
         let error = it.run(sql).await.expect_err(sql);
         assert_eq!((error.code, error.retriable), (ErrorCode::Transient, false), "{sql}: {error:?}");
         assert!(error.message.contains(part) && !error.message.contains("shop.example"), "{sql}: {error:?}");
+    }
+    // What reads no table fails whenever it is sent: it is refused.
+    for (sql, part) in
+        [("SELECT 1 / 0", "zero"), ("SELECT 'abc'::int", "'abc'"), ("SELECT 'x' ~ '('", "regular")]
+    {
+        let error = it.run(sql).await.expect_err(sql);
+        assert_eq!((error.code, error.retriable), (ErrorCode::InvalidSql, false), "{sql}: {error:?}");
+        assert!(error.message.contains(part), "{sql}: {error:?}");
     }
 }
 
