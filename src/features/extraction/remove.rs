@@ -48,6 +48,7 @@ pub(super) struct DeleteResults {
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(rename = "ResultDeleteFilter")]
 struct DeleteFilter {
     domain: Option<String>,
     page_type: Option<PageType>,

@@ -47,6 +47,7 @@ pub(super) struct DeleteUrls {
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
+#[schemars(rename = "UrlDeleteFilter")]
 struct DeleteFilter {
     /// Part of the URL.
     q: Option<String>,
