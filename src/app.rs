@@ -14,7 +14,7 @@ use crate::engine::blob::BlobStore;
 use crate::engine::fetch::{
     AddressGuard, BrowserSettings, Browsers, Direct, FetchSettings, Pace, Politeness, Templates, user_agent,
 };
-use crate::engine::keyring::{Keyring, Purpose, refuse_inside};
+use crate::engine::keyring::{Keyring, Purpose};
 use crate::engine::link::Links;
 use crate::engine::mail::Smtp;
 use crate::engine::sql::{Snapshots, WorkerSettings, Workers, box_memory_bytes, own_program, sandbox};
@@ -31,27 +31,28 @@ use crate::features::providers::{self, ProviderParts, ProviderUsers, Providers};
 use crate::features::workflows::{self, Book, Graphs};
 use crate::features::{self, bi};
 use crate::http::{
-    Api, ApiSettings, Certificates, Listeners, Metrics, Readiness, RouteGroup, Server, ServerSettings,
-    Services, TlsSettings,
+    Api, ApiSettings, Certificates, Listeners, Metrics, RouteGroup, Server, ServerSettings, Services,
+    TlsSettings,
 };
 use crate::store::{Store, System};
 use crate::task::{Signals, Supervisor};
 use serde_json::json;
-use std::fs::{DirBuilder, Permissions};
 use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
+use tokio::sync::watch as channel;
 use tokio::task::JoinHandle;
+use watch::Watch;
 
 mod descriptors;
 mod files;
+mod founding;
 mod limits;
 mod selftest;
 mod upkeep;
+mod watch;
 
 use selftest::SelfTest;
 pub use selftest::TABLES;
@@ -68,7 +69,7 @@ pub struct App {
     upkeep: JoinHandle<()>,
     testing: JoinHandle<()>,
     serving: JoinHandle<()>,
-    stop: watch::Sender<bool>,
+    stop: channel::Sender<bool>,
     _socket: AdminSocket,
 }
 
@@ -84,13 +85,13 @@ impl App {
     pub async fn start_with(config: Config, clock: Clock, exe: PathBuf) -> Result<App> {
         descriptors::raise_limit();
         files::keep_private();
-        make_private(&config.storage.data_dir)?;
+        founding::prepare(&config)?;
         files::tighten(config.storage.data_dir.clone());
-        let keyring = Arc::new(open_keyring(&config)?);
         let store = open_store(&config, clock).await?;
         // The store is this process's alone from here on, and so is the socket. What keeps it from opening is said before
         // anybody is served.
         let mut socket = AdminSocket::bind(config.socket())?;
+        let keyring = Arc::new(founding::keyring(&config, &store)?);
         let sealing = keyring.clone();
         store.seal_audit(move |head| sealing.stamp(Purpose::AuditHead, head));
         let listeners =
@@ -99,8 +100,9 @@ impl App {
         let url = config.public_url(local);
         let metrics = Metrics::new();
         let parts = Parts::open(&config, &store, keyring, Place { url: &url, local, exe }).await?;
-        upkeep::measure(&metrics, &store, &parts);
         let self_test = SelfTest::new(&metrics);
+        let watch = Arc::<Watch>::default();
+        upkeep::measure(&metrics, &store, &parts, &watch);
         let callers = Callers::new(parts.auth.clone(), parts.key_usage.clone());
         let gate = PlanGate(parts.plans.clone());
         let services = parts.services(&store);
@@ -124,15 +126,15 @@ impl App {
                 metrics_token: Some(config.server.metrics_token.clone()).filter(|token| !token.is_empty()),
             },
             metrics,
-            readiness(&store, &self_test, &services.service::<Health>()),
+            upkeep::readiness(&store, &watch, &self_test, &services.service::<Health>()),
         );
         let server = Server::on(listeners, server_settings(&config), api.clone())
             .map_err(|e| Error::unavailable(e.to_string()))?;
         let certificates = server.certificates();
-        let (stop, stopping) = watch::channel(false);
+        let (stop, stopping) = channel::channel(false);
         let serving = tokio::spawn(serve(server, stopping));
         let supervisor = Supervisor::start(tasks(), &services, api.metrics());
-        let upkeep = tokio::spawn(upkeep::run(services.clone(), config.clone()));
+        let upkeep = tokio::spawn(upkeep::run(services.clone(), config.clone(), watch));
         let status = status(&store, &services, url.clone(), &self_test);
         socket.serve(services.clone(), status);
         let testing = tokio::spawn(Arc::clone(&self_test).run(services.clone()));
@@ -394,25 +396,6 @@ pub fn routes() -> Vec<RouteGroup> {
     with_routes.map(|feature| (feature.name, feature.routes)).collect()
 }
 
-/// A folder that only its owner can enter.
-fn make_private(folder: &Path) -> Result<()> {
-    let failed = |e: std::io::Error| {
-        Error::invalid("storage.data_dir", format!("{} cannot be used: {e}", folder.display()))
-    };
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
-    std::fs::set_permissions(folder, Permissions::from_mode(0o700)).map_err(failed)
-}
-
-/// The box's secrets; refused where a copy of the data folder would carry them along, or others can read them.
-fn open_keyring(config: &Config) -> Result<Keyring> {
-    let path = config.key_file();
-    // Fresh keys cannot open what lost ones have sealed, so only a box without data makes them.
-    let load = if config.store_file().exists() { Keyring::load } else { Keyring::load_or_create };
-    refuse_inside(&path, &config.storage.data_dir)
-        .and_then(|()| load(&path))
-        .map_err(|e| Error::invalid("storage.key_file", e))
-}
-
 async fn open_store(config: &Config, clock: Clock) -> Result<Store> {
     let path = config.store_file();
     let cache_bytes = config.storage.cache_mb << 20;
@@ -549,19 +532,7 @@ fn server_settings(config: &Config) -> ServerSettings {
     }
 }
 
-fn readiness(store: &Store, self_test: &Arc<SelfTest>, health: &Health) -> Readiness {
-    let (store, self_test, health) = (store.clone(), Arc::clone(self_test), health.clone());
-    let ready = Readiness::default().with_start("selfTest", move || self_test.check());
-    let ready = ready.with("jobs", move || health.describe().map_or(Ok(()), Err));
-    ready.with("store", move || {
-        if store.disk_full() {
-            return Err("the disk's reserve of free space is used up; writes are refused".to_owned());
-        }
-        store.system().read(|tx| tx.changes_begin()).map(drop).map_err(|e| e.to_string())
-    })
-}
-
-async fn serve(server: Server, mut stopping: watch::Receiver<bool>) {
+async fn serve(server: Server, mut stopping: channel::Receiver<bool>) {
     let drained = server
         .serve(async move {
             // An error means that the app is gone, which is a stop too.

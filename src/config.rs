@@ -82,6 +82,9 @@ pub struct StorageConfig {
     pub key_file: PathBuf,
     pub cache_mb: usize,
     pub reserve_mb: u64,
+    /// Make a new, empty store although something of an earlier one is there (`gleaner serve --new`); no key of the file.
+    #[serde(skip)]
+    pub begin_anew: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -6,12 +6,13 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`base`] | ids, errors, codecs, limits, cursors, clocks, web addresses: no I/O, imports nobody |
+//! | [`disk`] | files and folders that outlive a power cut, and the room on a disk: imports nobody |
 //! | [`store`] | redb behind organizations: the writer thread, indexes, change records, migrations |
 //! | [`engine`] | fetch, html, xpath, extract, search, sql, blob, mail, keyring: work that knows no HTTP and no resource |
 //! | [`http`] | accept loop, route table, gates, inputs, envelopes, OpenAPI: knows no resource |
 //! | [`task`] | the supervisor of background work |
 //! | [`features`] | one slice a capability: its rows, rules, routes, tasks and console tables |
-//! | [`app`] | wires the parts, serves, drains; [`config`], [`admin`], [`doctor`] and [`demo`] stand beside it |
+//! | [`app`] | wires the parts, serves, drains; [`config`], [`admin`], [`doctor`], [`log`] and [`demo`] stand beside it |
 //!
 //! # How a page goes through
 //! `POST /jobs` writes job, credit reserve and change records in one operation and answers when they are durable. The
@@ -34,9 +35,11 @@ pub mod app;
 pub mod base;
 pub mod config;
 pub mod demo;
+pub mod disk;
 pub mod doctor;
 pub mod engine;
 pub mod features;
 pub mod http;
+pub mod log;
 pub mod store;
 pub mod task;

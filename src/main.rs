@@ -9,8 +9,9 @@ use gleaner::app::{self, App};
 use gleaner::base::ids::MailId;
 use gleaner::base::{Error, Result};
 use gleaner::config::{Config, LogFormat};
+use gleaner::log::{self, Log};
 use gleaner::{demo, doctor, engine, http};
-use std::io::{IsTerminal, Read};
+use std::io::{self, IsTerminal, Read};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::process::ExitCode;
@@ -31,6 +32,9 @@ enum Command {
         /// The configuration; without it appliance.toml of this folder, if there is one, else the defaults.
         #[arg(long, short)]
         config: Option<PathBuf>,
+        /// Begin a new, empty box although a key file or data of an earlier one is there and its store is not.
+        #[arg(long)]
+        new: bool,
     },
     /// Show the appliance at work on a small shop of its own; keeps nothing.
     Demo {
@@ -133,7 +137,7 @@ fn main() -> ExitCode {
     match run(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("gleaner: {}", error.for_operator());
+            log::say(&mut io::stderr(), &format!("gleaner: {}", error.for_operator()));
             ExitCode::FAILURE
         }
     }
@@ -149,7 +153,10 @@ fn keep_few_arenas() {
     // this process has one thread.
     let accepted = unsafe { libc::mallopt(libc::M_ARENA_MAX, 2) };
     if accepted == 0 {
-        eprintln!("gleaner: the allocator keeps its own number of arenas; memory use may grow");
+        log::say(
+            &mut io::stderr(),
+            "gleaner: the allocator keeps its own number of arenas; memory use may grow",
+        );
     }
 }
 
@@ -158,25 +165,26 @@ fn keep_few_arenas() {}
 
 fn run(command: Command) -> Result<()> {
     match command {
-        Command::Openapi => println!("{}", http::openapi::document(&app::routes())),
+        Command::Openapi => print(&format!("{}\n", http::openapi::document(&app::routes())))?,
         Command::Doctor { config } => {
             let diagnosis = doctor::examine(&load(config)?)?;
-            print!("{}", diagnosis.text());
+            print(&diagnosis.text())?;
             if !diagnosis.findings.is_empty() {
                 return Err(Error::conflict("the data is damaged"));
             }
         }
-        Command::Serve { config } => {
+        Command::Serve { config, new } => {
             let file = config;
-            let config = load(file.clone())?;
-            let level = log(&config.log.level, config.log.format)?;
-            runtime()?.block_on(async {
+            let mut config = load(file.clone())?;
+            config.storage.begin_anew = new;
+            let (log, level) = log_to_stderr(&config.log.level, config.log.format)?;
+            let ended = runtime()?.block_on(async {
                 let mut hangups = hangups()?;
                 let mut stop = pin!(interrupted()?);
                 let app = App::start(config).await?;
-                println!("Gleaner listens at {}", app.local_url());
+                log::say(&mut io::stdout(), &format!("Gleaner listens at {}", app.local_url()));
                 if app.url() != app.local_url() {
-                    println!("People reach it at {}", app.url());
+                    log::say(&mut io::stdout(), &format!("People reach it at {}", app.url()));
                 }
                 loop {
                     tokio::select! {
@@ -186,12 +194,16 @@ fn run(command: Command) -> Result<()> {
                 }
                 app.stop().await;
                 Ok::<_, Error>(())
-            })?;
+            });
+            log.flush();
+            ended?;
         }
         Command::Demo { once } => {
             let level = std::env::var("GLEANER_LOG__LEVEL").unwrap_or_else(|_| "warn".to_owned());
-            let _for_good = log(&level, LogFormat::Text)?;
-            runtime()?.block_on(async { demo::run(once, interrupted()?).await })?;
+            let (log, _for_good) = log_to_stderr(&level, LogFormat::Text)?;
+            let ended = runtime()?.block_on(async { demo::run(once, interrupted()?).await });
+            log.flush();
+            ended?;
         }
         Command::Admin { config, socket, command } => {
             let socket = match socket {
@@ -201,10 +213,14 @@ fn run(command: Command) -> Result<()> {
             let answer = runtime()?.block_on(admin::call(&socket, &request(command)?))?;
             let text =
                 serde_json::to_string_pretty(&answer).map_err(|e| Error::internal("print the answer", e))?;
-            println!("{text}");
+            print(&format!("{text}\n"))?;
         }
     }
     Ok(())
+}
+
+fn print(text: &str) -> Result<()> {
+    log::print(text).map_err(|e| Error::internal("print the answer", e))
 }
 
 fn request(command: AdminCommand) -> Result<Request> {
@@ -262,7 +278,7 @@ fn interrupted() -> Result<impl Future<Output = ()>> {
         }
         tokio::spawn(async move {
             interrupt.recv().await;
-            eprintln!("gleaner: interrupted twice; ending at once");
+            log::say(&mut io::stderr(), "gleaner: interrupted twice; ending at once");
             std::process::exit(130);
         });
     })
@@ -309,10 +325,14 @@ fn filter(level: &str) -> Result<EnvFilter> {
     EnvFilter::try_new(level).map_err(|e| Error::invalid("log.level", e))
 }
 
-fn log(level: &str, format: LogFormat) -> Result<SetLevel> {
-    let log = tracing_subscriber::fmt().with_env_filter(filter(level)?).with_writer(std::io::stderr);
+/// Sends the log to standard error; what is on its way is waited for with [`Log::flush`].
+fn log_to_stderr(level: &str, format: LogFormat) -> Result<(Log, SetLevel)> {
+    let lines = log::start().map_err(|e| Error::internal("start the log's thread", e))?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter(level)?).with_writer(lines.clone());
+    // An error of the log's own would be printed with a macro that panics where standard error is broken.
+    let log = log.log_internal_errors(false);
     let failed = |e| Error::internal("set the log's level", e);
-    Ok(match format {
+    let set: SetLevel = match format {
         LogFormat::Json => {
             let log = log.json().with_filter_reloading();
             let level = log.reload_handle();
@@ -320,10 +340,11 @@ fn log(level: &str, format: LogFormat) -> Result<SetLevel> {
             Box::new(move |filter| level.reload(filter).map_err(failed))
         }
         LogFormat::Text => {
-            let log = log.with_ansi(std::io::stderr().is_terminal()).with_filter_reloading();
+            let log = log.with_ansi(io::stderr().is_terminal()).with_filter_reloading();
             let level = log.reload_handle();
             log.init();
             Box::new(move |filter| level.reload(filter).map_err(failed))
         }
-    })
+    };
+    Ok((lines, set))
 }

@@ -1,4 +1,8 @@
-//! Rows as bytes: a version byte, then bincode. The only file that names bincode (2.0 is frozen upstream).
+//! Rows as bytes: a version byte, bincode, a checksum. The only file that names bincode (2.0 is frozen upstream).
+//!
+//! bincode reads almost any bytes as something, so a bit that a disk has flipped would be another value. Therefore the
+//! last four bytes of a row are the CRC-32 of those before them, which the version byte says with its highest bit; rows
+//! of releases that wrote none are read as they are, and get one when they are next put.
 //!
 //! A stored struct is frozen once shipped. A new shape is a new struct with a higher [`Record::VERSION`] whose
 //! [`Record::upgrade`] reads the older ones; rows are rewritten when they are next put.
@@ -34,18 +38,46 @@ impl fmt::Display for CodecError {
 
 impl std::error::Error for CodecError {}
 
-/// Writes `record` with its version byte.
+/// Set in the version byte of a row that ends with its checksum.
+const SUMMED: u8 = 0x80;
+const SUM_BYTES: usize = 4;
+
+/// Writes `record` with its version byte and its checksum.
 pub fn encode<R: Record>(record: &R) -> Result<Vec<u8>, CodecError> {
     let mut bytes = Vec::with_capacity(256);
-    bytes.push(R::VERSION);
+    const { assert!(R::VERSION < SUMMED) };
+    bytes.push(R::VERSION | SUMMED);
     bincode::serde::encode_into_std_write(record, &mut bytes, bincode::config::standard())
         .map_err(|e| CodecError(e.to_string()))?;
+    let sum = crc32fast::hash(&bytes);
+    bytes.extend_from_slice(&sum.to_le_bytes());
     Ok(bytes)
 }
 
 /// Reads a row, upgrading an older version.
 pub fn decode<R: Record>(bytes: &[u8]) -> Result<R, CodecError> {
     let (&version, body) = bytes.split_first().ok_or_else(|| CodecError("row is empty".to_owned()))?;
+    let (version, body) = if version & SUMMED == 0 {
+        // Of an older release, or of this one with a damaged version byte: then there is more behind it.
+        if version == R::VERSION {
+            let (value, read) = bincode::serde::decode_from_slice(body, bincode::config::standard())
+                .map_err(|e| CodecError(e.to_string()))?;
+            let whole = read == body.len();
+            return if whole {
+                Ok(value)
+            } else {
+                Err(CodecError("row is damaged: it is too long".to_owned()))
+            };
+        }
+        (version, body)
+    } else {
+        let damaged = || CodecError("row is damaged: it is not what was written".to_owned());
+        let (body, sum) = body.split_last_chunk::<SUM_BYTES>().ok_or_else(damaged)?;
+        if crc32fast::hash(&bytes[..bytes.len() - SUM_BYTES]).to_le_bytes() != *sum {
+            return Err(damaged());
+        }
+        (version & !SUMMED, body)
+    };
     if version == R::VERSION { decode_body(body) } else { R::upgrade(version, body) }
 }
 
@@ -115,6 +147,21 @@ mod tests {
     fn an_old_row_is_read_as_the_new_struct() {
         let bytes = encode(&OldPlace { name: "shelf".into() }).unwrap();
         assert_eq!(decode::<Place>(&bytes).unwrap(), Place { name: "shelf".into(), notes: Json::default() });
+    }
+
+    #[test]
+    fn a_flipped_bit_is_an_error_and_a_row_without_a_checksum_is_read() {
+        let place = Place { name: "shelf".into(), notes: Json(serde_json::json!([1])) };
+        let bytes = encode(&place).unwrap();
+        for at in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[at / 8] ^= 1 << (at % 8);
+            assert!(decode::<Place>(&flipped).is_err(), "bit {at}");
+        }
+        // As releases before checksums wrote it.
+        let mut old = bytes[..bytes.len() - SUM_BYTES].to_vec();
+        old[0] &= !SUMMED;
+        assert_eq!(decode::<Place>(&old).unwrap(), place);
     }
 
     #[test]

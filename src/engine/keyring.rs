@@ -11,6 +11,7 @@
 //! - what is signed for one purpose never passes for another, because each purpose has a key of its own, derived from
 //!   the signing key by HKDF (RFC 5869).
 
+use crate::disk;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -18,9 +19,9 @@ use ring::rand::{SecureRandom, SystemRandom};
 use ring::{hkdf, hmac};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// The layout of the file; a release that changes it reads the older ones.
@@ -418,23 +419,17 @@ fn create(path: &Path) -> Result<(), KeyringError> {
         .map_err(|e| KeyringError::Malformed { path: path.to_owned(), reason: e.to_string() })?;
 
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed("make the folder of"))?;
+    disk::make_folder(folder).map_err(failed("make the folder of"))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let draft = folder.join(format!(".{name}.{}", keys.signing[0].id));
-    let made = write_synced(&draft, format!("{FILE_HEAD}{body}").as_bytes())
+    let made = disk::write_synced(&draft, format!("{FILE_HEAD}{body}").as_bytes(), false)
         // A link, unlike a rename, never replaces a file that is there already.
         .and_then(|()| match fs::hard_link(&draft, path) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             other => other,
         });
     let swept = fs::remove_file(&draft);
-    made.and(swept).and_then(|()| File::open(folder)?.sync_all()).map_err(failed("create the key file"))
-}
-
-fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+    made.and(swept).and_then(|()| disk::sync_folder(folder)).map_err(failed("create the key file"))
 }
 
 #[cfg(test)]
@@ -564,7 +559,7 @@ mod tests {
         let mut keys = read(&fresh);
         keys.signing.extend(read(&old).signing);
         keys.sealing.extend(read(&old).sealing);
-        write_synced(&both, toml::to_string(&keys).unwrap().as_bytes()).unwrap();
+        disk::write_synced(&both, toml::to_string(&keys).unwrap().as_bytes(), false).unwrap();
         let after = Keyring::load(&both).unwrap();
 
         let (id, tag) = before.sign(Purpose::AccessToken, b"m");

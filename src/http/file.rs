@@ -56,6 +56,11 @@ impl FileDownload {
         Ok(FileDownload { file, bytes, content_type, name, tag: Etag::of_bytes(identity), modified })
     }
 
+    /// How long the file is. Whoever knows how long it was made tells by this whether it is whole.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Gives it another name to be saved under.
     pub(super) fn rename(&mut self, name: &str) {
         name.clone_into(&mut self.name);

@@ -1,12 +1,15 @@
 //! The database handle behind which the file can be closed and opened while the appliance runs.
 
-use super::known::Known;
+use super::known::{Known, interned};
 use super::rewrite::{self, Tracker};
-use super::view::ReadView;
+use super::view::{ReadView, Trouble, definition};
 use crate::base::{Error, Result};
+use crate::disk;
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, RwLock};
-use redb::{Database, ReadableDatabase, StorageBackend};
+use redb::{Database, ReadableDatabase, ReadableTableMetadata, StorageBackend, TableHandle};
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,11 +52,31 @@ pub(super) struct Handle {
     next_read: AtomicU64,
     known: ArcSwap<Known>,
     pub(super) tracker: Arc<Tracker>,
+    pub(super) trouble: Arc<Trouble>,
 }
+
+/// How long a start waits for a file that another process has open: a program that the killed box was about to start holds
+/// its files until it has begun.
+const TAKEN_WAIT: Duration = Duration::from_secs(3);
+
+/// The error of an operation on the file. A disk that fails is unavailable, which passes; all else is ours, or damage.
+pub(super) fn file_failed(doing: &'static str, error: impl Into<redb::Error>) -> Error {
+    let error = error.into();
+    match error {
+        redb::Error::Io(_) | redb::Error::PreviousIo | redb::Error::DatabaseClosed => {
+            Error::unavailable("the disk of the store has failed; it is opened again")
+                .caused_by(format!("{doing}: {error}"))
+        }
+        redb::Error::Corrupted(what) => Error::internal(doing, format!("{what}: {DAMAGED}")),
+        error => Error::internal(doing, error),
+    }
+}
+
+const DAMAGED: &str = "the store's file is damaged; `gleaner doctor` says more, with the box off";
 
 impl Handle {
     pub(super) fn open(source: Source, cache_bytes: usize) -> Result<Handle> {
-        let database = open_database(&source, cache_bytes)?;
+        let database = open_when_free(&source, cache_bytes)?;
         let handle = Handle {
             source,
             cache_bytes,
@@ -63,6 +86,7 @@ impl Handle {
             next_read: AtomicU64::default(),
             known: ArcSwap::default(),
             tracker: Arc::default(),
+            trouble: Arc::default(),
         };
         handle.known.store(Arc::new(handle.read(|view| Known::load(view))?));
         // The snapshot of that read was made without knowing what it then found.
@@ -109,6 +133,23 @@ impl Handle {
         replaced
     }
 
+    /// Whether a read failed in a way that only opening the file again ends.
+    pub(super) fn is_troubled(&self) -> bool {
+        self.trouble.is_set()
+    }
+
+    pub(super) fn set_troubled(&self) {
+        self.trouble.set();
+    }
+
+    fn troubled(&self, doing: &'static str, error: impl Into<redb::Error>) -> Error {
+        let error = file_failed(doing, error);
+        if error.code() == crate::base::Code::ServiceUnavailable {
+            self.trouble.set();
+        }
+        error
+    }
+
     pub(super) fn database(&self) -> Result<Arc<Database>> {
         self.database.read().clone().ok_or_else(|| Error::unavailable("the store is being opened again"))
     }
@@ -124,8 +165,8 @@ impl Handle {
             Some(kept) => kept,
             None => {
                 let database = self.database()?;
-                let tx = database.begin_read().map_err(|e| Error::internal("begin a read transaction", e))?;
-                (database, ReadView::new(tx, self.known()))
+                let tx = database.begin_read().map_err(|e| self.troubled("begin a read transaction", e))?;
+                (database, ReadView::new(tx, self.known(), self.trouble.clone()))
             }
         };
         let id = self.next_read.fetch_add(1, Ordering::Relaxed);
@@ -147,6 +188,32 @@ impl Handle {
             std::mem::take(&mut idle.views)
         };
         drop(ended);
+    }
+
+    /// Whether every table but these is empty.
+    pub(super) fn is_blank(&self, own: &[&str]) -> Result<bool> {
+        let failed = |doing| move |e: redb::Error| file_failed(doing, e);
+        let tx = self.database()?.begin_read().map_err(|e| failed("begin a read transaction")(e.into()))?;
+        let tables = tx.list_tables().map_err(|e| failed("list the tables")(e.into()))?;
+        for table in tables.filter(|table| !own.contains(&table.name())) {
+            let table = tx
+                .open_table(definition(interned(table.name())))
+                .map_err(|e| failed("open a table")(e.into()))?;
+            if !table.is_empty().map_err(|e| failed("look into a table")(e.into()))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// How many entries a table has.
+    pub(super) fn entries(&self, table: &'static str) -> Result<u64> {
+        let tx = self.database()?.begin_read().map_err(|e| self.troubled("begin a read transaction", e))?;
+        match tx.open_table(definition(table)) {
+            Ok(table) => table.len().map_err(|e| self.troubled("count a table", e)),
+            Err(redb::TableError::TableDoesNotExist(_)) => Ok(0),
+            Err(e) => Err(self.troubled("open a table", e)),
+        }
     }
 
     /// Walks all pages and compares checksums; whether they are whole. Nobody may read or write meanwhile.
@@ -186,10 +253,13 @@ impl Handle {
                 }
             }
         }
-        let database = open_database(&self.source, self.cache_bytes)?;
+        let database = open_database(&self.source, self.cache_bytes, false)?;
+        self.trouble.clear();
         // A commit whose last step failed may have reached the file: its fences hold before anybody reads.
-        let tx = database.begin_read().map_err(|e| Error::internal("begin a read transaction", e))?;
-        self.known.store(Arc::new(Known::load(&ReadView::new(tx, Arc::default()))?));
+        let tx = database.begin_read().map_err(|e| file_failed("begin a read transaction", e))?;
+        let view = ReadView::new(tx, Arc::default(), self.trouble.clone());
+        self.known.store(Arc::new(Known::load(&view)?));
+        drop(view);
         *place = Some(Arc::new(database));
         Ok(())
     }
@@ -221,25 +291,62 @@ impl Drop for Ended<'_> {
     }
 }
 
-/// Opens the file. redb can panic on one that was damaged by a disk which does not honour fsync.
-pub(super) fn open_database(source: &Source, cache_bytes: usize) -> Result<Database> {
+/// Opens the file, and waits a moment for one that another process is about to let go.
+fn open_when_free(source: &Source, cache_bytes: usize) -> Result<Database> {
+    let deadline = Instant::now() + TAKEN_WAIT;
+    loop {
+        match open_database(source, cache_bytes, true) {
+            Err(error) if error.detail() == Some(TAKEN) && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            opened => return opened,
+        }
+    }
+}
+
+const TAKEN: &str = "another process has the data folder open";
+
+/// Opens the file; with `create` makes one where there is none, whose name is durable then. redb can panic on one that was
+/// damaged by a disk which does not honour fsync.
+pub(super) fn open_database(source: &Source, cache_bytes: usize, create: bool) -> Result<Database> {
     let opened = catch_unwind(AssertUnwindSafe(|| {
         let mut builder = Database::builder();
         builder.set_cache_size(cache_bytes);
         match source {
-            Source::File(path) => builder.create(path),
+            Source::File(path) => {
+                let mut open = OpenOptions::new();
+                let file =
+                    open.read(true).write(true).create(create).truncate(false).mode(0o600).open(path)?;
+                let database = builder.create_file(file)?;
+                if create {
+                    disk::sync_name(path)?;
+                }
+                Ok(database)
+            }
             Source::Backend(make) => builder.create_with_backend(Boxed(make())),
         }
     }));
     match opened {
         Ok(Ok(database)) => Ok(database),
-        Ok(Err(redb::DatabaseError::DatabaseAlreadyOpen)) => {
-            Err(Error::unavailable("another process has the data folder open"))
-        }
-        Ok(Err(error)) => Err(Error::internal("open the store", error)),
-        Err(_) => Err(Error::internal("open the store", "the file is damaged; restore it from a backup")),
+        Ok(Err(redb::DatabaseError::DatabaseAlreadyOpen)) => Err(Error::unavailable(TAKEN)),
+        Ok(Err(error)) => Err(file_failed("open the store", error)),
+        Err(_) => Err(Error::internal("open the store", DAMAGED)),
     }
 }
+
+/// See [`super::Store::found`]. Made under another name, because a file that is torn while redb lays it out cannot be told
+/// from one that was damaged later.
+pub(super) fn found(path: &Path) -> Result<()> {
+    let failed = |e: std::io::Error| Error::internal("make the store's file", e);
+    let draft = rewrite::beside(path, "first");
+    disk::remove(&draft).map_err(failed)?;
+    drop(open_database(&Source::File(draft.clone()), FOUND_CACHE_BYTES, true)?);
+    disk::sync_file(&draft).map_err(failed)?;
+    disk::rename(&draft, path).map_err(failed)
+}
+
+/// Page cache of a file without rows.
+const FOUND_CACHE_BYTES: usize = 1 << 20;
 
 /// redb takes its backend by value and by type.
 #[derive(Debug)]

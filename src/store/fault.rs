@@ -29,6 +29,9 @@ struct Disk {
     syncs: u64,
     /// Syncs that still succeed; none when all do.
     sound_syncs: Option<u64>,
+    /// After the sync that failed all succeed again.
+    once: bool,
+    reads_fail: bool,
 }
 
 impl FaultyDisk {
@@ -48,7 +51,19 @@ impl FaultyDisk {
 
     /// Lets `count` more syncs succeed and then refuses them, though what was written is there. `None` ends that.
     pub fn fail_syncs_after(&self, count: Option<u64>) {
-        self.state.lock().sound_syncs = count;
+        let mut state = self.state.lock();
+        (state.sound_syncs, state.once) = (count, false);
+    }
+
+    /// Lets `count` more syncs succeed and refuses the one behind them.
+    pub fn fail_syncs_once_after(&self, count: u64) {
+        let mut state = self.state.lock();
+        (state.sound_syncs, state.once) = (Some(count), true);
+    }
+
+    /// Refuses every read, until it is told otherwise.
+    pub fn fail_reads(&self, fail: bool) {
+        self.state.lock().reads_fail = fail;
     }
 
     /// How often the file was synced.
@@ -92,6 +107,9 @@ impl StorageBackend for FaultyDisk {
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let state = self.state.lock();
+        if state.reads_fail {
+            return Err(io::Error::other("the simulated disk cannot be read"));
+        }
         let at = usize::try_from(offset).map_err(|_| out_of_range())?;
         let end = at.checked_add(out.len()).ok_or_else(out_of_range)?;
         out.copy_from_slice(state.written.get(at..end).ok_or_else(out_of_range)?);
@@ -109,12 +127,25 @@ impl StorageBackend for FaultyDisk {
 
     fn sync_data(&self) -> io::Result<()> {
         let mut state = self.state.lock();
-        if let Some(sound) = &mut state.sound_syncs {
-            *sound =
-                sound.checked_sub(1).ok_or_else(|| io::Error::other("the simulated disk did not sync"))?;
+        if let Some(sound) = state.sound_syncs {
+            let left = sound.checked_sub(1);
+            state.sound_syncs = if state.once { left } else { Some(left.unwrap_or_default()) };
+            if left.is_none() {
+                // As Linux has it: what could not be written counts as written from then on, and is lost with the power
+                // unless somebody writes it again.
+                state.dirty.clear();
+                return Err(io::Error::other("the simulated disk did not sync"));
+            }
         }
-        state.synced = state.written.clone();
-        state.dirty.clear();
+        let Disk { written, synced, dirty, .. } = &mut *state;
+        synced.resize(written.len(), 0);
+        for sector in std::mem::take(dirty) {
+            let at = sector * SECTOR_BYTES;
+            let end = (at + SECTOR_BYTES).min(written.len());
+            if at < end {
+                synced[at..end].copy_from_slice(&written[at..end]);
+            }
+        }
         state.syncs += 1;
         Ok(())
     }

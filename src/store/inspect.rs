@@ -28,6 +28,10 @@ impl Inspection {
             let reason = format!("there is no store at {}", path.display());
             return Err(Error::invalid("storage.data_dir", reason));
         }
+        if path.metadata().is_ok_and(|about| about.len() == 0) {
+            let reason = format!("the store {} is empty (0 bytes): restore it from a backup", path.display());
+            return Err(Error::invalid("storage.data_dir", reason));
+        }
         Ok(Inspection { handle: Handle::open(Source::File(path.to_owned()), cache_bytes)? })
     }
 
@@ -79,6 +83,11 @@ impl Inspection {
             let (view, chain) = tx.audit_chain(org);
             check_chain(view, &chain, org, seal)
         })
+    }
+
+    /// Runs `run` on a snapshot.
+    pub fn read<T>(&self, run: impl FnOnce(&SysRead<'_>) -> Result<T>) -> Result<T> {
+        self.handle.read(|view| run(&SysRead::new(view, InSystem, Timestamp(0))))
     }
 
     /// Compares what each organization is counted with in all tables with the sum of its tables.

@@ -17,6 +17,7 @@ mod engine;
 mod entries;
 mod erase;
 pub mod fault;
+mod health;
 mod inspect;
 mod key;
 mod known;
@@ -37,6 +38,7 @@ pub use changes::Change;
 pub use check::{AnyTable, TableReport};
 pub use entries::Entry;
 pub use erase::ErasedRows;
+pub use health::WriterHealth;
 pub use inspect::Inspection;
 pub use key::{IndexKeys, Key, KeyWriter};
 pub use migrate::{MIGRATIONS, Migration};
@@ -56,12 +58,14 @@ use crate::base::{Code, Error, Result};
 use engine::{Handle, Source};
 use parking_lot::Mutex;
 use redb::StorageBackend;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
-use view::WriteView;
+use uuid::Uuid;
+use view::{View, WriteView};
 use writer::{Writer, writer_gone};
 
 /// The store's own table: the layout's version, the outbox's bookkeeping.
@@ -76,6 +80,7 @@ pub struct Store {
 struct Inner {
     handle: Arc<Handle>,
     writer: Writer,
+    id: Uuid,
     clock: Clock,
     /// Held while the file is written anew.
     rewriting: Mutex<()>,
@@ -93,7 +98,55 @@ impl Store {
     ///
     /// `cache_bytes` is how large the page cache may grow; it fills as the file does and then stays.
     pub fn open(path: &Path, cache_bytes: usize, clock: Clock) -> Result<Store> {
-        Store::start(Source::File(path.to_owned()), cache_bytes, clock, MIGRATIONS)
+        let source = Source::File(path.to_owned());
+        // What was torn can make redb panic anywhere on the way.
+        let opened = catch_unwind(AssertUnwindSafe(|| Store::start(source, cache_bytes, clock, MIGRATIONS)));
+        let damaged = match opened {
+            Ok(Err(error)) if error.code() == Code::InternalError => error.for_operator(),
+            Ok(opened) => return opened,
+            Err(panic) => writer::panic_text(&*panic),
+        };
+        Err(Error::unavailable(format!(
+            "the store {} is damaged. Keep a copy of the data folder as it is, then restore a backup; `gleaner doctor` \
+             says more of what is wrong. A copy that was made while the box ran is no backup. ({damaged})",
+            path.display()
+        )))
+    }
+
+    /// Tells this store from every other, also from the one that stood under the same name before: what is made of a
+    /// store (index, snapshots) carries it. It is as old as the file, or as the first release that gave one.
+    pub fn id(&self) -> Uuid {
+        self.inner.id
+    }
+
+    /// Whether nobody has written a row yet, the box itself included.
+    pub fn is_blank(&self) -> Result<bool> {
+        self.inner.handle.is_blank(&[META, known::FENCES, known::GLOBALS])
+    }
+
+    /// How writing goes.
+    pub fn writer(&self) -> &WriterHealth {
+        &self.inner.writer.health
+    }
+
+    /// How many rows a table, or entries an index, has; without a walk. None of an unknown name.
+    pub fn entries(&self, table: &'static str) -> Result<u64> {
+        self.inner.handle.entries(table)
+    }
+
+    /// Makes the file of a new box at `path`, whole or not at all, and its name durable. What stands there must have been
+    /// found to be nothing worth keeping.
+    pub fn found(path: &Path) -> Result<()> {
+        engine::found(path)
+    }
+
+    /// Writes and commits something, to find out whether writing works again.
+    pub async fn probe(&self) -> Result<()> {
+        let written = self.inner.writer.submit(|view, now| {
+            view.set(META, b"probe".to_vec(), Some(now.0.to_be_bytes().to_vec()));
+            Ok(())
+        })?;
+        written.await.map_err(writer_gone)?
     }
 
     /// A store over a backend of the caller's; how tests put faults under it. `make` is called at each opening.
@@ -114,11 +167,13 @@ impl Store {
         let handle = Arc::new(Handle::open(source, cache_bytes)?);
         handle.clear_up();
         migrate::run(&handle, &clock, migrations)?;
+        let id = identity(&handle)?;
         let writer = Writer::start(handle.clone(), clock.clone())?;
         Ok(Store {
             inner: Arc::new(Inner {
                 handle,
                 writer,
+                id,
                 clock,
                 rewriting: Mutex::default(),
                 reserve_bytes: AtomicU64::default(),
@@ -213,6 +268,9 @@ impl Store {
         let begun = Instant::now();
         let now = self.inner.clock.now();
         let result = self.inner.handle.read(|view| run(view, now));
+        if self.inner.handle.is_troubled() {
+            self.inner.writer.heal();
+        }
         let took = begun.elapsed();
         if took > Duration::from_millis(READ_TX_MS_MAX) {
             tracing::warn!(ms = took.as_millis() as u64, "a read transaction lived too long");
@@ -240,6 +298,24 @@ impl Store {
         let answer = if frees { writer.submit_freeing(audited) } else { writer.submit(audited) };
         answer?.await.map_err(writer_gone)?
     }
+}
+
+/// Where the store's id stands.
+const STORE_ID: &[u8] = b"store_id";
+
+/// The file's id; one that has none gets it.
+fn identity(handle: &Handle) -> Result<Uuid> {
+    let found = handle.read(|view| view.get(META, STORE_ID))?;
+    if let Some(id) = found.and_then(|bytes| Uuid::from_slice(&bytes).ok()) {
+        return Ok(id);
+    }
+    let id = Uuid::new_v4();
+    let next_sequence = handle.read(|view| changes::last(view))? + 1;
+    writer::commit_one(handle, next_sequence, |view| {
+        view.set(META, STORE_ID.to_vec(), Some(id.as_bytes().to_vec()));
+        Ok(())
+    })?;
+    Ok(id)
 }
 
 /// The rows of one organization.

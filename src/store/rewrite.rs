@@ -19,10 +19,11 @@ use super::META;
 use super::engine::{Handle, Source, open_database};
 use super::known::{FENCES, interned};
 use super::view::{Overlay, definition};
-use super::wipe::{allocated_bytes, discard, free_bytes_beside, is_same, remove, sync_folder};
+use super::wipe::{allocated_bytes, discard, free_bytes_beside, is_same};
 use super::writer::{Writer, begin};
 use crate::base::ids::OrgId;
 use crate::base::{Error, Result};
+use crate::disk::{remove, sync_name};
 use memchr::memmem::Finder;
 use parking_lot::Mutex;
 use redb::{Database, ReadableDatabase, ReadableTable, TableError, TableHandle};
@@ -168,7 +169,9 @@ impl Copying<'_> {
     fn run(&self, looked_for: &[OrgId]) -> Result<Rewritten> {
         // Alone: whatever was decided before is committed when noting begins, so that the copy sees it.
         self.writer.alone(|handle| handle.tracker.begin())?;
-        let to = open_database(&Source::File(self.new.to_owned()), FILL_CACHE_BYTES)?;
+        // Into what a copy that was cut off has left nothing may be written: it may hold what has been erased since.
+        remove(self.new).map_err(failed)?;
+        let to = open_database(&Source::File(self.new.to_owned()), FILL_CACHE_BYTES, true)?;
         let mut copy = Copy::new(self, &to, looked_for);
         copy.all_rows()?;
         for _ in 0..ROUNDS_MAX {
@@ -180,7 +183,7 @@ impl Copying<'_> {
         let (rows, naming) = (copy.rows, copy.naming());
         // Closed and opened: the page cache of the new file is the store's from now on.
         drop(to);
-        let to = open_database(&Source::File(self.new.to_owned()), self.handle.cache_bytes())?;
+        let to = open_database(&Source::File(self.new.to_owned()), self.handle.cache_bytes(), false)?;
         let pause = self.take_its_place(to)?;
         Ok(Rewritten { rows, naming, pause, ..Rewritten::default() })
     }
@@ -204,13 +207,13 @@ impl Copying<'_> {
                 }
                 fs::rename(&new, &path).map_err(|e| Error::internal("rename the new file", e))?;
                 // The name counts from here on, whatever else fails.
-                Ok((handle.replace(to), sync_folder(&path)))
+                Ok((handle.replace(to), sync_name(&path)))
             });
             (replaced, begun.elapsed())
         })?;
         let (replaced, named) = replaced?;
         // A power cut could bring the old file back under the name: it must be whole then.
-        if let Err(error) = named.or_else(|_| sync_folder(self.path)) {
+        if let Err(error) = named.or_else(|_| sync_name(self.path)) {
             tracing::error!(%error, "the new name of the store's file could not be made durable; the old file stays");
         } else if let Some(replaced) = replaced {
             let released = release(replaced, self.limits.stop);
@@ -359,6 +362,9 @@ impl<'c> Copy<'c> {
     /// Copies changed keys as they are now.
     fn noted(&mut self, noted: NotedKeys) -> Result<()> {
         self.check()?;
+        for (table, key) in &noted {
+            self.look(table, key, &[]);
+        }
         let tx = self.to.begin_write().map_err(failed)?;
         copy_keys(self.copying.handle, &tx, noted)?;
         tx.commit().map_err(failed)
@@ -420,7 +426,7 @@ fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     Error::internal("write the store anew", error)
 }
 
-fn beside(path: &Path, what: &str) -> PathBuf {
+pub(super) fn beside(path: &Path, what: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
     name.push(what);

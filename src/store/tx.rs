@@ -639,7 +639,8 @@ fn taken<S, K, V>(table: &Table<S, K, V>) -> Error {
 }
 
 pub(super) fn decoded<V: Record>(bytes: &[u8]) -> Result<V> {
-    codec::decode(bytes).map_err(|e| Error::internal("decode a row", e))
+    let told = "A stored row is damaged. The box's operator finds it with `gleaner doctor`.";
+    codec::decode(bytes).map_err(|e| Error::internal("decode a row", e).message(told))
 }
 
 fn primary_key<K: Key>(table: &'static str, bytes: &[u8]) -> Result<K> {

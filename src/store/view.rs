@@ -4,13 +4,14 @@
 
 use super::audit::Shared;
 use super::changes;
+use super::engine::{Handle, file_failed};
 use super::known::{Known, interned};
 use super::origin::Origin;
 use super::rewrite::Tracker;
 use super::usage::{self, Growth, Growths, RoomOf, Used};
 use crate::base::clock::Timestamp;
 use crate::base::ids::OrgId;
-use crate::base::{Error, Result};
+use crate::base::{Code, Error, Result};
 use redb::{
     ReadOnlyTable, ReadTransaction, ReadableTable, TableDefinition, TableError, TableHandle, WriteTransaction,
 };
@@ -18,6 +19,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Key and value as redb has them.
 pub(super) type RawRow = (Vec<u8>, Vec<u8>);
@@ -66,7 +68,33 @@ pub(super) trait View {
 }
 
 fn failed(doing: &'static str) -> impl Fn(redb::StorageError) -> Error {
-    move |e| Error::internal(doing, e)
+    move |e| file_failed(doing, e)
+}
+
+/// Set when the file could not be read: every later read of it fails too, until it is opened again.
+#[derive(Default)]
+pub(super) struct Trouble(AtomicBool);
+
+impl Trouble {
+    pub(super) fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    pub(super) fn clear(&self) {
+        self.0.store(false, Ordering::Release);
+    }
+
+    pub(super) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Notes a failure that is the disk's.
+    fn note<T>(&self, result: Result<T>) -> Result<T> {
+        if result.as_ref().is_err_and(|error| error.code() == Code::ServiceUnavailable) {
+            self.set();
+        }
+        result
+    }
 }
 
 /// A committed snapshot. A table that nobody has written yet is empty.
@@ -74,16 +102,26 @@ pub(super) struct ReadView {
     tx: ReadTransaction,
     tables: RefCell<Vec<OpenTable>>,
     known: Arc<Known>,
+    trouble: Arc<Trouble>,
 }
 
 type OpenTable = (&'static str, Option<ReadOnlyTable<Bytes, Bytes>>);
 
 impl ReadView {
-    pub(super) fn new(tx: ReadTransaction, known: Arc<Known>) -> ReadView {
-        ReadView { tx, tables: RefCell::default(), known }
+    pub(super) fn new(tx: ReadTransaction, known: Arc<Known>, trouble: Arc<Trouble>) -> ReadView {
+        ReadView { tx, tables: RefCell::default(), known, trouble }
     }
 
     fn with_table<T>(
+        &self,
+        name: &'static str,
+        run: impl FnOnce(&ReadOnlyTable<Bytes, Bytes>) -> Result<T>,
+        absent: T,
+    ) -> Result<T> {
+        self.trouble.note(self.with_open(name, run, absent))
+    }
+
+    fn with_open<T>(
         &self,
         name: &'static str,
         run: impl FnOnce(&ReadOnlyTable<Bytes, Bytes>) -> Result<T>,
@@ -96,7 +134,7 @@ impl ReadView {
                 let table = match self.tx.open_table(definition(name)) {
                     Ok(table) => Some(table),
                     Err(TableError::TableDoesNotExist(_)) => None,
-                    Err(e) => return Err(Error::internal("open a table", e)),
+                    Err(e) => return Err(file_failed("open a table", e)),
                 };
                 tables.push((name, table));
                 tables.len() - 1
@@ -147,11 +185,34 @@ fn collect(
     while rows.len() < limit && bytes < bytes_max {
         let Some(entry) = (if reverse { range.next_back() } else { range.next() }) else { break };
         let (key, value) = entry.map_err(failed("scan rows"))?;
-        let row = (key.value().to_vec(), value.value().to_vec());
-        bytes += row.0.len() + row.1.len();
-        rows.push(row);
+        let (key, value) = (key.value(), value.value());
+        // redb believes a page's keys. In one that was damaged they may stand in any order, and rows would be left out,
+        // come twice, or belong to somebody else.
+        let last = rows.last().map(|(last, _): &RawRow| last.as_slice());
+        let in_order = last.is_none_or(|last| if reverse { key < last } else { key > last });
+        if !in_order || !is_within(key, low, high) {
+            return Err(Error::internal("scan rows", OUT_OF_ORDER));
+        }
+        bytes += key.len() + value.len();
+        rows.push((key.to_vec(), value.to_vec()));
     }
     Ok(rows)
+}
+
+/// What is said of a table whose keys contradict each other.
+const OUT_OF_ORDER: &str =
+    "the keys of a table are out of order: the store's file is damaged (`gleaner doctor` says more)";
+
+fn is_within(key: &[u8], low: Bound<&[u8]>, high: Bound<&[u8]>) -> bool {
+    (match low {
+        Bound::Unbounded => true,
+        Bound::Included(low) => key >= low,
+        Bound::Excluded(low) => key > low,
+    }) && match high {
+        Bound::Unbounded => true,
+        Bound::Included(high) => key <= high,
+        Bound::Excluded(high) => key < high,
+    }
 }
 
 /// Bounds that cross, which `BTreeMap::range` answers with a panic.
@@ -177,24 +238,21 @@ pub(super) struct Batch<'t> {
     tracker: Arc<Tracker>,
     /// What they added to the counts, which is written once for all of them.
     grown: RefCell<Growths>,
+    trouble: Arc<Trouble>,
 }
 
 impl<'t> Batch<'t> {
-    pub(super) fn new(
-        tx: &'t WriteTransaction,
-        next_sequence: u64,
-        known: Arc<Known>,
-        tracker: Arc<Tracker>,
-    ) -> Batch<'t> {
+    pub(super) fn new(tx: &'t WriteTransaction, next_sequence: u64, handle: &Handle) -> Batch<'t> {
         Batch {
             tx,
             tables: RefCell::default(),
             next_sequence: Cell::new(next_sequence),
             dirty: Cell::new(false),
-            known,
+            known: handle.known(),
             learned: RefCell::default(),
-            tracker,
             grown: RefCell::default(),
+            tracker: handle.tracker.clone(),
+            trouble: handle.trouble.clone(),
         }
     }
 
@@ -256,11 +314,10 @@ impl<'t> Batch<'t> {
     ) -> Result<T> {
         let mut tables = self.tables.borrow_mut();
         if !tables.contains_key(name) {
-            let table =
-                self.tx.open_table(definition(name)).map_err(|e| Error::internal("open a table", e))?;
-            tables.insert(name, table);
+            let table = self.tx.open_table(definition(name)).map_err(|e| file_failed("open a table", e));
+            tables.insert(name, self.trouble.note(table)?);
         }
-        run(tables.get_mut(name).expect("the table was opened above"))
+        self.trouble.note(run(tables.get_mut(name).expect("the table was opened above")))
     }
 }
 

@@ -4,6 +4,7 @@
 //! hold the disk and every later start. Only blocks that the file has are written. redb makes its file longer than it is
 //! full, by whole regions, and zeros into the holes would claim a disk that may have no room for them.
 
+use crate::disk::{self, folder_of, remove};
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
@@ -75,23 +76,6 @@ fn blocks(file: &File, at: u64, length: u64) -> io::Result<Option<(u64, u64)>> {
     Ok(Some((from, seek(file, SeekFrom::Hole(from))?)))
 }
 
-/// Removes a file, durably; nothing when there is none.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => sync_folder(path),
-    }
-}
-
-/// Makes the names of the folder that holds `path` durable.
-pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
-    File::open(folder_of(path))?.sync_all()
-}
-
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// Whether both names lead to one file.
 pub(super) fn is_same(one: &Path, other: &Path) -> bool {
     let inode = |path: &Path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino()));
@@ -106,8 +90,7 @@ pub(super) fn allocated_bytes(path: &Path) -> io::Result<u64> {
 
 /// What is free on the disk of `folder` for a process without privileges, bytes.
 pub fn free_bytes(folder: &Path) -> io::Result<u64> {
-    let stat = rustix::fs::statvfs(folder)?;
-    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    disk::room(folder).map(|room| room.bytes)
 }
 
 /// The same of the disk that the file at `path` stands on.

@@ -27,6 +27,7 @@ mod http;
 mod ignored;
 mod jobs;
 mod letter;
+mod machine;
 mod mail;
 mod operator;
 mod orgs;

@@ -11,11 +11,12 @@ const FUNCTION_LINES_MAX: usize = 100;
 /// Which parts of the trunk each part may import (architecture page, "Who may import whom").
 const LAYERS: &[(&str, &[&str])] = &[
     ("base", &["base"]),
-    ("store", &["base", "store"]),
-    ("engine", &["base", "store", "engine"]),
-    ("http", &["base", "store", "engine", "http"]),
-    ("task", &["base", "store", "engine", "http", "task"]),
-    ("features", &["base", "store", "engine", "http", "task", "features"]),
+    ("disk", &["disk"]),
+    ("store", &["base", "disk", "store"]),
+    ("engine", &["base", "disk", "store", "engine"]),
+    ("http", &["base", "disk", "store", "engine", "http"]),
+    ("task", &["base", "disk", "store", "engine", "http", "task"]),
+    ("features", &["base", "disk", "store", "engine", "http", "task", "features"]),
 ];
 
 /// Which slice may use which other, and only through its `mod.rs`.

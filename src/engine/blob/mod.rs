@@ -33,6 +33,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
+use crate::disk;
 use bytes::Bytes;
 use parking_lot::RwLock;
 use serde::de::Error as _;
@@ -191,7 +192,7 @@ pub struct OrgBlobs {
 impl BlobStore {
     /// Opens the pages kept under `root`, creating the folder as needed.
     pub fn open_local(root: PathBuf) -> Result<BlobStore, BlobError> {
-        fs::create_dir_all(&root).map_err(|error| BlobError::from_io("open the folder of pages", error))?;
+        disk::open_folder(&root).map_err(|error| BlobError::from_io("open the folder of pages", error))?;
         let root =
             root.canonicalize().map_err(|error| BlobError::from_io("open the folder of pages", error))?;
         let inner = Inner {
@@ -485,6 +486,19 @@ impl Inner {
         }
         Ok(())
     }
+}
+
+/// Whether an organization's page is there and what was put in, in a folder that nobody serves. Errors: it is damaged, or
+/// cannot be read.
+pub fn inspect(root: &Path, org: Uuid, hash: &BlobHash) -> Result<bool, BlobError> {
+    let pages = Inner {
+        root: root.to_owned(),
+        known: Known::default(),
+        unfinished: AtomicU64::new(0),
+        emptied: RwLock::default(),
+    };
+    let stored = pages.stored(org, hash)?;
+    stored.map_or(Ok(false), |stored| inflate(hash, &stored).map(|_| true))
 }
 
 /// The page inside an object, if it is the one of that hash.

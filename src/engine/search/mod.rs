@@ -37,6 +37,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::disk;
 use parking_lot::Mutex;
 use tantivy::directory::MmapDirectory;
 use tantivy::directory::error::{OpenDirectoryError, OpenReadError, OpenWriteError};
@@ -92,7 +93,7 @@ impl SearchIndex {
     /// Errors: the folder cannot be read or written, or the disk is full. Unusable content is no error, see
     /// [`Opening`].
     pub fn open(dir: PathBuf) -> Result<SearchIndex, SearchError> {
-        fs::create_dir_all(&dir).map_err(SearchError::from_io)?;
+        disk::open_folder(&dir).map_err(SearchError::from_io)?;
         let folder = dir.join(INDEX_FOLDER);
         let version = version_in(&dir)?;
         let (opened, opening) = match version.as_deref() {
@@ -144,6 +145,25 @@ impl SearchIndex {
         self.searcher().num_docs()
     }
 
+    /// Compares every file of the index with its checksum: the names of those that are not what was written. A missing one
+    /// is [`SearchError::Damaged`]. Reads all of it.
+    pub fn verify(&self) -> Result<Vec<String>, SearchError> {
+        let damaged = self.inner.index.validate_checksum().map_err(SearchError::from_tantivy)?;
+        Ok(damaged.iter().map(|file| file.display().to_string()).collect())
+    }
+
+    /// The same of an index that nobody serves; none where there is none.
+    pub fn inspect(dir: &Path) -> Result<Option<(Vec<String>, u64)>, SearchError> {
+        let folder = dir.join(INDEX_FOLDER);
+        if version_in(dir)?.as_deref() != Some(SCHEMA_VERSION.to_string().as_str()) || !folder.exists() {
+            return Ok(None);
+        }
+        let opened = open_index(&folder).map_err(SearchError::from_tantivy)?;
+        let damaged = opened.index.validate_checksum().map_err(SearchError::from_tantivy)?;
+        let documents = opened.reader.searcher().num_docs();
+        Ok(Some((damaged.iter().map(|file| file.display().to_string()).collect(), documents)))
+    }
+
     fn fields(&self) -> &Fields {
         &self.inner.fields
     }
@@ -184,7 +204,7 @@ fn create_index(dir: &Path) -> Result<Opened, SearchError> {
     let folder = dir.join(INDEX_FOLDER);
     remove_if_there(fs::remove_file(dir.join(VERSION_FILE)))?;
     remove_if_there(fs::remove_dir_all(&folder))?;
-    fs::create_dir_all(&folder).map_err(SearchError::from_io)?;
+    disk::make_folder(&folder).map_err(SearchError::from_io)?;
     let created = (|| {
         let (schema, fields) = Fields::build();
         // Nothing is stored, so the document store needs neither compression nor the thread it has by
@@ -203,10 +223,8 @@ fn create_index(dir: &Path) -> Result<Opened, SearchError> {
 }
 
 fn write_version(dir: &Path) -> io::Result<()> {
-    let path = dir.join(VERSION_FILE);
-    fs::write(&path, SCHEMA_VERSION.to_string())?;
-    fs::File::open(&path)?.sync_all()?;
-    fs::File::open(dir)?.sync_all()
+    disk::write_synced(&dir.join(VERSION_FILE), SCHEMA_VERSION.to_string().as_bytes(), true)?;
+    disk::sync_folder(dir)
 }
 
 fn opened(index: Index, fields: Fields) -> Result<Opened, TantivyError> {

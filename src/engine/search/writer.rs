@@ -115,6 +115,16 @@ impl SearchIndex {
         Ok(true)
     }
 
+    /// Leaves an empty index that stands at position 0, whatever was there: what is damaged cannot be mended file by file.
+    /// The caller feeds all rows.
+    pub fn clear(&self) -> Result<(), SearchError> {
+        let mut state = self.inner.writer.lock();
+        *state = WriterState::default();
+        let cleared = self.writer(&mut state).and_then(|writer| writer.delete_all_documents());
+        let cleared = cleared.and_then(|_| self.commit_at(&mut state, 0));
+        self.keep_or_drop(&mut state, cleared)
+    }
+
     /// Removes an organization's documents from the index and from its files, committing what is staged too.
     /// Takes as long as rewriting the segments that hold any. The caller feeds no more changes of that
     /// organization. Errors: [`SearchError::NotErased`] when a running search still holds old segments; the

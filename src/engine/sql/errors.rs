@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::reasons::{
     CORRELATED, Reason, form_reason, part_reason, plan_reason, regex_reason, schema_reason, written_value,
 };
+use super::segment::SegmentError;
 
 /// Longest piece of a statement quoted in a message, in characters.
 const QUOTED_CHARS_MAX: usize = 128;
@@ -93,6 +94,10 @@ pub struct QueryError {
     /// The piece of the statement that it is about, until its place is told in the message.
     #[serde(skip)]
     pub(super) about: Option<String>,
+    /// The worker says that a file of the SQL tables is missing or not what was written. Whoever acts on it looks for
+    /// themselves: a worker may say anything.
+    #[serde(default)]
+    pub damage: bool,
 }
 
 impl fmt::Display for QueryError {
@@ -106,7 +111,7 @@ impl std::error::Error for QueryError {}
 impl QueryError {
     /// An error that will come again with the same statement.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), retriable: false, detail: None, about: None }
+        Self { code, message: message.into(), retriable: false, detail: None, about: None, damage: false }
     }
 
     /// The statement cannot be answered here, for a reason that is known.
@@ -139,6 +144,19 @@ impl QueryError {
         Self::failed("The statement used more than its memory.")
     }
 
+    /// Its process was ended from outside.
+    pub(super) fn killed() -> Self {
+        let what = "The statement's process was ended from outside: by the system when the box ran out of memory, or by \
+                    its operator. Send the statement again later, and for less at once if that happens again.";
+        Self { retriable: true, ..Self::failed(what) }
+    }
+
+    /// Its process broke down.
+    pub(super) fn crashed() -> Self {
+        let what = "The statement's process broke down. The box's log says how; nobody else's statements were touched.";
+        Self { retriable: true, ..Self::failed(what) }
+    }
+
     pub(super) fn out_of_spill() -> Self {
         Self::failed("The statement used more than its disk space.")
     }
@@ -153,6 +171,13 @@ impl QueryError {
     fn out_of_breath() -> Self {
         let what = "The box has too much to do at the moment; send the statement again later.";
         Self { retriable: true, ..Self::failed(what) }
+    }
+
+    /// A file of the SQL tables cannot be read any more. It is made anew from the store.
+    pub(super) fn damaged() -> Self {
+        let what =
+            "A file of the SQL tables is damaged; they are made anew. Send the statement again shortly.";
+        Self { retriable: true, damage: true, ..Self::failed(what) }
     }
 
     pub(super) fn timed_out(limit: std::time::Duration) -> Self {
@@ -264,9 +289,10 @@ fn classify(root: &DataFusionError) -> QueryError {
         },
         DataFusionError::External(error) => match error.downcast_ref::<QueryError>() {
             Some(own) => own.clone(),
-            None => match regex_reason(&error.to_string()) {
-                Some(reason) => QueryError::of(reason),
-                None => QueryError::internal("an external error"),
+            None => match (error.downcast_ref::<SegmentError>(), regex_reason(&error.to_string())) {
+                (Some(error), _) => segment_error(error),
+                (None, Some(reason)) => QueryError::of(reason),
+                (None, None) => QueryError::internal("an external error"),
             },
         },
         // A panic in one of DataFusion's tasks.
@@ -278,6 +304,18 @@ fn classify(root: &DataFusionError) -> QueryError {
 /// What is said of a statement whose forms are known one by one, and not together.
 const UNPLANNABLE: &str = "The forms of this statement cannot be run together here, and the log of the box says why. Take it \
     apart: put the subquery, the expression in GROUP BY or the window into a WITH, and select from that.";
+
+fn segment_error(error: &SegmentError) -> QueryError {
+    use io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
+    match error {
+        SegmentError::Damaged(_) => QueryError::damaged(),
+        SegmentError::Io(error) if matches!(error.kind(), InvalidData | NotFound | UnexpectedEof) => {
+            QueryError::damaged()
+        }
+        SegmentError::Io(error) => io_error(error),
+        SegmentError::Arrow(error) => arrow_error(error),
+    }
+}
 
 fn syntax_error(error: &ParserError) -> QueryError {
     match error {

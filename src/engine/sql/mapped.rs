@@ -19,7 +19,8 @@ pub(super) fn map(path: &Path) -> io::Result<Bytes> {
         return Ok(Bytes::new());
     }
     // SAFETY: a mapping is sound as long as nobody changes or shortens the file below it. Segments and bitmaps are
-    // written once under a name that is never used again, are complete and fsynced before a manifest names them,
+    // written once under a name that is never used again (while a segment is written it is mapped once by its own
+    // writer, and only grows behind that), are complete and fsynced before a manifest names them,
     // lie in a folder of mode 0700 that only this program writes to, and are only ever unlinked afterwards, which
     // leaves mapped pages as they are.
     let map = unsafe { Mmap::map(&file)? };

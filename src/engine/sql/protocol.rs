@@ -80,6 +80,7 @@ pub(super) struct DeletionsSource {
     pub(super) offset: u64,
     pub(super) bytes: u64,
     pub(super) rows: usize,
+    pub(super) sum: u32,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -10,12 +10,13 @@ use super::rows::{AccountExportV2, EXPORTS, EXPORTS_BY_END, EXPORTS_BY_USER, EXP
 use crate::base::audit::Action;
 use crate::base::ids::{AccountExportId, OrgId, UserId};
 use crate::base::{Code, Error, Result};
+use crate::disk;
 use crate::features::auth::USERS;
 use crate::features::{self, Person, Personal};
 use crate::store::{Event, Order, SysWrite, System};
 use crate::task::TaskContext;
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -178,9 +179,7 @@ fn build(system: &System, person: &Person, path: &Path, stop: &dyn Fn() -> bool)
     }
     let file = zip.finish().map_err(zipped)?.into_inner().map_err(|e| failed(e.into_error()))?;
     file.sync_all().map_err(failed)?;
-    fs::rename(&unfinished, path).map_err(failed)?;
-    let folder = path.parent().unwrap_or(Path::new("."));
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
+    disk::rename(&unfinished, path).map_err(failed)?;
     let bytes = file.metadata().map_err(failed)?.len();
     Ok(Built { bytes, orgs })
 }

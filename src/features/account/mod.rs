@@ -21,6 +21,7 @@ use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{AccountExportId, ErasureId};
 use crate::base::{Code, Error, Result};
+use crate::disk;
 use crate::engine::link::Links;
 use crate::features::auth::{self, Auth, USERS};
 use crate::features::{Feature, Link, orgs, raw};
@@ -35,8 +36,6 @@ use futures::future::BoxFuture;
 use rows::{AccountExportV2, ERASURES, EXPORTS, ErasureV1, ExportStatusV1, SubjectV1};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path as FilePath, PathBuf};
 use std::time::Duration;
 use uuid::Uuid;
@@ -91,11 +90,7 @@ pub struct Accounts {
 impl Accounts {
     /// Exports are kept in `exports`, a folder that is made if need be and that only the box's user can enter.
     pub fn open(exports: PathBuf) -> Result<Accounts> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&exports)
-            .map_err(|e| Error::internal("make the folder of exports", e))?;
+        disk::open_folder(&exports).map_err(|e| Error::internal("make the folder of exports", e))?;
         Ok(Accounts { exports, scrubs: Scrubs::default(), retries: Retries::default() })
     }
 
@@ -211,6 +206,10 @@ fn open_export(caller: Anonymous, subject: Vec<u8>) -> BoxFuture<'static, Result
             std::io::ErrorKind::NotFound => raw::gone(),
             _ => Error::internal("open an export", e),
         })?;
+        if file.bytes() != row.byte_size {
+            tracing::error!(export = %id, made = row.byte_size, found = file.bytes(), "an export is damaged");
+            return Err(raw::gone());
+        }
         Ok(file.into())
     })
 }

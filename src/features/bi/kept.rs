@@ -9,13 +9,13 @@
 //! there or removes one tells. The count may be behind the disk by what is being written, never for long: when nothing
 //! is left to give up, the organization is counted anew.
 
-use super::exports;
+use super::exports::{self, EXPORTS};
 use super::rows::{QUERIES, QueryV2};
 use crate::base::clock::Timestamp;
 use crate::base::ids::{OrgId, QueryId};
 use crate::base::{Error, Result};
 use crate::engine::sql::Workers;
-use crate::store::{Order, System};
+use crate::store::{Order, SysRead, System};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fs;
@@ -89,6 +89,45 @@ impl Held {
         (self.bytes > bounds.box_bytes_max).then(largest).flatten()
     }
 }
+
+/// A file that a row says is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptFile {
+    pub path: PathBuf,
+    pub bytes: u64,
+}
+
+/// Every file of a result or an export that its row says is there, in the folders of results and exports.
+pub fn kept_files(tx: &SysRead<'_>, results: &Path, exports: &Path) -> Result<Vec<KeptFile>> {
+    let mut files = Vec::new();
+    let mut after = None;
+    loop {
+        let rows = tx.scan_all(&QUERIES, after.as_ref().map(|(org, id)| (*org, id)), ROWS_PER_LOOK)?;
+        let Some((org, id, _)) = rows.last() else { break };
+        after = Some((*org, *id));
+        for (org, id, row) in &rows {
+            if let Some(result) = row.result.filter(|result| result.kept && !row.dry && !tx.is_fenced(*org)) {
+                let path = results.join(org.to_string()).join(format!("{id}.arrow"));
+                files.push(KeptFile { path, bytes: result.bytes });
+            }
+        }
+    }
+    let mut after = None;
+    loop {
+        let rows = tx.scan_all(&EXPORTS, after.as_ref().map(|(org, id)| (*org, id)), ROWS_PER_LOOK)?;
+        let Some((org, id, _)) = rows.last() else { break };
+        after = Some((*org, *id));
+        for (org, _, row) in rows.iter().filter(|(org, ..)| !tx.is_fenced(*org)) {
+            if let Some(bytes) = row.bytes {
+                files.push(KeptFile { path: exports::path(exports, *org, row), bytes });
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// Rows of one look into the store.
+const ROWS_PER_LOOK: usize = 200;
 
 impl Kept {
     /// Counts what is there. Blocking: every file is looked at.

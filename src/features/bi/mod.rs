@@ -23,7 +23,7 @@ mod view;
 
 pub use exports::Exports;
 pub use feed::SnapshotFeed;
-pub use kept::{Kept, KeptBounds};
+pub use kept::{Kept, KeptBounds, KeptFile, kept_files};
 pub use service::{BiSettings, Queries};
 pub use switch::{KillSwitchOrder, KillTarget, kill_switch, load_kill_switches};
 pub use task::recover;

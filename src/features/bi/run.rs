@@ -321,8 +321,29 @@ impl Driver {
         Ok(refusal)
     }
 
-    /// Plans and runs.
+    /// Plans and runs. A statement that comes upon damaged files is run again over those that were made anew.
     async fn run(&mut self) -> Result<End> {
+        match self.attempt().await? {
+            End::Failed(error) if error.damage => {
+                let (feed, org) = (Arc::clone(&self.queries.feed), self.org.id());
+                tracing::warn!(query = %self.query.id, detail = error.detail, "a statement came upon damaged files");
+                let healed = tokio::task::spawn_blocking(move || feed.heal(org)).await;
+                match healed {
+                    Ok(Ok(true)) => self.attempt().await,
+                    Ok(Ok(false)) => Ok(End::Failed(error)),
+                    Ok(Err(failed)) => {
+                        tracing::error!(error = %failed, "damaged SQL tables could not be made anew");
+                        Ok(End::Failed(error))
+                    }
+                    Err(failed) => Err(Error::internal("make SQL tables anew", failed)),
+                }
+            }
+            end => Ok(end),
+        }
+    }
+
+    /// Plans and runs once.
+    async fn attempt(&mut self) -> Result<End> {
         let feed = &self.queries.feed;
         let (pin, freshness_sec) = feed.pin(self.org.id(), feed.specs(&self.org)?)?;
         let pin = match self.query.scope.agent() {
@@ -354,7 +375,7 @@ impl Driver {
             Ok((plan, running)) => {
                 self.planned(&plan)?;
                 let end = self.wait(running, canceled).await?;
-                match (end, self.more.coverage.take()) {
+                match (end, self.more.coverage.clone()) {
                     (End::Outcome(outcome), Some(sql)) => self.cover(pin, sql, outcome).await,
                     (end, _) => Ok(end),
                 }

@@ -11,6 +11,7 @@ use super::rows::{RESULTS, ResultV1};
 use crate::base::clock::Timestamp;
 use crate::base::ids::{JobId, OrgId};
 use crate::base::{Error, Result};
+use crate::disk;
 use crate::engine::search::{
     ResultQuery, SEARCH_TIME_MAX, SearchChange, SearchDocument, SearchError, SearchIndex,
 };
@@ -46,6 +47,18 @@ pub struct SearchFeed {
     times: Mutex<CommitTimes>,
     /// Held while rows are on their way into the index.
     feeding: Mutex<()>,
+    /// The index is to be looked at: after a start, and after it failed in a way that may be damage.
+    suspect: Mutex<Suspicion>,
+}
+
+/// Why the index is to be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Suspicion {
+    None,
+    /// Files may have been altered while nobody served them.
+    Start,
+    /// Something failed: also count whether every result is in it.
+    Failure,
 }
 
 /// When the index took in what.
@@ -65,11 +78,16 @@ impl SearchFeed {
         let begin = system.read(|tx| tx.changes_begin())?;
         let position = index.position();
         let (ahead, behind) = (position > newest, position + 1 < begin);
-        let index = if ahead || (behind && index.documents() > 0) {
+        let store = system.store().id().to_string();
+        let stamp = stamp_in(&dir)?;
+        let foreign = stamp.as_ref().is_some_and(|stamp| *stamp != store);
+        let (at, wiped) = (dir.clone(), ahead || foreign || (behind && index.documents() > 0));
+        let index = if wiped {
             tracing::warn!(
                 position,
                 newest,
                 begin,
+                foreign,
                 "the search index does not fit the store: it is filled anew"
             );
             drop(index);
@@ -82,6 +100,10 @@ impl SearchFeed {
         } else {
             index
         };
+        if wiped || stamp.is_none() {
+            disk::put(&at.join(STORE_FILE), &at.join(STORE_FILE_NEW), store.as_bytes())
+                .map_err(|e| Error::internal("stamp the search index", e))?;
+        }
         let position = index.position();
         Ok(SearchFeed {
             system,
@@ -89,6 +111,7 @@ impl SearchFeed {
             reached: AtomicU64::new(position),
             times: Mutex::new(CommitTimes { begin: position, commits: VecDeque::new() }),
             feeding: Mutex::default(),
+            suspect: Mutex::new(Suspicion::Start),
         })
     }
 
@@ -131,16 +154,78 @@ impl SearchFeed {
     pub fn catch_up(&self, stop: &dyn Fn() -> bool) -> Result<()> {
         let _feeding = self.feeding.lock();
         let newest = *self.system.store().sequence().borrow();
-        if self.committed() >= newest {
-            self.index.release_idle(WRITER_IDLE).map_err(search_error)?;
+        if self.committed() < newest {
+            let caught_up = self.follow(stop);
+            if caught_up.is_err() {
+                // Whatever was staged is gone; the index knows where it stands.
+                self.reached.store(self.index.position(), Ordering::Release);
+                self.suspect_failure();
+            }
+            caught_up?;
+        } else {
+            self.index.release_idle(WRITER_IDLE).map_err(|e| self.failed(e))?;
+        }
+        if stop() { Ok(()) } else { self.look_if_suspect() }
+    }
+
+    /// Looks at the index if there is a reason to; one that is damaged, or lacks results, is filled anew.
+    fn look_if_suspect(&self) -> Result<()> {
+        let suspicion = *self.suspect.lock();
+        if suspicion == Suspicion::None {
             return Ok(());
         }
-        let caught_up = self.follow(stop);
-        if caught_up.is_err() {
-            // Whatever was staged is gone; the index knows where it stands.
+        let why = match self.index.verify() {
+            Ok(damaged) if damaged.is_empty() => self.lacks_results(suspicion)?,
+            Ok(damaged) => Some(format!("damaged files: {}", damaged.join(", "))),
+            Err(SearchError::Damaged(error)) => Some(error.to_string()),
+            Err(error) => return Err(search_error(error)),
+        };
+        if let Some(why) = why {
+            tracing::error!(why, "the search index is damaged and filled anew");
+            self.index.clear().map_err(search_error)?;
             self.reached.store(self.index.position(), Ordering::Release);
         }
-        caught_up
+        *self.suspect.lock() = Suspicion::None;
+        Ok(())
+    }
+
+    /// Whether the index has fewer or more documents than there are results, if that can be told now.
+    fn lacks_results(&self, suspicion: Suspicion) -> Result<Option<String>> {
+        if suspicion != Suspicion::Failure {
+            return Ok(None);
+        }
+        let rows = self.system.store().entries(RESULTS.name())?;
+        // Asked after the rows: whatever came between is not in the index yet.
+        let is_even = self.committed() >= *self.system.store().sequence().borrow();
+        let documents = self.index.documents();
+        Ok((is_even && rows != documents).then(|| format!("{documents} documents for {rows} results")))
+    }
+
+    fn suspect_failure(&self) {
+        *self.suspect.lock() = Suspicion::Failure;
+    }
+
+    /// An error of the index, which is looked at when it may be damaged.
+    fn failed(&self, error: SearchError) -> Error {
+        if matches!(error, SearchError::Damaged(_) | SearchError::Failed(_)) {
+            self.suspect_failure();
+        }
+        search_error(error)
+    }
+
+    /// The same on the way to somebody who searches: what is damaged is mended soon.
+    pub fn failed_search(&self, error: SearchError) -> Error {
+        let mends = matches!(error, SearchError::Damaged(_) | SearchError::Failed(_));
+        let failed = self.failed(error);
+        if !mends {
+            return failed;
+        }
+        let cause = failed.for_operator();
+        tracing::error!(cause, "a search failed; the index is looked at");
+        Error::unavailable(
+            "The search index could not be read; it is looked at, and made anew if it is damaged.",
+        )
+        .caused_by(cause)
     }
 
     /// Takes a document of nobody's into the index, finds it and removes it again: two commits, through all that a result
@@ -215,13 +300,13 @@ impl SearchFeed {
             };
             keys.iter().map(change).collect::<Result<Vec<_>>>()
         })?;
-        self.index.stage(&changes, position).map_err(search_error)
+        self.index.stage(&changes, position).map_err(|e| self.failed(e))
     }
 
     /// Commits what is staged as everything up to `position`.
     fn commit(&self, position: u64) -> Result<()> {
-        self.index.stage(&[], position).map_err(search_error)?;
-        self.index.commit().map_err(search_error)?;
+        self.index.stage(&[], position).map_err(|e| self.failed(e))?;
+        self.index.commit().map_err(|e| self.failed(e))?;
         let mut times = self.times.lock();
         times.commits.push_back((position, self.system.clock().now()));
         if times.commits.len() > COMMIT_TIMES_MAX
@@ -249,9 +334,9 @@ impl SearchFeed {
                 .iter()
                 .map(|(org, job, row)| SearchChange { org: org.0, id: job.0, document: Some(document(row)) })
                 .collect();
-            self.index.stage(&changes, 0).map_err(search_error)?;
+            self.index.stage(&changes, 0).map_err(|e| self.failed(e))?;
             if self.index.staged_changes() >= CHANGES_PER_COMMIT {
-                self.index.commit().map_err(search_error)?;
+                self.index.commit().map_err(|e| self.failed(e))?;
             }
             if stop() {
                 return Ok(false);
@@ -259,6 +344,21 @@ impl SearchFeed {
         }
         self.commit(begin)?;
         Ok(true)
+    }
+}
+
+/// Says of which store the index is.
+const STORE_FILE: &str = "store";
+const STORE_FILE_NEW: &str = "store.new";
+
+/// The store that an index says it is of; none for one of an older release, or none at all.
+fn stamp_in(dir: &std::path::Path) -> Result<Option<String>> {
+    match std::fs::read_to_string(dir.join(STORE_FILE)) {
+        Ok(stamp) => Ok(Some(stamp.trim().to_owned())),
+        // Nobody can read it, so it is not this store's.
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => Ok(Some(String::new())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::internal("read the stamp of the search index", error)),
     }
 }
 

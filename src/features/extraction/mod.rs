@@ -43,6 +43,7 @@ use crate::path_ids;
 use crate::task::{Stage, TaskContext, TaskSpec};
 use futures::future::BoxFuture;
 use rows::RESULTS_BY_ID;
+use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 use wire::{
@@ -84,7 +85,9 @@ pub static FEATURE: Feature = Feature {
             .fails(&[Code::NotFound]),
     ],
     tasks: &[
-        TaskSpec::new("extraction.search_feed", FEED_PERIOD, follow).stage(Stage::Derive),
+        TaskSpec::new("extraction.search_feed", FEED_PERIOD, follow)
+            .stage(Stage::Derive)
+            .tried_again_within(FEED_RETRY_MAX),
         TaskSpec::new("extraction.retention", RETENTION_PERIOD, |context| Box::pin(retention::round(context))),
         TaskSpec::new("extraction.orphans", ORPHANS_PERIOD, |context| Box::pin(retention::orphans(context))),
     ],
@@ -106,6 +109,8 @@ const FEED_PERIOD: Duration = Duration::from_millis(250);
 const RETENTION_PERIOD: Duration = Duration::from_secs(300);
 /// How often folders are looked through for pages that no row knows.
 const ORPHANS_PERIOD: Duration = Duration::from_secs(24 * 3_600);
+/// The longest pause of a feed that fails: results are found again within it once the disk works.
+const FEED_RETRY_MAX: Duration = Duration::from_secs(2);
 /// The name in the cursors of the list of results.
 const RESULT_LIST: &str = "extraction_results";
 /// The name that cursors of the list of schemas would have.
@@ -141,8 +146,9 @@ async fn list_results(
     let feed = org.service::<SearchFeed>();
     let query = result_query(filter, &page)?;
     let search = feed.index().org(org.id().0);
+    let fed = Arc::clone(&feed);
     let (query, found) = tokio::task::spawn_blocking(move || {
-        let found = search.search(&query).map_err(feed::search_error);
+        let found = search.search(&query).map_err(|e| fed.failed_search(e));
         (query, found)
     })
     .await

@@ -2,6 +2,7 @@
 
 use super::binary;
 use gleaner::http::client::Client;
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -19,17 +20,49 @@ impl Process {
         Process::start_binary(&binary(), data_dir, settings)
     }
 
+    /// The same with arguments.
+    pub fn start_with(data_dir: &Path, settings: &[(&str, &str)], arguments: &[&str]) -> Process {
+        Process::launch(&binary(), data_dir, settings, arguments, &[], Stdio::inherit())
+    }
+
     /// The same with a copy of the binary.
     pub fn start_binary(binary: &Path, data_dir: &Path, settings: &[(&str, &str)]) -> Process {
+        Process::launch(binary, data_dir, settings, &[], &[], Stdio::inherit())
+    }
+
+    /// The same with a standard error of the caller's.
+    pub fn start_logging_to(data_dir: &Path, settings: &[(&str, &str)], stderr: Stdio) -> Process {
+        Process::launch(&binary(), data_dir, settings, &[], &[], stderr)
+    }
+
+    /// The same with variables of its environment, as they are.
+    pub fn start_under(
+        data_dir: &Path,
+        settings: &[(&str, &str)],
+        environment: &[(&str, OsString)],
+    ) -> Process {
+        Process::launch(&binary(), data_dir, settings, &[], environment, Stdio::inherit())
+    }
+
+    fn launch(
+        binary: &Path,
+        data_dir: &Path,
+        settings: &[(&str, &str)],
+        arguments: &[&str],
+        environment: &[(&str, OsString)],
+        stderr: Stdio,
+    ) -> Process {
         let mut command = Command::new(binary);
         command
             .arg("serve")
+            .args(arguments)
             .current_dir(data_dir.parent().expect("the data folder has a parent"))
             .env("GLEANER_SERVER__LISTEN", "127.0.0.1:0")
             .env("GLEANER_STORAGE__DATA_DIR", data_dir)
             .env("GLEANER_LOG__LEVEL", "error")
             .stdout(Stdio::piped())
-            .stderr(Stdio::inherit());
+            .stderr(stderr);
+        command.envs(environment.iter().map(|(key, value)| (key, value)));
         for (key, value) in settings {
             command.env(format!("GLEANER_{key}"), value);
         }

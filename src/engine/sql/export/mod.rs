@@ -25,6 +25,8 @@ use std::rc::Rc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::disk;
+
 use super::spool::{PART_EXTENSION, ResultError, ResultFile, guarded};
 
 /// Bytes that are gathered before they go to the file.
@@ -200,7 +202,7 @@ pub fn export(
 ) -> Result<Exported, ExportError> {
     let part = target.with_extension(PART_EXTENSION);
     let written = write(result, &part, format, bytes_max, halt).and_then(|exported| {
-        fs::rename(&part, target)?;
+        disk::rename(&part, target)?;
         Ok(exported)
     });
     if written.is_err() {

@@ -44,8 +44,9 @@ use super::errors::{ErrorCode, QueryError};
 use super::gate;
 use super::protocol::{BindRequest, DeletionsSource, Outcome, PlanInfo, SegmentSource, TableSource};
 use super::sandbox::{self, SandboxSupport};
+use super::snapshot::Pin;
 use super::snapshot::manifest::SegmentEntry;
-use super::snapshot::{Pin, create_private};
+use crate::disk::{make_folder, make_scratch, open_folder};
 
 /// Statements that may wait for a worker, per worker.
 const WAITING_PER_WORKER_MAX: usize = 8;
@@ -272,9 +273,9 @@ pub struct Workers {
 impl Workers {
     /// Prepares the folders and removes what a crash left of workers' folders.
     pub fn new(settings: WorkerSettings) -> io::Result<Self> {
-        create_private(&settings.spill_dir)?;
+        make_scratch(&settings.spill_dir)?;
         clear(&settings.spill_dir)?;
-        create_private(&settings.results_dir)?;
+        open_folder(&settings.results_dir)?;
         let concurrency = settings.concurrency();
         if concurrency < settings.concurrency_box {
             tracing::warn!(
@@ -386,7 +387,7 @@ impl Workers {
         let deadline = Instant::now() + self.settings.query_timeout;
         let result = self.result_path(organization, query_id);
         if let Some(folder) = result.parent() {
-            create_private(folder)?;
+            make_folder(folder)?;
         }
         let mut is_second = false;
         loop {
@@ -551,6 +552,7 @@ pub(super) fn sources(pin: &Pin) -> Vec<TableSource> {
             offset: d.offset,
             bytes: d.bytes,
             rows: d.rows,
+            sum: d.sum,
         }),
     };
     let table = |spec: &Arc<super::catalog::TableSpec>| {
@@ -595,6 +597,6 @@ mod tests {
         std::os::unix::fs::symlink(&disk, &link).unwrap();
         clear(&link).unwrap();
         assert!(link.is_symlink() && disk.join("lost+found").exists() && !disk.join(&left).exists());
-        create_private(&link).unwrap();
+        make_folder(&link).unwrap();
     }
 }

@@ -213,8 +213,11 @@ fn death(ended: Option<&Ended>) -> QueryError {
         return QueryError::out_of_memory();
     }
     match ended.and_then(Ended::signal) {
-        // The kernel's own killer, when the box runs out of memory; our kills never come here.
-        Some(libc::SIGKILL) => QueryError::out_of_memory(),
+        // Our own kills never come here: the kernel's, when the box runs out of memory, or somebody at the box.
+        Some(libc::SIGKILL) => QueryError::killed(),
+        // A mapped file is shorter than it was, or its disk cannot be read.
+        Some(libc::SIGBUS) => QueryError::damaged(),
+        Some(libc::SIGSEGV | libc::SIGILL | libc::SIGABRT | libc::SIGFPE) => QueryError::crashed(),
         // It wrote more than a file may hold.
         Some(libc::SIGXFSZ) => QueryError::out_of_spill(),
         _ => QueryError::failed("The statement could not be run."),

@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use crate::disk;
 use crate::engine::sql::spool::PART_EXTENSION;
 
 /// Makes the worker's finished file `own` of `bytes` bytes the file `result`. Blocking. It need not be on the disk
@@ -38,11 +39,7 @@ pub(super) fn take(own: &Path, result: &Path, bytes: u64) -> io::Result<()> {
 /// Brings a file and its name to the disk. Blocking.
 pub(super) fn sync(result: &Path) -> io::Result<()> {
     // One commit of the file system's journal takes both, if the file comes first.
-    File::open(result)?.sync_all()?;
-    match result.parent() {
-        Some(folder) => File::open(folder)?.sync_all(),
-        None => Ok(()),
-    }
+    disk::sync_file(result)
 }
 
 /// Copies what was looked at, and not more. The name appears when all of it is there.

@@ -23,12 +23,13 @@ use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
 use super::sources;
+use crate::disk;
 use crate::engine::sql::catalog::TableSpec;
 use crate::engine::sql::errors::QueryError;
 use crate::engine::sql::protocol::{self, BindRequest, PREFIX_BYTES, Reply, Request, TableSource};
 use crate::engine::sql::sandbox::SandboxSupport;
+use crate::engine::sql::snapshot::Pin;
 use crate::engine::sql::snapshot::manifest::Snapshot;
-use crate::engine::sql::snapshot::{Pin, create_private};
 
 /// What is kept of a worker's standard error, for the log.
 const STDERR_BYTES_MAX: usize = 8 << 10;
@@ -88,7 +89,7 @@ struct Home(PathBuf);
 
 impl Home {
     fn create(path: PathBuf) -> io::Result<Self> {
-        create_private(&path)?;
+        disk::make_scratch(&path)?;
         Ok(Self(path))
     }
 }

@@ -16,7 +16,7 @@ use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::ScalarValue;
 use parking_lot::Mutex;
 
-use crate::engine::sql::protocol::{SegmentSource, TableSource};
+use crate::engine::sql::protocol::{DeletionsSource, SegmentSource, TableSource};
 use crate::engine::sql::segment::{Segment, SegmentError, holds, is_coded};
 use crate::engine::sql::snapshot::manifest::read_bits;
 
@@ -65,7 +65,7 @@ pub(super) struct Source {
     path: PathBuf,
     pub(super) rows: usize,
     pub(super) bytes: u64,
-    deletions: Option<(PathBuf, u64, u64, usize)>,
+    deletions: Option<DeletionsSource>,
     opened: OnceLock<Opened>,
 }
 
@@ -84,13 +84,13 @@ impl Source {
             path: segment.path,
             rows: segment.rows,
             bytes: segment.bytes,
-            deletions: segment.deletions.map(|d| (d.path, d.offset, d.bytes, d.rows)),
+            deletions: segment.deletions,
             opened: OnceLock::new(),
         }
     }
 
     pub(super) fn live_rows(&self) -> usize {
-        self.rows - self.deletions.as_ref().map_or(0, |(.., rows)| *rows)
+        self.rows - self.deletions.as_ref().map_or(0, |deletions| deletions.rows)
     }
 
     /// Whether every row lives, so that what the segment says of its values is true of the table.
@@ -115,8 +115,9 @@ impl Source {
         };
         let live = match &self.deletions {
             None => None,
-            Some((path, offset, bytes, _)) => {
-                let deleted = BooleanBuffer::new(read_bits(path, *offset, *bytes, self.rows)?, 0, self.rows);
+            Some(DeletionsSource { path, offset, bytes, sum, .. }) => {
+                let bits = read_bits(path, (*offset, *bytes, *sum), self.rows)?;
+                let deleted = BooleanBuffer::new(bits, 0, self.rows);
                 Some(!&deleted)
             }
         };

@@ -54,6 +54,17 @@ impl<'a> Parts<'a> {
         Ok((nodes.get(column).null_count(), (*first..*end).map(span).collect()))
     }
 
+    /// The bytes that a column has of the batch.
+    pub(super) fn pieces(&self, column: usize) -> Result<Vec<&[u8]>, SegmentError> {
+        let (_, spans) = self.column(column)?;
+        let piece = |&(offset, length): &(i64, i64)| {
+            let (offset, length) = (usize::try_from(offset).ok()?, usize::try_from(length).ok()?);
+            self.body.bytes.get(offset..offset.checked_add(length)?)
+        };
+        let piece = |span| piece(span).ok_or(SegmentError::Damaged("a buffer has an impossible place"));
+        spans.iter().map(piece).collect()
+    }
+
     /// One column; a coded one gives its codes.
     pub(super) fn array(&self, data_type: &DataType, column: usize) -> Result<ArrayRef, SegmentError> {
         let (null_count, spans) = self.column(column)?;

@@ -10,9 +10,10 @@
 //! that text nobody asked for is never touched. Types are those of `ColumnKind` and the key, flat and uncompressed, and
 //! text with few different values as codes into a sorted dictionary, one for the whole file, so that equal codes are
 //! equal text and the codes' order is the text's. The layout is the one that the Arrow columnar format, "Encapsulated
-//! message format", gives. `zones` says of each batch what it can hold.
+//! message format", gives. `zones` says of each batch what it can hold, `checks` whether it is what was written.
 
 mod body;
+mod checks;
 mod write;
 mod zones;
 
@@ -32,6 +33,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit}
 use datafusion::arrow::ipc::{self, reader::read_footer_length};
 
 use self::body::{Body, Parts};
+use self::checks::{Checks, Part};
 pub(super) use self::write::{SegmentWriter, with_key};
 pub(super) use self::zones::Zone;
 use super::mapped;
@@ -138,6 +140,10 @@ struct Block {
 #[derive(Debug)]
 pub(super) struct Segment {
     bytes: Bytes,
+    /// None while it is being written.
+    checks: Option<Checks>,
+    /// Where the footer begins.
+    footer_at: usize,
     schema: SchemaRef,
     blocks: Vec<Block>,
     rows: usize,
@@ -154,15 +160,22 @@ pub(super) struct Segment {
 impl Segment {
     /// Maps the file and reads its footer.
     pub(super) fn open(path: &Path) -> Result<Self, SegmentError> {
-        let bytes = mapped::map(path)?;
+        let (arrow, list, sum) = checks::split(&mapped::map(path)?)?;
+        let footer_at = footer_of(&arrow)?.start;
+        if !checks::is_whole(&arrow[footer_at..], &list, sum) {
+            return Err(SegmentError::Damaged("its footer is not what was written"));
+        }
+        let mut segment = Segment::parse(arrow)?;
+        segment.checks = Some(Checks::new(list, segment.blocks.len(), segment.schema.fields().len())?);
+        Ok(segment)
+    }
+
+    /// Reads the footer of an Arrow file.
+    fn parse(bytes: Bytes) -> Result<Self, SegmentError> {
         let damaged = SegmentError::Damaged;
-        let trailer_at = bytes.len().checked_sub(TRAILER_BYTES).ok_or(damaged("it is too short"))?;
-        let trailer: [u8; TRAILER_BYTES] =
-            bytes[trailer_at..].try_into().map_err(|_| damaged("it is too short"))?;
-        let footer_bytes = read_footer_length(trailer).map_err(|_| damaged("it has no footer"))?;
-        let footer_at = trailer_at.checked_sub(footer_bytes).ok_or(damaged("its footer is cut"))?;
-        let footer = ipc::root_as_footer(&bytes[footer_at..trailer_at])
-            .map_err(|_| damaged("its footer cannot be read"))?;
+        let place = footer_of(&bytes)?;
+        let footer_at = place.start;
+        let footer = ipc::root_as_footer(&bytes[place]).map_err(|_| damaged("its footer cannot be read"))?;
         let schema = footer.schema().ok_or(damaged("it has no schema"))?;
         let (fields, ids) = fields(schema).ok_or(damaged("its schema is not a segment's"))?;
         let schema = Arc::new(Schema::new(fields));
@@ -201,7 +214,54 @@ impl Segment {
         let keys = blocks.iter().map(|_| OnceLock::new()).collect();
         let checked = (0..blocks.len() * schema.fields().len()).map(|_| AtomicBool::new(false)).collect();
         let zones = OnceLock::new();
-        Ok(Self { bytes, schema, blocks, rows: first_row, keys, dictionaries, checked, zones_text, zones })
+        Ok(Self {
+            bytes,
+            checks: None,
+            footer_at,
+            schema,
+            blocks,
+            rows: first_row,
+            keys,
+            dictionaries,
+            checked,
+            zones_text,
+            zones,
+        })
+    }
+
+    /// What stands behind the Arrow file: the checksums of all parts.
+    fn tail(&self) -> Result<Vec<u8>, SegmentError> {
+        let columns = self.schema.fields().len();
+        let mut sums = Vec::new();
+        for batch in 0..self.blocks.len() {
+            sums.push(checks::sum_of(&[self.blocks[batch].head(&self.bytes)]));
+            let parts = self.parts(batch)?;
+            for column in 0..columns {
+                sums.push(checks::sum_of(&parts.pieces(column)?));
+            }
+        }
+        let whole = |(block, _): &(Block, _)| checks::sum_of(&[block.whole(&self.bytes)]);
+        sums.extend(self.dictionaries.iter().map(|dictionary| dictionary.as_ref().map_or(0, whole)));
+        Ok(checks::tail(&self.bytes[self.footer_at..], &sums))
+    }
+
+    /// Compares everything with its checksum.
+    pub(super) fn verify(&self) -> Result<(), SegmentError> {
+        let columns: Vec<usize> = (0..self.schema.fields().len()).collect();
+        for batch in 0..self.blocks.len() {
+            self.read(batch, &columns)?;
+        }
+        let coded = columns.into_iter().filter(|column| self.dictionaries[*column].is_some());
+        coded.into_iter().try_for_each(|column| self.dictionary(column).map(drop))
+    }
+
+    /// Compares a part with its checksum.
+    fn compare<'b>(
+        &self,
+        part: Part,
+        pieces: impl FnOnce() -> Result<Vec<&'b [u8]>, SegmentError>,
+    ) -> Result<(), SegmentError> {
+        self.checks.as_ref().map_or(Ok(()), |checks| checks.compare(part, pieces))
     }
 
     /// The file's schema, the hidden key first.
@@ -241,6 +301,7 @@ impl Segment {
         if let Some(dictionary) = slot.get() {
             return Ok(dictionary);
         }
+        self.compare(Part::Dictionary { column }, || Ok(vec![block.whole(&self.bytes)]))?;
         let read = self.read_dictionary(block)?;
         Ok(slot.get_or_init(|| read))
     }
@@ -270,6 +331,7 @@ impl Segment {
         let decode = |&column: &usize| {
             let field =
                 self.schema.fields().get(column).ok_or(SegmentError::Damaged("a column is missing"))?;
+            self.compare(Part::Column { batch, column }, || parts.pieces(column))?;
             let array = parts.array(field.data_type(), column)?;
             if is_coded(field.data_type()) {
                 self.check_codes(batch, column, &array)?;
@@ -289,12 +351,15 @@ impl Segment {
         if self.schema.fields().get(column).is_none_or(|field| *field.data_type() != DataType::Utf8) {
             return Err(SegmentError::Damaged("a column has another type"));
         }
-        self.parts(batch)?.texts(column, selected)
+        let parts = self.parts(batch)?;
+        self.compare(Part::Column { batch, column }, || parts.pieces(column))?;
+        parts.texts(column, selected)
     }
 
     /// A batch, ready to be decoded.
     fn parts(&self, batch: usize) -> Result<Parts<'_>, SegmentError> {
         let block = *self.blocks.get(batch).ok_or(SegmentError::Damaged("a batch is missing"))?;
+        self.compare(Part::Head { batch }, || Ok(vec![block.head(&self.bytes)]))?;
         let header = block
             .message(&self.bytes)
             .and_then(|message| message.header_as_record_batch())
@@ -388,6 +453,15 @@ impl Block {
         })
     }
 
+    /// All bytes before the body.
+    fn head<'a>(&self, bytes: &'a Bytes) -> &'a [u8] {
+        &bytes[self.offset..self.offset + self.metadata_bytes]
+    }
+
+    fn whole<'a>(&self, bytes: &'a Bytes) -> &'a [u8] {
+        &bytes[self.offset..self.offset + self.metadata_bytes + self.body_bytes]
+    }
+
     fn message<'a>(&self, bytes: &'a Bytes) -> Option<ipc::Message<'a>> {
         let head = self.offset + MESSAGE_PREFIX_BYTES..self.offset + self.metadata_bytes;
         ipc::root_as_message(&bytes[head]).ok()
@@ -401,6 +475,17 @@ impl Block {
     fn dictionary_id(&self, bytes: &Bytes) -> Option<i64> {
         Some(self.message(bytes)?.header_as_dictionary_batch()?.id())
     }
+}
+
+/// Where the footer of an Arrow file lies.
+fn footer_of(bytes: &Bytes) -> Result<std::ops::Range<usize>, SegmentError> {
+    let damaged = SegmentError::Damaged;
+    let trailer_at = bytes.len().checked_sub(TRAILER_BYTES).ok_or(damaged("it is too short"))?;
+    let trailer: [u8; TRAILER_BYTES] =
+        bytes[trailer_at..].try_into().map_err(|_| damaged("it is too short"))?;
+    let footer_bytes = read_footer_length(trailer).map_err(|_| damaged("it has no footer"))?;
+    let footer_at = trailer_at.checked_sub(footer_bytes).ok_or(damaged("its footer is cut"))?;
+    Ok(footer_at..trailer_at)
 }
 
 /// The schema's fields, if all have types that segments have, and of each coded one the id of its dictionary. (arrow's
@@ -530,20 +615,30 @@ mod tests {
         sample(&path);
         let whole = std::fs::read(&path).expect("read");
         let other = folder.path().join("d.arrow");
+        let read = || {
+            let segment = Segment::open(&other)?;
+            segment.verify()?;
+            let batches = (0..segment.batches()).map(|batch| segment.read(batch, &[0, 1, 2, 3, 4, 5]));
+            batches.collect::<Result<Vec<_>, _>>()
+        };
+        std::fs::write(&other, &whole).expect("write");
+        let written = read().expect("read");
         let mut refused = 0;
-        for at in (0..whole.len()).step_by(3) {
+        for at in 0..whole.len() {
             let mut bytes = whole.clone();
-            bytes[at] ^= 0xff;
+            bytes[at] ^= 1 << (at % 8);
             std::fs::write(&other, &bytes).expect("write");
-            let read = Segment::open(&other)
-                .and_then(|s| (0..s.batches()).try_for_each(|b| s.read(b, &[0, 1, 2, 3, 4, 5]).map(drop)));
-            refused += usize::from(read.is_err());
+            match read() {
+                // Bytes between the parts, which nobody reads.
+                Ok(read) => assert_eq!(read, written, "the byte at {at} was flipped and other values served"),
+                Err(_) => refused += 1,
+            }
         }
         for length in (0..whole.len()).step_by(7) {
             std::fs::write(&other, &whole[..length]).expect("write");
             assert!(Segment::open(&other).is_err(), "cut at {length}");
         }
-        assert!(refused > 100, "{refused}");
+        assert!(refused > whole.len() / 2, "{refused} of {}", whole.len());
     }
 
     #[test]
@@ -579,8 +674,12 @@ mod tests {
             if bytes[at..at + 4] == 1_i32.to_le_bytes() {
                 let mut bytes = bytes.clone();
                 bytes[at] = 99;
+                // As somebody may have written it: with checksums that fit.
+                let (arrow, ..) = checks::split(&Bytes::from(bytes)).expect("its parts");
+                let Ok(parsed) = Segment::parse(arrow.clone()) else { continue };
+                let Ok(tail) = parsed.tail() else { continue };
                 let other = folder.path().join("d.arrow");
-                std::fs::write(&other, &bytes).expect("write");
+                std::fs::write(&other, [&arrow[..], &tail].concat()).expect("write");
                 let read = Segment::open(&other).and_then(|s| s.read(0, &[1]).map(drop));
                 seen += usize::from(matches!(
                     read,

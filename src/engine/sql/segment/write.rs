@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
@@ -12,7 +12,10 @@ use datafusion::arrow::datatypes::{DataType, Field, Int32Type, Schema, SchemaRef
 use datafusion::arrow::ipc::writer::FileWriter;
 
 use super::zones::ZoneWriter;
-use super::{BATCH_ROWS_METADATA, KEY_BYTES, KEY_COLUMN, Key, SegmentError, ZONES_METADATA, coded_type};
+use super::{
+    BATCH_ROWS_METADATA, KEY_BYTES, KEY_COLUMN, Key, Segment, SegmentError, ZONES_METADATA, coded_type,
+};
+use crate::engine::sql::mapped;
 
 /// What a finished segment is.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +29,7 @@ pub(in crate::engine::sql) struct Written {
 /// Writes a segment; the caller gives batches in key order.
 pub(in crate::engine::sql) struct SegmentWriter {
     writer: FileWriter<BufWriter<File>>,
+    path: PathBuf,
     schema: SchemaRef,
     /// Of each column its dictionary, if it is coded.
     dictionaries: Vec<Option<ArrayRef>>,
@@ -54,7 +58,17 @@ impl SegmentWriter {
         let file = BufWriter::with_capacity(1 << 18, File::create_new(path)?);
         let writer = FileWriter::try_new(file, &schema)?;
         let zones = ZoneWriter::new(schema.fields().len());
-        Ok(Self { writer, schema, dictionaries, zones, batch_rows: Vec::new(), min_key: None, max_key: None })
+        let path = path.to_owned();
+        Ok(Self {
+            writer,
+            path,
+            schema,
+            dictionaries,
+            zones,
+            batch_rows: Vec::new(),
+            min_key: None,
+            max_key: None,
+        })
     }
 
     /// Appends a batch: the columns in the schema's order, coded ones as their codes. The first is the key, sorted, and
@@ -93,6 +107,10 @@ impl SegmentWriter {
         self.writer.write_metadata(ZONES_METADATA, self.zones.finish());
         self.writer.finish()?;
         let mut file = self.writer.into_inner()?;
+        file.flush()?;
+        // What is mapped does not change: the checksums go behind it.
+        let tail = Segment::parse(mapped::map(&self.path)?)?.tail()?;
+        file.write_all(&tail)?;
         file.flush()?;
         let file = file.get_ref();
         file.sync_all()?;

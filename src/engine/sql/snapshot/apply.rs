@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use datafusion::arrow::array::{ArrayRef, FixedSizeBinaryArray};
 
 use super::manifest::{Deletions, SegmentEntry, Snapshot, StoredFile};
-use super::{SnapshotError, create_private, merge, newest};
+use super::{SnapshotError, merge, newest};
+use crate::disk;
 use crate::engine::sql::catalog::TableSpec;
 use crate::engine::sql::cells::{self, Cell};
 use crate::engine::sql::segment::{
@@ -67,7 +68,8 @@ impl<'a> Names<'a> {
 
 /// Builds the snapshot after `changes`; nothing is visible until it is published.
 pub(super) fn apply(names: &Names<'_>, old: &Snapshot, changes: &Changes) -> Result<Snapshot, SnapshotError> {
-    create_folder(names.folder)?;
+    // Durable: a manifest in a folder that a power loss forgets is lost too.
+    disk::make_folder(names.folder)?;
     let derived = newest::derive(old, &changes.changes)?;
     let mut new = old.clone();
     let mut deleted = Deleted::default();
@@ -99,17 +101,6 @@ pub(super) fn apply(names: &Names<'_>, old: &Snapshot, changes: &Changes) -> Res
     new.position = changes.position;
     new.committed_at_ms = new.committed_at_ms.max(changes.committed_at_ms);
     Ok(new)
-}
-
-/// Creates the organization's folder, durably: a manifest in a folder that a power loss forgets is lost too.
-fn create_folder(folder: &Path) -> Result<(), SegmentError> {
-    if !folder.exists() {
-        create_private(folder)?;
-        if let Some(root) = folder.parent() {
-            File::open(root)?.sync_all()?;
-        }
-    }
-    Ok(())
 }
 
 fn check_shape(change: &TableChange) -> Result<(), SnapshotError> {
@@ -238,8 +229,8 @@ impl Deleted {
             if rows < entry.rows {
                 file.write_all(&bits)?;
             }
-            let bytes = bits.len() as u64;
-            entry.deletions = Some(Deletions { file: Arc::clone(&stored), offset, bytes, rows });
+            let (bytes, sum) = (bits.len() as u64, crc32fast::hash(&bits));
+            entry.deletions = Some(Deletions { file: Arc::clone(&stored), offset, bytes, rows, sum });
             offset += if rows < entry.rows { bytes } else { 0 };
         }
         file.sync_all()?;

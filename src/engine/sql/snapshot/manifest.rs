@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,13 +14,14 @@ use std::sync::{Arc, OnceLock};
 use datafusion::arrow::buffer::Buffer;
 use serde::{Deserialize, Serialize};
 
+use crate::disk;
 use crate::engine::sql::segment::{KEY_BYTES, Key, Segment, SegmentError};
 
 pub(super) const MANIFEST_FILE: &str = "manifest.json";
 const MANIFEST_NEW_FILE: &str = "manifest.new";
 /// The form of manifests, segments and deletion bitmaps. It grows with any change that makes files of an earlier release
 /// unreadable or wrong: they are then made anew from the store.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// A file that is deleted when nobody holds it any more, once it is retired.
 ///
@@ -65,6 +66,8 @@ pub(crate) struct Deletions {
     pub(crate) offset: u64,
     pub(crate) bytes: u64,
     pub(crate) rows: usize,
+    /// CRC-32 of these bytes.
+    pub(crate) sum: u32,
 }
 
 /// One segment of a snapshot, with the deletions that apply to it there.
@@ -101,19 +104,27 @@ impl SegmentEntry {
         let bytes = self.rows.div_ceil(8);
         match &self.deletions {
             None => Ok(vec![0; bytes]),
-            Some(d) => Ok(read_bits(&d.file.path, d.offset, d.bytes, self.rows)?.to_vec()),
+            Some(d) if d.rows >= self.rows => Ok(vec![0xff; bytes]),
+            Some(d) => Ok(read_bits(&d.file.path, (d.offset, d.bytes, d.sum), self.rows)?.to_vec()),
         }
     }
 }
 
-/// Reads the deletion bitmap of a segment of `rows` rows.
-pub(crate) fn read_bits(path: &Path, offset: u64, bytes: u64, rows: usize) -> Result<Buffer, SegmentError> {
+/// Reads the deletion bitmap of a segment of `rows` rows: where it begins, its bytes, and their checksum.
+pub(crate) fn read_bits(
+    path: &Path,
+    (offset, bytes, sum): (u64, u64, u32),
+    rows: usize,
+) -> Result<Buffer, SegmentError> {
     use std::os::unix::fs::FileExt;
     if bytes != rows.div_ceil(8) as u64 {
         return Err(SegmentError::Damaged("its deletions have another number of rows"));
     }
     let mut bits = vec![0; rows.div_ceil(8)];
     File::open(path)?.read_exact_at(&mut bits, offset)?;
+    if crc32fast::hash(&bits) != sum {
+        return Err(SegmentError::Damaged("its deletions are not what was written"));
+    }
     Ok(Buffer::from_vec(bits))
 }
 
@@ -136,31 +147,32 @@ impl Snapshot {
 }
 
 #[derive(Serialize, Deserialize)]
-struct ManifestV1 {
+struct ManifestV2 {
     format: u32,
     position: u64,
     committed_at_ms: i64,
     next_file: u64,
-    tables: BTreeMap<String, Vec<SegmentV1>>,
+    tables: BTreeMap<String, Vec<SegmentV2>>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct SegmentV1 {
+struct SegmentV2 {
     file: String,
     rows: usize,
     bytes: u64,
     min_key: String,
     max_key: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    deletions: Option<DeletionsV1>,
+    deletions: Option<DeletionsV2>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct DeletionsV1 {
+struct DeletionsV2 {
     file: String,
     offset: u64,
     bytes: u64,
     rows: usize,
+    sum: u32,
 }
 
 fn key_text(key: &Key) -> String {
@@ -175,16 +187,22 @@ fn key_from(text: &str) -> Result<Key, SegmentError> {
 /// Loads a folder's snapshot and the number of its next file, and removes the files that it does not name; an empty one
 /// when there is no manifest.
 pub(super) fn load(folder: &Path) -> Result<(Snapshot, u64), SegmentError> {
-    let text = match fs::read(folder.join(MANIFEST_FILE)) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            remove_unnamed(folder, &HashSet::new())?;
-            return Ok((Snapshot::default(), 1));
-        }
+    let (snapshot, next_file) = read(folder)?.unwrap_or_else(|| (Snapshot::default(), 1));
+    let named = snapshot.files().map(|file| file.name()).collect();
+    remove_unnamed(folder, &named)?;
+    Ok((snapshot, next_file))
+}
+
+/// The same without removing anything; none when there is no manifest.
+pub(super) fn read(folder: &Path) -> Result<Option<(Snapshot, u64)>, SegmentError> {
+    let bytes = match fs::read(folder.join(MANIFEST_FILE)) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let manifest: ManifestV1 =
-        serde_json::from_slice(&text).map_err(|_| SegmentError::Damaged("the manifest cannot be read"))?;
+    let text = unsealed(&bytes)?;
+    let manifest: ManifestV2 =
+        serde_json::from_slice(text).map_err(|_| SegmentError::Damaged("the manifest cannot be read"))?;
     if manifest.format != FORMAT {
         return Err(SegmentError::Damaged("the manifest is of another form"));
     }
@@ -201,7 +219,8 @@ pub(super) fn load(folder: &Path) -> Result<(Snapshot, u64), SegmentError> {
         let mut entries = Vec::with_capacity(stored.len());
         for segment in stored {
             let deletions = segment.deletions.as_ref().map(|d| {
-                file(&d.file).map(|file| Deletions { file, offset: d.offset, bytes: d.bytes, rows: d.rows })
+                let (offset, bytes, rows, sum) = (d.offset, d.bytes, d.rows, d.sum);
+                file(&d.file).map(|file| Deletions { file, offset, bytes, rows, sum })
             });
             entries.push(SegmentEntry {
                 file: file(&segment.file)?,
@@ -215,9 +234,22 @@ pub(super) fn load(folder: &Path) -> Result<(Snapshot, u64), SegmentError> {
         }
         tables.insert(table.clone(), entries);
     }
-    remove_unnamed(folder, &files.into_keys().collect())?;
     let (position, committed_at_ms) = (manifest.position, manifest.committed_at_ms);
-    Ok((Snapshot { position, committed_at_ms, tables }, manifest.next_file.max(1)))
+    Ok(Some((Snapshot { position, committed_at_ms, tables }, manifest.next_file.max(1))))
+}
+
+/// A manifest with the checksum of its text in a line of its own.
+fn sealed(mut text: Vec<u8>) -> Vec<u8> {
+    let sum = crc32fast::hash(&text);
+    text.extend(format!("\n{sum:08x}\n").bytes());
+    text
+}
+
+/// The text of a manifest that is what was written.
+fn unsealed(bytes: &[u8]) -> Result<&[u8], SegmentError> {
+    let damaged = SegmentError::Damaged("the manifest is not what was written");
+    let Some((text, sum)) = bytes.split_last_chunk::<10>() else { return Err(damaged) };
+    if *sum == *format!("\n{:08x}\n", crc32fast::hash(text)).as_bytes() { Ok(text) } else { Err(damaged) }
 }
 
 fn remove_unnamed(folder: &Path, named: &HashSet<String>) -> Result<(), SegmentError> {
@@ -260,20 +292,21 @@ pub(super) fn prepare<'a>(
     snapshot: &Snapshot,
     next_file: u64,
 ) -> Result<Prepared<'a>, SegmentError> {
-    let segment = |entry: &SegmentEntry| SegmentV1 {
+    let segment = |entry: &SegmentEntry| SegmentV2 {
         file: entry.file.name(),
         rows: entry.rows,
         bytes: entry.bytes,
         min_key: key_text(&entry.min_key),
         max_key: key_text(&entry.max_key),
-        deletions: entry.deletions.as_ref().map(|d| DeletionsV1 {
+        deletions: entry.deletions.as_ref().map(|d| DeletionsV2 {
             file: d.file.name(),
             offset: d.offset,
             bytes: d.bytes,
             rows: d.rows,
+            sum: d.sum,
         }),
     };
-    let manifest = ManifestV1 {
+    let manifest = ManifestV2 {
         format: FORMAT,
         position: snapshot.position,
         committed_at_ms: snapshot.committed_at_ms,
@@ -285,9 +318,7 @@ pub(super) fn prepare<'a>(
             .collect(),
     };
     let text = serde_json::to_vec(&manifest).map_err(io::Error::other)?;
-    let mut file = File::create(folder.join(MANIFEST_NEW_FILE))?;
-    file.write_all(&text)?;
-    file.sync_all()?;
+    disk::write_synced(&folder.join(MANIFEST_NEW_FILE), &sealed(text), true)?;
     // The names of the new files must be durable before the manifest that relies on them.
     let parent = File::open(folder)?;
     parent.sync_all()?;

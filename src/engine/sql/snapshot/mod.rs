@@ -32,6 +32,7 @@ pub use self::apply::{Applied, Changes, TableChange};
 use self::manifest::{SegmentEntry, Snapshot};
 use super::catalog::TableSpec;
 pub use super::segment::{Key, SegmentError};
+use crate::disk;
 
 /// A change could not be taken in.
 #[derive(Debug)]
@@ -162,7 +163,7 @@ pub struct TableStatus {
 impl Snapshots {
     /// Opens the folder, creating it (mode 0700) if need be. Organizations are loaded when first asked for.
     pub fn open(root: PathBuf) -> Result<Self, SnapshotError> {
-        create_private(&root)?;
+        disk::open_folder(&root)?;
         Ok(Self {
             root,
             organizations: Mutex::default(),
@@ -277,6 +278,31 @@ impl Snapshots {
         Ok(tables.iter().map(status).collect())
     }
 
+    /// Compares every file of an organization's snapshot with its checksums. Blocking: all of them are read.
+    pub fn verify(&self, organization: Uuid) -> Result<(), SnapshotError> {
+        Snapshots::compare(&*self.organization(organization)?.current.load_full())
+    }
+
+    /// The same of a folder that nobody serves; the number of files that were looked at.
+    pub fn inspect(folder: &Path) -> Result<usize, SnapshotError> {
+        let Some((snapshot, _)) = manifest::read(folder)? else { return Ok(0) };
+        Snapshots::compare(&snapshot)?;
+        Ok(snapshot.files().count())
+    }
+
+    fn compare(snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        for entry in snapshot.tables.values().flatten() {
+            // Opened anew: what this process has mapped may be what was there before.
+            let segment = super::segment::Segment::open(&entry.file.path)?;
+            segment.verify()?;
+            if segment.rows() != entry.rows {
+                return Err(SegmentError::Damaged("it has another number of rows").into());
+            }
+            entry.deleted_bits()?;
+        }
+        Ok(())
+    }
+
     /// The outbox position of this organization's snapshot; 0 before the first change.
     pub fn position(&self, organization: Uuid) -> Result<u64, SnapshotError> {
         Ok(self.organization(organization)?.current.load().position)
@@ -370,12 +396,6 @@ impl Organization {
         new.files().for_each(|file| file.set_retired(false));
         Ok(())
     }
-}
-
-/// Creates a folder that only this program's user may enter.
-pub(super) fn create_private(folder: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ use crate::base::clock::Timestamp;
 use crate::base::ids::{BiExportId, OrgId, QueryId};
 use crate::base::permission::Permission;
 use crate::base::{Code, Error, Result};
+use crate::disk;
 use crate::engine::link::Links;
 use crate::engine::sql::{ExportError, ExportFormat};
 use crate::features::{Link, raw};
@@ -36,9 +37,8 @@ use rows::{BY_QUERY, ExportStatus, ExportV1, OPEN};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path as FsPath, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,7 +92,7 @@ impl Exports {
         public_url: String,
         bytes_max: u64,
     ) -> io::Result<Exports> {
-        private(&folder)?;
+        disk::open_folder(&folder)?;
         for org in fs::read_dir(&folder)? {
             for file in fs::read_dir(org?.path()).into_iter().flatten() {
                 let file = file?.path();
@@ -169,11 +169,6 @@ impl Drop for Writing {
             }
         }
     }
-}
-
-/// Creates a folder that only this program's user may enter.
-fn private(folder: &FsPath) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// What to make of a result.
@@ -434,6 +429,11 @@ async fn open_file(exports: &Exports, store: &OrgStore, export: &ExportV1) -> Re
     let name = format!("query-{}.{}", export.query, export.format.name());
     let (path, media_type) = (exports.path(store.id(), export), export.format.media_type());
     match FileDownload::open(&path, media_type, name, export.id.0.as_bytes(), modified).await {
+        // Half a file would be taken for the whole. Asked for again, it is made anew.
+        Ok(file) if export.bytes.is_some_and(|bytes| bytes != file.bytes()) => {
+            tracing::error!(export = %export.id, made = export.bytes, found = file.bytes(), "an export is damaged");
+            Ok(None)
+        }
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::internal("open an export", error)),

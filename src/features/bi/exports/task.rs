@@ -4,10 +4,11 @@
 //! ended is made anew: it is still waiting. One that fails has failed; who wants it asks again.
 
 use super::rows::{EXPIRING, EXPORTS, ExportStatus, ExportV1, WAITING};
-use super::{Exports, INVALID, KEPT, TRANSIENT, private};
+use super::{Exports, INVALID, KEPT, TRANSIENT};
 use crate::base::clock::Timestamp;
 use crate::base::ids::{BiExportId, OrgId};
 use crate::base::{Error, Result};
+use crate::disk;
 use crate::engine::sql::{ExportError, Exported, Halt, export};
 use crate::features::bi::rows::QueryFailureV1;
 use crate::features::bi::service::Queries;
@@ -152,7 +153,7 @@ async fn write(context: &TaskContext, org: OrgId, row: &ExportV1) -> Result<Resu
     let context = context.clone();
     let written = tokio::task::spawn_blocking(move || {
         if let Some(folder) = target.parent() {
-            private(folder)?;
+            disk::make_folder(folder)?;
         }
         let store = context.system().store().clone();
         let halt = || match () {

@@ -157,6 +157,24 @@ impl SnapshotFeed {
         Ok(true)
     }
 
+    /// A statement has come upon a file that is missing or damaged: looks at all files of the organization, and makes
+    /// its tables anew if so. Whether the statement may be run again. Blocking.
+    pub(super) fn heal(&self, org: OrgId) -> Result<bool> {
+        if !self.progress.lock().begun {
+            return Ok(false);
+        }
+        {
+            let _feeding = self.feeding.lock();
+            let Err(error) = self.snapshots.verify(org.0) else { return Ok(true) };
+            if self.system.read(|tx| Ok(tx.is_fenced(org)))? {
+                return Ok(false);
+            }
+            self.mend(org, self.applied(), "answer a statement", error)?;
+        }
+        while self.pass()? {}
+        Ok(true)
+    }
+
     /// CPU time that publishing and merging have taken since the start.
     pub fn spent(&self) -> (Duration, Duration) {
         (self.publishing.so_far(), self.merging.so_far())
@@ -433,6 +451,8 @@ impl SnapshotFeed {
     fn shape(&self) -> String {
         let mut text = self.tables.shape();
         text.push_str(&format!("format {SNAPSHOT_FORMAT}\n"));
+        // Numbers alone do not tell the snapshots of another life of the store.
+        text.push_str(&format!("store {}\n", self.system.store().id()));
         for view in &self.views {
             text.push_str(view.source);
             text.push('\n');

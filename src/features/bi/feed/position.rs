@@ -3,9 +3,10 @@
 //! The file may lag behind the snapshots and never leads them: it is written after they are durable. It also says for
 //! which shape of the console's tables they were made, so that a release with other columns makes them anew.
 
+use crate::disk;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::Path;
 
 const FILE: &str = "feed.json";
@@ -30,19 +31,12 @@ pub(super) fn load(root: &Path) -> io::Result<Option<StoredPosition>> {
 
 /// Replaces it durably: a crash leaves the old one or the new one.
 pub(super) fn store(root: &Path, position: &StoredPosition) -> io::Result<()> {
-    let mut file = File::create(root.join(FILE_NEW))?;
-    file.write_all(&serde_json::to_vec(position)?)?;
-    file.sync_all()?;
-    fs::rename(root.join(FILE_NEW), root.join(FILE))?;
-    File::open(root)?.sync_all()
+    disk::put(&root.join(FILE), &root.join(FILE_NEW), &serde_json::to_vec(position)?)
 }
 
 /// Removes it durably: the snapshots are about to be made anew.
 pub(super) fn remove(root: &Path) -> io::Result<()> {
-    match fs::remove_file(root.join(FILE)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => File::open(root)?.sync_all(),
-    }
+    disk::remove(&root.join(FILE))
 }
 
 #[cfg(test)]

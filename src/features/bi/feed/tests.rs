@@ -452,13 +452,15 @@ fn snapshots_of_another_form_are_made_anew() {
     catch_up(&world.feed());
     let manifest = world.root().join(ours.to_string()).join("manifest.json");
     let written = std::fs::read_to_string(&manifest).unwrap();
-    assert!(written.starts_with("{\"format\":1,"), "{written}");
+    assert!(written.starts_with("{\"format\":2,"), "{written}");
     // What an older or newer release, a half-written disk or a crash of an upgrade could have left.
     for found in [
-        written.replacen("\"format\":1", "\"format\":0", 1),
-        written.replacen("\"format\":1", "\"format\":99", 1),
-        "{\"format\":2,\"segments\":{}}".to_owned(),
+        written.replacen("\"format\":2", "\"format\":0", 1),
+        written.replacen("\"format\":2", "\"format\":99", 1),
+        "{\"format\":3,\"segments\":{}}".to_owned(),
         "no JSON".to_owned(),
+        // The release before this one: no checksum behind the text.
+        written.lines().next().unwrap().replacen("\"format\":2", "\"format\":1", 1),
         String::new(),
     ] {
         std::fs::write(&manifest, &found).unwrap();
@@ -469,7 +471,7 @@ fn snapshots_of_another_form_are_made_anew() {
         world.assert_shown(&feed);
         let now = std::fs::metadata(world.root().join(theirs.to_string()).join("manifest.json")).unwrap();
         assert_eq!(kept.modified().unwrap(), now.modified().unwrap());
-        assert!(std::fs::read_to_string(&manifest).unwrap().starts_with("{\"format\":1,"));
+        assert!(std::fs::read_to_string(&manifest).unwrap().starts_with("{\"format\":2,"));
         drop(feed);
     }
     // A release that writes segments in another form says so in the shape: everything is made anew.

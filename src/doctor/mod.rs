@@ -1,11 +1,13 @@
 //! `gleaner doctor`: checks the data of a box that is off, and says what is wrong.
 //!
-//! It looks at the store's pages (checksums), at every table against its indexes, and at every audit chain: that no row was
-//! cut out, changed or moved, also not at the end. What it cannot see is a data folder that was replaced whole by an older
+//! It looks at the store's pages (checksums), at every table against its indexes, at every audit chain: that no row was
+//! cut out, changed or moved, also not at the end; and at what lies beside the store ([`files`]). What it cannot see is a data folder that was replaced whole by an older
 //! one; who keeps a row's `hash` elsewhere (`GET /audit-logs` shows it) can.
 
+mod files;
+
 use crate::app;
-use crate::base::{Error, Result};
+use crate::base::{Code, Error, Result};
 use crate::config::Config;
 use crate::engine::keyring::{Keyring, Purpose};
 use crate::features::{self, auth};
@@ -52,8 +54,25 @@ impl Diagnosis {
 /// Checks the data folder of `config`, which no process may have open.
 pub fn examine(config: &Config) -> Result<Diagnosis> {
     let mut diagnosis = Diagnosis::default();
-    let store = Inspection::open(&config.store_file(), config.storage.cache_mb << 20)?;
-    let (layout, known) = store.layout()?;
+    let (file, cache_bytes) = (config.store_file(), config.storage.cache_mb << 20);
+    let opened = catch_unwind(|| {
+        let store = Inspection::open(&file, cache_bytes)?;
+        let layout = store.layout()?;
+        Ok::<_, Error>((store, layout))
+    });
+    let (store, (layout, known)) = match opened {
+        Ok(Err(error)) if error.code() != Code::InternalError => return Err(error),
+        Ok(Ok(opened)) => opened,
+        damaged => {
+            let reason = match damaged {
+                Ok(Err(error)) => error.for_operator(),
+                _ => "its pages contradict each other".to_owned(),
+            };
+            let finding = format!("store: {} cannot be opened ({reason})", file.display());
+            diagnosis.findings.push(finding);
+            return Ok(diagnosis);
+        }
+    };
     if layout > known {
         return Err(Error::unavailable(format!(
             "the data folder has layout {layout}, this release knows up to {known}: it was written by a newer one"
@@ -63,9 +82,17 @@ pub fn examine(config: &Config) -> Result<Diagnosis> {
     if let Err(error) = &keyring {
         diagnosis.findings.push(format!("secrets: {error}; seals of the audit log are not checked"));
     }
-    diagnosis.part("store", || pages(&store));
-    diagnosis.part("tables", || tables(&store));
-    diagnosis.part("audit", || audit(&store, keyring.as_ref().ok()));
+    if diagnosis.part("store", || pages(&store)) {
+        diagnosis.part("tables", || tables(&store));
+        diagnosis.part("audit", || audit(&store, keyring.as_ref().ok()));
+        diagnosis.part("pages", || files::pages(&store, config));
+        diagnosis.part("kept", || files::kept(&store, config));
+    } else {
+        // Pages that contradict each other lead anywhere, in circles too.
+        diagnosis.findings.push("tables and audit log: not looked at, their pages are damaged".to_owned());
+    }
+    diagnosis.part("search", || files::search(config));
+    diagnosis.part("sql", || files::snapshots(config));
     Ok(diagnosis)
 }
 
@@ -73,17 +100,19 @@ pub fn examine(config: &Config) -> Result<Diagnosis> {
 type Part = (String, Vec<String>);
 
 impl Diagnosis {
-    /// Looks at one part. One that cannot be walked to its end is a finding, and the others are looked at all the same.
-    fn part(&mut self, name: &str, look: impl FnOnce() -> Result<Part>) {
+    /// Looks at one part; whether it could be walked to its end. One that could not is a finding.
+    fn part(&mut self, name: &str, look: impl FnOnce() -> Result<Part>) -> bool {
         // redb can panic on pages that were damaged.
         match catch_unwind(AssertUnwindSafe(look)) {
             Ok(Ok((about, findings))) => {
                 self.looked_at.push(format!("{name:<8} {about}"));
                 self.findings.extend(findings);
+                return true;
             }
             Ok(Err(error)) => self.findings.push(format!("{name}: {}", error.for_operator())),
             Err(_) => self.findings.push(format!("{name}: the file is so damaged that it cannot be walked")),
         }
+        false
     }
 }
 

@@ -1,0 +1,31 @@
+//! When the machine misbehaves: logs that cannot be written, stores that are gone, copies that were torn, power that is cut,
+//! files that cannot be written.
+
+mod damage;
+mod disk;
+mod faults;
+mod log;
+mod lost;
+mod power;
+mod shim;
+mod torn;
+
+use crate::harness::binary;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Runs a command of the binary over a data folder to its end.
+fn gleaner(data: &Path, arguments: &[&str]) -> Output {
+    Command::new(binary())
+        .args(arguments)
+        .current_dir(data.parent().unwrap())
+        .env("GLEANER_SERVER__LISTEN", "127.0.0.1:0")
+        .env("GLEANER_STORAGE__DATA_DIR", data)
+        .env("GLEANER_LOG__LEVEL", "error")
+        .output()
+        .unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}

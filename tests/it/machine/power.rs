@@ -1,0 +1,235 @@
+//! The power goes, at any moment of a first and of a later run: what was answered is there.
+//!
+//! The binary as shipped works through its own files while every call on them is written down (shim.c). Then the disk is
+//! built as it may have been after a cut at each of many points (disk.rs), and looked at: the store opens, every answered
+//! job stands in it, every result that was shown has its page, and the keys are the same. At some of the points the box is
+//! started again and asked.
+
+use super::disk::{self, Disk, Record};
+use super::shim::Shim;
+use crate::harness::process::Process;
+use crate::harness::web::{Answer, Web};
+use crate::harness::{Member, ended, expect, get, member, post, text};
+use gleaner::base::clock::Clock;
+use gleaner::base::ids::{JobId, OrgId};
+use gleaner::base::terms::JobStatus;
+use gleaner::engine::blob::{BlobHash, BlobStore};
+use gleaner::engine::keyring::{KeyId, Keyring};
+use gleaner::features::extraction::RESULTS;
+use gleaner::features::jobs::JOBS;
+use gleaner::store::Store;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// Points of each run at which the power goes (issue 12, "Holds when": 2,000 in all).
+const POINTS: usize = 1_000;
+/// Of these, points at which the box is started again.
+const STARTS: usize = 12;
+
+/// What was answered, and how long the journal was then.
+enum Told {
+    /// An organization and a key: whoever holds it is let in.
+    Key,
+    Submitted(JobId),
+    Ended(JobId),
+}
+
+struct Run {
+    told: Vec<(u64, Told)>,
+    records: Vec<Record>,
+    before: Disk,
+    keys: Vec<KeyId>,
+}
+
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+}
+
+/// Pages that differ, so that each is a file of its own.
+fn page(path: &str) -> Option<Answer> {
+    let number: u32 = path.strip_prefix("/p/")?.parse().ok()?;
+    Some(Answer::html(format!(
+        "<title>page {number}</title><h1>{}</h1>",
+        "word ".repeat(number as usize % 90)
+    )))
+}
+
+/// Works with the box and writes down what it answered.
+async fn work(
+    client: &gleaner::http::client::Client,
+    shim: &Shim,
+    web: &Web,
+    first: u32,
+) -> Vec<(u64, Told)> {
+    let mut told = Vec::new();
+    for batch in 0..8 {
+        let jobs: Vec<_> =
+            (0..5).map(|n| json!({ "url": web.url(&format!("/p/{}", first + batch * 5 + n)) })).collect();
+        let made = expect(post(client, "/api/v1/jobs/batch", &json!({ "jobs": jobs })).await, 201);
+        let at = shim.journal_length();
+        let ids: Vec<JobId> =
+            made["jobs"].as_array().unwrap().iter().map(|job| text(job, "id").parse().unwrap()).collect();
+        told.extend(ids.iter().map(|id| (at, Told::Submitted(*id))));
+        for id in ids {
+            let job = ended(client, &id.to_string()).await;
+            assert_eq!(text(&job, "status"), "succeeded", "{job}");
+            told.push((shim.journal_length(), Told::Ended(id)));
+        }
+        let sql = json!({ "sql": "SELECT count(*) AS n FROM jobs", "waitMs": 10_000 });
+        post(client, "/api/v1/bi/queries", &sql).await;
+    }
+    told
+}
+
+fn keys(path: &Path) -> Vec<KeyId> {
+    Keyring::load(path).unwrap().signing_ids().collect()
+}
+
+/// One life of the box, from its start to the moment it is killed.
+async fn live(root: &Path, shim: &Shim, web: &Web, owner: Option<&Member>, first: u32) -> (Run, Member) {
+    let before = Disk::of(root);
+    let allow = web.allow();
+    let settings = [
+        ("NETWORK__ALLOW", allow.as_str()),
+        ("DISPATCH__PER_DOMAIN_CONCURRENCY", "16"),
+        ("DISPATCH__ROBOTS", "false"),
+    ];
+    let process = Process::start_under(&root.join("data"), &settings, &shim.environment());
+    let mut told = Vec::new();
+    let owner = match owner {
+        Some(owner) => {
+            told.push((0, Told::Key));
+            owner.clone()
+        }
+        None => {
+            let owner = member(&process.client(), &process.socket(), "power").await;
+            told.push((shim.journal_length(), Told::Key));
+            owner
+        }
+    };
+    told.extend(work(&process.client().bearer(&owner.key), shim, web, first).await);
+    process.kill();
+    let records = disk::read(&shim.journal);
+    (Run { told, records, before, keys: keys(&root.join("data.key")) }, owner)
+}
+
+/// What must hold of the disk at `root`.
+fn look(root: &Path, org: OrgId, told: &[&Told], keys_before: &[KeyId]) -> Result<(), String> {
+    if told.is_empty() {
+        return Ok(());
+    }
+    let (data, key) = (root.join("data"), root.join("data.key"));
+    let found: Vec<_> = Keyring::load(&key).map_err(|e| format!("the keys: {e}"))?.signing_ids().collect();
+    if found != keys_before {
+        return Err("the keys are others".to_owned());
+    }
+    // Not made anew by whoever looks.
+    let bytes = std::fs::metadata(data.join("gleaner.redb")).map_err(|e| format!("the store's file: {e}"))?;
+    if bytes.len() == 0 {
+        return Err("the store's file is empty".to_owned());
+    }
+    let store = Store::open(&data.join("gleaner.redb"), 4 << 20, Clock::system())
+        .map_err(|e| format!("the store: {}", e.for_operator()))?;
+    let rows = store.system().org(org);
+    let blobs = BlobStore::open_local(data.join("pages")).map_err(|e| format!("the pages: {e}"))?.org(org.0);
+    let looked = told.iter().try_for_each(|told| match told {
+        Told::Key => (!store.is_blank().unwrap()).then_some(()).ok_or("no organization".to_owned()),
+        Told::Submitted(id) => {
+            rows.read(|tx| tx.require(&JOBS, id)).map(drop).map_err(|e| format!("job {id}: {e}"))
+        }
+        Told::Ended(id) => {
+            let (job, result) = rows
+                .read(|tx| Ok((tx.require(&JOBS, id)?, tx.require(&RESULTS, id)?)))
+                .map_err(|e| e.to_string())?;
+            if job.status != JobStatus::Succeeded {
+                return Err(format!("job {id} runs again"));
+            }
+            let hash = BlobHash::from_bytes(result.page.hash);
+            let page = tokio::task::block_in_place(|| {
+                tokio::runtime::Handle::current().block_on(blobs.get_page(&hash))
+            });
+            match page {
+                Ok(Some(_)) => Ok(()),
+                Ok(None) => Err(format!("the page of job {id} is gone")),
+                Err(e) => Err(format!("the page of job {id}: {e}")),
+            }
+        }
+    });
+    store.close();
+    looked
+}
+
+/// Starts the box over the disk and asks it.
+async fn start(root: &Path, owner: &Member, told: &[&Told]) {
+    let process = Process::start(&root.join("data"), &[]);
+    let client = process.client().bearer(&owner.key);
+    if told.is_empty() {
+        // Nobody was answered: a new box.
+        member(&process.client(), &process.socket(), "new").await;
+    } else {
+        for told in told {
+            if let Told::Submitted(id) = told {
+                expect(get(&client, &format!("/api/v1/jobs/{id}")).await, 200);
+            }
+        }
+    }
+    process.kill();
+}
+
+/// Cuts the power at points of a run.
+async fn cut(run: Run, owner: &Member, dice: &mut Dice) -> usize {
+    let org: OrgId = owner.org_id.parse().unwrap();
+    let mut points = BTreeSet::new();
+    // The beginning, where folders and files are made, is looked at closely.
+    points.extend((0..run.records.len()).take(POINTS / 4));
+    while points.len() < POINTS.min(run.records.len()) {
+        points.insert(dice.roll() as usize % run.records.len());
+    }
+    let start_every = points.len().div_ceil(STARTS);
+    let mut disk = run.before;
+    let (mut looked, mut failed) = (0, Vec::new());
+    for (at, record) in run.records.iter().enumerate() {
+        disk.apply(record);
+        if !points.contains(&at) {
+            continue;
+        }
+        let told: Vec<_> =
+            run.told.iter().filter(|(length, _)| *length <= record.end).map(|(_, told)| told).collect();
+        let temp = TempDir::new().unwrap();
+        disk.after_power_cut(temp.path(), &mut || dice.roll());
+        if let Err(why) = look(temp.path(), org, &told, &run.keys) {
+            failed.push(format!("at record {at} ({} answers before it): {why}", told.len()));
+        } else if looked % start_every == 0 {
+            start(temp.path(), owner, &told).await;
+        }
+        looked += 1;
+    }
+    assert!(failed.is_empty(), "{} of {looked} cuts: {:#?}", failed.len(), &failed[..failed.len().min(20)]);
+    looked
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_answered_outlives_the_power_at_2000_points() {
+    let Some(first) = Shim::new("first") else { return };
+    let web = Web::open(page).await;
+    let mut dice = Dice(0x5EED_0022);
+    let root = first.root().to_owned();
+    let (run, owner) = live(&root, &first, &web, None, 0).await;
+    let length = run.records.len();
+    let looked = cut(run, &owner, &mut dice).await;
+    println!("first run: {looked} cuts in {length} records");
+    let later = first.again("later");
+    let (run, owner) = live(&root, &later, &web, Some(&owner), 100).await;
+    let length = run.records.len();
+    let looked = cut(run, &owner, &mut dice).await;
+    println!("later run: {looked} cuts in {length} records");
+}
