@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 
-const ALL: &str = "SELECT url, domain, status, priority, created_at FROM jobs ORDER BY url, job_id";
+const ALL: &str = "SELECT url, domain, status, priority, created_at FROM jobs ORDER BY url, id";
 const URLS: &str = "SELECT url, domain, page_type FROM urls ORDER BY url";
 /// Flips in each file.
 const FLIPS: usize = 3;
