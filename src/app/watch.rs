@@ -128,7 +128,7 @@ impl Watch {
 fn shortage(room: &disk::Room, reserve: &Reserve) -> Option<String> {
     if room.bytes < reserve.bytes {
         return Some(format!(
-            "the disk has {} MiB free, less than its reserve of {} MiB (storage.reserve_mb); writes are refused",
+            "the disk has {} MiB of free space, less than its reserve of {} MiB (storage.reserve_mb); writes are refused",
             room.bytes >> 20,
             reserve.bytes >> 20
         ));
@@ -150,7 +150,7 @@ mod tests {
         let room = |bytes, files| disk::Room { bytes, files };
         assert_eq!(shortage(&room(100 << 20, None), &reserve), None);
         assert_eq!(shortage(&room(100 << 20, Some(FILES_RESERVE)), &reserve), None);
-        assert!(shortage(&room((100 << 20) - 1, None), &reserve).unwrap().contains("99 MiB free"));
+        assert!(shortage(&room((100 << 20) - 1, None), &reserve).unwrap().contains("99 MiB of free space"));
         assert!(shortage(&room(1 << 40, Some(7)), &reserve).unwrap().contains("7 more files (inodes)"));
         assert!(shortage(&room(1 << 40, Some(7)), &Reserve { bytes: 0 }).is_some(), "also without a reserve");
     }

@@ -59,7 +59,7 @@ async fn a_full_disk_is_called_by_its_name() {
     let client = appliance.client();
     let full = eventually("the disk is full", Duration::from_secs(30), || async {
         let reply = get(&client, "/readyz").await;
-        (reply.status == 503 && reply.json["checks"]["store"] != "ok").then_some(reply.json)
+        (reply.status == 503 && reply.json["checks"]["disk"] != "ok").then_some(reply.json)
     })
     .await;
     assert_eq!(full["status"], "failing", "{full}");

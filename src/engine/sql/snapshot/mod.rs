@@ -280,7 +280,7 @@ impl Snapshots {
 
     /// Compares every file of an organization's snapshot with its checksums. Blocking: all of them are read.
     pub fn verify(&self, organization: Uuid) -> Result<(), SnapshotError> {
-        Snapshots::compare(&*self.organization(organization)?.current.load_full())
+        Snapshots::compare(&self.organization(organization)?.current.load_full())
     }
 
     /// The same of a folder that nobody serves; the number of files that were looked at.
