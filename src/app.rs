@@ -261,9 +261,7 @@ impl Parts {
         adopt_pages(&system).await?;
         let guard = AddressGuard::new(&config.network.allow, &[place.local])
             .answering(config.network.hosts.keys().map(String::as_str));
-        let blobs = BlobStore::open_local(data.join("pages"))
-            .map_err(|e| Error::internal("open the page store", e))?;
-        let blobs = Arc::new(blobs);
+        let blobs = Arc::new(open_pages(data)?);
         let health = Health::default();
         let extractor = Arc::new(Extractor::new(store.clone(), blobs.clone(), health.clone()));
         let search = Arc::new(SearchFeed::open(data.join("search"), system.clone())?);
@@ -388,6 +386,10 @@ impl Parts {
             .with(self.audit)
             .with(self.accounts)
     }
+}
+
+fn open_pages(data: &Path) -> Result<BlobStore> {
+    BlobStore::open_local(data.join("pages")).map_err(|e| Error::internal("open the page store", e))
 }
 
 /// The slices' routes, in the order of the slices.

@@ -37,7 +37,7 @@ const LOOKS_PER_SWEEP: u32 = 3_600;
 const UNFINISHED_AGE: Duration = Duration::from_secs(3_600);
 
 /// The index of jobs that wait.
-const QUEUE: &str = "jobs.ready";
+const QUEUE: &str = "jobs.queue";
 
 /// Looks after the box until it is aborted. A look that fails or panics is one look; the next one comes all the same.
 pub(super) async fn run(services: Arc<Services>, config: Config, watch: Arc<Watch>) {

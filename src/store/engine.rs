@@ -1,8 +1,9 @@
 //! The database handle behind which the file can be closed and opened while the appliance runs.
 
+use super::health::Trouble;
 use super::known::{Known, interned};
 use super::rewrite::{self, Tracker};
-use super::view::{ReadView, Trouble, definition};
+use super::view::{ReadView, definition};
 use crate::base::{Error, Result};
 use crate::disk;
 use arc_swap::ArcSwap;

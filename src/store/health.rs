@@ -1,7 +1,8 @@
-//! How writing goes: what readiness, the status and the metrics say of the writer.
+//! How the file does: what readiness, the status and the metrics say of the writer, and whether reads fail.
 
+use crate::base::{Code, Result};
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// A commit that takes longer is trouble: a disk that hangs, or one that is far too slow.
@@ -104,5 +105,31 @@ impl WriterHealth {
     /// How often the writer was started again after a panic.
     pub fn restarted(&self) -> u64 {
         self.restarted.load(Ordering::Relaxed)
+    }
+}
+
+/// Set when the file could not be read: every later read of it fails too, until it is opened again.
+#[derive(Default)]
+pub(super) struct Trouble(AtomicBool);
+
+impl Trouble {
+    pub(super) fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    pub(super) fn clear(&self) {
+        self.0.store(false, Ordering::Release);
+    }
+
+    pub(super) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Notes a failure that is the disk's.
+    pub(super) fn note<T>(&self, result: Result<T>) -> Result<T> {
+        if result.as_ref().is_err_and(|error| error.code() == Code::ServiceUnavailable) {
+            self.set();
+        }
+        result
     }
 }

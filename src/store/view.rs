@@ -5,13 +5,14 @@
 use super::audit::Shared;
 use super::changes;
 use super::engine::{Handle, file_failed};
+use super::health::Trouble;
 use super::known::{Known, interned};
 use super::origin::Origin;
 use super::rewrite::Tracker;
 use super::usage::{self, Growth, Growths, RoomOf, Used};
 use crate::base::clock::Timestamp;
 use crate::base::ids::OrgId;
-use crate::base::{Code, Error, Result};
+use crate::base::{Error, Result};
 use redb::{
     ReadOnlyTable, ReadTransaction, ReadableTable, TableDefinition, TableError, TableHandle, WriteTransaction,
 };
@@ -19,7 +20,6 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Key and value as redb has them.
 pub(super) type RawRow = (Vec<u8>, Vec<u8>);
@@ -69,32 +69,6 @@ pub(super) trait View {
 
 fn failed(doing: &'static str) -> impl Fn(redb::StorageError) -> Error {
     move |e| file_failed(doing, e)
-}
-
-/// Set when the file could not be read: every later read of it fails too, until it is opened again.
-#[derive(Default)]
-pub(super) struct Trouble(AtomicBool);
-
-impl Trouble {
-    pub(super) fn set(&self) {
-        self.0.store(true, Ordering::Release);
-    }
-
-    pub(super) fn clear(&self) {
-        self.0.store(false, Ordering::Release);
-    }
-
-    pub(super) fn is_set(&self) -> bool {
-        self.0.load(Ordering::Acquire)
-    }
-
-    /// Notes a failure that is the disk's.
-    fn note<T>(&self, result: Result<T>) -> Result<T> {
-        if result.as_ref().is_err_and(|error| error.code() == Code::ServiceUnavailable) {
-            self.set();
-        }
-        result
-    }
 }
 
 /// A committed snapshot. A table that nobody has written yet is empty.

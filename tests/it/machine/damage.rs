@@ -53,7 +53,7 @@ fn flip(path: &Path, dice: &mut u64) {
 
 /// Rows of a statement; none when the console asks to send it again.
 async fn rows(client: &Client, sql: &str) -> Option<Value> {
-    let answer = post(client, "/api/v1/bi/queries", &json!({ "sql": sql, "waitMs": 20_000 })).await;
+    let answer = post(client, "/api/v1/bi/queries", &json!({ "sql": sql, "waitMs": 10_000 })).await;
     assert!(matches!(answer.status.as_u16(), 200 | 202 | 409 | 503), "{}", answer.text());
     let rows = &answer.json["results"]["rows"];
     rows.is_array().then(|| rows.clone())
@@ -131,7 +131,7 @@ async fn an_altered_index_is_made_anew_and_pages_and_exports_are_told() {
     let (web, dir) = (Web::open(page).await, TempDir::new().unwrap());
     let (data, process, owner) = filled(&web, &dir).await;
     // An export of half its length.
-    let query = post(&owner.api, "/api/v1/bi/queries", &json!({ "sql": URLS, "waitMs": 20_000 })).await;
+    let query = post(&owner.api, "/api/v1/bi/queries", &json!({ "sql": URLS, "waitMs": 10_000 })).await;
     let id = text(&expect(query, 200), "jobId").to_owned();
     let wanted = json!({ "format": "csv" });
     let path = format!("/api/v1/bi/queries/{id}/exports");

@@ -23,6 +23,7 @@ const DOCTOR_MAX: Duration = Duration::from_secs(60);
 fn doctor(data: &Path, key: &Path) -> Output {
     let mut child = Command::new(binary())
         .arg("doctor")
+        .current_dir(data)
         .env("GLEANER_STORAGE__DATA_DIR", data)
         .env("GLEANER_STORAGE__KEY_FILE", key)
         .stdout(Stdio::piped())
@@ -44,6 +45,7 @@ fn doctor(data: &Path, key: &Path) -> Output {
 fn start(data: &Path, key: &Path) -> Option<String> {
     let mut child = Command::new(binary())
         .arg("serve")
+        .current_dir(data)
         .env("GLEANER_SERVER__LISTEN", "127.0.0.1:0")
         .env("GLEANER_STORAGE__DATA_DIR", data)
         .env("GLEANER_STORAGE__KEY_FILE", key)
