@@ -50,8 +50,12 @@ const FAULTS: &[(&str, &str, Option<i32>)] = &[
     ("CO", "/data", EMFILE),
 ];
 
-/// How long a fault lasts.
+/// How long a fault lasts at least.
 const LASTS: Duration = Duration::from_millis(600);
+/// How long it waits for somebody to meet it: whoever met the one before may rest.
+const WAITS: Duration = Duration::from_secs(4);
+/// Faults that may meet nobody: of a store in the page cache nothing is read, and a file grows now and then.
+const IDLE_MAX: usize = 8;
 /// Time in which everything must have ended that was begun under a fault: longer than a lease.
 const SETTLE_MAX: Duration = Duration::from_secs(150);
 
@@ -121,7 +125,7 @@ async fn faults_of_every_kind_pass_without_loss_or_restart() {
         let before = shim.fired();
         shim.fail(&Fault { calls, path, error: *error, skip: 0, count: 1_000_000 });
         let begun = Instant::now();
-        while begun.elapsed() < LASTS {
+        while begun.elapsed() < LASTS || (shim.fired() == before && begun.elapsed() < WAITS) {
             answered.extend(ask(&client, &web, &mut number).await);
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -135,7 +139,7 @@ async fn faults_of_every_kind_pass_without_loss_or_restart() {
         })
         .await;
     }
-    assert!(idle.len() <= 4, "these faults met nobody: {idle:?}");
+    assert!(idle.len() <= IDLE_MAX, "these faults met nobody: {idle:?}");
     let jobs = eventually("all answered jobs end", SETTLE_MAX, || states(&client, &answered)).await;
     assert!(jobs.len() > FAULTS.len(), "only {} jobs were answered", jobs.len());
     eventually("the box is ready", SETTLE_MAX, || is_ready(&process)).await;
