@@ -496,6 +496,7 @@ pub fn inspect(root: &Path, org: Uuid, hash: &BlobHash) -> Result<bool, BlobErro
         known: Known::default(),
         unfinished: AtomicU64::new(0),
         emptied: RwLock::default(),
+        keeping: Default::default(),
     };
     let stored = pages.stored(org, hash)?;
     stored.map_or(Ok(false), |stored| inflate(hash, &stored).map(|_| true))
