@@ -39,10 +39,8 @@ fn is_misread(expr: &Expr) -> bool {
     let mut stack = vec![expr];
     while let Some(part) = stack.pop() {
         match part {
-            Expr::IsDistinctFrom(_, right) | Expr::IsNotDistinctFrom(_, right) => {
-                if reaches_further(right) {
-                    return true;
-                }
+            Expr::IsDistinctFrom(_, right) | Expr::IsNotDistinctFrom(_, right) if reaches_further(right) => {
+                return true;
             }
             Expr::BinaryOp { left, op, right } if is_logical(op) => stack.extend([&**left, &**right]),
             Expr::UnaryOp { op: UnaryOperator::Not, expr } => stack.push(expr),

@@ -241,8 +241,7 @@ mod tests {
         for task in tasks {
             task.await.expect("it ends");
         }
-        let order = order.lock().clone();
-        order
+        order.lock().clone()
     }
 
     #[tokio::test]
