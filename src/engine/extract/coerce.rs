@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use serde_json::{Number, Value as Json};
 use url::Url;
 
+use super::Reason;
+use super::language::DecimalMark;
 use super::number::parse_number;
 use super::schema::AttributeType;
 
@@ -32,7 +34,7 @@ const HOST_BYTES_MAX: usize = 1 << 10;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// It is not of the attribute's type.
-    Type(String),
+    Type(Reason, String),
     /// Work or room has run out.
     Budget(String),
 }
@@ -117,15 +119,20 @@ pub(super) fn is_joinable(link: &str, bytes_max: usize) -> bool {
     link.len() <= bytes_max && written_host(link).len() <= HOST_BYTES_MAX
 }
 
-/// Makes a value of a text without surplus white space that is not blank.
-pub(super) fn coerce(kind: AttributeType, text: &str, base: &Url) -> Result<Json, Refusal> {
+/// Makes a value of a text without surplus white space that is not blank. `mark` counts for numbers only.
+pub(super) fn coerce(
+    kind: AttributeType,
+    text: &str,
+    base: &Url,
+    mark: Option<DecimalMark>,
+) -> Result<Json, Refusal> {
     match kind {
         AttributeType::Text | AttributeType::TextList => Ok(Json::String(text.to_owned())),
         AttributeType::Url | AttributeType::UrlList => url(text, base),
         AttributeType::Boolean => Ok(Json::Bool(boolean(text))),
-        AttributeType::Number => parse_number(&text[..text.floor_char_boundary(NUMBER_BYTES_MAX)])
+        AttributeType::Number => parse_number(&text[..text.floor_char_boundary(NUMBER_BYTES_MAX)], mark)
             .map(json_number)
-            .ok_or_else(|| Refusal::Type(format!("`{}` is not a number", shown(text)))),
+            .ok_or_else(|| Refusal::Type(Reason::NotANumber, format!("`{}` is not a number", shown(text)))),
     }
 }
 
@@ -139,7 +146,7 @@ pub(super) fn json_number(number: f64) -> Json {
 
 /// Resolves a link. Only web addresses count: `javascript:`, `mailto:` and `data:` lead to no page.
 fn url(text: &str, base: &Url) -> Result<Json, Refusal> {
-    let refuse = |why: &str| Refusal::Type(format!("`{}` is {why}", shown(text)));
+    let refuse = |why: &str| Refusal::Type(Reason::NotAUrl, format!("`{}` is {why}", shown(text)));
     if !is_joinable(text, LINK_BYTES_MAX) {
         return Err(refuse("too long for a link"));
     }
@@ -232,9 +239,9 @@ mod tests {
         let ok = |text: &str| url(text, &base).unwrap();
         assert_eq!(ok("../c?x=1"), "https://shop.example/c?x=1");
         assert_eq!(ok("//cdn.example/i.png"), "https://cdn.example/i.png");
-        assert!(matches!(url("javascript:void(0)", &base), Err(Refusal::Type(_))));
-        assert!(matches!(url("data:image/png;base64,AA", &base), Err(Refusal::Type(_))));
-        assert!(matches!(url("https://", &base), Err(Refusal::Type(_))));
+        assert!(matches!(url("javascript:void(0)", &base), Err(Refusal::Type(Reason::NotAUrl, _))));
+        assert!(matches!(url("data:image/png;base64,AA", &base), Err(Refusal::Type(Reason::NotAUrl, _))));
+        assert!(matches!(url("https://", &base), Err(Refusal::Type(Reason::NotAUrl, _))));
     }
 
     #[test]
@@ -251,7 +258,7 @@ mod tests {
         }
         let base = Url::parse("https://shop.example/").unwrap();
         for long in ["x".repeat(LINK_BYTES_MAX + 1), format!("//{}/", "ü".repeat(600))] {
-            assert!(matches!(url(&long, &base), Err(Refusal::Type(_))));
+            assert!(matches!(url(&long, &base), Err(Refusal::Type(Reason::NotAUrl, _))));
         }
     }
 

@@ -11,22 +11,25 @@
 //! 3. A text that matches an antiPattern (case-insensitive, anywhere in the text) is treated as not found; so is one that
 //!    its type refuses. Then the next XPath is tried. If the last one was refused as well, that is an error entry.
 //! 4. A value that fails its validation is kept, lowers the validation score and leaves an error entry.
-//! 5. An attribute without a value has no key in `values` (and no `null`).
+//! 5. An attribute without a value has no key in `values` (and no `null`), and an error entry that says why.
 
 mod coerce;
+mod language;
 mod number;
 mod quality;
+mod reason;
 mod schema;
 
 pub use coerce::{VALUE_BYTES_MAX, collapse_space};
+pub use language::DecimalMark;
 pub use number::parse_number;
 pub use quality::Quality;
+pub use reason::Reason;
 pub use schema::{
     ANTI_PATTERNS_MAX, ATTRIBUTES_MAX, Attribute, AttributeType, NAME_CHARACTERS_MAX, PATTERN_BYTES_MAX,
     PATTERNS_MAX, Schema, SchemaError, SemanticType, Validation, XPATHS_MAX,
 };
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use url::Url;
 
@@ -42,16 +45,18 @@ use schema::Compiled;
 pub struct Extraction {
     /// By attribute name, in the schema's order; attributes without a value are absent.
     pub values: Map<String, Json>,
-    /// At most one entry an attribute, in the schema's order.
+    /// One entry for each attribute without a value or with one that is not trusted, in the schema's order.
     pub errors: Vec<AttributeError>,
     pub quality: Quality,
 }
 
 /// Why an attribute has no value, or one that is not trusted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttributeError {
     pub name: String,
-    pub reason: String,
+    pub reason: Reason,
+    /// What happened at which XPath, or which limit a value misses; empty where the reason says it all.
+    pub detail: String,
 }
 
 /// The base of a page's relative links: its `<base href>`, resolved against the page's own address; else that address. Every
@@ -78,20 +83,32 @@ impl Schema {
         let mut errors = Vec::new();
         let mut tally = Tally::new(self.attributes().len());
         for attribute in self.attributes() {
-            let mut reasons = Vec::new();
-            match run.find(attribute, &mut reasons) {
+            // What ran dry might have been the better value: the reader is told even if a later XPath finds one.
+            let mut details = Vec::new();
+            let found = run.find(attribute, &mut details);
+            let dry = (!details.is_empty()).then_some(Reason::Budget);
+            let reason = match found {
                 Found::Value(value) => {
                     let failures = attribute.validate(&value, run.fuel);
                     tally.found(failures.is_empty());
-                    reasons.extend(failures);
+                    let invalid = (!failures.is_empty()).then_some(Reason::Invalid);
+                    details.extend(failures);
                     values.insert(attribute.name.clone(), value);
+                    invalid.or(dry)
                 }
-                Found::Refused => tally.refused(),
-                Found::Nothing => {}
-            }
-            if !reasons.is_empty() {
-                errors.push(AttributeError { name: attribute.name.clone(), reason: reasons.join("; ") });
-            }
+                Found::Refused(reason, detail) => {
+                    tally.refused();
+                    details.push(detail);
+                    Some(reason)
+                }
+                Found::Unwanted => dry.or(Some(Reason::AntiPattern)),
+                Found::Nothing => dry.or(Some(Reason::NotFound)),
+            };
+            errors.extend(reason.map(|reason| AttributeError {
+                name: attribute.name.clone(),
+                reason,
+                detail: details.join("; "),
+            }));
         }
         Extraction { values, errors, quality: tally.quality() }
     }
@@ -100,8 +117,10 @@ impl Schema {
 /// What all XPaths of an attribute together came to.
 enum Found {
     Value(Json),
-    /// There was something, but not of the attribute's type.
-    Refused,
+    /// There was something, but not of the attribute's type: what it is not, and where.
+    Refused(Reason, String),
+    /// There was something, and an antiPattern matches it.
+    Unwanted,
     Nothing,
 }
 
@@ -115,71 +134,70 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn find(&mut self, attribute: &Compiled, reasons: &mut Vec<String>) -> Found {
-        let mut refusal = None;
+    /// `dry` gets the XPaths for which there was no fuel.
+    fn find(&mut self, attribute: &Compiled, dry: &mut Vec<String>) -> Found {
+        let mut found = Found::Nothing;
         for (number, xpath) in attribute.xpaths.iter().enumerate() {
             match self.evaluate(attribute, xpath) {
-                Ok(Some(value)) => return Found::Value(value),
-                Ok(None) => {}
-                // What ran dry might have been the better value: the reader is told even if a later XPath finds one.
-                Err(Refusal::Budget(error)) => reasons.push(format!("xpaths[{number}]: {error}")),
-                Err(Refusal::Type(reason)) => refusal = Some(format!("xpaths[{number}]: {reason}")),
+                Ok(Candidate::Value(value)) => return Found::Value(value),
+                Ok(Candidate::Unwanted) if matches!(found, Found::Nothing) => found = Found::Unwanted,
+                Ok(_) => {}
+                Err(Refusal::Budget(error)) => dry.push(format!("xpaths[{number}]: {error}")),
+                Err(Refusal::Type(reason, detail)) => {
+                    found = Found::Refused(reason, format!("xpaths[{number}]: {detail}"));
+                }
             }
         }
-        match refusal {
-            Some(reason) => {
-                reasons.push(reason);
-                Found::Refused
-            }
-            None => Found::Nothing,
-        }
+        found
     }
 
-    fn evaluate(&mut self, attribute: &Compiled, xpath: &XPath) -> Result<Option<Json>, Refusal> {
+    fn evaluate(&mut self, attribute: &Compiled, xpath: &XPath) -> Result<Candidate, Refusal> {
         let value = xpath.evaluate(self.document, self.context, self.fuel)?;
         if attribute.kind.is_list() {
             return self.list(attribute, &value);
         }
         match (attribute.kind, &value) {
-            (AttributeType::Boolean, Value::Bool(boolean)) => Ok(Some(Json::Bool(*boolean))),
+            (AttributeType::Boolean, Value::Bool(boolean)) => Ok(Candidate::Value(Json::Bool(*boolean))),
             (AttributeType::Number, Value::Number(number)) if number.is_finite() => {
-                Ok(Some(coerce::json_number(*number)))
+                Ok(Candidate::Value(coerce::json_number(*number)))
             }
             // No number (`number(//absent)`) is nothing found.
-            (_, Value::Number(number)) if !number.is_finite() => Ok(None),
+            (_, Value::Number(number)) if !number.is_finite() => Ok(Candidate::Blank),
             (AttributeType::Boolean, Value::Nodes(nodes)) => match nodes.first() {
                 Some(first) => self.presence(attribute, *first),
-                None => Ok(None),
+                None => Ok(Candidate::Blank),
             },
             _ => self.single(attribute, &value),
         }
     }
 
     /// The first text that is not blank.
-    fn single(&mut self, attribute: &Compiled, value: &Value) -> Result<Option<Json>, Refusal> {
+    fn single(&mut self, attribute: &Compiled, value: &Value) -> Result<Candidate, Refusal> {
         let mut result = Ok(Candidate::Blank);
-        texts(self.document, value, &mut |text| {
-            result = self.accept(attribute, text);
+        texts(self.document, value, &mut |node, text| {
+            result = self.accept(attribute, node, text);
             // A blank text is no value; look at the next.
             matches!(result, Ok(Candidate::Blank))
         });
-        match result? {
-            Candidate::Value(value) => Ok(Some(value)),
-            Candidate::Blank | Candidate::Unwanted => Ok(None),
-        }
+        result
     }
 
-    fn list(&mut self, attribute: &Compiled, value: &Value) -> Result<Option<Json>, Refusal> {
+    fn list(&mut self, attribute: &Compiled, value: &Value) -> Result<Candidate, Refusal> {
         let mut members = Vec::new();
         let mut refusal = None;
-        texts(self.document, value, &mut |text| match self.accept(attribute, text) {
+        let mut none = Candidate::Blank;
+        texts(self.document, value, &mut |node, text| match self.accept(attribute, node, text) {
             Ok(Candidate::Value(value)) => {
                 members.push(value);
                 true
             }
-            Ok(_) => true,
-            Err(Refusal::Type(reason)) => {
-                refusal.get_or_insert(Refusal::Type(reason));
+            Ok(Candidate::Unwanted) => {
+                none = Candidate::Unwanted;
+                true
+            }
+            Ok(Candidate::Blank) => true,
+            Err(refused @ Refusal::Type(..)) => {
+                refusal.get_or_insert(refused);
                 true
             }
             Err(budget) => {
@@ -190,22 +208,27 @@ impl Run<'_> {
         match refusal {
             // A list that was cut off is no list.
             Some(budget @ Refusal::Budget(_)) => Err(budget),
-            _ if !members.is_empty() => Ok(Some(Json::Array(members))),
+            _ if !members.is_empty() => Ok(Candidate::Value(Json::Array(members))),
             Some(refusal) => Err(refusal),
-            None => Ok(None),
+            None => Ok(none),
         }
     }
 
     /// A boolean from a node: what its text says, and true where the text says nothing.
-    fn presence(&mut self, attribute: &Compiled, node: NodeRef) -> Result<Option<Json>, Refusal> {
-        match self.accept(attribute, node.string_value(self.document))? {
-            Candidate::Value(value) => Ok(Some(value)),
-            Candidate::Unwanted => Ok(None),
-            Candidate::Blank => Ok(Some(Json::Bool(true))),
+    fn presence(&mut self, attribute: &Compiled, node: NodeRef) -> Result<Candidate, Refusal> {
+        match self.accept(attribute, Some(node.node()), node.string_value(self.document))? {
+            Candidate::Blank => Ok(Candidate::Value(Json::Bool(true))),
+            said => Ok(said),
         }
     }
 
-    fn accept(&mut self, attribute: &Compiled, raw: &str) -> Result<Candidate, Refusal> {
+    /// What a text comes to; `node` is where it stands, if it stands anywhere.
+    fn accept(
+        &mut self,
+        attribute: &Compiled,
+        node: Option<NodeId>,
+        raw: &str,
+    ) -> Result<Candidate, Refusal> {
         self.fuel.spend(1 + raw.len() as u64 / 8)?;
         let text = collapse_space(raw);
         if text.is_empty() {
@@ -218,7 +241,18 @@ impl Run<'_> {
             }
         }
         self.fuel.spend(coerce::cost(attribute.kind, &text, self.base))?;
-        let value = coerce::coerce(attribute.kind, &text, self.base)?;
+        let value = match attribute.kind {
+            // A line end within an address is no space: browsers drop it (URL Standard, "basic URL parser").
+            AttributeType::Url | AttributeType::UrlList => {
+                coerce::coerce(attribute.kind, raw.trim(), self.base, None)?
+            }
+            AttributeType::Number => {
+                let host = self.base.host_str();
+                let mark = DecimalMark::at(self.document, node, self.context, host, self.fuel)?;
+                coerce::coerce(attribute.kind, &text, self.base, mark)?
+            }
+            kind => coerce::coerce(kind, &text, self.base, None)?,
+        };
         self.room.take(&value)?;
         Ok(Candidate::Value(value))
     }
@@ -238,23 +272,23 @@ impl From<EvalError> for Refusal {
     }
 }
 
-/// Shows `visit` the texts of a value one by one, until it answers false.
-fn texts(document: &Document, value: &Value, visit: &mut dyn FnMut(&str) -> bool) {
+/// Shows `visit` the texts of a value one by one, with the nodes in which they stand, until it answers false.
+fn texts(document: &Document, value: &Value, visit: &mut dyn FnMut(Option<NodeId>, &str) -> bool) {
     match value {
         Value::Nodes(nodes) => {
-            let _ = nodes.iter().all(|node| visit(node.string_value(document)));
+            let _ = nodes.iter().all(|node| visit(Some(node.node()), node.string_value(document)));
         }
         Value::Texts(texts) => {
-            let _ = texts.iter().all(|text| visit(text));
+            let _ = texts.iter().all(|text| visit(None, text));
         }
         Value::Text(text) => {
-            visit(text);
+            visit(None, text);
         }
         Value::Number(number) => {
-            visit(&number_to_text(*number));
+            visit(None, &number_to_text(*number));
         }
         Value::Bool(boolean) => {
-            visit(if *boolean { "true" } else { "false" });
+            visit(None, if *boolean { "true" } else { "false" });
         }
     }
 }

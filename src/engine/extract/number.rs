@@ -6,12 +6,15 @@
 //! - one of them more than once: it groups ("1.234.567", "12,34,567"); anything that is no grouping (a date, a version, an IP
 //!   address) is no number;
 //! - one of them once: it groups when one to three digits, the first not 0, stand before it and exactly three after it, and it
-//!   is a comma ("1,234" → 1234), or a point beside a currency whose countries group by points ("1.234 €" → 1234); else it is
-//!   decimal ("1,23" → 1.23, "1.234" → 1.234, "0,125" → 0.125);
+//!   is not the decimal mark of the page's language (`de`: "1.204" → 1204, "2,125" → 2.125). Where the language is not known
+//!   it is a comma that groups ("1,234" → 1234), and a point beside a currency whose countries group by points ("1.234 €" →
+//!   1234, also on pages in English). Else it is decimal ("1,23" → 1.23, "0,125" → 0.125);
 //! - spaces and apostrophes group where exactly three digits follow ("1 234,5", "1'234.50").
 //!
 //! A sign counts directly before the number or its currency sign ("-$5", "$-5"), unless a letter or digit stands before it
 //! ("A-5" is 5). Parentheses do not negate: "(12)" beside stars is a count. A percentage keeps its number ("45 %" → 45).
+
+use super::language::DecimalMark;
 
 /// Digits of one number; more are no quantity.
 const DIGITS_MAX: usize = 40;
@@ -77,8 +80,9 @@ fn sign(character: char) -> Sign {
     }
 }
 
-/// The first number in a text, if there is one. See the module page for the rules.
-pub fn parse_number(text: &str) -> Option<f64> {
+/// The first number in a text, if there is one; `mark` is the decimal mark of the page's language, where it is known. See the
+/// module page for the rules.
+pub fn parse_number(text: &str, mark: Option<DecimalMark>) -> Option<f64> {
     let mut before = Vec::with_capacity(4);
     let mut rest = text.char_indices();
     // Where the number starts, and whether it starts with its decimal mark (".5").
@@ -101,7 +105,7 @@ pub fn parse_number(text: &str) -> Option<f64> {
         before.push(current);
     };
     let body: Vec<Sign> = text[start..].chars().map(sign).take(DIGITS_MAX * 2).collect();
-    let (mut number, length) = magnitude(&body, text)?;
+    let (mut number, length) = magnitude(&body, text, mark)?;
     if let Some(power) = exponent(&text[start..], length) {
         number *= 10_f64.powi(power);
     }
@@ -168,19 +172,19 @@ fn groups(body: &[Sign]) -> Groups {
 }
 
 /// The number that starts the signs, without its sign, and how many signs it takes up.
-fn magnitude(body: &[Sign], text: &str) -> Option<(f64, usize)> {
+fn magnitude(body: &[Sign], text: &str, mark: Option<DecimalMark>) -> Option<(f64, usize)> {
     let groups = groups(body);
     if groups.digits.len() > DIGITS_MAX {
         return None;
     }
-    let decimal_digits = decimal_digits(&groups, text)?;
+    let decimal_digits = decimal_digits(&groups, text, mark)?;
     let whole = groups.digits.len() - decimal_digits;
     let plain = format!("0{}.{}0", &groups.digits[..whole], &groups.digits[whole..]);
     Some((plain.parse().ok()?, groups.length))
 }
 
 /// How many of the digits stand behind the decimal mark; `None` where the marks make no number.
-fn decimal_digits(groups: &Groups, text: &str) -> Option<usize> {
+fn decimal_digits(groups: &Groups, text: &str, mark: Option<DecimalMark>) -> Option<usize> {
     let lengths = &groups.lengths;
     let last_length = *lengths.last()?;
     let Some(last) = groups.marks.last().copied() else { return Some(0) };
@@ -195,7 +199,12 @@ fn decimal_digits(groups: &Groups, text: &str) -> Option<usize> {
     if earlier.is_empty() {
         let groups_by_three =
             last_length == 3 && (1..=3).contains(&lengths[0]) && !groups.digits.starts_with('0');
-        let is_group = groups_by_three && (last == Sign::Comma || groups_by_points(text));
+        let is_group = groups_by_three
+            && match (last, mark) {
+                (Sign::Comma, mark) => mark != Some(DecimalMark::Comma),
+                (_, Some(DecimalMark::Comma)) => true,
+                _ => groups_by_points(text),
+            };
         return Some(if is_group { 0 } else { last_length });
     }
     let same = earlier.iter().all(|mark| *mark == earlier[0]);
@@ -248,7 +257,37 @@ mod tests {
 
     #[track_caller]
     fn is(text: &str, number: f64) {
-        assert_eq!(parse_number(text), Some(number), "{text}");
+        assert_eq!(parse_number(text, None), Some(number), "{text}");
+    }
+
+    /// What can be read both ways is read as the page's language has it; what cannot is not touched by it.
+    #[test]
+    fn the_language_decides_where_the_form_does_not() {
+        let by = |mark: DecimalMark, text: &str| parse_number(text, Some(mark)).unwrap();
+        for (text, comma, point) in [
+            ("1.204 Bewertungen", 1204.0, 1.204),
+            ("2,125 kg", 2.125, 2125.0),
+            ("1.234", 1234.0, 1.234),
+            ("1,234", 1.234, 1234.0),
+            ("-12.500", -12_500.0, -12.5),
+            ("999,999", 999.999, 999_999.0),
+            // Beside such a currency an English page means thousands as well.
+            ("1.234 €", 1234.0, 1234.0),
+            ("€ 1,234", 1.234, 1234.0),
+            // Nothing is ambiguous here.
+            ("1.234,56", 1234.56, 1234.56),
+            ("1,234.56", 1234.56, 1234.56),
+            ("0.125", 0.125, 0.125),
+            ("0,125", 0.125, 0.125),
+            ("12.5", 12.5, 12.5),
+            ("12,5", 12.5, 12.5),
+            ("1234.567", 1234.567, 1234.567),
+            ("1.234.567", 1_234_567.0, 1_234_567.0),
+            ("1 234,5", 1234.5, 1234.5),
+        ] {
+            assert_eq!(by(DecimalMark::Comma, text), comma, "{text}");
+            assert_eq!(by(DecimalMark::Point, text), point, "{text}");
+        }
     }
 
     #[test]
@@ -324,10 +363,10 @@ mod tests {
     #[test]
     fn what_is_no_number() {
         for text in ["", "free", "1.2.3", "12.05.2024", "192.168.0.1", "1.234,567,8", "-", ".", "1,2.3,4"] {
-            assert_eq!(parse_number(text), None, "{text}");
+            assert_eq!(parse_number(text, None), None, "{text}");
         }
-        assert_eq!(parse_number(&"9".repeat(41)), None);
-        assert_eq!(parse_number(&"9".repeat(4000)), None);
+        assert_eq!(parse_number(&"9".repeat(41), None), None);
+        assert_eq!(parse_number(&"9".repeat(4000), None), None);
         is(&"9".repeat(40), 1e40);
     }
 
@@ -341,7 +380,9 @@ mod tests {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 text.push(alphabet[(state >> 33) as usize % alphabet.len()]);
             }
-            assert!(parse_number(&text).is_none_or(f64::is_finite), "{text}");
+            for mark in [None, Some(DecimalMark::Comma), Some(DecimalMark::Point)] {
+                assert!(parse_number(&text, mark).is_none_or(f64::is_finite), "{text}");
+            }
         }
     }
 

@@ -17,6 +17,66 @@ fn values(extraction: &Extraction) -> String {
     serde_json::to_string(&extraction.values).unwrap()
 }
 
+/// The error entries as rows keep them.
+fn told(extraction: &Extraction) -> Vec<String> {
+    extraction
+        .errors
+        .iter()
+        .map(|error| format!("{}: {}", error.name, error.reason.join(&error.detail)))
+        .collect()
+}
+
+#[test]
+fn an_ambiguous_number_is_read_in_the_language_of_its_element_or_page_or_site() {
+    let read = |html: &str, site: &str| {
+        let document = Document::parse(html.to_owned());
+        let schema = schema(
+            r#"[{"name":"n","xpaths":["//b"],"type":"number"},{"name":"s","xpaths":["string(//b)"],"type":"number"}]"#,
+        )
+        .unwrap();
+        let found = schema.extract(&document, &Url::parse(site).unwrap(), &mut Fuel::for_page());
+        [found.values["n"].as_f64().unwrap(), found.values["s"].as_f64().unwrap()]
+    };
+    let com = "https://shop.com/";
+    assert_eq!(read("<html lang=de><b>1.204 Bewertungen</b>", com), [1204.0, 1204.0]);
+    assert_eq!(read("<html lang=fr><b>2,125 kg</b>", com), [2.125, 2.125]);
+    assert_eq!(read("<html lang=en><b>2,125 kg</b>", com), [2125.0, 2125.0]);
+    assert_eq!(read("<b>1.204</b><b>2,125</b>", com), [1.204, 1.204]);
+    // The nearest element with a language decides; a text that stands nowhere is the page's.
+    assert_eq!(read("<html lang=en><div lang=de><p><b>1.204</b></div>", com), [1204.0, 1.204]);
+    assert_eq!(read("<html lang=de><b lang=en>1.204</b>", com), [1.204, 1204.0]);
+    // Without one: the declaration in the head, then the site's country.
+    let head = "<meta http-equiv=Content-Language content=de>";
+    assert_eq!(read(&format!("{head}<b>1.204</b>"), com), [1204.0, 1204.0]);
+    assert_eq!(read("<b>1.204</b>", "https://shop.de/"), [1204.0, 1204.0]);
+    assert_eq!(read("<html lang=''><b>2,125</b>", "https://shop.fr/"), [2.125, 2.125]);
+    assert_eq!(read("<html lang=en><b>1.204</b>", "https://shop.de/"), [1.204, 1.204]);
+}
+
+/// A language is looked for above every number, so deep pages must not make that dear.
+#[test]
+fn a_language_is_looked_for_within_a_bound() {
+    let html = format!("<html lang=de>{}<b>1.204</b>", "<div>".repeat(100_000));
+    let document = Document::parse(html);
+    let schema = schema(r#"[{"name":"n","xpaths":["//b"],"type":"number"}]"#).unwrap();
+    let base = Url::parse("https://shop.com/").unwrap();
+    let mut fuel = Fuel::for_page();
+    let found = schema.extract(&document, &base, &mut fuel);
+    assert_eq!(found.values["n"], 1.204);
+}
+
+#[test]
+fn a_line_end_within_an_address_is_dropped_as_browsers_do() {
+    let found = extract(
+        "<a href=' /a\nb '>x</a><a href='/c d'>y</a><a href='/e\t\r\nf'>z</a>",
+        r#"[{"name":"links","xpaths":["//a/@href"],"type":"url[]"}]"#,
+    );
+    assert_eq!(
+        values(&found),
+        r#"{"links":["https://shop.example/ab","https://shop.example/c%20d","https://shop.example/ef"]}"#
+    );
+}
+
 const PAGE: &str = "<!DOCTYPE html><base href='/img/'><h1> Blue\n  shirt </h1><p class=price>1.234,56 €</p><p class=old></p>\
     <p class=old>2,50</p><a href='b.html'>b</a><a href='javascript:1'>x</a><a href='b.html'>b again</a>\
     <link itemprop=availability href='https://schema.org/OutOfStock'><ul><li>one<li> <li>two<li>one</ul>";
@@ -43,7 +103,7 @@ fn each_type() {
         values(&found),
         r#"{"title":"Blue shirt","price":1234.56,"old":2.5,"link":"https://shop.example/img/b.html","available":false,"hasTitle":true,"hasOld":true,"hasCart":false,"items":["one","two","one"],"links":["https://shop.example/img/b.html","https://shop.example/img/b.html"],"count":4}"#
     );
-    assert_eq!(found.errors, []);
+    assert_eq!(told(&found), ["absent: not_found", "nan: not_found"]);
     assert_eq!(found.quality.completeness, 0.8462);
     assert_eq!(found.quality.validation, 1.0);
     assert_eq!(found.quality.composite, 0.9077);
@@ -62,14 +122,13 @@ fn fallbacks_anti_patterns_and_validation() {
             {"name":"g","xpaths":["//h1"],"type":"text","antiPatterns":["blue"],"validation":{"minLength":99}}]"#,
     );
     assert_eq!(values(&found), r#"{"b":1234.56,"c":"one","d":["two"],"e":"one","f":4}"#);
-    let errors: Vec<String> =
-        found.errors.iter().map(|error| format!("{}: {}", error.name, error.reason)).collect();
     assert_eq!(
-        errors,
+        told(&found),
         [
-            "a: xpaths[1]: `one` is not a number",
-            "e: shorter than 4 characters; does not match /^x/",
-            "f: above 3"
+            "a: not_a_number: xpaths[1]: `one` is not a number",
+            "e: invalid: shorter than 4 characters; does not match /^x/",
+            "f: invalid: above 3",
+            "g: anti_pattern"
         ]
     );
     // Values: b c d e f of seven; of those and the refused a, three pass.
@@ -168,8 +227,8 @@ fn fuel_that_ends_is_an_entry() {
     let found = schema.extract(&document, &base, &mut Fuel::new(3000));
     assert_eq!(found.errors[0].name, "a");
     assert_eq!(
-        found.errors[0].reason,
-        "xpaths[0]: the expression takes more work on this page than is allowed; \
+        found.errors[0].reason.join(&found.errors[0].detail),
+        "budget: xpaths[0]: the expression takes more work on this page than is allowed; \
          xpaths[1]: the expression takes more work on this page than is allowed"
     );
     assert_eq!(found.errors.len(), 2);
@@ -184,7 +243,8 @@ fn nested_lists_cannot_grow_without_bound() {
     let base = Url::parse("https://shop.example/").unwrap();
     let schema = schema(r#"[{"name":"a","xpaths":["//div"],"type":"text[]"}]"#).unwrap();
     let found = schema.extract(&document, &base, &mut Fuel::for_page());
-    assert_eq!(found.errors[0].reason, "xpaths[0]: the values of the page are longer than 8 MB in all");
+    assert_eq!(found.errors[0].detail, "xpaths[0]: the values of the page are longer than 8 MB in all");
+    assert_eq!(found.errors[0].reason, Reason::Budget);
     assert!(found.values.is_empty());
 }
 

@@ -21,7 +21,7 @@ use super::analyze;
 
 /// Raised whenever the fields below or the rules in `analyze.rs` change: an index of another version is wiped
 /// and rebuilt.
-pub(super) const SCHEMA_VERSION: u32 = 1;
+pub(super) const SCHEMA_VERSION: u32 = 2;
 
 /// What of one text is indexed, in bytes; the rest of a longer one cannot be found. Bounds the writer's
 /// memory.
@@ -48,7 +48,7 @@ pub struct SearchDocument {
     /// Milliseconds since 1970 UTC; the order of `newest`.
     pub scraped_at_ms: i64,
     pub title: String,
-    /// All values as text, one after the other; the same text the caller gives to `highlights`.
+    /// All values as text, one a line: a phrase is looked for within a line.
     pub text: String,
 }
 
@@ -148,7 +148,9 @@ impl Fields {
         // Separate values of one field: tantivy leaves a gap between them, so no phrase runs from one into
         // the next.
         out.add_text(self.body, cut(&document.title, TEXT_BYTES_MAX));
-        out.add_text(self.body, cut(&document.text, TEXT_BYTES_MAX));
+        for value in cut(&document.text, TEXT_BYTES_MAX).lines() {
+            out.add_text(self.body, value);
+        }
         out.add_text(self.body, cut(&document.url, TEXT_BYTES_MAX));
         out.add_text(self.title, cut(&document.title, TEXT_BYTES_MAX));
         let (high, low) = id.as_u64_pair();

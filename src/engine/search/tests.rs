@@ -108,6 +108,13 @@ fn people_find_what_they_type() {
 }
 
 #[test]
+fn phrases_do_not_run_from_one_value_into_the_next() {
+    let (_dir, index, org) = with_texts(&["blue shirt\ncotton weave", "shirt cotton"]);
+    assert_eq!(found(&index, org, "\"shirt cotton\""), [1]);
+    assert_eq!(found(&index, org, "\"cotton weave\""), [0]);
+}
+
+#[test]
 fn phrases_do_not_run_from_title_into_text() {
     let (_dir, index, org) = with_texts(&[]);
     let titled = SearchDocument { title: "blue".to_owned(), ..document("whale") };

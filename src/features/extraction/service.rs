@@ -19,7 +19,7 @@ use crate::base::terms::PageType;
 use crate::base::web::{Domain, WebUrl};
 use crate::base::{Code, Error, Result};
 use crate::engine::blob::{BlobError, BlobRef, BlobStore};
-use crate::engine::extract::{Extraction, page_base};
+use crate::engine::extract::{AttributeError, Extraction, Reason, page_base};
 use crate::engine::html::Document;
 use crate::engine::xpath::{Fuel, PAGE_FUEL_MAX};
 use crate::store::{Order, OrgStore, OrgWrite, Store};
@@ -278,7 +278,10 @@ fn result_row(page: Scraped, kept: BlobRef, read: PageReading, now: Timestamp) -
         row.attribute_errors = extraction
             .errors
             .into_iter()
-            .map(|error| AttributeErrorV1 { name: error.name, reason: cut(&error.reason, REASON_BYTES_MAX) })
+            .map(|error| AttributeErrorV1 {
+                reason: cut(&error.reason.join(&error.detail), REASON_BYTES_MAX),
+                name: error.name,
+            })
             .collect();
         row.content_hash = hash_of_values(&extraction.values);
         row.values = Json(Value::Object(extraction.values));
@@ -294,27 +297,25 @@ fn within_limits(mut extraction: Extraction, attributes: usize) -> Extraction {
         let bytes = name.len() + value.to_string().len();
         let members = value.as_array().map_or(1, Vec::len);
         if members > LIST_MEMBERS_MAX {
-            let reason =
+            let detail =
                 format!("the list has {members} members, more than the {LIST_MEMBERS_MAX} that are kept");
-            dropped.push((name.clone(), reason));
+            dropped.push((name.clone(), detail));
         } else if let Some(left) = room.checked_sub(bytes) {
             room = left;
         } else {
-            let reason = format!(
+            let detail = format!(
                 "the value takes {bytes} bytes, more than is left of the {VALUES_BYTES_MAX} for all values"
             );
-            dropped.push((name.clone(), reason));
+            dropped.push((name.clone(), detail));
         }
     }
     if dropped.is_empty() {
         return extraction;
     }
-    for (name, reason) in dropped {
+    for (name, detail) in dropped {
         extraction.values.shift_remove(&name);
-        match extraction.errors.iter_mut().find(|error| error.name == name) {
-            Some(error) => error.reason = reason,
-            None => extraction.errors.push(crate::engine::extract::AttributeError { name, reason }),
-        }
+        extraction.errors.retain(|error| error.name != name);
+        extraction.errors.push(AttributeError { name, reason: Reason::TooLarge, detail });
     }
     extraction.quality.completeness = extraction.values.len() as f64 / attributes.max(1) as f64;
     extraction.quality.composite =

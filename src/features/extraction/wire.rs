@@ -1,11 +1,13 @@
 //! Results and schemas as callers see them (API page, section 6).
 
 use super::feed::SearchFeed;
-use super::rows::{DiscoveredBy, PlatformSchemaV1, ResultV1};
+use super::rows::{AttributeErrorV1, DiscoveredBy, PlatformSchemaV1, ResultV1};
 use super::views::hex;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{JobId, ResultId, SchemaId, UrlId};
 use crate::base::terms::PageType;
+use crate::base::web::host_of;
+use crate::engine::extract::Reason;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -21,7 +23,12 @@ pub struct ResultView {
     pub job_id: JobId,
     pub url_id: Option<UrlId>,
     pub url: String,
+    /// Where redirects led.
+    pub final_url: String,
+    /// The registrable domain of the URL.
     pub domain: String,
+    /// The host of the URL.
+    pub host: String,
     pub page_type: Option<PageType>,
     pub schema_id: Option<SchemaId>,
     pub schema_version: Option<u32>,
@@ -29,6 +36,7 @@ pub struct ResultView {
     pub values: Map<String, Value>,
     /// Null when no schema was there for the page: nothing was measured.
     pub quality: Option<QualityView>,
+    /// One for every attribute without a value, and for those whose value is not trusted.
     pub attribute_errors: Vec<AttributeErrorView>,
     pub provider: String,
     pub http_status: u16,
@@ -54,7 +62,16 @@ pub struct QualityView {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct AttributeErrorView {
     pub name: String,
-    pub reason: String,
+    pub reason: Reason,
+    /// What happened at which XPath, or which limit a value misses.
+    pub detail: Option<String>,
+}
+
+impl From<AttributeErrorV1> for AttributeErrorView {
+    fn from(error: AttributeErrorV1) -> AttributeErrorView {
+        let (reason, detail) = Reason::split(&error.reason);
+        AttributeErrorView { reason, detail: detail.map(str::to_owned), name: error.name }
+    }
 }
 
 impl ResultView {
@@ -68,18 +85,16 @@ impl ResultView {
             id: row.id,
             job_id: row.job,
             url_id: row.url_id,
+            host: host_of(&row.url).to_owned(),
             url: row.url,
+            final_url: row.final_url,
             domain: row.domain,
             page_type: row.page_type,
             schema_id: row.schema.map(|schema| schema.id),
             schema_version: row.schema.map(|schema| schema.version),
             values,
             quality: row.quality.map(QualityView::from),
-            attribute_errors: row
-                .attribute_errors
-                .into_iter()
-                .map(|error| AttributeErrorView { name: error.name, reason: error.reason })
-                .collect(),
+            attribute_errors: row.attribute_errors.into_iter().map(AttributeErrorView::from).collect(),
             provider: row.provider,
             http_status: row.http_status,
             content_hash: hex(&row.content_hash),

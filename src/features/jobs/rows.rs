@@ -11,6 +11,7 @@ use crate::base::ids::{
     BenchmarkId, JobId, ResultId, ScheduleId, ScheduleRunId, UrlId, WorkflowId, WorkflowVersionId,
 };
 use crate::base::terms::{JobStatus, PageType};
+use crate::base::web::host_of;
 use crate::engine::fetch::{CostSource, Outcome};
 use crate::store::{Index, OrgTable};
 use serde::{Deserialize, Serialize};
@@ -122,18 +123,6 @@ pub fn rank(priority: u8) -> u8 {
     9 - priority.min(9)
 }
 
-/// The host in a URL's normal form, as [`WebUrl::host`](crate::base::web::WebUrl::host) gives it, without parsing it anew
-/// at each change of a row. What is no such URL has no host.
-pub fn host_of(url: &str) -> &str {
-    let Some((_, rest)) = url.split_once("://") else { return "" };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    // No URL of ours has a login. A port stands behind the last colon, unless that is one of an IPv6 address in brackets.
-    match authority.rsplit_once(':') {
-        Some((host, _)) if !host.starts_with('[') || host.ends_with(']') => host,
-        _ => authority,
-    }
-}
-
 pub static LEASE: Index<JobV1> = Index::global("jobs.lease", |job, keys| {
     if let Some(until) = job.lease_until {
         keys.add(|key| key.time(until));
@@ -143,26 +132,3 @@ pub static LEASE: Index<JobV1> = Index::global("jobs.lease", |job, keys| {
 pub static JOBS: OrgTable<JobId, JobV1> = OrgTable::new("jobs", "Job")
     .indexed(&[&BY_STATUS, &BY_URL, &BY_EXTERNAL_ID, &BY_BENCHMARK, &QUEUE, &LEASE])
     .fed();
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::web::WebUrl;
-
-    #[test]
-    fn the_host_is_the_urls() {
-        for text in [
-            "http://a.test",
-            "https://WWW.Example.com:8443/x?y=http://other.test/#z",
-            "http://a.test:81?x@y:80",
-            "http://127.0.0.1:8080/a",
-            "http://[::1]:8080/a",
-            "http://[2001:db8::7]/",
-            "https://münchen.de./ü",
-        ] {
-            let url = WebUrl::parse(text).unwrap();
-            assert_eq!(host_of(url.as_str()), url.host(), "{text}");
-        }
-        assert_eq!(host_of("nothing"), "");
-    }
-}

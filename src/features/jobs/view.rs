@@ -1,12 +1,13 @@
 //! Jobs on the wire (API page, section 4).
 
 use super::dispatch::Dispatcher;
-use super::rows::{AttemptV1, JobV1, host_of};
+use super::rows::{AttemptV1, JobV1};
 use crate::base::clock::Timestamp;
 use crate::base::ids::{
     BenchmarkId, JobId, ResultId, ScheduleId, ScheduleRunId, UrlId, WorkflowId, WorkflowVersionId,
 };
 use crate::base::terms::{JobStatus, PageType};
+use crate::base::web::host_of;
 use crate::engine::fetch::{CostSource, Outcome, Why};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,7 +19,9 @@ use std::collections::BTreeMap;
 pub struct JobView {
     id: JobId,
     url: String,
+    /// The registrable domain.
     domain: String,
+    host: String,
     url_id: Option<UrlId>,
     workflow_id: Option<WorkflowId>,
     workflow_version_id: Option<WorkflowVersionId>,
@@ -72,6 +75,7 @@ struct OptionsView {
     render: bool,
     country: Option<String>,
     premium: bool,
+    /// Names only: what a job is sent with may be a login, so every value is `***`.
     headers: BTreeMap<String, String>,
     timeout_ms: u32,
 }
@@ -137,6 +141,7 @@ impl JobView {
         JobView {
             waiting: WaitingView::of(&row, dispatcher),
             id: row.id,
+            host: host_of(&row.url).to_owned(),
             url: row.url,
             domain: row.domain,
             url_id: row.url_id,
@@ -152,7 +157,7 @@ impl JobView {
                 render: row.options.render,
                 country: row.options.country,
                 premium: row.options.premium,
-                headers: row.options.headers.into_iter().collect(),
+                headers: row.options.headers.into_iter().map(|(name, _)| (name, "***".to_owned())).collect(),
                 timeout_ms: row.options.timeout_ms,
             },
             tags: row.tags,

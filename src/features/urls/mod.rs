@@ -14,7 +14,7 @@ use crate::base::ids::{JobId, UrlId, WorkflowId};
 use crate::base::limits::{TAG_CHARS_MAX, TAGS_MAX, URLS_PER_REQUEST_MAX};
 use crate::base::page::{Page, PageRequest};
 use crate::base::terms::{JobStatus, PageType};
-use crate::base::web::{Domain, URL_BYTES_MAX, WebUrl};
+use crate::base::web::{Domain, URL_BYTES_MAX, WebUrl, host_of};
 use crate::base::{Code, Error, Result, labels};
 use crate::engine::fetch::AddressGuard;
 use crate::features::workflows::{self, WorkflowStatus};
@@ -140,7 +140,9 @@ struct InvalidUrl {
 struct UrlView {
     id: UrlId,
     url: String,
+    /// The registrable domain.
     domain: String,
+    host: String,
     tags: Vec<String>,
     #[schemars(with = "Map<String, Value>")]
     metadata: Value,
@@ -156,6 +158,7 @@ impl From<UrlV1> for UrlView {
     fn from(row: UrlV1) -> UrlView {
         UrlView {
             id: row.id,
+            host: host_of(&row.url).to_owned(),
             url: row.url,
             domain: row.domain,
             tags: row.tags,
