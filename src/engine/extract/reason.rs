@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The kind of reason, which programs read (api.md, section 11). What went wrong in detail stands beside it, for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "AttributeErrorReason")]
 pub enum Reason {
     /// No XPath found a text.
     NotFound,
