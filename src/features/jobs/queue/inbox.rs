@@ -3,7 +3,8 @@
 use crate::base::clock::Timestamp;
 use crate::base::ids::OrgId;
 use crate::base::web::Domain;
-use crate::features::jobs::rows::{JobV1, host_of, rank};
+use crate::base::web::host_of;
+use crate::features::jobs::rows::{JobV1, rank};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::sync::Notify;
