@@ -560,8 +560,8 @@ fn a_mistake_in_the_settings_is_named_at_start() {
     for (settings, part) in [
         (&[("FROM", "")][..], "mail.from: must be set"),
         (&[("SECURITY", "none")], "mail.security: is \"none\""),
-        (&[("USERNAME", "box"), ("PASSWORD_FILE", "nope")], "mail.password_file: nope cannot be read"),
-        (&[("CA_FILE", "nope.pem")], "mail.ca_file: nope.pem cannot be read"),
+        (&[("USERNAME", "box"), ("PASSWORD_FILE", "nope")], "/nope cannot be read"),
+        (&[("CA_FILE", "nope.pem")], "/nope.pem cannot be read"),
     ] {
         let errors = serve(settings);
         assert!(errors.contains(part), "{errors}");
