@@ -248,7 +248,7 @@ impl<'t> Batch<'t> {
     /// Writes the counts that the operations changed. Called once, before the commit.
     pub(super) fn write_counts(&self) -> Result<()> {
         let mut counts = Overlay::new();
-        for ((org, table), _) in &*self.grown.borrow() {
+        for (org, table) in self.grown.borrow().keys() {
             // Of an organization behind a fence everything goes; a count that came back would stay.
             if !self.is_fenced(*org) {
                 let used = self.used(*org, table)?;

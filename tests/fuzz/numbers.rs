@@ -116,7 +116,7 @@ impl Target for NumbersTarget {
         match how {
             How::Any => any(text),
             How::Written(cents) => {
-                let (read, expected) = (parse_number(text), cents as f64 / 100.0);
+                let (read, expected) = (parse_number(text, None), cents as f64 / 100.0);
                 // Without the whole text (the shrinker takes some away) there is nothing to expect.
                 (read == Some(expected)).then_some(()).ok_or_else(|| format!("{read:?}, not {expected}"))
             }
@@ -135,7 +135,7 @@ impl Target for NumbersTarget {
 }
 
 fn any(text: &str) -> Result<(), String> {
-    let read = parse_number(text);
+    let read = parse_number(text, None);
     if read.is_some_and(|number| !number.is_finite()) {
         return Err(format!("{read:?}"));
     }
@@ -150,7 +150,7 @@ fn any(text: &str) -> Result<(), String> {
     let document = Document::parse(format!("<p>{text}</p>"));
     let found = schema.extract(&document, &base, &mut Fuel::for_page());
     let extracted = found.values.get("n").and_then(serde_json::Value::as_f64);
-    let expected = parse_number(&collapse_space(text));
+    let expected = parse_number(&collapse_space(text), None);
     let same = extracted == expected;
     same.then_some(()).ok_or_else(|| format!("extracted {extracted:?}, read {expected:?}"))
 }

@@ -32,7 +32,7 @@ fn extract(page: &str, xpath: &str) -> Extraction {
 /// Extracts within the time, and either finds or says that the budget ended; says which.
 fn survives(name: &str, page: &str, xpath: &str) -> bool {
     let (took, found) = least_time(HOSTILE_MAX, || extract(page, xpath));
-    let reason = found.errors.first().map_or("", |error| &error.reason);
+    let reason = found.errors.first().map_or("", |error| error.detail.as_str());
     let shown: String = xpath.chars().take(80).collect();
     println!("{name}: {shown}: {took:?} {reason}");
     assert!(took < HOSTILE_MAX, "{name}: {shown} took {took:?}");

@@ -21,10 +21,10 @@ async fn ask(lab: &Lab, org: &OrgStore, n: usize) -> crate::base::Result<JobId> 
     let desk = lab.desk.clone();
     let asked = org.write(move |tx| {
         tx.unaudited("a test");
-        submit::submit(tx, &desk, checked)
+        submit::submit(tx, &desk, vec![checked])
     });
     let origin = Origin::request(IpAddr::V4(Ipv4Addr::LOCALHOST), RequestId::accept(None));
-    origin.scope(asked).await.map(|made| made.job.id)
+    origin.scope(asked).await.map(|made| made[0].job.id)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
