@@ -299,7 +299,7 @@ fn the_same_page_and_schema_give_the_same_bytes() {
     });
 }
 
-const DETERMINED: &str = r#"{"title":"A page","named":["2","19","27","36","50","53","58"],"classes":["k4 own-4","k4 own-30","k8 own-3","k4 own-25","k4 own-20","k9 own-3"],"links":["https://shop.example/?11","https://shop.example/?14","https://shop.example/?28","https://shop.example/?31","https://shop.example/?45","https://shop.example/?48"],"distinct":["1","3","4","6","9","12","14","15","18","20","21","23","26","29","31","32","35","37","38","40","43","46","48","49","52","54","55","57"],"count":2} [AttributeError { name: "wrong", reason: "xpaths[1]: `A page` is not a number" }] Quality { completeness: 0.8571, validation: 0.8571, composite: 0.8571 }"#;
+const DETERMINED: &str = r#"{"title":"A page","named":["2","19","27","36","50","53","58"],"classes":["k4 own-4","k4 own-30","k8 own-3","k4 own-25","k4 own-20","k9 own-3"],"links":["https://shop.example/?11","https://shop.example/?14","https://shop.example/?28","https://shop.example/?31","https://shop.example/?45","https://shop.example/?48"],"distinct":["1","3","4","6","9","12","14","15","18","20","21","23","26","29","31","32","35","37","38","40","43","46","48","49","52","54","55","57"],"count":2} [AttributeError { name: "wrong", reason: NotANumber, detail: "xpaths[1]: `A page` is not a number" }] Quality { completeness: 0.8571, validation: 0.8571, composite: 0.8571 }"#;
 
 /// What a schema does with a hostile page, and the fuel that took.
 fn hostile(source: String, json: &str) -> (Extraction, u64) {
