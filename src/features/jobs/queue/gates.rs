@@ -110,40 +110,30 @@ impl FairQueue {
     /// Calls as many as there are free visits; nobody when none is free.
     pub(super) fn call(&mut self, domain: &Domain, polite: &Politeness, now: Instant) {
         let Some(gate) = self.gates.get(domain) else { return };
-        let mut line: Vec<_> = gate
-            .waiters
-            .iter()
-            .filter(|waiter| waiter.called.is_none())
-            .map(|waiter| {
-                let org = waiter.lane.org;
-                (!self.may_start(org), gate.running(org), waiter.place, waiter.lane.clone())
-            })
-            .collect();
-        let called = gate.waiters.len() - line.len();
-        if line.is_empty() {
+        let called = gate.waiters.iter().filter(|waiter| waiter.called.is_some()).count();
+        if called == gate.waiters.len() {
             self.close(domain);
             return;
         }
-        line.sort_unstable();
         let mut free = (polite.free(domain) as usize).saturating_sub(called);
-        for (.., lane) in line {
-            let Some(host) = self.lane_mut(&lane).map(|known| known.host.clone()) else { continue };
-            if free == 0 {
-                // The end of a visit is told only to who was turned away.
-                if called > 0 || polite.look(domain, &host, now) == Err(Wait::Busy) {
-                    return;
-                }
-                free = 1;
-            }
+        if free == 0 && called > 0 {
+            // Who was called leaves soon, with a visit or without one.
+            return;
+        }
+        while let Some((lane, host)) = self.next_in_line(domain, now) {
+            // Where none is free this is how the end of one is told: only to who was turned away.
             let looked = polite.look(domain, &host, now);
             let mut waiters = self.gates.get_mut(domain).into_iter().flat_map(|gate| &mut gate.waiters);
-            let Some(waiter) = waiters.find(|waiter| waiter.lane == lane) else { continue };
+            let Some(waiter) = waiters.find(|waiter| waiter.lane == lane) else { return };
             match looked {
                 Ok(()) => {
                     (waiter.called, waiter.not_before) = (Some(now), None);
                     self.called.push_back((now, domain.clone(), lane.clone()));
                     self.make_ready(&lane, Ready::Called);
-                    free -= 1;
+                    free = free.saturating_sub(1);
+                    if free == 0 {
+                        return;
+                    }
                 }
                 Err(Wait::HostNotBefore(at)) => {
                     waiter.not_before = Some(at);
@@ -156,6 +146,22 @@ impl FairQueue {
                 Err(Wait::Busy) => return,
             }
         }
+    }
+
+    /// Who is to be called next, and its host: none where everybody was, or waits for a host.
+    fn next_in_line(&self, domain: &Domain, now: Instant) -> Option<(LaneId, Box<str>)> {
+        let gate = self.gates.get(domain)?;
+        let waiting = gate
+            .waiters
+            .iter()
+            .filter(|waiter| waiter.called.is_none() && waiter.not_before.is_none_or(|at| at <= now));
+        let order = |waiter: &&Waiter| {
+            let org = waiter.lane.org;
+            (!self.may_start(org), gate.running(org), waiter.place)
+        };
+        let lane = &waiting.min_by_key(order)?.lane;
+        let host = self.orgs.get(&lane.org)?.lanes.get(&lane.head)?.host.clone();
+        Some((lane.clone(), host))
     }
 
     /// Forgets a gate at which nobody waits and through which nobody went.

@@ -96,3 +96,26 @@ async fn a_planned_restart_interrupts_nobody() {
     assert!(lab.drain().await.is_empty());
     assert!(lab.store.system().read(|tx| tx.get(&PLANNED_STOP, &())).unwrap().is_some());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_fails_for_a_while_leaves_no_job_to_its_lease() {
+    let mut lab = Lab::new(4, 4, Duration::ZERO).await;
+    lab.start();
+    let mut jobs = Vec::new();
+    for i in 0..8 {
+        jobs.push(lab.submit(&format!("a.test/slow/300/{i}")).await);
+    }
+    lab.until("the pages are asked for", |lab| lab.web.log().len() >= 4).await;
+    // What is written arrives and may stand, though every commit is said to have failed: ends of runs, and new claims.
+    lab.disk.fail_syncs_after(Some(0));
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    lab.disk.fail_syncs_after(None);
+    for id in jobs {
+        // Sooner than a lease ends, which is what `ended` waits for at most.
+        let job = lab.ended(id).await;
+        assert_eq!((job.status, job.attempts.len()), (JobStatus::Succeeded, 1), "{job:?}");
+    }
+    assert_eq!(lab.web.log().len(), 8, "no page was fetched twice: {:?}", lab.web.log());
+    lab.until("every run is over", |lab| lab.dispatcher.running() == 0).await;
+    lab.check_books();
+}
