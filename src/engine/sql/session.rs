@@ -33,7 +33,9 @@ use super::information::{self, INFORMATION, Specs};
 use super::ordered::ordered_aggregates;
 use super::postgres::{Operators, functions};
 use super::protocol::{BindRequest, TableSource};
+use super::pushdown;
 use super::scan::{CodedAggregations, EagerAggregations, LeanScans, SeenValues, SegmentTable};
+use super::semi::OnceEach;
 use super::sum::checked_sum;
 
 /// Parallel parts of a plan.
@@ -111,6 +113,7 @@ impl Session {
             .with_scalar_functions(FUNCTIONS.scalars.clone())
             .with_aggregate_functions(FUNCTIONS.aggregates.clone())
             .with_window_functions(FUNCTIONS.windows.clone())
+            .with_optimizer_rule(Arc::new(OnceEach))
             .with_physical_optimizer_rules(rules())
             .build();
         Ok(Self { state, tables })
@@ -146,7 +149,7 @@ impl Session {
 /// DataFusion's rules of physical plans with ours around them.
 fn rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![Arc::new(EagerAggregations)];
-    rules.extend(PhysicalOptimizer::new().rules);
+    rules.extend(PhysicalOptimizer::new().rules.into_iter().map(pushdown::in_stead));
     rules.push(Arc::new(SeenValues));
     rules.push(Arc::new(CodedAggregations));
     rules.push(Arc::new(LeanScans));

@@ -212,8 +212,11 @@ impl Engine {
 
 /// A panic inside DataFusion is one failed statement; its text goes to standard error by the panic hook.
 fn caught<T>(work: impl FnOnce() -> Result<T, QueryError>) -> Result<T, QueryError> {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work))
-        .unwrap_or_else(|_| Err(QueryError::internal("the worker panicked")))
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default();
+        Err(QueryError::internal(format!("the worker panicked: {text}")))
+    })
 }
 
 fn answer(reply: &Reply) -> io::Result<()> {

@@ -73,7 +73,7 @@ async fn ours(client: &Client, sql: &str) -> Result<Vec<Map<String, Value>>, (bo
 }
 
 /// Our value as the type that PostgreSQL has there is compared: JSON is text with us, and a text of digits is no number.
-fn as_theirs(ours: &Value, kind: u32) -> Value {
+pub(crate) fn as_theirs(ours: &Value, kind: u32) -> Value {
     const JSON: u32 = 114;
     const JSONB: u32 = 3802;
     const TEXTS: &[u32] = &[18, 19, 25, 1009, 1015, 1043];

@@ -3,7 +3,7 @@
 
 mod caps;
 mod catalog;
-mod differential;
+pub(crate) mod differential;
 mod exports;
 mod kept;
 mod reasons;

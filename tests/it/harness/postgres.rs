@@ -276,7 +276,8 @@ fn list(text: &str, kind: u32) -> Value {
     let (mut item, mut is_text, mut quoted, mut chars) = (String::new(), false, false, inner.chars());
     let end = |item: &mut String, is_text: &mut bool| {
         let text = std::mem::take(item);
-        let null = text == "NULL" && !std::mem::take(is_text);
+        let was_text = std::mem::take(is_text);
+        let null = text == "NULL" && !was_text;
         if null { Value::Null } else { value(kind, &text) }
     };
     while let Some(char) = chars.next() {
@@ -295,7 +296,18 @@ fn list(text: &str, kind: u32) -> Value {
 
 fn moment(text: &str, zone: &str) -> String {
     let zoned = if zone.is_empty() { text.replace("+00", "Z") } else { format!("{text}{zone}") };
-    zoned.parse::<Timestamp>().map_or(zoned, |time| time.to_string())
+    zoned.parse::<Timestamp>().map_or_else(|_| in_milliseconds(&zoned), |time| time.to_string())
+}
+
+/// A time that is none of RFC 3339 as the console writes it: `9999-12-31T23:59:59Z`, `0001-12-31T19:00:00TBCZ`.
+fn in_milliseconds(text: &str) -> String {
+    let (text, era) = match text.trim_end_matches('Z').split_once("TBC") {
+        Some((text, _)) => (text, " BC"),
+        None => (text.trim_end_matches('Z'), ""),
+    };
+    let text = text.trim_end_matches('Z');
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    format!("{whole}.{:0<3}Z{era}", fraction.chars().take(3).collect::<String>())
 }
 
 /// A value in which two right answers are equal: numbers to twelve digits, whether they came as numbers or as text.

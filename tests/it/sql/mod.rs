@@ -7,6 +7,7 @@ mod crash;
 mod hostile;
 mod isolation;
 mod operator;
+mod random;
 mod scans;
 mod values;
 mod workers;

@@ -6,36 +6,41 @@
 
 use std::ops::ControlFlow;
 
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, DateTimeField, ExactNumberInfo, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName, Query, Select, SetExpr,
-    Statement, TableAlias, TableAliasColumnDef, TableFactor, TimezoneInfo, UnaryOperator, Value,
+    BinaryOperator, CaseWhen, CastKind, DataType, DateTimeField, ExactNumberInfo, Expr, Function,
+    FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, ObjectName, Query, Select,
+    SetExpr, Statement, TableAlias, TableAliasColumnDef, TableFactor, TimezoneInfo, UnaryOperator, Value,
     ValueWithSpan, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::{dialect::PostgreSqlDialect, parser::Parser};
 
-use crate::engine::sql::postgres::{TO_CHAR_OF_NUMBERS, is_picture};
-
-use super::{forms, joins, patterns, predicates, regexes, sets};
+use super::{forms, joins, literals, patterns, predicates, sets};
+use crate::engine::sql::postgres::{TO_CHAR_OF_NUMBERS, is_picture, translated};
 
 /// `float(24)` is the widest of the narrow ones.
 const FLOAT4_BITS_MAX: u64 = 24;
+
+/// A time to the microsecond, as PostgreSQL has it. Without digits DataFusion counts nanoseconds, which end in the year 2262.
+pub(super) const MOMENT: DataType = DataType::Timestamp(Some(6), TimezoneInfo::None);
 
 /// Functions that are there under another name.
 const RENAMED: &[(&str, &str)] = &[
     ("array_remove", "array_remove_all"),
     ("array_to_json", "to_json"),
     ("ceiling", "ceil"),
-    ("clock_timestamp", "now"),
     ("every", "bool_and"),
     ("gen_random_uuid", "uuid"),
     ("json_agg", "array_agg"),
     ("jsonb_agg", "array_agg"),
     ("sign", "signum"),
-    ("statement_timestamp", "now"),
-    ("transaction_timestamp", "now"),
     ("variance", "var"),
 ];
+
+/// Functions whose second argument is a regular expression; `regexp_match` and `regexp_replace` are ours and
+/// take it as it is.
+pub(super) const PATTERNED: &[&str] =
+    &["regexp_count", "regexp_instr", "regexp_like", "regexp_split_to_array", "regexp_split_to_table"];
 
 /// Rewrites the whole statement, subqueries included.
 pub(super) fn rewrite(statement: &mut Statement) {
@@ -61,6 +66,7 @@ impl VisitorMut for Dialect {
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         sets::in_projection(select);
         predicates::in_select(select);
+        select.selection.iter_mut().chain(&mut select.having).for_each(without_columns);
         ControlFlow::Continue(())
     }
 
@@ -86,11 +92,14 @@ impl VisitorMut for Dialect {
             Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, data_type, .. }
                 if is_zoned(data_type) =>
             {
-                *data_type = DataType::Timestamp(None, TimezoneInfo::None);
+                *data_type = MOMENT;
                 *expr = call("timezone", vec![text("UTC"), taken(expr)]);
             }
             Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr: inner, data_type, .. } => {
-                cast(inner, data_type);
+                match literals::cast(inner, data_type) {
+                    Some(other) => *expr = other,
+                    None => cast(inner, data_type),
+                }
             }
             Expr::Function(Function { name, args: FunctionArguments::Subquery(query), .. })
                 if name.0.last().and_then(|part| part.as_ident()).is_some_and(|name| is(name, "array")) =>
@@ -100,16 +109,22 @@ impl VisitorMut for Dialect {
                 }
             }
             Expr::Function(function) => {
-                pattern_of(function);
                 if let Some(other) = call_of(function) {
                     *expr = other;
                 }
             }
             Expr::TypedString(typed) if typed.data_type == DataType::Uuid => typed.data_type = DataType::Text,
             Expr::TypedString(typed) if is_zoned(&typed.data_type) => {
-                typed.data_type = DataType::Timestamp(None, TimezoneInfo::None);
+                typed.data_type = MOMENT;
                 *expr = call("timezone", vec![text("UTC"), taken(expr)]);
             }
+            Expr::TypedString(typed) if typed.data_type == DataType::Bytea => {
+                let mut bytes = Expr::Value(typed.value.clone());
+                if let Some(bytes) = literals::cast(&mut bytes, &DataType::Bytea) {
+                    *expr = bytes;
+                }
+            }
+            Expr::TypedString(typed) if is_moment(&typed.data_type) => typed.data_type = MOMENT,
             Expr::Interval(interval) => {
                 if let Some(words) = literal(&interval.value).and_then(in_words) {
                     *interval.value = text(&words);
@@ -127,12 +142,20 @@ impl VisitorMut for Dialect {
             Expr::Substring { expr: whole, substring_from: Some(pattern), substring_for: None, .. }
                 if literal(pattern).is_some() =>
             {
-                regexes::rewrite(pattern);
                 let found = call("regexp_match", vec![taken(whole), taken(pattern)]);
                 *expr = call("array_element", vec![found, number("1")]);
             }
+            // By its text DataFusion turns the first part of a span round only.
+            Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner }
+                if matches!(&**inner, Expr::Interval(_)) =>
+            {
+                let minus = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number("1")) };
+                *expr = nested(binary(taken(inner), BinaryOperator::Multiply, nested(minus)));
+            }
+            Expr::UnaryOp { op: UnaryOperator::Minus, .. }
+            | Expr::BinaryOp { op: BinaryOperator::PGExp, .. } => literals::power(expr),
+            Expr::BinaryOp { op, right, .. } if matches_regular(op) => regular(right),
             Expr::Subquery(query) => forms::first_value(query),
-            Expr::BinaryOp { op, right, .. } if regexes::matches(op) => regexes::rewrite(right),
             Expr::BinaryOp { left, op: BinaryOperator::StringConcat, right }
                 if forms::is_json(left) && forms::is_json(right) =>
             {
@@ -148,7 +171,8 @@ impl VisitorMut for Dialect {
                 escaped(pattern, escape_char);
             }
             Expr::AnyOp { .. } | Expr::AllOp { .. } | Expr::SimilarTo { .. } => {
-                if let Some(other) = quantified(expr).or_else(|| forms::similar(expr)) {
+                let other = literals::of_list(expr).or_else(|| quantified(expr));
+                if let Some(other) = other.or_else(|| forms::similar(expr)) {
                     *expr = other;
                 }
             }
@@ -163,17 +187,6 @@ impl VisitorMut for Dialect {
             _ => {}
         }
         ControlFlow::Continue(())
-    }
-}
-
-/// The regular expression of a `regexp_…` function, as the engine has it.
-fn pattern_of(function: &mut Function) {
-    let name = function.name.0.last().and_then(|part| part.as_ident());
-    let FunctionArguments::List(list) = &mut function.args else { return };
-    if name.is_some_and(|name| name.value.to_ascii_lowercase().starts_with("regexp_"))
-        && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(pattern))) = list.args.get_mut(1)
-    {
-        regexes::rewrite(pattern);
     }
 }
 
@@ -215,6 +228,23 @@ pub(super) fn nested(expr: Expr) -> Expr {
 /// Whether a type is that of points in time.
 fn is_zoned(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Timestamp(_, TimezoneInfo::Tz | TimezoneInfo::WithTimeZone))
+}
+
+/// Whether a type is that of times without a zone and without a number of digits.
+fn is_moment(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Timestamp(None, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone))
+}
+
+/// `now()` to the microsecond, as a point in time or as what a clock in UTC shows.
+fn now(zoned: bool) -> Expr {
+    let now = Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(call("now", Vec::new())),
+        data_type: MOMENT,
+        array: false,
+        format: None,
+    };
+    if zoned { call("timezone", vec![text("UTC"), now]) } else { now }
 }
 
 pub(super) fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
@@ -288,6 +318,7 @@ fn cast(inner: &mut Expr, data_type: &mut DataType) {
                 *inner = text(&words);
             }
         }
+        kind if is_moment(kind) => *kind = MOMENT,
         // Text like any other; the other name is how `forms` knows it again.
         DataType::JSON | DataType::JSONB => *data_type = DataType::String(None),
         // Ids are texts in the tables.
@@ -299,8 +330,16 @@ fn cast(inner: &mut Expr, data_type: &mut DataType) {
 /// Rewrites a call in its place, or gives what stands in its stead.
 fn call_of(function: &mut Function) -> Option<Expr> {
     let name = function.name.0.last()?.as_ident()?.value.to_ascii_lowercase();
-    if name == "localtimestamp" {
-        return Some(call("now", Vec::new()));
+    match name.as_str() {
+        "localtimestamp" => return Some(now(false)),
+        "now" | "current_timestamp" | "clock_timestamp" | "statement_timestamp" | "transaction_timestamp" => {
+            return Some(now(true));
+        }
+        // Of a text with a pattern; the other one is ours.
+        "to_timestamp" if arguments_of(function) > 1 => {
+            function.name = ObjectName::from(vec![Ident::new("to_timestamp_micros")]);
+        }
+        _ => {}
     }
     if let Some((_, new)) = RENAMED.iter().find(|(old, _)| *old == name) {
         function.name = ObjectName::from(vec![Ident::new(*new)]);
@@ -310,6 +349,9 @@ fn call_of(function: &mut Function) -> Option<Expr> {
     }
     if name == "generate_series" {
         sets::times(&mut function.args);
+    }
+    if PATTERNED.contains(&name.as_str()) {
+        regular_of(function);
     }
     let is_plain = function.over.is_none();
     let is_small = forms::is_small(function);
@@ -343,6 +385,15 @@ fn call_of(function: &mut Function) -> Option<Expr> {
                 return Some(seconds(call("date_part", vec![text("microsecond"), taken(time)])));
             }
         }
+        "lag" | "lead" if is_small => {
+            if arguments.nth(2).is_some_and(|default| !matches!(default, Expr::Value(_))) {
+                return Some(neighbour(function));
+            }
+        }
+        "array_length" if arguments.nth(1).is_some() => {
+            // Of a list of nothing there is none.
+            return Some(call("nullif", vec![Expr::Function(function.clone()), number("0")]));
+        }
         "mod" => {
             let (left, right) = (arguments.next()?, arguments.next()?);
             let rest = binary(nested(taken(left)), BinaryOperator::Modulo, nested(taken(right)));
@@ -373,6 +424,86 @@ fn call_of(function: &mut Function) -> Option<Expr> {
         _ => {}
     }
     None
+}
+
+/// `lag(x, n, default)`, of which DataFusion takes a written default only: the default where there is no such row.
+fn neighbour(function: &Function) -> Expr {
+    let with = |first: Option<Expr>| {
+        let mut other = function.clone();
+        if let FunctionArguments::List(list) = &mut other.args {
+            list.args.truncate(2);
+            if let (Some(first), Some(place)) = (first, list.args.first_mut()) {
+                *place = FunctionArg::Unnamed(FunctionArgExpr::Expr(first));
+            }
+        }
+        Expr::Function(other)
+    };
+    let default = match &function.args {
+        FunctionArguments::List(list) => match list.args.get(2) {
+            Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(default))) => default.clone(),
+            _ => Expr::value(Value::Null),
+        },
+        _ => Expr::value(Value::Null),
+    };
+    let is_none = Expr::IsNull(Box::new(with(Some(number("1")))));
+    Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![CaseWhen { condition: is_none, result: default }],
+        else_result: Some(Box::new(with(None))),
+    }
+}
+
+fn arguments_of(function: &Function) -> usize {
+    match &function.args {
+        FunctionArguments::List(list) => list.args.len(),
+        _ => 0,
+    }
+}
+
+/// Whether an operator takes a regular expression on its right.
+pub(super) fn matches_regular(op: &BinaryOperator) -> bool {
+    use BinaryOperator::{PGRegexIMatch, PGRegexMatch, PGRegexNotIMatch, PGRegexNotMatch};
+    matches!(op, PGRegexMatch | PGRegexIMatch | PGRegexNotMatch | PGRegexNotIMatch)
+}
+
+/// A regular expression as the engine's library takes it. One that cannot be had is refused before (`refuse`).
+fn regular(pattern: &mut Expr) {
+    *pattern = match literal(pattern) {
+        Some(written) => match translated(written) {
+            Some(own) => text(&own),
+            None => return,
+        },
+        None => call("to_regex", vec![taken(pattern)]),
+    };
+}
+
+/// The pattern of a function over regular expressions, with its flags: `n` and `m` are for a `.` that stops at a line's end,
+/// and `^` and `$` at every line.
+fn regular_of(function: &mut Function) {
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    let mut arguments = list.args.iter_mut().filter_map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    });
+    let Some(pattern) = arguments.nth(1) else { return };
+    regular(pattern);
+    let Some((flags, own)) = arguments.last().and_then(|flags| Some((literal(flags)?.to_owned(), flags)))
+    else {
+        return;
+    };
+    if flags.contains(['n', 'm'])
+        && let Some(written) = literal(pattern)
+    {
+        *pattern = text(&format!("(?m){}", written.replacen("(?s)", "", 1)));
+    }
+    let left: String = flags.chars().filter(|flag| matches!(flag, 'g' | 'i' | 'x')).collect();
+    if left.is_empty() {
+        list.args.pop();
+    } else {
+        *own = text(&left);
+    }
 }
 
 /// A value that is JSON is put into JSON as it is.
@@ -483,6 +614,29 @@ fn exists(query: Query, members: Vec<Expr>, negated: bool, condition: impl Fn(Ex
     }
 }
 
+/// `'a' NOT IN (SELECT …)` among what a condition is made of by AND and OR: without a column DataFusion forgets the NULLs among
+/// what is looked through.
+fn without_columns(condition: &mut Expr) {
+    match condition {
+        Expr::Nested(inner) => without_columns(inner),
+        Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {
+            without_columns(left);
+            without_columns(right);
+        }
+        Expr::InSubquery { expr: left, subquery, negated: true } if !forms::names_columns(left) => {
+            let members = match left.as_mut() {
+                Expr::Tuple(members) => std::mem::take(members),
+                single => vec![taken(single)],
+            };
+            *condition = exists((**subquery).clone(), members, true, |left, right| {
+                let compared = Expr::Nested(Box::new(binary(left, BinaryOperator::Eq, right)));
+                Expr::IsNotFalse(Box::new(compared))
+            });
+        }
+        _ => {}
+    }
+}
+
 /// A query to be filled in.
 pub(super) fn template() -> Query {
     let parsed = Parser::parse_sql(&PostgreSqlDialect {}, "SELECT 1 FROM (SELECT 1) AS q");
@@ -528,10 +682,10 @@ mod tests {
                 "SELECT INTERVAL '1 day -03:04:05.5', '01:30'::interval",
                 "SELECT INTERVAL '1 day -03 hours -04 minutes -05.5 seconds', '01 hours 30 minutes'::INTERVAL",
             ),
-            ("SELECT mod(a + 1, 2), localtimestamp", "SELECT ((a + 1) % (2)), now()"),
+            ("SELECT mod(a + 1, 2), localtimestamp", "SELECT ((a + 1) % (2)), CAST(now() AS TIMESTAMP(6))"),
             (
                 "SELECT a::timestamptz, TIMESTAMPTZ '2026-01-01'",
-                "SELECT timezone('UTC', a::TIMESTAMP), timezone('UTC', TIMESTAMP '2026-01-01')",
+                "SELECT timezone('UTC', a::TIMESTAMP(6)), timezone('UTC', TIMESTAMP(6) '2026-01-01')",
             ),
             ("SELECT json_agg(a ORDER BY b)", "SELECT to_json(array_agg(a ORDER BY b))"),
             ("SELECT to_char(a, 'YYYY-MM')", "SELECT to_char(a, '%Y-%m')"),
@@ -579,7 +733,22 @@ mod tests {
                 "SELECT make_interval(days => 3, hours => n)",
                 "SELECT ((INTERVAL '1 day' * (3)) + (INTERVAL '1 hour' * (n)))",
             ),
-            ("SELECT a = ANY (ARRAY[1])", "SELECT a = ANY(ARRAY[1])"),
+            ("SELECT a = ANY (ARRAY[1]), b < ALL ('{1,2}')", "SELECT a IN (1), all_lt(b, ARRAY['1', '2'])"),
+            ("SELECT -2 ^ 2, 2 ^ -1 ^ 2, -a ^ b ^ c", "SELECT -2 ^ 2, 2 ^ -1 ^ 2, -a ^ b ^ c"),
+            (r"SELECT '\x00ff'::bytea, a::bytea", "SELECT X'00ff', to_bytea(a)"),
+            ("SELECT '{1,NULL}'::int[]", "SELECT ARRAY['1', NULL]::INT[]"),
+            ("SELECT a ~ 'x.y', b ~* c", "SELECT a ~ '(?s)x.y', b ~* to_regex(c)"),
+            ("SELECT regexp_count(a, 'x.y', 1, 'n')", "SELECT regexp_count(a, '(?m)x.y', 1)"),
+            ("SELECT -INTERVAL '1 day 2 hours'", "SELECT (INTERVAL '1 day 2 hours' * (-1))"),
+            (
+                "SELECT lag(a, 2, b) OVER (ORDER BY c)",
+                "SELECT CASE WHEN lag(1, 2) OVER (ORDER BY c) IS NULL THEN b ELSE lag(a, 2) OVER (ORDER BY c) END",
+            ),
+            (
+                "SELECT 1 WHERE 'a' NOT IN (SELECT b FROM t)",
+                "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM (SELECT b FROM t) AS \"__q\" (\"__1\") WHERE ('a' = \"__1\") IS NOT FALSE)",
+            ),
+            ("SELECT array_length(a, 1)", "SELECT nullif(array_length(a, 1), 0)"),
             ("SELECT substring(a FROM 2), substring(a, 2)", "SELECT SUBSTRING(a FROM 2), SUBSTRING(a, 2)"),
             ("SELECT $$it's$$, E'a\\n'", "SELECT 'it''s', 'a\n'"),
         ] {

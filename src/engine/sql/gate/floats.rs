@@ -47,7 +47,7 @@ pub(super) fn comparison(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr>
 }
 
 /// Functions whose arguments are made of one type, which is that of the result: `coalesce(price, 0.5)` is a double.
-const ALIKE: &[&str] = &["coalesce", "greatest", "least", "nullif", "nvl"];
+pub(super) const ALIKE: &[&str] = &["coalesce", "greatest", "least", "nullif", "nvl"];
 
 fn is_double(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(expr.get_type(schema), Ok(DataType::Float32 | DataType::Float64))

@@ -124,8 +124,8 @@ pub(super) fn call_of(function: &mut Function, name: &str) -> Option<Expr> {
 
 /// A time as a point in time.
 fn zoned(time: Expr) -> Expr {
-    use datafusion::sql::sqlparser::ast::{CastKind, TimezoneInfo};
-    let data_type = DataType::Timestamp(None, TimezoneInfo::None);
+    use datafusion::sql::sqlparser::ast::CastKind;
+    let data_type = super::dialect::MOMENT;
     let expr = Box::new(time);
     let time = Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None };
     call("timezone", vec![text("UTC"), time])
@@ -270,6 +270,82 @@ impl Visitor for Nodes {
             None => ControlFlow::Break(()),
         }
     }
+}
+
+/// Whether an expression names a column.
+pub(super) fn names_columns(expr: &Expr) -> bool {
+    struct Columns;
+    impl Visitor for Columns {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    expr.visit(&mut Columns).is_break()
+}
+
+/// Whether a condition asks whether something is among the rows of a subquery where NULL is not the same as false: below NOT,
+/// IS, CASE or a comparison, or the opposite of it below OR. The engine's answer to it is true or false only.
+pub(super) fn asks_openly(condition: &Expr) -> bool {
+    fn of(condition: &Expr, below_or: bool) -> bool {
+        match condition {
+            Expr::Nested(inner) => of(inner, below_or),
+            Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+                of(left, below_or) || of(right, below_or)
+            }
+            Expr::BinaryOp { left, op: BinaryOperator::Or, right } => of(left, true) || of(right, true),
+            Expr::UnaryOp { op: UnaryOperator::Not, expr } => match innermost(expr) {
+                Expr::InSubquery { expr, negated, .. } => below_or && !negated || asks(expr),
+                other => asks(other),
+            },
+            Expr::InSubquery { expr, negated, .. } => below_or && *negated || asks(expr),
+            Expr::AnyOp { left, .. } | Expr::AllOp { left, .. } => asks(left),
+            other => asks(other),
+        }
+    }
+    of(condition, false)
+}
+
+fn innermost(mut expr: &Expr) -> &Expr {
+    while let Expr::Nested(inner) = expr {
+        expr = inner;
+    }
+    expr
+}
+
+/// Whether an expression asks that anywhere in it, subqueries not looked into.
+fn asks(expr: &Expr) -> bool {
+    struct Asks {
+        depth: usize,
+    }
+    impl Visitor for Asks {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.depth += 1;
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.depth -= 1;
+            ControlFlow::Continue(())
+        }
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            let is_subquery = |right: &Expr| matches!(innermost(right), Expr::Subquery(_));
+            let asks = match expr {
+                Expr::InSubquery { .. } => true,
+                Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => is_subquery(right),
+                _ => false,
+            };
+            if asks && self.depth == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+    }
+    expr.visit(&mut Asks { depth: 0 }).is_break()
 }
 
 /// Whether an expression calls an aggregate or a function of a window, outside of subqueries.

@@ -2,49 +2,68 @@
 //!
 //! `ended_at - started_at > INTERVAL '1 day'` is false in DataFusion even for 31 days: the difference is a number of
 //! nanoseconds and the literal one day, and it compares field by field. PostgreSQL compares with 24 hours a day and 30
-//! days a month. So where two spans are compared, the literals' days and months become hours beforehand.
+//! days a month. So where spans are compared, and one of them has months or days of its own, their lengths are.
 
-use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit};
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::{Expr, ExprSchemable, Operator};
+use datafusion::arrow::datatypes::{DataType, IntervalUnit};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::{Expr, ExprSchemable, Operator, cast};
 
-const NANOS_PER_DAY: i64 = 86_400_000_000_000;
-const DAYS_PER_MONTH: i64 = 30;
+use super::floats::ALIKE;
+use crate::engine::sql::postgres::{span_length, span_of};
 
 /// A comparison of spans.
 pub(super) fn comparison(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let sides: Vec<&mut Box<Expr>> = match &mut expr {
+    let sides: Vec<&mut Expr> = match &mut expr {
         Expr::BinaryExpr(binary) if compares(binary.op) => vec![&mut binary.left, &mut binary.right],
         Expr::Between(between) => vec![&mut between.expr, &mut between.low, &mut between.high],
+        Expr::InList(list) => std::iter::once(list.expr.as_mut()).chain(&mut list.list).collect(),
         _ => return Ok(Transformed::no(expr)),
     };
+    let kind = |side: &Expr| side.get_type(schema).ok();
+    if !sides.iter().any(|side| matches!(kind(side), Some(DataType::Interval(_)))) {
+        return Ok(Transformed::no(expr));
+    }
+    // Only sides that are themselves spans: in `at + INTERVAL '1 month' > now()` a month must stay a month.
+    for side in sides {
+        *side = match kind(side) {
+            Some(DataType::Interval(_) | DataType::Duration(_)) => span_length(std::mem::take(side)),
+            Some(text) if text.is_string() => {
+                span_length(cast(std::mem::take(side), DataType::Interval(IntervalUnit::MonthDayNano)))
+            }
+            _ => continue,
+        };
+    }
+    Ok(Transformed::yes(expr))
+}
+
+/// Where the difference of two times and another span stand in each other's stead, both are spans: of days and the clock, as
+/// PostgreSQL's difference is. DataFusion makes nanoseconds of it, which are 292 years at most.
+pub(super) fn alike(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let sides: Vec<&mut Expr> = match &mut expr {
+        Expr::ScalarFunction(call) if ALIKE.contains(&call.name()) => call.args.iter_mut().collect(),
+        Expr::Case(case) => {
+            let results = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
+            results.chain(case.else_expr.as_deref_mut()).collect()
+        }
+        _ => return Transformed::no(expr),
+    };
+    let is =
+        |side: &Expr, wanted: fn(&DataType) -> bool| side.get_type(schema).is_ok_and(|kind| wanted(&kind));
+    if !sides.iter().any(|side| is(side, |kind| matches!(kind, DataType::Interval(_)))) {
+        return Transformed::no(expr);
+    }
     let mut changed = false;
     for side in sides {
-        // Only a side that is itself a span: in `at + INTERVAL '1 month' > now()` a month must stay a month.
-        if matches!(side.get_type(schema), Ok(DataType::Interval(_))) {
-            let flat = std::mem::take(&mut **side).transform_up(literal)?;
-            changed |= flat.transformed;
-            **side = flat.data;
+        if is(side, |kind| matches!(kind, DataType::Duration(_))) {
+            *side = span_of(std::mem::take(side));
+            changed = true;
         }
     }
-    Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) })
+    Transformed::new_transformed(expr, changed)
 }
 
 pub(super) fn compares(operator: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     matches!(operator, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
-}
-
-fn literal(expr: Expr) -> Result<Transformed<Expr>> {
-    let Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(span)), metadata) = &expr else {
-        return Ok(Transformed::no(expr));
-    };
-    let days = i64::from(span.months) * DAYS_PER_MONTH + i64::from(span.days);
-    let nanos = days.checked_mul(NANOS_PER_DAY).and_then(|nanos| nanos.checked_add(span.nanoseconds));
-    let Some(nanos) = nanos.filter(|_| days != 0) else { return Ok(Transformed::no(expr)) };
-    let span = IntervalMonthDayNano::new(0, 0, nanos);
-    let value = ScalarValue::IntervalMonthDayNano(Some(span));
-    debug_assert_eq!(value.data_type(), DataType::Interval(IntervalUnit::MonthDayNano));
-    Ok(Transformed::yes(Expr::Literal(value, metadata.clone())))
 }

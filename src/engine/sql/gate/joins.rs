@@ -84,7 +84,7 @@ pub(super) fn is_column(expr: &Expr, name: &Ident) -> bool {
 }
 
 /// Whether two identifiers are one name.
-fn same(left: &Ident, right: &Ident) -> bool {
+pub(super) fn same(left: &Ident, right: &Ident) -> bool {
     let folded = |ident: &Ident| match ident.quote_style {
         Some(_) => ident.value.clone(),
         None => ident.value.to_ascii_lowercase(),

@@ -1,7 +1,7 @@
 //! The gate: what a text must pass before it is run.
 //!
 //! In order: limits on the text itself (`limits`), one statement that is a query, forms that are refused because they
-//! would be wrong in silence or reach outside (`refuse`), names as PostgreSQL gives them (`names`), forms that DataFusion writes otherwise
+//! would be wrong in silence or reach outside (`refuse`), named windows written out (`windows`), names as PostgreSQL gives them (`names`), forms that DataFusion writes otherwise
 //! (`dialect`), every table
 //! resolved against the organization's list, DataFusion's plan, `verify_plan`, and a walk over the plan with its
 //! subqueries that lets only reading nodes through. Whoever comes this far can still be slow or large; time and
@@ -12,18 +12,20 @@ mod floats;
 mod forms;
 mod intervals;
 mod joins;
+mod keys;
 mod lateral;
 mod lifted;
 mod limits;
+mod literals;
 mod logic;
 mod names;
 mod patterns;
 mod places;
 mod predicates;
 mod refuse;
-mod regexes;
 mod sets;
 mod typed;
+mod windows;
 
 use std::collections::BTreeSet;
 
@@ -78,6 +80,7 @@ async fn admitted(
     }
     logic::regroup(inner);
     refuse::check(inner)?;
+    windows::rewrite(inner)?;
     names::rewrite(inner);
     dialect::rewrite(inner);
     let mut read = BTreeSet::new();
@@ -88,7 +91,8 @@ async fn admitted(
     let reading = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reading.verify_plan(&plan).map_err(|error| only_queries().with_detail(error))?;
     check_plan(&plan)?;
-    let plan = newest::rewrite(typed::normalize(lifted::rewrite(lateral::rewrite(plan)?)?)?)?;
+    let plan =
+        newest::rewrite(keys::in_front(typed::normalize(lifted::rewrite(lateral::rewrite(plan)?)?)?)?)?;
     Ok(Admitted { plan, tables: read.into_iter().collect(), explained })
 }
 

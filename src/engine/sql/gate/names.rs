@@ -60,6 +60,15 @@ impl VisitorMut for Names {
 /// `SELECT DISTINCT lower(a) … ORDER BY lower(a)`: with the column named, DataFusion does not see any more that the two
 /// are one. So the order is given by the name.
 fn order_by_names(query: &mut Query) {
+    if let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = &mut query.order_by {
+        // What is ordered by already decides nothing, and DISTINCT ON fails for it.
+        let mut seen: Vec<Expr> = Vec::new();
+        order.retain(|by| {
+            let is_new = !seen.contains(&by.expr);
+            seen.push(by.expr.clone());
+            is_new
+        });
+    }
     let SetExpr::Select(select) = query.body.as_ref() else { return };
     let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = &mut query.order_by else { return };
     match &select.distinct {
@@ -213,6 +222,8 @@ fn first_column(body: &SetExpr) -> Option<String> {
 
 fn type_name(data_type: &DataType) -> String {
     let text = data_type.to_string().to_ascii_lowercase();
+    // A list is named after what is in it.
+    let text = text.trim_end_matches("[]").to_owned();
     let name = match text.split('(').next().unwrap_or_default().trim() {
         "int" | "integer" | "int4" => "int4",
         "bigint" | "int8" => "int8",

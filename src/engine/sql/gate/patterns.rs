@@ -2,10 +2,13 @@
 //!
 //! A pattern with a part that has no counterpart is not translated at all, and its statement is refused: half a pattern
 //! would be a wrong text in silence. Names of months and days are padded to nine characters in PostgreSQL unless `FM`
-//! stands in front, so only those are taken.
+//! stands in front, so only those are taken. Where PostgreSQL would read on (`SSSS` is no `SS` twice), so is here.
 
 /// Parts that mean numbers, in any case; longer ones before those that they begin with.
 const NUMBERS: &[(&str, &str)] = &[
+    ("SSSSS", ""),
+    ("SSSS", ""),
+    ("IDDD", ""),
     ("FMHH24", "%-H"),
     ("FMHH12", "%-I"),
     ("FMMM", "%-m"),
@@ -97,6 +100,9 @@ mod tests {
             ("Day", None),
             ("YYYYth", None),
             ("J", None),
+            ("SSSS", None),
+            ("HH24:MI:sssss", None),
+            ("IDDD", None),
         ] {
             assert_eq!(strftime(pattern).as_deref(), expected, "{pattern}");
         }

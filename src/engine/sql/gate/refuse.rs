@@ -8,9 +8,9 @@ use datafusion::sql::sqlparser::ast::{
     SetOperator, SetQuantifier, Spanned, Statement, TableFactor, Value, ValueWithSpan, Visit, Visitor,
 };
 
-use super::{forms, joins, patterns, places, sets};
+use super::{dialect, forms, joins, patterns, places, sets};
 use crate::engine::sql::errors::{QueryError, quoted};
-use crate::engine::sql::postgres::is_picture;
+use crate::engine::sql::postgres::{is_picture, translated};
 
 /// Most tables and subqueries in all FROM clauses together: a FROM list becomes a join tree as deep as it is long.
 const RELATIONS_MAX: usize = 100;
@@ -19,6 +19,8 @@ const RELATIONS_MAX: usize = 100;
 const SERIES_MAX: u128 = 1_000_000;
 
 const UNBOUND: &str = "JOIN without ON or USING (say what joins the two, or write CROSS JOIN)";
+const OPEN: &str = "IN, ANY or ALL with a subquery below NOT, IS, CASE or a comparison, or NOT IN below OR (where a NULL among its \
+                    rows leaves it open: write EXISTS or NOT EXISTS with the condition that is meant)";
 const UNCLEAR: &str = "RIGHT or FULL JOIN with USING or NATURAL, of more than two tables, in parentheses or with * (write \
                        ON a.x = b.x, and coalesce(a.x, b.x) for the column)";
 
@@ -105,7 +107,9 @@ fn select_forms(select: &Select) -> Flow {
             "A window function in WHERE (put the query in a subquery, and the condition around it)",
         )?;
         refuse_if(forms::aggregates(condition), "An aggregate function in WHERE (use HAVING)")?;
+        refuse_if(forms::asks_openly(condition), OPEN)?;
     }
+    refuse_if(select.having.as_ref().is_some_and(forms::asks_openly), OPEN)?;
     refuse_if(select.value_table_mode.is_some(), "AS STRUCT and AS VALUE")?;
     refuse_if(!matches!(select.flavor, SelectFlavor::Standard), "A query that begins with FROM")
 }
@@ -159,6 +163,17 @@ fn expr_forms(expr: &Expr) -> Flow {
         Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } if is_cut(right) => {
             refuse("ANY and ALL over a subquery with ORDER BY and LIMIT (compare with the subquery itself)")
         }
+        Expr::BinaryOp { op, right, .. } if dialect::matches_regular(op) => regular_expression(right),
+        Expr::Substring { substring_from: Some(pattern), substring_for: None, .. } => {
+            regular_expression(pattern)
+        }
+        Expr::Function(function) if takes_pattern(&function.name) => {
+            let FunctionArguments::List(list) = &function.args else { return ControlFlow::Continue(()) };
+            match list.args.get(1) {
+                Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(pattern))) => regular_expression(pattern),
+                _ => ControlFlow::Continue(()),
+            }
+        }
         Expr::RLike { .. } | Expr::MatchAgainst { .. } => refuse("RLIKE and MATCH"),
         Expr::Cast { data_type, .. } if is_padded(data_type) => refuse("The type char(n) (use text)"),
         Expr::Function(function) if is_named(&function.name, "to_char") => to_char_pattern(&function.args),
@@ -208,6 +223,21 @@ fn is_similar(expr: &Expr) -> bool {
 fn is_named(name: &datafusion::sql::sqlparser::ast::ObjectName, wanted: &str) -> bool {
     let last = name.0.last().and_then(|part| part.as_ident());
     last.is_some_and(|ident| ident.value.eq_ignore_ascii_case(wanted))
+}
+
+fn takes_pattern(name: &datafusion::sql::sqlparser::ast::ObjectName) -> bool {
+    let named = |wanted: &&str| is_named(name, wanted);
+    dialect::PATTERNED.iter().chain(&["regexp_match", "regexp_replace", "regexp_substr"]).any(named)
+}
+
+/// A written regular expression has a counterpart in the engine's library, which answers in linear time.
+fn regular_expression(pattern: &Expr) -> Flow {
+    let known = dialect::literal(pattern).is_none_or(|text| translated(text).is_some());
+    refuse_if(
+        !known,
+        "A regular expression that refers back (\\1), looks ahead (?=), names a collating element or has an escape that \
+         PostgreSQL does not know",
+    )
 }
 
 /// DataFusion's `to_char` takes `%Y-%m-%d` and gives any other pattern back as it is, so what cannot be translated is

@@ -6,16 +6,17 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, cast, lit};
 use regex::Regex;
 
 use super::{floats, intervals};
 use crate::base::clock::{Clock, Timestamp};
+use crate::engine::sql::postgres::plain;
 
 /// Rewrites all expressions of the plan and its subqueries.
 pub(super) fn normalize(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -32,6 +33,8 @@ pub(super) fn normalize(plan: LogicalPlan) -> Result<LogicalPlan> {
             let name = names.save(&expr);
             let rewritten = expr.transform_up(|expr| {
                 moments(expr, &schema)
+                    .transform_data(|expr| Ok(intervals::alike(expr, &schema)))?
+                    .transform_data(|expr| Ok(opposite(expr, &schema)))?
                     .transform_data(|expr| intervals::comparison(expr, &schema))?
                     .transform_data(|expr| Ok(floats::comparison(expr, &schema)))
             })?;
@@ -43,7 +46,25 @@ pub(super) fn normalize(plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(rewrite_node).data()
 }
 
-/// Spells out the times in a cast or a comparison.
+/// The opposite of a double that is none of a written number, without a sign where it means nothing.
+fn opposite(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    match &expr {
+        Expr::Negative(inner)
+            if !matches!(**inner, Expr::Literal(..))
+                && inner.get_type(schema).is_ok_and(|kind| kind.is_floating()) =>
+        {
+            Transformed::yes(plain(expr))
+        }
+        _ => Transformed::no(expr),
+    }
+}
+
+/// Functions of which any argument may be a date where a time is meant.
+const OF_TIMES: &[&str] = &["date_bin", "date_trunc"];
+
+/// Spells out the times in a cast; where times are compared, or stand in each other's stead, makes them of one type.
+///
+/// DataFusion makes nanoseconds of a written time, and of a date beside a time, which end in the year 2262.
 fn moments(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let target = expr.get_type(schema).ok();
     let sides: Vec<&mut Expr> = match &mut expr {
@@ -62,18 +83,78 @@ fn moments(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         }
         Expr::Between(between) => vec![&mut between.expr, &mut between.low, &mut between.high],
         Expr::InList(list) => std::iter::once(list.expr.as_mut()).chain(&mut list.list).collect(),
+        Expr::ScalarFunction(call) if floats::ALIKE.contains(&call.name()) => call.args.iter_mut().collect(),
+        Expr::ScalarFunction(call) if OF_TIMES.contains(&call.name()) => {
+            let changed = call.args.iter_mut().skip(1).fold(false, |changed, side| {
+                made(side, &DataType::Timestamp(TimeUnit::Microsecond, None), schema) || changed
+            });
+            return Transformed::new_transformed(expr, changed);
+        }
+        Expr::ScalarFunction(call) if call.name() == "timezone" => {
+            let kind = DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into()));
+            let time = call.args.last_mut().filter(|time| is_text(time, schema));
+            let changed = time.is_some_and(|time| made(time, &kind, schema));
+            return Transformed::new_transformed(expr, changed);
+        }
+        Expr::Case(case) => {
+            let compared = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
+            let compared = case.expr.as_deref_mut().map(|of| std::iter::once(of).chain(compared).collect());
+            let changed = compared.is_some_and(|sides| alike(sides, schema));
+            let results = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
+            let changed = alike(results.chain(case.else_expr.as_deref_mut()).collect(), schema) || changed;
+            return Transformed::new_transformed(expr, changed);
+        }
         _ => return Transformed::no(expr),
     };
-    let kind = sides.iter().find_map(|side| side.get_type(schema).ok().filter(is_time));
-    let Some(kind) = kind else { return Transformed::no(expr) };
-    let mut changed = false;
-    for side in sides {
-        if let Some(spelled) = spelled(side, &kind) {
-            *side = spelled;
-            changed = true;
-        }
+    let changed = alike(sides, schema);
+    Transformed::new_transformed(expr, changed)
+}
+
+/// Makes what is compared of one type, if there is a time among it.
+fn alike(sides: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let kinds = sides.iter().filter_map(|side| side.get_type(schema).ok().filter(is_time));
+    // A timestamp goes before a date.
+    let kind = kinds.reduce(|kind, other| match (&kind, &other) {
+        (DataType::Date32, DataType::Timestamp(..)) => other,
+        _ => kind,
+    });
+    let Some(kind) = kind else { return false };
+    sides.into_iter().fold(false, |changed, side| made(side, &kind, schema) || changed)
+}
+
+fn is_text(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.get_type(schema).is_ok_and(|kind| kind.is_string())
+}
+
+/// Makes a written time one of this kind, and a date a timestamp; whether there was something to do.
+fn made(side: &mut Expr, kind: &DataType, schema: &DFSchema) -> bool {
+    if let Some(spelled) = spelled(side, kind) {
+        *side = literal(&spelled, kind).unwrap_or(spelled);
+        return true;
     }
-    if changed { Transformed::yes(expr) } else { Transformed::no(expr) }
+    if let Some(written) = literal(side, kind) {
+        *side = written;
+        return true;
+    }
+    if matches!(kind, DataType::Timestamp(..)) && matches!(side.get_type(schema), Ok(DataType::Date32)) {
+        *side = cast(std::mem::take(side), kind.clone());
+        return true;
+    }
+    false
+}
+
+/// A written timestamp as a value, to the unit that it is compared with or, if it has more digits, to the microsecond. None
+/// where it is no such time: the cast tells that.
+fn literal(expr: &Expr, kind: &DataType) -> Option<Expr> {
+    let (Expr::Literal(text @ ScalarValue::Utf8(Some(_)), _), DataType::Timestamp(unit, zone)) = (expr, kind)
+    else {
+        return None;
+    };
+    let of = |unit: TimeUnit| text.cast_to(&DataType::Timestamp(unit, zone.clone())).ok();
+    let micros = of(TimeUnit::Microsecond)?;
+    let ScalarValue::TimestampMicrosecond(Some(count), _) = micros else { return None };
+    let fits = *unit == TimeUnit::Millisecond && count % 1000 == 0;
+    Some(lit(fits.then(|| of(TimeUnit::Millisecond)).flatten().unwrap_or(micros)))
 }
 
 fn is_time(kind: &DataType) -> bool {
@@ -142,8 +223,6 @@ fn spell(text: &str, kind: &DataType, now: Timestamp) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::arrow::datatypes::TimeUnit;
-
     use super::*;
 
     #[test]

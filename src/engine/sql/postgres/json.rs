@@ -12,7 +12,7 @@ use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::strings;
 use crate::engine::sql::spool::json as cells;
@@ -171,10 +171,10 @@ impl ScalarUDFImpl for Json {
         let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
         let answer = match (self.question, arrays.as_slice()) {
             (ToJson, [values]) => {
-                collect(rows, |row| values.is_valid(row).then(|| plain(values, row).to_string()))
+                collect(rows, |row| values.is_valid(row).then(|| written(&plain(values, row))))
             }
             (List, values) => collect(rows, |row| {
-                Some(Value::Array(values.iter().map(|values| plain(values, row)).collect()).to_string())
+                Some(written(&Value::Array(values.iter().map(|values| plain(values, row)).collect())))
             }),
             (Object, [names, values]) => collect(rows, |row| aggregated(names, values, row)),
             (Marked, [texts]) => cast(texts, &MARKED)?,
@@ -183,10 +183,10 @@ impl ScalarUDFImpl for Json {
             (Stripped, [texts]) => {
                 let texts = strings(texts)?;
                 let texts = texts.as_string::<i32>();
-                let parsed = |row| serde_json::from_str(texts.is_valid(row).then(|| texts.value(row))?).ok();
-                collect(rows, |row| Some(stripped(parsed(row)?).to_string()))
+                let parsed = |row| parse(texts.is_valid(row).then(|| texts.value(row))?);
+                collect(rows, |row| Some(written(&stripped(parsed(row)?))))
             }
-            (Build, pairs) => collect(rows, |row| Some(object(pairs, row).to_string())),
+            (Build, pairs) => collect(rows, |row| Some(written(&object(pairs, row)))),
             (question, [texts, rest @ ..]) => ask(question, texts, rest)?,
             _ => return exec_err!("{} got no argument", self.name),
         };
@@ -200,7 +200,7 @@ fn collect(rows: usize, text: impl Fn(usize) -> Option<String>) -> ArrayRef {
 
 fn object(pairs: &[ArrayRef], row: usize) -> Value {
     let name = |value: Value| match value {
-        Value::String(text) => text,
+        Value::String(text) => text.trim_start_matches(NUMBER).to_owned(),
         other => other.to_string(),
     };
     let entries = pairs.chunks_exact(2);
@@ -214,7 +214,7 @@ fn plain(values: &ArrayRef, row: usize) -> Value {
         return Value::Null;
     }
     let parsed = |value: Value| match &value {
-        Value::String(text) => serde_json::from_str(text).unwrap_or(value),
+        Value::String(text) => parse(text).unwrap_or(value),
         _ => value,
     };
     match values.data_type() {
@@ -236,7 +236,7 @@ fn aggregated(names: &ArrayRef, values: &ArrayRef, row: usize) -> Option<String>
         return None;
     };
     let name = |name: Value| name.as_str().map_or_else(|| name.to_string(), str::to_owned);
-    Some(Value::Object(names.into_iter().map(name).zip(values).collect()).to_string())
+    Some(written(&Value::Object(names.into_iter().map(name).zip(values).collect())))
 }
 
 /// Objects have the members of both, the right one's going before; anything else is a list.
@@ -249,9 +249,9 @@ fn concatenated(left: Value, right: Value) -> Option<String> {
         (Value::Null, _) | (_, Value::Null) => return None,
         (Value::Object(mut left), Value::Object(right)) => {
             left.extend(right);
-            Value::Object(left).to_string()
+            written(&Value::Object(left))
         }
-        (left, right) => Value::Array(list(left).into_iter().chain(list(right)).collect()).to_string(),
+        (left, right) => written(&Value::Array(list(left).into_iter().chain(list(right)).collect())),
     })
 }
 
@@ -272,14 +272,13 @@ fn lists(question: Question, texts: &ArrayRef) -> ArrayRef {
     let texts = texts.as_string::<i32>();
     let mut lists = ListBuilder::new(StringBuilder::new());
     for row in 0..texts.len() {
-        let parsed =
-            texts.is_valid(row).then(|| serde_json::from_str::<Value>(texts.value(row)).ok()).flatten();
+        let parsed = texts.is_valid(row).then(|| parse(texts.value(row))).flatten();
         let items: Option<Vec<Option<String>>> = match (question, parsed) {
             (Elements { as_text: true }, Some(Value::Array(items))) => {
                 Some(items.into_iter().map(as_plain).collect())
             }
             (Elements { .. }, Some(Value::Array(items))) => {
-                Some(items.into_iter().map(|item| Some(item.to_string())).collect())
+                Some(items.iter().map(|item| Some(written(item))).collect())
             }
             (Members { as_text }, Some(Value::Object(members))) => {
                 let shown = |value: Value| if as_text { as_plain(value) } else { Some(value.to_string()) };
@@ -301,10 +300,7 @@ fn ask(question: Question, texts: &ArrayRef, rest: &[ArrayRef]) -> Result<ArrayR
     let texts = texts.as_string::<i32>();
     let steps = rest.iter().map(Step::of).collect::<Result<Vec<_>>>()?;
     let rows = texts.len();
-    let parsed = |row: usize| {
-        let text = texts.is_valid(row).then(|| texts.value(row))?;
-        serde_json::from_str::<Value>(text).ok()
-    };
+    let parsed = |row: usize| parse(texts.is_valid(row).then(|| texts.value(row))?);
     let found = |row: usize| -> Option<Value> {
         let mut value = parsed(row)?;
         match question {
@@ -324,7 +320,7 @@ fn ask(question: Question, texts: &ArrayRef, rest: &[ArrayRef]) -> Result<ArrayR
     };
     Ok(match question {
         Member { as_text } | AtPath { as_text } | Along { as_text } => {
-            collect(rows, |row| if as_text { as_plain(found(row)?) } else { Some(found(row)?.to_string()) })
+            collect(rows, |row| if as_text { as_plain(found(row)?) } else { Some(written(&found(row)?)) })
         }
         ArrayLength => {
             let length = |row| Some(parsed(row)?.as_array()?.len() as i64);
@@ -336,7 +332,7 @@ fn ask(question: Question, texts: &ArrayRef, rest: &[ArrayRef]) -> Result<ArrayR
             std::sync::Arc::new((0..rows).map(has).collect::<BooleanArray>())
         }
         _ => {
-            let held = |row| serde_json::from_str(&steps.first()?.text(row)?).ok();
+            let held = |row| parse(&steps.first()?.text(row)?);
             let contains = |row| Some(holds(&parsed(row)?, &held(row)?));
             std::sync::Arc::new((0..rows).map(contains).collect::<BooleanArray>())
         }
@@ -407,8 +403,78 @@ fn path(text: &str) -> Vec<String> {
 fn as_plain(value: Value) -> Option<String> {
     match value {
         Value::Null => None,
-        Value::String(text) => Some(text),
-        other => Some(other.to_string()),
+        Value::String(text) => Some(text.trim_start_matches(NUMBER).to_owned()),
+        other => Some(written(&other)),
+    }
+}
+
+/// What stands before the digits of a number that is kept as a text, and in no text of JSON: PostgreSQL has none with it.
+const NUMBER: &str = "\u{0}";
+
+/// JSON as a value, none where it is none. A number whose digits the value would not have (`1.50`, more than 64 bits) is kept as
+/// a text behind [`NUMBER`].
+fn parse(text: &str) -> Option<Value> {
+    let mut own = String::new();
+    let (mut rest, mut kept) = (text, false);
+    while let Some(at) = rest.find(|char: char| char == '"' || char == '-' || char.is_ascii_digit()) {
+        let (before, found) = rest.split_at(at);
+        own.push_str(before);
+        let length = if found.starts_with('"') { length_of_text(found)? } else { length_of_number(found) };
+        let (token, behind) = found.split_at(length);
+        let is_same = token.starts_with('"')
+            || serde_json::from_str::<Number>(token).map_or(true, |number| number.to_string() == token);
+        if is_same {
+            own.push_str(token);
+        } else {
+            kept = true;
+            own.push_str(&format!("\"\\u0000{token}\""));
+        }
+        rest = behind;
+    }
+    if !kept {
+        return serde_json::from_str(text).ok();
+    }
+    own.push_str(rest);
+    serde_json::from_str(&own).ok()
+}
+
+/// Bytes of a text of JSON with its quotes; none when it does not end.
+fn length_of_text(text: &str) -> Option<usize> {
+    let mut escaped = false;
+    let end = text.bytes().skip(1).position(|byte| {
+        let ends = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        ends
+    });
+    end.map(|end| end + 2)
+}
+
+fn length_of_number(text: &str) -> usize {
+    text.bytes().take_while(|byte| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')).count()
+}
+
+/// A value as JSON.
+fn written(value: &Value) -> String {
+    let text = value.to_string();
+    let mark = "\"\\u0000";
+    if !text.contains(mark) {
+        return text;
+    }
+    let mut parts = text.split(mark);
+    let mut own = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (digits, behind) = part.split_once('"').unwrap_or((part, ""));
+        own.extend([digits, behind]);
+    }
+    own
+}
+
+/// A number, however it is kept.
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.strip_prefix(NUMBER)?.parse().ok(),
+        _ => None,
     }
 }
 
@@ -417,6 +483,7 @@ fn kind(value: &Value) -> &'static str {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
         Value::Number(_) => "number",
+        Value::String(text) if text.starts_with(NUMBER) => "number",
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
@@ -442,14 +509,37 @@ fn holds(whole: &Value, part: &Value) -> bool {
             part.iter().all(|value| whole.iter().any(|own| holds(own, value)))
         }
         (Value::Array(whole), part) if !part.is_object() => whole.contains(part),
-        (Value::Number(whole), Value::Number(part)) => whole.as_f64() == part.as_f64(),
-        (whole, part) => whole == part,
+        (whole, part) => match (number(whole), number(part)) {
+            (Some(whole), Some(part)) => whole == part,
+            _ => whole == part,
+        },
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_keep_their_digits() {
+        for text in [
+            r#"{"a":1.50,"b":[1e3,"1.50","\"2.0\""],"c":12345678901234567890123}"#,
+            "1.0",
+            "-0",
+            "[1,2.5]",
+            "\"x\"",
+        ] {
+            assert_eq!(parse(text).map(|value| written(&value)).as_deref(), Some(text));
+        }
+        assert_eq!(as_plain(parse("1.50").expect("JSON")).as_deref(), Some("1.50"));
+        assert_eq!(
+            (kind(&parse("1.50").expect("JSON")), number(&parse("1e3").expect("JSON"))),
+            ("number", Some(1000.0))
+        );
+        for bad in ["1.5.0", "{", "\"x", "01", "1 2", "nul"] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+    }
 
     #[test]
     fn paths_and_containment_follow_postgresql() {

@@ -8,11 +8,14 @@
 mod digests;
 mod format;
 mod json;
+mod lists;
 mod numbers;
 mod picture;
+mod regexes;
 mod spans;
 mod sums;
 mod text;
+mod times;
 mod zone;
 
 use std::sync::Arc;
@@ -26,15 +29,22 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, cast as cast_expr};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
+pub(super) use self::numbers::plain;
 pub(super) use self::picture::{NAME as TO_CHAR_OF_NUMBERS, is_picture};
+pub(super) use self::regexes::translated;
+pub(super) use self::spans::{length as span_length, span as span_of};
+pub(super) use self::text::bytes_of;
 
 /// The functions, for the session.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
     json::functions()
         .into_iter()
+        .chain(lists::functions())
         .chain(numbers::functions())
+        .chain(regexes::functions())
         .chain(spans::functions())
         .chain(text::functions())
+        .chain(times::functions())
         .chain(digests::functions())
         .chain(format::functions())
         .chain([picture::function(), zone::function()])
@@ -48,6 +58,7 @@ pub(super) struct Operators;
 
 impl ExprPlanner for Operators {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let expr = signed(expr, schema);
         // A type that cannot be told yet (a missing column) is reported by what comes after.
         let (Ok(left), Ok(right)) = (expr.left.get_type(schema), expr.right.get_type(schema)) else {
             return Ok(PlannerResult::Original(expr));
@@ -78,6 +89,14 @@ impl ExprPlanner for Operators {
             BinaryOperator::StringConcat if json::is_marked(&left) && json::is_marked(&right) => {
                 json::concatenation()
             }
+            BinaryOperator::Plus
+            | BinaryOperator::Minus
+            | BinaryOperator::Multiply
+            | BinaryOperator::Divide
+                if left.is_numeric() && right.is_numeric() && (left.is_floating() || right.is_floating()) =>
+            {
+                return Ok(PlannerResult::Planned(numbers::plain_of(expr)));
+            }
             BinaryOperator::Plus | BinaryOperator::Minus => return Ok(dates(expr, &left, &right)),
             BinaryOperator::StringConcat => return Ok(concatenation(expr, &left, &right)),
             _ => return Ok(PlannerResult::Original(expr)),
@@ -90,6 +109,17 @@ impl ExprPlanner for Operators {
     }
 }
 
+/// With numbers that have a sign: what counts (`cardinality`, `row_number`) has none in DataFusion, and beside a number that has
+/// one becomes a decimal, whose quotient is exact.
+fn signed(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    for side in [&mut expr.left, &mut expr.right] {
+        if side.get_type(schema).is_ok_and(|kind| kind.is_unsigned_integer()) {
+            *side = cast_expr(std::mem::take(side), DataType::Int64);
+        }
+    }
+    expr
+}
+
 /// Whether a quotient is one of `numeric`: of two numbers with a fixed point, or of one and a whole number.
 fn is_exact(left: &DataType, right: &DataType) -> bool {
     let exact = |kind: &DataType| kind.is_integer() || matches!(kind, DataType::Decimal128(..));
@@ -99,7 +129,7 @@ fn is_exact(left: &DataType, right: &DataType) -> bool {
 /// A date plus or minus a span is a timestamp in PostgreSQL.
 fn dates(mut expr: RawBinaryExpr, left: &DataType, right: &DataType) -> PlannerResult<RawBinaryExpr> {
     let is_span = |kind: &DataType| matches!(kind, DataType::Interval(_) | DataType::Duration(_));
-    let at_midnight = |date: Expr| cast_expr(date, DataType::Timestamp(TimeUnit::Millisecond, None));
+    let at_midnight = |date: Expr| cast_expr(date, DataType::Timestamp(TimeUnit::Microsecond, None));
     match (left, right) {
         (DataType::Date32, span) if is_span(span) => expr.left = at_midnight(expr.left),
         (span, DataType::Date32) if is_span(span) && expr.op == BinaryOperator::Plus => {

@@ -13,10 +13,13 @@ use datafusion::arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64T
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Result, exec_err, internal_err};
 use datafusion::functions::math::round as datafusion_round;
+use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    binary_expr,
 };
+use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 /// Digits of a quotient behind the point.
 const QUOTIENT_DIGITS: i8 = 16;
@@ -31,6 +34,8 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
         ScalarUDF::from(round),
         ScalarUDF::from(Numeric { work: Work::Whole, signature: any(1) }),
+        ScalarUDF::from(Numeric { work: Work::Up, signature: any(1) }),
+        ScalarUDF::from(Numeric { work: Work::Down, signature: any(1) }),
         ScalarUDF::from(Numeric { work: Work::Averaged, signature: any(1) }),
         ScalarUDF::from(Numeric { work: Work::Bucket, signature: any(4) }),
     ]
@@ -38,6 +43,23 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
 
 pub(super) fn division() -> ScalarUDF {
     ScalarUDF::from(Numeric { work: Work::Divide, signature: Signature::any(2, Volatility::Immutable) })
+}
+
+/// What comes of computing with doubles, by way of [`Work::Plain`].
+pub(super) fn plain_of(expr: RawBinaryExpr) -> Expr {
+    let op = match expr.op {
+        BinaryOperator::Plus => Operator::Plus,
+        BinaryOperator::Minus => Operator::Minus,
+        BinaryOperator::Multiply => Operator::Multiply,
+        _ => Operator::Divide,
+    };
+    plain(binary_expr(expr.left, op, expr.right))
+}
+
+/// A double without a sign where it means nothing.
+pub(in crate::engine::sql) fn plain(double: Expr) -> Expr {
+    ScalarUDF::from(Numeric { work: Work::Plain, signature: Signature::any(1, Volatility::Immutable) })
+        .call(vec![double])
 }
 
 /// DataFusion's `round`, but for a double alone.
@@ -88,6 +110,12 @@ enum Work {
     /// A decimal with more digits behind the point, as an average needs it; anything else as it is.
     Averaged,
     Bucket,
+    /// The next whole number above, or below. DataFusion's has as many digits as the number itself: too few for 0.3 or 9.5.
+    Up,
+    Down,
+    /// A double that was computed. The processor gives infinity less infinity, and the opposite of a NaN, a sign, by which it
+    /// would come before all numbers; and zero has one, by which it would be two.
+    Plain,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -103,6 +131,9 @@ impl ScalarUDFImpl for Numeric {
             Work::Whole => "to_whole",
             Work::Averaged => "to_averaged",
             Work::Bucket => "width_bucket",
+            Work::Up => "ceil",
+            Work::Down => "floor",
+            Work::Plain => "to_plain",
         }
     }
 
@@ -114,7 +145,11 @@ impl ScalarUDFImpl for Numeric {
         Ok(match (self.work, arguments.first()) {
             (Work::Divide, _) => DataType::Decimal128(DIGITS_MAX, QUOTIENT_DIGITS),
             (Work::Bucket, _) => DataType::Int64,
-            (Work::Whole, Some(DataType::Decimal128(..))) => DataType::Decimal128(DIGITS_MAX, 0),
+            (Work::Whole | Work::Up | Work::Down, Some(DataType::Decimal128(..))) => {
+                DataType::Decimal128(DIGITS_MAX, 0)
+            }
+            (Work::Up | Work::Down, Some(DataType::Float32)) => DataType::Float32,
+            (Work::Up | Work::Down, _) => DataType::Float64,
             (Work::Averaged, Some(DataType::Decimal128(_, digits))) => {
                 DataType::Decimal128(DIGITS_MAX, (*digits).max(AVERAGED_DIGITS))
             }
@@ -148,10 +183,36 @@ impl ScalarUDFImpl for Numeric {
                 let whole: Float64Array = doubles.as_primitive::<Float64Type>().unary(f64::round_ties_even);
                 cast(&whole, values.data_type())?
             }
+            (Work::Plain, [values]) if values.data_type().is_floating() => {
+                let plain = |value: f64| if value.is_nan() { f64::NAN } else { value + 0.0 };
+                let doubles = cast(values, &DataType::Float64)?;
+                let doubles: Float64Array = doubles.as_primitive::<Float64Type>().unary(plain);
+                cast(&doubles, values.data_type())?
+            }
+            (Work::Up | Work::Down, [values]) => self.next_whole(values, args.return_field.data_type())?,
             (_, [values]) => cast(values, args.return_field.data_type())?,
             _ => return internal_err!("{} got another number of arguments", self.name()),
         };
         Ok(ColumnarValue::Array(result))
+    }
+}
+
+impl Numeric {
+    fn next_whole(&self, values: &ArrayRef, kind: &DataType) -> Result<ArrayRef> {
+        let DataType::Decimal128(_, scale) = values.data_type() else {
+            let doubles = cast(values, &DataType::Float64)?;
+            let next = if self.work == Work::Up { f64::ceil } else { f64::floor };
+            let whole: Float64Array = doubles.as_primitive::<Float64Type>().unary(next);
+            return Ok(cast(&whole, kind)?);
+        };
+        let unit = 10_i128.pow(u32::from(scale.unsigned_abs()));
+        let up = self.work == Work::Up;
+        let whole: Decimal128Array = values.as_primitive::<Decimal128Type>().unary(|value| match *scale {
+            ..=0 => value.saturating_mul(unit),
+            _ if up => value.div_euclid(unit) + i128::from(value.rem_euclid(unit) != 0),
+            _ => value.div_euclid(unit),
+        });
+        Ok(Arc::new(whole.with_precision_and_scale(DIGITS_MAX, 0)?))
     }
 }
 

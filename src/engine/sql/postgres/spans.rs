@@ -1,38 +1,143 @@
 //! Spans of time: their parts, their multiples, and ages.
 //!
 //! The difference of two times is a number of milliseconds here, which PostgreSQL shows, and takes apart, as days and the
-//! clock's hours, minutes and seconds. DataFusion's `date_part('hour', …)` gives all hours of it.
+//! clock's hours, minutes and seconds. DataFusion's `date_part('hour', …)` gives all hours of it, and a year of 360 days.
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, Float64Array, Int64Array, IntervalMonthDayNanoArray,
+    Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int64Array, IntervalMonthDayNanoArray,
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType, DurationNanosecondType, FieldRef, Float64Type, Int64Type, IntervalMonthDayNano,
+    DataType, DurationMicrosecondType, FieldRef, Float64Type, Int64Type, IntervalMonthDayNano,
     IntervalMonthDayNanoType, IntervalUnit, TimeUnit, TimestampMicrosecondType,
 };
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Result, ScalarValue, exec_err, internal_err};
 use datafusion::functions::datetime::date_part as datafusion_date_part;
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use jiff::civil::DateTime;
+use jiff::Span as Days;
+use jiff::civil::{Date, DateTime, Time};
 
 const NANOS_PER_SEC: i64 = 1_000_000_000;
 const NANOS_PER_DAY: i64 = 86_400 * NANOS_PER_SEC;
+const NANOS_PER_MICRO: i64 = 1_000;
+const MICROS_PER_SEC: i64 = 1_000_000;
+const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SEC;
 const DAYS_PER_MONTH: f64 = 30.0;
+const DAYS_PER_YEAR: f64 = 365.25;
 const SPAN: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let age = Span { work: Work::Age, signature: Signature::any(2, Volatility::Immutable) };
-    vec![date_part(), ScalarUDF::from(age)]
+    vec![date_part(), ScalarUDF::from(age), length_function(), span_function()]
 }
 
 pub(super) fn date_part() -> ScalarUDF {
     ScalarUDF::from(Part { inner: datafusion_date_part() })
+}
+
+/// The difference of two times as a span of days and the clock.
+pub(in crate::engine::sql) fn span(difference: Expr) -> Expr {
+    span_function().call(vec![difference])
+}
+
+fn span_function() -> ScalarUDF {
+    ScalarUDF::from(OfDifference { signature: Signature::any(1, Volatility::Immutable) })
+}
+
+/// `to_span(difference)`.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OfDifference {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for OfDifference {
+    fn name(&self) -> &str {
+        "to_span"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(SPAN)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let given = args.args[0].to_array(args.number_rows)?;
+        if !matches!(given.data_type(), DataType::Duration(_)) {
+            return Ok(ColumnarValue::Array(cast(&given, &SPAN)?));
+        }
+        let micros = cast(&given, &DataType::Duration(TimeUnit::Microsecond))?;
+        let micros = micros.as_primitive::<DurationMicrosecondType>().iter();
+        let spans = micros.map(|micros| {
+            let Some(micros) = micros else { return Ok(None) };
+            let days = i32::try_from(micros / MICROS_PER_DAY)
+                .map_err(|_| ArrowError::ArithmeticOverflow("a span is out of range".to_owned()))?;
+            Ok(Some(IntervalMonthDayNano::new(0, days, micros % MICROS_PER_DAY * NANOS_PER_MICRO)))
+        });
+        let spans: IntervalMonthDayNanoArray = spans.collect::<Result<_, ArrowError>>()?;
+        Ok(ColumnarValue::Array(Arc::new(spans)))
+    }
+}
+
+/// How long a span is, for comparing it.
+pub(in crate::engine::sql) fn length(span: Expr) -> Expr {
+    length_function().call(vec![span])
+}
+
+fn length_function() -> ScalarUDF {
+    ScalarUDF::from(Length { signature: Signature::any(1, Volatility::Immutable) })
+}
+
+/// `span_length(span)`: its microseconds, of 24 hours a day and 30 days a month.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Length {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Length {
+    fn name(&self) -> &str {
+        "span_length"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Decimal128(38, 0))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let spans = args.args[0].to_array(args.number_rows)?;
+        let lengths: Decimal128Array = match spans.data_type() {
+            DataType::Duration(_) => {
+                let micros = cast(&spans, &DataType::Duration(TimeUnit::Microsecond))?;
+                micros.as_primitive::<DurationMicrosecondType>().iter().map(|of| of.map(i128::from)).collect()
+            }
+            _ => {
+                let spans = cast(&spans, &SPAN)?;
+                let spans = spans.as_primitive::<IntervalMonthDayNanoType>().iter();
+                spans
+                    .map(|span| {
+                        let span = span?;
+                        let days = i128::from(span.months) * 30 + i128::from(span.days);
+                        Some(
+                            days * i128::from(MICROS_PER_DAY)
+                                + i128::from(span.nanoseconds / NANOS_PER_MICRO),
+                        )
+                    })
+                    .collect()
+            }
+        };
+        Ok(ColumnarValue::Array(Arc::new(lengths.with_precision_and_scale(38, 0)?)))
+    }
 }
 
 /// A span, then a number: so many times the span.
@@ -70,12 +175,23 @@ impl ScalarUDFImpl for Part {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         if let [ColumnarValue::Scalar(part), time] = args.args.as_slice()
-            && matches!(time.data_type(), DataType::Duration(_))
+            && matches!(time.data_type(), DataType::Duration(_) | DataType::Interval(_))
             && let Some(part) = part.try_as_str().flatten()
             && let Some(of) = part_of(part)
         {
-            let spans = cast(&time.to_array(args.number_rows)?, &DataType::Duration(TimeUnit::Nanosecond))?;
-            let parts: Float64Array = spans.as_primitive::<DurationNanosecondType>().unary(of);
+            let spans = time.to_array(args.number_rows)?;
+            let parts: Float64Array = match spans.data_type() {
+                DataType::Duration(_) => {
+                    let micros = cast(&spans, &DataType::Duration(TimeUnit::Microsecond))?;
+                    micros.as_primitive::<DurationMicrosecondType>().unary(|micros| of(difference(micros)))
+                }
+                _ => {
+                    let spans = cast(&spans, &SPAN)?;
+                    spans.as_primitive::<IntervalMonthDayNanoType>().unary(|span| {
+                        of((span.months, i64::from(span.days), span.nanoseconds / NANOS_PER_MICRO))
+                    })
+                }
+            };
             return Ok(ColumnarValue::Array(cast(&parts, args.return_field.data_type())?));
         }
         let part = match args.args.first() {
@@ -111,18 +227,33 @@ fn counted_from_one(year: i64, years: i64) -> i64 {
     if year > 0 { (year + years - 1) / years } else { -((years - year) / years) }
 }
 
-/// How a part is taken of a number of nanoseconds.
-fn part_of(part: &str) -> Option<fn(i64) -> f64> {
+/// Months, days, and microseconds of the clock.
+type Fields = (i32, i64, i64);
+
+/// The difference of two times has days and a clock.
+fn difference(micros: i64) -> Fields {
+    (0, micros / MICROS_PER_DAY, micros % MICROS_PER_DAY)
+}
+
+/// How a part is taken of a span. A year has 365.25 days where all of it is counted in seconds, and a month that is left
+/// over has 30.
+fn part_of(part: &str) -> Option<fn(Fields) -> f64> {
     let part = part.trim().to_ascii_lowercase();
     Some(match part.strip_suffix('s').unwrap_or(&part) {
-        "epoch" => |nanos| nanos as f64 / NANOS_PER_SEC as f64,
-        "year" | "month" => |_| 0.0,
-        "day" => |nanos| (nanos / NANOS_PER_DAY) as f64,
-        "hour" => |nanos| (nanos % NANOS_PER_DAY / (3600 * NANOS_PER_SEC)) as f64,
-        "minute" => |nanos| (nanos % (3600 * NANOS_PER_SEC) / (60 * NANOS_PER_SEC)) as f64,
-        "second" => |nanos| (nanos % (60 * NANOS_PER_SEC) / NANOS_PER_SEC) as f64,
-        "millisecond" => |nanos| (nanos % (60 * NANOS_PER_SEC) / 1_000_000) as f64,
-        "microsecond" => |nanos| (nanos % (60 * NANOS_PER_SEC) / 1_000) as f64,
+        "epoch" => |(months, days, micros)| {
+            let days_of_months =
+                f64::from(months / 12) * DAYS_PER_YEAR + f64::from(months % 12) * DAYS_PER_MONTH;
+            (days_of_months + days as f64) * 86_400.0 + micros as f64 / MICROS_PER_SEC as f64
+        },
+        "year" => |(months, ..)| f64::from(months / 12),
+        "quarter" => |(months, ..)| f64::from(months % 12 / 3 + 1),
+        "month" => |(months, ..)| f64::from(months % 12),
+        "day" => |(_, days, _)| days as f64,
+        "hour" => |(.., micros)| (micros / (3600 * MICROS_PER_SEC)) as f64,
+        "minute" => |(.., micros)| (micros % (3600 * MICROS_PER_SEC) / (60 * MICROS_PER_SEC)) as f64,
+        "second" => |(.., micros)| (micros % (60 * MICROS_PER_SEC) / MICROS_PER_SEC) as f64,
+        "millisecond" => |(.., micros)| (micros % (60 * MICROS_PER_SEC) / 1_000) as f64,
+        "microsecond" => |(.., micros)| (micros % (60 * MICROS_PER_SEC)) as f64,
         _ => return None,
     })
 }
@@ -163,7 +294,7 @@ impl ScalarUDFImpl for Span {
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         Ok(match arguments.first() {
             // The difference of two times stays one.
-            Some(DataType::Duration(_)) => DataType::Duration(TimeUnit::Nanosecond),
+            Some(DataType::Duration(_)) => DataType::Duration(TimeUnit::Microsecond),
             _ => SPAN,
         })
     }
@@ -182,14 +313,15 @@ impl ScalarUDFImpl for Span {
         });
         let factors: Float64Array = factors.collect::<Result<_, ArrowError>>()?;
         if matches!(left.data_type(), DataType::Duration(_)) {
-            let nanos = cast(&cast(left, &DataType::Duration(TimeUnit::Nanosecond))?, &DataType::Int64)?;
-            let nanos = cast(&nanos, &DataType::Float64)?;
-            let product = nanos.as_primitive::<Float64Type>().iter().zip(&factors);
-            let product = product
-                .map(|(nanos, factor)| nanos.zip(factor).map(|(nanos, f)| whole(self.work.scale(nanos, f))));
+            let micros = cast(&cast(left, &DataType::Duration(TimeUnit::Microsecond))?, &DataType::Int64)?;
+            let micros = cast(&micros, &DataType::Float64)?;
+            let product = micros.as_primitive::<Float64Type>().iter().zip(&factors);
+            let product = product.map(|(micros, factor)| {
+                micros.zip(factor).map(|(micros, f)| whole(self.work.scale(micros, f)))
+            });
             let product: datafusion::arrow::array::Int64Array =
                 product.map(Option::transpose).collect::<Result<_, ArrowError>>()?;
-            return Ok(ColumnarValue::Array(cast(&product, &DataType::Duration(TimeUnit::Nanosecond))?));
+            return Ok(ColumnarValue::Array(cast(&product, &DataType::Duration(TimeUnit::Microsecond))?));
         }
         let spans = cast(left, &SPAN)?;
         let pairs = spans.as_primitive::<IntervalMonthDayNanoType>().iter().zip(&factors);
@@ -200,7 +332,7 @@ impl ScalarUDFImpl for Span {
     }
 }
 
-/// The nearest whole number of nanoseconds.
+/// The nearest whole number.
 fn whole(nanos: f64) -> Result<i64, ArrowError> {
     let rounded = nanos.round();
     if rounded.abs() < 9.2e18 {
@@ -245,7 +377,11 @@ fn ages(ends: &ArrayRef, begins: &ArrayRef) -> Result<ArrayRef> {
 }
 
 fn civil(micros: i64) -> Option<DateTime> {
-    Some(jiff::tz::Offset::UTC.to_datetime(jiff::Timestamp::from_microsecond(micros).ok()?))
+    let (days, clock) = (micros.div_euclid(MICROS_PER_DAY), micros.rem_euclid(MICROS_PER_DAY));
+    // By way of days: jiff's points in time end a day before its calendar does.
+    let day = Date::constant(1970, 1, 1).checked_add(Days::new().try_days(days).ok()?).ok()?;
+    let midnight = day.to_datetime(Time::midnight());
+    midnight.checked_add(Days::new().try_microseconds(clock).ok()?).ok()
 }
 
 /// From an earlier to a later time; days are borrowed of the month of `lender`.
@@ -312,7 +448,7 @@ mod tests {
 
     #[test]
     fn parts_of_a_difference_are_those_of_its_days_and_clock() {
-        let nanos = 99 * NANOS_PER_DAY + (23 * 3600 + 52 * 60 + 48) * NANOS_PER_SEC + 500_000_000;
+        let micros = 99 * MICROS_PER_DAY + (23 * 3600 + 52 * 60 + 48) * MICROS_PER_SEC + 500_000;
         for (part, expected) in [
             ("day", 99.0),
             ("HOUR", 23.0),
@@ -320,7 +456,16 @@ mod tests {
             ("microsecond", 48_500_000.0),
             ("epoch", 8_639_568.5),
         ] {
-            assert_eq!(part_of(part).expect("a part")(nanos), expected, "{part}");
+            assert_eq!(part_of(part).expect("a part")(difference(micros)), expected, "{part}");
+        }
+        for (part, fields, expected) in [
+            ("epoch", (12, 0, 0), 31_557_600.0),
+            ("epoch", (14, 3, 14_706_700_000), 37_015_506.7),
+            ("quarter", (7, 0, 0), 3.0),
+            ("year", (-25, 0, 0), -2.0),
+            ("hour", (0, 0, 30 * 3600 * MICROS_PER_SEC), 30.0),
+        ] {
+            assert_eq!(part_of(part).expect("a part")(fields), expected, "{part} of {fields:?}");
         }
     }
 }

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListBuilder, StringArray, StringBuilder};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BinaryArray, ListBuilder, StringArray, StringBuilder,
+};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::{Result, exec_err, internal_err};
@@ -13,7 +15,7 @@ use datafusion::logical_expr::{
 
 use regex::Regex;
 
-use super::strings;
+use super::{lists, strings};
 use crate::engine::sql::spool::json as cells;
 
 /// Doubles from this power of ten on are written with an exponent (PostgreSQL's `float8out`).
@@ -23,7 +25,8 @@ const EXPONENT_BELOW: i32 = -4;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let split = Split { signature: Signature::any(2, Volatility::Immutable) };
-    vec![udf(Style::Cast), udf(Style::Shown), ScalarUDF::from(split)]
+    let bytes = Bytes { signature: Signature::any(1, Volatility::Immutable) };
+    vec![udf(Style::Cast), udf(Style::Shown), ScalarUDF::from(split), ScalarUDF::from(bytes)]
 }
 
 /// A value as a cast to text gives it.
@@ -71,32 +74,51 @@ impl ScalarUDFImpl for Text {
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        // A list stays what it is: its cast is DataFusion's own affair.
+        // A structure stays what it is: its cast is DataFusion's own affair.
         Ok(match arguments.first() {
-            Some(kind) if kind.is_nested() => kind.clone(),
+            Some(kind) if is_structure(kind) => kind.clone(),
             _ => DataType::Utf8,
         })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [value] = args.args.as_slice() else { return internal_err!("a text of how many values?") };
-        if value.data_type().is_nested() {
+        if is_structure(&value.data_type()) {
             return Ok(value.clone());
         }
         let values = value.to_array(args.number_rows)?;
-        Ok(ColumnarValue::Array(match values.data_type() {
-            kind if kind.is_floating() => doubles(&values)?,
-            DataType::Timestamp(..) => replaced(&values, moment)?,
-            DataType::Duration(_) | DataType::Interval(_) => spans(&values),
-            DataType::Boolean if self.style == Style::Shown => {
-                replaced(&values, |text| text[..1].to_owned())?
-            }
-            _ => strings(&values)?,
-        }))
+        Ok(ColumnarValue::Array(self.written(&values)?))
     }
 }
 
-fn spans(values: &ArrayRef) -> ArrayRef {
+impl Text {
+    fn written(&self, values: &ArrayRef) -> Result<ArrayRef> {
+        let as_item =
+            |items: &ArrayRef| Text { style: Style::Shown, signature: self.signature.clone() }.written(items);
+        Ok(match values.data_type() {
+            kind if is_list(kind) => lists::texts(values, &as_item)?,
+            kind if kind.is_floating() => doubles(values)?,
+            DataType::Timestamp(..) => replaced(values, moment)?,
+            DataType::Duration(_) | DataType::Interval(_) => shown(values),
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
+                shown(&cast(values, &DataType::Binary)?)
+            }
+            DataType::Boolean if self.style == Style::Shown => replaced(values, |text| text[..1].to_owned())?,
+            _ => strings(values)?,
+        })
+    }
+}
+
+fn is_list(kind: &DataType) -> bool {
+    matches!(kind, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..))
+}
+
+fn is_structure(kind: &DataType) -> bool {
+    kind.is_nested() && !is_list(kind)
+}
+
+/// As the console's answers show it.
+fn shown(values: &ArrayRef) -> ArrayRef {
     let text = |row| cells::value(values, row).as_str().map(str::to_owned);
     Arc::new((0..values.len()).map(text).collect::<StringArray>())
 }
@@ -142,6 +164,73 @@ fn replaced(values: &ArrayRef, write: impl Fn(&str) -> String) -> Result<ArrayRe
     let texts = texts.as_string::<i32>();
     let written = (0..texts.len()).map(|row| texts.is_valid(row).then(|| write(texts.value(row))));
     Ok(Arc::new(written.collect::<StringArray>()))
+}
+
+/// The bytes that a text means as a `bytea`: `\x` and pairs of digits, or letters with `\\` and `\ooo`; none where it means none.
+pub(in crate::engine::sql) fn bytes_of(text: &str) -> Option<Vec<u8>> {
+    if let Some(digits) = text.strip_prefix("\\x") {
+        let digits: Vec<u8> = digits.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        return if digits.len().is_multiple_of(2) {
+            digits.chunks_exact(2).map(byte).collect()
+        } else {
+            None
+        };
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        rest = behind;
+        if *first != b'\\' {
+            bytes.push(*first);
+            continue;
+        }
+        if let Some(behind) = rest.strip_prefix(b"\\") {
+            bytes.push(b'\\');
+            rest = behind;
+            continue;
+        }
+        let digits = rest.get(..3)?;
+        let value = digits
+            .iter()
+            .try_fold(0_u32, |value, digit| Some(value * 8 + char::from(*digit).to_digit(8)?))?;
+        bytes.push(u8::try_from(value).ok()?);
+        rest = &rest[3..];
+    }
+    Some(bytes)
+}
+
+/// `to_bytea(text)`: what a cast to `bytea` gives. Bytes stay what they are.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Bytes {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Bytes {
+    fn name(&self) -> &str {
+        "to_bytea"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Binary)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let values = args.args[0].to_array(args.number_rows)?;
+        if !values.data_type().is_string() {
+            return Ok(ColumnarValue::Array(cast(&values, &DataType::Binary)?));
+        }
+        let texts = strings(&values)?;
+        let bytes = texts.as_string::<i32>().iter().map(|text| match text.map(bytes_of) {
+            Some(None) => exec_err!("a text cannot be cast to bytea"),
+            other => Ok(other.flatten()),
+        });
+        Ok(ColumnarValue::Array(Arc::new(bytes.collect::<Result<BinaryArray>>()?)))
+    }
 }
 
 /// `regexp_split_to_array(text, pattern)`.
@@ -218,6 +307,16 @@ mod tests {
             (f64::NEG_INFINITY, "-Infinity"),
         ] {
             assert_eq!(double(value), expected);
+        }
+        for (text, expected) in [
+            ("\\x00ff", Some(vec![0, 255])),
+            ("\\\\a\\001", Some(vec![92, 97, 1])),
+            ("é", Some(vec![195, 169])),
+            ("\\x0", None),
+            ("\\9", None),
+            ("\\777", None),
+        ] {
+            assert_eq!(bytes_of(text), expected, "{text}");
         }
         assert_eq!(moment("2026-03-01T12:00:00.500Z"), "2026-03-01 12:00:00.5+00");
         assert_eq!(moment("2026-03-01T12:00:00.000"), "2026-03-01 12:00:00");

@@ -84,6 +84,11 @@ fn float(value: f64) -> Value {
     }
 }
 
+/// A narrow double in the fewest digits that lead back to it: 0.1, and not the 0.10000000149011612 of the wide one.
+fn narrow(value: f32) -> Value {
+    float(value.to_string().parse().unwrap_or_else(|_| value.into()))
+}
+
 /// One value; `array` is of a type that the spool stores.
 pub(in crate::engine::sql) fn value(array: &dyn Array, row: usize) -> Value {
     if array.is_null(row) {
@@ -101,7 +106,7 @@ pub(in crate::engine::sql) fn value(array: &dyn Array, row: usize) -> Value {
         DataType::UInt32 => integer(array.as_primitive::<UInt32Type>().value(row).into()),
         DataType::UInt64 => integer(array.as_primitive::<UInt64Type>().value(row).into()),
         DataType::Float16 => float(array.as_primitive::<Float16Type>().value(row).to_f64()),
-        DataType::Float32 => float(array.as_primitive::<Float32Type>().value(row).into()),
+        DataType::Float32 => narrow(array.as_primitive::<Float32Type>().value(row)),
         DataType::Float64 => float(array.as_primitive::<Float64Type>().value(row)),
         DataType::Utf8 => Value::from(array.as_string::<i32>().value(row)),
         DataType::LargeUtf8 => Value::from(array.as_string::<i64>().value(row)),
@@ -185,18 +190,31 @@ fn moment(array: &dyn Array, row: usize) -> String {
         _ => timestamp_ms(array, row),
     };
     let Some(ms) = ms else { return clock(time_nanos(array, row)) };
-    match jiff::Timestamp::from_millisecond(ms) {
-        Ok(time) => time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
-        // Beyond the year 9999, which RFC 3339 does not know.
-        Err(_) => array_value_to_string(array, row).unwrap_or_default(),
-    }
+    let (day, era) = calendar(ms.div_euclid(MS_PER_DAY));
+    let ms = ms.rem_euclid(MS_PER_DAY);
+    let (seconds, rest) = (ms / 1000, ms % 1000);
+    format!("{day}T{:02}:{:02}:{:02}.{rest:03}Z{era}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
 fn date(ms: i64) -> String {
-    match jiff::Timestamp::from_millisecond(ms) {
-        Ok(time) => time.strftime("%Y-%m-%d").to_string(),
-        Err(_) => format!("{} days after 1970-01-01", ms / MS_PER_DAY),
-    }
+    let (day, era) = calendar(ms.div_euclid(MS_PER_DAY));
+    format!("{day}{era}")
+}
+
+/// Year, month and day of a day since 1970, and ` BC` where that is; years have as many digits as they need, four at least.
+/// (Days of a year that begins in March, in eras of 400 years.)
+fn calendar(days: i64) -> (String, &'static str) {
+    const DAYS_PER_ERA: i64 = 146_097;
+    let days = days + 719_468;
+    let (era, day) = (days.div_euclid(DAYS_PER_ERA), days.rem_euclid(DAYS_PER_ERA));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = era * 400 + year + i64::from(month <= 2);
+    let (year, era) = if year > 0 { (year, "") } else { (1 - year, " BC") };
+    (format!("{year:04}-{month:02}-{day:02}"), era)
 }
 
 fn time_nanos(array: &dyn Array, row: usize) -> i128 {
@@ -248,18 +266,22 @@ fn span(array: &dyn Array, row: usize) -> String {
     }
 }
 
-/// An interval in PostgreSQL's default style.
+/// An interval in PostgreSQL's default style: behind a part below zero, one above it has its sign.
 fn interval_text(months: i32, days: i64, nanos: i128) -> String {
     let mut parts = Vec::new();
-    let plural = |count: i64, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+    let mut below = false;
     let (years, months) = (i64::from(months / 12), i64::from(months % 12));
     for (count, one) in [(years, "year"), (months, "mon"), (days, "day")] {
         if count != 0 {
-            parts.push(plural(count, one));
+            let (sign, plural) =
+                (if below && count > 0 { "+" } else { "" }, if count == 1 { "" } else { "s" });
+            parts.push(format!("{sign}{count} {one}{plural}"));
+            below = count < 0;
         }
     }
     if nanos != 0 || parts.is_empty() {
-        parts.push(clock(nanos));
+        let sign = if below && nanos > 0 { "+" } else { "" };
+        parts.push(format!("{sign}{}", clock(nanos)));
     }
     parts.join(" ")
 }
@@ -312,6 +334,24 @@ mod tests {
             "31 days 00:01:01.5"
         );
         assert_eq!(interval_text(14, 1, -3 * NANOS_PER_SEC), "1 year 2 mons 1 day -00:00:03");
+        assert_eq!(interval_text(-14, 1, 3 * NANOS_PER_SEC), "-1 years -2 mons +1 day 00:00:03");
+        assert_eq!(interval_text(0, -1, 3 * NANOS_PER_SEC), "-1 days +00:00:03");
+        for (day, expected) in [
+            (0, "1970-01-01"),
+            (-1, "1969-12-31"),
+            (2_932_896, "9999-12-31"),
+            (2_932_897, "10000-01-01"),
+            (11_016, "2000-02-29"),
+            (-719_162, "0001-01-01"),
+            (-719_163, "0001-12-31 BC"),
+        ] {
+            assert_eq!(first(datafusion::arrow::array::Date32Array::from(vec![day])), expected, "{day}");
+        }
+        assert_eq!(
+            first(TimestampMillisecondArray::from(vec![253_402_300_799_999])),
+            "9999-12-31T23:59:59.999Z"
+        );
+        assert_eq!(first(datafusion::arrow::array::Float32Array::from(vec![0.1])), Value::from(0.1));
         assert_eq!(first(Int64Array::from(vec![None::<i64>])), Value::Null);
     }
 }
