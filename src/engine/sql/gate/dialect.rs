@@ -385,10 +385,10 @@ fn call_of(function: &mut Function) -> Option<Expr> {
                 return Some(seconds(call("date_part", vec![text("microsecond"), taken(time)])));
             }
         }
-        "lag" | "lead" if is_small => {
-            if arguments.nth(2).is_some_and(|default| !matches!(default, Expr::Value(_))) {
-                return Some(neighbour(function));
-            }
+        "lag" | "lead"
+            if is_small && arguments.nth(2).is_some_and(|default| !matches!(default, Expr::Value(_))) =>
+        {
+            return Some(neighbour(function));
         }
         "array_length" if arguments.nth(1).is_some() => {
             // Of a list of nothing there is none.

@@ -85,9 +85,11 @@ fn moments(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         Expr::InList(list) => std::iter::once(list.expr.as_mut()).chain(&mut list.list).collect(),
         Expr::ScalarFunction(call) if floats::ALIKE.contains(&call.name()) => call.args.iter_mut().collect(),
         Expr::ScalarFunction(call) if OF_TIMES.contains(&call.name()) => {
-            let changed = call.args.iter_mut().skip(1).fold(false, |changed, side| {
-                made(side, &DataType::Timestamp(TimeUnit::Microsecond, None), schema) || changed
-            });
+            // Every side is made into one, also behind one that was.
+            let mut changed = false;
+            for side in call.args.iter_mut().skip(1) {
+                changed |= made(side, &DataType::Timestamp(TimeUnit::Microsecond, None), schema);
+            }
             return Transformed::new_transformed(expr, changed);
         }
         Expr::ScalarFunction(call) if call.name() == "timezone" => {
@@ -119,7 +121,11 @@ fn alike(sides: Vec<&mut Expr>, schema: &DFSchema) -> bool {
         _ => kind,
     });
     let Some(kind) = kind else { return false };
-    sides.into_iter().fold(false, |changed, side| made(side, &kind, schema) || changed)
+    let mut changed = false;
+    for side in sides {
+        changed |= made(side, &kind, schema);
+    }
+    changed
 }
 
 fn is_text(expr: &Expr, schema: &DFSchema) -> bool {
