@@ -256,9 +256,7 @@ impl Parts {
         let data = &config.storage.data_dir;
         let system = store.system();
         let plans = Arc::new(Plans::built_in()?);
-        let retention = Arc::new(Retention::new(config.retention, plans.clone()));
-        store.limit_room(billing::room(plans.clone()));
-        adopt_pages(&system).await?;
+        let retention = hold_to_plans(config, store, &plans).await?;
         let guard = AddressGuard::new(&config.network.allow, &[place.local])
             .answering(config.network.hosts.keys().map(String::as_str));
         let blobs = Arc::new(open_pages(data)?);
@@ -290,8 +288,7 @@ impl Parts {
             extractor: extractor.clone(),
             health: health.clone(),
         };
-        let settings = DispatchSettings { concurrency: config.dispatch.concurrency };
-        let dispatcher = Arc::new(Dispatcher::new(system.clone(), dispatch, settings));
+        let dispatcher = Arc::new(Dispatcher::new(system.clone(), dispatch, dispatch_settings(config)));
         let desk = Arc::new(Desk { plans: plans.clone(), book: book.clone(), graphs: graphs.clone() });
         let views = features::ALL.iter().flat_map(|feature| feature.views).collect();
         let snapshots =
@@ -390,6 +387,17 @@ impl Parts {
 
 fn open_pages(data: &Path) -> Result<BlobStore> {
     BlobStore::open_local(data.join("pages")).map_err(|e| Error::internal("open the page store", e))
+}
+
+/// Holds organizations to what their plans let them store, for as long as it is kept.
+async fn hold_to_plans(config: &Config, store: &Store, plans: &Arc<Plans>) -> Result<Arc<Retention>> {
+    store.limit_room(billing::room(plans.clone()));
+    adopt_pages(&store.system()).await?;
+    Ok(Arc::new(Retention::new(config.retention, plans.clone())))
+}
+
+fn dispatch_settings(config: &Config) -> DispatchSettings {
+    DispatchSettings { concurrency: config.dispatch.concurrency }
 }
 
 /// The slices' routes, in the order of the slices.
