@@ -55,7 +55,7 @@ impl Record for PageV1 {}
 
 /// The pages of an organization; each counts with its file.
 pub static PAGES: OrgTable<PageKey, PageV1> =
-    OrgTable::new("pages", "Page").weighing(|page| page.stored_size);
+    OrgTable::new("kept_pages", "Page").weighing(|page| page.stored_size);
 
 /// That a job's result, or its draft, names a page.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -59,7 +59,13 @@ fn list(whole: &str) -> Option<Expr> {
     let mut chars = inner.chars();
     while let Some(char) = chars.next() {
         match char {
-            '"' => (quoted, was_quoted) = (!quoted, true),
+            '"' => {
+                // Blanks before the quotes are none of the item.
+                if !was_quoted && item.trim().is_empty() {
+                    item.clear();
+                }
+                (quoted, was_quoted) = (!quoted, true);
+            }
             '\\' => item.push(chars.next()?),
             ',' if !quoted => end(&mut item, &mut was_quoted)?,
             '{' | '}' if !quoted => return None,
