@@ -72,7 +72,7 @@ fn is_first(condition: &Expr) -> Option<Column> {
         Expr::Literal(value, _) if value.data_type().is_integer() => value.cast_to(&DataType::Int64).ok(),
         _ => None,
     };
-    let (column, operator, value) = match (binary.left.as_ref(), binary.right.as_ref()) {
+    let (column, operator, value) = match (signed(&binary.left), signed(&binary.right)) {
         (Expr::Column(column), value) => (column, binary.op, number(value)?),
         (value, Expr::Column(column)) => (column, binary.op.swap()?, number(value)?),
         _ => return None,
@@ -83,6 +83,14 @@ fn is_first(condition: &Expr) -> Option<Column> {
             | (Operator::Lt, ScalarValue::Int64(Some(2)))
     );
     first.then(|| column.clone())
+}
+
+/// What stands in a cast to a number with a sign, which a comparison puts around what counts.
+fn signed(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Cast(cast) if *cast.field.data_type() == DataType::Int64 => &cast.expr,
+        other => other,
+    }
 }
 
 /// The window function that a column is, looked for through names and projections.

@@ -449,7 +449,7 @@ fn capital(text: &str) -> String {
 pub(super) fn part_reason(text: &str) -> Option<Reason> {
     static PART: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"(?i)date part '?([a-z_]{1,30})'? (?:is )?not supported").ok());
-    if text.contains("indexed field") {
+    if ["indexed field", "get_field", "access field"].iter().any(|said| text.contains(said)) {
         return Some(Reason::new(
             "What stands before a point is neither a table of FROM nor a value with members: of JSON write column -> 'name'.",
         ));

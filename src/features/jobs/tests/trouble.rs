@@ -110,6 +110,9 @@ async fn a_store_that_fails_for_a_while_leaves_no_job_to_its_lease() {
     lab.disk.fail_syncs_after(Some(0));
     tokio::time::sleep(Duration::from_secs(3)).await;
     lab.disk.fail_syncs_after(None);
+    // It opens its file anew, and answers nobody meanwhile.
+    let first = jobs[0];
+    lab.until("the store answers", |lab| lab.org.read(|tx| tx.require(&JOBS, &first)).is_ok()).await;
     for id in jobs {
         // Sooner than a lease ends, which is what `ended` waits for at most.
         let job = lab.ended(id).await;
