@@ -196,6 +196,10 @@ fn functions(code: &str) -> Vec<(String, usize, usize)> {
     let mut all = Vec::new();
     for (number, line) in (1..).zip(code.lines()) {
         let indent = line.len() - line.trim_start().len();
+        // A function of a trait that has no body ends with its signature.
+        if line.trim_start().starts_with(')') && line.trim_end().ends_with(';') {
+            open.retain(|(_, column, _)| *column != indent);
+        }
         if line.trim_start().starts_with('}')
             && let Some(at) = open.iter().rposition(|(_, column, _)| *column == indent)
         {
