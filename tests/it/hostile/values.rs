@@ -149,7 +149,9 @@ async fn accounts(appliance: &Appliance, member: &Member, findings: &mut Finding
             let reply = get(&member.browser, &path).await;
             findings.look(&path, "/api/v1/cli-auth/info", false, &reply);
             let is_known = reply.status == 200 && reply.json["hostname"] == value.trim();
-            findings.check(is_known || matches!(reply.status.as_u16(), 400 | 404), &path, &reply.text());
+            // Who guesses too often is told to wait.
+            let is_refused = matches!(reply.status.as_u16(), 400 | 404 | 429);
+            findings.check(is_known || is_refused, &path, &reply.text());
             let reply = post(&client, "/api/v1/cli-auth/poll", &json!({ "device_code": code })).await;
             findings.refused(&format!("poll {code:?}"), "/api/v1/cli-auth/poll", &reply, 404, "");
         }

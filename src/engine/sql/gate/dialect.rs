@@ -113,18 +113,7 @@ impl VisitorMut for Dialect {
                     *expr = other;
                 }
             }
-            Expr::TypedString(typed) if typed.data_type == DataType::Uuid => typed.data_type = DataType::Text,
-            Expr::TypedString(typed) if is_zoned(&typed.data_type) => {
-                typed.data_type = MOMENT;
-                *expr = call("timezone", vec![text("UTC"), taken(expr)]);
-            }
-            Expr::TypedString(typed) if typed.data_type == DataType::Bytea => {
-                let mut bytes = Expr::Value(typed.value.clone());
-                if let Some(bytes) = literals::cast(&mut bytes, &DataType::Bytea) {
-                    *expr = bytes;
-                }
-            }
-            Expr::TypedString(typed) if is_moment(&typed.data_type) => typed.data_type = MOMENT,
+            Expr::TypedString(_) => typed_string(expr),
             Expr::Interval(interval) => {
                 if let Some(words) = literal(&interval.value).and_then(in_words) {
                     *interval.value = text(&words);
@@ -187,6 +176,26 @@ impl VisitorMut for Dialect {
             _ => {}
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// `TYPE 'text'` of types that are written otherwise here.
+fn typed_string(expr: &mut Expr) {
+    let Expr::TypedString(typed) = expr else { return };
+    match &typed.data_type {
+        DataType::Uuid => typed.data_type = DataType::Text,
+        zoned if is_zoned(zoned) => {
+            typed.data_type = MOMENT;
+            *expr = call("timezone", vec![text("UTC"), taken(expr)]);
+        }
+        DataType::Bytea => {
+            let mut bytes = Expr::Value(typed.value.clone());
+            if let Some(bytes) = literals::cast(&mut bytes, &DataType::Bytea) {
+                *expr = bytes;
+            }
+        }
+        moment if is_moment(moment) => typed.data_type = MOMENT,
+        _ => {}
     }
 }
 
