@@ -264,7 +264,7 @@ impl Generator {
             24 => format!(
                 "({} ->> '{}')",
                 self.expression(Json, 0),
-                self.random.pick(&["name", "a", "price", "none"])
+                self.random.pick(&["name", "price", "none"])
             ),
             _ => format!("array_to_string(string_to_array({a}, '{}'), ',', '*')", self.random.pick(CHARS)),
         }
