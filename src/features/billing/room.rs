@@ -133,7 +133,7 @@ pub(super) fn stored(tx: &OrgRead<'_>) -> Result<StoredView> {
     let rows_of = |table| Ok::<_, Error>(tx.used(table)?.rows);
     Ok(StoredView {
         storage_bytes: all.bytes,
-        page_bytes: tx.used("pages")?.bytes,
+        page_bytes: tx.used("kept_pages")?.bytes,
         rows: all.rows,
         urls: rows_of("urls")?,
         workflow_versions: rows_of("workflow_versions")?,
