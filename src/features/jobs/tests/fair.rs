@@ -91,8 +91,10 @@ async fn shares_shrink_as_others_come_and_newcomers_begin_at_once() {
     let silent = lab.submit_many(&own, 40, "a.test/slow/600000", patient.clone()).await;
     lab.start();
     lab.until("the first has all it may", |lab| lab.running_of(&own) == 14).await;
-    let begun: Vec<_> =
-        silent.iter().filter(|id| lab.job(**id).status == JobStatus::Running).copied().collect();
+    // A slot is taken a moment before the job's row says so.
+    let is_begun = |lab: &Lab, id: &JobId| lab.job(*id).status == JobStatus::Running;
+    lab.until("their rows say so", |lab| silent.iter().filter(|id| is_begun(lab, id)).count() == 14).await;
+    let begun: Vec<_> = silent.iter().filter(|id| is_begun(&lab, id)).copied().collect();
     let theirs = lab.submit_many(&second, 20, "b.test/slow/600000", patient.clone()).await;
     lab.until("the second has begun", |lab| lab.running_of(&second) >= 1).await;
     // The first's runs end one by one; every slot goes to who has fewer.
