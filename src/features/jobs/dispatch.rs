@@ -101,6 +101,7 @@ struct Claimed {
     org: OrgStore,
     permit: Permit,
     slot: Slot,
+    canceled: Arc<Notify>,
 }
 
 impl Dispatcher {
@@ -303,10 +304,8 @@ impl Dispatcher {
             if due.is_empty() {
                 return Ok(pause.max(CUT_ROUND_PAUSE));
             }
-            for Claimed { job, org, permit, slot } in self.claim(due).await? {
-                let canceled = Arc::new(Notify::new());
-                self.running.lock().insert((org.id(), job.id), canceled.clone());
-                tasks.spawn(self.clone().run_job(job, org, permit, canceled, slot));
+            for claimed in self.claim(due).await? {
+                tasks.spawn(self.clone().run_job(claimed));
             }
         }
     }
@@ -324,9 +323,18 @@ impl Dispatcher {
     }
 
     /// Marks the jobs running, each with a lease; those that somebody canceled meanwhile are left out.
+    ///
+    /// Each can be abandoned from before its row says that it runs: who cancels it in between is heard.
     async fn claim(&self, due: Vec<Due>) -> Result<Vec<Claimed>> {
         let wanted: Vec<_> = due.iter().map(|due| (due.queued.org, due.job)).collect();
-        let doubtful = wanted.clone();
+        let told: Vec<_> = wanted.iter().map(|key| (*key, Arc::new(Notify::new()))).collect();
+        {
+            // An earlier run of a job that was put back may be about to end under the same key.
+            let mut running = self.running.lock();
+            for (key, canceled) in &told {
+                running.entry(*key).or_insert_with(|| canceled.clone());
+            }
+        }
         let claimed = self
             .system
             .write(move |tx| {
@@ -342,35 +350,44 @@ impl Dispatcher {
         let claimed = match claimed {
             Ok(claimed) => claimed,
             Err(error) => {
+                told.iter().for_each(|(key, canceled)| self.forget(*key, canceled));
                 // They stand in the queue still, unless the commit stands although its sync failed.
-                self.doubtful.lock().extend(doubtful);
+                self.doubtful.lock().extend(told.into_iter().map(|(key, _)| key));
                 self.inbox.queued(due.into_iter().map(|due| due.queued));
                 return Err(error);
             }
         };
-        let jobs = due.into_iter().zip(claimed);
-        Ok(jobs
-            .filter_map(|(due, job)| {
-                let org = self.system.org(due.queued.org);
-                Some(Claimed { job: job?, org, permit: due.permit, slot: due.slot })
-            })
-            .collect())
+        let mut jobs = Vec::with_capacity(due.len());
+        for ((due, (key, canceled)), job) in due.into_iter().zip(told).zip(claimed) {
+            match job {
+                Some(job) => {
+                    self.running.lock().insert(key, canceled.clone());
+                    let org = self.system.org(due.queued.org);
+                    jobs.push(Claimed { job, org, permit: due.permit, slot: due.slot, canceled });
+                }
+                None => self.forget(key, &canceled),
+            }
+        }
+        Ok(jobs)
     }
 
-    async fn run_job(
-        self: Arc<Self>,
-        job: JobV1,
-        org: OrgStore,
-        permit: Permit,
-        canceled: Arc<Notify>,
-        slot: Slot,
-    ) {
+    /// A run is over. A job that was put back may run again already, under the same key; that run stays.
+    fn forget(&self, key: (OrgId, JobId), canceled: &Arc<Notify>) {
+        let mut running = self.running.lock();
+        if running.get(&key).is_some_and(|now| Arc::ptr_eq(now, canceled)) {
+            running.remove(&key);
+        }
+    }
+
+    async fn run_job(self: Arc<Self>, claimed: Claimed) {
+        let Claimed { job, org, permit, slot, canceled } = claimed;
         let (id, run) = (job.id, job.run);
         let going = async {
             tokio::select! {
-                ended = self.run_on(&org, job, permit) => ended,
+                biased;
                 // Its row says so already. What is being fetched is let go with the run, and the slot is free at once.
                 () = canceled.notified() => Ok(()),
+                ended = self.run_on(&org, job, permit) => ended,
             }
         };
         let ended = AssertUnwindSafe(going).catch_unwind().await;
@@ -379,14 +396,7 @@ impl Dispatcher {
         if let Err(error) = ended {
             self.put_back_failed(&org, id, run, &error, &canceled).await;
         }
-        {
-            // A job that was put back may run again already, under the same key.
-            let mut running = self.running.lock();
-            let key = (org.id(), id);
-            if running.get(&key).is_some_and(|now| Arc::ptr_eq(now, &canceled)) {
-                running.remove(&key);
-            }
-        }
+        self.forget((org.id(), id), &canceled);
         // Who gives its slot back wakes the next round.
         drop(slot);
     }

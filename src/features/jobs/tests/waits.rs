@@ -114,6 +114,26 @@ async fn a_cancel_ends_what_is_under_way_at_once() {
     assert_eq!(lab.ended(next).await.status, JobStatus::Succeeded, "slot and visit are free");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_is_heard_from_the_moment_the_row_says_running() {
+    let mut lab = Lab::new(1, 1, Duration::ZERO).await;
+    lab.start();
+    let patient = json!({ "options": { "timeoutMs": 120_000 } });
+    for round in 0..40 {
+        let id = lab.submit_as(&format!("a.test/slow/600000/{round}"), patient.clone()).await;
+        let (org, begun) = (lab.org.clone(), Instant::now());
+        // Looked at without a pause, so that the cancel comes between the claim's commit and the run.
+        let is_running = move || {
+            let status = || org.read(|tx| tx.require(&JOBS, &id)).unwrap().status;
+            while status() != JobStatus::Running && begun.elapsed() < PATIENCE {}
+            status()
+        };
+        assert_eq!(tokio::task::spawn_blocking(is_running).await.unwrap(), JobStatus::Running);
+        lab.cancel([id]).await;
+        lab.until("its run is over", |lab| lab.dispatcher.running() == 0).await;
+    }
+}
+
 #[tokio::test]
 async fn a_job_that_nobody_can_be_asked_for_fails_in_the_end() {
     let lab = Lab::new(1, 1, Duration::ZERO).await;
