@@ -57,6 +57,18 @@ mod watch;
 use selftest::SelfTest;
 pub use selftest::TABLES;
 
+/// What came of reading the certificates again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewed {
+    Yes,
+    /// The box speaks without TLS, then as now.
+    NoneUsed,
+    /// TLS is switched on or off by a start only; `is_on` says which it stays.
+    NeedsRestart {
+        is_on: bool,
+    },
+}
+
 /// A running appliance.
 pub struct App {
     url: String,
@@ -169,12 +181,15 @@ impl App {
 
     /// Reads the certificates of `fresh` again, for connections to come; on an error those that were there stay. Whether
     /// there is TLS at all is decided at the start.
-    pub fn renew_certificates(&self, fresh: &Config) -> Result<bool> {
-        let (Some(certificates), Some(tls)) = (&self.certificates, tls_settings(fresh)) else {
-            return Ok(false);
-        };
-        certificates.renew(&tls).map_err(|e| Error::invalid("server.tls", e))?;
-        Ok(true)
+    pub fn renew_certificates(&self, fresh: &Config) -> Result<Renewed> {
+        match (&self.certificates, tls_settings(fresh)) {
+            (Some(certificates), Some(tls)) => {
+                certificates.renew(&tls).map_err(|e| Error::invalid("server.tls", e))?;
+                Ok(Renewed::Yes)
+            }
+            (None, None) => Ok(Renewed::NoneUsed),
+            (used, _) => Ok(Renewed::NeedsRestart { is_on: used.is_some() }),
+        }
     }
 
     /// The operator's socket.
@@ -263,9 +278,10 @@ impl Parts {
         let health = Health::default();
         let extractor = Arc::new(Extractor::new(store.clone(), blobs.clone(), health.clone()));
         let search = Arc::new(SearchFeed::open(data.join("search"), system.clone())?);
-        let direct = Arc::new(Direct::new(fetch_settings(config), guard.clone()));
-        let browsers = Browsers::new(browser_settings(config));
         let politeness = Politeness::new(pace(config));
+        let direct = Direct::new(fetch_settings(config), guard.clone()).asking(politeness.clone());
+        let direct = Arc::new(direct);
+        let browsers = Browsers::new(browser_settings(config));
         let providers = Arc::new(Providers::new(ProviderParts {
             templates: templates(config)?,
             direct,

@@ -5,7 +5,7 @@ use gleaner::admin::commands::{
     BiCommand, CreditsCommand, MailCommand, OrgCommand, RechargeCommand, UserCommand,
 };
 use gleaner::admin::{self, Request};
-use gleaner::app::{self, App};
+use gleaner::app::{self, App, Renewed};
 use gleaner::base::ids::MailId;
 use gleaner::base::{Error, Result};
 use gleaner::config::{Config, LogFormat};
@@ -310,8 +310,16 @@ fn reload(app: &App, file: Option<PathBuf>, level: &SetLevel) {
         }
     }
     match app.renew_certificates(&fresh) {
-        Ok(true) => tracing::info!("SIGHUP: new connections are shown the certificates as they are now"),
-        Ok(false) => {}
+        Ok(Renewed::Yes) => {
+            tracing::info!("SIGHUP: new connections are shown the certificates as they are now")
+        }
+        Ok(Renewed::NoneUsed) => {}
+        Ok(Renewed::NeedsRestart { is_on }) => {
+            let (now, wanted) = if is_on { ("on", "off") } else { ("off", "on") };
+            tracing::warn!(
+                "SIGHUP: TLS is {now} and stays so; switching it {wanted} (server.tls) needs a restart"
+            );
+        }
         Err(error) => {
             tracing::error!(error = error.for_operator(), "SIGHUP: the certificates stay as they were")
         }

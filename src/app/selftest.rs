@@ -68,6 +68,8 @@ enum State {
     /// Not tried yet, or waiting for something that comes by itself.
     #[default]
     Running,
+    /// It works, as far as can be told, and not as well as it will.
+    Partly(String),
     Passed(Duration),
     /// Somebody has switched it off, which is no fault: why.
     Off(String),
@@ -106,6 +108,7 @@ impl SelfTest {
             let begun = Instant::now();
             let state = match try_part(part, services).await {
                 Ok(true) => State::Passed(begun.elapsed()),
+                Ok(false) if part == Part::Search => State::Partly(partly(&services.service::<SearchFeed>())),
                 Ok(false) => State::Running,
                 Err(error) if error.code() == Code::KillSwitched => State::Off(error.for_operator()),
                 Err(error) => State::Failed(error.for_operator()),
@@ -114,7 +117,7 @@ impl SelfTest {
             self.changed.notify_waiters();
             match &state {
                 State::Passed(_) | State::Off(_) => return,
-                State::Running => tokio::time::sleep(WAIT_AFTER).await,
+                State::Running | State::Partly(_) => tokio::time::sleep(WAIT_AFTER).await,
                 State::Failed(reason) => {
                     if before != state {
                         tracing::error!(part = part.name(), reason, "the self-test fails and is tried again");
@@ -164,7 +167,14 @@ impl SelfTest {
             return Err(Lack::Failing(failed));
         }
         let running = named(|state| (*state == State::Running).then(|| "is being tried".to_owned()));
-        if running.is_empty() { Ok(()) } else { Err(Lack::Starting(running)) }
+        if !running.is_empty() {
+            return Err(Lack::Starting(running));
+        }
+        let partly = named(|state| match state {
+            State::Partly(how) => Some(how.clone()),
+            _ => None,
+        });
+        if partly.is_empty() { Ok(()) } else { Err(Lack::Partly(partly)) }
     }
 
     /// Every part with where it stands, for the operator.
@@ -172,6 +182,7 @@ impl SelfTest {
         let states = self.states.lock();
         let of = |state: &State| match state {
             State::Running => json!({ "state": "running" }),
+            State::Partly(how) => json!({ "state": "partly", "reason": how }),
             State::Passed(took) => json!({ "state": "passed", "ms": took.as_millis() as u64 }),
             State::Off(reason) => json!({ "state": "off", "reason": reason }),
             State::Failed(reason) => json!({ "state": "failed", "reason": reason }),
@@ -187,9 +198,17 @@ async fn try_part(part: Part, services: &Services) -> Result<bool> {
         Part::Search => {
             let feed = services.service::<SearchFeed>();
             let tried = tokio::task::spawn_blocking(move || feed.self_test()).await;
-            tried.map_err(|e| Error::internal("try the search index", e))?.map(|()| true)
+            tried.map_err(|e| Error::internal("try the search index", e))?
         }
         Part::Sql => services.service::<Queries>().self_test().await,
+    }
+}
+
+/// How a search works while its index is behind.
+fn partly(feed: &SearchFeed) -> String {
+    match feed.filled() {
+        0 => "the index is taking in many changes; what is new is found later".to_owned(),
+        rows => format!("the index is being filled anew, {rows} results so far; searches find those only"),
     }
 }
 
@@ -226,5 +245,10 @@ mod tests {
         set(Part::Sql, State::Off("switched off".into()));
         assert!(test.check().is_ok());
         assert_eq!(test.status()["sql"], json!({ "state": "off", "reason": "switched off" }));
+        // What works in part keeps nobody waiting, and is told.
+        set(Part::Search, State::Partly("70 results so far".into()));
+        assert!(matches!(test.check(), Err(Lack::Partly(text)) if text == "search: 70 results so far"));
+        set(Part::Store, State::Running);
+        assert!(matches!(test.check(), Err(Lack::Starting(_))));
     }
 }

@@ -93,18 +93,20 @@ fn watched_folders(config: &Config) -> Vec<PathBuf> {
 }
 
 fn follow_feeds(services: &Services, watch: &Watch) {
+    let search = services.service::<SearchFeed>();
+    // An index that is being filled anew stands at its position, and gets on nevertheless.
     let positions = [
-        (SEARCH, services.service::<SearchFeed>().committed()),
-        (SNAPSHOTS, services.service::<SnapshotFeed>().applied()),
+        (SEARCH, search.committed(), search.filled()),
+        (SNAPSHOTS, services.service::<SnapshotFeed>().applied(), 0),
     ];
     let now = services.clock().now();
-    for (name, position) in positions {
+    for (name, position, filled) in positions {
         // Of a store that cannot be read, its own check tells.
         let Ok(next) = services.system().read(|tx| tx.changes(position, 1)) else { continue };
         // At least a moment, so that what waits is told from nothing that does.
         let lag =
             next.first().map_or(Duration::ZERO, |change| now.since(change.at).max(Duration::from_millis(1)));
-        watch.follow(name, position, lag);
+        watch.follow(name, position.saturating_add(filled), lag);
     }
 }
 

@@ -131,15 +131,17 @@ fn pages(store: &Inspection) -> Result<Part> {
 
 fn tables(store: &Inspection) -> Result<Part> {
     let (mut count, mut rows, mut entries, mut findings) = (0, 0, 0, Vec::new());
+    let mut older = String::new();
     for table in features::ALL.iter().flat_map(|feature| feature.tables).chain(app::TABLES) {
         let report = store.table(*table)?;
         count += 1;
         rows += report.rows;
         entries += report.entries;
         findings.extend(report.findings.iter().map(|finding| format!("table {}: {finding}", table.name())));
+        older.extend(report.older.iter().map(|what| format!("; {what}")));
     }
     findings.extend(store.counts()?.into_iter().map(|finding| format!("counts of storage: {finding}")));
-    Ok((format!("{count} tables, {rows} rows, {entries} index entries"), findings))
+    Ok((format!("{count} tables, {rows} rows, {entries} index entries{older}"), findings))
 }
 
 fn audit(store: &Inspection, keyring: Option<&Keyring>) -> Result<Part> {

@@ -81,6 +81,8 @@ type Check = Box<dyn Fn() -> Result<(), Lack> + Send + Sync>;
 pub enum Lack {
     /// It comes by itself: the box is still starting.
     Starting(String),
+    /// It works, and not as well as it will: the box is ready all the same.
+    Partly(String),
     /// Something is wrong.
     Failing(String),
 }

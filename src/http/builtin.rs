@@ -43,7 +43,7 @@ async fn healthz(_: Anonymous) -> Result<Text> {
     Ok(Text("text/plain; charset=utf-8", "ok\n".to_owned()))
 }
 
-/// What `/readyz` answers: every check with `ok` or what it lacks.
+/// What `/readyz` answers: every check with `ok` or what it lacks; a box may be ready although a part is not at its best.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ReadyView {
     /// `ready`, `starting` (that comes by itself), `failing` (something is wrong: `reason`), or `draining`.
@@ -62,6 +62,7 @@ async fn readyz(gate: Anonymous) -> Result<Either<Body<ReadyView>, WithStatus<50
         let (told, text) = match result {
             Ok(()) => (None, "ok".to_owned()),
             Err(Lack::Starting(text)) => (Some(&mut starting), text),
+            Err(Lack::Partly(text)) => (None, text),
             Err(Lack::Failing(text)) => (Some(&mut failing), text),
         };
         if let Some(told) = told {

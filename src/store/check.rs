@@ -24,6 +24,8 @@ pub struct TableReport {
     pub entries: u64,
     /// What is wrong, in words; empty when rows and indexes agree.
     pub findings: Vec<String>,
+    /// What is as an older release left it, and in order.
+    pub older: Vec<String>,
     hidden: u64,
     /// What its rows come to, by organization; empty where that is not counted.
     pub(super) used: BTreeMap<OrgId, Used>,
@@ -91,9 +93,30 @@ impl<S: Scope, K: Key, V: Record> AnyTable for Table<S, K, V> {
 
     fn check(&self, walk: &Walk<'_>) -> Result<TableReport> {
         let mut report = TableReport::default();
-        let mut due = vec![0u64; self.indexes.len()];
+        let mut due = Vec::with_capacity(self.indexes.len());
+        for index in self.indexes {
+            let mut before = 0;
+            if let Some(name) = index.before {
+                walk.rows(name, |_, _| {
+                    before += 1;
+                    Ok(())
+                })?;
+            }
+            due.push(Due { entries: 0, before, unmoved: 0 });
+        }
         walk.rows(self.name, |key, value| self.check_row(walk, key, value, &mut due, &mut report))?;
         for (index, due) in self.indexes.iter().zip(due) {
+            if let Some(name) = index.before.filter(|_| due.before > 0) {
+                report.older.push(format!(
+                    "the folder is of an older release: {} entries of the index {name} move to {} at the first start",
+                    due.before, index.name
+                ));
+                if due.unmoved > due.before {
+                    let lost = due.unmoved - due.before;
+                    report.add(format!("{lost} rows are neither in the index {} nor in {name}", index.name));
+                }
+            }
+            let due = due.entries;
             let mut entries = 0u64;
             walk.rows(index.name, |key, value| {
                 let named = if index.reach == Reach::Global { value } else { key };
@@ -122,7 +145,7 @@ impl<S: Scope, K: Key, V: Record> Table<S, K, V> {
         walk: &Walk<'_>,
         key: &[u8],
         value: &[u8],
-        due: &mut [u64],
+        due: &mut [Due],
         report: &mut TableReport,
     ) -> Result<()> {
         let Some((scope, primary)) =
@@ -153,7 +176,7 @@ impl<S: Scope, K: Key, V: Record> Table<S, K, V> {
             keys.0.sort_unstable();
             keys.0.dedup();
             for index_key in keys.0 {
-                *due += 1;
+                due.entries += 1;
                 let (entry, target) = index_entry(index, scope, &index_key, primary);
                 match walk.0.get(index.name, &entry)? {
                     Some(held) if held == target => {}
@@ -162,12 +185,23 @@ impl<S: Scope, K: Key, V: Record> Table<S, K, V> {
                         hex(key),
                         index.name
                     )),
+                    None if due.before > 0 => due.unmoved += 1,
                     None => report.add(format!("the row {} is not in the index {}", hex(key), index.name)),
                 }
             }
         }
         Ok(())
     }
+}
+
+/// What an index should have.
+struct Due {
+    /// Entries, by the rows.
+    entries: u64,
+    /// Entries of the index that it came instead of.
+    before: u64,
+    /// Rows that lack their entry, and may have one there.
+    unmoved: u64,
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -251,5 +285,37 @@ mod tests {
         fence.await.unwrap();
         let left = report(&store);
         assert!(left.rows == 1 && left.findings.iter().all(|one| one.contains("is damaged")), "{left:?}");
+    }
+
+    /// An index that came in the place of another: what still stands there is no damage, and what stands in neither is.
+    #[tokio::test]
+    async fn what_an_older_release_left_is_no_damage() {
+        static PLACE: Index<CardV1> =
+            Index::new("cards.place", |card: &CardV1, keys| keys.add(|key| key.str(&card.words[0])))
+                .instead_of("cards.before");
+        static PLACED: OrgTable<JobId, CardV1> = OrgTable::new("placed", "Card").indexed(&[&PLACE]);
+        let disk = FaultyDisk::new();
+        let store = Store::open_backend(move || disk.backend(), Clock::system(), MIGRATIONS).unwrap();
+        let report = || store.inner.handle.read(|view| PLACED.check(&Walk::over(view))).unwrap();
+        let org = store.system().org(OrgId::new());
+        let ids = [JobId::new(), JobId::new()];
+        for id in ids {
+            let row = CardV1 { words: vec!["red".to_owned()] };
+            org.write(move |tx| tx.put(&PLACED, &id, &row)).await.unwrap();
+        }
+        assert_eq!((report().findings.len(), report().older.len()), (0, 0));
+        let entry =
+            |id: JobId| [org.id().0.as_bytes().as_slice(), b"red\0\x01".as_slice(), id.0.as_bytes()].concat();
+        set(&store, PLACE.name, entry(ids[0]), None).await;
+        assert_eq!(report().findings.len(), 1);
+        set(&store, "cards.before", b"somewhere".to_vec(), Some(ids[0].0.as_bytes().to_vec())).await;
+        let left = report();
+        assert!(left.findings.is_empty(), "{left:?}");
+        assert!(
+            left.older[0].contains("1 entries of the index cards.before move to cards.place"),
+            "{left:?}"
+        );
+        set(&store, PLACE.name, entry(ids[1]), None).await;
+        assert_eq!(report().findings, ["1 rows are neither in the index cards.place nor in cards.before"]);
     }
 }

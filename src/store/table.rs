@@ -22,31 +22,40 @@ pub struct Index<V> {
     pub(super) unique: bool,
     pub(super) reach: Reach,
     pub(super) keys: fn(&V, &mut IndexKeys),
+    /// The index that older releases kept in its place, and whose entries the first start moves.
+    pub(super) before: Option<&'static str>,
 }
 
 impl<V> Index<V> {
     /// An index named `table.what`; several rows may share a key.
     pub const fn new(name: &'static str, keys: fn(&V, &mut IndexKeys)) -> Index<V> {
-        Index { name, unique: false, reach: Reach::Scope, keys }
+        Index { name, unique: false, reach: Reach::Scope, keys, before: None }
     }
 
     /// An index in which a key stands for one row; a second row is refused with `already_exists`.
     pub const fn unique(name: &'static str, keys: fn(&V, &mut IndexKeys)) -> Index<V> {
-        Index { name, unique: true, reach: Reach::Scope, keys }
+        Index { name, unique: true, reach: Reach::Scope, keys, before: None }
     }
 
     /// An index over the rows of all organizations, readable through `System`.
     pub const fn global(name: &'static str, keys: fn(&V, &mut IndexKeys)) -> Index<V> {
-        Index { name, unique: false, reach: Reach::Global, keys }
+        Index { name, unique: false, reach: Reach::Global, keys, before: None }
     }
 
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
+    /// Says which index older releases kept in its place: each of its entries stands for one that this one lacks until the
+    /// first start has moved it.
+    pub const fn instead_of(mut self, before: &'static str) -> Index<V> {
+        self.before = Some(before);
+        self
+    }
+
     /// A global index in which a key stands for one row of one organization.
     pub const fn global_unique(name: &'static str, keys: fn(&V, &mut IndexKeys)) -> Index<V> {
-        Index { name, unique: true, reach: Reach::Global, keys }
+        Index { name, unique: true, reach: Reach::Global, keys, before: None }
     }
 }
 

@@ -155,7 +155,7 @@ async fn attempts_follow_the_edges_and_only_a_delivery_is_charged() {
     let job = ended(api, text(&submitted, "id")).await;
     assert_eq!((outcomes(&job), &job["creditsCharged"]), (vec![("p0", "success")], &json!(1)));
     let job = run(api, with("/flaky/1/x")).await;
-    assert_eq!(outcomes(&job), [("p0", "network_error"), ("p1", "success")]);
+    assert_eq!(outcomes(&job), [("p0", "target_error"), ("p1", "success")]);
     assert_eq!((&job["creditsCharged"], &job["status"]), (&json!(7), &json!("succeeded")));
     assert_eq!(job["attempts"][1]["providerId"], json!(dear));
     let job = run(api, with("/walled")).await;
@@ -227,10 +227,7 @@ async fn every_kind_of_node_does_its_work() {
     let with =
         |path: &str, tags: Value| json!({ "url": shop.web.url(path), "workflowId": flow, "tags": tags });
     let job = run(api, with("/flaky/2/a", json!([]))).await;
-    assert_eq!(
-        outcomes(&job),
-        [("again", "network_error"), ("again", "network_error"), ("again", "success")]
-    );
+    assert_eq!(outcomes(&job), [("again", "target_error"), ("again", "target_error"), ("again", "success")]);
     assert_eq!(shop.visits("/flaky/2/a"), 3);
     let job = run(api, with("/flaky/3/b", json!([]))).await;
     assert_eq!((outcomes(&job).len(), &job["status"]), (3, &json!("failed")));

@@ -18,6 +18,8 @@ async fn shop() -> Web {
     let visits = Arc::new(AtomicUsize::new(0));
     Web::open(move |path| match path {
         "/news" => Some(Answer::html("<title>News</title><h1>Planes & prices</h1><p class=by>Ada</p>")),
+        "/moved" => Some(Answer::redirect("/moved/again")),
+        "/moved/again" => Some(Answer::redirect("/plane/moved")),
         _ => {
             let name = path.strip_prefix("/plane/")?;
             let price = 100 + visits.fetch_add(1, Ordering::Relaxed);
@@ -177,6 +179,36 @@ async fn filters_and_cursors_select() {
     appliance.stop().await;
 }
 
+/// getResult, listResults, getUrl: where a page was found, by whose tags, and when.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_says_its_tags_and_redirects_and_its_url_when_it_was_read() {
+    let web = shop().await;
+    let (appliance, member) = appliance(&web).await;
+    let api = &member.api;
+    let urls = json!({ "urls": [{ "url": web.url("/moved"), "tags": ["wood", "hand"] }] });
+    expect(post(api, "/api/v1/urls", &urls).await, 200);
+    let url = expect(get(api, "/api/v1/urls").await, 200)["items"][0]["id"].as_str().unwrap().to_owned();
+    let job = json!({ "urlId": url, "tags": ["rush", "wood"] });
+    let job = ended(api, text(&expect(post(api, "/api/v1/jobs", &job).await, 201), "id")).await;
+    let result = result_of(api, &job).await;
+    assert_eq!(result["tags"], json!(["rush", "wood", "hand"]));
+    let hop = |path| json!({ "url": web.url(path), "httpStatus": 302 });
+    assert_eq!(result["redirects"], json!([hop("/moved"), hop("/moved/again")]));
+    assert_eq!(
+        (&result["url"], &result["finalUrl"]),
+        (&json!(web.url("/moved")), &json!(web.url("/plane/moved")))
+    );
+    let listed = list(api, "tag=hand&tag=rush").await;
+    assert_eq!(items(&listed)[0]["tags"], result["tags"]);
+    let plain = result_of(api, &collect(api, &web.url("/plane/plain")).await).await;
+    assert_eq!((&plain["tags"], &plain["redirects"]), (&json!([]), &json!([])));
+    // A URL was read when its newest reading was, to the millisecond.
+    let url = expect(get(api, &format!("/api/v1/urls/{url}")).await, 200);
+    assert_eq!(url["lastScrapedAt"], result["scrapedAt"]);
+    assert_eq!(job["attempts"][0]["startedAt"], result["scrapedAt"]);
+    appliance.stop().await;
+}
+
 /// getResultByJob: the pending answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_result_that_is_not_indexed_yet_is_a_202() {
@@ -316,17 +348,27 @@ async fn what_was_found_is_found_after_a_restart_and_after_the_index_is_lost() {
     let web = shop().await;
     let (mut appliance, member) = appliance(&web).await;
     let job = collect(&member.api, &web.url("/plane/kept")).await;
+    let path = format!("{RESULTS}/{}", text(&job, "id"));
+    let said = result_of(&member.api, &job).await;
+    assert!(said["indexedAt"].as_str() > said["extractedAt"].as_str(), "{said}");
+    let tag = get(&member.api, &path).await.header("etag").to_owned();
+    let late = collect(&member.api, &web.url("/plane/late")).await;
     appliance.restart().await;
     let api = appliance.client().bearer(&member.key);
+    // What was said of it, to the letter: who asks with the old tag is told that nothing has changed.
+    assert_eq!(expect(get(&api, &path).await, 200), said);
+    let again = api.header("if-none-match", &tag);
+    assert_eq!(get(&again, &path).await.status, 304);
     // The drain has indexed it, so nobody has to wait.
-    let result = expect(get(&api, &format!("{RESULTS}/{}", text(&job, "id"))).await, 200);
+    let result = expect(get(&api, &format!("{RESULTS}/{}", text(&late, "id"))).await, 200);
     assert!(result["indexedAt"].is_string());
     assert_eq!(list(&api, "q=kept").await["total"], 1);
 
     std::fs::remove_dir_all(appliance.data_dir().join("search")).expect("the index is there");
     appliance.restart().await;
     let api = appliance.client().bearer(&member.key);
-    assert_eq!(result_of(&api, &job).await["id"], result["id"]);
+    assert_eq!(result_of(&api, &job).await, said, "an index that was filled anew knows when, too");
+    assert_eq!(result_of(&api, &late).await, result);
     assert_eq!(list(&api, "q=kept").await["total"], 1);
     appliance.stop().await;
 }

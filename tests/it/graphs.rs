@@ -467,7 +467,7 @@ fn rested(job: &Value) -> Option<u64> {
     let attempts = job["attempts"].as_array().unwrap();
     let rests = |a: &Value| a["error"].as_str().is_some_and(|error| error.contains("rests for a while"));
     let at = attempts.iter().position(rests)?;
-    let failed = ["blocked", "timeout", "network_error"];
+    let failed = ["blocked", "timeout", "network_error", "target_error"];
     let own = attempts[..at].iter().filter(|a| a["providerId"] == attempts[at]["providerId"]);
     let failures = own.filter(|a| failed.contains(&text(a, "outcome"))).count();
     assert!(failures >= 5, "it rests after {failures} failures: {job}");

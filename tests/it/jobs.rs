@@ -1,7 +1,7 @@
 //! Jobs through HTTP: submitJob, submitJobs, pollJobs, listJobs, getJob, cancelJob, retryJob.
 
 use crate::harness::web::{Answer, Web};
-use crate::harness::{Appliance, collect, ended, expect, get, post, refused, text};
+use crate::harness::{Appliance, collect, ended, eventually, expect, get, post, refused, text};
 use gleaner::admin::Request;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -47,7 +47,7 @@ async fn a_job_goes_from_queued_to_its_result() {
     assert_eq!(job["metadata"], json!({ "order": 7 }));
     let url = expect(get(&member.api, &format!("/api/v1/urls/{}", text(&job, "urlId"))).await, 200);
     assert_eq!((&url["lastJobId"], &url["lastStatus"]), (&job["id"], &json!("succeeded")));
-    assert!(url["lastScrapedAt"].is_string());
+    assert_eq!(url["lastScrapedAt"], job["attempts"][0]["startedAt"]);
 
     let redirected = collect(&member.api, &web.url("/to-page")).await;
     assert_eq!(redirected["status"], "succeeded");
@@ -70,7 +70,7 @@ async fn failures_are_told_apart_and_cost_what_they_should() {
         ("/gone", "target_error", 1, "410"),
         ("/missing", "target_error", 1, "404"),
         ("/walled", "blocked", 0, "403"),
-        ("/busy", "network_error", 0, "503"),
+        ("/busy", "target_error", 0, "503"),
         ("/round", "target_error", 0, "redirects"),
         ("/to-metadata", "target_error", 0, "never allowed"),
         ("/to-mapped", "target_error", 0, "never allowed"),
@@ -95,6 +95,44 @@ async fn failures_are_told_apart_and_cost_what_they_should() {
     let slow = expect(post(&member.api, "/api/v1/jobs", &slow).await, 201);
     let slow = ended(&member.api, text(&slow, "id")).await;
     assert_eq!(slow["attempts"][0]["outcome"], "timeout", "{slow}");
+}
+
+/// getJob, listJobs, pollJobs, the console's `jobs`: a result that was deleted is named by nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_whose_result_was_deleted_says_so() {
+    let web = Web::open(shop).await;
+    let appliance = start(&web).await;
+    let member = appliance.member("deleted").await;
+    let api = &member.api;
+    let (gone, kept) = (collect(api, &web.url("/page")).await, collect(api, &web.url("/page")).await);
+    assert_eq!((gone["resultId"].is_string(), &gone["resultDeleted"]), (true, &json!(false)));
+    let told = async || {
+        let sql = json!({ "sql": "SELECT id, result_id FROM jobs ORDER BY created_at", "waitMs": 10_000 });
+        let answer = post(api, "/api/v1/bi/queries", &sql).await;
+        let rows = answer.json["results"]["rows"].as_array()?.clone();
+        (rows.len() == 2).then(|| rows.iter().map(|row| row["result_id"].clone()).collect::<Vec<_>>())
+    };
+    let wait = Duration::from_secs(60);
+    let both = [gone["resultId"].clone(), kept["resultId"].clone()];
+    eventually("the console has both", wait, || async { told().await.filter(|told| *told == both) }).await;
+    let path = format!("/api/v1/extraction/results/by-id/{}", text(&gone, "resultId"));
+    assert_eq!(api.send(http::Method::DELETE, &path, None).await.unwrap().status, 204);
+
+    let job = expect(get(api, &format!("/api/v1/jobs/{}", text(&gone, "id"))).await, 200);
+    assert_eq!((&job["resultId"], &job["resultDeleted"]), (&Value::Null, &json!(true)));
+    assert_eq!(job["status"], "succeeded", "what came of it stays");
+    let listed = expect(get(api, "/api/v1/jobs").await, 200);
+    let of = |job: &Value| (job["resultId"].clone(), job["resultDeleted"].clone());
+    assert_eq!(of(&listed["items"][0]), (kept["resultId"].clone(), json!(false)));
+    assert_eq!(of(&listed["items"][1]), (Value::Null, json!(true)));
+    let ids = json!({ "ids": [gone["id"], kept["id"]] });
+    let polled = expect(post(api, "/api/v1/jobs/poll", &ids).await, 200);
+    let polled: Vec<_> =
+        polled["items"].as_array().unwrap().iter().map(|one| one["resultId"].clone()).collect();
+    let left = [Value::Null, kept["resultId"].clone()];
+    assert_eq!(polled, left);
+    eventually("the console follows", wait, || async { told().await.filter(|told| *told == left) }).await;
+    appliance.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -72,6 +72,13 @@ pub struct Seen {
     pub http_status: Option<u16>,
 }
 
+impl Seen {
+    /// Whether no other provider can do better.
+    pub fn is_final(&self) -> bool {
+        self.outcome.is_final(self.http_status)
+    }
+}
+
 /// What came of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event<'e> {
@@ -142,13 +149,11 @@ impl Walk {
         let next = match (&node.work, event) {
             (Work::Provider { retries, edges, .. }, Event::Attempted(seen)) => {
                 self.see(seen);
-                let passes_by =
-                    matches!(seen.outcome, Outcome::Blocked | Outcome::Timeout | Outcome::NetworkError);
                 match seen.outcome {
                     Outcome::Success => edges.success,
                     // The walk ends here: see `next`.
-                    Outcome::TargetError => return Ok(()),
-                    _ if passes_by && self.tries <= *retries => return Ok(()),
+                    _ if seen.is_final() => return Ok(()),
+                    _ if seen.outcome.passes_by(seen.http_status) && self.tries <= *retries => return Ok(()),
                     Outcome::Blocked => edges.blocked.unwrap_or(edges.failure),
                     Outcome::Timeout => edges.timeout.unwrap_or(edges.failure),
                     _ => edges.failure,
@@ -156,10 +161,10 @@ impl Walk {
             }
             (Work::Race { success, failure, .. }, Event::Raced(seen)) => {
                 seen.iter().for_each(|seen| self.see(*seen));
-                match seen.iter().map(|seen| seen.outcome).find(|outcome| outcome.is_final()) {
+                match seen.iter().find(|seen| seen.is_final()).map(|seen| seen.outcome) {
                     Some(Outcome::Success) => *success,
-                    Some(Outcome::TargetError) => return Ok(()),
-                    _ => *failure,
+                    Some(_) => return Ok(()),
+                    None => *failure,
                 }
             }
             (Work::Wait { next, .. }, Event::Waited) => *next,
@@ -233,7 +238,7 @@ impl Walk {
         self.http_status = seen.http_status.or(self.http_status);
         match seen.outcome {
             Outcome::Success => self.page = Some(self.attempts),
-            Outcome::TargetError => self.answered = Some(self.attempts),
+            _ if seen.is_final() => self.answered = Some(self.attempts),
             _ => {}
         }
     }

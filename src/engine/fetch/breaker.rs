@@ -65,15 +65,16 @@ impl Report {
         Self::Bad { at_once: true, pause, pause_max: pause_max.max(pause) }
     }
 
-    /// What an attempt says about its provider at the target's domain.
-    pub fn at_domain(outcome: Outcome) -> Self {
+    /// What an attempt says about its provider at the target's domain; `status` is the target's. A target in trouble is
+    /// left alone like one that cannot be reached: it may be so for this visitor only.
+    pub fn at_domain(outcome: Outcome, status: Option<u16>) -> Self {
+        let bad = Self::Bad { at_once: false, pause: DOMAIN_PAUSE, pause_max: DOMAIN_PAUSE_MAX };
         match outcome {
+            _ if outcome.is_targets_trouble(status) => bad,
             // The target answered: the way there works, whatever the answer is worth.
             Outcome::Success | Outcome::TargetError | Outcome::LowQuality => Self::Good,
             Outcome::ProviderError | Outcome::Canceled => Self::Neutral,
-            Outcome::Blocked | Outcome::Timeout | Outcome::NetworkError => {
-                Self::Bad { at_once: false, pause: DOMAIN_PAUSE, pause_max: DOMAIN_PAUSE_MAX }
-            }
+            Outcome::Blocked | Outcome::Timeout | Outcome::NetworkError => bad,
         }
     }
 }
@@ -290,18 +291,18 @@ mod tests {
     fn a_domain_breaks_by_failures_in_a_row() {
         let mut breaker = Breaker::default();
         let now = Instant::now();
-        for outcome in [Outcome::Timeout, Outcome::Blocked, Outcome::NetworkError, Outcome::Blocked] {
-            breaker.report(Report::at_domain(outcome), now);
+        for outcome in [Outcome::Timeout, Outcome::Blocked, Outcome::NetworkError, Outcome::TargetError] {
+            breaker.report(Report::at_domain(outcome, Some(503)), now);
         }
         assert_eq!(breaker.look(now), Leave::Go, "four are a clump");
-        breaker.report(Report::at_domain(Outcome::TargetError), now);
+        breaker.report(Report::at_domain(Outcome::TargetError, Some(404)), now);
         for _ in 0..FAILURES_MAX - 1 {
-            breaker.report(Report::at_domain(Outcome::Blocked), now);
+            breaker.report(Report::at_domain(Outcome::Blocked, None), now);
         }
         assert_eq!(breaker.look(now), Leave::Go, "an answer between them began the count anew");
-        breaker.report(Report::at_domain(Outcome::ProviderError), now);
+        breaker.report(Report::at_domain(Outcome::ProviderError, None), now);
         assert_eq!(breaker.look(now), Leave::Go, "the account's fault is not the domain's");
-        breaker.report(Report::at_domain(Outcome::Timeout), now);
+        breaker.report(Report::at_domain(Outcome::Timeout, None), now);
         assert_eq!(wait(breaker.look(now), now), 30);
     }
 

@@ -3,7 +3,9 @@
 //! One fetch is a chain of at most [`FetchSettings::redirects_max`] + 1 exchanges under one time limit. At each hop the
 //! guard judges the address anew, robots.txt of that origin is asked (when it is obeyed at all), and what the caller's
 //! headers carry is handed on only while the chain stays with the host that the caller named: credentials are meant
-//! for whom they were given. Cookies live in a jar of the chain's own. A step down from https to http is followed, as
+//! for whom they were given. Leave to visit the first host is the caller's to have; where a redirect leads to another one,
+//! the chain asks for leave itself, waits for it a little ([`LEAVE_WAIT_MAX`]), and ends where it would be long: the caller
+//! is told until when, and may come again. Cookies live in a jar of the chain's own. A step down from https to http is followed, as
 //! browsers do, but counts as another host.
 
 use std::sync::Arc;
@@ -26,9 +28,10 @@ use super::cookies::CookieJar;
 use super::error::FetchError;
 use super::guard::AddressGuard;
 use super::outcome::{Detector, Outcome};
+use super::politeness::{Permit, Politeness, Wait};
 use super::proxy::Proxy;
 use super::robots::{self, Robots, RobotsAnswer, RobotsCache};
-use super::{CrawlDelays, FetchReport, FetchRequest, FetchSettings, PageHeaders};
+use super::{CrawlDelays, FetchReport, FetchRequest, FetchSettings, Hop, PageHeaders};
 use crate::base::ids::OrgId;
 use crate::base::web::WebUrl;
 
@@ -59,6 +62,12 @@ const REDIRECT_BODY_BYTES_MAX: usize = 16 * 1024;
 const REDIRECT_BODY_TIMEOUT: Duration = Duration::from_millis(250);
 /// A compressed body beyond this is inflated on the blocking pool: below it, inflating takes a few milliseconds.
 const INLINE_BYTES_MAX: usize = 16 * 1024;
+/// How long a chain waits on its way for a host that wants a pause, or whose domain has visits enough.
+pub const LEAVE_WAIT_MAX: Duration = Duration::from_secs(3);
+/// How soon it is looked again whether a visit of a busy domain has ended.
+const LEAVE_LOOK: Duration = Duration::from_millis(20);
+/// How long a host is left alone whose domain stays busy for [`LEAVE_WAIT_MAX`].
+const BUSY_PAUSE: Duration = Duration::from_secs(1);
 /// The longest `Retry-After` that is reported.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -69,6 +78,7 @@ pub struct Direct {
     user_agent: HeaderValue,
     robots_agent: String,
     settings: FetchSettings,
+    polite: Option<Politeness>,
 }
 
 /// A chain's progress, kept outside the future that makes it, so that it outlives a timeout.
@@ -80,7 +90,7 @@ struct Trace {
     status: Option<u16>,
     headers: HeaderMap,
     bytes_received: u64,
-    redirects: u32,
+    redirects: Vec<Hop>,
     crawl_delays: CrawlDelays,
 }
 
@@ -92,7 +102,7 @@ impl Trace {
             status: None,
             headers: HeaderMap::new(),
             bytes_received: 0,
-            redirects: 0,
+            redirects: Vec::new(),
             crawl_delays: CrawlDelays::new(),
         }
     }
@@ -105,7 +115,7 @@ impl Trace {
                 | FetchError::BadRedirect { .. }
                 | FetchError::TimedOut { .. }
         );
-        if self.redirects == 0 || of_the_chain {
+        if self.redirects.is_empty() || of_the_chain {
             error.to_string()
         } else {
             format!("after a redirect to {}: {error}", self.current.origin())
@@ -131,6 +141,8 @@ struct Course<'a> {
     limits: BodyLimits,
     redirects_max: u32,
     robots: bool,
+    /// Who is asked for leave to visit further hosts.
+    polite: Option<&'a Politeness>,
 }
 
 impl Direct {
@@ -145,7 +157,14 @@ impl Direct {
         });
         let robots_agent = robots::agent_token(user_agent.to_str().unwrap_or("Gleaner")).to_owned();
         let connector = Arc::new(connector);
-        Self { connector, robots: RobotsCache::default(), user_agent, robots_agent, settings }
+        Self { connector, robots: RobotsCache::default(), user_agent, robots_agent, settings, polite: None }
+    }
+
+    /// Asks `polite` for leave where a redirect leads to another host than the caller named.
+    #[must_use]
+    pub fn asking(mut self, polite: Politeness) -> Self {
+        self.polite = Some(polite);
+        self
     }
 
     /// What makes its connections, for the other providers to share.
@@ -174,6 +193,7 @@ impl Direct {
             },
             redirects_max: self.settings.redirects_max,
             robots: request.robots,
+            polite: self.polite.as_ref(),
         };
         // Boxed: the chain's state is some kilobytes, too much to carry inside every caller's future.
         let chain = Box::pin(self.follow(&course, &mut trace));
@@ -188,6 +208,7 @@ impl Direct {
         let failure = result.as_ref().err();
         let is_beyond_limits = failure.is_some_and(FetchError::is_beyond_limits);
         let lack = failure.and_then(FetchError::lack);
+        let left_alone_until = failure.and_then(FetchError::left_alone_until);
         let (outcome, rule, error, body) = match (result, trace.status) {
             (Ok(body), Some(status)) => {
                 let verdict = Detector::builtin().classify(status, &trace.headers, &body);
@@ -216,6 +237,7 @@ impl Direct {
             trouble,
             is_beyond_limits,
             lack,
+            left_alone_until,
         }
     }
 
@@ -223,6 +245,7 @@ impl Direct {
     async fn follow(&self, course: &Course<'_>, trace: &mut Trace) -> Result<Bytes, FetchError> {
         let first = trace.current.clone();
         let mut jar = CookieJar::default();
+        let mut leave = Leave::new(&first);
         loop {
             if course.robots {
                 self.obey_robots(course.way, trace).await?;
@@ -242,13 +265,16 @@ impl Direct {
             let Some(location) = redirect_target(head.status.as_u16(), &trace.headers) else {
                 return self.read_body(head.status, body, lease, course.limits, trace).await;
             };
-            if trace.redirects == course.redirects_max {
+            if trace.redirects.len() >= course.redirects_max as usize {
                 return Err(FetchError::TooManyRedirects { max: course.redirects_max });
             }
             let next = trace.current.join(&location).map_err(|source| FetchError::BadRedirect { source })?;
             finish_redirect(body, lease, trace).await;
-            trace.redirects += 1;
-            trace.current = next;
+            let from = std::mem::replace(&mut trace.current, next);
+            trace.redirects.push(Hop { url: from, status: head.status.as_u16() });
+            if let Some(polite) = course.polite {
+                leave.ask(polite, &trace.current).await?;
+            }
         }
     }
 
@@ -308,6 +334,14 @@ impl Direct {
         headers
     }
 
+    /// Waits until a chain of redirects may go to `url`; fails where that would be long.
+    pub(super) async fn ask_leave(&self, leave: &mut Leave<'_>, url: &WebUrl) -> Result<(), FetchError> {
+        match &self.polite {
+            Some(polite) => leave.ask(polite, url).await,
+            None => Ok(()),
+        }
+    }
+
     /// What the box calls itself.
     pub(super) fn user_agent(&self) -> &str {
         self.user_agent.to_str().unwrap_or_default()
@@ -354,6 +388,8 @@ impl Direct {
             limits,
             redirects_max: robots::ROBOTS_REDIRECTS_MAX,
             robots: false,
+            // A robots.txt is asked for once in hours, and belongs to the visit of its host.
+            polite: None,
         };
         let url = url.join("/robots.txt").map_err(|source| FetchError::BadTarget { source })?;
         let mut trace = Trace::new(&url);
@@ -374,7 +410,7 @@ impl Direct {
             },
             (Ok(_), _) => allow_all(),
             (Err(FetchError::TooManyRedirects { .. } | FetchError::BadRedirect { .. }), _) => allow_all(),
-            (Err(error @ FetchError::Refused { .. }), _) if trace.redirects == 0 => return Err(error),
+            (Err(error @ FetchError::Refused { .. }), _) if trace.redirects.is_empty() => return Err(error),
             // It says nothing about the site; the next proxy may bring the answer.
             (Err(error @ FetchError::Proxy { .. }), _) => return Err(error),
             (Err(error), _) => RobotsAnswer::Unreachable {
@@ -390,6 +426,59 @@ impl Direct {
     #[cfg(test)]
     pub(super) fn idle_count(&self) -> usize {
         self.connector.idle_count()
+    }
+}
+
+/// Leave to visit the hosts of a chain.
+pub(super) struct Leave<'a> {
+    first: &'a WebUrl,
+    /// Hosts that the chain has leave for: going to and fro between them is one visit.
+    hosts: Vec<String>,
+    /// A visit of another domain than the first host's.
+    visit: Option<Permit>,
+}
+
+impl<'a> Leave<'a> {
+    pub(super) fn new(first: &'a WebUrl) -> Self {
+        Self { first, hosts: vec![first.host().to_owned()], visit: None }
+    }
+
+    /// Waits until the chain may go to `url`, or says for how long it may not.
+    async fn ask(&mut self, polite: &Politeness, url: &WebUrl) -> Result<(), FetchError> {
+        let (host, domain) = (url.host(), url.domain());
+        if self.hosts.iter().any(|known| known == host) {
+            return Ok(());
+        }
+        let is_visited = domain == self.first.domain()
+            || self.visit.as_ref().is_some_and(|visit| *visit.domain() == domain);
+        if !is_visited {
+            self.visit = None;
+        }
+        let deadline = Instant::now() + LEAVE_WAIT_MAX;
+        loop {
+            let now = Instant::now();
+            let asked = match is_visited {
+                true => polite.enter(host, now),
+                false => polite.try_acquire(&domain, host, now).map(|visit| self.visit = Some(visit)),
+            };
+            let until = match asked {
+                Ok(()) => {
+                    self.hosts.push(host.to_owned());
+                    return Ok(());
+                }
+                Err(Wait::NotBefore(at) | Wait::HostNotBefore(at)) if at > deadline => at,
+                Err(Wait::Busy) if now > deadline => now + BUSY_PAUSE,
+                Err(Wait::NotBefore(at) | Wait::HostNotBefore(at)) => {
+                    tokio::time::sleep_until(at.into()).await;
+                    continue;
+                }
+                Err(Wait::Busy) => {
+                    tokio::time::sleep(LEAVE_LOOK).await;
+                    continue;
+                }
+            };
+            return Err(FetchError::LeftAlone { host: host.to_owned(), until });
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 
 use std::error::Error;
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::body::BodyError;
 use super::guard::Refused;
@@ -61,6 +61,12 @@ pub enum FetchError {
     BadRedirect {
         source: UrlError,
     },
+    /// A redirect leads to a host that is not to be visited before `until`: it asked for that, or as many are there as may
+    /// be.
+    LeftAlone {
+        host: String,
+        until: Instant,
+    },
     /// The URL cannot be written into a request.
     BadTarget {
         source: UrlError,
@@ -96,6 +102,14 @@ impl FetchError {
             Self::Connect { source, .. } | Self::Tls { source, .. } => Part::lacking(source),
             // The system's resolver says of a socket that it could not open that the name is unknown for now.
             Self::Resolve { source: Some(source), .. } => Part::lacking(source).or_else(no_descriptors),
+            _ => None,
+        }
+    }
+
+    /// The moment before which the host of a redirect is left alone, when that is what failed.
+    pub fn left_alone_until(&self) -> Option<Instant> {
+        match self {
+            Self::LeftAlone { until, .. } => Some(*until),
             _ => None,
         }
     }
@@ -149,6 +163,10 @@ impl fmt::Display for FetchError {
             Self::BadRedirect { source } => {
                 write!(f, "redirects to a URL that cannot be fetched: it {source}")
             }
+            Self::LeftAlone { host, until } => {
+                let seconds = until.saturating_duration_since(Instant::now()).as_secs() + 1;
+                write!(f, "{host} is left alone for another {seconds} s, to keep the pace it is visited at")
+            }
             Self::BadTarget { source } => write!(f, "the URL {source}"),
             Self::Body(error) => error.fmt(f),
             Self::RobotsDisallow { host } => write!(f, "robots.txt of {host} disallows this path"),
@@ -175,6 +193,7 @@ impl Error for FetchError {
             Self::Body(error) => error.source(),
             Self::ConnectTimeout { .. }
             | Self::TooManyRedirects { .. }
+            | Self::LeftAlone { .. }
             | Self::RobotsDisallow { .. }
             | Self::RobotsUnreachable { .. }
             | Self::Proxy { .. }

@@ -41,7 +41,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -60,7 +60,9 @@ pub use fields::{Field, FieldError, Values};
 pub use guard::{AddressGuard, AllowRule, Refused};
 pub use outcome::{Detector, Fault, Means, Outcome, Verdict};
 pub use politeness::{Pace, Permit, Politeness, Wait, Why};
-pub use provider::{Attempt, CostSource, CreditMatrix, DirectProvider, Page, Provider, TierPrice};
+pub use provider::{
+    Attempt, CostSource, CreditMatrix, DirectProvider, LEFT_ALONE, Page, Provider, TierPrice,
+};
 pub use proxy::{Proxy, ProxyList, ProxyProvider, Rotation};
 pub use templates::{Hosted, Template, Templates};
 
@@ -181,14 +183,24 @@ pub struct FetchReport {
     /// The least pauses between two visits that the hosts of the chain ask for in their robots.txt, zero where one asks
     /// for none; hosts whose robots.txt was not read are not in it.
     pub crawl_delays: CrawlDelays,
-    /// How many redirects were followed.
-    pub redirects: u32,
+    /// The answers that led elsewhere, in their order: as many as redirects were followed.
+    pub redirects: Vec<Hop>,
     /// What was wrong with the proxy that it went through.
     pub trouble: Option<proxy::Trouble>,
     /// Whether the page is beyond what this way of fetching takes: another one may take it.
     pub is_beyond_limits: bool,
     /// What the box itself had none of, which says nothing about anybody else.
     pub lack: Option<Part>,
+    /// A redirect led to a host that is not to be visited before this moment; it was not.
+    pub left_alone_until: Option<Instant>,
+}
+
+/// An answer that led elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hop {
+    /// The URL that answered so.
+    pub url: WebUrl,
+    pub status: u16,
 }
 
 /// Hosts, and the pause that the robots.txt of each asks for.

@@ -7,7 +7,7 @@
 //! | 403, 429 | `blocked` | the target turned this visitor away; another provider may pass |
 //! | 407 | `provider_error` | it is the way there that wants credentials, not the target |
 //! | 408 | `timeout` | the target says so itself |
-//! | 425, 5xx | `network_error` | passing troubles by their definition (RFC 8470; RFC 9110, 15.6): the next provider, or later |
+//! | 425, 5xx | `target_error` | the target's own answer, passing by its definition (RFC 8470; RFC 9110, 15.6): the next provider, or later |
 //! | other 1xx, 3xx, 4xx | `target_error` | the target's own answer, final: the next provider would get it too |
 //!
 //! Among failures without an answer: a time limit is `timeout`; what another try may mend (DNS, a connection, TLS, a
@@ -42,19 +42,20 @@ const SEARCHED_BYTES_MAX: usize = 256 * 1024;
 pub enum Outcome {
     /// The page arrived.
     Success,
-    /// The target's own final answer, such as 404; no other provider is tried.
+    /// The target's own answer. One such as 404 is final: no other provider is tried. With 425 or 5xx the target says that
+    /// it is in trouble for the moment: the next provider is tried.
     TargetError,
     /// The target took the visitor for a robot.
     Blocked,
     /// The time was used up.
     Timeout,
-    /// The way to the target, or the target for the moment, did not work.
+    /// The way to the target did not work: no answer came.
     NetworkError,
     /// The provider itself failed: a bad key, no credits, down.
     ProviderError,
     /// The page arrived, and an extract node found too little in it.
     LowQuality,
-    /// Another provider of the race was quicker, so the answer was not waited for.
+    /// Another provider of the race was quicker, or the job was canceled, so the answer was not waited for.
     Canceled,
 }
 
@@ -73,14 +74,24 @@ impl Outcome {
         }
     }
 
-    /// Whether no other provider can do better: the job's answer stands.
-    pub fn is_final(self) -> bool {
-        matches!(self, Self::Success | Self::TargetError)
+    /// Whether no other provider can do better: the job's answer stands. `status`: what the target answered.
+    pub fn is_final(self, status: Option<u16>) -> bool {
+        match self {
+            Self::Success => true,
+            Self::TargetError => !self.is_targets_trouble(status),
+            _ => false,
+        }
     }
 
-    /// Whether the same request may succeed later without anybody changing anything.
-    pub fn is_retriable(self) -> bool {
-        matches!(self, Self::Blocked | Self::Timeout | Self::NetworkError | Self::ProviderError)
+    /// Whether the target answered that it is in trouble for the moment. Rows of older releases call that a
+    /// `network_error`.
+    pub fn is_targets_trouble(self, status: Option<u16>) -> bool {
+        self == Self::TargetError && matches!(status, Some(425 | 500..=599))
+    }
+
+    /// Whether the same request, by the same provider, may succeed later without anybody changing anything.
+    pub fn passes_by(self, status: Option<u16>) -> bool {
+        matches!(self, Self::Blocked | Self::Timeout | Self::NetworkError) || self.is_targets_trouble(status)
     }
 
     /// What a bare status means. The body's marks come first: see [`Detector::classify`].
@@ -90,7 +101,6 @@ impl Outcome {
             403 | 429 => Self::Blocked,
             407 => Self::ProviderError,
             408 => Self::Timeout,
-            425 | 500..=599 => Self::NetworkError,
             _ => Self::TargetError,
         }
     }
@@ -114,6 +124,7 @@ impl Outcome {
             FetchError::Resolve { .. }
             | FetchError::Refused { literal: false, .. }
             | FetchError::Connect { .. }
+            | FetchError::LeftAlone { .. }
             | FetchError::Tls { .. }
             | FetchError::Exchange { .. }
             | FetchError::Body(BodyError::Interrupted(_) | BodyError::Corrupt { .. }) => Self::NetworkError,
@@ -394,12 +405,12 @@ mod tests {
             (407, ProviderError, None),
             (408, Timeout, None),
             (410, TargetError, None),
-            (425, NetworkError, None),
+            (425, TargetError, None),
             (429, Blocked, Some("http_429")),
             (451, TargetError, None),
-            (500, NetworkError, None),
-            (503, NetworkError, None),
-            (521, NetworkError, None),
+            (500, TargetError, None),
+            (503, TargetError, None),
+            (521, TargetError, None),
             (999, Blocked, Some("status_999")),
         ] {
             let verdict = classify(status, &[], "");
@@ -475,6 +486,18 @@ mod tests {
             assert!(found.contains(error), "{found}");
         }
         assert!(Detector::builtin().rules.len() >= 12);
+    }
+
+    #[test]
+    fn a_targets_trouble_is_its_own_answer_and_not_final() {
+        for (status, is_final) in [(404, true), (425, false), (500, false), (503, false), (599, false)] {
+            let outcome = Outcome::of_status(status);
+            assert_eq!(outcome, Outcome::TargetError, "{status}");
+            assert_eq!(outcome.is_final(Some(status)), is_final, "{status}");
+            assert_eq!(outcome.passes_by(Some(status)), !is_final, "{status}");
+        }
+        assert!(Outcome::TargetError.is_final(None), "a refusal of the box's own");
+        assert!(!Outcome::NetworkError.is_final(Some(500)), "as older releases wrote it");
     }
 
     #[test]

@@ -195,6 +195,14 @@ impl Politeness {
         self.shared.state.lock().look(&self.shared.pace, domain, host, now)
     }
 
+    /// Begins a visit to a further host of a domain that is being visited, as far as the host's own pauses are concerned.
+    pub fn enter(&self, host: &str, now: Instant) -> Result<(), Wait> {
+        let mut state = self.shared.state.lock();
+        state.look_at_host(host, now)?;
+        state.begin_at_host(host, now);
+        Ok(())
+    }
+
     /// How many visits to the domain may begin beside those that are going on.
     pub fn free(&self, domain: &Domain) -> u32 {
         let state = self.shared.state.lock();
@@ -250,10 +258,7 @@ impl Politeness {
 
 impl State {
     fn look(&mut self, pace: &Pace, domain: &Domain, host: &str, now: Instant) -> Result<(), Wait> {
-        let until = self.hosts.look(host).and_then(Pauses::not_before);
-        if let Some(until) = until.filter(|until| *until > now) {
-            return Err(Wait::HostNotBefore(until));
-        }
+        self.look_at_host(host, now)?;
         let Some(visits) = self.domains.entries.get_mut(domain) else { return Ok(()) };
         if let Some(until) = visits.next_at.filter(|until| *until > now) {
             return Err(Wait::NotBefore(until));
@@ -265,11 +270,22 @@ impl State {
         Ok(())
     }
 
+    fn look_at_host(&self, host: &str, now: Instant) -> Result<(), Wait> {
+        match self.hosts.look(host).and_then(Pauses::not_before) {
+            Some(until) if until > now => Err(Wait::HostNotBefore(until)),
+            _ => Ok(()),
+        }
+    }
+
     /// Notes that a visit begins.
     fn begin(&mut self, pace: &Pace, domain: &Domain, host: &str, now: Instant) {
         if !pace.min_delay.is_zero() {
             self.domains.of(domain.clone(), now).next_at = Some(now + pace.min_delay);
         }
+        self.begin_at_host(host, now);
+    }
+
+    fn begin_at_host(&mut self, host: &str, now: Instant) {
         if let Some(pauses) = self.hosts.entries.get_mut(host).filter(|pauses| !pauses.crawl_delay.is_zero())
         {
             pauses.next_at = Some(now + pauses.crawl_delay);
@@ -368,6 +384,17 @@ mod tests {
         assert_eq!(late, Wait::NotBefore(now + 2 * SECOND));
         polite.hold("a.com", now + SECOND, now + 9 * SECOND);
         assert_eq!(permit.again(now + 3 * SECOND), Err(Wait::HostNotBefore(now + 9 * SECOND)));
+    }
+
+    #[test]
+    fn a_further_host_has_pauses_of_its_own() {
+        let polite = polite(1, Duration::ZERO);
+        let now = Instant::now();
+        let _visit = visit(&polite, "a.com", now).unwrap();
+        polite.set_crawl_delay("www.a.com", now, SECOND);
+        assert_eq!(polite.enter("www.a.com", now), Err(Wait::HostNotBefore(now + SECOND)));
+        assert_eq!(polite.enter("www.a.com", now + SECOND), Ok(()), "the domain's one visit is its own");
+        assert_eq!(polite.enter("www.a.com", now + SECOND), Err(Wait::HostNotBefore(now + 2 * SECOND)));
     }
 
     #[test]

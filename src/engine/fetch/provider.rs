@@ -23,7 +23,7 @@ use super::direct::Direct;
 use super::outcome::{Fault, Outcome};
 use super::politeness::Politeness;
 use super::proxy::Trouble;
-use super::{CrawlDelays, FetchReport, FetchRequest, PageHeaders};
+use super::{CrawlDelays, FetchReport, FetchRequest, Hop, PageHeaders};
 use crate::base::health::Part;
 use crate::base::web::WebUrl;
 
@@ -31,6 +31,9 @@ use crate::base::web::WebUrl;
 pub const TIER_STANDARD: &str = "standard";
 /// The tier of a request that asks for `premium`, unless the account's settings name another.
 pub const TIER_PREMIUM: &str = "premium";
+
+/// The rule of attempts that a redirect led to a host which is left alone for a while.
+pub const LEFT_ALONE: &str = "left_alone";
 
 /// Brings pages. Implementations are cheap to share and hold no state of a single request.
 pub trait Provider: Send + Sync {
@@ -69,6 +72,9 @@ pub struct Attempt {
     pub crawl_delays: CrawlDelays,
     /// What the box itself had none of: it was no attempt, and says nothing about anybody.
     pub lack: Option<Part>,
+    /// A redirect led to a host that is not to be visited before this moment, which says nothing about the provider; its
+    /// rule is [`LEFT_ALONE`].
+    pub left_alone_until: Option<Instant>,
 }
 
 /// A page that was delivered.
@@ -76,6 +82,8 @@ pub struct Attempt {
 pub struct Page {
     /// The URL that answered in the end.
     pub url: WebUrl,
+    /// The answers that led there; empty where the provider does not tell.
+    pub redirects: Vec<Hop>,
     pub headers: PageHeaders,
     /// The body after content decoding, in the charset that its headers or itself name.
     pub body: Bytes,
@@ -110,6 +118,7 @@ impl Attempt {
             answered_by: None,
             crawl_delays: CrawlDelays::new(),
             lack: None,
+            left_alone_until: None,
         }
     }
 
@@ -133,9 +142,14 @@ impl Attempt {
     pub fn is_billable(&self) -> bool {
         match self.outcome {
             Outcome::Success => true,
-            Outcome::TargetError => self.http_status.is_some_and(|status| status >= 400),
+            Outcome::TargetError => self.is_final() && self.http_status.is_some_and(|status| status >= 400),
             _ => false,
         }
+    }
+
+    /// Whether no other provider can do better.
+    pub fn is_final(&self) -> bool {
+        self.outcome.is_final(self.http_status)
     }
 
     /// Enters the price: `table` by the matrix, `reported` by the provider.
@@ -155,6 +169,7 @@ impl From<FetchReport> for Attempt {
         let answered_by = report.status.is_some().then(|| report.final_url.host().to_owned());
         let page = (report.outcome == Outcome::Success).then_some(Page {
             url: report.final_url,
+            redirects: report.redirects,
             headers: report.headers,
             body: report.body,
         });
@@ -171,7 +186,7 @@ impl From<FetchReport> for Attempt {
             credits: 0,
             cost_source: CostSource::Table,
             charge: 0,
-            rule: report.rule,
+            rule: report.rule.or_else(|| report.left_alone_until.map(|_| LEFT_ALONE.to_owned())),
             error: report.error,
             page,
             duration: report.duration,
@@ -179,6 +194,7 @@ impl From<FetchReport> for Attempt {
             answered_by,
             crawl_delays: report.crawl_delays,
             lack: report.lack,
+            left_alone_until: report.left_alone_until,
         }
     }
 }
@@ -267,6 +283,8 @@ mod tests {
             (Outcome::Success, Some(200), 10),
             (Outcome::TargetError, Some(404), 10),
             (Outcome::TargetError, Some(302), 0),
+            (Outcome::TargetError, Some(500), 0),
+            (Outcome::TargetError, Some(425), 0),
             (Outcome::TargetError, None, 0),
             (Outcome::Blocked, Some(403), 0),
             (Outcome::Timeout, None, 0),

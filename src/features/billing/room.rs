@@ -2,8 +2,8 @@
 //!
 //! The store counts rows and bytes (`store/usage.rs`) and asks here. What ends or removes something goes through at any
 //! fill; what changes rows without adding one may use a sixteenth beyond the cap, so that people can put things in order
-//! in a full organization. The box's own work (a job that ends) is not refused in the middle: a job that is taken from
-//! the queue of a full organization fails with the reason, before it goes out.
+//! in a full organization. The box's own work (a job that ends) is not refused in the middle: the jobs of a full
+//! organization wait in the queue, and go on when there is room.
 
 use super::ledger::quota_error;
 use super::plans::{Plan, PlanLimits, Plans};

@@ -7,20 +7,22 @@
 //!
 //! A document's id is its job's: that is the key that a change record names, also when the row is gone.
 
-use super::rows::{RESULTS, ResultV1};
+use super::rows::{RESULTS, ResultV2};
 use crate::base::clock::Timestamp;
+use crate::base::codec::Record;
 use crate::base::ids::{JobId, OrgId};
 use crate::base::{Error, Result};
 use crate::disk;
 use crate::engine::search::{
     ResultQuery, SEARCH_TIME_MAX, SearchChange, SearchDocument, SearchError, SearchIndex,
 };
-use crate::store::{Key, System};
+use crate::store::{Key, Order, SysRead, SysTable, System};
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -33,18 +35,35 @@ const CHANGES_PER_COMMIT: usize = 5_000;
 /// Change records of other tables that may pass before the position is committed for their sake alone, so that they can
 /// be forgotten.
 const IDLE_CHANGES_MAX: u64 = 4_096;
+/// How long a self-test waits for rows that are on their way into the index.
+const TRIED_WITHIN: Duration = Duration::from_secs(1);
 /// The writer's memory is given back when nothing was indexed for this long.
 const WRITER_IDLE: Duration = Duration::from_secs(20);
-/// Commits whose times are remembered: a quarter of an hour of the busiest box.
-const COMMIT_TIMES_MAX: usize = 4_096;
+
+/// When the index took in results: everything up to the key, a number of a change record, that an earlier row does not
+/// cover. Kept for as long as the results may be: what is said of a result once is said for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexedV1 {
+    /// None: nobody noted it, in a release before this was kept.
+    pub at: Option<Timestamp>,
+}
+
+impl Record for IndexedV1 {}
+
+pub static INDEXED: SysTable<u64, IndexedV1> = SysTable::new("search_indexed", "Index commit");
 
 /// The consumer that keeps the search index. Hung up in the services; one task drives it.
 pub struct SearchFeed {
     system: System,
     index: SearchIndex,
-    /// Every change of a result up to this number is committed in the index.
+    /// Every change of a result up to this number is committed in the index, and it is noted when.
     reached: AtomicU64,
-    times: Mutex<CommitTimes>,
+    /// A commit whose time is not noted yet.
+    unnoted: Mutex<Option<(u64, IndexedV1)>>,
+    /// Results, and not only what is gone, are staged.
+    has_staged: AtomicBool,
+    /// Rows that the present filling of the index has taken in.
+    filled: AtomicU64,
     /// Held while rows are on their way into the index.
     feeding: Mutex<()>,
     /// The index is to be looked at: after a start, and after it failed in a way that may be damage.
@@ -59,14 +78,6 @@ enum Suspicion {
     Start,
     /// Something failed: also count whether every result is in it.
     Failure,
-}
-
-/// When the index took in what.
-struct CommitTimes {
-    /// What the index held when this process began to remember.
-    begin: u64,
-    /// Position and time of each commit, ascending.
-    commits: VecDeque<(u64, Timestamp)>,
 }
 
 impl SearchFeed {
@@ -105,11 +116,22 @@ impl SearchFeed {
                 .map_err(|e| Error::internal("stamp the search index", e))?;
         }
         let position = index.position();
+        let noted = system.read(|tx| tx.scan(&INDEXED, None, Order::Descending, 1))?;
+        let noted = noted.first().map(|(noted, _)| *noted);
+        let (reached, unnoted) = match noted {
+            Some(noted) if noted >= position => (position, None),
+            // The process died between a commit and its note; nobody was shown what it took in.
+            Some(noted) => (noted, Some((position, IndexedV1 { at: Some(system.clock().now()) }))),
+            None if position == 0 => (0, None),
+            None => (position, Some((position, IndexedV1 { at: None }))),
+        };
         Ok(SearchFeed {
             system,
             index,
-            reached: AtomicU64::new(position),
-            times: Mutex::new(CommitTimes { begin: position, commits: VecDeque::new() }),
+            reached: AtomicU64::new(reached),
+            unnoted: Mutex::new(unnoted),
+            has_staged: AtomicBool::new(false),
+            filled: AtomicU64::new(0),
             feeding: Mutex::default(),
             suspect: Mutex::new(Suspicion::Start),
         })
@@ -129,17 +151,31 @@ impl SearchFeed {
         self.index.position()
     }
 
-    /// When the result could first be found; none while it is pending. The times of the last commits are remembered; for a
-    /// result that was indexed before them (or before the process started) it is the time of its extraction, which a
-    /// running box is ahead of by less than a second.
-    pub fn indexed_at(&self, row: &ResultV1) -> Option<Timestamp> {
+    /// When the result could first be found; none while it is pending. The same for ever after: an index that is filled
+    /// anew changes nothing of it. Where nobody noted it (see [`IndexedV1`]) it is the time of the extraction.
+    pub fn indexed_at(&self, row: &ResultV2) -> Result<Option<Timestamp>> {
+        self.system.read(|tx| self.noted(tx, row))
+    }
+
+    /// The rows, and when each could first be found.
+    pub fn with_times(&self, rows: Vec<ResultV2>) -> Result<Vec<(ResultV2, Option<Timestamp>)>> {
+        self.system.read(|tx| {
+            let timed = rows.into_iter().map(|row| {
+                let at = self.noted(tx, &row)?;
+                Ok((row, at))
+            });
+            timed.collect()
+        })
+    }
+
+    fn noted(&self, tx: &SysRead<'_>, row: &ResultV2) -> Result<Option<Timestamp>> {
         if row.sequence > self.committed() {
-            return None;
+            return Ok(None);
         }
-        let times = self.times.lock();
-        let at = times.commits.partition_point(|(position, _)| *position < row.sequence);
-        let remembered = row.sequence > times.begin;
-        Some(times.commits.get(at).filter(|_| remembered).map_or(row.extracted_at, |(_, time)| *time))
+        let before = row.sequence.checked_sub(1);
+        let commit = tx.scan(&INDEXED, before.as_ref(), Order::Ascending, 1)?;
+        let at = commit.first().and_then(|(_, commit)| commit.at);
+        Ok(Some(at.unwrap_or(row.extracted_at)))
     }
 
     /// Removes an organization that stands behind a fence from the index and its files; gives how many documents there
@@ -153,12 +189,16 @@ impl SearchFeed {
     /// Applies every change there is and commits. Blocks; one call at a time. `stop` ends a long refill early.
     pub fn catch_up(&self, stop: &dyn Fn() -> bool) -> Result<()> {
         let _feeding = self.feeding.lock();
+        self.note()?;
         let newest = *self.system.store().sequence().borrow();
         if self.committed() < newest {
             let caught_up = self.follow(stop);
             if caught_up.is_err() {
                 // Whatever was staged is gone; the index knows where it stands.
-                self.reached.store(self.index.position(), Ordering::Release);
+                self.has_staged.store(false, Ordering::Relaxed);
+                if self.unnoted.lock().is_none() {
+                    self.reached.store(self.index.position(), Ordering::Release);
+                }
                 self.suspect_failure();
             }
             caught_up?;
@@ -183,6 +223,7 @@ impl SearchFeed {
         if let Some(why) = why {
             tracing::error!(why, "the search index is damaged and filled anew");
             self.index.clear().map_err(search_error)?;
+            *self.unnoted.lock() = None;
             self.reached.store(self.index.position(), Ordering::Release);
         }
         *self.suspect.lock() = Suspicion::None;
@@ -228,10 +269,16 @@ impl SearchFeed {
         .caused_by(cause)
     }
 
+    /// Rows that were taken in since the index is being filled anew; 0 when it is not.
+    pub fn filled(&self) -> u64 {
+        self.filled.load(Ordering::Relaxed)
+    }
+
     /// Takes a document of nobody's into the index, finds it and removes it again: two commits, through all that a result
-    /// goes through. Blocks, also for as long as the index is being filled.
-    pub fn self_test(&self) -> Result<()> {
-        let _feeding = self.feeding.lock();
+    /// goes through. False when it cannot be tried, because the index is taking in a lot; blocks for a second at most
+    /// beside the trial itself.
+    pub fn self_test(&self) -> Result<bool> {
+        let Some(_feeding) = self.feeding.try_lock_for(TRIED_WITHIN) else { return Ok(false) };
         let (nobody, id) = (Uuid::nil(), Uuid::now_v7());
         let probe = SearchDocument {
             job_id: id,
@@ -255,15 +302,19 @@ impl SearchFeed {
         let found = self.index.org(nobody).search(&query).map_err(search_error);
         set(None)?;
         match found?.hits.as_slice() {
-            [hit] if hit.id == id => Ok(()),
+            [hit] if hit.id == id => Ok(true),
             _ => Err(Error::internal("try the search index", "what was indexed is not found")),
         }
     }
 
     fn follow(&self, stop: &dyn Fn() -> bool) -> Result<()> {
         let begin = self.system.read(|tx| tx.changes_begin())?;
-        if self.committed() + 1 < begin && !self.refill(stop)? {
-            return Ok(());
+        if self.committed() + 1 < begin {
+            let is_full = self.refill(stop);
+            self.filled.store(0, Ordering::Relaxed);
+            if !is_full? {
+                return Ok(());
+            }
         }
         let mut position = self.committed();
         loop {
@@ -300,6 +351,9 @@ impl SearchFeed {
             };
             keys.iter().map(change).collect::<Result<Vec<_>>>()
         })?;
+        if changes.iter().any(|change| change.document.is_some()) {
+            self.has_staged.store(true, Ordering::Relaxed);
+        }
         self.index.stage(&changes, position).map_err(|e| self.failed(e))
     }
 
@@ -307,16 +361,40 @@ impl SearchFeed {
     fn commit(&self, position: u64) -> Result<()> {
         self.index.stage(&[], position).map_err(|e| self.failed(e))?;
         self.index.commit().map_err(|e| self.failed(e))?;
-        let mut times = self.times.lock();
-        times.commits.push_back((position, self.system.clock().now()));
-        if times.commits.len() > COMMIT_TIMES_MAX
-            && let Some((oldest, _)) = times.commits.pop_front()
-        {
-            times.begin = oldest;
+        if self.has_staged.swap(false, Ordering::Relaxed) {
+            let now = self.system.clock().now();
+            *self.unnoted.lock() = Some((position, IndexedV1 { at: Some(now) }));
+            self.note()?;
         }
-        drop(times);
         self.reached.store(position, Ordering::Release);
         Ok(())
+    }
+
+    /// Notes when the last commit was, unless that was done. Only then is what it took in shown as indexed.
+    fn note(&self) -> Result<()> {
+        let Some((position, commit)) = *self.unnoted.lock() else { return Ok(()) };
+        self.system.write_blocking(move |tx| match tx.get(&INDEXED, &position)? {
+            Some(_) => Ok(()),
+            None => tx.put(&INDEXED, &position, &commit),
+        })?;
+        *self.unnoted.lock() = None;
+        self.reached.fetch_max(position, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Forgets when results were indexed that went long ago: what was noted before that moment, at most so many rows.
+    /// Gives how many those were.
+    pub(super) async fn forget_times(&self, before: Timestamp, rows: usize) -> Result<usize> {
+        let write = self.system.write_freeing(move |tx| {
+            let oldest = tx.scan(&INDEXED, None, Order::Ascending, rows)?;
+            let over = oldest.iter().take_while(|(_, commit)| commit.at.is_some_and(|at| at < before));
+            let mut gone = 0;
+            for (position, _) in over {
+                gone += usize::from(tx.delete(&INDEXED, position)?);
+            }
+            Ok(gone)
+        });
+        write.await
     }
 
     /// Fills the index from the rows; whether it came to its end. Rows that change meanwhile are told again behind `begin`.
@@ -334,6 +412,8 @@ impl SearchFeed {
                 .iter()
                 .map(|(org, job, row)| SearchChange { org: org.0, id: job.0, document: Some(document(row)) })
                 .collect();
+            self.has_staged.store(true, Ordering::Relaxed);
+            self.filled.fetch_add(changes.len() as u64, Ordering::Relaxed);
             self.index.stage(&changes, 0).map_err(|e| self.failed(e))?;
             if self.index.staged_changes() >= CHANGES_PER_COMMIT {
                 self.index.commit().map_err(|e| self.failed(e))?;
@@ -380,7 +460,7 @@ pub fn search_error(error: SearchError) -> Error {
 }
 
 /// A result as the index takes it.
-fn document(row: &ResultV1) -> SearchDocument {
+fn document(row: &ResultV2) -> SearchDocument {
     SearchDocument {
         job_id: row.job.0,
         url_id: row.url_id.map(|id| id.0),
@@ -397,14 +477,14 @@ fn document(row: &ResultV1) -> SearchDocument {
 }
 
 /// All values as text, one a line: what is searched.
-fn search_text(row: &ResultV1) -> String {
+fn search_text(row: &ResultV2) -> String {
     let mut text = String::new();
     add_text(&mut text, &row.values.0);
     text
 }
 
 /// The text of each attribute by itself: what highlights are cut from, so that none runs from one value into the next.
-pub fn attribute_texts(row: &ResultV1) -> impl Iterator<Item = String> {
+pub fn attribute_texts(row: &ResultV2) -> impl Iterator<Item = String> {
     row.values.0.as_object().into_iter().flat_map(serde_json::Map::values).map(|value| {
         let mut text = String::new();
         add_text(&mut text, value);

@@ -22,7 +22,7 @@ mod wire;
 pub use feed::SearchFeed;
 pub use held::{drop_held, held, hold};
 pub use pages::adopt as adopt_pages;
-pub use rows::{RESULTS, ResultV1};
+pub use rows::{RESULTS, RESULTS_BY_ID, RedirectV1, ResultV2};
 pub use schemas::{ImportSummary, ImportedSchema, export_schemas, import_schemas};
 pub use service::{Extractor, ResultDraft, Scraped, record};
 pub use wire::{ResultMetadata, ResultView};
@@ -42,7 +42,6 @@ use crate::http::{Accepted, Body, Either, Handler, Need, Org, Path, Query, Route
 use crate::path_ids;
 use crate::task::{Stage, TaskContext, TaskSpec};
 use futures::future::BoxFuture;
-use rows::RESULTS_BY_ID;
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
@@ -57,10 +56,12 @@ pub static FEATURE: Feature = Feature {
         &RESULTS,
         &rows::PLATFORM_SCHEMAS,
         &rows::SCHEMA_HEADS,
+        &rows::SCHEMAS_CONFIRMED,
         &rows::COLUMNS,
         &rows::DOMAIN_COLUMNS,
         &rows::LATE_COLUMNS,
         &held::HELD,
+        &feed::INDEXED,
         &pages::PAGES,
         &pages::NAMINGS,
         &pages::UNNAMED,
@@ -89,6 +90,9 @@ pub static FEATURE: Feature = Feature {
             .stage(Stage::Derive)
             .tried_again_within(FEED_RETRY_MAX),
         TaskSpec::new("extraction.retention", RETENTION_PERIOD, |context| Box::pin(retention::round(context))),
+        TaskSpec::new("extraction.schemas_confirmed", CONFIRMED_PERIOD, |context| {
+            Box::pin(async move { context.service::<Extractor>().keep_confirmed().await })
+        }),
         TaskSpec::new("extraction.orphans", ORPHANS_PERIOD, |context| Box::pin(retention::orphans(context))),
     ],
     needs: &[
@@ -105,6 +109,8 @@ pub static FEATURE: Feature = Feature {
 
 /// The time between two commits of the search index at least (engines page, "Search").
 const FEED_PERIOD: Duration = Duration::from_millis(250);
+/// How soon it is kept that pages have confirmed schemas.
+const CONFIRMED_PERIOD: Duration = Duration::from_secs(5);
 /// How soon what is due goes.
 const RETENTION_PERIOD: Duration = Duration::from_secs(300);
 /// How often folders are looked through for pages that no row knows.
@@ -168,11 +174,12 @@ async fn list_results(
         }
         Ok((rows, found.next))
     })?;
-    let items = rows
+    let items = feed
+        .with_times(rows)?
         .into_iter()
-        .map(|row| FoundResult {
+        .map(|(row, indexed_at)| FoundResult {
             highlights: query.q.as_deref().map(|q| highlights_of(&row, q)).unwrap_or_default(),
-            result: ResultView::new(row, &feed),
+            result: ResultView::new(row, indexed_at),
         })
         .collect();
     Ok(Body(ResultList {
@@ -238,7 +245,7 @@ fn cursor_key(bytes: &[u8]) -> Option<SortKey> {
 }
 
 /// Pieces of the title and of the values, as long as there is room for more.
-fn highlights_of(row: &ResultV1, q: &str) -> Vec<String> {
+fn highlights_of(row: &ResultV2, q: &str) -> Vec<String> {
     let title = row.title.clone().into_iter();
     let mut pieces: Vec<String> = Vec::new();
     for text in title.chain(feed::attribute_texts(row)) {
@@ -261,10 +268,9 @@ async fn get_result_by_job(
 ) -> Result<Either<Body<ResultView>, Accepted<PendingView>>> {
     let feed = org.service::<SearchFeed>();
     let row = org.read(|tx| tx.require(&RESULTS, &job))?;
-    Ok(if row.sequence > feed.committed() {
-        Either::Right(Accepted::new(PendingView::new(&row)).retry_after(RETRY_AFTER_SECS))
-    } else {
-        Either::Left(Body(ResultView::new(row, &feed)))
+    Ok(match feed.indexed_at(&row)? {
+        None => Either::Right(Accepted::new(PendingView::new(&row)).retry_after(RETRY_AFTER_SECS)),
+        indexed_at => Either::Left(Body(ResultView::new(row, indexed_at))),
     })
 }
 
@@ -272,7 +278,8 @@ async fn get_result(org: Org<WorkflowsRead>, Path(id): Path<ResultId>) -> Result
     let feed = org.service::<SearchFeed>();
     let row = org.read(|tx| tx.lookup(&RESULTS, &RESULTS_BY_ID, |key| key.id(id)))?;
     let row = row.ok_or_else(|| Error::not_found(RESULTS.noun()))?;
-    Ok(Body(ResultView::new(row, &feed)))
+    let indexed_at = feed.indexed_at(&row)?;
+    Ok(Body(ResultView::new(row, indexed_at)))
 }
 
 async fn list_schemas(
@@ -284,7 +291,8 @@ async fn list_schemas(
     page.position(SCHEMA_LIST)?;
     let extractor = org.service::<Extractor>();
     let rows = extractor.list_schemas(filter.domain.as_deref(), filter.page_type, page.limit)?;
-    Ok(Body(SchemaList { items: rows.into_iter().map(SchemaView::new).collect::<Result<_>>()? }))
+    let views = rows.into_iter().map(|(row, confirmed)| SchemaView::new(row, confirmed));
+    Ok(Body(SchemaList { items: views.collect::<Result<_>>()? }))
 }
 
 async fn get_schema(
@@ -293,6 +301,6 @@ async fn get_schema(
 ) -> Result<Body<SchemaView>> {
     let missing = || Error::not_found("Schema");
     let page_type = PageType::named(&page_type).ok_or_else(missing)?;
-    let row = org.service::<Extractor>().find_schema(&domain, page_type)?;
-    Ok(Body(SchemaView::new(row)?))
+    let (row, confirmed) = org.service::<Extractor>().find_schema(&domain, page_type)?;
+    Ok(Body(SchemaView::new(row, confirmed)?))
 }

@@ -4,6 +4,7 @@
 //! rows. A job's id tells when the job was submitted, and ids sort by time, so a walk begins at the oldest row and ends at the
 //! first one that stays.
 
+use super::feed::SearchFeed;
 use super::pages;
 use super::rows::{RESULTS, RESULTS_BY_URL};
 use super::service::delete;
@@ -19,6 +20,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Rows removed by one operation.
 const STEP_ROWS: usize = 32;
+/// How much longer it is remembered when results were indexed: a job's result may come long after the job.
+const TIMES_MARGIN_DAYS: u32 = 30;
+/// Those forgotten by one operation.
+const TIMES_PER_STEP: usize = 512;
 /// Index entries of one look at the results of URLs.
 const LOOK_ENTRIES: usize = 1_000;
 
@@ -38,6 +43,19 @@ pub(super) async fn round(context: TaskContext) -> Result<()> {
         expire(&context, &rows, terms, &retention).await?;
         pages::sweep(system, &blobs, org, &retention.removed, &stopping).await?;
     }
+    forget_times(&context, retention.results_days_max()).await
+}
+
+/// Forgets when results were indexed that went by the box's own term.
+async fn forget_times(context: &TaskContext, results_days: u32) -> Result<()> {
+    if results_days == 0 {
+        return Ok(());
+    }
+    let feed = context.service::<SearchFeed>();
+    let Some(before) = cutoff(context.now(), results_days.saturating_add(TIMES_MARGIN_DAYS)) else {
+        return Ok(());
+    };
+    while !context.stopping() && feed.forget_times(before, TIMES_PER_STEP).await? == TIMES_PER_STEP {}
     Ok(())
 }
 

@@ -12,9 +12,38 @@ use ring::digest::{SHA256, digest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What one job extracted from one page.
+/// What one job extracted from one page, as it was kept before redirects were.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResultV1 {
+    pub id: ResultId,
+    pub job: JobId,
+    pub url_id: Option<UrlId>,
+    pub url: String,
+    pub final_url: String,
+    pub domain: String,
+    pub page_type: Option<PageType>,
+    pub schema: Option<SchemaRefV1>,
+    pub values: Json,
+    pub quality: Option<QualityV1>,
+    pub attribute_errors: Vec<AttributeErrorV1>,
+    pub provider: String,
+    pub http_status: u16,
+    pub content_type: Option<String>,
+    pub page: PageRefV1,
+    pub content_hash: [u8; 32],
+    pub changed: Vec<String>,
+    pub title: Option<String>,
+    pub tags: Vec<String>,
+    pub scraped_at: Timestamp,
+    pub extracted_at: Timestamp,
+    pub sequence: u64,
+}
+
+impl Record for ResultV1 {}
+
+/// What one job extracted from one page.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResultV2 {
     pub id: ResultId,
     pub job: JobId,
     pub url_id: Option<UrlId>,
@@ -47,9 +76,58 @@ pub struct ResultV1 {
     pub extracted_at: Timestamp,
     /// The number of the change record that told of this row.
     pub sequence: u64,
+    /// The answers that led from `url` to `final_url`, in their order; empty where the provider does not tell.
+    pub redirects: Vec<RedirectV1>,
 }
 
-impl Record for ResultV1 {}
+/// An answer that led elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RedirectV1 {
+    /// The URL that answered so.
+    pub url: String,
+    pub http_status: u16,
+}
+
+impl From<ResultV1> for ResultV2 {
+    fn from(old: ResultV1) -> ResultV2 {
+        ResultV2 {
+            id: old.id,
+            job: old.job,
+            url_id: old.url_id,
+            url: old.url,
+            final_url: old.final_url,
+            domain: old.domain,
+            page_type: old.page_type,
+            schema: old.schema,
+            values: old.values,
+            quality: old.quality,
+            attribute_errors: old.attribute_errors,
+            provider: old.provider,
+            http_status: old.http_status,
+            content_type: old.content_type,
+            page: old.page,
+            content_hash: old.content_hash,
+            changed: old.changed,
+            title: old.title,
+            tags: old.tags,
+            scraped_at: old.scraped_at,
+            extracted_at: old.extracted_at,
+            sequence: old.sequence,
+            redirects: Vec::new(),
+        }
+    }
+}
+
+impl Record for ResultV2 {
+    const VERSION: u8 = 2;
+
+    fn upgrade(version: u8, body: &[u8]) -> std::result::Result<Self, CodecError> {
+        match version {
+            1 => decode_body::<ResultV1>(body).map(ResultV2::from),
+            _ => Err(CodecError(format!("a result of version {version} is unknown to this release"))),
+        }
+    }
+}
 
 /// Which schema made a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,11 +174,11 @@ fn url_key(url: &str) -> [u8; 16] {
 }
 
 /// Results by their own id.
-pub static RESULTS_BY_ID: Index<ResultV1> =
+pub static RESULTS_BY_ID: Index<ResultV2> =
     Index::unique("results.by_id", |row, keys| keys.add(|key| key.id(row.id)));
 
 /// Results of a URL, oldest first; see [`results_of_url`].
-pub static RESULTS_BY_URL: Index<ResultV1> = Index::new("results.by_url", |row, keys| {
+pub static RESULTS_BY_URL: Index<ResultV2> = Index::new("results.by_url", |row, keys| {
     keys.add(|key| key.fixed(&url_key(&row.url)).time(row.scraped_at));
 });
 
@@ -113,7 +191,7 @@ pub fn results_of_url(
 }
 
 /// The results of an organization.
-pub static RESULTS: OrgTable<JobId, ResultV1> =
+pub static RESULTS: OrgTable<JobId, ResultV2> =
     OrgTable::new("results", "Result").indexed(&[&RESULTS_BY_ID, &RESULTS_BY_URL]).fed();
 
 /// Who proposed a schema (interface spec, "Extraction schema").
@@ -216,6 +294,18 @@ pub struct SchemaHeadV1 {
 }
 
 impl Record for SchemaHeadV1 {}
+
+/// When a page last confirmed a schema; a row of its own, since versions are never changed. To the hour: schemas are
+/// everybody's, and when exactly somebody has read a page is nobody else's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchemaConfirmedV1 {
+    pub at: Timestamp,
+}
+
+impl Record for SchemaConfirmedV1 {}
+
+pub static SCHEMAS_CONFIRMED: SysTable<SchemaKey, SchemaConfirmedV1> =
+    SysTable::new("platform_schemas_confirmed", "Schema");
 
 pub static SCHEMA_HEADS: SysTable<SchemaPair, SchemaHeadV1> =
     SysTable::new("platform_schema_heads", "Schema");

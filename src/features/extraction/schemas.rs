@@ -7,21 +7,23 @@
 use super::columns::TypedAttribute;
 use super::rows::{
     ColumnKindV1, DiscoveredBy, PLATFORM_SCHEMAS, PlatformSchemaV1, SCHEMA_HEADS, SCHEMAS_BY_AGE,
-    SCHEMAS_BY_DOMAIN, SchemaHeadV1, SchemaKey, SchemaPair,
+    SCHEMAS_BY_DOMAIN, SCHEMAS_CONFIRMED, SchemaConfirmedV1, SchemaHeadV1, SchemaKey, SchemaPair,
 };
 use crate::base::audit::Action;
+use crate::base::clock::Timestamp;
 use crate::base::codec::Json;
 use crate::base::ids::SchemaId;
 use crate::base::page::PageRequest;
 use crate::base::terms::PageType;
 use crate::base::{Error, Result};
-use crate::engine::extract::{Attribute, AttributeType, Schema};
+use crate::engine::extract::{Attribute, AttributeType, Extraction, Schema};
 use crate::store::{Event, Order, SysRead, SysWrite, System};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Compiled schemas that are kept; beyond that all are dropped and compiled anew as pages ask for them.
 const COMPILED_MAX: usize = 2_000;
@@ -30,9 +32,18 @@ const IMPORT_SCHEMAS_MAX: usize = 10_000;
 /// Schemas that an export reads in one transaction.
 const EXPORT_ROWS: usize = 200;
 
+/// A page confirms a schema when its quality is at least this part of the schema's confidence: under it the schema drifts
+/// (API page, section 6).
+const CONFIRMING_PART: f64 = 0.5;
+const HOUR_MS: i64 = 3_600_000;
+/// How long after a page has confirmed it a schema counts as good.
+const GOOD_FOR: Duration = Duration::from_secs(90 * 24 * 3_600);
+
 /// A schema ready to run.
 #[derive(Debug)]
 pub struct CompiledSchema {
+    pub key: SchemaKey,
+    pub confidence: f64,
     pub id: SchemaId,
     pub version: u32,
     pub page_type: PageType,
@@ -45,11 +56,45 @@ pub struct Schemas {
     system: System,
     /// None for one that cannot be compiled any more.
     compiled: Mutex<HashMap<SchemaKey, Option<Arc<CompiledSchema>>>>,
+    /// The hours in which pages last confirmed them, as far as that is not stored yet.
+    confirmed: Mutex<HashMap<SchemaKey, Timestamp>>,
 }
 
 impl Schemas {
     pub fn new(system: System) -> Schemas {
-        Schemas { system, compiled: Mutex::default() }
+        Schemas { system, compiled: Mutex::default(), confirmed: Mutex::default() }
+    }
+
+    /// Notes a page that confirms its schema.
+    pub fn confirm(&self, found: Option<&(Arc<CompiledSchema>, Extraction)>, now: Timestamp) {
+        let Some((schema, read)) = found else { return };
+        if read.values.is_empty() || read.quality.composite < CONFIRMING_PART * schema.confidence {
+            return;
+        }
+        let hour = Timestamp(now.millis().div_euclid(HOUR_MS) * HOUR_MS);
+        self.confirmed.lock().insert(schema.key.clone(), hour);
+    }
+
+    /// Stores what was noted.
+    pub async fn keep_confirmed(&self) -> Result<()> {
+        let noted = std::mem::take(&mut *self.confirmed.lock());
+        let news = self.system.read(|tx| {
+            let mut news = Vec::new();
+            for (key, at) in noted {
+                if tx.get(&SCHEMAS_CONFIRMED, &key)?.is_none_or(|known| known.at < at) {
+                    news.push((key, SchemaConfirmedV1 { at }));
+                }
+            }
+            Ok(news)
+        })?;
+        if news.is_empty() {
+            return Ok(());
+        }
+        let write = self.system.write(move |tx| {
+            tx.unaudited("that pages confirm a schema");
+            news.iter().try_for_each(|(key, row)| tx.put(&SCHEMAS_CONFIRMED, key, row))
+        });
+        write.await
     }
 
     /// Reads platform schemas, which are the same for every organization.
@@ -101,6 +146,22 @@ impl Schemas {
     }
 }
 
+/// A schema, and when a page last confirmed it: not before there was the schema.
+pub fn with_confirmed(
+    tx: &SysRead<'_>,
+    row: PlatformSchemaV1,
+) -> Result<(PlatformSchemaV1, Option<Timestamp>)> {
+    let key = SchemaKey { pair: SchemaPair::new(&row.domain, row.page_type), version: row.version };
+    let confirmed = tx.get(&SCHEMAS_CONFIRMED, &key)?.map(|known| known.at.max(row.created_at));
+    let at = confirmed.max(row.last_validated_at);
+    Ok((row, at))
+}
+
+/// Until when a schema counts as good that nothing else confirms.
+pub fn good_until(row: &PlatformSchemaV1, confirmed: Option<Timestamp>) -> Timestamp {
+    row.expires_at.unwrap_or_else(|| confirmed.unwrap_or(row.created_at).after(GOOD_FOR))
+}
+
 /// The newest schema of a page type at the first of these places that has any.
 fn newest(tx: &SysRead<'_>, places: [&str; 2], page_type: PageType) -> Result<Option<SchemaKey>> {
     for place in places {
@@ -116,6 +177,8 @@ fn compile(row: &PlatformSchemaV1) -> Result<CompiledSchema, String> {
     let attributes = attributes_of(row).map_err(|e| e.to_string())?;
     let schema = Schema::compile(&attributes).map_err(|e| e.to_string())?;
     Ok(CompiledSchema {
+        key: SchemaKey { pair: SchemaPair::new(&row.domain, row.page_type), version: row.version },
+        confidence: row.confidence,
         id: row.id,
         version: row.version,
         page_type: row.page_type,

@@ -7,8 +7,8 @@
 use super::columns::{self, TypedAttribute};
 use super::pages;
 use super::rows::{
-    AttributeErrorV1, PageRefV1, PlatformSchemaV1, QualityV1, RESULTS, RESULTS_BY_URL, ResultV1, SchemaRefV1,
-    results_of_url,
+    AttributeErrorV1, PageRefV1, PlatformSchemaV1, QualityV1, RESULTS, RESULTS_BY_URL, RedirectV1, ResultV2,
+    SchemaRefV1, results_of_url,
 };
 use super::schemas::{self, CompiledSchema, Schemas};
 use crate::base::clock::Timestamp;
@@ -57,6 +57,8 @@ pub struct Scraped {
     pub url: WebUrl,
     /// The URL that answered.
     pub final_url: WebUrl,
+    /// The answers that led there.
+    pub redirects: Vec<RedirectV1>,
     pub domain: Domain,
     /// What the job or the URL says it is.
     pub page_type: Option<PageType>,
@@ -71,17 +73,17 @@ pub struct Scraped {
 /// A result that is not yet stored.
 #[derive(Clone, Debug)]
 pub struct ResultDraft {
-    row: ResultV1,
+    row: ResultV2,
     /// What the schema asked for, found or not: each gets its column in the console.
     attributes: Arc<[TypedAttribute]>,
 }
 
 impl ResultDraft {
-    pub(super) fn from_parts(row: ResultV1, attributes: Arc<[TypedAttribute]>) -> ResultDraft {
+    pub(super) fn from_parts(row: ResultV2, attributes: Arc<[TypedAttribute]>) -> ResultDraft {
         ResultDraft { row, attributes }
     }
 
-    pub(super) fn into_parts(self) -> (ResultV1, Arc<[TypedAttribute]>) {
+    pub(super) fn into_parts(self) -> (ResultV2, Arc<[TypedAttribute]>) {
         (self.row, self.attributes)
     }
 
@@ -138,19 +140,31 @@ impl Extractor {
         self.health.report(lacking.unwrap_or(Part::Pages), format!("{error}: {source}"));
     }
 
-    /// Platform schemas of every version, newest first.
+    /// Platform schemas of every version, newest first; with each, when a page last confirmed it.
     pub fn list_schemas(
         &self,
         domain: Option<&str>,
         page_type: Option<PageType>,
         limit: usize,
-    ) -> Result<Vec<PlatformSchemaV1>> {
-        self.schemas.read(|tx| schemas::list(tx, domain, page_type, limit))
+    ) -> Result<Vec<(PlatformSchemaV1, Option<Timestamp>)>> {
+        self.schemas.read(|tx| {
+            let rows = schemas::list(tx, domain, page_type, limit)?;
+            rows.into_iter().map(|row| schemas::with_confirmed(tx, row)).collect()
+        })
     }
 
     /// The newest platform schema of a page type for a domain; 404 when there is none.
-    pub fn find_schema(&self, domain: &str, page_type: PageType) -> Result<PlatformSchemaV1> {
-        self.schemas.read(|tx| schemas::find(tx, domain, page_type))
+    pub fn find_schema(
+        &self,
+        domain: &str,
+        page_type: PageType,
+    ) -> Result<(PlatformSchemaV1, Option<Timestamp>)> {
+        self.schemas.read(|tx| schemas::with_confirmed(tx, schemas::find(tx, domain, page_type)?))
+    }
+
+    /// Stores which schemas pages have confirmed since the last time.
+    pub async fn keep_confirmed(&self) -> Result<()> {
+        self.schemas.keep_confirmed().await
     }
 
     /// Keeps the page (it is on the disk when this returns) and extracts what a schema finds on it.
@@ -164,6 +178,7 @@ impl Extractor {
             let mut fuel = Fuel::new(INLINE_FUEL_MAX);
             let read = read_page(&self.schemas, &page, &mut fuel)?;
             if fuel.left() > 0 {
+                self.schemas.confirm(read.found.as_ref(), clock.now());
                 return Ok(draft(page, kept, read, clock.now()));
             }
         }
@@ -172,6 +187,7 @@ impl Extractor {
         tokio::task::spawn_blocking(move || {
             // One budget for all candidates: what a page may cost does not grow with the number of schemas.
             let read = read_page(&schemas, &page, &mut Fuel::new(PAGE_FUEL_MAX))?;
+            schemas.confirm(read.found.as_ref(), clock.now());
             Ok(draft(page, kept, read, clock.now()))
         })
         .await
@@ -237,8 +253,8 @@ fn is_document(content_type: Option<&str>) -> bool {
     media.is_empty() || media == "text/plain" || media.contains("html") || media.ends_with("xml")
 }
 
-fn result_row(page: Scraped, kept: BlobRef, read: PageReading, now: Timestamp) -> ResultV1 {
-    let mut row = ResultV1 {
+fn result_row(page: Scraped, kept: BlobRef, read: PageReading, now: Timestamp) -> ResultV2 {
+    let mut row = ResultV2 {
         id: ResultId::new(),
         job: page.job,
         url_id: page.url_id,
@@ -265,6 +281,7 @@ fn result_row(page: Scraped, kept: BlobRef, read: PageReading, now: Timestamp) -
         scraped_at: page.scraped_at,
         extracted_at: now,
         sequence: 0,
+        redirects: page.redirects,
     };
     if let Some((schema, extraction)) = read.found {
         let extraction = within_limits(extraction, schema.attributes.len());
@@ -344,11 +361,12 @@ fn cut(text: &str, bytes: usize) -> String {
     text[..text.floor_char_boundary(bytes)].trim().to_owned()
 }
 
-/// Stores a result in the transaction that ends its job. A job that has a result already keeps that one.
-pub fn record(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<ResultId> {
+/// Stores a result in the transaction that ends its job, and gives its id and when its page was fetched. A job that has a
+/// result already keeps that one.
+pub fn record(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<(ResultId, Timestamp)> {
     let mut row = draft.row;
     if let Some(there) = tx.get(&RESULTS, &row.job)? {
-        return Ok(there.id);
+        return Ok((there.id, there.scraped_at));
     }
     if let Some(previous) = previous(tx, &row)? {
         row.changed = changed(&previous, &row);
@@ -360,7 +378,7 @@ pub fn record(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<ResultId> {
     row.sequence = tx.next_sequence();
     tx.put(&RESULTS, &row.job, &row)?;
     pages::name(tx, row.job, &row.page)?;
-    Ok(row.id)
+    Ok((row.id, row.scraped_at))
 }
 
 /// Removes a job's result, and its page unless another result names it; whether there was one. Search and SQL follow.
@@ -373,7 +391,7 @@ pub fn delete(tx: &OrgWrite<'_>, job: JobId) -> Result<bool> {
 }
 
 /// The newest result of the same URL that was scraped before this one.
-fn previous(tx: &OrgWrite<'_>, row: &ResultV1) -> Result<Option<ResultV1>> {
+fn previous(tx: &OrgWrite<'_>, row: &ResultV2) -> Result<Option<ResultV2>> {
     // Almost always the newest is the one; only jobs that end out of order make it look further.
     for limit in [1, PREVIOUS_ROWS_MAX] {
         let rows =
@@ -388,7 +406,7 @@ fn previous(tx: &OrgWrite<'_>, row: &ResultV1) -> Result<Option<ResultV1>> {
 }
 
 /// The attributes whose values differ: those of the new schema in its order, then those that are gone.
-fn changed(previous: &ResultV1, row: &ResultV1) -> Vec<String> {
+fn changed(previous: &ResultV2, row: &ResultV2) -> Vec<String> {
     let none = Map::new();
     let before = previous.values.0.as_object().unwrap_or(&none);
     let after = row.values.0.as_object().unwrap_or(&none);

@@ -1,11 +1,13 @@
 //! The slice without HTTP: pages in, results, index and console tables out.
 
-use super::feed::SearchFeed;
-use super::rows::{COLUMNS, RESULTS, RESULTS_BY_ID, ResultV1};
+use super::feed::{INDEXED, SearchFeed};
+use super::held::{HeldV1, HeldV2};
+use super::rows::{COLUMNS, RESULTS, RESULTS_BY_ID, RedirectV1, ResultV1, ResultV2};
+use super::schemas::good_until;
 use super::service::{Extractor, Scraped, record};
 use super::*;
 use crate::base::clock::{Clock, Timestamp};
-use crate::base::codec::Json;
+use crate::base::codec::{self, Json};
 use crate::base::health::Health;
 use crate::base::ids::OrgId;
 use crate::base::terms::PageType;
@@ -13,7 +15,7 @@ use crate::base::web::WebUrl;
 use crate::engine::blob::{BlobHash, BlobStore};
 use crate::engine::search::ResultQuery;
 use crate::engine::sql::{Cell, TableSpec};
-use crate::store::{Key, OrgStore, Store, System};
+use crate::store::{Key, Order, OrgStore, Store, SysWrite, System};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path as FilePath;
@@ -50,7 +52,7 @@ impl Bench {
     }
 
     /// Extracts a page and stores its result.
-    async fn collect(&self, page: Scraped) -> ResultV1 {
+    async fn collect(&self, page: Scraped) -> ResultV2 {
         let job = page.job;
         let draft = self.extractor.process(&self.org, page).await.unwrap();
         self.org.write(move |tx| record(tx, draft)).await.unwrap();
@@ -59,6 +61,11 @@ impl Bench {
 
     fn feed(&self) -> SearchFeed {
         SearchFeed::open(self.folder.path().join("search"), self.system()).unwrap()
+    }
+
+    /// One activation of the feed, on a thread as it has one.
+    fn follow(&self, feed: &SearchFeed, stop: bool) {
+        std::thread::scope(|scope| scope.spawn(|| feed.catch_up(&|| stop)).join().unwrap()).unwrap();
     }
 
     fn found(&self, feed: &SearchFeed, q: &str) -> Vec<JobId> {
@@ -75,6 +82,7 @@ fn page(url: &str, html: &str) -> Scraped {
         url_id: None,
         domain: url.domain(),
         final_url: url.clone(),
+        redirects: Vec::new(),
         url,
         page_type: None,
         provider: "direct".to_owned(),
@@ -143,7 +151,7 @@ async fn a_job_that_runs_twice_keeps_its_first_result() {
     again.body = "two".to_owned().into();
     let first = bench.collect(scraped).await;
     let draft = bench.extractor.process(&bench.org, again).await.unwrap();
-    let id = bench.org.write(move |tx| record(tx, draft)).await.unwrap();
+    let (id, _) = bench.org.write(move |tx| record(tx, draft)).await.unwrap();
     assert_eq!(id, first.id);
     assert_eq!(bench.org.read(|tx| tx.count(&RESULTS, 10)).unwrap(), 1);
     assert_eq!(bench.org.read(|tx| tx.require(&RESULTS, &first.job)).unwrap(), first);
@@ -209,7 +217,7 @@ async fn a_hosts_own_schema_goes_before_its_domains() {
     let read = async |url: &str| bench.collect(page(url, "<h1>Hobel</h1>")).await.values;
     assert_eq!(read("http://de.shop.example/a").await, Json(json!({ "own": "Hobel" })));
     assert_eq!(read("http://fr.shop.example/a").await, Json(json!({ "wide": "Hobel" })));
-    let find = |domain| bench.extractor.find_schema(domain, PageType::Product).map(|row| row.domain);
+    let find = |domain| bench.extractor.find_schema(domain, PageType::Product).map(|(row, _)| row.domain);
     assert_eq!(find("de.shop.example").unwrap(), "de.shop.example");
     assert_eq!(find("www.shop.example").unwrap(), "shop.example");
     for missing in ["other.example", "not a host", ""] {
@@ -227,10 +235,10 @@ async fn imports_make_versions_and_exports_bring_them_back() {
     let mut other = product_schema();
     other["attributes"][0]["xpaths"] = json!(["//h2"]);
     assert_eq!(bench.import(json!([other])).await.unwrap().schemas[0].version, 2);
-    let newest = bench.extractor.find_schema("shop.example", PageType::Product).unwrap();
+    let (newest, _) = bench.extractor.find_schema("shop.example", PageType::Product).unwrap();
     assert_eq!(newest.version, 2);
     let listed = bench.extractor.list_schemas(Some("shop.example"), None, 10).unwrap();
-    assert_eq!(listed.iter().map(|row| row.version).collect::<Vec<_>>(), [2, 1]);
+    assert_eq!(listed.iter().map(|(row, _)| row.version).collect::<Vec<_>>(), [2, 1]);
     assert!(bench.extractor.list_schemas(None, Some(PageType::Serp), 10).unwrap().is_empty());
     assert!(bench.extractor.list_schemas(Some("//"), None, 10).unwrap().is_empty());
     assert_eq!(bench.extractor.list_schemas(None, None, 1).unwrap().len(), 1);
@@ -239,6 +247,37 @@ async fn imports_make_versions_and_exports_bring_them_back() {
     assert_eq!(exported["schemas"][0]["attributes"][0]["xpaths"], json!(["//h2"]));
     let back = import_schemas(&bench.system(), &exported.to_string(), None).await.unwrap();
     assert_eq!((back.created, back.unchanged), (0, 1));
+}
+
+#[tokio::test]
+async fn a_page_that_fits_confirms_its_schema() {
+    let bench = Bench::new();
+    bench.import(json!([product_schema()])).await.unwrap();
+    let confirmed = || bench.extractor.find_schema("shop.example", PageType::Product).unwrap();
+    let (row, at) = confirmed();
+    let days = |at: Timestamp, days: u64| at.after(std::time::Duration::from_secs(days * 24 * 3_600));
+    assert_eq!((at, good_until(&row, at)), (None, days(row.created_at, 90)), "no page has been read");
+    // A page that lacks everything says nothing good of it.
+    let wanted = |html: &str| Scraped { page_type: Some(PageType::Product), ..page(SHOP, html) };
+    bench.collect(wanted("<p>We have moved.</p>")).await;
+    bench.extractor.keep_confirmed().await.unwrap();
+    assert_eq!(confirmed().1, None);
+    bench.collect(wanted(&product("Plane", "189"))).await;
+    bench.extractor.keep_confirmed().await.unwrap();
+    let (_, at) = confirmed();
+    let at = at.expect("a page fits");
+    let now = Clock::system().now();
+    // To the hour, and not before there was the schema.
+    assert!(at >= row.created_at && at <= now, "{at:?}");
+    assert!(at == row.created_at || at.millis() % 3_600_000 == 0);
+    assert_eq!(good_until(&row, Some(at)), days(at, 90));
+    assert_eq!(bench.extractor.list_schemas(None, None, 1).unwrap()[0].1, Some(at));
+    // Another version begins anew.
+    let mut other = product_schema();
+    other["attributes"][0]["description"] = json!("What it is called.");
+    bench.import(json!([other])).await.unwrap();
+    let (row, at) = confirmed();
+    assert_eq!((row.version, at), (2, None));
 }
 
 #[tokio::test]
@@ -296,11 +335,11 @@ async fn a_result_can_be_found_once_the_feed_has_passed_it() {
     let feed = bench.feed();
     let row = bench.collect(page(SHOP, &product("Smoothing plane", "189"))).await;
     assert!(row.sequence > feed.committed());
-    assert_eq!(feed.indexed_at(&row), None);
+    assert_eq!(feed.indexed_at(&row).unwrap(), None);
     assert!(bench.found(&feed, "smoothing").is_empty());
-    feed.catch_up(&|| false).unwrap();
+    bench.follow(&feed, false);
     assert_eq!(feed.committed(), row.sequence);
-    assert!(feed.indexed_at(&row).unwrap() >= row.extracted_at);
+    assert!(feed.indexed_at(&row).unwrap().unwrap() >= row.extracted_at);
     assert_eq!(bench.found(&feed, "smoothing"), [row.job]);
     assert_eq!(bench.found(&feed, "189"), [row.job]);
     let theirs = feed.index().org(OrgId::new().0);
@@ -309,8 +348,131 @@ async fn a_result_can_be_found_once_the_feed_has_passed_it() {
 
     let gone = row.job;
     bench.org.write(move |tx| tx.delete(&RESULTS, &gone)).await.unwrap();
-    feed.catch_up(&|| false).unwrap();
+    bench.follow(&feed, false);
     assert!(bench.found(&feed, "smoothing").is_empty());
+}
+
+#[tokio::test]
+async fn when_a_result_was_indexed_is_said_once_and_for_good() {
+    let bench = Bench::new();
+    bench.import(json!([product_schema()])).await.unwrap();
+    let feed = bench.feed();
+    let mut rows = Vec::new();
+    for n in 0..3 {
+        rows.push(bench.collect(page(&format!("{SHOP}/{n}"), &product("Plane", "1"))).await);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        bench.follow(&feed, false);
+    }
+    let said = |feed: &SearchFeed| rows.iter().map(|row| feed.indexed_at(row).unwrap()).collect::<Vec<_>>();
+    let first = said(&feed);
+    assert!(
+        first.iter().is_sorted() && rows.iter().zip(&first).all(|(row, at)| *at > Some(row.extracted_at))
+    );
+    assert_eq!(
+        feed.with_times(rows.clone()).unwrap().into_iter().map(|(_, at)| at).collect::<Vec<_>>(),
+        first
+    );
+    // Restarted, filled anew, and once more: nothing that was said changes.
+    drop(feed);
+    let feed = bench.feed();
+    assert_eq!(said(&feed), first, "before the feed has run");
+    bench.follow(&feed, false);
+    assert_eq!(said(&feed), first);
+    feed.index().clear().unwrap();
+    drop(feed);
+    let feed = bench.feed();
+    bench.follow(&feed, false);
+    assert_eq!(said(&feed), first, "of an index that was filled anew");
+    // A process that died between a commit and its note has shown nobody what the commit took in.
+    let late = bench.collect(page(&format!("{SHOP}/late"), &product("Plane", "1"))).await;
+    bench.follow(&feed, false);
+    let position = feed.committed();
+    drop(feed);
+    bench.system().write(move |tx| tx.delete(&INDEXED, &position)).await.unwrap();
+    let feed = bench.feed();
+    assert_eq!(feed.indexed_at(&late).unwrap(), None);
+    bench.follow(&feed, false);
+    let noted = feed.indexed_at(&late).unwrap();
+    assert!(noted > Some(late.extracted_at));
+    // What an older release indexed: nobody knows when, and it stays so.
+    let all = bench.system().read(|tx| tx.scan(&INDEXED, None, Order::Ascending, 100)).unwrap();
+    drop(feed);
+    let forget =
+        move |tx: &SysWrite<'_>| all.iter().try_for_each(|(key, _)| tx.delete(&INDEXED, key).map(drop));
+    bench.system().write(forget).await.unwrap();
+    for _ in 0..2 {
+        let feed = bench.feed();
+        let extracted: Vec<_> = rows.iter().map(|row| Some(row.extracted_at)).collect();
+        assert_eq!(said(&feed), extracted);
+        bench.follow(&feed, false);
+        assert_eq!(said(&feed), extracted);
+    }
+}
+
+#[tokio::test]
+async fn a_search_that_is_being_filled_is_not_waited_for() {
+    let bench = Bench::new();
+    bench.import(json!([product_schema()])).await.unwrap();
+    for n in 0..3 {
+        bench.collect(page(&format!("{SHOP}/{n}"), &product("Plane", "1"))).await;
+    }
+    let newest = *bench.store.sequence().borrow();
+    bench.system().write(move |tx| tx.forget_changes(newest, 10_000)).await.unwrap();
+    let feed = bench.feed();
+    assert!(feed.self_test().unwrap());
+    // Asked in the middle of a filling, by whether that is to stop.
+    let asked = parking_lot::Mutex::new(Vec::new());
+    let ask = || {
+        let tried = std::thread::scope(|scope| scope.spawn(|| feed.self_test().unwrap()).join().unwrap());
+        asked.lock().push((tried, feed.filled()));
+        false
+    };
+    std::thread::scope(|scope| scope.spawn(|| feed.catch_up(&ask)).join().unwrap()).unwrap();
+    assert_eq!(asked.lock()[0], (false, 3), "it cannot be tried, and says how far it is");
+    assert_eq!((feed.self_test().unwrap(), feed.filled()), (true, 0));
+}
+
+/// What the first releases stored.
+#[tokio::test]
+async fn a_result_and_a_draft_of_before_redirects_are_read() {
+    let bench = Bench::new();
+    bench.import(json!([product_schema()])).await.unwrap();
+    let hop = RedirectV1 { url: "http://shop.example/old".to_owned(), http_status: 301 };
+    let row = bench.collect(Scraped { redirects: vec![hop], ..page(SHOP, &product("Plane", "1")) }).await;
+    assert_eq!(row.redirects.len(), 1);
+    let bare = ResultV2 { redirects: Vec::new(), ..row.clone() };
+    let old = ResultV1 {
+        id: row.id,
+        job: row.job,
+        url_id: row.url_id,
+        url: row.url,
+        final_url: row.final_url,
+        domain: row.domain,
+        page_type: row.page_type,
+        schema: row.schema,
+        values: row.values,
+        quality: row.quality,
+        attribute_errors: row.attribute_errors,
+        provider: row.provider,
+        http_status: row.http_status,
+        content_type: row.content_type,
+        page: row.page,
+        content_hash: row.content_hash,
+        changed: row.changed,
+        title: row.title,
+        tags: row.tags,
+        scraped_at: row.scraped_at,
+        extracted_at: row.extracted_at,
+        sequence: row.sequence,
+    };
+    let mut bytes = codec::encode(&bare).unwrap();
+    assert_eq!(codec::decode::<ResultV2>(&bytes).unwrap(), bare);
+    // An old row is the new one without what stands at its end, under its own version byte.
+    bytes = codec::encode(&old).unwrap();
+    assert_eq!(codec::decode::<ResultV2>(&bytes).unwrap(), bare);
+    let draft = HeldV1 { row: old, attributes: Vec::new() };
+    let read: HeldV2 = codec::decode(&codec::encode(&draft).unwrap()).unwrap();
+    assert_eq!(read, HeldV2 { row: bare, attributes: Vec::new() });
 }
 
 #[tokio::test]
@@ -324,11 +486,11 @@ async fn the_index_is_filled_again_when_it_is_lost_or_does_not_fit() {
     }
     let newest_first: Vec<_> = jobs.iter().rev().copied().collect();
     let feed = bench.feed();
-    feed.catch_up(&|| false).unwrap();
+    bench.follow(&feed, false);
     let found = || {
         let feed = bench.feed();
         let opened_at = feed.committed();
-        feed.catch_up(&|| false).unwrap();
+        bench.follow(&feed, false);
         let mut found = bench.found(&feed, "spokeshave");
         found.sort_unstable();
         (opened_at, feed.committed(), found)
@@ -343,7 +505,7 @@ async fn the_index_is_filled_again_when_it_is_lost_or_does_not_fit() {
     bench.system().write(move |tx| tx.forget_changes(newest, 10_000)).await.unwrap();
     std::fs::remove_dir_all(bench.folder.path().join("search")).unwrap();
     let stopped = bench.feed();
-    stopped.catch_up(&|| true).unwrap();
+    bench.follow(&stopped, true);
     assert_eq!(
         (stopped.committed(), stopped.durable_position()),
         (0, 0),

@@ -1,7 +1,6 @@
 //! Results and schemas as callers see them (API page, section 6).
 
-use super::feed::SearchFeed;
-use super::rows::{AttributeErrorV1, DiscoveredBy, PlatformSchemaV1, ResultV1};
+use super::rows::{AttributeErrorV1, DiscoveredBy, PlatformSchemaV1, RedirectV1, ResultV2};
 use super::views::hex;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{JobId, ResultId, SchemaId, UrlId};
@@ -25,11 +24,15 @@ pub struct ResultView {
     pub url: String,
     /// Where redirects led.
     pub final_url: String,
+    /// The answers that led there, in their order; empty where there were none, or the provider does not tell them.
+    pub redirects: Vec<RedirectView>,
     /// The registrable domain of the URL.
     pub domain: String,
     /// The host of the URL.
     pub host: String,
     pub page_type: Option<PageType>,
+    /// The job's tags, then those that its URL had when the job ended.
+    pub tags: Vec<String>,
     pub schema_id: Option<SchemaId>,
     pub schema_version: Option<u32>,
     /// By attribute; attributes without a value are absent. Empty when no schema was there for the page.
@@ -48,6 +51,21 @@ pub struct ResultView {
     pub extracted_at: Timestamp,
     /// When it could first be found by search; null until then.
     pub indexed_at: Option<Timestamp>,
+}
+
+/// An answer that led elsewhere.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RedirectView {
+    /// The URL that answered so.
+    pub url: String,
+    pub http_status: u16,
+}
+
+impl From<RedirectV1> for RedirectView {
+    fn from(row: RedirectV1) -> RedirectView {
+        RedirectView { url: row.url, http_status: row.http_status }
+    }
 }
 
 /// How good a result is, each from 0 to 1.
@@ -75,8 +93,8 @@ impl From<AttributeErrorV1> for AttributeErrorView {
 }
 
 impl ResultView {
-    pub fn new(row: ResultV1, feed: &SearchFeed) -> ResultView {
-        let indexed_at = feed.indexed_at(&row);
+    /// `indexed_at`: as the [`SearchFeed`](super::SearchFeed) knows it.
+    pub fn new(row: ResultV2, indexed_at: Option<Timestamp>) -> ResultView {
         let values = match row.values.0 {
             Value::Object(values) => values,
             _ => Map::new(),
@@ -88,8 +106,10 @@ impl ResultView {
             host: host_of(&row.url).to_owned(),
             url: row.url,
             final_url: row.final_url,
+            redirects: row.redirects.into_iter().map(RedirectView::from).collect(),
             domain: row.domain,
             page_type: row.page_type,
+            tags: row.tags,
             schema_id: row.schema.map(|schema| schema.id),
             schema_version: row.schema.map(|schema| schema.version),
             values,
@@ -134,7 +154,8 @@ pub struct ResultMetadata {
 }
 
 impl ResultMetadata {
-    pub fn new(row: &ResultV1, feed: &SearchFeed) -> ResultMetadata {
+    /// `indexed_at`: as the [`SearchFeed`](super::SearchFeed) knows it.
+    pub fn new(row: &ResultV2, indexed_at: Option<Timestamp>) -> ResultMetadata {
         ResultMetadata {
             id: row.id,
             job_id: row.job,
@@ -144,7 +165,7 @@ impl ResultMetadata {
             stored_size: row.page.stored_size,
             content_type: row.content_type.clone(),
             extracted_at: row.extracted_at,
-            indexed_at: feed.indexed_at(row),
+            indexed_at,
         }
     }
 }
@@ -162,7 +183,7 @@ pub struct PendingView {
 }
 
 impl PendingView {
-    pub fn new(row: &ResultV1) -> PendingView {
+    pub fn new(row: &ResultV2) -> PendingView {
         PendingView {
             indexing_pending: true,
             retry_after_seconds: RETRY_AFTER_SECS,
@@ -258,18 +279,21 @@ pub struct SchemaView {
     pub confidence: f64,
     pub discovered_by: DiscoveredBy,
     pub sample_count: u32,
-    /// Null when it was never checked against pages.
+    /// When a page last confirmed it, to the hour: its quality was at least half of the schema's confidence. Null while
+    /// none has.
     pub last_validated_at: Option<Timestamp>,
-    /// Null when it does not expire.
-    pub expires_at: Option<Timestamp>,
+    /// Until when it counts as good unless another page confirms it: 90 days after the last one did, or after it was made.
+    /// It is used beyond that, too; then somebody should look at it.
+    pub expires_at: Timestamp,
     pub created_at: Timestamp,
 }
 
 impl SchemaView {
     /// Fails only on a row that this release cannot read.
-    pub fn new(row: PlatformSchemaV1) -> crate::base::Result<SchemaView> {
+    pub fn new(row: PlatformSchemaV1, confirmed: Option<Timestamp>) -> crate::base::Result<SchemaView> {
         let attributes = super::schemas::attributes_of(&row)
             .map_err(|e| crate::base::Error::internal("read a stored schema", e))?;
+        let expires_at = super::schemas::good_until(&row, confirmed);
         Ok(SchemaView {
             id: row.id,
             domain: row.domain,
@@ -279,8 +303,8 @@ impl SchemaView {
             confidence: row.confidence,
             discovered_by: row.discovered_by,
             sample_count: row.sample_count,
-            last_validated_at: row.last_validated_at,
-            expires_at: row.expires_at,
+            last_validated_at: confirmed,
+            expires_at,
             created_at: row.created_at,
         })
     }

@@ -1,6 +1,6 @@
 //! One request of a job through one provider, and what a node and a job make of it together.
 
-use super::rows::JobV1;
+use super::rows::{AttemptV1, JobV1};
 use crate::base::Result;
 use crate::base::clock::Timestamp;
 use crate::base::ids::ProviderId;
@@ -9,7 +9,8 @@ use crate::engine::dag::Overrides;
 use crate::engine::fetch::{Attempt, FetchRequest, Outcome};
 use crate::features::providers::{NOT_ASKED, PROVIDERS, ProviderV1, Providers, Standing};
 use crate::store::OrgStore;
-use std::sync::OnceLock;
+use parking_lot::Mutex;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// An attempt, and who made it.
@@ -30,9 +31,88 @@ pub(super) struct Begun {
 impl Begun {
     /// The request, given up because another provider had answered.
     pub fn lost(&self, provider: ProviderId) -> Made {
-        let error = "another provider of the race had answered; what this one has billed is not known";
+        self.given_up(
+            provider,
+            "another provider of the race had answered; what this one has billed is not known",
+        )
+    }
+
+    /// The request, given up with its job.
+    fn canceled(&self, provider: ProviderId) -> Made {
+        self.given_up(provider, "the job was canceled; what the provider has billed is not known")
+    }
+
+    fn given_up(&self, provider: ProviderId, error: &str) -> Made {
         let attempt = Attempt { duration: self.at.elapsed(), ..Attempt::failed(Outcome::Canceled, error) };
         Made { provider, adapter: self.adapter.clone(), started_at: self.started_at, attempt }
+    }
+}
+
+/// What a run has done that its job's row may not say yet. It outlives the run, so that a job which is canceled under way
+/// says what was asked for it.
+#[derive(Default)]
+pub(super) struct Trail(Mutex<Trailed>);
+
+#[derive(Default)]
+struct Trailed {
+    made: Vec<AttemptV1>,
+    asked: Vec<Asked>,
+}
+
+struct Asked {
+    node_id: Option<String>,
+    provider: ProviderId,
+    begun: Arc<OnceLock<Begun>>,
+}
+
+impl Trail {
+    /// These are about to be asked, each of which tells when its request goes out.
+    pub fn ask(&self, node_id: Option<&str>, providers: &[(ProviderId, Arc<OnceLock<Begun>>)]) {
+        let asked = providers.iter().map(|(provider, begun)| Asked {
+            node_id: node_id.map(str::to_owned),
+            provider: *provider,
+            begun: begun.clone(),
+        });
+        self.0.lock().asked = asked.collect();
+    }
+
+    /// An attempt came to its end.
+    pub fn made(&self, begun: &Arc<OnceLock<Begun>>, attempt: Option<&AttemptV1>) {
+        let mut trailed = self.0.lock();
+        trailed.asked.retain(|asked| !Arc::ptr_eq(&asked.begun, begun));
+        trailed.made.extend(attempt.cloned());
+    }
+
+    /// The attempts of the run, those under way as canceled ones behind the others; their numbers go on from what was made
+    /// before the run, `before`.
+    pub fn canceled(&self, before: usize) -> Vec<AttemptV1> {
+        let mut trailed = self.0.lock();
+        let mut attempts = std::mem::take(&mut trailed.made);
+        for asked in std::mem::take(&mut trailed.asked) {
+            let Some(begun) = asked.begun.get() else { continue };
+            let n = u32::try_from(before + attempts.len() + 1).unwrap_or(u32::MAX);
+            attempts.push(attempt_row(n, asked.node_id, begun.canceled(asked.provider)));
+        }
+        attempts
+    }
+}
+
+/// An attempt as it is kept.
+pub(super) fn attempt_row(n: u32, node_id: Option<String>, made: Made) -> AttemptV1 {
+    let Made { provider, started_at, attempt, .. } = made;
+    AttemptV1 {
+        n,
+        node_id,
+        provider_id: provider.to_string(),
+        started_at,
+        duration_ms: u64::try_from(attempt.duration.as_millis()).unwrap_or(u64::MAX),
+        outcome: attempt.outcome,
+        http_status: attempt.http_status,
+        bytes: attempt.bytes,
+        credits: attempt.credits,
+        cost_source: attempt.cost_source,
+        rule: attempt.rule,
+        error: attempt.error,
     }
 }
 

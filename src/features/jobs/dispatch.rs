@@ -12,7 +12,8 @@
 //! keeps its page and waits; one that has to end all the same is put back and does not count as interrupted, and neither
 //! does one that a planned restart cuts off.
 
-use super::finish::{Cut, claim, postpone, put_back, put_back_run};
+use super::ask::Trail;
+use super::finish::{Cut, Taken, add_canceled, claim, postpone, put_back, put_back_run};
 use super::queue::{Due, FairQueue, Inbox, Queued, Round, Slot};
 use super::rows::{JOBS, JobV1, LEASE, QUEUE, QUEUE_BEFORE};
 use super::run::{Begin, Run};
@@ -20,6 +21,7 @@ use super::walks::{PLANNED_STOP, PlannedStopV1};
 use crate::base::clock::Timestamp;
 use crate::base::health::{Health, Part};
 use crate::base::ids::{JobId, OrgId};
+use crate::base::web::Domain;
 use crate::base::{Code, Error, Result};
 use crate::engine::fetch::{Permit, Politeness, Why};
 use crate::features::extraction::Extractor;
@@ -40,6 +42,8 @@ use tokio::task::JoinSet;
 
 /// How long a job waits after the box itself could not finish it.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
+/// How soon it is looked again whether an organization that was full has room for its jobs.
+const ROOM_LOOKED_EVERY: Duration = Duration::from_secs(2);
 /// Time to the next round after one that ended at its bound.
 const CUT_ROUND_PAUSE: Duration = Duration::from_millis(5);
 /// Jobs put back by one write operation.
@@ -90,6 +94,8 @@ pub struct Dispatcher {
     running: Mutex<HashMap<(OrgId, JobId), Arc<Notify>>>,
     /// Jobs that may have been marked running by a claim that failed.
     doubtful: Mutex<Vec<(OrgId, JobId)>>,
+    /// Organizations without room for what their jobs would bring, as far as one was to begin.
+    full: Mutex<HashSet<OrgId>>,
     tasks: tokio::sync::Mutex<JoinSet<()>>,
     stopping: AtomicBool,
     looks: AtomicU64,
@@ -118,6 +124,7 @@ impl Dispatcher {
             inbox,
             running: Mutex::default(),
             doubtful: Mutex::default(),
+            full: Mutex::default(),
             tasks: tokio::sync::Mutex::new(JoinSet::new()),
             stopping: AtomicBool::new(false),
             looks: AtomicU64::new(0),
@@ -140,9 +147,21 @@ impl Dispatcher {
         self.looks.load(Ordering::Relaxed)
     }
 
+    /// Whether others go first where a run of the organization wants to visit the domain once more; `keeps`: with the visit
+    /// that it has.
+    pub(super) fn gives_way(&self, org: OrgId, domain: &Domain, keeps: bool) -> bool {
+        self.queue.lock().gives_way(org, domain, &self.politeness, keeps)
+    }
+
     /// Whether the box drains: nothing is waited for any more.
     pub(super) fn stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Whether somebody of the organization waits at a domain's gate.
+    #[cfg(test)]
+    pub(super) fn is_waiting(&self, org: OrgId, domain: &Domain) -> bool {
+        self.queue.lock().is_waiting(org, domain)
     }
 
     /// How many jobs are running.
@@ -341,7 +360,7 @@ impl Dispatcher {
                 wanted
                     .into_iter()
                     .map(|(org, id)| match tx.is_fenced(org) {
-                        true => Ok(None),
+                        true => Ok(Taken::Gone),
                         false => claim(&tx.org(org), id, tx.now()),
                     })
                     .collect::<Result<Vec<_>>>()
@@ -360,15 +379,27 @@ impl Dispatcher {
         let mut jobs = Vec::with_capacity(due.len());
         for ((due, (key, canceled)), job) in due.into_iter().zip(told).zip(claimed) {
             match job {
-                Some(job) => {
+                Taken::Job(job) => {
                     self.running.lock().insert(key, canceled.clone());
+                    self.full.lock().remove(&key.0);
                     let org = self.system.org(due.queued.org);
-                    jobs.push(Claimed { job, org, permit: due.permit, slot: due.slot, canceled });
+                    jobs.push(Claimed { job: *job, org, permit: due.permit, slot: due.slot, canceled });
                 }
-                None => self.forget(key, &canceled),
+                Taken::Gone => self.forget(key, &canceled),
+                Taken::NoRoom => {
+                    self.forget(key, &canceled);
+                    self.full.lock().insert(key.0);
+                    self.queue.lock().pause(key.0, Instant::now() + ROOM_LOOKED_EVERY);
+                    self.inbox.queued([due.queued]);
+                }
             }
         }
         Ok(jobs)
+    }
+
+    /// Whether the jobs of an organization wait because it stores as much as it may.
+    pub(super) fn is_full(&self, org: OrgId) -> bool {
+        self.full.lock().contains(&org)
     }
 
     /// A run is over. A job that was put back may run again already, under the same key; that run stays.
@@ -381,24 +412,35 @@ impl Dispatcher {
 
     async fn run_job(self: Arc<Self>, claimed: Claimed) {
         let Claimed { job, org, permit, slot, canceled } = claimed;
-        let (id, run) = (job.id, job.run);
+        let (id, run, before) = (job.id, job.run, job.attempts.len());
+        let trail = Trail::default();
         let going = async {
             tokio::select! {
                 biased;
                 // Its row says so already. What is being fetched is let go with the run, and the slot is free at once.
-                () = canceled.notified() => Ok(()),
-                ended = self.run_on(&org, job, permit) => ended,
+                () = canceled.notified() => Ok(true),
+                ended = self.run_on(&org, job, (permit, &trail)) => ended.map(|()| false),
             }
         };
         let ended = AssertUnwindSafe(going).catch_unwind().await;
         let ended =
             ended.unwrap_or_else(|panic| Err(Error::internal("run a job", panic_text(&*panic).to_owned())));
-        if let Err(error) = ended {
-            self.put_back_failed(&org, id, run, &error, &canceled).await;
-        }
+        let was_canceled = match ended {
+            Ok(was_canceled) => was_canceled,
+            Err(error) => {
+                self.put_back_failed(&org, id, run, &error, &canceled).await;
+                false
+            }
+        };
         self.forget((org.id(), id), &canceled);
         // Who gives its slot back wakes the next round.
         drop(slot);
+        if was_canceled {
+            let attempts = trail.canceled(before);
+            if let Err(error) = org.write(move |tx| add_canceled(tx, id, run, attempts)).await {
+                tracing::warn!(job = %id, %error, "what was asked for a job that was canceled could not be noted");
+            }
+        }
     }
 
     /// Puts a job back that could not be finished, as often as it takes until that is written: otherwise it would stand
@@ -430,9 +472,9 @@ impl Dispatcher {
         }
     }
 
-    async fn run_on(&self, org: &OrgStore, job: JobV1, permit: Permit) -> Result<()> {
+    async fn run_on(&self, org: &OrgStore, job: JobV1, visit: (Permit, &Trail)) -> Result<()> {
         let (id, run) = (job.id, job.run);
-        match Run::load(self, org, job, permit)? {
+        match Run::load(self, org, job, visit)? {
             Begin::Run(going) => going.go().await,
             Begin::Postponed(run_at, reason) => {
                 let job = org.write(move |tx| postpone(tx, id, run, run_at, &reason)).await?;

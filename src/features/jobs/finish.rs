@@ -9,7 +9,7 @@ use crate::base::ids::{JobId, OutputId};
 use crate::base::terms::JobStatus;
 use crate::base::{Code, Result};
 use crate::engine::dag::TIMEOUT_MS_MAX;
-use crate::engine::fetch::Outcome;
+use crate::engine::fetch::{LEFT_ALONE, Outcome};
 use crate::engine::rank::Sample;
 use crate::features::extraction::{self, ResultDraft};
 use crate::features::providers::NOT_ASKED;
@@ -65,27 +65,42 @@ fn lease(job: &JobV1, now: Timestamp) -> Timestamp {
     now.after(Duration::from_millis(job.options.timeout_ms.max(most_ms).into()) + LEASE_MARGIN)
 }
 
-/// Takes a job from the queue, if it still stands there.
-pub(super) fn claim(tx: &OrgWrite<'_>, id: JobId, now: Timestamp) -> Result<Option<JobV1>> {
-    let Some(mut job) = tx.get(&JOBS, &id)? else { return Ok(None) };
-    if job.status != JobStatus::Queued {
-        return Ok(None);
-    }
-    if let Err(full) = tx.ask_room() {
-        if full.code() != Code::QuotaExceeded {
-            return Err(full);
+/// What came of an attempt to take a job from the queue.
+pub(super) enum Taken {
+    Job(Box<JobV1>),
+    /// It does not stand there any more.
+    Gone,
+    /// Its organization stores as much as it may: what the job would bring has no place to go, so nobody is asked for it
+    /// and it stays in the queue.
+    NoRoom,
+}
+
+#[cfg(test)]
+impl Taken {
+    pub fn job(self) -> Option<JobV1> {
+        match self {
+            Taken::Job(job) => Some(*job),
+            Taken::Gone | Taken::NoRoom => None,
         }
-        // What it would bring has no place to go, so nobody is asked for it and nothing is charged.
-        job.error = Some(full.detail().unwrap_or("the organization has no room left").to_owned());
-        end(tx, job, JobStatus::Failed, (0, &[]))?;
-        return Ok(None);
+    }
+}
+
+/// Takes a job from the queue.
+pub(super) fn claim(tx: &OrgWrite<'_>, id: JobId, now: Timestamp) -> Result<Taken> {
+    let Some(mut job) = tx.get(&JOBS, &id)? else { return Ok(Taken::Gone) };
+    if job.status != JobStatus::Queued {
+        return Ok(Taken::Gone);
+    }
+    match tx.ask_room() {
+        Err(full) if full.code() == Code::QuotaExceeded => return Ok(Taken::NoRoom),
+        asked => asked?,
     }
     job.status = JobStatus::Running;
     job.run += 1;
     job.started_at = Some(now);
     job.lease_until = Some(lease(&job, now));
     tx.put(&JOBS, &id, &job)?;
-    Ok(Some(job))
+    Ok(Taken::Job(Box::new(job)))
 }
 
 /// The job, when `run` is still the one that has it.
@@ -109,7 +124,7 @@ pub(super) fn put_back(tx: &OrgWrite<'_>, id: JobId, run_at: Timestamp, cut: Cut
             Cut::ByTheBox => "given up: the box could not finish it in many runs".to_owned(),
             Cut::Unknown => format!("given up after {RUNS_MAX} interrupted runs"),
         });
-        end(tx, job, JobStatus::Failed, (0, &[]))?;
+        end(tx, job, JobStatus::Failed, (0, &[]), None)?;
         return Ok(None);
     }
     job.status = JobStatus::Queued;
@@ -144,7 +159,7 @@ pub(super) fn postpone(
     let mut row = walks::load(tx, id)?;
     if row.parks >= PARKS_MAX {
         job.error = Some(reason.to_owned());
-        end(tx, job, JobStatus::Failed, (0, &[]))?;
+        end(tx, job, JobStatus::Failed, (0, &[]), None)?;
         return Ok(None);
     }
     row.parks += 1;
@@ -190,26 +205,33 @@ fn write_progress(tx: &OrgWrite<'_>, mut job: JobV1, progress: Progress) -> Resu
 
 /// Writes how a job ended: result, credits, URL, job and what it teaches, in one operation.
 pub(super) fn finish(tx: &OrgWrite<'_>, id: JobId, run: u32, ended: Ended) -> Result<()> {
-    let Some(mut job) = of_run(tx, id, run)? else { return Ok(()) };
+    let Some(mut job) = of_run(tx, id, run)? else {
+        // Canceled just now, it may be: what was asked for it is true all the same.
+        return add_canceled(tx, id, run, ended.attempts);
+    };
     job.attempts = ended.attempts;
     job.error = ended.error;
+    let mut scraped_at = None;
     if let Some(mut draft) = ended.draft {
         // The job brought its own; its URL's are those of this moment.
         let url = job.url_id.map(|id| tx.get(&urls::URLS, &id)).transpose()?.flatten();
         draft.add_tags(url.map(|row| row.tags).unwrap_or_default());
-        job.result_id = Some(extraction::record(tx, draft)?);
+        let (result, at) = extraction::record(tx, draft)?;
+        (job.result_id, scraped_at) = (Some(result), Some(at));
     }
     if !ended.outputs.is_empty() {
         tx.put(&JOB_OUTPUTS, &id, &JobOutputsV1 { outputs: ended.outputs })?;
     }
-    end(tx, job, ended.status, (ended.charged, &ended.charges))
+    end(tx, job, ended.status, (ended.charged, &ended.charges), scraped_at)
 }
 
+/// `scraped_at`: when the page of its result was fetched.
 fn end(
     tx: &OrgWrite<'_>,
     mut job: JobV1,
     status: JobStatus,
     (charged, charges): (u64, &[(u32, u64)]),
+    scraped_at: Option<Timestamp>,
 ) -> Result<()> {
     job.status = status;
     job.finished_at = Some(tx.now());
@@ -220,20 +242,54 @@ fn end(
     billing::settle(tx, job.id, job.created_at, job.credits_reserved, job.credits_charged)?;
     // A benchmark looks at providers, not at the URL.
     if let Some(url) = job.url_id.filter(|_| job.benchmark_id.is_none()) {
-        urls::note_job(tx, url, job.id, status, job.started_at.unwrap_or(tx.now()))?;
+        urls::note_job(tx, url, job.id, status, scraped_at)?;
     }
     tx.put(&JOBS, &job.id, &job)
+}
+
+/// Writes the attempts of a run whose job was canceled under way; those that the row has already are in it under their
+/// numbers.
+pub(super) fn add_canceled(tx: &OrgWrite<'_>, id: JobId, run: u32, attempts: Vec<AttemptV1>) -> Result<()> {
+    let job = tx.get(&JOBS, &id)?.filter(|job| job.status == JobStatus::Canceled && job.run == run);
+    let Some(mut job) = job else { return Ok(()) };
+    let known = job.attempts.iter().map(|attempt| attempt.n).max().unwrap_or(0);
+    let new: Vec<_> = attempts.into_iter().filter(|attempt| attempt.n > known).collect();
+    if new.is_empty() {
+        return Ok(());
+    }
+    // What was learned before the end is worth what it is.
+    job.attempts.extend(new);
+    teach(tx, &job, &[])?;
+    tx.put(&JOBS, &id, &job)
 }
 
 /// Hands the job's attempts to the learning, in the transaction that makes them final, so that each counts once. What
 /// providers say that they billed is in units of their own, so providers are compared by what the organization is charged.
 fn teach(tx: &OrgWrite<'_>, job: &JobV1, charges: &[(u32, u64)]) -> Result<()> {
+    let samples = samples(job, charges);
+    if samples.is_empty() {
+        return Ok(());
+    }
+    workflows::teach(tx, job.id, &job.domain, &samples)
+}
+
+/// What the job's attempts say about the providers that made them.
+pub(super) fn samples(job: &JobV1, charges: &[(u32, u64)]) -> Vec<Sample> {
+    // A target in trouble says something about who asked only where somebody else got an answer.
+    let passed = |attempt: &AttemptV1, other: &AttemptV1| {
+        other.provider_id != attempt.provider_id
+            && (other.outcome == Outcome::LowQuality || other.outcome.is_final(other.http_status))
+    };
     let sample = |attempt: &AttemptV1| {
-        if attempt.rule.as_deref() == Some(NOT_ASKED) {
+        if matches!(attempt.rule.as_deref(), Some(NOT_ASKED | LEFT_ALONE)) {
             return None;
         }
         let good = match attempt.outcome {
             Outcome::Success => true,
+            outcome if outcome.is_targets_trouble(attempt.http_status) => {
+                let others_passed = job.attempts.iter().any(|other| passed(attempt, other));
+                others_passed.then_some(false)?
+            }
             // The target answered, so the provider did its work; a refusal of ours says nothing about a provider.
             Outcome::TargetError => attempt.http_status.map(|_| true)?,
             Outcome::Canceled => return None,
@@ -244,9 +300,5 @@ fn teach(tx: &OrgWrite<'_>, job: &JobV1, charges: &[(u32, u64)]) -> Result<()> {
         let credits = charge.unwrap_or(attempt.credits);
         Some(Sample { provider, good, duration_ms: attempt.duration_ms, credits })
     };
-    let samples: Vec<_> = job.attempts.iter().filter_map(sample).collect();
-    if samples.is_empty() {
-        return Ok(());
-    }
-    workflows::teach(tx, job.id, &job.domain, &samples)
+    job.attempts.iter().filter_map(sample).collect()
 }

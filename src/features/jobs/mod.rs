@@ -32,7 +32,7 @@ use crate::base::{Code, Error, Result};
 use crate::engine::fetch::AddressGuard;
 use crate::features::billing::Retention;
 use crate::http::permit::{JobsRead, JobsWrite, Spends};
-use crate::http::{Body, Created, Either, Handler, Need, Org, Path, Query, Route, apart_if};
+use crate::http::{Body, Created, Either, Handler, Need, Org, OrgContext, Path, Query, Route, apart_if};
 use crate::store::{Event, OrgRead};
 use crate::task::TaskSpec;
 use rows::{BY_STATUS, BY_URL};
@@ -77,7 +77,7 @@ pub static FEATURE: Feature = Feature {
         Need::of::<Desk>(),
         Need::of::<Retention>(),
     ],
-    views: &[views::VIEW],
+    views: &[views::VIEW, views::RESULT_VIEW],
     holdings: &[Holding {
         name: "running jobs",
         remove: |context, org| {
@@ -130,19 +130,32 @@ async fn list(
     if let Some(benchmark) = filter.benchmark_id {
         let probes =
             |tx: &OrgRead<'_>| tx.page_by(&JOBS, &BY_BENCHMARK, |key| key.id(benchmark), &page, wanted);
-        return Ok(Body(org.read(probes)?.map(|job| JobView::new(job, &dispatcher))));
+        return Ok(Body(viewed(&org, org.read(probes)?, &dispatcher)?));
     }
     let rows = org.read(|tx| match (filter.url_id, filter.status) {
         (Some(url), _) => tx.page_by(&JOBS, &BY_URL, |key| key.id(url), &page, wanted),
         (None, Some(status)) => tx.page_by(&JOBS, &BY_STATUS, |key| key.u8(status as u8), &page, wanted),
         (None, None) => tx.page(&JOBS, &page, wanted),
     })?;
-    Ok(Body(rows.map(|job| JobView::new(job, &dispatcher))))
+    Ok(Body(viewed(&org, rows, &dispatcher)?))
+}
+
+fn viewed(org: &OrgContext, rows: Page<JobV1>, dispatcher: &Dispatcher) -> Result<Page<JobView>> {
+    let items = org.read(|tx| {
+        rows.items.into_iter().map(|job| JobView::new(job, tx, dispatcher)).collect::<Result<_>>()
+    })?;
+    Ok(Page { items, next_cursor: rows.next_cursor })
+}
+
+/// One job as it stands.
+fn view(org: &OrgContext, job: JobV1) -> Result<JobView> {
+    let dispatcher = org.service::<Dispatcher>();
+    org.read(|tx| JobView::new(job, tx, &dispatcher))
 }
 
 async fn get(org: Org<JobsRead>, Path(id): Path<JobId>) -> Result<Body<JobView>> {
     let job = org.read(|tx| tx.require(&JOBS, &id))?;
-    Ok(Body(JobView::new(job, &org.service::<Dispatcher>())))
+    Ok(Body(view(&org, job)?))
 }
 
 async fn submit_one(
@@ -159,12 +172,11 @@ async fn submit_one(
         submitted.ok_or_else(|| Error::internal("submit a job", "none was made"))
     });
     let submitted = submitted.await?;
-    let dispatcher = org.service::<Dispatcher>();
     if !submitted.is_new {
-        return Ok(Either::Right(Body(JobView::new(submitted.job, &dispatcher))));
+        return Ok(Either::Right(Body(view(&org, submitted.job)?)));
     }
-    dispatcher.queued(org.id(), [&submitted.job]);
-    Ok(Either::Left(Created(JobView::new(submitted.job, &dispatcher))))
+    org.service::<Dispatcher>().queued(org.id(), [&submitted.job]);
+    Ok(Either::Left(Created(view(&org, submitted.job)?)))
 }
 
 /// Jobs that are checked on the spot; more are checked apart from the threads that answer.
@@ -259,7 +271,10 @@ async fn poll(org: Org<JobsRead>, Body(request): Body<PollRequest>) -> Result<Bo
                 Some(job) => answer.items.push(PolledJob {
                     id,
                     status: job.status,
-                    result_id: job.result_id,
+                    result_id: match view::has_result(tx, &job)? {
+                        true => job.result_id,
+                        false => None,
+                    },
                     error: job.error,
                 }),
                 None => answer.missing.push(id),
@@ -278,9 +293,8 @@ async fn cancel_one(org: Org<JobsWrite>, Path(id): Path<JobId>) -> Result<Body<J
         Ok(job)
     });
     let job = canceled.await?;
-    let dispatcher = org.service::<Dispatcher>();
-    dispatcher.abandon(org.id(), id);
-    Ok(Body(JobView::new(job, &dispatcher)))
+    org.service::<Dispatcher>().abandon(org.id(), id);
+    Ok(Body(view(&org, job)?))
 }
 
 async fn retry(org: Org<Spends<JobsWrite>>, Path(id): Path<JobId>) -> Result<Created<JobView>> {
@@ -291,7 +305,6 @@ async fn retry(org: Org<Spends<JobsWrite>>, Path(id): Path<JobId>) -> Result<Cre
         Ok(job)
     });
     let job = retried.await?;
-    let dispatcher = org.service::<Dispatcher>();
-    dispatcher.queued(org.id(), [&job]);
-    Ok(Created(JobView::new(job, &dispatcher)))
+    org.service::<Dispatcher>().queued(org.id(), [&job]);
+    Ok(Created(view(&org, job)?))
 }

@@ -106,11 +106,12 @@ pub static BY_BENCHMARK: Index<JobV1> = Index::new("jobs.by_benchmark", |job, ke
 });
 
 /// Queued jobs by domain, host, rank (the highest priority first) and time.
-pub static QUEUE: Index<JobV1> = Index::new(QUEUE_TABLE, |job, keys| {
+pub static QUEUE: Index<JobV1> = Index::new(QUEUE_TABLE, |job: &JobV1, keys| {
     if job.status == JobStatus::Queued {
         keys.add(|key| key.str(&job.domain).str(host_of(&job.url)).u8(rank(job.priority)).time(job.run_at));
     }
-});
+})
+.instead_of(QUEUE_BEFORE);
 
 /// The name of that index.
 pub const QUEUE_TABLE: &str = "jobs.queue";

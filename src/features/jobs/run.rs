@@ -9,7 +9,7 @@
 //! as the graph has somebody else. Where it has nobody else, the job waits for it; and one whose own request was the one
 //! too many asks again. Waiting is bounded in times ([`PARKS_MAX`]), and asking again in attempts ([`AGAIN_MAX`]).
 
-use super::ask::{Begun, Made, ask_one, connected, request};
+use super::ask::{Begun, Made, Trail, ask_one, attempt_row, connected, request};
 use super::dispatch::Dispatcher;
 use super::finish::{self, Ended, Progress};
 use super::rows::{AttemptV1, JobV1};
@@ -20,8 +20,8 @@ use crate::base::terms::JobStatus;
 use crate::base::web::WebUrl;
 use crate::base::{Code, Error, Result};
 use crate::engine::dag::{Ending, Event, Graph, Overrides, Seen, Step, Walk};
-use crate::engine::fetch::{Fault, Outcome, Permit, Wait};
-use crate::features::extraction::{self, ResultDraft, Scraped};
+use crate::engine::fetch::{Fault, Hop, LEFT_ALONE, Outcome, Permit, Wait};
+use crate::features::extraction::{self, RedirectV1, ResultDraft, Scraped};
 use crate::features::providers::{self, NOT_ASKED, Path, Standing, visits_itself};
 use crate::store::{OrgStore, OrgWrite};
 use futures::StreamExt;
@@ -75,6 +75,7 @@ pub(super) struct Run<'a> {
     reason: Option<String>,
     /// Leave to visit the domain; given back as soon as no visit follows at once.
     permit: Option<Permit>,
+    trail: &'a Trail,
 }
 
 /// Where a run can begin.
@@ -90,7 +91,7 @@ impl<'a> Run<'a> {
         dispatcher: &'a Dispatcher,
         org: &'a OrgStore,
         job: JobV1,
-        permit: Permit,
+        (permit, trail): (Permit, &'a Trail),
     ) -> Result<Begin<'a>> {
         let url = WebUrl::parse(&job.url).map_err(|e| Error::internal("read a job's URL", e))?;
         let (mut row, held) = org.read(|tx| {
@@ -142,6 +143,7 @@ impl<'a> Run<'a> {
             charges: Vec::new(),
             reason,
             permit: Some(permit),
+            trail,
         })))
     }
 
@@ -205,13 +207,18 @@ impl<'a> Run<'a> {
             .map_err(|e| Error::internal("walk a job's graph", e))
     }
 
-    /// Whether the domain may be visited once more now, or for how long it may not.
+    /// Whether the domain may be visited once more now, or for how long it may not. A job whose turn it was is not served
+    /// again and again while others wait for the domain: it takes its turns like them, and none (zero) is its pause.
     fn next_visit(&mut self) -> Result<(), Duration> {
         let now = Instant::now();
+        let domain = self.url.domain();
+        if self.dispatcher.gives_way(self.org.id(), &domain, self.permit.is_some()) {
+            return Err(Duration::ZERO);
+        }
         let leave = match &self.permit {
             Some(permit) => permit.again(now),
             None => {
-                let (domain, host) = (self.url.domain(), self.url.host());
+                let host = self.url.host();
                 let permit = self.dispatcher.politeness.try_acquire(&domain, host, now);
                 permit.map(|permit| self.permit = Some(permit))
             }
@@ -235,12 +242,14 @@ impl<'a> Run<'a> {
             return Ok(Visit::Later(pause));
         }
         let rests = self.rests(graph, providers);
-        let (seen, is_throttled) = self.ask(node, providers, options, &rests).await?;
-        if is_throttled && let Some(pause) = self.again(graph, providers, &seen) {
-            self.walk.stay(&seen);
+        let asked = self.ask(node, providers, options, &rests).await?;
+        if (asked.is_throttled || asked.left_alone_until.is_some())
+            && let Some(pause) = self.again(graph, providers, &asked)
+        {
+            self.walk.stay(&asked.seen);
             return Ok(Visit::Later(pause));
         }
-        Ok(Visit::Seen(seen))
+        Ok(Visit::Seen(asked.seen))
     }
 
     /// Which of these are not asked because they have failed in a row at this domain: others go first, but better they than
@@ -286,18 +295,26 @@ impl<'a> Run<'a> {
     }
 
     /// For how long the job should wait to ask these again: none of them told anything of the target, one for being
-    /// throttled.
-    fn again(&self, graph: &Graph, providers: &[ProviderId], seen: &[Seen]) -> Option<Duration> {
-        let failed = |outcome: Outcome| outcome == Outcome::ProviderError;
-        if !seen.iter().all(|seen| failed(seen.outcome)) || self.goes_on(graph) {
+    /// throttled, or because a redirect led to a host that is left alone for a while.
+    fn again(&self, graph: &Graph, providers: &[ProviderId], asked: &Asked) -> Option<Duration> {
+        let tells_nothing = |attempt: &&AttemptV1| {
+            attempt.outcome == Outcome::ProviderError || attempt.rule.as_deref() == Some(LEFT_ALONE)
+        };
+        let just_made = self.made.iter().rev().take(asked.seen.len());
+        if !just_made.clone().all(|attempt| tells_nothing(&attempt)) || self.goes_on(graph) {
             return None;
         }
         let attempts = self.job.attempts.iter().chain(&self.made);
-        if attempts.filter(|attempt| failed(attempt.outcome)).count() > AGAIN_MAX {
+        if attempts.filter(tells_nothing).count() > AGAIN_MAX {
             return None;
         }
+        if let Some(until) = asked.left_alone_until {
+            let pause = until.saturating_duration_since(Instant::now());
+            // A benchmark is not to stand still for hours.
+            let may_last = self.job.benchmark_id.is_none() || pause <= COOLING_WAIT_MAX;
+            return may_last.then_some(pause.max(POSTPONE.0));
+        }
         // Or it has just lost its place at the provider to another request, and nobody is at fault.
-        let just_made = self.made.iter().rev().take(seen.len());
         let was_crowded = just_made.into_iter().any(|attempt| attempt.rule.as_deref() == Some(NOT_ASKED));
         let crowded = (was_crowded && self.row.parks < PARKS_MAX).then_some(CROWDED_PAUSE);
         self.cooling(graph, providers).or(crowded)
@@ -332,48 +349,62 @@ impl<'a> Run<'a> {
     }
 
     /// Asks these providers at once until one of them has a final answer; what the others would have said is not waited
-    /// for, and they are written down behind it. Also says whether an account was throttled. Fails where the box itself
-    /// lacked something: then nobody was asked.
+    /// for, and they are written down behind it. Fails where the box itself lacked something: then nobody was asked.
     async fn ask(
         &mut self,
         node: &str,
         providers: &[ProviderId],
         options: &Overrides,
         rests: &[bool],
-    ) -> Result<(Vec<Seen>, bool)> {
+    ) -> Result<Asked> {
         let request = request(&self.job, &self.url, options);
         let (dispatcher, org, asked) = (self.dispatcher, self.org, &request);
-        // When each one's request went out, and who has answered.
-        let begun: Vec<OnceLock<Begun>> = providers.iter().map(|_| OnceLock::new()).collect();
-        let mut has_ended = vec![false; providers.len()];
-        let mut asking: FuturesUnordered<_> = providers
+        // When each one's request went out.
+        let begun: Vec<(ProviderId, Arc<OnceLock<Begun>>)> =
+            providers.iter().map(|provider| (*provider, Arc::default())).collect();
+        self.trail.ask(self.node_id(node), &begun);
+        let mut asking: FuturesUnordered<_> = begun
             .iter()
-            .zip(&begun)
             .zip(rests)
-            .enumerate()
-            .map(|(i, ((provider, begun), rests))| async move {
-                (i, ask_one(&dispatcher.providers, org, (*provider, *rests), asked, begun).await)
+            .map(|((provider, begun), rests)| async move {
+                let made = ask_one(&dispatcher.providers, org, (*provider, *rests), asked, begun).await;
+                (begun, made)
             })
             .collect();
-        let mut came = Vec::new();
-        while let Some((i, made)) = asking.next().await {
+        let (mut seen, mut ended, mut lacking) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut is_throttled, mut left_alone_until) = (false, None);
+        while let Some((own, made)) = asking.next().await {
             let made = made?;
-            has_ended[i] = true;
-            let is_final = made.attempt.outcome.is_final();
-            came.push(made);
+            ended.push(own);
+            if made.attempt.lack.is_some() {
+                self.trail.made(own, None);
+                lacking.push(made);
+                continue;
+            }
+            is_throttled |= made.attempt.fault == Some(Fault::Throttled);
+            left_alone_until = left_alone_until.max(made.attempt.left_alone_until);
+            let is_final = made.attempt.is_final();
+            seen.push(self.note(node, made, own));
             if is_final {
                 break;
             }
         }
+        let has_ended = |own: &Arc<OnceLock<Begun>>| ended.iter().any(|other| Arc::ptr_eq(own, other));
+        let losers: Vec<_> = begun.iter().filter(|(_, own)| !has_ended(own)).collect();
         drop(asking);
-        let losers = providers.iter().zip(&begun).zip(has_ended).filter(|(_, has_ended)| !has_ended);
-        came.extend(losers.filter_map(|((provider, begun), _)| Some(begun.get()?.lost(*provider))));
-        if !came.iter().any(|made| made.attempt.outcome.is_final()) {
-            self.look_for_lack(&came)?;
+        for (provider, own) in losers {
+            let lost = own.get().map(|begun| begun.lost(*provider));
+            seen.extend(lost.map(|made| self.note(node, made, own)));
         }
-        came.retain(|made| made.attempt.lack.is_none());
-        let is_throttled = came.iter().any(|made| made.attempt.fault == Some(Fault::Throttled));
-        Ok((came.into_iter().map(|made| self.note(node, made)).collect(), is_throttled))
+        if !seen.iter().any(Seen::is_final) {
+            self.look_for_lack(&lacking)?;
+        }
+        Ok(Asked { seen, is_throttled, left_alone_until })
+    }
+
+    /// The nodes of the built-in path are nobody's drawing.
+    fn node_id<'n>(&self, node: &'n str) -> Option<&'n str> {
+        self.row.chain.is_none().then_some(node)
     }
 
     /// An attempt that failed for want of something of the box's own is none.
@@ -388,53 +419,43 @@ impl<'a> Run<'a> {
     }
 
     /// Writes an attempt down and takes its page.
-    fn note(&mut self, node: &str, made: Made) -> Seen {
-        let Made { provider, adapter, started_at, attempt } = made;
+    fn note(&mut self, node: &str, mut made: Made, begun: &Arc<OnceLock<Begun>>) -> Seen {
         // What a hosted service passes on was said to its own machines, and in the answer of one that an organization runs
         // itself it could be anything: nobody else's visits depend on it.
-        if visits_itself(&adapter) {
-            attempt.tell(&self.dispatcher.politeness, Instant::now());
+        if visits_itself(&made.adapter) {
+            made.attempt.tell(&self.dispatcher.politeness, Instant::now());
         }
         let n = self.job.attempts.len() + self.made.len() + 1;
         let n = u32::try_from(n).unwrap_or(u32::MAX);
-        let seen = Seen { outcome: attempt.outcome, http_status: attempt.http_status };
-        self.made.push(AttemptV1 {
-            n,
-            // The nodes of the built-in path are nobody's drawing.
-            node_id: self.row.chain.is_none().then(|| node.to_owned()),
-            provider_id: provider.to_string(),
-            started_at,
-            duration_ms: u64::try_from(attempt.duration.as_millis()).unwrap_or(u64::MAX),
-            outcome: attempt.outcome,
-            http_status: attempt.http_status,
-            bytes: attempt.bytes,
-            credits: attempt.credits,
-            cost_source: attempt.cost_source,
-            rule: attempt.rule,
-            error: attempt.error,
-        });
-        if attempt.outcome.is_final() {
-            self.charges.push((n, attempt.charge));
+        let seen = Seen { outcome: made.attempt.outcome, http_status: made.attempt.http_status };
+        let (charge, page) = (made.attempt.charge, made.attempt.page.take());
+        let (adapter, started_at) = (std::mem::take(&mut made.adapter), made.started_at);
+        let row = attempt_row(n, self.node_id(node).map(str::to_owned), made);
+        self.trail.made(begun, Some(&row));
+        self.made.push(row);
+        if seen.is_final() {
+            self.charges.push((n, charge));
         }
-        match (attempt.outcome, attempt.page) {
+        match (seen.outcome, page) {
             (Outcome::Success, Some(page)) => {
-                self.row.page_charge = attempt.charge;
+                self.row.page_charge = charge;
                 self.page = Some(PageAtHand::Scraped(Box::new(Scraped {
                     job: self.job.id,
                     url_id: self.job.url_id,
                     url: self.url.clone(),
                     final_url: page.url,
+                    redirects: page.redirects.into_iter().map(redirect).collect(),
                     domain: self.url.domain(),
                     page_type: self.job.page_type,
                     provider: adapter,
-                    http_status: attempt.http_status.unwrap_or_default(),
+                    http_status: seen.http_status.unwrap_or_default(),
                     content_type: page.headers.content_type,
                     body: page.body,
                     tags: self.job.tags.clone(),
                     scraped_at: started_at,
                 })));
             }
-            (Outcome::TargetError, _) => self.answer_charge = attempt.charge,
+            (Outcome::TargetError, _) if seen.is_final() => self.answer_charge = charge,
             _ => {}
         }
         seen
@@ -505,11 +526,14 @@ impl<'a> Run<'a> {
         self.write(move |tx| finish::keep(tx, id, run, progress.clone())).await
     }
 
-    /// Puts the job back into the queue for later.
+    /// Puts the job back into the queue for later; without a pause, where it stood among its organization's.
     async fn park(mut self, pause: Duration) -> Result<()> {
         let progress = self.progress(true).await?;
         let (id, run) = (self.job.id, self.job.run);
-        let run_at = self.org.clock().now().after(pause);
+        let run_at = match pause {
+            Duration::ZERO => self.job.run_at,
+            _ => self.org.clock().now().after(pause),
+        };
         self.write(move |tx| finish::park(tx, id, run, progress.clone(), run_at)).await?;
         self.job.run_at = run_at;
         self.dispatcher.queued(self.org.id(), [&self.job]);
@@ -577,6 +601,10 @@ impl<'a> Run<'a> {
     }
 }
 
+fn redirect(hop: Hop) -> RedirectV1 {
+    RedirectV1 { url: hop.url.to_string(), http_status: hop.status }
+}
+
 /// Why a job failed whose last attempt was this one.
 fn why_failed(last: &AttemptV1) -> String {
     match (&last.error, last.outcome, last.http_status) {
@@ -587,6 +615,15 @@ fn why_failed(last: &AttemptV1) -> String {
         }
         (None, outcome, None) => outcome.as_str().replace('_', " "),
     }
+}
+
+/// What came of asking.
+struct Asked {
+    seen: Vec<Seen>,
+    /// An account was throttled.
+    is_throttled: bool,
+    /// A redirect led to a host that is not to be visited before this moment.
+    left_alone_until: Option<Instant>,
 }
 
 /// What came of a visit of the domain.

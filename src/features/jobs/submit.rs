@@ -409,8 +409,8 @@ pub fn cancel(tx: &OrgWrite<'_>, id: JobId) -> Result<JobV1> {
     job.lease_until = None;
     walks::forget(tx, id)?;
     billing::settle(tx, job.id, job.created_at, job.credits_reserved, 0)?;
-    if let Some(url) = job.url_id {
-        urls::note_job(tx, url, job.id, job.status, tx.now())?;
+    if let Some(url) = job.url_id.filter(|_| job.benchmark_id.is_none()) {
+        urls::note_job(tx, url, job.id, job.status, None)?;
     }
     tx.put(&JOBS, &id, &job)?;
     Ok(job)

@@ -2,13 +2,16 @@
 
 use super::dispatch::Dispatcher;
 use super::rows::{AttemptV1, JobV1};
+use crate::base::Result;
 use crate::base::clock::Timestamp;
 use crate::base::ids::{
-    BenchmarkId, JobId, ResultId, ScheduleId, ScheduleRunId, UrlId, WorkflowId, WorkflowVersionId,
+    BenchmarkId, JobId, OrgId, ResultId, ScheduleId, ScheduleRunId, UrlId, WorkflowId, WorkflowVersionId,
 };
 use crate::base::terms::{JobStatus, PageType};
 use crate::base::web::host_of;
 use crate::engine::fetch::{CostSource, Outcome, Why};
+use crate::features::extraction::RESULTS_BY_ID;
+use crate::store::OrgRead;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -38,10 +41,13 @@ pub struct JobView {
     metadata: Value,
     external_id: Option<String>,
     attempts: Vec<AttemptView>,
+    /// Null where it made none, and where that is gone.
     result_id: Option<ResultId>,
+    /// Whether it made a result that was deleted since, or whose time was over.
+    result_deleted: bool,
     credits_charged: u64,
     error: Option<String>,
-    /// What a queued job waits for, when that is a moment: null for one that waits for its turn only.
+    /// What a queued job waits for: null for one that waits for its turn only.
     waiting: Option<WaitingView>,
     created_at: Timestamp,
     started_at: Option<Timestamp>,
@@ -52,7 +58,8 @@ pub struct JobView {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct WaitingView {
-    until: Timestamp,
+    /// Null where nobody can say.
+    until: Option<Timestamp>,
     reason: WaitingReason,
     /// The host that asked for the pause; null where nobody did.
     asked_by: Option<String>,
@@ -67,6 +74,9 @@ enum WaitingReason {
     CrawlDelay,
     /// Its workflow waits, or it is tried again then.
     RunAt,
+    /// The organization stores as much as its plan allows (`limits` of `GET /plans/current`); the job begins when there is
+    /// room for what it brings.
+    NoRoom,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -119,9 +129,12 @@ impl From<AttemptV1> for AttemptView {
 }
 
 impl WaitingView {
-    fn of(row: &JobV1, dispatcher: &Dispatcher) -> Option<WaitingView> {
+    fn of(row: &JobV1, (dispatcher, org): (&Dispatcher, OrgId)) -> Option<WaitingView> {
         if row.status != JobStatus::Queued {
             return None;
+        }
+        if dispatcher.is_full(org) {
+            return Some(WaitingView { until: None, reason: WaitingReason::NoRoom, asked_by: None });
         }
         let host = host_of(&row.url);
         if let Some((until, why)) = dispatcher.asked_pause(host) {
@@ -129,17 +142,21 @@ impl WaitingView {
                 Why::RetryAfter => WaitingReason::RetryAfter,
                 Why::CrawlDelay => WaitingReason::CrawlDelay,
             };
-            return Some(WaitingView { until, reason, asked_by: Some(host.to_owned()) });
+            return Some(WaitingView { until: Some(until), reason, asked_by: Some(host.to_owned()) });
         }
         let waits = row.run_at > dispatcher.now();
-        waits.then_some(WaitingView { until: row.run_at, reason: WaitingReason::RunAt, asked_by: None })
+        waits.then_some(WaitingView { until: Some(row.run_at), reason: WaitingReason::RunAt, asked_by: None })
     }
 }
 
 impl JobView {
-    pub fn new(row: JobV1, dispatcher: &Dispatcher) -> JobView {
-        JobView {
-            waiting: WaitingView::of(&row, dispatcher),
+    /// A job of this organization as its rows say now.
+    pub fn new(row: JobV1, tx: &OrgRead<'_>, dispatcher: &Dispatcher) -> Result<JobView> {
+        let has_result = has_result(tx, &row)?;
+        Ok(JobView {
+            waiting: WaitingView::of(&row, (dispatcher, tx.org_id())),
+            result_id: row.result_id.filter(|_| has_result),
+            result_deleted: row.result_id.is_some() && !has_result,
             id: row.id,
             host: host_of(&row.url).to_owned(),
             url: row.url,
@@ -164,12 +181,19 @@ impl JobView {
             metadata: row.metadata.0,
             external_id: row.external_id,
             attempts: row.attempts.into_iter().map(AttemptView::from).collect(),
-            result_id: row.result_id,
             credits_charged: row.credits_charged,
             error: row.error,
             created_at: row.created_at,
             started_at: row.started_at,
             finished_at: row.finished_at,
-        }
+        })
+    }
+}
+
+/// Whether there is the result that the job made: it may have been deleted, or gone when its time was over.
+pub(super) fn has_result(tx: &OrgRead<'_>, job: &JobV1) -> Result<bool> {
+    match job.result_id {
+        Some(id) => tx.exists(&RESULTS_BY_ID, |key| key.id(id)),
+        None => Ok(false),
     }
 }

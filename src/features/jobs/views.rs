@@ -1,12 +1,18 @@
 //! What the SQL console sees of jobs: `jobs`, and `job_attempts` in long form.
 
 use super::rows::{AttemptV1, JOBS, JobV1};
+use super::view::has_result;
 use crate::base::Result;
 use crate::base::ids::JobId;
 use crate::engine::sql::{Cell, ColumnKind as Kind, TableSpec};
+use crate::features::extraction::RESULTS;
 use crate::features::{View, ViewRows, column, console_table};
 use crate::store::{Key, OrgRead};
 use std::sync::{Arc, LazyLock};
+
+/// A job whose result goes says so, too: results stand under their jobs' ids.
+pub(super) const RESULT_VIEW: View =
+    View { source: "results", tables: || vec![JOB_TABLE.as_ref().clone()], rows: without_result };
 
 pub(super) const VIEW: View = View {
     source: "jobs",
@@ -33,7 +39,7 @@ static JOB_TABLE: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
             column("metadata", Kind::Json, "What the caller hung on it"),
             column("external_id", Kind::Text, "The caller's own name for it"),
             column("attempt_count", Kind::Int64, "Requests that went out").required(),
-            column("result_id", Kind::Text, "What it extracted"),
+            column("result_id", Kind::Text, "What it extracted, while that is there"),
             column("credits_charged", Kind::Int64, "What it cost").required(),
             column("error", Kind::Text, "Why it failed"),
             column("created_at", Kind::Timestamp, "When it was submitted").required(),
@@ -72,9 +78,24 @@ fn rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
     let attempts =
         job.iter().flat_map(|job| &job.attempts).map(|attempt| attempt_cells(id, attempt)).collect();
     Ok(vec![
-        ViewRows { table: JOB_TABLE.clone(), rows: job.iter().map(job_cells).collect() },
+        ViewRows { table: JOB_TABLE.clone(), rows: job_rows(tx, job.as_ref())? },
         ViewRows { table: ATTEMPT_TABLE.clone(), rows: attempts },
     ])
+}
+
+/// The job of a result that is gone, once more; nothing while there is one, since the job's own change has told of it.
+fn without_result(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
+    let Some(id) = JobId::decode(key) else { return Ok(Vec::new()) };
+    if tx.get(&RESULTS, &id)?.is_some() {
+        return Ok(Vec::new());
+    }
+    let job = tx.get(&JOBS, &id)?.filter(|job| job.benchmark_id.is_none());
+    Ok(vec![ViewRows { table: JOB_TABLE.clone(), rows: job_rows(tx, job.as_ref())? }])
+}
+
+fn job_rows(tx: &OrgRead<'_>, job: Option<&JobV1>) -> Result<Vec<Vec<Cell>>> {
+    let Some(job) = job else { return Ok(Vec::new()) };
+    Ok(vec![job_cells(job, has_result(tx, job)?)])
 }
 
 fn text(value: Option<impl ToString>) -> Cell {
@@ -85,7 +106,7 @@ fn int(value: u64) -> Cell {
     Cell::Int(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
-fn job_cells(job: &JobV1) -> Vec<Cell> {
+fn job_cells(job: &JobV1, has_result: bool) -> Vec<Cell> {
     vec![
         Cell::from(job.id.to_string()),
         Cell::from(job.url.as_str()),
@@ -101,7 +122,7 @@ fn job_cells(job: &JobV1) -> Vec<Cell> {
         Cell::from(job.metadata.0.to_string()),
         text(job.external_id.as_ref()),
         int(job.attempts.len() as u64),
-        text(job.result_id),
+        text(job.result_id.filter(|_| has_result)),
         int(job.credits_charged),
         text(job.error.as_ref()),
         Cell::Time(job.created_at.millis()),

@@ -347,7 +347,11 @@ impl Providers {
             _ => {}
         }
         state.accounts.report(&key, on_account, now);
-        state.domains.report(&(key.0, key.1, domain), Report::at_domain(attempt.outcome), now);
+        let at_domain = match attempt.left_alone_until {
+            Some(_) => Report::Neutral,
+            None => Report::at_domain(attempt.outcome, attempt.http_status),
+        };
+        state.domains.report(&(key.0, key.1, domain), at_domain, now);
     }
 
     /// What keeps an account from being asked now, and until when.

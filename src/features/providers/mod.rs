@@ -30,7 +30,7 @@ use crate::base::ids::ProviderId;
 use crate::base::page::{Page, PageRequest};
 use crate::base::web::WebUrl;
 use crate::base::{Code, Error, Result};
-use crate::engine::fetch::{AddressGuard, FetchRequest, Outcome};
+use crate::engine::fetch::{AddressGuard, FetchRequest};
 use crate::http::permit::{ProvidersRead, ProvidersWrite};
 use crate::http::{self, Body, Created, Handler, Need, NoContent, Org, OrgContext, Query, Route};
 use crate::store::{Event, OrgStore};
@@ -207,7 +207,7 @@ async fn test(
     let timeout = Duration::from_secs(TEST_SECS);
     let request = FetchRequest { timeout, ..FetchRequest::new(url) };
     let attempt = providers.try_page(org.id(), &account, request).await?;
-    if matches!(attempt.outcome, Outcome::Success | Outcome::TargetError) {
+    if attempt.is_final() {
         providers.forgive(org.id(), id);
     }
     Ok(Body(attempt.into()))

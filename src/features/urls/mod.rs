@@ -149,6 +149,7 @@ struct UrlView {
     page_type: Option<PageType>,
     workflow_id: Option<WorkflowId>,
     last_job_id: Option<JobId>,
+    /// When the page of its newest result was fetched: that result's scrapedAt.
     last_scraped_at: Option<Timestamp>,
     last_status: Option<JobStatus>,
     created_at: Timestamp,
@@ -386,8 +387,15 @@ pub fn find(tx: &OrgRead<'_>, url: &WebUrl) -> Result<Option<UrlV1>> {
     tx.lookup(&URLS, &BY_URL, |key| key.str(url.as_str()))
 }
 
-/// Notes on the URL's row how its newest job ended; in the transaction that ends the job.
-pub fn note_job(tx: &OrgWrite<'_>, url: UrlId, job: JobId, status: JobStatus, at: Timestamp) -> Result<()> {
+/// Notes on the URL's row how its newest job ended, and when the page of its result was fetched; in the transaction that
+/// ends the job.
+pub fn note_job(
+    tx: &OrgWrite<'_>,
+    url: UrlId,
+    job: JobId,
+    status: JobStatus,
+    scraped_at: Option<Timestamp>,
+) -> Result<()> {
     // The row may have been deleted while the job ran.
     let Some(mut row) = tx.get(&URLS, &url)? else { return Ok(()) };
     // Jobs may end in another order than they were submitted in.
@@ -395,8 +403,6 @@ pub fn note_job(tx: &OrgWrite<'_>, url: UrlId, job: JobId, status: JobStatus, at
         row.last_job_id = Some(job);
         row.last_status = Some(status);
     }
-    if status == JobStatus::Succeeded {
-        row.last_scraped_at = row.last_scraped_at.max(Some(at));
-    }
+    row.last_scraped_at = row.last_scraped_at.max(scraped_at);
     tx.put(&URLS, &url, &row)
 }

@@ -107,6 +107,12 @@ async fn a_hangup_reads_the_logs_level_again() {
     write("gleaner=nonsense");
     served.signal(Signal::HUP);
     logged(&served, "the log's level stays as it was").await;
+    // What only a start can do is said.
+    write_certificate(folder.path());
+    let tls = "[server.tls]\ncert = \"cert.pem\"\nkey = \"key.pem\"\n";
+    std::fs::write(folder.path().join("appliance.toml"), tls).unwrap();
+    served.signal(Signal::HUP);
+    logged(&served, "TLS is off and stays so; switching it on (server.tls) needs a restart").await;
     std::fs::write(folder.path().join("appliance.toml"), "[lug]\n").unwrap();
     served.signal(Signal::HUP);
     logged(&served, "the configuration cannot be read; nothing is changed").await;

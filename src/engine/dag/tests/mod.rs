@@ -355,6 +355,11 @@ fn a_walk_takes_the_edge_of_the_outcome() {
     assert_eq!(run(&[(TargetError, Some(404))]), (vec![a], Ending::Answered { attempt: 1 }));
     assert_eq!(run(&[(Timeout, None), (TargetError, None)]), (vec![a, b], Ending::Answered { attempt: 2 }));
     assert_eq!(run(&[(NetworkError, None), (ProviderError, None)]), (vec![a, b], Ending::Failed));
+    // A target that says that it is in trouble has not given its final answer.
+    let trouble = (TargetError, Some(503));
+    assert_eq!(run(&[trouble, (Success, Some(200))]), (vec![a, b], Ending::Delivered { attempt: 2 }));
+    assert_eq!(run(&[trouble, (TargetError, Some(500))]), (vec![a, b], Ending::Failed));
+    assert_eq!(run(&[trouble, (TargetError, Some(404))]), (vec![a, b], Ending::Answered { attempt: 2 }));
 }
 
 #[test]
@@ -368,7 +373,11 @@ fn a_node_tries_again_what_may_pass() {
         (vec![a, a, a], Ending::Delivered { attempt: 3 })
     );
     assert_eq!(
-        run(&again, &facts, &[(Blocked, None), (Timeout, None), (NetworkError, None), (Success, None)]),
+        run(
+            &again,
+            &facts,
+            &[(Blocked, None), (TargetError, Some(502)), (NetworkError, None), (Success, None)]
+        ),
         (vec![a, a, a, b], Ending::Delivered { attempt: 4 })
     );
     assert_eq!(

@@ -59,12 +59,11 @@ impl World for Random {
         let who = u64::from(provider.0.as_bytes()[0]) + ((tries as u64) << 8) + ((node.len() as u64) << 12);
         let mut dice = self.dice(1 + who, n);
         let common = [Success, Blocked, Blocked, Timeout, Timeout, NetworkError, NetworkError, ProviderError];
-        let outcome = if dice.one_in(20) { TargetError } else { *dice.pick(&common) };
+        let outcome = if dice.one_in(10) { TargetError } else { *dice.pick(&common) };
         let status = match outcome {
             Success => Some(200),
-            TargetError => Some(404),
+            TargetError => Some(if dice.one_in(2) { 404 } else { 503 }),
             Blocked => Some(403),
-            NetworkError => dice.one_in(2).then_some(503),
             _ => None,
         };
         (outcome, status)
@@ -111,7 +110,7 @@ fn drive(graph: &Graph, world: &Random, dice: &mut Dice) -> Story {
         let mut make = |node: &str, provider: ProviderId, options: &Overrides, (outcome, status)| {
             let render = options.render.unwrap_or(world.render);
             let premium = options.premium.unwrap_or(world.premium);
-            let delivers = matches!(outcome, Outcome::Success | Outcome::TargetError);
+            let delivers = outcome.is_final(status);
             let credits = if delivers { world.price(provider, render, premium) } else { 0 };
             story.attempts.push(Made { node: node.to_owned(), provider, outcome, status, credits });
             Seen { outcome, http_status: status }
@@ -131,11 +130,11 @@ fn drive(graph: &Graph, world: &Random, dice: &mut Dice) -> Story {
                     let came = world.attempt(&Asked { n: first + at, node, tries: 0, provider });
                     asking.retain(|other| *other != provider);
                     seen.push(make(node, provider, options, came));
-                    if came.0.is_final() {
+                    if came.0.is_final(came.1) {
                         break;
                     }
                 }
-                let won = seen.last().is_some_and(|seen| seen.outcome.is_final());
+                let won = seen.last().is_some_and(Seen::is_final);
                 for lost in asking.into_iter().filter(|_| won) {
                     seen.push(make(node, lost, options, (Outcome::Canceled, None)));
                 }

@@ -174,7 +174,7 @@ impl<'a> Teller<'a> {
         let (_, _, _, _, render, premium) = self.world.job();
         let render = config["render"].as_bool().unwrap_or(render);
         let premium = config["premium"].as_bool().unwrap_or(premium);
-        let delivers = matches!(outcome, Outcome::Success | Outcome::TargetError);
+        let delivers = is_answer(outcome, status);
         let credits = if delivers { self.world.price(provider, render, premium) } else { 0 };
         self.story.attempts.push(Made { node: node.id.clone(), provider, outcome, status, credits });
         if status.is_some() {
@@ -198,7 +198,11 @@ impl<'a> Teller<'a> {
         loop {
             match self.make(node, provider, (retries - left) as usize, config) {
                 Outcome::Success => return self.follow(node, &["success"]),
-                Outcome::TargetError => return self.answered(self.story.attempts.len()),
+                Outcome::TargetError
+                    if is_answer(Outcome::TargetError, self.story.attempts.last().unwrap().status) =>
+                {
+                    return self.answered(self.story.attempts.len());
+                }
                 Outcome::ProviderError => return self.follow(node, &["failure"]),
                 Outcome::Blocked if left == 0 => return self.follow(node, &["blocked", "failure"]),
                 Outcome::Timeout if left == 0 => return self.follow(node, &["timeout", "failure"]),
@@ -221,7 +225,7 @@ impl<'a> Teller<'a> {
             let asked = Asked { n: first + at, node: &node.id, tries: 0, provider: ids[at] };
             let (outcome, status) = self.world.attempt(&asked);
             self.note(node, ids[at], config, outcome, status);
-            if !matches!(outcome, Outcome::Success | Outcome::TargetError) {
+            if !is_answer(outcome, status) {
                 continue;
             }
             // Its number is the answer's; those that were slower stand behind it, in the order of the drawing.
@@ -273,5 +277,14 @@ impl<'a> Teller<'a> {
             point -= share;
         }
         unreachable!("the shares make up the whole")
+    }
+}
+
+/// The page, or the target's own answer that is not about its passing troubles.
+fn is_answer(outcome: Outcome, status: Option<u16>) -> bool {
+    match outcome {
+        Outcome::Success => true,
+        Outcome::TargetError => status.is_none_or(|status| status < 500),
+        _ => false,
     }
 }

@@ -29,7 +29,7 @@ use tokio::time::timeout;
 
 use super::direct::{Direct, retry_after};
 use super::outcome::{Detector, Fault, Outcome};
-use super::provider::{Attempt, CreditMatrix, Provider, TIER_STANDARD};
+use super::provider::{Attempt, CreditMatrix, LEFT_ALONE, Provider, TIER_STANDARD};
 use super::{BODY_BYTES_MAX, FetchError, FetchReport, FetchRequest, PageHeaders};
 use crate::base::health::Part;
 use gate::Gate;
@@ -215,10 +215,11 @@ fn delivered(rendered: Rendered, left: &Left, duration: Duration) -> FetchReport
         bytes_received: left.bytes,
         duration,
         crawl_delays: Vec::new(),
-        redirects: left.trace.redirects,
+        redirects: left.trace.redirects.clone(),
         trouble: None,
         is_beyond_limits: false,
         lack: None,
+        left_alone_until: None,
     }
 }
 
@@ -229,6 +230,8 @@ fn failed(error: PageError, status: Option<u16>) -> Attempt {
             let fault = error.is_beyond_limits().then_some(Fault::Unsupported);
             Attempt {
                 lack: error.lack(),
+                left_alone_until: error.left_alone_until(),
+                rule: error.left_alone_until().map(|_| LEFT_ALONE.to_owned()),
                 fault,
                 ..Attempt::failed(Outcome::of_error(&error), error.to_string())
             }

@@ -24,8 +24,8 @@ use super::protocol::{CallError, Client, Event};
 use super::{PageSettings, Until};
 use crate::base::web::WebUrl;
 use crate::engine::fetch::body::BodyError;
-use crate::engine::fetch::direct::{Direct, HARMLESS, callers_own, is_same_place};
-use crate::engine::fetch::{CrawlDelays, FetchError, FetchRequest, Outcome, REDIRECTS_MAX};
+use crate::engine::fetch::direct::{Direct, HARMLESS, Leave, callers_own, is_same_place};
+use crate::engine::fetch::{CrawlDelays, FetchError, FetchRequest, Hop, Outcome, REDIRECTS_MAX};
 use std::sync::Arc;
 
 /// How often the page is looked at anew when it goes somewhere else at the very moment of the look.
@@ -78,7 +78,7 @@ impl From<CallError> for PageError {
 #[derive(Debug, Default)]
 pub struct Trace {
     pub status: Option<u16>,
-    pub redirects: u32,
+    pub redirects: Vec<Hop>,
     pub crawl_delays: CrawlDelays,
 }
 
@@ -147,6 +147,7 @@ pub async fn render(
         session: &session,
         frame: &target,
         callers: callers_own(&request.headers),
+        leave: Leave::new(&request.url),
         asked: request.url.clone(),
         pending: None,
         current: None,
@@ -180,6 +181,7 @@ struct Page<'a> {
     /// The main frame. Its id is the target's.
     frame: &'a str,
     callers: HeaderMap,
+    leave: Leave<'a>,
     /// The URL that the main frame asked for last.
     asked: WebUrl,
     /// The document that is about to be shown, and the one that is.
@@ -379,10 +381,11 @@ impl Page<'_> {
         let url = WebUrl::parse(&text(&params["request"], "url"));
         let url = url.map_err(|source| FetchError::BadRedirect { source })?;
         if params.get("redirectedRequestId").is_some() || self.current.is_some() {
-            if self.trace.redirects == REDIRECTS_MAX {
+            if self.trace.redirects.len() >= REDIRECTS_MAX as usize {
                 return Err(FetchError::TooManyRedirects { max: REDIRECTS_MAX }.into());
             }
-            self.trace.redirects += 1;
+            let status = self.trace.status.unwrap_or_default();
+            self.trace.redirects.push(Hop { url: self.asked.clone(), status });
         }
         let connector = self.direct.connector();
         connector.guard().check_literal(&url).map_err(|refused| FetchError::Refused {
@@ -390,6 +393,9 @@ impl Page<'_> {
             literal: true,
             refused,
         })?;
+        if !self.trace.redirects.is_empty() {
+            self.direct.ask_leave(&mut self.leave, &url).await?;
+        }
         if self.request.robots {
             self.direct.obey(&url, &mut self.trace.crawl_delays).await?;
         }

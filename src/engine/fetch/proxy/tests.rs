@@ -25,7 +25,8 @@ fn report(trouble: Option<Trouble>, status: Option<u16>) -> FetchReport {
         crawl_delays: Vec::new(),
         is_beyond_limits: false,
         lack: None,
-        redirects: 0,
+        left_alone_until: None,
+        redirects: Vec::new(),
         trouble,
     }
 }

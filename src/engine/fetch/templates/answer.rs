@@ -88,6 +88,7 @@ impl Reading<'_> {
         let headers = self.target_headers(is_text);
         let verdict = Detector::builtin().classify(status, &headers, &body);
         let page = (verdict.outcome == Outcome::Success).then(|| Page {
+            redirects: Vec::new(),
             url: self.final_url().unwrap_or_else(|| request.url.clone()),
             headers: PageHeaders::from_map(&headers),
             body,

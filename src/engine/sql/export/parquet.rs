@@ -10,8 +10,8 @@ use std::io::Write;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, Field, Float32Type, Float64Type, Int32Type, Int64Type, TimeUnit,
-    UInt64Type,
+    DataType, Date32Type, Decimal128Type, Field, Float32Type, Float64Type, Int32Type, Int64Type,
+    Time64MicrosecondType, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType, UInt64Type,
 };
 use serde_json::Value;
 
@@ -131,6 +131,8 @@ enum Kind {
     Json,
     Bytes,
     Date,
+    /// Of a day, in microseconds.
+    Time,
     Millis,
     Micros,
     Decimal(u8, i8),
@@ -149,6 +151,7 @@ impl Kind {
             DataType::Float16 | DataType::Float64 => Kind::Double,
             DataType::Binary | DataType::LargeBinary => Kind::Bytes,
             DataType::Date32 => Kind::Date,
+            DataType::Time32(_) | DataType::Time64(_) => Kind::Time,
             DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, _) => Kind::Millis,
             DataType::Timestamp(TimeUnit::Microsecond | TimeUnit::Nanosecond, _) => Kind::Micros,
             DataType::Decimal128(digits, scale @ 0..) if i8::try_from(*digits).is_ok_and(|d| *scale <= d) => {
@@ -171,6 +174,7 @@ impl Kind {
             Kind::Double => DataType::Float64,
             Kind::Bytes => DataType::Binary,
             Kind::Date => DataType::Date32,
+            Kind::Time => DataType::Time64(TimeUnit::Microsecond),
             Kind::Millis => DataType::Timestamp(TimeUnit::Millisecond, None),
             Kind::Micros => DataType::Timestamp(TimeUnit::Microsecond, None),
             Kind::Decimal(digits, scale) => DataType::Decimal128(digits, scale),
@@ -183,7 +187,7 @@ impl Kind {
         match self {
             Kind::Bool => 0,
             Kind::Int32 | Kind::Date => 1,
-            Kind::Int64 | Kind::UInt64 | Kind::Millis | Kind::Micros => 2,
+            Kind::Int64 | Kind::UInt64 | Kind::Time | Kind::Millis | Kind::Micros => 2,
             Kind::Float => 4,
             Kind::Double => 5,
             Kind::Text | Kind::Json | Kind::Bytes => 6,
@@ -194,16 +198,18 @@ impl Kind {
     /// What the values mean: the old number (ConvertedType) and the new union (LogicalType), which readers know one of.
     fn meaning(self) -> Option<(i32, Struct)> {
         let plain = |number| Struct::new().inner(number, Struct::new());
-        let time = |unit| {
+        // TIME (7) of no zone, or TIMESTAMP (8) in UTC, by the unit's number.
+        let clock = |number, is_utc, unit| {
             let unit = Struct::new().inner(unit, Struct::new());
-            Struct::new().inner(8, Struct::new().bool(1, true).inner(2, unit))
+            Struct::new().inner(number, Struct::new().bool(1, is_utc).inner(2, unit))
         };
         Some(match self {
             Kind::Text => (0, plain(1)),
             Kind::Json => (19, plain(12)),
             Kind::Date => (6, plain(6)),
-            Kind::Millis => (9, time(1)),
-            Kind::Micros => (10, time(2)),
+            Kind::Time => (8, clock(7, false, 2)),
+            Kind::Millis => (9, clock(8, true, 1)),
+            Kind::Micros => (10, clock(8, true, 2)),
             Kind::UInt64 => (14, Struct::new().inner(10, Struct::new().byte(1, 64).bool(2, false))),
             Kind::Decimal(digits, scale) => {
                 let about = Struct::new().i32(1, scale.into()).i32(2, digits.into());
@@ -286,21 +292,12 @@ impl Column {
             Kind::Float => out.extend(values.as_primitive::<Float32Type>().value(row).to_le_bytes()),
             Kind::Double => out.extend(values.as_primitive::<Float64Type>().value(row).to_le_bytes()),
             Kind::Date => out.extend(values.as_primitive::<Date32Type>().value(row).to_le_bytes()),
+            Kind::Time => out.extend(values.as_primitive::<Time64MicrosecondType>().value(row).to_le_bytes()),
             Kind::Millis => {
-                out.extend(
-                    values
-                        .as_primitive::<datafusion::arrow::datatypes::TimestampMillisecondType>()
-                        .value(row)
-                        .to_le_bytes(),
-                );
+                out.extend(values.as_primitive::<TimestampMillisecondType>().value(row).to_le_bytes());
             }
             Kind::Micros => {
-                out.extend(
-                    values
-                        .as_primitive::<datafusion::arrow::datatypes::TimestampMicrosecondType>()
-                        .value(row)
-                        .to_le_bytes(),
-                );
+                out.extend(values.as_primitive::<TimestampMicrosecondType>().value(row).to_le_bytes());
             }
             Kind::Decimal(..) => out.extend(values.as_primitive::<Decimal128Type>().value(row).to_be_bytes()),
             Kind::Bytes => byte_array(out, values.as_binary::<i32>().value(row)),
@@ -365,5 +362,26 @@ fn packed(out: &mut Vec<u8>, bits: &[bool], as_run: bool) {
     }
     for eight in bits.chunks(8) {
         out.push(eight.iter().enumerate().fold(0, |byte, (at, bit)| byte | u8::from(*bit) << at));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::arrow::array::{Time32SecondArray, Time64NanosecondArray};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_time_of_day_is_one() {
+        let nanos: ArrayRef = Arc::new(Time64NanosecondArray::from(vec![Some(3_723_000_004_000), None]));
+        let seconds: ArrayRef = Arc::new(Time32SecondArray::from(vec![Some(86_399), Some(0)]));
+        for (values, expected) in [(nanos, vec![3_723_000_004_i64]), (seconds, vec![86_399_000_000, 0])] {
+            let mut column = Column::new(&Field::new("t", values.data_type().clone(), true));
+            column.add(&values).unwrap();
+            let read = column.values.chunks(8).map(|bytes| i64::from_le_bytes(bytes.try_into().unwrap()));
+            assert_eq!((column.kind, read.collect::<Vec<_>>()), (Kind::Time, expected));
+            assert_eq!(column.kind.physical(), 2, "INT64");
+            assert_eq!(column.kind.meaning().unwrap().0, 8, "TIME_MICROS");
+        }
     }
 }

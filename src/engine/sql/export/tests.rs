@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{
     ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array,
-    IntervalMonthDayNanoArray, ListArray, RecordBatch, StringArray, TimestampMillisecondArray,
+    IntervalMonthDayNanoArray, ListArray, RecordBatch, StringArray, Time64NanosecondArray,
+    TimestampMillisecondArray,
 };
 use datafusion::arrow::datatypes::{Field, Int32Type, IntervalMonthDayNano, Schema};
 
@@ -231,6 +232,12 @@ print(json.dumps({'types': [str(t) for t in table.schema.types], 'rows': table.n
         ])
     );
     assert_eq!(read_back["duck"][1][3], "-0.05");
+    let times: ArrayRef = Arc::new(Time64NanosecondArray::from(vec![Some(3_723_000_004_000), None]));
+    bench.export(&[("at", times)], ExportFormat::Parquet);
+    let times = read("parquet").expect("Python is there");
+    assert_eq!(times["types"], serde_json::json!(["time64[us]"]));
+    assert_eq!(times["arrow"], serde_json::json!([["01:02:03.000004"], ["None"]]));
+    assert_eq!(times["duck"], serde_json::json!([["01:02:03.000004"], ["None"]]));
     // Many pages and row groups.
     let rows = 600_000;
     let words: ArrayRef =

@@ -65,6 +65,30 @@ impl FairQueue {
         others > 0 && others >= polite.free(domain)
     }
 
+    /// Whether a run of the organization that has visited the domain, and wants to visit it once more, has others before it
+    /// who could begin now: of organizations with fewer runs there, and, unless it `keeps` the visit that it has, those
+    /// whom a free visit is kept for.
+    pub fn gives_way(&self, org: OrgId, domain: &Domain, polite: &Politeness, keeps: bool) -> bool {
+        let Some(gate) = self.gates.get(domain) else { return false };
+        let (own, now) = (gate.running(org), Instant::now());
+        let goes_first = |waiter: &&Waiter| {
+            waiter.lane.org != org
+                && waiter.not_before.is_none_or(|at| at <= now)
+                && self.may_start(waiter.lane.org)
+                && (gate.running(waiter.lane.org) < own || (!keeps && waiter.called.is_some()))
+        };
+        let others = gate.waiters.iter().filter(goes_first).count();
+        let free = polite.free(domain) as usize;
+        if keeps { others > free } else { others > 0 && others >= free }
+    }
+
+    /// Whether somebody of the organization waits at a domain's gate.
+    #[cfg(test)]
+    pub fn is_waiting(&self, org: OrgId, domain: &Domain) -> bool {
+        let of_org = |gate: &Gate| gate.waiters.iter().any(|waiter| waiter.lane.org == org);
+        self.gates.get(domain).is_some_and(of_org)
+    }
+
     /// Lets a lane wait at its domain's gate; one that was called keeps its place in the line.
     pub(super) fn wait(&mut self, lane: &LaneId, domain: &Domain, wait: Option<Wait>) {
         let place = self.count();

@@ -163,6 +163,8 @@ pub(super) struct FairQueue {
     sleepers: BTreeSet<(Timestamp, LaneId)>,
     walks: BTreeSet<(Timestamp, OrgId)>,
     missed: Vec<OrgId>,
+    /// Organizations that are passed over, and until when.
+    paused: HashMap<OrgId, Instant>,
     in_use: usize,
     /// Organizations with a run.
     busy: usize,
@@ -184,6 +186,7 @@ impl FairQueue {
             sleepers: BTreeSet::new(),
             walks: BTreeSet::new(),
             missed: Vec::new(),
+            paused: HashMap::new(),
             in_use: 0,
             busy: 0,
             counter: 0,
@@ -257,7 +260,9 @@ impl FairQueue {
         let sleeping = self.sleepers.first().map(|(at, _)| *at);
         let walking = self.walks.first().map(|(at, _)| *at);
         let next_at = sleeping.into_iter().chain(walking).min().map(|at| at.since(tx.now()));
-        let next_gate = self.next_gate().map(|at| at.saturating_duration_since(now));
+        let resumed = self.paused.values().min().copied();
+        let next_gate = self.next_gate().into_iter().chain(resumed).min();
+        let next_gate = next_gate.map(|at| at.saturating_duration_since(now));
         round.next_in = next_at.into_iter().chain(next_gate).min();
         Ok(round)
     }
@@ -271,8 +276,17 @@ impl FairQueue {
         self.orgs.get_mut(&lane.org)?.lanes.get_mut(&lane.head)
     }
 
+    /// Passes an organization over until that moment: none of its jobs can begin before.
+    pub fn pause(&mut self, org: OrgId, until: Instant) {
+        self.paused.insert(org, until);
+        self.list(org);
+    }
+
     /// Whether the organization may have one more slot.
     fn may_start(&self, org: OrgId) -> bool {
+        if self.paused.contains_key(&org) {
+            return false;
+        }
         let kept = self.slots / SLOTS_KEPT_PART;
         let free = self.free();
         if free > kept {
@@ -298,8 +312,9 @@ impl FairQueue {
     /// Puts the organization where it belongs among those with something to look at, and forgets it when there is nothing
     /// to remember.
     fn list(&mut self, org: OrgId) {
+        let is_paused = self.paused.contains_key(&org);
         let Some(own) = self.orgs.get_mut(&org) else { return };
-        let key = own.has_hope().then_some((own.running + own.misses, own.turn));
+        let key = (own.has_hope() && !is_paused).then_some((own.running + own.misses, own.turn));
         if own.listed != key {
             if let Some((weight, turn)) = own.listed {
                 self.active.remove(&(weight, turn, org));
@@ -309,13 +324,20 @@ impl FairQueue {
             }
             own.listed = key;
         }
-        if key.is_none() && own.lanes.is_empty() && own.running == 0 && own.walk_at.is_none() {
+        let is_idle = own.lanes.is_empty() && own.walk == Walk::Done && own.walk_at.is_none();
+        if key.is_none() && is_idle && own.running == 0 {
             self.orgs.remove(&org);
         }
     }
 
     /// Begins a round: what has slept long enough, what may be visited again.
     fn wake(&mut self, tx: &SysRead<'_>, polite: &Politeness, now: Instant) -> Result<()> {
+        let over: Vec<_> =
+            self.paused.iter().filter(|(_, until)| **until <= now).map(|(org, _)| *org).collect();
+        for org in over {
+            self.paused.remove(&org);
+            self.list(org);
+        }
         for org in std::mem::take(&mut self.missed) {
             if let Some(own) = self.orgs.get_mut(&org) {
                 own.misses = 0;

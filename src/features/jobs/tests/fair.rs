@@ -217,3 +217,38 @@ async fn the_queue_of_an_older_release_is_taken_over() {
     let left = lab.store.system().read(|tx| tx.scan_global(&JOBS_BEFORE, &BEFORE, &[], None, 1)).unwrap();
     assert!(left.is_empty(), "nothing is left there");
 }
+
+/// The second attempt of a job is a visit like another: who has waited for the domain meanwhile goes first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_further_attempt_takes_its_turn_at_the_domain() {
+    let mut lab = Lab::new(4, 1, Duration::ZERO).await;
+    let neighbour = lab.neighbour().await;
+    let direct = lab.edit_direct(|_| ()).await;
+    let node = |id: &str| json!({ "id": id, "type": "provider", "config": { "providerId": direct } });
+    let edge =
+        |source: &str, target: &str, kind: &str| json!({ "source": source, "target": target, "type": kind });
+    let end = |id: &str, status: &str| json!({ "id": id, "type": "end", "config": { "status": status } });
+    let flow = lab
+        .publish(json!({
+            "nodes": [{ "id": "start", "type": "start" }, node("one"), node("two"), end("ok", "succeeded"), end("bad", "failed")],
+            "edges": [
+                edge("start", "one", "always"), edge("one", "ok", "success"), edge("one", "two", "failure"),
+                edge("two", "ok", "success"), edge("two", "bad", "failure"),
+            ],
+        }))
+        .await;
+    lab.start();
+    let long = json!({ "workflowId": flow, "options": { "timeoutMs": 120_000 } });
+    let own = lab.submit_as("a.test/held/x", long).await;
+    lab.until("its page is asked for", |lab| lab.web.log().len() == 1).await;
+    let domain = crate::base::web::Domain::parse("a.test").unwrap();
+    let theirs = lab.submit_for(&neighbour, "a.test/theirs", json!({})).await;
+    lab.until("the neighbour waits", |lab| lab.dispatcher.is_waiting(neighbour.id(), &domain)).await;
+    lab.web.visits.lock().released = true;
+    let own = lab.ended(own).await;
+    assert_eq!(lab.web.log(), ["a.test/held/x", "a.test/theirs", "a.test/held/x"]);
+    assert_eq!(own.status, JobStatus::Succeeded, "{own:?}");
+    let outcomes: Vec<_> = own.attempts.iter().map(|attempt| (attempt.n, attempt.outcome)).collect();
+    assert_eq!(outcomes, [(1, Outcome::TargetError), (2, Outcome::Success)]);
+    assert!(neighbour.read(|tx| tx.require(&JOBS, &theirs)).unwrap().started_at.is_some());
+}

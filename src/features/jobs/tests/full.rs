@@ -3,6 +3,7 @@
 use super::*;
 use crate::base::ids::RequestId;
 use crate::features::jobs::cancel_job;
+use crate::features::jobs::view::JobView;
 use crate::store::Origin;
 
 /// Plans on which an organization may store two megabytes.
@@ -62,7 +63,7 @@ async fn a_full_organization_is_refused_by_name_ends_what_it_has_and_troubles_no
     });
     let origin = Origin::request(IpAddr::V4(Ipv4Addr::LOCALHOST), RequestId::accept(None));
     assert_eq!(origin.scope(cancel).await.unwrap().status, JobStatus::Canceled);
-    // Jobs in the queue of a full organization end before anybody is visited for them; the neighbour's runs.
+    // Jobs in the queue of a full organization wait, with the reason, and nobody is visited for them; the neighbour's runs.
     lab.org
         .write(|tx| {
             let big = json!({ "padding": "p".repeat(60_000) });
@@ -84,16 +85,31 @@ async fn a_full_organization_is_refused_by_name_ends_what_it_has_and_troubles_no
         .await
         .unwrap();
     lab.start();
-    for id in &made[1..] {
-        let job = lab.ended(*id).await;
-        assert_eq!(job.status, JobStatus::Failed);
-        assert!(job.error.as_deref().unwrap().contains("storageBytes") && job.attempts.is_empty(), "{job:?}");
-    }
-    lab.until("the neighbour's job ends", |lab| {
+    lab.until("the neighbour's job ends", |_| {
         let job = neighbour.read(|tx| tx.require(&JOBS, &other)).unwrap();
-        let _ = lab;
         job.status.has_ended() && !job.attempts.is_empty()
     })
     .await;
-    assert_eq!(lab.spent(), 0, "a job that nobody was asked for costs nothing");
+    lab.until("it is seen that there is no room", |lab| lab.dispatcher.is_full(lab.org.id())).await;
+    let view = |lab: &Lab, id: JobId| {
+        let job = lab.job(id);
+        let view = lab.org.read(|tx| JobView::new(job, tx, &lab.dispatcher)).unwrap();
+        serde_json::to_value(view).unwrap()
+    };
+    let waits = json!({ "until": null, "reason": "no_room", "askedBy": null });
+    for id in &made[1..] {
+        let seen = view(&lab, *id);
+        assert_eq!((&seen["status"], &seen["waiting"]), (&json!("queued"), &waits), "{seen}");
+    }
+    let own = || lab.web.log().len();
+    assert_eq!((own(), lab.spent()), (1, i64::try_from(made.len() - 1).unwrap()), "only the neighbour's");
+    // They go on by themselves when there is room again.
+    let (stay, gone) = made[1..].split_at(20);
+    let gone = gone.to_vec();
+    lab.org.write(move |tx| gone.iter().try_for_each(|id| tx.delete(&JOBS, id).map(drop))).await.unwrap();
+    for id in stay {
+        assert_eq!(lab.ended(*id).await.status, JobStatus::Succeeded);
+    }
+    assert!(!lab.dispatcher.is_full(lab.org.id()));
+    assert_eq!(view(&lab, stay[0])["waiting"], Value::Null);
 }

@@ -59,9 +59,12 @@ struct Visits {
     log: Vec<String>,
     at_once: HashMap<String, usize>,
     at_once_max: HashMap<String, usize>,
+    /// `/held/x` is answered from now on.
+    released: bool,
 }
 
-/// A web server on loopback: `/slow/200/x` answers after 200 ms, the first time `/stumble/200/x` does so too.
+/// A web server on loopback: `/slow/200/x` answers after 200 ms, the first time `/stumble/200/x` does so too, `/to/b.test/x`
+/// leads to another host, and `/held/x` is answered when the test says so, the first time with 503.
 struct Web {
     port: u16,
     visits: Arc<Mutex<Visits>>,
@@ -132,8 +135,25 @@ async fn answer(
         _ => 0,
     };
     tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+    let is_held = path.starts_with("/held/");
+    while is_held && !visits.lock().released {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     *visits.lock().at_once.get_mut(&host).unwrap() -= 1;
-    let status = if path.contains("gone") { 404 } else { 200 };
+    if let Some((to, rest)) = path.strip_prefix("/to/").and_then(|to| to.split_once('/')) {
+        let port = request.headers()["host"].to_str().unwrap().rsplit(':').next().unwrap().to_owned();
+        let location = format!("http://{to}:{port}/{rest}");
+        return Ok(Response::builder()
+            .status(302)
+            .header("location", location)
+            .body(Full::default())
+            .unwrap());
+    }
+    let status = match (path.contains("gone"), is_held && is_first) {
+        (true, _) => 404,
+        (_, true) => 503,
+        _ => 200,
+    };
     let response = Response::builder().status(status).header("content-type", "text/html");
     Ok(response.body(Full::from(format!("<title>{path}</title>"))).unwrap())
 }
@@ -196,7 +216,7 @@ impl Lab {
             politeness: politeness.clone(),
             lower_prices: true,
             templates: Templates::load(None).unwrap(),
-            direct: Arc::new(Direct::new(settings, guard.clone())),
+            direct: Arc::new(Direct::new(settings, guard.clone()).asking(politeness.clone())),
             browsers: Browsers::new(BrowserSettings::default()),
             keyring: Arc::new(Keyring::load_or_create(&dir.path().join("keys.toml")).unwrap()),
             robots: true,
@@ -429,7 +449,10 @@ async fn a_url_tells_of_its_newest_job_whichever_ends_last() {
     assert_eq!(lab.ended(older).await.url_id, Some(id));
     let row = lab.org.read(|tx| tx.require(&URLS, &id)).unwrap();
     assert_eq!((row.last_job_id, row.last_status), (Some(newer.id), Some(JobStatus::Succeeded)));
-    assert_eq!(row.last_scraped_at, newer.started_at);
+    let read_at = |job| lab.org.read(|tx| tx.require(&RESULTS, &job)).unwrap().scraped_at;
+    assert_eq!(row.last_scraped_at, Some(read_at(newer.id)));
+    assert!(read_at(newer.id) > read_at(older));
+    assert!(Some(read_at(newer.id)) >= newer.started_at);
 }
 
 #[tokio::test]

@@ -24,8 +24,8 @@ async fn a_canceled_run_leaves_no_result_and_gives_its_credits_back() {
     assert_eq!(again.code(), Code::JobTerminal);
     lab.until("the run is over", |lab| lab.dispatcher.running() == 0).await;
     let job = lab.job(id);
-    assert_eq!((job.status, job.attempts.len(), job.result_id), (JobStatus::Canceled, 0, None));
-    assert_eq!((lab.results(), lab.spent()), (0, 0));
+    assert_eq!((job.status, job.attempts.len(), job.result_id), (JobStatus::Canceled, 1, None));
+    assert_eq!((lab.results(), lab.spent()), (0, 0), "what was asked is told, and charged to nobody");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -117,4 +117,43 @@ async fn drain_finishes_what_runs_and_takes_nothing_new() {
     assert_eq!(lab.job(running).status, JobStatus::Succeeded);
     assert_eq!(lab.job(waiting).status, JobStatus::Queued);
     assert_eq!((lab.dispatcher.running(), lab.web.log().len()), (0, 1));
+}
+
+#[tokio::test]
+async fn a_targets_trouble_counts_against_a_provider_only_where_another_got_an_answer() {
+    use crate::base::ids::ProviderId;
+    use crate::engine::fetch::CostSource;
+    use crate::features::jobs::AttemptV1;
+    use crate::features::jobs::finish::samples;
+    let lab = Lab::new(1, 1, Duration::ZERO).await;
+    let job = lab.job(lab.submit("a.test/x").await);
+    let (one, two) = (ProviderId::new(), ProviderId::new());
+    let learned = |attempts: &[(ProviderId, Outcome, Option<u16>)]| {
+        let attempt =
+            |(n, (provider, outcome, http_status)): (u32, &(ProviderId, Outcome, Option<u16>))| AttemptV1 {
+                n,
+                node_id: None,
+                provider_id: provider.to_string(),
+                started_at: Timestamp(0),
+                duration_ms: 1,
+                outcome: *outcome,
+                http_status: *http_status,
+                bytes: 0,
+                credits: 0,
+                cost_source: CostSource::Table,
+                rule: None,
+                error: None,
+            };
+        let attempts = (1..).zip(attempts).map(attempt).collect();
+        let job = JobV1 { attempts, ..job.clone() };
+        samples(&job, &[]).into_iter().map(|sample| (sample.provider, sample.good)).collect::<Vec<_>>()
+    };
+    let trouble = |provider| (provider, Outcome::TargetError, Some(503));
+    let page = |provider| (provider, Outcome::Success, Some(200));
+    assert_eq!(learned(&[trouble(one), trouble(two)]), [], "the target is down");
+    assert_eq!(learned(&[trouble(one), page(two)]), [(one, false), (two, true)], "for that visitor only");
+    let gone = (two, Outcome::TargetError, Some(404));
+    assert_eq!(learned(&[trouble(one), gone]), [(one, false), (two, true)]);
+    assert_eq!(learned(&[trouble(one), page(one)]), [(one, true)], "it passed by itself");
+    assert_eq!(learned(&[(one, Outcome::NetworkError, None)]), [(one, false)]);
 }

@@ -56,7 +56,7 @@ async fn runs_that_the_box_cut_off_do_not_count() {
     let id = lab.submit("a.test/x").await;
     let cut_off = async |cut: Cut| {
         let put_back = lab.org.write(move |tx| {
-            let job = claim(tx, id, tx.now())?.expect("it is queued");
+            let job = claim(tx, id, tx.now())?.job().expect("it is queued");
             put_back_run(tx, id, job.run, tx.now(), cut)
         });
         put_back.await.unwrap().is_some()

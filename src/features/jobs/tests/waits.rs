@@ -3,6 +3,7 @@
 use super::*;
 use crate::base::ids::{ProviderId, UserId, WorkflowId, WorkflowVersionId};
 use crate::engine::dag::Dag;
+use crate::features::jobs::ask::Trail;
 use crate::features::jobs::finish::{claim, postpone};
 use crate::features::jobs::run::{Begin, PARKS_MAX, Run};
 use crate::features::providers::{PROVIDERS, ProviderV1};
@@ -10,7 +11,10 @@ use crate::features::workflows::{WorkflowStatus, WorkflowV1, write_version};
 
 impl Lab {
     /// Changes the built-in provider, and gives its id.
-    async fn edit_direct(&self, change: impl FnOnce(&mut ProviderV1) + Send + 'static) -> ProviderId {
+    pub(super) async fn edit_direct(
+        &self,
+        change: impl FnOnce(&mut ProviderV1) + Send + 'static,
+    ) -> ProviderId {
         let edit = self.org.write(move |tx| {
             let (id, mut row) = tx.scan(&PROVIDERS, None, Order::Ascending, 1)?.pop().unwrap();
             change(&mut row);
@@ -22,7 +26,7 @@ impl Lab {
     }
 
     /// A published workflow.
-    async fn publish(&self, dag: Value) -> WorkflowId {
+    pub(super) async fn publish(&self, dag: Value) -> WorkflowId {
         let dag: Dag = serde_json::from_value(dag).unwrap();
         let now = self.org.clock().now();
         let workflow = WorkflowV1 {
@@ -52,12 +56,13 @@ impl Lab {
 
     /// Takes a job from the queue and runs it, as the dispatcher would; `between` comes after it was taken.
     async fn run_by_hand(&self, id: JobId, between: impl FnOnce(&Lab)) {
-        let job = self.org.write(move |tx| claim(tx, id, tx.now())).await.unwrap().expect("it is queued");
+        let job =
+            self.org.write(move |tx| claim(tx, id, tx.now())).await.unwrap().job().expect("it is queued");
         let domain = crate::base::web::Domain::parse(&job.domain).unwrap();
         let permit =
             self.dispatcher.politeness.try_acquire(&domain, domain.as_str(), Instant::now()).unwrap();
         between(self);
-        match Run::load(&self.dispatcher, &self.org, job, permit).unwrap() {
+        match Run::load(&self.dispatcher, &self.org, job, (permit, &Trail::default())).unwrap() {
             Begin::Run(run) => run.go().await.unwrap(),
             Begin::Postponed(_, reason) => panic!("{reason}"),
         }
@@ -112,6 +117,96 @@ async fn a_cancel_ends_what_is_under_way_at_once() {
     let next = lab.submit("a.test/next").await;
     lab.cancel([slow]).await;
     assert_eq!(lab.ended(next).await.status, JobStatus::Succeeded, "slot and visit are free");
+    // What was asked for the canceled one is told: of whom, since when, for how long, and that it cost nothing.
+    lab.until("the attempt is noted", |lab| !lab.job(slow).attempts.is_empty()).await;
+    let job = lab.job(slow);
+    let [attempt] = job.attempts.as_slice() else { panic!("{job:?}") };
+    assert_eq!((attempt.n, attempt.outcome, attempt.credits), (1, Outcome::Canceled, 0));
+    assert!(attempt.error.as_deref().unwrap().contains("the job was canceled"), "{attempt:?}");
+    assert!(Some(attempt.started_at) >= job.started_at && Some(attempt.started_at) <= job.finished_at);
+    assert_eq!((job.status, lab.spent()), (JobStatus::Canceled, 1), "the other one's");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_canceled_job_tells_every_attempt_of_its_run_once() {
+    let mut lab = Lab::new(2, 2, Duration::ZERO).await;
+    let direct = lab.edit_direct(|_| ()).await;
+    // A first provider whose answer is not final, then one that never answers.
+    let node = |id: &str, url_ms: u32| json!({ "id": id, "type": "provider", "config": { "providerId": direct, "timeoutMs": url_ms } });
+    let flow = lab
+        .publish(json!({
+            "nodes": [
+                { "id": "start", "type": "start" }, node("hasty", 1_000), node("patient", 120_000),
+                { "id": "ok", "type": "end", "config": { "status": "succeeded" } },
+                { "id": "bad", "type": "end", "config": { "status": "failed" } },
+            ],
+            "edges": [
+                { "source": "start", "target": "hasty", "type": "always" },
+                { "source": "hasty", "target": "ok", "type": "success" },
+                { "source": "hasty", "target": "patient", "type": "failure" },
+                { "source": "patient", "target": "ok", "type": "success" },
+                { "source": "patient", "target": "bad", "type": "failure" },
+            ],
+        }))
+        .await;
+    lab.start();
+    let job = lab.submit_as("a.test/slow/600000/x", json!({ "workflowId": flow })).await;
+    lab.until("the second attempt is under way", |lab| lab.web.log().len() == 2).await;
+    lab.cancel([job]).await;
+    lab.until("both are noted", |lab| lab.job(job).attempts.len() == 2).await;
+    let told: Vec<_> = lab
+        .job(job)
+        .attempts
+        .into_iter()
+        .map(|attempt| (attempt.n, attempt.node_id, attempt.outcome))
+        .collect();
+    let node = |id: &str| Some(id.to_owned());
+    assert_eq!(told, [(1, node("hasty"), Outcome::Timeout), (2, node("patient"), Outcome::Canceled)]);
+    assert_eq!(lab.spent(), 0);
+}
+
+/// Where a redirect leads to a host that wants a pause, that pause is kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redirect_leads_to_no_host_that_is_left_alone() {
+    let mut lab = Lab::new(2, 1, Duration::ZERO).await;
+    lab.start();
+    let polite = lab.dispatcher.politeness.clone();
+    // A short pause is waited for on the way.
+    let begun = Instant::now();
+    polite.hold("b.test", begun, begun + Duration::from_millis(500));
+    let short = lab.submit("a.test/to/b.test/short").await;
+    assert_eq!(lab.ended(short).await.status, JobStatus::Succeeded);
+    assert!(begun.elapsed() >= Duration::from_millis(500));
+    assert_eq!(lab.job(short).attempts.len(), 1);
+    // For a long one the job waits in the queue, and holds neither a slot nor its own domain.
+    polite.set_crawl_delay("b.test", Instant::now(), Duration::from_secs(600));
+    let long = lab.submit("a.test/to/b.test/long").await;
+    lab.until("it was turned away", |lab| lab.job(long).attempts.len() == 1).await;
+    let next = lab.submit("a.test/next").await;
+    assert_eq!(lab.ended(next).await.status, JobStatus::Succeeded);
+    assert!(!lab.web.log().contains(&"b.test/long".to_owned()));
+    let now = lab.org.clock().now();
+    assert!(
+        lab.job(long).status == JobStatus::Queued
+            && lab.job(long).run_at > now.after(Duration::from_secs(300))
+    );
+    polite.set_crawl_delay("b.test", Instant::now(), Duration::ZERO);
+    lab.edit(long, move |job| job.run_at = now).await;
+    let long = lab.ended(long).await;
+    assert_eq!((long.status, long.attempts.len(), long.credits_charged), (JobStatus::Succeeded, 2, 1));
+    assert_eq!(long.attempts[0].rule.as_deref(), Some("left_alone"));
+    assert!(long.attempts[0].error.as_deref().unwrap().contains("b.test is left alone"), "{long:?}");
+    // As many as may visit a domain at once, by whichever way they came there.
+    let mut jobs = Vec::new();
+    for i in 0..3 {
+        jobs.push(lab.submit(&format!("b.test/slow/300/{i}")).await);
+        jobs.push(lab.submit(&format!("a.test/to/b.test/slow/300/{}", i + 10)).await);
+        jobs.push(lab.submit(&format!("c.test/to/b.test/slow/300/{}", i + 20)).await);
+    }
+    for job in jobs {
+        assert_eq!(lab.ended(job).await.status, JobStatus::Succeeded);
+    }
+    assert_eq!(lab.web.visits.lock().at_once_max["b.test"], 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -141,7 +236,7 @@ async fn a_job_that_nobody_can_be_asked_for_fails_in_the_end() {
     for parks in 0..=PARKS_MAX {
         assert_eq!(lab.job(id).status, JobStatus::Queued, "after waiting {parks} times");
         let put_back = lab.org.write(move |tx| {
-            let job = claim(tx, id, tx.now())?.expect("it is queued");
+            let job = claim(tx, id, tx.now())?.job().expect("it is queued");
             let later = tx.now().after(Duration::from_secs(300));
             postpone(tx, id, job.run, later, "Bee is left alone for a while")
         });
