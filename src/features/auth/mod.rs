@@ -66,7 +66,6 @@ pub static FEATURE: Feature = Feature {
         &rows::VERIFICATIONS,
         &rows::RESETS,
         &limits::LOGIN_FAILURES,
-        &networks::LOGIN_NETWORKS,
     ],
     routes: &[
         Route::post("/api/v1/auth/register", "register", &Handler::new(register))
@@ -294,12 +293,8 @@ async fn login(
     Ok(Body(login.into()))
 }
 
-async fn refresh(
-    caller: Anonymous,
-    ClientIp(ip): ClientIp,
-    Body(request): Body<RefreshTokenRequest>,
-) -> Result<Body<TokensView>> {
-    let tokens = caller.service::<Auth>().refresh(&request.refresh_token, ip).await?;
+async fn refresh(caller: Anonymous, Body(request): Body<RefreshTokenRequest>) -> Result<Body<TokensView>> {
+    let tokens = caller.service::<Auth>().refresh(&request.refresh_token).await?;
     Ok(Body(tokens.into()))
 }
 
@@ -315,16 +310,15 @@ async fn forgot_password(
 ) -> Result<Body<MessageView>> {
     caller.service::<Auth>().forgot_password(&request.email, ip).await?;
     Ok(Body(MessageView {
-        message: "If the address has an account, a message to it is on its way. Its link is good once and for an hour.",
+        message: "If the address has an account, a message to it is on its way; earlier ones do not work any more.",
     }))
 }
 
 async fn reset_password(
     caller: Anonymous,
-    ClientIp(ip): ClientIp,
     Body(request): Body<ResetPasswordRequest>,
 ) -> Result<Body<MessageView>> {
-    caller.service::<Auth>().reset_password(&request.token, &request.password, ip).await?;
+    caller.service::<Auth>().reset_password(&request.token, &request.password).await?;
     Ok(Body(MessageView {
         message: "Your password is changed. Log in with it; every earlier login has ended.",
     }))

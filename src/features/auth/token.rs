@@ -44,8 +44,6 @@ pub struct AccessTokens {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claims {
     pub user: UserId,
-    /// The login that it was given for.
-    pub session: Option<Uuid>,
     pub issued_at: Timestamp,
 }
 
@@ -67,7 +65,6 @@ struct Payload<'a> {
     #[serde(borrow)]
     aud: Cow<'a, str>,
     sub: Uuid,
-    sid: Option<Uuid>,
     iat: f64,
     exp: f64,
     /// The box writes none; whoever adds one with the box's key means it.
@@ -82,11 +79,11 @@ impl AccessTokens {
         AccessTokens { keyring, headers }
     }
 
-    /// A token for a login of `user` that ends fifteen minutes after `now`. It counts as issued at `issued_at`, which is `now` except
+    /// A token for `user` that ends fifteen minutes after `now`. It counts as issued at `issued_at`, which is `now` except
     /// where the person's sessions are valid from a moment that a clock which was set back has yet to reach.
-    pub fn issue(&self, user: UserId, session: Uuid, issued_at: Timestamp, now: Timestamp) -> String {
+    pub fn issue(&self, user: UserId, issued_at: Timestamp, now: Timestamp) -> String {
         let payload = format!(
-            r#"{{"iss":"{ISSUER}","aud":"{AUDIENCE}","sub":"{user}","sid":"{session}","iat":{},"exp":{}}}"#,
+            r#"{{"iss":"{ISSUER}","aud":"{AUDIENCE}","sub":"{user}","iat":{},"exp":{}}}"#,
             numeric_date(issued_at),
             numeric_date(now.after(ACCESS_TOKEN_TIME)),
         );
@@ -124,7 +121,7 @@ impl AccessTokens {
         if begins_later || end > now.after(ACCESS_TOKEN_TIME).after(CLOCK_SET_BACK_MAX) {
             return Err(TokenFault::TooEarly);
         }
-        Ok(Claims { user: UserId(payload.sub), session: payload.sid, issued_at: timestamp(payload.iat) })
+        Ok(Claims { user: UserId(payload.sub), issued_at: timestamp(payload.iat) })
     }
 }
 
@@ -143,7 +140,6 @@ mod tests {
     use ring::hmac;
 
     const NOW: Timestamp = Timestamp(1_795_167_000_123);
-    const SESSION: Uuid = Uuid::from_u128(7);
 
     fn new_box() -> AccessTokens {
         let folder = tempfile::tempdir().unwrap();
@@ -166,8 +162,8 @@ mod tests {
     fn a_token_says_who_and_since_when_for_fifteen_minutes() {
         let tokens = new_box();
         let user = UserId::new();
-        let token = tokens.issue(user, SESSION, NOW, NOW);
-        assert_eq!(tokens.check(&token, NOW), Ok(Claims { user, session: Some(SESSION), issued_at: NOW }));
+        let token = tokens.issue(user, NOW, NOW);
+        assert_eq!(tokens.check(&token, NOW), Ok(Claims { user, issued_at: NOW }));
         assert!(tokens.check(&token, Timestamp(NOW.0 + 899_999)).is_ok());
         assert_eq!(tokens.check(&token, Timestamp(NOW.0 + 900_000)), Err(TokenFault::Expired));
     }
@@ -176,20 +172,20 @@ mod tests {
     fn a_token_of_a_clock_that_ran_ahead_is_not_good_yet() {
         let tokens = new_box();
         let (user, ahead) = (UserId::new(), Timestamp(NOW.0 + 3_600_000));
-        let token = tokens.issue(user, SESSION, ahead, ahead);
+        let token = tokens.issue(user, ahead, ahead);
         assert_eq!(tokens.check(&token, NOW), Err(TokenFault::TooEarly));
         assert!(tokens.check(&token, Timestamp(ahead.0 - 60_000)).is_ok(), "a minute is forgiven");
         assert_eq!(tokens.check(&token, Timestamp(ahead.0 - 60_001)), Err(TokenFault::TooEarly));
         // Sessions that are valid from a moment ahead do not make longer tokens.
-        let token = tokens.issue(user, SESSION, ahead, NOW);
-        assert_eq!(tokens.check(&token, NOW), Ok(Claims { user, session: Some(SESSION), issued_at: ahead }));
+        let token = tokens.issue(user, ahead, NOW);
+        assert_eq!(tokens.check(&token, NOW), Ok(Claims { user, issued_at: ahead }));
         assert_eq!(tokens.check(&token, Timestamp(NOW.0 + 900_000)), Err(TokenFault::Expired));
     }
 
     #[test]
     fn only_the_own_header_passes() {
         let tokens = new_box();
-        let good = tokens.issue(UserId::new(), SESSION, NOW, NOW);
+        let good = tokens.issue(UserId::new(), NOW, NOW);
         let [header, payload, _] = good.split('.').collect::<Vec<_>>()[..] else { panic!("three parts") };
         let decoded = |text: &str| String::from_utf8(URL_SAFE_NO_PAD.decode(text).unwrap()).unwrap();
         let (header, payload) = (decoded(header), decoded(payload));
@@ -215,7 +211,7 @@ mod tests {
     #[test]
     fn a_foreign_signature_or_purpose_is_refused() {
         let (tokens, other) = (new_box(), new_box());
-        let foreign = other.issue(UserId::new(), SESSION, NOW, NOW);
+        let foreign = other.issue(UserId::new(), NOW, NOW);
         assert_eq!(tokens.check(&foreign, NOW), Err(TokenFault::Invalid));
         // The own header in front of a payload that another key signed.
         let payload = foreign.split('.').nth(1).unwrap();
@@ -235,7 +231,7 @@ mod tests {
     #[test]
     fn every_changed_character_is_noticed() {
         let tokens = new_box();
-        let token = tokens.issue(UserId::new(), SESSION, NOW, NOW);
+        let token = tokens.issue(UserId::new(), NOW, NOW);
         for at in 0..token.len() {
             let mut bytes = token.clone().into_bytes();
             bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
