@@ -5,7 +5,8 @@
 //! the first bare line feed of a head, of a chunk's size or of a trailer becomes a zero byte, which no line may have, and
 //! the request is refused like any other that is malformed. Bodies pass untouched.
 
-/// How much of a line is kept: enough for the two that say how long a body is.
+/// How much of a line is kept, without blanks behind a colon: enough for those that say how long a body is, and what they
+/// say. One that is longer in its digits is refused, since another reader may take them for another number.
 const LINE_BYTES_KEPT: usize = 96;
 /// How HTTP/2 begins, which has no lines (RFC 9113, 3.4).
 const HTTP_2: &[u8] = b"PRI * HTTP/2.0";
@@ -32,6 +33,8 @@ pub(super) struct Framing {
     next: Next,
     /// The beginning of the present line.
     line: Vec<u8>,
+    /// The present line is longer than what is kept of it.
+    is_cut: bool,
     /// The byte before.
     last: u8,
     length: u64,
@@ -40,7 +43,14 @@ pub(super) struct Framing {
 
 impl Framing {
     pub(super) fn new() -> Framing {
-        Framing { next: Next::FirstLine, line: Vec::new(), last: 0, length: 0, is_chunked: false }
+        Framing {
+            next: Next::FirstLine,
+            line: Vec::new(),
+            is_cut: false,
+            last: 0,
+            length: 0,
+            is_chunked: false,
+        }
     }
 
     /// Looks at the next bytes of the connection.
@@ -71,8 +81,7 @@ impl Framing {
         let rest = &bytes[at..];
         let end = memchr::memchr(b'\n', rest);
         let part = &rest[..end.unwrap_or(rest.len())];
-        let room = LINE_BYTES_KEPT - self.line.len();
-        self.line.extend_from_slice(&part[..part.len().min(room)]);
+        self.keep(part);
         self.last = part.last().copied().unwrap_or(self.last);
         let Some(end) = end else { return bytes.len() };
         if self.last != b'\r' {
@@ -81,9 +90,41 @@ impl Framing {
             return bytes.len();
         }
         self.last = 0;
+        if self.is_uncertain() {
+            bytes[at + end] = 0;
+            self.next = Next::Unseen;
+            return bytes.len();
+        }
         self.next = self.after_line();
         self.line.clear();
+        self.is_cut = false;
         at + end + 1
+    }
+
+    /// Keeps the next part of a line, as far as there is room for it.
+    fn keep(&mut self, part: &[u8]) {
+        for byte in part {
+            match byte {
+                b' ' | b'\t' if self.line.last() == Some(&b':') => {}
+                _ if self.line.len() == LINE_BYTES_KEPT => {
+                    self.is_cut = true;
+                    return;
+                }
+                byte => self.line.push(*byte),
+            }
+        }
+    }
+
+    /// Whether the line says how long something is, in more digits than are kept.
+    fn is_uncertain(&self) -> bool {
+        let number = match self.next {
+            Next::HeaderLine => value(&self.line, b"content-length"),
+            Next::ChunkSize => Some(self.line.as_slice()),
+            _ => None,
+        };
+        let ends_in_digits = self.line.last().is_some_and(u8::is_ascii_hexdigit);
+        let is_digits = |number: &[u8]| number.iter().all(u8::is_ascii_hexdigit);
+        self.is_cut && ends_in_digits && number.is_some_and(is_digits)
     }
 
     fn after_line(&mut self) -> Next {
@@ -152,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_bare_line_feed_is_found_wherever_a_line_ends() {
-        let long = "x".repeat(500);
+        let (long, blanks, zeros) = ("x".repeat(500), " \t".repeat(50), "0".repeat(100));
         for text in [
             "GET / HTTP/1.1\n",
             "GET / HTTP/1.1\r\nHost: x\n",
@@ -165,6 +206,13 @@ mod tests {
             "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\na\nb\n",
             "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\na\nb\r\n0\r\nX: y\n",
             "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\n",
+            // What looks like a head within a body hides nothing that comes after it.
+            &format!(
+                "POST / HTTP/1.1\r\nContent-Length:{blanks}38\r\n\r\nGET / HTTP/1.1\r\nContent-Length: 99\r\n\r\nGET /\n"
+            ),
+            // More digits than are kept: the number is refused, whatever it is.
+            &format!("POST / HTTP/1.1\r\nContent-Length: {zeros}5\r\n"),
+            &format!("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n{zeros}5\r\n"),
         ] {
             assert_eq!(poisoned(text), Some(text.len() - 1), "{text:?}");
         }
@@ -172,7 +220,14 @@ mod tests {
 
     #[test]
     fn what_is_no_line_passes() {
+        let (blanks, long) = (" \t".repeat(50), "x".repeat(500));
         for text in [
+            &format!(
+                "POST / HTTP/1.1\r\nContent-Length:{blanks}5{blanks}\r\n\r\n\n\n\n\n\nGET / HTTP/1.1\r\n\r\n"
+            ),
+            &format!(
+                "POST / HTTP/1.1\r\nTransfer-Encoding:{blanks}chunked\r\n\r\n1;{long}\r\n\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n"
+            ),
             "\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\n\r\n",
             "POST / HTTP/1.1\r\nCONTENT-LENGTH:  5 \r\n\r\n\n\n\n\n\nGET / HTTP/1.1\r\n\r\n",
             "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\na\r\n\n\n\n\n\n\n\n\n\n\n\r\n0\r\nX: y\r\n\r\nGET /\r\n",

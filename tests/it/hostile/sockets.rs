@@ -92,6 +92,14 @@ fn refused() -> Vec<(String, Vec<u8>)> {
         let text = format!("{REGISTER}Transfer-Encoding: chunked\r\n\r\n{chunks}{HIDDEN}");
         all.push((text.clone(), text.into_bytes()));
     }
+    // Longer than a line is looked at: whoever reads another number finds another request.
+    let zeros = "0".repeat(200);
+    for text in [
+        format!("{REGISTER}Content-Length: {zeros}4\r\n\r\n{{}}\r\n{HIDDEN}"),
+        format!("{REGISTER}Transfer-Encoding: chunked\r\n\r\n{zeros}2\r\n{{}}\r\n0\r\n\r\n{HIDDEN}"),
+    ] {
+        all.push((text.clone(), text.into_bytes()));
+    }
     let long = "x".repeat(100 << 10);
     let many: String = (0..200).map(|i| format!("X-{i}: a\r\n")).collect();
     all.extend([
@@ -223,6 +231,7 @@ async fn what_is_odd_but_http_is_answered() {
         ("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX: \u{fc}\r\n\r\n".to_owned(), "HTTP/1.1 200"),
         ("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n".to_owned(), "HTTP/1.1 200"),
         ("get /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".to_owned(), "HTTP/1.1 405"),
+        (format!("{REGISTER}Connection: close\r\nContent-Length:{}4\r\n\r\n\n{{}}\n", " ".repeat(200)), "HTTP/1.1 400"),
         (register("Expect: 100-continue\r\n", "{}"), "HTTP/1.1 100"),
         (register("Expect: nonsense\r\n", "{}"), "HTTP/1.1 4"),
         (register("Trailer: x\r\nTE: trailers\r\n", "{}"), "HTTP/1.1 400"),
