@@ -13,6 +13,7 @@ pub mod ids;
 pub mod labels;
 pub mod limits;
 pub mod name;
+pub mod network;
 pub mod page;
 pub mod permission;
 pub mod printable;

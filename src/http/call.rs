@@ -3,8 +3,9 @@
 use crate::base::Result;
 use crate::base::clock::Timestamp;
 use crate::base::ids::RequestId;
+use crate::base::network::network_of;
 use crate::http::api::Api;
-use crate::http::door::{Guest, network_of};
+use crate::http::door::{ADDRESS_V4_BITS, Guest};
 use crate::http::known::{self, Ignored, Known};
 use crate::http::room::{Held, Holder};
 use crate::http::route::Route;
@@ -88,7 +89,7 @@ impl Context {
         match (self.origin.org(), self.origin.actor()) {
             (Some(org), _) => Holder::Org(org),
             (None, Actor::User(user) | Actor::ApiKey { maker: user, .. }) => Holder::User(user),
-            _ => Holder::Address(network_of(self.client_ip)),
+            _ => Holder::Address(network_of(self.client_ip, ADDRESS_V4_BITS)),
         }
     }
 }

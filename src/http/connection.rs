@@ -119,9 +119,9 @@ pub(super) async fn serve<I>(
                 (Ok(()), Phase::Draining) => connection.as_mut().graceful_shutdown(),
                 (_, Phase::Ended) | (Err(_), _) => return,
             },
-            // Another one is let in instead: a stranger's at once, one that is only kept alive as HTTP has it.
+            // Another one is let in instead: a silent stranger's at once, any other as HTTP has it.
             () = guest.is_dismissed() => {
-                if !guest.is_known() {
+                if guest.may_be_cut() {
                     return;
                 }
                 leaving.get_or_insert_with(Instant::now);
@@ -346,5 +346,93 @@ where
     fn size_hint(&self) -> SizeHint {
         // Of a body that was taken off the headers say what there is to say.
         self.body.as_ref().map_or_else(SizeHint::new, Body::size_hint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::Clock;
+    use crate::base::{Code, Error, Result};
+    use crate::http::door::Door;
+    use crate::http::gate::{Anonymous, Authenticator, Entitlement, Gatekeeper};
+    use crate::http::metrics::{Counter, Metrics};
+    use crate::http::{ApiSettings, Handler, NoContent, Readiness, Route, Services};
+    use crate::store::fault::FaultyDisk;
+    use crate::store::{MIGRATIONS, OrgStore, Principal, Store};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::sync::Notify;
+
+    struct Nobody;
+
+    impl Authenticator for Nobody {
+        fn authenticate(&self, _: &str) -> Result<Principal> {
+            Err(Error::new(Code::AuthInvalid))
+        }
+    }
+
+    impl Gatekeeper for Nobody {
+        fn entitled(&self, _: &OrgStore, _: Entitlement) -> Result<()> {
+            Ok(())
+        }
+
+        fn trial(&self, _: &OrgStore) -> Result<()> {
+            Ok(())
+        }
+
+        fn quota(&self, _: &OrgStore) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What a request tells when it is at work, and waits for.
+    #[derive(Default)]
+    struct Work {
+        begun: Notify,
+        end: Notify,
+    }
+
+    async fn work(gate: Anonymous) -> Result<NoContent> {
+        let work = gate.service::<Work>();
+        work.begun.notify_one();
+        work.end.notified().await;
+        Ok(NoContent)
+    }
+
+    static ROUTES: &[Route] = &[Route::get("/api/v1/work", "work", &Handler::new(work))];
+
+    #[tokio::test]
+    async fn a_request_that_begins_as_its_connection_is_sent_away_is_answered() {
+        let store = Store::open_backend(|| FaultyDisk::new().backend(), Clock::system(), MIGRATIONS).unwrap();
+        let asked = Arc::new(Work::default());
+        let services = Arc::new(Services::new(store).with(asked.clone()));
+        let groups = [("work", ROUTES)];
+        let (settings, metrics) = (ApiSettings::default(), Metrics::new());
+        let api = Api::new(services, &groups, Nobody, Nobody, settings, metrics, Readiness::default());
+        let door = Door::new(10, 10, Counter::default(), Counter::default());
+        let place = door.admit([192, 0, 2, 1].into(), false).unwrap();
+        let (mut client, server) = tokio::io::duplex(1 << 16);
+        let settings = Arc::new(ServerSettings::default());
+        let (_phase, watching) = watch::channel(Phase::Serving);
+        let serving = tokio::spawn(serve(
+            server,
+            place.0.clone(),
+            api,
+            Arc::new(builder(&settings, false)),
+            settings,
+            watching,
+        ));
+        client.write_all(b"GET /api/v1/work HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        asked.begun.notified().await;
+        // The door had found it silent, a moment before.
+        place.0.tell_to_leave();
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+        asked.end.notify_one();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 204 "), "{answer:?}");
+        serving.await.unwrap();
     }
 }

@@ -11,20 +11,25 @@
 //!
 //! On a connection of a stranger a few requests run at a time, whatever HTTP/2 lets it open; the others wait, unread.
 
+use crate::base::network::network_of;
 use crate::base::{Code, Error, Result};
 use crate::http::connection::{Activity, STREAMS_MAX};
 use crate::http::metrics::Counter;
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 /// Requests that run at a time on a connection whose caller is not known, and that wait for their turn.
 const STRANGERS_TURNS: usize = 8;
 const STRANGERS_WAITING_MAX: usize = 24;
+/// What is counted as one address: each of IPv4 by itself.
+pub(super) const ADDRESS_V4_BITS: u32 = 32;
+/// How long the last connection that was sent away may take to leave before another one is.
+const LEAVE_TIME_MAX: Duration = Duration::from_secs(1);
 /// How long one more waits for its turn.
 const TURN_TIME_MAX: Duration = Duration::from_secs(10);
 
@@ -43,6 +48,8 @@ struct State {
     next: u64,
     guests: HashMap<u64, Arc<Guest>>,
     addresses: HashMap<IpAddr, Count>,
+    /// The connection that was last sent away to make room and has not left yet, and when that was.
+    leaving: Option<(u64, Instant)>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -70,15 +77,9 @@ pub(super) struct Place(pub(super) Arc<Guest>);
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.door.state.lock().remove(&self.0);
-    }
-}
-
-/// The address that a connection is counted under.
-pub(super) fn network_of(ip: IpAddr) -> IpAddr {
-    match ip.to_canonical() {
-        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
-        v4 => v4,
+        let mut state = self.0.door.state.lock();
+        state.remove(&self.0);
+        state.leaving.take_if(|(number, _)| *number == self.0.number);
     }
 }
 
@@ -97,7 +98,7 @@ impl Door {
 
     /// Lets a connection in, perhaps in the place of a silent one; none when its address has as many at work as it may.
     pub(super) fn admit(self: &Arc<Self>, ip: IpAddr, is_trusted: bool) -> Option<Place> {
-        let network = (!is_trusted).then(|| network_of(ip));
+        let network = (!is_trusted).then(|| network_of(ip, ADDRESS_V4_BITS));
         let mut state = self.state.lock();
         if let Some(network) = network {
             let count = state.addresses.get(&network).copied().unwrap_or_default();
@@ -140,9 +141,13 @@ impl Door {
     }
 
     /// Sends a silent connection away, because the box has as many as it serves: a stranger's of the address that has most
-    /// of them, else one that is idle. Whether there was one.
-    pub(super) fn make_room(&self) -> bool {
+    /// of them, else one that is idle. One at a time: while the last one still shakes out, nobody else has to go for the
+    /// same newcomer, unless it takes longer than [`LEAVE_TIME_MAX`]. Whether one was sent away.
+    pub(super) fn make_room(&self, now: Instant) -> bool {
         let mut state = self.state.lock();
+        if state.leaving.is_some_and(|(_, since)| now.saturating_duration_since(since) < LEAVE_TIME_MAX) {
+            return false;
+        }
         let most = state.addresses.values().map(|count| count.strangers).max().unwrap_or(0);
         let crowd = |guest: &Guest, state: &State| {
             guest
@@ -156,13 +161,14 @@ impl Door {
             .or_else(|| state.stalest(|guest| !guest.is_known() && guest.activity.only_waits()))
             .or_else(|| state.stalest(|guest| guest.activity.is_idle()));
         let Some(silent) = found else { return false };
+        state.leaving = Some((silent.number, now));
         self.dismiss(&mut state, &silent);
         true
     }
 
     fn dismiss(&self, state: &mut State, guest: &Arc<Guest>) {
         state.remove(guest);
-        guest.leave.notify_one();
+        guest.tell_to_leave();
         self.dismissed.inc();
     }
 }
@@ -238,6 +244,17 @@ impl Guest {
             Ok(turn) => Ok(turn.ok()),
             Err(_) => Err(refused()),
         }
+    }
+
+    /// Has the connection make room for another.
+    pub(super) fn tell_to_leave(&self) {
+        self.leave.notify_one();
+    }
+
+    /// Whether a connection that is told to leave may be cut: nobody knows its caller and nothing is at work on it. A
+    /// request may have begun since the door looked; that one is answered.
+    pub(super) fn may_be_cut(&self) -> bool {
+        !self.is_known() && self.activity.only_waits()
     }
 
     /// Resolves when the connection is to make room for another.
@@ -330,17 +347,49 @@ mod tests {
         let crowd = [(); 3].map(|()| door.admit(ip("192.0.2.1"), false).unwrap());
         let idle = door.admit(ip("192.0.2.5"), false).unwrap();
         idle.0.introduce();
+        let mut now = Instant::now();
+        let mut make_room = || {
+            now += LEAVE_TIME_MAX;
+            door.make_room(now)
+        };
         for place in &crowd[..2] {
-            assert!(door.make_room());
+            assert!(make_room());
             assert!(is_dismissed(place));
         }
-        assert!(door.make_room() && door.make_room());
+        assert!(make_room() && make_room());
         assert!(is_dismissed(&alone) && is_dismissed(&crowd[2]) && !is_dismissed(&idle));
-        assert!(door.make_room() && is_dismissed(&idle));
-        assert!(!door.make_room());
+        assert!(make_room() && is_dismissed(&idle));
+        assert!(!make_room());
         drop((alone, crowd, idle));
         let state = door.state.lock();
         assert!(state.addresses.is_empty() && state.guests.is_empty());
+    }
+
+    #[test]
+    fn one_newcomer_costs_one_connection_however_slowly_it_leaves() {
+        let door = door(100, 50);
+        let customers = [1, 2, 3, 4].map(|last| {
+            let place = door.admit(IpAddr::from([192, 0, 2, last]), false).unwrap();
+            place.0.introduce();
+            place
+        });
+        let gone = |places: &[Place]| places.iter().filter(|place| is_dismissed(place)).count();
+        let now = Instant::now();
+        assert!(door.make_room(now));
+        // As the accept loop looks while its newcomer waits.
+        for look in 1..10 {
+            assert!(!door.make_room(now + Duration::from_millis(100 * look)));
+        }
+        assert_eq!(gone(&customers), 1);
+        // Whoever does not leave at all is not waited for.
+        let later = now + LEAVE_TIME_MAX;
+        assert!(door.make_room(later));
+        assert_eq!(gone(&customers), 1, "the next");
+        assert!(!door.make_room(later));
+        // The last one has left: the next newcomer is let in at once.
+        let number = door.state.lock().leaving.unwrap().0;
+        drop(Vec::from(customers).extract_if(.., |place| place.0.number == number).collect::<Vec<_>>());
+        assert!(door.state.lock().leaving.is_none());
     }
 
     #[tokio::test]

@@ -20,7 +20,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
@@ -234,7 +234,7 @@ async fn accept(listener: TcpListener, shared: Shared, mut phase: watch::Receive
             Err(error) => {
                 // Out of file descriptors, mostly: a silent connection gives its own, and the pause keeps this from spinning.
                 tracing::warn!(target: "gleaner::server", %error, "cannot accept");
-                shared.door.make_room();
+                shared.door.make_room(Instant::now());
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
         }
@@ -249,7 +249,7 @@ async fn slot(shared: &Shared) -> Option<OwnedSemaphorePermit> {
         if let Ok(slot) = Arc::clone(&shared.slots).try_acquire_owned() {
             return Some(slot);
         }
-        shared.door.make_room();
+        shared.door.make_room(Instant::now());
         if let Ok(slot) = tokio::time::timeout(LOOK_AGAIN, waiting).await {
             return slot.ok();
         }

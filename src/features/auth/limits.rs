@@ -13,6 +13,7 @@ use super::email::Email;
 use crate::base::clock::Timestamp;
 use crate::base::codec::Record;
 use crate::base::ids::UserId;
+use crate::base::network::network_of;
 use crate::base::{Code, Error, Result};
 use crate::engine::secret::{Digest, sha256};
 use crate::features::Person;
@@ -92,7 +93,7 @@ impl Guesses {
 /// The network that an address counts for, under a name of the counter: whoever has one address of IPv6 has the 2^64 of
 /// its network.
 pub fn network(counter: &str, ip: IpAddr) -> Digest {
-    let octets = match ip.to_canonical() {
+    let octets = match network_of(ip, 32) {
         IpAddr::V4(ip) => ip.octets().to_vec(),
         IpAddr::V6(ip) => ip.octets()[..8].to_vec(),
     };

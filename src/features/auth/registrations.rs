@@ -4,12 +4,15 @@
 //! of IPv6, since whoever rents one address has its neighbours soon.
 
 use crate::base::clock::Timestamp;
+use crate::base::network::network_of;
 use crate::base::{Code, Error, Result};
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 
 const HOUR_MS: i64 = 3_600_000;
+/// Of an IPv4 address what is told apart.
+const V4_BITS: u32 = 24;
 /// Networks that are told apart within an hour; those after them share one count.
 const NETWORKS_MAX: usize = 100_000;
 
@@ -25,13 +28,6 @@ struct Counts {
     of: HashMap<IpAddr, u32>,
 }
 
-fn network(ip: IpAddr) -> IpAddr {
-    match ip.to_canonical() {
-        IpAddr::V4(ip) => Ipv4Addr::from_bits(ip.to_bits() & 0xffff_ff00).into(),
-        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
-    }
-}
-
 impl Registrations {
     pub fn new(per_hour: u32) -> Registrations {
         Registrations { per_hour, counts: Mutex::default() }
@@ -44,7 +40,7 @@ impl Registrations {
         if counts.hour != hour {
             *counts = Counts { hour, of: HashMap::new() };
         }
-        let mut network = network(ip);
+        let mut network = network_of(ip, V4_BITS);
         if counts.of.len() >= NETWORKS_MAX && !counts.of.contains_key(&network) {
             network = Ipv6Addr::UNSPECIFIED.into();
         }
