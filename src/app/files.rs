@@ -43,8 +43,7 @@ fn walk(folder: &Path, changed: &mut u64) -> io::Result<()> {
         }
         let mode = about.permissions().mode();
         if mode & OTHERS != 0 {
-            fs::set_permissions(entry.path(), Permissions::from_mode(mode & 0o7777 & !OTHERS))?;
-            *changed += 1;
+            *changed += u64::from(close(&entry.path(), mode)?);
         }
         if about.is_dir() {
             match walk(&entry.path(), changed) {
@@ -54,6 +53,14 @@ fn walk(folder: &Path, changed: &mut u64) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Takes others' rights from what has this mode. Whether it did: what has gone meanwhile needs nothing.
+fn close(path: &Path, mode: u32) -> io::Result<bool> {
+    match fs::set_permissions(path, Permissions::from_mode(mode & 0o7777 & !OTHERS)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        changed => changed.map(|()| true),
+    }
 }
 
 #[cfg(test)]
@@ -75,5 +82,11 @@ mod tests {
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
         assert_eq!((mode(&file), mode(&inner)), (0o600, 0o700));
         assert!(changed >= 2);
+    }
+
+    #[test]
+    fn what_has_gone_meanwhile_ends_no_walk() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(!close(&folder.path().join("gone"), 0o644).unwrap());
     }
 }
