@@ -162,7 +162,7 @@ impl Api {
             authenticator: Box::new(authenticator),
             gatekeeper: Box::new(gatekeeper),
             router: Router::build(&all, &metrics),
-            rooms: Rooms::new(settings.bodies_bytes_max),
+            rooms: Rooms::new(settings.bodies_bytes_max, &metrics),
             settings,
             metrics,
             readiness,

@@ -9,6 +9,7 @@
 use crate::base::ids::{OrgId, UserId};
 use crate::base::limits::BODY_BYTES_MAX_LARGE;
 use crate::base::{Code, Error, Result};
+use crate::http::metrics::Metrics;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -34,7 +35,7 @@ const WAIT_TIME_MAX: Duration = Duration::from_secs(10);
 pub(super) enum Holder {
     Org(OrgId),
     User(UserId),
-    /// Somebody without a credential; see [`crate::http::door::network_of`].
+    /// Somebody without a credential; see [`crate::base::network`].
     Address(IpAddr),
 }
 
@@ -47,6 +48,7 @@ pub(super) struct Rooms {
 }
 
 struct Room {
+    bytes: usize,
     units: Arc<Semaphore>,
     share: usize,
     holders: Mutex<HashMap<Holder, Arc<Semaphore>>>,
@@ -63,13 +65,22 @@ pub(super) struct Held {
 
 impl Rooms {
     /// `known_bytes` for callers with a credential.
-    pub(super) fn new(known_bytes: usize) -> Rooms {
+    pub(super) fn new(known_bytes: usize, metrics: &Metrics) -> Rooms {
         // A large body must fit into a share.
         let share = (known_bytes / KNOWN_SHARES).max(BODY_BYTES_MAX_LARGE);
+        let room = |name, bytes, share| {
+            let room = Room::new(bytes, share);
+            let asked = Arc::clone(&room);
+            let about = "Bytes of bodies that requests under way have room for.";
+            metrics.gauge_of("gleaner_http_body_bytes", about, &[("room", name)], move || {
+                asked.held_bytes() as f64
+            });
+            room
+        };
         Rooms {
-            known: Room::new(known_bytes.max(share), share),
-            small: Room::new(SMALL_ROOM_BYTES, SMALL_ROOM_BYTES / SHARES),
-            large: Room::new(LARGE_ROOM_BYTES, LARGE_ROOM_BYTES / SHARES),
+            known: room("known", known_bytes.max(share), share),
+            small: room("strangers_small", SMALL_ROOM_BYTES, SMALL_ROOM_BYTES / SHARES),
+            large: room("strangers_large", LARGE_ROOM_BYTES, LARGE_ROOM_BYTES / SHARES),
             wait_max: WAIT_TIME_MAX,
         }
     }
@@ -107,7 +118,11 @@ impl Rooms {
 impl Room {
     fn new(bytes: usize, share: usize) -> Arc<Room> {
         let units = Arc::new(Semaphore::new(bytes / UNIT_BYTES));
-        Arc::new(Room { units, share, holders: Mutex::default() })
+        Arc::new(Room { bytes, units, share, holders: Mutex::default() })
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.bytes.saturating_sub(self.units.available_permits() * UNIT_BYTES)
     }
 
     /// What of a holder's share is free.
@@ -139,7 +154,7 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_takes_more_than_a_share_and_nobody_waits_for_ever() {
-        let rooms = Rooms { wait_max: Duration::from_millis(50), ..Rooms::new(64 << 20) };
+        let rooms = Rooms { wait_max: Duration::from_millis(50), ..Rooms::new(64 << 20, &Metrics::new()) };
         let org = Holder::Org(OrgId::new());
         let mut held = Vec::new();
         for _ in 0..2 {
@@ -166,7 +181,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_login_does_not_wait_for_megabytes() {
-        let rooms = Rooms { wait_max: Duration::from_millis(50), ..Rooms::new(64 << 20) };
+        let rooms = Rooms { wait_max: Duration::from_millis(50), ..Rooms::new(64 << 20, &Metrics::new()) };
         let mut held = Vec::new();
         for last in 0..8 {
             for _ in 0..4 {

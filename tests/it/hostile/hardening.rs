@@ -52,7 +52,9 @@ async fn answers_with_tokens_are_kept_by_nobody_and_pages_are_in_no_frame() {
 }
 
 fn modes(folder: &Path, all: &mut Vec<(PathBuf, u32)>) {
-    for entry in fs::read_dir(folder).unwrap().flatten() {
+    // The box works there: what has gone meanwhile has no mode.
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
         let Ok(about) = entry.metadata() else { continue };
         if about.is_dir() {
             modes(&entry.path(), all);
@@ -143,6 +145,11 @@ async fn a_network_makes_so_many_accounts_an_hour() {
         ("SERVER__TRUSTED_PROXIES", "[\"127.0.0.1\"]"),
     ])
     .await;
+    // Accounts are counted by the hour of the clock: none ends while this looks.
+    const HOUR_MS: i64 = 3_600_000;
+    let into_hour = at.clock.now().millis().rem_euclid(HOUR_MS);
+    let to_its_middle = (HOUR_MS / 2 - into_hour).rem_euclid(HOUR_MS);
+    at.clock.advance(Duration::from_millis(to_its_middle.unsigned_abs()));
     let register = async |name: &str, from: &str| {
         let new = json!({ "email": format!("{name}@example.com"), "password": PASSWORD, "name": name });
         post(&at.client().header("x-forwarded-for", from), "/api/v1/auth/register", &new).await

@@ -12,7 +12,7 @@ mod sockets;
 mod strangers;
 mod values;
 
-use crate::harness::{Appliance, Member, expect, get};
+use crate::harness::{Appliance, Member, expect, get, ready};
 use gleaner::http::client::{Client, Reply};
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -241,7 +241,7 @@ async fn inventory(member: &Member) -> Vec<usize> {
 async fn unhurt(appliance: &Appliance, findings: &mut Findings) {
     let client = appliance.client();
     assert_eq!(get(&client, "/healthz").await.status, 200);
-    assert_eq!(get(&client, "/readyz").await.status, 200);
+    ready(&client).await;
     let metrics = get(&client, "/metrics").await.text();
     assert!(metrics.contains("gleaner_http_requests_total{"), "{metrics}");
     for line in metrics.lines().filter(|line| line.contains("status=\"5xx\"") && !line.ends_with(" 0")) {
