@@ -1,6 +1,6 @@
 //! The reference that ships with the binary is the one that the code makes.
 
-use crate::harness::{Appliance, expect, get};
+use crate::harness::{Appliance, expect, get, ready};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ async fn the_box_serves_it_and_a_page_for_every_code() {
     }
     assert_eq!(get(&client, "/docs").await.status, 200);
     assert_eq!(get(&client, "/healthz").await.text(), "ok\n");
-    assert_eq!(get(&client, "/readyz").await.status, 200);
+    ready(&client).await;
     let metrics = get(&client, "/metrics").await.text();
     for name in [
         "gleaner_store_file_bytes",

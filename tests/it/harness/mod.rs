@@ -255,6 +255,16 @@ pub async fn eventually<T, F: Future<Output = Option<T>>>(
     }
 }
 
+/// Waits until the box says that it is ready, and gives what it says: a box that has just started, or meets something of its
+/// own for a moment, is not.
+pub async fn ready(client: &Client) -> Value {
+    eventually("the box is ready", PATIENCE, || async {
+        let reply = get(client, "/readyz").await;
+        (reply.status == 200).then_some(reply.json)
+    })
+    .await
+}
+
 /// Waits until a job has ended, and gives it.
 pub async fn ended(client: &Client, id: &str) -> Value {
     eventually("the job ends", Duration::from_secs(120), || async {

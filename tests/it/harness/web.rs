@@ -1,4 +1,4 @@
-//! A web server on loopback whose answers a test decides.
+//! A web server on loopback whose answers a test decides, and when.
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -6,10 +6,12 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// What a path answers.
@@ -20,6 +22,8 @@ pub struct Answer {
     pub body: Bytes,
     /// Time to wait before the answer, ms.
     pub delay_ms: u64,
+    /// It is kept back until this key is let go of.
+    pub held: Option<String>,
 }
 
 impl Answer {
@@ -29,6 +33,7 @@ impl Answer {
             headers: vec![("content-type".into(), "text/html; charset=utf-8".into())],
             body: Bytes::from(body.into()),
             delay_ms: 0,
+            held: None,
         }
     }
 
@@ -46,11 +51,25 @@ impl Answer {
         self.delay_ms = delay_ms;
         self
     }
+
+    /// Kept back until [`Web::release`] is told the key.
+    pub fn held(mut self, key: impl Into<String>) -> Answer {
+        self.held = Some(key.into());
+        self
+    }
+}
+
+/// The keys that were let go of.
+#[derive(Default)]
+struct Released {
+    keys: HashSet<String>,
+    all: bool,
 }
 
 /// A running web server; it ends when this is dropped.
 pub struct Web {
     pub address: SocketAddr,
+    released: Arc<watch::Sender<Released>>,
     accepting: JoinHandle<()>,
 }
 
@@ -60,14 +79,21 @@ impl Web {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a loopback port");
         let address = listener.local_addr().expect("its address");
         let answer = Arc::new(answer);
+        let released = Arc::new(watch::Sender::new(Released::default()));
+        let freed = released.clone();
         let accepting = tokio::spawn(async move {
             loop {
                 let Ok((stream, _)) = listener.accept().await else { continue };
-                let answer = answer.clone();
+                let (answer, freed) = (answer.clone(), freed.clone());
                 tokio::spawn(async move {
                     let service = service_fn(move |request: Request<Incoming>| {
                         let answer = answer(request.uri().path()).unwrap_or_else(|| Answer::status(404));
+                        let mut freed = freed.subscribe();
                         async move {
+                            if let Some(key) = &answer.held {
+                                let is_free = |freed: &Released| freed.all || freed.keys.contains(key);
+                                drop(freed.wait_for(is_free).await);
+                            }
                             tokio::time::sleep(std::time::Duration::from_millis(answer.delay_ms)).await;
                             let mut response = Response::builder().status(answer.status);
                             for (name, value) in &answer.headers {
@@ -85,7 +111,17 @@ impl Web {
                 });
             }
         });
-        Web { address, accepting }
+        Web { address, released, accepting }
+    }
+
+    /// Lets go of the answers that are held under the key, now and from now on.
+    pub fn release(&self, key: impl Into<String>) {
+        self.released.send_modify(|freed| freed.keys.extend([key.into()]));
+    }
+
+    /// Lets go of everything.
+    pub fn release_all(&self) {
+        self.released.send_modify(|freed| freed.all = true);
     }
 
     pub fn url(&self, path: &str) -> String {

@@ -1,6 +1,7 @@
 //! Protocols, compression, limits and the drain: what happens at the socket.
 
 use super::shop::Running;
+use crate::harness::eventually;
 use bytes::Bytes;
 use gleaner::http::TlsSettings;
 use gleaner::http::client::Client;
@@ -20,7 +21,7 @@ async fn raw(app: &Running, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(app.address).await.unwrap();
     stream.write_all(request).await.unwrap();
     let mut answer = Vec::new();
-    tokio::time::timeout(Duration::from_secs(10), stream.read_to_end(&mut answer)).await.unwrap().unwrap();
+    tokio::time::timeout(Duration::from_secs(60), stream.read_to_end(&mut answer)).await.unwrap().unwrap();
     String::from_utf8_lossy(&answer).into_owned()
 }
 
@@ -29,10 +30,9 @@ async fn http_1_and_2_share_the_socket() {
     let app = Running::start().await;
     let h2 = Client::new_h2c(&app.base).bearer("editor");
     let calls = (0..100).map(|_| h2.get("/api/v1/wait?ms=200"));
-    let begun = Instant::now();
     let replies = futures::future::join_all(calls).await;
     assert!(replies.iter().all(|reply| reply.as_ref().unwrap().json == 200));
-    assert!(begun.elapsed() < Duration::from_secs(15), "streams of one connection run side by side");
+    assert!(app.shelf.slow_most.load(Ordering::SeqCst) > 1, "streams of one connection run side by side");
     let metrics = h2.get("/metrics").await.unwrap().text();
     assert!(metrics.contains("gleaner_http_connections 1\n"));
     let head = h2.send(http::Method::HEAD, "/api/v1/files/text", None).await.unwrap();
@@ -231,7 +231,7 @@ async fn silent_dripping_and_idle_connections_are_closed() {
     for begin in [b"".as_slice(), b"GET /healthz HTTP/1.1\r\nhost: x\r\nx-drip: 1\r\n"] {
         let begun = Instant::now();
         raw(&app, begin).await;
-        assert!(begun.elapsed() < Duration::from_secs(3));
+        assert!(begun.elapsed() < Duration::from_secs(9), "sooner than by the usual limit");
     }
     let begun = Instant::now();
     let answer = raw(&app, b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await;
@@ -247,15 +247,19 @@ async fn connections_are_capped() {
     let app = Running::with(|server, _| (server.connections_max, server.per_address_max) = (4, 100)).await;
     let busy = || async {
         let mut stream = TcpStream::connect(app.address).await.unwrap();
-        stream.write_all(b"GET /api/v1/wait?ms=3000 HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        stream.write_all(b"GET /api/v1/wait?ms=600000 HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
         stream
     };
     let kept = [busy().await, busy().await];
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    app.until_waiting(2).await;
     // Half of the box is one address's, and all of that is at work.
     let answer = raw(&app, b"").await;
     assert!(answer.starts_with("HTTP/1.1 429 ") && answer.contains("Too many connections"), "{answer}");
     drop(kept);
+    eventually("they are gone", Duration::from_secs(60), || async {
+        (app.anonymous().get("/healthz").await.ok()?.status == 200).then_some(())
+    })
+    .await;
     // A connection that says nothing gives its place to one that speaks.
     let mut silent = Vec::new();
     for _ in 0..10 {
@@ -274,17 +278,17 @@ async fn a_drain_lets_requests_finish() {
     let idle = TcpStream::connect(app.address).await.unwrap();
     let busy = client.clone();
     let running = tokio::spawn(async move { busy.get("/api/v1/wait?ms=3000").await });
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    app.until_waiting(1).await;
     app.stop.take().unwrap().send(()).unwrap();
     let mut tries = 0;
     while TcpStream::connect(app.address).await.is_ok() {
         tries += 1;
-        assert!(tries < 1_000, "nothing new is accepted");
+        assert!(tries < 6_000, "nothing new is accepted");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(running.await.unwrap().unwrap().json, 3000);
     assert_eq!(app.shelf.slow_ended.load(Ordering::SeqCst), 1);
-    let drained = tokio::time::timeout(Duration::from_secs(30), &mut app.drained).await.unwrap().unwrap();
+    let drained = tokio::time::timeout(Duration::from_secs(60), &mut app.drained).await.unwrap().unwrap();
     assert!(drained.unfinished.is_empty());
     drop(idle);
 }
@@ -293,10 +297,10 @@ async fn a_drain_lets_requests_finish() {
 async fn a_drain_names_what_does_not_finish() {
     let mut app = Running::with(|server, _| server.drain_max = Duration::from_millis(300)).await;
     let client = app.anonymous();
-    let running = tokio::spawn(async move { client.get("/api/v1/wait?ms=20000").await });
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    let running = tokio::spawn(async move { client.get("/api/v1/wait?ms=600000").await });
+    app.until_waiting(1).await;
     app.stop.take().unwrap().send(()).unwrap();
-    let drained = tokio::time::timeout(Duration::from_secs(30), &mut app.drained).await.unwrap().unwrap();
+    let drained = tokio::time::timeout(Duration::from_secs(60), &mut app.drained).await.unwrap().unwrap();
     assert_eq!(drained.unfinished, [("GET /api/v1/wait".to_owned(), 1)]);
     assert!(running.await.unwrap().is_err());
     assert_eq!(app.shelf.slow_ended.load(Ordering::SeqCst), 0);

@@ -1,5 +1,6 @@
 //! A feature of widgets and the box that serves it.
 
+use crate::harness::eventually;
 use gleaner::base::clock::Clock;
 use gleaner::base::ids::{ApiKeyId, JobId, OrgId, RequestId, UserId};
 use gleaner::base::page::{Page, PageRequest, encode_cursor};
@@ -29,6 +30,10 @@ use tokio::sync::oneshot;
 #[derive(Default)]
 pub struct Shelf {
     widgets: Mutex<BTreeMap<(OrgId, JobId), Widget>>,
+    /// Waits that have begun and not ended, the most there were of them, and those that have begun and ended.
+    pub slow_running: AtomicU32,
+    pub slow_most: AtomicU32,
+    pub slow_begun: AtomicU32,
     pub slow_ended: AtomicU32,
 }
 
@@ -263,8 +268,13 @@ struct Wait {
 }
 
 async fn wait(gate: Anonymous, Query(wait): Query<Wait>) -> Result<Body<u64>> {
+    let shelf = gate.service::<Shelf>();
+    let running = shelf.slow_running.fetch_add(1, Ordering::SeqCst) + 1;
+    shelf.slow_most.fetch_max(running, Ordering::SeqCst);
+    shelf.slow_begun.fetch_add(1, Ordering::SeqCst);
     tokio::time::sleep(Duration::from_millis(wait.ms)).await;
-    gate.service::<Shelf>().slow_ended.fetch_add(1, Ordering::SeqCst);
+    shelf.slow_running.fetch_sub(1, Ordering::SeqCst);
+    shelf.slow_ended.fetch_add(1, Ordering::SeqCst);
     Ok(Body(wait.ms))
 }
 
@@ -391,6 +401,12 @@ impl Running {
     /// A caller by word.
     pub fn as_(&self, word: &str) -> Client {
         Client::new(&self.base).bearer(word)
+    }
+
+    /// Waits until so many requests for `/api/v1/wait` are at work.
+    pub async fn until_waiting(&self, count: u32) {
+        let begun = || async { (self.shelf.slow_begun.load(Ordering::SeqCst) >= count).then_some(()) };
+        eventually("the requests are at work", Duration::from_secs(60), begun).await;
     }
 
     pub fn anonymous(&self) -> Client {

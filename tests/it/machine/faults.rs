@@ -52,10 +52,12 @@ const FAULTS: &[(&str, &str, Option<i32>)] = &[
 
 /// How long a fault lasts at least.
 const LASTS: Duration = Duration::from_millis(600);
-/// How long it waits for somebody to meet it: whoever met the one before may rest.
-const WAITS: Duration = Duration::from_secs(4);
-/// Faults that may meet nobody: of a store in the page cache nothing is read, and a file grows now and then.
-const IDLE_MAX: usize = 8;
+/// Faults that may meet nobody: of a store in the page cache nothing is read, a file grows now and then, and nobody opens one
+/// that is open. Every other one is met by what `ask` asks for, by a feed that follows it, or by a box that tries whether its
+/// trouble is over: soon, or when whoever met the one before has rested for some seconds.
+const MAY_BE_IDLE: &[(&str, &str)] = &[("G", "gleaner.redb"), ("T", "gleaner.redb"), ("O", "gleaner.redb")];
+/// How long such a one lasts.
+const IDLE_MAX: Duration = Duration::from_secs(4);
 /// Time in which everything must have ended that was begun under a fault: longer than a lease.
 const SETTLE_MAX: Duration = Duration::from_secs(150);
 
@@ -120,26 +122,26 @@ async fn faults_of_every_kind_pass_without_loss_or_restart() {
     let process = Process::start_under(&data, &settings, &shim.with_faults());
     let owner = member(&process.client(), &process.socket(), "faults").await;
     let client = process.client().bearer(&owner.key);
-    let (mut answered, mut number, mut idle) = (BTreeSet::new(), 0, Vec::new());
+    let (mut answered, mut number) = (BTreeSet::new(), 0);
     for (calls, path, error) in FAULTS {
         let before = shim.fired();
         shim.fail(&Fault { calls, path, error: *error, skip: 0, count: 1_000_000 });
         let begun = Instant::now();
-        while begun.elapsed() < LASTS || (shim.fired() == before && begun.elapsed() < WAITS) {
+        let waits = if MAY_BE_IDLE.contains(&(calls, path)) { IDLE_MAX } else { SETTLE_MAX };
+        while begun.elapsed() < LASTS || (shim.fired() == before && begun.elapsed() < waits) {
             answered.extend(ask(&client, &web, &mut number).await);
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         shim.mend();
-        if shim.fired() == before {
-            idle.push(format!("{calls} {path}"));
-        }
+        let met = shim.fired() - before;
+        println!("{calls} {path} {error:?}: met {met} times in {:?}", begun.elapsed());
+        assert!(met > 0 || waits == IDLE_MAX, "nobody met the fault of {calls} at {path}");
         eventually("writes are taken again", SETTLE_MAX, || async {
             let url = json!({ "urls": [web.url("/p/1")] });
             (post(&client, "/api/v1/urls", &url).await.status == 200).then_some(())
         })
         .await;
     }
-    assert!(idle.len() <= IDLE_MAX, "these faults met nobody: {idle:?}");
     let jobs = eventually("all answered jobs end", SETTLE_MAX, || states(&client, &answered)).await;
     assert!(jobs.len() > FAULTS.len(), "only {} jobs were answered", jobs.len());
     eventually("the box is ready", SETTLE_MAX, || is_ready(&process)).await;

@@ -1,7 +1,7 @@
 //! Nothing of the box waits for its log, or dies of it.
 
 use crate::harness::process::Process;
-use crate::harness::{eventually, expect, get, member, post};
+use crate::harness::{eventually, expect, get, member, post, ready};
 use serde_json::json;
 use std::fs::OpenOptions;
 use std::process::Stdio;
@@ -26,7 +26,7 @@ async fn works(stderr: Stdio) {
     .await;
     // A start over what is there, and upkeep's looks, are logged too.
     tokio::time::sleep(Duration::from_millis(2_500)).await;
-    let ready = expect(get(&process.client(), "/readyz").await, 200);
+    let ready = ready(&process.client()).await;
     assert!(ready["checks"]["writer"] == "ok" && ready["checks"]["upkeep"] == "ok", "{ready}");
     let metrics = get(&process.client(), "/metrics").await.text().to_owned();
     let lost = metrics.lines().find_map(|line| line.strip_prefix("gleaner_log_lines_lost "));
