@@ -110,8 +110,13 @@ fn write(out: &mut impl Write, mut bytes: &[u8]) -> io::Result<()> {
 impl Log {
     /// Waits until the lines so far are written, for a moment at most: for a process that ends.
     pub fn flush(&self) {
+        self.flush_within(FLUSH_MAX);
+    }
+
+    /// Whether the lines so far are written within this time.
+    fn flush_within(&self, time_max: Duration) -> bool {
         let (done, written) = sync_channel(1);
-        let deadline = Instant::now() + FLUSH_MAX;
+        let deadline = Instant::now() + time_max;
         let mut message = Message::Flush(done);
         loop {
             match self.queue.try_send(message) {
@@ -120,10 +125,10 @@ impl Log {
                     message = back;
                     std::thread::sleep(Duration::from_millis(5));
                 }
-                Err(_) => return,
+                Err(_) => return false,
             }
         }
-        let _ = written.recv_timeout(deadline.saturating_duration_since(Instant::now()));
+        written.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_ok()
     }
 
     fn send(&self, line: &[u8]) {
@@ -180,6 +185,9 @@ mod tests {
     use parking_lot::Mutex;
     use std::sync::Arc;
 
+    /// How long a test waits for the log's thread.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
     /// A file whose disk is full while it is told so.
     #[derive(Clone, Default)]
     struct Full(Arc<Mutex<(bool, Vec<u8>)>>);
@@ -207,15 +215,15 @@ mod tests {
         let log = start_over(full.clone()).unwrap();
         let line = |text: &str| log.make_writer().write_all(text.as_bytes()).unwrap();
         line("one\n");
-        log.flush();
+        assert!(log.flush_within(PATIENCE));
         full.0.lock().0 = true;
         line("two\n");
         line("three\n");
-        log.flush();
+        assert!(log.flush_within(PATIENCE));
         assert_eq!(log.counts.lost.load(Ordering::Relaxed), 2);
         full.0.lock().0 = false;
         line("four\n");
-        log.flush();
+        assert!(log.flush_within(PATIENCE));
         let text = String::from_utf8(full.0.lock().1.clone()).unwrap();
         assert_eq!(text, "one\n\ngleaner: 2 lines of the log could not be written\nfour\n");
     }
@@ -243,6 +251,6 @@ mod tests {
         log.make_writer().write_all(&long).unwrap();
         assert!(log.counts.waiting.load(Ordering::Relaxed) <= BYTES_MAX + (1 << 20));
         drop(shut);
-        log.flush();
+        assert!(log.flush_within(PATIENCE));
     }
 }

@@ -397,18 +397,33 @@ async fn a_panic_of_the_writer_ends_neither_the_writer_nor_later_writes() {
     let org = store.system().org(OrgId::new());
     put(&org, note("before", 1)).await.unwrap();
     for round in 0..3 {
-        let write = org.write(|tx| {
+        let (begun, deciding) = tokio::sync::oneshot::channel();
+        let (go_on, told) = std::sync::mpsc::channel::<()>();
+        let write = org.write(move |tx| {
             let note = note("gone away", 9);
             tx.put(&NOTES, &note.id, &note)?;
-            std::thread::sleep(Duration::from_millis(100));
+            let _ = begun.send(());
+            // Until the caller is gone.
+            let _ = told.recv();
             tx.delete(&NOTES, &note.id)?;
             Ok(Bomb)
         });
         // Dropped while the writer decides.
-        let _ = tokio::time::timeout(Duration::from_millis(30), write).await;
+        tokio::select! {
+            _ = write => panic!("it cannot be decided yet"),
+            begun = deciding => begun.unwrap(),
+        }
+        drop(go_on);
         takes_writes(&org, note(&format!("after {round}"), 2)).await;
     }
-    assert!(store.writer().restarted() >= 1, "the writer did not panic: the test shows nothing");
+    let begun = Instant::now();
+    while store.writer().restarted() < 3 {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "the writer did not panic: the test shows nothing"
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     assert_eq!(store.writer().trouble(), None);
 }
 
