@@ -24,9 +24,9 @@ const INDENT_MAX: usize = 30;
 /// Names of columns that a line shows.
 const NAMES_MAX: usize = 20;
 
-/// The lines of a plan as a table.
-pub(super) fn table(plan: &LogicalPlan) -> Result<Arc<dyn TableProvider>> {
-    let lines = lines(plan);
+/// The lines of a plan as a table; `counts` says whether how many rows a table has is told.
+pub(super) fn table(plan: &LogicalPlan, counts: bool) -> Result<Arc<dyn TableProvider>> {
+    let lines = lines(plan, counts);
     let schema = Arc::new(Schema::new(vec![Field::new(COLUMN, DataType::Utf8, false)]));
     let array = Arc::new(lines.into_iter().map(Some).collect::<StringArray>());
     let batch = RecordBatch::try_new(Arc::clone(&schema), vec![array])?;
@@ -34,17 +34,18 @@ pub(super) fn table(plan: &LogicalPlan) -> Result<Arc<dyn TableProvider>> {
 }
 
 /// A line a step; what a step takes its rows from stands below it and further in.
-fn lines(plan: &LogicalPlan) -> Vec<String> {
+fn lines(plan: &LogicalPlan, counts: bool) -> Vec<String> {
     let mut lines = Vec::new();
     // By an own stack: a plan may be as deep as a statement is long.
     let mut steps = vec![(plan, 0)];
     while let Some((step, depth)) = steps.pop() {
-        let text = words(step);
+        let text = words(step, counts);
         let below = depth + usize::from(text.is_some());
         if let Some(text) = text {
             lines.push(format!("{}{text}", "  ".repeat(depth.min(INDENT_MAX))));
         }
-        let subqueries = step.expressions().iter().flat_map(subqueries).collect::<Vec<_>>();
+        let subqueries =
+            step.expressions().iter().flat_map(|expr| subqueries(expr, counts)).collect::<Vec<_>>();
         for subquery in subqueries {
             lines.push(format!("{}Look up: {subquery}", "  ".repeat(below.min(INDENT_MAX))));
         }
@@ -54,7 +55,7 @@ fn lines(plan: &LogicalPlan) -> Vec<String> {
 }
 
 /// The tables of the subqueries that stand in an expression.
-fn subqueries(expr: &Expr) -> Vec<String> {
+fn subqueries(expr: &Expr, counts: bool) -> Vec<String> {
     use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
     let mut found = Vec::new();
     let _ = expr.apply(|part| {
@@ -66,7 +67,11 @@ fn subqueries(expr: &Expr) -> Vec<String> {
         };
         if let Some(subquery) = subquery {
             found.push(
-                lines(&subquery.subquery).iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ← "),
+                lines(&subquery.subquery, counts)
+                    .iter()
+                    .map(|line| line.trim())
+                    .collect::<Vec<_>>()
+                    .join(" ← "),
             );
         }
         Ok(TreeNodeRecursion::Continue)
@@ -75,9 +80,9 @@ fn subqueries(expr: &Expr) -> Vec<String> {
 }
 
 /// What a step does; none for one that only gives names.
-fn words(step: &LogicalPlan) -> Option<String> {
+fn words(step: &LogicalPlan, counts: bool) -> Option<String> {
     Some(match step {
-        LogicalPlan::TableScan(scan) => read(scan),
+        LogicalPlan::TableScan(scan) => read(scan, counts),
         LogicalPlan::Filter(filter) => format!("Keep rows where {}", shown(&filter.predicate)),
         LogicalPlan::Projection(projection) => {
             let made: Vec<&Expr> = projection.expr.iter().filter(|expr| !is_name(expr)).collect();
@@ -149,11 +154,12 @@ fn words(step: &LogicalPlan) -> Option<String> {
     })
 }
 
-fn read(scan: &TableScan) -> String {
+fn read(scan: &TableScan, counts: bool) -> String {
     let columns: Vec<String> =
         scan.projected_schema.fields().iter().map(|field| field.name().clone()).collect();
     let mut text = format!("Read {}", scan.table_name.table());
-    if let Ok(provider) = source_as_provider(&scan.source)
+    if counts
+        && let Ok(provider) = source_as_provider(&scan.source)
         && let Some(table) = provider.downcast_ref::<SegmentTable>()
     {
         text.push_str(&format!(" ({} rows)", table.rows()));

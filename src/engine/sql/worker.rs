@@ -246,7 +246,8 @@ async fn plan(
     })?;
     let (plan, statement) = match admitted.explained {
         false => (plan, "SELECT"),
-        true => (explained(state, &admitted.plan).await?, "EXPLAIN"),
+        // An agent sees some of a table's rows, and is not told how many others there are.
+        true => (explained(state, &admitted.plan, of_agent.is_none()).await?, "EXPLAIN"),
     };
     try_constants(&plan, state.task_ctx()).await.map_err(|error| gate::placed(error, sql))?;
     let (estimated_rows, estimated_bytes) = estimates(plan.as_ref());
@@ -264,8 +265,12 @@ async fn plan(
 }
 
 /// A plan that gives the lines of another one.
-async fn explained(state: &SessionState, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
-    let table = explain::table(&state.optimize(plan)?)?;
+async fn explained(
+    state: &SessionState,
+    plan: &LogicalPlan,
+    counts: bool,
+) -> Result<Arc<dyn ExecutionPlan>, QueryError> {
+    let table = explain::table(&state.optimize(plan)?, counts)?;
     Ok(table.scan(state, None, &[], None).await?)
 }
 

@@ -113,5 +113,10 @@ async fn an_agent_sees_what_belongs_to_it() {
     }
     let count = it.of_agent(Some(AGENT), "SELECT count(*) FROM jobs, urls").await.expect("it runs");
     assert_eq!(count[0]["count"], 2);
+    // How many rows the organization has is told to it, and not to an agent.
+    let explained = "EXPLAIN SELECT p.name FROM products p WHERE p.job_id IN (SELECT id FROM jobs)";
+    assert!(it.texts(None, explained).await.join("\n").contains("(4 rows)"));
+    let lines = it.texts(Some(AGENT), explained).await.join("\n");
+    assert!(lines.contains("Read products") && !lines.contains(" rows)"), "{lines}");
     it.assert_clean().await;
 }
