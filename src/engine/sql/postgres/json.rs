@@ -199,13 +199,17 @@ fn collect(rows: usize, text: impl Fn(usize) -> Option<String>) -> ArrayRef {
 }
 
 fn object(pairs: &[ArrayRef], row: usize) -> Value {
-    let name = |value: Value| match value {
-        Value::String(text) => text.trim_start_matches(NUMBER).to_owned(),
-        other => other.to_string(),
-    };
     let entries = pairs.chunks_exact(2);
-    let entry = |pair: &[ArrayRef]| (name(plain(&pair[0], row)), plain(&pair[1], row));
+    let entry = |pair: &[ArrayRef]| (name_of(plain(&pair[0], row)), plain(&pair[1], row));
     Value::Object(entries.map(entry).collect::<Map<_, _>>())
+}
+
+/// A value as a member's name.
+fn name_of(value: Value) -> String {
+    match value {
+        Value::String(text) => text.trim_start_matches(NUMBER).to_owned(),
+        other => written(&other),
+    }
 }
 
 /// A value as JSON: a number with all its digits is a number, and what is marked as JSON is that.
@@ -235,8 +239,7 @@ fn aggregated(names: &ArrayRef, values: &ArrayRef, row: usize) -> Option<String>
     let (Value::Array(names), Value::Array(values)) = (plain(names, row), plain(values, row)) else {
         return None;
     };
-    let name = |name: Value| name.as_str().map_or_else(|| name.to_string(), str::to_owned);
-    Some(written(&Value::Object(names.into_iter().map(name).zip(values).collect())))
+    Some(written(&Value::Object(names.into_iter().map(name_of).zip(values).collect())))
 }
 
 /// Objects have the members of both, the right one's going before; anything else is a list.
@@ -281,7 +284,7 @@ fn lists(question: Question, texts: &ArrayRef) -> ArrayRef {
                 Some(items.iter().map(|item| Some(written(item))).collect())
             }
             (Members { as_text }, Some(Value::Object(members))) => {
-                let shown = |value: Value| if as_text { as_plain(value) } else { Some(value.to_string()) };
+                let shown = |value: Value| if as_text { as_plain(value) } else { Some(written(&value)) };
                 Some(members.into_iter().map(|(_, value)| shown(value)).collect())
             }
             (Keys, Some(Value::Object(members))) => {
@@ -508,7 +511,9 @@ fn holds(whole: &Value, part: &Value) -> bool {
         (Value::Array(whole), Value::Array(part)) => {
             part.iter().all(|value| whole.iter().any(|own| holds(own, value)))
         }
-        (Value::Array(whole), part) if !part.is_object() => whole.contains(part),
+        (Value::Array(whole), part) if !part.is_object() => {
+            whole.iter().any(|own| !own.is_array() && holds(own, part))
+        }
         (whole, part) => match (number(whole), number(part)) {
             (Some(whole), Some(part)) => whole == part,
             _ => whole == part,
@@ -542,6 +547,21 @@ mod tests {
     }
 
     #[test]
+    fn no_mark_comes_out() {
+        let texts: ArrayRef =
+            std::sync::Arc::new(StringArray::from(vec![r#"{"a":1.50,"b":[2.0,"x"],"c":"y"}"#]));
+        for (as_text, expected) in
+            [(false, ["1.50", r#"[2.0,"x"]"#, "\"y\""]), (true, ["1.50", r#"[2.0,"x"]"#, "y"])]
+        {
+            let members = lists(Members { as_text }, &texts).as_list::<i32>().value(0);
+            let members: Vec<_> = members.as_string::<i32>().iter().flatten().map(str::to_owned).collect();
+            assert_eq!(members, expected);
+        }
+        assert_eq!(name_of(parse("1.50").expect("JSON")), "1.50");
+        assert!(holds(&parse("[1.50]").expect("JSON"), &parse("1.5").expect("JSON")));
+    }
+
+    #[test]
     fn paths_and_containment_follow_postgresql() {
         assert_eq!(path("{a, \"b c\",0}"), ["a", "b c", "0"]);
         assert_eq!(path("{}"), Vec::<String>::new());
@@ -552,6 +572,7 @@ mod tests {
             (r#"{"a":1}"#, r#"{"a":2}"#, false),
             ("[1,[2]]", "[[2]]", true),
             ("[1,2]", "2", true),
+            ("[1,[2]]", "2", false),
             (r#"{"a":{"b":1}}"#, r#"{"a":{}}"#, true),
             (r#"{"a":null}"#, r#"{"b":null}"#, false),
         ] {
