@@ -12,7 +12,8 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use serde::{Deserialize, Serialize};
 
 use super::reasons::{
-    CORRELATED, Reason, form_reason, part_reason, plan_reason, regex_reason, schema_reason, written_value,
+    CORRELATED, Reason, UNPLANNABLE, form_reason, part_reason, plan_reason, regex_reason, schema_reason,
+    written_value,
 };
 use super::segment::SegmentError;
 
@@ -300,10 +301,6 @@ fn classify(root: &DataFusionError) -> QueryError {
         _ => QueryError::internal("an error without a class"),
     }
 }
-
-/// What is said of a statement whose forms are known one by one, and not together.
-const UNPLANNABLE: &str = "The forms of this statement cannot be run together here, and the log of the box says why. Take it \
-    apart: put the subquery, the expression in GROUP BY or the window into a WITH, and select from that.";
 
 fn segment_error(error: &SegmentError) -> QueryError {
     use io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};

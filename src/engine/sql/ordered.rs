@@ -9,13 +9,16 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBat
 use datafusion::arrow::compute::{SortOptions, concat, is_not_null, sort};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Schema};
 use datafusion::common::{Result, ScalarValue, exec_err, internal_err, plan_err};
+use datafusion::functions_aggregate::array_agg::array_agg_udaf;
 use datafusion::functions_aggregate::percentile_cont::percentile_cont_udaf;
+use datafusion::functions_aggregate::string_agg::string_agg_udaf;
 use datafusion::logical_expr::function::{AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs};
-use datafusion::logical_expr::utils::format_state_name;
+use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, EmitTo, GroupsAccumulator, Signature,
-    Volatility,
+    Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, EmitTo, GroupsAccumulator, ReversedUDAF,
+    Signature, Volatility,
 };
+use datafusion::physical_expr::PhysicalSortExpr;
 
 /// The functions, under PostgreSQL's names.
 pub(super) fn ordered_aggregates() -> Vec<Arc<AggregateUDF>> {
@@ -25,7 +28,76 @@ pub(super) fn ordered_aggregates() -> Vec<Arc<AggregateUDF>> {
         Arc::new(AggregateUDF::from(ExactPercentile { inner: percentile_cont_udaf() })),
         Arc::new(AggregateUDF::from(discrete)),
         Arc::new(AggregateUDF::from(mode)),
+        Arc::new(AggregateUDF::from(Gathering { inner: array_agg_udaf() })),
+        Arc::new(AggregateUDF::from(Gathering { inner: string_agg_udaf() })),
     ]
+}
+
+/// DataFusion's `array_agg` or `string_agg`, but for DISTINCT with an order beside another aggregate with the opposite one: asked
+/// to go backwards through the rows, DataFusion's gives them backwards.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Gathering {
+    inner: Arc<AggregateUDF>,
+}
+
+impl AggregateUDFImpl for Gathering {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(arguments)
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        self.inner.state_fields(args)
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        self.inner.order_sensitivity()
+    }
+
+    fn with_beneficial_ordering(
+        self: Arc<Self>,
+        beneficial: bool,
+    ) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
+        let inner = Arc::unwrap_or_clone(Arc::clone(&self.inner)).with_beneficial_ordering(beneficial)?;
+        Ok(inner.map(|inner| Arc::new(Gathering { inner: Arc::new(inner) }) as Arc<dyn AggregateUDFImpl>))
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        if !args.is_distinct || !args.is_reversed {
+            return self.inner.accumulator(args);
+        }
+        // What is there once is put in order at the end, in whatever order it came.
+        let order: Vec<PhysicalSortExpr> = args.order_bys.iter().map(PhysicalSortExpr::reverse).collect();
+        self.inner.accumulator(AccumulatorArgs { order_bys: &order, is_reversed: false, ..args })
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        match self.inner.reverse_udf() {
+            ReversedUDAF::Reversed(inner) => {
+                ReversedUDAF::Reversed(Arc::new(AggregateUDF::from(Gathering { inner })))
+            }
+            other => other,
+        }
+    }
+
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
+        self.inner.groups_accumulator_supported(args)
+    }
+
+    fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
+        self.inner.create_groups_accumulator(args)
+    }
+
+    fn supports_null_handling_clause(&self) -> bool {
+        self.inner.supports_null_handling_clause()
+    }
 }
 
 /// The share that is asked for: a constant between 0 and 1.

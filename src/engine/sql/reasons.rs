@@ -275,12 +275,24 @@ static TEXTS: LazyLock<Vec<(Regex, Tell)>> = LazyLock::new(|| {
 pub(super) fn plan_reason(text: &str) -> Reason {
     let known = TEXTS.iter().find_map(|(pattern, tell)| pattern.captures(text).map(|found| tell(&found)));
     known.unwrap_or_else(|| {
+        if is_internal(text) {
+            return Reason::new(UNPLANNABLE);
+        }
         let first = text.lines().next().unwrap_or_default();
         Reason::new(format!(
             "The statement cannot be planned: {}.",
             in_own_types(&quoted(first)).trim_end_matches('.')
         ))
     })
+}
+
+/// What is said of a statement whose forms are known one by one, and not together.
+pub(super) const UNPLANNABLE: &str = "The forms of this statement cannot be run together here, and the log of the box says why. \
+    Take it apart: put the subquery, the expression in GROUP BY or the window into a WITH, and select from that.";
+
+/// Whether a text shows how a plan is made up inside, which says nothing to who wrote the statement.
+fn is_internal(text: &str) -> bool {
+    ["Exec:", "Exec(", "<pending>", "Plan:"].iter().any(|mark| text.contains(mark))
 }
 
 /// What a text about a form says that is not there.
@@ -298,6 +310,9 @@ pub(super) fn form_reason(text: &str) -> Reason {
     }
     let known = TEXTS.iter().find_map(|(pattern, tell)| pattern.captures(text).map(|found| tell(&found)));
     known.unwrap_or_else(|| {
+        if is_internal(text) {
+            return Reason::new(UNPLANNABLE);
+        }
         let first = text.lines().next().unwrap_or_default();
         Reason::new(format!(
             "The statement uses a form that is not available here: {}.",
@@ -494,6 +509,7 @@ mod tests {
     #[test]
     fn texts_of_the_planner_name_what_they_are_about() {
         for (text, sentence, about) in [
+            ("Plan: [\"SortPreservingMergeExec: [scalar_subquery(<pending>) > 0]\"]", UNPLANNABLE, None),
             (
                 "Invalid function 'lenght'.\nDid you mean 'length'?",
                 "There is no function \"lenght\" here. Did you mean length?",

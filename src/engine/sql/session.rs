@@ -80,7 +80,9 @@ static FUNCTIONS: LazyLock<Functions> = LazyLock::new(|| {
     scalars.extend(own);
     let mut aggregates = SessionStateDefaults::default_aggregate_functions();
     aggregates.retain(|function| AGGREGATE_FUNCTIONS.binary_search(&function.name()).is_ok());
-    aggregates.retain(|function| !matches!(function.name(), "sum" | "percentile_cont"));
+    aggregates.retain(|function| {
+        !matches!(function.name(), "array_agg" | "percentile_cont" | "string_agg" | "sum")
+    });
     aggregates.push(Arc::new(checked_sum()));
     aggregates.extend(ordered_aggregates());
     let mut windows = SessionStateDefaults::default_window_functions();

@@ -485,3 +485,86 @@ SELECT ceil(0.3), floor(-0.3), ceil(99.5), floor(99.5), ceil(-0.5), ceil(3);
 SELECT count(*) FROM urls WHERE domain IN (SELECT domain FROM urls);
 SELECT count(*) FROM urls a WHERE EXISTS (SELECT 1 FROM urls b WHERE b.domain = a.domain AND b.id <> a.id);
 SELECT count(*) FROM urls a WHERE NOT EXISTS (SELECT 1 FROM urls b WHERE b.domain = a.domain AND b.url > a.url);
+
+-- Comparisons with a subquery as values, where a NULL leaves them open
+SELECT 5 = ANY (SELECT x FROM (VALUES (1), (NULL)) t(x)), 1 <> ALL (SELECT x FROM (VALUES (2), (NULL)) t(x)), (1, 2) IN (SELECT 1, NULL::int), (1, 2) NOT IN (SELECT 1, 3);
+SELECT count(*) FILTER (WHERE NOT (u.a = ANY (SELECT x FROM (VALUES (1), (NULL)) t(x)))) FROM (VALUES (1), (2)) u(a);
+SELECT bool_or(a = ANY (SELECT x FROM (VALUES (7), (NULL)) t(x))) FROM (VALUES (1), (2)) u(a);
+SELECT name, stock <> ALL (SELECT stock FROM products WHERE even), stock = ANY (SELECT stock FROM products WHERE even) FROM products ORDER BY name;
+SELECT 3 > ALL (SELECT stock FROM products), 0 < ANY (SELECT stock FROM products), 999 < ANY (SELECT stock FROM products), 9 <> ANY (SELECT stock FROM products), 1 > ALL (SELECT stock FROM products WHERE false);
+-- refused: a value of each row, by something else than equality
+SELECT price > ANY (SELECT price FROM products WHERE even) FROM products;
+-- refused: two values of each row: which of them is NULL is not told by a join
+SELECT (maker, price) IN (SELECT maker, max(price) FROM products GROUP BY maker) FROM products;
+SELECT name FROM products ORDER BY stock = ANY (SELECT stock FROM products WHERE even), name;
+SELECT url FROM jobs ORDER BY url IN (SELECT url FROM readings) DESC, url;
+SELECT name FROM products ORDER BY (SELECT max(price) FROM products) - price, name;
+SELECT EXISTS (SELECT jsonb_array_elements(j) FROM (VALUES ('[]'::jsonb)) t(j)), EXISTS (SELECT unnest(j) FROM (VALUES (ARRAY[]::int[])) t(j)), EXISTS (SELECT generate_series(1, a) FROM (VALUES (0)) t(a)), EXISTS (SELECT unnest(ARRAY[1]));
+SELECT name FROM products WHERE (SELECT max(price) FROM products) NOT IN (SELECT 1.5::float8 UNION ALL SELECT NULL) ORDER BY name;
+
+-- Rows of several members
+SELECT 1 AS one WHERE (1, NULL::int) NOT IN ((1, 2));
+SELECT (1, NULL) = (1, 2), (1, NULL) = (2, 2), (1, NULL) <> (1, 2), (1, 2) IN ((1, NULL)), (1, 2) NOT IN ((1, NULL), (3, 4)), (1, 2) = (1, 2), ROW(1, 2) <> ROW(1, 3);
+SELECT (1, 2) < (1, 3), (1, NULL) < (2, 1), (1, NULL::int) < (1, 3), (2, 1) >= (1, 5), (1, 2) <= (1, 2);
+SELECT x, y, (x, y) IS NULL, (x, y) IS NOT NULL FROM (VALUES (1, 2), (NULL, 2), (NULL, NULL)) t(x, y) ORDER BY x, y;
+SELECT name FROM products WHERE (maker, stock) NOT IN (('Stanley', 1), ('Veritas', 2)) ORDER BY name;
+SELECT name FROM products WHERE (maker, stock) > ('Stanley', 2) ORDER BY name;
+
+-- LATERAL with what is written out
+SELECT u.a, x.* FROM (VALUES (1, '[]'::jsonb), (2, '["p"]'::jsonb), (3, NULL)) u(a, j) LEFT JOIN LATERAL (SELECT jsonb_array_elements_text(u.j) AS v, 1 AS one, u.a AS own) x ON true ORDER BY 1;
+SELECT u.a, x.* FROM (VALUES (1, '[]'::jsonb), (2, '["p",null]'::jsonb), (3, NULL)) u(a, j) LEFT JOIN LATERAL (SELECT coalesce(elem, 'none') AS c FROM jsonb_array_elements_text(u.j) AS elem) x ON true ORDER BY 1, 2;
+SELECT u.a, x.k, x.v, x.c FROM (VALUES (1, '{}'::jsonb), (2, '{"p":1,"q":null}'::jsonb)) u(a, j) LEFT JOIN LATERAL (SELECT key AS k, value AS v, 5 AS c FROM jsonb_each_text(u.j)) x ON true ORDER BY 1, 2;
+SELECT u.a, x.n, y.m, y.one FROM (VALUES (1), (2)) u(a) LEFT JOIN LATERAL (SELECT generate_series(1, u.a - 1) AS n) x ON true LEFT JOIN LATERAL (SELECT x.n + 1 AS m, 1 AS one) y ON true ORDER BY 1;
+SELECT ARRAY(SELECT unnest(ARRAY[3, 1, 2]) AS x ORDER BY x DESC), ARRAY(SELECT generate_series(1, 3)), ARRAY(SELECT 1), ARRAY(SELECT DISTINCT stock FROM products ORDER BY stock), ARRAY(SELECT name FROM products ORDER BY price DESC LIMIT 2);
+SELECT ARRAY(SELECT stock FROM products UNION SELECT 99 ORDER BY 1 DESC), ARRAY(SELECT max(price) FROM products GROUP BY maker ORDER BY maker);
+SELECT * FROM unnest(ARRAY[1, 2], ARRAY['a', 'b', 'c']) WITH ORDINALITY AS t(a, b, o) ORDER BY o;
+SELECT a FROM unnest(ARRAY[5, 6], ARRAY[7]) WITH ORDINALITY AS t(a) ORDER BY ordinality;
+
+-- JSON's numbers keep their digits, and nothing else comes with them
+SELECT * FROM jsonb_each('{"a":1.50,"b":"x","c":[1.0]}'::jsonb);
+SELECT json_object_agg(1.50, 'a'), json_build_object(1.50, 'a'), jsonb_object_agg('a', 1.50), json_object_agg(true, 1);
+SELECT '[1.50]'::jsonb @> '1.5', '[[2]]'::jsonb @> '2', '{"1.50":1}'::jsonb ? '1.50', jsonb_extract_path('{"a":1.50}', 'a'), '{"a":[1.50]}'::jsonb #> '{a,0}';
+
+-- What counts is whole
+SELECT array_length(ARRAY[1, 2, 3], 1) / 2, cardinality(ARRAY[1, 2, 3]) / 2, length('abc') / 2, position('c' in 'abc') / 2, row_number() OVER () / 2, ntile(2) OVER () / 2, array_position(ARRAY[5, 6, 7], 7) / 2, bit_length('abc') / 7;
+SELECT coalesce(array_length(ARRAY[1, 2, 3], 1), 0) / 2, greatest(cardinality(ARRAY[1, 2, 3]), 1) / 2, nullif(cardinality(ARRAY[1, 2, 3]), 9) / 2, sum(cardinality(ARRAY[1, 2, 3])) / 2 FROM (VALUES (1)) t(a);
+SELECT coalesce(rank() OVER (ORDER BY name), 0) / 2, CASE WHEN even THEN row_number() OVER (ORDER BY name) ELSE 0 END / 2 FROM products ORDER BY name;
+
+-- Spans by their length
+SELECT s FROM (VALUES (INTERVAL '1 month'), (INTERVAL '29 days'), (INTERVAL '31 days'), (INTERVAL '800 hours')) t(s) ORDER BY s;
+SELECT max(s), min(s), greatest(INTERVAL '1 month', INTERVAL '40 days'), least(INTERVAL '1 month', INTERVAL '40 days'), nullif(INTERVAL '1 day', INTERVAL '24 hours'), CASE INTERVAL '1 day' WHEN INTERVAL '24 hours' THEN 'same' END FROM (VALUES (INTERVAL '1 month'), (INTERVAL '29 days'), (NULL), (INTERVAL '31 days')) t(s);
+SELECT s, rank() OVER (ORDER BY s) FROM (VALUES (INTERVAL '1 month'), (INTERVAL '29 days'), (INTERVAL '31 days'), (INTERVAL '720 hours')) t(s) ORDER BY 2, 1;
+SELECT a, row_number() OVER (PARTITION BY s ORDER BY a) FROM (VALUES (1, INTERVAL '1 day'), (2, INTERVAL '24 hours'), (3, INTERVAL '31 days')) t(a, s) ORDER BY 1;
+SELECT array_agg(a ORDER BY s), count(DISTINCT s) FROM (VALUES (1, INTERVAL '1 month'), (2, INTERVAL '29 days'), (3, INTERVAL '30 days')) t(a, s) WHERE s <> '30 days' OR a = 1;
+SELECT a FROM (VALUES (1, INTERVAL '1 day'), (2, INTERVAL '25 hours')) t(a, s) WHERE s IN (SELECT INTERVAL '24 hours') OR s < ANY (ARRAY[INTERVAL '1 hour']);
+SELECT s FROM (VALUES (INTERVAL '1 day')) a(s) JOIN (VALUES (INTERVAL '24 hours')) b(s) USING (s);
+SELECT DISTINCT ON (a) a, s FROM (VALUES (1, INTERVAL '1 month'), (1, INTERVAL '31 days')) t(a, s) ORDER BY a, s DESC;
+-- refused: which of several spans of one length comes out is not told
+SELECT DISTINCT s FROM (VALUES (INTERVAL '1 day'), (INTERVAL '24 hours')) t(s);
+-- refused: the same
+SELECT s, count(*) FROM (VALUES (INTERVAL '1 day'), (INTERVAL '24 hours')) t(s) GROUP BY s;
+-- refused: the same
+SELECT INTERVAL '1 day' UNION SELECT INTERVAL '24 hours';
+-- refused: the same
+SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY s) FROM (VALUES (INTERVAL '1 day'), (INTERVAL '24 hours')) t(s);
+
+-- Orders of several aggregates
+SELECT string_agg(x, ',' ORDER BY x DESC), array_agg(DISTINCT x ORDER BY x) FROM (VALUES ('b'), ('a'), ('c'), ('a')) t(x);
+SELECT string_agg(x, ',' ORDER BY x DESC), array_agg(x ORDER BY x), string_agg(DISTINCT x, ',' ORDER BY x), array_agg(DISTINCT x ORDER BY x DESC) FROM (VALUES ('b'), ('a'), ('c'), ('a')) t(x);
+
+-- A zone behind a time that has none
+SELECT '2024-01-01T12:00:00+02:00'::timestamp, TIMESTAMP '2024-01-01 12:00:00-05', '2024-01-01T12:00:00+02:00'::timestamptz, '2024-01-01 23:00:00-05'::date, x::timestamp, x::timestamptz, x::date FROM (VALUES ('2024-01-01T12:00:00+02:00')) t(x);
+
+-- Guards
+SELECT x FROM (VALUES (0), (2)) t(x) WHERE x <> 0 AND 10 / x > 1;
+SELECT x FROM (VALUES (0), (2)) t(x) WHERE 10.5 / x > 1 AND x > 0 AND 10 % x = 0;
+SELECT count(*) FILTER (WHERE x <> 0 AND 10 / x > 1) FROM (VALUES (0), (2)) t(x);
+SELECT CASE WHEN x <> 0 AND 10 / x > 1 THEN 1 ELSE 0 END, CASE WHEN x <> 0 THEN 10 / x END, x = 0 OR 10 / x > 1, x <> 0 AND 10 / x > 1 FROM (VALUES (0), (2), (NULL)) t(x) ORDER BY x;
+SELECT x FROM (VALUES (0), (2), (8)) t(x) WHERE NOT (x = 0 OR 10 / x > 1);
+SELECT maker, count(*) FROM products GROUP BY maker HAVING sum(stock) > 0 AND 10 / sum(stock) >= 0 ORDER BY maker;
+SELECT x FROM (SELECT x FROM (VALUES (0), (2)) t(x) WHERE x <> 0) s WHERE 10 / x > 1;
+SELECT a.x FROM (VALUES (0), (2)) a(x) JOIN (VALUES (0), (2)) b(y) ON b.y <> 0 AND a.x / b.y > 0;
+SELECT x FROM (VALUES ('1'), ('b'), ('7')) t(x) WHERE x ~ '^[0-9]+$' AND x::int > 5;
+
+-- Numbers beyond all decimals
+SELECT name FROM products WHERE price > 1e300 OR price < 1e-300 OR price = 20.5 ORDER BY name;

@@ -15,8 +15,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::{dialect::PostgreSqlDialect, parser::Parser};
 
-use super::{forms, joins, literals, patterns, predicates, sets};
-use crate::engine::sql::postgres::{TO_CHAR_OF_NUMBERS, is_picture, translated};
+use super::{forms, joins, literals, patterns, predicates, sets, tuples};
+use crate::engine::sql::postgres::{TO_CHAR_OF_NUMBERS, is_picture, translated, without_zone};
 
 /// `float(24)` is the widest of the narrow ones.
 const FLOAT4_BITS_MAX: u64 = 24;
@@ -37,6 +37,14 @@ const RENAMED: &[(&str, &str)] = &[
     ("variance", "var"),
 ];
 
+/// Functions that give numbers without a sign. Beside one that has it, in `coalesce` or CASE, they become decimals, whose
+/// quotient is exact.
+const COUNTS: &[&str] =
+    &["approx_distinct", "array_ndims", "array_position", "cardinality", "list_position", "regr_count"];
+
+/// The same of rows. They stay as they are where they stand alone: the first row of each is found by them (`newest`).
+const NUMBERS: &[&str] = &["dense_rank", "ntile", "rank", "row_number"];
+
 /// Functions whose second argument is a regular expression; `regexp_match` and `regexp_replace` are ours and
 /// take it as it is.
 pub(super) const PATTERNED: &[&str] =
@@ -55,6 +63,12 @@ impl VisitorMut for Dialect {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         joins::merge(query);
+        predicates::open_in_order(query);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        predicates::open_in_select(select);
         ControlFlow::Continue(())
     }
 
@@ -113,6 +127,21 @@ impl VisitorMut for Dialect {
                     *expr = other;
                 }
             }
+            Expr::Case { conditions, else_result, .. } => {
+                conditions.iter_mut().for_each(|when| signed_number(&mut when.result));
+                else_result.as_deref_mut().into_iter().for_each(signed_number);
+            }
+            Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. })
+                if literals::is_beyond_decimals(digits) =>
+            {
+                *expr = Expr::Cast {
+                    kind: CastKind::Cast,
+                    expr: Box::new(text(digits)),
+                    data_type: DataType::DoublePrecision,
+                    array: false,
+                    format: None,
+                };
+            }
             Expr::TypedString(_) => typed_string(expr),
             Expr::Interval(interval) => {
                 if let Some(words) = literal(&interval.value).and_then(in_words) {
@@ -143,39 +172,63 @@ impl VisitorMut for Dialect {
             }
             Expr::UnaryOp { op: UnaryOperator::Minus, .. }
             | Expr::BinaryOp { op: BinaryOperator::PGExp, .. } => literals::power(expr),
-            Expr::BinaryOp { op, right, .. } if matches_regular(op) => regular(right),
-            Expr::Subquery(query) => forms::first_value(query),
-            Expr::BinaryOp { left, op: BinaryOperator::StringConcat, right }
-                if forms::is_json(left) && forms::is_json(right) =>
-            {
-                json_value(left);
-                json_value(right);
-            }
-            Expr::Like { any: true, .. } | Expr::ILike { any: true, .. } => {
-                if let Some(other) = forms::like_any(expr) {
-                    *expr = other;
-                }
-            }
-            Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
-                escaped(pattern, escape_char);
-            }
-            Expr::AnyOp { .. } | Expr::AllOp { .. } | Expr::SimilarTo { .. } => {
-                let other = literals::of_list(expr).or_else(|| quantified(expr));
-                if let Some(other) = other.or_else(|| forms::similar(expr)) {
-                    *expr = other;
-                }
-            }
-            Expr::InSubquery { expr: left, subquery, negated: false } => {
-                if let Expr::Tuple(members) = left.as_mut() {
-                    let members = std::mem::take(members);
-                    *expr = exists((**subquery).clone(), members, false, |left, right| {
-                        binary(left, BinaryOperator::Eq, right)
-                    });
-                }
-            }
-            _ => {}
+            _ => compared(expr),
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// What compares, puts together or looks through.
+fn compared(expr: &mut Expr) {
+    match expr {
+        Expr::BinaryOp { op, right, .. } if matches_regular(op) => regular(right),
+        Expr::Subquery(query) => forms::first_value(query),
+        Expr::BinaryOp {
+            op:
+                BinaryOperator::Eq
+                | BinaryOperator::NotEq
+                | BinaryOperator::Lt
+                | BinaryOperator::LtEq
+                | BinaryOperator::Gt
+                | BinaryOperator::GtEq,
+            ..
+        }
+        | Expr::InList { .. }
+        | Expr::IsNull(_)
+        | Expr::IsNotNull(_) => {
+            if let Some(other) = tuples::compared(expr) {
+                *expr = other;
+            }
+        }
+        Expr::BinaryOp { left, op: BinaryOperator::StringConcat, right }
+            if forms::is_json(left) && forms::is_json(right) =>
+        {
+            json_value(left);
+            json_value(right);
+        }
+        Expr::Like { any: true, .. } | Expr::ILike { any: true, .. } => {
+            if let Some(other) = forms::like_any(expr) {
+                *expr = other;
+            }
+        }
+        Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
+            escaped(pattern, escape_char);
+        }
+        Expr::AnyOp { .. } | Expr::AllOp { .. } | Expr::SimilarTo { .. } => {
+            let other = literals::of_list(expr).or_else(|| quantified(expr));
+            if let Some(other) = other.or_else(|| forms::similar(expr)) {
+                *expr = other;
+            }
+        }
+        Expr::InSubquery { expr: left, subquery, negated: false } => {
+            if let Expr::Tuple(members) = left.as_mut() {
+                let members = std::mem::take(members);
+                *expr = exists((**subquery).clone(), members, false, |left, right| {
+                    binary(left, BinaryOperator::Eq, right)
+                });
+            }
+        }
+        _ => {}
     }
 }
 
@@ -194,7 +247,12 @@ fn typed_string(expr: &mut Expr) {
                 *expr = bytes;
             }
         }
-        moment if is_moment(moment) => typed.data_type = MOMENT,
+        moment if is_moment(moment) => {
+            typed.data_type = MOMENT;
+            if let Value::SingleQuotedString(written) = &mut typed.value.value {
+                *written = without_zone(written).to_owned();
+            }
+        }
         _ => {}
     }
 }
@@ -327,7 +385,13 @@ fn cast(inner: &mut Expr, data_type: &mut DataType) {
                 *inner = text(&words);
             }
         }
-        kind if is_moment(kind) => *kind = MOMENT,
+        kind if is_moment(kind) => {
+            *kind = MOMENT;
+            *inner = match literal(inner) {
+                Some(written) => text(without_zone(written)),
+                None => call("to_clock", vec![taken(inner)]),
+            };
+        }
         // Text like any other; the other name is how `forms` knows it again.
         DataType::JSON | DataType::JSONB => *data_type = DataType::String(None),
         // Ids are texts in the tables.
@@ -401,8 +465,10 @@ fn call_of(function: &mut Function) -> Option<Expr> {
         }
         "array_length" if arguments.nth(1).is_some() => {
             // Of a list of nothing there is none.
-            return Some(call("nullif", vec![Expr::Function(function.clone()), number("0")]));
+            return Some(call("nullif", vec![signed(Expr::Function(function.clone())), number("0")]));
         }
+        name if COUNTS.contains(&name) => return Some(signed(Expr::Function(function.clone()))),
+        "coalesce" | "greatest" | "least" | "nullif" => arguments.for_each(signed_number),
         "mod" => {
             let (left, right) = (arguments.next()?, arguments.next()?);
             let rest = binary(nested(taken(left)), BinaryOperator::Modulo, nested(taken(right)));
@@ -433,6 +499,28 @@ fn call_of(function: &mut Function) -> Option<Expr> {
         _ => {}
     }
     None
+}
+
+/// As a number with a sign.
+fn signed(count: Expr) -> Expr {
+    Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(count),
+        data_type: DataType::BigInt(None),
+        array: false,
+        format: None,
+    }
+}
+
+/// A row's number beside numbers that have a sign.
+fn signed_number(expr: &mut Expr) {
+    if let Expr::Function(function) = expr
+        && function.over.is_some()
+        && let Some(name) = function.name.0.last().and_then(|part| part.as_ident())
+        && NUMBERS.iter().any(|number| is(name, number))
+    {
+        *expr = signed(taken(expr));
+    }
 }
 
 /// `lag(x, n, default)`, of which DataFusion takes a written default only: the default where there is no such row.
@@ -632,7 +720,9 @@ fn without_columns(condition: &mut Expr) {
             without_columns(left);
             without_columns(right);
         }
-        Expr::InSubquery { expr: left, subquery, negated: true } if !forms::names_columns(left) => {
+        Expr::InSubquery { expr: left, subquery, negated: true }
+            if !sets::names_columns(std::slice::from_ref(left.as_ref())) =>
+        {
             let members = match left.as_mut() {
                 Expr::Tuple(members) => std::mem::take(members),
                 single => vec![taken(single)],
@@ -743,6 +833,13 @@ mod tests {
                 "SELECT ((INTERVAL '1 day' * (3)) + (INTERVAL '1 hour' * (n)))",
             ),
             ("SELECT a = ANY (ARRAY[1]), b < ALL ('{1,2}')", "SELECT a IN (1), all_lt(b, ARRAY['1', '2'])"),
+            ("SELECT 1e300 > a, 1e20", "SELECT CAST('1e300' AS DOUBLE PRECISION) > a, 1e20"),
+            (
+                "SELECT (a, b) = (1, NULL), ROW(a, b) <> (1, 2)",
+                "SELECT ((((a) = (1)) AND ((b) = (NULL)))), ((((a) <> (1)) OR ((b) <> (2))))",
+            ),
+            ("SELECT (a, b) < (1, 2)", "SELECT ((((a) < (1)) OR (((a) = (1)) AND ((b) < (2)))))"),
+            ("SELECT (a, b) NOT IN ((1, 2))", "SELECT (NOT ((((a) = (1)) AND ((b) = (2)))))"),
             ("SELECT -2 ^ 2, 2 ^ -1 ^ 2, -a ^ b ^ c", "SELECT -2 ^ 2, 2 ^ -1 ^ 2, -a ^ b ^ c"),
             (r"SELECT '\x00ff'::bytea, a::bytea", "SELECT X'00ff', to_bytea(a)"),
             ("SELECT '{1,NULL}'::int[]", "SELECT ARRAY['1', NULL]::INT[]"),
@@ -757,11 +854,17 @@ mod tests {
                 "SELECT 1 WHERE 'a' NOT IN (SELECT b FROM t)",
                 "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM (SELECT b FROM t) AS \"__q\" (\"__1\") WHERE ('a' = \"__1\") IS NOT FALSE)",
             ),
-            ("SELECT array_length(a, 1)", "SELECT nullif(array_length(a, 1), 0)"),
+            ("SELECT array_length(a, 1)", "SELECT nullif(CAST(array_length(a, 1) AS BIGINT), 0)"),
             ("SELECT substring(a FROM 2), substring(a, 2)", "SELECT SUBSTRING(a FROM 2), SUBSTRING(a, 2)"),
             ("SELECT $$it's$$, E'a\\n'", "SELECT 'it''s', 'a\n'"),
         ] {
             assert_eq!(rewritten(sql), expected);
+        }
+        for (any, within) in [
+            ("SELECT a = ANY (SELECT b FROM t)", "SELECT a IN (SELECT b FROM t)"),
+            ("SELECT 1 ORDER BY a <> ALL (SELECT b FROM t)", "SELECT 1 ORDER BY a NOT IN (SELECT b FROM t)"),
+        ] {
+            assert_eq!(rewritten(any), rewritten(within));
         }
     }
 }

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::dialect::{binary, call, literal, nested, number, taken, text};
-use super::joins;
+use super::{joins, predicates};
 use crate::engine::sql::functions::AGGREGATE_FUNCTIONS;
 
 /// Most expressions of a part that is written more than once.
@@ -272,20 +272,52 @@ impl Visitor for Nodes {
     }
 }
 
-/// Whether an expression names a column.
-pub(super) fn names_columns(expr: &Expr) -> bool {
-    struct Columns;
-    impl Visitor for Columns {
+/// The members of a row: `(a, b)` or `ROW(a, b)`.
+pub(super) fn members(expr: &Expr) -> Option<Vec<Expr>> {
+    match innermost(expr) {
+        Expr::Tuple(members) => Some(members.clone()),
+        Expr::Function(function) => {
+            let [name] = function.name.0.as_slice() else { return None };
+            let FunctionArguments::List(list) = &function.args else { return None };
+            if !super::dialect::is(name.as_ident()?, "row") {
+                return None;
+            }
+            let members = list.args.iter().map(|argument| match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+                _ => None,
+            });
+            members.collect()
+        }
+        _ => None,
+    }
+}
+
+/// Whether a value asks, anywhere in it but in subqueries, what has no value here (`predicates::has_no_value`).
+pub(super) fn asks_without_value(expr: &impl Visit) -> bool {
+    struct Asks {
+        depth: usize,
+    }
+    impl Visitor for Asks {
         type Break = ();
 
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.depth += 1;
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.depth -= 1;
+            ControlFlow::Continue(())
+        }
+
         fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            match expr {
-                Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
-                _ => ControlFlow::Continue(()),
+            if self.depth == 0 && predicates::has_no_value(expr) {
+                return ControlFlow::Break(());
             }
+            ControlFlow::Continue(())
         }
     }
-    expr.visit(&mut Columns).is_break()
+    expr.visit(&mut Asks { depth: 0 }).is_break()
 }
 
 /// Whether a condition asks whether something is among the rows of a subquery where NULL is not the same as false: below NOT,
@@ -310,7 +342,7 @@ pub(super) fn asks_openly(condition: &Expr) -> bool {
     of(condition, false)
 }
 
-fn innermost(mut expr: &Expr) -> &Expr {
+pub(super) fn innermost(mut expr: &Expr) -> &Expr {
     while let Expr::Nested(inner) = expr {
         expr = inner;
     }

@@ -29,6 +29,20 @@ pub(super) fn merges(operator: &JoinOperator) -> bool {
     }
 }
 
+/// The condition of a join, where it has one.
+pub(super) fn condition(operator: &JoinOperator) -> Option<&Expr> {
+    match operator {
+        JoinOperator::Join(JoinConstraint::On(on))
+        | JoinOperator::Inner(JoinConstraint::On(on))
+        | JoinOperator::Left(JoinConstraint::On(on))
+        | JoinOperator::LeftOuter(JoinConstraint::On(on))
+        | JoinOperator::Right(JoinConstraint::On(on))
+        | JoinOperator::RightOuter(JoinConstraint::On(on))
+        | JoinOperator::FullOuter(JoinConstraint::On(on)) => Some(on),
+        _ => None,
+    }
+}
+
 /// Whether a join says nothing of what it joins by: DataFusion takes it for a cross join.
 pub(super) fn is_unbound(operator: &JoinOperator) -> bool {
     match operator {

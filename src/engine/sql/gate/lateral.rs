@@ -11,9 +11,12 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, JoinType, NullHandling, Result, ScalarValue, TableReference};
+use datafusion::common::{
+    Column, DFSchema, DataFusionError, JoinType, NullHandling, Result, ScalarValue, TableReference,
+};
+use datafusion::functions_nested::expr_fn::cardinality;
 use datafusion::functions_window::row_number::row_number;
-use datafusion::logical_expr::expr::Sort as SortExpr;
+use datafusion::logical_expr::expr::{Case, Sort as SortExpr};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprFunctionExt, FetchType, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator,
@@ -92,6 +95,15 @@ struct Outside<'a> {
     names: Vec<String>,
     /// A row outside stays also when the subquery has none for it.
     keeps: bool,
+    /// What the column is called that tells whether it has one, where rows are kept.
+    member: String,
+}
+
+/// A step over the rows outside.
+struct Lifted {
+    plan: LogicalPlan,
+    /// It has the column that tells whether the row is one of the subquery.
+    has_member: bool,
 }
 
 /// A join with a subquery of no table as that subquery's steps over the rows outside.
@@ -110,14 +122,23 @@ fn over_rows(
     };
     let left = join.left.schema();
     let names = (0..left.fields().len()).map(|place| format!("__outside_{number}_{place}")).collect();
-    let outside = Outside { plan: &join.left, names, keeps };
-    let Some(lifted) = outside.lift(subquery)? else { return Ok(None) };
+    let outside = Outside { plan: &join.left, names, keeps, member: format!("__member_{number}") };
+    let Some(Lifted { plan: lifted, has_member }) = outside.lift(subquery)? else { return Ok(None) };
     // The columns have their own names again.
     let before = left.iter().zip(&outside.names).map(|((table, field), name)| {
         Expr::Column(Column::from_name(name)).alias_qualified(table.cloned(), field.name())
     });
     let inner = subquery.schema().iter().map(|(table, field)| {
         let own = Expr::Column(Column::new(table.cloned(), field.name()));
+        let own = match has_member {
+            // All of a row that is none of the subquery is NULL, what is written out too.
+            true => Expr::Case(Case::new(
+                None,
+                vec![(Box::new(Expr::Column(Column::from_name(&outside.member))), Box::new(own))],
+                None,
+            )),
+            false => own,
+        };
         own.alias_qualified(alias.cloned().or(table.cloned()), field.name())
     });
     let projection = Projection::try_new(before.chain(inner).collect(), Arc::new(lifted))?;
@@ -135,16 +156,24 @@ fn is_true(expr: &Expr) -> bool {
 
 impl Outside<'_> {
     /// A step of the subquery over the rows outside; none when it is one that cannot be taken so.
-    fn lift(&self, step: &LogicalPlan) -> Result<Option<LogicalPlan>> {
-        Ok(Some(match step {
+    fn lift(&self, step: &LogicalPlan) -> Result<Option<Lifted>> {
+        let mut has_member = false;
+        // What is below a step, and whether it tells of members.
+        let mut below = |input: &LogicalPlan| {
+            Ok::<_, DataFusionError>(self.lift(input)?.map(|lifted| {
+                has_member = lifted.has_member;
+                lifted.plan
+            }))
+        };
+        let plan = match step {
             LogicalPlan::EmptyRelation(empty) if empty.produce_one_row => {
                 let named = columns(self.plan.schema()).into_iter().zip(&self.names);
                 let named = named.map(|(column, name)| column.alias(name)).collect();
                 LogicalPlan::Projection(Projection::try_new(named, Arc::new(self.plan.clone()))?)
             }
             LogicalPlan::Projection(projection) => {
-                let Some(input) = self.lift(&projection.input)? else { return Ok(None) };
-                let mut exprs = self.own();
+                let Some(input) = below(&projection.input)? else { return Ok(None) };
+                let mut exprs = self.own(has_member);
                 for expr in &projection.expr {
                     let Some(expr) = self.resolved(expr.clone())? else { return Ok(None) };
                     exprs.push(expr);
@@ -152,12 +181,21 @@ impl Outside<'_> {
                 LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(input))?)
             }
             LogicalPlan::Filter(filter) if !self.keeps => {
-                let Some(input) = self.lift(&filter.input)? else { return Ok(None) };
+                let Some(input) = below(&filter.input)? else { return Ok(None) };
                 let Some(predicate) = self.resolved(filter.predicate.clone())? else { return Ok(None) };
                 LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input))?)
             }
             LogicalPlan::Unnest(unnest) => {
-                let Some(input) = self.lift(&unnest.input)? else { return Ok(None) };
+                let Some(mut input) = below(&unnest.input)? else { return Ok(None) };
+                if self.keeps {
+                    let is_flat = unnest.list_type_columns.iter().all(|(_, list)| list.depth == 1);
+                    // Members of members would be told by more columns than one.
+                    if has_member || !is_flat || unnest.list_type_columns.is_empty() {
+                        return Ok(None);
+                    }
+                    input = self.told(input, unnest)?;
+                    has_member = true;
+                }
                 let mut options = unnest.options.clone();
                 // A row outside without members stays, as one of NULLs.
                 options.null_handling =
@@ -165,20 +203,40 @@ impl Outside<'_> {
                 LogicalPlan::Unnest(Unnest::try_new(Arc::new(input), unnest.exec_columns.clone(), options)?)
             }
             LogicalPlan::SubqueryAlias(alias) => {
-                let Some(input) = self.lift(&alias.input)? else { return Ok(None) };
+                let Some(input) = below(&alias.input)? else { return Ok(None) };
                 let renamed = alias.input.schema().columns().into_iter().map(|column| {
                     let name = column.name.clone();
                     Expr::Column(column).alias_qualified(Some(alias.alias.clone()), name)
                 });
-                let exprs = self.own().into_iter().chain(renamed).collect();
+                let exprs = self.own(has_member).into_iter().chain(renamed).collect();
                 LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(input))?)
             }
+            // A function in FROM that names columns of what stands before the subquery.
+            LogicalPlan::Subquery(subquery) => {
+                let Some(input) = below(&subquery.subquery)? else { return Ok(None) };
+                input
+            }
             _ => return Ok(None),
-        }))
+        };
+        Ok(Some(Lifted { plan, has_member }))
     }
 
-    fn own(&self) -> Vec<Expr> {
-        self.names.iter().map(|name| Expr::Column(Column::from_name(name))).collect()
+    /// With a column that tells whether there is a member in any of the lists that rows are made of.
+    fn told(&self, input: LogicalPlan, unnest: &Unnest) -> Result<LogicalPlan> {
+        let schema = unnest.input.schema();
+        let lists = unnest.list_type_columns.iter().map(|(place, _)| {
+            let (table, field) = schema.qualified_field(*place);
+            let list = Expr::Column(Column::new(table.cloned(), field.name()));
+            Expr::IsTrue(Box::new(cardinality(list).gt(lit(0_u64))))
+        });
+        let any = lists.reduce(Expr::or).unwrap_or_else(|| lit(false)).alias(&self.member);
+        let exprs = columns(input.schema()).into_iter().chain([any]).collect();
+        Ok(LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(input))?))
+    }
+
+    fn own(&self, has_member: bool) -> Vec<Expr> {
+        let member = has_member.then_some(&self.member);
+        self.names.iter().chain(member).map(|name| Expr::Column(Column::from_name(name))).collect()
     }
 
     fn resolved(&self, expr: Expr) -> Result<Option<Expr>> {

@@ -15,7 +15,8 @@ pub(super) fn rewrite(plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(|node| {
         let is_kind =
             matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Sort(_) | LogicalPlan::Window(_));
-        if !is_kind || !node.expressions().iter().any(has_subquery) {
+        let is_sort = matches!(node, LogicalPlan::Sort(_));
+        if !is_kind || !node.expressions().iter().any(|expr| has_subquery(expr, is_sort)) {
             return Ok(Transformed::no(node));
         }
         lifted(node, &mut made).map(Transformed::yes)
@@ -23,13 +24,15 @@ pub(super) fn rewrite(plan: LogicalPlan) -> Result<LogicalPlan> {
     .data()
 }
 
-/// Whether an expression holds a subquery that is tied to its row.
-fn has_subquery(expr: &Expr) -> bool {
-    expr.exists(|part| Ok(is_tied(part))).unwrap_or(false)
+/// Whether an expression holds a subquery that has to be worked out before.
+fn has_subquery(expr: &Expr, is_sort: bool) -> bool {
+    expr.exists(|part| Ok(is_lifted(part, is_sort))).unwrap_or(false)
 }
 
-fn is_tied(expr: &Expr) -> bool {
-    matches!(expr, Expr::ScalarSubquery(subquery) if !subquery.outer_ref_columns.is_empty())
+/// One that is tied to its row. In an order any: what is sorted in parts, and what the parts are put together by, would have to
+/// be the same subquery.
+fn is_lifted(expr: &Expr, is_sort: bool) -> bool {
+    matches!(expr, Expr::ScalarSubquery(subquery) if is_sort || !subquery.outer_ref_columns.is_empty())
 }
 
 fn lifted(node: LogicalPlan, made: &mut usize) -> Result<LogicalPlan> {
@@ -38,11 +41,12 @@ fn lifted(node: LogicalPlan, made: &mut usize) -> Result<LogicalPlan> {
     let columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
     let mut values: Vec<(Expr, Column)> = Vec::new();
     let names = NamePreserver::new(&node);
+    let is_sort = matches!(node, LogicalPlan::Sort(_));
     let node = node
         .map_expressions(|expr| {
             let name = names.save(&expr);
             let expr = expr.transform_down(|part| {
-                if !is_tied(&part) {
+                if !is_lifted(&part, is_sort) {
                     return Ok(Transformed::no(part));
                 }
                 let known = values.iter().find(|(value, _)| *value == part).map(|(_, column)| column.clone());

@@ -12,6 +12,9 @@ use datafusion::sql::sqlparser::ast::{
 use super::dialect::{call, literal, taken, text};
 use crate::engine::sql::postgres::bytes_of;
 
+/// Digits of the widest decimal.
+const DIGITS_MAX: i64 = 76;
+
 /// A cast of a written text to a list or to bytes as what the text means; none where there is nothing to do.
 pub(super) fn cast(inner: &mut Expr, data_type: &DataType) -> Option<Expr> {
     match data_type {
@@ -25,6 +28,15 @@ pub(super) fn cast(inner: &mut Expr, data_type: &DataType) -> Option<Expr> {
         }
         _ => None,
     }
+}
+
+/// Whether a written number has more digits, before or behind the point, than a decimal can: it is a double then.
+pub(super) fn is_beyond_decimals(digits: &str) -> bool {
+    let Some((mantissa, exponent)) = digits.split_once(['e', 'E']) else { return false };
+    let Ok(exponent) = exponent.parse::<i64>() else { return true };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let (whole, fraction) = (whole.len() as i64, fraction.len() as i64);
+    exponent.saturating_add(whole) > DIGITS_MAX || fraction.saturating_sub(exponent) > DIGITS_MAX
 }
 
 /// Bytes as they are written in a statement.

@@ -10,6 +10,7 @@
 mod dialect;
 mod floats;
 mod forms;
+mod guards;
 mod intervals;
 mod joins;
 mod keys;
@@ -24,6 +25,7 @@ mod places;
 mod predicates;
 mod refuse;
 mod sets;
+mod tuples;
 mod typed;
 mod windows;
 

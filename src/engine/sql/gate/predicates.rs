@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::dialect::{binary, call, nested, number, taken, template};
-use super::{forms, joins};
+use super::{forms, joins, sets};
 
 /// Makes counts of them in what is selected and grouped by.
 pub(super) fn in_select(select: &mut Select) {
@@ -26,9 +26,161 @@ pub(super) fn in_select(select: &mut Select) {
     if let Some(Distinct::On(exprs)) = &mut select.distinct {
         exprs.iter_mut().for_each(counted);
     }
+    select.qualify.iter_mut().for_each(counted);
+}
+
+/// What of a SELECT is a value: its truth may be NULL there, which in WHERE, HAVING and ON is the same as false.
+pub(super) fn values_of(select: &Select) -> impl Iterator<Item = &Expr> {
+    let selected = select.projection.iter().filter_map(|item| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
+    });
+    let groups: &[Expr] = match &select.group_by {
+        GroupByExpr::Expressions(exprs, _) => exprs,
+        GroupByExpr::All(_) => &[],
+    };
+    let on: &[Expr] = match &select.distinct {
+        Some(Distinct::On(exprs)) => exprs,
+        _ => &[],
+    };
+    selected.chain(groups).chain(on).chain(&select.qualify)
+}
+
+/// `x = ANY (query)` and its like in what is selected and grouped by, with NULL where that cannot be said.
+pub(super) fn open_in_select(select: &mut Select) {
+    for item in &mut select.projection {
+        opened(item);
+    }
+    if let GroupByExpr::Expressions(exprs, _) = &mut select.group_by {
+        exprs.iter_mut().for_each(opened);
+    }
+    if let Some(Distinct::On(exprs)) = &mut select.distinct {
+        exprs.iter_mut().for_each(opened);
+    }
+    select.qualify.iter_mut().for_each(opened);
 }
 
 /// The same in an order.
+pub(super) fn open_in_order(query: &mut Query) {
+    if let Some(OrderByKind::Expressions(order)) = query.order_by.as_mut().map(|order| &mut order.kind) {
+        order.iter_mut().for_each(|by| opened(&mut by.expr));
+    }
+}
+
+fn opened(part: &mut impl VisitMut) {
+    // The visitor never breaks.
+    let _ = part.visit(&mut Opened { depth: 0 });
+}
+
+struct Opened {
+    depth: usize,
+}
+
+impl VisitorMut for Opened {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if self.depth == 0
+            && let Some(open) = Open::of(expr).and_then(|open| open.value())
+        {
+            *expr = open;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether it is one of those whose truth as a value is not worked out here.
+pub(super) fn has_no_value(expr: &Expr) -> bool {
+    Open::of(expr).is_some_and(|open| open.value().is_none())
+}
+
+/// A comparison of one or several values with the rows of a query.
+struct Open {
+    members: Vec<Expr>,
+    op: BinaryOperator,
+    query: Query,
+    /// With all rows, and not with any.
+    is_all: bool,
+    /// NOT stands before it.
+    negated: bool,
+}
+
+impl Open {
+    /// None of what is none, or is right as it stands: a single value IN a query.
+    fn of(expr: &Expr) -> Option<Open> {
+        let (left, op, right, is_all) = match expr {
+            Expr::AnyOp { left, compare_op, right, .. } => (left, compare_op, right, false),
+            Expr::AllOp { left, compare_op, right } => (left, compare_op, right, true),
+            Expr::InSubquery { expr: left, subquery, negated } => {
+                let members = forms::members(left)?;
+                let query = subquery.as_ref().clone();
+                return Some(Open {
+                    members,
+                    op: BinaryOperator::Eq,
+                    query,
+                    is_all: false,
+                    negated: *negated,
+                });
+            }
+            _ => return None,
+        };
+        let Expr::Subquery(query) = forms::innermost(right) else { return None };
+        let members = forms::members(left).unwrap_or_else(|| vec![left.as_ref().clone()]);
+        Some(Open { members, op: op.clone(), query: query.as_ref().clone(), is_all, negated: false })
+    }
+
+    /// Its truth as a value, where that can be had.
+    fn value(self) -> Option<Expr> {
+        let Open { mut members, op, query, is_all, negated } = self;
+        if let ([_], BinaryOperator::Eq, false) | ([_], BinaryOperator::NotEq, true) =
+            (members.as_slice(), &op, is_all)
+        {
+            let expr = Box::new(members.pop()?);
+            return Some(Expr::InSubquery { expr, subquery: Box::new(query), negated: is_all });
+        }
+        let (is_all, negated) = match (members.len(), &op) {
+            (1, _) | (_, BinaryOperator::Eq) if !is_all || members.len() == 1 => (is_all, negated),
+            // Unlike all of them is not like any.
+            (_, BinaryOperator::NotEq) if is_all => (false, !negated),
+            _ => return None,
+        };
+        let op = if members.len() > 1 { BinaryOperator::Eq } else { op };
+        // By a column from outside the planner joins where it is equal, and cannot tell what is open.
+        if sets::names_columns(&members) || !members.iter().all(forms::is_small) || !forms::is_small(&query) {
+            return None;
+        }
+        let width = members.len();
+        let compared = members.into_iter().enumerate();
+        let compared = compared.map(|(place, member)| binary(nested(member), op.clone(), column(place)));
+        let all = compared.reduce(|all, one| binary(all, BinaryOperator::And, one))?;
+        let any = |condition: Expr| {
+            let counted = Expr::Subquery(Box::new(counting(query.clone(), width, Some(condition))));
+            nested(binary(counted, BinaryOperator::Gt, number("0")))
+        };
+        let decides = match is_all {
+            true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(nested(all.clone())) },
+            false => all.clone(),
+        };
+        let decided = any(decides);
+        let truth = nested(or_unknown(decided, any(Expr::IsNull(Box::new(nested(all))))));
+        Some(match is_all != negated {
+            true => nested(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(truth) }),
+            false => truth,
+        })
+    }
+}
+
+/// Makes counts in an order.
 pub(super) fn in_order(query: &mut Query) {
     if let Some(OrderByKind::Expressions(order)) = query.order_by.as_mut().map(|order| &mut order.kind) {
         order.iter_mut().for_each(|by| counted(&mut by.expr));
@@ -106,16 +258,23 @@ fn count(mut query: Query) -> Query {
         query.limit_clause = None;
         return query;
     }
-    counting(query, None)
+    counting(query, 0, None)
 }
 
-/// `SELECT count(*) FROM (query) AS "__q" WHERE condition`; in the condition the query's one column is `"__1"`.
-fn counting(query: Query, condition: Option<Expr>) -> Query {
+/// `SELECT count(*) FROM (query) AS "__q" WHERE condition`; in the condition the query's columns, of which there are so many,
+/// are `"__1"`, `"__2"` and so on.
+fn counting(query: Query, width: usize, condition: Option<Expr>) -> Query {
+    let width = if condition.is_some() { width } else { 0 };
+    over(query, width, SelectItem::UnnamedExpr(all_counted()), condition)
+}
+
+/// `SELECT item FROM (query) AS "__q" WHERE condition`.
+fn over(query: Query, width: usize, item: SelectItem, condition: Option<Expr>) -> Query {
     let mut counting = template();
     if let SetExpr::Select(select) = counting.body.as_mut() {
-        select.projection = vec![SelectItem::UnnamedExpr(all_counted())];
-        let column = TableAliasColumnDef { name: Ident::with_quote('"', COLUMN), data_type: None };
-        let columns = condition.iter().map(|_| column.clone()).collect();
+        select.projection = vec![item];
+        let column = |place| TableAliasColumnDef { name: column_name(place), data_type: None };
+        let columns = (0..width).map(column).collect();
         select.selection = condition;
         let name = Ident::with_quote('"', "__q");
         let own = TableAlias { explicit: true, name, columns, at: None };
@@ -128,22 +287,32 @@ fn counting(query: Query, condition: Option<Expr>) -> Query {
     counting
 }
 
-/// The one column of a query that is asked about.
-const COLUMN: &str = "__1";
+/// A column of a query that is asked about, by its place.
+fn column(place: usize) -> Expr {
+    Expr::Identifier(column_name(place))
+}
+
+fn column_name(place: usize) -> Ident {
+    Ident::with_quote('"', format!("__{}", place + 1))
+}
 
 /// `left IN (query)`: true when a row is equal; else NULL when that cannot be said, because a row is NULL, or the value is
 /// and there are rows.
 fn is_in(left: Expr, query: &Query) -> Expr {
-    let column = || Expr::Identifier(Ident::with_quote('"', COLUMN));
+    let column = || column(0);
     let any = |condition: Option<Expr>| {
-        let counted = Expr::Subquery(Box::new(counting(query.clone(), condition)));
+        let counted = Expr::Subquery(Box::new(counting(query.clone(), 1, condition)));
         nested(binary(counted, BinaryOperator::Gt, number("0")))
     };
     let equal = any(Some(binary(column(), BinaryOperator::Eq, nested(left.clone()))));
     let no_value = binary(Expr::IsNull(Box::new(nested(left))), BinaryOperator::And, any(None));
     let no_row = any(Some(Expr::IsNull(Box::new(column()))));
-    let unknown = binary(nested(no_value), BinaryOperator::Or, no_row);
-    // `equal OR NULL` is true or NULL; `equal OR false` true or false.
+    or_unknown(equal, binary(nested(no_value), BinaryOperator::Or, no_row))
+}
+
+/// True where the one is, else NULL where the other is true, else false.
+fn or_unknown(truth: Expr, unknown: Expr) -> Expr {
+    // `truth OR NULL` is true or NULL; `truth OR false` true or false.
     let null = Expr::Cast {
         kind: CastKind::Cast,
         expr: Box::new(Expr::value(Value::Null)),
@@ -152,11 +321,65 @@ fn is_in(left: Expr, query: &Query) -> Expr {
         format: None,
     };
     let otherwise = nested(binary(nested(unknown), BinaryOperator::And, null));
-    binary(equal, BinaryOperator::Or, otherwise)
+    binary(truth, BinaryOperator::Or, otherwise)
 }
 
-/// `ARRAY(SELECT x FROM … ORDER BY y)` as an aggregate; none of a query whose rows are not those of its FROM.
+/// `ARRAY(SELECT x FROM … ORDER BY y)` as an aggregate.
 pub(super) fn array_of(query: &Query) -> Option<Expr> {
+    let gathered = array_of_rows(query).or_else(|| array_over(query.clone()))?;
+    // There is none of no rows.
+    Some(call("coalesce", vec![Expr::Subquery(Box::new(gathered)), call("make_array", Vec::new())]))
+}
+
+/// The aggregate over the query, whatever it is: `SELECT array_agg("__1" ORDER BY "__2") FROM (query) AS "__q"`, where what it is
+/// ordered by is selected too. None where that is not to be had.
+fn array_over(mut query: Query) -> Option<Query> {
+    let mut order = match query.order_by.as_ref().map(|order| &order.kind) {
+        Some(OrderByKind::Expressions(order)) => order.clone(),
+        Some(OrderByKind::All(_)) => return None,
+        None => Vec::new(),
+    };
+    let mut width = 1;
+    for by in &mut order {
+        let own = match query.body.as_mut() {
+            SetExpr::Select(select) => match select.projection.as_slice() {
+                [SelectItem::UnnamedExpr(value)] => by.expr == *value,
+                [SelectItem::ExprWithAlias { expr, alias }] => {
+                    by.expr == *expr || joins::is_column(&by.expr, alias)
+                }
+                [_, ..] if width > 1 => false,
+                _ => return None,
+            },
+            // By the name or the number of its one column.
+            _ => true,
+        };
+        if own || is_number_one(&by.expr) {
+            by.expr = column(0);
+            continue;
+        }
+        let SetExpr::Select(select) = query.body.as_mut() else { return None };
+        if select.distinct.is_some() {
+            return None;
+        }
+        let key = std::mem::replace(&mut by.expr, column(width));
+        width += 1;
+        select.projection.push(SelectItem::UnnamedExpr(key));
+    }
+    let mut members = call("array_agg", vec![column(0)]);
+    if let Expr::Function(Function { args: FunctionArguments::List(list), .. }) = &mut members
+        && !order.is_empty()
+    {
+        list.clauses = vec![FunctionArgumentClause::OrderBy(order)];
+    }
+    Some(over(query, width, SelectItem::UnnamedExpr(members), None))
+}
+
+fn is_number_one(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(ValueWithSpan { value: Value::Number(one, _), .. }) if one == "1")
+}
+
+/// The aggregate in the query's own SELECT; none of a query whose rows are not those of its FROM.
+fn array_of_rows(query: &Query) -> Option<Query> {
     let mut query = query.clone();
     let mut order = match query.order_by.take().map(|order| order.kind) {
         Some(OrderByKind::Expressions(order)) => order,
@@ -179,9 +402,7 @@ pub(super) fn array_of(query: &Query) -> Option<Expr> {
     };
     for by in &mut order {
         // By what comes out, under its number or its name.
-        let by_number =
-            matches!(&by.expr, Expr::Value(ValueWithSpan { value: Value::Number(one, _), .. }) if one == "1");
-        if by_number || alias.as_ref().is_some_and(|alias| joins::is_column(&by.expr, alias)) {
+        if is_number_one(&by.expr) || alias.as_ref().is_some_and(|alias| joins::is_column(&by.expr, alias)) {
             by.expr = value.clone();
         }
     }
@@ -192,8 +413,7 @@ pub(super) fn array_of(query: &Query) -> Option<Expr> {
         list.clauses = vec![FunctionArgumentClause::OrderBy(order)];
     }
     *value = members;
-    // There is none of no rows.
-    Some(call("coalesce", vec![Expr::Subquery(Box::new(query)), call("make_array", Vec::new())]))
+    Some(query)
 }
 
 fn is_positive(limit: &Expr) -> bool {
@@ -211,7 +431,8 @@ fn is_ungrouped(select: &Select) -> bool {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => forms::aggregates(expr),
         _ => false,
     });
-    !groups && !aggregates && select.having.is_none() && !select.from.is_empty()
+    let cuts = select.having.is_some() || select.qualify.is_some();
+    !groups && !aggregates && !cuts && !select.from.is_empty() && !sets::has_sets(select)
 }
 
 /// `count(*)`.

@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{
     SetOperator, SetQuantifier, Spanned, Statement, TableFactor, Value, ValueWithSpan, Visit, Visitor,
 };
 
-use super::{dialect, forms, joins, patterns, places, sets};
+use super::{dialect, forms, joins, patterns, places, predicates, sets, tuples};
 use crate::engine::sql::errors::{QueryError, quoted};
 use crate::engine::sql::postgres::{is_picture, translated};
 
@@ -21,6 +21,8 @@ const SERIES_MAX: u128 = 1_000_000;
 const UNBOUND: &str = "JOIN without ON or USING (say what joins the two, or write CROSS JOIN)";
 const OPEN: &str = "IN, ANY or ALL with a subquery below NOT, IS, CASE or a comparison, or NOT IN below OR (where a NULL among its \
                     rows leaves it open: write EXISTS or NOT EXISTS with the condition that is meant)";
+const OPEN_VALUE: &str = "ANY or ALL with a subquery where its truth is a value, but = ANY and <> ALL of one column, or IN of several \
+                          (where a NULL leaves it open: write EXISTS or NOT EXISTS with the condition that is meant)";
 const UNCLEAR: &str = "RIGHT or FULL JOIN with USING or NATURAL, of more than two tables, in parentheses or with * (write \
                        ON a.x = b.x, and coalesce(a.x, b.x) for the column)";
 
@@ -88,6 +90,7 @@ fn query_forms(query: &Query) -> Flow {
     refuse_if(!query.pipe_operators.is_empty(), "The pipe syntax")?;
     let exact = query.fetch.as_ref().is_some_and(|fetch| fetch.with_ties || fetch.percent);
     refuse_if(exact, "FETCH FIRST with PERCENT or TIES")?;
+    refuse_if(query.order_by.as_ref().is_some_and(forms::asks_without_value), OPEN_VALUE)?;
     set_expressions(&query.body)
 }
 
@@ -98,8 +101,9 @@ fn select_forms(select: &Select) -> Flow {
     refuse_if(!select.connect_by.is_empty(), "CONNECT BY")?;
     let hive = [select.cluster_by.is_empty(), select.distribute_by.is_empty(), select.sort_by.is_empty()];
     refuse_if(hive.contains(&false), "CLUSTER, DISTRIBUTE and SORT BY")?;
-    let mut joined = select.from.iter().flat_map(|from| &from.joins);
-    refuse_if(joined.any(|join| joins::is_unbound(&join.join_operator)), UNBOUND)?;
+    let joined = select.from.iter().flat_map(|from| &from.joins).map(|join| &join.join_operator);
+    refuse_if(joined.clone().any(joins::is_unbound), UNBOUND)?;
+    refuse_if(joined.filter_map(joins::condition).any(forms::asks_openly), OPEN)?;
     refuse_if(joins::is_unclear(select), UNCLEAR)?;
     if let Some(condition) = &select.selection {
         refuse_if(
@@ -110,6 +114,7 @@ fn select_forms(select: &Select) -> Flow {
         refuse_if(forms::asks_openly(condition), OPEN)?;
     }
     refuse_if(select.having.as_ref().is_some_and(forms::asks_openly), OPEN)?;
+    refuse_if(predicates::values_of(select).any(forms::asks_without_value), OPEN_VALUE)?;
     refuse_if(select.value_table_mode.is_some(), "AS STRUCT and AS VALUE")?;
     refuse_if(!matches!(select.flavor, SelectFlavor::Standard), "A query that begins with FROM")
 }
@@ -174,6 +179,10 @@ fn expr_forms(expr: &Expr) -> Flow {
                 _ => ControlFlow::Continue(()),
             }
         }
+        Expr::InList { .. } if tuples::is_too_long(expr) => refuse(&format!(
+            "IN over more than {} rows (join with a list of them: JOIN (VALUES …) AS v(a, b) ON …)",
+            tuples::ROWS_MAX
+        )),
         Expr::RLike { .. } | Expr::MatchAgainst { .. } => refuse("RLIKE and MATCH"),
         Expr::Cast { data_type, .. } if is_padded(data_type) => refuse("The type char(n) (use text)"),
         Expr::Function(function) if is_named(&function.name, "to_char") => to_char_pattern(&function.args),

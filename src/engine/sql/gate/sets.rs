@@ -156,10 +156,30 @@ impl Rows {
         }
         let mut query = template();
         if let SetExpr::Select(select) = query.body.as_mut() {
-            let numbers = lists.first().filter(|_| numbered).map(|(list, _)| {
-                let count = call("cardinality", vec![list.clone()]);
-                (call("generate_series", vec![number("1"), count]), Ident::new("ordinality"))
-            });
+            let counts: Vec<Expr> =
+                lists.iter().map(|(list, _)| call("cardinality", vec![list.clone()])).collect();
+            let count =
+                if counts.len() > 1 { Some(call("greatest", counts)) } else { counts.into_iter().next() };
+            let numbers = count
+                .filter(|_| numbered)
+                .map(|count| (call("generate_series", vec![number("1"), count]), Ident::new("ordinality")));
+            // Columns that are not given names would have one and the same.
+            for place in 1..lists.len() {
+                let (before, rest) = lists.split_at_mut(place);
+                if let Some((_, own)) = rest.first_mut()
+                    && before.iter().any(|(_, name)| name == own)
+                {
+                    own.value = format!("{}_{}", own.value, place + 1);
+                }
+            }
+            if !alias.columns.is_empty() {
+                let names = lists.iter().map(|(_, name)| name.clone());
+                let names = names.chain(numbers.iter().map(|(_, name)| name.clone()));
+                let missing = names.skip(alias.columns.len());
+                let missing: Vec<_> =
+                    missing.map(|name| TableAliasColumnDef { name, data_type: None }).collect();
+                alias.columns.extend(missing);
+            }
             let item = |(list, alias)| SelectItem::ExprWithAlias { expr: call("unnest", vec![list]), alias };
             select.projection = lists.into_iter().chain(numbers).map(item).collect();
             select.from.clear();
@@ -169,7 +189,7 @@ impl Rows {
 }
 
 /// Whether any of the expressions names a column, outside of subqueries.
-fn names_columns(exprs: &[Expr]) -> bool {
+pub(super) fn names_columns(exprs: &[Expr]) -> bool {
     exprs.iter().any(|expr| expr.visit(&mut Columns { depth: 0 }).is_break())
 }
 
@@ -193,6 +213,47 @@ impl Visitor for Columns {
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         match expr {
             Expr::Identifier(_) | Expr::CompoundIdentifier(_) if self.depth == 0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Whether a SELECT gives a row for each member of something, none where there is none.
+pub(super) fn has_sets(select: &Select) -> bool {
+    select.projection.iter().any(|item| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+            expr.visit(&mut HasSets { depth: 0 }).is_break()
+        }
+        _ => false,
+    })
+}
+
+struct HasSets {
+    depth: usize,
+}
+
+impl Visitor for HasSets {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        let gives_rows = |name: &ObjectName| {
+            list_of(name).is_some()
+                || name.0.last().and_then(|part| part.as_ident()).is_some_and(|name| is(name, "unnest"))
+        };
+        match expr {
+            Expr::Function(function) if self.depth == 0 && gives_rows(&function.name) => {
+                ControlFlow::Break(())
+            }
             _ => ControlFlow::Continue(()),
         }
     }

@@ -14,13 +14,17 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, cast, lit};
 use regex::Regex;
 
-use super::{floats, intervals};
+use super::{floats, guards, intervals};
 use crate::base::clock::{Clock, Timestamp};
 use crate::engine::sql::postgres::plain;
 
 /// Rewrites all expressions of the plan and its subqueries.
 pub(super) fn normalize(plan: LogicalPlan) -> Result<LogicalPlan> {
     let rewrite_node = |node: LogicalPlan| {
+        intervals::check(&node)?;
+        let node = intervals::first_of_each(node);
+        let has_keys = intervals::has_keys(&node);
+        let facts = guards::facts(&node);
         let inputs = node.inputs();
         // A leaf's own expressions (a VALUES list, say) see no columns but its own.
         let schema = if inputs.is_empty() { node.schema().as_ref().clone() } else { merge_schema(&inputs) };
@@ -36,8 +40,18 @@ pub(super) fn normalize(plan: LogicalPlan) -> Result<LogicalPlan> {
                     .transform_data(|expr| Ok(intervals::alike(expr, &schema)))?
                     .transform_data(|expr| Ok(opposite(expr, &schema)))?
                     .transform_data(|expr| intervals::comparison(expr, &schema))?
-                    .transform_data(|expr| Ok(floats::comparison(expr, &schema)))
+                    .transform_data(|expr| intervals::ordered(expr, &schema))?
+                    .transform_data(|expr| Ok(floats::comparison(expr, &schema)))?
+                    .transform_data(|expr| guards::both(expr, &schema))
             })?;
+            let rewritten = match has_keys {
+                true => rewritten.transform_data(|expr| Ok(intervals::key(expr, &schema)))?,
+                false => rewritten,
+            };
+            let rewritten = match &facts {
+                Some(facts) => rewritten.transform_data(|expr| guards::all(expr, facts, &schema))?,
+                None => rewritten,
+            };
             Ok(rewritten.update_data(|expr| name.restore(expr)))
         })?;
         // A decimal that became a double gives the column another type, here and in all nodes above.

@@ -14,6 +14,8 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::spans;
+
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let names = [
         ("any_eq", "all_eq", Comparison::Eq),
@@ -90,6 +92,9 @@ impl ScalarUDFImpl for Quantified {
             places.extend(std::iter::repeat_n(row as u32, length(lists, row)));
         }
         let values = take(values, &UInt32Array::from(places), None)?;
+        let is_span = matches!(items.data_type(), DataType::Interval(_));
+        let (values, items) =
+            if is_span { (spans::lengths(&values)?, spans::lengths(&items)?) } else { (values, items) };
         let compared = match self.comparison {
             Comparison::Eq => cmp::eq(&values, &items),
             Comparison::Ne => cmp::neq(&values, &items),

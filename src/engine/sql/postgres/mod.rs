@@ -32,8 +32,9 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 pub(super) use self::numbers::plain;
 pub(super) use self::picture::{NAME as TO_CHAR_OF_NUMBERS, is_picture};
 pub(super) use self::regexes::translated;
-pub(super) use self::spans::{length as span_length, span as span_of};
+pub(super) use self::spans::{length as span_length, picked as span_picked, span as span_of};
 pub(super) use self::text::bytes_of;
+pub(super) use self::times::without_zone;
 
 /// The functions, for the session.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {

@@ -116,27 +116,104 @@ impl ScalarUDFImpl for Length {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let spans = args.args[0].to_array(args.number_rows)?;
-        let lengths: Decimal128Array = match spans.data_type() {
-            DataType::Duration(_) => {
-                let micros = cast(&spans, &DataType::Duration(TimeUnit::Microsecond))?;
-                micros.as_primitive::<DurationMicrosecondType>().iter().map(|of| of.map(i128::from)).collect()
-            }
-            _ => {
-                let spans = cast(&spans, &SPAN)?;
-                let spans = spans.as_primitive::<IntervalMonthDayNanoType>().iter();
-                spans
-                    .map(|span| {
-                        let span = span?;
-                        let days = i128::from(span.months) * 30 + i128::from(span.days);
-                        Some(
-                            days * i128::from(MICROS_PER_DAY)
-                                + i128::from(span.nanoseconds / NANOS_PER_MICRO),
-                        )
-                    })
-                    .collect()
-            }
+        Ok(ColumnarValue::Array(lengths(&spans)?))
+    }
+}
+
+/// How long spans, or differences of times, are.
+pub(super) fn lengths(spans: &ArrayRef) -> Result<ArrayRef> {
+    let lengths: Decimal128Array = match spans.data_type() {
+        DataType::Duration(_) => {
+            let micros = cast(spans, &DataType::Duration(TimeUnit::Microsecond))?;
+            micros.as_primitive::<DurationMicrosecondType>().iter().map(|of| of.map(i128::from)).collect()
+        }
+        _ => {
+            let spans = cast(spans, &SPAN)?;
+            let spans = spans.as_primitive::<IntervalMonthDayNanoType>().iter();
+            spans.map(|span| span.map(length_of)).collect()
+        }
+    };
+    Ok(Arc::new(lengths.with_precision_and_scale(38, 0)?))
+}
+
+fn length_of(span: IntervalMonthDayNano) -> i128 {
+    let days = i128::from(span.months) * 30 + i128::from(span.days);
+    days * i128::from(MICROS_PER_DAY) + i128::from(span.nanoseconds / NANOS_PER_MICRO)
+}
+
+/// `greatest`, `least` and `nullif` of spans by how long they are; none for any other function.
+pub(in crate::engine::sql) fn picked(function: &str, spans: Vec<Expr>) -> Option<Expr> {
+    let pick = match function {
+        "greatest" => Pick::Greatest,
+        "least" => Pick::Least,
+        "nullif" => Pick::NullIf,
+        _ => return None,
+    };
+    let signature = Signature::variadic_any(Volatility::Immutable);
+    Some(ScalarUDF::from(Picked { pick, signature }).call(spans))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Pick {
+    Greatest,
+    Least,
+    NullIf,
+}
+
+impl Pick {
+    /// Of two spans in their order.
+    fn of(
+        self,
+        first: Option<IntervalMonthDayNano>,
+        other: Option<IntervalMonthDayNano>,
+    ) -> Option<IntervalMonthDayNano> {
+        let (Some(left), Some(right)) = (first, other) else {
+            return if self == Pick::NullIf { first } else { first.or(other) };
         };
-        Ok(ColumnarValue::Array(Arc::new(lengths.with_precision_and_scale(38, 0)?)))
+        let (one, two) = (length_of(left), length_of(right));
+        match self {
+            Pick::Greatest => Some(if two > one { right } else { left }),
+            Pick::Least => Some(if two < one { right } else { left }),
+            Pick::NullIf => (one != two).then_some(left),
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Picked {
+    pick: Pick,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Picked {
+    fn name(&self) -> &str {
+        match self.pick {
+            Pick::Greatest => "greatest",
+            Pick::Least => "least",
+            Pick::NullIf => "nullif",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(SPAN)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let spans = args.args.iter().map(|arg| Ok(cast(&arg.to_array(args.number_rows)?, &SPAN)?));
+        let spans = spans.collect::<Result<Vec<_>>>()?;
+        let own = |row: usize| {
+            let each = spans.iter().map(|spans| {
+                let spans = spans.as_primitive::<IntervalMonthDayNanoType>();
+                spans.is_valid(row).then(|| spans.value(row))
+            });
+            each.reduce(|first, other| self.pick.of(first, other)).flatten()
+        };
+        let picked: IntervalMonthDayNanoArray = (0..args.number_rows).map(own).collect();
+        Ok(ColumnarValue::Array(Arc::new(picked)))
     }
 }
 
@@ -426,6 +503,19 @@ mod tests {
             );
         }
         assert!(scaled(span(i32::MAX, 0, 0), 2.0, Work::Multiply).is_err());
+    }
+
+    #[test]
+    fn spans_are_picked_by_their_length() {
+        let span = |months, days| Some(IntervalMonthDayNano::new(months, days, 0));
+        for (pick, expected) in
+            [(Pick::Greatest, span(0, 31)), (Pick::Least, span(1, 0)), (Pick::NullIf, span(1, 0))]
+        {
+            assert_eq!(pick.of(span(1, 0), span(0, 31)), expected, "{pick:?}");
+        }
+        assert_eq!(Pick::NullIf.of(span(1, 0), span(0, 30)), None);
+        assert_eq!(Pick::Greatest.of(None, span(0, 1)), span(0, 1));
+        assert_eq!(Pick::NullIf.of(None, span(0, 1)), None);
     }
 
     #[test]

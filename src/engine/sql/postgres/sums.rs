@@ -45,6 +45,8 @@ fn is_bigint(expr: &Expr, schema: &DFSchema) -> bool {
             let results = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
             results.into_iter().any(|result| is_bigint(result, schema))
         }
+        // What counts the items of a list is an `integer` there.
+        Expr::Cast(cast) if cast.expr.get_type(schema).is_ok_and(|kind| kind.is_unsigned_integer()) => false,
         Expr::Alias(alias) => is_bigint(&alias.expr, schema),
         Expr::Negative(inner) => is_bigint(inner, schema),
         // Columns, casts, counts.

@@ -5,15 +5,18 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, IntervalMonthDayNanoArray};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, Int64Array, IntervalMonthDayNanoArray, StringArray,
+};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
     DataType, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, Result, ScalarValue, exec_err, internal_err, plan_err};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
 use crate::engine::sql::errors::{QueryError, quoted};
@@ -28,7 +31,8 @@ const DAYS_FROM_MONDAY: i64 = 3;
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let trunc = Trunc { signature: Signature::user_defined(Volatility::Immutable) };
     let bin = Bin { signature: Signature::user_defined(Volatility::Immutable) };
-    vec![ScalarUDF::from(trunc), ScalarUDF::from(bin)]
+    let clock = ToClock { signature: Signature::any(1, Volatility::Immutable) };
+    vec![ScalarUDF::from(trunc), ScalarUDF::from(bin), ScalarUDF::from(clock)]
 }
 
 /// To what a time is cut.
@@ -226,6 +230,64 @@ fn mapped(
     Ok(cast(&cast(&mapped, &DataType::Timestamp(unit, None))?, kind)?)
 }
 
+/// A written time without the zone behind it, which `::timestamp` does not heed.
+pub(in crate::engine::sql) fn without_zone(text: &str) -> &str {
+    let text = text.trim();
+    let clock = text.find(':').unwrap_or(text.len());
+    let (before, behind) = text.split_at(clock);
+    let is_clock = |letter: char| letter.is_ascii_digit() || matches!(letter, ':' | '.');
+    let length = behind.find(|letter: char| !is_clock(letter)).unwrap_or(behind.len());
+    let zone = behind[length..].trim_start();
+    let is_zone = ["z", "utc", "gmt"].iter().any(|name| zone.eq_ignore_ascii_case(name))
+        || zone.strip_prefix(['+', '-']).is_some_and(|digits| {
+            digits.starts_with(|letter: char| letter.is_ascii_digit())
+                && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b':')
+        });
+    if is_zone { &text[..before.len() + length] } else { text }
+}
+
+/// `to_clock(time)`: a text without its zone; anything else as it is.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ToClock {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for ToClock {
+    fn name(&self) -> &str {
+        "to_clock"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        match arguments {
+            [text] if text.is_string() => Ok(DataType::Utf8),
+            [kind] => Ok(kind.clone()),
+            _ => internal_err!("to_clock takes one time"),
+        }
+    }
+
+    /// What is no text stands as if nothing were around it, so that conditions on it reach the table.
+    fn simplify(&self, mut args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        Ok(match args.pop() {
+            Some(time) if !info.get_data_type(&time)?.is_string() => ExprSimplifyResult::Simplified(time),
+            time => ExprSimplifyResult::Original(time.into_iter().collect()),
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let times = args.args[0].to_array(args.number_rows)?;
+        if !times.data_type().is_string() {
+            return Ok(ColumnarValue::Array(times));
+        }
+        let texts = cast(&times, &DataType::Utf8)?;
+        let clocks = texts.as_string::<i32>().iter().map(|text| text.map(without_zone));
+        Ok(ColumnarValue::Array(Arc::new(clocks.collect::<StringArray>())))
+    }
+}
+
 /// `date_bin(stride, time, origin)`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Bin {
@@ -306,6 +368,21 @@ fn bin(value: i64, stride: IntervalMonthDayNano, origin: i64) -> Result<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_has_no_zone() {
+        for (text, expected) in [
+            ("2024-01-01T12:00:00+02:00", "2024-01-01T12:00:00"),
+            ("2024-01-01 12:00:00.5 -0530", "2024-01-01 12:00:00.5"),
+            ("2024-01-01 12:00Z", "2024-01-01 12:00"),
+            ("2024-01-01 12:00 utc", "2024-01-01 12:00"),
+            ("2024-01-01 12:00 am", "2024-01-01 12:00 am"),
+            ("2024-01-01", "2024-01-01"),
+            ("now", "now"),
+        ] {
+            assert_eq!(without_zone(text), expected);
+        }
+    }
 
     #[test]
     fn times_are_cut_wherever_they_are() {
