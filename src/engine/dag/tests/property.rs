@@ -107,7 +107,8 @@ fn drive(graph: &Graph, world: &Random, dice: &mut Dice) -> Story {
             assert_eq!(walk.next(graph), walk.clone().next(graph));
         }
         trail.go(graph, &walk, &mut story.path);
-        let mut make = |node: &str, provider: ProviderId, options: &Overrides, (outcome, status)| {
+        type Came = (Outcome, Option<u16>);
+        let mut make = |node: &str, provider: ProviderId, options: &Overrides, (outcome, status): Came| {
             let render = options.render.unwrap_or(world.render);
             let premium = options.premium.unwrap_or(world.premium);
             let delivers = outcome.is_final(status);
