@@ -3,6 +3,7 @@
 //! One request and one answer a connection, each one line of JSON. There is no password: who can open the socket can
 //! read the data folder anyway (mode 0600, in a folder of mode 0700).
 
+use crate::base::audit::Action;
 use crate::base::ids::{MailId, RechargeId};
 use crate::base::permission::Role;
 use crate::base::{Error, Result};
@@ -13,7 +14,7 @@ use crate::features::mail::Mailer;
 use crate::features::orgs::Orgs;
 use crate::features::{account, audit, auth, extraction, mail, orgs};
 use crate::http::Services;
-use crate::store::Origin;
+use crate::store::{Event, Origin};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fs::{File, Permissions};
@@ -75,6 +76,8 @@ pub enum Request {
     SchemaExport,
     /// Newest rows of an organization's audit log, or of the box's own.
     Audit { org: Option<String>, limit: usize },
+    /// Believes at once that the machine was off for as long as its clock says.
+    ClockAccept,
     /// Erasures, newest first: those that go on, and the receipts of those that are done.
     Erasures { limit: usize },
 }
@@ -193,6 +196,14 @@ async fn answer(request: Request, services: &Services, status: &StatusFn) -> Res
     let public_url = || services.service::<Auth>().public_url().to_owned();
     match request {
         Request::Status => Ok(status()),
+        Request::ClockAccept => {
+            let accepted = services.clock().accept();
+            if let Some(off) = accepted {
+                let event = Event::new(Action::ClockAccepted).with("offSec", off.as_secs());
+                system.write(move |tx| tx.audit(event)).await?;
+            }
+            Ok(json!({ "acceptedOffSec": accepted.map(|off| off.as_secs()) }))
+        }
         Request::BiKillSwitch { order } => {
             let order = order.with_org(|org| Ok(system.read(|tx| orgs::operator::find(tx, org))?.id))?;
             bi::kill_switch(system, &services.service::<bi::Queries>(), order).await

@@ -8,6 +8,7 @@
 use crate::admin::{AdminSocket, StatusFn};
 use crate::base::clock::Clock;
 use crate::base::health::Health;
+use crate::base::ids;
 use crate::base::{Error, Result};
 use crate::config::{BrowserConfig, Config, DispatchConfig};
 use crate::engine::blob::BlobStore;
@@ -90,7 +91,10 @@ impl App {
     pub async fn start(config: Config) -> Result<App> {
         limits::check_address_space()?;
         let exe = own_program().map_err(|e| Error::internal("find the own binary", e))?;
-        App::start_with(config, Clock::system(), exe).await
+        let clock = Clock::system();
+        // Before anything is made: of several boxes in one process, as in tests, none could lead.
+        ids::follow(&clock);
+        App::start_with(config, clock, exe).await
     }
 
     /// The same under a clock that the caller can move, with SQL workers that run `exe sql-worker`.
@@ -581,6 +585,7 @@ fn status(store: &Store, services: &Arc<Services>, url: String, self_test: &Arc<
             "url": url,
             "uptimeSec": begun.elapsed().as_secs(),
             "selfTest": self_test.status(),
+            "clock": clock_status(store.clock()),
             "mail": {
                 "server": services.service::<Mailer>().server(),
                 "waiting": mails(MailState::Queued),
@@ -600,6 +605,22 @@ fn status(store: &Store, services: &Arc<Services>, url: String, self_test: &Arc<
             "sql": sql_status(&services),
             "snapshotPosition": services.service::<bi::SnapshotFeed>().applied(),
         })
+    })
+}
+
+/// What the machine's clock did.
+fn clock_status(clock: &Clock) -> serde_json::Value {
+    let report = clock.report();
+    json!({
+        "now": report.now,
+        "jumps": report.jumps,
+        "lastJump": report.last_jump.map(|jump| json!({
+            "from": jump.from,
+            "to": jump.to,
+            "bySec": jump.millis() as f64 / 1e3,
+        })),
+        "aheadOfBoxTimeSec": report.ahead_ms as f64 / 1e3,
+        "offTimeInDoubtSec": report.doubted.map(|off| off.as_secs()),
     })
 }
 

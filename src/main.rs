@@ -67,6 +67,9 @@ enum Command {
 enum AdminCommand {
     /// Where the box stands.
     Status,
+    /// Look after the clock.
+    #[command(subcommand)]
+    Clock(ClockCommand),
     /// Manage the SQL console.
     #[command(subcommand)]
     Bi(BiCommand),
@@ -112,6 +115,13 @@ enum AdminCommand {
         #[arg(long, default_value_t = 20)]
         limit: usize,
     },
+}
+
+#[derive(Subcommand)]
+enum ClockCommand {
+    /// Count the time that the machine says it was off now, instead of after a while: the clock is right. Terms that ended in
+    /// it end, and what is too old to be kept goes.
+    Accept,
 }
 
 #[derive(Subcommand)]
@@ -226,6 +236,7 @@ fn print(text: &str) -> Result<()> {
 fn request(command: AdminCommand) -> Result<Request> {
     Ok(match command {
         AdminCommand::Status => Request::Status,
+        AdminCommand::Clock(ClockCommand::Accept) => Request::ClockAccept,
         AdminCommand::Bi(command) => command.into(),
         AdminCommand::User(command) => command.into(),
         AdminCommand::Org(command) => command.into(),

@@ -4,6 +4,7 @@
 use super::Parts;
 use super::selftest::SelfTest;
 use super::watch::{Reserve, Watch};
+use crate::base::clock::ClockReport;
 use crate::base::health::Health;
 use crate::config::Config;
 use crate::disk;
@@ -68,6 +69,12 @@ async fn look(services: &Arc<Services>, config: &Config, watch: &Arc<Watch>, loo
         Err(error) => tracing::warn!(%error, "the disk could not be looked at"),
     }
     follow_feeds(services, watch);
+    if watch.clock_jumped(store.clock().report().jumps) {
+        // A box that nobody writes to would not know of it after a restart.
+        if let Err(error) = store.probe().await {
+            tracing::debug!(%error, "a jump of the clock could not be written down");
+        }
+    }
     if store.writer().is_failing() && !store.disk_full() {
         // Whether it is over shows only when something is written, and nobody may come and write.
         if let Err(error) = store.probe().await {
@@ -77,7 +84,8 @@ async fn look(services: &Arc<Services>, config: &Config, watch: &Arc<Watch>, loo
     if looks.is_multiple_of(LOOKS_PER_CLEANUP) {
         forget(services, store).await;
     }
-    if looks.is_multiple_of(LOOKS_PER_SWEEP) {
+    // Files have dates, which say nothing of their age after the clock was set.
+    if looks.is_multiple_of(LOOKS_PER_SWEEP) && store.clock().look().undisturbed_for() > UNFINISHED_AGE {
         match services.service::<BlobStore>().sweep_unfinished(UNFINISHED_AGE).await {
             Ok(0) => {}
             Ok(files) => tracing::info!(files, "what page writes that were cut off had left was removed"),
@@ -99,13 +107,13 @@ fn follow_feeds(services: &Services, watch: &Watch) {
         (SEARCH, search.committed(), search.filled()),
         (SNAPSHOTS, services.service::<SnapshotFeed>().applied(), 0),
     ];
-    let now = services.clock().now();
+    let now = services.clock().look();
     for (name, position, filled) in positions {
         // Of a store that cannot be read, its own check tells.
         let Ok(next) = services.system().read(|tx| tx.changes(position, 1)) else { continue };
         // At least a moment, so that what waits is told from nothing that does.
         let lag =
-            next.first().map_or(Duration::ZERO, |change| now.since(change.at).max(Duration::from_millis(1)));
+            next.first().map_or(Duration::ZERO, |change| now.age(change.at).max(Duration::from_millis(1)));
         watch.follow(name, position.saturating_add(filled), lag);
     }
 }
@@ -162,6 +170,7 @@ async fn forget(services: &Services, store: &Store) {
 /// Registers the gauges of store, disk, process, dispatcher and feeds.
 pub(super) fn measure(metrics: &Metrics, store: &Store, parts: &Parts, watch: &Arc<Watch>) {
     measure_store(metrics, store);
+    measure_clock(metrics, store);
     measure_machine(metrics, watch);
     measure_work(metrics, store, parts, watch);
 }
@@ -197,6 +206,26 @@ fn measure_store(metrics: &Metrics, store: &Store) {
     gauge("gleaner_store_writer_restarts", "Times that the writer was started again after a panic.", |s| {
         s.writer().restarted() as f64
     });
+}
+
+fn measure_clock(metrics: &Metrics, store: &Store) {
+    let gauge = |name, help, read: fn(ClockReport) -> f64| {
+        let clock = store.clock().clone();
+        metrics.gauge_of(name, help, &[], move || read(clock.report()));
+    };
+    gauge("gleaner_clock_jumps", "Jumps of the machine's clock since the box was founded.", |clock| {
+        clock.jumps as f64
+    });
+    gauge(
+        "gleaner_clock_ahead_seconds",
+        "By how much dates are ahead of the box's own time: all jumps together.",
+        |clock| clock.ahead_ms as f64 / 1e3,
+    );
+    gauge(
+        "gleaner_clock_doubted_seconds",
+        "For how long the machine says it was off, while that is not believed.",
+        |clock| clock.doubted.map_or(0.0, |off| off.as_secs_f64()),
+    );
 }
 
 fn measure_machine(metrics: &Metrics, watch: &Arc<Watch>) {

@@ -22,6 +22,8 @@ pub(super) struct Watch {
 #[derive(Default)]
 struct State {
     looked: Option<Instant>,
+    /// Of the machine's clock, that were seen.
+    jumps: Option<u64>,
     room: Option<disk::Room>,
     /// What the disk lacks.
     short: Option<String>,
@@ -42,6 +44,11 @@ pub(super) struct Reserve {
 }
 
 impl Watch {
+    /// Whether there are more jumps of the clock than at the look before.
+    pub(super) fn clock_jumped(&self, jumps: u64) -> bool {
+        self.state.lock().jumps.replace(jumps).is_some_and(|before| before != jumps)
+    }
+
     /// Looks at the disk of `folders`; whether it is short of what must stay free. One that cannot be asked is short of
     /// nothing, and said to be silent.
     pub(super) fn look(&self, folders: &[PathBuf], reserve: &Reserve) -> bool {

@@ -88,6 +88,7 @@ actions! {
     BenchmarkCanceled "benchmark.canceled" "benchmark" "A benchmark was canceled.";
     // Extraction and SQL.
     ResultDeleted "result.deleted" "result" "Results were deleted, with pages that only they named.";
+    ClockAccepted "clock.accepted" "clock" "The operator vouched for the machine's clock: terms end by what it says.";
     SchemaImported "schema.imported" "schema" "The operator imported platform schemas.";
     BiQuerySubmitted "bi_query.submitted" "bi_query" "An SQL statement was submitted.";
     BiQueryRefused "bi_query.refused" "bi_query" "An SQL statement that could not be planned was withdrawn.";

@@ -1,15 +1,60 @@
 //! Identifiers: UUIDv7, so that document order, creation order and key order are one.
 
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Clock, Moment, Timestamp};
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use uuid::Uuid;
+use uuid::{ContextV7, Uuid};
 
-/// When an id of this kind was made, by the clock of the machine; none of an id of another kind.
-pub fn made_at(id: Uuid) -> Option<Timestamp> {
+/// The moment at which an id of this kind was made; none of an id of another kind.
+pub fn made_at(id: Uuid) -> Option<Moment> {
     let (sec, nanos) = id.get_timestamp()?.to_unix();
-    i64::try_from(sec).ok()?.checked_mul(1_000)?.checked_add(i64::from(nanos / 1_000_000)).map(Timestamp)
+    i64::try_from(sec).ok()?.checked_mul(1_000)?.checked_add(i64::from(nanos / 1_000_000)).map(Moment)
+}
+
+/// Makes ids in order, also where the time it is given goes back.
+struct Maker {
+    order: ContextV7,
+    /// The clock whose moments they are of; until there is one, dates of the machine serve.
+    clock: Option<Clock>,
+    /// Ids of an earlier process are of before.
+    not_before_ms: u64,
+    newest_ms: u64,
+}
+
+static MAKER: Mutex<Maker> =
+    Mutex::new(Maker { order: ContextV7::new(), clock: None, not_before_ms: 0, newest_ms: 0 });
+
+/// Ids follow this clock from now on: a process has one, whose store outlives it.
+pub fn follow(clock: &Clock) {
+    MAKER.lock().clock = Some(clock.clone());
+}
+
+/// Ids made from now on are later in order than what was made in that millisecond.
+pub fn go_on_from(newest_ms: u64) {
+    let mut maker = MAKER.lock();
+    maker.not_before_ms = maker.not_before_ms.max(newest_ms.saturating_add(1));
+}
+
+/// The millisecond of the newest id.
+pub fn newest_ms() -> u64 {
+    MAKER.lock().newest_ms
+}
+
+/// A new id, later in order than every one made before, here or by a process whose data this one goes on with.
+pub fn next() -> Uuid {
+    let mut maker = MAKER.lock();
+    let ms = match &maker.clock {
+        Some(clock) => u64::try_from(clock.moment().millis()).unwrap_or(0),
+        None => u64::try_from(Timestamp::by_machine().millis()).unwrap_or(0),
+    };
+    let ms = ms.max(maker.not_before_ms);
+    let id =
+        Uuid::new_v7(uuid::Timestamp::from_unix(&maker.order, ms / 1_000, (ms % 1_000) as u32 * 1_000_000));
+    let made_ms = made_at(id).and_then(|made| u64::try_from(made.millis()).ok()).unwrap_or(ms);
+    maker.newest_ms = maker.newest_ms.max(made_ms);
+    id
 }
 
 /// Declares a newtype over a UUID, with text and serde forms.
@@ -22,10 +67,10 @@ macro_rules! id_type {
         pub struct $name(pub ::uuid::Uuid);
 
         impl $name {
-            /// A new id, later in order than every one this process made before.
+            /// A new id, later in order than every one made before.
             #[allow(clippy::new_without_default)]
             pub fn new() -> Self {
-                Self(::uuid::Uuid::now_v7())
+                Self($crate::base::ids::next())
             }
         }
 
@@ -167,6 +212,18 @@ mod tests {
         for bad in ["", "with space", "line\nbreak", "ü", &"x".repeat(129)] {
             assert_ne!(RequestId::accept(Some(bad)).as_str(), bad);
         }
+    }
+
+    #[test]
+    fn ids_go_on_from_those_of_another_process() {
+        // A second ahead of what there is: other tests of this process go on from here, too.
+        let ahead = newest_ms().max(JobId::new().0.get_timestamp().unwrap().to_unix().0 * 1_000) + 1_000;
+        go_on_from(ahead);
+        let first = JobId::new();
+        assert!(made_at(first.0).unwrap().millis() as u64 > ahead);
+        assert!(JobId::new() > first && newest_ms() > ahead);
+        go_on_from(1);
+        assert!(JobId::new() > first);
     }
 
     #[test]

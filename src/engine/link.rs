@@ -5,7 +5,7 @@
 //! a link ends by its time, or with the thing it leads to.
 
 use super::keyring::{KeyId, Keyring, Purpose};
-use crate::base::clock::Timestamp;
+use crate::base::clock::Moment;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Links {
     }
 
     /// A token for the thing `subject` of a kind, good until before `ends_at`.
-    pub fn sign(&self, kind: &str, subject: &[u8], ends_at: Timestamp) -> String {
+    pub fn sign(&self, kind: &str, subject: &[u8], ends_at: Moment) -> String {
         let length = u8::try_from(kind.len()).expect("the kind of a link is a short literal");
         let content = [&ends_at.0.to_be_bytes(), [length].as_slice(), kind.as_bytes(), subject].concat();
         let (key, tag) = self.keyring.sign(Purpose::Link, &content);
@@ -39,7 +39,7 @@ impl Links {
     }
 
     /// What `token` leads to, if this box signed it and its time is not over.
-    pub fn open(&self, token: &str, now: Timestamp) -> Option<LinkTarget> {
+    pub fn open(&self, token: &str, now: Moment) -> Option<LinkTarget> {
         if token.len() > TOKEN_BYTES_MAX {
             return None;
         }
@@ -54,7 +54,7 @@ impl Links {
         let (&length, rest) = rest.split_first()?;
         let (kind, subject) = rest.split_at_checked(usize::from(length))?;
         let target = LinkTarget { kind: String::from_utf8(kind.to_vec()).ok()?, subject: subject.to_vec() };
-        (now < Timestamp(i64::from_be_bytes(*ends_at))).then_some(target)
+        (now < Moment(i64::from_be_bytes(*ends_at))).then_some(target)
     }
 }
 
@@ -70,12 +70,12 @@ mod tests {
 
     #[test]
     fn a_token_leads_to_its_thing_until_its_time_is_over_and_nowhere_else() {
-        let (links, now) = (links(), Timestamp(1_000_000));
+        let (links, now) = (links(), Moment(1_000_000));
         let ends_at = now.after(Duration::from_secs(60));
         let token = links.sign("export", b"subject", ends_at);
         let target = LinkTarget { kind: "export".to_owned(), subject: b"subject".to_vec() };
         assert_eq!(links.open(&token, now), Some(target.clone()));
-        assert_eq!(links.open(&token, Timestamp(ends_at.0 - 1)), Some(target));
+        assert_eq!(links.open(&token, Moment(ends_at.0 - 1)), Some(target));
         assert_eq!(links.open(&token, ends_at), None);
         assert_eq!(self::links().open(&token, now), None, "another box");
         assert!(token.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)), "{token}");

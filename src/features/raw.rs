@@ -7,7 +7,7 @@
 //! once they are out of the organization, lack the permission, have lost the key, or have ended their sessions (a new
 //! password does).
 
-use crate::base::clock::Timestamp;
+use crate::base::clock::Moment;
 use crate::base::ids::{ApiKeyId, OrgId, UserId};
 use crate::base::permission::Permission;
 use crate::base::{Code, Error, Result};
@@ -42,7 +42,7 @@ struct Asker {
     org: OrgId,
     /// Nil for a person's own session.
     key: ApiKeyId,
-    at: Timestamp,
+    at: Moment,
     /// What they need in the organization.
     needs: Option<Permission>,
 }
@@ -59,8 +59,8 @@ pub fn sign(
     subject: &[u8],
     caller: &Principal,
     needs: Option<Permission>,
-    at: Timestamp,
-    ends_at: Timestamp,
+    at: Moment,
+    ends_at: Moment,
 ) -> String {
     let org = caller.org().filter(|_| needs.is_some()).unwrap_or(OrgId(Uuid::nil()));
     let key = match caller.method() {
@@ -87,7 +87,7 @@ impl Asker {
             NOTHING_NEEDED => None,
             number => Some(*Permission::ALL.get(usize::from(number))?),
         };
-        let at = Timestamp(i64::from_be_bytes(bytes.get(48..56)?.try_into().ok()?));
+        let at = Moment(i64::from_be_bytes(bytes.get(48..56)?.try_into().ok()?));
         Some(Asker { user: UserId(id(0)?), org: OrgId(id(1)?), key: ApiKeyId(id(2)?), at, needs })
     }
 
@@ -125,7 +125,7 @@ impl Output for Linked {
 }
 
 async fn download(caller: Anonymous, Path(token): Path<String>) -> Result<Linked> {
-    let target = caller.service::<Links>().open(&token, caller.now()).ok_or_else(gone)?;
+    let target = caller.service::<Links>().open(&token, caller.moment()).ok_or_else(gone)?;
     let mut links = super::ALL.iter().flat_map(|feature| feature.links);
     let link = links.find(|link| link.kind == target.kind).ok_or_else(gone)?;
     let (asker, subject) = target.subject.split_at_checked(ASKER_BYTES).ok_or_else(gone)?;
@@ -145,7 +145,7 @@ mod tests {
     fn an_asker_is_read_back() {
         for needs in [None, Some(Permission::ALL[0]), Some(Permission::BiRead)] {
             let (user, org, key) = (UserId::new(), OrgId::new(), ApiKeyId::new());
-            let asker = Asker { user, org, key, at: Timestamp(1_234_567), needs };
+            let asker = Asker { user, org, key, at: Moment(1_234_567), needs };
             let bytes = asker.bytes();
             assert_eq!(bytes.len(), ASKER_BYTES);
             assert_eq!(Asker::read(&bytes), Some(asker));

@@ -1,7 +1,7 @@
 //! One request between the router and its handler.
 
 use crate::base::Result;
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Now, Timestamp};
 use crate::base::ids::RequestId;
 use crate::base::network::network_of;
 use crate::http::api::Api;
@@ -54,6 +54,16 @@ impl Context {
     /// The box's time, which tests may have moved.
     pub fn now(&self) -> Timestamp {
         self.services().clock().now()
+    }
+
+    /// Where the box's own time stands: for what lasts or ends after a while.
+    pub fn moment(&self) -> Moment {
+        self.services().clock().moment()
+    }
+
+    /// Both of them at once.
+    pub fn look(&self) -> Now {
+        self.services().clock().look()
     }
 
     pub fn services(&self) -> &Services {

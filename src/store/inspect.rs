@@ -59,7 +59,7 @@ impl Inspection {
     /// without a chain has lost it.
     pub fn audit(&self, must_have: &'static str, seal: Option<CheckSeal<'_>>) -> Result<Vec<ChainReport>> {
         let (orgs, chained) = self.handle.read(|view| {
-            let tx = SysRead::new(view, InSystem, Timestamp(0));
+            let tx = SysRead::new(view, InSystem, Timestamp(0).into());
             let (mut orgs, mut chained) = (orgs_of(&tx, &[must_have])?, orgs_of(&tx, ORG_TABLES)?);
             // Of an organization that is being erased nothing need be whole.
             orgs.retain(|org| !tx.is_fenced(*org));
@@ -79,7 +79,7 @@ impl Inspection {
 
     fn chain(&self, org: Option<OrgId>, seal: Option<CheckSeal<'_>>) -> Result<ChainReport> {
         self.handle.read(|view| {
-            let tx = SysRead::new(view, InSystem, Timestamp(0));
+            let tx = SysRead::new(view, InSystem, Timestamp(0).into());
             let (view, chain) = tx.audit_chain(org);
             check_chain(view, &chain, org, seal)
         })
@@ -87,7 +87,7 @@ impl Inspection {
 
     /// Runs `run` on a snapshot.
     pub fn read<T>(&self, run: impl FnOnce(&SysRead<'_>) -> Result<T>) -> Result<T> {
-        self.handle.read(|view| run(&SysRead::new(view, InSystem, Timestamp(0))))
+        self.handle.read(|view| run(&SysRead::new(view, InSystem, Timestamp(0).into())))
     }
 
     /// Compares what each organization is counted with in all tables with the sum of its tables.

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Timestamp};
 use crate::base::ids::*;
 
 /// A primary key: bytes that sort like the value, and back.
@@ -120,6 +120,11 @@ impl KeyWriter {
     /// Earlier times first.
     pub fn time(&mut self, time: Timestamp) -> &mut Self {
         self.u64((time.0 as u64) ^ (1 << 63))
+    }
+
+    /// Earlier moments first.
+    pub fn moment(&mut self, moment: Moment) -> &mut Self {
+        self.time(Timestamp(moment.0))
     }
 
     pub fn id(&mut self, id: impl Into<Uuid>) -> &mut Self {

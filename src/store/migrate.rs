@@ -109,7 +109,7 @@ pub(super) fn run(handle: &Handle, clock: &Clock, steps: &[Migration]) -> Result
         }
         let next_sequence = handle.read(|view| changes::last(view))? + 1;
         writer::commit_one(handle, next_sequence, |view| {
-            (step.run)(&SysWrite::new(view, InSystem, clock.now()))?;
+            (step.run)(&SysWrite::new(view, InSystem, clock.look()))?;
             view.set(META, APPLIED.to_vec(), Some(number.to_be_bytes().to_vec()));
             Ok(())
         })?;

@@ -51,7 +51,7 @@ pub use usage::{Adding, Growth, Room, Used};
 pub use wipe::free_bytes;
 pub use writer::WriterStats;
 
-use crate::base::clock::{Clock, Timestamp};
+use crate::base::clock::{Clock, Now};
 use crate::base::ids::OrgId;
 use crate::base::limits::READ_TX_MS_MAX;
 use crate::base::{Code, Error, Result};
@@ -143,7 +143,7 @@ impl Store {
     /// Writes and commits something, to find out whether writing works again.
     pub async fn probe(&self) -> Result<()> {
         let written = self.inner.writer.submit(|view, now| {
-            view.set(META, b"probe".to_vec(), Some(now.0.to_be_bytes().to_vec()));
+            view.set(META, b"probe".to_vec(), Some(now.date.0.to_be_bytes().to_vec()));
             Ok(())
         })?;
         written.await.map_err(writer_gone)?
@@ -166,6 +166,7 @@ impl Store {
     ) -> Result<Store> {
         let handle = Arc::new(Handle::open(source, cache_bytes)?);
         handle.clear_up();
+        handle.read(|view| writer::resume_clock(view, &clock))?;
         migrate::run(&handle, &clock, migrations)?;
         let id = identity(&handle)?;
         let writer = Writer::start(handle.clone(), clock.clone())?;
@@ -264,9 +265,9 @@ impl Store {
         self.inner.handle.close();
     }
 
-    fn read<T>(&self, run: impl FnOnce(&view::ReadView, Timestamp) -> Result<T>) -> Result<T> {
+    fn read<T>(&self, run: impl FnOnce(&view::ReadView, Now) -> Result<T>) -> Result<T> {
         let begun = Instant::now();
-        let now = self.inner.clock.now();
+        let now = self.inner.clock.look();
         let result = self.inner.handle.read(|view| run(view, now));
         if self.inner.handle.is_troubled() {
             self.inner.writer.heal();
@@ -281,15 +282,15 @@ impl Store {
     async fn write<T: Send + 'static>(
         &self,
         frees: bool,
-        run: impl FnOnce(&WriteView<'_>, Timestamp) -> Result<T> + Send + 'static,
+        run: impl FnOnce(&WriteView<'_>, Now) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (origin, shared) = (Origin::current(), Arc::clone(&self.inner.audit));
         let room = Arc::clone(&self.inner.room);
-        let audited = move |view: &WriteView<'_>, now| {
+        let audited = move |view: &WriteView<'_>, now: &Now| {
             let actor = origin.actor();
             view.act_for(origin, shared);
             view.hold_to(room);
-            let value = run(view, now)?;
+            let value = run(view, now.clone())?;
             audit::check_operation(view, actor)?;
             usage::check(view, actor, now)?;
             Ok(value)
@@ -397,8 +398,11 @@ impl System {
         &self,
         run: impl FnOnce(&SysWrite<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let answer =
-            self.store.inner.writer.submit(move |view, now| run(&SysWrite::new(view, InSystem, now)))?;
+        let answer = self
+            .store
+            .inner
+            .writer
+            .submit(move |view, now| run(&SysWrite::new(view, InSystem, now.clone())))?;
         answer.blocking_recv().map_err(writer_gone)?
     }
 

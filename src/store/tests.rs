@@ -2,6 +2,7 @@
 
 use super::fault::FaultyDisk;
 use super::*;
+use crate::base::clock::Timestamp;
 use crate::base::codec::Record;
 use crate::base::ids::{JobId, UserId};
 use crate::base::page::PageRequest;
@@ -552,4 +553,29 @@ async fn slow_operations_do_not_make_each_other_wait_for_one_commit() {
     let commits = store.stats().commits.load(Ordering::Relaxed);
     assert!((4..=12).contains(&commits), "{commits} commits for 12 operations of 40 ms");
     assert_eq!(store.stats().operations.load(Ordering::Relaxed), 12);
+}
+
+#[tokio::test]
+async fn neither_time_nor_ids_go_back_over_a_restart() {
+    const YEAR_MS: i64 = 365 * 86_400_000;
+    let disk = FaultyDisk::new();
+    let open = |clock: &Clock| {
+        let (disk, clock) = (disk.clone(), clock.clone());
+        Store::open_backend(move || disk.backend(), clock, MIGRATIONS).unwrap()
+    };
+    let org = OrgId::new();
+    let (mut newest, mut moment) = (JobId::new(), Timestamp(0).millis());
+    for by_ms in [0, 2 * YEAR_MS, -3 * YEAR_MS, -60_000, 4 * YEAR_MS] {
+        // As another process finds it: nothing is known but what the store keeps.
+        let clock = Clock::system();
+        clock.set_wall(by_ms);
+        let store = open(&clock);
+        assert!(clock.moment().millis() >= moment, "by {by_ms}");
+        let off_by = clock.now().millis() - Timestamp::by_machine().millis() - by_ms;
+        assert!(off_by.abs() < 20_000, "dates are the machine's: {off_by}");
+        let row = put(&store.system().org(org), note(&format!("by {by_ms}"), 1)).await.unwrap();
+        assert!(row.id > newest, "by {by_ms}");
+        (newest, moment) = (row.id, clock.moment().millis());
+        store.close();
+    }
 }

@@ -9,12 +9,13 @@ use super::key::{IndexKeys, Key, KeyWriter, after_prefix, encoded};
 use super::table::{Index, OrgTable, Reach, Table};
 use super::usage::Growth;
 use super::view::{RawRow, View, WriteView};
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Now, Timestamp};
 use crate::base::codec::{self, Record};
 use crate::base::ids::OrgId;
 use crate::base::limits::VALUE_BYTES_MAX;
 use crate::base::{Code, Error, Result};
 use std::ops::Deref;
+use std::time::Duration;
 
 /// The scope of one organization.
 #[derive(Clone, Copy)]
@@ -73,7 +74,7 @@ impl Scope for InSystem {
 pub struct Rows<'v, S> {
     view: &'v dyn View,
     pub(super) scope: S,
-    now: Timestamp,
+    now: Now,
     /// The organization is being erased, or was: it takes no rows.
     fenced: bool,
     /// It shows none either, except to what erases them.
@@ -95,14 +96,34 @@ pub enum Order {
 }
 
 impl<'v, S: Scope> Rows<'v, S> {
-    pub(super) fn new(view: &'v dyn View, scope: S, now: Timestamp) -> Self {
+    pub(super) fn new(view: &'v dyn View, scope: S, now: Now) -> Self {
         let fenced = scope.org().is_some_and(|org| view.is_fenced(org));
         Rows { view, scope, now, fenced, hidden: fenced }
     }
 
-    /// The moment at which this transaction began, by the box's clock.
+    /// The date at which this transaction began: for what is written down, and for dates that somebody named.
     pub fn now(&self) -> Timestamp {
-        self.now
+        self.now.date
+    }
+
+    /// The moment at which it began: for what waits, lasts or ends after a while.
+    pub fn moment(&self) -> Moment {
+        self.now.moment
+    }
+
+    /// The whole look at the clock.
+    pub fn clock(&self) -> &Now {
+        &self.now
+    }
+
+    /// The date of a moment, to be shown.
+    pub fn date_of(&self, moment: Moment) -> Timestamp {
+        self.now.date_of(moment)
+    }
+
+    /// For how long a date that the box wrote has been past.
+    pub fn age(&self, date: Timestamp) -> Duration {
+        self.now.age(date)
     }
 
     /// Whether the scope is an organization that was erased or is being erased.
@@ -400,7 +421,7 @@ impl SysRead<'_> {
 
     /// The rows of one organization within this same moment.
     pub fn org(&self, org: OrgId) -> OrgRead<'_> {
-        Rows::new(self.view, InOrg(org), self.now)
+        Rows::new(self.view, InOrg(org), self.now.clone())
     }
 
     /// Whether the organization was erased or is being erased: it shows no rows and takes none.
@@ -410,7 +431,7 @@ impl SysRead<'_> {
 
     /// The rows of one organization, also behind its fence: for what erases them.
     pub fn behind_fence(&self, org: OrgId) -> OrgRead<'_> {
-        Rows { hidden: false, ..Rows::new(self.view, InOrg(org), self.now) }
+        Rows { hidden: false, ..Rows::new(self.view, InOrg(org), self.now.clone()) }
     }
 
     /// The audit chain of an organization, or the box's own.
@@ -458,7 +479,7 @@ impl<'v, S> Deref for Writes<'v, S> {
 }
 
 impl<'v, S: Scope> Writes<'v, S> {
-    pub(super) fn new(view: &'v WriteView<'v>, scope: S, now: Timestamp) -> Self {
+    pub(super) fn new(view: &'v WriteView<'v>, scope: S, now: Now) -> Self {
         Writes { rows: Rows::new(view, scope, now), view }
     }
 
@@ -555,7 +576,7 @@ impl<'v, S: Scope> Writes<'v, S> {
 
     fn tell<K: Key, V>(&self, table: &Table<S, K, V>, key: &K, deleted: bool) {
         if let (true, Some(org)) = (table.fed, self.scope.org()) {
-            self.view.tell(org, table.name, &encoded(key), deleted, self.now);
+            self.view.tell(org, table.name, &encoded(key), deleted, self.now.date);
         }
     }
 
@@ -610,7 +631,7 @@ impl<'v, S: Scope> Writes<'v, S> {
 impl SysWrite<'_> {
     /// One organization's rows within this same transaction.
     pub fn org(&self, org: OrgId) -> OrgWrite<'_> {
-        Writes::new(self.view, InOrg(org), self.now())
+        Writes::new(self.view, InOrg(org), self.clock().clone())
     }
 
     /// Removes the change records up to and including `sequence`; every consumer must be past it.

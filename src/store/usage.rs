@@ -14,7 +14,7 @@ use super::migrate;
 use super::origin::Actor;
 use super::tx::{InOrg, OrgRead, OrgWrite, Rows, SysRead, SysWrite};
 use super::view::{View, WriteView};
-use crate::base::clock::Timestamp;
+use crate::base::clock::Now;
 use crate::base::ids::OrgId;
 use crate::base::{Error, Result};
 use std::collections::BTreeMap;
@@ -120,7 +120,7 @@ impl RoomOf {
 }
 
 /// Refuses an operation of somebody outside of the box that adds more than its organizations have room for.
-pub(super) fn check(view: &WriteView<'_>, actor: Actor, now: Timestamp) -> Result<()> {
+pub(super) fn check(view: &WriteView<'_>, actor: Actor, now: &Now) -> Result<()> {
     let Some(room) = view.room() else { return Ok(()) };
     if matches!(actor, Actor::System | Actor::Operator) || view.is_exempt() {
         return Ok(());
@@ -138,7 +138,7 @@ pub(super) fn check(view: &WriteView<'_>, actor: Actor, now: Timestamp) -> Resul
                 .map(|((_, table), growth)| Ok((*table, view.used(*org, table)?, *growth)))
                 .collect::<Result<_>>()?,
         };
-        room.ask(&Rows::new(view, InOrg(*org), now), &adding)?;
+        room.ask(&Rows::new(view, InOrg(*org), now.clone()), &adding)?;
     }
     Ok(())
 }

@@ -20,7 +20,9 @@ use super::engine::{Handle, file_failed};
 use super::health::WriterHealth;
 use super::view::{Batch, View, WriteView, definition};
 use super::{META, changes};
-use crate::base::clock::{Clock, Timestamp};
+use crate::base::clock::{Clock, ClockStateV1, Now};
+use crate::base::codec::{decode, encode};
+use crate::base::ids;
 use crate::base::limits::{WRITER_BATCH_MAX, WRITER_QUEUE_MAX};
 use crate::base::{Error, Result};
 use std::collections::VecDeque;
@@ -44,6 +46,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(25);
 
 /// The number of the newest commit.
 const COMMITS: &[u8] = b"commits";
+/// Where the clock stood at that one.
+const CLOCK: &[u8] = b"clock";
 
 /// What a caller is told whose change cannot be stored now.
 const NOT_STORED: &str = "the change could not be stored; nothing of it was kept";
@@ -53,7 +57,7 @@ const REOPENING: &str = "the store's disk has failed; nothing can be written unt
 /// An operation on its way through the writer.
 trait Operation: Send {
     /// Runs the closure. Its answer is kept until the batch is committed.
-    fn decide(&mut self, view: &WriteView<'_>, now: Timestamp) -> bool;
+    fn decide(&mut self, view: &WriteView<'_>, now: &Now) -> bool;
 
     /// Answers the caller: with what was decided, or with the reason why the batch failed.
     fn answer(self: Box<Self>, failed: Option<&str>);
@@ -67,10 +71,10 @@ struct Closure<F, T> {
 
 impl<F, T> Operation for Closure<F, T>
 where
-    F: FnOnce(&WriteView<'_>, Timestamp) -> Result<T> + Send,
+    F: FnOnce(&WriteView<'_>, &Now) -> Result<T> + Send,
     T: Send,
 {
-    fn decide(&mut self, view: &WriteView<'_>, now: Timestamp) -> bool {
+    fn decide(&mut self, view: &WriteView<'_>, now: &Now) -> bool {
         let Some(run) = self.run.take() else { return false };
         let decided = catch_unwind(AssertUnwindSafe(|| run(view, now)))
             .unwrap_or_else(|panic| Err(Error::internal("run a write operation", panic_text(&*panic))));
@@ -169,7 +173,7 @@ impl Writer {
     /// is, or the store is closing.
     pub(super) fn submit<T: Send + 'static>(
         &self,
-        run: impl FnOnce(&WriteView<'_>, Timestamp) -> Result<T> + Send + 'static,
+        run: impl FnOnce(&WriteView<'_>, &Now) -> Result<T> + Send + 'static,
     ) -> Result<oneshot::Receiver<Result<T>>> {
         if self.disk_full.load(Ordering::Relaxed) {
             self.health.refuses(1);
@@ -181,7 +185,7 @@ impl Writer {
     /// The same for what makes room: taken while the disk has no more than its reserve, which is there for that too.
     pub(super) fn submit_freeing<T: Send + 'static>(
         &self,
-        run: impl FnOnce(&WriteView<'_>, Timestamp) -> Result<T> + Send + 'static,
+        run: impl FnOnce(&WriteView<'_>, &Now) -> Result<T> + Send + 'static,
     ) -> Result<oneshot::Receiver<Result<T>>> {
         let (reply, answer) = oneshot::channel();
         let operation: Box<dyn Operation> = Box::new(Closure { run: Some(run), decided: None, reply });
@@ -239,6 +243,25 @@ fn commits(view: &dyn View) -> Result<u64> {
     let number = view.get(META, COMMITS)?;
     // An older release did not count.
     Ok(number.and_then(|bytes| bytes.as_slice().try_into().ok()).map_or(0, u64::from_be_bytes))
+}
+
+/// Has the clock, and ids, go on from where the file's newest commit left them.
+pub(super) fn resume_clock(view: &dyn View, clock: &Clock) -> Result<()> {
+    if let Some(bytes) = view.get(META, CLOCK)? {
+        let state: ClockStateV1 =
+            decode(&bytes).map_err(|e| Error::internal("read where the clock stood", e))?;
+        ids::go_on_from(state.newest_id_ms);
+        clock.resume(Some(&state), None);
+        return Ok(());
+    }
+    // An older release wrote ids and dates by the machine's clock.
+    let newest =
+        changes::read(view, changes::last(view)?.saturating_sub(1), 1)?.pop().map(|change| change.at);
+    if let Some(ms) = newest.and_then(|at| u64::try_from(at.millis()).ok()) {
+        ids::go_on_from(ms);
+    }
+    clock.resume(None, newest);
+    Ok(())
 }
 
 /// Runs one operation in a transaction of its own on the calling thread: what migrations do before there is a writer.
@@ -445,6 +468,9 @@ impl State {
         let mut meta = tx.open_table(definition(META)).map_err(|e| file_failed("open a table", e))?;
         let number = (self.commits + 1).to_be_bytes();
         meta.insert(COMMITS, number.as_slice()).map_err(|e| file_failed("number a commit", e))?;
+        let state = self.clock.state(ids::newest_ms());
+        let state = encode(&state).map_err(|e| Error::internal("write where the clock stands", e))?;
+        meta.insert(CLOCK, state.as_slice()).map_err(|e| file_failed("write where the clock stands", e))?;
         Ok(())
     }
 
@@ -460,14 +486,14 @@ impl State {
     fn commit(&mut self, waiting: &mut Waiting, batch: &mut Vec<Box<dyn Operation>>) -> Result<()> {
         let database = self.handle.database()?;
         let tx = begin(&database)?;
-        let now = self.clock.now();
+        let now = self.clock.look();
         let begun = Instant::now();
         let (next_sequence, dirty, learned) = {
             let open = Batch::new(&tx, self.next_sequence, &self.handle);
             while let Some(operation) = waiting.pop_front() {
                 batch.push(operation);
                 let view = WriteView::new(&open);
-                if batch.last_mut().is_some_and(|operation| operation.decide(&view, now)) {
+                if batch.last_mut().is_some_and(|operation| operation.decide(&view, &now)) {
                     view.apply()?;
                 }
                 if begun.elapsed() > DECIDE_MAX {

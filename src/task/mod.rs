@@ -8,7 +8,7 @@
 //! Drain goes in stages, so that what is fed by others ends after them: [`Stage::Work`] stops first and is waited for,
 //! then [`Stage::Derive`] runs once more over what the work left behind.
 
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Now, Timestamp};
 use crate::base::{Error, Result};
 use crate::http::{Metrics, Services, panic_text};
 use crate::store::System;
@@ -104,6 +104,14 @@ impl TaskContext {
 
     pub fn now(&self) -> Timestamp {
         self.services.clock().now()
+    }
+
+    pub fn moment(&self) -> Moment {
+        self.services.clock().moment()
+    }
+
+    pub fn look(&self) -> Now {
+        self.services.clock().look()
     }
 
     /// Whether the box drains: take on nothing new, and return soon.

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, LOCATION,
-    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RETRY_AFTER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, CONNECTION, CONTENT_LENGTH, COOKIE, DATE, EXPECT, HOST,
+    LOCATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RETRY_AFTER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
     USER_AGENT,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -551,8 +551,11 @@ pub(super) async fn inflate(
     })
 }
 
-/// How long `Retry-After` asks to wait from `now`: seconds, or a date (RFC 9110, section 10.2.3).
+/// How long `Retry-After` asks to wait: seconds, or a date (RFC 9110, section 10.2.3). A date is one of the server's clock,
+/// as is the answer's own; without that it is held against `now`.
 pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let dated = headers.get(DATE).and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
+    let now = dated.unwrap_or(now);
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = match text.parse::<u64>() {
         Ok(seconds) => Duration::from_secs(seconds),
@@ -587,6 +590,12 @@ mod tests {
             assert_eq!(retry_after(&headers, now), seconds.map(Duration::from_secs), "{text}");
         }
         assert_eq!(retry_after(&HeaderMap::new(), now), None);
+        let date = |text: &'static str| HeaderValue::from_static(text);
+        let headers = HeaderMap::from_iter([
+            (RETRY_AFTER, date("Sat, 21 Nov 2026 10:02:00 GMT")),
+            (DATE, date("Sat, 21 Nov 2026 10:00:00 GMT")),
+        ]);
+        assert_eq!(retry_after(&headers, now), Some(Duration::from_secs(120)), "our clock is a year behind");
     }
 
     #[test]

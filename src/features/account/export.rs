@@ -43,7 +43,7 @@ pub(super) fn request(tx: &SysWrite<'_>, user: UserId, org: Option<OrgId>) -> Re
         return Ok(open.clone());
     }
     if let Some(newest) = own.last() {
-        let wait = newest.requested_at.after(REQUEST_PAUSE).since(tx.now());
+        let wait = REQUEST_PAUSE.saturating_sub(tx.age(newest.requested_at));
         if !wait.is_zero() {
             return Err(Error::new(Code::RateLimited)
                 .title("Too many exports")
@@ -61,7 +61,7 @@ pub(super) fn request(tx: &SysWrite<'_>, user: UserId, org: Option<OrgId>) -> Re
         status: ExportStatusV1::Queued,
         requested_at: tx.now(),
         finished_at: None,
-        expires_at: tx.now().after(EXPORT_KEPT),
+        expires_at: tx.moment().after(EXPORT_KEPT),
         byte_size: 0,
         orgs: None,
     };
@@ -150,7 +150,7 @@ async fn set_status(
             row.orgs = Some(built.orgs.into_iter().collect());
             if !row.is_open() {
                 row.finished_at = Some(tx.now());
-                row.expires_at = tx.now().after(EXPORT_KEPT);
+                row.expires_at = tx.moment().after(EXPORT_KEPT);
             }
             tx.put(&EXPORTS, &id, &row)?;
             Ok(true)
@@ -267,7 +267,7 @@ pub(super) async fn remove_of_org(context: TaskContext, org: OrgId) -> Result<u6
 fn remove_expired(tx: &SysWrite<'_>) -> Result<usize> {
     let mut removed = 0;
     for row in tx.scan_index(&EXPORTS, &EXPORTS_BY_END, |key| key, Order::Ascending, SWEEP_ROWS_MAX)? {
-        if row.expires_at > tx.now() {
+        if row.expires_at > tx.moment() {
             break;
         }
         removed += usize::from(tx.delete(&EXPORTS, &row.id)?);

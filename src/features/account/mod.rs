@@ -162,15 +162,15 @@ async fn request_export(caller: Browser) -> Result<Accepted<ExportRequestedView>
 }
 
 async fn get_export(caller: Browser, Path(id): Path<AccountExportId>) -> Result<Body<ExportView>> {
-    let (user, now) = (caller.principal().user(), caller.now());
+    let (user, now) = (caller.principal().user(), caller.look());
     let row = caller.system().read(|tx| tx.get(&EXPORTS, &id))?;
-    let row = row.filter(|row| row.user == user && row.expires_at > now);
+    let row = row.filter(|row| row.user == user && row.expires_at > now.moment);
     let row = row.ok_or_else(|| Error::not_found(EXPORTS.noun()))?;
     let is_made = row.status == ExportStatusV1::Success;
     let download_url = is_made.then(|| {
-        let (links, end) = (caller.service::<Links>(), now.after(LINK_TIME));
+        let (links, end) = (caller.service::<Links>(), now.moment.after(LINK_TIME));
         let subject = row.id.0.as_bytes();
-        let token = raw::sign(&links, EXPORT_LINK, subject, caller.principal(), None, now, end);
+        let token = raw::sign(&links, EXPORT_LINK, subject, caller.principal(), None, now.moment, end);
         format!("{}/api/v1/raw/{token}", caller.service::<Auth>().public_url())
     });
     Ok(Body(ExportView {
@@ -183,7 +183,7 @@ async fn get_export(caller: Browser, Path(id): Path<AccountExportId>) -> Result<
         },
         requested_at: row.requested_at,
         finished_at: row.finished_at,
-        expires_at: row.expires_at,
+        expires_at: now.date_of(row.expires_at),
         byte_size: is_made.then_some(row.byte_size),
         download_url,
     }))
@@ -195,7 +195,7 @@ fn open_export(caller: Anonymous, subject: Vec<u8>) -> BoxFuture<'static, Result
         let id = Uuid::from_slice(&subject).map(AccountExportId).map_err(|_| raw::gone())?;
         let row = caller.system().read(|tx| tx.get(&EXPORTS, &id))?;
         let is_there =
-            |row: &AccountExportV2| row.status == ExportStatusV1::Success && row.expires_at > caller.now();
+            |row: &AccountExportV2| row.status == ExportStatusV1::Success && row.expires_at > caller.moment();
         let row = row.filter(is_there).ok_or_else(raw::gone)?;
         let day = row.requested_at.to_string();
         let name = format!("gleaner-account-{}.zip", day.get(..10).unwrap_or(&day));

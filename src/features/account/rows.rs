@@ -3,7 +3,7 @@
 //! An erasure's row is its plan while it runs and its receipt for ever after: it holds ids and counts, and nothing of what
 //! was erased.
 
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Timestamp};
 use crate::base::codec::{CodecError, Record, decode_body};
 use crate::base::ids::{AccountExportId, ErasureId, OrgId, UserId};
 use crate::store::{Index, SysTable};
@@ -144,7 +144,7 @@ pub struct AccountExportV1 {
     pub requested_at: Timestamp,
     pub finished_at: Option<Timestamp>,
     /// When row and file go.
-    pub expires_at: Timestamp,
+    pub expires_at: Moment,
     pub byte_size: u64,
 }
 
@@ -159,7 +159,7 @@ pub struct AccountExportV2 {
     pub requested_at: Timestamp,
     pub finished_at: Option<Timestamp>,
     /// When row and file go.
-    pub expires_at: Timestamp,
+    pub expires_at: Moment,
     pub byte_size: u64,
     /// Known when it is made; none for one of the first version, which goes with any organization.
     pub orgs: Option<Vec<OrgId>>,
@@ -214,6 +214,6 @@ pub static EXPORTS_OPEN: Index<AccountExportV2> = Index::new("account_exports.op
     }
 });
 pub static EXPORTS_BY_END: Index<AccountExportV2> =
-    Index::new("account_exports.by_end", |row, keys| keys.add(|key| key.time(row.expires_at)));
+    Index::new("account_exports.by_end", |row, keys| keys.add(|key| key.moment(row.expires_at)));
 pub static EXPORTS: SysTable<AccountExportId, AccountExportV2> =
     SysTable::new("account_exports", "Export").indexed(&[&EXPORTS_BY_USER, &EXPORTS_OPEN, &EXPORTS_BY_END]);

@@ -1,7 +1,7 @@
 //! Keys and credentials on a real store with a clock that moves.
 
 use super::*;
-use crate::base::clock::Clock;
+use crate::base::clock::{Clock, Moment};
 use crate::base::ids::OrgId;
 use crate::base::permission::Role;
 use crate::engine::keyring::Keyring;
@@ -46,7 +46,7 @@ impl Place {
                     email_verified_at: Some(tx.now()),
                     membership,
                     created_at: tx.now(),
-                    sessions_valid_from: Timestamp(0),
+                    sessions_valid_from: Moment(0),
                 };
                 tx.put(&USERS, &id, &user)
             })

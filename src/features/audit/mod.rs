@@ -123,10 +123,10 @@ async fn prune(context: TaskContext) -> Result<()> {
         return Ok(());
     }
     let kept = Duration::from_secs(u64::from(days) * 86_400);
-    let before = context.now().before(kept);
+    let before = context.moment().before(kept);
     let gone = context.system().prune_audit(before, || context.stopping()).await?;
     if gone > 0 {
-        tracing::info!(rows = gone, %before, "old audit rows were removed");
+        tracing::info!(rows = gone, days, "old audit rows were removed");
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 
 use super::rows::USERS;
 use crate::base::Result;
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Timestamp};
 use crate::base::codec::Record;
 use crate::base::ids::{InviteId, OrgId, UserId};
 use crate::base::permission::{Permission, Role};
@@ -50,7 +50,7 @@ pub struct InviteV1 {
     pub role: Role,
     pub invited_by: UserId,
     pub created_at: Timestamp,
-    pub expires_at: Timestamp,
+    pub expires_at: Moment,
 }
 
 impl Record for InviteV1 {}
@@ -61,7 +61,7 @@ pub static INVITES_BY_TOKEN: Index<InviteV1> =
 pub static INVITES_BY_EMAIL: Index<InviteV1> =
     Index::unique("invites.by_email", |row, keys| keys.add(|key| key.str(&row.email)));
 pub static INVITES_BY_END: Index<InviteV1> =
-    Index::global("invites.by_end", |row, keys| keys.add(|key| key.time(row.expires_at)));
+    Index::global("invites.by_end", |row, keys| keys.add(|key| key.moment(row.expires_at)));
 pub static INVITES: OrgTable<InviteId, InviteV1> =
     OrgTable::new("invites", "Invite").indexed(&[&INVITES_BY_TOKEN, &INVITES_BY_EMAIL, &INVITES_BY_END]);
 
@@ -69,7 +69,7 @@ pub static INVITES: OrgTable<InviteId, InviteV1> =
 pub fn good_invite(tx: &SysRead<'_>, token: &str) -> Result<Option<(OrgId, InviteV1)>> {
     let digest = sha256(token.as_bytes());
     let found = tx.lookup_global(&INVITES, &INVITES_BY_TOKEN, |key| key.fixed(&digest))?;
-    let Some((org, invite)) = found.filter(|(_, invite)| invite.expires_at > tx.now()) else {
+    let Some((org, invite)) = found.filter(|(_, invite)| invite.expires_at > tx.moment()) else {
         return Ok(None);
     };
     Ok(inviter_stands(tx, org, &invite)?.then_some((org, invite)))

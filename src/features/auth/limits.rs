@@ -10,7 +10,7 @@
 //! repeated verification messages: whoever registers somebody else's address shall not flood it.
 
 use super::email::Email;
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Timestamp};
 use crate::base::codec::Record;
 use crate::base::ids::UserId;
 use crate::base::network::network_of;
@@ -37,7 +37,7 @@ pub const FAILURE_WINDOW: Duration = Duration::from_secs(15 * 60);
 #[derive(Clone, Serialize, Deserialize)]
 pub struct LoginFailuresV1 {
     pub key: Digest,
-    pub at: Vec<Timestamp>,
+    pub at: Vec<Moment>,
 }
 
 impl Record for LoginFailuresV1 {}
@@ -45,7 +45,7 @@ impl Record for LoginFailuresV1 {}
 pub static FAILURES_BY_NEWEST: Index<LoginFailuresV1> =
     Index::new("login_failures.by_newest", |row, keys| {
         if let Some(&newest) = row.at.last() {
-            keys.add(|key| key.time(newest));
+            keys.add(|key| key.moment(newest));
         }
     });
 pub static LOGIN_FAILURES: SysTable<Digest, LoginFailuresV1> =
@@ -113,7 +113,7 @@ pub fn forgive(tx: &SysWrite<'_>, email: &str) -> Result<()> {
 pub fn times_of(tx: &SysRead<'_>, email: &str) -> Result<Vec<(&'static str, Timestamp)>> {
     let mut times = Vec::new();
     for (what, counter) in [("failed login", "account"), ("password reset", "reset-account")] {
-        times.extend(recent(tx, &account(counter, email))?.into_iter().map(|at| (what, at)));
+        times.extend(recent(tx, &account(counter, email))?.into_iter().map(|at| (what, tx.date_of(at))));
     }
     Ok(times)
 }
@@ -125,7 +125,8 @@ pub fn forget(tx: &SysWrite<'_>, person: &Person) -> Result<u64> {
         let key = account(counter, &person.email);
         let Some(mut row) = tx.get(&LOGIN_FAILURES, &key)? else { continue };
         let before = row.at.len();
-        row.at.retain(|at| *at > person.asked_at);
+        let asked_at = tx.clock().moment_of(person.asked_at);
+        row.at.retain(|at| *at > asked_at);
         if row.at.is_empty() {
             removed += u64::from(tx.delete(&LOGIN_FAILURES, &key)?);
         } else if row.at.len() < before {
@@ -193,7 +194,7 @@ pub fn count_verification(tx: &SysWrite<'_>, email: &str) -> Result<()> {
 fn wait(tx: &SysRead<'_>, key: &Digest, max: usize) -> Result<Duration> {
     let recent = recent(tx, key)?;
     let full = recent.len().checked_sub(max).map(|first| recent[first]);
-    Ok(full.map_or(Duration::ZERO, |first| first.after(FAILURE_WINDOW).since(tx.now())))
+    Ok(full.map_or(Duration::ZERO, |first| first.after(FAILURE_WINDOW).since(tx.moment())))
 }
 
 fn refuse_for(wait: Duration, title: &'static str, message: &str) -> Result<()> {
@@ -209,15 +210,15 @@ fn refuse_for(wait: Duration, title: &'static str, message: &str) -> Result<()> 
 /// Adds this moment to a key's times, of which the newest `max` are kept.
 fn record(tx: &SysWrite<'_>, key: &Digest, max: usize) -> Result<()> {
     let mut at = recent(tx, key)?;
-    at.push(tx.now());
+    at.push(tx.moment());
     let surplus = at.len().saturating_sub(max);
     tx.put(&LOGIN_FAILURES, key, &LoginFailuresV1 { key: *key, at: at.split_off(surplus) })
 }
 
 /// The failures inside the window.
-fn recent(tx: &SysRead<'_>, key: &Digest) -> Result<Vec<Timestamp>> {
+fn recent(tx: &SysRead<'_>, key: &Digest) -> Result<Vec<Moment>> {
     let mut at = tx.get(&LOGIN_FAILURES, key)?.map(|row| row.at).unwrap_or_default();
-    at.retain(|time| tx.now().since(*time) < FAILURE_WINDOW);
+    at.retain(|time| tx.moment().since(*time) < FAILURE_WINDOW);
     Ok(at)
 }
 

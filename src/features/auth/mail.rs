@@ -64,7 +64,7 @@ pub fn send_verification(
     let row = VerificationV1 {
         token: token.digest(),
         user: user.id,
-        expires_at: tx.now().after(VERIFICATION_TIME),
+        expires_at: tx.moment().after(VERIFICATION_TIME),
     };
     tx.put(&VERIFICATIONS, &row.token, &row)?;
     NewMail {
@@ -83,7 +83,7 @@ pub fn send_verification(
 pub fn verify(tx: &SysWrite<'_>, text: &str) -> Result<Option<UserV1>> {
     let Some(row) = tx.get(&VERIFICATIONS, &sha256(text.as_bytes()))? else { return Ok(None) };
     tx.delete(&VERIFICATIONS, &row.token)?;
-    if row.expires_at <= tx.now() {
+    if row.expires_at <= tx.moment() {
         return Ok(None);
     }
     let Some(mut user) = tx.get(&USERS, &row.user)? else { return Ok(None) };

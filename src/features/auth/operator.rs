@@ -146,7 +146,7 @@ impl Newcomer {
             email_verified_at: Some(tx.now()),
             membership: None,
             created_at: tx.now(),
-            sessions_valid_from: tx.now(),
+            sessions_valid_from: tx.moment(),
         };
         tx.insert(&USERS, &user.id, &user)?;
         let row = reset::begin(tx, email, Some(user.id), &self.token, FIRST_LINK_TIME)?;
@@ -155,7 +155,7 @@ impl Newcomer {
             email: email.to_owned(),
             link: link(&self.public_url, "reset-password", self.token.as_str()),
             token: self.token.as_str().to_owned(),
-            expires_at: row.expires_at,
+            expires_at: tx.date_of(row.expires_at),
         };
         Ok((user, link))
     }
@@ -187,7 +187,7 @@ pub async fn reset_link_by_operator(auth: &Auth, public_url: &str, email: &str) 
                 email: user.email,
                 link,
                 token: token.as_str().to_owned(),
-                expires_at: row.expires_at,
+                expires_at: tx.date_of(row.expires_at),
             })
         })
         .await

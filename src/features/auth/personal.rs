@@ -35,7 +35,7 @@ pub(super) static KINDS: &[Personal] = &[
                 ROWS_MAX,
             )?;
             Ok(Shown::all(rows.iter().map(|row| {
-                json!({ "createdAt": row.created_at, "refreshedAt": row.refreshed_at, "expiresAt": row.expires_at })
+                json!({ "createdAt": row.created_at, "refreshedAt": row.refreshed_at, "expiresAt": tx.date_of(row.expires_at) })
             })))
         },
         // A login that was let in while the account went.

@@ -3,7 +3,7 @@
 //! Counted in memory, by the hour: a restart forgives, and is not in a stranger's hands. Networks are a /24 of IPv4 and a /64
 //! of IPv6, since whoever rents one address has its neighbours soon.
 
-use crate::base::clock::Timestamp;
+use crate::base::clock::Moment;
 use crate::base::network::network_of;
 use crate::base::{Code, Error, Result};
 use parking_lot::Mutex;
@@ -34,7 +34,7 @@ impl Registrations {
     }
 
     /// Counts one; 429 when its network has asked for as many in this hour as it may.
-    pub fn count(&self, ip: IpAddr, now: Timestamp) -> Result<()> {
+    pub fn count(&self, ip: IpAddr, now: Moment) -> Result<()> {
         let hour = now.millis().div_euclid(HOUR_MS);
         let mut counts = self.counts.lock();
         if counts.hour != hour {
@@ -46,7 +46,7 @@ impl Registrations {
         }
         let count = counts.of.entry(network).or_default();
         if *count >= self.per_hour {
-            let wait = Timestamp((hour + 1) * HOUR_MS).since(now).as_millis().div_ceil(1000);
+            let wait = Moment((hour + 1) * HOUR_MS).since(now).as_millis().div_ceil(1000);
             return Err(Error::new(Code::RateLimited)
                 .title("Too many registrations")
                 .message(format!(
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_network_has_so_many_an_hour() {
-        let (all, now) = (Registrations::new(3), Timestamp(7 * HOUR_MS + 1_000));
+        let (all, now) = (Registrations::new(3), Moment(7 * HOUR_MS + 1_000));
         let count = |ip: &str, now| all.count(ip.parse().unwrap(), now);
         for ip in ["192.0.2.1", "192.0.2.200", "::ffff:192.0.2.7"] {
             count(ip, now).unwrap();
@@ -78,6 +78,6 @@ mod tests {
             count("2001:db8::1", now).unwrap();
         }
         assert!(count("2001:db8::ffff:2", now).is_err() && count("2001:db8:0:1::1", now).is_ok());
-        count("192.0.2.9", Timestamp(8 * HOUR_MS)).unwrap();
+        count("192.0.2.9", Moment(8 * HOUR_MS)).unwrap();
     }
 }

@@ -118,7 +118,7 @@ pub(super) fn begin(
         address: sha256(address.as_bytes()),
         token: token.digest(),
         user,
-        expires_at: tx.now().after(time),
+        expires_at: tx.moment().after(time),
     };
     tx.put(&RESETS, &row.address, &row)?;
     // Looked for also where there can be none.
@@ -129,7 +129,7 @@ pub(super) fn begin(
 /// The request that a token belongs to and its person, if it is good now.
 fn good(tx: &SysRead<'_>, token: &[u8; 32]) -> Result<Option<(PasswordResetV1, UserV1)>> {
     let row = tx.lookup(&RESETS, &RESETS_BY_TOKEN, |key| key.fixed(token))?;
-    let Some(row) = row.filter(|row| row.expires_at > tx.now()) else { return Ok(None) };
+    let Some(row) = row.filter(|row| row.expires_at > tx.moment()) else { return Ok(None) };
     let user = row.user.map(|id| tx.get(&USERS, &id)).transpose()?.flatten();
     Ok(user.map(|user| (row, user)))
 }

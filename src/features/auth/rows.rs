@@ -2,7 +2,7 @@
 //!
 //! Secrets that were handed out are here as SHA-256 only.
 
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Timestamp};
 use crate::base::codec::Record;
 use crate::base::ids::{OrgId, UserId};
 use crate::base::permission::Role;
@@ -25,7 +25,7 @@ pub struct UserV1 {
     pub membership: Option<(OrgId, Role)>,
     pub created_at: Timestamp,
     /// Access tokens issued before this are refused.
-    pub sessions_valid_from: Timestamp,
+    pub sessions_valid_from: Moment,
 }
 
 impl Record for UserV1 {}
@@ -50,16 +50,16 @@ pub struct RefreshFamilyV1 {
     pub secret: Digest,
     pub created_at: Timestamp,
     pub refreshed_at: Timestamp,
-    pub expires_at: Timestamp,
+    pub expires_at: Moment,
 }
 
 impl Record for RefreshFamilyV1 {}
 
 /// A person's logins, the one that ends first in front.
 pub static REFRESH_BY_USER: Index<RefreshFamilyV1> =
-    Index::new("refresh_tokens.by_user", |row, keys| keys.add(|key| key.id(row.user).time(row.expires_at)));
+    Index::new("refresh_tokens.by_user", |row, keys| keys.add(|key| key.id(row.user).moment(row.expires_at)));
 pub static REFRESH_BY_END: Index<RefreshFamilyV1> =
-    Index::new("refresh_tokens.by_end", |row, keys| keys.add(|key| key.time(row.expires_at)));
+    Index::new("refresh_tokens.by_end", |row, keys| keys.add(|key| key.moment(row.expires_at)));
 pub static REFRESH_TOKENS: SysTable<Uuid, RefreshFamilyV1> =
     SysTable::new("refresh_tokens", "Refresh token").indexed(&[&REFRESH_BY_USER, &REFRESH_BY_END]);
 
@@ -68,7 +68,7 @@ pub static REFRESH_TOKENS: SysTable<Uuid, RefreshFamilyV1> =
 pub struct VerificationV1 {
     pub token: Digest,
     pub user: UserId,
-    pub expires_at: Timestamp,
+    pub expires_at: Moment,
 }
 
 impl Record for VerificationV1 {}
@@ -76,7 +76,7 @@ impl Record for VerificationV1 {}
 pub static VERIFICATIONS_BY_USER: Index<VerificationV1> =
     Index::new("verifications.by_user", |row, keys| keys.add(|key| key.id(row.user)));
 pub static VERIFICATIONS_BY_END: Index<VerificationV1> =
-    Index::new("verifications.by_end", |row, keys| keys.add(|key| key.time(row.expires_at)));
+    Index::new("verifications.by_end", |row, keys| keys.add(|key| key.moment(row.expires_at)));
 pub static VERIFICATIONS: SysTable<Digest, VerificationV1> =
     SysTable::new("verifications", "Verification").indexed(&[&VERIFICATIONS_BY_USER, &VERIFICATIONS_BY_END]);
 
@@ -87,7 +87,7 @@ pub struct PasswordResetV1 {
     pub address: Digest,
     pub token: Digest,
     pub user: Option<UserId>,
-    pub expires_at: Timestamp,
+    pub expires_at: Moment,
 }
 
 impl Record for PasswordResetV1 {}
@@ -95,6 +95,6 @@ impl Record for PasswordResetV1 {}
 pub static RESETS_BY_TOKEN: Index<PasswordResetV1> =
     Index::unique("password_resets.by_token", |row, keys| keys.add(|key| key.fixed(&row.token)));
 pub static RESETS_BY_END: Index<PasswordResetV1> =
-    Index::new("password_resets.by_end", |row, keys| keys.add(|key| key.time(row.expires_at)));
+    Index::new("password_resets.by_end", |row, keys| keys.add(|key| key.moment(row.expires_at)));
 pub static RESETS: SysTable<Digest, PasswordResetV1> =
     SysTable::new("password_resets", "Password reset").indexed(&[&RESETS_BY_TOKEN, &RESETS_BY_END]);

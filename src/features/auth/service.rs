@@ -14,7 +14,7 @@ use super::rows::{REFRESH_TOKENS, USERS, USERS_BY_EMAIL, UserV1};
 use super::session::{self, RefreshToken, Refreshed};
 use super::token::{ACCESS_TOKEN_TIME, AccessTokens, TokenFault};
 use crate::base::audit::Action;
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Now};
 use crate::base::ids::{OrgId, UserId};
 use crate::base::name::Name;
 use crate::base::permission::Permissions;
@@ -91,12 +91,12 @@ pub struct NewLogin {
 
 /// Proof that a login was stored, and when: access tokens are dated by the transaction, so that what ends all sessions
 /// later also ends this one.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct LoginStored {
     user: UserId,
-    /// Not before the person's sessions are valid, also on a box whose clock was set back.
-    issued_at: Timestamp,
-    now: Timestamp,
+    /// Not before the person's sessions are valid.
+    issued_at: Moment,
+    now: Now,
 }
 
 impl NewLogin {
@@ -113,8 +113,8 @@ impl NewLogin {
 
 impl LoginStored {
     fn of(tx: &SysRead<'_>, user: &UserV1) -> LoginStored {
-        let now = tx.now();
-        LoginStored { user: user.id, issued_at: now.max(user.sessions_valid_from), now }
+        let issued_at = tx.moment().max(user.sessions_valid_from);
+        LoginStored { user: user.id, issued_at, now: tx.clock().clone() }
     }
 }
 
@@ -145,7 +145,7 @@ impl Auth {
         let was_invited =
             self.system.read(|tx| check_invite(tx, registration, invite_token.as_deref(), &email))?;
         if !was_invited {
-            self.registrations.count(new.ip, self.system.clock().now())?;
+            self.registrations.count(new.ip, self.system.clock().moment())?;
         }
         if self.system.read(|tx| tx.exists(&USERS_BY_EMAIL, |key| key.str(email.as_str())))? {
             return Err(taken());
@@ -166,7 +166,7 @@ impl Auth {
                     email_verified_at: was_invited.then(|| tx.now()),
                     membership: None,
                     created_at: tx.now(),
-                    sessions_valid_from: tx.now(),
+                    sessions_valid_from: tx.moment(),
                 };
                 tx.insert(&USERS, &user.id, &user)?;
                 if !was_invited {
@@ -341,7 +341,7 @@ impl Auth {
     /// The person behind an access token, as they are now.
     pub fn user_of_access_token(&self, token: &str) -> Result<UserV1> {
         self.system.read(|tx| {
-            let claims = self.tokens.check(token, tx.now()).map_err(|fault| match fault {
+            let claims = self.tokens.check(token, tx.moment()).map_err(|fault| match fault {
                 TokenFault::Invalid => Error::new(Code::AuthInvalid),
                 TokenFault::Expired => Error::new(Code::AuthInvalid).message("The access token has expired."),
                 TokenFault::TooEarly => {
@@ -356,7 +356,7 @@ impl Auth {
 
     /// The tokens of a login that was stored.
     pub fn tokens(&self, stored: LoginStored, login: &NewLogin) -> TokenPair {
-        let access = self.tokens.issue(stored.user, stored.issued_at, stored.now);
+        let access = self.tokens.issue(stored.user, stored.issued_at, &stored.now);
         TokenPair { access, refresh: login.refresh.text() }
     }
 

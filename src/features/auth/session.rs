@@ -82,7 +82,7 @@ pub fn start(tx: &SysWrite<'_>, user: UserId, token: &RefreshToken) -> Result<()
         secret: token.digest(),
         created_at: tx.now(),
         refreshed_at: tx.now(),
-        expires_at: tx.now().after(REFRESH_TOKEN_TIME),
+        expires_at: tx.moment().after(REFRESH_TOKEN_TIME),
     };
     tx.insert(&REFRESH_TOKENS, &row.family, &row)
 }
@@ -100,7 +100,7 @@ pub enum Refreshed {
 /// Replaces `shown` by `next`, of the same family.
 pub fn rotate(tx: &SysWrite<'_>, shown: &RefreshToken, next: &RefreshToken) -> Result<Refreshed> {
     let Some(mut row) = tx.get(&REFRESH_TOKENS, &shown.family)? else { return Ok(Refreshed::Unknown) };
-    if row.expires_at <= tx.now() {
+    if row.expires_at <= tx.moment() {
         tx.delete(&REFRESH_TOKENS, &row.family)?;
         return Ok(Refreshed::Unknown);
     }
@@ -114,7 +114,7 @@ pub fn rotate(tx: &SysWrite<'_>, shown: &RefreshToken, next: &RefreshToken) -> R
     };
     row.secret = next.digest();
     row.refreshed_at = tx.now();
-    row.expires_at = tx.now().after(REFRESH_TOKEN_TIME);
+    row.expires_at = tx.moment().after(REFRESH_TOKEN_TIME);
     tx.put(&REFRESH_TOKENS, &row.family, &row)?;
     Ok(Refreshed::Rotated(user))
 }
@@ -139,7 +139,7 @@ pub fn end_all(tx: &SysWrite<'_>, user: &mut UserV1) -> Result<()> {
         tx.delete(&REFRESH_TOKENS, &row.family)?;
     }
     // A millisecond on, because a token of this very moment is good from this moment on.
-    user.sessions_valid_from = tx.now().max(user.sessions_valid_from).after(Duration::from_millis(1));
+    user.sessions_valid_from = tx.moment().max(user.sessions_valid_from).after(Duration::from_millis(1));
     Ok(())
 }
 

@@ -19,7 +19,7 @@ pub async fn sweep(context: TaskContext) -> Result<()> {
 
 /// Removes a bounded number of rows; returns how many.
 pub(super) fn sweep_some(tx: &SysWrite<'_>) -> Result<usize> {
-    let now = tx.now();
+    let now = tx.moment();
     let mut swept = 0;
     for row in tx.scan_index(&REFRESH_TOKENS, &REFRESH_BY_END, |key| key, Order::Ascending, SWEEP_ROWS_MAX)? {
         if row.expires_at > now {

@@ -344,7 +344,7 @@ async fn tokens_from_before_the_end_of_all_sessions_are_refused() {
     at.system()
         .write(move |tx| {
             let mut user = tx.require(&USERS, &id)?;
-            user.sessions_valid_from = tx.now();
+            user.sessions_valid_from = tx.moment();
             tx.put(&USERS, &id, &user)
         })
         .await
@@ -356,7 +356,7 @@ async fn tokens_from_before_the_end_of_all_sessions_are_refused() {
     at.system()
         .write(move |tx| {
             let mut user = tx.require(&USERS, &id)?;
-            user.sessions_valid_from = tx.now().after(Duration::from_secs(60));
+            user.sessions_valid_from = tx.moment().after(Duration::from_secs(60));
             tx.put(&USERS, &id, &user)
         })
         .await

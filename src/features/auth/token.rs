@@ -3,14 +3,15 @@
 //! The box reads no tokens but its own, so the header is not interpreted at all: it must be, byte for byte, one that
 //! this box writes under one of its keys. Algorithm, type and key id are thereby fixed before anything is parsed, and
 //! the attacks on flexible verifiers (`alg: none`, a changed algorithm, a key from the header) have no place to begin.
-//! Times are numbers of seconds with milliseconds, as RFC 7519 ("NumericDate") allows, so that a token from just before
-//! the end of all sessions is told from one just after it.
+//! `iat` and `exp` are dates, for whoever reads the token (numbers of seconds with milliseconds, as RFC 7519, "NumericDate",
+//! allows). The box goes by `box`, which has the same two as moments of its own time, in milliseconds: a token lives fifteen
+//! minutes of those, however the machine's clock is set meanwhile. Tokens of a release that wrote no `box` had dates and
+//! moments that were the same.
 //!
-//! A token whose end lies further ahead than one can be given was made by a clock that ran ahead and was set right since.
-//! It is refused until its fifteen minutes have come, or a box that spent an hour in the year 2036 would have handed out
-//! tokens for ten years.
+//! A token whose end lies further ahead than one can be given was made before the data folder was put back to an earlier
+//! state. It is refused until its fifteen minutes have come.
 
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Now, Timestamp};
 use crate::base::ids::UserId;
 use crate::engine::keyring::{KeyId, Keyring, Purpose};
 use base64::Engine;
@@ -28,8 +29,8 @@ pub const ACCESS_TOKEN_TIME: Duration = Duration::from_secs(15 * 60);
 const ISSUER: &str = "gleaner";
 /// Whom the tokens are for: this box's API.
 const AUDIENCE: &str = "gleaner-api";
-/// By how much the clock may be set back (by a time server, say) without ending sessions.
-const CLOCK_SET_BACK_MAX: Duration = Duration::from_secs(60);
+/// By how much the box's time may be earlier than when it issued a token: after a crash the newest moments are lost.
+const SET_BACK_MAX: Duration = Duration::from_secs(60);
 /// Longer texts are not tokens of this box.
 const TOKEN_BYTES_MAX: usize = 4096;
 
@@ -44,7 +45,7 @@ pub struct AccessTokens {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claims {
     pub user: UserId,
-    pub issued_at: Timestamp,
+    pub issued_at: Moment,
 }
 
 /// Why a token is no good.
@@ -67,6 +68,9 @@ struct Payload<'a> {
     sub: Uuid,
     iat: f64,
     exp: f64,
+    /// Issued, and end.
+    #[serde(rename = "box")]
+    moments: Option<(i64, i64)>,
     /// The box writes none; whoever adds one with the box's key means it.
     nbf: Option<f64>,
 }
@@ -79,13 +83,16 @@ impl AccessTokens {
         AccessTokens { keyring, headers }
     }
 
-    /// A token for `user` that ends fifteen minutes after `now`. It counts as issued at `issued_at`, which is `now` except
-    /// where the person's sessions are valid from a moment that a clock which was set back has yet to reach.
-    pub fn issue(&self, user: UserId, issued_at: Timestamp, now: Timestamp) -> String {
+    /// A token for `user` that ends fifteen minutes after `now`. It counts as issued at `issued_at`, which is that moment
+    /// except where the person's sessions are valid only from one just after it.
+    pub fn issue(&self, user: UserId, issued_at: Moment, now: &Now) -> String {
+        let end = now.moment.after(ACCESS_TOKEN_TIME);
         let payload = format!(
-            r#"{{"iss":"{ISSUER}","aud":"{AUDIENCE}","sub":"{user}","iat":{},"exp":{}}}"#,
-            numeric_date(issued_at),
-            numeric_date(now.after(ACCESS_TOKEN_TIME)),
+            r#"{{"iss":"{ISSUER}","aud":"{AUDIENCE}","sub":"{user}","iat":{},"exp":{},"box":[{},{}]}}"#,
+            numeric_date(now.date_of(issued_at)),
+            numeric_date(now.date_of(end)),
+            issued_at.millis(),
+            end.millis(),
         );
         let mut token = format!("{}.{}", self.headers[0].1, URL_SAFE_NO_PAD.encode(payload));
         let (_, tag) = self.keyring.sign(Purpose::AccessToken, token.as_bytes());
@@ -95,7 +102,7 @@ impl AccessTokens {
     }
 
     /// What `token` says, if this box signed it and it is still good at `now`.
-    pub fn check(&self, token: &str, now: Timestamp) -> Result<Claims, TokenFault> {
+    pub fn check(&self, token: &str, now: Moment) -> Result<Claims, TokenFault> {
         const INVALID: TokenFault = TokenFault::Invalid;
         if token.len() > TOKEN_BYTES_MAX {
             return Err(INVALID);
@@ -113,15 +120,18 @@ impl AccessTokens {
         if payload.iss != ISSUER || payload.aud != AUDIENCE {
             return Err(INVALID);
         }
-        let end = timestamp(payload.exp);
+        let (issued_at, end) = match payload.moments {
+            Some((issued_at, end)) => (Moment(issued_at), Moment(end)),
+            None => (moment(payload.iat), moment(payload.exp)),
+        };
         if now >= end {
             return Err(TokenFault::Expired);
         }
-        let begins_later = payload.nbf.is_some_and(|begin| now < timestamp(begin));
-        if begins_later || end > now.after(ACCESS_TOKEN_TIME).after(CLOCK_SET_BACK_MAX) {
+        let begins_later = payload.nbf.is_some_and(|begin| now < moment(begin));
+        if begins_later || end > now.after(ACCESS_TOKEN_TIME).after(SET_BACK_MAX) {
             return Err(TokenFault::TooEarly);
         }
-        Ok(Claims { user: UserId(payload.sub), issued_at: timestamp(payload.iat) })
+        Ok(Claims { user: UserId(payload.sub), issued_at })
     }
 }
 
@@ -129,9 +139,9 @@ fn numeric_date(at: Timestamp) -> String {
     format!("{}.{:03}", at.0.div_euclid(1000), at.0.rem_euclid(1000))
 }
 
-fn timestamp(seconds: f64) -> Timestamp {
+fn moment(seconds: f64) -> Moment {
     // A millisecond of any year a token can name is exact in 53 bits; `as` saturates what is not.
-    Timestamp((seconds * 1000.0).round() as i64)
+    Moment((seconds * 1000.0).round() as i64)
 }
 
 #[cfg(test)]
@@ -139,7 +149,11 @@ mod tests {
     use super::*;
     use ring::hmac;
 
-    const NOW: Timestamp = Timestamp(1_795_167_000_123);
+    const NOW: Moment = Moment(1_795_167_000_123);
+
+    fn at(moment: Moment) -> Now {
+        Timestamp(moment.0).into()
+    }
 
     fn new_box() -> AccessTokens {
         let folder = tempfile::tempdir().unwrap();
@@ -162,30 +176,30 @@ mod tests {
     fn a_token_says_who_and_since_when_for_fifteen_minutes() {
         let tokens = new_box();
         let user = UserId::new();
-        let token = tokens.issue(user, NOW, NOW);
+        let token = tokens.issue(user, NOW, &at(NOW));
         assert_eq!(tokens.check(&token, NOW), Ok(Claims { user, issued_at: NOW }));
-        assert!(tokens.check(&token, Timestamp(NOW.0 + 899_999)).is_ok());
-        assert_eq!(tokens.check(&token, Timestamp(NOW.0 + 900_000)), Err(TokenFault::Expired));
+        assert!(tokens.check(&token, Moment(NOW.0 + 899_999)).is_ok());
+        assert_eq!(tokens.check(&token, Moment(NOW.0 + 900_000)), Err(TokenFault::Expired));
     }
 
     #[test]
     fn a_token_of_a_clock_that_ran_ahead_is_not_good_yet() {
         let tokens = new_box();
-        let (user, ahead) = (UserId::new(), Timestamp(NOW.0 + 3_600_000));
-        let token = tokens.issue(user, ahead, ahead);
+        let (user, ahead) = (UserId::new(), Moment(NOW.0 + 3_600_000));
+        let token = tokens.issue(user, ahead, &at(ahead));
         assert_eq!(tokens.check(&token, NOW), Err(TokenFault::TooEarly));
-        assert!(tokens.check(&token, Timestamp(ahead.0 - 60_000)).is_ok(), "a minute is forgiven");
-        assert_eq!(tokens.check(&token, Timestamp(ahead.0 - 60_001)), Err(TokenFault::TooEarly));
+        assert!(tokens.check(&token, Moment(ahead.0 - 60_000)).is_ok(), "a minute is forgiven");
+        assert_eq!(tokens.check(&token, Moment(ahead.0 - 60_001)), Err(TokenFault::TooEarly));
         // Sessions that are valid from a moment ahead do not make longer tokens.
-        let token = tokens.issue(user, ahead, NOW);
+        let token = tokens.issue(user, ahead, &at(NOW));
         assert_eq!(tokens.check(&token, NOW), Ok(Claims { user, issued_at: ahead }));
-        assert_eq!(tokens.check(&token, Timestamp(NOW.0 + 900_000)), Err(TokenFault::Expired));
+        assert_eq!(tokens.check(&token, Moment(NOW.0 + 900_000)), Err(TokenFault::Expired));
     }
 
     #[test]
     fn only_the_own_header_passes() {
         let tokens = new_box();
-        let good = tokens.issue(UserId::new(), NOW, NOW);
+        let good = tokens.issue(UserId::new(), NOW, &at(NOW));
         let [header, payload, _] = good.split('.').collect::<Vec<_>>()[..] else { panic!("three parts") };
         let decoded = |text: &str| String::from_utf8(URL_SAFE_NO_PAD.decode(text).unwrap()).unwrap();
         let (header, payload) = (decoded(header), decoded(payload));
@@ -211,7 +225,7 @@ mod tests {
     #[test]
     fn a_foreign_signature_or_purpose_is_refused() {
         let (tokens, other) = (new_box(), new_box());
-        let foreign = other.issue(UserId::new(), NOW, NOW);
+        let foreign = other.issue(UserId::new(), NOW, &at(NOW));
         assert_eq!(tokens.check(&foreign, NOW), Err(TokenFault::Invalid));
         // The own header in front of a payload that another key signed.
         let payload = foreign.split('.').nth(1).unwrap();
@@ -231,7 +245,7 @@ mod tests {
     #[test]
     fn every_changed_character_is_noticed() {
         let tokens = new_box();
-        let token = tokens.issue(UserId::new(), NOW, NOW);
+        let token = tokens.issue(UserId::new(), NOW, &at(NOW));
         for at in 0..token.len() {
             let mut bytes = token.clone().into_bytes();
             bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
@@ -265,6 +279,7 @@ mod tests {
             good.replace(&sub.to_string(), "somebody"),
             good.replace("1795167100", "\"1795167100\""),
             good.replace('{', r#"{"nbf":"now","#),
+            good.replace('{', r#"{"box":[1],"#),
             good.replace('{', &format!(r#"{{"sub":"{}","#, UserId::new())),
             good.replace('{', "["),
         ] {

@@ -11,7 +11,6 @@
 
 use super::exports::{self, EXPORTS};
 use super::rows::{QUERIES, QueryV2};
-use crate::base::clock::Timestamp;
 use crate::base::ids::{OrgId, QueryId};
 use crate::base::{Error, Result};
 use crate::engine::sql::Workers;
@@ -265,10 +264,10 @@ impl Kept {
             let last = *last;
             // One that runs may yet get rows, and a young one may yet be followed by the row of an older one: what comes
             // after it is looked at, but it will be again.
-            let young = Timestamp(store.clock().now().millis() - YOUNG.as_millis() as i64);
+            let now = store.clock().look();
             let is_bare = |query: &QueryV2| {
                 query.status.has_ended()
-                    && query.created_at < young
+                    && now.age(query.created_at) > YOUNG
                     && query.result.is_none_or(|result| !result.kept)
             };
             let bare = rows.iter().take_while(|(_, query)| is_bare(query)).last().map(|(id, _)| *id);

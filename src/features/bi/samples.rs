@@ -6,7 +6,7 @@
 
 use super::rows::{SAMPLES, SamplesV1};
 use super::service::{OWN_ROWS_MAX, Queries};
-use crate::base::clock::Timestamp;
+use crate::base::clock::Now;
 use crate::base::codec::Json;
 use crate::base::ids::OrgId;
 use crate::base::{Error, Result};
@@ -53,7 +53,7 @@ impl Queries {
             return Ok(None);
         }
         let known = self.known(org, &table.spec)?;
-        if known.as_ref().is_some_and(|samples| is_fresh(samples, &table.spec, org.clock().now())) {
+        if known.as_ref().is_some_and(|samples| is_fresh(samples, &table.spec, &org.clock().look())) {
             return Ok(known);
         }
         match (known, self.look(org, &table.spec)) {
@@ -69,7 +69,7 @@ impl Queries {
     /// The values that may be shown.
     fn known(&self, org: &OrgStore, spec: &TableSpec) -> Result<Option<SamplesV1>> {
         let known = org.read(|tx| tx.get(&SAMPLES, &spec.name.to_string()))?;
-        Ok(known.filter(|samples| org.clock().now().since(samples.sampled_at) < KEPT))
+        Ok(known.filter(|samples| org.clock().look().age(samples.sampled_at) < KEPT))
     }
 
     /// Begins a look, unless one for this table is under way.
@@ -107,8 +107,8 @@ impl Queries {
 }
 
 /// Whether samples need no new look: they will be good for a while, and are of these columns.
-fn is_fresh(samples: &SamplesV1, spec: &TableSpec, now: Timestamp) -> bool {
-    now.since(samples.sampled_at) < REFRESHED_AFTER
+fn is_fresh(samples: &SamplesV1, spec: &TableSpec, now: &Now) -> bool {
+    now.age(samples.sampled_at) < REFRESHED_AFTER
         && spec.columns.iter().all(|column| samples.columns.iter().any(|(name, _)| *name == column.name))
 }
 

@@ -33,7 +33,7 @@ impl SubmissionKey {
 /// What a key stands for, unless it is too old or its statement is gone.
 pub(super) fn find(tx: &OrgRead<'_>, key: &Uuid) -> Result<Option<SubmissionV1>> {
     match tx.get(&SUBMISSIONS, key)? {
-        Some(row) if tx.now().since(row.created_at) < KEPT => {
+        Some(row) if tx.age(row.created_at) < KEPT => {
             Ok(tx.get(&QUERIES, &row.query)?.is_some().then_some(row))
         }
         _ => Ok(None),

@@ -9,10 +9,13 @@
 //! - a period's credits lapse with it, recharged ones never do; so they are spent last and come back first;
 //! - what was reserved in an earlier period comes back to that period: it is returned, and lapses;
 //! - another plan begins a period of its own at once.
+//!
+//! Periods and trials are moments of the box's own time: setting the machine's clock begins none, ends none, and makes none
+//! longer. Whether a reserve is of this period is told by when its job was made, by the clock of then.
 
 use super::plans::{Plan, Plans};
 use super::rows::{ACCOUNTS, AccountV2, TRANSACTIONS, TransactionKind, TransactionV1};
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Now, Timestamp};
 use crate::base::ids::{JobId, TransactionId};
 use crate::base::{Code, Error, Result};
 use crate::store::{OrgRead, OrgWrite};
@@ -29,12 +32,8 @@ pub fn open_account(tx: &OrgWrite<'_>, plan: &Plan) -> Result<()> {
 }
 
 /// The same within a period that has begun elsewhere: so many credits of it were used, and it ends then.
-pub(super) fn open_within(
-    tx: &OrgWrite<'_>,
-    plan: &Plan,
-    past: Option<(u64, Timestamp)>,
-) -> Result<AccountV2> {
-    let now = tx.now();
+pub(super) fn open_within(tx: &OrgWrite<'_>, plan: &Plan, past: Option<(u64, Moment)>) -> Result<AccountV2> {
+    let now = tx.moment();
     let account = AccountV2 {
         plan: plan.id.clone(),
         balance: 0,
@@ -62,8 +61,8 @@ pub(super) fn open_within(
 /// together.
 pub fn reserve(tx: &OrgWrite<'_>, plan: &Plan, jobs: &[(JobId, u64)]) -> Result<()> {
     let mut entry = Entry::open(tx, plan)?;
-    check_trial(&entry.account, plan, tx.now())?;
-    check(&entry.account, plan, tx.now(), Some(jobs.iter().map(|(_, credits)| credits).sum()))?;
+    check_trial(&entry.account, plan, tx.clock())?;
+    check(&entry.account, plan, tx.clock(), Some(jobs.iter().map(|(_, credits)| credits).sum()))?;
     for &(job, credits) in jobs.iter().filter(|(_, credits)| *credits > 0) {
         let account = &mut entry.account;
         let recharged = credits.saturating_sub(account.balance - account.recharged);
@@ -87,7 +86,7 @@ pub fn settle(tx: &OrgWrite<'_>, job: JobId, since: Timestamp, reserved: u64, ch
     account.held_recharged = (account.held_recharged - recharged).min(account.held);
     account.recharged += recharged;
     // A period that has ended and that nothing has renewed yet is still the one: all of it lapses when it is renewed.
-    let is_of_this_period = since >= account.period_starts_at;
+    let is_of_this_period = tx.clock().moment_of(since) >= account.period_starts_at;
     if is_of_this_period {
         account.used += charged;
     }
@@ -125,7 +124,7 @@ pub fn change_plan(tx: &OrgWrite<'_>, plan: &Plan) -> Result<u64> {
 /// Starts the period that now is in, if the last one has ended; whether it had.
 pub fn renew(tx: &OrgWrite<'_>, plans: &Plans) -> Result<bool> {
     let before = account(tx)?;
-    if tx.now() < before.period_ends_at {
+    if tx.moment() < before.period_ends_at {
         return Ok(false);
     }
     Entry::open(tx, super::plan_of(plans, &before)?)?.close()?;
@@ -133,21 +132,22 @@ pub fn renew(tx: &OrgWrite<'_>, plans: &Plans) -> Result<bool> {
 }
 
 /// The first half of the quota gate (interface spec, "Limits"): whether the trial is over.
-pub fn check_trial(account: &AccountV2, plan: &Plan, now: Timestamp) -> Result<()> {
-    let Some(ended) = account.trial_ends_at.filter(|ends| now >= *ends) else { return Ok(()) };
+pub fn check_trial(account: &AccountV2, plan: &Plan, now: &Now) -> Result<()> {
+    let Some(ended) = account.trial_ends_at.filter(|ends| now.moment >= *ends) else { return Ok(()) };
+    let ended = now.date_of(ended);
     let message = format!("The trial has ended at {ended}. Ask the operator of this box for another plan.");
-    let left = effective_balance(account, plan, now);
+    let left = effective_balance(account, plan, now.moment);
     Err(quota_error(Code::PaymentRequired, &message, account, left, true))
 }
 
 /// The second half: whether there are credits, and `needed` of them where that is known.
-pub fn check(account: &AccountV2, plan: &Plan, now: Timestamp, needed: Option<u64>) -> Result<()> {
-    let left = effective_balance(account, plan, now);
+pub fn check(account: &AccountV2, plan: &Plan, now: &Now, needed: Option<u64>) -> Result<()> {
+    let left = effective_balance(account, plan, now.moment);
     // Nothing is taken from who has nothing, whatever it costs.
     if left >= needed.unwrap_or(0).max(1) {
         return Ok(());
     }
-    let renewal = period_at(account, now).1;
+    let renewal = now.date_of(period_at(account, now.moment).1);
     let message = match needed {
         Some(needed) => {
             format!("{left} credits are left; this needs {needed}. The next period begins at {renewal}.")
@@ -170,7 +170,7 @@ pub(super) fn quota_error(code: Code, message: &str, account: &AccountV2, left: 
 }
 
 /// What can be reserved now: a period that has ended is as good as renewed.
-pub fn effective_balance(account: &AccountV2, plan: &Plan, now: Timestamp) -> u64 {
+pub fn effective_balance(account: &AccountV2, plan: &Plan, now: Moment) -> u64 {
     if now < account.period_ends_at {
         return account.balance;
     }
@@ -178,12 +178,12 @@ pub fn effective_balance(account: &AccountV2, plan: &Plan, now: Timestamp) -> u6
 }
 
 /// What a period that starts at `start` grants: nothing when the trial is over by then.
-fn grant(account: &AccountV2, plan: &Plan, start: Timestamp) -> u64 {
+fn grant(account: &AccountV2, plan: &Plan, start: Moment) -> u64 {
     if account.trial_ends_at.is_some_and(|ends| start >= ends) { 0 } else { plan.monthly_credits }
 }
 
 /// Start and end of the period that `now` is in.
-pub fn period_at(account: &AccountV2, now: Timestamp) -> (Timestamp, Timestamp) {
+pub fn period_at(account: &AccountV2, now: Moment) -> (Moment, Moment) {
     let (mut start, mut end) = (account.period_starts_at, account.period_ends_at);
     while now >= end {
         (start, end) = (end, end.after(PERIOD));
@@ -214,7 +214,7 @@ impl<'a, 'v> Entry<'a, 'v> {
     /// Reads the account and starts the period that now is in: what is left of the old one lapses.
     fn open(tx: &'a OrgWrite<'v>, plan: &Plan) -> Result<Self> {
         let mut entry = Entry { tx, account: account(tx)? };
-        let now = tx.now();
+        let now = tx.moment();
         if now >= entry.account.period_ends_at {
             entry.lapse(entry.account.balance - entry.account.recharged, "lapsed with its period")?;
             entry.begin_period(plan, period_at(&entry.account, now))?;
@@ -223,13 +223,13 @@ impl<'a, 'v> Entry<'a, 'v> {
     }
 
     fn begin_plan(&mut self, plan: &Plan) -> Result<()> {
-        let now = self.tx.now();
+        let now = self.tx.moment();
         self.account.plan.clone_from(&plan.id);
         self.account.trial_ends_at = plan.trial_days.map(|days| now.after(DAY * days));
         self.begin_period(plan, (now, now.after(PERIOD)))
     }
 
-    fn begin_period(&mut self, plan: &Plan, (start, end): (Timestamp, Timestamp)) -> Result<()> {
+    fn begin_period(&mut self, plan: &Plan, (start, end): (Moment, Moment)) -> Result<()> {
         self.account.period_starts_at = start;
         self.account.period_ends_at = end;
         self.account.used = 0;

@@ -115,7 +115,7 @@ async fn list_plans(org: Org<BillingRead>, page: PageRequest) -> Result<Body<Pag
 /// Begins the period that now is in, if nobody has yet: who looks at their credits sees the ledger as it is. Where nothing
 /// can be written at the moment, what is read says what will be written.
 async fn renew(org: &OrgContext) -> Result<()> {
-    if org.now() < org.read(account)?.period_ends_at {
+    if org.moment() < org.read(account)?.period_ends_at {
         return Ok(());
     }
     let plans = org.service::<Plans>();
@@ -155,16 +155,16 @@ async fn current(org: Org<BillingRead>) -> Result<Body<CurrentPlanView>> {
     let (account, stored, retention) = org.read(|tx| Ok((account(tx)?, room::stored(tx)?, terms.of(tx)?)))?;
     let plans = org.service::<Plans>();
     let plan = plan_of(&plans, &account)?;
-    let now = org.now();
+    let now = org.look();
     Ok(Body(CurrentPlanView {
         plan: plan.into(),
-        remaining_credits: ledger::effective_balance(&account, plan, now),
+        remaining_credits: ledger::effective_balance(&account, plan, now.moment),
         recharged_credits: account.recharged,
         monthly_credits: plan.monthly_credits,
-        used_this_period: if now < account.period_ends_at { account.used } else { 0 },
-        period_ends_at: ledger::period_at(&account, now).1,
-        trial_ends_at: account.trial_ends_at,
-        is_trial_expired: account.trial_ends_at.is_some_and(|ends| now >= ends),
+        used_this_period: if now.moment < account.period_ends_at { account.used } else { 0 },
+        period_ends_at: now.date_of(ledger::period_at(&account, now.moment).1),
+        trial_ends_at: account.trial_ends_at.map(|ends| now.date_of(ends)),
+        is_trial_expired: account.trial_ends_at.is_some_and(|ends| now.moment >= ends),
         stored,
         retention: retention.into(),
     }))
@@ -245,14 +245,14 @@ impl Gatekeeper for PlanGate {
 
     fn trial(&self, org: &OrgStore) -> Result<()> {
         let account = org.read(account)?;
-        ledger::check_trial(&account, plan_of(&self.0, &account)?, org.clock().now())
+        ledger::check_trial(&account, plan_of(&self.0, &account)?, &org.clock().look())
     }
 
     fn quota(&self, org: &OrgStore) -> Result<()> {
         let account = org.read(account)?;
-        let (plan, now) = (plan_of(&self.0, &account)?, org.clock().now());
-        ledger::check_trial(&account, plan, now)?;
-        ledger::check(&account, plan, now, None)
+        let (plan, now) = (plan_of(&self.0, &account)?, org.clock().look());
+        ledger::check_trial(&account, plan, &now)?;
+        ledger::check(&account, plan, &now, None)
     }
 }
 

@@ -10,7 +10,7 @@ use super::ledger;
 use super::plans::Plan;
 use super::rows::ACCOUNTS;
 use crate::base::Result;
-use crate::base::clock::Timestamp;
+use crate::base::clock::Moment;
 use crate::base::codec::Record;
 use crate::base::ids::OrgId;
 use crate::store::{Index, SysRead, SysTable, SysWrite, System};
@@ -29,7 +29,7 @@ pub struct PastUseV1 {
     pub used: u64,
     /// Organizations that they founded in the period and that are there.
     pub orgs: Vec<OrgId>,
-    pub ends_at: Timestamp,
+    pub ends_at: Moment,
 }
 
 impl Record for PastUseV1 {}
@@ -40,7 +40,7 @@ static PAST_USES_BY_ORG: Index<PastUseV1> = Index::new("past_uses.by_org", |row,
     }
 });
 static PAST_USES_BY_END: Index<PastUseV1> =
-    Index::new("past_uses.by_end", |row, keys| keys.add(|key| key.time(row.ends_at)));
+    Index::new("past_uses.by_end", |row, keys| keys.add(|key| key.moment(row.ends_at)));
 pub static PAST_USES: SysTable<PersonMark, PastUseV1> =
     SysTable::new("past_uses", "Past use").indexed(&[&PAST_USES_BY_ORG, &PAST_USES_BY_END]);
 
@@ -53,7 +53,7 @@ fn used_by(tx: &SysRead<'_>, org: OrgId) -> Result<u64> {
 /// Opens the account of an organization that a person founds. What they have used of a period that goes on is not granted
 /// again, and their next period begins when it would have begun.
 pub fn open_account_of(tx: &SysWrite<'_>, org: OrgId, plan: &Plan, person: &PersonMark) -> Result<()> {
-    let past = tx.get(&PAST_USES, person)?.filter(|past| tx.now() < past.ends_at);
+    let past = tx.get(&PAST_USES, person)?.filter(|past| tx.moment() < past.ends_at);
     let mut used = 0;
     if let Some(past) = &past {
         used = past.used;
@@ -90,7 +90,7 @@ pub(super) async fn sweep(system: &System) -> Result<()> {
                 let due = tx.lookup_keys(&PAST_USES, &PAST_USES_BY_END, |key| key, MARKS_PER_SWEEP)?;
                 let mut removed = 0;
                 for person in due {
-                    if tx.require(&PAST_USES, &person)?.ends_at > tx.now() {
+                    if tx.require(&PAST_USES, &person)?.ends_at > tx.moment() {
                         break;
                     }
                     removed += usize::from(tx.delete(&PAST_USES, &person)?);

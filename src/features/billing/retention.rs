@@ -4,7 +4,7 @@ use super::plan_of;
 use super::plans::Plans;
 use super::rows::ACCOUNTS;
 use crate::base::Result;
-use crate::base::clock::Timestamp;
+use crate::base::clock::Moment;
 use crate::store::OrgRead;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,7 +70,7 @@ impl From<Terms> for TermsView {
 }
 
 /// The moment before which something goes that is kept so many days; none when it is kept for good.
-pub fn cutoff(now: Timestamp, days: u32) -> Option<Timestamp> {
+pub fn cutoff(now: Moment, days: u32) -> Option<Moment> {
     (days > 0).then(|| now.before(DAY * days))
 }
 
@@ -134,7 +134,7 @@ mod tests {
         let both = Terms { pages_days: 7, versions_per_url: 5, jobs_days: 10, results_days: 0 };
         assert_eq!(of_box.within(of_plan), both);
         assert_eq!(of_plan.within(of_box), both);
-        assert_eq!(cutoff(Timestamp(0), 0), None);
-        assert_eq!(cutoff(Timestamp(86_400_000), 1), Some(Timestamp(0)));
+        assert_eq!(cutoff(Moment(0), 0), None);
+        assert_eq!(cutoff(Moment(86_400_000), 1), Some(Moment(0)));
     }
 }

@@ -45,8 +45,8 @@ pub fn room(plans: Arc<Plans>) -> Box<Room> {
         match over(&plan.limits, adding) {
             None => Ok(()),
             Some(message) => {
-                let left = ledger::effective_balance(&account, plan, tx.now());
-                let expired = account.trial_ends_at.is_some_and(|ends| tx.now() >= ends);
+                let left = ledger::effective_balance(&account, plan, tx.moment());
+                let expired = account.trial_ends_at.is_some_and(|ends| tx.moment() >= ends);
                 Err(quota_error(Code::QuotaExceeded, &message, &account, left, expired))
             }
         }

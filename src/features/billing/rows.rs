@@ -1,6 +1,6 @@
 //! The ledger as it is stored.
 
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Timestamp};
 use crate::base::codec::{CodecError, Record, decode_body};
 use crate::base::ids::{JobId, RechargeId, TransactionId, UserId};
 use crate::store::{Index, OrgTable};
@@ -14,10 +14,10 @@ pub struct AccountV1 {
     pub plan: String,
     /// Credits that can still be reserved.
     pub balance: u64,
-    pub period_starts_at: Timestamp,
-    pub period_ends_at: Timestamp,
+    pub period_starts_at: Moment,
+    pub period_ends_at: Moment,
     /// When the trial ends, or ended; none on a plan without one.
-    pub trial_ends_at: Option<Timestamp>,
+    pub trial_ends_at: Option<Moment>,
     /// Credits charged in this period.
     pub used: u64,
 }
@@ -37,10 +37,10 @@ pub struct AccountV2 {
     pub held: u64,
     /// Of those, credits that were recharged.
     pub held_recharged: u64,
-    pub period_starts_at: Timestamp,
-    pub period_ends_at: Timestamp,
+    pub period_starts_at: Moment,
+    pub period_ends_at: Moment,
     /// When the trial ends, or ended; none on a plan without one.
-    pub trial_ends_at: Option<Timestamp>,
+    pub trial_ends_at: Option<Moment>,
     /// Credits charged in this period.
     pub used: u64,
 }

@@ -21,7 +21,7 @@ pub(super) async fn renew_all(context: TaskContext) -> Result<()> {
             .read(|tx| tx.scan_all(&ACCOUNTS, after.map(|org| (org, &())), ACCOUNTS_PER_LOOK))?;
         let Some((last, ..)) = accounts.last() else { break };
         after = Some(*last);
-        let now = context.now();
+        let now = context.moment();
         for (org, (), account) in accounts.iter().filter(|(.., account)| now >= account.period_ends_at) {
             let plans = plans.clone();
             let renewed = context.system().org(*org).write(move |tx| ledger::renew(tx, &plans)).await;

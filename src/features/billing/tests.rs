@@ -3,7 +3,7 @@
 use super::ledger::{change_plan, effective_balance, recharge, renew};
 use super::rows::AccountV1;
 use super::*;
-use crate::base::clock::Clock;
+use crate::base::clock::{Clock, Moment};
 use crate::base::codec;
 use crate::base::ids::OrgId;
 use crate::store::fault::FaultyDisk;
@@ -122,7 +122,7 @@ async fn a_trial_ends_and_is_not_renewed() {
     at.recharge(50).await;
     assert_eq!(at.reserve(1).await.err().unwrap().code(), Code::PaymentRequired, "credits do not prolong it");
     at.clock.advance(DAY * 16);
-    let now = at.clock.now();
+    let now = at.clock.moment();
     assert_eq!(effective_balance(&at.org.read(account).unwrap(), &at.plan(), now), 50);
     assert!(at.renew().await);
     assert_eq!(at.stands(), [50, 50, 0, 0]);
@@ -138,11 +138,11 @@ async fn a_period_renews_once_however_long_the_box_was_off() {
     assert!(at.reserve(1).await.is_err());
     assert!(!at.renew().await);
     at.clock.advance(DAY * 75);
-    assert_eq!(effective_balance(&at.org.read(account).unwrap(), &at.plan(), at.clock.now()), 100_000);
+    assert_eq!(effective_balance(&at.org.read(account).unwrap(), &at.plan(), at.clock.moment()), 100_000);
     assert!(at.renew().await && !at.renew().await);
     assert_eq!(at.stands(), [100_000, 0, 100_000, 0]);
     let row = at.org.read(account).unwrap();
-    assert!(row.period_starts_at <= at.clock.now() && at.clock.now() < row.period_ends_at);
+    assert!(row.period_starts_at <= at.clock.moment() && at.clock.moment() < row.period_ends_at);
     assert_eq!(row.period_ends_at.since(row.period_starts_at), DAY * 30);
     at.reserve(1).await.unwrap();
     assert_eq!(at.stands()[0], 99_999);
@@ -253,12 +253,37 @@ fn an_account_of_the_release_before_is_read() {
     let old = AccountV1 {
         plan: "team".to_owned(),
         balance: 7,
-        period_starts_at: Timestamp(1),
-        period_ends_at: Timestamp(2),
+        period_starts_at: Moment(1),
+        period_ends_at: Moment(2),
         trial_ends_at: None,
         used: 3,
     };
     let read: AccountV2 = codec::decode(&codec::encode(&old).unwrap()).unwrap();
     assert_eq!(read, AccountV2::from(old));
     assert_eq!((read.balance, read.recharged, read.held), (7, 0, 0));
+}
+
+#[tokio::test]
+async fn setting_the_clock_begins_no_period_and_lapses_nothing() {
+    const YEAR_MS: i64 = 365 * 86_400_000;
+    let at = Ledger::on("team").await;
+    let ends_at = at.org.read(account).unwrap().period_ends_at;
+    let mut charged = 0;
+    for (credits, by_ms) in
+        [(10, YEAR_MS), (20, -YEAR_MS), (30, -3 * YEAR_MS), (40, 5 * YEAR_MS), (50, -YEAR_MS)]
+    {
+        let (failed, good) = (at.reserve(credits).await.unwrap(), at.reserve(1).await.unwrap());
+        at.clock.set_wall(by_ms);
+        assert!(!at.renew().await, "by {by_ms}");
+        at.settle(failed, 0).await;
+        at.settle(good, 1).await;
+        charged += 1;
+        assert_eq!(at.stands(), [100_000 - charged, 0, 0, 0], "by {by_ms}");
+    }
+    assert_eq!(at.org.read(account).unwrap().period_ends_at, ends_at);
+    at.clock.advance(ends_at.since(at.clock.moment()));
+    assert!(at.renew().await && !at.renew().await, "it begins when it is time, and once");
+    at.clock.set_wall(-YEAR_MS);
+    assert!(!at.renew().await);
+    assert_eq!(at.stands(), [100_000, 0, 0, 0]);
 }

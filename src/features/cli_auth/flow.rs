@@ -7,7 +7,7 @@
 use super::code::{DeviceCode, UserCode};
 use super::rows::{ApprovalV1, BY_END, BY_NETWORK, BY_USER_CODE, DEVICE_CODES, DeviceCodeV1};
 use crate::base::audit::Action;
-use crate::base::clock::Timestamp;
+use crate::base::clock::Moment;
 use crate::base::ids::{OrgId, UserId};
 use crate::base::permission::Permissions;
 use crate::base::{Code, Error, Result};
@@ -44,7 +44,7 @@ pub enum State {
 }
 
 impl State {
-    pub fn of(row: &DeviceCodeV1, now: Timestamp) -> State {
+    pub fn of(row: &DeviceCodeV1, now: Moment) -> State {
         match (&row.approval, row.delivered_at) {
             (_, Some(_)) => State::Consumed,
             _ if row.expires_at <= now => State::Expired,
@@ -70,9 +70,9 @@ pub fn start(tx: &SysWrite<'_>, device: &DeviceCode, hostname: String, network: 
         CODES_PER_NETWORK_MAX,
     )?;
     if newest.len() == CODES_PER_NETWORK_MAX
-        && let Some(first) = newest.last().filter(|row| row.expires_at > tx.now())
+        && let Some(first) = newest.last().filter(|row| row.expires_at > tx.moment())
     {
-        let wait = first.expires_at.since(tx.now());
+        let wait = first.expires_at.since(tx.moment());
         return Err(too_fast("Too many codes", "Use or await the codes that you have.", wait));
     }
     let mut code = UserCode::generate()?;
@@ -88,7 +88,7 @@ pub fn start(tx: &SysWrite<'_>, device: &DeviceCode, hostname: String, network: 
         hostname,
         network,
         created_at: tx.now(),
-        expires_at: tx.now().after(CODE_TIME),
+        expires_at: tx.moment().after(CODE_TIME),
         polled_at: None,
         approval: None,
         delivered_at: None,
@@ -106,7 +106,7 @@ pub fn find(tx: &SysRead<'_>, typed: &str) -> Result<DeviceCodeV1> {
 }
 
 /// Refuses a try that cannot be approved (any more); the pre-check.
-pub fn refuse_ended(row: &DeviceCodeV1, now: Timestamp) -> Result<()> {
+pub fn refuse_ended(row: &DeviceCodeV1, now: Moment) -> Result<()> {
     match State::of(row, now) {
         State::Pending => Ok(()),
         other => Err(other.gone()),
@@ -148,7 +148,7 @@ impl Approval {
         let Some(mut row) = tx.get(&DEVICE_CODES, &self.device)? else {
             return Ok(Err(State::Expired.gone()));
         };
-        match State::of(&row, tx.now()) {
+        match State::of(&row, tx.moment()) {
             State::Pending => {
                 row.approval = Some(ApprovalV1 { org: self.org, key: key.id, sealed: self.sealed });
                 tx.put(&DEVICE_CODES, &row.device, &row)?;
@@ -168,17 +168,17 @@ pub enum Polled {
 /// Looks at the code `device` for its command line; delivers the key once.
 pub fn poll(tx: &SysWrite<'_>, device: &Digest, keyring: &Keyring) -> Result<Polled> {
     let mut row = tx.require(&DEVICE_CODES, device)?;
-    let state = State::of(&row, tx.now());
+    let state = State::of(&row, tx.moment());
     if matches!(state, State::Expired | State::Consumed) {
         return Err(state.gone());
     }
     if let Some(polled_at) = row.polled_at {
-        let wait = polled_at.after(POLL_INTERVAL).since(tx.now());
+        let wait = polled_at.after(POLL_INTERVAL).since(tx.moment());
         if !wait.is_zero() {
             return Err(too_fast("Polled too fast", "Wait for the interval between two polls.", wait));
         }
     }
-    row.polled_at = Some(tx.now());
+    row.polled_at = Some(tx.moment());
     let delivered =
         row.approval.as_mut().map(|approval| deliver(tx, approval, device, keyring)).transpose()?;
     row.delivered_at = delivered.as_ref().map(|_| tx.now());
@@ -234,7 +234,7 @@ pub async fn sweep(context: TaskContext) -> Result<()> {
 pub fn sweep_some(tx: &SysWrite<'_>) -> Result<usize> {
     let mut swept = 0;
     for row in tx.scan_index(&DEVICE_CODES, &BY_END, |key| key, Order::Ascending, SWEEP_ROWS_MAX)? {
-        if row.expires_at.after(KEPT_AFTER_END) > tx.now() {
+        if row.expires_at.after(KEPT_AFTER_END) > tx.moment() {
             break;
         }
         swept += usize::from(tx.delete(&DEVICE_CODES, &row.device)?);

@@ -176,8 +176,9 @@ async fn info(
     Query(query): Query<CliAuthQuery>,
 ) -> Result<Body<CliAuthView>> {
     let row = typed(&caller, ip, query.user_code).await?;
-    let status = State::of(&row, caller.now());
-    Ok(Body(CliAuthView { hostname: row.hostname, status, expires_at: row.expires_at }))
+    let now = caller.look();
+    let (status, expires_at) = (State::of(&row, now.moment), now.date_of(row.expires_at));
+    Ok(Body(CliAuthView { hostname: row.hostname, status, expires_at }))
 }
 
 async fn approve(
@@ -188,7 +189,7 @@ async fn approve(
     let principal = caller.principal();
     let org = principal.org().ok_or_else(|| Error::new(Code::OrgNotFound))?;
     let row = typed(&caller, ip, request.user_code).await?;
-    flow::refuse_ended(&row, caller.now())?;
+    flow::refuse_ended(&row, caller.moment())?;
     let keyring = caller.service::<Keyring>();
     let approval = Approval::prepare(&row, org, principal.user(), principal.permissions(), &keyring)?;
     caller.system().write(move |tx| approval.carry_out(tx)).await??;

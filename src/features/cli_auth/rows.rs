@@ -1,7 +1,7 @@
 //! Device codes as they are stored: the device code as its SHA-256, the key's secret sealed and only until it is
 //! delivered.
 
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Timestamp};
 use crate::base::codec::Record;
 use crate::base::ids::{ApiKeyId, OrgId};
 use crate::engine::secret::Digest;
@@ -18,8 +18,8 @@ pub struct DeviceCodeV1 {
     /// Of the caller's network.
     pub network: Digest,
     pub created_at: Timestamp,
-    pub expires_at: Timestamp,
-    pub polled_at: Option<Timestamp>,
+    pub expires_at: Moment,
+    pub polled_at: Option<Moment>,
     pub approval: Option<ApprovalV1>,
     pub delivered_at: Option<Timestamp>,
 }
@@ -38,10 +38,10 @@ pub struct ApprovalV1 {
 pub static BY_USER_CODE: Index<DeviceCodeV1> =
     Index::unique("device_codes.by_user_code", |row, keys| keys.add(|key| key.str(&row.user_code)));
 pub static BY_END: Index<DeviceCodeV1> =
-    Index::new("device_codes.by_end", |row, keys| keys.add(|key| key.time(row.expires_at)));
+    Index::new("device_codes.by_end", |row, keys| keys.add(|key| key.moment(row.expires_at)));
 /// A network's codes, the one that ends first in front.
 pub static BY_NETWORK: Index<DeviceCodeV1> = Index::new("device_codes.by_network", |row, keys| {
-    keys.add(|key| key.fixed(&row.network).time(row.expires_at));
+    keys.add(|key| key.fixed(&row.network).moment(row.expires_at));
 });
 pub static DEVICE_CODES: SysTable<Digest, DeviceCodeV1> =
     SysTable::new("device_codes", "Device code").indexed(&[&BY_USER_CODE, &BY_END, &BY_NETWORK]);

@@ -37,7 +37,7 @@ async fn place() -> Place {
                 email_verified_at: None,
                 membership: Some((org, Role::Editor)),
                 created_at: tx.now(),
-                sessions_valid_from: tx.now(),
+                sessions_valid_from: tx.moment(),
             };
             tx.put(&USERS, &user, &row)?;
             tx.org(org).put(&ORG, &(), &OrgV1 { id: org, name: "Acme".to_owned(), created_at: tx.now() })?;
@@ -79,7 +79,7 @@ impl Place {
 /// The pre-check.
 fn pending(tx: &SysRead<'_>, typed: &str) -> Result<rows::DeviceCodeV1> {
     let row = flow::find(tx, typed)?;
-    flow::refuse_ended(&row, tx.now()).map(|()| row)
+    flow::refuse_ended(&row, tx.moment()).map(|()| row)
 }
 
 fn code<T>(result: Result<T>) -> Code {

@@ -8,7 +8,7 @@
 //! A document's id is its job's: that is the key that a change record names, also when the row is gone.
 
 use super::rows::{RESULTS, ResultV2};
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Timestamp};
 use crate::base::codec::Record;
 use crate::base::ids::{JobId, OrgId};
 use crate::base::{Error, Result};
@@ -384,10 +384,12 @@ impl SearchFeed {
 
     /// Forgets when results were indexed that went long ago: what was noted before that moment, at most so many rows.
     /// Gives how many those were.
-    pub(super) async fn forget_times(&self, before: Timestamp, rows: usize) -> Result<usize> {
+    pub(super) async fn forget_times(&self, before: Moment, rows: usize) -> Result<usize> {
         let write = self.system.write_freeing(move |tx| {
             let oldest = tx.scan(&INDEXED, None, Order::Ascending, rows)?;
-            let over = oldest.iter().take_while(|(_, commit)| commit.at.is_some_and(|at| at < before));
+            let over = oldest
+                .iter()
+                .take_while(|(_, commit)| commit.at.is_some_and(|at| tx.clock().moment_of(at) < before));
             let mut gone = 0;
             for (position, _) in over {
                 gone += usize::from(tx.delete(&INDEXED, position)?);

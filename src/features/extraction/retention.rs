@@ -8,7 +8,7 @@ use super::feed::SearchFeed;
 use super::pages;
 use super::rows::{RESULTS, RESULTS_BY_URL};
 use super::service::delete;
-use crate::base::clock::Timestamp;
+use crate::base::clock::Moment;
 use crate::base::ids::{JobId, OrgId, made_at};
 use crate::base::{Error, Result};
 use crate::engine::blob::BlobStore;
@@ -52,7 +52,7 @@ async fn forget_times(context: &TaskContext, results_days: u32) -> Result<()> {
         return Ok(());
     }
     let feed = context.service::<SearchFeed>();
-    let Some(before) = cutoff(context.now(), results_days.saturating_add(TIMES_MARGIN_DAYS)) else {
+    let Some(before) = cutoff(context.moment(), results_days.saturating_add(TIMES_MARGIN_DAYS)) else {
         return Ok(());
     };
     while !context.stopping() && feed.forget_times(before, TIMES_PER_STEP).await? == TIMES_PER_STEP {}
@@ -62,6 +62,10 @@ async fn forget_times(context: &TaskContext, results_days: u32) -> Result<()> {
 /// Looks for files that no row knows: what a job kept that was canceled, or that the process died over.
 pub(super) async fn orphans(context: TaskContext) -> Result<()> {
     let (system, blobs) = (context.system(), context.service::<BlobStore>());
+    // Files have dates, which say nothing of their age after the clock was set.
+    if context.look().undisturbed_for() <= UNFINISHED_AGE {
+        return Ok(());
+    }
     let swept = blobs.sweep_unfinished(UNFINISHED_AGE).await;
     swept.map_err(|e| Error::internal("sweep unfinished pages", e))?;
     let mut last: Option<OrgId> = None;
@@ -76,7 +80,7 @@ pub(super) async fn orphans(context: TaskContext) -> Result<()> {
 const UNFINISHED_AGE: std::time::Duration = std::time::Duration::from_secs(24 * 3_600);
 
 async fn expire(context: &TaskContext, rows: &OrgStore, terms: Terms, retention: &Retention) -> Result<()> {
-    let now = context.now();
+    let now = context.moment();
     let removed = &retention.removed;
     if let Some(before) = cutoff(now, terms.results_days) {
         older(context, rows, (RESULTS.name(), before), &removed.results, delete).await?;
@@ -106,7 +110,7 @@ type Remove = fn(&OrgWrite<'_>, JobId) -> Result<bool>;
 async fn older(
     context: &TaskContext,
     rows: &OrgStore,
-    (table, before): (&'static str, Timestamp),
+    (table, before): (&'static str, Moment),
     count: &AtomicU64,
     remove: Remove,
 ) -> Result<()> {

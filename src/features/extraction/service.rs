@@ -28,6 +28,7 @@ use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// A page whose type nobody named is read by the best schema of its domain, if that fills this share of its attributes.
@@ -368,7 +369,13 @@ pub fn record(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<(ResultId, Timest
     if let Some(there) = tx.get(&RESULTS, &row.job)? {
         return Ok((there.id, there.scraped_at));
     }
-    if let Some(previous) = previous(tx, &row)? {
+    let previous = previous(tx, &row)?;
+    // Read in a year that the clock was set back from: the URL's readings are in the order of this time, and this one is the
+    // newest.
+    if let Some(ahead) = previous.as_ref().map(|other| other.scraped_at).filter(|at| *at > tx.now()) {
+        row.scraped_at = row.scraped_at.max(ahead.after(Duration::from_millis(1)));
+    }
+    if let Some(previous) = previous {
         row.changed = changed(&previous, &row);
     }
     if let (Some(page_type), Some(_)) = (row.page_type, row.schema) {
@@ -397,7 +404,8 @@ fn previous(tx: &OrgWrite<'_>, row: &ResultV2) -> Result<Option<ResultV2>> {
         let rows =
             tx.scan_index(&RESULTS, &RESULTS_BY_URL, results_of_url(&row.url), Order::Descending, limit)?;
         let ended = rows.len() < limit;
-        let found = rows.into_iter().find(|other| other.scraped_at <= row.scraped_at);
+        let comes_before = |at: Timestamp| at <= row.scraped_at || at > tx.now();
+        let found = rows.into_iter().find(|other| comes_before(other.scraped_at));
         if found.is_some() || ended {
             return Ok(found);
         }

@@ -176,6 +176,36 @@ async fn a_late_job_is_compared_with_what_was_scraped_before_it() {
 }
 
 #[tokio::test]
+async fn what_is_read_after_a_wrong_year_is_the_newest() {
+    const YEAR_MS: i64 = 365 * 86_400_000;
+    let bench = Bench::new();
+    let clock = bench.store.clock().clone();
+    let visit = async |name: &str| {
+        let mut visit = page(SHOP, &product(name, "1"));
+        visit.scraped_at = clock.now();
+        bench.collect(visit).await
+    };
+    let mut rows = vec![visit("before").await];
+    clock.set_wall(YEAR_MS);
+    rows.push(visit("ahead").await);
+    clock.set_wall(-YEAR_MS);
+    rows.push(visit("after").await);
+    rows.push(visit("after").await);
+    assert!(rows.is_sorted_by(|older, newer| older.scraped_at < newer.scraped_at), "{rows:?}");
+    assert_eq!(
+        rows[2].extracted_at.since(rows[0].extracted_at).as_secs() / 86_400,
+        0,
+        "a date is what it is"
+    );
+    let of_url = bench.org.read(|tx| {
+        let newest = super::rows::results_of_url(SHOP);
+        tx.scan_index(&RESULTS, &super::rows::RESULTS_BY_URL, newest, Order::Descending, 10)
+    });
+    let ids: Vec<_> = of_url.unwrap().iter().map(|row| row.id).collect();
+    assert!(ids.is_sorted_by(|newer, older| newer > older), "the newest is in front");
+}
+
+#[tokio::test]
 async fn the_schema_that_fits_best_is_chosen() {
     let bench = Bench::new();
     let article = json!({ "pageType": "article", "attributes": [

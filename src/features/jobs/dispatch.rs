@@ -18,7 +18,7 @@ use super::queue::{Due, FairQueue, Inbox, Queued, Round, Slot};
 use super::rows::{JOBS, JobV1, LEASE, QUEUE, QUEUE_BEFORE};
 use super::run::{Begin, Run};
 use super::walks::{PLANNED_STOP, PlannedStopV1};
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Now, Timestamp};
 use crate::base::health::{Health, Part};
 use crate::base::ids::{JobId, OrgId};
 use crate::base::web::Domain;
@@ -222,7 +222,7 @@ impl Dispatcher {
                     });
                     let mut count = 0;
                     for entry in lost.take(RECOVERED_PER_WRITE) {
-                        put_back(&tx.org(entry.org), entry.key, tx.now(), cut)?;
+                        put_back(&tx.org(entry.org), entry.key, tx.moment(), cut)?;
                         count += 1;
                     }
                     if count < RECOVERED_PER_WRITE {
@@ -332,7 +332,7 @@ impl Dispatcher {
     /// One look of the fair queue.
     fn look(&self) -> Result<Round> {
         let mut queue = self.queue.lock();
-        queue.listen(self.system.clock().now());
+        queue.listen(self.system.clock().moment());
         if queue.free() == 0 {
             return Ok(Round::default());
         }
@@ -361,7 +361,7 @@ impl Dispatcher {
                     .into_iter()
                     .map(|(org, id)| match tx.is_fenced(org) {
                         true => Ok(Taken::Gone),
-                        false => claim(&tx.org(org), id, tx.now()),
+                        false => claim(&tx.org(org), id),
                     })
                     .collect::<Result<Vec<_>>>()
             })
@@ -455,7 +455,7 @@ impl Dispatcher {
         let mut pause = PUT_BACK_PAUSE.0;
         loop {
             let again =
-                org.write(move |tx| put_back_run(tx, id, run, tx.now().after(RETRY_AFTER), cut)).await;
+                org.write(move |tx| put_back_run(tx, id, run, tx.moment().after(RETRY_AFTER), cut)).await;
             match again {
                 Ok(job) => return self.queued(org.id(), &job),
                 Err(error) if self.stopping() || error.code() != Code::ServiceUnavailable => {
@@ -484,9 +484,9 @@ impl Dispatcher {
         }
     }
 
-    /// The box's time.
-    pub(super) fn now(&self) -> Timestamp {
-        self.system.clock().now()
+    /// One look at the box's clock.
+    pub(super) fn look_at_clock(&self) -> Now {
+        self.system.clock().look()
     }
 
     /// Until when the host of a job wants to be left alone, and by what word of it.
@@ -519,7 +519,7 @@ impl Dispatcher {
                 let mut jobs = Vec::new();
                 for (org, id) in lost {
                     if !tx.is_fenced(org) {
-                        jobs.extend(put_back(&tx.org(org), id, tx.now(), cut)?.map(|job| (org, job)));
+                        jobs.extend(put_back(&tx.org(org), id, tx.moment(), cut)?.map(|job| (org, job)));
                     }
                 }
                 Ok(jobs)
@@ -533,7 +533,7 @@ impl Dispatcher {
     async fn put_back_expired(&self) -> Result<()> {
         let running = self.running_ids();
         let expired = self.system.read(|tx| {
-            let end = time_key(tx.now());
+            let end = time_key(tx.moment());
             let mut expired =
                 tx.scan_global(&JOBS, &LEASE, &[], Some(&end), RECOVERED_PER_WRITE + running.len())?;
             expired.retain(|entry| !tx.is_fenced(entry.org));
@@ -574,7 +574,7 @@ fn move_queue(tx: &SysWrite<'_>) -> Result<usize> {
     Ok(count)
 }
 
-/// A time as it stands in a key.
-fn time_key(time: Timestamp) -> [u8; 8] {
+/// A moment as it stands in a key.
+fn time_key(time: Moment) -> [u8; 8] {
     ((time.0 as u64) ^ (1 << 63)).to_be_bytes()
 }

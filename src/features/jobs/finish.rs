@@ -4,7 +4,7 @@
 use super::rows::{AttemptV1, JOBS, JobV1};
 use super::run::PARKS_MAX;
 use super::walks::{self, JOB_OUTPUTS, JobOutputsV1, WALKS, WalkV2};
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Timestamp};
 use crate::base::ids::{JobId, OutputId};
 use crate::base::terms::JobStatus;
 use crate::base::{Code, Result};
@@ -60,7 +60,7 @@ pub(super) struct Ended {
 }
 
 /// Until when a run is trusted that begins its next attempt now. A graph may give an attempt more time than the job does.
-fn lease(job: &JobV1, now: Timestamp) -> Timestamp {
+fn lease(job: &JobV1, now: Moment) -> Moment {
     let most_ms = if job.workflow_id.is_some() { TIMEOUT_MS_MAX } else { 0 };
     now.after(Duration::from_millis(job.options.timeout_ms.max(most_ms).into()) + LEASE_MARGIN)
 }
@@ -86,7 +86,7 @@ impl Taken {
 }
 
 /// Takes a job from the queue.
-pub(super) fn claim(tx: &OrgWrite<'_>, id: JobId, now: Timestamp) -> Result<Taken> {
+pub(super) fn claim(tx: &OrgWrite<'_>, id: JobId) -> Result<Taken> {
     let Some(mut job) = tx.get(&JOBS, &id)? else { return Ok(Taken::Gone) };
     if job.status != JobStatus::Queued {
         return Ok(Taken::Gone);
@@ -97,8 +97,8 @@ pub(super) fn claim(tx: &OrgWrite<'_>, id: JobId, now: Timestamp) -> Result<Take
     }
     job.status = JobStatus::Running;
     job.run += 1;
-    job.started_at = Some(now);
-    job.lease_until = Some(lease(&job, now));
+    job.started_at = Some(tx.now());
+    job.lease_until = Some(lease(&job, tx.moment()));
     tx.put(&JOBS, &id, &job)?;
     Ok(Taken::Job(Box::new(job)))
 }
@@ -109,7 +109,7 @@ fn of_run(tx: &OrgWrite<'_>, id: JobId, run: u32) -> Result<Option<JobV1>> {
 }
 
 /// Puts a running job back into the queue, or gives it up after too many runs. Gives the job where it is queued again.
-pub(super) fn put_back(tx: &OrgWrite<'_>, id: JobId, run_at: Timestamp, cut: Cut) -> Result<Option<JobV1>> {
+pub(super) fn put_back(tx: &OrgWrite<'_>, id: JobId, run_at: Moment, cut: Cut) -> Result<Option<JobV1>> {
     let Some(mut job) = tx.get(&JOBS, &id)? else { return Ok(None) };
     if job.status != JobStatus::Running {
         return Ok(None);
@@ -137,7 +137,7 @@ pub(super) fn put_back_run(
     tx: &OrgWrite<'_>,
     id: JobId,
     run: u32,
-    run_at: Timestamp,
+    run_at: Moment,
     cut: Cut,
 ) -> Result<Option<JobV1>> {
     match of_run(tx, id, run)? {
@@ -152,7 +152,7 @@ pub(super) fn postpone(
     tx: &OrgWrite<'_>,
     id: JobId,
     run: u32,
-    run_at: Timestamp,
+    run_at: Moment,
     reason: &str,
 ) -> Result<Option<JobV1>> {
     let Some(mut job) = of_run(tx, id, run)? else { return Ok(None) };
@@ -174,18 +174,12 @@ pub(super) fn postpone(
 /// Writes how far a run came that goes on.
 pub(super) fn keep(tx: &OrgWrite<'_>, id: JobId, run: u32, progress: Progress) -> Result<()> {
     let Some(mut job) = of_run(tx, id, run)? else { return Ok(()) };
-    job.lease_until = Some(lease(&job, tx.now()));
+    job.lease_until = Some(lease(&job, tx.moment()));
     write_progress(tx, job, progress)
 }
 
 /// Writes how far a run came, and puts the job back into the queue for `run_at`.
-pub(super) fn park(
-    tx: &OrgWrite<'_>,
-    id: JobId,
-    run: u32,
-    progress: Progress,
-    run_at: Timestamp,
-) -> Result<()> {
+pub(super) fn park(tx: &OrgWrite<'_>, id: JobId, run: u32, progress: Progress, run_at: Moment) -> Result<()> {
     let Some(mut job) = of_run(tx, id, run)? else { return Ok(()) };
     job.status = JobStatus::Queued;
     job.lease_until = None;

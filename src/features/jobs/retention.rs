@@ -6,7 +6,7 @@
 use super::rows::{JOBS, JobV1};
 use super::walks::{self, JOB_OUTPUTS};
 use crate::base::Result;
-use crate::base::clock::Timestamp;
+use crate::base::clock::Moment;
 use crate::base::ids::{JobId, made_at};
 use crate::features::billing::{Retention, cutoff};
 use crate::features::workflows;
@@ -25,7 +25,7 @@ pub(super) async fn round(context: TaskContext) -> Result<()> {
         last = Some(org);
         let rows = system.org(org);
         let terms = rows.read(|tx| retention.of(tx))?;
-        let Some(before) = cutoff(context.now(), terms.jobs_days) else { continue };
+        let Some(before) = cutoff(context.moment(), terms.jobs_days) else { continue };
         let through = jobs(&context, &rows, before, &retention).await?;
         // A version may be needed by a job that is under way yet.
         if through {
@@ -36,12 +36,7 @@ pub(super) async fn round(context: TaskContext) -> Result<()> {
 }
 
 /// Removes what was submitted before that moment and has ended; whether nothing else is left from before it.
-async fn jobs(
-    context: &TaskContext,
-    rows: &OrgStore,
-    before: Timestamp,
-    retention: &Retention,
-) -> Result<bool> {
+async fn jobs(context: &TaskContext, rows: &OrgStore, before: Moment, retention: &Retention) -> Result<bool> {
     let (mut after, mut through) = (None, true);
     while !context.stopping() {
         let step: Vec<(JobId, JobV1)> =
@@ -76,7 +71,7 @@ fn remove(tx: &OrgWrite<'_>, id: JobId) -> Result<bool> {
 async fn versions(
     context: &TaskContext,
     rows: &OrgStore,
-    before: Timestamp,
+    before: Moment,
     retention: &Retention,
 ) -> Result<()> {
     let mut after = None;

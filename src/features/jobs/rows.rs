@@ -5,7 +5,7 @@
 //! organization, then the domain and the host, so that the dispatcher finds the next job of each by one seek, however
 //! many jobs anybody has; what is next among them it keeps in memory (`queue.rs`).
 
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Timestamp};
 use crate::base::codec::{Json, Record};
 use crate::base::ids::{
     BenchmarkId, JobId, ResultId, ScheduleId, ScheduleRunId, UrlId, WorkflowId, WorkflowVersionId,
@@ -74,11 +74,11 @@ pub struct JobV1 {
     pub started_at: Option<Timestamp>,
     pub finished_at: Option<Timestamp>,
     /// Not before this moment.
-    pub run_at: Timestamp,
+    pub run_at: Moment,
     /// How often it was taken from the queue. A finish that names another number comes from a run that was given up.
     pub run: u32,
     /// Until when its present run is trusted to be alive.
-    pub lease_until: Option<Timestamp>,
+    pub lease_until: Option<Moment>,
 }
 
 impl Record for JobV1 {}
@@ -108,7 +108,7 @@ pub static BY_BENCHMARK: Index<JobV1> = Index::new("jobs.by_benchmark", |job, ke
 /// Queued jobs by domain, host, rank (the highest priority first) and time.
 pub static QUEUE: Index<JobV1> = Index::new(QUEUE_TABLE, |job: &JobV1, keys| {
     if job.status == JobStatus::Queued {
-        keys.add(|key| key.str(&job.domain).str(host_of(&job.url)).u8(rank(job.priority)).time(job.run_at));
+        keys.add(|key| key.str(&job.domain).str(host_of(&job.url)).u8(rank(job.priority)).moment(job.run_at));
     }
 })
 .instead_of(QUEUE_BEFORE);
@@ -126,7 +126,7 @@ pub fn rank(priority: u8) -> u8 {
 
 pub static LEASE: Index<JobV1> = Index::global("jobs.lease", |job, keys| {
     if let Some(until) = job.lease_until {
-        keys.add(|key| key.time(until));
+        keys.add(|key| key.moment(until));
     }
 });
 

@@ -14,7 +14,7 @@ use super::dispatch::Dispatcher;
 use super::finish::{self, Ended, Progress};
 use super::rows::{AttemptV1, JobV1};
 use super::walks::{self, PositionV1, WalkV2, facts};
-use crate::base::clock::Timestamp;
+use crate::base::clock::Moment;
 use crate::base::ids::ProviderId;
 use crate::base::terms::JobStatus;
 use crate::base::web::WebUrl;
@@ -82,7 +82,7 @@ pub(super) struct Run<'a> {
 pub(super) enum Begin<'a> {
     Run(Box<Run<'a>>),
     /// Nobody can be asked before this moment, and why.
-    Postponed(Timestamp, String),
+    Postponed(Moment, String),
 }
 
 impl<'a> Run<'a> {
@@ -116,7 +116,7 @@ impl<'a> Run<'a> {
                     Path::Later { until, reason } => {
                         let wait = until.saturating_duration_since(Instant::now());
                         tracing::debug!(job = %job.id, reason, "nobody can be asked now; the job waits");
-                        let run_at = org.clock().now().after(wait.clamp(POSTPONE.0, POSTPONE.1));
+                        let run_at = org.clock().moment().after(wait.clamp(POSTPONE.0, POSTPONE.1));
                         return Ok(Begin::Postponed(run_at, reason));
                     }
                 };
@@ -532,7 +532,7 @@ impl<'a> Run<'a> {
         let (id, run) = (self.job.id, self.job.run);
         let run_at = match pause {
             Duration::ZERO => self.job.run_at,
-            _ => self.org.clock().now().after(pause),
+            _ => self.org.clock().moment().after(pause),
         };
         self.write(move |tx| finish::park(tx, id, run, progress.clone(), run_at)).await?;
         self.job.run_at = run_at;

@@ -392,7 +392,7 @@ fn new_job(tx: &OrgRead<'_>, url: &WebUrl, options: OptionsV1) -> JobV1 {
         created_at: tx.now(),
         started_at: None,
         finished_at: None,
-        run_at: tx.now(),
+        run_at: tx.moment(),
         run: 0,
         lease_until: None,
     }
@@ -451,7 +451,7 @@ pub fn retry(tx: &OrgWrite<'_>, desk: &Desk, id: JobId) -> Result<JobV1> {
         created_at: tx.now(),
         started_at: None,
         finished_at: None,
-        run_at: tx.now(),
+        run_at: tx.moment(),
         run: 0,
         lease_until: None,
         ..old

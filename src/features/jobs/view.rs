@@ -144,8 +144,13 @@ impl WaitingView {
             };
             return Some(WaitingView { until: Some(until), reason, asked_by: Some(host.to_owned()) });
         }
-        let waits = row.run_at > dispatcher.now();
-        waits.then_some(WaitingView { until: Some(row.run_at), reason: WaitingReason::RunAt, asked_by: None })
+        let now = dispatcher.look_at_clock();
+        let until = Some(now.date_of(row.run_at));
+        (row.run_at > now.moment).then_some(WaitingView {
+            until,
+            reason: WaitingReason::RunAt,
+            asked_by: None,
+        })
     }
 }
 

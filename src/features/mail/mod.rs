@@ -22,7 +22,7 @@ pub use rows::{MAIL, MailKind, MailState, MailV3};
 pub use token::{SealedTokenV1, TOKEN_PLACE, seal, seal_old};
 
 use crate::base::Result;
-use crate::base::clock::Timestamp;
+use crate::base::clock::Moment;
 use crate::base::ids::{MailId, OrgId};
 use crate::engine::keyring::Keyring;
 use crate::engine::mail::Smtp;
@@ -94,14 +94,14 @@ pub struct NewMail<'a> {
     /// The token of the letter's link.
     pub token: Option<&'a SealedTokenV1>,
     /// When it is of no use any more, such as the end of its link.
-    pub good_until: Option<Timestamp>,
+    pub good_until: Option<Moment>,
 }
 
 impl NewMail<'_> {
     /// Keeps the message; it goes out once what it tells of is durable, and not otherwise.
     pub fn send(self, tx: &SysWrite<'_>) -> Result<()> {
         let made = self.letter.render()?;
-        let tried_until = tx.now().after(TRIED_FOR);
+        let tried_until = tx.moment().after(TRIED_FOR);
         let mail = MailV3 {
             id: MailId::new(),
             about: self.about,
@@ -114,7 +114,7 @@ impl NewMail<'_> {
             created_at: tx.now(),
             state: MailState::Queued,
             attempts: 0,
-            next_try_at: tx.now(),
+            next_try_at: tx.moment(),
             good_until: self.good_until,
             give_up_at: self.good_until.map_or(tried_until, |end| end.min(tried_until)),
             last_error: None,

@@ -4,7 +4,7 @@ use super::letters::test_letter;
 use super::rows::{MAIL, MAIL_BY_STATE, MailState, MailV3};
 use super::{Mailer, TRIED_FOR};
 use crate::base::audit::Action;
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Now, Timestamp};
 use crate::base::ids::MailId;
 use crate::base::{Error, Result};
 use crate::engine::mail::{Fault, Outgoing};
@@ -38,8 +38,8 @@ pub struct KeptMail {
     pub ended_at: Option<Timestamp>,
 }
 
-impl From<MailV3> for KeptMail {
-    fn from(mail: MailV3) -> KeptMail {
+impl KeptMail {
+    fn new(mail: MailV3, now: &Now) -> KeptMail {
         let is_kept = mail.state != MailState::Sent;
         KeptMail {
             id: mail.id,
@@ -50,7 +50,7 @@ impl From<MailV3> for KeptMail {
             text: is_kept.then_some(mail.text),
             created_at: mail.created_at,
             attempts: mail.attempts,
-            next_try_at: (mail.state == MailState::Queued).then_some(mail.next_try_at),
+            next_try_at: (mail.state == MailState::Queued).then_some(now.date_of(mail.next_try_at)),
             last_error: mail.last_error,
             ended_at: mail.ended_at,
         }
@@ -62,7 +62,7 @@ pub fn outbox(tx: &SysRead<'_>, mailer: &Mailer, limit: usize) -> Result<Vec<Kep
     let rows = tx.scan(&MAIL, None, Order::Descending, limit)?;
     // One whose key is gone is shown as it is kept, without what its link needs.
     let opened = |mail: MailV3| mailer.opened(mail.clone()).unwrap_or(mail);
-    Ok(rows.into_iter().map(|(_, mail)| opened(mail).into()).collect())
+    Ok(rows.into_iter().map(|(_, mail)| KeptMail::new(opened(mail), tx.clock())).collect())
 }
 
 /// How many messages are in a state that has an index: queued or failed.
@@ -140,13 +140,13 @@ fn retry_in(tx: &SysWrite<'_>, id: Option<MailId>) -> Result<Retried> {
         if mail.state == MailState::Sent {
             return Err(Error::conflict("this message was sent already"));
         }
-        if mail.good_until.is_some_and(|end| end <= tx.now()) {
+        if mail.good_until.is_some_and(|end| end <= tx.moment()) {
             retried.expired += 1;
             continue;
         }
-        let tried_until = tx.now().after(TRIED_FOR);
+        let tried_until = tx.moment().after(TRIED_FOR);
         mail.state = MailState::Queued;
-        mail.next_try_at = tx.now();
+        mail.next_try_at = tx.moment();
         mail.give_up_at = mail.good_until.map_or(tried_until, |end| end.min(tried_until));
         mail.ended_at = None;
         tx.put(&MAIL, &mail.id, &mail)?;

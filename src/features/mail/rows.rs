@@ -5,7 +5,7 @@
 //! used or replaced, and after [`super::task::MAIL_KEPT`] at the latest.
 
 use super::token::SealedTokenV1;
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Timestamp};
 use crate::base::codec::{CodecError, Record, decode_body};
 use crate::base::ids::{MailId, OrgId};
 use crate::store::{Index, SysTable};
@@ -90,11 +90,11 @@ pub struct MailV2 {
     /// Tries that were begun.
     pub attempts: u32,
     /// Of one that is queued.
-    pub next_try_at: Timestamp,
+    pub next_try_at: Moment,
     /// When it is of no use any more.
-    pub good_until: Option<Timestamp>,
+    pub good_until: Option<Moment>,
     /// When it is not tried any more.
-    pub give_up_at: Timestamp,
+    pub give_up_at: Moment,
     /// Why the last try failed.
     pub last_error: Option<String>,
     /// When it was sent, or failed.
@@ -125,11 +125,11 @@ pub struct MailV3 {
     /// Tries that were begun.
     pub attempts: u32,
     /// Of one that is queued.
-    pub next_try_at: Timestamp,
+    pub next_try_at: Moment,
     /// When it is of no use any more.
-    pub good_until: Option<Timestamp>,
+    pub good_until: Option<Moment>,
     /// When it is not tried any more.
-    pub give_up_at: Timestamp,
+    pub give_up_at: Moment,
     /// Why the last try failed.
     pub last_error: Option<String>,
     /// When it was sent, or failed.
@@ -176,7 +176,7 @@ impl From<MailV2> for MailV3 {
 }
 
 impl From<MailV1> for MailV2 {
-    /// It stays what it was, a message for the operator; sent, it could surprise somebody weeks later.
+    /// In that release moments were dates. It stays what it was, a message for the operator; sent, it could surprise somebody weeks later.
     fn from(old: MailV1) -> MailV2 {
         MailV2 {
             id: old.id,
@@ -190,9 +190,9 @@ impl From<MailV1> for MailV2 {
             created_at: old.created_at,
             state: MailState::Kept,
             attempts: 0,
-            next_try_at: old.created_at,
+            next_try_at: Moment(old.created_at.millis()),
             good_until: None,
-            give_up_at: old.created_at.after(super::TRIED_FOR),
+            give_up_at: Moment(old.created_at.millis()).after(super::TRIED_FOR),
             last_error: None,
             ended_at: None,
         }
@@ -215,7 +215,7 @@ pub static MAIL_BY_ORG: Index<MailV3> = Index::new("mail.by_org", |mail, keys| {
 });
 /// What waits, by when it is due; and what failed, by when.
 pub static MAIL_BY_STATE: Index<MailV3> = Index::new("mail.by_state", |mail, keys| match mail.state {
-    MailState::Queued => keys.add(|key| key.u8(mail.state as u8).time(mail.next_try_at)),
+    MailState::Queued => keys.add(|key| key.u8(mail.state as u8).moment(mail.next_try_at)),
     MailState::Failed => {
         keys.add(|key| key.u8(mail.state as u8).time(mail.ended_at.unwrap_or(mail.created_at)))
     }

@@ -2,7 +2,7 @@
 
 use super::Mailer;
 use super::rows::{MAIL, MAIL_BY_STATE, MailState, MailV3};
-use crate::base::clock::Timestamp;
+use crate::base::clock::Moment;
 use crate::base::ids::MailId;
 use crate::base::{Error, Result};
 use crate::engine::mail::{Fault, Outgoing, Session, Smtp};
@@ -48,7 +48,7 @@ fn due(tx: &SysRead<'_>) -> Result<Vec<MailId>> {
         Order::Ascending,
         BATCH_ROWS_MAX,
     )?;
-    Ok(queued.iter().take_while(|mail| mail.next_try_at <= tx.now()).map(|mail| mail.id).collect())
+    Ok(queued.iter().take_while(|mail| mail.next_try_at <= tx.moment()).map(|mail| mail.id).collect())
 }
 
 /// Sends messages over one connection, as long as the server keeps it. When the server cannot be used, all that are
@@ -131,22 +131,22 @@ async fn unless_stopped<T>(context: &TaskContext, work: impl Future<Output = T>)
 /// long, which is its end.
 pub(super) fn claim(tx: &SysWrite<'_>, id: MailId, random: u64) -> Result<Option<MailV3>> {
     let Some(mut mail) = tx.get(&MAIL, &id)? else { return Ok(None) };
-    if mail.state != MailState::Queued || mail.next_try_at > tx.now() {
+    if mail.state != MailState::Queued || mail.next_try_at > tx.moment() {
         return Ok(None);
     }
-    if mail.give_up_at <= tx.now() {
+    if mail.give_up_at <= tx.moment() {
         let why = mail.last_error.take().unwrap_or_else(|| "no mail server was there to take it".to_owned());
         fail(tx, mail, format!("given up, it has waited too long: {why}"))?;
         return Ok(None);
     }
     mail.attempts += 1;
-    mail.next_try_at = next_try(&mail, tx.now(), random);
+    mail.next_try_at = next_try(&mail, tx.moment(), random);
     tx.put(&MAIL, &id, &mail)?;
     Ok(Some(mail))
 }
 
 /// When a message that was tried `mail.attempts` times is tried next; at the latest when it is given up.
-pub(super) fn next_try(mail: &MailV3, now: Timestamp, random: u64) -> Timestamp {
+pub(super) fn next_try(mail: &MailV3, now: Moment, random: u64) -> Moment {
     let doublings = mail.attempts.saturating_sub(1).min(16);
     let pause = PAUSE_MIN.saturating_mul(1 << doublings).min(PAUSE_MAX);
     let jitter = u64::try_from(pause.as_millis()).unwrap_or(0) / 100 * (random % (JITTER_PERCENT + 1));
@@ -209,7 +209,7 @@ pub(super) async fn sweep(context: TaskContext) -> Result<()> {
 pub(super) fn sweep_some(tx: &SysWrite<'_>) -> Result<usize> {
     let mut swept = 0;
     for (id, mail) in tx.scan(&MAIL, None, Order::Ascending, SWEEP_ROWS_MAX)? {
-        if tx.now().since(mail.created_at) < MAIL_KEPT {
+        if tx.age(mail.created_at) < MAIL_KEPT {
             break;
         }
         swept += usize::from(tx.delete(&MAIL, &id)?);

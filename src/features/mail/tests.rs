@@ -3,7 +3,7 @@
 use super::rows::{MAIL_BY_ABOUT, MailV1, MailV2};
 use super::task::{MAIL_KEPT, claim, next_try, sweep_some};
 use super::*;
-use crate::base::clock::Clock;
+use crate::base::clock::{Clock, Moment, Timestamp};
 use crate::base::codec;
 use crate::base::ids::UserId;
 use crate::store::fault::FaultyDisk;
@@ -15,7 +15,7 @@ fn open() -> (System, Clock) {
     (store.system(), clock)
 }
 
-fn mail<'a>(about: UserId, to: &'a str, good_for: Option<Timestamp>) -> NewMail<'a> {
+fn mail<'a>(about: UserId, to: &'a str, good_for: Option<Moment>) -> NewMail<'a> {
     let letter = Letter::VerifyEmail { name: "Ada", url: "http://box.test" };
     NewMail { about: about.into(), org: None, to, letter, token: None, good_until: good_for }
 }
@@ -29,7 +29,7 @@ fn mailer() -> Mailer {
 async fn write(system: &System, good_for: Option<Duration>) -> MailV3 {
     system
         .write(move |tx| {
-            let end = good_for.map(|time| tx.now().after(time));
+            let end = good_for.map(|time| tx.moment().after(time));
             mail(UserId::new(), "ada@example.com", end).send(tx)?;
             Ok(tx.scan(&MAIL, None, Order::Descending, 1)?.remove(0).1)
         })
@@ -43,14 +43,14 @@ async fn tries_are_spread_over_a_day_and_end_with_what_the_message_carries() {
     let row = write(&system, None).await;
     let mut pauses = Vec::new();
     let end = loop {
-        let now = clock.now();
+        let now = clock.moment();
         let Some(claimed) = system.write(move |tx| claim(tx, row.id, 0)).await.unwrap() else {
             break system.read(|tx| tx.require(&MAIL, &row.id)).unwrap();
         };
         assert!(system.write(move |tx| claim(tx, row.id, 0)).await.unwrap().is_none(), "not before its time");
         let pause = claimed.next_try_at.since(now).as_secs() / 60;
         pauses.push(pause);
-        clock.advance(claimed.next_try_at.since(clock.now()));
+        clock.advance(claimed.next_try_at.since(clock.moment()));
     };
     assert_eq!(pauses[..9], [1, 2, 4, 8, 16, 32, 64, 128, 240]);
     assert_eq!(end.state, MailState::Failed);
@@ -68,7 +68,7 @@ async fn tries_are_spread_over_a_day_and_end_with_what_the_message_carries() {
 
 #[test]
 fn a_pause_grows_by_a_quarter_at_most() {
-    let now = Timestamp(1_000_000_000);
+    let now = Moment(1_000_000_000);
     let mut row = MailV3::from(MailV2::from(MailV1 {
         id: MailId::new(),
         about: Uuid::nil(),
@@ -76,7 +76,7 @@ fn a_pause_grows_by_a_quarter_at_most() {
         to: String::new(),
         subject: String::new(),
         text: String::new(),
-        created_at: now,
+        created_at: Timestamp(now.millis()),
     }));
     row.attempts = 1;
     assert_eq!(next_try(&row, now, 0), now.after(Duration::from_secs(60)));
@@ -164,9 +164,9 @@ async fn tokens_of_messages_of_the_release_before_are_sealed() {
         created_at: clock.now(),
         state: MailState::Queued,
         attempts: 0,
-        next_try_at: clock.now(),
+        next_try_at: clock.moment(),
         good_until: None,
-        give_up_at: clock.now().after(TRIED_FOR),
+        give_up_at: clock.moment().after(TRIED_FOR),
         last_error: None,
         ended_at: None,
     };

@@ -100,7 +100,7 @@ fn concerning(tx: &SysRead<'_>, person: &Person, place: &[u8]) -> Result<Concern
                 "role": invite.role,
                 "sentByYou": invite.invited_by == person.id,
                 "createdAt": invite.created_at,
-                "expiresAt": invite.expires_at,
+                "expiresAt": tx.date_of(invite.expires_at),
             });
             (org, id, row)
         });

@@ -10,7 +10,7 @@
 use super::members::Caller;
 use super::{MEMBERS_PER_ORG_MAX, OrgLoginView, Orgs};
 use crate::base::audit::Action;
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Now, Timestamp};
 use crate::base::codec::Record;
 use crate::base::ids::{InviteId, OrgId, UserId};
 use crate::base::page::{Page, PageRequest};
@@ -77,22 +77,23 @@ pub(super) struct InviteView {
     expires_at: Timestamp,
 }
 
-impl From<InviteV1> for InviteView {
-    fn from(row: InviteV1) -> InviteView {
+impl InviteView {
+    fn new(row: InviteV1, now: &Now) -> InviteView {
         InviteView {
             id: row.id,
             email: row.email,
             role: row.role,
             invited_by: row.invited_by,
             created_at: row.created_at,
-            expires_at: row.expires_at,
+            expires_at: now.date_of(row.expires_at),
         }
     }
 }
 
 pub(super) async fn list(org: Org<OrgRead>, page: PageRequest) -> Result<Body<Page<InviteView>>> {
-    let rows = org.read(|tx| tx.page(&INVITES, &page, |invite| invite.expires_at > tx.now()))?;
-    Ok(Body(rows.map(InviteView::from)))
+    let rows = org.read(|tx| tx.page(&INVITES, &page, |invite| invite.expires_at > tx.moment()))?;
+    let now = org.look();
+    Ok(Body(rows.map(|row| InviteView::new(row, &now))))
 }
 
 pub(super) async fn create(
@@ -112,7 +113,7 @@ pub(super) async fn create(
         per_day_max: orgs.invites_per_day,
     };
     let row = auth.system().write(move |tx| new.send(tx)).await?;
-    Ok(Created(row.into()))
+    Ok(Created(InviteView::new(row, &org.look())))
 }
 
 pub(super) async fn delete(org: Org<permit::OrgWrite>, Path(id): Path<InviteId>) -> Result<NoContent> {
@@ -187,7 +188,7 @@ impl NewInvite {
             role: self.role,
             invited_by: self.by.user,
             created_at: tx.now(),
-            expires_at: tx.now().after(INVITE_TIME),
+            expires_at: tx.moment().after(INVITE_TIME),
         };
         own.insert(&INVITES, &row.id, &row)?;
         let inviter = tx.require(&USERS, &self.by.user)?;
@@ -212,13 +213,13 @@ impl NewInvite {
     }
 }
 
-/// Counts an invitation of today (UTC); 429 when the organization has sent as many as it may.
+/// Counts an invitation of today (UTC, by the box's own time: who sets the clock gets no day for it); 429 when the organization has sent as many as it may.
 fn count(own: &OrgWrite<'_>, per_day_max: u32) -> Result<()> {
-    let today = own.now().millis().div_euclid(DAY_MS);
+    let today = own.moment().millis().div_euclid(DAY_MS);
     let sent = own.get(&INVITES_SENT, &())?.filter(|row| row.day == today).map_or(0, |row| row.sent);
     if sent >= per_day_max {
-        let midnight = Timestamp((today + 1) * DAY_MS);
-        let wait = midnight.since(own.now()).as_millis().div_ceil(1000);
+        let midnight = Moment((today + 1) * DAY_MS);
+        let wait = midnight.since(own.moment()).as_millis().div_ceil(1000);
         return Err(Error::new(Code::RateLimited)
             .title("Too many invitations")
             .message(format!(
@@ -288,7 +289,7 @@ pub(super) fn sweep_some(tx: &SysWrite<'_>) -> Result<usize> {
     for entry in tx.scan_global(&INVITES, &INVITES_BY_END, &[], None, SWEEP_ROWS_MAX)? {
         // Behind a fence there are none, and the entries go by themselves.
         let Some(invite) = tx.org(entry.org).get(&INVITES, &entry.key)? else { continue };
-        if invite.expires_at > tx.now() {
+        if invite.expires_at > tx.moment() {
             break;
         }
         forget(tx, entry.org, &invite)?;
@@ -334,7 +335,7 @@ mod tests {
                     email_verified_at: None,
                     membership: Some((org, Role::Owner)),
                     created_at: tx.now(),
-                    sessions_valid_from: tx.now(),
+                    sessions_valid_from: tx.moment(),
                 };
                 tx.put(&USERS, &owner, &user)?;
                 let row = OrgV1 { id: org, name: "Acme".to_owned(), created_at: tx.now() };

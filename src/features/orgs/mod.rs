@@ -221,7 +221,7 @@ mod tests {
                     email_verified_at: None,
                     membership: None,
                     created_at: tx.now(),
-                    sessions_valid_from: tx.now(),
+                    sessions_valid_from: tx.moment(),
                 };
                 tx.insert(&USERS, &id, &user)?;
                 Ok(id)

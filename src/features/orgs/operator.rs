@@ -3,7 +3,7 @@
 //! An organization is named by its id or by its name; a name that several have is refused with their ids.
 
 use crate::base::audit::Action;
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Now, Timestamp};
 use crate::base::ids::{OrgId, RechargeId, UserId};
 use crate::base::name::Name;
 use crate::base::permission::Role;
@@ -50,7 +50,7 @@ fn summary(tx: &SysRead<'_>, plans: &Plans, entry: OrgEntryV1) -> Result<OrgSumm
     // A plan that is gone from the file is what this command is needed for; so it is shown and no error.
     let remaining_credits = plans
         .get(&account.plan)
-        .map_or(account.balance, |plan| billing::effective_balance(&account, plan, tx.now()));
+        .map_or(account.balance, |plan| billing::effective_balance(&account, plan, tx.moment()));
     Ok(OrgSummary {
         id: entry.id,
         name: entry.name,
@@ -58,8 +58,8 @@ fn summary(tx: &SysRead<'_>, plans: &Plans, entry: OrgEntryV1) -> Result<OrgSumm
         remaining_credits,
         recharged_credits: account.recharged,
         plan: account.plan,
-        period_ends_at: account.period_ends_at,
-        trial_ends_at: account.trial_ends_at,
+        period_ends_at: tx.date_of(account.period_ends_at),
+        trial_ends_at: account.trial_ends_at.map(|ends| tx.date_of(ends)),
         members: tx.count_index(&USERS_BY_ORG, |key| key.id(entry.id), MEMBERS_PER_ORG_MAX)?,
     })
 }
@@ -230,8 +230,8 @@ pub async fn set_plan(system: &System, plans: Arc<Plans>, org: String, plan: Str
                 to: account.plan,
                 lapsed_credits,
                 remaining_credits: account.balance,
-                period_ends_at: account.period_ends_at,
-                trial_ends_at: account.trial_ends_at,
+                period_ends_at: tx.date_of(account.period_ends_at),
+                trial_ends_at: account.trial_ends_at.map(|ends| tx.date_of(ends)),
             })
         })
         .await
@@ -272,14 +272,14 @@ pub async fn grant_credits(
                 name: entry.name,
                 credits,
                 remaining_credits: account.balance,
-                warning: trial_warning(account.trial_ends_at, tx.now()),
+                warning: trial_warning(account.trial_ends_at, tx.clock()),
             })
         })
         .await
 }
 
-fn trial_warning(trial_ends_at: Option<Timestamp>, now: Timestamp) -> Option<String> {
-    let ended = trial_ends_at.filter(|ends| now >= *ends)?;
+fn trial_warning(trial_ends_at: Option<Moment>, now: &Now) -> Option<String> {
+    let ended = now.date_of(trial_ends_at.filter(|ends| now.moment >= *ends)?);
     Some(format!("the trial has ended at {ended}, so nothing can be spent: see gleaner admin org plan"))
 }
 
@@ -346,7 +346,7 @@ pub async fn decide_recharge(
             tx.org(org).audit(Event::new(action).of(id).with("credits", row.credits))?;
             tell_owners(tx, org, &row, &public_url)?;
             let account = billing::account(&tx.org(org))?;
-            let warning = if approve { trial_warning(account.trial_ends_at, tx.now()) } else { None };
+            let warning = if approve { trial_warning(account.trial_ends_at, tx.clock()) } else { None };
             Ok(RechargeEntry { warning, ..RechargeEntry::new(tx, org, row)? })
         })
         .await

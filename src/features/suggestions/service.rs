@@ -161,7 +161,7 @@ pub fn act(tx: &OrgWrite<'_>, proposal: Proposal) -> Result<Outcome> {
     match smart.mode {
         Mode::Auto => {
             let pause = if proposal.moves_firsts() { VERSION_EVERY } else { DETAILS_EVERY };
-            if workflow.version > 1 && tx.now() < workflow.updated_at.after(pause) {
+            if workflow.version > 1 && tx.age(workflow.updated_at) < pause {
                 return Ok(Outcome::Left);
             }
             // What was suggested about the version before speaks of no ranking that is.
@@ -203,7 +203,7 @@ fn suggest(tx: &OrgWrite<'_>, workflow: &WorkflowV1, proposal: Proposal) -> Resu
             SuggestionStatus::Dismissed => row.resolved_at.unwrap_or(row.created_at),
             SuggestionStatus::Applied | SuggestionStatus::Superseded => return false,
         };
-        tx.now() < since.after(DETAILS_EVERY) && proposal.gain < row.expected_gain + GAIN_MIN
+        tx.age(since) < DETAILS_EVERY && proposal.gain < row.expected_gain + GAIN_MIN
     };
     if newest.as_ref().is_some_and(is_fresh) && !proposal.moves_providers() {
         return Ok(Outcome::Left);
@@ -247,7 +247,7 @@ pub fn stale(tx: &OrgRead<'_>, proposals: &[Proposal]) -> Result<Vec<SuggestionI
         let workflow = tx.get(&WORKFLOWS, &row.workflow_id)?;
         let is_about = workflow.as_ref().is_some_and(|workflow| is_about(&row, workflow));
         let is_looked_at = workflow.is_some_and(|workflow| workflow.is_published());
-        let was_read = tx.now() >= row.created_at.after(DETAILS_EVERY);
+        let was_read = tx.age(row.created_at) >= DETAILS_EVERY;
         if !is_about || is_looked_at && was_read && !is_said_again(&row) {
             stale.push(row.id);
         }

@@ -8,7 +8,7 @@
 //! through thousands of domains that nobody comes back to does not wipe out what is known of those that count.
 
 use crate::base::Result;
-use crate::base::clock::Timestamp;
+use crate::base::clock::Moment;
 use crate::base::codec::Record;
 use crate::base::ids::{JobId, OrgId, ProviderId};
 use crate::engine::rank::board::{Arm, BUCKETS, Board, Sample};
@@ -101,13 +101,13 @@ pub static BOARDS: OrgTable<String, BoardV1> = OrgTable::new("provider_boards", 
 pub struct BoardUseV1 {
     pub domain: String,
     /// The boards with the earliest moment go first.
-    pub until: Timestamp,
+    pub until: Moment,
 }
 
 impl Record for BoardUseV1 {}
 
 static BY_UNTIL: Index<BoardUseV1> =
-    Index::new("board_uses.by_until", |row, keys| keys.add(|key| key.time(row.until)));
+    Index::new("board_uses.by_until", |row, keys| keys.add(|key| key.moment(row.until)));
 
 /// By domain, as the boards are; the board of all together has none and never goes.
 pub static BOARD_USES: OrgTable<String, BoardUseV1> =
@@ -267,7 +267,7 @@ fn evict(tx: &OrgWrite<'_>, held: &BTreeMap<&str, Board>) -> Result<bool> {
 /// Writes down that a board is in use, when that says something new.
 fn note_use(tx: &OrgWrite<'_>, domain: &str, board: &Board) -> Result<()> {
     let extra = if board.count >= DOMAIN_SAMPLES_MIN { PROVEN_FOR } else { Duration::ZERO };
-    let until = tx.now().after(extra);
+    let until = tx.moment().after(extra);
     let known = tx.get(&BOARD_USES, &domain.to_owned())?;
     if known.is_some_and(|row| until < row.until.after(USE_NOTED_EVERY)) {
         return Ok(());

@@ -11,7 +11,7 @@ use super::rows::{
     BY_NUMBER, BY_ROUTE, DagV1, SmartV1, VERSION_USES, VERSIONS, VersionUseV1, VersionV1, WORKFLOWS,
     WorkflowStatus, WorkflowV1,
 };
-use crate::base::clock::Timestamp;
+use crate::base::clock::Moment;
 use crate::base::ids::{OutputId, ProviderId, UserId, WorkflowId, WorkflowVersionId};
 use crate::base::web::WebUrl;
 use crate::base::{Code, Error, Result};
@@ -182,7 +182,7 @@ const FORGOTTEN_PER_STEP: usize = 64;
 /// their age. Goes from workflow to workflow: how many went, and behind which workflow to go on.
 pub fn forget_versions(
     tx: &OrgWrite<'_>,
-    before: Timestamp,
+    before: Moment,
     after: Option<WorkflowId>,
 ) -> Result<(u64, Option<WorkflowId>)> {
     let next = tx.scan(&WORKFLOWS, after.as_ref(), Order::Ascending, 1)?.pop();
@@ -194,7 +194,9 @@ pub fn forget_versions(
         _ => workflow.version.saturating_sub(UNUSED_VERSIONS_KEPT),
     };
     let superseded = oldest.windows(2).filter_map(|pair| match pair {
-        [old, newer] if newer.created_at < before && old.version < kept_from => Some(old),
+        [old, newer] if tx.clock().moment_of(newer.created_at) < before && old.version < kept_from => {
+            Some(old)
+        }
         _ => None,
     });
     let mut gone = 0;

@@ -9,7 +9,7 @@ use super::row::{Framed, frame};
 use super::{ChainOf, Event};
 use crate::base::Result;
 use crate::base::audit::Action;
-use crate::base::clock::Timestamp;
+use crate::base::clock::Moment;
 use crate::base::ids::{OrgId, UserId};
 use crate::store::System;
 use crate::store::tx::{Scope, Writes};
@@ -21,7 +21,7 @@ const ROWS_PER_WRITE: usize = 500;
 
 impl<S: Scope> Writes<'_, S> {
     /// Removes up to `limit` of the oldest rows that are from before `before`; returns how many.
-    pub fn prune_audit(&self, before: Timestamp, limit: usize) -> Result<usize> {
+    pub fn prune_audit(&self, before: Moment, limit: usize) -> Result<usize> {
         // What erases an organization takes its chain with it, and must not get a head row back.
         if self.is_behind_fence() {
             return Ok(0);
@@ -33,7 +33,7 @@ impl<S: Scope> Writes<'_, S> {
         let mut gone = 0;
         for (key, bytes) in rows {
             let (framed, body) = Framed::open(&bytes)?;
-            if body.at >= before {
+            if self.clock().moment_of(body.at) >= before {
                 break;
             }
             for (table, entry) in chain.entries(head.first, &body) {
@@ -124,7 +124,7 @@ impl System {
 
     /// Removes the rows of every chain that are from before `before`, and writes into each chain that it shortened how
     /// many went. Returns how many went in all. Ends early when `stopping` says so.
-    pub async fn prune_audit(&self, before: Timestamp, stopping: impl Fn() -> bool) -> Result<u64> {
+    pub async fn prune_audit(&self, before: Moment, stopping: impl Fn() -> bool) -> Result<u64> {
         let mut gone = self.prune_chain(None, before, &stopping).await?;
         let mut org = None;
         while let Some(next) = self.read(|tx| tx.next_org(super::OF_ORG.heads, org))? {
@@ -137,7 +137,7 @@ impl System {
     async fn prune_chain(
         &self,
         org: Option<OrgId>,
-        before: Timestamp,
+        before: Moment,
         stopping: &impl Fn() -> bool,
     ) -> Result<u64> {
         // Most chains have nothing that old most of the time: no commit for those.
@@ -146,7 +146,7 @@ impl System {
             let low = chain.row_key(0);
             let first = view.scan(chain.tables.rows, Included(&low), Unbounded, false, 1)?;
             match first.first().filter(|(key, _)| key.starts_with(&chain.prefix)) {
-                Some((_, bytes)) => Ok(Framed::open(bytes)?.1.at < before),
+                Some((_, bytes)) => Ok(tx.clock().moment_of(Framed::open(bytes)?.1.at) < before),
                 None => Ok(false),
             }
         })?;
@@ -164,6 +164,7 @@ impl System {
             }
         }
         if total > 0 {
+            let before = self.store.clock().look().date_of(before);
             let event =
                 Event::new(Action::AuditPruned).with("count", total).with("before", before.to_string());
             self.write(move |tx| tx.audit_in(org, event)).await?;

@@ -118,9 +118,12 @@ impl<S: Scope> Rows<'_, S> {
         let cursor = request.position(LIST)?.map(|bytes| number(&bytes)).transpose()?;
         let head = if self.is_behind_fence() { None } else { chain.head(view)? };
         let Some(head) = head else { return Ok(Page { items: Vec::new(), next_cursor: None }) };
-        let seek = |time| seek(view, &chain, head.first, head.next, time);
-        let low = filter.from.map_or(Ok(head.first), seek)?;
-        let mut high = filter.to.map_or(Ok(head.next), seek)?.min(cursor.unwrap_or(u64::MAX));
+        // Rows stand in their order, and so do their dates, unless the clock was set back in between.
+        let in_order = !self.clock().went_back();
+        let seek = |time: Timestamp| seek(view, &chain, head.first, head.next, time);
+        let low = filter.from.filter(|_| in_order).map_or(Ok(head.first), seek)?;
+        let high = filter.to.filter(|_| in_order).map_or(Ok(head.next), seek)?;
+        let mut high = high.min(cursor.unwrap_or(u64::MAX));
         let (table, prefix) = way(&chain, filter);
         let (mut items, mut seen) = (Vec::new(), 0);
         let end = |items, high: u64| {
@@ -178,7 +181,9 @@ fn is_wanted(filter: &AuditFilter, entry: &AuditEntry) -> bool {
         // What the operator did about a person was not that person's doing.
         Actor::Operator | Actor::System => false,
     };
-    filter.actor.is_none_or(acted)
+    filter.from.is_none_or(|from| entry.at >= from)
+        && filter.to.is_none_or(|to| entry.at < to)
+        && filter.actor.is_none_or(acted)
         && filter.action.is_none_or(|action| entry.action == action.name())
         && filter.resource_type.as_ref().is_none_or(|kind| entry.resource_type == *kind)
 }

@@ -335,7 +335,7 @@ fn append(
     let actor = event.actor.unwrap_or_else(|| origin.actor());
     let personal = personal_part(origin, event.personal)?;
     let body = AuditBodyV1 {
-        at: now.max(head.last_at),
+        at: now,
         actor: actor.into(),
         action: event.action.name().to_owned(),
         resource_type: event.action.resource().to_owned(),
@@ -348,7 +348,7 @@ fn append(
     let number = head.next;
     head.hash = link(&chain.prefix, number, &head.hash, &bytes);
     head.next += 1;
-    head.last_at = body.at;
+    head.last_at = body.at.max(head.last_at);
     view.set(chain.tables.rows, chain.row_key(number), Some(frame(&head.hash, &bytes, &personal)));
     for (table, key) in chain.entries(number, &body) {
         view.set(table, key, Some(Vec::new()));

@@ -8,7 +8,7 @@
 
 use super::Event;
 use crate::base::Result;
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Now};
 use crate::base::ids::OrgId;
 use crate::store::System;
 use crate::store::origin::{Actor, Origin};
@@ -34,7 +34,7 @@ struct Kind {
 }
 
 struct Counted {
-    since: Timestamp,
+    since: Now,
     /// Those after the row that was written at once.
     more: u64,
     event: Event,
@@ -47,7 +47,7 @@ pub struct Refusals(Mutex<HashMap<Kind, Counted>>);
 
 impl Refusals {
     /// Counts a refusal; whether it is the first of its kind, to be written now.
-    fn is_first(&self, org: Option<OrgId>, event: &Event, origin: &Arc<Origin>, now: Timestamp) -> bool {
+    fn is_first(&self, org: Option<OrgId>, event: &Event, origin: &Arc<Origin>, now: &Now) -> bool {
         let mut kinds = self.0.lock();
         let mut kind = Kind { org, action: event.action.name(), who: Some(who(event, origin)) };
         if kinds.len() >= KINDS_MAX && !kinds.contains_key(&kind) {
@@ -58,7 +58,7 @@ impl Refusals {
         let counted = kinds.entry(kind).or_insert_with(|| {
             is_new = true;
             let origin = if is_told_apart { Arc::clone(origin) } else { Origin::system() };
-            Counted { since: now, more: 0, event: event.clone(), origin }
+            Counted { since: now.clone(), more: 0, event: event.clone(), origin }
         });
         if is_new && is_told_apart {
             return true;
@@ -68,10 +68,10 @@ impl Refusals {
     }
 
     /// Takes out what was counted and is older than the window, or everything.
-    fn take(&self, now: Timestamp, all: bool) -> Vec<(Kind, Counted)> {
+    fn take(&self, now: Moment, all: bool) -> Vec<(Kind, Counted)> {
         let mut kinds = self.0.lock();
         kinds
-            .extract_if(|_, counted| all || now.since(counted.since) >= REFUSAL_WINDOW)
+            .extract_if(|_, counted| all || now.since(counted.since.moment) >= REFUSAL_WINDOW)
             .filter(|(_, counted)| counted.more > 0)
             .collect()
     }
@@ -113,7 +113,10 @@ impl SysWrite<'_> {
             return Ok(());
         }
         let origin = self.raw().origin();
-        if self.raw().shared().is_none_or(|shared| shared.refusals.is_first(org, &event, &origin, self.now()))
+        if self
+            .raw()
+            .shared()
+            .is_none_or(|shared| shared.refusals.is_first(org, &event, &origin, self.clock()))
         {
             return self.audit_in(org, event);
         }
@@ -135,7 +138,7 @@ impl System {
             org,
             &event,
             &Origin::current(),
-            self.store.clock().now(),
+            &self.store.clock().look(),
         );
         if first && let Err(error) = self.write(move |tx| written(tx, org, event)).await {
             tracing::warn!(%error, "a refusal could not be written to the audit log");
@@ -146,9 +149,9 @@ impl System {
     pub async fn flush_refusals(&self, all: bool) -> Result<()> {
         let refusals = &self.store.inner.audit.refusals;
         let mut failed = None;
-        for (kind, counted) in refusals.take(self.store.clock().now(), all) {
+        for (kind, counted) in refusals.take(self.store.clock().moment(), all) {
             let (org, event) = (kind.org, counted.event.clone());
-            let event = event.with("repeated", counted.more).with("since", counted.since.to_string());
+            let event = event.with("repeated", counted.more).with("since", counted.since.date.to_string());
             if let Err(error) =
                 Arc::clone(&counted.origin).scope(self.write(move |tx| written(tx, org, event))).await
             {
@@ -164,6 +167,7 @@ impl System {
 mod tests {
     use super::*;
     use crate::base::audit::Action;
+    use crate::base::clock::Timestamp;
     use crate::base::ids::RequestId;
 
     fn from(ip: &str) -> Arc<Origin> {
@@ -173,35 +177,35 @@ mod tests {
     #[test]
     fn the_first_of_a_kind_is_written_and_the_others_are_counted() {
         let refusals = Refusals::default();
-        let (now, login) = (Timestamp(1_000_000), Event::new(Action::AuthLoginRefused));
-        assert!(refusals.is_first(None, &login, &from("192.0.2.1"), now));
-        assert!(!refusals.is_first(None, &login, &from("192.0.2.1"), now));
-        assert!(!refusals.is_first(None, &login, &from("192.0.2.1"), now));
-        assert!(refusals.is_first(None, &login, &from("192.0.2.2"), now), "another network");
-        assert!(refusals.is_first(Some(OrgId::new()), &login, &from("192.0.2.1"), now), "another chain");
-        assert!(refusals.is_first(None, &login, &from("2001:db8::1"), now));
-        assert!(!refusals.is_first(None, &login, &from("2001:db8::2"), now), "one network of IPv6");
-        assert!(refusals.take(now, false).is_empty(), "the minute is not over");
-        let later = now.after(REFUSAL_WINDOW);
+        let (now, login) = (Now::from(Timestamp(1_000_000)), Event::new(Action::AuthLoginRefused));
+        assert!(refusals.is_first(None, &login, &from("192.0.2.1"), &now));
+        assert!(!refusals.is_first(None, &login, &from("192.0.2.1"), &now));
+        assert!(!refusals.is_first(None, &login, &from("192.0.2.1"), &now));
+        assert!(refusals.is_first(None, &login, &from("192.0.2.2"), &now), "another network");
+        assert!(refusals.is_first(Some(OrgId::new()), &login, &from("192.0.2.1"), &now), "another chain");
+        assert!(refusals.is_first(None, &login, &from("2001:db8::1"), &now));
+        assert!(!refusals.is_first(None, &login, &from("2001:db8::2"), &now), "one network of IPv6");
+        assert!(refusals.take(now.moment, false).is_empty(), "the minute is not over");
+        let later = Now::from(Timestamp(1_000_000).after(REFUSAL_WINDOW));
         let mut counts: Vec<_> =
-            refusals.take(later, false).into_iter().map(|(_, counted)| counted.more).collect();
+            refusals.take(later.moment, false).into_iter().map(|(_, counted)| counted.more).collect();
         counts.sort_unstable();
         assert_eq!(counts, [1, 2]);
-        assert!(refusals.is_first(None, &login, &from("192.0.2.1"), later), "a new minute");
+        assert!(refusals.is_first(None, &login, &from("192.0.2.1"), &later), "a new minute");
     }
 
     #[test]
     fn a_flood_from_everywhere_is_counted_together() {
         let refusals = Refusals::default();
-        let (now, login) = (Timestamp(1_000_000), Event::new(Action::AuthLoginRefused));
+        let (now, login) = (Now::from(Timestamp(1_000_000)), Event::new(Action::AuthLoginRefused));
         let first = (0..2_000u32)
             .filter(|n| {
                 let [_, b, c, d] = n.to_be_bytes();
-                refusals.is_first(None, &login, &from(&format!("10.{b}.{c}.{d}")), now)
+                refusals.is_first(None, &login, &from(&format!("10.{b}.{c}.{d}")), &now)
             })
             .count();
         assert_eq!(first, KINDS_MAX);
-        let counted = refusals.take(now, true);
+        let counted = refusals.take(now.moment, true);
         assert_eq!(counted.iter().map(|(_, counted)| counted.more).sum::<u64>(), 2_000 - KINDS_MAX as u64);
         assert_eq!(counted.len(), 1);
         assert_eq!(counted[0].1.origin.actor(), Actor::System);

@@ -3,7 +3,7 @@
 use super::list::AuditFilter;
 use super::*;
 use crate::base::Code;
-use crate::base::clock::Clock;
+use crate::base::clock::{Clock, Moment};
 use crate::base::ids::{ApiKeyId, JobId, RequestId};
 use crate::base::page::PageRequest;
 use crate::base::permission::Role;
@@ -277,7 +277,7 @@ async fn what_was_pruned_leaves_the_rest_provable() {
         request(&store, org.id(), ada, None).scope(note(&org, Action::UrlCreated)).await;
         clock.advance(Duration::from_secs(60));
     }
-    let before = clock.now();
+    let before = clock.moment();
     note(&org, Action::UrlCreated).await;
     assert_eq!(store.system().prune_audit(before, || false).await.unwrap(), 10);
     assert_eq!(numbers(&org, &AuditFilter::default()), [12, 11]);
@@ -337,23 +337,37 @@ async fn an_erased_person_is_gone_and_the_chain_holds() {
 }
 
 #[tokio::test]
-async fn times_never_fall_within_a_chain() {
+async fn a_clock_that_is_set_changes_dates_and_no_order() {
+    const YEAR_MS: i64 = 365 * 86_400_000;
     let clock = Clock::system();
     let store = store(&clock);
     let org = store.system().org(OrgId::new());
-    clock.advance(Duration::from_secs(3600));
+    let begun = clock.now();
     note(&org, Action::UrlCreated).await;
-    let head = org.read(|tx| tx.audit_parts().1.head(tx.audit_parts().0)).unwrap().unwrap();
-    assert_eq!((head.first, head.next, head.last_at), (1, 2, clock.now().min(head.last_at)));
-    let ahead = head.last_at.after(Duration::from_secs(60));
-    let future = org.write(move |tx| {
-        let (view, chain) = (tx.raw(), tx.chain());
-        append(view, &chain, &Origin::system(), Event::new(Action::UrlCreated), ahead)?;
-        append(view, &chain, &Origin::system(), Event::new(Action::UrlCreated), Timestamp(0))
-    });
-    future.await.unwrap();
+    clock.set_wall(YEAR_MS);
+    note(&org, Action::UrlCreated).await;
+    clock.set_wall(-YEAR_MS);
+    note(&org, Action::UrlCreated).await;
     let page = org.read(|tx| tx.audit_page(&AuditFilter::default(), &PageRequest::default())).unwrap();
-    assert_eq!([page.items[0].at, page.items[1].at], [ahead, ahead]);
+    let dates: Vec<bool> =
+        page.items.iter().map(|row| row.at.since(begun) > Duration::from_secs(86_400)).collect();
+    assert_eq!(dates, [false, true, false], "each has the date that was");
+    assert_eq!(numbers(&org, &AuditFilter::default()), [3, 2, 1]);
+    let day_later = begun.after(Duration::from_secs(86_400));
+    assert_eq!(numbers(&org, &AuditFilter { from: Some(day_later), ..AuditFilter::default() }), [2]);
+    assert_eq!(numbers(&org, &AuditFilter { to: Some(day_later), ..AuditFilter::default() }), [3, 1]);
+    assert_eq!(findings(&store, org.id()), Vec::<String>::new());
+    // What was written in the wrong year is as old as it is.
+    let system = store.system();
+    assert_eq!(
+        system.prune_audit(clock.moment().before(Duration::from_secs(3_600)), || false).await.unwrap(),
+        0
+    );
+    clock.advance(Duration::from_secs(7_200));
+    assert_eq!(
+        system.prune_audit(clock.moment().before(Duration::from_secs(3_600)), || false).await.unwrap(),
+        3
+    );
 }
 
 #[tokio::test]
@@ -398,7 +412,7 @@ async fn an_organization_behind_a_fence_takes_and_shows_no_rows() {
     assert!(numbers(&org, &AuditFilter::default()).is_empty());
     let origin = request(&store, id, UserId::new(), None);
     origin.scope(store.system().refused(Some(id), Event::new(Action::AccessDenied))).await;
-    assert_eq!(store.system().prune_audit(Timestamp(i64::MAX), || false).await.unwrap(), 0);
+    assert_eq!(store.system().prune_audit(Moment(i64::MAX), || false).await.unwrap(), 0);
     assert_eq!(store.system().erase_personal(UserId::new()).await.unwrap(), 0);
     let mut from = Vec::new();
     loop {

@@ -8,7 +8,7 @@ use crate::harness::{Appliance, text, token_in};
 use crate::html::soup::Random;
 use argon2::{Algorithm, Argon2, Params, PasswordHasher, Version};
 use gleaner::base::Code;
-use gleaner::base::clock::{Clock, Timestamp};
+use gleaner::base::clock::{Clock, Moment, Timestamp};
 use gleaner::base::ids::UserId;
 use gleaner::base::permission::{Permission, Permissions};
 use gleaner::features::api_keys::{Callers, KeyUsage};
@@ -118,7 +118,7 @@ impl Life {
                 email_verified_at: None,
                 membership: None,
                 created_at: Timestamp(0),
-                sessions_valid_from: Timestamp(0),
+                sessions_valid_from: Moment(0),
             }
         };
         (0..PEOPLE).map(row).collect()

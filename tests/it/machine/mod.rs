@@ -1,6 +1,7 @@
 //! When the machine misbehaves: logs that cannot be written, stores that are gone, copies that were torn, power that is cut,
 //! files that cannot be written.
 
+mod clock;
 mod damage;
 mod disk;
 mod faults;

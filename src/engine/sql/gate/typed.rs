@@ -15,7 +15,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, cast, lit};
 use regex::Regex;
 
 use super::{floats, guards, intervals};
-use crate::base::clock::{Clock, Timestamp};
+use crate::base::clock::Timestamp;
 use crate::engine::sql::postgres::plain;
 
 /// Rewrites all expressions of the plan and its subqueries.
@@ -184,7 +184,7 @@ fn is_time(kind: &DataType) -> bool {
 fn spelled(expr: &Expr, kind: &DataType) -> Option<Expr> {
     match expr {
         Expr::Literal(ScalarValue::Utf8(Some(text)), _) => {
-            let spelled = spell(text, kind, Clock::system().now())?;
+            let spelled = spell(text, kind, Timestamp::by_machine())?;
             (spelled != *text).then(|| lit(spelled))
         }
         _ => None,

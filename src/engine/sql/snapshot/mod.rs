@@ -32,6 +32,7 @@ pub use self::apply::{Applied, Changes, TableChange};
 use self::manifest::{SegmentEntry, Snapshot};
 use super::catalog::TableSpec;
 pub use super::segment::{Key, SegmentError};
+use crate::base::clock::JUMP_MIN;
 use crate::disk;
 
 /// A change could not be taken in.
@@ -310,7 +311,11 @@ impl Snapshots {
 
     /// The consumer says: everything committed before `now_ms` has been applied, for every organization.
     pub fn set_caught_up(&self, now_ms: i64) {
-        self.caught_up_at_ms.fetch_max(now_ms, Ordering::Relaxed);
+        let before = self.caught_up_at_ms.fetch_max(now_ms, Ordering::Relaxed);
+        // Of a clock that was set back; what is a moment late comes after.
+        if before.saturating_sub(now_ms) > JUMP_MIN.as_millis() as i64 {
+            self.caught_up_at_ms.store(now_ms, Ordering::Relaxed);
+        }
     }
 
     /// Upper bound, in whole seconds, on how stale what `pin` shows may be at `now_ms`.

@@ -19,7 +19,7 @@ use super::kept::Kept;
 use super::rows::{QUERIES, QueryFailureV1, QueryStatus, QueryV2};
 use super::service::{given_up, not_ready};
 use crate::base::audit::Action;
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Timestamp};
 use crate::base::ids::{BiExportId, OrgId, QueryId};
 use crate::base::permission::Permission;
 use crate::base::{Code, Error, Result};
@@ -140,7 +140,7 @@ impl Exports {
     }
 
     /// A link that needs no credential, for as long as `caller` may read results.
-    fn link(&self, org: OrgId, id: BiExportId, caller: &Principal, now: Timestamp) -> String {
+    fn link(&self, org: OrgId, id: BiExportId, caller: &Principal, now: Moment) -> String {
         let subject = [org.0.as_bytes().as_slice(), id.0.as_bytes()].concat();
         let (needs, end) = (Some(Permission::BiRead), now.after(LINK_TIME));
         let token = raw::sign(&self.links, LINK, &subject, caller, needs, now, end);
@@ -224,8 +224,9 @@ struct ExportFailureView {
 impl ExportEnvelope {
     fn of(org: &OrgContext, export: ExportV1) -> ExportEnvelope {
         let is_made = export.status == ExportStatus::Success;
+        let now = org.look();
         let link =
-            is_made.then(|| org.service::<Exports>().link(org.id(), export.id, org.principal(), org.now()));
+            is_made.then(|| org.service::<Exports>().link(org.id(), export.id, org.principal(), now.moment));
         let export = ExportView {
             id: export.id,
             query_id: export.query,
@@ -235,7 +236,7 @@ impl ExportEnvelope {
             byte_size: export.bytes,
             created_at: export.created_at,
             finished_at: export.finished_at,
-            expires_at: export.expires_at,
+            expires_at: export.expires_at.map(|at| now.date_of(at)),
             download_url: link,
             error: export.failure,
         };
@@ -257,14 +258,14 @@ pub(super) async fn request(
             let query = tx.require(&QUERIES, &id)?;
             let rows = exportable(&query)?;
             let there = there(tx, id, format)?;
-            let mut good = there.iter().filter(|export| is_good(export, tx.now()));
+            let mut good = there.iter().filter(|export| is_good(export, tx.moment()));
             if let Some(export) = good.find(|export| !lost.contains(&export.id)) {
                 tx.unaudited("the export that was asked for is there already");
                 return Ok(export.clone());
             }
             fits(&query, format, bytes_max, &there)?;
             for export in there.into_iter().filter(|export| lost.contains(&export.id)) {
-                tx.put(&EXPORTS, &export.id, &ExportV1 { expires_at: Some(tx.now()), ..export })?;
+                tx.put(&EXPORTS, &export.id, &ExportV1 { expires_at: Some(tx.moment()), ..export })?;
             }
             if tx.scan_index(&EXPORTS, &OPEN, |key| key, Order::Ascending, OPEN_PER_ORG_MAX)?.len()
                 >= OPEN_PER_ORG_MAX
@@ -341,7 +342,7 @@ async fn lost(
 ) -> Result<HashSet<BiExportId>> {
     let made = store.read(|tx| {
         let mut all = there(tx, query, format)?;
-        all.retain(|export| export.status == ExportStatus::Success && is_good(export, tx.now()));
+        all.retain(|export| export.status == ExportStatus::Success && is_good(export, tx.moment()));
         Ok(all)
     })?;
     let mut lost = HashSet::new();
@@ -377,14 +378,14 @@ fn fits(query: &QueryV2, format: ExportFormat, bytes_max: u64, there: &[ExportV1
 }
 
 /// Whether a request for the same may be answered with it.
-fn is_good(export: &ExportV1, now: Timestamp) -> bool {
+fn is_good(export: &ExportV1, now: Moment) -> bool {
     export.status != ExportStatus::Failed && export.expires_at.is_none_or(|at| at > now)
 }
 
 /// An export that has not gone yet.
 fn find(tx: &OrgRead<'_>, id: BiExportId) -> Result<ExportV1> {
     let export = tx.require(&EXPORTS, &id)?;
-    if export.expires_at.is_some_and(|at| at <= tx.now()) {
+    if export.expires_at.is_some_and(|at| at <= tx.moment()) {
         return Err(Error::not_found(EXPORTS.noun()));
     }
     Ok(export)
@@ -414,7 +415,7 @@ fn open_link(caller: Anonymous, subject: Vec<u8>) -> BoxFuture<'static, Result<D
         let org = Uuid::from_slice(org).map(OrgId).map_err(|_| raw::gone())?;
         let id = Uuid::from_slice(id).map(BiExportId).map_err(|_| raw::gone())?;
         let store = caller.system().org(org);
-        let is_there = |export: &ExportV1| export.expires_at.is_some_and(|at| at > caller.now());
+        let is_there = |export: &ExportV1| export.expires_at.is_some_and(|at| at > caller.moment());
         let export = store.read(|tx| tx.get(&EXPORTS, &id))?.filter(is_there).ok_or_else(raw::gone)?;
         let file = open_file(&caller.service::<Exports>(), &store, &export).await?;
         file.map(Download::from).ok_or_else(raw::gone)

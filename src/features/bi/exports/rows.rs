@@ -1,6 +1,6 @@
 //! Exports as they are stored.
 
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Timestamp};
 use crate::base::codec::Record;
 use crate::base::ids::{BiExportId, QueryId, UserId};
 use crate::engine::sql::ExportFormat;
@@ -52,7 +52,7 @@ pub struct ExportV1 {
     pub created_at: Timestamp,
     pub finished_at: Option<Timestamp>,
     /// When it goes, the file with it; known when it has ended.
-    pub expires_at: Option<Timestamp>,
+    pub expires_at: Option<Moment>,
 }
 
 impl Record for ExportV1 {}
@@ -74,7 +74,7 @@ pub static OPEN: Index<ExportV1> = Index::new("bi_exports.open", |export, keys| 
 /// Exports that have ended, by when they go.
 pub static EXPIRING: Index<ExportV1> = Index::global("bi_exports.expiring", |export, keys| {
     if let Some(at) = export.expires_at {
-        keys.add(|key| key.time(at));
+        keys.add(|key| key.moment(at));
     }
 });
 

@@ -5,7 +5,7 @@
 
 use super::rows::{EXPIRING, EXPORTS, ExportStatus, ExportV1, WAITING};
 use super::{Exports, INVALID, KEPT, TRANSIENT};
-use crate::base::clock::Timestamp;
+use crate::base::clock::{Moment, Now};
 use crate::base::ids::{BiExportId, OrgId};
 use crate::base::{Error, Result};
 use crate::disk;
@@ -92,7 +92,7 @@ async fn make_one(context: &TaskContext, org: OrgId, id: BiExportId) -> Result<b
         .write(move |tx| {
             // An organization that was erased meanwhile must not get a row back.
             let Some(mut export) = tx.get(&EXPORTS, &id)? else { return Ok(()) };
-            end(&mut export, made, tx.now());
+            end(&mut export, made, tx.clock());
             tx.put(&EXPORTS, &id, &export)
         })
         .await?;
@@ -109,7 +109,7 @@ pub(in crate::features::bi) fn oldest(store: &OrgStore) -> Result<Option<ExportV
             let Some((last, _)) = rows.last() else { return Ok(None) };
             after = Some(*last);
             let has_file = |export: &ExportV1| {
-                export.status == ExportStatus::Success && export.expires_at.is_some_and(|at| at > tx.now())
+                export.status == ExportStatus::Success && export.expires_at.is_some_and(|at| at > tx.moment())
             };
             if let Some((_, export)) = rows.into_iter().find(|(_, export)| has_file(export)) {
                 return Ok(Some(export));
@@ -123,7 +123,7 @@ pub(in crate::features::bi) async fn expire(store: &OrgStore, id: BiExportId) ->
     store
         .write(move |tx| {
             if let Some(mut export) = tx.get(&EXPORTS, &id)? {
-                export.expires_at = Some(tx.now());
+                export.expires_at = Some(tx.moment());
                 tx.put(&EXPORTS, &id, &export)?;
             }
             tx.unaudited("a file that makes room goes by itself, as those do that are too old");
@@ -196,9 +196,9 @@ impl Unmade {
     }
 }
 
-fn end(export: &mut ExportV1, made: Result<Exported, Unmade>, now: Timestamp) {
-    export.finished_at = Some(now);
-    export.expires_at = Some(now.after(KEPT));
+fn end(export: &mut ExportV1, made: Result<Exported, Unmade>, now: &Now) {
+    export.finished_at = Some(now.date);
+    export.expires_at = Some(now.moment.after(KEPT));
     match made {
         Ok(exported) => {
             export.status = ExportStatus::Success;
@@ -214,7 +214,7 @@ fn end(export: &mut ExportV1, made: Result<Exported, Unmade>, now: Timestamp) {
 /// Removes what has expired, and files that no row speaks of.
 pub(in crate::features::bi) async fn tidy(context: &TaskContext) -> Result<()> {
     let (exports, system) = (context.service::<Exports>(), context.system());
-    let before = context.now();
+    let before = context.moment();
     loop {
         let old = system.read(|tx| {
             let entries = tx.scan_global(&EXPORTS, &EXPIRING, &[], Some(&time_key(before)), CHUNK_ROWS)?;
@@ -275,6 +275,6 @@ fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>> {
 }
 
 /// A time as a global index has it.
-fn time_key(time: Timestamp) -> [u8; 8] {
+fn time_key(time: Moment) -> [u8; 8] {
     ((time.millis() as u64) ^ (1 << 63)).to_be_bytes()
 }

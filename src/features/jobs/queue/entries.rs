@@ -1,6 +1,6 @@
 //! The durable queue as the fair queue reads it: entries of `jobs.queue`.
 
-use crate::base::clock::Timestamp;
+use crate::base::clock::Moment;
 use crate::base::ids::{JobId, OrgId};
 use crate::base::web::Domain;
 use crate::base::{Error, Result};
@@ -38,7 +38,7 @@ pub(super) struct First {
     /// None in a row that is damaged.
     pub place: Option<(Domain, Box<str>)>,
     pub rank: u8,
-    pub run_at: Timestamp,
+    pub run_at: Moment,
     /// Where the next host's entries begin, at the earliest.
     pub behind: Vec<u8>,
 }
@@ -64,7 +64,7 @@ pub(super) struct Found {
     /// Jobs that are due, with their ranks, in their order.
     pub due: VecDeque<(u8, JobId)>,
     /// When the first one is due that is not yet, as far as that was seen.
-    pub next_at: Option<Timestamp>,
+    pub next_at: Option<Moment>,
     /// Whether there is nothing else.
     pub is_all: bool,
     /// Where to go on.
@@ -83,7 +83,7 @@ pub(super) fn look(
     let end = end_of(head);
     let mut found = before.unwrap_or_else(|| Found { from: head.to_vec(), ..Found::default() });
     found.looks = 0;
-    let now = tx.now();
+    let now = tx.moment();
     while found.due.len() < limit && !found.is_all {
         let wanted = limit - found.due.len();
         let entries = tx.org(org).index_entries::<JobId, _>(&QUEUE, &found.from, Some(&end), wanted)?;
@@ -106,7 +106,7 @@ pub(super) fn look(
 }
 
 /// An entry's head, rank and time.
-fn split(key: &[u8]) -> Result<(&[u8], u8, Timestamp)> {
+fn split(key: &[u8]) -> Result<(&[u8], u8, Moment)> {
     let (head, tail) = key
         .len()
         .checked_sub(TAIL_BYTES)
@@ -114,5 +114,5 @@ fn split(key: &[u8]) -> Result<(&[u8], u8, Timestamp)> {
         .ok_or_else(|| Error::internal("read the queue", "a key is too short"))?;
     let (rank, time) = tail.split_first().ok_or_else(|| Error::internal("read the queue", "no rank"))?;
     let time = <[u8; 8]>::try_from(time).map_err(|e| Error::internal("read the queue", e))?;
-    Ok((head, *rank, Timestamp((u64::from_be_bytes(time) ^ (1 << 63)) as i64)))
+    Ok((head, *rank, Moment((u64::from_be_bytes(time) ^ (1 << 63)) as i64)))
 }

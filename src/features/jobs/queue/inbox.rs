@@ -1,6 +1,6 @@
 //! What others tell the dispatcher between two rounds: that a job was queued, and that a run has ended.
 
-use crate::base::clock::Timestamp;
+use crate::base::clock::Moment;
 use crate::base::ids::OrgId;
 use crate::base::web::Domain;
 use crate::base::web::host_of;
@@ -19,7 +19,7 @@ pub(in crate::features::jobs) struct Queued {
     pub domain: String,
     pub host: String,
     pub rank: u8,
-    pub run_at: Timestamp,
+    pub run_at: Moment,
 }
 
 impl Queued {

@@ -24,7 +24,7 @@ pub(super) use inbox::{Inbox, Queued, Slot};
 
 use super::rows::QUEUE_TABLE;
 use crate::base::Result;
-use crate::base::clock::Timestamp;
+use crate::base::clock::Moment;
 use crate::base::ids::{JobId, OrgId};
 use crate::base::web::Domain;
 use crate::engine::fetch::{Permit, Politeness, Wait};
@@ -76,7 +76,7 @@ struct Lane {
     /// It waits at its domain's gate.
     waits: bool,
     /// It has nothing due before this moment.
-    asleep: Option<Timestamp>,
+    asleep: Option<Moment>,
 }
 
 /// How far an organization's part of the index was looked through.
@@ -95,7 +95,7 @@ struct OrgQueue {
     ready: BTreeSet<ReadyKey>,
     walk: Walk,
     /// When the first of the lanes is due that are not remembered.
-    walk_at: Option<Timestamp>,
+    walk_at: Option<Moment>,
     running: usize,
     /// Looks of this round that found nothing.
     misses: usize,
@@ -160,8 +160,8 @@ pub(super) struct FairQueue {
     gates: HashMap<Domain, Gate>,
     timers: BTreeSet<(Instant, Domain)>,
     called: VecDeque<(Instant, Domain, LaneId)>,
-    sleepers: BTreeSet<(Timestamp, LaneId)>,
-    walks: BTreeSet<(Timestamp, OrgId)>,
+    sleepers: BTreeSet<(Moment, LaneId)>,
+    walks: BTreeSet<(Moment, OrgId)>,
     missed: Vec<OrgId>,
     /// Organizations that are passed over, and until when.
     paused: HashMap<OrgId, Instant>,
@@ -201,7 +201,7 @@ impl FairQueue {
     }
 
     /// Takes in what was told since the last round. Before the read that the round works on begins.
-    pub fn listen(&mut self, now: Timestamp) {
+    pub fn listen(&mut self, now: Moment) {
         let told = self.inbox.take();
         for (org, domain) in told.ended {
             self.run_ends(org, &domain);
@@ -259,7 +259,7 @@ impl FairQueue {
         }
         let sleeping = self.sleepers.first().map(|(at, _)| *at);
         let walking = self.walks.first().map(|(at, _)| *at);
-        let next_at = sleeping.into_iter().chain(walking).min().map(|at| at.since(tx.now()));
+        let next_at = sleeping.into_iter().chain(walking).min().map(|at| at.since(tx.moment()));
         let resumed = self.paused.values().min().copied();
         let next_gate = self.next_gate().into_iter().chain(resumed).min();
         let next_gate = next_gate.map(|at| at.saturating_duration_since(now));
@@ -349,7 +349,7 @@ impl FairQueue {
             self.swept = Some(Instant::now());
         }
         while let Some((at, _)) = self.sleepers.first()
-            && *at <= tx.now()
+            && *at <= tx.moment()
             && let Some((_, lane)) = self.sleepers.pop_first()
         {
             if let Some(known) = self.lane_mut(&lane) {
@@ -358,7 +358,7 @@ impl FairQueue {
             self.make_ready(&lane, Ready::Hopes);
         }
         while let Some((at, _)) = self.walks.first()
-            && *at <= tx.now()
+            && *at <= tx.moment()
             && let Some((_, org)) = self.walks.pop_first()
         {
             if let Some(own) = self.orgs.get_mut(&org) {
@@ -386,7 +386,7 @@ impl FairQueue {
     }
 
     /// Somebody has queued a job.
-    fn note(&mut self, job: &Queued, now: Timestamp) {
+    fn note(&mut self, job: &Queued, now: Moment) {
         let Ok(domain) = Domain::parse(&job.domain) else { return };
         let lane = LaneId { org: job.org, head: entries::head(&job.domain, &job.host) };
         let is_due = job.run_at <= now;
@@ -456,7 +456,7 @@ impl FairQueue {
     }
 
     /// Leaves a lane alone until one of its jobs is due; one too many is forgotten and found by a walk.
-    fn sleep(&mut self, lane: &LaneId, until: Timestamp) {
+    fn sleep(&mut self, lane: &LaneId, until: Moment) {
         self.unready(lane);
         let Some(own) = self.orgs.get_mut(&lane.org) else { return };
         if own.lanes.len() > LANES_PER_ORG_MAX {
@@ -468,7 +468,7 @@ impl FairQueue {
         }
     }
 
-    fn walk_at(&mut self, org: OrgId, at: Timestamp) {
+    fn walk_at(&mut self, org: OrgId, at: Moment) {
         let Some(own) = self.orgs.get_mut(&org) else { return };
         if own.walk_at.is_none_or(|before| at < before) {
             if let Some(before) = own.walk_at.replace(at) {
@@ -496,7 +496,7 @@ impl FairQueue {
             Ok(()) => None,
         };
         if let Some(wait) = stopped {
-            self.stop_at_gate(lane, &domain, wait, (polite, now), tx.now());
+            self.stop_at_gate(lane, &domain, wait, (polite, now), tx.moment());
             return Ok((None, 1));
         }
         let mut found = match seen.remove(lane) {
@@ -517,7 +517,7 @@ impl FairQueue {
         let permit = match polite.try_acquire(&domain, &host, now) {
             Ok(permit) => permit,
             Err(wait) => {
-                self.stop_at_gate(lane, &domain, Some(wait), (polite, now), tx.now());
+                self.stop_at_gate(lane, &domain, Some(wait), (polite, now), tx.moment());
                 return Ok((None, cost));
             }
         };
@@ -526,7 +526,7 @@ impl FairQueue {
             domain: domain.as_str().to_owned(),
             host: host.into(),
             rank,
-            run_at: tx.now(),
+            run_at: tx.moment(),
         };
         self.begin_run(lane.org, &domain);
         if found.is_all && found.due.is_empty() {
@@ -568,7 +568,7 @@ impl FairQueue {
         domain: &Domain,
         wait: Option<Wait>,
         (polite, now): (&Politeness, Instant),
-        clock: Timestamp,
+        clock: Moment,
     ) {
         let until = match wait {
             Some(Wait::NotBefore(at) | Wait::HostNotBefore(at)) => Some(at),
@@ -590,7 +590,7 @@ impl FairQueue {
         &mut self,
         lane: &LaneId,
         domain: &Domain,
-        next_at: Option<Timestamp>,
+        next_at: Option<Moment>,
         (polite, now): (&Politeness, Instant),
     ) {
         match next_at {
@@ -652,7 +652,7 @@ impl FairQueue {
             }
             let lane = LaneId { org, head: first.head };
             let (mut rank, mut next_at) = (first.rank, None);
-            if first.run_at > tx.now() {
+            if first.run_at > tx.moment() {
                 let found = entries::look(tx, (org, &lane.head), None, 1)?;
                 cost += found.looks;
                 match found.due.front() {

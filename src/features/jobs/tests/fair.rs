@@ -26,7 +26,7 @@ impl Lab {
     }
 
     /// Writes queued jobs of the organization at so many domains, which nobody tells the dispatcher of.
-    async fn fill_domains(&self, org: &OrgStore, domains: usize, run_at: Timestamp) {
+    async fn fill_domains(&self, org: &OrgStore, domains: usize, run_at: Moment) {
         let id = self.submit_for(org, "a.test/pattern", json!({})).await;
         let pattern = org.write(move |tx| submit::cancel(tx, id)).await.unwrap();
         for chunk in 0..domains.div_ceil(1_000) {
@@ -124,7 +124,7 @@ async fn a_round_costs_by_what_can_run_and_not_by_what_waits() {
     let mut lab = Lab::new(16, 4, Duration::ZERO).await;
     let neighbour = lab.neighbour().await;
     let own = lab.org.clone();
-    let later = lab.org.clock().now().after(Duration::from_secs(3_600));
+    let later = lab.org.clock().moment().after(Duration::from_secs(3_600));
     lab.fill_domains(&own, DOMAINS, later).await;
     lab.start();
     // Each of them is looked at once after a start, which costs nobody his turn.
@@ -158,7 +158,7 @@ async fn domains_that_are_due_and_have_no_slot_cost_their_neighbours_nothing() {
     let silent = lab.submit_many(&own, 7, "a.test/slow/600000", patient).await;
     lab.start();
     lab.until("it has all it may", |lab| lab.running_of(&own) == 7).await;
-    lab.fill_domains(&own, DOMAINS, Timestamp(0)).await;
+    lab.fill_domains(&own, DOMAINS, Moment(0)).await;
     for round in 0..5 {
         let before = lab.dispatcher.looks();
         let theirs = lab.submit_for(&neighbour, &format!("b.test/{round}"), json!({})).await;
@@ -186,7 +186,7 @@ async fn domains_that_are_due_and_have_no_slot_cost_their_neighbours_nothing() {
 async fn the_queue_of_an_older_release_is_taken_over() {
     static BEFORE: Index<JobV1> = Index::global(QUEUE_BEFORE, |job, keys| {
         if job.status == JobStatus::Queued {
-            keys.add(|key| key.str(&job.domain).u8(9 - job.priority.min(9)).time(job.run_at));
+            keys.add(|key| key.str(&job.domain).u8(9 - job.priority.min(9)).moment(job.run_at));
         }
     });
     static JOBS_BEFORE: OrgTable<JobId, JobV1> = OrgTable::new("jobs", "Job")

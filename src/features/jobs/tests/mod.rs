@@ -11,7 +11,7 @@ use super::FEATURE;
 use super::dispatch::{DispatchParts, DispatchSettings, Dispatcher};
 use super::rows::{JOBS, JobV1, LEASE, QUEUE};
 use super::submit::{self, Desk, NewJob};
-use crate::base::clock::{Clock, Timestamp};
+use crate::base::clock::{Clock, Moment, Timestamp};
 use crate::base::codec::Json;
 use crate::base::health::Health;
 use crate::base::ids::{JobId, OrgId, UrlId};

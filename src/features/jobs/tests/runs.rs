@@ -3,7 +3,7 @@
 use super::*;
 
 /// A row as a process leaves it that dies in its `run`th run.
-fn left_running(run: u32, lease_until: Timestamp) -> impl FnOnce(&mut JobV1) {
+fn left_running(run: u32, lease_until: Moment) -> impl FnOnce(&mut JobV1) {
     move |job| {
         job.status = JobStatus::Running;
         job.run = run;
@@ -63,7 +63,7 @@ async fn a_run_that_was_given_up_does_not_finish_the_job_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_dead_process_left_running_runs_again_and_is_given_up_in_the_end() {
     let mut lab = Lab::new(4, 2, Duration::ZERO).await;
-    let lease = lab.org.clock().now().after(Duration::from_secs(600));
+    let lease = lab.org.clock().moment().after(Duration::from_secs(600));
     let (left, hopeless) = (lab.submit("a.test/left").await, lab.submit("a.test/hopeless").await);
     lab.edit(left, left_running(1, lease)).await;
     lab.edit(hopeless, left_running(5, lease)).await;
@@ -86,7 +86,7 @@ async fn an_expired_lease_is_noticed_while_the_queue_is_full() {
         last = lab.submit(&format!("a.test/slow/50/{i}")).await;
     }
     let lost = lab.submit("b.test/lost").await;
-    lab.edit(lost, left_running(1, Timestamp(0))).await;
+    lab.edit(lost, left_running(1, Moment(0))).await;
     assert_eq!(lab.ended(lost).await.status, JobStatus::Succeeded);
     assert_eq!(lab.job(last).status, JobStatus::Queued, "the lost job had to wait for all others");
 }

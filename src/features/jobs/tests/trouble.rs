@@ -56,8 +56,8 @@ async fn runs_that_the_box_cut_off_do_not_count() {
     let id = lab.submit("a.test/x").await;
     let cut_off = async |cut: Cut| {
         let put_back = lab.org.write(move |tx| {
-            let job = claim(tx, id, tx.now())?.job().expect("it is queued");
-            put_back_run(tx, id, job.run, tx.now(), cut)
+            let job = claim(tx, id)?.job().expect("it is queued");
+            put_back_run(tx, id, job.run, tx.moment(), cut)
         });
         put_back.await.unwrap().is_some()
     };
@@ -77,7 +77,7 @@ async fn runs_that_the_box_cut_off_do_not_count() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_planned_restart_interrupts_nobody() {
     let mut lab = Lab::new(4, 2, Duration::ZERO).await;
-    let lease = lab.org.clock().now().after(Duration::from_secs(600));
+    let lease = lab.org.clock().moment().after(Duration::from_secs(600));
     let id = lab.submit("a.test/cut-off").await;
     // As the drain leaves it that cut its last run off.
     lab.edit(id, move |job| {

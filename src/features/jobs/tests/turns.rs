@@ -56,7 +56,7 @@ async fn in_a_domain_priority_goes_before_age() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_that_are_not_due_hide_no_job_that_is() {
     let mut lab = Lab::new(2, 2, Duration::ZERO).await;
-    let later = lab.org.clock().now().after(Duration::from_secs(3_600));
+    let later = lab.org.clock().moment().after(Duration::from_secs(3_600));
     for i in 0..50 {
         let id = lab.submit_as(&format!("a.test/later/{i}"), json!({ "priority": 9 })).await;
         lab.edit(id, move |job| job.run_at = later).await;
@@ -71,7 +71,7 @@ async fn jobs_that_are_not_due_hide_no_job_that_is() {
 async fn a_job_that_is_not_due_does_not_use_up_its_domains_next_visit() {
     let mut lab = Lab::new(2, 2, Duration::from_secs(60)).await;
     let id = lab.submit("a.test/soon").await;
-    let soon = lab.org.clock().now().after(Duration::from_millis(600));
+    let soon = lab.org.clock().moment().after(Duration::from_millis(600));
     lab.edit(id, move |job| job.run_at = soon).await;
     lab.start();
     assert_eq!(lab.ended(id).await.status, JobStatus::Succeeded);

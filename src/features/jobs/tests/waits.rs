@@ -56,8 +56,7 @@ impl Lab {
 
     /// Takes a job from the queue and runs it, as the dispatcher would; `between` comes after it was taken.
     async fn run_by_hand(&self, id: JobId, between: impl FnOnce(&Lab)) {
-        let job =
-            self.org.write(move |tx| claim(tx, id, tx.now())).await.unwrap().job().expect("it is queued");
+        let job = self.org.write(move |tx| claim(tx, id)).await.unwrap().job().expect("it is queued");
         let domain = crate::base::web::Domain::parse(&job.domain).unwrap();
         let permit =
             self.dispatcher.politeness.try_acquire(&domain, domain.as_str(), Instant::now()).unwrap();
@@ -185,7 +184,7 @@ async fn a_redirect_leads_to_no_host_that_is_left_alone() {
     let next = lab.submit("a.test/next").await;
     assert_eq!(lab.ended(next).await.status, JobStatus::Succeeded);
     assert!(!lab.web.log().contains(&"b.test/long".to_owned()));
-    let now = lab.org.clock().now();
+    let now = lab.org.clock().moment();
     assert!(
         lab.job(long).status == JobStatus::Queued
             && lab.job(long).run_at > now.after(Duration::from_secs(300))
@@ -236,8 +235,8 @@ async fn a_job_that_nobody_can_be_asked_for_fails_in_the_end() {
     for parks in 0..=PARKS_MAX {
         assert_eq!(lab.job(id).status, JobStatus::Queued, "after waiting {parks} times");
         let put_back = lab.org.write(move |tx| {
-            let job = claim(tx, id, tx.now())?.job().expect("it is queued");
-            let later = tx.now().after(Duration::from_secs(300));
+            let job = claim(tx, id)?.job().expect("it is queued");
+            let later = tx.moment().after(Duration::from_secs(300));
             postpone(tx, id, job.run, later, "Bee is left alone for a while")
         });
         put_back.await.unwrap();
@@ -281,7 +280,7 @@ async fn after_work_of_the_boxs_own_the_domain_is_asked_for_leave_again() {
     lab.run_by_hand(id, hold).await;
     let job = lab.job(id);
     assert_eq!((job.status, job.attempts.len(), lab.web.log().len()), (JobStatus::Queued, 1, 1));
-    assert!(job.run_at > lab.org.clock().now().after(Duration::from_secs(300)), "for as long as it asked");
+    assert!(job.run_at > lab.org.clock().moment().after(Duration::from_secs(300)), "for as long as it asked");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,0 +1,313 @@
+//! A machine whose clock is set, by seconds and by years, forward and back, while the box runs and between two runs: nothing
+//! is left open, no period begins twice, a balance is the sum of its ledger, new ids are the greatest, and what lasts for a
+//! while lasts for that while.
+
+use crate::harness::process::Process;
+use crate::harness::web::{Answer, Web};
+use crate::harness::{Member, PASSWORD, ended, eventually, expect, get, member, post, text};
+use gleaner::admin::{self, Request};
+use gleaner::http::client::Client;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const YEAR_SEC: i64 = 365 * 86_400;
+/// How long an access token lives.
+const TOKEN_TIME: Duration = Duration::from_secs(15 * 60);
+/// Hosts of the town: one that fails again and again would be left alone.
+const HOSTS: u64 = 64;
+/// Credits of the plan's period.
+const MONTHLY: i64 = 1_000_000;
+
+/// Numbers from a seed (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    /// Seconds between eleven and three years, as likely of each order of magnitude, forward or back.
+    fn jump_sec(&mut self) -> i64 {
+        let most = [60, 3_600, 86_400, 40 * 86_400, 3 * YEAR_SEC][self.below(5) as usize];
+        let sec = 11 + self.below(most as u64) as i64;
+        if self.below(2) == 0 { sec } else { -sec }
+    }
+}
+
+fn seed() -> u64 {
+    let given = std::env::var("GLEANER_CLOCK_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = given.unwrap_or(20_261_122);
+    println!("GLEANER_CLOCK_SEED={seed}");
+    seed
+}
+
+/// Pages that are there, pages that are not, one that takes its time, and pages that are there at the second try.
+async fn town() -> Web {
+    let seen = Mutex::new(HashSet::new());
+    Web::open(move |path| {
+        Some(match path.split('/').nth(1)? {
+            "robots.txt" => return None,
+            "good" => Answer::html(format!("<title>{path}</title>")),
+            "slow" => Answer::html("late").after_ms(400),
+            "again" if seen.lock().unwrap().insert(path.to_owned()) => {
+                let mut answer = Answer::status(429);
+                answer.headers.push(("retry-after".to_owned(), "1".to_owned()));
+                answer
+            }
+            "again" => Answer::html("here"),
+            _ => Answer::status(503),
+        })
+    })
+    .await
+}
+
+fn settings(web: &Web) -> Vec<(&'static str, String)> {
+    let hosts: Vec<String> = (0..HOSTS).map(|n| format!("\"h{n}.test\" = [\"127.0.0.1\"]")).collect();
+    vec![
+        ("NETWORK__ALLOW", web.allow()),
+        ("NETWORK__HOSTS", format!("{{ {} }}", hosts.join(", "))),
+        ("DISPATCH__MIN_DELAY_MS", "0".to_owned()),
+        ("DISPATCH__ROBOTS", "false".to_owned()),
+    ]
+}
+
+/// What an organization has seen so far.
+struct Org {
+    member: Member,
+    newest: String,
+    /// Jobs that were submitted and not looked at again.
+    open: Vec<String>,
+    /// The newest row of the ledger that was read, and the sum up to it.
+    ledger: (Option<String>, i64),
+    grants: u64,
+    charged: i64,
+}
+
+impl Org {
+    fn new(member: Member) -> Org {
+        Org { member, newest: String::new(), open: Vec::new(), ledger: (None, 0), grants: 0, charged: 0 }
+    }
+
+    /// Submits a job: its id is greater than every one before, and it stands in front of the list.
+    async fn submit(&mut self, client: &Client, url: &str) -> String {
+        let job = expect(post(client, "/api/v1/jobs", &json!({ "url": url })).await, 201);
+        let id = text(&job, "id").to_owned();
+        assert!(id > self.newest, "{id} does not come after {}", self.newest);
+        let list = expect(get(client, "/api/v1/jobs?limit=1").await, 200);
+        assert_eq!(list["items"][0]["id"], id.as_str(), "the newest job is the first");
+        self.newest.clone_from(&id);
+        self.open.push(id.clone());
+        id
+    }
+
+    /// Everything that was submitted ends, and costs what it brought.
+    async fn settle(&mut self, client: &Client) {
+        for id in std::mem::take(&mut self.open) {
+            let job = ended(client, &id).await;
+            let charged = job["creditsCharged"].as_i64().unwrap();
+            match text(&job, "status") {
+                "succeeded" => assert!(charged > 0, "{job}"),
+                "failed" | "canceled" => assert_eq!(charged, 0, "{job}"),
+                other => panic!("{other}: {job}"),
+            }
+            self.charged += charged;
+        }
+    }
+
+    /// Reads on in the ledger: each row's balance is the sum up to it. Gives what is left; with jobs under way that is
+    /// another moment's.
+    async fn balance(&mut self, client: &Client) -> i64 {
+        let plan = expect(get(client, "/api/v1/plans/current").await, 200);
+        let (mut rows, mut cursor) = (Vec::new(), String::new());
+        'pages: loop {
+            let page = format!("/api/v1/plans/transactions?limit=200{cursor}");
+            let page = expect(get(client, &page).await, 200);
+            for row in page["items"].as_array().unwrap() {
+                if self.ledger.0.as_deref() == row["id"].as_str() {
+                    break 'pages;
+                }
+                rows.push(row.clone());
+            }
+            match page["nextCursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        for row in rows.iter().rev() {
+            self.ledger.1 += row["amount"].as_i64().unwrap();
+            assert_eq!(row["balanceAfter"].as_i64(), Some(self.ledger.1), "{row}");
+            self.grants += u64::from(text(row, "kind") == "grant");
+            self.ledger.0 = Some(text(row, "id").to_owned());
+        }
+        plan["remainingCredits"].as_i64().unwrap()
+    }
+
+    /// The same when nothing is open: what is left of the period is what was not charged in it.
+    async fn check(&mut self, client: &Client, grants: u64) {
+        self.settle(client).await;
+        let left = self.balance(client).await;
+        assert_eq!(left, self.ledger.1, "the balance is the sum of its transactions");
+        assert_eq!(self.grants, grants, "periods begin by themselves and not by the clock");
+        assert_eq!(left, MONTHLY - self.charged);
+    }
+}
+
+/// An access token, and how much time has passed since it was issued.
+struct Token {
+    token: String,
+    client: Client,
+    issued: Instant,
+    passed: Duration,
+}
+
+impl Token {
+    async fn login(client: &Client, member: &Member) -> Token {
+        let person = json!({ "email": member.email, "password": PASSWORD });
+        let issued = Instant::now();
+        let login = expect(post(client, "/api/v1/auth/login", &person).await, 200);
+        let token = text(&login, "accessToken").to_owned();
+        Token { client: client.bearer(&token), token, issued, passed: Duration::ZERO }
+    }
+
+    /// The box listens elsewhere.
+    fn at(&mut self, client: &Client) {
+        self.client = client.bearer(&self.token);
+    }
+
+    /// It is good for its fifteen minutes, and not for longer.
+    async fn check(&self, what: &str) {
+        let status = get(&self.client, "/api/v1/jobs?limit=1").await.status.as_u16();
+        if self.passed >= TOKEN_TIME {
+            assert_eq!(status, 401, "{what}: after {:?}", self.passed);
+        } else if self.passed + self.issued.elapsed() < TOKEN_TIME {
+            assert_eq!(status, 200, "{what}: after {:?}", self.passed);
+        }
+    }
+}
+
+fn url(port: u16, kind: &str, page: u64) -> String {
+    format!("http://h{}.test:{port}/{kind}/{page}", page % HOSTS)
+}
+
+/// The library that sets the clock of one process (clock.c).
+struct SetClock {
+    folder: TempDir,
+    sec: i64,
+}
+
+impl SetClock {
+    /// None, with a word about it, where it cannot be compiled.
+    fn new() -> Option<SetClock> {
+        let folder = TempDir::new().unwrap();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/machine/clock.c");
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(folder.path().join("clock.so")).arg(source);
+        match compiler.arg("-ldl").output() {
+            Ok(output) if output.status.success() => {}
+            failed => {
+                println!("skipped: no C compiler for the clock: {failed:?}");
+                return None;
+            }
+        }
+        let clock = SetClock { folder, sec: 0 };
+        fs::write(clock.offset(), 0i64.to_ne_bytes()).unwrap();
+        Some(clock)
+    }
+
+    fn offset(&self) -> PathBuf {
+        self.folder.path().join("offset")
+    }
+
+    fn jump(&mut self, sec: i64) {
+        self.sec += sec;
+        // In place: the process has it mapped.
+        use std::os::unix::fs::FileExt;
+        let file = fs::OpenOptions::new().write(true).open(self.offset()).unwrap();
+        file.write_all_at(&self.sec.to_ne_bytes(), 0).unwrap();
+    }
+
+    fn start(&self, settings: &[(&str, &str)]) -> Process {
+        let environment: [(&str, OsString); 2] = [
+            ("LD_PRELOAD", self.folder.path().join("clock.so").into()),
+            ("CLOCK_SHIM", self.offset().into()),
+        ];
+        Process::start_under(&self.folder.path().join("data"), settings, &environment)
+    }
+}
+
+async fn clock_of(at: &Process) -> Value {
+    admin::call(&at.socket(), &Request::Status).await.unwrap()["clock"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_shipped_binary_takes_a_clock_that_is_set() {
+    let Some(mut clock) = SetClock::new() else { return };
+    let mut random = Random(seed());
+    let web = town().await;
+    let settings = settings(&web);
+    let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    let mut at = clock.start(&settings);
+    let ada = member(&at.client(), &at.socket(), "ada").await;
+    let eve = member(&at.client(), &at.socket(), "eve").await;
+    let mut orgs = [Org::new(ada), Org::new(eve)];
+    let mut session = Token::login(&at.client(), &orgs[0].member).await;
+    let mut pages = 0;
+    // A day, a year and whatever else: forward and back, with the box killed, stopped or running.
+    let jumps = [86_400, -86_400, YEAR_SEC, -YEAR_SEC, -3_600, 7_200, -4 * YEAR_SEC, 5 * YEAR_SEC];
+    let more: Vec<i64> = (0..12).map(|_| random.jump_sec()).collect();
+    let mut seen = 0;
+    for (n, sec) in jumps.into_iter().chain(more).enumerate() {
+        for who in 0..2 {
+            pages += 1;
+            let kind = ["good", "again", "bad"][(n + who) % 3];
+            let client = at.client().bearer(&orgs[who].member.key);
+            orgs[who].submit(&client, &url(web.address.port(), kind, pages)).await;
+        }
+        clock.jump(sec);
+        match n % 5 {
+            3 => {
+                at.kill();
+                at = clock.start(&settings);
+            }
+            4 => {
+                assert_eq!(at.terminate(), Some(0));
+                at = clock.start(&settings);
+            }
+            _ => {}
+        }
+        session.at(&at.client());
+        session.check(&format!("jump {n} by {sec} s")).await;
+        for org in &mut orgs {
+            let client = at.client().bearer(&org.member.key);
+            org.check(&client, 1).await;
+        }
+        let told = eventually("the jump is told of", MINUTE, || async {
+            let told = clock_of(&at).await;
+            (told["jumps"].as_u64().unwrap() > seen).then_some(told)
+        })
+        .await;
+        seen = told["jumps"].as_u64().unwrap();
+        let by = told["lastJump"]["bySec"].as_f64().unwrap();
+        assert!((by - sec as f64).abs() < 10.0, "{by} for {sec}");
+        let metrics = get(&at.client(), "/metrics").await;
+        assert!(metrics.text().contains(&format!("gleaner_clock_jumps {seen}")), "{}", metrics.text());
+    }
+    assert_eq!(seen, 20);
+    assert_eq!(at.terminate(), Some(0));
+}
