@@ -29,12 +29,14 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, cast as cast_expr};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
+use crate::engine::sql::errors::{QueryError, told};
+
 pub(super) use self::numbers::plain;
 pub(super) use self::picture::{NAME as TO_CHAR_OF_NUMBERS, is_picture};
 pub(super) use self::regexes::translated;
 pub(super) use self::spans::{length as span_length, picked as span_picked, span as span_of};
 pub(super) use self::text::bytes_of;
-pub(super) use self::times::without_zone;
+pub(super) use self::times::{date_of, without_zone};
 
 /// The functions, for the session.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
@@ -150,6 +152,21 @@ fn concatenation(mut expr: RawBinaryExpr, left: &DataType, right: &DataType) -> 
         expr.right = text::written().call(vec![expr.right]);
     }
     PlannerResult::Original(expr)
+}
+
+/// How many of a unit a second has.
+fn per_second(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
+}
+
+/// What a function does not take, as it is told to who wrote the statement.
+fn refused<T>(text: String) -> Result<T> {
+    Err(told(QueryError::invalid(text)))
 }
 
 /// The values as text; NULLs stay.

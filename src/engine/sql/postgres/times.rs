@@ -13,13 +13,14 @@ use datafusion::arrow::datatypes::{
     DataType, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
 use datafusion::arrow::error::ArrowError;
-use datafusion::common::{DataFusionError, Result, ScalarValue, exec_err, internal_err, plan_err};
+use datafusion::common::{Result, ScalarValue, exec_err, internal_err, plan_err};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use crate::engine::sql::errors::{QueryError, quoted};
+use super::{per_second, refused};
+use crate::engine::sql::errors::quoted;
 
 const SPAN: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 const DAY_SECS: i64 = 86_400;
@@ -85,7 +86,7 @@ impl Unit {
                 (day - (day + DAYS_FROM_MONDAY).rem_euclid(7)) * per_day
             }
             Unit::Months(months) => {
-                let (year, month) = year_and_month(value.div_euclid(per_day));
+                let (year, month, _) = date_of(value.div_euclid(per_day));
                 // The first century and the first millennium begin with the year one.
                 let shift = if months >= 1_200 { 12 } else { 0 };
                 let count = year * 12 + month - 1 - shift;
@@ -96,14 +97,16 @@ impl Unit {
     }
 }
 
-/// The year and the month of a day since 1970, by years that begin in March, in eras of 400 of them.
-fn year_and_month(days: i64) -> (i64, i64) {
+/// The year, the month and the day of the month of a day since 1970, by years that begin in March, in eras of 400 of them.
+pub(in crate::engine::sql) fn date_of(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let month = (5 * (day - (365 * year + year / 4 - year / 100)) + 2) / 153;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
     let month = if month < 10 { month + 3 } else { month - 9 };
-    (era * 400 + year + i64::from(month <= 2), month)
+    (era * 400 + year + i64::from(month <= 2), month, day)
 }
 
 /// The first day of a month, in days since 1970.
@@ -113,15 +116,6 @@ fn first_day(year: i64, month: i64) -> i64 {
     let months = (month + 9) % 12;
     let day = (153 * months + 2) / 5;
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + day - 719_468
-}
-
-fn per_second(unit: TimeUnit) -> i64 {
-    match unit {
-        TimeUnit::Second => 1,
-        TimeUnit::Millisecond => 1_000,
-        TimeUnit::Microsecond => 1_000_000,
-        TimeUnit::Nanosecond => 1_000_000_000,
-    }
 }
 
 /// What times are cut: timestamps as they are, dates and texts as timestamps.
@@ -194,10 +188,6 @@ impl ScalarUDFImpl for Trunc {
             }
         }))
     }
-}
-
-fn refused<T>(text: String) -> Result<T> {
-    Err(DataFusionError::External(Box::new(QueryError::invalid(text))))
 }
 
 /// A span keeps its parts down to the unit; what is left of a week is not cut (PostgreSQL refuses that one).

@@ -15,12 +15,13 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type, TimeUnit, TimestampSecondType};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::temporal_conversions::as_datetime_with_timezone;
-use datafusion::common::{DataFusionError, Result, ScalarValue, internal_err};
+use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use crate::engine::sql::errors::{QueryError, quoted};
+use super::{per_second, refused};
+use crate::engine::sql::errors::quoted;
 
 /// How the type of points in time names its zone, which is that of DataFusion's `now()`.
 const UTC: &str = "+00:00";
@@ -96,19 +97,6 @@ impl ScalarUDFImpl for TimeZone {
         let moved: Int64Array = moved.collect::<Result<_, ArrowError>>()?;
         let moved: ArrayRef = Arc::new(moved);
         Ok(ColumnarValue::Array(cast(&cast(&moved, &DataType::Timestamp(*unit, None))?, kind)?))
-    }
-}
-
-fn refused<T>(text: String) -> Result<T> {
-    Err(DataFusionError::External(Box::new(QueryError::invalid(text))))
-}
-
-fn per_second(unit: TimeUnit) -> i64 {
-    match unit {
-        TimeUnit::Second => 1,
-        TimeUnit::Millisecond => 1_000,
-        TimeUnit::Microsecond => 1_000_000,
-        TimeUnit::Nanosecond => 1_000_000_000,
     }
 }
 

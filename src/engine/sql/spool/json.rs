@@ -26,6 +26,8 @@ use datafusion::arrow::datatypes::{
 use datafusion::arrow::util::display::array_value_to_string;
 use serde_json::{Map, Number, Value};
 
+use crate::engine::sql::postgres::date_of;
+
 /// The largest integer up to which every integer is a double.
 const EXACT_INTEGER_MAX: u64 = 1 << 53;
 const MS_PER_DAY: i64 = 86_400_000;
@@ -202,17 +204,8 @@ fn date(ms: i64) -> String {
 }
 
 /// Year, month and day of a day since 1970, and ` BC` where that is; years have as many digits as they need, four at least.
-/// (Days of a year that begins in March, in eras of 400 years.)
 fn calendar(days: i64) -> (String, &'static str) {
-    const DAYS_PER_ERA: i64 = 146_097;
-    let days = days + 719_468;
-    let (era, day) = (days.div_euclid(DAYS_PER_ERA), days.rem_euclid(DAYS_PER_ERA));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = era * 400 + year + i64::from(month <= 2);
+    let (year, month, day) = date_of(days);
     let (year, era) = if year > 0 { (year, "") } else { (1 - year, " BC") };
     (format!("{year:04}-{month:02}-{day:02}"), era)
 }
