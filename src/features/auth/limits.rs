@@ -1,5 +1,10 @@
 //! The login limit: ten failures per address and ten per account in fifteen minutes, then 429 until the window slides.
 //!
+//! Anybody can fail at a login with anybody's address, so the account's count closes the account to strangers only: to
+//! networks from which the person has not logged in lately (see `networks.rs`). From one of theirs the network's own count
+//! holds alone, and a person who is logged in and confirms their password has a count of their own. All guesses at one
+//! account together are thereby bounded by ten, and ten for each network of its owner.
+//!
 //! Failures are rows, so a restart forgives nobody. Only failures count, and a refused try does not prolong the refusal.
 //! An account is the address that was typed, whether it exists or not: the limit must not tell them apart. Rows are
 //! bounded: one is at most ten times long, is made only by a password check (of which the box does a bounded number a
@@ -10,6 +15,8 @@
 //! repeated verification messages: whoever registers somebody else's address shall not flood it.
 
 use super::email::Email;
+use super::networks;
+use super::rows::{USERS, USERS_BY_EMAIL};
 use crate::base::clock::{Moment, Timestamp};
 use crate::base::codec::Record;
 use crate::base::ids::UserId;
@@ -51,9 +58,21 @@ pub static FAILURES_BY_NEWEST: Index<LoginFailuresV1> =
 pub static LOGIN_FAILURES: SysTable<Digest, LoginFailuresV1> =
     SysTable::new("login_failures", "Login failures").indexed(&[&FAILURES_BY_NEWEST]);
 
-/// Whose failures a try counts among.
-#[derive(Clone, Copy)]
-pub struct Counters([Digest; 2]);
+/// Whose failures a try to log in counts among.
+#[derive(Clone)]
+pub struct Counters {
+    network: Digest,
+    account: Digest,
+    ip: IpAddr,
+    email: String,
+}
+
+/// Whose failures a password counts among that somebody who is logged in is asked for once more.
+#[derive(Clone)]
+pub struct Confirmations {
+    own: Digest,
+    login: Counters,
+}
 
 /// Codes that somebody typed and that there are not: of a person, and of a network, within the window.
 const GUESSES_PER_USER_MAX: usize = 10;
@@ -106,12 +125,19 @@ fn account(counter: &str, email: &str) -> Digest {
 
 /// A person has proved who they are in another way: their failed logins are forgotten.
 pub fn forgive(tx: &SysWrite<'_>, email: &str) -> Result<()> {
-    tx.delete(&LOGIN_FAILURES, &account("account", email)).map(|_| ())
+    for counter in ["account", CONFIRMATIONS] {
+        tx.delete(&LOGIN_FAILURES, &account(counter, email))?;
+    }
+    Ok(())
 }
+
+/// Counts the passwords that somebody who is logged in has got wrong.
+const CONFIRMATIONS: &str = "confirm-account";
 
 /// When something was counted under an address lately, and what.
 pub fn times_of(tx: &SysRead<'_>, email: &str) -> Result<Vec<(&'static str, Timestamp)>> {
     let mut times = Vec::new();
+    // A wrong password of somebody who is logged in counts as a failed login, too.
     for (what, counter) in [("failed login", "account"), ("password reset", "reset-account")] {
         times.extend(recent(tx, &account(counter, email))?.into_iter().map(|at| (what, tx.date_of(at))));
     }
@@ -121,7 +147,7 @@ pub fn times_of(tx: &SysRead<'_>, email: &str) -> Result<Vec<(&'static str, Time
 /// Removes whatever was counted under a person's address until they asked to be erased; how many counters that were.
 pub fn forget(tx: &SysWrite<'_>, person: &Person) -> Result<u64> {
     let mut removed = 0;
-    for counter in ["account", "reset-account"] {
+    for counter in ["account", "reset-account", CONFIRMATIONS] {
         let key = account(counter, &person.email);
         let Some(mut row) = tx.get(&LOGIN_FAILURES, &key)? else { continue };
         let before = row.at.len();
@@ -138,26 +164,55 @@ pub fn forget(tx: &SysWrite<'_>, person: &Person) -> Result<u64> {
 
 impl Counters {
     pub fn of(ip: IpAddr, email: &Email) -> Counters {
-        Counters([network("ip", ip), account("account", email.as_str())])
+        let email = email.as_str();
+        let (network, account) = (network("ip", ip), account("account", email));
+        Counters { network, account, ip, email: email.to_owned() }
     }
 
-    /// Refuses with 429 and `Retry-After` when either has no tries left.
+    /// Refuses with 429 and `Retry-After` when either has no tries left; the account never has none for its owner's own
+    /// networks.
     pub fn check(&self, tx: &SysRead<'_>) -> Result<()> {
-        let mut longest = Duration::ZERO;
-        for key in &self.0 {
-            longest = longest.max(wait(tx, key, FAILURES_MAX)?);
+        let of_network = wait(tx, &self.network, FAILURES_MAX)?;
+        let mut of_account = wait(tx, &self.account, FAILURES_MAX)?;
+        // Asked where it matters only: it is the one thing here that is another for an address without an account.
+        if !of_account.is_zero() && self.is_from_home(tx)? {
+            of_account = Duration::ZERO;
         }
-        refuse_for(
-            longest,
-            "Too many failed logins",
-            "Wait until some of your failed tries are 15 minutes old.",
-        )
+        too_many_failures(of_network.max(of_account))
+    }
+
+    fn is_from_home(&self, tx: &SysRead<'_>) -> Result<bool> {
+        match tx.lookup(&USERS, &USERS_BY_EMAIL, |key| key.str(&self.email))? {
+            Some(user) => networks::knows(tx, user.id, self.ip),
+            None => Ok(false),
+        }
     }
 
     /// Counts a failure now.
     pub fn record(&self, tx: &SysWrite<'_>) -> Result<()> {
-        self.0.iter().try_for_each(|key| record(tx, key, FAILURES_MAX))
+        [&self.network, &self.account].into_iter().try_for_each(|key| record(tx, key, FAILURES_MAX))
     }
+}
+
+impl Confirmations {
+    pub fn of(ip: IpAddr, email: &Email) -> Confirmations {
+        Confirmations { own: account(CONFIRMATIONS, email.as_str()), login: Counters::of(ip, email) }
+    }
+
+    /// Refuses with 429 and `Retry-After` when the person has no tries left. What others failed at does not matter here.
+    pub fn check(&self, tx: &SysRead<'_>) -> Result<()> {
+        too_many_failures(wait(tx, &self.own, FAILURES_MAX)?)
+    }
+
+    /// Counts a failure now, also as one of logging in: a found token is no way around that limit.
+    pub fn record(&self, tx: &SysWrite<'_>) -> Result<()> {
+        record(tx, &self.own, FAILURES_MAX)?;
+        self.login.record(tx)
+    }
+}
+
+fn too_many_failures(wait: Duration) -> Result<()> {
+    refuse_for(wait, "Too many failed logins", "Wait until some of your failed tries are 15 minutes old.")
 }
 
 /// Counts a request for a password reset; whether a message may be sent. Refuses with 429 when the network has asked too
@@ -229,7 +284,10 @@ mod tests {
     #[test]
     fn an_ipv6_network_counts_as_one_and_accounts_apart_from_addresses() {
         let email = Email::parse("ada@example.com").unwrap();
-        let of = |ip: &str| Counters::of(ip.parse().unwrap(), &email).0;
+        let of = |ip: &str| {
+            let counters = Counters::of(ip.parse().unwrap(), &email);
+            [counters.network, counters.account]
+        };
         assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:2"));
         assert_ne!(of("2001:db8::1")[0], of("2001:db8:0:1::1")[0]);
         assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));

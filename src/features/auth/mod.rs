@@ -13,6 +13,7 @@ mod email;
 mod hashers;
 mod limits;
 mod mail;
+mod networks;
 mod operator;
 mod password;
 mod personal;
@@ -66,6 +67,7 @@ pub static FEATURE: Feature = Feature {
         &rows::VERIFICATIONS,
         &rows::RESETS,
         &limits::LOGIN_FAILURES,
+        &networks::LOGIN_NETWORKS,
     ],
     routes: &[
         Route::post("/api/v1/auth/register", "register", &Handler::new(register))
@@ -293,8 +295,12 @@ async fn login(
     Ok(Body(login.into()))
 }
 
-async fn refresh(caller: Anonymous, Body(request): Body<RefreshTokenRequest>) -> Result<Body<TokensView>> {
-    let tokens = caller.service::<Auth>().refresh(&request.refresh_token).await?;
+async fn refresh(
+    caller: Anonymous,
+    ClientIp(ip): ClientIp,
+    Body(request): Body<RefreshTokenRequest>,
+) -> Result<Body<TokensView>> {
+    let tokens = caller.service::<Auth>().refresh(&request.refresh_token, ip).await?;
     Ok(Body(tokens.into()))
 }
 
@@ -310,15 +316,16 @@ async fn forgot_password(
 ) -> Result<Body<MessageView>> {
     caller.service::<Auth>().forgot_password(&request.email, ip).await?;
     Ok(Body(MessageView {
-        message: "If the address has an account, a message to it is on its way; earlier ones do not work any more.",
+        message: "If the address has an account, a message to it is on its way. Its link is good once and for an hour.",
     }))
 }
 
 async fn reset_password(
     caller: Anonymous,
+    ClientIp(ip): ClientIp,
     Body(request): Body<ResetPasswordRequest>,
 ) -> Result<Body<MessageView>> {
-    caller.service::<Auth>().reset_password(&request.token, &request.password).await?;
+    caller.service::<Auth>().reset_password(&request.token, &request.password, ip).await?;
     Ok(Body(MessageView {
         message: "Your password is changed. Log in with it; every earlier login has ended.",
     }))

@@ -149,7 +149,7 @@ impl Newcomer {
             sessions_valid_from: tx.moment(),
         };
         tx.insert(&USERS, &user.id, &user)?;
-        let row = reset::begin(tx, email, Some(user.id), &self.token, FIRST_LINK_TIME)?;
+        let row = reset::begin_afresh(tx, &user, &self.token, FIRST_LINK_TIME)?;
         tx.audit(Event::new(Action::UserRegistered).of(user.id).about(user.id).with("by", "operator"))?;
         let link = ResetLink {
             email: email.to_owned(),
@@ -180,7 +180,7 @@ pub async fn reset_link_by_operator(auth: &Auth, public_url: &str, email: &str) 
     auth.system()
         .write(move |tx| {
             let user = find(tx, &email)?;
-            let row = reset::begin(tx, &user.email, Some(user.id), &token, reset::RESET_TIME)?;
+            let row = reset::begin_afresh(tx, &user, &token, reset::RESET_TIME)?;
             let event = Event::new(Action::AuthResetLinkMade).of(user.id).about(user.id);
             tx.audit_in(member_of(&user), event)?;
             Ok(ResetLink {

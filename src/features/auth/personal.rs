@@ -2,12 +2,9 @@
 //!
 //! [`erase_account`] is what ends at once, in the transaction of the request.
 
-use super::limits;
-use super::rows::{
-    REFRESH_BY_USER, REFRESH_TOKENS, RESETS, USERS, UserV1, VERIFICATIONS, VERIFICATIONS_BY_USER,
-};
+use super::rows::{REFRESH_BY_USER, REFRESH_TOKENS, USERS, UserV1, VERIFICATIONS, VERIFICATIONS_BY_USER};
+use super::{limits, networks, reset};
 use crate::base::Result;
-use crate::engine::secret::sha256;
 use crate::features::{Erased, Person, Personal, Shown, mail};
 use crate::store::{Order, SysWrite};
 use serde_json::{Value, json};
@@ -50,6 +47,16 @@ pub(super) static KINDS: &[Personal] = &[
         },
         erase: |tx, person, _| Ok(Erased { removed: limits::forget(tx, person)?, next: None }),
     },
+    Personal {
+        name: "login-networks",
+        about: "When you last logged in from each of the networks from which you cannot be locked out. Of the network itself a hash is kept.",
+        show: |tx, person, _| {
+            let times = networks::times_of(tx, person.id)?;
+            Ok(Shown::all(times.iter().map(|at| json!({ "lastLoginAt": at }))))
+        },
+        // A login that was let in while the account went.
+        erase: |tx, person, _| Ok(Erased { removed: networks::forget(tx, person.id)?, next: None }),
+    },
 ];
 
 fn account(user: &UserV1) -> Value {
@@ -91,9 +98,10 @@ pub fn erase_account(tx: &SysWrite<'_>, user: &UserV1) -> Result<Vec<(&'static s
     for row in by_user(user.id)? {
         tokens += u64::from(tx.delete(&VERIFICATIONS, &row.token)?);
     }
-    tokens += u64::from(tx.delete(&RESETS, &sha256(user.email.as_bytes()))?);
+    tokens += reset::end_all(tx, &user.email)?;
     let messages = mail::erase_to(tx, &user.email)? as u64;
     let failures = limits::forget(tx, &person)?;
+    let networks = networks::forget(tx, user.id)?;
     let account = u64::from(tx.delete(&USERS, &user.id)?);
     Ok(vec![
         ("account", account),
@@ -101,5 +109,6 @@ pub fn erase_account(tx: &SysWrite<'_>, user: &UserV1) -> Result<Vec<(&'static s
         ("tokens", tokens),
         ("messages", messages),
         ("login-failures", failures),
+        ("login-networks", networks),
     ])
 }

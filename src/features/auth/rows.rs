@@ -80,8 +80,8 @@ pub static VERIFICATIONS_BY_END: Index<VerificationV1> =
 pub static VERIFICATIONS: SysTable<Digest, VerificationV1> =
     SysTable::new("verifications", "Verification").indexed(&[&VERIFICATIONS_BY_USER, &VERIFICATIONS_BY_END]);
 
-/// The newest request to reset a password, under the SHA-256 of the address that was typed. There is one for an address
-/// without an account too, so that the same is written for both; its token was given to nobody.
+/// A request to reset a password, under one of the places of the address that was typed (SHA-256, see `reset.rs`). There are
+/// some for an address without an account too, so that the same is written for both; their tokens were given to nobody.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct PasswordResetV1 {
     pub address: Digest,

@@ -6,8 +6,9 @@
 
 use super::directory::{ORG, OrgV1, good_invite};
 use super::email::Email;
-use super::limits::{self, Counters};
+use super::limits::{self, Confirmations, Counters};
 use super::mail::{self, MailToken};
+use super::networks;
 use super::password::{self, NewPassword, Passwords};
 use super::registrations::Registrations;
 use super::rows::{REFRESH_TOKENS, USERS, USERS_BY_EMAIL, UserV1};
@@ -25,6 +26,7 @@ use crate::store::{Event, SysRead, SysWrite, System};
 use serde::Deserialize;
 use std::net::IpAddr;
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// Who may make an account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -94,6 +96,8 @@ pub struct NewLogin {
 #[derive(Clone)]
 pub struct LoginStored {
     user: UserId,
+    /// The login, which its access tokens name: they end with it.
+    session: Uuid,
     /// Not before the person's sessions are valid.
     issued_at: Moment,
     now: Now,
@@ -107,14 +111,14 @@ impl NewLogin {
     /// Begins the login of `user`.
     pub fn store(&self, tx: &SysWrite<'_>, user: &UserV1) -> Result<LoginStored> {
         session::start(tx, user.id, &self.refresh)?;
-        Ok(LoginStored::of(tx, user))
+        Ok(LoginStored::of(tx, user, self.refresh.family()))
     }
 }
 
 impl LoginStored {
-    fn of(tx: &SysRead<'_>, user: &UserV1) -> LoginStored {
+    fn of(tx: &SysRead<'_>, user: &UserV1, session: Uuid) -> LoginStored {
         let issued_at = tx.moment().max(user.sessions_valid_from);
-        LoginStored { user: user.id, issued_at, now: tx.clock().clone() }
+        LoginStored { user: user.id, session, issued_at, now: tx.clock().clone() }
     }
 }
 
@@ -152,7 +156,7 @@ impl Auth {
         }
         let password_hash = self.passwords.hash(password).await?;
         let (login, token) = (NewLogin::prepare()?, self.mail_token(MailKind::VerifyEmail)?);
-        let public_url = self.settings.public_url.clone();
+        let (public_url, ip) = (self.settings.public_url.clone(), new.ip);
         let (user, stored, login) = self
             .system
             .write(move |tx| {
@@ -173,6 +177,7 @@ impl Auth {
                     mail::send_verification(tx, &user, &token, &public_url)?;
                 }
                 let stored = login.store(tx, &user)?;
+                networks::learn(tx, user.id, ip)?;
                 tx.audit(
                     Event::new(Action::UserRegistered).of(user.id).by(user.id).with("invited", was_invited),
                 )?;
@@ -214,6 +219,7 @@ impl Auth {
                     return Ok(None);
                 };
                 let stored = login.store(tx, &user)?;
+                networks::learn(tx, user.id, ip)?;
                 let org = org_of(tx, &user)?;
                 tx.audit_in(member_of(&user), Event::new(Action::AuthLogin).of(user.id).by(user.id))?;
                 Ok(Some((user, org, stored, login)))
@@ -225,12 +231,12 @@ impl Auth {
     }
 
     /// Asks somebody who is logged in for their password once more. 403 for a wrong one, which counts as a failed login;
-    /// 429 after too many of those.
+    /// 429 after too many of those, however many failed logins of others there are.
     pub async fn confirm_password(&self, id: UserId, password: &str, ip: IpAddr) -> Result<()> {
         password::check_length(password)?;
         let user =
             self.system.read(|tx| tx.get(&USERS, &id))?.ok_or_else(|| Error::new(Code::AuthInvalid))?;
-        let counters = Counters::of(ip, &Email::parse(&user.email)?);
+        let counters = Confirmations::of(ip, &Email::parse(&user.email)?);
         self.system.read(|tx| counters.check(tx))?;
         let matches = self.passwords.verify(password.to_owned(), Some(user.password_hash)).await?;
         // Asked again: of tries that were checked at the same time, only those within the limit count, right or wrong.
@@ -250,7 +256,7 @@ impl Auth {
     }
 
     /// Replaces a refresh token. One that was used before ends its whole family; both are a 401.
-    pub async fn refresh(&self, text: &str) -> Result<TokenPair> {
+    pub async fn refresh(&self, text: &str, ip: IpAddr) -> Result<TokenPair> {
         let refused =
             || Error::new(Code::AuthInvalid).title("Invalid refresh token").message("Log in again.");
         let shown = RefreshToken::parse(text).ok_or_else(refused)?;
@@ -265,7 +271,8 @@ impl Auth {
                 let outcome = match session::rotate(tx, &shown, &next)? {
                     Refreshed::Rotated(user) => {
                         tx.unaudited("a login goes on; its beginning and its end have rows");
-                        Some(LoginStored::of(tx, &user))
+                        networks::learn(tx, user.id, ip)?;
+                        Some(LoginStored::of(tx, &user, next.family()))
                     }
                     Refreshed::Reused(user) => {
                         tracing::warn!(%user, "a refresh token was used twice; its login has ended");
@@ -338,7 +345,8 @@ impl Auth {
             .await
     }
 
-    /// The person behind an access token, as they are now.
+    /// The person behind an access token, as they are now. One whose login has ended (logged out, ended by a refresh token
+    /// that was used twice) is refused at once.
     pub fn user_of_access_token(&self, token: &str) -> Result<UserV1> {
         self.system.read(|tx| {
             let claims = self.tokens.check(token, tx.moment()).map_err(|fault| match fault {
@@ -348,15 +356,20 @@ impl Auth {
                     Error::new(Code::AuthInvalid).message("The access token is not valid yet; log in again.")
                 }
             })?;
+            let ended = || Error::new(Code::AuthInvalid).message("The session has ended.");
+            // Tokens of releases before this one name no login; the last of them ended fifteen minutes after the upgrade.
+            if let Some(session) = claims.session {
+                tx.get(&REFRESH_TOKENS, &session)?.filter(|row| row.user == claims.user).ok_or_else(ended)?;
+            }
             tx.get(&USERS, &claims.user)?
                 .filter(|user| claims.issued_at >= user.sessions_valid_from)
-                .ok_or_else(|| Error::new(Code::AuthInvalid).message("The session has ended."))
+                .ok_or_else(ended)
         })
     }
 
     /// The tokens of a login that was stored.
     pub fn tokens(&self, stored: LoginStored, login: &NewLogin) -> TokenPair {
-        let access = self.tokens.issue(stored.user, stored.issued_at, &stored.now);
+        let access = self.tokens.issue(stored.user, stored.session, stored.issued_at, &stored.now);
         TokenPair { access, refresh: login.refresh.text() }
     }
 

@@ -45,6 +45,8 @@ pub struct AccessTokens {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claims {
     pub user: UserId,
+    /// The login that it was given for.
+    pub session: Option<Uuid>,
     pub issued_at: Moment,
 }
 
@@ -66,6 +68,7 @@ struct Payload<'a> {
     #[serde(borrow)]
     aud: Cow<'a, str>,
     sub: Uuid,
+    sid: Option<Uuid>,
     iat: f64,
     exp: f64,
     /// Issued, and end.
@@ -83,12 +86,12 @@ impl AccessTokens {
         AccessTokens { keyring, headers }
     }
 
-    /// A token for `user` that ends fifteen minutes after `now`. It counts as issued at `issued_at`, which is that moment
-    /// except where the person's sessions are valid only from one just after it.
-    pub fn issue(&self, user: UserId, issued_at: Moment, now: &Now) -> String {
+    /// A token for a login of `user` that ends fifteen minutes after `now`. It counts as issued at `issued_at`, which is that
+    /// moment except where the person's sessions are valid only from one just after it.
+    pub fn issue(&self, user: UserId, session: Uuid, issued_at: Moment, now: &Now) -> String {
         let end = now.moment.after(ACCESS_TOKEN_TIME);
         let payload = format!(
-            r#"{{"iss":"{ISSUER}","aud":"{AUDIENCE}","sub":"{user}","iat":{},"exp":{},"box":[{},{}]}}"#,
+            r#"{{"iss":"{ISSUER}","aud":"{AUDIENCE}","sub":"{user}","sid":"{session}","iat":{},"exp":{},"box":[{},{}]}}"#,
             numeric_date(now.date_of(issued_at)),
             numeric_date(now.date_of(end)),
             issued_at.millis(),
@@ -131,7 +134,7 @@ impl AccessTokens {
         if begins_later || end > now.after(ACCESS_TOKEN_TIME).after(SET_BACK_MAX) {
             return Err(TokenFault::TooEarly);
         }
-        Ok(Claims { user: UserId(payload.sub), issued_at })
+        Ok(Claims { user: UserId(payload.sub), session: payload.sid, issued_at })
     }
 }
 
@@ -150,6 +153,7 @@ mod tests {
     use ring::hmac;
 
     const NOW: Moment = Moment(1_795_167_000_123);
+    const SESSION: Uuid = Uuid::from_u128(7);
 
     fn at(moment: Moment) -> Now {
         Timestamp(moment.0).into()
@@ -176,8 +180,8 @@ mod tests {
     fn a_token_says_who_and_since_when_for_fifteen_minutes() {
         let tokens = new_box();
         let user = UserId::new();
-        let token = tokens.issue(user, NOW, &at(NOW));
-        assert_eq!(tokens.check(&token, NOW), Ok(Claims { user, issued_at: NOW }));
+        let token = tokens.issue(user, SESSION, NOW, &at(NOW));
+        assert_eq!(tokens.check(&token, NOW), Ok(Claims { user, session: Some(SESSION), issued_at: NOW }));
         assert!(tokens.check(&token, Moment(NOW.0 + 899_999)).is_ok());
         assert_eq!(tokens.check(&token, Moment(NOW.0 + 900_000)), Err(TokenFault::Expired));
     }
@@ -186,20 +190,20 @@ mod tests {
     fn a_token_of_a_clock_that_ran_ahead_is_not_good_yet() {
         let tokens = new_box();
         let (user, ahead) = (UserId::new(), Moment(NOW.0 + 3_600_000));
-        let token = tokens.issue(user, ahead, &at(ahead));
+        let token = tokens.issue(user, SESSION, ahead, &at(ahead));
         assert_eq!(tokens.check(&token, NOW), Err(TokenFault::TooEarly));
         assert!(tokens.check(&token, Moment(ahead.0 - 60_000)).is_ok(), "a minute is forgiven");
         assert_eq!(tokens.check(&token, Moment(ahead.0 - 60_001)), Err(TokenFault::TooEarly));
         // Sessions that are valid from a moment ahead do not make longer tokens.
-        let token = tokens.issue(user, ahead, &at(NOW));
-        assert_eq!(tokens.check(&token, NOW), Ok(Claims { user, issued_at: ahead }));
+        let token = tokens.issue(user, SESSION, ahead, &at(NOW));
+        assert_eq!(tokens.check(&token, NOW), Ok(Claims { user, session: Some(SESSION), issued_at: ahead }));
         assert_eq!(tokens.check(&token, Moment(NOW.0 + 900_000)), Err(TokenFault::Expired));
     }
 
     #[test]
     fn only_the_own_header_passes() {
         let tokens = new_box();
-        let good = tokens.issue(UserId::new(), NOW, &at(NOW));
+        let good = tokens.issue(UserId::new(), SESSION, NOW, &at(NOW));
         let [header, payload, _] = good.split('.').collect::<Vec<_>>()[..] else { panic!("three parts") };
         let decoded = |text: &str| String::from_utf8(URL_SAFE_NO_PAD.decode(text).unwrap()).unwrap();
         let (header, payload) = (decoded(header), decoded(payload));
@@ -225,7 +229,7 @@ mod tests {
     #[test]
     fn a_foreign_signature_or_purpose_is_refused() {
         let (tokens, other) = (new_box(), new_box());
-        let foreign = other.issue(UserId::new(), NOW, &at(NOW));
+        let foreign = other.issue(UserId::new(), SESSION, NOW, &at(NOW));
         assert_eq!(tokens.check(&foreign, NOW), Err(TokenFault::Invalid));
         // The own header in front of a payload that another key signed.
         let payload = foreign.split('.').nth(1).unwrap();
@@ -245,7 +249,7 @@ mod tests {
     #[test]
     fn every_changed_character_is_noticed() {
         let tokens = new_box();
-        let token = tokens.issue(UserId::new(), NOW, &at(NOW));
+        let token = tokens.issue(UserId::new(), SESSION, NOW, &at(NOW));
         for at in 0..token.len() {
             let mut bytes = token.clone().into_bytes();
             bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };

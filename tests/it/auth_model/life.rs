@@ -349,7 +349,7 @@ impl Life {
         self.way.auth.system().write(write).await.unwrap();
     }
 
-    /// The reset tokens that were used or replaced.
+    /// The reset tokens that were used, or ended with one that was.
     async fn reset_again(&mut self, person: usize) {
         for used in self.model.people[person].used_resets.clone() {
             let body = json!({ "token": used, "password": password(9_999) });

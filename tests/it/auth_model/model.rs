@@ -49,8 +49,11 @@ pub struct Person {
     pub role: Option<Role>,
     /// How often all their sessions have ended.
     resets: usize,
-    /// The token in the newest message, until it is used.
+    /// The token in the newest message, until one is used.
     pub reset: Option<(String, Timestamp)>,
+    /// Those in the messages before it: good until their time, or until one is used.
+    earlier_resets: Vec<String>,
+    /// Those that were used, or were there when another was.
     pub used_resets: Vec<String>,
     asked: Vec<Timestamp>,
 }
@@ -59,6 +62,8 @@ pub struct Person {
 pub struct Access {
     pub person: usize,
     pub text: String,
+    /// The login that it was given for.
+    login: usize,
     resets: usize,
     end: Timestamp,
 }
@@ -101,6 +106,7 @@ impl Model {
             role: None,
             resets: 0,
             reset: None,
+            earlier_resets: Vec::new(),
             used_resets: Vec::new(),
             asked: Vec::new(),
         });
@@ -111,18 +117,18 @@ impl Model {
     pub fn logged_in(&mut self, person: usize, access: &str, refresh: &str, now: Timestamp) {
         let (tokens, end) = (vec![refresh.to_owned()], now.after(REFRESH_TIME));
         self.logins.push(Login { person, tokens, end, ended: false });
-        self.accesses(person, access, now);
+        self.accesses(person, self.logins.len() - 1, access, now);
     }
 
-    fn accesses(&mut self, person: usize, text: &str, now: Timestamp) {
+    fn accesses(&mut self, person: usize, login: usize, text: &str, now: Timestamp) {
         let (resets, end) = (self.people[person].resets, now.after(ACCESS_TIME));
-        self.accesses.push(Access { person, text: text.to_owned(), resets, end });
+        self.accesses.push(Access { person, text: text.to_owned(), login, resets, end });
     }
 
     /// Whether an access token names its person. What they may do then depends on what they are at that moment.
     pub fn access(&self, at: usize, now: Timestamp) -> Verdict {
         let access = &self.accesses[at];
-        if access.resets < self.people[access.person].resets {
+        if access.resets < self.people[access.person].resets || self.logins[access.login].ended {
             return Verdict::Dead;
         }
         Verdict::until(access.end, now)
@@ -145,7 +151,7 @@ impl Model {
         row.tokens.push(refresh.to_owned());
         row.end = now.after(REFRESH_TIME);
         let person = row.person;
-        self.accesses(person, access, now);
+        self.accesses(person, login, access, now);
     }
 
     pub fn has_ended(&self, login: usize) -> bool {
@@ -157,11 +163,11 @@ impl Model {
         self.logins[login].ended = true;
     }
 
-    /// A message with a reset token went out; the one before it is worth nothing.
+    /// A message with a reset token went out; those before it are good as they were.
     pub fn reset_sent(&mut self, person: usize, token: String, now: Timestamp) {
         let person = &mut self.people[person];
         person.asked.push(now);
-        person.used_resets.extend(person.reset.take().map(|(old, _)| old));
+        person.earlier_resets.extend(person.reset.take().map(|(old, _)| old));
         person.reset = Some((token, now.after(RESET_TIME)));
     }
 
@@ -174,6 +180,7 @@ impl Model {
         let row = &mut self.people[person];
         row.resets += 1;
         row.used_resets.extend(row.reset.take().map(|(used, _)| used));
+        row.used_resets.append(&mut row.earlier_resets);
         row.old_passwords.push(std::mem::replace(&mut row.password, password));
         self.logins.iter_mut().filter(|login| login.person == person).for_each(|login| login.ended = true);
     }

@@ -1,7 +1,7 @@
 //! The limits of what needs no credential: who they count, what they let through, and what they do not tell.
 
 use super::{statuses, together};
-use crate::harness::{Appliance, PASSWORD, expect, post, refused, text};
+use crate::harness::{Appliance, PASSWORD, expect, get, post, refused, text};
 use gleaner::admin::Request;
 use gleaner::http::client::{Client, Reply};
 use serde_json::json;
@@ -143,6 +143,69 @@ async fn a_mailbox_gets_three_resets_and_a_network_asks_thirty_times() {
     assert_ne!(at.mailed_token("glp_").await, third);
     let outbox = at.operator(Request::Outbox { limit: 100 }).await;
     assert!(outbox.as_array().unwrap().iter().all(|mail| mail["to"] == "ada@example.com"), "{outbox}");
+    at.stop().await;
+}
+
+#[tokio::test]
+async fn a_stranger_locks_nobody_out_and_leaves_their_links_alone() {
+    let mut at = Appliance::start_with(&[("SERVER__TRUSTED_PROXIES", "[\"127.0.0.1\"]")]).await;
+    let person = json!({ "email": "ada@example.com", "password": PASSWORD, "name": "Ada" });
+    let home = from(&at, "198.51.100.7");
+    let ada = expect(post(&home, "/api/v1/auth/register", &person).await, 201);
+    let stranger = from(&at, "203.0.113.9");
+    for _ in 0..10 {
+        expect(log_in(&stranger, "ada@example.com", "not the passphrase").await, 401);
+    }
+    expect(log_in(&stranger, "ada@example.com", "not the passphrase").await, 429);
+    at.restart().await;
+    let home = from(&at, "198.51.100.7");
+    let again = expect(log_in(&home, "ada@example.com", PASSWORD).await, 200);
+    // Where she has never been she comes in with a link, and is at home then.
+    let away = from(&at, "192.0.2.44");
+    expect(log_in(&away, "ada@example.com", PASSWORD).await, 429);
+    expect(post(&away, FORGOT, &json!({ "email": "ada@example.com" })).await, 200);
+    let own = at.mailed_token("glp_").await;
+    for n in 0..12 {
+        let from_ = from(&at, &format!("203.0.113.{n}"));
+        expect(post(&from_, FORGOT, &json!({ "email": "ada@example.com" })).await, 200);
+    }
+    assert_ne!(at.mailed_token("glp_").await, own, "the test can fail");
+    let body = json!({ "token": own, "password": "another long passphrase" });
+    expect(post(&away, "/api/v1/auth/reset-password", &body).await, 200);
+    for session in [&ada, &again] {
+        let browser = at.client().bearer(text(session, "accessToken"));
+        expect(get(&browser, "/api/v1/auth/me").await, 401);
+    }
+    for n in 0..10 {
+        let from_ = from(&at, &format!("203.0.113.{n}"));
+        log_in(&from_, "ada@example.com", "not the passphrase").await;
+    }
+    let session = expect(log_in(&away, "ada@example.com", "another long passphrase").await, 200);
+    // Who is logged in goes on with what asks for the password, wherever they are.
+    let train = from(&at, "192.0.2.99").bearer(text(&session, "accessToken"));
+    let account = "/api/v1/account";
+    let with = |password: &str| Some(json!({ "password": password }));
+    let wrong = train.send(http::Method::DELETE, account, with("a wrong passphrase").as_ref()).await.unwrap();
+    refused(&wrong, 403, "Wrong password", "");
+    let gone = train.send(http::Method::DELETE, account, with("another long passphrase").as_ref()).await;
+    expect(gone.unwrap(), 202);
+    at.stop().await;
+}
+
+#[tokio::test]
+async fn logging_out_ends_the_access_token_at_once() {
+    let at = Appliance::start().await;
+    register(&at).await;
+    let here = expect(log_in(&at.client(), "ada@example.com", PASSWORD).await, 200);
+    let there = expect(log_in(&at.client(), "ada@example.com", PASSWORD).await, 200);
+    let me = async |login: &serde_json::Value| {
+        get(&at.client().bearer(text(login, "accessToken")), "/api/v1/auth/me").await
+    };
+    expect(me(&here).await, 200);
+    let token = json!({ "refreshToken": here["refreshToken"] });
+    expect(post(&at.client(), "/api/v1/auth/logout", &token).await, 200);
+    refused(&me(&here).await, 401, "Invalid authentication token", "session has ended");
+    expect(me(&there).await, 200);
     at.stop().await;
 }
 
