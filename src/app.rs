@@ -232,6 +232,9 @@ impl App {
     }
 }
 
+/// How long jobs may go on at most once the box drains: most pages come within that.
+const RUNS_DRAIN_MAX: Duration = Duration::from_secs(5);
+
 /// A file may be so many times larger than the largest result that it is made of: text takes more room than columns.
 const EXPORT_FACTOR: u64 = 4;
 
@@ -417,7 +420,9 @@ async fn hold_to_plans(config: &Config, store: &Store, plans: &Arc<Plans>) -> Re
 }
 
 fn dispatch_settings(config: &Config) -> DispatchSettings {
-    DispatchSettings { concurrency: config.dispatch.concurrency }
+    // The rest of the time is that of what follows the jobs: index, snapshots, the store.
+    let drain = (config.shutdown_grace() / 4).min(RUNS_DRAIN_MAX);
+    DispatchSettings { concurrency: config.dispatch.concurrency, drain }
 }
 
 /// The slices' routes, in the order of the slices.

@@ -305,7 +305,13 @@ fn measure_work(metrics: &Metrics, store: &Store, parts: &Parts, watch: &Arc<Wat
     }
     gauge("gleaner_mail_waiting", "Messages that wait to be sent.", mails(MailState::Queued));
     gauge("gleaner_mail_failed", "Messages that failed in the last 30 days.", mails(MailState::Failed));
+    let counted = dispatcher.clone();
     gauge("gleaner_jobs_running", "Jobs running now.", Box::new(move || dispatcher.running() as f64));
+    gauge(
+        "gleaner_jobs_given_up",
+        "Jobs that failed since the start because their runs were cut off again and again.",
+        Box::new(move || counted.given_up() as f64),
+    );
     let queue = store.clone();
     gauge(
         "gleaner_jobs_queued",

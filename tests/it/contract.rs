@@ -46,6 +46,17 @@ async fn the_box_serves_it_and_a_page_for_every_code() {
         "gleaner_search_position",
         "gleaner_snapshot_position",
         "gleaner_jobs_running",
+        "gleaner_jobs_queued",
+        "gleaner_jobs_given_up",
+        "gleaner_feed_lag_seconds",
+        "gleaner_disk_free_bytes",
+        "gleaner_disk_free_inodes",
+        "gleaner_store_writes_refused",
+        "gleaner_store_writer_up",
+        "process_open_fds",
+        "process_max_fds",
+        "process_resident_memory_bytes",
+        "gleaner_process_own_memory_bytes",
     ] {
         assert!(metrics.contains(name), "{name} is not in the metrics");
     }

@@ -13,7 +13,7 @@
 //! does one that a planned restart cuts off.
 
 use super::ask::Trail;
-use super::finish::{Cut, Taken, add_canceled, claim, postpone, put_back, put_back_run};
+use super::finish::{Cut, PutBack, Taken, add_canceled, claim, postpone, put_back, put_back_run};
 use super::queue::{Due, FairQueue, Inbox, Queued, Round, Slot};
 use super::rows::{JOBS, JobV1, LEASE, QUEUE, QUEUE_BEFORE};
 use super::run::{Begin, Run};
@@ -69,6 +69,9 @@ const ABANDON_POLL: Duration = Duration::from_millis(20);
 pub struct DispatchSettings {
     /// Jobs that run at once.
     pub concurrency: usize,
+    /// How long runs may go on once the box drains. What runs still then (a page that hangs) is let go and its job put
+    /// back, so that it takes nothing of the time that others have to end in.
+    pub drain: Duration,
 }
 
 /// What the dispatcher works with.
@@ -98,7 +101,9 @@ pub struct Dispatcher {
     full: Mutex<HashSet<OrgId>>,
     tasks: tokio::sync::Mutex<JoinSet<()>>,
     stopping: AtomicBool,
+    drain: Duration,
     looks: AtomicU64,
+    given_up: AtomicU64,
 }
 
 /// A job that was taken.
@@ -127,7 +132,9 @@ impl Dispatcher {
             full: Mutex::default(),
             tasks: tokio::sync::Mutex::new(JoinSet::new()),
             stopping: AtomicBool::new(false),
+            drain: settings.drain,
             looks: AtomicU64::new(0),
+            given_up: AtomicU64::new(0),
         }
     }
 
@@ -167,6 +174,20 @@ impl Dispatcher {
     /// How many jobs are running.
     pub fn running(&self) -> usize {
         self.running.lock().len()
+    }
+
+    /// How many jobs have failed since the start because their runs were cut off again and again.
+    pub fn given_up(&self) -> u64 {
+        self.given_up.load(Ordering::Relaxed)
+    }
+
+    /// Notes what has become of jobs that were put back; after the commit.
+    fn note_put_back(&self, org: OrgId, put_back: &PutBack) {
+        match put_back {
+            PutBack::Queued(job) => self.queued(org, [job.as_ref()]),
+            PutBack::GivenUp => drop(self.given_up.fetch_add(1, Ordering::Relaxed)),
+            PutBack::Untouched => {}
+        }
     }
 
     fn running_ids(&self) -> HashSet<(OrgId, JobId)> {
@@ -220,19 +241,19 @@ impl Dispatcher {
                     let lost = entries.iter().filter(|entry| {
                         !running.contains(&(entry.org, entry.key)) && !tx.is_fenced(entry.org)
                     });
-                    let mut count = 0;
+                    let mut jobs = Vec::new();
                     for entry in lost.take(RECOVERED_PER_WRITE) {
-                        put_back(&tx.org(entry.org), entry.key, tx.moment(), cut)?;
-                        count += 1;
+                        jobs.push((entry.org, put_back(&tx.org(entry.org), entry.key, tx.moment(), cut)?));
                     }
-                    if count < RECOVERED_PER_WRITE {
+                    if jobs.len() < RECOVERED_PER_WRITE {
                         tx.delete(&PLANNED_STOP, &())?;
                     }
-                    Ok(count)
+                    Ok(jobs)
                 })
                 .await?;
-            total += put_back;
-            if put_back < RECOVERED_PER_WRITE {
+            put_back.iter().for_each(|(org, put_back)| self.note_put_back(*org, put_back));
+            total += put_back.len();
+            if put_back.len() < RECOVERED_PER_WRITE {
                 return Ok(total);
             }
         }
@@ -277,7 +298,8 @@ impl Dispatcher {
         self.drain().await
     }
 
-    /// Waits for the runs that are under way. Those that the box cuts off before their end are noted first.
+    /// Waits for the runs that are under way, but not for long: one page that hangs would take all the time that the box has
+    /// to end in. That they were cut off on purpose is noted first.
     async fn drain(&self) -> Result<()> {
         self.stopping.store(true, Ordering::Relaxed);
         let planned =
@@ -286,8 +308,18 @@ impl Dispatcher {
             tracing::warn!(%error, "a planned restart could not be noted");
         }
         let mut tasks = self.tasks.lock().await;
-        while tasks.join_next().await.is_some() {}
-        Ok(())
+        if tokio::time::timeout(self.drain, all_ended(&mut tasks)).await.is_ok() {
+            return Ok(());
+        }
+        let cut: Vec<_> = self.running_ids().into_iter().collect();
+        cut.iter().for_each(|(org, job)| self.abandon(*org, *job));
+        all_ended(&mut tasks).await;
+        tracing::info!(
+            jobs = cut.len(),
+            "jobs that did not end in time are let go; they run again at the next start"
+        );
+        // What a run wrote at its end stands before this in the writer's queue, and a job that has ended stays so.
+        self.put_back_all(cut, Cut::ByTheBox).await
     }
 
     /// Tries whether what was wrong works again.
@@ -457,7 +489,7 @@ impl Dispatcher {
             let again =
                 org.write(move |tx| put_back_run(tx, id, run, tx.moment().after(RETRY_AFTER), cut)).await;
             match again {
-                Ok(job) => return self.queued(org.id(), &job),
+                Ok(put_back) => return self.note_put_back(org.id(), &put_back),
                 Err(error) if self.stopping() || error.code() != Code::ServiceUnavailable => {
                     tracing::warn!(job = %id, %error, "a job could not be put back; its lease will end");
                     return;
@@ -519,13 +551,13 @@ impl Dispatcher {
                 let mut jobs = Vec::new();
                 for (org, id) in lost {
                     if !tx.is_fenced(org) {
-                        jobs.extend(put_back(&tx.org(org), id, tx.moment(), cut)?.map(|job| (org, job)));
+                        jobs.push((org, put_back(&tx.org(org), id, tx.moment(), cut)?));
                     }
                 }
                 Ok(jobs)
             })
             .await?;
-        put_back.iter().for_each(|(org, job)| self.queued(*org, [job]));
+        put_back.iter().for_each(|(org, put_back)| self.note_put_back(*org, put_back));
         Ok(())
     }
 
@@ -550,6 +582,10 @@ impl Dispatcher {
         tracing::warn!(jobs = lost.len(), "leases ended without a result; the jobs run again");
         self.put_back_all(lost, Cut::Unknown).await
     }
+}
+
+async fn all_ended(tasks: &mut JoinSet<()>) {
+    while tasks.join_next().await.is_some() {}
 }
 
 /// Tries whether files can be opened, as many as the next few jobs need.

@@ -35,6 +35,17 @@ pub(super) enum Cut {
     Unknown,
 }
 
+/// What became of a job that was to be put back.
+#[derive(Clone, Debug)]
+pub(super) enum PutBack {
+    /// It stands in the queue again.
+    Queued(Box<JobV1>),
+    /// It was cut off too often: it has failed.
+    GivenUp,
+    /// It does not run, or another run has it.
+    Untouched,
+}
+
 /// How far a run came.
 #[derive(Clone)]
 pub(super) struct Progress {
@@ -108,11 +119,11 @@ fn of_run(tx: &OrgWrite<'_>, id: JobId, run: u32) -> Result<Option<JobV1>> {
     Ok(tx.get(&JOBS, &id)?.filter(|job| job.status == JobStatus::Running && job.run == run))
 }
 
-/// Puts a running job back into the queue, or gives it up after too many runs. Gives the job where it is queued again.
-pub(super) fn put_back(tx: &OrgWrite<'_>, id: JobId, run_at: Moment, cut: Cut) -> Result<Option<JobV1>> {
-    let Some(mut job) = tx.get(&JOBS, &id)? else { return Ok(None) };
+/// Puts a running job back into the queue, or gives it up after too many runs.
+pub(super) fn put_back(tx: &OrgWrite<'_>, id: JobId, run_at: Moment, cut: Cut) -> Result<PutBack> {
+    let Some(mut job) = tx.get(&JOBS, &id)? else { return Ok(PutBack::Untouched) };
     if job.status != JobStatus::Running {
-        return Ok(None);
+        return Ok(PutBack::Untouched);
     }
     job.lease_until = None;
     let mut row = walks::load(tx, id)?;
@@ -125,12 +136,12 @@ pub(super) fn put_back(tx: &OrgWrite<'_>, id: JobId, run_at: Moment, cut: Cut) -
             Cut::Unknown => format!("given up after {RUNS_MAX} interrupted runs"),
         });
         end(tx, job, JobStatus::Failed, (0, &[]), None)?;
-        return Ok(None);
+        return Ok(PutBack::GivenUp);
     }
     job.status = JobStatus::Queued;
     job.run_at = run_at;
     tx.put(&JOBS, &id, &job)?;
-    Ok(Some(job))
+    Ok(PutBack::Queued(Box::new(job)))
 }
 
 pub(super) fn put_back_run(
@@ -139,10 +150,10 @@ pub(super) fn put_back_run(
     run: u32,
     run_at: Moment,
     cut: Cut,
-) -> Result<Option<JobV1>> {
+) -> Result<PutBack> {
     match of_run(tx, id, run)? {
         Some(_) => put_back(tx, id, run_at, cut),
-        None => Ok(None),
+        None => Ok(PutBack::Untouched),
     }
 }
 

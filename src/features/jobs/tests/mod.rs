@@ -49,6 +49,8 @@ use tokio::task::JoinHandle;
 
 /// The names under which the web server is known; each is a registrable domain of its own.
 const NAMES: [&str; 3] = ["a.test", "b.test", "c.test"];
+/// What runs get to end in when the box drains; as the box has it.
+const DRAIN: Duration = Duration::from_secs(5);
 /// How long a test waits for what must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -231,7 +233,8 @@ impl Lab {
             extractor: Arc::new(Extractor::new(store.clone(), blobs, health.clone())),
             health: health.clone(),
         };
-        let dispatcher = Arc::new(Dispatcher::new(store.system(), parts, DispatchSettings { concurrency }));
+        let settings = DispatchSettings { concurrency, drain: DRAIN };
+        let dispatcher = Arc::new(Dispatcher::new(store.system(), parts, settings));
         let desk = Arc::new(Desk { plans: plans.clone(), book, graphs });
         Lab { web, disk, store, org, plans, desk, guard, dispatcher, health, supervisor: None, dir }
     }

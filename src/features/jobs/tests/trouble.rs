@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::base::health::Part;
-use crate::features::jobs::finish::{Cut, RUNS_MAX, claim, put_back_run};
-use crate::features::jobs::walks::{PLANNED_STOP, PlannedStopV1};
+use crate::features::jobs::finish::{Cut, PutBack, RUNS_MAX, claim, put_back_run};
+use crate::features::jobs::walks::{self, PLANNED_STOP, PlannedStopV1};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_that_cannot_be_stored_for_a_while_cost_no_job_and_no_second_visit() {
@@ -59,7 +59,7 @@ async fn runs_that_the_box_cut_off_do_not_count() {
             let job = claim(tx, id)?.job().expect("it is queued");
             put_back_run(tx, id, job.run, tx.moment(), cut)
         });
-        put_back.await.unwrap().is_some()
+        matches!(put_back.await.unwrap(), PutBack::Queued(_))
     };
     for _ in 0..20 {
         assert!(cut_off(Cut::ByTheBox).await);
@@ -72,6 +72,43 @@ async fn runs_that_the_box_cut_off_do_not_count() {
     assert_eq!((job.status, job.run), (JobStatus::Failed, 20 + RUNS_MAX));
     assert!(job.error.unwrap().contains("5 interrupted runs"));
     assert_eq!((lab.spent(), lab.queued_and_leased()), (0, (0, 0)));
+}
+
+/// A page that hangs for ten minutes: the box does not wait for it, and its job was interrupted by nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_that_hangs_does_not_hold_up_a_stop() {
+    let mut lab = Lab::new(4, 2, Duration::ZERO).await;
+    lab.start();
+    let (hangs, quick) = (lab.submit("a.test/slow/600000/x").await, lab.submit("b.test/slow/300/y").await);
+    lab.until("both pages are asked for", |lab| lab.web.log().len() == 2).await;
+    assert!(lab.drain().await.is_empty(), "the dispatcher ended before it was cut off");
+    let job = lab.job(hangs);
+    assert_eq!((job.status, job.run, job.lease_until), (JobStatus::Queued, 1, None));
+    let row = lab.org.read(|tx| walks::load(tx, hangs)).unwrap();
+    assert_eq!(walks::interruptions(&row, &job), 0, "it may be cut off again and again");
+    assert_eq!(lab.job(quick).status, JobStatus::Succeeded, "what could end has ended");
+    assert_eq!((lab.dispatcher.running(), lab.dispatcher.given_up()), (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_that_are_given_up_are_counted() {
+    let mut lab = Lab::new(4, 2, Duration::ZERO).await;
+    let lease = lab.org.clock().now().after(Duration::from_secs(600));
+    let mut ids = Vec::new();
+    for run in [RUNS_MAX, RUNS_MAX - 1, RUNS_MAX] {
+        let id = lab.submit(&format!("a.test/{run}")).await;
+        // As a process leaves it that dies.
+        lab.edit(id, move |job| {
+            (job.status, job.run, job.lease_until) = (JobStatus::Running, run, Some(lease));
+        })
+        .await;
+        ids.push(id);
+    }
+    lab.start();
+    for (id, status) in ids.into_iter().zip([JobStatus::Failed, JobStatus::Succeeded, JobStatus::Failed]) {
+        assert_eq!(lab.ended(id).await.status, status);
+    }
+    assert_eq!(lab.dispatcher.given_up(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
