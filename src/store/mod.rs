@@ -393,6 +393,15 @@ impl System {
         self.store.write(true, move |view, now| run(&SysWrite::new(view, InSystem, now))).await
     }
 
+    /// The same for what somebody needs who comes to make room on a full box, and what is bounded by itself (a person's
+    /// logins are few, and guesses are limited): it may use the reserve.
+    pub async fn write_reserved<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&SysWrite<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.write_freeing(run).await
+    }
+
     /// The same, for a thread outside the runtime; blocks until the commit.
     pub fn write_blocking<T: Send + 'static>(
         &self,

@@ -320,6 +320,16 @@ async fn a_full_disk_takes_what_removes() {
         (post(&ada.api, URLS, &one).await.status == 503).then_some(())
     })
     .await;
+    // Who comes to make room gets in, goes on and out.
+    let wrong = json!({ "email": ada.email, "password": "not the password at all" });
+    assert_eq!(post(&at.client(), "/api/v1/auth/login", &wrong).await.status, 401);
+    let login = expect(post(&at.client(), "/api/v1/auth/login", &person).await, 200);
+    let refresh = json!({ "refreshToken": text(&login, "refreshToken") });
+    let fresh = expect(post(&at.client(), "/api/v1/auth/refresh", &refresh).await, 200);
+    let browser_of_today = at.client().bearer(text(&fresh, "accessToken"));
+    assert_eq!(get(&browser_of_today, "/api/v1/auth/me").await.status, 200);
+    let end = json!({ "refreshToken": text(&fresh, "refreshToken") });
+    expect(post(&at.client(), "/api/v1/auth/logout", &end).await, 200);
     let listed = expect(get(&ada.api, URLS).await, 200);
     for url in listed["items"].as_array().unwrap() {
         assert_eq!(ada.api.delete(&format!("{URLS}/{}", text(url, "id"))).await.unwrap().status, 204);

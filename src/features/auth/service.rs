@@ -206,7 +206,7 @@ impl Auth {
         let login = NewLogin::prepare()?;
         let let_in = self
             .system
-            .write(move |tx| {
+            .write_reserved(move |tx| {
                 // Asked again: of tries that were checked at the same time, only those within the limit count, right
                 // or wrong.
                 counters.check(tx)?;
@@ -244,7 +244,7 @@ impl Auth {
             return self.system.read(|tx| counters.check(tx));
         }
         self.system
-            .write(move |tx| {
+            .write_reserved(move |tx| {
                 counters.check(tx)?;
                 tx.unaudited("the refusal of the operation has a row");
                 counters.record(tx)
@@ -267,7 +267,7 @@ impl Auth {
         let next = shown.successor()?;
         let (outcome, next) = self
             .system
-            .write(move |tx| {
+            .write_reserved(move |tx| {
                 let outcome = match session::rotate(tx, &shown, &next)? {
                     Refreshed::Rotated(user) => {
                         tx.unaudited("a login goes on; its beginning and its end have rows");
@@ -299,7 +299,7 @@ impl Auth {
             return Ok(());
         }
         self.system
-            .write(move |tx| {
+            .write_reserved(move |tx| {
                 let Some(user) = session::end(tx, &shown)? else { return Ok(()) };
                 let org = tx.get(&USERS, &user)?.as_ref().and_then(member_of);
                 tx.audit_in(org, Event::new(Action::AuthLogout).of(user).by(user))

@@ -48,7 +48,7 @@ impl System {
             })?;
             if !found.is_empty() {
                 erased += self
-                    .write(move |tx| {
+                    .write_freeing(move |tx| {
                         tx.unaudited("the slice that erases the account writes the row");
                         let (_, chain) = tx.audit_chain(org);
                         found.iter().map(|number| blank(tx.raw(), &chain, *number)).sum::<Result<u64>>()

@@ -109,7 +109,7 @@ impl System {
         }
         while let Some(number) = from {
             let (next, gone) = self
-                .write(move |tx| {
+                .write_freeing(move |tx| {
                     tx.unaudited("the slice that erases the account writes the row");
                     let (_, chain) = tx.audit_chain(org);
                     erase_some(tx.raw(), &chain, user, number, ROWS_PER_WRITE)
@@ -153,7 +153,7 @@ impl System {
         let mut total = 0u64;
         while is_due && !stopping() {
             let gone = self
-                .write(move |tx| match org {
+                .write_freeing(move |tx| match org {
                     Some(org) => tx.org(org).prune_audit(before, ROWS_PER_WRITE),
                     None => tx.prune_audit(before, ROWS_PER_WRITE),
                 })
@@ -167,7 +167,7 @@ impl System {
             let before = self.store.clock().look().date_of(before);
             let event =
                 Event::new(Action::AuditPruned).with("count", total).with("before", before.to_string());
-            self.write(move |tx| tx.audit_in(org, event)).await?;
+            self.write_freeing(move |tx| tx.audit_in(org, event)).await?;
         }
         Ok(total)
     }
