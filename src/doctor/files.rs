@@ -10,8 +10,8 @@ use crate::config::Config;
 use crate::engine::blob::{self, BlobHash};
 use crate::engine::search::SearchIndex;
 use crate::engine::sql::Snapshots;
-use crate::features::bi;
 use crate::features::extraction::RESULTS;
+use crate::features::{account, bi};
 use crate::store::Inspection;
 use std::fs;
 use std::io;
@@ -84,24 +84,24 @@ pub(super) fn snapshots(config: &Config) -> Result<Part> {
     Ok((format!("{organizations} organizations, {files} files"), findings.named("snapshots")))
 }
 
-/// Results of statements, and exports: that they are there, and as long as they were made.
+/// Results of statements, exports of them and of personal data: that they are there, and as long as they were made.
 pub(super) fn kept(store: &Inspection, config: &Config) -> Result<Part> {
     let data = &config.storage.data_dir;
     let files = store.read(|tx| bi::kept_files(tx, &data.join("results"), &data.join("exports")))?;
+    let personal = store.read(|tx| account::kept_files(tx, &data.join("account-exports")))?;
+    let about =
+        format!("{} results and exports of statements, {} of personal data", files.len(), personal.len());
     let mut findings = Findings::default();
-    for file in &files {
-        match fs::metadata(&file.path) {
-            Ok(about) if about.len() == file.bytes => {}
-            Ok(about) => findings.add(format!(
-                "{} has {} bytes instead of {}",
-                file.path.display(),
-                about.len(),
-                file.bytes
-            )),
-            Err(error) => findings.add(format!("{}: {error}", file.path.display())),
+    for (path, bytes) in files.into_iter().map(|file| (file.path, file.bytes)).chain(personal) {
+        match fs::metadata(&path) {
+            Ok(about) if about.len() == bytes => {}
+            Ok(about) => {
+                findings.add(format!("{} has {} bytes instead of {bytes}", path.display(), about.len()));
+            }
+            Err(error) => findings.add(format!("{}: {error}", path.display())),
         }
     }
-    Ok((format!("{} results and exports of statements", files.len()), findings.named("kept")))
+    Ok((about, findings.named("kept")))
 }
 
 fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>> {

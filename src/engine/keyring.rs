@@ -215,6 +215,13 @@ impl Keyring {
                 create(path)?;
                 Keyring::load(path)
             }
+            // Of a start that failed behind the link, whose name may not be on the disk yet.
+            Ok(keyring) => match disk::sync_name(path) {
+                Err(source) if source.kind() != io::ErrorKind::PermissionDenied => {
+                    Err(KeyringError::Io { doing: "sync the folder of", path: path.to_owned(), source })
+                }
+                _ => Ok(keyring),
+            },
             other => other,
         }
     }

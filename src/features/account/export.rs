@@ -13,7 +13,7 @@ use crate::base::{Code, Error, Result};
 use crate::disk;
 use crate::features::auth::USERS;
 use crate::features::{self, Person, Personal};
-use crate::store::{Event, Order, SysWrite, System};
+use crate::store::{Event, Order, SysRead, SysWrite, System};
 use crate::task::TaskContext;
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -42,7 +42,8 @@ pub(super) fn request(tx: &SysWrite<'_>, user: UserId, org: Option<OrgId>) -> Re
     if let Some(open) = own.iter().find(|export| export.is_open()) {
         return Ok(open.clone());
     }
-    if let Some(newest) = own.last() {
+    // Whoever got nothing need not wait.
+    if let Some(newest) = own.last().filter(|newest| newest.status != ExportStatusV1::Failed) {
         let wait = REQUEST_PAUSE.saturating_sub(tx.age(newest.requested_at));
         if !wait.is_zero() {
             return Err(Error::new(Code::RateLimited)
@@ -275,6 +276,22 @@ fn remove_expired(tx: &SysWrite<'_>) -> Result<usize> {
     Ok(removed)
 }
 
+/// The file of every export that is made, in their folder, and how long it is.
+pub fn kept_files(tx: &SysRead<'_>, folder: &Path) -> Result<Vec<(PathBuf, u64)>> {
+    let (mut files, mut after) = (Vec::new(), None);
+    loop {
+        let rows = tx.scan(&EXPORTS, after.as_ref(), Order::Ascending, SWEEP_ROWS_MAX)?;
+        let Some((last, _)) = rows.last() else { return Ok(files) };
+        after = Some(*last);
+        let made = rows.iter().filter(|(_, row)| row.status == ExportStatusV1::Success);
+        files.extend(made.map(|(id, row)| (file_of(folder, *id), row.byte_size)));
+    }
+}
+
+fn file_of(folder: &Path, id: AccountExportId) -> PathBuf {
+    folder.join(format!("{id}.zip"))
+}
+
 /// Removes every file of which no row speaks.
 fn remove_stray_files(accounts: &Accounts, system: &System) -> Result<()> {
     let failed = |e: io::Error| Error::internal("list the exports", e);
@@ -300,6 +317,6 @@ fn remove_file(path: &Path) -> Result<()> {
 
 impl Accounts {
     pub(super) fn export_path(&self, id: AccountExportId) -> PathBuf {
-        self.exports_dir().join(format!("{id}.zip"))
+        file_of(self.exports_dir(), id)
     }
 }

@@ -16,6 +16,7 @@ mod personal;
 mod rows;
 
 pub use erase::{ErasureView, list_erasures};
+pub use export::kept_files;
 
 use crate::base::audit::Action;
 use crate::base::clock::Timestamp;
@@ -45,6 +46,8 @@ const SCRUB: &str = "account.scrub";
 const EXPORT: &str = "account.exports";
 /// The kind of links to exports.
 const EXPORT_LINK: &str = "account-export";
+/// The longest pause after a failure: somebody waits for what these do.
+const PAUSE_MAX: Duration = Duration::from_secs(15);
 /// How long a link to an export is good.
 const LINK_TIME: Duration = Duration::from_secs(15 * 60);
 
@@ -70,9 +73,12 @@ pub static FEATURE: Feature = Feature {
     ],
     needs: &[Need::of::<Accounts>(), Need::of::<Auth>(), Need::of::<Links>()],
     tasks: &[
-        TaskSpec::new(ERASE, Duration::from_secs(5), |context| Box::pin(erase::run(context))),
-        TaskSpec::new(SCRUB, Duration::from_secs(5), |context| Box::pin(erase::scrub(context))),
-        TaskSpec::new(EXPORT, Duration::from_secs(60), |context| Box::pin(export::run(context))),
+        TaskSpec::new(ERASE, Duration::from_secs(5), |context| Box::pin(erase::run(context)))
+            .tried_again_within(PAUSE_MAX),
+        TaskSpec::new(SCRUB, Duration::from_secs(5), |context| Box::pin(erase::scrub(context)))
+            .tried_again_within(PAUSE_MAX),
+        TaskSpec::new(EXPORT, Duration::from_secs(60), |context| Box::pin(export::run(context)))
+            .tried_again_within(PAUSE_MAX),
     ],
     personal: personal::KINDS,
     holdings: personal::HOLDINGS,

@@ -139,7 +139,7 @@ pub static FEATURE: Feature = Feature {
             .stage(Stage::Derive)
             .tried_again_within(FEED_PAUSE_MAX),
         TaskSpec::new("bi.merge", Duration::from_secs(1), task::merge).stage(Stage::Derive),
-        TaskSpec::new(exports::TASK, Duration::from_secs(60), exports::make),
+        TaskSpec::new(exports::TASK, Duration::from_secs(60), exports::make).tried_again_within(FEED_PAUSE_MAX),
         TaskSpec::new("bi.tidy", Duration::from_secs(3_600), task::tidy),
     ],
     needs: &[Need::of::<Queries>(), Need::of::<SnapshotFeed>(), Need::of::<Exports>()],

@@ -149,11 +149,25 @@ async fn an_altered_index_is_made_anew_and_pages_and_exports_are_told() {
     .await;
     let link = text(&made["export"], "downloadUrl").replace(&process.url, "");
     assert_eq!(process.client().get_raw(&link).await.unwrap().0, 200);
+    expect(post(&owner.browser, "/api/v1/account/export", &json!({})).await, 202);
+    let personal = eventually("the personal export is made", Duration::from_secs(60), || async {
+        files(&data.join("account-exports"))
+            .into_iter()
+            .find(|file| file.extension().is_some_and(|kind| kind == "zip"))
+    })
+    .await;
     let file = files(&data.join("exports")).pop().unwrap();
     let bytes = fs::read(&file).unwrap();
     fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
     assert_ne!(process.client().get_raw(&link).await.unwrap().0, 200, "half an export was served");
     assert_eq!(process.terminate(), Some(0));
+    let before = gleaner(&data, &["doctor"]);
+    assert!(
+        said(&before).contains("1 of personal data") && !said(&before).contains("account-exports"),
+        "{}",
+        said(&before)
+    );
+    fs::write(&personal, "").unwrap();
 
     let page = files(&data.join("pages")).remove(0);
     let whole = fs::read(&page).unwrap();
@@ -170,7 +184,7 @@ async fn an_altered_index_is_made_anew_and_pages_and_exports_are_told() {
     let diagnosis = gleaner(&data, &["doctor"]);
     let told = said(&diagnosis);
     assert_eq!(diagnosis.status.code(), Some(1), "{told}");
-    for part in ["pages: the page of job", "search: ", "kept: ", "instead of"] {
+    for part in ["pages: the page of job", "search: ", "kept: ", "instead of", "account-exports"] {
         assert!(told.contains(part), "no \"{part}\" in {told}");
     }
     fs::write(&page, whole).unwrap();
