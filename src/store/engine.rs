@@ -9,8 +9,8 @@ use crate::disk;
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, RwLock};
 use redb::{Database, ReadableDatabase, ReadableTableMetadata, StorageBackend, TableHandle};
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{Metadata, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -318,7 +318,13 @@ pub(super) fn open_database(source: &Source, cache_bytes: usize, create: bool) -
                 let mut open = OpenOptions::new();
                 let file =
                     open.read(true).write(true).create(create).truncate(false).mode(0o600).open(path)?;
+                let opened = file.metadata()?;
                 let database = builder.create_file(file)?;
+                // The lock is the file's and not the name's: a box that was dying may have put another file under the name
+                // between the opening and the lock, and this one is about to be removed.
+                if !is_at(&opened, path) {
+                    return Err(redb::DatabaseError::DatabaseAlreadyOpen);
+                }
                 if create {
                     disk::sync_name(path)?;
                 }
@@ -333,6 +339,11 @@ pub(super) fn open_database(source: &Source, cache_bytes: usize, create: bool) -
         Ok(Err(error)) => Err(file_failed("open the store", error)),
         Err(_) => Err(Error::internal("open the store", DAMAGED)),
     }
+}
+
+/// Whether it is this file that stands under the name.
+fn is_at(file: &Metadata, path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|named| (named.dev(), named.ino()) == (file.dev(), file.ino()))
 }
 
 /// See [`super::Store::found`]. Made under another name, because a file that is torn while redb lays it out cannot be told

@@ -24,7 +24,7 @@ const INVITES: &str = "/api/v1/orgs/current/invites";
 /// How long an erasure may take here.
 const DONE_MAX: Duration = Duration::from_secs(120);
 
-async fn delete(client: &Client, path: &str, body: &Value) -> Reply {
+pub async fn delete(client: &Client, path: &str, body: &Value) -> Reply {
     client.send(Method::DELETE, path, Some(body)).await.unwrap()
 }
 
@@ -51,7 +51,7 @@ async fn join(at: &Appliance, by: &Client, name: &str, role: &str) -> Joined {
 }
 
 /// Pages whose words are those of their path: `/<marker>/<n>`.
-async fn web() -> Web {
+pub async fn web() -> Web {
     Web::open(|path| {
         let (marker, number) = path.strip_prefix('/')?.split_once('/')?;
         let slow = if marker.starts_with("slow") { 3_000 } else { 0 };
@@ -73,7 +73,7 @@ async fn appliance(web: &Web) -> Appliance {
     at
 }
 
-fn schemas() -> Request {
+pub fn schemas() -> Request {
     let schemas = json!({ "schemas": [{ "pageType": "article", "attributes": [
         { "name": "headline", "xpaths": ["//h1"], "type": "text" },
         { "name": "teaser", "xpaths": ["//p"], "type": "text" },
@@ -82,7 +82,7 @@ fn schemas() -> Request {
 }
 
 /// One of everything that an organization can have today, each with the marker in it.
-async fn fill(client: &Client, web: &str, marker: &str) {
+pub async fn fill(client: &Client, web: &str, marker: &str) {
     let urls: Vec<_> = (0..6)
         .map(|n| json!({ "url": format!("{web}/{marker}/{n}"), "tags": [marker], "pageType": "article" }))
         .collect();
@@ -111,7 +111,7 @@ async fn fill(client: &Client, web: &str, marker: &str) {
 }
 
 /// Everything that the organization sees of itself; the same before and after somebody else's erasure.
-async fn inventory(client: &Client, marker: &str) -> Vec<(String, Value)> {
+pub async fn inventory(client: &Client, marker: &str) -> Vec<(String, Value)> {
     let mut seen = Vec::new();
     for list in [
         "urls",
@@ -151,7 +151,7 @@ async fn sums(client: &Client) -> Value {
 }
 
 /// Every file below a folder.
-fn files(folder: &Path) -> Vec<PathBuf> {
+pub fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
@@ -170,7 +170,7 @@ fn has(bytes: &[u8], needle: &str) -> bool {
 }
 
 /// Files in which one of the needles stands: in their bytes, in what those are when they are inflated, or in their path.
-fn traces(data: &Path, needles: &[&str]) -> Vec<String> {
+pub fn traces(data: &Path, needles: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for path in files(data) {
         let name = path.strip_prefix(data).unwrap().display().to_string();

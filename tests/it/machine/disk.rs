@@ -15,11 +15,18 @@ const SECTOR: usize = 512;
 pub struct Record {
     /// Where it ends in the journal.
     pub end: u64,
-    kind: u8,
+    pub kind: u8,
     file: u64,
     number: u64,
     one: Vec<u8>,
     two: Vec<u8>,
+}
+
+impl Record {
+    /// Whether a file is meant whose path has `part` in it; for what names files.
+    pub fn names(&self, part: &str) -> bool {
+        memchr::memmem::find(&self.one, part.as_bytes()).is_some()
+    }
 }
 
 /// Reads a journal (shim.c says what is in it).
@@ -261,6 +268,22 @@ impl Disk {
         self.write_folder(ROOT, to, dice);
     }
 
+    /// Writes what stands now into the folder `to`: what a process finds after another was killed, when nothing that was
+    /// written is lost.
+    pub fn as_it_stands(&self, to: &Path) {
+        self.write_all(ROOT, to);
+    }
+
+    fn write_all(&self, id: u64, to: &Path) {
+        fs::create_dir_all(to).unwrap();
+        for (name, node) in &self.folders[&id].now {
+            match node {
+                Node::Folder(id) => self.write_all(*id, &to.join(name)),
+                Node::File(id) => write_private(&to.join(name), &self.files[id].written),
+            }
+        }
+    }
+
     fn write_folder(&self, id: u64, to: &Path, dice: &mut impl FnMut() -> u64) {
         fs::create_dir_all(to).unwrap();
         let folder = &self.folders[&id];
@@ -276,16 +299,26 @@ impl Disk {
             match node {
                 Node::Folder(id) => self.write_folder(id, &to.join(name), dice),
                 Node::File(id) => {
-                    use std::os::unix::fs::OpenOptionsExt;
                     let bytes = self.files[&id].after_power_cut(&mut || dice().is_multiple_of(2));
-                    let mut open = fs::OpenOptions::new();
-                    let mut file = open.write(true).create_new(true).mode(0o600).open(to.join(name)).unwrap();
-                    std::io::Write::write_all(&mut file, &bytes).unwrap();
+                    write_private(&to.join(name), &bytes);
                 }
             }
         }
     }
 }
+
+/// Writes a file for its owner alone; where it has one byte after another of zeros it has a hole, as the box left it.
+fn write_private(path: &Path, bytes: &[u8]) {
+    use std::os::unix::fs::{FileExt, OpenOptionsExt};
+    let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).unwrap();
+    file.set_len(bytes.len() as u64).unwrap();
+    for (at, part) in bytes.chunks(HOLE).enumerate().filter(|(_, part)| part.iter().any(|byte| *byte != 0)) {
+        file.write_all_at(part, (at * HOLE) as u64).unwrap();
+    }
+}
+
+/// Zeros of a file that are not written.
+const HOLE: usize = 64 << 10;
 
 fn inode(path: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;

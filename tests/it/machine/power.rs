@@ -2,14 +2,15 @@
 //!
 //! The binary as shipped works through its own files while every call on them is written down (shim.c). Then the disk is
 //! built as it may have been after a cut at each of many points (disk.rs), and looked at: the store opens, every answered
-//! job stands in it, every result that was shown has its page, and the keys are the same. At some of the points the box is
-//! started again and asked.
+//! job stands in it, every result that was shown has its page, every file of a statement's rows, of an export and of
+//! personal data is there as its row says, and the keys are the same. At some of the points the box is started again and
+//! asked: what was answered, search, and SQL.
 
 use super::disk::{self, Disk, Record};
 use super::shim::Shim;
 use crate::harness::process::Process;
 use crate::harness::web::{Answer, Web};
-use crate::harness::{Member, ended, expect, get, member, post, text};
+use crate::harness::{Member, PASSWORD, ended, eventually, expect, get, member, post, text};
 use gleaner::base::clock::Clock;
 use gleaner::base::ids::{JobId, OrgId};
 use gleaner::base::terms::JobStatus;
@@ -17,10 +18,13 @@ use gleaner::engine::blob::{BlobHash, BlobStore};
 use gleaner::engine::keyring::{KeyId, Keyring};
 use gleaner::features::extraction::RESULTS;
 use gleaner::features::jobs::JOBS;
+use gleaner::features::{account, bi};
+use gleaner::http::client::Client;
 use gleaner::store::Store;
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// Points of each run at which the power goes (issue 12, "Holds when": 2,000 in all).
@@ -34,6 +38,8 @@ enum Told {
     Key,
     Submitted(JobId),
     Ended(JobId),
+    /// A statement whose rows were shown, or an export of them or of personal data that was made: the file's name.
+    File(String),
 }
 
 struct Run {
@@ -63,13 +69,18 @@ fn page(path: &str) -> Option<Answer> {
     )))
 }
 
+/// Waits until what stands under a path has been made.
+async fn is_made(client: &Client, path: &str, at: &str) {
+    eventually("the export is made", Duration::from_secs(60), || async {
+        let export = expect(get(client, path).await, 200);
+        assert_ne!(export.pointer(at)?["status"], "failed", "{export}");
+        (export.pointer(at)?["status"] == "success").then_some(())
+    })
+    .await;
+}
+
 /// Works with the box and writes down what it answered.
-async fn work(
-    client: &gleaner::http::client::Client,
-    shim: &Shim,
-    web: &Web,
-    first: u32,
-) -> Vec<(u64, Told)> {
+async fn work(owner: &Member, client: &Client, shim: &Shim, web: &Web, first: u32) -> Vec<(u64, Told)> {
     let mut told = Vec::new();
     for batch in 0..8 {
         let jobs: Vec<_> =
@@ -84,9 +95,26 @@ async fn work(
             assert_eq!(text(&job, "status"), "succeeded", "{job}");
             told.push((shim.journal_length(), Told::Ended(id)));
         }
-        let sql = json!({ "sql": "SELECT count(*) AS n FROM jobs", "waitMs": 10_000 });
-        post(client, "/api/v1/bi/queries", &sql).await;
+        let sql =
+            json!({ "sql": format!("SELECT url, {batch} AS n FROM jobs ORDER BY url"), "waitMs": 10_000 });
+        let query = post(client, "/api/v1/bi/queries", &sql).await;
+        if query.json["results"]["rows"].is_array() {
+            let id = text(&query.json, "jobId").to_owned();
+            told.push((shim.journal_length(), Told::File(id.clone())));
+            let csv = json!({ "format": if batch % 2 == 0 { "csv" } else { "parquet" } });
+            let export = expect(post(client, &format!("/api/v1/bi/queries/{id}/exports"), &csv).await, 202);
+            let export = text(&export["export"], "id").to_owned();
+            is_made(client, &format!("/api/v1/bi/exports/{export}"), "/export").await;
+            told.push((shim.journal_length(), Told::File(export)));
+        }
+        let personal = post(&owner.browser, "/api/v1/account/export", &json!({})).await;
+        if personal.status == 202 {
+            let id = text(&personal.json, "id").to_owned();
+            is_made(&owner.browser, &format!("/api/v1/account/exports/{id}"), "").await;
+            told.push((shim.journal_length(), Told::File(id)));
+        }
     }
+    assert!(told.iter().any(|(_, told)| matches!(told, Told::File(_))), "no statement was answered");
     told
 }
 
@@ -116,7 +144,10 @@ async fn live(root: &Path, shim: &Shim, web: &Web, owner: Option<&Member>, first
             owner
         }
     };
-    told.extend(work(&process.client().bearer(&owner.key), shim, web, first).await);
+    let login = json!({ "email": owner.email, "password": PASSWORD });
+    let login = expect(post(&process.client(), "/api/v1/auth/login", &login).await, 200);
+    let owner = Member { browser: process.client().bearer(text(&login, "accessToken")), ..owner };
+    told.extend(work(&owner, &process.client().bearer(&owner.key), shim, web, first).await);
     process.kill();
     let records = disk::read(&shim.journal);
     (Run { told, records, before, keys: keys(&root.join("data.key")) }, owner)
@@ -163,9 +194,32 @@ fn look(root: &Path, org: OrgId, told: &[&Told], keys_before: &[KeyId]) -> Resul
                 Err(e) => Err(format!("the page of job {id}: {e}")),
             }
         }
+        Told::File(name) => {
+            let files = kept(&store, &data)?;
+            let (path, bytes) = files
+                .iter()
+                .find(|(path, _)| path.file_stem().is_some_and(|stem| stem == name.as_str()))
+                .ok_or_else(|| format!("no row speaks of the file {name}"))?;
+            match std::fs::metadata(path) {
+                Ok(found) if found.len() == *bytes => Ok(()),
+                Ok(found) => Err(format!("{} has {} bytes, not {bytes}", path.display(), found.len())),
+                Err(e) => Err(format!("{}: {e}", path.display())),
+            }
+        }
     });
     store.close();
     looked
+}
+
+/// The files that rows speak of, and their lengths.
+fn kept(store: &Store, data: &Path) -> Result<Vec<(PathBuf, u64)>, String> {
+    let files = store.system().read(|tx| {
+        let mut files = account::kept_files(tx, &data.join("account-exports"))?;
+        let of_statements = bi::kept_files(tx, &data.join("results"), &data.join("exports"))?;
+        files.extend(of_statements.into_iter().map(|file| (file.path, file.bytes)));
+        Ok(files)
+    });
+    files.map_err(|e| e.for_operator())
 }
 
 /// Starts the box over the disk and asks it.
@@ -181,8 +235,23 @@ async fn start(root: &Path, owner: &Member, told: &[&Told]) {
                 expect(get(&client, &format!("/api/v1/jobs/{id}")).await, 200);
             }
         }
+        follows(&client, told).await;
     }
     process.kill();
+}
+
+/// Search and SQL have what was answered, whatever became of their own files.
+async fn follows(client: &Client, told: &[&Told]) {
+    let results = told.iter().filter(|told| matches!(told, Told::Ended(_))).count() as u64;
+    let jobs = told.iter().filter(|told| matches!(told, Told::Submitted(_))).count() as u64;
+    let sql = json!({ "sql": "SELECT count(*) AS n FROM jobs", "waitMs": 10_000 });
+    eventually("search and SQL have what was answered", Duration::from_secs(120), || async {
+        let found = get(client, "/api/v1/extraction/results?limit=1").await;
+        let counted = post(client, "/api/v1/bi/queries", &sql).await;
+        let counted = counted.json["results"]["rows"][0]["n"].as_u64()?;
+        (found.json["total"].as_u64()? >= results && counted >= jobs).then_some(())
+    })
+    .await;
 }
 
 /// A folder for a disk: in memory where there is such a place, because each is opened, which syncs, and none of them has to

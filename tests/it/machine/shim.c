@@ -11,10 +11,16 @@
 // A record: kind (1 byte), file (8), a number (8), length of the first text (4), it, length of the second (4), it; little
 // endian. Kinds: C created, W written at, T cut to, S synced, M folder made, R renamed, L linked, U unlinked, D folder
 // removed. A file is told by its inode number, which counts from its creation on.
+//
+// Two things are not seen when they happen and are put down at the next call that is: a temporary file that was renamed
+// by a system call of its own (rustix makes none through the C library), and a file of a worker's, which is taken in with
+// all that it holds when the box gives it a name of its own.
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -34,7 +40,35 @@ static size_t root_len;
 static int journal = -1;
 static __thread int inside;
 
-#define REAL(name) ({ static __typeof__(&name) real; if (!real) real = dlsym(RTLD_NEXT, #name); real; })
+// The paths of files that the journal knows of, or that were there before it, by their hash: a table with open places (0) and
+// left ones (1). Not by inode: its number is used again at once.
+#define KNOWN_MAX (1 << 17)
+static uint64_t known[KNOWN_MAX];
+
+static uint64_t hash_of(const char *path) {
+    uint64_t hash = 0xCBF29CE484222325ull;
+    for (; *path; path++) hash = (hash ^ (unsigned char)*path) * 0x100000001B3ull;
+    return hash | 2;
+}
+
+static uint64_t *known_place(uint64_t hash) {
+    uint64_t at = hash * 0x9E3779B97F4A7C15ull >> 47;
+    while (known[at] && known[at] != hash) at = (at + 1) % KNOWN_MAX;
+    return &known[at];
+}
+
+static int is_known(const char *path) { return *known_place(hash_of(path)) == hash_of(path); }
+static void know(const char *path) { *known_place(hash_of(path)) = hash_of(path); }
+static void forget(const char *path) {
+    uint64_t *place = known_place(hash_of(path));
+    if (*place == hash_of(path)) *place = 1;
+}
+
+static int know_file(const char *path, const struct stat *found, int kind, struct FTW *at) {
+    (void)found, (void)at;
+    if (kind == FTW_F) know(path);
+    return 0;
+}
 
 __attribute__((constructor)) static void begin(void) {
     root = getenv("SHIM_ROOT");
@@ -43,7 +77,12 @@ __attribute__((constructor)) static void begin(void) {
     fired_path = getenv("SHIM_FIRED");
     const char *path = getenv("SHIM_JOURNAL");
     // Workers of SQL statements are programs of their own and see what they are given; the box alone is watched.
-    if (path && root) journal = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (path && root) {
+        inside = 1;
+        nftw(root, know_file, 16, FTW_PHYS);
+        inside = 0;
+        journal = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    }
 }
 
 static int is_seen(const char *path) { return root && path && strncmp(path, root, root_len) == 0; }
@@ -121,20 +160,6 @@ static int fails(char op, const char *path, int *is_short) {
     return (int)error;
 }
 
-// Begins a call on `path`: takes the lock, and fails it if it is to.
-#define BEGIN(op, path)                                                                                                    \
-    int is_short = 0;                                                                                                      \
-    (void)is_short;                                                                                                        \
-    pthread_mutex_lock(&lock);                                                                                             \
-    inside = 1;                                                                                                            \
-    int fault = fails(op, path, &is_short);                                                                                \
-    if (fault && !is_short) {                                                                                              \
-        END();                                                                                                             \
-        errno = fault;                                                                                                     \
-        return -1;                                                                                                         \
-    }
-#define END() (inside = 0, pthread_mutex_unlock(&lock))
-
 static uint64_t inode_at(const char *path) {
     struct stat found;
     return syscall(SYS_newfstatat, AT_FDCWD, path, &found, AT_SYMLINK_NOFOLLOW) == 0 ? found.st_ino : 0;
@@ -145,6 +170,81 @@ static uint64_t inode_of(int fd) {
     return syscall(SYS_newfstatat, fd, "", &found, AT_EMPTY_PATH) == 0 ? found.st_ino : 0;
 }
 
+// Temporary files that were made and have not been renamed or removed yet, as far as is known.
+#define DRAFTS_MAX 64
+static struct {
+    char path[PATH_MAX];
+    uint64_t inode;
+} drafts[DRAFTS_MAX];
+static int draft_count;
+
+static void begin_draft(const char *path, uint64_t inode) {
+    const char *name = strrchr(path, '/');
+    if (journal < 0 || !name || strncmp(name, "/.tmp", 5) || draft_count == DRAFTS_MAX) return;
+    snprintf(drafts[draft_count].path, PATH_MAX, "%s", path);
+    drafts[draft_count++].inode = inode;
+}
+
+static void end_draft(int at) { drafts[at] = drafts[--draft_count]; }
+
+static void end_draft_at(const char *path) {
+    for (int at = 0; at < draft_count; at++)
+        if (!strcmp(drafts[at].path, path)) return end_draft(at);
+}
+
+// Puts down what has become of temporary files.
+static void settle(void) {
+    for (int at = draft_count - 1; at >= 0; at--) {
+        const char *path = drafts[at].path;
+        if (inode_at(path) == drafts[at].inode) continue;
+        char folder[PATH_MAX], renamed[PATH_MAX] = "";
+        snprintf(folder, PATH_MAX, "%.*s", (int)(strrchr(path, '/') - path), path);
+        DIR *entries = opendir(folder);
+        for (struct dirent *entry; entries && (entry = readdir(entries));)
+            if (entry->d_ino == drafts[at].inode) snprintf(renamed, PATH_MAX, "%.2000s/%.255s", folder, entry->d_name);
+        if (entries) closedir(entries);
+        forget(path);
+        if (*renamed) {
+            put('R', 0, 0, path, strlen(path), renamed, strlen(renamed));
+            know(renamed);
+        } else {
+            put('U', 0, 0, path, strlen(path), 0, 0);
+        }
+        end_draft(at);
+    }
+}
+
+// Takes in a file that somebody else has written, with what it holds.
+static void adopt(const char *path) {
+    struct stat found;
+    if (journal < 0 || syscall(SYS_newfstatat, AT_FDCWD, path, &found, AT_SYMLINK_NOFOLLOW) || !S_ISREG(found.st_mode)) return;
+    if (is_known(path)) return;
+    put('C', found.st_ino, 0, path, strlen(path), 0, 0);
+    know(path);
+    int fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    char *part = malloc(1 << 20);
+    off_t at = 0;
+    for (ssize_t n; fd >= 0 && part && (n = syscall(SYS_pread64, fd, part, 1 << 20, at)) > 0; at += n)
+        put('W', found.st_ino, at, part, n, 0, 0);
+    free(part);
+    if (fd >= 0) syscall(SYS_close, fd);
+}
+
+// Begins a call on `path`: takes the lock, and fails it if it is to.
+#define BEGIN(op, path)                                                                                                    \
+    int is_short = 0;                                                                                                      \
+    (void)is_short;                                                                                                        \
+    pthread_mutex_lock(&lock);                                                                                             \
+    inside = 1;                                                                                                            \
+    settle();                                                                                                              \
+    int fault = fails(op, path, &is_short);                                                                                \
+    if (fault && !is_short) {                                                                                              \
+        END();                                                                                                             \
+        errno = fault;                                                                                                     \
+        return -1;                                                                                                         \
+    }
+#define END() (inside = 0, pthread_mutex_unlock(&lock))
+
 static int open_at(int dir, const char *path, int flags, mode_t mode) {
     char whole[PATH_MAX];
     if (inside || !resolve(dir, path, whole)) return syscall(SYS_openat, dir, path, flags, mode);
@@ -152,7 +252,11 @@ static int open_at(int dir, const char *path, int flags, mode_t mode) {
     uint64_t before = inode_at(whole);
     int fd = syscall(SYS_openat, dir, path, flags, mode);
     int error = errno;
-    if (fd >= 0 && (flags & O_CREAT) && !before) put('C', inode_of(fd), 0, whole, strlen(whole), 0, 0);
+    if (fd >= 0 && (flags & O_CREAT) && !before) {
+        put('C', inode_of(fd), 0, whole, strlen(whole), 0, 0);
+        know(whole);
+        begin_draft(whole, inode_of(fd));
+    }
     if (fd >= 0 && (flags & O_TRUNC) && before) put('T', inode_of(fd), 0, 0, 0, 0, 0);
     END();
     errno = error;
@@ -262,8 +366,14 @@ static int rename_at(int from_dir, const char *from, int to_dir, const char *to,
     if (inside || !resolve(from_dir, from, one) || !resolve(to_dir, to, two))
         return syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
     BEGIN('R', two);
+    adopt(one);
     int done = syscall(SYS_renameat2, from_dir, from, to_dir, to, flags), error = errno;
-    if (done == 0) put('R', 0, 0, one, strlen(one), two, strlen(two));
+    if (done == 0) {
+        put('R', 0, 0, one, strlen(one), two, strlen(two));
+        end_draft_at(one);
+        forget(one);
+        know(two);
+    }
     END();
     errno = error;
     return done;
@@ -278,8 +388,12 @@ int linkat(int from_dir, const char *from, int to_dir, const char *to, int flags
     if (inside || !resolve(from_dir, from, one) || !resolve(to_dir, to, two))
         return syscall(SYS_linkat, from_dir, from, to_dir, to, flags);
     BEGIN('L', two);
+    adopt(one);
     int done = syscall(SYS_linkat, from_dir, from, to_dir, to, flags), error = errno;
-    if (done == 0) put('L', 0, 0, one, strlen(one), two, strlen(two));
+    if (done == 0) {
+        put('L', 0, 0, one, strlen(one), two, strlen(two));
+        know(two);
+    }
     END();
     errno = error;
     return done;
@@ -306,7 +420,11 @@ int unlinkat(int dir, const char *path, int flags) {
     if (inside || !resolve(dir, path, whole)) return syscall(SYS_unlinkat, dir, path, flags);
     BEGIN('U', whole);
     int done = syscall(SYS_unlinkat, dir, path, flags), error = errno;
-    if (done == 0) put(flags & AT_REMOVEDIR ? 'D' : 'U', 0, 0, whole, strlen(whole), 0, 0);
+    if (done == 0) {
+        put(flags & AT_REMOVEDIR ? 'D' : 'U', 0, 0, whole, strlen(whole), 0, 0);
+        end_draft_at(whole);
+        forget(whole);
+    }
     END();
     errno = error;
     return done;
