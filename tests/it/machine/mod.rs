@@ -8,6 +8,7 @@ mod erasing;
 mod faults;
 mod log;
 mod lost;
+mod older;
 mod power;
 mod shim;
 mod stop;
