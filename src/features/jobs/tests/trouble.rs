@@ -93,7 +93,7 @@ async fn a_page_that_hangs_does_not_hold_up_a_stop() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_that_are_given_up_are_counted() {
     let mut lab = Lab::new(4, 2, Duration::ZERO).await;
-    let lease = lab.org.clock().now().after(Duration::from_secs(600));
+    let lease = lab.org.clock().moment().after(Duration::from_secs(600));
     let mut ids = Vec::new();
     for run in [RUNS_MAX, RUNS_MAX - 1, RUNS_MAX] {
         let id = lab.submit(&format!("a.test/{run}")).await;
