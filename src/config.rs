@@ -242,6 +242,9 @@ impl Config {
     }
 
     fn check(self) -> Result<Config> {
+        if self.storage.data_dir.as_os_str().is_empty() {
+            return Err(Error::invalid("storage.data_dir", "must not be empty; the default is data/var"));
+        }
         let tls = &self.server.tls;
         if tls.cert.as_os_str().is_empty() != tls.key.as_os_str().is_empty() {
             return Err(Error::invalid("server.tls", "cert and key belong together; one of them is empty"));
@@ -305,7 +308,9 @@ impl Config {
         if !self.storage.key_file.as_os_str().is_empty() {
             return self.storage.key_file.clone();
         }
-        let mut name = self.storage.data_dir.as_os_str().to_owned();
+        // Without a slash at its end, which would make this a file in the folder.
+        let folder: PathBuf = self.storage.data_dir.components().collect();
+        let mut name = folder.into_os_string();
         name.push(".key");
         PathBuf::from(name)
     }

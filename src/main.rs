@@ -340,7 +340,18 @@ fn reload(app: &App, file: Option<PathBuf>, level: &SetLevel) {
 /// Sets what the log shows.
 type SetLevel = Box<dyn Fn(EnvFilter) -> Result<()>>;
 
+/// What the log shows. A single word that is no level would be read as the name of a part of the program, and nothing
+/// else would be shown.
 fn filter(level: &str) -> Result<EnvFilter> {
+    for part in level.split(',').map(str::trim) {
+        let is_word = !part.is_empty() && part.chars().all(|c| c.is_ascii_alphabetic());
+        let is_part =
+            ["gleaner", "redb", "tantivy", "datafusion", "hyper", "tokio", "rustls"].contains(&part);
+        if is_word && !is_part && part.parse::<tracing::level_filters::LevelFilter>().is_err() {
+            let reason = format!("\"{part}\" is no level (off, error, warn, info, debug, trace)");
+            return Err(Error::invalid("log.level", reason));
+        }
+    }
     EnvFilter::try_new(level).map_err(|e| Error::invalid("log.level", e))
 }
 

@@ -8,7 +8,6 @@ use crate::base::clock::ClockReport;
 use crate::base::health::Health;
 use crate::config::Config;
 use crate::disk;
-use crate::engine::blob::BlobStore;
 use crate::features::bi::SnapshotFeed;
 use crate::features::extraction::SearchFeed;
 use crate::features::jobs::Dispatcher;
@@ -31,11 +30,6 @@ const LOOK_MAX: Duration = Duration::from_secs(20);
 const FORGOTTEN_PER_WRITE: usize = 2_000;
 /// Looks between two clean-ups of change records.
 const LOOKS_PER_CLEANUP: u32 = 10;
-
-/// Looks between two sweeps of the folders of pages: an hour.
-const LOOKS_PER_SWEEP: u32 = 3_600;
-/// A page that has been being written for so long is not any more.
-const UNFINISHED_AGE: Duration = Duration::from_secs(3_600);
 
 /// The index of jobs that wait.
 const QUEUE: &str = "jobs.queue";
@@ -83,14 +77,6 @@ async fn look(services: &Arc<Services>, config: &Config, watch: &Arc<Watch>, loo
     }
     if looks.is_multiple_of(LOOKS_PER_CLEANUP) {
         forget(services, store).await;
-    }
-    // Files have dates, which say nothing of their age after the clock was set.
-    if looks.is_multiple_of(LOOKS_PER_SWEEP) && store.clock().look().undisturbed_for() > UNFINISHED_AGE {
-        match services.service::<BlobStore>().sweep_unfinished(UNFINISHED_AGE).await {
-            Ok(0) => {}
-            Ok(files) => tracing::info!(files, "what page writes that were cut off had left was removed"),
-            Err(error) => tracing::warn!(%error, "what page writes that were cut off had left stays"),
-        }
     }
 }
 
@@ -155,7 +141,7 @@ async fn forget(services: &Services, store: &Store) {
         .durable_position()
         .min(services.service::<SnapshotFeed>().position());
     loop {
-        let gone = store.system().write(move |tx| tx.forget_changes(read, FORGOTTEN_PER_WRITE)).await;
+        let gone = store.system().write_freeing(move |tx| tx.forget_changes(read, FORGOTTEN_PER_WRITE)).await;
         match gone {
             Ok(FORGOTTEN_PER_WRITE) => {}
             Ok(_) => return,

@@ -1,7 +1,7 @@
 //! The name that a person gives to something: themselves, an organization, a key.
 
 use crate::base::limits::NAME_CHARS_MAX;
-use crate::base::printable::has_hidden;
+use crate::base::printable::{has_hidden, is_visible};
 use crate::base::{Error, Result};
 
 /// 1 to [`NAME_CHARS_MAX`] characters without control characters (bidirectional ones among them) and without space at either end.
@@ -26,6 +26,9 @@ impl Name {
             let reason = "must not contain control characters, nor such as turn the direction of text";
             return Err(Error::invalid(field, reason));
         }
+        if !is_visible(text) {
+            return Err(Error::invalid(field, "must have a character that can be seen"));
+        }
         Ok(Name(text.to_owned()))
     }
 
@@ -46,7 +49,7 @@ mod tests {
     fn names_are_trimmed_and_bounded() {
         assert_eq!(Name::parse("name", "  Ada Łovelace ").unwrap().as_str(), "Ada Łovelace");
         assert!(Name::parse("name", &"ł".repeat(NAME_CHARS_MAX)).is_ok());
-        for bad in ["", " \t", "a\nb", "\u{202e}gpj.exe", &"x".repeat(NAME_CHARS_MAX + 1)] {
+        for bad in ["", " \t", "a\nb", "\u{202e}gpj.exe", "\u{200b}", &"x".repeat(NAME_CHARS_MAX + 1)] {
             let refused = Name::parse("label", bad).unwrap_err();
             assert!(refused.detail().unwrap().starts_with("label: "), "{bad:?}");
         }

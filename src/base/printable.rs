@@ -20,6 +20,20 @@ pub fn has_hidden(text: &str) -> bool {
     text.chars().any(is_hidden)
 }
 
+/// Whether a text has a character that can be seen, or heard by who has it read out: not only spaces, joiners and marks.
+pub fn is_visible(text: &str) -> bool {
+    let is_blank = |c: char| {
+        c.is_whitespace()
+            || is_hidden(c)
+            || matches!(c,
+                // Soft hyphen, fillers, joiners and marks of direction, invisible operators, variation selectors, tags.
+                '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+                | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+    };
+    !text.chars().all(is_blank)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -32,7 +46,10 @@ mod tests {
         for good in
             ["Ada Łovelace", "عربي\u{200f} (x)", "नी\u{200d}", "👩\u{200d}💻", "a\u{a0}b", "שלום\u{200e}!"]
         {
-            assert!(!has_hidden(good), "{good:?}");
+            assert!(!has_hidden(good) && is_visible(good), "{good:?}");
+        }
+        for blank in ["", " ", "\u{200b}", "\u{feff}\u{a0}", "\u{200d}\u{fe0f}", "\u{3164}"] {
+            assert!(!is_visible(blank), "{blank:?}");
         }
     }
 }

@@ -106,10 +106,12 @@ async fn present(app: &App, shop: &Shop, once: bool) -> Result<()> {
     report::changes(&second);
     search(&client).await?;
     query(&client, 2 * shop.pages.len()).await?;
-    println!("Go on with it:\n  address  {}\n  API key  {key}", app.url());
-    println!("  curl -s -H 'Authorization: Bearer {key}' {}/api/v1/jobs?limit=3", app.url());
-    println!("  reference of all operations: {}/docs", app.url());
-    if !once {
+    if once {
+        println!("This box ends now; `gleaner demo` without --once stays, for you to go on with its API.");
+    } else {
+        println!("Go on with it:\n  address  {}\n  API key  {key}", app.url());
+        println!("  curl -s -H 'Authorization: Bearer {key}' {}/api/v1/jobs?limit=3", app.url());
+        println!("  reference of all operations: {}/docs", app.url());
         println!("\nCtrl-C ends the demo and removes its data.");
     }
     for visit in [&first, &second] {

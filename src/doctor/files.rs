@@ -4,7 +4,7 @@
 //! themselves. A page is not made of anything.
 
 use super::Part;
-use crate::base::ids::{JobId, OrgId};
+use crate::base::ids::OrgId;
 use crate::base::{Error, Result};
 use crate::config::Config;
 use crate::engine::blob::{self, BlobHash};
@@ -26,14 +26,13 @@ const TOLD_MAX: usize = 20;
 pub(super) fn pages(store: &Inspection, config: &Config) -> Result<Part> {
     let root = config.storage.data_dir.join("pages");
     let (mut looked, mut findings) = (0u64, Findings::default());
-    let mut after: Option<(OrgId, JobId)> = None;
+    let mut after = None;
     loop {
         let rows = store.read(|tx| {
-            let place = after.as_ref().map(|(org, job)| (*org, job));
-            let mut rows = tx.scan_all(&RESULTS, place, ROWS_PER_LOOK)?;
-            after = rows.last().map(|(org, job, _)| (*org, *job));
-            rows.retain(|(org, ..)| !tx.is_fenced(*org));
-            Ok(rows)
+            let mut step = tx.readable_all(&RESULTS, after.as_deref(), ROWS_PER_LOOK)?;
+            after = step.next;
+            step.rows.retain(|(org, ..)| !tx.is_fenced(*org));
+            Ok(step.rows)
         })?;
         for (org, job, row) in rows {
             looked += 1;

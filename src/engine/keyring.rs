@@ -80,7 +80,7 @@ impl fmt::Display for KeyringError {
             ),
             Self::InsideData { path, folder } => write!(
                 f,
-                "the key file {} lies inside the data folder {}; name a place beside it in secrets.key_file",
+                "the key file {} lies inside the data folder {}; name a place beside it in storage.key_file",
                 path.display(),
                 folder.display()
             ),

@@ -4,6 +4,12 @@
 //! random choice of the 512-byte sectors written since the last sync, which is what a disk may do;
 //! [`FaultyDisk::fill_after`] lets a number of bytes through and then answers "no space left", as a full disk does.
 
+use super::key::{Key, encoded};
+use super::table::OrgTable;
+use super::tx::{InOrg, OrgWrite, Scope};
+use super::view::View;
+use crate::base::codec::Record;
+use crate::base::{Error, Result};
 use parking_lot::Mutex;
 use redb::StorageBackend;
 use std::collections::BTreeSet;
@@ -11,6 +17,19 @@ use std::io;
 use std::sync::Arc;
 
 const SECTOR_BYTES: usize = 512;
+
+/// Flips a bit in the stored row under this key, beside all that watches over rows.
+pub fn damage_row<K: Key, V: Record>(tx: &OrgWrite<'_>, table: &OrgTable<K, V>, key: &K) -> Result<()> {
+    let key = [InOrg(tx.org_id()).prefix(), encoded(key)].concat();
+    let Some(mut row) = tx.raw().get(table.name(), &key)? else {
+        return Err(Error::internal("damage a row", "there is none"));
+    };
+    if let Some(last) = row.last_mut() {
+        *last ^= 1;
+    }
+    tx.raw().set(table.name(), key, Some(row));
+    Ok(())
+}
 
 /// The simulated disk; clones share it.
 #[derive(Clone, Debug, Default)]

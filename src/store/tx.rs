@@ -381,22 +381,6 @@ impl SysRead<'_> {
         Ok(row.map(|row| (org, row)))
     }
 
-    /// Up to `limit` rows of an organization table over all organizations, after `after`: for rebuilding what is
-    /// derived from it.
-    pub fn scan_all<K: Key, V: Record>(
-        &self,
-        table: &OrgTable<K, V>,
-        after: Option<(OrgId, &K)>,
-        limit: usize,
-    ) -> Result<Vec<(OrgId, K, V)>> {
-        let after =
-            after.map(|(org, key)| InOrg(org).prefix().into_iter().chain(encoded(key)).collect::<Vec<_>>());
-        scan_prefix(self.view, table.name, &[], after.as_deref(), Order::Ascending, (limit, usize::MAX))?
-            .into_iter()
-            .map(|(key, value)| Ok((org_of(&key)?, primary_key(table.name, &key[16..])?, decoded(&value)?)))
-            .collect()
-    }
-
     /// The first organization after `after` that has a row in the table of this name.
     pub fn next_org(&self, table: &'static str, after: Option<OrgId>) -> Result<Option<OrgId>> {
         use std::ops::Bound::{Included, Unbounded};

@@ -1,6 +1,6 @@
 //! Reads a node's `config` member by member, and notes everything that is wrong with it.
 
-use super::shape::{Fault, NodeType, Problem, one_of, quoted};
+use super::shape::{Fault, NodeType, Problem, one_of, quoted, with_article};
 use serde_json::{Map, Value};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -40,7 +40,8 @@ impl<'a> Config<'a> {
                     [] => "it has no config".to_owned(),
                     known => format!("it reads {}", one_of(known.iter().copied()).replace(" or ", " and ")),
                 };
-                let message = format!("a {} node does not read {}; {known}", kind.name(), quoted(name));
+                let message =
+                    format!("{} node does not read {}; {known}", with_article(kind.name()), quoted(name));
                 let shown: String = name.chars().take(60).collect();
                 warnings.push(Problem::new(self.at(&shown), Fault::BadConfig, message));
             }

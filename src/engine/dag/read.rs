@@ -2,7 +2,7 @@
 
 use super::config::Config;
 use super::flow::{self, Out};
-use super::shape::{Dag, DagNode, EdgeType, Fault, NodeType, Problem, one_of, quoted};
+use super::shape::{Dag, DagNode, EdgeType, Fault, NodeType, Problem, one_of, quoted, with_article};
 use super::{
     ATTEMPTS_MAX, DAG_BYTES_MAX, EDGES_MAX, Graph, NODE_ID_CHARS_MAX, NODES_MAX, Node, Overrides, Place,
     ProviderEdges, QUALITY_MIN_DEFAULT, RACE_MAX, RETRIES_MAX, SplitBy, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN, Test,
@@ -239,8 +239,12 @@ impl<'a> Reader<'a> {
         let work = self.read_work(kind, place, &mut config);
         self.reading.errors.append(&mut config.problems);
         for edge in &missing {
-            let message =
-                format!("{}: a {} node needs the edge {}", quoted(&node.id), kind.name(), edge.name());
+            let message = format!(
+                "{}: {} node needs the edge {}",
+                quoted(&node.id),
+                with_article(kind.name()),
+                edge.name()
+            );
             self.reading.fail(&path, Fault::MissingEdge, message);
         }
         work.filter(|_| missing.is_empty())

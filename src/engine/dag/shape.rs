@@ -176,6 +176,12 @@ pub(super) fn one_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
+/// A word with its article, as it stands in a sentence.
+pub(super) fn with_article(word: &str) -> String {
+    let article = if word.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    format!("{article} {word}")
+}
+
 /// A text of the caller's in a message, cut so that a long one does not become a long answer.
 pub(super) fn quoted(text: &str) -> String {
     const CHARS_MAX: usize = 60;

@@ -161,7 +161,7 @@ impl fmt::Display for FetchError {
             }
             Self::TooManyRedirects { max } => write!(f, "redirects more than {max} times"),
             Self::BadRedirect { source } => {
-                write!(f, "redirects to a URL that cannot be fetched: it {source}")
+                write!(f, "redirects to a URL that cannot be fetched: the URL {source}")
             }
             Self::LeftAlone { host, until } => {
                 let seconds = until.saturating_duration_since(Instant::now()).as_secs() + 1;

@@ -59,7 +59,7 @@ pub use error::FetchError;
 pub use fields::{Field, FieldError, Values};
 pub use guard::{AddressGuard, AllowRule, Refused};
 pub use outcome::{Detector, Fault, Means, Outcome, Verdict};
-pub use politeness::{Pace, Permit, Politeness, Wait, Why};
+pub use politeness::{Guest, Pace, Permit, Politeness, Wait, Why};
 pub use provider::{
     Attempt, CostSource, CreditMatrix, DirectProvider, LEFT_ALONE, Page, Provider, TierPrice,
 };

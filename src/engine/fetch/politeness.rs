@@ -39,10 +39,27 @@ pub struct Pace {
     pub pause_max: Duration,
 }
 
+/// Who wants to visit a domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guest {
+    Usual,
+    /// Somebody whom others' long visits keep out: begins beside them, up to as many again as the limit allows. A page that
+    /// has not answered for seconds is no load that the limit spares its site.
+    KeptOut,
+}
+
 impl Pace {
     /// So many visits at once with so long a pause between their starts, and pauses of up to [`PAUSE_MAX`].
     pub fn new(per_domain_concurrency: u32, min_delay: Duration) -> Self {
         Self { per_domain_concurrency: per_domain_concurrency.max(1), min_delay, pause_max: PAUSE_MAX }
+    }
+
+    fn of(&self, guest: Guest) -> Pace {
+        let times = match guest {
+            Guest::Usual => 1,
+            Guest::KeptOut => 2,
+        };
+        Pace { per_domain_concurrency: self.per_domain_concurrency.saturating_mul(times), ..*self }
     }
 }
 
@@ -181,8 +198,19 @@ impl Politeness {
 
     /// Begins a visit to a host of the domain, which lasts until the permit is dropped, or says when to ask again.
     pub fn try_acquire(&self, domain: &Domain, host: &str, now: Instant) -> Result<Permit, Wait> {
+        self.try_acquire_as(Guest::Usual, domain, host, now)
+    }
+
+    /// The same for a guest.
+    pub fn try_acquire_as(
+        &self,
+        guest: Guest,
+        domain: &Domain,
+        host: &str,
+        now: Instant,
+    ) -> Result<Permit, Wait> {
         let mut state = self.shared.state.lock();
-        state.look(&self.shared.pace, domain, host, now)?;
+        state.look(&self.shared.pace.of(guest), domain, host, now)?;
         let visits = state.domains.of(domain.clone(), now);
         visits.running += 1;
         state.begin(&self.shared.pace, domain, host, now);
@@ -191,8 +219,8 @@ impl Politeness {
 
     /// What [`Politeness::try_acquire`] would say, without beginning a visit. Who is told that the domain is busy finds it
     /// in [`Politeness::take_freed`] when it is so no longer.
-    pub fn look(&self, domain: &Domain, host: &str, now: Instant) -> Result<(), Wait> {
-        self.shared.state.lock().look(&self.shared.pace, domain, host, now)
+    pub fn look(&self, guest: Guest, domain: &Domain, host: &str, now: Instant) -> Result<(), Wait> {
+        self.shared.state.lock().look(&self.shared.pace.of(guest), domain, host, now)
     }
 
     /// Begins a visit to a further host of a domain that is being visited, as far as the host's own pauses are concerned.

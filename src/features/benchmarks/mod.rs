@@ -168,8 +168,9 @@ async fn start(
         tx.audit(Event::new(Action::BenchmarkStarted).of(row.id).with("probes", row.total_probes))?;
         Ok((probes(tx, row.id)?, row))
     });
-    let (jobs, row) = begun.await?;
-    org.service::<Dispatcher>().queued(org.id(), &jobs);
+    let dispatcher = org.service::<Dispatcher>();
+    let (jobs, row) = dispatcher.heed(begun.await)?;
+    dispatcher.queued(org.id(), &jobs);
     Ok(Created(row.into()))
 }
 

@@ -101,10 +101,10 @@ pub fn kept_files(tx: &SysRead<'_>, results: &Path, exports: &Path) -> Result<Ve
     let mut files = Vec::new();
     let mut after = None;
     loop {
-        let rows = tx.scan_all(&QUERIES, after.as_ref().map(|(org, id)| (*org, id)), ROWS_PER_LOOK)?;
-        let Some((org, id, _)) = rows.last() else { break };
-        after = Some((*org, *id));
-        for (org, id, row) in &rows {
+        let step = tx.readable_all(&QUERIES, after.as_deref(), ROWS_PER_LOOK)?;
+        let Some(next) = step.next else { break };
+        after = Some(next);
+        for (org, id, row) in &step.rows {
             if let Some(result) = row.result.filter(|result| result.kept && !row.dry && !tx.is_fenced(*org)) {
                 let path = results.join(org.to_string()).join(format!("{id}.arrow"));
                 files.push(KeptFile { path, bytes: result.bytes });
@@ -113,10 +113,10 @@ pub fn kept_files(tx: &SysRead<'_>, results: &Path, exports: &Path) -> Result<Ve
     }
     let mut after = None;
     loop {
-        let rows = tx.scan_all(&EXPORTS, after.as_ref().map(|(org, id)| (*org, id)), ROWS_PER_LOOK)?;
-        let Some((org, id, _)) = rows.last() else { break };
-        after = Some((*org, *id));
-        for (org, _, row) in rows.iter().filter(|(org, ..)| !tx.is_fenced(*org)) {
+        let step = tx.readable_all(&EXPORTS, after.as_deref(), ROWS_PER_LOOK)?;
+        let Some(next) = step.next else { break };
+        after = Some(next);
+        for (org, _, row) in step.rows.iter().filter(|(org, ..)| !tx.is_fenced(*org)) {
             if let Some(bytes) = row.bytes {
                 files.push(KeptFile { path: exports::path(exports, *org, row), bytes });
             }

@@ -1,10 +1,9 @@
 //! Beginning periods: an organization that does nothing has its month too, and its ledger says so.
 
 use super::plans::Plans;
-use super::rows::{ACCOUNTS, AccountV2};
+use super::rows::ACCOUNTS;
 use super::{ledger, past};
 use crate::base::Result;
-use crate::base::ids::OrgId;
 use crate::task::TaskContext;
 
 /// Accounts of one look.
@@ -12,17 +11,18 @@ const ACCOUNTS_PER_LOOK: usize = 1_000;
 
 /// Renews every account whose period has ended.
 pub(super) async fn renew_all(context: TaskContext) -> Result<()> {
-    past::sweep(context.system()).await?;
+    if let Err(error) = past::sweep(context.system()).await {
+        tracing::error!(target: "gleaner::billing", %error, "what people used before was not looked through");
+    }
     let plans = context.service::<Plans>();
-    let mut after: Option<OrgId> = None;
+    let mut after = None;
     while !context.stopping() {
-        let accounts: Vec<(OrgId, (), AccountV2)> = context
-            .system()
-            .read(|tx| tx.scan_all(&ACCOUNTS, after.map(|org| (org, &())), ACCOUNTS_PER_LOOK))?;
-        let Some((last, ..)) = accounts.last() else { break };
-        after = Some(*last);
+        let step =
+            context.system().read(|tx| tx.readable_all(&ACCOUNTS, after.as_deref(), ACCOUNTS_PER_LOOK))?;
+        let Some(next) = step.next else { break };
+        after = Some(next);
         let now = context.moment();
-        for (org, (), account) in accounts.iter().filter(|(.., account)| now >= account.period_ends_at) {
+        for (org, (), account) in step.rows.iter().filter(|(.., account)| now >= account.period_ends_at) {
             let plans = plans.clone();
             let renewed = context.system().org(*org).write(move |tx| ledger::renew(tx, &plans)).await;
             // One that is being erased, or whose plan is gone from the file, keeps nobody else waiting.

@@ -155,7 +155,8 @@ async fn start(
 /// is looked up where it is counted: of guesses that are made at once, only as many as the limit allows are answered.
 async fn typed(caller: &Browser, ip: IpAddr, code: String) -> Result<DeviceCodeV1> {
     let guesses = Guesses::of(caller.principal().user(), ip);
-    let found = caller.system().write(move |tx| {
+    // Also where the disk is full: what is written is a count.
+    let found = caller.system().write_freeing(move |tx| {
         guesses.check(tx)?;
         match flow::find(tx, &code) {
             // The guess must be kept, so to the store this is no error.

@@ -11,7 +11,7 @@ use super::rows::{RESULTS, ResultV2};
 use crate::base::clock::{Moment, Timestamp};
 use crate::base::codec::Record;
 use crate::base::ids::{JobId, OrgId};
-use crate::base::{Error, Result};
+use crate::base::{Code, Error, Result};
 use crate::disk;
 use crate::engine::search::{
     ResultQuery, SEARCH_TIME_MAX, SearchChange, SearchDocument, SearchError, SearchIndex,
@@ -78,6 +78,8 @@ enum Suspicion {
     Start,
     /// Something failed: also count whether every result is in it.
     Failure,
+    /// Its files are sound, and the count is still to be made: something came in meanwhile.
+    Count,
 }
 
 impl SearchFeed {
@@ -192,16 +194,19 @@ impl SearchFeed {
         self.note()?;
         let newest = *self.system.store().sequence().borrow();
         if self.committed() < newest {
-            let caught_up = self.follow(stop);
-            if caught_up.is_err() {
+            if let Err(error) = self.follow(stop) {
                 // Whatever was staged is gone; the index knows where it stands.
                 self.has_staged.store(false, Ordering::Relaxed);
                 if self.unnoted.lock().is_none() {
                     self.reached.store(self.index.position(), Ordering::Release);
                 }
                 self.suspect_failure();
+                // What could not be read for a moment may come back; what is damaged fails the same way each time.
+                if error.code() == Code::InternalError && !stop() {
+                    self.look_if_suspect()?;
+                }
+                return Err(error);
             }
-            caught_up?;
         } else {
             self.index.release_idle(WRITER_IDLE).map_err(|e| self.failed(e))?;
         }
@@ -210,36 +215,58 @@ impl SearchFeed {
 
     /// Looks at the index if there is a reason to; one that is damaged, or lacks results, is filled anew.
     fn look_if_suspect(&self) -> Result<()> {
-        let suspicion = *self.suspect.lock();
-        if suspicion == Suspicion::None {
-            return Ok(());
+        // What fails while it is looked at is a reason to look again.
+        let suspicion = std::mem::replace(&mut *self.suspect.lock(), Suspicion::None);
+        let looked = self.look(suspicion);
+        let left = *looked.as_ref().unwrap_or(&suspicion);
+        let mut now = self.suspect.lock();
+        if *now == Suspicion::None {
+            *now = left;
         }
-        let why = match self.index.verify() {
-            Ok(damaged) if damaged.is_empty() => self.lacks_results(suspicion)?,
-            Ok(damaged) => Some(format!("damaged files: {}", damaged.join(", "))),
-            Err(SearchError::Damaged(error)) => Some(error.to_string()),
-            Err(error) => return Err(search_error(error)),
-        };
-        if let Some(why) = why {
-            tracing::error!(why, "the search index is damaged and filled anew");
-            self.index.clear().map_err(search_error)?;
-            *self.unnoted.lock() = None;
-            self.reached.store(self.index.position(), Ordering::Release);
-        }
-        *self.suspect.lock() = Suspicion::None;
-        Ok(())
+        looked.map(drop)
     }
 
-    /// Whether the index has fewer or more documents than there are results, if that can be told now.
-    fn lacks_results(&self, suspicion: Suspicion) -> Result<Option<String>> {
-        if suspicion != Suspicion::Failure {
-            return Ok(None);
+    /// Gives what is still to be looked at.
+    fn look(&self, suspicion: Suspicion) -> Result<Suspicion> {
+        let damage = match suspicion {
+            Suspicion::None => return Ok(Suspicion::None),
+            Suspicion::Count => None,
+            Suspicion::Start | Suspicion::Failure => self.damage()?,
+        };
+        let why = match (damage, suspicion) {
+            (Some(damage), _) => damage,
+            (None, Suspicion::Failure | Suspicion::Count) => match self.count()? {
+                Some((documents, rows)) if documents != rows => {
+                    format!("{documents} documents for {rows} results")
+                }
+                Some(_) => return Ok(Suspicion::None),
+                None => return Ok(Suspicion::Count),
+            },
+            (None, _) => return Ok(Suspicion::None),
+        };
+        tracing::error!(why, "the search index is damaged and filled anew");
+        self.index.clear().map_err(search_error)?;
+        *self.unnoted.lock() = None;
+        self.reached.store(self.index.position(), Ordering::Release);
+        Ok(Suspicion::None)
+    }
+
+    /// What of the index is not what was written.
+    fn damage(&self) -> Result<Option<String>> {
+        match self.index.verify() {
+            Ok(damaged) if damaged.is_empty() => Ok(None),
+            Ok(damaged) => Ok(Some(format!("damaged files: {}", damaged.join(", ")))),
+            Err(SearchError::Damaged(error)) => Ok(Some(error.to_string())),
+            Err(error) => Err(search_error(error)),
         }
+    }
+
+    /// The documents of the index and the results that there are, if that can be told now.
+    fn count(&self) -> Result<Option<(u64, u64)>> {
         let rows = self.system.store().entries(RESULTS.name())?;
         // Asked after the rows: whatever came between is not in the index yet.
         let is_even = self.committed() >= *self.system.store().sequence().borrow();
-        let documents = self.index.documents();
-        Ok((is_even && rows != documents).then(|| format!("{documents} documents for {rows} results")))
+        Ok(is_even.then(|| (self.index.documents(), rows)))
     }
 
     fn suspect_failure(&self) {
@@ -346,7 +373,14 @@ impl SearchFeed {
     fn stage_rows(&self, keys: &[(OrgId, JobId)], position: u64) -> Result<()> {
         let changes = self.system.read(|tx| {
             let change = |(org, job): &(OrgId, JobId)| {
-                let row = tx.org(*org).get(&RESULTS, job)?;
+                let row = match tx.org(*org).get(&RESULTS, job) {
+                    // Nobody finds it, and it keeps nobody else's from being found.
+                    Err(error) if error.code() == Code::InternalError => {
+                        tracing::error!(%org, %job, %error, "a result cannot be read and is left out of the search index");
+                        None
+                    }
+                    row => row?,
+                };
                 Ok(SearchChange { org: org.0, id: job.0, document: row.as_ref().map(document) })
             };
             keys.iter().map(change).collect::<Result<Vec<_>>>()
@@ -403,14 +437,13 @@ impl SearchFeed {
     fn refill(&self, stop: &dyn Fn() -> bool) -> Result<bool> {
         let begin = *self.system.store().sequence().borrow();
         tracing::info!(begin, "filling the search index from the rows");
-        let mut after: Option<(OrgId, JobId)> = None;
+        let mut after = None;
         loop {
-            let rows = self.system.read(|tx| {
-                tx.scan_all(&RESULTS, after.as_ref().map(|(org, job)| (*org, job)), ROWS_PER_READ)
-            })?;
-            let Some((org, job, _)) = rows.last() else { break };
-            after = Some((*org, *job));
-            let changes: Vec<_> = rows
+            let step = self.system.read(|tx| tx.readable_all(&RESULTS, after.as_deref(), ROWS_PER_READ))?;
+            let Some(next) = step.next else { break };
+            after = Some(next);
+            let changes: Vec<_> = step
+                .rows
                 .iter()
                 .map(|(org, job, row)| SearchChange { org: org.0, id: job.0, document: Some(document(row)) })
                 .collect();

@@ -29,6 +29,8 @@ const UNTOUCHED_MIN: Duration = Duration::from_secs(3_600);
 const ORPHAN_AGE: Duration = Duration::from_secs(24 * 3_600);
 /// Rows of one operation.
 const STEP_ROWS: usize = 64;
+/// Rows whose pages one operation names at the first start after an upgrade; each commit is a sync.
+const ADOPTED_PER_WRITE: usize = 2_000;
 
 /// A page's hash as a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +130,7 @@ pub async fn adopt(system: &System) -> Result<()> {
     if at.done {
         return Ok(());
     }
+    tracing::info!("the pages of earlier results are named, once; with very many results this takes minutes");
     loop {
         let (named, next) = next_unnamed(system, at)?;
         at = next;
@@ -150,21 +153,31 @@ type Named = Vec<(OrgId, JobId, PageRefV1)>;
 /// The next results, or drafts when those are through, and where that leads.
 fn next_unnamed(system: &System, mut at: AdoptionV1) -> Result<(Named, AdoptionV1)> {
     system.read(|tx| {
-        let after = at.results_after.as_ref().map(|(org, job)| (*org, job));
-        let results = tx.scan_all(&RESULTS, after, STEP_ROWS)?;
-        if let Some((org, job, _)) = results.last() {
-            at.results_after = Some((*org, *job));
-            let named = results.into_iter().map(|(org, job, row)| (org, job, row.page)).collect();
+        let results = tx.readable_all(&RESULTS, place(at.results_after).as_deref(), ADOPTED_PER_WRITE)?;
+        if let Some(next) = results.next {
+            at.results_after = Some(owner(&next)?);
+            let named = results.rows.into_iter().map(|(org, job, row)| (org, job, row.page)).collect();
             return Ok((named, at));
         }
-        let after = at.drafts_after.as_ref().map(|(org, job)| (*org, job));
-        let drafts = tx.scan_all(&HELD, after, STEP_ROWS)?;
-        match drafts.last() {
-            Some((org, job, _)) => at.drafts_after = Some((*org, *job)),
+        let drafts = tx.readable_all(&HELD, place(at.drafts_after).as_deref(), ADOPTED_PER_WRITE)?;
+        match drafts.next {
+            Some(next) => at.drafts_after = Some(owner(&next)?),
             None => at.done = true,
         }
-        Ok((drafts.into_iter().map(|(org, job, held)| (org, job, held.row.page)).collect(), at))
+        Ok((drafts.rows.into_iter().map(|(org, job, held)| (org, job, held.row.page)).collect(), at))
     })
+}
+
+/// A result's place in the walk through those of all organizations.
+fn place(at: Option<(OrgId, JobId)>) -> Option<Vec<u8>> {
+    at.map(|(org, job)| [org.0.into_bytes(), job.0.into_bytes()].concat())
+}
+
+fn owner(place: &[u8]) -> Result<(OrgId, JobId)> {
+    let parts = place.split_at_checked(16);
+    parts
+        .and_then(|(org, job)| Some((OrgId::decode(org)?, JobId::decode(job)?)))
+        .ok_or_else(|| Error::internal("name the pages of results", "a result's key is damaged"))
 }
 
 /// Removes the files of an organization's pages that nobody names; what was kept again lately stays for the next time.

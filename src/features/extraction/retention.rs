@@ -39,9 +39,15 @@ pub(super) async fn round(context: TaskContext) -> Result<()> {
             return Ok(());
         }
         let rows = system.org(org);
-        let terms = rows.read(|tx| retention.of(tx))?;
-        expire(&context, &rows, terms, &retention).await?;
-        pages::sweep(system, &blobs, org, &retention.removed, &stopping).await?;
+        let of_org = async {
+            let terms = rows.read(|tx| retention.of(tx))?;
+            expire(&context, &rows, terms, &retention).await?;
+            pages::sweep(system, &blobs, org, &retention.removed, &stopping).await
+        };
+        // What fails of one organization keeps no other's.
+        if let Err(error) = of_org.await {
+            tracing::error!(%org, %error, "results whose time is over could not be removed");
+        }
     }
     forget_times(&context, retention.results_days_max()).await
 }

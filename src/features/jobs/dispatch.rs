@@ -13,9 +13,9 @@
 //! does one that a planned restart cuts off.
 
 use super::ask::Trail;
-use super::finish::{Cut, PutBack, Taken, add_canceled, claim, postpone, put_back, put_back_run};
+use super::finish::{Cut, PutBack, Taken, add_canceled, claim, postpone, put_back_run};
 use super::queue::{Due, FairQueue, Inbox, Queued, Round, Slot};
-use super::rows::{JOBS, JobV1, LEASE, QUEUE, QUEUE_BEFORE};
+use super::rows::JobV1;
 use super::run::{Begin, Run};
 use super::walks::{PLANNED_STOP, PlannedStopV1};
 use crate::base::clock::{Moment, Now, Timestamp};
@@ -46,8 +46,6 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 const ROOM_LOOKED_EVERY: Duration = Duration::from_secs(2);
 /// Time to the next round after one that ended at its bound.
 const CUT_ROUND_PAUSE: Duration = Duration::from_millis(5);
-/// Jobs put back by one write operation.
-const RECOVERED_PER_WRITE: usize = 256;
 /// Longest time between two rounds without a signal.
 const ROUND_EVERY: Duration = Duration::from_millis(250);
 /// Time from a round that failed to the next, whatever signals come.
@@ -85,7 +83,7 @@ pub struct DispatchParts {
 
 /// Runs jobs.
 pub struct Dispatcher {
-    system: System,
+    pub(super) system: System,
     pub(super) providers: Arc<Providers>,
     pub(super) graphs: Arc<Graphs>,
     pub(super) politeness: Politeness,
@@ -96,9 +94,11 @@ pub struct Dispatcher {
     /// The jobs that run here, and how to tell each that it was canceled.
     running: Mutex<HashMap<(OrgId, JobId), Arc<Notify>>>,
     /// Jobs that may have been marked running by a claim that failed.
-    doubtful: Mutex<Vec<(OrgId, JobId)>>,
+    pub(super) doubtful: Mutex<Vec<(OrgId, JobId)>>,
     /// Organizations without room for what their jobs would bring, as far as one was to begin.
     full: Mutex<HashSet<OrgId>>,
+    /// Jobs whose rows cannot be read.
+    pub(super) unreadable: Mutex<HashSet<JobId>>,
     tasks: tokio::sync::Mutex<JoinSet<()>>,
     stopping: AtomicBool,
     drain: Duration,
@@ -130,6 +130,7 @@ impl Dispatcher {
             running: Mutex::default(),
             doubtful: Mutex::default(),
             full: Mutex::default(),
+            unreadable: Mutex::default(),
             tasks: tokio::sync::Mutex::new(JoinSet::new()),
             stopping: AtomicBool::new(false),
             drain: settings.drain,
@@ -147,6 +148,20 @@ impl Dispatcher {
     /// few minutes.
     pub fn queued<'j>(&self, org: OrgId, jobs: impl IntoIterator<Item = &'j JobV1>) {
         self.inbox.queued(jobs.into_iter().map(|job| Queued::of(org, job)));
+    }
+
+    /// The outcome of a write that queues jobs. One that was said to have failed may stand all the same.
+    pub fn heed<T>(&self, written: Result<T>) -> Result<T> {
+        written.inspect_err(|error| {
+            if error.code() == Code::ServiceUnavailable {
+                self.look_again();
+            }
+        })
+    }
+
+    /// Says that jobs may stand in the queue that nobody could tell of, because their commit was said to have failed.
+    pub fn look_again(&self) {
+        self.inbox.look_again();
     }
 
     /// How often the queue asked the store since the start: what the rounds cost.
@@ -182,7 +197,7 @@ impl Dispatcher {
     }
 
     /// Notes what has become of jobs that were put back; after the commit.
-    fn note_put_back(&self, org: OrgId, put_back: &PutBack) {
+    pub(super) fn note_put_back(&self, org: OrgId, put_back: &PutBack) {
         match put_back {
             PutBack::Queued(job) => self.queued(org, [job.as_ref()]),
             PutBack::GivenUp => drop(self.given_up.fetch_add(1, Ordering::Relaxed)),
@@ -190,7 +205,7 @@ impl Dispatcher {
         }
     }
 
-    fn running_ids(&self) -> HashSet<(OrgId, JobId)> {
+    pub(super) fn running_ids(&self) -> HashSet<(OrgId, JobId)> {
         self.running.lock().keys().copied().collect()
     }
 
@@ -221,50 +236,23 @@ impl Dispatcher {
         }
     }
 
-    /// Puts back the jobs that a dead process left running, and takes over the queue of an older release.
-    async fn recover(&self) -> Result<usize> {
-        while self.system.write(move_queue).await? > 0 {}
-        let mut total = 0;
-        loop {
-            let running = self.running_ids();
-            let put_back = self
-                .system
-                .write(move |tx| {
-                    let entries =
-                        tx.scan_global(&JOBS, &LEASE, &[], None, RECOVERED_PER_WRITE + running.len())?;
-                    // A planned restart cut them off, which is nobody's fault.
-                    let cut = match tx.get(&PLANNED_STOP, &())? {
-                        Some(_) => Cut::ByTheBox,
-                        None => Cut::Unknown,
-                    };
-                    // Of an organization that is being erased the entries go by themselves.
-                    let lost = entries.iter().filter(|entry| {
-                        !running.contains(&(entry.org, entry.key)) && !tx.is_fenced(entry.org)
-                    });
-                    let mut jobs = Vec::new();
-                    for entry in lost.take(RECOVERED_PER_WRITE) {
-                        jobs.push((entry.org, put_back(&tx.org(entry.org), entry.key, tx.moment(), cut)?));
-                    }
-                    if jobs.len() < RECOVERED_PER_WRITE {
-                        tx.delete(&PLANNED_STOP, &())?;
-                    }
-                    Ok(jobs)
-                })
-                .await?;
-            put_back.iter().for_each(|(org, put_back)| self.note_put_back(*org, put_back));
-            total += put_back.len();
-            if put_back.len() < RECOVERED_PER_WRITE {
-                return Ok(total);
-            }
-        }
-    }
-
     /// The activation of the dispatcher's task: puts back what a dead process left, then runs rounds until the box
     /// drains, then waits for the jobs that are running. What the supervisor cuts off is put back at the next start.
     pub async fn run(self: Arc<Self>, context: TaskContext) -> Result<()> {
-        let lost = self.recover().await?;
-        if lost > 0 {
-            tracing::info!(jobs = lost, "jobs that were running when the box went down run again");
+        // The activation goes on through troubles: the supervisor's pause after a failure doubles, and this one ends with
+        // the box.
+        while !context.stopping() {
+            match self.recover().await {
+                Ok(0) => break,
+                Ok(lost) => {
+                    tracing::info!(jobs = lost, "jobs that were running when the box went down run again");
+                    break;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "what runs when the box went down cannot be looked for");
+                    self.pause_after_failure(&context).await;
+                }
+            }
         }
         let mut looked = Instant::now();
         while !context.stopping() {
@@ -277,15 +265,13 @@ impl Dispatcher {
                 }
                 continue;
             }
-            // The activation goes on: the supervisor's pause after a failure doubles, and this one ends with the box.
             let pause = match self.round(&mut looked).await {
                 Ok(pause) => pause,
                 Err(error) => {
                     tracing::warn!(%error, "jobs could not be taken from the queue");
-                    tokio::select! {
-                        () = context.stopped() => {}
-                        () = tokio::time::sleep(FAILED_ROUND_PAUSE) => {}
-                    }
+                    // What it had found by then is forgotten.
+                    self.look_again();
+                    self.pause_after_failure(&context).await;
                     continue;
                 }
             };
@@ -296,6 +282,13 @@ impl Dispatcher {
             }
         }
         self.drain().await
+    }
+
+    async fn pause_after_failure(&self, context: &TaskContext) {
+        tokio::select! {
+            () = context.stopped() => {}
+            () = tokio::time::sleep(FAILED_ROUND_PAUSE) => {}
+        }
     }
 
     /// Waits for the runs that are under way, but not for long: one page that hangs would take all the time that the box has
@@ -386,25 +379,12 @@ impl Dispatcher {
                 running.entry(*key).or_insert_with(|| canceled.clone());
             }
         }
-        let claimed = self
-            .system
-            .write(move |tx| {
-                wanted
-                    .into_iter()
-                    .map(|(org, id)| match tx.is_fenced(org) {
-                        true => Ok(Taken::Gone),
-                        false => claim(&tx.org(org), id),
-                    })
-                    .collect::<Result<Vec<_>>>()
-            })
-            .await;
-        let claimed = match claimed {
+        let claimed = match self.claim_all(wanted).await {
             Ok(claimed) => claimed,
             Err(error) => {
                 told.iter().for_each(|(key, canceled)| self.forget(*key, canceled));
                 // They stand in the queue still, unless the commit stands although its sync failed.
                 self.doubtful.lock().extend(told.into_iter().map(|(key, _)| key));
-                self.inbox.queued(due.into_iter().map(|due| due.queued));
                 return Err(error);
             }
         };
@@ -432,6 +412,45 @@ impl Dispatcher {
     /// Whether the jobs of an organization wait because it stores as much as it may.
     pub(super) fn is_full(&self, org: OrgId) -> bool {
         self.full.lock().contains(&org)
+    }
+
+    /// Claims in one operation; where a row cannot be read, in one each, so that it keeps nobody else waiting.
+    async fn claim_all(&self, wanted: Vec<(OrgId, JobId)>) -> Result<Vec<Taken>> {
+        let claim_in = |tx: &SysWrite<'_>, org: OrgId, id: JobId| match tx.is_fenced(org) {
+            true => Ok(Taken::Gone),
+            false => claim(&tx.org(org), id),
+        };
+        let all = wanted.clone();
+        let together =
+            self.system.write(move |tx| all.into_iter().map(|(org, id)| claim_in(tx, org, id)).collect());
+        match together.await {
+            Err(error) if error.code() == Code::InternalError => {}
+            claimed => return claimed,
+        }
+        let mut claimed = Vec::with_capacity(wanted.len());
+        for (org, id) in wanted {
+            let alone = self.system.write(move |tx| claim_in(tx, org, id)).await;
+            claimed.push(match alone {
+                Ok(taken) => taken,
+                Err(error) => {
+                    self.pass_over(org, id, &error);
+                    Taken::Gone
+                }
+            });
+        }
+        Ok(claimed)
+    }
+
+    /// Leaves a job alone whose row cannot be read; any other failure passes, and the job is found again.
+    pub(super) fn pass_over(&self, org: OrgId, job: JobId, error: &Error) {
+        if error.code() != Code::InternalError {
+            self.doubtful.lock().push((org, job));
+            return self.look_again();
+        }
+        if self.unreadable.lock().insert(job) {
+            tracing::error!(%org, %job, %error, "a job cannot be read; it is left alone (see `gleaner doctor`)");
+        }
+        self.inbox.unreadable(job);
     }
 
     /// A run is over. A job that was put back may run again already, under the same key; that run stays.
@@ -489,6 +508,8 @@ impl Dispatcher {
             let again =
                 org.write(move |tx| put_back_run(tx, id, run, tx.moment().after(RETRY_AFTER), cut)).await;
             match again {
+                // It was given up or canceled; or an earlier try stands although it was said to have failed.
+                Ok(PutBack::Untouched) => return self.look_again(),
                 Ok(put_back) => return self.note_put_back(org.id(), &put_back),
                 Err(error) if self.stopping() || error.code() != Code::ServiceUnavailable => {
                     tracing::warn!(job = %id, %error, "a job could not be put back; its lease will end");
@@ -527,61 +548,6 @@ impl Dispatcher {
         let (until, why) = self.politeness.asked_pause(host, now)?;
         Some((self.system.clock().now().after(until.saturating_duration_since(now)), why))
     }
-
-    /// Puts back jobs of a claim that failed and was kept all the same.
-    async fn put_back_doubtful(&self) -> Result<()> {
-        let doubtful = self.doubtful.lock().clone();
-        if doubtful.is_empty() {
-            return Ok(());
-        }
-        let (count, running) = (doubtful.len(), self.running_ids());
-        self.put_back_all(
-            doubtful.into_iter().filter(|entry| !running.contains(entry)).collect(),
-            Cut::ByTheBox,
-        )
-        .await?;
-        self.doubtful.lock().drain(..count);
-        Ok(())
-    }
-
-    async fn put_back_all(&self, lost: Vec<(OrgId, JobId)>, cut: Cut) -> Result<()> {
-        let put_back = self
-            .system
-            .write(move |tx| {
-                let mut jobs = Vec::new();
-                for (org, id) in lost {
-                    if !tx.is_fenced(org) {
-                        jobs.push((org, put_back(&tx.org(org), id, tx.moment(), cut)?));
-                    }
-                }
-                Ok(jobs)
-            })
-            .await?;
-        put_back.iter().for_each(|(org, put_back)| self.note_put_back(*org, put_back));
-        Ok(())
-    }
-
-    /// Puts back jobs whose lease has ended although nobody here runs them.
-    async fn put_back_expired(&self) -> Result<()> {
-        let running = self.running_ids();
-        let expired = self.system.read(|tx| {
-            let end = time_key(tx.moment());
-            let mut expired =
-                tx.scan_global(&JOBS, &LEASE, &[], Some(&end), RECOVERED_PER_WRITE + running.len())?;
-            expired.retain(|entry| !tx.is_fenced(entry.org));
-            Ok(expired)
-        })?;
-        let lost: Vec<_> = expired
-            .into_iter()
-            .map(|entry| (entry.org, entry.key))
-            .filter(|entry| !running.contains(entry))
-            .collect();
-        if lost.is_empty() {
-            return Ok(());
-        }
-        tracing::warn!(jobs = lost.len(), "leases ended without a result; the jobs run again");
-        self.put_back_all(lost, Cut::Unknown).await
-    }
 }
 
 async fn all_ended(tasks: &mut JoinSet<()>) {
@@ -595,22 +561,4 @@ async fn try_descriptors() -> std::io::Result<()> {
         files.collect::<std::io::Result<Vec<_>>>().map(drop)
     };
     tokio::task::spawn_blocking(open).await.unwrap_or_else(|panic| Err(std::io::Error::other(panic)))
-}
-
-/// Moves some jobs from the queue as older releases kept it; gives how many.
-fn move_queue(tx: &SysWrite<'_>) -> Result<usize> {
-    let moved = tx.retire_entries::<JobId>(QUEUE_BEFORE, RECOVERED_PER_WRITE)?;
-    let count = moved.len();
-    for (org, id) in moved {
-        let own = tx.org(org);
-        if let Some(job) = own.get(&JOBS, &id)? {
-            own.fill_index(&QUEUE, &id, &job);
-        }
-    }
-    Ok(count)
-}
-
-/// A moment as it stands in a key.
-fn time_key(time: Moment) -> [u8; 8] {
-    ((time.0 as u64) ^ (1 << 63)).to_be_bytes()
 }

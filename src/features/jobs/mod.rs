@@ -4,6 +4,7 @@ mod ask;
 mod dispatch;
 mod finish;
 mod queue;
+mod recovery;
 mod retention;
 mod rows;
 mod run;
@@ -171,7 +172,8 @@ async fn submit_one(
         }
         submitted.ok_or_else(|| Error::internal("submit a job", "none was made"))
     });
-    let submitted = submitted.await?;
+    let dispatcher = org.service::<Dispatcher>();
+    let submitted = dispatcher.heed(submitted.await)?;
     if !submitted.is_new {
         return Ok(Either::Right(Body(view(&org, submitted.job)?)));
     }
@@ -228,8 +230,10 @@ async fn submit_batch(
             }
             Ok(all.into_iter().map(|one| one.job).collect::<Vec<_>>())
         })
-        .await?;
-    org.service::<Dispatcher>().queued(org.id(), &jobs);
+        .await;
+    let dispatcher = org.service::<Dispatcher>();
+    let jobs = dispatcher.heed(jobs)?;
+    dispatcher.queued(org.id(), &jobs);
     let jobs = jobs.into_iter().map(|job| SubmittedJob { id: job.id, url: job.url }).collect();
     Ok(Created(SubmittedJobs { jobs }))
 }
@@ -304,7 +308,8 @@ async fn retry(org: Org<Spends<JobsWrite>>, Path(id): Path<JobId>) -> Result<Cre
         tx.audit(Event::new(Action::JobRetried).of(job.id).with("of", Uuid::from(id)))?;
         Ok(job)
     });
-    let job = retried.await?;
-    org.service::<Dispatcher>().queued(org.id(), [&job]);
+    let dispatcher = org.service::<Dispatcher>();
+    let job = dispatcher.heed(retried.await)?;
+    dispatcher.queued(org.id(), [&job]);
     Ok(Created(view(&org, job)?))
 }

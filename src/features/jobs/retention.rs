@@ -23,16 +23,20 @@ pub(super) async fn round(context: TaskContext) -> Result<()> {
     let mut last = None;
     while let Some((org, _)) = system.read(|tx| tx.next_used(last))? {
         last = Some(org);
-        let rows = system.org(org);
-        let terms = rows.read(|tx| retention.of(tx))?;
-        let Some(before) = cutoff(context.moment(), terms.jobs_days) else { continue };
-        let through = jobs(&context, &rows, before, &retention).await?;
-        // A version may be needed by a job that is under way yet.
-        if through {
-            versions(&context, &rows, before, &retention).await?;
+        // What fails of one organization keeps no other's.
+        if let Err(error) = round_of(&context, &system.org(org), &retention).await {
+            tracing::error!(%org, %error, "jobs whose time is over could not be removed");
         }
     }
     Ok(())
+}
+
+async fn round_of(context: &TaskContext, rows: &OrgStore, retention: &Retention) -> Result<()> {
+    let terms = rows.read(|tx| retention.of(tx))?;
+    let Some(before) = cutoff(context.moment(), terms.jobs_days) else { return Ok(()) };
+    let through = jobs(context, rows, before, retention).await?;
+    // A version may be needed by a job that is under way yet.
+    if through { versions(context, rows, before, retention).await } else { Ok(()) }
 }
 
 /// Removes what was submitted before that moment and has ended; whether nothing else is left from before it.

@@ -8,7 +8,7 @@ use crate::base::ids::MailId;
 use crate::base::{Error, Result};
 use crate::engine::keyring::{Keyring, Place};
 use crate::engine::secret::{Digest, sha256};
-use crate::store::{Order, SysWrite, System};
+use crate::store::{SysWrite, System};
 use serde::{Deserialize, Serialize};
 
 /// What stands in a text where its token belongs.
@@ -52,14 +52,15 @@ pub fn open(keyring: &Keyring, mut mail: MailV3) -> Result<MailV3> {
 }
 
 /// Seals the tokens of messages that an earlier release has written. Done at each start, for it takes no time once it is done.
+/// A message that cannot be read keeps nobody from starting.
 pub async fn seal_old(system: &System, keyring: &Keyring) -> Result<()> {
-    let mut after: Option<MailId> = None;
+    let mut after = None;
     loop {
-        let rows = system.read(|tx| tx.scan(&MAIL, after.as_ref(), Order::Ascending, SEALED_AT_ONCE))?;
-        let Some((last, _)) = rows.last() else { return Ok(()) };
-        after = Some(*last);
+        let step = system.read(|tx| tx.readable_own(&MAIL, after.as_deref(), SEALED_AT_ONCE))?;
+        let Some(next) = step.next else { return Ok(()) };
+        after = Some(next);
         let mut old = Vec::new();
-        for (id, mail) in rows {
+        for (id, mail) in step.rows {
             if mail.token.is_none()
                 && mail.state != MailState::Sent
                 && let Some(token) = find(&mail.text)

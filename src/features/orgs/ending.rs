@@ -11,7 +11,7 @@ use crate::base::permission::Role;
 use crate::base::{Code, Error, Result};
 use crate::features::auth::{INVITES, ORG, ORGS, USERS, USERS_BY_ORG, UserV1};
 use crate::features::{Erased, Person, Personal, Shown, api_keys, billing};
-use crate::store::{Key, Order, SysRead, SysWrite};
+use crate::store::{Order, SysRead, SysWrite};
 use serde_json::{Value, json};
 
 /// Invitations that one step of a walk looks at.
@@ -79,14 +79,11 @@ type Concerning = (Vec<(OrgId, InviteId, Value)>, Option<Vec<u8>>);
 
 /// Invitations to or by the person among the next ones of all organizations.
 fn concerning(tx: &SysRead<'_>, person: &Person, place: &[u8]) -> Result<Concerning> {
-    let after =
-        place.split_at_checked(16).and_then(|(org, id)| Some((OrgId::decode(org)?, InviteId::decode(id)?)));
-    let rows = tx.scan_all(&INVITES, after.as_ref().map(|(org, id)| (*org, id)), INVITES_PER_STEP)?;
-    let next = rows
-        .last()
-        .filter(|_| rows.len() == INVITES_PER_STEP)
-        .map(|(org, id, _)| [org.0.as_bytes().as_slice(), id.0.as_bytes()].concat());
-    let found = rows
+    let after = (!place.is_empty()).then_some(place);
+    let step = tx.readable_all(&INVITES, after, INVITES_PER_STEP)?;
+    let next = step.next;
+    let found = step
+        .rows
         .into_iter()
         .filter(|(org, _, _)| !tx.is_fenced(*org))
         .filter(|(_, _, invite)| {

@@ -241,7 +241,20 @@ async fn create(org: Org<Quota<UrlsWrite>>, Body(body): Body<NewUrls>) -> Result
     let mut candidates = candidates.into_iter().peekable();
     while candidates.peek().is_some() {
         let chunk: Vec<_> = candidates.by_ref().take(URLS_PER_WRITE).collect();
-        let done = org.write(move |tx| register(tx, chunk)).await?;
+        let tried: Vec<_> = chunk.iter().map(|entry| (entry.index, entry.text.clone())).collect();
+        let done = match org.write(move |tx| register(tx, chunk)).await {
+            Ok(done) => done,
+            // What was registered by then stays, so the answer tells of both.
+            Err(full) if full.code() == Code::QuotaExceeded && answer.created + answer.updated > 0 => {
+                let rest = candidates.map(|entry| (entry.index, entry.text));
+                let reason = format!("not registered: {}", full.detail().unwrap_or("there is no room left"));
+                let left = tried.into_iter().chain(rest);
+                let left = left.map(|(index, url)| InvalidUrl { index, url, reason: reason.clone() });
+                answer.invalid.extend(left);
+                break;
+            }
+            Err(error) => return Err(error),
+        };
         answer.created += done.created;
         answer.updated += done.updated;
         answer.duplicates += done.duplicates;
@@ -251,7 +264,10 @@ async fn create(org: Org<Quota<UrlsWrite>>, Body(body): Body<NewUrls>) -> Result
     answer.invalid.sort_by_key(|invalid| invalid.index);
     match answer.invalid.first() {
         Some(first) if answer.invalid.len() == count => {
-            Err(Error::new(Code::InvalidUrl).message(format!("urls[0]: {}", first.reason)))
+            Err(Error::new(Code::InvalidUrl).message(match first.reason.starts_with("urls[") {
+                true => first.reason.clone(),
+                false => format!("urls[0]: {}", first.reason),
+            }))
         }
         _ => Ok(Body(answer)),
     }

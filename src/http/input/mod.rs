@@ -140,6 +140,7 @@ async fn json_bytes(call: &mut Call) -> Result<Bytes> {
             if bytes.is_empty() {
                 return Ok(bytes);
             }
+            let media = if media.is_empty() { "of a type that cannot be read" } else { &media };
             return Err(Error::new(Code::UnsupportedMediaType)
                 .message(format!("The body is {media}; application/json is expected.")));
         }

@@ -58,17 +58,25 @@ async fn run(command: &mut Command, time_max: Duration) -> Result<String, String
     }
 }
 
-/// The folder of the cache where these tools are, installed there by `install` if they are not yet; none, and why, where
-/// they cannot be had.
-async fn tools(name: &str, pins: &[&str], install: impl FnOnce(&Path) -> Command) -> Result<PathBuf, String> {
+/// The folder of the cache where these tools are for the `program` that runs them, installed there by `install` if they are
+/// not yet; none, and why, where they cannot be had.
+async fn tools(
+    program: &str,
+    pins: &[&str],
+    install: impl FnOnce(&Path) -> Command,
+) -> Result<PathBuf, String> {
+    // What is installed for one release of the program may not run with another.
+    let release = run(Command::new(program).arg("--version"), RUN_TIME_MAX).await?;
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
     let cache = cache.unwrap_or_else(std::env::temp_dir).join("gleaner/clients");
     let sum = pins
         .iter()
-        .flat_map(|pin| pin.bytes())
+        .copied()
+        .chain([release.trim()])
+        .flat_map(str::bytes)
         .fold(0u32, |sum, byte| sum.rotate_left(5).wrapping_mul(31) ^ u32::from(byte));
-    let folder = cache.join(format!("{name}-{sum:08x}"));
+    let folder = cache.join(format!("{program}-{sum:08x}"));
     if folder.is_dir() {
         return Ok(folder);
     }
@@ -133,7 +141,7 @@ async fn a_python_client_is_generated_and_lists_jobs() {
         pip.args(["--only-binary", ":all:", "--target"]).arg(folder).args(PYTHON);
         pip
     };
-    let tools = match tools("python", PYTHON, install).await {
+    let tools = match tools("python3", PYTHON, install).await {
         Ok(tools) => tools,
         Err(why) => return skipped("openapi-python-client", &why),
     };

@@ -8,6 +8,7 @@ use crate::harness::{Member, collect, eventually, expect, get, member, post, tex
 use gleaner::http::client::Client;
 use serde_json::{Value, json};
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -86,7 +87,8 @@ async fn filled(web: &Web, dir: &TempDir) -> (PathBuf, Process, Member) {
 async fn altered_tables_are_never_served_and_made_anew() {
     let (web, dir) = (Web::open(page).await, TempDir::new().unwrap());
     let (data, process, owner) = filled(&web, &dir).await;
-    let (jobs, urls) = (rows(&owner.api, ALL).await.unwrap(), rows(&owner.api, URLS).await.unwrap());
+    let at_first = async |sql| eventually(sql, Duration::from_secs(60), || rows(&owner.api, sql)).await;
+    let (jobs, urls) = (at_first(ALL).await, at_first(URLS).await);
     assert!(jobs.as_array().unwrap().len() == 12 && urls.as_array().unwrap().len() >= 150);
     let folder = data.join("snapshots").join(&owner.org_id);
     let agree = async |client: &Client, what: &str| {
@@ -199,5 +201,36 @@ async fn an_altered_index_is_made_anew_and_pages_and_exports_are_told() {
         })
         .await;
     }
+    assert_eq!(process.terminate(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_that_is_altered_under_a_box_at_work_is_made_anew() {
+    let (web, dir) = (Web::open(page).await, TempDir::new().unwrap());
+    let (data, process, owner) = filled(&web, &dir).await;
+    let total = async || {
+        let found = get(&owner.api, "/api/v1/extraction/results?limit=1").await;
+        assert!(matches!(found.status.as_u16(), 200 | 503), "{}", found.text());
+        found.json["total"].as_u64()
+    };
+    eventually("every result is found", Duration::from_secs(60), || async {
+        (total().await? == 12).then_some(())
+    })
+    .await;
+    // In place, so that it is seen by the process that has the file mapped. Committing a result looks its key up there.
+    let terms = files(&data.join("search"));
+    for file in terms.iter().filter(|file| file.extension().is_some_and(|kind| kind == "term")) {
+        let mut open = fs::OpenOptions::new().write(true).open(file).unwrap();
+        let length = usize::try_from(open.metadata().unwrap().len()).unwrap();
+        open.write_all(&vec![0x5A; length / 2]).unwrap();
+    }
+    for n in 12..15 {
+        let job = collect(&owner.api, &web.url(&format!("/p/{n}"))).await;
+        assert_eq!(text(&job, "status"), "succeeded", "{job}");
+    }
+    eventually("search finds every result again", Duration::from_secs(120), || async {
+        (total().await? == 15).then_some(())
+    })
+    .await;
     assert_eq!(process.terminate(), Some(0));
 }

@@ -18,6 +18,7 @@ const PAGE_BYTES: usize = 4096;
 const COPIES: u64 = 24;
 /// How long the doctor may take over one of half a megabyte; it took for ever.
 const DOCTOR_MAX: Duration = Duration::from_secs(180);
+const START_MAX: Duration = Duration::from_secs(180);
 
 /// Runs the doctor, and ends it when it does not end.
 fn doctor(data: &Path, key: &Path) -> Output {
@@ -54,10 +55,14 @@ fn start(data: &Path, key: &Path) -> Option<String> {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut line = String::new();
-    let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
-    std::io::BufRead::read_line(&mut out, &mut line).unwrap();
-    if !line.is_empty() {
+    let out = std::io::BufReader::new(child.stdout.take().unwrap());
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || tell.send(std::io::BufRead::lines(out).next().and_then(Result::ok)));
+    let Ok(line) = told.recv_timeout(START_MAX) else {
+        child.kill().unwrap();
+        panic!("the box neither came up nor ended over {}", data.display());
+    };
+    if line.is_some() {
         child.kill().unwrap();
         child.wait().unwrap();
         return None;

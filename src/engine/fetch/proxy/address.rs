@@ -98,7 +98,11 @@ impl Proxy {
             None => four_parts(rest),
         };
         let Some(port) = port_of(place) else {
-            return Err("must have a port, as in http://proxy.example:3128".to_owned());
+            let reason = match place.contains('/') {
+                true => "must be a host and a port without a path, as in http://proxy.example:3128",
+                false => "must have a port, as in http://proxy.example:3128",
+            };
+            return Err(reason.to_owned());
         };
         // The place is only ever connected to, so the URL's scheme is free to say whether there is TLS on the way.
         let web = if scheme == Scheme::Https { "https" } else { "http" };
@@ -206,12 +210,12 @@ mod tests {
         for (text, error) in [
             ("", "must have a port"),
             ("http://proxy.example", "must have a port"),
+            ("http://proxy.example:3128/path", "without a path"),
             ("http://proxy.example:0", "must have a port"),
             ("http://proxy.example:99999", "must have a port"),
             ("::1", "has no valid host"),
             ("ftp://proxy.example:21", "must begin with http://"),
             ("http://proxy example:80", "has no valid host"),
-            ("http://proxy.example:80/path", "must have a port"),
             ("http://:80", "must have a port"),
             ("socks5://me@proxy.example:1080", "SOCKS5 cannot carry"),
             ("http://a%00b:x@proxy.example:1", "control characters"),

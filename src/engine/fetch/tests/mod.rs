@@ -153,7 +153,7 @@ async fn follows_redirects_with_a_limit() {
     let report = direct.fetch(request(site.url("/nowhere"))).await;
     assert_eq!((report.outcome, report.status), (Outcome::TargetError, Some(302)));
     let report = direct.fetch(request(site.url("/file"))).await;
-    assert_fails(&report, Outcome::TargetError, "cannot be fetched: it scheme must be http or https");
+    assert_fails(&report, Outcome::TargetError, "cannot be fetched: the URL scheme must be http or https");
     let report = direct.fetch(request(site.url("/user"))).await;
     assert_fails(&report, Outcome::TargetError, "must not contain a user name");
 }

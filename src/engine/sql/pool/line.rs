@@ -5,6 +5,9 @@
 //! take turns, however many statements each has in the line: nobody waits for a second statement of another that came
 //! later or was served later. Nor does an organization that fills the line keep others out of it: one statement of each
 //! may wait however many others do.
+//!
+//! Statements may run as long as they are allowed to, so there is a place more than may run at once, kept for
+//! organizations that have none running: their short statements go past others' long ones.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,6 +28,8 @@ pub(super) struct Line {
 #[derive(Debug)]
 struct State {
     free: usize,
+    /// Free places of those that are kept for organizations with nothing running.
+    kept: usize,
     running: HashMap<Uuid, usize>,
     /// In the order of arrival.
     waiting: Vec<Waiting>,
@@ -38,7 +43,14 @@ struct State {
 struct Waiting {
     organization: Uuid,
     arrival: u64,
-    turn: oneshot::Sender<()>,
+    turn: oneshot::Sender<Place>,
+}
+
+/// Which kind of place a statement has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Usual,
+    Kept,
 }
 
 /// The right to run one statement; given on when dropped.
@@ -46,20 +58,24 @@ struct Waiting {
 pub(super) struct Slot {
     line: Arc<Line>,
     organization: Uuid,
+    place: Place,
 }
 
-/// A place among those who wait; given up when dropped before its turn.
-struct Place<'a> {
+/// One who waits; gone when dropped before its turn.
+struct Wait<'a> {
     line: &'a Arc<Line>,
     organization: Uuid,
     arrival: u64,
+    turn: oneshot::Receiver<Place>,
     done: bool,
 }
 
 impl Line {
-    pub(super) fn new(running_max: usize, waiting_max: usize) -> Arc<Self> {
+    /// `running_max` for everybody, and `kept` for organizations with nothing running.
+    pub(super) fn new(running_max: usize, kept: usize, waiting_max: usize) -> Arc<Self> {
         let state = State {
             free: running_max.max(1),
+            kept,
             running: HashMap::new(),
             waiting: Vec::new(),
             unserved_since: HashMap::new(),
@@ -86,12 +102,10 @@ impl Line {
 
     /// Waits for a slot; `too_many_queries` when too many wait already, one of its own among them.
     pub(super) async fn enter(self: &Arc<Self>, organization: Uuid) -> Result<Slot, QueryError> {
-        let (mut place, turn) = {
+        let mut wait = {
             let mut state = self.state.lock();
-            if state.free > 0 {
-                state.free -= 1;
-                *state.running.entry(organization).or_default() += 1;
-                return Ok(Slot { line: Arc::clone(self), organization });
+            if let Some(place) = state.take(organization) {
+                return Ok(Slot { line: Arc::clone(self), organization, place });
             }
             if state.waiting.len() >= self.waiting_max && state.waits(organization) {
                 return Err(QueryError {
@@ -107,15 +121,15 @@ impl Line {
             state.unserved_since.entry(organization).or_insert(arrival);
             let (sender, turn) = oneshot::channel();
             state.waiting.push(Waiting { organization, arrival, turn: sender });
-            (Place { line: self, organization, arrival, done: false }, turn)
+            Wait { line: self, organization, arrival, turn, done: false }
         };
-        turn.await.map_err(QueryError::internal)?;
-        place.done = true;
-        Ok(Slot { line: Arc::clone(self), organization })
+        let place = (&mut wait.turn).await.map_err(QueryError::internal)?;
+        wait.done = true;
+        Ok(Slot { line: Arc::clone(self), organization, place })
     }
 
     /// Takes a slot back and gives it to the next.
-    fn leave(&self, organization: Uuid) {
+    fn leave(&self, organization: Uuid, place: Place) {
         let mut state = self.state.lock();
         if let Some(running) = state.running.get_mut(&organization) {
             *running -= 1;
@@ -123,7 +137,10 @@ impl Line {
                 state.running.remove(&organization);
             }
         }
-        state.free += 1;
+        match place {
+            Place::Usual => state.free += 1,
+            Place::Kept => state.kept += 1,
+        }
         state.next();
     }
 }
@@ -133,8 +150,23 @@ impl State {
         self.waiting.iter().any(|waiting| waiting.organization == organization)
     }
 
+    /// A place for one more statement of the organization, if it may have one.
+    fn take(&mut self, organization: Uuid) -> Option<Place> {
+        let place = if self.free > 0 {
+            self.free -= 1;
+            Place::Usual
+        } else if self.kept > 0 && !self.running.contains_key(&organization) {
+            self.kept -= 1;
+            Place::Kept
+        } else {
+            return None;
+        };
+        *self.running.entry(organization).or_default() += 1;
+        Some(place)
+    }
+
     fn next(&mut self) {
-        while self.free > 0 {
+        loop {
             let rank = |index: &usize| {
                 let Waiting { organization, arrival, .. } = &self.waiting[*index];
                 let running = self.running.get(organization).copied().unwrap_or(0);
@@ -142,9 +174,9 @@ impl State {
                 (running, since, *arrival)
             };
             let Some(next) = (0..self.waiting.len()).min_by_key(rank) else { return };
+            // Who runs least is first: where a kept place is not for that one, it is for nobody.
+            let Some(place) = self.take(self.waiting[next].organization) else { return };
             let next = self.waiting.remove(next);
-            self.free -= 1;
-            *self.running.entry(next.organization).or_default() += 1;
             self.moments += 1;
             let now = self.moments;
             if self.waits(next.organization) {
@@ -153,12 +185,12 @@ impl State {
                 self.unserved_since.remove(&next.organization);
             }
             // Whoever has gone away meanwhile gives the slot back itself: its place is dropped and not done.
-            let _ = next.turn.send(());
+            let _ = next.turn.send(place);
         }
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Wait<'_> {
     fn drop(&mut self) {
         if self.done {
             return;
@@ -171,16 +203,16 @@ impl Drop for Place<'_> {
             state.unserved_since.remove(&self.organization);
         }
         drop(state);
-        if !was_waiting {
+        if !was_waiting && let Ok(place) = self.turn.try_recv() {
             // Its turn had come, and nobody will use it.
-            self.line.leave(self.organization);
+            self.line.leave(self.organization, place);
         }
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.line.leave(self.organization);
+        self.line.leave(self.organization, self.place);
     }
 }
 
@@ -193,7 +225,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_one_who_runs_least_is_next() {
-        let line = Line::new(2, 10);
+        let line = Line::new(2, 0, 10);
         let (first, second) = (line.enter(A).await.expect("free"), line.enter(A).await.expect("free"));
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = Vec::new();
@@ -250,7 +282,7 @@ mod tests {
         const D: Uuid = Uuid::from_u128(4);
         // One slot, and three organizations that have more to run: whoever came with one statement, and last, has its turn
         // when every other has had one, and not when all of theirs have ended.
-        let line = Line::new(1, 100);
+        let line = Line::new(1, 0, 100);
         let taken = line.enter(D).await.expect("free");
         let arrivals = [A, A, A, A, B, B, B, C, C, D];
         let order = order_of(&line, taken, &arrivals).await;
@@ -261,7 +293,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_comes_again_at_once_does_not_go_before_those_that_wait() {
-        let line = Line::new(1, 100);
+        let line = Line::new(1, 0, 100);
         let taken = line.enter(A).await.expect("free");
         let served = Arc::new(Mutex::new(Vec::new()));
         let comes_again = |organization: Uuid, times: usize| {
@@ -293,7 +325,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_goes_away_leaves_nothing() {
-        let line = Line::new(1, 1);
+        let line = Line::new(1, 0, 1);
         let slot = line.enter(A).await.expect("free");
         let waiting = tokio::spawn({
             let line = Arc::clone(&line);
@@ -314,8 +346,47 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn who_runs_nothing_has_a_place_beside_the_others() {
+        const C: Uuid = Uuid::from_u128(3);
+        let line = Line::new(2, 1, 10);
+        let long = [line.enter(A).await.expect("free"), line.enter(A).await.expect("free")];
+        let enter = |organization| {
+            let line = Arc::clone(&line);
+            tokio::spawn(async move { line.enter(organization).await.expect("a turn") })
+        };
+        let own = enter(A);
+        while line.waiting() < 1 {
+            tokio::task::yield_now().await;
+        }
+        // At once, and not behind the one that came before.
+        let beside = line.enter(B).await.expect("the kept place");
+        let (second, third) = (enter(B), enter(C));
+        while line.waiting() < 3 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(line.running(), 3);
+        drop(beside);
+        // The kept place goes to one of those with nothing running; both had one of their own in the line.
+        let mut served = vec![second, third];
+        while !served.is_empty() {
+            let at = loop {
+                match served.iter().position(tokio::task::JoinHandle::is_finished) {
+                    Some(at) => break at,
+                    None => tokio::task::yield_now().await,
+                }
+            };
+            assert_eq!(line.running(), 3);
+            drop(served.remove(at).await.expect("a turn"));
+        }
+        assert_eq!((line.running(), line.waiting()), (2, 1), "the place is not for who runs already");
+        drop(long);
+        drop(own.await.expect("a turn"));
+        assert_eq!((line.running(), line.waiting()), (0, 0));
+    }
+
+    #[tokio::test]
     async fn one_organization_keeps_no_other_out() {
-        let line = Line::new(1, 2);
+        let line = Line::new(1, 0, 2);
         let slot = line.enter(A).await.expect("free");
         let enter = |organization| {
             let line = Arc::clone(&line);

@@ -57,6 +57,9 @@ const DATA_LIMIT_POOLS: u64 = 4;
 /// And this much besides, for stacks and the program itself.
 const DATA_LIMIT_BASE_BYTES: u64 = 256 << 20;
 
+/// Places beside `concurrency_box` for organizations with nothing running.
+const PLACES_KEPT: usize = 1;
+
 /// How workers are run.
 #[derive(Clone, Debug)]
 pub struct WorkerSettings {
@@ -97,7 +100,7 @@ impl WorkerSettings {
     fn data_bytes_max(&self) -> u64 {
         let wanted = self.memory_bytes.saturating_mul(DATA_LIMIT_POOLS);
         let needed = self.memory_bytes.saturating_add(DATA_LIMIT_BASE_BYTES);
-        let fair = self.memory_box_bytes.saturating_mul(2) / self.concurrency() as u64;
+        let fair = self.memory_box_bytes.saturating_mul(2) / (self.concurrency() + PLACES_KEPT) as u64;
         wanted.saturating_add(DATA_LIMIT_BASE_BYTES).min(fair.max(needed))
     }
 }
@@ -292,7 +295,7 @@ impl Workers {
             disk: Disk::new(folders, settings.reserve_bytes),
             sandbox: sandbox::support(),
             settings: Arc::new(settings),
-            line: Line::new(concurrency, concurrency * WAITING_PER_WORKER_MAX),
+            line: Line::new(concurrency, PLACES_KEPT, concurrency * WAITING_PER_WORKER_MAX),
             shelf: Shelf::new(nursery, concurrency),
             switches: watch::Sender::default(),
             running: RunningList::default(),

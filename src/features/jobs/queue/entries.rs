@@ -6,7 +6,7 @@ use crate::base::web::Domain;
 use crate::base::{Error, Result};
 use crate::features::jobs::rows::QUEUE;
 use crate::store::{KeyWriter, SysRead};
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 /// What the entries of one host of one domain begin with, within an organization.
@@ -73,10 +73,12 @@ pub(super) struct Found {
     pub looks: usize,
 }
 
-/// Up to `limit` due jobs of a host, by rank and then by time; further ones than `before` found, when it is given.
+/// Up to `limit` due jobs of a host without those `passed_over`, by rank and then by time; further ones than `before` found,
+/// when it is given.
 pub(super) fn look(
     tx: &SysRead<'_>,
     (org, head): (OrgId, &Head),
+    passed_over: &HashSet<JobId>,
     before: Option<Found>,
     limit: usize,
 ) -> Result<Found> {
@@ -99,7 +101,9 @@ pub(super) fn look(
                 break;
             }
             found.from = [entry.index_key.as_slice(), entry.key.0.as_bytes(), &[0]].concat();
-            found.due.push_back((rank, entry.key));
+            if !passed_over.contains(&entry.key) {
+                found.due.push_back((rank, entry.key));
+            }
         }
     }
     Ok(found)

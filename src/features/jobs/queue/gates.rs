@@ -5,22 +5,28 @@
 //! longest. Who was not called leaves a free visit to those who were, so a queue of one organization never stands in
 //! front of another's job, however long it is. A call that is not followed within [`CALL_MAX`] (its organization has no
 //! slot) goes to the next.
+//!
+//! Visits may last as long as a job's time, and an organization's own proxy that never answers holds them for nothing. So
+//! an organization that has no visit of a domain waits [`KEPT_OUT_MAX`] for one to end and then begins beside the others.
 
 use super::{FairQueue, LaneId, Ready};
 use crate::base::ids::OrgId;
 use crate::base::web::Domain;
-use crate::engine::fetch::{Politeness, Wait};
+use crate::engine::fetch::{Guest, Politeness, Wait};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// How long a free visit is kept for who was called.
 const CALL_MAX: Duration = Duration::from_secs(1);
+/// How long visits of others keep an organization out of a domain at which it has none.
+const KEPT_OUT_MAX: Duration = Duration::from_secs(2);
 
 /// Who waits for a visit of a domain.
 pub(super) struct Waiter {
     lane: LaneId,
     /// Its place in the line.
     place: u64,
+    since: Instant,
     /// Its host wants no visit before this moment.
     not_before: Option<Instant>,
     /// Since when a visit is kept for it.
@@ -103,7 +109,10 @@ impl FairQueue {
         };
         match gate.waiters.iter_mut().find(|waiter| waiter.lane == *lane) {
             Some(waiter) => (waiter.called, waiter.not_before) = (None, not_before),
-            None => gate.waiters.push(Waiter { lane: lane.clone(), place, not_before, called: None }),
+            None => {
+                let since = Instant::now();
+                gate.waiters.push(Waiter { lane: lane.clone(), place, since, not_before, called: None });
+            }
         }
         if let Some(at) = look_at {
             self.set_timer(domain, at);
@@ -131,8 +140,35 @@ impl FairQueue {
         }
     }
 
-    /// Calls as many as there are free visits; nobody when none is free.
+    /// What a lane is to the domain at whose gate it may wait.
+    pub(super) fn guest(&self, lane: &LaneId, domain: &Domain, now: Instant) -> Guest {
+        let Some(gate) = self.gates.get(domain).filter(|gate| gate.running(lane.org) == 0) else {
+            return Guest::Usual;
+        };
+        let waiter = gate.waiters.iter().find(|waiter| waiter.lane == *lane);
+        match waiter.is_some_and(|waiter| waiter.since + KEPT_OUT_MAX <= now) {
+            true => Guest::KeptOut,
+            false => Guest::Usual,
+        }
+    }
+
+    /// Calls as many as there are free visits, and who is kept out; nobody else when none is free.
     pub(super) fn call(&mut self, domain: &Domain, polite: &Politeness, now: Instant) {
+        self.call_next(domain, polite, now);
+        let Some(gate) = self.gates.get(domain) else { return };
+        let soon = gate
+            .waiters
+            .iter()
+            .filter(|waiter| waiter.called.is_none() && gate.running(waiter.lane.org) == 0)
+            .map(|waiter| waiter.since + KEPT_OUT_MAX)
+            .filter(|at| *at > now)
+            .min();
+        if let Some(at) = soon {
+            self.set_timer(domain, at);
+        }
+    }
+
+    fn call_next(&mut self, domain: &Domain, polite: &Politeness, now: Instant) {
         let Some(gate) = self.gates.get(domain) else { return };
         let called = gate.waiters.iter().filter(|waiter| waiter.called.is_some()).count();
         if called == gate.waiters.len() {
@@ -146,7 +182,7 @@ impl FairQueue {
         }
         while let Some((lane, host)) = self.next_in_line(domain, now) {
             // Where none is free this is how the end of one is told: only to who was turned away.
-            let looked = polite.look(domain, &host, now);
+            let looked = polite.look(self.guest(&lane, domain, now), domain, &host, now);
             let mut waiters = self.gates.get_mut(domain).into_iter().flat_map(|gate| &mut gate.waiters);
             let Some(waiter) = waiters.find(|waiter| waiter.lane == lane) else { return };
             match looked {
@@ -213,6 +249,11 @@ impl FairQueue {
             *count -= 1;
             if *count == 0 {
                 gate.running.remove(&org);
+                // It may be kept out by others from now on.
+                let own = gate.waiters.iter().filter(|waiter| waiter.lane.org == org);
+                if let Some(at) = own.map(|waiter| waiter.since + KEPT_OUT_MAX).min() {
+                    self.set_timer(domain, at);
+                }
             }
         }
         self.close(domain);

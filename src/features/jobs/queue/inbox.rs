@@ -1,7 +1,7 @@
 //! What others tell the dispatcher between two rounds: that a job was queued, and that a run has ended.
 
 use crate::base::clock::Moment;
-use crate::base::ids::OrgId;
+use crate::base::ids::{JobId, OrgId};
 use crate::base::web::Domain;
 use crate::base::web::host_of;
 use crate::features::jobs::rows::{JobV1, rank};
@@ -38,8 +38,10 @@ impl Queued {
 pub(super) struct Told {
     pub queued: Vec<Queued>,
     pub ended: Vec<(OrgId, Domain)>,
-    /// More was told than is kept.
+    /// The queue is to be looked through soon: more was told than is kept, or jobs may wait that nobody told of.
     pub has_more: bool,
+    /// Jobs whose rows cannot be read: they keep nobody else waiting.
+    pub unreadable: Vec<JobId>,
 }
 
 /// Where it is told.
@@ -52,17 +54,27 @@ pub(in crate::features::jobs) struct Inbox {
 impl Inbox {
     /// Says that jobs stand in the queue; after the commit that put them there.
     pub fn queued(&self, jobs: impl IntoIterator<Item = Queued>) {
+        // Before the lock: what stands behind the iterator may need it, as a slot does that is given back.
+        let mut jobs: Vec<_> = jobs.into_iter().take(TOLD_MAX + 1).collect();
         {
             let mut told = self.told.lock();
-            for job in jobs {
-                if told.queued.len() >= TOLD_MAX {
-                    told.has_more = true;
-                    break;
-                }
-                told.queued.push(job);
-            }
+            let room = TOLD_MAX.saturating_sub(told.queued.len());
+            told.has_more |= jobs.len() > room;
+            jobs.truncate(room);
+            told.queued.append(&mut jobs);
         }
         self.wake();
+    }
+
+    /// Says that jobs may stand in the queue of which nobody knows: a commit that was said to have failed may stand.
+    pub fn look_again(&self) {
+        self.told.lock().has_more = true;
+        self.wake();
+    }
+
+    /// Says that the row of a job in the queue cannot be read; the queue passes it over from now on.
+    pub fn unreadable(&self, job: JobId) {
+        self.told.lock().unreadable.push(job);
     }
 
     /// Says that there may be something to do.

@@ -31,7 +31,7 @@ use crate::engine::fetch::{Permit, Politeness, Wait};
 use crate::store::SysRead;
 use entries::{Found, Head};
 use gates::Gate;
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -47,6 +47,8 @@ const LANES_PER_ORG_MAX: usize = 1_024;
 const ENTRIES_AT_ONCE: usize = 4;
 /// How often the whole index is walked through for what nobody told of.
 const SWEEP_EVERY: Duration = Duration::from_secs(5 * 60);
+/// The same where somebody says that there is something, as after writes that failed.
+const SWEEP_AGAIN: Duration = Duration::from_secs(2);
 
 /// What an organization has queued for one host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -170,6 +172,10 @@ pub(super) struct FairQueue {
     busy: usize,
     counter: u64,
     swept: Option<Instant>,
+    /// Somebody said that there may be more than is remembered.
+    has_more: bool,
+    /// Jobs whose rows cannot be read.
+    passed_over: HashSet<JobId>,
     looks: u64,
 }
 
@@ -191,6 +197,8 @@ impl FairQueue {
             busy: 0,
             counter: 0,
             swept: None,
+            has_more: false,
+            passed_over: HashSet::new(),
             looks: 0,
         }
     }
@@ -215,9 +223,8 @@ impl FairQueue {
         for job in told.queued {
             self.note(&job, now);
         }
-        if told.has_more {
-            self.swept = None;
-        }
+        self.has_more |= told.has_more;
+        self.passed_over.extend(told.unreadable);
     }
 
     /// Slots that nobody has.
@@ -344,9 +351,10 @@ impl FairQueue {
             }
             self.list(org);
         }
-        if self.swept.is_none_or(|at| at.elapsed() >= SWEEP_EVERY) {
+        let every = if self.has_more { SWEEP_AGAIN } else { SWEEP_EVERY };
+        if self.swept.is_none_or(|at| at.elapsed() >= every) {
             self.sweep(tx)?;
-            self.swept = Some(Instant::now());
+            (self.swept, self.has_more) = (Some(Instant::now()), false);
         }
         while let Some((at, _)) = self.sleepers.first()
             && *at <= tx.moment()
@@ -490,7 +498,8 @@ impl FairQueue {
         let (domain, host) = (known.domain.clone(), known.host.clone());
         let is_called = matches!(known.ready, Some((Ready::Called, ..)));
         // A visit that is begun puts off the next, so leave is asked for when there is a job for it and looked at before.
-        let stopped = match polite.look(&domain, &host, now) {
+        let guest = self.guest(lane, &domain, now);
+        let stopped = match polite.look(guest, &domain, &host, now) {
             Err(wait) => Some(Some(wait)),
             Ok(()) if !is_called && self.is_passed_over(lane, &domain, polite, now) => Some(None),
             Ok(()) => None,
@@ -501,7 +510,10 @@ impl FairQueue {
         }
         let mut found = match seen.remove(lane) {
             Some(found) if !found.due.is_empty() => Found { looks: 0, ..found },
-            before => entries::look(tx, (lane.org, &lane.head), before, ENTRIES_AT_ONCE.min(self.free()))?,
+            before => {
+                let most = ENTRIES_AT_ONCE.min(self.free());
+                entries::look(tx, (lane.org, &lane.head), &self.passed_over, before, most)?
+            }
         };
         let cost = found.looks.max(1);
         let Some((rank, job)) = found.due.pop_front() else {
@@ -514,7 +526,7 @@ impl FairQueue {
             self.make_ready(lane, Ready::Hopes);
             return Ok((None, cost));
         }
-        let permit = match polite.try_acquire(&domain, &host, now) {
+        let permit = match polite.try_acquire_as(guest, &domain, &host, now) {
             Ok(permit) => permit,
             Err(wait) => {
                 self.stop_at_gate(lane, &domain, Some(wait), (polite, now), tx.moment());
@@ -653,7 +665,7 @@ impl FairQueue {
             let lane = LaneId { org, head: first.head };
             let (mut rank, mut next_at) = (first.rank, None);
             if first.run_at > tx.moment() {
-                let found = entries::look(tx, (org, &lane.head), None, 1)?;
+                let found = entries::look(tx, (org, &lane.head), &self.passed_over, None, 1)?;
                 cost += found.looks;
                 match found.due.front() {
                     Some((due, _)) => rank = *due,

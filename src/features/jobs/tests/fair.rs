@@ -13,7 +13,7 @@ impl Lab {
         jobs
     }
 
-    async fn until_ended(&self, org: &OrgStore, jobs: &[JobId]) {
+    pub(super) async fn until_ended(&self, org: &OrgStore, jobs: &[JobId]) {
         self.until("the neighbour's jobs end", |_| {
             jobs.iter().all(|id| org.read(|tx| tx.require(&JOBS, id)).unwrap().status.has_ended())
         })
@@ -251,4 +251,24 @@ async fn a_further_attempt_takes_its_turn_at_the_domain() {
     let outcomes: Vec<_> = own.attempts.iter().map(|attempt| (attempt.n, attempt.outcome)).collect();
     assert_eq!(outcomes, [(1, Outcome::TargetError), (2, Outcome::Success)]);
     assert!(neighbour.read(|tx| tx.require(&JOBS, &theirs)).unwrap().started_at.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn visits_that_never_end_keep_no_other_organization_out_of_a_domain() {
+    let mut lab = Lab::new(16, 2, Duration::ZERO).await;
+    let neighbour = lab.neighbour().await;
+    let own = lab.org.clone();
+    let patient = json!({ "options": { "timeoutMs": 120_000 } });
+    let silent = lab.submit_many(&own, 10, "a.test/slow/600000", patient).await;
+    lab.start();
+    lab.until("it has the whole domain", |lab| lab.running_of(&own) == 2).await;
+    let theirs = lab.submit_many(&neighbour, 3, "a.test/quick", json!({})).await;
+    lab.until_ended(&neighbour, &theirs).await;
+    assert_eq!(lab.running_of(&own), 2, "they began beside the others");
+    assert_eq!(lab.web.visits.lock().at_once_max["a.test"], 3, "one at a time");
+    for id in silent {
+        own.write(move |tx| submit::cancel(tx, id).map(drop)).await.unwrap();
+        lab.dispatcher.abandon(own.id(), id);
+    }
+    lab.until("every run is over", |lab| lab.dispatcher.running() == 0).await;
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::base::health::Part;
 use crate::features::jobs::finish::{Cut, PutBack, RUNS_MAX, claim, put_back_run};
 use crate::features::jobs::walks::{self, PLANNED_STOP, PlannedStopV1};
+use crate::store::fault::damage_row;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_that_cannot_be_stored_for_a_while_cost_no_job_and_no_second_visit() {
@@ -158,4 +159,47 @@ async fn a_store_that_fails_for_a_while_leaves_no_job_to_its_lease() {
     assert_eq!(lab.web.log().len(), 8, "no page was fetched twice: {:?}", lab.web.log());
     lab.until("every run is over", |lab| lab.dispatcher.running() == 0).await;
     lab.check_books();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn claims_that_cannot_be_written_stop_nothing() {
+    let mut lab = Lab::new(4, 4, Duration::ZERO).await;
+    let mut jobs = Vec::new();
+    for i in 0..3 {
+        jobs.push(lab.submit(&format!("a.test/{i}")).await);
+    }
+    lab.store.set_disk_full(true);
+    lab.start();
+    lab.until("a claim has failed", |lab| !lab.dispatcher.doubtful.lock().is_empty()).await;
+    assert!(lab.web.log().is_empty(), "{:?}", lab.web.log());
+    lab.store.set_disk_full(false);
+    jobs.push(lab.submit("b.test/later").await);
+    for id in jobs {
+        assert_eq!(lab.ended(id).await.status, JobStatus::Succeeded);
+    }
+    lab.check_books();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_whose_rows_cannot_be_read_stop_nobody_else() {
+    let mut lab = Lab::new(4, 4, Duration::ZERO).await;
+    let neighbour = lab.neighbour().await;
+    let lease = lab.org.clock().now().after(Duration::from_secs(600));
+    let queued = lab.submit_as("a.test/queued", json!({ "priority": 9 })).await;
+    let running = lab.submit("a.test/running").await;
+    lab.edit(running, move |job| {
+        job.status = JobStatus::Running;
+        job.run = 1;
+        job.lease_until = Some(lease);
+    })
+    .await;
+    for id in [queued, running] {
+        lab.org.write(move |tx| damage_row(tx, &JOBS, &id)).await.unwrap();
+    }
+    lab.start();
+    let own = lab.submit("a.test/behind").await;
+    let theirs = lab.submit_for(&neighbour, "b.test/theirs", json!({})).await;
+    assert_eq!(lab.ended(own).await.status, JobStatus::Succeeded);
+    lab.until_ended(&neighbour, &[theirs]).await;
+    assert_eq!(lab.web.log().len(), 2, "{:?}", lab.web.log());
 }
