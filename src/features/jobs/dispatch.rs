@@ -18,7 +18,7 @@ use super::queue::{Due, FairQueue, Inbox, Queued, Round, Slot};
 use super::rows::JobV1;
 use super::run::{Begin, Run};
 use super::walks::{PLANNED_STOP, PlannedStopV1};
-use crate::base::clock::{Moment, Now, Timestamp};
+use crate::base::clock::{Now, Timestamp};
 use crate::base::health::{Health, Part};
 use crate::base::ids::{JobId, OrgId};
 use crate::base::web::Domain;

@@ -184,7 +184,7 @@ async fn claims_that_cannot_be_written_stop_nothing() {
 async fn jobs_whose_rows_cannot_be_read_stop_nobody_else() {
     let mut lab = Lab::new(4, 4, Duration::ZERO).await;
     let neighbour = lab.neighbour().await;
-    let lease = lab.org.clock().now().after(Duration::from_secs(600));
+    let lease = lab.org.clock().moment().after(Duration::from_secs(600));
     let queued = lab.submit_as("a.test/queued", json!({ "priority": 9 })).await;
     let running = lab.submit("a.test/running").await;
     lab.edit(running, move |job| {
