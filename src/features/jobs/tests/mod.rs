@@ -39,12 +39,13 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// The names under which the web server is known; each is a registrable domain of its own.
@@ -61,15 +62,15 @@ struct Visits {
     log: Vec<String>,
     at_once: HashMap<String, usize>,
     at_once_max: HashMap<String, usize>,
-    /// `/held/x` is answered from now on.
-    released: bool,
 }
 
-/// A web server on loopback: `/slow/200/x` answers after 200 ms, the first time `/stumble/200/x` does so too, `/to/b.test/x`
-/// leads to another host, and `/held/x` is answered when the test says so, the first time with 503.
+/// A web server on loopback: `/slow/200/x` answers after 200 ms, `/held/KEY/x` when the test lets go of KEY, and so do
+/// `/stumble/KEY/x` the first time and `/refuse/KEY/x`, the first time with 503; `/to/b.test/x` leads to another host.
 struct Web {
     port: u16,
     visits: Arc<Mutex<Visits>>,
+    /// The keys that were let go of.
+    released: Arc<watch::Sender<HashSet<String>>>,
     accepting: JoinHandle<()>,
 }
 
@@ -78,20 +79,26 @@ impl Web {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let visits = Arc::new(Mutex::new(Visits::default()));
-        let seen = visits.clone();
+        let released = Arc::new(watch::Sender::new(HashSet::new()));
+        let (seen, freed) = (visits.clone(), released.clone());
         let accepting = tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                let seen = seen.clone();
+                let (seen, freed) = (seen.clone(), freed.clone());
                 tokio::spawn(async move {
-                    let service = service_fn(move |request| answer(request, seen.clone()));
+                    let service = service_fn(move |request| answer(request, seen.clone(), freed.subscribe()));
                     let http = hyper::server::conn::http1::Builder::new();
                     // The fetcher may close a connection as it likes.
                     let _ = http.serve_connection(TokioIo::new(stream), service).await;
                 });
             }
         });
-        Web { port, visits, accepting }
+        Web { port, visits, released, accepting }
+    }
+
+    /// Lets go of what is held under the key, now and from now on.
+    fn release(&self, key: impl Into<String>) {
+        self.released.send_modify(|keys| keys.extend([key.into()]));
     }
 
     fn log(&self) -> Vec<String> {
@@ -112,6 +119,7 @@ impl Drop for Web {
 async fn answer(
     request: Request<Incoming>,
     visits: Arc<Mutex<Visits>>,
+    mut released: watch::Receiver<HashSet<String>>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path().to_owned();
     if path == "/robots.txt" {
@@ -131,15 +139,12 @@ async fn answer(
         is_first
     };
     let mut parts = path.split('/').skip(1);
-    let wait_ms = match parts.next() {
-        Some("slow") => parts.next().unwrap().parse().unwrap(),
-        Some("stumble") if is_first => parts.next().unwrap().parse().unwrap(),
-        _ => 0,
-    };
-    tokio::time::sleep(Duration::from_millis(wait_ms)).await;
-    let is_held = path.starts_with("/held/");
-    while is_held && !visits.lock().released {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+    let (what, how) = (parts.next(), parts.next().unwrap_or_default());
+    match what {
+        Some("slow") => tokio::time::sleep(Duration::from_millis(how.parse().unwrap())).await,
+        Some("stumble") if !is_first => {}
+        Some("held" | "stumble" | "refuse") => drop(released.wait_for(|keys| keys.contains(how)).await),
+        _ => {}
     }
     *visits.lock().at_once.get_mut(&host).unwrap() -= 1;
     if let Some((to, rest)) = path.strip_prefix("/to/").and_then(|to| to.split_once('/')) {
@@ -151,13 +156,18 @@ async fn answer(
             .body(Full::default())
             .unwrap());
     }
-    let status = match (path.contains("gone"), is_held && is_first) {
+    let status = match (path.contains("gone"), what == Some("refuse") && is_first) {
         (true, _) => 404,
         (_, true) => 503,
         _ => 200,
     };
     let response = Response::builder().status(status).header("content-type", "text/html");
     Ok(response.body(Full::from(format!("<title>{path}</title>"))).unwrap())
+}
+
+/// Options of a job whose page is held: longer than a test waits for anything.
+fn patient() -> Value {
+    json!({ "options": { "timeoutMs": 120_000 } })
 }
 
 /// A store, a web and a dispatcher between them.
@@ -430,7 +440,7 @@ async fn a_url_tells_of_its_newest_job_whichever_ends_last() {
     let mut lab = Lab::new(2, 2, Duration::ZERO).await;
     let row = UrlV1 {
         id: UrlId::new(),
-        url: format!("http://a.test:{}/stumble/3000/x", lab.web.port),
+        url: format!("http://a.test:{}/stumble/older/x", lab.web.port),
         domain: "a.test".to_owned(),
         tags: Vec::new(),
         metadata: Json::default(),
@@ -444,11 +454,12 @@ async fn a_url_tells_of_its_newest_job_whichever_ends_last() {
     let id = row.id;
     lab.org.write(move |tx| tx.insert(&URLS, &id, &row)).await.unwrap();
     lab.start();
-    let older = lab.submit("a.test/stumble/3000/x").await;
+    let older = lab.submit_as("a.test/stumble/older/x", patient()).await;
     lab.until("the page is asked for", |lab| lab.web.log().len() == 1).await;
-    let newer = lab.submit("a.test/stumble/3000/x").await;
+    let newer = lab.submit("a.test/stumble/older/x").await;
     let newer = lab.ended(newer).await;
     assert_eq!(lab.job(older).status, JobStatus::Running);
+    lab.web.release("older");
     assert_eq!(lab.ended(older).await.url_id, Some(id));
     let row = lab.org.read(|tx| tx.require(&URLS, &id)).unwrap();
     assert_eq!((row.last_job_id, row.last_status), (Some(newer.id), Some(JobStatus::Succeeded)));

@@ -13,12 +13,13 @@ async fn pages_that_cannot_be_stored_for_a_while_cost_no_job_and_no_second_visit
     let (pages, aside) = (lab.dir.path().join("pages"), lab.dir.path().join("aside"));
     let mut held = Vec::new();
     for i in 0..3 {
-        held.push(lab.submit(&format!("a.test/slow/200/{i}")).await);
+        held.push(lab.submit_as(&format!("a.test/held/pages/{i}"), patient()).await);
     }
     lab.until("the pages are asked for", |lab| lab.web.log().len() == 3).await;
     // A file in the place of the folder: everything in it fails, also for root.
     std::fs::rename(&pages, &aside).unwrap();
     std::fs::write(&pages, "").unwrap();
+    lab.web.release("pages");
     lab.until("the box knows", |lab| lab.health.lacks(Part::Pages)).await;
     let later = lab.submit("b.test/later").await;
     tokio::time::sleep(Duration::from_millis(1_500)).await;
@@ -41,10 +42,11 @@ async fn a_drain_does_not_wait_for_the_end_of_the_trouble() {
     let mut lab = Lab::new(1, 1, Duration::ZERO).await;
     lab.start();
     let pages = lab.dir.path().join("pages");
-    let id = lab.submit("a.test/slow/200/x").await;
+    let id = lab.submit_as("a.test/held/page/x", patient()).await;
     lab.until("the page is asked for", |lab| lab.web.log().len() == 1).await;
     std::fs::rename(&pages, lab.dir.path().join("aside")).unwrap();
     std::fs::write(&pages, "").unwrap();
+    lab.web.release("page");
     lab.until("the box knows", |lab| lab.health.lacks(Part::Pages)).await;
     assert!(lab.drain().await.is_empty());
     let job = lab.job(id);
@@ -141,11 +143,14 @@ async fn a_store_that_fails_for_a_while_leaves_no_job_to_its_lease() {
     lab.start();
     let mut jobs = Vec::new();
     for i in 0..8 {
-        jobs.push(lab.submit(&format!("a.test/slow/300/{i}")).await);
+        jobs.push(lab.submit_as(&format!("a.test/held/pages/{i}"), patient()).await);
     }
-    lab.until("the pages are asked for", |lab| lab.web.log().len() >= 4).await;
+    lab.until("the pages are asked for", |lab| lab.web.log().len() == 4).await;
     // What is written arrives and may stand, though every commit is said to have failed: ends of runs, and new claims.
+    let before = lab.store.writer().reopened();
     lab.disk.fail_syncs_after(Some(0));
+    lab.web.release("pages");
+    lab.until("a commit has failed", |lab| lab.store.writer().reopened() > before).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     lab.disk.fail_syncs_after(None);
     // It opens its file anew, and answers nobody meanwhile.

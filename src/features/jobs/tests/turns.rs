@@ -7,10 +7,14 @@ async fn a_domain_is_visited_as_often_at_once_as_allowed() {
     let mut lab = Lab::new(8, 2, Duration::ZERO).await;
     let mut jobs = Vec::new();
     for i in 0..10 {
-        jobs.push(lab.submit(&format!("a.test/slow/30/{i}")).await);
-        jobs.push(lab.submit(&format!("b.test/slow/30/{i}")).await);
+        jobs.push(lab.submit_as(&format!("a.test/held/first/{i}"), patient()).await);
+        jobs.push(lab.submit_as(&format!("b.test/held/first/{i}"), patient()).await);
     }
     lab.start();
+    // Two of each are there at once; a third would have to come later, and show.
+    lab.until("both domains are visited", |lab| lab.web.log().len() == 4).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    lab.web.release("first");
     for job in jobs {
         assert_eq!(lab.ended(job).await.status, JobStatus::Succeeded);
     }

@@ -74,7 +74,7 @@ async fn no_organization_has_all_slots_of_the_box() {
     let neighbour = lab.neighbour().await;
     let mut own = Vec::new();
     for i in 0..12 {
-        own.push(lab.submit(&format!("a.test/slow/30000/{i}")).await);
+        own.push(lab.submit_as(&format!("a.test/held/never/{i}"), patient()).await);
     }
     lab.start();
     lab.until("its pages are under way", |lab| lab.web.log().len() >= 7).await;
@@ -94,7 +94,7 @@ async fn a_job_waits_in_the_queue_for_a_provider_that_has_no_room() {
     let mut lab = Lab::new(8, 100, Duration::ZERO).await;
     lab.edit_direct(|row| row.max_concurrency = Some(1)).await;
     lab.start();
-    let slow = lab.submit("a.test/slow/300000/x").await;
+    let slow = lab.submit_as("a.test/held/never/x", patient()).await;
     lab.until("the page is asked for", |lab| lab.web.log().len() == 1).await;
     let next = lab.submit("b.test/next").await;
     // Who waited within the request would be taken from the queue once.
@@ -110,8 +110,7 @@ async fn a_cancel_ends_what_is_under_way_at_once() {
     let mut lab = Lab::new(1, 1, Duration::ZERO).await;
     lab.start();
     // By itself it ends later than anything in this test is waited for.
-    let patient = json!({ "options": { "timeoutMs": 120_000 } });
-    let slow = lab.submit_as("a.test/slow/600000/x", patient).await;
+    let slow = lab.submit_as("a.test/held/never/x", patient()).await;
     lab.until("the page is asked for", |lab| lab.web.log().len() == 1).await;
     let next = lab.submit("a.test/next").await;
     lab.cancel([slow]).await;
@@ -212,9 +211,8 @@ async fn a_redirect_leads_to_no_host_that_is_left_alone() {
 async fn a_cancel_is_heard_from_the_moment_the_row_says_running() {
     let mut lab = Lab::new(1, 1, Duration::ZERO).await;
     lab.start();
-    let patient = json!({ "options": { "timeoutMs": 120_000 } });
     for round in 0..40 {
-        let id = lab.submit_as(&format!("a.test/slow/600000/{round}"), patient.clone()).await;
+        let id = lab.submit_as(&format!("a.test/held/never/{round}"), patient()).await;
         let (org, begun) = (lab.org.clone(), Instant::now());
         // Looked at without a pause, so that the cancel comes between the claim's commit and the run.
         let is_running = move || {
