@@ -30,6 +30,8 @@ use url::Url;
 use super::checked::CheckedArithmetic;
 use super::functions::{AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, WINDOW_FUNCTIONS};
 use super::information::{self, INFORMATION, Specs};
+use super::logical;
+use super::mixed::MixedUnions;
 use super::ordered::ordered_aggregates;
 use super::postgres::{Operators, functions};
 use super::protocol::{BindRequest, TableSource};
@@ -115,6 +117,7 @@ impl Session {
             .with_scalar_functions(FUNCTIONS.scalars.clone())
             .with_aggregate_functions(FUNCTIONS.aggregates.clone())
             .with_window_functions(FUNCTIONS.windows.clone())
+            .with_optimizer_rules(logical::rules())
             .with_optimizer_rule(Arc::new(OnceEach))
             .with_physical_optimizer_rules(rules())
             .build();
@@ -150,7 +153,8 @@ impl Session {
 
 /// DataFusion's rules of physical plans with ours around them.
 fn rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> = vec![Arc::new(EagerAggregations)];
+    let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> =
+        vec![Arc::new(MixedUnions), Arc::new(EagerAggregations)];
     rules.extend(PhysicalOptimizer::new().rules.into_iter().map(pushdown::in_stead));
     rules.push(Arc::new(SeenValues));
     rules.push(Arc::new(CodedAggregations));

@@ -16,7 +16,9 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::{dialect::PostgreSqlDialect, parser::Parser};
 
 use super::{forms, joins, literals, patterns, predicates, sets, tuples};
-use crate::engine::sql::postgres::{TO_CHAR_OF_NUMBERS, is_picture, translated, without_zone};
+use crate::engine::sql::postgres::{
+    TO_CHAR_OF_NUMBERS, is_picture, of_operator, translated, without_zone,
+};
 
 /// `float(24)` is the widest of the narrow ones.
 const FLOAT4_BITS_MAX: u64 = 24;
@@ -44,6 +46,32 @@ const COUNTS: &[&str] =
 
 /// The same of rows. They stay as they are where they stand alone: the first row of each is found by them (`newest`).
 const NUMBERS: &[&str] = &["dense_rank", "ntile", "rank", "row_number"];
+
+/// Aggregates whose doubles may be a NaN with a sign, which is no other there.
+const OF_DOUBLES: &[&str] = &[
+    "avg",
+    "corr",
+    "covar_pop",
+    "covar_samp",
+    "median",
+    "percentile_cont",
+    "regr_avgx",
+    "regr_avgy",
+    "regr_intercept",
+    "regr_r2",
+    "regr_slope",
+    "regr_sxx",
+    "regr_sxy",
+    "regr_syy",
+    "stddev",
+    "stddev_pop",
+    "stddev_samp",
+    "sum",
+    "var",
+    "var_pop",
+    "var_samp",
+    "variance",
+];
 
 /// Functions whose second argument is a regular expression; `regexp_match` and `regexp_replace` are ours and
 /// take it as it is.
@@ -110,9 +138,15 @@ impl VisitorMut for Dialect {
                 *expr = call("timezone", vec![text("UTC"), taken(expr)]);
             }
             Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr: inner, data_type, .. } => {
-                match literals::cast(inner, data_type) {
-                    Some(other) => *expr = other,
-                    None => cast(inner, data_type),
+                if let Some(other) = literals::cast(inner, data_type) {
+                    *expr = other;
+                } else {
+                    let is_written = matches!(**inner, Expr::Value(_));
+                    cast(inner, data_type);
+                    // A text may be of a zero with a sign.
+                    if is_double(data_type) && !is_written {
+                        *expr = call("to_plain", vec![taken(expr)]);
+                    }
                 }
             }
             Expr::Function(Function { name, args: FunctionArguments::Subquery(query), .. })
@@ -125,6 +159,8 @@ impl VisitorMut for Dialect {
             Expr::Function(function) => {
                 if let Some(other) = call_of(function) {
                     *expr = other;
+                } else if let Some(around) = around(function) {
+                    *expr = call(around, vec![taken(expr)]);
                 }
             }
             Expr::Case { conditions, else_result, .. } => {
@@ -362,22 +398,24 @@ fn cast(inner: &mut Expr, data_type: &mut DataType) {
             *data_type = DataType::Text;
         }
         // By way of a decimal it would be another double than the one that its digits mean.
-        DataType::DoublePrecision
-        | DataType::Float8
-        | DataType::Float(_)
-        | DataType::Real
-        | DataType::Float4 => {
+        double if is_double(double) => {
             // Without bits, or with more than a narrow one has, it is a wide one.
-            let is_wide = match data_type {
+            let is_wide = match double {
                 DataType::Float(ExactNumberInfo::None) => true,
                 DataType::Float(ExactNumberInfo::Precision(bits)) => *bits > FLOAT4_BITS_MAX,
                 _ => false,
             };
             if is_wide {
-                *data_type = DataType::DoublePrecision;
+                *double = DataType::DoublePrecision;
             }
-            if let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = inner {
-                *inner = text(digits);
+            match inner {
+                Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => *inner = text(digits),
+                Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(digits), .. })
+                    if digits.trim().parse::<f64>().is_ok_and(|zero| zero == 0.0) =>
+                {
+                    *inner = text("0");
+                }
+                _ => {}
             }
         }
         DataType::Interval { .. } => {
@@ -398,6 +436,24 @@ fn cast(inner: &mut Expr, data_type: &mut DataType) {
         DataType::Uuid => *data_type = DataType::Text,
         _ => {}
     }
+}
+
+/// What is done to the result of a function.
+fn around(function: &Function) -> Option<&'static str> {
+    let name = function.name.0.last()?.as_ident()?.value.to_ascii_lowercase();
+    match name.as_str() {
+        // The type that it has in DataFusion is here that of JSON.
+        "string_agg" => Some("to_text"),
+        name if OF_DOUBLES.contains(&name) => Some("to_plain"),
+        _ => None,
+    }
+}
+
+fn is_double(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::DoublePrecision | DataType::Float8 | DataType::Float(_) | DataType::Real | DataType::Float4
+    )
 }
 
 /// Rewrites a call in its place, or gives what stands in its stead.
@@ -474,6 +530,13 @@ fn call_of(function: &mut Function) -> Option<Expr> {
             let rest = binary(nested(taken(left)), BinaryOperator::Modulo, nested(taken(right)));
             return Some(nested(rest));
         }
+        "round" => {
+            let digits = arguments.nth(1)?;
+            match written_whole(digits) {
+                Some(written) => *digits = number(&written),
+                None => function.name = ObjectName::from(vec![Ident::new("round_by")]),
+            }
+        }
         "age" if arguments.next().is_some() && arguments.next().is_none() => {
             let today = call("current_date", Vec::new());
             let FunctionArguments::List(list) = &mut function.args else { return None };
@@ -523,6 +586,20 @@ fn signed_number(expr: &mut Expr) {
     }
 }
 
+/// The digits of a whole number that is written out.
+fn written_whole(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
+            digits.parse::<i64>().ok().map(|_| digits.clone())
+        }
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
+            written_whole(expr).map(|digits| format!("-{digits}"))
+        }
+        Expr::Nested(inner) => written_whole(inner),
+        _ => None,
+    }
+}
+
 /// `lag(x, n, default)`, of which DataFusion takes a written default only: the default where there is no such row.
 fn neighbour(function: &Function) -> Expr {
     let with = |first: Option<Expr>| {
@@ -569,7 +646,7 @@ pub(super) fn matches_regular(op: &BinaryOperator) -> bool {
 fn regular(pattern: &mut Expr) {
     *pattern = match literal(pattern) {
         Some(written) => match translated(written) {
-            Some(own) => text(&own),
+            Some(own) => text(&of_operator(own)),
             None => return,
         },
         None => call("to_regex", vec![taken(pattern)]),
@@ -775,8 +852,11 @@ mod tests {
             ("SELECT a::int, '1'::int, a::text", "SELECT to_whole(a)::INT, '1'::INT, to_text(a)::TEXT"),
             ("SELECT a::varchar(3), 1e15::float8", "SELECT left(to_text(a), 3)::TEXT, '1e15'::FLOAT8"),
             ("SELECT '{}'::jsonb", "SELECT '{}'::STRING"),
-            ("SELECT a::float, a::float(20)", "SELECT a::DOUBLE PRECISION, a::FLOAT(20)"),
-            ("SELECT sign(a), every(b), avg(c)", "SELECT signum(a), bool_and(b), avg(to_averaged(c))"),
+            ("SELECT a::float, a::float(20)", "SELECT to_plain(a::DOUBLE PRECISION), to_plain(a::FLOAT(20))"),
+            (
+                "SELECT sign(a), every(b), avg(c)",
+                "SELECT signum(a), bool_and(b), to_plain(avg(to_averaged(c)))",
+            ),
             (
                 "SELECT INTERVAL '1 day -03:04:05.5', '01:30'::interval",
                 "SELECT INTERVAL '1 day -03 hours -04 minutes -05.5 seconds', '01 hours 30 minutes'::INTERVAL",
@@ -855,6 +935,9 @@ mod tests {
                 "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM (SELECT b FROM t) AS \"__q\" (\"__1\") WHERE ('a' = \"__1\") IS NOT FALSE)",
             ),
             ("SELECT array_length(a, 1)", "SELECT nullif(CAST(array_length(a, 1) AS BIGINT), 0)"),
+            ("SELECT string_agg(a, ',')", "SELECT to_text(string_agg(a, ','))"),
+            ("SELECT round(a), round(a, -(1)), round(a, b)", "SELECT round(a), round(a, -1), round_by(a, b)"),
+            (r"SELECT a ~ '\\\\', '-0'::float8", r"SELECT a ~ '(\\\\)', '0'::FLOAT8"),
             ("SELECT substring(a FROM 2), substring(a, 2)", "SELECT SUBSTRING(a FROM 2), SUBSTRING(a, 2)"),
             ("SELECT $$it's$$, E'a\\n'", "SELECT 'it''s', 'a\n'"),
         ] {

@@ -93,8 +93,8 @@ async fn admitted(
     let reading = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reading.verify_plan(&plan).map_err(|error| only_queries().with_detail(error))?;
     check_plan(&plan)?;
-    let plan =
-        newest::rewrite(keys::in_front(typed::normalize(lifted::rewrite(lateral::rewrite(plan)?)?)?)?)?;
+    let plan = keys::of_sets(lifted::rewrite(lateral::rewrite(plan)?)?)?;
+    let plan = newest::rewrite(keys::in_front(typed::normalize(plan)?)?)?;
     Ok(Admitted { plan, tables: read.into_iter().collect(), explained })
 }
 

@@ -39,6 +39,7 @@ pub(super) fn normalize(plan: LogicalPlan) -> Result<LogicalPlan> {
                 moments(expr, &schema)
                     .transform_data(|expr| Ok(intervals::alike(expr, &schema)))?
                     .transform_data(|expr| Ok(opposite(expr, &schema)))?
+                    .transform_data(|expr| Ok(signed(expr, &schema)))?
                     .transform_data(|expr| intervals::comparison(expr, &schema))?
                     .transform_data(|expr| intervals::ordered(expr, &schema))?
                     .transform_data(|expr| Ok(floats::comparison(expr, &schema)))?
@@ -71,6 +72,27 @@ fn opposite(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         }
         _ => Transformed::no(expr),
     }
+}
+
+/// Where a count without a sign (`rank`, `row_number`) and others stand in each other's stead, it is a whole number like any
+/// other: DataFusion makes an exact one of both.
+fn signed(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let sides: Vec<&mut Expr> = match &mut expr {
+        Expr::ScalarFunction(call) if floats::ALIKE.contains(&call.name()) => call.args.iter_mut().collect(),
+        Expr::Case(case) => {
+            let results = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
+            results.chain(case.else_expr.as_deref_mut()).collect()
+        }
+        _ => return Transformed::no(expr),
+    };
+    let mut changed = false;
+    for side in sides {
+        if side.get_type(schema).is_ok_and(|kind| kind.is_unsigned_integer()) {
+            *side = cast(std::mem::take(side), DataType::Int64);
+            changed = true;
+        }
+    }
+    Transformed::new_transformed(expr, changed)
 }
 
 /// Functions of which any argument may be a date where a time is meant.

@@ -26,14 +26,14 @@ use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions_nested::array_has::array_has_any_udf;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, cast as cast_expr};
+use datafusion::logical_expr::{Expr, ExprSchemable, Operator, ScalarUDF, binary_expr, cast as cast_expr};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use crate::engine::sql::errors::{QueryError, told};
 
 pub(super) use self::numbers::plain;
 pub(super) use self::picture::{NAME as TO_CHAR_OF_NUMBERS, is_picture};
-pub(super) use self::regexes::translated;
+pub(super) use self::regexes::{of_operator, translated};
 pub(super) use self::spans::{length as span_length, picked as span_picked, span as span_of};
 pub(super) use self::text::bytes_of;
 pub(super) use self::times::{date_of, without_zone};
@@ -137,6 +137,18 @@ fn dates(mut expr: RawBinaryExpr, left: &DataType, right: &DataType) -> PlannerR
         (DataType::Date32, span) if is_span(span) => expr.left = at_midnight(expr.left),
         (span, DataType::Date32) if is_span(span) && expr.op == BinaryOperator::Plus => {
             expr.right = at_midnight(expr.right);
+        }
+        // All differences of one type: of two of them DataFusion makes nanoseconds, which are 292 years at most.
+        (DataType::Timestamp(..), DataType::Timestamp(..) | DataType::Date32)
+        | (DataType::Date32, DataType::Timestamp(..))
+            if expr.op == BinaryOperator::Minus =>
+        {
+            let [left, right] = [(expr.left, left), (expr.right, right)].map(|(side, kind)| match kind {
+                DataType::Date32 => at_midnight(side),
+                _ => side,
+            });
+            let difference = binary_expr(left, Operator::Minus, right);
+            return PlannerResult::Planned(cast_expr(difference, DataType::Duration(TimeUnit::Microsecond)));
         }
         _ => {}
     }

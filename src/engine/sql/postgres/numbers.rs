@@ -9,18 +9,27 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int64Array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type, i256};
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Float64Type, Int64Type, i256};
 use datafusion::arrow::error::ArrowError;
-use datafusion::common::{Result, exec_err, internal_err};
-use datafusion::functions::math::round as datafusion_round;
+use datafusion::common::{Result, exec_err, internal_err, plan_err};
+use datafusion::functions::math::{functions as math_functions, round as datafusion_round};
+use datafusion::functions_nested::all_default_nested_functions;
 use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-    binary_expr,
+    ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, binary_expr,
 };
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
+/// Functions that may give a zero or a NaN with a sign of numbers that have none such.
+const PLAIN: &[&str] = &[
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "cot", "degrees",
+    "exp", "ln", "log", "log10", "log2", "nanvl", "power", "radians", "signum", "sin", "sinh", "sqrt", "tan",
+    "tanh", "trunc",
+];
+/// Functions that count.
+const COUNTS: &[&str] = &["array_length", "array_ndims", "array_position", "cardinality"];
 /// Digits of a quotient behind the point.
 const QUOTIENT_DIGITS: i8 = 16;
 /// Digits of a 128-bit decimal.
@@ -29,16 +38,20 @@ const DIGITS_MAX: u8 = 38;
 const AVERAGED_DIGITS: i8 = 12;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
-    let round = Round { inner: datafusion_round() };
     let any = |count| Signature::any(count, Volatility::Immutable);
-    vec![
-        ScalarUDF::from(round),
+    let own = vec![
         ScalarUDF::from(Numeric { work: Work::Whole, signature: any(1) }),
         ScalarUDF::from(Numeric { work: Work::Up, signature: any(1) }),
         ScalarUDF::from(Numeric { work: Work::Down, signature: any(1) }),
         ScalarUDF::from(Numeric { work: Work::Averaged, signature: any(1) }),
         ScalarUDF::from(Numeric { work: Work::Bucket, signature: any(4) }),
-    ]
+        ScalarUDF::from(Numeric { work: Work::Plain, signature: any(1) }),
+        ScalarUDF::from(Round::new(true)),
+        ScalarUDF::from(Round::new(false)),
+    ];
+    let others = math_functions().into_iter().filter(|other| PLAIN.contains(&other.name()));
+    let counts = all_default_nested_functions().into_iter().filter(|other| COUNTS.contains(&other.name()));
+    others.chain(counts).map(|inner| ScalarUDF::from(Adapted { inner })).chain(own).collect()
 }
 
 pub(super) fn division() -> ScalarUDF {
@@ -62,15 +75,15 @@ pub(in crate::engine::sql) fn plain(double: Expr) -> Expr {
         .call(vec![double])
 }
 
-/// DataFusion's `round`, but for a double alone.
+/// DataFusion's function with other results: doubles as [`Work::Plain`] has them, counts with a sign.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Round {
+struct Adapted {
     inner: Arc<ScalarUDF>,
 }
 
-impl ScalarUDFImpl for Round {
+impl ScalarUDFImpl for Adapted {
     fn name(&self) -> &str {
-        "round"
+        self.inner.name()
     }
 
     fn signature(&self) -> &Signature {
@@ -78,14 +91,13 @@ impl ScalarUDFImpl for Round {
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(arguments)
+        self.inner.return_type(arguments).map(signed)
     }
 
-    fn return_field_from_args(
-        &self,
-        args: datafusion::logical_expr::ReturnFieldArgs<'_>,
-    ) -> Result<datafusion::arrow::datatypes::FieldRef> {
-        self.inner.inner().return_field_from_args(args)
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let field = self.inner.inner().return_field_from_args(args)?;
+        let kind = signed(field.data_type().clone());
+        Ok(Arc::new(Field::new(field.name(), kind, field.is_nullable())))
     }
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
@@ -93,13 +105,105 @@ impl ScalarUDFImpl for Round {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        if args.args.len() == 1 && args.args[0].data_type() == DataType::Float64 {
-            let values = args.args[0].to_array(args.number_rows)?;
-            let rounded: Float64Array = values.as_primitive::<Float64Type>().unary(f64::round_ties_even);
+        let (rows, kind) = (args.number_rows, args.return_field.data_type().clone());
+        let result = self.inner.inner().invoke_with_args(args)?;
+        let found = result.data_type();
+        if found.is_floating() {
+            return Ok(ColumnarValue::Array(plain_values(&result.to_array(rows)?)?));
+        }
+        if found == kind { Ok(result) } else { result.cast_to(&kind, None) }
+    }
+}
+
+/// What counts has no sign in DataFusion, whose opposite then is none, and which beside another number is a decimal.
+fn signed(kind: DataType) -> DataType {
+    if kind.is_unsigned_integer() { DataType::Int64 } else { kind }
+}
+
+/// `round` with digits that are written out, and `round_by` with others.
+///
+/// DataFusion's has a type of its own where it sees that the digits are constant, which it may see only after the result was
+/// compared with another: then the types are not alike. So here it is told which of the two it is. A double alone is rounded
+/// half to even.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Round {
+    inner: Arc<ScalarUDF>,
+    is_written: bool,
+    signature: Signature,
+}
+
+impl Round {
+    fn new(is_written: bool) -> Self {
+        Self {
+            inner: datafusion_round(),
+            is_written,
+            signature: Signature::user_defined(Volatility::Immutable),
+        }
+    }
+}
+
+impl ScalarUDFImpl for Round {
+    fn name(&self) -> &str {
+        if self.is_written { "round" } else { "round_by" }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        internal_err!("the type of a rounded number depends on its digits")
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let unknown = vec![None; args.scalar_arguments.len()];
+        let scalar_arguments = if self.is_written { args.scalar_arguments } else { &unknown };
+        self.inner.inner().return_field_from_args(ReturnFieldArgs { scalar_arguments, ..args })
+    }
+
+    fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
+        let number = match arguments {
+            [number] | [number, DataType::Null] => number,
+            [number, digits] if digits.is_integer() => number,
+            _ => return plan_err!("the function round takes a number and a number of digits"),
+        };
+        let number = match number {
+            DataType::Null => DataType::Float64,
+            number if number.is_numeric() => number.clone(),
+            _ => return plan_err!("the function round takes a number and a number of digits"),
+        };
+        // As the planner reads a written number, which is no such number any more once it is cast.
+        Ok([number, DataType::Int64].into_iter().take(arguments.len()).collect())
+    }
+
+    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = args.number_rows;
+        if let Some(digits) = args.args.get_mut(1) {
+            *digits = digits.cast_to(&DataType::Int32, None)?;
+        } else if args.args[0].data_type() == DataType::Float64 {
+            let values = args.args[0].to_array(rows)?;
+            let rounded = |value: f64| plain_value(value.round_ties_even());
+            let rounded: Float64Array = values.as_primitive::<Float64Type>().unary(rounded);
             return Ok(ColumnarValue::Array(Arc::new(rounded)));
         }
-        self.inner.inner().invoke_with_args(args)
+        let kind = args.return_field.data_type().clone();
+        let result = self.inner.inner().invoke_with_args(args)?;
+        if kind.is_floating() {
+            return Ok(ColumnarValue::Array(plain_values(&result.to_array(rows)?)?));
+        }
+        if result.data_type() == kind { Ok(result) } else { result.cast_to(&kind, None) }
     }
+}
+
+/// Doubles of one kind of zero and one NaN; see [`Work::Plain`].
+fn plain_values(values: &ArrayRef) -> Result<ArrayRef> {
+    let doubles = cast(values, &DataType::Float64)?;
+    let doubles: Float64Array = doubles.as_primitive::<Float64Type>().unary(plain_value);
+    Ok(cast(&doubles, values.data_type())?)
+}
+
+fn plain_value(value: f64) -> f64 {
+    if value.is_nan() { f64::NAN } else { value + 0.0 }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -159,10 +263,15 @@ impl ScalarUDFImpl for Numeric {
     }
 
     /// What is averaged is taken as it is unless it is exact: then the plan need not know of this function, and an average
-    /// over a join can be begun below it.
+    /// over a join can be begun below it. What is no double is plain, and so is one that was a whole or an exact number.
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let same = match (self.work, args.as_slice()) {
             (Work::Averaged, [arg]) => !matches!(info.get_data_type(arg)?, DataType::Decimal128(..)),
+            (Work::Plain, [Expr::Cast(cast)]) => {
+                let kind = info.get_data_type(&cast.expr)?;
+                kind.is_numeric() && !kind.is_floating()
+            }
+            (Work::Plain, [arg]) => !info.get_data_type(arg)?.is_floating(),
             _ => false,
         };
         match <[Expr; 1]>::try_from(args) {
@@ -183,12 +292,7 @@ impl ScalarUDFImpl for Numeric {
                 let whole: Float64Array = doubles.as_primitive::<Float64Type>().unary(f64::round_ties_even);
                 cast(&whole, values.data_type())?
             }
-            (Work::Plain, [values]) if values.data_type().is_floating() => {
-                let plain = |value: f64| if value.is_nan() { f64::NAN } else { value + 0.0 };
-                let doubles = cast(values, &DataType::Float64)?;
-                let doubles: Float64Array = doubles.as_primitive::<Float64Type>().unary(plain);
-                cast(&doubles, values.data_type())?
-            }
+            (Work::Plain, [values]) if values.data_type().is_floating() => plain_values(values)?,
             (Work::Up | Work::Down, [values]) => self.next_whole(values, args.return_field.data_type())?,
             (_, [values]) => cast(values, args.return_field.data_type())?,
             _ => return internal_err!("{} got another number of arguments", self.name()),
@@ -202,7 +306,8 @@ impl Numeric {
         let DataType::Decimal128(_, scale) = values.data_type() else {
             let doubles = cast(values, &DataType::Float64)?;
             let next = if self.work == Work::Up { f64::ceil } else { f64::floor };
-            let whole: Float64Array = doubles.as_primitive::<Float64Type>().unary(next);
+            let whole: Float64Array =
+                doubles.as_primitive::<Float64Type>().unary(|value| plain_value(next(value)));
             return Ok(cast(&whole, kind)?);
         };
         let unit = 10_i128.pow(u32::from(scale.unsigned_abs()));

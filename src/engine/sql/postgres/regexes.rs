@@ -65,6 +65,16 @@ pub(in crate::engine::sql) fn translated(pattern: &str) -> Option<String> {
     Some(format!("{options}{}", translation.own))
 }
 
+/// A translated pattern for an operator. Of one that means a text DataFusion makes a LIKE, where a backslash means something else;
+/// it makes none of a group.
+pub(in crate::engine::sql) fn of_operator(translated: String) -> String {
+    if translated.contains("\\\\") || translated.contains("\\x") {
+        format!("({translated})")
+    } else {
+        translated
+    }
+}
+
 struct Translation {
     own: String,
     /// Whether a `.` stands in it.
@@ -206,7 +216,7 @@ impl ScalarUDFImpl for Pattern {
         for pattern in patterns.as_string::<i32>() {
             match pattern.map(translated) {
                 None => own.append_null(),
-                Some(Some(translated)) => own.append_value(translated),
+                Some(Some(translated)) => own.append_value(of_operator(translated)),
                 Some(None) => return exec_err!("a regex cannot be understood"),
             }
         }

@@ -280,12 +280,24 @@ impl ScalarUDFImpl for Part {
             let mut args = args;
             args.args[0] = ColumnarValue::Scalar(ScalarValue::from("year"));
             let (rows, kind) = (args.number_rows, args.return_field.data_type().clone());
-            let years = cast(&self.inner.inner().invoke_with_args(args)?.to_array(rows)?, &DataType::Int64)?;
-            let parts: Int64Array = years.as_primitive::<Int64Type>().unary(of);
-            return Ok(ColumnarValue::Array(cast(&parts, &kind)?));
+            return numbered(&self.inner.inner().invoke_with_args(args)?.to_array(rows)?, of, &kind);
+        }
+        if let Some("year" | "years" | "isoyear") =
+            part.as_deref().map(str::trim).map(str::to_ascii_lowercase).as_deref()
+        {
+            let (rows, kind) = (args.number_rows, args.return_field.data_type().clone());
+            let years = self.inner.inner().invoke_with_args(args)?.to_array(rows)?;
+            // There is no year of the number 0: before the first comes the first one before Christ.
+            return numbered(&years, |year| if year > 0 { year } else { year - 1 }, &kind);
         }
         self.inner.inner().invoke_with_args(args)
     }
+}
+
+/// Numbers of years, each made another.
+fn numbered(years: &ArrayRef, of: impl Fn(i64) -> i64, kind: &DataType) -> Result<ColumnarValue> {
+    let parts: Int64Array = cast(years, &DataType::Int64)?.as_primitive::<Int64Type>().unary(of);
+    Ok(ColumnarValue::Array(cast(&parts, kind)?))
 }
 
 /// How a part of many years is told of the year's number: the first century is that of the years 1 to 100, the first decade

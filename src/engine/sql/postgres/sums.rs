@@ -15,6 +15,9 @@ const KEEPING: &[&str] = &["%", "*", "+", "-", "abs", "coalesce", "greatest", "l
 /// Whether an expression of whole numbers is a `numeric` in PostgreSQL.
 pub(super) fn is_numeric(expr: &Expr, schema: &DFSchema) -> bool {
     match expr {
+        Expr::ScalarFunction(call) if call.name() == "to_plain" => {
+            call.args.iter().any(|arg| is_numeric(arg, schema))
+        }
         Expr::AggregateFunction(call) => {
             call.func.name() == "sum" && call.params.args.iter().any(|arg| is_bigint(arg, schema))
         }

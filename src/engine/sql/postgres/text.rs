@@ -26,7 +26,12 @@ const EXPONENT_BELOW: i32 = -4;
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let split = Split { signature: Signature::any(2, Volatility::Immutable) };
     let bytes = Bytes { signature: Signature::any(1, Volatility::Immutable) };
-    vec![udf(Style::Cast), udf(Style::Shown), ScalarUDF::from(split), ScalarUDF::from(bytes)]
+    let letters = [Letters::Upper, Letters::Lower, Letters::Words].map(|letters| {
+        let signature = Signature::string(1, Volatility::Immutable);
+        ScalarUDF::from(Lettered { letters, signature })
+    });
+    let own = vec![udf(Style::Cast), udf(Style::Shown), ScalarUDF::from(split), ScalarUDF::from(bytes)];
+    own.into_iter().chain(letters).collect()
 }
 
 /// A value as a cast to text gives it.
@@ -39,7 +44,12 @@ pub(super) fn is_shown_otherwise(kind: &DataType) -> bool {
     kind.is_floating()
         || matches!(
             kind,
-            DataType::Timestamp(..) | DataType::Boolean | DataType::Duration(_) | DataType::Interval(_)
+            DataType::Timestamp(..)
+                | DataType::Date32
+                | DataType::Date64
+                | DataType::Boolean
+                | DataType::Duration(_)
+                | DataType::Interval(_)
         )
 }
 
@@ -98,7 +108,8 @@ impl Text {
         Ok(match values.data_type() {
             kind if is_list(kind) => lists::texts(values, &as_item)?,
             kind if kind.is_floating() => doubles(values)?,
-            DataType::Timestamp(..) => replaced(values, moment)?,
+            DataType::Timestamp(..) => replaced(values, |text| in_era(&moment(text)))?,
+            DataType::Date32 | DataType::Date64 => replaced(values, in_era)?,
             DataType::Duration(_) | DataType::Interval(_) => shown(values),
             DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
                 shown(&cast(values, &DataType::Binary)?)
@@ -157,6 +168,20 @@ fn moment(text: &str) -> String {
     let text = text.replacen('T', " ", 1);
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     format!("{text}{zone}")
+}
+
+/// A date or a time of a year below one, or of more than four digits: `-0043-03-15` as `0044-03-15 BC`, `+10000-01-01` without the
+/// sign.
+fn in_era(text: &str) -> String {
+    if let Some(later) = text.strip_prefix('+') {
+        return later.to_owned();
+    }
+    let (is_before, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
+    let Some((year, rest)) = digits.split_once('-') else { return text.to_owned() };
+    match year.parse::<i64>() {
+        Ok(year) if is_before || year == 0 => format!("{:04}-{rest} BC", year + 1),
+        _ => text.to_owned(),
+    }
 }
 
 fn replaced(values: &ArrayRef, write: impl Fn(&str) -> String) -> Result<ArrayRef> {
@@ -233,6 +258,73 @@ impl ScalarUDFImpl for Bytes {
     }
 }
 
+/// How letters are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Letters {
+    Upper,
+    Lower,
+    /// The first of each word as a capital, the others small.
+    Words,
+}
+
+/// `upper`, `lower`, `initcap`: a letter for a letter. DataFusion's write `ß` as `SS`.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Lettered {
+    letters: Letters,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Lettered {
+    fn name(&self) -> &str {
+        match self.letters {
+            Letters::Upper => "upper",
+            Letters::Lower => "lower",
+            Letters::Words => "initcap",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Utf8)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [value] = args.args.as_slice() else { return internal_err!("the letters of how many texts?") };
+        let texts = strings(&value.to_array(args.number_rows)?)?;
+        let texts = texts.as_string::<i32>().iter();
+        let lettered = texts.map(|text| text.map(|text| self.letters.of(text))).collect::<StringArray>();
+        Ok(ColumnarValue::Array(Arc::new(lettered)))
+    }
+}
+
+impl Letters {
+    fn of(self, text: &str) -> String {
+        match self {
+            Letters::Upper if text.is_ascii() => return text.to_ascii_uppercase(),
+            Letters::Lower if text.is_ascii() => return text.to_ascii_lowercase(),
+            _ => {}
+        }
+        let mut begins = true;
+        let letter = |letter: char| {
+            let is_capital = self == Letters::Upper || self == Letters::Words && begins;
+            begins = !letter.is_alphanumeric();
+            if is_capital { one(letter.to_uppercase(), letter) } else { one(letter.to_lowercase(), letter) }
+        };
+        text.chars().map(letter).collect()
+    }
+}
+
+/// The one letter that another becomes; itself where they would be several.
+fn one(mut letters: impl Iterator<Item = char>, otherwise: char) -> char {
+    match (letters.next(), letters.next()) {
+        (Some(one), None) => one,
+        _ => otherwise,
+    }
+}
+
 /// `regexp_split_to_array(text, pattern)`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Split {
@@ -292,6 +384,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_letter_becomes_one_letter() {
+        for (letters, text, expected) in [
+            (Letters::Upper, "aé ß", "AÉ ß"),
+            (Letters::Lower, "AÉ ẞ", "aé ß"),
+            (Letters::Words, "ü ßa o'NEIL 2nd", "Ü ßa O'Neil 2nd"),
+        ] {
+            assert_eq!(letters.of(text), expected);
+        }
+    }
+
+    #[test]
     fn doubles_are_written_as_postgresql_writes_them() {
         for (value, expected) in [
             (2.0, "2"),
@@ -320,5 +423,13 @@ mod tests {
         }
         assert_eq!(moment("2026-03-01T12:00:00.500Z"), "2026-03-01 12:00:00.5+00");
         assert_eq!(moment("2026-03-01T12:00:00.000"), "2026-03-01 12:00:00");
+        for (text, expected) in [
+            ("-0043-03-15", "0044-03-15 BC"),
+            ("0000-12-31 00:00:00", "0001-12-31 00:00:00 BC"),
+            ("+10000-01-01", "10000-01-01"),
+            ("2026-03-01", "2026-03-01"),
+        ] {
+            assert_eq!(in_era(text), expected);
+        }
     }
 }

@@ -110,7 +110,7 @@ pub(in crate::engine::sql) fn date_of(days: i64) -> (i64, i64, i64) {
 }
 
 /// The first day of a month, in days since 1970.
-fn first_day(year: i64, month: i64) -> i64 {
+pub(super) fn first_day(year: i64, month: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
     let months = (month + 9) % 12;

@@ -20,6 +20,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::times::{date_of, first_day};
 use super::{per_second, refused};
 use crate::engine::sql::errors::quoted;
 
@@ -144,10 +145,13 @@ impl Zone {
     fn offset(&self, at: i64) -> Result<i64, ArrowError> {
         match self {
             Zone::Fixed(offset) => Ok(*offset),
-            Zone::Named(zone) => match as_datetime_with_timezone::<TimestampSecondType>(at, *zone) {
-                Some(there) => Ok(there.naive_local().and_utc().timestamp() - at),
-                None => Err(out_of_range()),
-            },
+            Zone::Named(zone) => {
+                let at = alike(at);
+                match as_datetime_with_timezone::<TimestampSecondType>(at, *zone) {
+                    Some(there) => Ok(there.naive_local().and_utc().timestamp() - at),
+                    None => Err(out_of_range()),
+                }
+            }
         }
     }
 
@@ -178,6 +182,27 @@ impl Zone {
 
 fn out_of_range() -> ArrowError {
     ArrowError::ArithmeticOverflow("a time is out of range".to_owned())
+}
+
+/// The tables of zones end with this year; PostgreSQL's go on by each zone's last rule.
+const YEAR_LAST: i64 = 2099;
+/// From this year on every zone goes by such a rule (Morocco's and Palestine's are tables of Ramadans before). The years from
+/// here to the last, without those of 366 days, begin with every day of the week.
+const YEAR_RULED: i64 = 2089;
+
+/// A point in time of the years that are known, at which all clocks show what they show at this one, but for the date. Rules name a
+/// day of the week in a month, so that is one that is whole weeks away and as far from the beginning of its year or, behind
+/// February, from the beginning of its March.
+fn alike(at: i64) -> i64 {
+    let (year, month, _) = date_of(at.div_euclid(DAY_SECS));
+    if year <= YEAR_LAST {
+        return at;
+    }
+    let begins = |year: i64| first_day(year, if month <= 2 { 1 } else { 3 });
+    let begin = begins(year);
+    let ruled = (YEAR_RULED..=YEAR_LAST).filter(|year| year % 4 != 0).map(begins);
+    let other = ruled.into_iter().find(|other| (begin - other) % 7 == 0);
+    at - other.map_or(0, |other| (begin - other) * DAY_SECS)
 }
 
 /// `europe/new_york` as `Europe/New_York`.
@@ -266,5 +291,28 @@ mod tests {
         }
         assert_eq!(zone.to_clock(1_774_746_000_500, 1000).expect("in range"), 1_774_753_200_500);
         assert!(Zone::Fixed(3600).to_clock(i64::MAX, 1).is_err());
+    }
+
+    #[test]
+    fn summers_go_on_behind_the_tables() {
+        for (zone, at, hours) in [
+            // 2300-07-04, 2300-01-01, 9999-12-31, 2104-02-29 and 2300-03-25T01:00, a Sunday, when summer begins.
+            ("Europe/Berlin", 10_429_689_600, 2),
+            ("Europe/Berlin", 10_413_792_000, 1),
+            ("Australia/Sydney", 253_402_214_400, 11),
+            ("America/New_York", 253_402_214_400, -5),
+            ("America/New_York", 4_233_686_400, -5),
+            ("Europe/Berlin", 10_420_966_800 - 1, 1),
+            ("Europe/Berlin", 10_420_966_800, 2),
+            ("Africa/Casablanca", 10_429_689_600, 1),
+        ] {
+            let offset = Zone::named(zone).and_then(|zone| zone.offset(at).ok()).expect("in range");
+            assert_eq!(offset, hours * 3600, "{zone} at {at}");
+        }
+        let begins: std::collections::BTreeSet<i64> = (YEAR_RULED..=YEAR_LAST)
+            .filter(|year| year % 4 != 0)
+            .map(|year| first_day(year, 1) % 7)
+            .collect();
+        assert_eq!(begins.len(), 7);
     }
 }
