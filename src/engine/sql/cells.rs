@@ -105,7 +105,9 @@ pub(super) fn column<'a>(spec: &ColumnSpec, cells: impl Iterator<Item = &'a Cell
             let mut builder = Float64Builder::new();
             for cell in cells {
                 builder.append_option(match cell {
-                    Cell::Float(value) => Some(*value),
+                    // One kind of zero and one NaN, so that equal ones are grouped and joined.
+                    Cell::Float(value) if value.is_nan() => Some(f64::NAN),
+                    Cell::Float(value) => Some(*value + 0.0),
                     Cell::Int(value) => Some(*value as f64),
                     _ => None,
                 });

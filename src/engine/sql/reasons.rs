@@ -49,7 +49,6 @@ const INSTEAD: &[(&str, &str)] = &[
     ("jsonb_to_record", "Take the members one by one: (j ->> 'name')::type."),
     ("jsonb_to_recordset", "Take the elements with jsonb_array_elements(j) AS e in FROM, and (e ->> 'name')::type of each."),
     ("len", "Use length."), ("listagg", "Use string_agg(text, ',')."),
-    ("make_timestamp", "Put the text together and cast it: '2026-01-31 10:00'::timestamp."),
     ("pg_typeof", "A statement's dryRun names the types of its columns."), ("regexp_matches", "Use regexp_match."),
     ("row_to_json", "Use json_build_object('name', column, …)."), ("sha1", "Use sha256 or md5."),
     ("sha224", "Use sha256, sha384 or sha512."), ("str_to_date", "Use to_date or to_timestamp."),

@@ -226,7 +226,6 @@ SELECT TIMESTAMP '2026-03-01 12:00:00' AT TIME ZONE 'UTC', TIMESTAMPTZ '2026-03-
 SELECT date_bin('15 minutes', TIMESTAMP '2026-03-01 12:34:56', TIMESTAMP '2026-01-01 00:00:00');
 SELECT INTERVAL '1 year 2 months 3 days', INTERVAL '90 minutes', INTERVAL '1' DAY, INTERVAL '-1 day';
 SELECT 2 * INTERVAL '1 day', INTERVAL '1 day' * 1.5, INTERVAL '1 day' / 2;
--- refused: there is no OVERLAPS; compare the ends
 SELECT (TIMESTAMP '2026-01-01', TIMESTAMP '2026-02-01') OVERLAPS (TIMESTAMP '2026-01-15', TIMESTAMP '2026-03-01');
 SELECT TIME '14:05:09', TIMESTAMP '2026-03-01 14:05:09'::time, extract(hour FROM TIME '14:05:09');
 -- refused: there are no infinite times here
@@ -568,3 +567,25 @@ SELECT x FROM (VALUES ('1'), ('b'), ('7')) t(x) WHERE x ~ '^[0-9]+$' AND x::int 
 
 -- Numbers beyond all decimals
 SELECT name FROM products WHERE price > 1e300 OR price < 1e-300 OR price = 20.5 ORDER BY name;
+
+-- What random statements found (tests/it/sql/random).
+SELECT count(*) FROM readings HAVING 1 = 2;
+SELECT n + 1 FROM (SELECT count(*) AS n FROM readings) AS q WHERE 'a' = 'b';
+SELECT tag, count(*) FROM url_tags GROUP BY ROLLUP (tag) HAVING false;
+SELECT string_agg(tag, ',' ORDER BY tag) || ' and others' FROM url_tags;
+SELECT TIMESTAMP '2300-07-04 12:00' AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Berlin', TIMESTAMP '9999-01-04 12:00' AT TIME ZONE 'UTC' AT TIME ZONE 'Australia/Sydney';
+SELECT id, rank() OVER (ORDER BY ceil(x), id) FROM (VALUES (1, '-0.5'::float8), (2, '0'::float8), (3, '-0'::float8)) AS v(id, x) ORDER BY 1;
+SELECT sum(x) > 1 FROM (VALUES ('Infinity'::float8), ('-Infinity'::float8)) AS v(x);
+SELECT '-0'::float8 = 0, count(DISTINCT x) FROM (VALUES ('0'::float8), ('-0'::float8), (ceil('-0.5'::float8)), (trunc('-0.5'::float8))) AS v(x);
+SELECT extract(year FROM TIMESTAMP '0001-01-01' - INTERVAL '1 day'), date_part('isoyear', TIMESTAMP '0001-01-01' - INTERVAL '7 days');
+SELECT (TIMESTAMP '0001-01-01' - INTERVAL '1 day')::text, (DATE '0001-01-01' - 1)::text, (DATE '9999-12-31' + 1)::text;
+SELECT initcap('große straßen'), upper('groß'), lower('GROẞ');
+SELECT round(2.25, 0) <= 0.1, round(1.50, 0) * 2.5 > trunc(0.5), coalesce(0.1, round(1.50, 2));
+SELECT date_trunc('month', created_at) AS month, status, count(*), grouping(date_trunc('month', created_at), status) FROM jobs GROUP BY ROLLUP (date_trunc('month', created_at), status) ORDER BY 1, 2, 4;
+SELECT id > 0, lag(1 + 0, 1, 7) OVER (ORDER BY id), lag(1) OVER (ORDER BY id) FROM urls ORDER BY 1, 2, 3;
+SELECT TIMESTAMP '0001-01-01' - TIMESTAMP '2026-01-01' < coalesce(max(created_at) - TIMESTAMP '2026-01-01', INTERVAL '1 day') FROM jobs;
+SELECT -cardinality(string_to_array('a,b', ',')), 2 * CASE WHEN true THEN cardinality(ARRAY[1, 2]) ELSE 0 END, -array_length(ARRAY[1, 2], 1);
+(SELECT 2, url FROM urls) UNION ALL (SELECT 1, url FROM readings) ORDER BY 1, 2 LIMIT 1;
+SELECT 'a\b' ~ '[\\]', 'ab' ~ '[\\]', 'a\b' ~ 'a\\b', 'a%' ~ '\\%';
+SELECT tag COLLATE "C" FROM url_tags GROUP BY 1 ORDER BY 1;
+SELECT make_timestamp(2026, 2, 28, 23, 59, 30.5), (DATE '2026-01-01', INTERVAL '10 days') OVERLAPS (DATE '2026-01-05', DATE '2026-02-01');

@@ -208,6 +208,12 @@ impl VisitorMut for Dialect {
             }
             Expr::UnaryOp { op: UnaryOperator::Minus, .. }
             | Expr::BinaryOp { op: BinaryOperator::PGExp, .. } => literals::power(expr),
+            Expr::Collate { expr: inner, collation } if forms::is_by_bytes(collation) => *expr = taken(inner),
+            Expr::BinaryOp { left, op: BinaryOperator::Overlaps, right } => {
+                if let Some(other) = forms::overlaps(left, right) {
+                    *expr = other;
+                }
+            }
             _ => compared(expr),
         }
         ControlFlow::Continue(())
@@ -938,6 +944,14 @@ mod tests {
             ("SELECT string_agg(a, ',')", "SELECT to_text(string_agg(a, ','))"),
             ("SELECT round(a), round(a, -(1)), round(a, b)", "SELECT round(a), round(a, -1), round_by(a, b)"),
             (r"SELECT a ~ '\\\\', '-0'::float8", r"SELECT a ~ '(\\\\)', '0'::FLOAT8"),
+            (
+                "SELECT make_timestamp(y, 1, 2, 3, 4, 5.5), a COLLATE \"C\"",
+                "SELECT (CAST(make_date(y, 1, 2) AS TIMESTAMP(6)) + ((INTERVAL '1 hour' * (3)) + (INTERVAL '1 minute' * (4)) + (INTERVAL '1 second' * (5.5)))), a",
+            ),
+            (
+                "SELECT (a, b) OVERLAPS (c, INTERVAL '1 day')",
+                "SELECT ((least(a, (b)) = least(c, ((c) + INTERVAL '1 day')) OR (least(a, (b)) < greatest(c, ((c) + INTERVAL '1 day')) AND least(c, ((c) + INTERVAL '1 day')) < greatest(a, (b)))) OR nullif((a) IS NULL OR ((b)) IS NULL OR (c) IS NULL OR (((c) + INTERVAL '1 day')) IS NULL, true))",
+            ),
             ("SELECT substring(a FROM 2), substring(a, 2)", "SELECT SUBSTRING(a FROM 2), SUBSTRING(a, 2)"),
             ("SELECT $$it's$$, E'a\\n'", "SELECT 'it''s', 'a\n'"),
         ] {

@@ -4,12 +4,13 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Array, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, GroupByExpr, Interval, LimitClause, OrderByExpr, OrderByKind, Query, SelectItem,
-    SetExpr, TableFactor, UnaryOperator, Value, ValueWithSpan, Visit, Visitor,
+    Array, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArguments, GroupByExpr, Interval, LimitClause, ObjectName, OrderByExpr,
+    OrderByKind, Query, SelectItem, SetExpr, TableFactor, UnaryOperator, Value, ValueWithSpan, Visit,
+    Visitor,
 };
 
-use super::dialect::{binary, call, literal, nested, number, taken, text};
+use super::dialect::{MOMENT, binary, call, literal, nested, number, taken, text};
 use super::{joins, predicates};
 use crate::engine::sql::functions::AGGREGATE_FUNCTIONS;
 
@@ -118,8 +119,70 @@ pub(super) fn call_of(function: &mut Function, name: &str) -> Option<Expr> {
             let found = call("regexp_match", vec![taken(whole), pattern]);
             Some(call("array_element", vec![found, number("1")]))
         }
+        ("make_timestamp", [year, month, day, hour, minute, second]) => {
+            let date = call("make_date", vec![taken(year), taken(month), taken(day)]);
+            let midnight = Expr::Cast {
+                kind: CastKind::Cast,
+                expr: Box::new(date),
+                data_type: MOMENT,
+                array: false,
+                format: None,
+            };
+            let clock = [(hour, "1 hour"), (minute, "1 minute"), (second, "1 second")];
+            let parts = clock.into_iter().map(|(value, unit)| times(unit, taken(value)));
+            parts
+                .reduce(|sum, part| binary(sum, BinaryOperator::Plus, part))
+                .map(|clock| nested(binary(midnight, BinaryOperator::Plus, nested(clock))))
+        }
         _ => None,
     }
+}
+
+/// `INTERVAL 'unit' * (value)`.
+fn times(unit: &str, value: Expr) -> Expr {
+    let unit = Expr::Interval(Interval {
+        value: Box::new(text(unit)),
+        leading_field: None,
+        leading_precision: None,
+        last_field: None,
+        fractional_seconds_precision: None,
+    });
+    nested(binary(unit, BinaryOperator::Multiply, nested(value)))
+}
+
+/// `(a, b) OVERLAPS (c, d)`: both begin at once, or each begins before the other ends. The end may stand in front, and be a span
+/// behind the beginning; with a NULL among them it is known only where it is true.
+pub(super) fn overlaps(left: &Expr, right: &Expr) -> Option<Expr> {
+    let (Expr::Tuple(left), Expr::Tuple(right)) = (left, right) else { return None };
+    let (Ok([a, b]), Ok([c, d])) = (<&[Expr; 2]>::try_from(&left[..]), <&[Expr; 2]>::try_from(&right[..]))
+    else {
+        return None;
+    };
+    if ![a, b, c, d].into_iter().all(is_small) {
+        return None;
+    }
+    let end = |begin: &Expr, end: &Expr| match end {
+        Expr::Interval(_) => nested(binary(nested(begin.clone()), BinaryOperator::Plus, end.clone())),
+        other => nested(other.clone()),
+    };
+    let (b, d) = (end(a, b), end(c, d));
+    let of = |name: &str, one: &Expr, other: &Expr| call(name, vec![one.clone(), other.clone()]);
+    let (first, second) = (of("least", a, &b), of("least", c, &d));
+    let together = binary(first.clone(), BinaryOperator::Eq, second.clone());
+    let before = binary(first, BinaryOperator::Lt, of("greatest", c, &d));
+    let behind = binary(second, BinaryOperator::Lt, of("greatest", a, &b));
+    let meets = nested(binary(before, BinaryOperator::And, behind));
+    let missing = [a, &b, c, &d].map(|end| Expr::IsNull(Box::new(nested(end.clone()))));
+    let missing = missing.into_iter().reduce(|any, one| binary(any, BinaryOperator::Or, one))?;
+    let open = call("nullif", vec![missing, Expr::value(Value::Boolean(true))]);
+    let known = nested(binary(together, BinaryOperator::Or, meets));
+    Some(nested(binary(known, BinaryOperator::Or, open)))
+}
+
+/// Whether texts are ordered by a collation as they are here, by their bytes.
+pub(super) fn is_by_bytes(collation: &ObjectName) -> bool {
+    let name = collation.0.last().and_then(|part| part.as_ident());
+    name.is_some_and(|name| matches!(name.value.as_str(), "C" | "POSIX" | "ucs_basic" | "default"))
 }
 
 /// A time as a point in time.
@@ -151,14 +214,7 @@ fn span(args: &[FunctionArg]) -> Option<Expr> {
             "secs" => "1 second",
             _ => return None,
         };
-        let unit = Expr::Interval(Interval {
-            value: Box::new(text(unit)),
-            leading_field: None,
-            leading_precision: None,
-            last_field: None,
-            fractional_seconds_precision: None,
-        });
-        Some(nested(binary(unit, BinaryOperator::Multiply, nested(value.clone()))))
+        Some(times(unit, value.clone()))
     });
     let parts: Vec<Expr> = parts.collect::<Option<_>>()?;
     parts.into_iter().reduce(|sum, part| binary(sum, BinaryOperator::Plus, part)).map(nested)

@@ -127,7 +127,7 @@ impl Generator {
             Int => format!("{}", self.random.below(9) as i64 - 1).replace("-1", "(-1)"),
             Num => self.random.pick(&["0.5", "2.25", "10.0", "0.1", "1.50"]).to_owned(),
             Float => {
-                let text = self.random.pick(&["0.5", "1", "0", "NaN", "Infinity", "2.5", "-3", "0.1"]);
+                let text = self.random.pick(&["0.5", "1", "0", "NaN", "Infinity", "2.5", "-3", "0.1", "-0"]);
                 format!("'{text}'::float8")
             }
             Text => format!("'{}'", self.random.pick(LITERALS)),
@@ -248,7 +248,8 @@ impl Generator {
             11 => format!("reverse({a})"),
             12 => format!("repeat({a}, {})", n.min(2)),
             13 => format!("({})::text", self.expression(Int, depth)),
-            14 => format!("({})::text", self.expression(Float, depth)),
+            // A zero has no sign here.
+            14 => format!("({} + 0)::text", self.expression(Float, depth)),
             15 => format!("({})::text", self.expression(Bool, depth)),
             16 => format!("({})::text", self.expression(Time, depth)),
             17 => format!("to_char({}, '{}')", self.expression(Time, depth), self.random.pick(FORMATS)),

@@ -151,6 +151,7 @@ const TAGS: &[&str] = &["even", "odd", "six", "new", "ü"];
 const ATTRIBUTES: &[&str] = &["name", "price", "stock", "even", "maker"];
 const FLOATS: &[f64] = &[
     0.0,
+    -0.0,
     1.0,
     -1.0,
     0.5,
