@@ -213,8 +213,7 @@ SELECT date_trunc('week', TIMESTAMP '2026-02-18 10:00:00'), date_trunc('quarter'
 SELECT to_char(TIMESTAMP '2026-03-01 14:05:09', 'YYYY-MM-DD'), to_char(TIMESTAMP '2026-03-01 14:05:09', 'HH24:MI:SS'), to_char(TIMESTAMP '2026-03-01 14:05:09', 'YYYY-MM');
 SELECT to_char(scraped_at, 'YYYY-MM-DD HH24:MI') AS minute, count(*) FROM products GROUP BY minute ORDER BY minute;
 SELECT to_char(TIMESTAMP '2026-03-01 14:05:09', 'DD.MM.YYYY'), to_char(TIMESTAMP '2026-03-01 02:05:09', 'HH12:MI AM'), to_char(TIMESTAMP '2026-03-01 02:05:09', 'DDD Mon Dy FMMonth FMDay FMDD IYYY-IW');
--- refused: names of months and days are padded with blanks in PostgreSQL; write FMDay
-SELECT to_char(TIMESTAMP '2026-03-01 02:05:09', 'Day');
+SELECT to_char(TIMESTAMP '2026-03-01 02:05:09', 'Day'), to_char(TIMESTAMP '2026-05-01', 'DD-MON-YY, Month dy'), to_char(TIMESTAMP '2026-05-01', 'YYYY "Q"Q');
 SELECT to_timestamp(0), to_date('2026-03-01', 'YYYY-MM-DD');
 SELECT make_date(2026, 3, 1), make_interval(days => 3);
 SELECT age(TIMESTAMP '2026-03-01', TIMESTAMP '2025-01-15');

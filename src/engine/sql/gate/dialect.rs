@@ -16,9 +16,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::{dialect::PostgreSqlDialect, parser::Parser};
 
 use super::{forms, joins, literals, patterns, predicates, sets, tuples};
-use crate::engine::sql::postgres::{
-    TO_CHAR_OF_NUMBERS, is_picture, of_operator, translated, without_zone,
-};
+use crate::engine::sql::postgres::{TO_CHAR_OF_NUMBERS, is_picture, of_operator, translated, without_zone};
 
 /// `float(24)` is the widest of the narrow ones.
 const FLOAT4_BITS_MAX: u64 = 24;
@@ -131,24 +129,7 @@ impl VisitorMut for Dialect {
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         match expr {
-            Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, data_type, .. }
-                if is_zoned(data_type) =>
-            {
-                *data_type = MOMENT;
-                *expr = call("timezone", vec![text("UTC"), taken(expr)]);
-            }
-            Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr: inner, data_type, .. } => {
-                if let Some(other) = literals::cast(inner, data_type) {
-                    *expr = other;
-                } else {
-                    let is_written = matches!(**inner, Expr::Value(_));
-                    cast(inner, data_type);
-                    // A text may be of a zero with a sign.
-                    if is_double(data_type) && !is_written {
-                        *expr = call("to_plain", vec![taken(expr)]);
-                    }
-                }
-            }
+            Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, .. } => cast_expr(expr),
             Expr::Function(Function { name, args: FunctionArguments::Subquery(query), .. })
                 if name.0.last().and_then(|part| part.as_ident()).is_some_and(|name| is(name, "array")) =>
             {
@@ -373,6 +354,26 @@ pub(super) fn is(name: &Ident, word: &str) -> bool {
     name.quote_style.is_none() && name.value.eq_ignore_ascii_case(word)
 }
 
+/// A cast, as a whole.
+fn cast_expr(expr: &mut Expr) {
+    let Expr::Cast { expr: inner, data_type, .. } = expr else { return };
+    if is_zoned(data_type) {
+        *data_type = MOMENT;
+        *expr = call("timezone", vec![text("UTC"), taken(expr)]);
+        return;
+    }
+    if let Some(other) = literals::cast(inner, data_type) {
+        *expr = other;
+        return;
+    }
+    let is_written = matches!(**inner, Expr::Value(_));
+    cast(inner, data_type);
+    // A text may be of a zero with a sign.
+    if is_double(data_type) && !is_written {
+        *expr = call("to_plain", vec![taken(expr)]);
+    }
+}
+
 /// A cast to a whole number rounds; one to text writes as PostgreSQL does; JSON is text here.
 fn cast(inner: &mut Expr, data_type: &mut DataType) {
     let is_literal = matches!(inner, Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }));
@@ -488,6 +489,9 @@ fn call_of(function: &mut Function) -> Option<Expr> {
     if PATTERNED.contains(&name.as_str()) {
         regular_of(function);
     }
+    if matches!(name.as_str(), "to_char" | "to_date" | "to_timestamp") {
+        return of_pattern(function, &name);
+    }
     let is_plain = function.over.is_none();
     let is_small = forms::is_small(function);
     let FunctionArguments::List(list) = &mut function.args else { return None };
@@ -505,14 +509,6 @@ fn call_of(function: &mut Function) -> Option<Expr> {
         }
         "quote_literal" | "quote_nullable" => {
             arguments.for_each(|expr| *expr = call("to_text", vec![taken(expr)]));
-        }
-        "to_char" | "to_date" | "to_timestamp" => {
-            let pattern = arguments.nth(1)?;
-            if name == "to_char" && literal(pattern).is_some_and(is_picture) {
-                function.name = ObjectName::from(vec![Ident::new(TO_CHAR_OF_NUMBERS)]);
-            } else if let Some(translated) = literal(pattern).and_then(patterns::strftime) {
-                *pattern = text(&translated);
-            }
         }
         "date_part" => {
             let (field, time) = (arguments.next()?, arguments.next()?);
@@ -552,14 +548,7 @@ fn call_of(function: &mut Function) -> Option<Expr> {
         | "to_jsonb" => arguments.for_each(json_value),
         "json_object_agg" | "jsonb_object_agg" if is_plain && is_small => {
             arguments.for_each(json_value);
-            let (mut names, mut values) = (function.clone(), function.clone());
-            for (one, keep) in [(&mut names, 0), (&mut values, 1)] {
-                one.name = ObjectName::from(vec![Ident::new("array_agg")]);
-                if let FunctionArguments::List(list) = &mut one.args {
-                    list.args = list.args.get(keep).cloned().into_iter().collect();
-                }
-            }
-            return Some(call("json_object", vec![Expr::Function(names), Expr::Function(values)]));
+            return Some(pairs(function));
         }
         "json_agg" | "jsonb_agg" if is_plain => {
             arguments.for_each(json_value);
@@ -590,6 +579,61 @@ fn signed_number(expr: &mut Expr) {
     {
         *expr = signed(taken(expr));
     }
+}
+
+/// A time and a pattern of PostgreSQL's.
+fn of_pattern(function: &mut Function, name: &str) -> Option<Expr> {
+    let FunctionArguments::List(list) = &mut function.args else { return None };
+    let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(pattern))) = list.args.get_mut(1) else {
+        return None;
+    };
+    let written = literal(pattern)?.to_owned();
+    if name == "to_char" && is_picture(&written) {
+        function.name = ObjectName::from(vec![Ident::new(TO_CHAR_OF_NUMBERS)]);
+    } else if let Some(translated) = patterns::strftime(&written) {
+        *pattern = text(&translated);
+    } else if name == "to_char" && forms::is_small(function) {
+        return patterns::pieces(&written).map(|pieces| with_names(function, pieces));
+    }
+    None
+}
+
+/// `to_char` with names that `strftime` does not write so, put together.
+fn with_names(function: &Function, pieces: Vec<patterns::Piece>) -> Expr {
+    let of = |pattern: &str| {
+        let mut part = function.clone();
+        if let FunctionArguments::List(list) = &mut part.args
+            && let Some(own) = list.args.get_mut(1)
+        {
+            *own = FunctionArg::Unnamed(FunctionArgExpr::Expr(text(pattern)));
+        }
+        Expr::Function(part)
+    };
+    let parts = pieces.into_iter().map(|piece| match piece {
+        patterns::Piece::Plain(pattern) => of(&pattern),
+        patterns::Piece::Name { strftime, letters, width } => {
+            let name = match letters {
+                patterns::Letters::Mixed => of(strftime),
+                patterns::Letters::Upper => call("upper", vec![of(strftime)]),
+                patterns::Letters::Lower => call("lower", vec![of(strftime)]),
+            };
+            if width == 0 { name } else { call("rpad", vec![name, number(&width.to_string())]) }
+        }
+    });
+    let whole = parts.reduce(|whole, part| binary(whole, BinaryOperator::StringConcat, part));
+    nested(whole.unwrap_or_else(|| text("")))
+}
+
+/// `json_object_agg(name, value)` of a list of names and one of values.
+fn pairs(function: &Function) -> Expr {
+    let (mut names, mut values) = (function.clone(), function.clone());
+    for (one, keep) in [(&mut names, 0), (&mut values, 1)] {
+        one.name = ObjectName::from(vec![Ident::new("array_agg")]);
+        if let FunctionArguments::List(list) = &mut one.args {
+            list.args = list.args.get(keep).cloned().into_iter().collect();
+        }
+    }
+    call("json_object", vec![Expr::Function(names), Expr::Function(values)])
 }
 
 /// The digits of a whole number that is written out.
@@ -941,6 +985,10 @@ mod tests {
                 "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM (SELECT b FROM t) AS \"__q\" (\"__1\") WHERE ('a' = \"__1\") IS NOT FALSE)",
             ),
             ("SELECT array_length(a, 1)", "SELECT nullif(CAST(array_length(a, 1) AS BIGINT), 0)"),
+            (
+                "SELECT to_char(a, 'DD-MON Day')",
+                "SELECT (to_char(a, '%d-') || upper(to_char(a, '%b')) || to_char(a, ' ') || rpad(to_char(a, '%A'), 9))",
+            ),
             ("SELECT string_agg(a, ',')", "SELECT to_text(string_agg(a, ','))"),
             ("SELECT round(a), round(a, -(1)), round(a, b)", "SELECT round(a), round(a, -1), round_by(a, b)"),
             (r"SELECT a ~ '\\\\', '-0'::float8", r"SELECT a ~ '(\\\\)', '0'::FLOAT8"),

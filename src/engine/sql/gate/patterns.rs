@@ -1,8 +1,7 @@
 //! PostgreSQL's patterns for dates and times (`YYYY-MM-DD`) as those of `strftime` (`%Y-%m-%d`), which DataFusion takes.
 //!
 //! A pattern with a part that has no counterpart is not translated at all, and its statement is refused: half a pattern
-//! would be a wrong text in silence. Names of months and days are padded to nine characters in PostgreSQL unless `FM`
-//! stands in front, so only those are taken. Where PostgreSQL would read on (`SSSS` is no `SS` twice), so is here.
+//! would be a wrong text in silence. Where PostgreSQL would read on (`SSSS` is no `SS` twice), so is here.
 
 /// Parts that mean numbers, in any case; longer ones before those that they begin with.
 const NUMBERS: &[(&str, &str)] = &[
@@ -28,26 +27,71 @@ const NUMBERS: &[(&str, &str)] = &[
     ("US", "%6f"),
     ("IW", "%V"),
     ("ID", "%u"),
+    ("Q", "%q"),
 ];
 
 /// Parts whose case is that of what they give.
-const WORDS: &[(&str, &str)] = &[
-    ("FMMonth", "%B"),
-    ("FMDay", "%A"),
-    ("Month", ""),
-    ("Mon", "%b"),
-    ("Dy", "%a"),
-    ("AM", "%p"),
-    ("PM", "%p"),
-    ("am", "%P"),
-    ("pm", "%P"),
-];
+const WORDS: &[(&str, &str)] = &[("AM", "%p"), ("PM", "%p"), ("am", "%P"), ("pm", "%P")];
 
-/// The pattern as `strftime` has it; none when a part of it has no counterpart there.
-pub(super) fn strftime(pattern: &str) -> Option<String> {
+/// Names of months and days, each as `Month`, `MONTH` or `month`; the longer ones before those that they begin with. The long ones
+/// are padded with blanks to nine letters, unless `FM` stands in front.
+const NAMES: &[(&str, &str, usize)] =
+    &[("Month", "%B", 9), ("Mon", "%b", 0), ("Day", "%A", 9), ("Dy", "%a", 0)];
+
+/// How the letters of a name are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Letters {
+    Mixed,
+    Upper,
+    Lower,
+}
+
+/// A part of a text that is made of a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// What `strftime` gives.
+    Plain(String),
+    /// A name, with blanks behind it up to so many letters.
+    Name { strftime: &'static str, letters: Letters, width: usize },
+}
+
+/// A name at the beginning of a pattern, and what stands behind it.
+fn name(pattern: &str) -> Option<(Piece, &str)> {
+    let (is_bare, rest) = match pattern.strip_prefix("FM") {
+        Some(rest) => (true, rest),
+        None => (false, pattern),
+    };
+    NAMES.iter().find_map(|(name, strftime, width)| {
+        let forms = [
+            ((*name).to_owned(), Letters::Mixed),
+            (name.to_ascii_uppercase(), Letters::Upper),
+            (name.to_ascii_lowercase(), Letters::Lower),
+        ];
+        let (behind, letters) =
+            forms.iter().find_map(|(form, letters)| Some((rest.strip_prefix(form.as_str())?, *letters)))?;
+        let width = if is_bare { 0 } else { *width };
+        let piece = match (letters, width) {
+            (Letters::Mixed, 0) => Piece::Plain((*strftime).to_owned()),
+            _ => Piece::Name { strftime, letters, width },
+        };
+        Some((piece, behind))
+    })
+}
+
+/// The pattern's parts; none when one of them has no counterpart.
+pub(super) fn pieces(pattern: &str) -> Option<Vec<Piece>> {
+    let mut pieces = Vec::new();
     let mut own = String::new();
     let mut rest = pattern;
     while let Some(first) = rest.chars().next() {
+        if let Some((piece, behind)) = name(rest) {
+            rest = behind;
+            match piece {
+                Piece::Plain(text) => own.push_str(&text),
+                name => pieces.extend([Piece::Plain(std::mem::take(&mut own)), name]),
+            }
+            continue;
+        }
         let word = WORDS.iter().find(|(part, _)| rest.starts_with(part));
         let number = NUMBERS.iter().find(|(part, _)| {
             rest.get(..part.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(part))
@@ -75,7 +119,18 @@ pub(super) fn strftime(pattern: &str) -> Option<String> {
         }
         rest = &rest[first.len_utf8()..];
     }
-    Some(own)
+    pieces.push(Piece::Plain(own));
+    pieces.retain(|piece| *piece != Piece::Plain(String::new()));
+    Some(pieces)
+}
+
+/// The pattern as `strftime` has it; none when a part of it has no counterpart there.
+pub(super) fn strftime(pattern: &str) -> Option<String> {
+    match pieces(pattern)?.as_slice() {
+        [] => Some(String::new()),
+        [Piece::Plain(own)] => Some(own.clone()),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -95,6 +150,7 @@ mod tests {
             ("DDD Mon Dy", Some("%j %b %a")),
             ("SS.MS 100", None),
             ("SS.MS %", Some("%S.%3f %%")),
+            ("FMDay Q", Some("%A %q")),
             ("Month", None),
             ("MON", None),
             ("Day", None),
@@ -106,5 +162,18 @@ mod tests {
         ] {
             assert_eq!(strftime(pattern).as_deref(), expected, "{pattern}");
         }
+    }
+    #[test]
+    fn names_are_written_and_padded_as_they_stand_in_the_pattern() {
+        let name = |strftime, letters, width| Piece::Name { strftime, letters, width };
+        let plain = |text: &str| Piece::Plain(text.to_owned());
+        for (pattern, expected) in [
+            ("Month", vec![name("%B", Letters::Mixed, 9)]),
+            ("DD-MON-YY", vec![plain("%d-"), name("%b", Letters::Upper, 0), plain("-%y")]),
+            ("FMday, Dy", vec![name("%A", Letters::Lower, 0), plain(", %a")]),
+        ] {
+            assert_eq!(pieces(pattern), Some(expected), "{pattern}");
+        }
+        assert_eq!(pieces("Month J"), None);
     }
 }

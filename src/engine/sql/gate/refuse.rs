@@ -260,7 +260,7 @@ fn to_char_pattern(arguments: &FunctionArguments) -> Flow {
         },
         _ => None,
     });
-    let known = |text: &str| text.contains('%') || is_picture(text) || patterns::strftime(text).is_some();
+    let known = |text: &str| text.contains('%') || is_picture(text) || patterns::pieces(text).is_some();
     let known = pattern.is_some_and(known);
     refuse_if(
         !known,

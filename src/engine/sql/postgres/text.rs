@@ -6,6 +6,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, ListBuilder, StringArray, StringBuilder,
 };
+use datafusion::arrow::buffer::Buffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::{Result, exec_err, internal_err};
@@ -294,13 +295,32 @@ impl ScalarUDFImpl for Lettered {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [value] = args.args.as_slice() else { return internal_err!("the letters of how many texts?") };
         let texts = strings(&value.to_array(args.number_rows)?)?;
-        let texts = texts.as_string::<i32>().iter();
-        let lettered = texts.map(|text| text.map(|text| self.letters.of(text))).collect::<StringArray>();
-        Ok(ColumnarValue::Array(Arc::new(lettered)))
+        let texts = texts.as_string::<i32>();
+        if let Some(lettered) = self.letters.at_once(texts)? {
+            return Ok(ColumnarValue::Array(Arc::new(lettered)));
+        }
+        let lettered = texts.iter().map(|text| text.map(|text| self.letters.of(text)));
+        Ok(ColumnarValue::Array(Arc::new(lettered.collect::<StringArray>())))
     }
 }
 
 impl Letters {
+    /// All bytes of many texts in one go, where each is a letter and few are of other texts.
+    fn at_once(self, texts: &StringArray) -> Result<Option<StringArray>> {
+        let (offsets, bytes) = (texts.value_offsets(), texts.value_data());
+        let own = match (offsets.first(), offsets.last()) {
+            (Some(first), Some(last)) => usize::try_from(last - first).unwrap_or(0),
+            _ => 0,
+        };
+        if self == Letters::Words || bytes.len() > own.saturating_mul(2) || !bytes.is_ascii() {
+            return Ok(None);
+        }
+        let bytes =
+            if self == Letters::Upper { bytes.to_ascii_uppercase() } else { bytes.to_ascii_lowercase() };
+        let (offsets, nulls) = (texts.offsets().clone(), texts.nulls().cloned());
+        Ok(Some(StringArray::try_new(offsets, Buffer::from_vec(bytes), nulls)?))
+    }
+
     fn of(self, text: &str) -> String {
         match self {
             Letters::Upper if text.is_ascii() => return text.to_ascii_uppercase(),
@@ -392,6 +412,10 @@ mod tests {
         ] {
             assert_eq!(letters.of(text), expected);
         }
+        let texts = StringArray::from(vec![Some("ab"), None, Some("Cd"), Some("e")]).slice(1, 3);
+        let upper = Letters::Upper.at_once(&texts).expect("texts").expect("all ASCII");
+        assert_eq!(upper, StringArray::from(vec![None, Some("CD"), Some("E")]));
+        assert!(Letters::Lower.at_once(&StringArray::from(vec!["é"])).expect("texts").is_none());
     }
 
     #[test]
