@@ -10,7 +10,8 @@ use datafusion::sql::sqlparser::ast::{
     Visitor,
 };
 
-use super::dialect::{MOMENT, binary, call, literal, nested, number, taken, text};
+use super::casts::MOMENT;
+use super::written::{binary, call, literal, nested, number, taken, text};
 use super::{joins, predicates};
 use crate::engine::sql::functions::AGGREGATE_FUNCTIONS;
 
@@ -188,7 +189,7 @@ pub(super) fn is_by_bytes(collation: &ObjectName) -> bool {
 /// A time as a point in time.
 fn zoned(time: Expr) -> Expr {
     use datafusion::sql::sqlparser::ast::CastKind;
-    let data_type = super::dialect::MOMENT;
+    let data_type = MOMENT;
     let expr = Box::new(time);
     let time = Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None };
     call("timezone", vec![text("UTC"), time])
@@ -335,7 +336,7 @@ pub(super) fn members(expr: &Expr) -> Option<Vec<Expr>> {
         Expr::Function(function) => {
             let [name] = function.name.0.as_slice() else { return None };
             let FunctionArguments::List(list) = &function.args else { return None };
-            if !super::dialect::is(name.as_ident()?, "row") {
+            if !super::written::is(name.as_ident()?, "row") {
                 return None;
             }
             let members = list.args.iter().map(|argument| match argument {

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::ast::{
     TableFactor, VisitMut, VisitorMut,
 };
 
-use super::dialect::call;
+use super::written::call;
 
 /// Whether `SELECT` is over a join of these kinds that is not rewritten here: of more than two tables, of tables without
 /// names, or with `*`.

@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
     Array, ArrayElemTypeDef, BinaryOperator, DataType, Expr, UnaryOperator, Value,
 };
 
-use super::dialect::{call, literal, taken, text};
+use super::written::{call, literal, taken, text};
 use crate::engine::sql::postgres::bytes_of;
 
 /// Digits of the widest decimal.

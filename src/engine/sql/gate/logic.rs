@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement, UnaryOperator, VisitMut, VisitorMut};
 
-use super::dialect::{binary, taken};
+use super::written::{binary, taken};
 
 /// Regroups the whole statement, subqueries included.
 pub(super) fn regroup(statement: &mut Statement) {

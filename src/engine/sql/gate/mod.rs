@@ -7,6 +7,8 @@
 //! subqueries that lets only reading nodes through. Whoever comes this far can still be slow or large; time and
 //! memory are held by killing the process.
 
+mod calls;
+mod casts;
 mod dialect;
 mod floats;
 mod forms;
@@ -23,11 +25,13 @@ mod names;
 mod patterns;
 mod places;
 mod predicates;
+mod quantified;
 mod refuse;
 mod sets;
 mod tuples;
 mod typed;
 mod windows;
+mod written;
 
 use std::collections::BTreeSet;
 

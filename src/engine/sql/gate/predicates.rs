@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
     VisitMut, VisitorMut,
 };
 
-use super::dialect::{binary, call, nested, number, taken, template};
+use super::written::{binary, call, nested, number, taken, template};
 use super::{forms, joins, sets};
 
 /// Makes counts of them in what is selected and grouped by.

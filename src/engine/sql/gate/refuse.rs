@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{
     SetOperator, SetQuantifier, Spanned, Statement, TableFactor, Value, ValueWithSpan, Visit, Visitor,
 };
 
-use super::{dialect, forms, joins, patterns, places, predicates, sets, tuples};
+use super::{calls, dialect, forms, joins, patterns, places, predicates, sets, tuples, written};
 use crate::engine::sql::errors::{QueryError, quoted};
 use crate::engine::sql::postgres::{is_picture, translated};
 
@@ -236,12 +236,12 @@ fn is_named(name: &datafusion::sql::sqlparser::ast::ObjectName, wanted: &str) ->
 
 fn takes_pattern(name: &datafusion::sql::sqlparser::ast::ObjectName) -> bool {
     let named = |wanted: &&str| is_named(name, wanted);
-    dialect::PATTERNED.iter().chain(&["regexp_match", "regexp_replace", "regexp_substr"]).any(named)
+    calls::PATTERNED.iter().chain(&["regexp_match", "regexp_replace", "regexp_substr"]).any(named)
 }
 
 /// A written regular expression has a counterpart in the engine's library, which answers in linear time.
 fn regular_expression(pattern: &Expr) -> Flow {
-    let known = dialect::literal(pattern).is_none_or(|text| translated(text).is_some());
+    let known = written::literal(pattern).is_none_or(|text| translated(text).is_some());
     refuse_if(
         !known,
         "A regular expression that refers back (\\1), looks ahead (?=), names a collating element or has an escape that \

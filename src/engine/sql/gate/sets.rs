@@ -12,8 +12,8 @@ use datafusion::sql::sqlparser::ast::{
     TimezoneInfo, Visit, VisitMut, Visitor, VisitorMut,
 };
 
-use super::dialect::{call, is, literal, number, taken, template};
 use super::forms::is_small;
+use super::written::{call, is, literal, number, taken, template};
 
 /// PostgreSQL's functions and ours that give their rows as a list.
 const SETS: &[(&str, &str)] = &[

@@ -5,8 +5,8 @@
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 
-use super::dialect::{binary, nested};
 use super::forms::{is_small, members};
+use super::written::{binary, nested};
 
 /// Most rows of a list that are compared one by one.
 pub(super) const ROWS_MAX: usize = 1_000;
