@@ -8,7 +8,7 @@ use super::expressions::{ORDERED, SHOWN};
 use super::worlds::TABLES;
 
 /// Subqueries within subqueries.
-const NESTING_MAX: usize = 2;
+pub(super) const NESTING_MAX: usize = 2;
 
 /// A statement, and whether its rows come in one order only.
 pub(super) struct Asked {
@@ -18,27 +18,27 @@ pub(super) struct Asked {
 
 /// A column that an expression may name.
 #[derive(Clone)]
-struct Column {
-    sql: String,
-    kind: Kind,
+pub(super) struct Column {
+    pub(super) sql: String,
+    pub(super) kind: Kind,
 }
 
 pub(super) struct Generator {
     pub(super) random: Random,
-    scope: Vec<Column>,
-    nesting: usize,
+    pub(super) scope: Vec<Column>,
+    pub(super) nesting: usize,
     aliases: usize,
     /// Whether a text was put together in an order, which the engine does by one order a SELECT.
     has_ordered: bool,
 }
 
 /// A SELECT with the kinds of what comes out.
-struct Made {
-    sql: String,
-    kinds: Vec<Kind>,
+pub(super) struct Made {
+    pub(super) sql: String,
+    pub(super) kinds: Vec<Kind>,
 }
 
-fn kind_of(kind: ColumnKind) -> Kind {
+pub(super) fn kind_of(kind: ColumnKind) -> Kind {
     match kind {
         ColumnKind::Text => Text,
         ColumnKind::Int64 => Int,
@@ -49,7 +49,7 @@ fn kind_of(kind: ColumnKind) -> Kind {
     }
 }
 
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     if name == "values" { "\"values\"".to_owned() } else { name.to_owned() }
 }
 
@@ -106,7 +106,7 @@ impl Generator {
         Asked { sql, is_ordered: true }
     }
 
-    fn alias(&mut self) -> String {
+    pub(super) fn alias(&mut self) -> String {
         self.aliases += 1;
         format!("t{}", self.aliases)
     }
@@ -160,12 +160,12 @@ impl Generator {
         condition
     }
 
-    fn one(&mut self, of: &[String]) -> String {
+    pub(super) fn one(&mut self, of: &[String]) -> String {
         of[self.random.below(of.len())].clone()
     }
 
     /// FROM of several tables, in scope afterwards.
-    fn from(&mut self, joins: usize) -> String {
+    pub(super) fn from(&mut self, joins: usize) -> String {
         let (mut sql, mut all) = self.source();
         for _ in 0..joins {
             let (right, columns) = self.source();
@@ -203,7 +203,7 @@ impl Generator {
         condition.split(" AND ").next().unwrap_or("true").to_owned()
     }
 
-    fn filter(&mut self) -> String {
+    pub(super) fn filter(&mut self) -> String {
         if self.random.one_of(4) {
             return String::new();
         }
@@ -405,114 +405,6 @@ impl Generator {
         leaf
     }
 
-    fn windowed(&mut self) -> Made {
-        let (name, columns) = self.random.pick(TABLES);
-        let alias = self.alias();
-        self.scope = columns
-            .iter()
-            .map(|(column, kind)| Column { sql: format!("{alias}.{}", quoted(column)), kind: kind_of(*kind) })
-            .collect();
-        let filter = if self.random.one_of(2) { self.filter() } else { String::new() };
-        let kept = self.nesting;
-        self.nesting = NESTING_MAX;
-        let part = self.random.pick(&[Text, Int, Bool, Text]);
-        let partition = self.expression(part, 1);
-        let by = self.random.pick(&[Int, Text, Time, Float]);
-        let by = self.expression(by, 1);
-        let how = self.random.pick(&["", " DESC", " NULLS FIRST", " DESC NULLS LAST"]);
-        // Total where rows are numbered.
-        let total = format!("ORDER BY {by}{how}, {alias}.id");
-        let (definition, named) = match self.random.below(4) {
-            0 => (format!("PARTITION BY {partition}"), format!("w {total}")),
-            1 => (format!("PARTITION BY {partition} {total}"), "w".to_owned()),
-            2 => (total.clone(), "w".to_owned()),
-            _ => (String::new(), format!("w {total}")),
-        };
-        let inline = format!("{definition} {}", named.trim_start_matches('w'));
-        let has_order = named != "w" || definition.contains("ORDER");
-        let over = match self.random.below(3) {
-            0 if named == "w" => "w".to_owned(),
-            0 | 1 => format!("({named}{{frame}})"),
-            _ => format!("({inline}{{frame}})"),
-        };
-        let mut items = vec![format!("{alias}.id")];
-        let mut kinds = vec![Int];
-        for _ in 0..1 + self.random.below(3) {
-            let (call, kind, framed) = self.window_function();
-            let frame = if framed && has_order { self.frame() } else { String::new() };
-            let over = over.replace("{frame}", &frame);
-            items.push(format!("{call} OVER {over}"));
-            kinds.push(kind);
-        }
-        self.nesting = kept;
-        let window = format!(" WINDOW w AS ({definition})");
-        Made { sql: format!("SELECT {} FROM {name} {alias}{filter}{window}", items.join(", ")), kinds }
-    }
-
-    fn frame(&mut self) -> String {
-        let frame = self.random.pick(&[
-            "",
-            "",
-            " ROWS 2 PRECEDING",
-            " ROWS BETWEEN 1 PRECEDING AND 2 FOLLOWING",
-            " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
-            " ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
-            " ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING",
-            " RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
-            " RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
-            " GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
-        ]);
-        frame.to_owned()
-    }
-
-    /// A function, what it gives, and whether a frame matters to it.
-    fn window_function(&mut self) -> (String, Kind, bool) {
-        match self.random.below(14) {
-            0 => ("row_number()".to_owned(), Int, false),
-            1 => ("rank()".to_owned(), Int, false),
-            2 => ("dense_rank()".to_owned(), Int, false),
-            3 => (format!("ntile({})", 1 + self.random.below(4)), Int, false),
-            4 | 5 => {
-                let which = self.random.pick(&["lag", "lead"]);
-                let kind = self.random.pick(&[Int, Text, Time, Float]);
-                let value = self.typed(kind);
-                let call = match self.random.below(3) {
-                    0 => format!("{which}({value})"),
-                    1 => format!("{which}({value}, 2)"),
-                    _ => format!("{which}({value}, 1, {})", self.typed(kind)),
-                };
-                (call, kind, false)
-            }
-            6 => {
-                let which = self.random.pick(&["first_value", "last_value"]);
-                let kind = self.random.pick(&[Int, Text, Time, Float]);
-                (format!("{which}({})", self.typed(kind)), kind, true)
-            }
-            7 => (format!("nth_value({}, 2)", self.typed(Text)), Text, true),
-            8 => ("count(*)".to_owned(), Int, true),
-            9 => (format!("count({})", self.expression(Text, 1)), Int, true),
-            10 => (format!("sum({})", self.expression(Int, 1)), Num, true),
-            11 => {
-                let which = self.random.pick(&["min", "max"]);
-                let kind = self.random.pick(&[Int, Text, Time, Float]);
-                (format!("{which}({})", self.expression(kind, 1)), kind, true)
-            }
-            12 => (format!("count(*) FILTER (WHERE {})", self.expression(Bool, 1)), Int, true),
-            _ => (format!("avg({})", self.expression(Int, 1)), Num, true),
-        }
-    }
-
-    /// An expression whose type PostgreSQL knows, which it does not of a written text.
-    fn typed(&mut self, kind: Kind) -> String {
-        let value = self.expression(kind, 1);
-        let name = match kind {
-            Text => "text",
-            Int => "bigint",
-            _ => return value,
-        };
-        format!("({value})::{name}")
-    }
-
     fn set_operation(&mut self) -> Made {
         let mut kinds = Vec::new();
         for _ in 0..1 + self.random.below(3) {
@@ -600,72 +492,5 @@ impl Generator {
         let sql =
             format!("WITH q({}) AS ({}) SELECT {items} FROM q {alias}{filter}", names.join(", "), made.sql);
         Made { sql, kinds }
-    }
-
-    /// Conditions by what another table has.
-    fn exists_count(&mut self) -> Made {
-        let from = self.from(0);
-        let condition = self.subquery_condition();
-        let more = match self.random.below(3) {
-            0 => format!(" OR {}", self.subquery_condition()),
-            1 => format!(" AND {}", self.expression(Bool, 1)),
-            _ => String::new(),
-        };
-        match self.random.below(3) {
-            0 => {
-                let id = self.scope[0].clone();
-                let sql = format!("SELECT {}, {condition} FROM {from}", id.sql);
-                Made { sql, kinds: vec![id.kind, Bool] }
-            }
-            _ => {
-                Made { sql: format!("SELECT count(*) FROM {from} WHERE {condition}{more}"), kinds: vec![Int] }
-            }
-        }
-    }
-
-    pub(super) fn subquery_condition(&mut self) -> String {
-        let kind = self.random.pick(&[Text, Int, Text]);
-        let outer = self.expression(kind, 0);
-        let outside = std::mem::take(&mut self.scope);
-        self.nesting += 1;
-        let (name, columns) = self.random.pick(TABLES);
-        let alias = self.alias();
-        let inner: Vec<Column> = columns
-            .iter()
-            .map(|(column, kind)| Column { sql: format!("{alias}.{}", quoted(column)), kind: kind_of(*kind) })
-            .collect();
-        self.scope = inner;
-        let own = self.columns(kind);
-        let own = self.one(&own);
-        let kept = self.nesting;
-        self.nesting = NESTING_MAX;
-        let more =
-            if self.random.one_of(2) { format!(" AND {}", self.expression(Bool, 1)) } else { String::new() };
-        self.nesting = kept;
-        let own_numbers = self.columns(Int);
-        let own_number = self.one(&own_numbers);
-        self.nesting -= 1;
-        self.scope = outside;
-        let not = self.random.pick(&["", "NOT "]);
-        let condition = more.trim_start_matches(" AND ").to_owned();
-        let whole = if condition.is_empty() { String::new() } else { format!(" WHERE {condition}") };
-        let outer_numbers = self.columns(Int);
-        match self.random.below(7) {
-            0 | 1 => format!("({outer} {not}IN (SELECT {own} FROM {name} {alias}{whole}))"),
-            2 => format!("({not}EXISTS (SELECT 1 FROM {name} {alias} WHERE {own} = {outer}{more}))"),
-            3 if !outer_numbers.is_empty() => {
-                let op = self.random.pick(&["<>", "<", ">="]);
-                let number = self.one(&outer_numbers);
-                format!(
-                    "({not}EXISTS (SELECT 1 FROM {name} {alias} WHERE {own} = {outer} AND {own_number} {op} {number}))"
-                )
-            }
-            4 => {
-                let (op, which) = (self.random.pick(&["=", "<", ">="]), self.random.pick(&["ANY", "ALL"]));
-                format!("({outer} {op} {which} (SELECT {own} FROM {name} {alias}{whole}))")
-            }
-            5 => format!("({outer} = (SELECT min({own}) FROM {name} {alias}{whole}))"),
-            _ => format!("({not}EXISTS (SELECT * FROM {name} {alias}{whole}))"),
-        }
     }
 }

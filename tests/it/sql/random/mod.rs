@@ -12,6 +12,8 @@
 
 mod expressions;
 mod generate;
+mod subqueries;
+mod windowed;
 mod worlds;
 
 use std::collections::BTreeMap;
