@@ -3,7 +3,7 @@
 //! `(SELECT 2, url FROM urls) UNION ALL (SELECT 1, url FROM readings) ORDER BY 1, 2 LIMIT 1`: the first column is constant in each
 //! side, and so in each partition of the union. DataFusion leaves it out of the sort, also where the partitions are merged, and
 //! gives a row with 2. So above such a union stands a node that hands its rows on as they are, and says nothing of what is
-//! constant in some of its partitions only.
+//! constant in some of its partitions only, nor of an order that rests on that.
 
 use std::fmt;
 use std::sync::Arc;
@@ -64,6 +64,7 @@ impl Mixed {
     fn of(input: Arc<dyn ExecutionPlan>) -> Self {
         let mut known = input.equivalence_properties().clone();
         known.clear_per_partition_constants();
+        known.clear_orderings();
         let properties = Arc::new(input.properties().as_ref().clone().with_eq_properties(known));
         Self { input, properties }
     }
@@ -88,8 +89,9 @@ impl ExecutionPlan for Mixed {
         vec![&self.input]
     }
 
+    /// Else a sort would be taken below, where it leaves the constants out of each side.
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
+        vec![false]
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {

@@ -236,6 +236,13 @@ static TEXTS: LazyLock<Vec<(Regex, Tell)>> = LazyLock::new(|| {
             let form = found[1].to_ascii_uppercase();
             Reason::new(format!("The form {form} is not available here.")).about(&form)
         }),
+        (r"Conflicting ordering requirements", |_| {
+            Reason::new(
+                "Aggregates of one SELECT that have an ORDER BY (string_agg, array_agg) must have the same one: put the other \
+                 into a subquery.",
+            )
+            .about("ORDER BY")
+        }),
         (r"Unsupported Value '?(\w+)", |_| Reason::new("A literal of this form is not available here.")),
         (r"Unsupported SQL type (.+)$", |found| {
             Reason::new(format!("The type {} is not available here.", quoted(&found[1]))).about(&found[1])

@@ -581,10 +581,12 @@ SELECT (TIMESTAMP '0001-01-01' - INTERVAL '1 day')::text, (DATE '0001-01-01' - 1
 SELECT initcap('große straßen'), upper('groß'), lower('GROẞ');
 SELECT round(2.25, 0) <= 0.1, round(1.50, 0) * 2.5 > trunc(0.5), coalesce(0.1, round(1.50, 2));
 SELECT date_trunc('month', created_at) AS month, status, count(*), grouping(date_trunc('month', created_at), status) FROM jobs GROUP BY ROLLUP (date_trunc('month', created_at), status) ORDER BY 1, 2, 4;
-SELECT id > 0, lag(1 + 0, 1, 7) OVER (ORDER BY id), lag(1) OVER (ORDER BY id) FROM urls ORDER BY 1, 2, 3;
+SELECT url IS NOT NULL, lag(1 + 0, 1, 7) OVER (ORDER BY id), lag(1) OVER (ORDER BY id) FROM urls ORDER BY 1, 2, 3;
 SELECT TIMESTAMP '0001-01-01' - TIMESTAMP '2026-01-01' < coalesce(max(created_at) - TIMESTAMP '2026-01-01', INTERVAL '1 day') FROM jobs;
 SELECT -cardinality(string_to_array('a,b', ',')), 2 * CASE WHEN true THEN cardinality(ARRAY[1, 2]) ELSE 0 END, -array_length(ARRAY[1, 2], 1);
 (SELECT 2, url FROM urls) UNION ALL (SELECT 1, url FROM readings) ORDER BY 1, 2 LIMIT 1;
 SELECT 'a\b' ~ '[\\]', 'ab' ~ '[\\]', 'a\b' ~ 'a\\b', 'a%' ~ '\\%';
+SELECT 'b' AS kind, url FROM urls WHERE priority = 0 UNION ALL SELECT 'a', url FROM urls WHERE priority > 0 ORDER BY 1, 2;
+SELECT url, -rank() OVER (ORDER BY url), CASE WHEN priority > 2 THEN rank() OVER (ORDER BY url) ELSE 0 END FROM urls ORDER BY 1;
 SELECT tag COLLATE "C" FROM url_tags GROUP BY 1 ORDER BY 1;
 SELECT make_timestamp(2026, 2, 28, 23, 59, 30.5), (DATE '2026-01-01', INTERVAL '10 days') OVERLAPS (DATE '2026-01-05', DATE '2026-02-01');

@@ -140,6 +140,11 @@ pub(super) fn of_list(expr: &mut Expr) -> Option<Expr> {
 /// `-a ^ b`, of which the parser makes `-(a ^ b)`, as `(-a) ^ b`; and `a ^ -b ^ c` as `(a ^ -b) ^ c`.
 pub(super) fn power(expr: &mut Expr) {
     match expr {
+        // What numbers rows has no sign in DataFusion, and so no opposite.
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } if matches!(&**inner, Expr::Function(function) if function.over.is_some()) =>
+        {
+            **inner = call("to_signed", vec![taken(inner)]);
+        }
         Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } if is_power(inner) => {
             let first = first_of(inner);
             *first = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(taken(first)) };

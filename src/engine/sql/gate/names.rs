@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    DataType, Distinct, Expr, Ident, LimitClause, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
-    Statement, Value, ValueWithSpan, VisitMut, VisitorMut,
+    BinaryOperator, DataType, Distinct, Expr, Ident, LimitClause, OrderBy, OrderByKind, Query, Select,
+    SelectItem, SetExpr, Statement, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 
 /// What PostgreSQL calls a column that has no name.
@@ -183,6 +183,7 @@ fn figure(expr: &Expr) -> Option<String> {
             let last = else_result.as_ref().and_then(|expr| figure(expr));
             Some(last.unwrap_or_else(|| "case".to_owned()))
         }
+        Expr::BinaryOp { op: BinaryOperator::Overlaps, .. } => Some("overlaps".to_owned()),
         Expr::Exists { negated: false, .. } => Some("exists".to_owned()),
         Expr::Subquery(query) => first_column(&query.body),
         Expr::Array(_) => Some("array".to_owned()),

@@ -46,6 +46,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         ScalarUDF::from(Numeric { work: Work::Averaged, signature: any(1) }),
         ScalarUDF::from(Numeric { work: Work::Bucket, signature: any(4) }),
         ScalarUDF::from(Numeric { work: Work::Plain, signature: any(1) }),
+        ScalarUDF::from(Numeric { work: Work::Signed, signature: any(1) }),
         ScalarUDF::from(Round::new(true)),
         ScalarUDF::from(Round::new(false)),
     ];
@@ -217,6 +218,8 @@ enum Work {
     /// The next whole number above, or below. DataFusion's has as many digits as the number itself: too few for 0.3 or 9.5.
     Up,
     Down,
+    /// A count as a number with a sign; anything else as it is.
+    Signed,
     /// A double that was computed. The processor gives infinity less infinity, and the opposite of a NaN, a sign, by which it
     /// would come before all numbers; and zero has one, by which it would be two.
     Plain,
@@ -238,6 +241,7 @@ impl ScalarUDFImpl for Numeric {
             Work::Up => "ceil",
             Work::Down => "floor",
             Work::Plain => "to_plain",
+            Work::Signed => "to_signed",
         }
     }
 
@@ -257,6 +261,7 @@ impl ScalarUDFImpl for Numeric {
             (Work::Averaged, Some(DataType::Decimal128(_, digits))) => {
                 DataType::Decimal128(DIGITS_MAX, (*digits).max(AVERAGED_DIGITS))
             }
+            (Work::Signed, Some(kind)) => signed(kind.clone()),
             (_, Some(same)) => same.clone(),
             (_, None) => return internal_err!("a number is needed"),
         })

@@ -91,6 +91,8 @@ const FORMATS: &[&str] = &[
     "HH12:MI AM",
     "DDD Mon Dy",
     "FMDD FMMonth YYYY",
+    "Day, DD-MON-YYYY",
+    "month Q",
     "ID",
 ];
 
@@ -252,7 +254,12 @@ impl Generator {
             14 => format!("({} + 0)::text", self.expression(Float, depth)),
             15 => format!("({})::text", self.expression(Bool, depth)),
             16 => format!("({})::text", self.expression(Time, depth)),
-            17 => format!("to_char({}, '{}')", self.expression(Time, depth), self.random.pick(FORMATS)),
+            // Before the year 1 it gives other years.
+            17 => format!(
+                "to_char(greatest({}, TIMESTAMP '0001-01-01'), '{}')",
+                self.expression(Time, depth),
+                self.random.pick(FORMATS)
+            ),
             18 => format!(
                 "regexp_replace({a}, '{}', '<\\&>')",
                 self.random.pick(&["a", "[ab]", "b$", ".", "e"])
