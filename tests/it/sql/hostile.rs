@@ -68,7 +68,7 @@ fn refused(it: &Box_) -> Vec<(String, ErrorCode)> {
         ("SELECT * FROM readings FOR UPDATE", InvalidSql),
         ("SELECT url FROM readings INTERSECT ALL SELECT url FROM jobs", InvalidSql),
         ("SELECT url FROM readings WHERE url SIMILAR TO '%a' ESCAPE '!'", InvalidSql),
-        ("SELECT to_char(at, 'Day') FROM readings", InvalidSql),
+        ("SELECT to_char(at, 'J') FROM readings", InvalidSql),
         ("SELECT to_char(at, url) FROM readings", InvalidSql),
         ("SELECT * FROM generate_series(1, 100000000000) AS t(n)", InvalidSql),
         ("SELECT * FROM generate_series(-9223372036854775808, 9223372036854775807) AS t(n)", InvalidSql),

@@ -8,7 +8,8 @@
 //! A statement that the gate refuses by name counts as refused, one that fails as it runs is a fault, and so is any difference.
 //! What README says is different is not generated. The worlds are those of the seeds 1 to [`WORLDS`];
 //! `GLEANER_RANDOM_SEEDS=100..200` runs others, with `GLEANER_RANDOM_STATEMENTS` a world. A failure names its seed. With
-//! `GLEANER_RANDOM_FILE=f` the statements of a file (one a line) run over the world of the first seed.
+//! `GLEANER_RANDOM_FILE=f` the statements of a file (one a line) run over the world of the first seed, or of their own where they
+//! begin with it as a failure's line does (`seed 7: SELECT …`).
 
 mod expressions;
 mod generate;
@@ -232,9 +233,15 @@ async fn random_statements_are_answered_as_postgresql_answers_them() {
     let mut postgres = server.connect();
     let mut all = Tally::default();
     if let Ok(file) = std::env::var("GLEANER_RANDOM_FILE") {
-        let world = World::new(seeds().start, &it, &mut postgres);
+        let mut world = World::new(seeds().start, &it, &mut postgres);
         for line in std::fs::read_to_string(file).expect("a file").lines().filter(|line| !line.is_empty()) {
-            let asked = Asked { sql: line.trim_end_matches(';').to_owned(), is_ordered: false };
+            let of_world = line.strip_prefix("seed ").and_then(|line| line.split_once(": "));
+            let (seed, sql) = of_world.unwrap_or(("", line));
+            if let Some(seed) = seed.parse().ok().filter(|seed| *seed != world.seed) {
+                world.forget(&it);
+                world = World::new(seed, &it, &mut postgres);
+            }
+            let asked = Asked { sql: sql.trim_end_matches(';').to_owned(), is_ordered: false };
             ask(&it, &world, &mut postgres, &asked, &mut all).await;
         }
     } else {
