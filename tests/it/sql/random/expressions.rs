@@ -254,9 +254,9 @@ impl Generator {
             14 => format!("({} + 0)::text", self.expression(Float, depth)),
             15 => format!("({})::text", self.expression(Bool, depth)),
             16 => format!("({})::text", self.expression(Time, depth)),
-            // Before the year 1 it gives other years.
+            // It is for the years 1 to 9999.
             17 => format!(
-                "to_char(greatest({}, TIMESTAMP '0001-01-01'), '{}')",
+                "to_char(least(greatest({}, TIMESTAMP '0001-01-01'), TIMESTAMP '9999-12-31'), '{}')",
                 self.expression(Time, depth),
                 self.random.pick(FORMATS)
             ),
