@@ -286,12 +286,11 @@ impl Parts {
         let extractor = Arc::new(Extractor::new(store.clone(), blobs.clone(), health.clone()));
         let search = Arc::new(SearchFeed::open(data.join("search"), system.clone())?);
         let politeness = Politeness::new(pace(config));
-        let direct = Direct::new(fetch_settings(config), guard.clone()).asking(politeness.clone());
-        let direct = Arc::new(direct);
+        let direct = Direct::new(fetch_settings(config), guard.clone());
         let browsers = Browsers::new(browser_settings(config));
         let providers = Arc::new(Providers::new(ProviderParts {
             templates: templates(config)?,
-            direct,
+            direct: Arc::new(direct.asking(politeness.clone())),
             browsers: browsers.clone(),
             keyring: keyring.clone(),
             politeness: politeness.clone(),

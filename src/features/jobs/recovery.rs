@@ -92,7 +92,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    async fn put_back_all(&self, lost: Vec<(OrgId, JobId)>, cut: Cut) -> Result<()> {
+    pub(super) async fn put_back_all(&self, lost: Vec<(OrgId, JobId)>, cut: Cut) -> Result<()> {
         let put_back_in = move |tx: &SysWrite<'_>, org: OrgId, id: JobId| match tx.is_fenced(org) {
             true => Ok(PutBack::Untouched),
             false => put_back(&tx.org(org), id, tx.moment(), cut),
