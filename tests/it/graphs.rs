@@ -201,7 +201,7 @@ impl World for Walked<'_> {
             Target::Busy => (Outcome::Blocked, Some(429)),
             Target::Captcha => (Outcome::Blocked, Some(200)),
             Target::Late => (Outcome::Timeout, Some(408)),
-            Target::Broken => (Outcome::NetworkError, Some(500)),
+            Target::Broken => (Outcome::TargetError, Some(500)),
             Target::Dead => (Outcome::NetworkError, None),
             Target::Hang => (Outcome::Timeout, None),
         };
