@@ -4,7 +4,7 @@
 
 use crate::harness::process::Process;
 use crate::harness::web::{Answer, Web};
-use crate::harness::{Member, PASSWORD, ended, eventually, expect, get, member, post, text};
+use crate::harness::{Appliance, Member, PASSWORD, ended, eventually, expect, get, member, post, text};
 use gleaner::admin::{self, Request};
 use gleaner::http::client::Client;
 use serde_json::{Value, json};
@@ -17,7 +17,9 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
+const JUMPS: u64 = 200;
 const MINUTE: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(24 * 3600);
 const YEAR_SEC: i64 = 365 * 86_400;
 /// How long an access token lives.
 const TOKEN_TIME: Duration = Duration::from_secs(15 * 60);
@@ -203,6 +205,181 @@ impl Token {
 
 fn url(port: u16, kind: &str, page: u64) -> String {
     format!("http://h{}.test:{port}/{kind}/{page}", page % HOSTS)
+}
+
+/// What the test does with one box.
+struct Walk {
+    at: Appliance,
+    random: Random,
+    port: u16,
+    orgs: [Org; 2],
+    tokens: Vec<Token>,
+    grants: u64,
+    pages: u64,
+}
+
+impl Walk {
+    fn url(&mut self, kind: &str) -> String {
+        self.pages += 1;
+        url(self.port, kind, self.pages)
+    }
+
+    /// The wall under the box is set, and the box goes on.
+    async fn jump(&mut self, n: u64) {
+        let sec = self.random.jump_sec();
+        self.at.clock.set_wall(sec * 1_000);
+        for who in 0..2 {
+            let kind = ["good", "good", "bad", "slow", "again"][self.random.below(5) as usize];
+            let url = self.url(kind);
+            let client = self.orgs[who].member.api.clone();
+            let id = self.orgs[who].submit(&client, &url).await;
+            if self.random.below(8) == 0 {
+                // One that has ended meanwhile cannot be canceled.
+                let canceled = post(&client, &format!("/api/v1/jobs/{id}/cancel"), &json!({})).await;
+                assert!(canceled.status.is_success() || canceled.status == 409, "{}", canceled.text());
+            }
+            self.orgs[who].balance(&client).await;
+        }
+        for token in &self.tokens {
+            token.check(&format!("jump {n} by {sec} s")).await;
+        }
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.at.clock.advance(time);
+        self.tokens.iter_mut().for_each(|token| token.passed += time);
+    }
+
+    async fn check(&mut self) {
+        for org in &mut self.orgs {
+            let client = org.member.api.clone();
+            org.check(&client, self.grants).await;
+        }
+    }
+
+    /// The box, or the machine under it, is off for a while; its clock is set meanwhile.
+    async fn restart(&mut self) {
+        self.at.pause().await;
+        let sec = self.random.jump_sec();
+        match self.random.below(3) {
+            0 => {}
+            1 => self.at.clock.set_wall(sec * 1_000),
+            // A machine that comes up in the wrong year, which is mended before it is believed.
+            _ => {
+                self.at.clock.reboot();
+                self.at.clock.set_wall(YEAR_SEC * 1_000);
+            }
+        }
+        self.at.restart().await;
+        let client = self.at.client();
+        for org in &mut self.orgs {
+            org.member.api = client.bearer(&org.member.key);
+        }
+        self.tokens.iter_mut().for_each(|token| token.at(&client));
+        self.check().await;
+        for token in &self.tokens {
+            token.check("a restart").await;
+        }
+        if self.at.clock.report().doubted.is_some() {
+            self.at.clock.set_wall(-YEAR_SEC * 1_000);
+            self.check().await;
+        }
+    }
+
+    /// A month goes by: the period is over, once.
+    async fn month(&mut self) {
+        self.check().await;
+        self.pass(DAY * 31);
+        self.grants += 1;
+        for org in &mut self.orgs {
+            org.charged = 0;
+        }
+        self.check().await;
+        for token in &self.tokens {
+            token.check("a month").await;
+        }
+        self.tokens.clear();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hundred_jumps_leave_nothing_open_and_begin_no_period_twice() {
+    let random = Random(seed());
+    let web = town().await;
+    let settings = settings(&web);
+    let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    let at = Appliance::start_with(&settings).await;
+    let orgs = [Org::new(at.member("ada").await), Org::new(at.member("eve").await)];
+    let port = web.address.port();
+    let mut walk = Walk { at, random, port, orgs, tokens: Vec::new(), grants: 1, pages: 0 };
+    walk.check().await;
+    for n in 1..=JUMPS {
+        walk.jump(n).await;
+        match walk.random.below(12) {
+            0..3 => {
+                let minutes = 1 + walk.random.below(6) as u32;
+                walk.pass(MINUTE * minutes);
+            }
+            3 => {
+                let whose = &walk.orgs[walk.random.below(2) as usize].member;
+                let token = Token::login(&walk.at.client(), whose).await;
+                walk.tokens.push(token);
+            }
+            4 => walk.check().await,
+            _ => {}
+        }
+        walk.tokens.retain(|token| token.passed < TOKEN_TIME * 2);
+        if n % 25 == 0 {
+            walk.restart().await;
+        }
+        if n == 70 || n == 140 {
+            walk.month().await;
+        }
+    }
+    walk.check().await;
+    let status = walk.at.operator(Request::Status).await;
+    assert!(status["clock"]["jumps"].as_u64().unwrap() >= JUMPS, "{}", status["clock"]);
+    assert!(status["clock"]["lastJump"]["bySec"].is_number(), "{}", status["clock"]);
+    for org in &walk.orgs {
+        for state in ["queued", "running"] {
+            let open = expect(get(&org.member.api, &format!("/api/v1/jobs?status={state}")).await, 200);
+            assert_eq!(open["items"], json!([]));
+        }
+    }
+    // Each job is there once, the newest in front.
+    let list = expect(get(&walk.orgs[1].member.api, "/api/v1/jobs?limit=200").await, 200);
+    let ids: Vec<&str> = list["items"].as_array().unwrap().iter().map(|job| text(job, "id")).collect();
+    assert!(ids.len() as u64 == JUMPS && ids.is_sorted_by(|newer, older| newer > older));
+    walk.at.stop().await;
+}
+
+#[tokio::test]
+async fn a_machine_that_was_off_for_long_is_believed_when_the_operator_says_so() {
+    let mut at = Appliance::start().await;
+    let mut ada = Org::new(at.member("ada").await);
+    ada.check(&ada.member.api.clone(), 1).await;
+    let login = Token::login(&at.client(), &ada.member).await;
+    at.pause().await;
+    at.clock.reboot();
+    at.clock.set_wall(40 * 86_400_000);
+    at.restart().await;
+    let client = at.client().bearer(&ada.member.key);
+    let token = at.client().bearer(&login.token);
+    let doubted = at.operator(Request::Status).await["clock"]["offTimeInDoubtSec"].as_u64().unwrap();
+    assert!((39..=40).contains(&(doubted / 86_400)), "{doubted}");
+    ada.check(&client, 1).await;
+    assert_eq!(get(&token, "/api/v1/jobs").await.status, 200);
+    assert_eq!(at.operator(Request::ClockAccept).await, json!({ "acceptedOffSec": doubted }));
+    ada.check(&client, 2).await;
+    assert_eq!(get(&token, "/api/v1/jobs").await.status, 401);
+    assert_eq!(at.operator(Request::ClockAccept).await, json!({ "acceptedOffSec": null }));
+    ada.check(&client, 2).await;
+    let audit = at.operator(Request::Audit { org: None, limit: 5 }).await;
+    assert_eq!(
+        (&audit[0]["action"], &audit[0]["details"]["offSec"]),
+        (&json!("clock.accepted"), &json!(doubted))
+    );
+    at.stop().await;
 }
 
 /// The library that sets the clock of one process (clock.c).
