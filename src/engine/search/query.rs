@@ -12,6 +12,7 @@
 //! instead.
 
 use std::ops::Bound;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use tantivy::query::{
@@ -129,7 +130,13 @@ impl OrgSearch {
     /// threads. Errors: [`SearchError::CursorOfOtherSort`] when `after` was taken in another order; otherwise
     /// the index is unreadable.
     pub fn search(&self, query: &ResultQuery) -> Result<ResultPage, SearchError> {
-        self.search_within(query, SEARCH_TIME_MAX)
+        // Files that are altered while they are mapped send readers astray, which they notice by their checks or not at all.
+        let found = catch_unwind(AssertUnwindSafe(|| self.search_within(query, SEARCH_TIME_MAX)));
+        found.unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            Err(SearchError::Failed(format!("a reader panicked: {}", text.unwrap_or_default()).into()))
+        })
     }
 
     /// The same with another limit of time than [`SEARCH_TIME_MAX`].

@@ -124,7 +124,14 @@ impl AccessTokens {
             return Err(INVALID);
         }
         let (issued_at, end) = match payload.moments {
-            Some((issued_at, end)) => (Moment(issued_at), Moment(end)),
+            Some((issued_at, end)) => {
+                // Both tell of one length; whoever changed one of them with the box's key meant something else.
+                let told = ((payload.exp - payload.iat) * 1000.0).round() as i64;
+                if end.checked_sub(issued_at) != Some(told) {
+                    return Err(INVALID);
+                }
+                (Moment(issued_at), Moment(end))
+            }
             None => (moment(payload.iat), moment(payload.exp)),
         };
         if now >= end {

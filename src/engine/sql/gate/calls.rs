@@ -27,8 +27,7 @@ const RENAMED: &[(&str, &str)] = &[
 
 /// Functions that give numbers without a sign. Beside one that has it, in `coalesce` or CASE, they become decimals, whose
 /// quotient is exact.
-const COUNTS: &[&str] =
-    &["approx_distinct", "array_ndims", "array_position", "cardinality", "list_position", "regr_count"];
+const COUNTS: &[&str] = &["approx_distinct", "list_position", "regr_count"];
 
 /// The same of rows. They stay as they are where they stand alone: the first row of each is found by them (`newest`).
 const NUMBERS: &[&str] = &["dense_rank", "ntile", "rank", "row_number"];
@@ -124,7 +123,8 @@ pub(super) fn call_of(function: &mut Function) -> Option<Expr> {
         }
         "array_length" if arguments.nth(1).is_some() => {
             // Of a list of nothing there is none.
-            return Some(call("nullif", vec![signed(Expr::Function(function.clone())), number("0")]));
+            let length = call("nullif", vec![Expr::Function(function.clone()), number("0")]);
+            return Some(cast_to(length, DataType::Int(None)));
         }
         name if COUNTS.contains(&name) => return Some(signed(Expr::Function(function.clone()))),
         "coalesce" | "greatest" | "least" | "nullif" => arguments.for_each(signed_number),
@@ -254,13 +254,11 @@ fn written_whole(expr: &Expr) -> Option<String> {
 
 /// As a number with a sign.
 pub(super) fn signed(count: Expr) -> Expr {
-    Expr::Cast {
-        kind: CastKind::Cast,
-        expr: Box::new(count),
-        data_type: DataType::BigInt(None),
-        array: false,
-        format: None,
-    }
+    cast_to(count, DataType::BigInt(None))
+}
+
+fn cast_to(expr: Expr, data_type: DataType) -> Expr {
+    Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
 }
 
 /// A row's number beside numbers that have a sign.

@@ -350,7 +350,7 @@ mod tests {
                 "SELECT 1 WHERE 'a' NOT IN (SELECT b FROM t)",
                 "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM (SELECT b FROM t) AS \"__q\" (\"__1\") WHERE ('a' = \"__1\") IS NOT FALSE)",
             ),
-            ("SELECT array_length(a, 1)", "SELECT nullif(CAST(array_length(a, 1) AS BIGINT), 0)"),
+            ("SELECT array_length(a, 1)", "SELECT CAST(nullif(array_length(a, 1), 0) AS INT)"),
             (
                 "SELECT to_char(a, 'DD-MON Day')",
                 "SELECT (to_char(a, '%d-') || upper(to_char(a, '%b')) || to_char(a, ' ') || rpad(to_char(a, '%A'), 9))",

@@ -116,9 +116,10 @@ impl ScalarUDFImpl for Adapted {
     }
 }
 
-/// What counts has no sign in DataFusion, whose opposite then is none, and which beside another number is a decimal.
+/// What counts has no sign in DataFusion, whose opposite then is none, and which beside another number is a decimal. In
+/// PostgreSQL these are of type integer, so that their sum is a bigint.
 fn signed(kind: DataType) -> DataType {
-    if kind.is_unsigned_integer() { DataType::Int64 } else { kind }
+    if kind.is_unsigned_integer() { DataType::Int32 } else { kind }
 }
 
 /// `round` with digits that are written out, and `round_by` with others.
