@@ -26,6 +26,7 @@ use nix::time::{ClockId, clock_gettime};
 use parking_lot::Mutex;
 use timeline::{Reading, Timeline};
 
+use jiff::fmt::temporal::Pieces;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::borrow::Cow;
@@ -65,11 +66,26 @@ impl Timestamp {
     }
 }
 
+const EPOCH: jiff::civil::DateTime = jiff::civil::DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
+/// Offsets of RFC 3339 are below this.
+const DAY_SECONDS: i32 = 86_400;
+
+/// A time with an offset that jiff's own timestamps do not reach: in the last day of the year 9999, which people write for
+/// "never".
+fn beyond_jiff(pieces: &Pieces<'_>) -> Option<Timestamp> {
+    let (time, offset) = (pieces.time()?, pieces.to_numeric_offset()?);
+    let millis = pieces.date().to_datetime(time).duration_since(EPOCH).as_millis();
+    i64::try_from(millis - i128::from(offset.seconds()) * 1_000).ok().map(Timestamp)
+}
+
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_millisecond(self.0) {
             Ok(time) => write!(f, "{time:.3}"),
-            Err(_) => write!(f, "{}ms", self.0),
+            Err(_) => match EPOCH.checked_add(jiff::SignedDuration::from_millis(self.0)) {
+                Ok(time) => write!(f, "{time:.3}Z"),
+                Err(_) => write!(f, "{}ms", self.0),
+            },
         }
     }
 }
@@ -79,8 +95,15 @@ impl FromStr for Timestamp {
 
     /// Reads RFC 3339 (any offset) or a bare date, which is its midnight in UTC.
     fn from_str(text: &str) -> Result<Self, String> {
-        if let Ok(time) = text.parse::<jiff::Timestamp>() {
-            return Ok(Timestamp(time.as_millisecond()));
+        let pieces = Pieces::parse(text).ok();
+        let offset = pieces.as_ref().and_then(Pieces::to_numeric_offset);
+        if offset.is_none_or(|offset| offset.seconds().abs() < DAY_SECONDS) {
+            if let Ok(time) = text.parse::<jiff::Timestamp>() {
+                return Ok(Timestamp(time.as_millisecond()));
+            }
+            if let Some(time) = pieces.as_ref().and_then(beyond_jiff) {
+                return Ok(time);
+            }
         }
         // jiff would also read the date of a local time and drop the rest, which would move it by up to a day.
         let is_bare = text.len() == "2026-11-20".len();
@@ -361,7 +384,19 @@ mod tests {
         let time: Timestamp = "2026-11-20T10:30:00+01:00".parse().unwrap();
         assert_eq!(time.to_string(), "2026-11-20T09:30:00.000Z");
         assert_eq!("2026-11-20".parse::<Timestamp>().unwrap().to_string(), "2026-11-20T00:00:00.000Z");
-        for bad in ["yesterday", "2026-11-20T09:30:00", "2026-11-20 09:30", "2026-02-30"] {
+        for (text, read) in [
+            ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59.000Z"),
+            ("9999-12-31T23:59:59.999+01:00", "9999-12-31T22:59:59.999Z"),
+        ] {
+            assert_eq!(text.parse::<Timestamp>().unwrap().to_string(), read);
+        }
+        for bad in [
+            "yesterday",
+            "2026-11-20T00:00:00+25:00",
+            "2026-11-20T09:30:00",
+            "2026-11-20 09:30",
+            "2026-02-30",
+        ] {
             assert!(bad.parse::<Timestamp>().is_err(), "{bad}");
         }
     }
