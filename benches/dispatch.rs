@@ -4,12 +4,12 @@
 //! `cargo bench --bench dispatch -- [SEED] [JOBS]`: 20 domains, 6 providers whose quality drifts and breaks down, 100,000
 //! jobs, five worlds from the seed on (1 unless said otherwise). Deterministic: the same arguments print the same losses.
 
-use gleaner::base::ids::ProviderId;
-use gleaner::engine::fetch::Outcome;
-use gleaner::engine::{dag, rank};
+use base::ids::ProviderId;
+use dispatch::{dag, rank};
+use fetch::Outcome;
 use std::time::Instant;
 
-#[path = "../src/engine/rank/tests/simulate.rs"]
+#[path = "../src/dispatch/src/rank/tests/simulate.rs"]
 mod simulate;
 
 use rank::Strategy;

@@ -7,9 +7,9 @@
 use std::path::{Path, PathBuf};
 
 use criterion::{BatchSize, Criterion, Throughput};
-use gleaner::engine::extract::{Attribute, Schema, page_base, root_context};
-use gleaner::engine::html::Document;
-use gleaner::engine::xpath::{Fuel, XPath};
+use page::extract::{Attribute, Schema, page_base, root_context};
+use page::html::Document;
+use page::xpath::{Fuel, XPath};
 use serde_json::Value;
 
 /// Pages of the corpus that are taken, spread evenly over it: a sample of criterion's passes over all of them.
@@ -22,7 +22,7 @@ struct Corpus {
 
 impl Corpus {
     fn read() -> Corpus {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = &Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let shared = ["../shared/data/pages", "../../shared/data/pages"].map(|folder| root.join(folder));
         let (name, folder) = match shared.into_iter().find(|folder| folder.is_dir()) {
             Some(folder) => ("real pages", folder),
@@ -53,7 +53,7 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 fn peer_file(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers/extract").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join("benches/peers/extract").join(name);
     serde_json::from_str(&std::fs::read_to_string(path).expect("a file of the peers' bench")).expect("JSON")
 }
 

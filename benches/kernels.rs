@@ -10,19 +10,19 @@
 mod harness;
 mod kernel;
 
+use base::clock::Clock;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use gleaner::app::App;
-use gleaner::base::clock::Clock;
 use gleaner::config::Config;
-use gleaner::engine::extract::{Attribute, Schema};
-use gleaner::engine::html::Document;
-use gleaner::engine::sql::{
+use page::extract::{Attribute, Schema};
+use page::html::Document;
+use page::xpath::{Fuel, PAGE_FUEL_MAX};
+use serde_json::{Value, json};
+use server::client::Client;
+use sql::{
     Cell, Changes, ColumnKind, ColumnSpec, QueryBackend, Snapshots, Statement, TableChange, TableName,
     TableSpec, WorkerSettings, Workers,
 };
-use gleaner::engine::xpath::{Fuel, PAGE_FUEL_MAX};
-use gleaner::http::client::Client;
-use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -140,7 +140,7 @@ fn read(c: &mut Criterion) {
 
 /// Parse and extract every page of the demo shop, one thread.
 fn extract(c: &mut Criterion) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/demo");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join("data/demo");
     let read = |name: &str| std::fs::read_to_string(root.join(name)).expect("a demo file");
     let site: Value = serde_json::from_str(&read("site.json")).expect("the site");
     let schemas: Value = serde_json::from_str(&read("schemas.json")).expect("the schemas");

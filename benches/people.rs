@@ -10,8 +10,8 @@
 //!
 //! Every try comes from an address of its own (through a trusted proxy's header), so that no limit answers instead.
 
-use gleaner::http::client::{Client, Reply};
 use serde_json::{Value, json};
+use server::client::{Client, Reply};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};

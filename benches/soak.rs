@@ -6,8 +6,8 @@
 
 use gleaner::admin::{self, Request};
 use gleaner::demo::shop::Shop;
-use gleaner::http::client::Client;
 use serde_json::{Value, json};
+use server::client::Client;
 use std::path::Path;
 use std::time::{Duration, Instant};
 

@@ -17,13 +17,13 @@ mod harness;
 mod ordinary;
 
 use attacks::{Attack, Work};
-use gleaner::http::client::Client;
 use harness::process::Process;
 use harness::vendors::{SCRAPINGBEE, Simulator};
 use harness::web::{Answer, Web};
 use harness::{Member, eventually, expect, get, member, post, text};
 use ordinary::{Ordinary, Spread};
 use serde_json::{Value, json};
+use server::client::Client;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

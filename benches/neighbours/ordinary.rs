@@ -1,8 +1,8 @@
 //! Ordinary requests of an organization, in an open loop.
 
 use crate::harness::{get, post};
-use gleaner::http::client::Client;
 use serde_json::json;
+use server::client::Client;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

@@ -14,8 +14,8 @@ use super::harness::vendors::{Asked, Reply, SCRAPINGBEE, Simulator, Told, Vendor
 use super::harness::{expect, post, text};
 use super::{CONCURRENCY, DOMAINS, owner, start, status};
 use gleaner::admin::{self, Request};
-use gleaner::http::client::Client;
 use serde_json::{Value, json};
+use server::client::Client;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::time::MissedTickBehavior;

@@ -62,7 +62,7 @@ def find_pages(limit):
     sys.exit("no pages found")
 
 
-# --- what a value is; the rules of engine/extract in Python -------------------------------------------------------------
+# --- what a value is; the rules of src/page/src/extract in Python ------------------------------------------------------
 
 FALSE_WORDS = set(
     "false no 0 n off none null nein non outofstock soldout discontinued unavailable notavailable notinstock nostock "

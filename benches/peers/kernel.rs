@@ -19,9 +19,9 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use gleaner::engine::extract::{Attribute, Schema, page_base, root_context};
-use gleaner::engine::html::Document;
-use gleaner::engine::xpath::{EXPRESSION_FUEL_MAX, Fuel, Value, XPath};
+use page::extract::{Attribute, Schema, page_base, root_context};
+use page::html::Document;
+use page::xpath::{EXPRESSION_FUEL_MAX, Fuel, Value, XPath};
 use serde_json::{Map, Value as Json, json};
 use url::Url;
 

@@ -20,9 +20,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use gleaner::admin::{self, Request};
-use gleaner::engine::sql::{Cell, Snapshots, TableChange, TableSpec};
-use gleaner::http::client::Client;
 use serde_json::json;
+use server::client::Client;
+use sql::{Cell, Snapshots, TableChange, TableSpec};
 use uuid::Uuid;
 
 type Failure = Box<dyn std::error::Error>;

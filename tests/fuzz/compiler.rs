@@ -6,9 +6,9 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use gleaner::engine::extract::{Attribute, Schema, root_context};
-use gleaner::engine::html::Document;
-use gleaner::engine::xpath::{Fuel, Value, XPath, number_to_text};
+use page::extract::{Attribute, Schema, root_context};
+use page::html::Document;
+use page::xpath::{Fuel, Value, XPath, number_to_text};
 
 use crate::clock::least_time;
 use crate::soup::{Random, generated};
@@ -277,7 +277,7 @@ impl Target for CompilerTarget {
         let attribute = Attribute {
             name: "a".to_owned(),
             xpaths: vec![text.to_owned()],
-            kind: gleaner::engine::extract::AttributeType::TextList,
+            kind: page::extract::AttributeType::TextList,
             description: None,
             anti_patterns: None,
             semantic_type: None,

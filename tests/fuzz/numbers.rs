@@ -1,8 +1,8 @@
 //! Numbers: people's (`parse_number`) and XPath's (`text_to_number`, `number_to_text`).
 
-use gleaner::engine::extract::{Attribute, Schema, collapse_space, parse_number};
-use gleaner::engine::html::Document;
-use gleaner::engine::xpath::{Fuel, number_to_text, text_to_number};
+use page::extract::{Attribute, Schema, collapse_space, parse_number};
+use page::html::Document;
+use page::xpath::{Fuel, number_to_text, text_to_number};
 
 use crate::Target;
 use crate::soup::Random;

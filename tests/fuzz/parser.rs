@@ -4,14 +4,14 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::path::Path;
 
-use gleaner::engine::html::{AttrId, Document, Namespace, NodeId, NodeKind, decode};
+use page::html::{AttrId, Document, Namespace, NodeId, NodeKind, decode};
 
 use crate::Target;
 use crate::notation::{difference, serialize};
 use crate::oracle::{oracle_fragment, oracle_page};
 use crate::soup::{ATTRIBUTES, Random, TAGS, TEXTS, generated, is_known_difference, mutated};
 
-/// As `src/engine/html` has it: nodes (and copied attributes) that any page may have beside one for each byte.
+/// As `src/page/src/html` has it: nodes (and copied attributes) that any page may have beside one for each byte.
 const NODES_BASE: usize = 16_384;
 /// Deeper than this, or with more to compare, our limits of searching may show, and html5ever takes its time.
 const ORACLE_BYTES_MAX: usize = 6_000;
@@ -65,7 +65,7 @@ pub struct ParserTarget {
 
 impl ParserTarget {
     pub fn new() -> ParserTarget {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let shared = ["../shared", "../../shared"].map(|shared| here.join(shared).join("data/pages"));
         let folders = ["swde", "lists", "serps", "articles"];
         let pages: Vec<String> = shared

@@ -1,8 +1,8 @@
 //! API keys over HTTP.
 
 use crate::harness::{Appliance, Member, expect, get, join, post, refused, text};
-use gleaner::http::client::Client;
 use serde_json::{Value, json};
+use server::client::Client;
 use std::time::Duration;
 
 const KEYS: &str = "/api/v1/api-keys"; // listApiKeys, createApiKey

@@ -2,8 +2,8 @@
 
 use crate::harness::{Appliance, PASSWORD, expect, get, post, refused, text};
 use gleaner::admin::Request;
-use gleaner::http::client::{Client, Reply};
 use serde_json::{Value, json};
+use server::client::{Client, Reply};
 use std::time::Duration;
 
 const REGISTER: &str = "/api/v1/auth/register"; // register

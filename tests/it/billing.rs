@@ -4,8 +4,8 @@ use crate::harness::smtp::MailServer;
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, PASSWORD, ended, eventually, expect, get, post, refused, text};
 use gleaner::admin::{self, Request};
-use gleaner::http::client::{Client, Reply};
 use serde_json::{Value, json};
+use server::client::{Client, Reply};
 use std::time::Duration;
 use tempfile::TempDir;
 

@@ -1,8 +1,8 @@
 //! The device flow over HTTP: start, look, approve, poll.
 
 use crate::harness::{Appliance, Member, PASSWORD, expect, get, post, refused, text};
-use gleaner::http::client::{Client, Reply};
 use serde_json::{Value, json};
+use server::client::{Client, Reply};
 use std::time::Duration;
 
 const START: &str = "/api/v1/cli-auth/start"; // startCliAuth

@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 fn golden() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("data/openapi.json")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join("data/openapi.json")
 }
 
 /// `UPDATE_GOLDEN=1 cargo test` writes the document anew.
 #[test]
 fn the_golden_document_is_what_the_routes_say() {
-    let document = gleaner::http::openapi::document(&gleaner::app::routes());
+    let document = server::openapi::document(&gleaner::app::routes());
     let text = serde_json::to_string_pretty(&document).unwrap() + "\n";
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(golden(), &text).unwrap();
@@ -32,7 +32,7 @@ async fn the_box_serves_it_and_a_page_for_every_code() {
     let served = expect(get(&client, "/api/v1/openapi.json").await, 200);
     let kept: Value = serde_json::from_str(&std::fs::read_to_string(golden()).unwrap()).unwrap();
     assert_eq!(served, kept);
-    for code in gleaner::base::Code::ALL {
+    for code in base::Code::ALL {
         let page = get(&client, &format!("/docs/errors/{}", code.name())).await;
         assert_eq!(page.status, 200, "{}", code.name());
         assert!(page.text().contains(code.name()), "{}", code.name());
@@ -65,7 +65,7 @@ async fn the_box_serves_it_and_a_page_for_every_code() {
 /// Every reference inside the document leads somewhere, and operation ids are unique.
 #[test]
 fn the_document_is_sound() {
-    let document = gleaner::http::openapi::document(&gleaner::app::routes());
+    let document = server::openapi::document(&gleaner::app::routes());
     assert_eq!(document["openapi"], "3.1.0");
     let mut references = Vec::new();
     collect(&document, &mut references);
@@ -93,7 +93,7 @@ fn collect<'a>(value: &'a Value, references: &mut Vec<&'a str>) {
 /// What generators of clients stumble over: each was met by one.
 #[test]
 fn the_document_is_one_that_generators_read() {
-    let document = gleaner::http::openapi::document(&gleaner::app::routes());
+    let document = server::openapi::document(&gleaner::app::routes());
     let schemas = document["components"]["schemas"].as_object().unwrap();
     for name in schemas.keys() {
         assert!(

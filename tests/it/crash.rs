@@ -3,8 +3,8 @@
 use crate::harness::process::Process;
 use crate::harness::web::{Answer, Web};
 use crate::harness::{eventually, expect, get, member, post, text};
-use gleaner::http::client::Client;
 use serde_json::{Value, json};
+use server::client::Client;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -3,8 +3,8 @@
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, collect, ended, eventually, expect, get, post, refused, text};
 use gleaner::admin::Request;
-use gleaner::http::client::Client;
 use serde_json::{Value, json};
+use server::client::Client;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -7,9 +7,9 @@ use crate::harness::{
     Appliance, Member, PASSWORD, collect, ended, eventually, expect, get, member, post, ready, refused, text,
 };
 use crate::workflows::{at, chain, direct, draft};
-use gleaner::http::client::Client;
 use http::Method;
 use serde_json::{Value, json};
+use server::client::Client;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -160,7 +160,7 @@ async fn a_pause_is_charged_to_the_host_that_asked_for_it_and_told() {
         (&json!("retry_after"), &json!("evil.test")),
         "{job}"
     );
-    let until: gleaner::base::clock::Timestamp = text(waiting, "until").parse().unwrap();
+    let until: base::clock::Timestamp = text(waiting, "until").parse().unwrap();
     let now = appliance.clock.now();
     assert!(until > now && until.since(now) <= Duration::from_secs(600), "{job}");
     assert_eq!(town.visits("/other"), 0);

@@ -2,16 +2,16 @@
 //! people who are not what they were, and API keys where a person is asked for.
 
 use crate::harness::{Appliance, Joined, PASSWORD, expect, get, join, post, refused, text};
+use base::ids::UserId;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE, URL_SAFE_NO_PAD};
-use gleaner::base::ids::UserId;
-use gleaner::engine::keyring::{Keyring, Purpose};
 use gleaner::features::auth::{Auth, USERS};
-use gleaner::http::client::{Client, Reply};
 use http::Method;
 use ring::hmac::{self, HMAC_SHA256, HMAC_SHA384, HMAC_SHA512};
 use ring::signature::{Ed25519KeyPair, KeyPair};
+use secrets::keyring::{Keyring, Purpose};
 use serde_json::{Value, json};
+use server::client::{Client, Reply};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 

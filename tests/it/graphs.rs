@@ -1,7 +1,7 @@
 //! Random workflows on a box at work: what a job did, by the API, is what a plain reading of its drawing says. The same
 //! attempts with the same outcomes, the same page, the same credits. Drawings that are not valid never reach a provider.
 //!
-//! Drawings and the plain interpreter are the graph engine's own (src/engine/dag/tests). The providers are simulated
+//! Drawings and the plain interpreter are the graph engine's own (src/dispatch/src/dag/tests). The providers are simulated
 //! vendors; a script, made from the seed, says what each of them meets for a job, node and try. One thing is the world's to
 //! decide and not the script's: in which order the answers of a race come in. That is taken from the job as it was, and
 //! everything else must follow from it.
@@ -11,22 +11,22 @@
 use crate::harness::vendors::{SCRAPEDO, SCRAPFLY, SCRAPINGBEE, Script, Simulator, Target, Vendor, ZYTE};
 use crate::harness::{Appliance, Member, ended, expect, get, post, refused, text};
 use crate::workflows::{at, chain, put};
+use base::ids::ProviderId;
+use dispatch::dag::{Dag, DagEdge, DagNode, EdgeType, Fault, NodeType};
+use fetch::Outcome;
 use generate::{Dice, Palette, spoil, valid};
 use gleaner::admin::Request;
-use gleaner::base::ids::ProviderId;
-use gleaner::engine::dag::{Dag, DagEdge, DagNode, EdgeType, Fault, NodeType};
-use gleaner::engine::fetch::Outcome;
-use gleaner::http::client::Client;
 use reference::{Asked, Story, World};
 use serde_json::{Value, json};
+use server::client::Client;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 
-#[path = "../../src/engine/dag/tests/generate.rs"]
+#[path = "../../src/dispatch/src/dag/tests/generate.rs"]
 #[allow(dead_code)] // The engine's tests need more of it.
 mod generate;
-#[path = "../../src/engine/dag/tests/reference.rs"]
+#[path = "../../src/dispatch/src/dag/tests/reference.rs"]
 #[allow(dead_code)]
 mod reference;
 

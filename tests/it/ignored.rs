@@ -2,10 +2,10 @@
 
 use crate::harness::{Appliance, expect, get, post, text};
 use crate::workflows::{chain, direct};
-use gleaner::http::Route;
-use gleaner::http::client::{Client, Reply};
 use http::Method;
 use serde_json::{Value, json};
+use server::Route;
+use server::client::{Client, Reply};
 use uuid::Uuid;
 
 /// Not the name of anything.

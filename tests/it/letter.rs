@@ -4,9 +4,9 @@ use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, collect, ended, eventually, expect, get, post, refused, text};
 use crate::workflows::{at, chain, direct, draft, put};
 use gleaner::admin::Request;
-use gleaner::http::client::{Client, Reply};
 use http::Method;
 use serde_json::{Value, json};
+use server::client::{Client, Reply};
 use std::time::Duration;
 
 const JOBS: &str = "/api/v1/jobs";

@@ -455,7 +455,7 @@ async fn an_organization_sends_a_bounded_number_of_invitations_a_day() {
     at.clock.advance(
         Duration::from_millis(u64::try_from(86_400_000 - into_day).unwrap()) + Duration::from_secs(3600),
     );
-    let invite = async |member: &gleaner::http::client::Client, n: u32| {
+    let invite = async |member: &server::client::Client, n: u32| {
         let body = json!({ "email": format!("guest{n}@example.com"), "role": "viewer" });
         post(member, INVITES, &body).await
     };

@@ -2,15 +2,15 @@
 
 use crate::harness::process::Process;
 use crate::harness::{Appliance, PASSWORD, binary, expect, get, member, post, refused, text};
+use base::ids::OrgId;
+use base::page::PageRequest;
 use gleaner::admin::{self, Request};
-use gleaner::base::ids::OrgId;
-use gleaner::base::page::PageRequest;
 use gleaner::features::auth::Auth;
-use gleaner::store::{Actor, AuditFilter};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
+use store::{Actor, AuditFilter};
 use tempfile::TempDir;
 
 /// Runs the binary in `folder` and gives its exit code, output and errors.
@@ -46,8 +46,10 @@ fn a_mistake_at_the_command_line_is_named() {
 fn the_printed_reference_is_the_golden_one() {
     let (status, printed, _) = run(Path::new("."), &["openapi"]);
     assert_eq!(status, Some(0));
-    let golden =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("data/openapi.json")).unwrap();
+    let golden = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join("data/openapi.json"),
+    )
+    .unwrap();
     let (printed, golden): (Value, Value) =
         (serde_json::from_str(&printed).unwrap(), serde_json::from_str(&golden).unwrap());
     assert_eq!(printed, golden);

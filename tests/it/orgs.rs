@@ -1,9 +1,9 @@
 //! Organizations over HTTP: making and naming one, its members, its invitations.
 
 use crate::harness::{Appliance, Member, PASSWORD, expect, get, invite, join, post, refused, text};
-use gleaner::http::client::{Client, Reply};
 use http::Method;
 use serde_json::{Value, json};
+use server::client::{Client, Reply};
 use std::time::Duration;
 
 const ORGS: &str = "/api/v1/orgs"; // createOrg

@@ -8,7 +8,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 fn readme() -> String {
-    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap()
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join("README.md")).unwrap()
 }
 
 /// The tour, as a script that stops at its first failure.
@@ -76,6 +76,9 @@ fn files_that_it_names_exist() {
     let links =
         text.match_indices("](").map(|(at, found)| text[at + found.len()..].split(')').next().unwrap());
     for link in links.filter(|link| !link.starts_with("http")) {
-        assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(link).exists(), "README.md links to {link}");
+        assert!(
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(link).exists(),
+            "README.md links to {link}"
+        );
     }
 }

@@ -3,8 +3,8 @@
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, collect, ended, eventually, expect, get, post, refused, text};
 use gleaner::admin::Request;
-use gleaner::task::Signals;
 use serde_json::{Value, json};
+use server::task::Signals;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 

@@ -2,10 +2,10 @@
 
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, collect, eventually, expect, get, post, text};
-use gleaner::http::Route;
-use gleaner::http::client::{Client, Reply};
 use http::Method;
 use serde_json::{Value, json};
+use server::Route;
+use server::client::{Client, Reply};
 use std::time::Duration;
 use uuid::Uuid;
 

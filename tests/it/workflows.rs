@@ -3,9 +3,9 @@
 //! listWorkflowVersions, getWorkflowVersion, setSmartMode.
 
 use crate::harness::{Appliance, Member, expect, get, post, refused, text};
-use gleaner::http::client::{Client, Reply};
 use http::Method;
 use serde_json::{Value, json};
+use server::client::{Client, Reply};
 use uuid::Uuid;
 
 const WORKFLOWS: &str = "/api/v1/workflows";

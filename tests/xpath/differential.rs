@@ -4,16 +4,16 @@
 //! `run CASES` reads `[{"page": path, "xpaths": [..]}]` and prints what each expression came to, node by node;
 //! `extract SCHEMA PAGE...` prints each page's values as the product would have them; `text PAGE` prints its characters.
 
-use gleaner::engine::extract::{Attribute, Schema, page_base, root_context};
-use gleaner::engine::html::{AttrId, Document, NodeId, NodeKind};
-use gleaner::engine::xpath::{Fuel, NodeRef, Value, XPath};
+use page::extract::{Attribute, Schema, page_base, root_context};
+use page::html::{AttrId, Document, NodeId, NodeKind};
+use page::xpath::{Fuel, NodeRef, Value, XPath};
 use serde_json::{Value as Json, json};
 
 type Failure = Box<dyn std::error::Error>;
 
 /// lxml cannot hold control characters, so both sides get the page without them.
 fn page(path: &str) -> Result<Document, Failure> {
-    let text = gleaner::engine::html::decode(&std::fs::read(path)?, None).text;
+    let text = page::html::decode(&std::fs::read(path)?, None).text;
     let bad = |c: char| (c < ' ' && !matches!(c, '\t' | '\n' | '\r')) || matches!(c, '\u{fffe}' | '\u{ffff}');
     Ok(Document::parse(text.replace(bad, " ")))
 }
@@ -105,7 +105,7 @@ fn main() -> Result<(), Failure> {
         ["run", cases] => run(cases),
         ["extract", schema, ..] => extract(schema, &arguments[2..]),
         ["text", path] => {
-            print!("{}", gleaner::engine::html::decode(&std::fs::read(path)?, None).text);
+            print!("{}", page::html::decode(&std::fs::read(path)?, None).text);
             Ok(())
         }
         _ => Err("trees PAGE..., run CASES, extract SCHEMA PAGE... or text PAGE".into()),

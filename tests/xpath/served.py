@@ -75,7 +75,7 @@ def found_texts(nodes):
 
 
 def extract(attribute, evaluate, base, typed):
-    """The attribute's value by the rules of engine/extract, or None."""
+    """The attribute's value by the rules of src/page/src/extract, or None."""
     kind = attribute["type"] if typed else "text[]" if attribute["type"].endswith("[]") else "text"
     patterns = [re.compile(pattern, re.I) for pattern in attribute.get("antiPatterns") or []]
     for xpath in attribute["xpaths"]:

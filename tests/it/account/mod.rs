@@ -8,9 +8,9 @@ mod person;
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, PASSWORD, collect, eventually, expect, get, post, text};
 use gleaner::admin::Request;
-use gleaner::http::client::{Client, Reply};
 use http::Method;
 use serde_json::{Value, json};
+use server::client::{Client, Reply};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::harness::refused;
-use gleaner::engine::search::{ResultQuery, SearchIndex};
+use search::{ResultQuery, SearchIndex};
 
 const GONE: &str = "zqgonemarker";
 const KEPT: &str = "zqkeptmarker";

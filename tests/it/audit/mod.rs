@@ -4,11 +4,11 @@ mod doctor;
 mod walk;
 
 use crate::harness::{Appliance, Member, PASSWORD, eventually, expect, get, post, refused, text};
+use base::audit::Action;
 use gleaner::admin::Request;
-use gleaner::base::audit::Action;
-use gleaner::http::client::{Client, Reply};
 use http::Method;
 use serde_json::{Value, json};
+use server::client::{Client, Reply};
 use std::time::Duration;
 
 const LOGS: &str = "/api/v1/audit-logs"; // listAuditLogs
@@ -91,7 +91,7 @@ async fn refused_logins_are_rows_of_the_account_and_of_the_box() {
 
 /// Lets the task that writes counted refusals look now.
 fn flush(at: &Appliance) {
-    at.app().services().service::<gleaner::task::Signals>().wake("audit.refusals");
+    at.app().services().service::<server::task::Signals>().wake("audit.refusals");
 }
 
 /// The rows that a query finds when there are this many.
@@ -252,7 +252,7 @@ async fn the_log_survives_a_restart_and_old_rows_are_pruned() {
     at.restart().await;
     assert_eq!(logs(&at.client().bearer(&owner.key), "").await, before);
     at.clock.advance(Duration::from_secs(31 * 86_400));
-    at.app().services().service::<gleaner::task::Signals>().wake("audit.prune");
+    at.app().services().service::<server::task::Signals>().wake("audit.prune");
     let reader = at.client().bearer(&owner.key);
     let rows = crate::harness::eventually("old rows go", Duration::from_secs(10), || async {
         let rows = logs(&reader, "").await;
@@ -270,7 +270,7 @@ async fn the_log_survives_a_restart_and_old_rows_are_pruned() {
 /// The reference names every action, so that a reader of the log need not guess.
 #[test]
 fn the_vocabulary_stands_in_the_reference() {
-    let document = gleaner::http::openapi::document(&gleaner::app::routes());
+    let document = server::openapi::document(&gleaner::app::routes());
     let operation = &document["paths"][LOGS]["get"];
     let parameter = operation["parameters"].as_array().unwrap().iter().find(|one| one["name"] == "action");
     let text = parameter.unwrap().to_string();
@@ -294,7 +294,7 @@ fn no_action_is_a_dead_word() {
         }
     }
     let mut text = String::new();
-    walk(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut text);
+    walk(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join("src"), &mut text);
     for action in Action::ALL {
         assert!(text.contains(&format!("Action::{action:?}")), "nothing writes {}", action.name());
     }

@@ -9,8 +9,8 @@ use super::{box_logs, logs, patch};
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, PASSWORD, collect, eventually, expect, get, post, text};
 use gleaner::admin::Request;
-use gleaner::http::client::{Client, Reply};
 use serde_json::{Value, json};
+use server::client::{Client, Reply};
 use std::collections::BTreeSet;
 use std::time::Duration;
 

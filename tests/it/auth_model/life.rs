@@ -7,21 +7,21 @@ use super::model::{Model, Verdict};
 use crate::harness::{Appliance, text, token_in};
 use crate::html::soup::Random;
 use argon2::{Algorithm, Argon2, Params, PasswordHasher, Version};
-use gleaner::base::Code;
-use gleaner::base::clock::{Clock, Moment, Timestamp};
-use gleaner::base::ids::UserId;
-use gleaner::base::permission::{Permission, Permissions};
+use base::Code;
+use base::clock::{Clock, Moment, Timestamp};
+use base::ids::UserId;
+use base::permission::{Permission, Permissions};
 use gleaner::features::api_keys::{Callers, KeyUsage};
 use gleaner::features::auth::{Auth, USERS, UserV1};
 use gleaner::features::mail::{Mailer, outbox};
-use gleaner::http::Authenticator;
-use gleaner::http::client::{Client, Reply};
-use gleaner::store::{AuthMethod, Principal};
 use http::Method;
 use serde_json::{Value, json};
+use server::Authenticator;
+use server::client::{Client, Reply};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use store::{AuthMethod, Principal};
 
 const ME: &str = "/api/v1/auth/me";
 const CURRENT: &str = "/api/v1/orgs/current";
@@ -131,7 +131,7 @@ impl Life {
         let made = self.post(&owner, "/api/v1/orgs", json!({ "name": "Acme" })).await;
         let made = self.expect(made, 201, "the owner makes an organization");
         self.org = text(&made["organization"], "id").to_owned();
-        self.model.people[OWNER].role = Some(gleaner::base::permission::Role::Owner);
+        self.model.people[OWNER].role = Some(base::permission::Role::Owner);
         self.logged_in(OWNER, &made);
         self.make_key(&owner, OWNER, None, self.model.permissions(OWNER)).await;
         self.join(1).await;
@@ -201,7 +201,7 @@ impl Life {
     fn compare(
         &self,
         verdict: Verdict,
-        seen: gleaner::base::Result<Principal>,
+        seen: base::Result<Principal>,
         person: usize,
         permissions: Permissions,
         what: impl Fn() -> String,
@@ -342,7 +342,7 @@ impl Life {
     async fn cheapen(&self, person: usize) {
         let row = &self.model.people[person];
         let (id, hash): (UserId, _) = (row.id.parse().unwrap(), cheap_hash(&row.password));
-        let write = move |tx: &gleaner::store::SysWrite<'_>| {
+        let write = move |tx: &store::SysWrite<'_>| {
             let user = tx.require(&USERS, &id)?;
             tx.put(&USERS, &id, &UserV1 { password_hash: hash, ..user })
         };

@@ -11,7 +11,7 @@ mod model;
 
 use crate::harness::Appliance;
 use crate::html::soup::Random;
-use gleaner::base::permission::Role;
+use base::permission::Role;
 use gleaner::features::auth::{Auth, USERS, UserV1};
 use life::{Life, Way};
 use std::collections::BTreeMap;
@@ -97,7 +97,7 @@ fn network(number: usize, life: usize) -> String {
 async fn people(at: &Appliance, lives: &mut [Life]) {
     let auth = at.app().services().service::<Auth>();
     let rows: Vec<UserV1> = lives.iter_mut().flat_map(Life::people).collect();
-    let write = move |tx: &gleaner::store::SysWrite<'_>| {
+    let write = move |tx: &store::SysWrite<'_>| {
         rows.iter().try_for_each(|row| {
             tx.insert(&USERS, &row.id, &UserV1 { email_verified_at: Some(tx.now()), ..row.clone() })
         })

@@ -4,8 +4,8 @@
 //! Everything that was ever handed out is kept here with what became of it, and asking is one look at that. Times near
 //! an end are unclear, because the box and the model do not look at the clock in the same millisecond.
 
-use gleaner::base::clock::Timestamp;
-use gleaner::base::permission::{Permissions, Role};
+use base::clock::Timestamp;
+use base::permission::{Permissions, Role};
 use std::time::Duration;
 
 /// Interface spec, "Limits".

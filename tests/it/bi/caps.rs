@@ -6,9 +6,9 @@ use super::{QUERIES, refused, register, submit};
 use crate::harness::process::Process;
 use crate::harness::{Appliance, binary, eventually, expect, get, member, post, text};
 use gleaner::admin::{self, Request};
-use gleaner::http::client::Client;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use serde_json::{Value, json};
+use server::client::Client;
 use std::time::Duration;
 use tempfile::TempDir;
 

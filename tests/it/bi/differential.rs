@@ -5,8 +5,8 @@ use super::QUERIES;
 use super::structured::{ALL, collected, copy_table, import, shop};
 use crate::harness::postgres::{Postgres, Table, comparable};
 use crate::harness::{Appliance, eventually, expect, post};
-use gleaner::http::client::Client;
 use serde_json::{Map, Value, json};
+use server::client::Client;
 use std::collections::HashMap;
 use std::time::Duration;
 

@@ -3,10 +3,10 @@
 use super::{ENDLESS, QUERIES, refused, register, submit};
 use crate::harness::refused as gone;
 use crate::harness::{Appliance, eventually, expect, get, post, text};
-use gleaner::http::client::{Client, Reply};
-use gleaner::task::Signals;
 use http::Method;
 use serde_json::{Value, json};
+use server::client::{Client, Reply};
+use server::task::Signals;
 use std::time::Duration;
 use uuid::Uuid;
 

@@ -3,8 +3,8 @@
 use super::{QUERIES, refused, register, submit};
 use crate::harness::{Appliance, Member, eventually, expect, get, post, text};
 use gleaner::admin::Request;
-use gleaner::task::Signals;
 use serde_json::{Value, json};
+use server::task::Signals;
 use std::path::Path;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn run(member: &Member) -> String {
     text(&execution, "jobId").to_owned()
 }
 
-async fn page(member: &Member, id: &str) -> gleaner::http::client::Reply {
+async fn page(member: &Member, id: &str) -> server::client::Reply {
     get(&member.api, &format!("{QUERIES}/{id}/results?pageSize=1")).await
 }
 
@@ -132,7 +132,7 @@ async fn who_keeps_most_makes_room_for_the_box() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_is_short_ends_what_takes_much_of_it_and_nothing_else() {
     let here = tempfile::TempDir::new().expect("a folder");
-    let free_mib = gleaner::store::free_bytes(here.path()).expect("the disk is there") >> 20;
+    let free_mib = disk::free_bytes(here.path()).expect("the disk is there") >> 20;
     // Four fifths of what is free: the store may write, statements would have to leave one and a half times as much.
     let reserve = (free_mib / 5 * 4).to_string();
     let appliance = Appliance::start_with(&[("STORAGE__RESERVE_MB", &reserve)]).await;

@@ -2,9 +2,9 @@
 
 use super::{ENDLESS, QUERIES, refused, register, rows, submit};
 use crate::harness::{Appliance, Member, eventually, expect, get, post, text};
-use gleaner::http::client::{Client, Reply};
-use gleaner::task::Signals;
 use serde_json::{Value, json};
+use server::client::{Client, Reply};
+use server::task::Signals;
 use std::time::Duration;
 use uuid::Uuid;
 

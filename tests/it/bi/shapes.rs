@@ -4,11 +4,11 @@
 use super::{ENDLESS, QUERIES, register};
 use crate::harness::{Appliance, eventually, expect, get, post, text};
 use gleaner::admin::Request;
-use gleaner::engine::sql::Fingerprint;
 use gleaner::features::bi::{KillSwitchOrder, KillTarget};
-use gleaner::http::client::{Client, Reply};
 use http::Method;
 use serde_json::{Value, json};
+use server::client::{Client, Reply};
+use sql::Fingerprint;
 use std::time::Duration;
 use uuid::Uuid;
 

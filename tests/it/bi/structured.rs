@@ -5,8 +5,8 @@ use crate::harness::postgres::{Connection, Postgres, comparable};
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, collect, eventually, expect, get, post, text};
 use gleaner::admin::Request;
-use gleaner::http::client::{Client, Reply};
 use serde_json::{Value, json};
+use server::client::{Client, Reply};
 use std::time::Duration;
 
 const SAVED: &str = "/api/v1/bi/saved-queries";

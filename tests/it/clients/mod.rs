@@ -111,7 +111,7 @@ async fn box_with_a_job() -> (Web, Appliance, Member, String) {
 }
 
 fn document() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("data/openapi.json")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join("data/openapi.json")
 }
 
 /// What both clients print at the end of their work.

@@ -10,12 +10,12 @@ pub mod smtp;
 pub mod vendors;
 pub mod web;
 
+use base::clock::Clock;
 use gleaner::admin::{self, Request};
 use gleaner::app::App;
-use gleaner::base::clock::Clock;
 use gleaner::config::Config;
-use gleaner::http::client::{Client, Reply};
 use serde_json::{Value, json};
+use server::client::{Client, Reply};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;

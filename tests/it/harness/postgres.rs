@@ -3,7 +3,7 @@
 //! Where the package is absent there is none, and a test that needs it says so and passes. The protocol is the simple
 //! query of PostgreSQL's version 3.0, which is all that a comparison needs.
 
-use gleaner::base::clock::Timestamp;
+use base::clock::Timestamp;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::os::unix::fs::chown;

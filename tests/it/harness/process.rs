@@ -1,7 +1,7 @@
 //! The binary in a process of its own, so that it can be killed.
 
 use super::binary;
-use gleaner::http::client::Client;
+use server::client::Client;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

@@ -6,8 +6,8 @@
 use super::schemas::{Schemas, put};
 use super::{Findings, Operation, call, encoded, operations, unhurt};
 use crate::harness::{Appliance, Member, get};
-use gleaner::http::client::Client;
 use serde_json::{Value, json};
+use server::client::Client;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

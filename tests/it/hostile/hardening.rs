@@ -3,8 +3,8 @@
 
 use crate::harness::process::Process;
 use crate::harness::{Appliance, PASSWORD, eventually, expect, get, member, post, refused, text};
-use gleaner::http::client::Reply;
 use serde_json::json;
+use server::client::Reply;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -13,8 +13,8 @@ mod strangers;
 mod values;
 
 use crate::harness::{Appliance, Member, expect, get, ready};
-use gleaner::http::client::{Client, Reply};
 use serde_json::Value;
+use server::client::{Client, Reply};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -163,7 +163,7 @@ impl Operation {
 /// The document and its operations, which are those of the route table.
 fn operations() -> (Value, Vec<Operation>) {
     let routes = gleaner::app::routes();
-    let document = gleaner::http::openapi::document(&routes);
+    let document = server::openapi::document(&routes);
     let mut operations = Vec::new();
     for (path, methods) in document["paths"].as_object().unwrap() {
         for (method, spec) in methods.as_object().unwrap() {

@@ -3,8 +3,8 @@
 use super::schemas::Schemas;
 use super::{Findings, Operation, STRUCTURED, address, call, encoded, inventory, operations, raw, unhurt};
 use crate::harness::{Appliance, Member, expect, get, post, text};
-use gleaner::http::client::Client;
 use serde_json::{Value, json};
+use server::client::Client;
 use std::collections::BTreeSet;
 use uuid::Uuid;
 

@@ -80,7 +80,7 @@ async fn hostile_names_are_kept_or_refused() {
     for name in hostile().chain(["", " ", "\u{2003}"]) {
         let path = "/api/v1/api-keys";
         let reply = post(&member.browser, path, &json!({ "name": name })).await;
-        if name.trim().is_empty() || gleaner::base::printable::has_hidden(name) {
+        if name.trim().is_empty() || base::printable::has_hidden(name) {
             findings.refused(&format!("key {name:?}"), path, &reply, 400, "name: ");
         } else {
             findings.check(reply.status == 201, name, &reply.text());

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gleaner::engine::html::{Document, Namespace};
+use page::html::{Document, Namespace};
 
 use super::notation::{difference, serialize};
 

@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use gleaner::engine::html::{Document, Namespace, NodeId, NodeKind};
+use page::html::{Document, Namespace, NodeId, NodeKind};
 
 use super::notation::{difference, serialize};
 use super::oracle::{oracle_fragment, oracle_page};
 use super::soup::{Random, generated, is_known_difference, mutated};
 
 fn shared(path: &str) -> Option<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     ["../shared", "../../shared"].iter().map(|shared| here.join(shared).join(path)).find(|path| path.exists())
 }
 
@@ -32,7 +32,7 @@ fn pages() -> Vec<PathBuf> {
 
 fn decoded(path: &Path) -> String {
     let bytes = std::fs::read(path).expect("a readable page");
-    gleaner::engine::html::decode(&bytes, None).text
+    page::html::decode(&bytes, None).text
 }
 
 /// html5ever knows no processing instructions yet (WHATWG, June 2026): pages that have some are compared without.

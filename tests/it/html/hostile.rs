@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gleaner::engine::html::{Budget, Document, NodeId};
+use page::html::{Budget, Document, NodeId};
 
 use super::clock::least_time;
 
@@ -101,6 +101,6 @@ fn a_long_page_is_cut_and_says_so() {
     let doc = Document::parse_limited("<p>äöü".repeat(100), 21);
     assert_eq!(doc.truncated(), Some(Budget::SourceBytes));
     assert_eq!(doc.string_value(NodeId(0)), "äöüäöü");
-    let bytes = vec![b'a'; gleaner::engine::html::SOURCE_BYTES_MAX + 1];
+    let bytes = vec![b'a'; page::html::SOURCE_BYTES_MAX + 1];
     assert_eq!(Document::parse_bytes(&bytes, None).truncated(), Some(Budget::SourceBytes));
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use gleaner::engine::extract::{Attribute, AttributeType, Extraction, Schema};
-use gleaner::engine::html::Document;
-use gleaner::engine::xpath::Fuel;
+use page::extract::{Attribute, AttributeType, Extraction, Schema};
+use page::html::Document;
+use page::xpath::Fuel;
 
 use super::clock::least_time;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use gleaner::engine::html::{AttrId, Document, Namespace, NodeId, NodeKind};
+use page::html::{AttrId, Document, Namespace, NodeId, NodeKind};
 
 /// Attributes that carry a namespace, as html5lib writes them.
 const NAMESPACED: &[&str] = &[

@@ -1,11 +1,11 @@
 //! Gates, inputs, outputs and envelopes.
 
 use super::shop::Running;
-use gleaner::base::Code;
-use gleaner::base::ids::JobId;
-use gleaner::http::client::Reply;
+use base::Code;
+use base::ids::JobId;
 use http::Method;
 use serde_json::{Value, json};
+use server::client::Reply;
 
 const STRUCTURED: &str = "application/vnd.service.v1+json";
 

@@ -3,10 +3,10 @@
 use super::shop::Running;
 use crate::harness::eventually;
 use bytes::Bytes;
-use gleaner::http::TlsSettings;
-use gleaner::http::client::Client;
 use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use server::TlsSettings;
+use server::client::Client;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -92,7 +92,7 @@ async fn tls_files_that_do_not_fit_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let cert = folder.path().join("cert.pem");
     std::fs::write(&cert, "not a certificate").unwrap();
-    let settings = gleaner::http::ServerSettings {
+    let settings = server::ServerSettings {
         tls: Some(TlsSettings { cert: cert.clone(), key: folder.path().join("none.pem") }),
         ..Default::default()
     };

@@ -1,29 +1,29 @@
 //! A feature of widgets and the box that serves it.
 
 use crate::harness::eventually;
-use gleaner::base::clock::Clock;
-use gleaner::base::ids::{ApiKeyId, JobId, OrgId, RequestId, UserId};
-use gleaner::base::page::{Page, PageRequest, encode_cursor};
-use gleaner::base::permission::{Permission, Permissions, Role};
-use gleaner::base::{Code, Error, Result};
-use gleaner::http::client::Client;
-use gleaner::http::permit::{BiRead, BiWrite, JobsRead, JobsWrite, Member, Quota, Verified};
-use gleaner::http::{
-    Accepted, Anonymous, Api, ApiSettings, Authenticator, Body, Browser, Call, ClientIp, Created, Download,
-    Drained, Either, Entitlement, Etag, Gatekeeper, Handler, IfMatch, Input, Metrics, Need, NoContent,
-    Operation, Org, Path, Query, RawBody, Readiness, Route, Server, ServerSettings, Services, User,
-};
-use gleaner::store::fault::FaultyDisk;
-use gleaner::store::{AuthMethod, Identity, MIGRATIONS, OrgStore, Principal, Store, System};
+use base::clock::Clock;
+use base::ids::{ApiKeyId, JobId, OrgId, RequestId, UserId};
+use base::page::{Page, PageRequest, encode_cursor};
+use base::permission::{Permission, Permissions, Role};
+use base::{Code, Error, Result};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use server::client::Client;
+use server::permit::{BiRead, BiWrite, JobsRead, JobsWrite, Member, Quota, Verified};
+use server::{
+    Accepted, Anonymous, Api, ApiSettings, Authenticator, Body, Browser, Call, ClientIp, Created, Download,
+    Drained, Either, Entitlement, Etag, Gatekeeper, Handler, IfMatch, Input, Metrics, Need, NoContent,
+    Operation, Org, Path, Query, RawBody, Readiness, Route, Server, ServerSettings, Services, User,
+};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use store::fault::FaultyDisk;
+use store::{AuthMethod, Identity, MIGRATIONS, OrgStore, Principal, Store, System};
 use tokio::sync::oneshot;
 
 /// The rows of the widgets.
@@ -290,7 +290,7 @@ async fn create_thing(_: Org<BiWrite>, Body(new): Body<NewWidget>) -> Result<Cre
     Ok(Created(new.name))
 }
 
-async fn thing(_: Org<BiRead>, Path(_): Path<gleaner::base::ids::QueryId>) -> Result<NoContent> {
+async fn thing(_: Org<BiRead>, Path(_): Path<base::ids::QueryId>) -> Result<NoContent> {
     Err(Error::new(Code::NotReady).message("The query is still running.").field("status", "running"))
 }
 

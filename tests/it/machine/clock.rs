@@ -6,8 +6,8 @@ use crate::harness::process::Process;
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, PASSWORD, ended, eventually, expect, get, member, post, text};
 use gleaner::admin::{self, Request};
-use gleaner::http::client::Client;
 use serde_json::{Value, json};
+use server::client::Client;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
@@ -392,7 +392,7 @@ impl SetClock {
     /// None, with a word about it, where it cannot be compiled.
     fn new() -> Option<SetClock> {
         let folder = TempDir::new().unwrap();
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/machine/clock.c");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join("tests/it/machine/clock.c");
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(folder.path().join("clock.so")).arg(source);
         match compiler.arg("-ldl").output() {

@@ -6,8 +6,8 @@ use super::{gleaner, gleaner_under, said};
 use crate::harness::process::Process;
 use crate::harness::web::{Answer, Web};
 use crate::harness::{eventually, expect, get, member, post, text};
-use gleaner::http::client::Client;
 use serde_json::{Value, json};
+use server::client::Client;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 

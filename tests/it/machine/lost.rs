@@ -82,7 +82,7 @@ async fn a_first_start_that_was_cut_off_is_gone_on_with() {
         // It had its store and was cut off before it had a key.
         fs::remove_file(dir.path().join("data.key")).unwrap_or_default();
         let blank = data.join("gleaner.redb");
-        gleaner::store::Store::found(&blank).unwrap();
+        store::Store::found(&blank).unwrap();
         for folder in ["pages", "search", "snapshots", "results", "exports", "account-exports"] {
             let _ = fs::remove_dir_all(data.join(folder));
         }

@@ -6,8 +6,8 @@
 use super::{gleaner, said};
 use crate::harness::process::Process;
 use crate::harness::{eventually, expect, get, post, text};
-use gleaner::http::client::Client;
 use serde_json::{Value, json};
+use server::client::Client;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use zip::ZipArchive;
 
 fn boxes() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/boxes");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join("tests/data/boxes");
     let mut all: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     all.sort();
     assert!(!all.is_empty());

@@ -11,20 +11,20 @@ use super::shim::Shim;
 use crate::harness::process::Process;
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Member, PASSWORD, ended, eventually, expect, get, member, post, text};
-use gleaner::base::clock::Clock;
-use gleaner::base::ids::{JobId, OrgId};
-use gleaner::base::terms::JobStatus;
-use gleaner::engine::blob::{BlobHash, BlobStore};
-use gleaner::engine::keyring::{KeyId, Keyring};
+use base::clock::Clock;
+use base::ids::{JobId, OrgId};
+use base::terms::JobStatus;
+use blob::{BlobHash, BlobStore};
 use gleaner::features::extraction::RESULTS;
 use gleaner::features::jobs::JOBS;
 use gleaner::features::{account, bi};
-use gleaner::http::client::Client;
-use gleaner::store::Store;
+use secrets::keyring::{KeyId, Keyring};
 use serde_json::json;
+use server::client::Client;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use store::Store;
 use tempfile::TempDir;
 
 /// Points of each run at which the power goes (issue 12, "Holds when": 2,000 in all).

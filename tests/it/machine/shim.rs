@@ -36,7 +36,7 @@ impl Shim {
     /// None, with a word about it, where it cannot be compiled.
     pub fn new(name: &str) -> Option<Shim> {
         let dir = TempDir::new().unwrap();
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/machine/shim.c");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join("tests/it/machine/shim.c");
         let compiled = Command::new("cc")
             .args(["-shared", "-fPIC", "-O1", "-o"])
             .arg(dir.path().join("shim.so"))

@@ -2,8 +2,8 @@
 //! proxy it was given for; and what nobody gets by trying or by reading the disk.
 
 use crate::harness::{Appliance, PASSWORD, eventually, expect, get, invite, join, post, refused, text};
-use gleaner::http::client::{Client, Reply};
 use serde_json::{Value, json};
+use server::client::{Client, Reply};
 use std::time::Duration;
 use walk::files;
 

@@ -5,12 +5,12 @@
 //! bodies and ids of the walk need not be sound.
 
 use crate::harness::{Appliance, PASSWORD, expect, post, text};
+use base::permission::Permission;
 use gleaner::admin::Request;
-use gleaner::base::permission::Permission;
-use gleaner::http::Route;
-use gleaner::http::client::{Client, Reply};
 use http::Method;
 use serde_json::json;
+use server::Route;
+use server::client::{Client, Reply};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use uuid::Uuid;

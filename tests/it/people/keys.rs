@@ -2,9 +2,9 @@
 
 use crate::harness::{Appliance, expect, get, join, post, refused, text};
 use gleaner::admin::Request;
-use gleaner::http::client::{Client, Reply};
 use http::Method;
 use serde_json::{Value, json};
+use server::client::{Client, Reply};
 use std::time::Duration;
 
 const KEYS: &str = "/api/v1/api-keys";

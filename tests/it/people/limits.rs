@@ -3,8 +3,8 @@
 use super::{statuses, together};
 use crate::harness::{Appliance, PASSWORD, expect, get, post, refused, text};
 use gleaner::admin::Request;
-use gleaner::http::client::{Client, Reply};
 use serde_json::json;
+use server::client::{Client, Reply};
 use std::time::Duration;
 
 const LOGIN: &str = "/api/v1/auth/login";

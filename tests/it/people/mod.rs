@@ -9,7 +9,7 @@ mod limits;
 mod once;
 mod owners;
 
-use gleaner::http::client::Reply;
+use server::client::Reply;
 
 /// Sends everything at once; gives the answers in the order in which they were sent.
 async fn together<F: Future<Output = Reply>>(requests: impl IntoIterator<Item = F>) -> Vec<Reply> {

@@ -2,8 +2,8 @@
 
 use super::{statuses, together};
 use crate::harness::{Appliance, PASSWORD, expect, get, invite, post, refused, text};
-use gleaner::http::client::Client;
 use serde_json::{Value, json};
+use server::client::Client;
 
 const ME: &str = "/api/v1/auth/me";
 /// Callers at a time.
@@ -14,7 +14,7 @@ async fn register(at: &Appliance, name: &str) -> Value {
     expect(post(&at.client(), "/api/v1/auth/register", &person).await, 201)
 }
 
-async fn posts(client: &Client, path: &str, body: &Value) -> Vec<gleaner::http::client::Reply> {
+async fn posts(client: &Client, path: &str, body: &Value) -> Vec<server::client::Reply> {
     together((0..CALLERS).map(|_| post(client, path, body))).await
 }
 

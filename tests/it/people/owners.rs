@@ -3,9 +3,9 @@
 
 use super::{statuses, together};
 use crate::harness::{Appliance, Joined, Member, expect, get, join};
-use gleaner::http::client::{Client, Reply};
 use http::Method;
 use serde_json::json;
+use server::client::{Client, Reply};
 
 const MEMBERS: &str = "/api/v1/orgs/current/members";
 const ME: &str = "/api/v1/auth/me";

@@ -8,7 +8,7 @@ use crate::harness::vendors::{
     Vendor, ZENROWS, ZYTE,
 };
 use crate::harness::{Appliance, Member, ended, eventually, expect, get, post, text};
-use gleaner::engine::secret::sha256;
+use secrets::sha256;
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -7,9 +7,9 @@ mod proxy;
 
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, ended, eventually, expect, get, post, refused, text};
-use gleaner::http::client::Reply;
 use http::Method;
 use serde_json::{Value, json};
+use server::client::Reply;
 use std::time::Duration;
 
 async fn patch(member: &Member, id: &str, body: &Value) -> Reply {

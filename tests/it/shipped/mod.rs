@@ -6,8 +6,8 @@ mod reload;
 mod selftest;
 
 use crate::harness::{binary, eventually, expect, get, post, text};
-use gleaner::http::client::Client;
 use serde_json::{Value, json};
+use server::client::Client;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStringExt;

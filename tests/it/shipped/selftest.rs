@@ -2,11 +2,11 @@
 
 use super::ready;
 use crate::harness::{Appliance, binary, eventually, get, text};
+use base::clock::Clock;
 use gleaner::admin::{self, Request};
 use gleaner::app::App;
-use gleaner::base::clock::Clock;
 use gleaner::config::Config;
-use gleaner::http::client::Client;
+use server::client::Client;
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 use tempfile::TempDir;

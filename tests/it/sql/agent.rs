@@ -1,10 +1,10 @@
 //! Statements in the scope of an agent: what belongs to it is seen, and nothing else by any way.
 
 use super::{Box_, OURS, table};
-use gleaner::engine::sql::{
+use serde_json::{Map, Value, json};
+use sql::{
     Cell, ColumnKind, ErrorCode, QueryBackend, QueryError, ResultFile, Statement, TableChange, TableSpec,
 };
-use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use uuid::Uuid;
 

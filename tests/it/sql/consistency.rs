@@ -2,10 +2,8 @@
 //! has given never changes.
 
 use super::{Box_, OURS, table};
-use gleaner::engine::sql::{
-    Cell, Changes, ColumnKind, QueryBackend, ResultFile, Statement, TableChange, TableSpec,
-};
 use serde_json::{Map, Value, json};
+use sql::{Cell, Changes, ColumnKind, QueryBackend, ResultFile, Statement, TableChange, TableSpec};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,10 +1,10 @@
 //! `kill -9` while segments are written and merged.
 
 use super::{Box_, OURS, table};
-use gleaner::engine::sql::{
+use serde_json::{Value, json};
+use sql::{
     Cell, Changes, ColumnKind, QueryBackend, ResultFile, Snapshots, Statement, TableChange, TableSpec,
 };
-use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;

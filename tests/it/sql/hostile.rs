@@ -2,8 +2,8 @@
 
 use super::{Box_, MARKER, OURS};
 use crate::harness::eventually;
-use gleaner::engine::sql::{ErrorCode, QueryBackend};
 use serde_json::json;
+use sql::{ErrorCode, QueryBackend};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -2,8 +2,8 @@
 
 use super::{Box_, MARKER, OURS, THEIRS};
 use crate::harness::binary;
-use gleaner::engine::sql::sandbox::{self, Holds};
-use gleaner::engine::sql::{Attempt, SelfTest, SelfTestReport};
+use sql::sandbox::{self, Holds};
+use sql::{Attempt, SelfTest, SelfTestReport};
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;

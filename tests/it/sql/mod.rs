@@ -16,11 +16,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gleaner::engine::sql::{
+use serde_json::{Map, Value};
+use sql::{
     Cell, Changes, ColumnKind, ColumnSpec, Outcome, PlanInfo, QueryBackend, QueryError, ResultFile,
     Snapshots, Statement, TableChange, TableName, TableSpec, WorkerSettings, Workers,
 };
-use serde_json::{Map, Value};
 use uuid::Uuid;
 
 const OURS: Uuid = Uuid::from_u128(1);

@@ -3,10 +3,10 @@
 use crate::harness::process::Process;
 use crate::harness::{Appliance, eventually, expect, get, post, text};
 use gleaner::admin::{self, Request};
-use gleaner::engine::sql::Fingerprint;
 use gleaner::features::bi::{KillSwitchOrder, KillTarget};
-use gleaner::http::client::Client;
 use serde_json::json;
+use server::client::Client;
+use sql::Fingerprint;
 use std::time::Duration;
 
 const WAIT: Duration = Duration::from_secs(30);
@@ -132,7 +132,7 @@ async fn a_box_whose_binary_was_replaced_still_answers() {
 async fn the_status_says_what_holds_the_workers() {
     let appliance = Appliance::start().await;
     let status = appliance.operator(Request::Status).await;
-    let support = gleaner::engine::sql::sandbox::support();
+    let support = sql::sandbox::support();
     assert_eq!(status["sql"]["sandbox"], json!(support), "{status}");
     assert_eq!(status["sql"]["sandboxWarning"], json!(support.warning()));
     assert_eq!((&status["sql"]["running"], &status["sql"]["rowsLeftOut"]), (&json!(0), &json!(0)));

@@ -2,11 +2,11 @@
 //! (fresh, merged and coded, with deleted rows) give what a plain loop over the rows gives.
 
 use super::{Box_, DAY_MS, NEW_YEAR_MS, OURS, jobs, table};
-use gleaner::engine::sql::{
+use serde_json::{Value, json};
+use sql::{
     Cell, Changes, ColumnKind, NewestOf, QueryBackend, ResultFile, Statement, TableChange, TableName,
     TableSpec,
 };
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use uuid::Uuid;

@@ -1,10 +1,8 @@
 //! What statements give: values, names, types, pages, errors.
 
 use super::{Box_, MARKER, OURS, THEIRS, reading, table};
-use gleaner::engine::sql::{
-    Cell, ColumnKind, ColumnSpec, ErrorCode, Key, QueryBackend, ResultFile, Statement, TableChange,
-};
 use serde_json::{Value, json};
+use sql::{Cell, ColumnKind, ColumnSpec, ErrorCode, Key, QueryBackend, ResultFile, Statement, TableChange};
 use std::sync::Arc;
 use uuid::Uuid;
 

@@ -1,8 +1,8 @@
 //! Worker processes: how they end, who gets them, how many there are, and the switch that stops them.
 
 use super::{Box_, OURS, THEIRS};
-use gleaner::engine::sql::{ErrorCode, Fingerprint, KillSwitches, QueryBackend};
 use serde_json::json;
+use sql::{ErrorCode, Fingerprint, KillSwitches, QueryBackend};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -306,7 +306,7 @@ async fn results_may_lie_on_another_disk_than_what_is_spilled() {
 async fn a_box_may_insist_on_isolation() {
     let it = Box_::new(|settings| settings.require_sandbox = true);
     let ran = it.run("SELECT 1").await;
-    if gleaner::engine::sql::sandbox::support().isolates() {
+    if sql::sandbox::support().isolates() {
         ran.expect("the kernel can hold it");
         return;
     }

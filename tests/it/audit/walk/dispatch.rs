@@ -5,8 +5,8 @@ use crate::audit::patch;
 use crate::harness::web::Web;
 use crate::harness::{collect, eventually, expect, get, post, text};
 use crate::workflows::{at, chain, put};
-use gleaner::http::client::Client;
 use serde_json::{Value, json};
+use server::client::Client;
 use std::time::Duration;
 
 const PROVIDERS: &str = "/api/v1/providers";

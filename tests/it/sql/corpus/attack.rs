@@ -7,8 +7,8 @@
 use super::statements::{Must, corpus};
 use crate::harness::process::Process;
 use crate::harness::{eventually, expect, get, member, post, text};
-use gleaner::http::client::Client;
 use serde_json::json;
+use server::client::Client;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,6 +1,6 @@
 //! Statements: what they read, how it is joined, grouped, windowed, set together and ordered.
 
-use gleaner::engine::sql::ColumnKind;
+use sql::ColumnKind;
 
 use super::Random;
 use super::expressions::Kind::{self, Bool, Date, Float, Int, Json, Num, Text, Time};

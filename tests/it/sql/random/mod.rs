@@ -21,8 +21,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use gleaner::engine::sql::{ErrorCode, QueryBackend, ResultFile, Statement};
 use serde_json::{Map, Value, json};
+use sql::{ErrorCode, QueryBackend, ResultFile, Statement};
 use uuid::Uuid;
 
 use self::generate::{Asked, Generator};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gleaner::engine::sql::{Cell, Changes, ColumnKind, TableChange, TableSpec};
+use sql::{Cell, Changes, ColumnKind, TableChange, TableSpec};
 use uuid::Uuid;
 
 use super::super::{Box_, NEW_YEAR_MS, table};

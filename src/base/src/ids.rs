@@ -1,0 +1,234 @@
+//! Identifiers: UUIDv7, so that document order, creation order and key order are one.
+
+use crate::clock::{Clock, Moment, Timestamp};
+use parking_lot::Mutex;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use uuid::{ContextV7, Uuid};
+
+/// The moment at which an id of this kind was made; none of an id of another kind.
+pub fn made_at(id: Uuid) -> Option<Moment> {
+    let (sec, nanos) = id.get_timestamp()?.to_unix();
+    i64::try_from(sec).ok()?.checked_mul(1_000)?.checked_add(i64::from(nanos / 1_000_000)).map(Moment)
+}
+
+/// Makes ids in order, also where the time it is given goes back.
+struct Maker {
+    order: ContextV7,
+    /// The clock whose moments they are of; until there is one, dates of the machine serve.
+    clock: Option<Clock>,
+    /// Ids of an earlier process are of before.
+    not_before_ms: u64,
+    newest_ms: u64,
+}
+
+static MAKER: Mutex<Maker> =
+    Mutex::new(Maker { order: ContextV7::new(), clock: None, not_before_ms: 0, newest_ms: 0 });
+
+/// Ids follow this clock from now on: a process has one, whose store outlives it.
+pub fn follow(clock: &Clock) {
+    MAKER.lock().clock = Some(clock.clone());
+}
+
+/// Ids made from now on are later in order than what was made in that millisecond.
+pub fn go_on_from(newest_ms: u64) {
+    let mut maker = MAKER.lock();
+    maker.not_before_ms = maker.not_before_ms.max(newest_ms.saturating_add(1));
+}
+
+/// The millisecond of the newest id.
+pub fn newest_ms() -> u64 {
+    MAKER.lock().newest_ms
+}
+
+/// A new id, later in order than every one made before, here or by a process whose data this one goes on with.
+pub fn next() -> Uuid {
+    let mut maker = MAKER.lock();
+    let ms = match &maker.clock {
+        Some(clock) => u64::try_from(clock.moment().millis()).unwrap_or(0),
+        None => u64::try_from(Timestamp::by_machine().millis()).unwrap_or(0),
+    };
+    let ms = ms.max(maker.not_before_ms);
+    let id =
+        Uuid::new_v7(uuid::Timestamp::from_unix(&maker.order, ms / 1_000, (ms % 1_000) as u32 * 1_000_000));
+    let made_ms = made_at(id).and_then(|made| u64::try_from(made.millis()).ok()).unwrap_or(ms);
+    maker.newest_ms = maker.newest_ms.max(made_ms);
+    id
+}
+
+/// Declares a newtype over a UUID, with text and serde forms.
+#[macro_export]
+macro_rules! id_type {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub ::uuid::Uuid);
+
+        impl $name {
+            /// A new id, later in order than every one made before.
+            #[allow(clippy::new_without_default)]
+            pub fn new() -> Self {
+                Self($crate::ids::next())
+            }
+        }
+
+        impl ::schemars::JsonSchema for $name {
+            fn schema_name() -> ::std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut ::schemars::SchemaGenerator) -> ::schemars::Schema {
+                ::schemars::json_schema!({ "type": "string", "format": "uuid" })
+            }
+
+            fn inline_schema() -> bool {
+                true
+            }
+        }
+
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                ::std::fmt::Display::fmt(&self.0, f)
+            }
+        }
+
+        impl ::std::str::FromStr for $name {
+            type Err = ::uuid::Error;
+            fn from_str(text: &str) -> ::std::result::Result<Self, Self::Err> {
+                ::uuid::Uuid::parse_str(text).map(Self)
+            }
+        }
+
+        impl ::std::convert::From<::uuid::Uuid> for $name {
+            fn from(id: ::uuid::Uuid) -> Self {
+                Self(id)
+            }
+        }
+
+        impl ::std::convert::From<$name> for ::uuid::Uuid {
+            fn from(id: $name) -> ::uuid::Uuid {
+                id.0
+            }
+        }
+    )*};
+}
+
+id_type! {
+    /// An organization: the tenant.
+    OrgId;
+    /// A person.
+    UserId;
+    /// A long-lived key of an organization.
+    ApiKeyId;
+    /// A registered URL.
+    UrlId;
+    /// A scrape request.
+    JobId;
+    /// What one job extracted.
+    ResultId;
+    /// A submitted SQL statement.
+    QueryId;
+    /// A statement that was saved under a name.
+    SavedQueryId;
+    /// An agent, which is its conversation too.
+    AgentId;
+    /// A file made of a statement's result.
+    BiExportId;
+    /// A workflow's stable, logical id.
+    WorkflowId;
+    /// One immutable version row of a workflow.
+    WorkflowVersionId;
+    /// A schedule.
+    ScheduleId;
+    /// One firing of a schedule.
+    ScheduleRunId;
+    /// A benchmark.
+    BenchmarkId;
+    /// A connected provider.
+    ProviderId;
+    /// Where results are delivered to.
+    OutputId;
+    /// A better ranking that waits for somebody's word.
+    SuggestionId;
+    /// One row of the credit ledger.
+    TransactionId;
+    /// A request for more credits.
+    RechargeId;
+    /// A platform extraction schema.
+    SchemaId;
+    /// One line of the audit log.
+    AuditId;
+    /// An invitation into an organization.
+    InviteId;
+    /// An erasure of a person or an organization.
+    ErasureId;
+    /// An export of what is held on a person.
+    AccountExportId;
+    /// A message to a person.
+    MailId;
+}
+
+/// The id of a request: a caller's own when it is 1-128 characters of `[A-Za-z0-9._-]`, else a new UUID.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RequestId(String);
+
+impl RequestId {
+    /// Longest id that is echoed.
+    pub const CHARS_MAX: usize = 128;
+
+    /// Echoes a well-formed id, replaces any other.
+    pub fn accept(given: Option<&str>) -> RequestId {
+        match given {
+            Some(text)
+                if (1..=Self::CHARS_MAX).contains(&text.len())
+                    && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b)) =>
+            {
+                RequestId(text.to_owned())
+            }
+            _ => RequestId(Uuid::now_v7().to_string()),
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_id_is_echoed_only_when_it_is_well_formed() {
+        assert_eq!(RequestId::accept(Some("a-B_9.z")).as_str(), "a-B_9.z");
+        for bad in ["", "with space", "line\nbreak", "ü", &"x".repeat(129)] {
+            assert_ne!(RequestId::accept(Some(bad)).as_str(), bad);
+        }
+    }
+
+    #[test]
+    fn ids_go_on_from_those_of_another_process() {
+        // A second ahead of what there is: other tests of this process go on from here, too.
+        let ahead = newest_ms().max(JobId::new().0.get_timestamp().unwrap().to_unix().0 * 1_000) + 1_000;
+        go_on_from(ahead);
+        let first = JobId::new();
+        assert!(made_at(first.0).unwrap().millis() as u64 > ahead);
+        assert!(JobId::new() > first && newest_ms() > ahead);
+        go_on_from(1);
+        assert!(JobId::new() > first);
+    }
+
+    #[test]
+    fn ids_of_one_process_grow() {
+        let ids: Vec<_> = (0..1000).map(|_| JobId::new()).collect();
+        assert!(ids.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+}

@@ -1,0 +1,671 @@
+//! Pages as they were fetched: content-addressed, compressed objects, one tree an organization.
+//!
+//! An object's name is the SHA-256 of the page's own bytes: `<org>/<first two hex digits>/<hex>.zst`. So the
+//! same page is kept once, a damaged object is told from a sound one by reading it, and a result row needs
+//! the hash only. Organizations never share an object: one's erasure must not depend on another's pages, and
+//! whether a page is "already there" must not tell one organization what another collects.
+//!
+//! **Durable before it is named.** A result row may be committed only after its page is on the disk, so
+//! `put_page` returns after fsync: a file under another name, synced, renamed, and then its folders synced, since a new
+//! name lives in its folder. (The crate object_store 0.13 syncs nothing, and takes a hop between threads for each step.)
+//! An object that this process did not write is taken only after its content was inflated and hashed.
+//!
+//! **What a page costs that did not change** is a hash and one `stat`: [`known`] remembers what this process has seen
+//! to be sound and synced. Without it each repeated page cost four flushes of the disk and five hops between threads.
+//! A new page is one hop: hash, compression, file and syncs in one closure.
+//!
+//! **Who deletes.** The store counts no references. The caller removes a page when no row names its hash. Because a page is
+//! kept before a row names it, [`OrgBlobs::remove_untouched`] leaves one that was kept again lately: keeping a page that is
+//! there makes its file's time the present.
+//!
+//! Compression and fsync run on tokio's blocking threads; so does hashing a page of more than [`INLINE_BYTES_MAX`].
+
+mod known;
+
+use std::collections::HashSet;
+use std::error::Error;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use parking_lot::RwLock;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use uuid::Uuid;
+
+use known::Known;
+
+#[cfg(test)]
+mod tests;
+
+/// Largest page in bytes, before compression: nothing larger goes in, and nothing inflates beyond it.
+pub const PAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// zstd's level: its default, about 300 MB/s and a fifth to a tenth of an HTML page.
+const ZSTD_LEVEL: i32 = 3;
+/// What zstd may add to bytes that do not compress (its own bound is 1/256 and a little).
+const STORED_BYTES_MAX: u64 = (PAGE_BYTES_MAX + PAGE_BYTES_MAX / 128 + 1024) as u64;
+/// A page up to this size is hashed where it is asked for, which saves it a hop to another thread and back. A choice.
+const INLINE_BYTES_MAX: usize = 64 << 10;
+/// The file that is written to see whether the folder takes pages, and its size.
+const TRIED: &str = "try";
+const TRIED_BYTES: usize = 64 << 10;
+/// The end of an object's name.
+const SUFFIX: &str = ".zst";
+
+/// SHA-256 of a page's own bytes. As text: 64 lower-case hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlobHash([u8; 32]);
+
+impl BlobHash {
+    /// The hash of these bytes.
+    pub fn of(bytes: &[u8]) -> BlobHash {
+        let mut hash = [0; 32];
+        hash.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref());
+        BlobHash(hash)
+    }
+
+    /// The hash that was kept as bytes.
+    pub const fn from_bytes(hash: [u8; 32]) -> BlobHash {
+        BlobHash(hash)
+    }
+
+    /// The hash as bytes, to be kept.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for BlobHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for BlobHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BlobHash({self})")
+    }
+}
+
+/// The text is not 64 lower-case hex digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlobHashError;
+
+impl fmt::Display for BlobHashError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a page's hash is 64 lower-case hex digits")
+    }
+}
+
+impl Error for BlobHashError {}
+
+impl FromStr for BlobHash {
+    type Err = BlobHashError;
+
+    /// Reads exactly what `Display` writes, so that one hash has one name.
+    fn from_str(text: &str) -> Result<BlobHash, BlobHashError> {
+        let digit = |byte: u8| match byte {
+            b'0'..=b'9' => Ok(byte - b'0'),
+            b'a'..=b'f' => Ok(byte - b'a' + 10),
+            _ => Err(BlobHashError),
+        };
+        let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return Err(BlobHashError) };
+        let pairs: &[[u8; 2]; 32] = pairs.try_into().map_err(|_| BlobHashError)?;
+        let mut hash = [0; 32];
+        for (byte, [high, low]) in hash.iter_mut().zip(pairs) {
+            *byte = digit(*high)? << 4 | digit(*low)?;
+        }
+        Ok(BlobHash(hash))
+    }
+}
+
+impl Serialize for BlobHash {
+    /// Hex where people read it (JSON), 32 bytes where rows are stored.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if serializer.is_human_readable() {
+            serializer.collect_str(self)
+        } else {
+            self.0.serialize(serializer)
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for BlobHash {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<BlobHash, D::Error> {
+        if deserializer.is_human_readable() {
+            String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+        } else {
+            <[u8; 32]>::deserialize(deserializer).map(BlobHash)
+        }
+    }
+}
+
+/// A page that is on the disk: what a row keeps of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlobRef {
+    pub hash: BlobHash,
+    /// The page's own size in bytes.
+    pub byte_size: u64,
+    /// What it takes on the disk, compressed, in bytes.
+    pub stored_size: u64,
+}
+
+/// What an organization keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BlobUsage {
+    pub objects: u64,
+    /// Compressed bytes.
+    pub stored_bytes: u64,
+}
+
+/// All organizations' pages. Cheap to clone.
+#[derive(Clone)]
+pub struct BlobStore {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    root: PathBuf,
+    known: Known,
+    /// Tells files apart that are being written.
+    unfinished: AtomicU64,
+    /// Organizations whose pages were all removed: a page that was on its way meanwhile does not stay.
+    emptied: RwLock<HashSet<Uuid>>,
+    /// Held shared while a page is kept, and alone by who removes one because it was not kept again for long.
+    keeping: RwLock<()>,
+}
+
+/// One organization's pages; the only way to any page. Cheap to make and to clone.
+#[derive(Clone)]
+pub struct OrgBlobs {
+    store: Arc<Inner>,
+    org: Uuid,
+}
+
+impl BlobStore {
+    /// Opens the pages kept under `root`, creating the folder as needed.
+    pub fn open_local(root: PathBuf) -> Result<BlobStore, BlobError> {
+        disk::open_folder(&root).map_err(|error| BlobError::from_io("open the folder of pages", error))?;
+        let root =
+            root.canonicalize().map_err(|error| BlobError::from_io("open the folder of pages", error))?;
+        let inner = Inner {
+            root,
+            known: Known::default(),
+            unfinished: AtomicU64::new(0),
+            emptied: RwLock::default(),
+            keeping: RwLock::default(),
+        };
+        Ok(BlobStore { inner: Arc::new(inner) })
+    }
+
+    /// The pages of one organization.
+    pub fn org(&self, org: Uuid) -> OrgBlobs {
+        OrgBlobs { store: self.inner.clone(), org }
+    }
+
+    /// Writes a small file, syncs it and removes it again: whether the folder takes pages. Another process's try at the
+    /// same time does no harm.
+    pub async fn try_write(&self) -> Result<(), BlobError> {
+        let file = self.inner.root.join(TRIED);
+        blocking(move || {
+            let tried = File::create(&file).and_then(|mut open| {
+                open.write_all(&[0; TRIED_BYTES])?;
+                open.sync_all()
+            });
+            let removed = fs::remove_file(&file);
+            tried.and(removed).map_err(|error| BlobError::from_io("write a page", error))
+        })
+        .await
+    }
+
+    /// Removes what writes that were cut off left behind (`<name>#<n>`) and is older than `age`; gives their
+    /// number. Reads every folder: for maintenance, not for the way of a request.
+    pub async fn sweep_unfinished(&self, age: Duration) -> Result<u64, BlobError> {
+        let root = self.inner.root.clone();
+        blocking(move || {
+            sweep(&root, age).map_err(|error| BlobError::from_io("sweep unfinished pages", error))
+        })
+        .await
+    }
+}
+
+/// Tries to remove a folder into which pages that were on their way still come.
+const REMOVE_TRIES_MAX: usize = 100;
+
+impl OrgBlobs {
+    /// Keeps a page and returns when it is on the disk, also when it was there before. Errors: larger than
+    /// [`PAGE_BYTES_MAX`], disk full, or another failure of the disk; nothing is kept then.
+    pub async fn put_page(&self, bytes: Bytes) -> Result<BlobRef, BlobError> {
+        if bytes.len() > PAGE_BYTES_MAX {
+            return Err(BlobError::TooLarge { bytes: bytes.len() as u64 });
+        }
+        let byte_size = bytes.len() as u64;
+        let (store, org) = (self.store.clone(), self.org);
+        let at_hand = (bytes.len() <= INLINE_BYTES_MAX).then(|| BlobHash::of(&bytes));
+        let known = at_hand.and_then(|hash| Some((hash, store.known_size(org, &hash)?)));
+        let (hash, stored_size) = match known {
+            Some(known) => known,
+            None => {
+                blocking(move || {
+                    let hash = at_hand.unwrap_or_else(|| BlobHash::of(&bytes));
+                    Ok((hash, store.keep(org, &hash, &bytes)?))
+                })
+                .await?
+            }
+        };
+        // Asked when the page is there: whoever removes them all says so first, so one of the two sees the other.
+        if self.store.emptied.read().contains(&self.org) {
+            self.delete(&hash).await?;
+            return Err(BlobError::Emptied);
+        }
+        Ok(BlobRef { hash, byte_size, stored_size })
+    }
+
+    /// The page, or `None` when the organization has none with this hash.
+    /// Errors: [`BlobError::Corrupt`] when what is kept is not what was put in.
+    pub async fn get_page(&self, hash: &BlobHash) -> Result<Option<Bytes>, BlobError> {
+        let (store, org, hash) = (self.store.clone(), self.org, *hash);
+        blocking(move || {
+            let stored = store.stored(org, &hash);
+            let page = stored.and_then(|stored| stored.map(|stored| inflate(&hash, &stored)).transpose());
+            if matches!(page, Err(BlobError::Corrupt { .. })) {
+                // The next time it is put it is written again.
+                store.known.forget(org, &hash);
+            }
+            page
+        })
+        .await
+    }
+
+    /// Removes a page; false when there was none. See "Who deletes" above.
+    pub async fn delete(&self, hash: &BlobHash) -> Result<bool, BlobError> {
+        let (store, org, hash) = (self.store.clone(), self.org, *hash);
+        blocking(move || {
+            store.known.forget(org, &hash);
+            match fs::remove_file(store.file(org, &hash)) {
+                Ok(()) => Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+                Err(error) => Err(BlobError::from_io("delete a page", error)),
+            }
+        })
+        .await
+    }
+
+    /// Removes a page that was not kept (again) within the last `age`; whether it is gone.
+    pub async fn remove_untouched(&self, hash: &BlobHash, age: Duration) -> Result<bool, BlobError> {
+        let (store, org, hash) = (self.store.clone(), self.org, *hash);
+        blocking(move || {
+            let failed = |error| BlobError::from_io("remove a page", error);
+            // Nobody keeps it between the look at its time and its end.
+            let _alone = store.keeping.write();
+            let file = store.file(org, &hash);
+            match fs::metadata(&file).and_then(|found| found.modified()) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+                Err(error) => Err(failed(error)),
+                Ok(modified) if !is_past(modified, age) => Ok(false),
+                Ok(_) => {
+                    store.known.forget(org, &hash);
+                    fs::remove_file(&file).map(|()| true).map_err(failed)
+                }
+            }
+        })
+        .await
+    }
+
+    /// The pages of one of the organization's 256 folders that were not kept within the last `age`, with what each takes on
+    /// the disk.
+    pub async fn older_than(&self, shard: u8, age: Duration) -> Result<Vec<(BlobHash, u64)>, BlobError> {
+        let folder = self.store.root.join(format!("{}/{shard:02x}", self.org));
+        blocking(move || {
+            older(&folder, age).map_err(|error| BlobError::from_io("look through a folder of pages", error))
+        })
+        .await
+    }
+
+    /// Removes all pages of the organization for good, unfinished ones too, and gives what they took. From here on it
+    /// takes none, as long as this process lives.
+    pub async fn delete_all(&self) -> Result<BlobUsage, BlobError> {
+        self.store.emptied.write().insert(self.org);
+        self.store.known.forget_all(self.org);
+        let usage = self.usage().await?;
+        let (root, folder) = (self.store.root.clone(), self.store.root.join(self.org.to_string()));
+        blocking(move || {
+            // A page on its way may come into a folder that was just emptied; there are only as many as were on their way.
+            let mut removed = fs::remove_dir_all(&folder);
+            for _ in 0..REMOVE_TRIES_MAX {
+                match &removed {
+                    Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                        removed = fs::remove_dir_all(&folder);
+                    }
+                    _ => break,
+                }
+            }
+            let removed = match removed {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => File::open(&root).and_then(|root| root.sync_all()),
+            };
+            removed.map_err(|error| BlobError::from_io("delete an organization's pages", error))
+        })
+        .await?;
+        Ok(usage)
+    }
+
+    /// What the organization keeps. Reads its folders.
+    pub async fn usage(&self) -> Result<BlobUsage, BlobError> {
+        let folder = self.store.root.join(self.org.to_string());
+        blocking(move || {
+            measure(&folder).map_err(|error| BlobError::from_io("measure an organization's pages", error))
+        })
+        .await
+    }
+}
+
+impl Inner {
+    fn file(&self, org: Uuid, hash: &BlobHash) -> PathBuf {
+        let hex = hash.to_string();
+        self.root.join(format!("{org}/{}/{hex}{SUFFIX}", &hex[..2]))
+    }
+
+    /// The stored size of a page that this process knows to be on the disk, if its file still stands there.
+    fn known_size(&self, org: Uuid, hash: &BlobHash) -> Option<u64> {
+        let stored_size = self.known.page(org, hash)?;
+        // Who asks may stand on a thread that others wait for, and whoever removes a page may wait for a slow disk.
+        let _keeping = self.keeping.try_read()?;
+        let file = File::open(self.file(org, hash)).ok()?;
+        let found = file.metadata().ok()?;
+        (found.len() == stored_size && touched(&file, &found).is_ok()).then_some(stored_size)
+    }
+
+    /// Makes the page durable under its name, unless it is, and gives the stored size. One that is there but damaged is
+    /// written again.
+    fn keep(&self, org: Uuid, hash: &BlobHash, bytes: &[u8]) -> Result<u64, BlobError> {
+        let failed = |error| BlobError::from_io("write a page", error);
+        if let Some(stored_size) = self.known_size(org, hash) {
+            return Ok(stored_size);
+        }
+        let _keeping = self.keeping.read();
+        let file = self.file(org, hash);
+        let sound = match self.stored(org, hash) {
+            Ok(stored) => stored.filter(|stored| inflate(hash, stored).is_ok()),
+            Err(BlobError::Corrupt { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let stored_size = match sound {
+            Some(stored) => {
+                // Its writer was another process, or has not come to its own sync yet.
+                let kept = File::open(&file).and_then(|file| {
+                    touched(&file, &file.metadata()?)?;
+                    file.sync_all()
+                });
+                kept.map_err(failed)?;
+                stored.len() as u64
+            }
+            None => {
+                let stored = zstd::bulk::compress(bytes, ZSTD_LEVEL)
+                    .map_err(|error| BlobError::from_io("compress a page", error))?;
+                if self.write(&file, &stored).map_err(failed)? {
+                    self.known.forget_folder(org, hash.0[0]);
+                }
+                stored.len() as u64
+            }
+        };
+        self.sync_folders(org, hash, &file).map_err(failed)?;
+        self.known.keep_page(org, hash, stored_size);
+        Ok(stored_size)
+    }
+
+    /// An object's bytes as they are kept.
+    fn stored(&self, org: Uuid, hash: &BlobHash) -> Result<Option<Vec<u8>>, BlobError> {
+        let read = || {
+            let file = File::open(self.file(org, hash))?;
+            let mut stored = Vec::new();
+            file.take(STORED_BYTES_MAX + 1).read_to_end(&mut stored)?;
+            io::Result::Ok(stored)
+        };
+        match read() {
+            Ok(stored) if stored.len() as u64 > STORED_BYTES_MAX => {
+                Err(BlobError::Corrupt { hash: *hash, why: "it is larger than any page" })
+            }
+            Ok(stored) => Ok(Some(stored)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(BlobError::from_io("read a page", error)),
+        }
+    }
+
+    /// Writes an object whole under its name, its content synced before the name is; what stood there is replaced. Gives
+    /// whether its folder had to be made.
+    fn write(&self, file: &Path, stored: &[u8]) -> io::Result<bool> {
+        let mut made = false;
+        let (unfinished, mut open) = self.unfinished(file, &mut made)?;
+        let written = open
+            .write_all(stored)
+            .and_then(|()| open.sync_all())
+            .and_then(|()| fs::rename(&unfinished, file));
+        if written.is_err() {
+            // What stays all the same is swept later.
+            let _ = fs::remove_file(&unfinished);
+        }
+        written.map(|()| made)
+    }
+
+    /// A new file beside `file`, `<name>#<n>`, in a folder that is `made` as needed.
+    fn unfinished(&self, file: &Path, made: &mut bool) -> io::Result<(PathBuf, File)> {
+        loop {
+            let mut name = file.as_os_str().to_owned();
+            name.push(format!("#{}", self.unfinished.fetch_add(1, Ordering::Relaxed)));
+            let unfinished = PathBuf::from(name);
+            match File::create_new(&unfinished) {
+                Ok(open) => return Ok((unfinished, open)),
+                // A former process left one of that name.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    fs::create_dir_all(file.parent().unwrap_or(&self.root))?;
+                    *made = true;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Makes the object's name durable: its folder, and once in a process the folders above it up to the root.
+    fn sync_folders(&self, org: Uuid, hash: &BlobHash, file: &Path) -> io::Result<()> {
+        let shard = hash.0[0];
+        let is_known = self.known.has_folder(org, shard);
+        let upwards = file.ancestors().skip(1).take_while(|at| at.starts_with(&self.root));
+        let mut folders = upwards.take(if is_known { 1 } else { usize::MAX });
+        folders.try_for_each(|at| File::open(at)?.sync_all())?;
+        if !is_known {
+            self.known.keep_folder(org, shard);
+        }
+        Ok(())
+    }
+}
+
+/// Whether an organization's page is there and what was put in, in a folder that nobody serves. Errors: it is damaged, or
+/// cannot be read.
+pub fn inspect(root: &Path, org: Uuid, hash: &BlobHash) -> Result<bool, BlobError> {
+    let pages = Inner {
+        root: root.to_owned(),
+        known: Known::default(),
+        unfinished: AtomicU64::new(0),
+        emptied: RwLock::default(),
+        keeping: Default::default(),
+    };
+    let stored = pages.stored(org, hash)?;
+    stored.map_or(Ok(false), |stored| inflate(hash, &stored).map(|_| true))
+}
+
+/// The page inside an object, if it is the one of that hash.
+fn inflate(hash: &BlobHash, stored: &[u8]) -> Result<Bytes, BlobError> {
+    let corrupt = |why| BlobError::Corrupt { hash: *hash, why };
+    let mut bytes = Vec::new();
+    let decoder = zstd::stream::read::Decoder::new(stored)
+        .map_err(|error| BlobError::from_io("inflate a page", error))?;
+    let limit = PAGE_BYTES_MAX as u64 + 1;
+    decoder.take(limit).read_to_end(&mut bytes).map_err(|_| corrupt("it does not inflate"))?;
+    if bytes.len() > PAGE_BYTES_MAX {
+        return Err(corrupt("it inflates beyond the largest page"));
+    }
+    if BlobHash::of(&bytes) != *hash {
+        return Err(corrupt("its content has another hash"));
+    }
+    Ok(Bytes::from(bytes))
+}
+
+/// What stands in an organization's folder, unfinished files left out.
+fn measure(folder: &Path) -> io::Result<BlobUsage> {
+    let mut usage = BlobUsage::default();
+    let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    let shards = match folders(folder) {
+        Err(error) if is_gone(&error) => return Ok(usage),
+        shards => shards?,
+    };
+    for shard in shards {
+        for file in fs::read_dir(shard)? {
+            let file = file?;
+            match file.metadata() {
+                Ok(found) if file.file_name().to_string_lossy().ends_with(SUFFIX) => {
+                    usage.objects += 1;
+                    usage.stored_bytes += found.len();
+                }
+                // One that was deleted, or renamed to its own name, meanwhile.
+                Err(error) if !is_gone(&error) => return Err(error),
+                _ => {}
+            }
+        }
+    }
+    Ok(usage)
+}
+
+/// Removes `<root>/<org>/<two digits>/<name>#<n>` files older than `age`.
+fn sweep(root: &Path, age: Duration) -> io::Result<u64> {
+    let mut removed = 0;
+    for org in folders(root)? {
+        for shard in folders(&org)? {
+            for file in fs::read_dir(shard)? {
+                let file = file?;
+                if file.file_name().to_string_lossy().contains('#') && is_older(&file, age)? {
+                    fs::remove_file(file.path())?;
+                    removed += 1;
+                }
+            }
+        }
+    }
+    Ok(removed)
+}
+
+fn folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(parent)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            folders.push(entry.path());
+        }
+    }
+    Ok(folders)
+}
+
+/// A modification time ahead of the clock is young.
+fn is_older(file: &fs::DirEntry, age: Duration) -> io::Result<bool> {
+    Ok(is_past(file.metadata()?.modified()?, age))
+}
+
+fn is_past(modified: SystemTime, age: Duration) -> bool {
+    SystemTime::now().duration_since(modified).is_ok_and(|passed| passed >= age)
+}
+
+/// How exact the time of a file is kept: a page that is kept again and again is not written to each time.
+const TOUCHED_WITHIN: Duration = Duration::from_secs(60);
+
+/// Makes the file's time the present.
+fn touched(file: &File, found: &fs::Metadata) -> io::Result<()> {
+    let now = SystemTime::now();
+    if now.duration_since(found.modified()?).is_ok_and(|passed| passed < TOUCHED_WITHIN) {
+        return Ok(());
+    }
+    file.set_modified(now)
+}
+
+/// Objects of a folder that are older than `age`, with their sizes.
+fn older(folder: &Path, age: Duration) -> io::Result<Vec<(BlobHash, u64)>> {
+    let files = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        files => files?,
+    };
+    let mut found = Vec::new();
+    for file in files {
+        let file = file?;
+        let name = file.file_name();
+        let hash = name.to_str().and_then(|name| name.strip_suffix(SUFFIX)).and_then(|hex| hex.parse().ok());
+        if let (Some(hash), Ok(data)) = (hash, file.metadata())
+            && is_past(data.modified()?, age)
+        {
+            found.push((hash, data.len()));
+        }
+    }
+    Ok(found)
+}
+
+/// Runs work that computes or blocks on tokio's blocking threads.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, BlobError> + Send + 'static,
+) -> Result<T, BlobError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(BlobError::Failed { doing: "finish work on a page", source: Box::new(error) }),
+    }
+}
+
+/// Why a page could not be kept or read.
+#[derive(Debug)]
+pub enum BlobError {
+    /// The disk, or the quota on it, is full. Nothing was kept; it can be tried again when there is space.
+    NoSpace { doing: &'static str, source: Box<dyn Error + Send + Sync> },
+    /// The page has this many bytes, more than [`PAGE_BYTES_MAX`].
+    TooLarge { bytes: u64 },
+    /// All pages of the organization were removed, and no more are taken.
+    Emptied,
+    /// What is kept under this hash is not the page.
+    Corrupt { hash: BlobHash, why: &'static str },
+    /// Another failure of the machine.
+    Failed { doing: &'static str, source: Box<dyn Error + Send + Sync> },
+}
+
+impl BlobError {
+    fn from_io(doing: &'static str, error: io::Error) -> BlobError {
+        let source = Box::new(error);
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => BlobError::NoSpace { doing, source },
+            _ => BlobError::Failed { doing, source },
+        }
+    }
+}
+
+impl fmt::Display for BlobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BlobError::NoSpace { doing, .. } => write!(f, "could not {doing}: no space left on the disk"),
+            BlobError::TooLarge { bytes } => {
+                write!(f, "the page has {bytes} bytes, more than the {PAGE_BYTES_MAX} that are kept")
+            }
+            BlobError::Emptied => f.write_str("the organization keeps no pages any more"),
+            BlobError::Corrupt { hash, why } => write!(f, "the stored page {hash} is damaged: {why}"),
+            BlobError::Failed { doing, .. } => write!(f, "could not {doing}"),
+        }
+    }
+}
+
+impl Error for BlobError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            BlobError::NoSpace { source, .. } | BlobError::Failed { source, .. } => Some(source.as_ref()),
+            BlobError::TooLarge { .. } | BlobError::Corrupt { .. } | BlobError::Emptied => None,
+        }
+    }
+}

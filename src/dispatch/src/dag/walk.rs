@@ -1,0 +1,286 @@
+//! The way of one job through a graph.
+//!
+//! [`Walk::next`] says what is to be done and changes nothing; whoever does it tells [`Walk::advance`] what came of it.
+//! Both are pure, so a walk that was stored between the two does the same thing again, and one that waits is a row and
+//! nothing else. Nodes that only decide (start, condition, split) are passed within `advance`.
+//!
+//! - A page is *at hand* from the newest attempt that succeeded. A node further on may fail without taking it away: what
+//!   an end that succeeds delivers is that page.
+//! - A target's own final answer (404, 410 …) ends the walk where it came, whatever the drawing says: no other provider
+//!   would be told anything else.
+//! - A provider node tries again, up to its `retries`, what may pass by itself; a provider's own failure (a bad key) does
+//!   not, and takes the edge at once.
+//! - Where nobody is left to ask ([`Walk::goes_on`]) the caller may [`stay`](Walk::stay) and have the node's work done again.
+
+use super::{Facts, Graph, Overrides, Place, SplitBy, Work};
+use base::ids::{OutputId, ProviderId};
+use fetch::Outcome;
+use ring::digest::{SHA256, digest};
+
+/// Where a job stands. Numbers of attempts count from 1 over the whole job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Walk {
+    pub at: Place,
+    /// Attempts that the present node has made.
+    pub tries: u32,
+    /// Attempts that the job has made.
+    pub attempts: u32,
+    /// What the target answered last.
+    pub http_status: Option<u16>,
+    /// The attempt whose page is at hand.
+    pub page: Option<u32>,
+    /// The attempt that brought the target's own final answer.
+    pub answered: Option<u32>,
+    /// The outputs that were passed, in their order.
+    pub outputs: Vec<OutputId>,
+}
+
+/// What is to be done next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step<'g> {
+    /// One request through one provider; then [`Event::Attempted`].
+    Attempt { node: &'g str, provider: ProviderId, options: &'g Overrides },
+    /// Requests through all of them at once, until one is final; then [`Event::Raced`].
+    Race { node: &'g str, providers: &'g [ProviderId], options: &'g Overrides },
+    /// Nothing for so long; then [`Event::Waited`].
+    Wait { ms: u32 },
+    /// The quality of the page at hand; then [`Event::Judged`].
+    Extract { min_quality: f64 },
+    /// The job is to be delivered to this output when it ends; then [`Event::Noted`].
+    Output { output: OutputId },
+    /// Nothing more.
+    End(Ending),
+}
+
+/// How a walk ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// With the page of this attempt, which is charged.
+    Delivered { attempt: u32 },
+    /// With the target's own answer in this attempt, which is charged as far as it was an answer.
+    Answered { attempt: u32 },
+    /// At an end node that says so: nothing is delivered and nothing charged.
+    Failed,
+    /// The walk does not fit the graph, which only damage can bring about.
+    Lost,
+}
+
+/// What came of an attempt, as far as the walk cares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub outcome: Outcome,
+    pub http_status: Option<u16>,
+}
+
+impl Seen {
+    /// Whether no other provider can do better.
+    pub fn is_final(&self) -> bool {
+        self.outcome.is_final(self.http_status)
+    }
+}
+
+/// What came of a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event<'e> {
+    Attempted(Seen),
+    /// The attempts that were made: those that ended, in that order, and behind them those that were given up because one
+    /// had a final answer, which is who has won.
+    Raced(&'e [Seen]),
+    Waited,
+    /// The composite quality of the page at hand; none when there is no schema to judge it by, which is good enough.
+    Judged(Option<f64>),
+    Noted,
+}
+
+/// An event that does not belong to the step that was due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrongEvent;
+
+impl std::fmt::Display for WrongEvent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the event does not belong to the walk's step")
+    }
+}
+
+impl std::error::Error for WrongEvent {}
+
+impl Walk {
+    /// A walk at the first node that has something to do.
+    pub fn begin(graph: &Graph, facts: &Facts<'_>) -> Walk {
+        let mut walk = Walk {
+            at: graph.start,
+            tries: 0,
+            attempts: 0,
+            http_status: None,
+            page: None,
+            answered: None,
+            outputs: Vec::new(),
+        };
+        walk.go(graph, facts, graph.start);
+        walk
+    }
+
+    /// What is to be done.
+    pub fn next<'g>(&self, graph: &'g Graph) -> Step<'g> {
+        if let Some(attempt) = self.answered {
+            return Step::End(Ending::Answered { attempt });
+        }
+        let Some(node) = graph.nodes.get(self.at) else { return Step::End(Ending::Lost) };
+        match &node.work {
+            Work::Provider { provider, options, .. } => {
+                Step::Attempt { node: &node.id, provider: *provider, options }
+            }
+            Work::Race { providers, options, .. } => Step::Race { node: &node.id, providers, options },
+            Work::Wait { ms, .. } => Step::Wait { ms: *ms },
+            Work::Extract { min_quality, .. } => Step::Extract { min_quality: *min_quality },
+            Work::Output { output, .. } => Step::Output { output: *output },
+            Work::End { succeeded: false } => Step::End(Ending::Failed),
+            Work::End { succeeded: true } => match self.page {
+                Some(attempt) => Step::End(Ending::Delivered { attempt }),
+                None => Step::End(Ending::Lost),
+            },
+            Work::Start { .. } | Work::Condition { .. } | Work::Split { .. } => Step::End(Ending::Lost),
+        }
+    }
+
+    /// Takes in what came of the step that [`Walk::next`] gave.
+    pub fn advance(&mut self, graph: &Graph, facts: &Facts<'_>, event: Event<'_>) -> Result<(), WrongEvent> {
+        let node = graph.nodes.get(self.at).filter(|_| self.answered.is_none()).ok_or(WrongEvent)?;
+        let next = match (&node.work, event) {
+            (Work::Provider { retries, edges, .. }, Event::Attempted(seen)) => {
+                self.see(seen);
+                match seen.outcome {
+                    Outcome::Success => edges.success,
+                    // The walk ends here: see `next`.
+                    _ if seen.is_final() => return Ok(()),
+                    _ if seen.outcome.passes_by(seen.http_status) && self.tries <= *retries => return Ok(()),
+                    Outcome::Blocked => edges.blocked.unwrap_or(edges.failure),
+                    Outcome::Timeout => edges.timeout.unwrap_or(edges.failure),
+                    _ => edges.failure,
+                }
+            }
+            (Work::Race { success, failure, .. }, Event::Raced(seen)) => {
+                seen.iter().for_each(|seen| self.see(*seen));
+                match seen.iter().find(|seen| seen.is_final()).map(|seen| seen.outcome) {
+                    Some(Outcome::Success) => *success,
+                    Some(_) => return Ok(()),
+                    None => *failure,
+                }
+            }
+            (Work::Wait { next, .. }, Event::Waited) => *next,
+            (Work::Extract { min_quality, success, low_quality }, Event::Judged(quality)) => {
+                if quality.is_none_or(|quality| quality >= *min_quality) { *success } else { *low_quality }
+            }
+            (Work::Output { output, next }, Event::Noted) => {
+                if !self.outputs.contains(output) {
+                    self.outputs.push(*output);
+                }
+                *next
+            }
+            _ => return Err(WrongEvent),
+        };
+        self.go(graph, facts, next);
+        Ok(())
+    }
+
+    /// Takes in attempts of the present node that told nothing of the target, and stays there: its work is done again.
+    /// They count as attempts of the job and not as the node's tries.
+    pub fn stay(&mut self, seen: &[Seen]) {
+        for seen in seen {
+            self.attempts += 1;
+            self.http_status = seen.http_status.or(self.http_status);
+        }
+    }
+
+    /// Whether the drawing knows what to do when the present node's providers fail by themselves: behind that stands
+    /// somebody who can be asked, a pause, a look at the page at hand, or an end that delivers it.
+    pub fn goes_on(
+        &self,
+        graph: &Graph,
+        facts: &Facts<'_>,
+        can_ask: impl Fn(ProviderId, &Overrides) -> bool,
+    ) -> bool {
+        const FAILED: Seen = Seen { outcome: Outcome::ProviderError, http_status: None };
+        let mut ahead = self.clone();
+        let mut is_ahead = false;
+        // There is no cycle, so this ends; the count holds for a graph that is damaged in memory, too.
+        for _ in 0..=graph.nodes.len() {
+            let failed = match ahead.next(graph) {
+                Step::Attempt { provider, options, .. } => {
+                    if is_ahead && can_ask(provider, options) {
+                        return true;
+                    }
+                    ahead.advance(graph, facts, Event::Attempted(FAILED))
+                }
+                Step::Race { providers, options, .. } => {
+                    if is_ahead && providers.iter().any(|provider| can_ask(*provider, options)) {
+                        return true;
+                    }
+                    ahead.advance(graph, facts, Event::Raced(&vec![FAILED; providers.len()]))
+                }
+                Step::Wait { .. } | Step::Extract { .. } => return true,
+                Step::Output { .. } => ahead.advance(graph, facts, Event::Noted),
+                Step::End(ending) => {
+                    return matches!(ending, Ending::Delivered { .. } | Ending::Answered { .. });
+                }
+            };
+            if failed.is_err() {
+                return false;
+            }
+            is_ahead = true;
+        }
+        false
+    }
+
+    fn see(&mut self, seen: Seen) {
+        self.attempts += 1;
+        self.tries += 1;
+        self.http_status = seen.http_status.or(self.http_status);
+        match seen.outcome {
+            Outcome::Success => self.page = Some(self.attempts),
+            _ if seen.is_final() => self.answered = Some(self.attempts),
+            _ => {}
+        }
+    }
+
+    /// Goes to `place` and on from there to the first node with something to do.
+    fn go(&mut self, graph: &Graph, facts: &Facts<'_>, place: Place) {
+        self.at = place;
+        self.tries = 0;
+        // There is no cycle, so this ends; the count holds for a graph that is damaged in memory, too.
+        for _ in 0..graph.nodes.len() {
+            let Some(node) = graph.nodes.get(self.at) else { return };
+            self.at = match &node.work {
+                Work::Start { next } => *next,
+                Work::Condition { test, on_true, on_false } => {
+                    if test.holds(facts, self.attempts, self.http_status) { *on_true } else { *on_false }
+                }
+                Work::Split { branches, by } => choose(&node.id, branches, *by, facts),
+                _ => return,
+            };
+        }
+    }
+}
+
+/// The branch that a job takes: the hash of the node's id and of what the choice hangs on falls into the branch's share.
+/// The rule is kept for ever, or URLs would change sides with an upgrade.
+fn choose(node: &str, branches: &[(Place, u32)], by: SplitBy, facts: &Facts<'_>) -> Place {
+    let key = match by {
+        SplitBy::Url => facts.url.as_bytes(),
+        SplitBy::Job => &facts.job,
+    };
+    let hash = digest(&SHA256, &[node.as_bytes(), &[0], key].concat());
+    let mut head = [0; 8];
+    head.copy_from_slice(&hash.as_ref()[..8]);
+    let total: u64 = branches.iter().map(|(_, weight)| u64::from(*weight)).sum();
+    // The high half of the product is evenly spread over 0..total.
+    let mut left = ((u128::from(u64::from_be_bytes(head)) * u128::from(total)) >> 64) as u64;
+    for (place, weight) in branches {
+        match left.checked_sub(u64::from(*weight)) {
+            None => return *place,
+            Some(rest) => left = rest,
+        }
+    }
+    // Weights that are all zero are refused when the graph is read.
+    branches.first().map_or(0, |(place, _)| *place)
+}

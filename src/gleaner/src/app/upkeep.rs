@@ -1,0 +1,332 @@
+//! What the box does for itself: watching disk, writer and feeds, forgetting change records that everybody has read,
+//! readiness, gauges.
+
+use super::Parts;
+use super::selftest::SelfTest;
+use super::watch::{Reserve, Watch};
+use crate::config::Config;
+use crate::features::bi::SnapshotFeed;
+use crate::features::extraction::SearchFeed;
+use crate::features::jobs::Dispatcher;
+use crate::features::mail::{self, MailState};
+use crate::log;
+use base::clock::ClockReport;
+use base::health::Health;
+use futures::FutureExt;
+use server::{Metrics, Readiness, Services, panic_text};
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use store::Store;
+
+/// How often the disk is looked at (engines page, "Store").
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long a look may take before the next one begins: a disk that hangs must not end the looking.
+const LOOK_MAX: Duration = Duration::from_secs(20);
+/// Change records removed by one write operation.
+const FORGOTTEN_PER_WRITE: usize = 2_000;
+/// Looks between two clean-ups of change records.
+const LOOKS_PER_CLEANUP: u32 = 10;
+
+/// The index of jobs that wait.
+const QUEUE: &str = "jobs.queue";
+
+/// Looks after the box until it is aborted. A look that fails or panics is one look; the next one comes all the same.
+pub(super) async fn run(services: Arc<Services>, config: Config, watch: Arc<Watch>) {
+    let mut looks = 0u32;
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        looks = looks.wrapping_add(1);
+        let look = AssertUnwindSafe(look(&services, &config, &watch, looks)).catch_unwind();
+        match tokio::time::timeout(LOOK_MAX, look).await {
+            Ok(Ok(())) => {}
+            Ok(Err(panic)) => tracing::error!(reason = panic_text(&*panic), "a look after the box failed"),
+            Err(_) => {
+                tracing::warn!(seconds = LOOK_MAX.as_secs(), "a look after the box did not end in time")
+            }
+        }
+    }
+}
+
+async fn look(services: &Arc<Services>, config: &Config, watch: &Arc<Watch>, looks: u32) {
+    let store = services.store();
+    let folders = watched_folders(config);
+    let reserve = Reserve { bytes: config.storage.reserve_mb << 20 };
+    // On a thread that may hang with the disk.
+    let looked = watch.clone();
+    let full = tokio::task::spawn_blocking(move || looked.look(&folders, &reserve)).await;
+    match full {
+        Ok(full) => store.set_disk_full(full),
+        Err(error) => tracing::warn!(%error, "the disk could not be looked at"),
+    }
+    follow_feeds(services, watch);
+    if watch.clock_jumped(store.clock().report().jumps) {
+        // A box that nobody writes to would not know of it after a restart.
+        if let Err(error) = store.probe().await {
+            tracing::debug!(%error, "a jump of the clock could not be written down");
+        }
+    }
+    if store.writer().is_failing() && !store.disk_full() {
+        // Whether it is over shows only when something is written, and nobody may come and write.
+        if let Err(error) = store.probe().await {
+            tracing::debug!(%error, "the store takes no writes yet");
+        }
+    }
+    if looks.is_multiple_of(LOOKS_PER_CLEANUP) {
+        forget(services, store).await;
+    }
+}
+
+/// What the box cannot do without: where rows and pages go.
+fn watched_folders(config: &Config) -> Vec<PathBuf> {
+    let data = &config.storage.data_dir;
+    vec![data.clone(), data.join("pages"), data.join("search"), data.join("snapshots")]
+}
+
+fn follow_feeds(services: &Services, watch: &Watch) {
+    let search = services.service::<SearchFeed>();
+    // An index that is being filled anew stands at its position, and gets on nevertheless.
+    let positions = [
+        (SEARCH, search.committed(), search.filled()),
+        (SNAPSHOTS, services.service::<SnapshotFeed>().applied(), 0),
+    ];
+    let now = services.clock().look();
+    for (name, position, filled) in positions {
+        // Of a store that cannot be read, its own check tells.
+        let Ok(next) = services.system().read(|tx| tx.changes(position, 1)) else { continue };
+        // At least a moment, so that what waits is told from nothing that does.
+        let lag =
+            next.first().map_or(Duration::ZERO, |change| now.age(change.at).max(Duration::from_millis(1)));
+        watch.follow(name, position.saturating_add(filled), lag);
+    }
+}
+
+const SEARCH: &str = "search";
+const SNAPSHOTS: &str = "snapshots";
+
+/// What must hold before the box calls itself ready, part by part.
+pub(super) fn readiness(
+    store: &Store,
+    watch: &Arc<Watch>,
+    self_test: &Arc<SelfTest>,
+    health: &Health,
+) -> Readiness {
+    let (self_test, health) = (Arc::clone(self_test), health.clone());
+    let read = store.clone();
+    let writer = store.clone();
+    let of = |look: fn(&Watch) -> Result<(), String>| {
+        let watch = watch.clone();
+        move || look(&watch)
+    };
+    Readiness::default()
+        .with_start("selfTest", move || self_test.check())
+        .with("jobs", move || health.describe().map_or(Ok(()), Err))
+        .with("store", move || {
+            read.system().read(|tx| tx.changes_begin()).map(drop).map_err(|e| e.to_string())
+        })
+        .with("writer", move || writer.writer().trouble().map_or(Ok(()), Err))
+        .with("disk", of(Watch::disk))
+        .with("upkeep", of(Watch::upkeep))
+        .with(SEARCH, of(|watch| watch.feed(SEARCH)))
+        .with(SNAPSHOTS, of(|watch| watch.feed(SNAPSHOTS)))
+}
+
+/// Removes the change records that every consumer has made durable.
+async fn forget(services: &Services, store: &Store) {
+    let read = services
+        .service::<SearchFeed>()
+        .durable_position()
+        .min(services.service::<SnapshotFeed>().position());
+    loop {
+        let gone = store.system().write_freeing(move |tx| tx.forget_changes(read, FORGOTTEN_PER_WRITE)).await;
+        match gone {
+            Ok(FORGOTTEN_PER_WRITE) => {}
+            Ok(_) => return,
+            Err(error) => {
+                tracing::warn!(%error, "change records could not be forgotten");
+                return;
+            }
+        }
+    }
+}
+
+/// Registers the gauges of store, disk, process, dispatcher and feeds.
+pub(super) fn measure(metrics: &Metrics, store: &Store, parts: &Parts, watch: &Arc<Watch>) {
+    measure_store(metrics, store);
+    measure_clock(metrics, store);
+    measure_machine(metrics, watch);
+    measure_work(metrics, store, parts, watch);
+}
+
+fn measure_store(metrics: &Metrics, store: &Store) {
+    let gauge = |name, help, read: fn(&Store) -> f64| {
+        let store = store.clone();
+        metrics.gauge_of(name, help, &[], move || read(&store));
+    };
+    gauge("gleaner_store_file_bytes", "Size of the store's file.", |s| s.file_bytes() as f64);
+    gauge("gleaner_store_oldest_read_seconds", "Age of the oldest read going on.", |s| {
+        s.oldest_read().as_secs_f64()
+    });
+    gauge("gleaner_store_operations", "Write operations since the start.", |s| {
+        s.stats().operations.load(Ordering::Relaxed) as f64
+    });
+    gauge("gleaner_store_commits", "Commits since the start.", |s| {
+        s.stats().commits.load(Ordering::Relaxed) as f64
+    });
+    gauge("gleaner_store_failed_commits", "Commits that failed.", |s| {
+        s.stats().failed_commits.load(Ordering::Relaxed) as f64
+    });
+    gauge("gleaner_store_sequence", "Number of the newest change record.", |s| *s.sequence().borrow() as f64);
+    gauge("gleaner_store_writes_refused", "Writes answered 503 since the start.", |s| {
+        s.writer().refused() as f64
+    });
+    gauge("gleaner_store_writer_up", "1 while the store takes writes, 0 while it fails or hangs.", |s| {
+        f64::from(u8::from(s.writer().trouble().is_none() && !s.disk_full()))
+    });
+    gauge("gleaner_store_reopened", "Times that the store's file was opened again after a failure.", |s| {
+        s.writer().reopened() as f64
+    });
+    gauge("gleaner_store_writer_restarts", "Times that the writer was started again after a panic.", |s| {
+        s.writer().restarted() as f64
+    });
+}
+
+fn measure_clock(metrics: &Metrics, store: &Store) {
+    let gauge = |name, help, read: fn(ClockReport) -> f64| {
+        let clock = store.clock().clone();
+        metrics.gauge_of(name, help, &[], move || read(clock.report()));
+    };
+    gauge("gleaner_clock_jumps", "Jumps of the machine's clock since the box was founded.", |clock| {
+        clock.jumps as f64
+    });
+    gauge(
+        "gleaner_clock_ahead_seconds",
+        "By how much dates are ahead of the box's own time: all jumps together.",
+        |clock| clock.ahead_ms as f64 / 1e3,
+    );
+    gauge(
+        "gleaner_clock_doubted_seconds",
+        "For how long the machine says it was off, while that is not believed.",
+        |clock| clock.doubted.map_or(0.0, |off| off.as_secs_f64()),
+    );
+}
+
+fn measure_machine(metrics: &Metrics, watch: &Arc<Watch>) {
+    let gauge =
+        |name, help, read: Box<dyn Fn() -> f64 + Send + Sync>| metrics.gauge_of(name, help, &[], read);
+    let room = |read: fn(disk::Room) -> f64| {
+        let watch = watch.clone();
+        Box::new(move || watch.room().map_or(f64::NAN, read)) as Box<dyn Fn() -> f64 + Send + Sync>
+    };
+    gauge("gleaner_disk_free_bytes", "Free space of the data folder's disk.", room(|room| room.bytes as f64));
+    gauge(
+        "gleaner_disk_free_inodes",
+        "Files that the data folder's disk has room for; NaN where it does not count them.",
+        room(|room| room.files.map_or(f64::NAN, |files| files as f64)),
+    );
+    gauge("process_open_fds", "Descriptors that the process has open.", Box::new(process::open_descriptors));
+    gauge("process_max_fds", "Descriptors that it may have open.", Box::new(process::descriptors_max));
+    gauge(
+        "process_resident_memory_bytes",
+        "Memory of the process, mapped files included.",
+        Box::new(|| process::status_bytes("VmRSS")),
+    );
+    gauge(
+        "gleaner_process_own_memory_bytes",
+        "Memory of the process without mapped files.",
+        Box::new(|| process::status_bytes("RssAnon")),
+    );
+    gauge("process_threads", "Threads of the process.", Box::new(|| process::status_number("Threads")));
+    gauge(
+        "gleaner_log_lines_lost",
+        "Lines of the log that could not be written.",
+        Box::new(|| log::lost() as f64),
+    );
+}
+
+fn measure_work(metrics: &Metrics, store: &Store, parts: &Parts, watch: &Arc<Watch>) {
+    let gauge =
+        |name, help, read: Box<dyn Fn() -> f64 + Send + Sync>| metrics.gauge_of(name, help, &[], read);
+    let (search, snapshots, dispatcher): (Arc<SearchFeed>, Arc<SnapshotFeed>, Arc<Dispatcher>) =
+        (parts.search.clone(), parts.snapshots.clone(), parts.dispatcher.clone());
+    gauge(
+        "gleaner_search_position",
+        "Change record up to which results can be found.",
+        Box::new(move || search.committed() as f64),
+    );
+    gauge(
+        "gleaner_snapshot_position",
+        "Change record up to which SQL sees rows.",
+        Box::new(move || snapshots.applied() as f64),
+    );
+    for feed in [SEARCH, SNAPSHOTS] {
+        let watch = watch.clone();
+        metrics.gauge_of(
+            "gleaner_feed_lag_seconds",
+            "Age of the oldest change that a feed has not taken in.",
+            &[("feed", feed)],
+            move || watch.lag_sec(feed),
+        );
+    }
+    let mails = |state| {
+        let system = store.system();
+        // A store that is closing answers nothing; the next look at the page is another box's.
+        Box::new(move || system.read(|tx| mail::waiting(tx, state)).unwrap_or(0) as f64)
+    };
+    for (what, _) in parts.retention.removed.all() {
+        let retention = parts.retention.clone();
+        let read = move || {
+            let all = retention.removed.all();
+            all.iter().find(|(name, _)| *name == what).map_or(0.0, |(_, count)| *count as f64)
+        };
+        metrics.gauge_of(
+            "gleaner_retention_removed",
+            "What was removed because its time was over, since the start.",
+            &[("what", what)],
+            read,
+        );
+    }
+    gauge("gleaner_mail_waiting", "Messages that wait to be sent.", mails(MailState::Queued));
+    gauge("gleaner_mail_failed", "Messages that failed in the last 30 days.", mails(MailState::Failed));
+    let counted = dispatcher.clone();
+    gauge("gleaner_jobs_running", "Jobs running now.", Box::new(move || dispatcher.running() as f64));
+    gauge(
+        "gleaner_jobs_given_up",
+        "Jobs that failed since the start because their runs were cut off again and again.",
+        Box::new(move || counted.given_up() as f64),
+    );
+    let queue = store.clone();
+    gauge(
+        "gleaner_jobs_queued",
+        "Jobs that wait for their turn or their time.",
+        Box::new(move || queue.entries(QUEUE).map_or(f64::NAN, |jobs| jobs as f64)),
+    );
+}
+
+/// The process as the kernel counts it (proc(5)). What cannot be read is not a number.
+mod process {
+    use std::fs;
+
+    pub(super) fn open_descriptors() -> f64 {
+        // One of them is the folder being read.
+        fs::read_dir("/proc/self/fd").map_or(f64::NAN, |all| all.count().saturating_sub(1) as f64)
+    }
+
+    pub(super) fn descriptors_max() -> f64 {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+        limit.current.map_or(f64::INFINITY, |most| most as f64)
+    }
+
+    pub(super) fn status_bytes(name: &str) -> f64 {
+        status_number(name) * 1024.0
+    }
+
+    pub(super) fn status_number(name: &str) -> f64 {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        number.unwrap_or(f64::NAN)
+    }
+}

@@ -1,0 +1,513 @@
+//! `appliance.toml` and the environment, as one typed configuration.
+//!
+//! The file in the repository is compiled in: it is the documentation of every key and the source of every default, so
+//! the two cannot differ. An operator's file is laid over it, the environment over both; an unknown key is refused
+//! with its name, because a misspelt one that is silently ignored costs somebody an evening.
+
+use crate::features::auth::Registration;
+use crate::features::billing::Terms;
+use base::web::WebUrl;
+use base::{Error, Result};
+use fetch::AllowRule;
+use fetch::browser::launch::is_executable;
+use ipnet::IpNet;
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toml::{Table, Value};
+
+mod mail;
+mod paths;
+
+pub use mail::MailConfig;
+
+/// The documented defaults.
+pub const DEFAULTS: &str = include_str!("../../../appliance.toml");
+
+/// A shorter token could be guessed.
+const METRICS_TOKEN_BYTES_MIN: usize = 16;
+
+const ENV_PREFIX: &str = "GLEANER_";
+
+/// The whole configuration; the meaning of each key stands in `appliance.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    pub server: ServerConfig,
+    pub storage: StorageConfig,
+    pub auth: AuthConfig,
+    pub mail: MailConfig,
+    pub network: NetworkConfig,
+    pub dispatch: DispatchConfig,
+    pub providers: ProvidersConfig,
+    pub browser: BrowserConfig,
+    pub bi: BiConfig,
+    pub audit: AuditConfig,
+    pub retention: Terms,
+    pub log: LogConfig,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerConfig {
+    pub listen: SocketAddr,
+    pub public_url: String,
+    pub trusted_proxies: Vec<Network>,
+    pub metrics_from: Vec<Network>,
+    pub metrics_token: String,
+    pub max_connections: usize,
+    pub connections_per_address: usize,
+    pub bodies_mb: usize,
+    pub shutdown_sec: u64,
+    pub tls: TlsConfig,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsConfig {
+    #[serde(deserialize_with = "paths::absolute")]
+    pub cert: PathBuf,
+    #[serde(deserialize_with = "paths::absolute")]
+    pub key: PathBuf,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StorageConfig {
+    #[serde(deserialize_with = "paths::absolute")]
+    pub data_dir: PathBuf,
+    #[serde(deserialize_with = "paths::absolute")]
+    pub key_file: PathBuf,
+    pub cache_mb: usize,
+    pub reserve_mb: u64,
+    /// Make a new, empty store although something of an earlier one is there (`gleaner serve --new`); no key of the file.
+    #[serde(skip)]
+    pub begin_anew: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuthConfig {
+    pub registration: Registration,
+    pub invites_per_day: u32,
+    pub registrations_per_hour: u32,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkConfig {
+    pub allow: Vec<AllowRule>,
+    pub resolving_proxies: Vec<AllowRule>,
+    pub hosts: HashMap<String, Vec<IpAddr>>,
+    pub contact: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DispatchConfig {
+    pub concurrency: usize,
+    pub per_domain_concurrency: u32,
+    pub min_delay_ms: u64,
+    pub pause_max_sec: u64,
+    pub robots: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProvidersConfig {
+    #[serde(deserialize_with = "paths::absolute")]
+    pub dir: PathBuf,
+    pub lower_prices: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BrowserConfig {
+    #[serde(deserialize_with = "paths::program")]
+    pub executable: PathBuf,
+    pub sandbox: bool,
+    pub pages: usize,
+    pub memory_mb: u64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BiConfig {
+    pub max_query_sec: u64,
+    pub concurrency_per_org: usize,
+    pub queue_per_org: usize,
+    pub concurrency: usize,
+    pub memory_mb: u64,
+    pub memory_box_mb: u64,
+    pub spill_mb: u64,
+    pub max_rows: u64,
+    pub max_mb: u64,
+    pub results_org_mb: u64,
+    pub results_box_mb: u64,
+    pub results_days: u64,
+    pub require_sandbox: bool,
+    pub freshness_ms: u64,
+}
+
+impl BiConfig {
+    /// The largest result: one that has room among those that are kept.
+    pub fn result_bytes_max(&self) -> u64 {
+        self.max_mb.min(self.results_org_mb).min(self.results_box_mb) << 20
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuditConfig {
+    pub retention_days: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogConfig {
+    pub level: String,
+    pub format: LogFormat,
+}
+
+/// A network, or a single address, which is the network of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Network(pub IpNet);
+
+impl TryFrom<String> for Network {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let net = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+        net.map(Network)
+            .map_err(|_| format!("\"{text}\" is neither an address nor a network such as 10.0.0.0/8"))
+    }
+}
+
+impl Config {
+    /// The same with the environment of this process. A variable of ours that is not UTF-8 is refused by its name;
+    /// others are nobody's business here.
+    pub fn load_here(file: Option<&Path>) -> Result<Config> {
+        let mut env = Vec::new();
+        for (name, value) in std::env::vars_os() {
+            let Some(name) = name.to_str().filter(|name| name.starts_with(ENV_PREFIX)) else { continue };
+            match value.into_string() {
+                Ok(value) => env.push((name.to_owned(), value)),
+                // Only a name with two underscores side by side sets a key.
+                Err(_) if !name.contains("__") => {}
+                Err(_) => return Err(Error::invalid(name, "the value is not UTF-8")),
+            }
+        }
+        Config::load(file, env)
+    }
+
+    /// The defaults under `file`, if there is one, under the environment `env`. Relative paths are made absolute, from the
+    /// working directory.
+    pub fn load(file: Option<&Path>, env: impl IntoIterator<Item = (String, String)>) -> Result<Config> {
+        let given = match file {
+            None => String::new(),
+            Some(path) => std::fs::read_to_string(path)
+                .map_err(|e| Error::invalid(&path.display().to_string(), format!("cannot be read: {e}")))?,
+        };
+        let name = file.map_or("configuration".to_owned(), |path| path.display().to_string());
+        Config::merge(&name, &given, env)
+    }
+
+    fn merge(name: &str, given: &str, env: impl IntoIterator<Item = (String, String)>) -> Result<Config> {
+        let mut table: Table = DEFAULTS
+            .parse()
+            .map_err(|e: toml::de::Error| Error::internal("read the built-in configuration", e))?;
+        let over: Table = given.parse().map_err(|e: toml::de::Error| Error::invalid(name, e))?;
+        overlay(&mut table, over);
+        for (key, text) in env {
+            if let Some(path) = key.strip_prefix(ENV_PREFIX)
+                && path.contains("__")
+            {
+                set(&mut table, &key, path, &text)?;
+            }
+        }
+        check_bounds(&table)?;
+        let config: Config = serde_path_to_error::deserialize(Value::Table(table))
+            .map_err(|e| Error::invalid(&e.path().to_string(), e.inner().message().trim()))?;
+        config.check()
+    }
+
+    fn check(self) -> Result<Config> {
+        if self.storage.data_dir.as_os_str().is_empty() {
+            return Err(Error::invalid("storage.data_dir", "must not be empty; the default is data/var"));
+        }
+        let tls = &self.server.tls;
+        if tls.cert.as_os_str().is_empty() != tls.key.as_os_str().is_empty() {
+            return Err(Error::invalid("server.tls", "cert and key belong together; one of them is empty"));
+        }
+        let public_url = &self.server.public_url;
+        if !public_url.is_empty() && (WebUrl::parse(public_url).is_err() || public_url.contains(['?', '#'])) {
+            let reason = "must be a URL such as https://gleaner.example or https://tools.example/gleaner";
+            return Err(Error::invalid("server.public_url", reason));
+        }
+        let token = &self.server.metrics_token;
+        if !token.is_empty()
+            && (token.len() < METRICS_TOKEN_BYTES_MIN || !token.bytes().all(|b| b.is_ascii_graphic()))
+        {
+            let reason =
+                format!("must be {METRICS_TOKEN_BYTES_MIN} or more characters of ASCII without spaces");
+            return Err(Error::invalid("server.metrics_token", reason));
+        }
+        let browser = &self.browser.executable;
+        if !browser.as_os_str().is_empty() && !is_executable(browser) {
+            let reason = format!("{} is no program that can be run", browser.display());
+            return Err(Error::invalid("browser.executable", reason));
+        }
+        self.mail.check()?;
+        // Links in messages lead to this address, and nobody reaches the one that is listened at on all interfaces.
+        if self.mail.is_on() && self.server.public_url.is_empty() && self.server.listen.ip().is_unspecified()
+        {
+            let reason = "must be set where mail is sent (mail.host): links in messages lead there";
+            return Err(Error::invalid("server.public_url", reason));
+        }
+        Ok(self)
+    }
+
+    /// Certificate chain and key, when TLS is on.
+    pub fn tls(&self) -> Option<&TlsConfig> {
+        Some(&self.server.tls).filter(|tls| !tls.cert.as_os_str().is_empty())
+    }
+
+    /// How people reach the box that listens at `local`; without a slash at the end.
+    pub fn public_url(&self, local: SocketAddr) -> String {
+        // In its normal form, so that a path with a letter beyond ASCII is the one that browsers ask for.
+        if let Ok(given) = WebUrl::parse(&self.server.public_url) {
+            return given.as_str().trim_end_matches('/').to_owned();
+        }
+        self.local_url(local)
+    }
+
+    /// The box that listens at `local`, without what may stand before it.
+    pub fn local_url(&self, local: SocketAddr) -> String {
+        let scheme = if self.tls().is_some() { "https" } else { "http" };
+        format!("{scheme}://{local}")
+    }
+
+    /// The path under which people reach the box, as in `/gleaner`; empty where it has a host of its own.
+    pub fn public_path(&self) -> String {
+        let given = WebUrl::parse(&self.server.public_url).ok();
+        given.map_or(String::new(), |url| url.as_url().path().trim_end_matches('/').to_owned())
+    }
+
+    /// Where the secrets are.
+    pub fn key_file(&self) -> PathBuf {
+        if !self.storage.key_file.as_os_str().is_empty() {
+            return self.storage.key_file.clone();
+        }
+        // Without a slash at its end, which would make this a file in the folder.
+        let folder: PathBuf = self.storage.data_dir.components().collect();
+        let mut name = folder.into_os_string();
+        name.push(".key");
+        PathBuf::from(name)
+    }
+
+    /// The store's file.
+    pub fn store_file(&self) -> PathBuf {
+        self.storage.data_dir.join("gleaner.redb")
+    }
+
+    /// The operator's socket.
+    pub fn socket(&self) -> PathBuf {
+        self.storage.data_dir.join("admin.sock")
+    }
+
+    pub fn shutdown_grace(&self) -> Duration {
+        Duration::from_secs(self.server.shutdown_sec)
+    }
+}
+
+/// What every number may be, so that a slip of the hand (a zero too many, bytes where mebibytes are meant) is refused at
+/// the start and not found out by a box that takes no connection or fills its disk. A test finds keys without an entry.
+const BOUNDS: &[(&str, std::ops::RangeInclusive<i64>)] = &[
+    ("server.max_connections", 1..=1_000_000),
+    ("server.connections_per_address", 1..=1_000_000),
+    ("server.bodies_mb", 8..=1 << 20),
+    ("server.shutdown_sec", 0..=3_600),
+    ("storage.cache_mb", 1..=1 << 20),
+    ("storage.reserve_mb", 0..=1 << 20),
+    ("auth.invites_per_day", 1..=1_000_000),
+    ("auth.registrations_per_hour", 1..=1_000_000),
+    ("audit.retention_days", 0..=36_500),
+    ("retention.pages_days", 0..=36_500),
+    ("retention.versions_per_url", 0..=1_000_000),
+    ("retention.jobs_days", 0..=36_500),
+    ("retention.results_days", 0..=36_500),
+    ("mail.port", 0..=65_535),
+    ("mail.timeout_sec", 1..=600),
+    ("dispatch.concurrency", 1..=10_000),
+    ("dispatch.per_domain_concurrency", 1..=1_000),
+    ("dispatch.min_delay_ms", 0..=3_600_000),
+    ("dispatch.pause_max_sec", 1..=86_400),
+    ("browser.pages", 0..=1_000),
+    ("browser.memory_mb", 256..=1 << 20),
+    ("bi.max_query_sec", 1..=86_400),
+    ("bi.concurrency_per_org", 1..=1_000),
+    ("bi.queue_per_org", 0..=10_000),
+    ("bi.concurrency", 0..=1_000),
+    ("bi.memory_mb", 64..=1 << 20),
+    ("bi.memory_box_mb", 0..=67_108_864),
+    ("bi.spill_mb", 0..=1 << 24),
+    ("bi.max_rows", 1..=1_000_000_000),
+    ("bi.max_mb", 1..=1 << 20),
+    ("bi.results_org_mb", 1..=1 << 30),
+    ("bi.results_box_mb", 1..=1 << 30),
+    ("bi.results_days", 1..=3_650),
+    ("bi.freshness_ms", 1..=3_600_000),
+];
+
+fn check_bounds(table: &Table) -> Result<()> {
+    for (key, bounds) in BOUNDS {
+        let mut parts = key.split('.');
+        let first = parts.next().and_then(|section| table.get(section));
+        // What is no number is refused by its type.
+        let number = parts.fold(first, |value, part| value?.get(part)).and_then(Value::as_integer);
+        if let Some(number) = number.filter(|number| !bounds.contains(number)) {
+            let reason = format!("must be {} to {}, not {number}", bounds.start(), bounds.end());
+            return Err(Error::invalid(key, reason));
+        }
+    }
+    Ok(())
+}
+
+/// Lays `over` upon `base`, table by table. A table of free keys (`network.hosts`) is replaced whole.
+fn overlay(base: &mut Table, over: Table) {
+    for (key, value) in over {
+        match (base.get_mut(&key), value) {
+            (Some(Value::Table(below)), Value::Table(above)) if !below.is_empty() => overlay(below, above),
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+/// Sets one key from the environment: `SERVER__TLS__CERT` is `server.tls.cert`. A value that is TOML is read as such
+/// where the default is no text.
+fn set(table: &mut Table, variable: &str, path: &str, text: &str) -> Result<()> {
+    let lower = path.to_ascii_lowercase();
+    let parts: Vec<_> = lower.split("__").collect();
+    let unknown = || Error::invalid(variable, format!("there is no key {}", parts.join(".")));
+    let (last, sections) = parts.split_last().ok_or_else(unknown)?;
+    let mut place = table;
+    for section in sections {
+        place = place.get_mut(*section).and_then(Value::as_table_mut).ok_or_else(unknown)?;
+    }
+    let present = place.get_mut(*last).ok_or_else(unknown)?;
+    *present = match present {
+        Value::String(_) => Value::String(text.to_owned()),
+        _ => format!("value = {text}")
+            .parse::<Table>()
+            .ok()
+            .and_then(|mut table| table.remove("value"))
+            .ok_or_else(|| {
+                Error::invalid(variable, format!("\"{text}\" is not a value for {}", parts.join(".")))
+            })?,
+    };
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(file: &str, env: &[(&str, &str)]) -> Result<Config> {
+        Config::merge("test.toml", file, env.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())))
+    }
+
+    fn refusal(file: &str, env: &[(&str, &str)]) -> String {
+        load(file, env).unwrap_err().detail().unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn the_documented_file_is_the_defaults() {
+        let config = load("", &[]).unwrap();
+        assert_eq!(config.server.listen.port(), 8420);
+        assert_eq!(config.key_file(), std::env::current_dir().unwrap().join("data/var.key"));
+        assert!(config.tls().is_none());
+        assert_eq!(config.bi.max_query_sec, 30);
+    }
+
+    #[test]
+    fn the_environment_wins_over_the_file() {
+        let file = "[dispatch]\nconcurrency = 7\n[network]\nhosts = { \"a.test\" = [\"10.0.0.1\"] }";
+        let config = load(file, &[]).unwrap();
+        assert_eq!(config.dispatch.concurrency, 7);
+        assert_eq!(config.network.hosts.len(), 1);
+        let env = [
+            ("GLEANER_DISPATCH__CONCURRENCY", "9"),
+            ("GLEANER_SERVER__LISTEN", "127.0.0.1:0"),
+            ("GLEANER_NETWORK__ALLOW", "[\"127.0.0.1/32:8000\"]"),
+            ("GLEANER_AUTH__REGISTRATION", "closed"),
+            ("GLEANER_HOME", "ignored: it names no section"),
+        ];
+        let config = load(file, &env).unwrap();
+        assert_eq!(config.dispatch.concurrency, 9);
+        assert_eq!(config.server.listen.port(), 0);
+        assert_eq!(config.network.allow.len(), 1);
+        assert_eq!(config.auth.registration, Registration::Closed);
+    }
+
+    #[test]
+    fn every_number_has_bounds_that_are_kept() {
+        let mut numbers = Vec::new();
+        collect("", &DEFAULTS.parse().unwrap(), &mut numbers);
+        let bounded: Vec<_> = BOUNDS.iter().map(|(key, _)| (*key).to_owned()).collect();
+        for key in &numbers {
+            assert!(bounded.contains(key), "{key} has no entry in BOUNDS");
+        }
+        assert_eq!(numbers.len(), bounded.len(), "an entry for a key that is gone");
+        for (key, bounds) in BOUNDS {
+            let variable = format!("GLEANER_{}", key.replace('.', "__").to_uppercase());
+            let with = |number: i64| load("", &[(variable.as_str(), &number.to_string())]);
+            assert!(with(*bounds.start()).is_ok() && with(*bounds.end()).is_ok(), "{key}");
+            for number in [bounds.start() - 1, bounds.end() + 1, i64::MAX, i64::MIN] {
+                let refused = with(number).unwrap_err().detail().unwrap().to_owned();
+                assert!(refused.starts_with(&format!("{key}: must be ")), "{refused}");
+            }
+        }
+    }
+
+    /// The paths of all numbers in `table`.
+    fn collect(path: &str, table: &Table, numbers: &mut Vec<String>) {
+        for (key, value) in table {
+            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            match value {
+                Value::Table(inner) => collect(&path, inner, numbers),
+                Value::Integer(_) | Value::Float(_) => numbers.push(path),
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_mistake_is_named() {
+        assert!(refusal("[dispatch]\nconcurency = 7", &[]).contains("concurency"));
+        assert!(refusal("[dispatch]\nconcurrency = \"many\"", &[]).starts_with("dispatch.concurrency"));
+        assert!(refusal("[dispatch]\nconcurrency = 0", &[]).starts_with("dispatch.concurrency"));
+        assert!(refusal("not toml", &[]).starts_with("test.toml"));
+        assert!(refusal("", &[("GLEANER_SERVER__PORT", "1")]).contains("there is no key server.port"));
+        assert!(refusal("", &[("GLEANER_BI__MAX_ROWS", "lots")]).contains("GLEANER_BI__MAX_ROWS"));
+        assert!(refusal("[server.tls]\ncert = \"a.pem\"", &[]).starts_with("server.tls"));
+        let refused = refusal("[browser]\nexecutable = \"/nonexistent\"", &[]);
+        assert_eq!(refused, "browser.executable: /nonexistent is no program that can be run");
+        assert!(
+            refusal("[server]\nmetrics_token = \"short\"", &[])
+                .starts_with("server.metrics_token: must be 16")
+        );
+        assert!(refusal("[server]\ntrusted_proxies = [\"nobody\"]", &[]).contains("nobody"));
+    }
+}

@@ -1,0 +1,321 @@
+//! Exports of what the box holds on a person: a zip of one JSON file for each kind of thing, and a README.
+//!
+//! Every slice says in its `personal` what it holds and shows it page by page, so no read lives long and no export is held
+//! in memory. One export is made at a time, on a thread that may block, into a file of the name `<id>.new` that takes its
+//! own name when it is whole. A process that dies leaves a row that is not done, and it is made again. Rows and files go
+//! after a week, and with the erasure of any organization that they tell of; a file without a row goes with the next round.
+
+use super::Accounts;
+use super::rows::{AccountExportV2, EXPORTS, EXPORTS_BY_END, EXPORTS_BY_USER, EXPORTS_OPEN, ExportStatusV1};
+use crate::features::auth::USERS;
+use crate::features::{self, Person, Personal};
+use base::audit::Action;
+use base::ids::{AccountExportId, OrgId, UserId};
+use base::{Code, Error, Result};
+use server::task::TaskContext;
+use std::collections::BTreeSet;
+use std::fs::{self, OpenOptions};
+use std::io::{self, BufWriter, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use store::{Event, Order, SysRead, SysWrite, System};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+/// How long an export can be fetched.
+pub(super) const EXPORT_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Time from one request of a person to the next that makes another export.
+const REQUEST_PAUSE: Duration = Duration::from_secs(60);
+/// Exports of one person that are kept; one more takes the place of the oldest.
+const EXPORTS_PER_USER_MAX: usize = 3;
+/// Items of one file.
+const ITEMS_PER_FILE_MAX: usize = 100_000;
+/// JSON of one file, bytes.
+const FILE_BYTES_MAX: usize = 64 << 20;
+const SWEEP_ROWS_MAX: usize = 256;
+
+/// Asks for an export; the one that is not made yet, if there is one.
+pub(super) fn request(tx: &SysWrite<'_>, user: UserId, org: Option<OrgId>) -> Result<AccountExportV2> {
+    let own = tx.scan_index(&EXPORTS, &EXPORTS_BY_USER, |key| key.id(user), Order::Ascending, 64)?;
+    if let Some(open) = own.iter().find(|export| export.is_open()) {
+        return Ok(open.clone());
+    }
+    // Whoever got nothing need not wait.
+    if let Some(newest) = own.last().filter(|newest| newest.status != ExportStatusV1::Failed) {
+        let wait = REQUEST_PAUSE.saturating_sub(tx.age(newest.requested_at));
+        if !wait.is_zero() {
+            return Err(Error::new(Code::RateLimited)
+                .title("Too many exports")
+                .message("Your last export is less than a minute old.")
+                .header("retry-after", wait.as_millis().div_ceil(1000).to_string()));
+        }
+    }
+    // Their files have no row any more and go with the next round.
+    for oldest in own.iter().take((own.len() + 1).saturating_sub(EXPORTS_PER_USER_MAX)) {
+        tx.delete(&EXPORTS, &oldest.id)?;
+    }
+    let row = AccountExportV2 {
+        id: AccountExportId::new(),
+        user,
+        status: ExportStatusV1::Queued,
+        requested_at: tx.now(),
+        finished_at: None,
+        expires_at: tx.moment().after(EXPORT_KEPT),
+        byte_size: 0,
+        orgs: None,
+    };
+    tx.insert(&EXPORTS, &row.id, &row)?;
+    tx.audit_in(org, Event::new(Action::UserExportRequested).of(user))?;
+    Ok(row)
+}
+
+/// The task: makes what was asked for, removes what is over.
+pub(super) async fn run(context: TaskContext) -> Result<()> {
+    let accounts = context.service::<Accounts>();
+    while let Some(export) = next_open(context.system())? {
+        if context.stopping() {
+            return Ok(());
+        }
+        make(&context, &accounts, export).await?;
+    }
+    while context.system().write(remove_expired).await? == SWEEP_ROWS_MAX && !context.stopping() {}
+    remove_stray_files(&accounts, context.system())
+}
+
+fn next_open(system: &System) -> Result<Option<AccountExportV2>> {
+    let open = system.read(|tx| tx.scan_index(&EXPORTS, &EXPORTS_OPEN, |key| key, Order::Ascending, 1))?;
+    Ok(open.into_iter().next())
+}
+
+async fn make(context: &TaskContext, accounts: &Accounts, export: AccountExportV2) -> Result<()> {
+    let system = context.system();
+    let path = accounts.export_path(export.id);
+    let user = system.read(|tx| tx.get(&USERS, &export.user))?;
+    let Some(user) = user else {
+        // Erased since: the erasure takes the row, and there is nothing to show.
+        return system.write_freeing(move |tx| tx.delete(&EXPORTS, &export.id).map(drop)).await;
+    };
+    set_status(system, export.id, ExportStatusV1::Running, Built::default()).await?;
+    let person = Person {
+        id: user.id,
+        email: user.email,
+        org: user.membership.map(|(org, _)| org),
+        asked_at: system.clock().now(),
+    };
+    let (reading, stop, to) = (system.clone(), context.clone(), path.clone());
+    let built = tokio::task::spawn_blocking(move || build(&reading, &person, &to, &|| stop.stopping()))
+        .await
+        .map_err(|e| Error::internal("make an export", e))?;
+    match built {
+        Ok(built) => {
+            if !set_status(system, export.id, ExportStatusV1::Success, built).await? {
+                remove_file(&path)?;
+            }
+            Ok(())
+        }
+        // It stands in the index of open ones and is begun anew after the restart.
+        Err(_) if context.stopping() => Ok(()),
+        Err(error) => {
+            tracing::error!(export = %export.id, %error, "an export of personal data failed");
+            set_status(system, export.id, ExportStatusV1::Failed, Built::default()).await.map(drop)
+        }
+    }
+}
+
+/// A file that was made.
+#[derive(Default)]
+struct Built {
+    bytes: u64,
+    /// Whose things it tells of.
+    orgs: BTreeSet<OrgId>,
+}
+
+/// Whether the export is still there, and may be: one that tells of an organization that is being erased goes instead.
+async fn set_status(
+    system: &System,
+    id: AccountExportId,
+    status: ExportStatusV1,
+    built: Built,
+) -> Result<bool> {
+    system
+        .write(move |tx| {
+            let Some(mut row) = tx.get(&EXPORTS, &id)? else { return Ok(false) };
+            if built.orgs.iter().any(|org| tx.is_fenced(*org)) {
+                tx.delete(&EXPORTS, &id)?;
+                return Ok(false);
+            }
+            row.status = status;
+            row.byte_size = built.bytes;
+            row.orgs = Some(built.orgs.into_iter().collect());
+            if !row.is_open() {
+                row.finished_at = Some(tx.now());
+                row.expires_at = tx.moment().after(EXPORT_KEPT);
+            }
+            tx.put(&EXPORTS, &id, &row)?;
+            Ok(true)
+        })
+        .await
+}
+
+/// Writes the zip.
+fn build(system: &System, person: &Person, path: &Path, stop: &dyn Fn() -> bool) -> Result<Built> {
+    let unfinished = path.with_extension("new");
+    let failed = |e: io::Error| Error::internal("write an export", e);
+    remove_file(&unfinished)?;
+    let file =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished).map_err(failed)?;
+    let mut zip = ZipWriter::new(BufWriter::new(file));
+    let kinds: Vec<&'static Personal> = features::ALL.iter().flat_map(|feature| feature.personal).collect();
+    let options =
+        SimpleFileOptions::default().compression_method(CompressionMethod::Deflated).unix_permissions(0o600);
+    let zipped = |e: zip::result::ZipError| Error::internal("write an export", e);
+    zip.start_file("README.txt", options).map_err(zipped)?;
+    zip.write_all(readme(&kinds, &system.clock().now().to_string()).as_bytes()).map_err(failed)?;
+    let mut orgs: BTreeSet<OrgId> = person.org.into_iter().collect();
+    for kind in kinds {
+        zip.start_file(format!("{}.json", kind.name), options).map_err(zipped)?;
+        write_kind(&mut zip, system, person, kind, &mut orgs, stop)?;
+    }
+    let file = zip.finish().map_err(zipped)?.into_inner().map_err(|e| failed(e.into_error()))?;
+    file.sync_all().map_err(failed)?;
+    disk::rename(&unfinished, path).map_err(failed)?;
+    let bytes = file.metadata().map_err(failed)?.len();
+    Ok(Built { bytes, orgs })
+}
+
+/// One file: `{"about": "...", "items": [...], "truncated": false}`. Adds the organizations that its items name to `orgs`;
+/// what names none is of the person's own.
+fn write_kind(
+    zip: &mut ZipWriter<impl Write + Seek>,
+    system: &System,
+    person: &Person,
+    kind: &Personal,
+    orgs: &mut BTreeSet<OrgId>,
+    stop: &dyn Fn() -> bool,
+) -> Result<()> {
+    let failed = |e: io::Error| Error::internal("write an export", e);
+    let json = |e: serde_json::Error| Error::internal("write an export", e);
+    let (mut items, mut bytes, mut place, mut truncated) = (0, 0, Vec::new(), false);
+    let head = serde_json::to_string(kind.about).map_err(json)?;
+    write!(zip, "{{\"about\":{head},\"items\":[").map_err(failed)?;
+    loop {
+        if stop() {
+            return Err(Error::unavailable("the box drains; the export is made anew after the restart"));
+        }
+        let shown = system.read(|tx| (kind.show)(tx, person, &place))?;
+        for row in shown.rows {
+            let text = serde_json::to_string(&row).map_err(json)?;
+            let comma = if items == 0 { "\n" } else { ",\n" };
+            write!(zip, "{comma}{text}").map_err(failed)?;
+            orgs.extend(row["organizationId"].as_str().and_then(|org| org.parse::<OrgId>().ok()));
+            items += 1;
+            bytes += text.len();
+        }
+        truncated =
+            truncated || (shown.next.is_some() && (items >= ITEMS_PER_FILE_MAX || bytes >= FILE_BYTES_MAX));
+        match shown.next {
+            Some(next) if !truncated => place = next,
+            _ => break,
+        }
+    }
+    write!(zip, "\n],\"truncated\":{truncated}}}\n").map_err(failed)
+}
+
+fn readme(kinds: &[&Personal], now: &str) -> String {
+    let mut text = format!(
+        "What this Gleaner box holds on you, as of {now}.\n\n\
+         Each file is JSON: \"items\" is the list; \"truncated\" is true where there was more than fits. Times are UTC.\n\
+         Secrets (your password, tokens, keys) are kept as hashes only and are not in here. What you collected belongs\n\
+         to your organization and is not in here either.\n\n"
+    );
+    for kind in kinds {
+        text.push_str(&format!("{}.json: {}\n", kind.name, kind.about));
+    }
+    text
+}
+
+/// Removes the files of a person's exports.
+pub(super) fn remove_files_of(accounts: &Accounts, system: &System, user: UserId) -> Result<()> {
+    let own = system
+        .read(|tx| tx.scan_index(&EXPORTS, &EXPORTS_BY_USER, |key| key.id(user), Order::Ascending, 64))?;
+    own.iter().try_for_each(|export| remove_file(&accounts.export_path(export.id)))
+}
+
+/// Removes the exports that tell of an organization, with their files; how many.
+pub(super) async fn remove_of_org(context: TaskContext, org: OrgId) -> Result<u64> {
+    let accounts = context.service::<Accounts>();
+    let (mut after, mut removed) = (None, 0);
+    loop {
+        let rows = context
+            .system()
+            .read(|tx| tx.scan(&EXPORTS, after.as_ref(), Order::Ascending, SWEEP_ROWS_MAX))?;
+        let Some((last, _)) = rows.last() else { return Ok(removed) };
+        after = Some(*last);
+        let gone: Vec<_> = rows.into_iter().filter(|(_, row)| row.tells_of(org)).map(|(id, _)| id).collect();
+        if gone.is_empty() {
+            continue;
+        }
+        gone.iter().try_for_each(|id| remove_file(&accounts.export_path(*id)))?;
+        removed += gone.len() as u64;
+        let delete =
+            move |tx: &SysWrite<'_>| gone.iter().try_for_each(|id| tx.delete(&EXPORTS, id).map(drop));
+        context.system().write_freeing(delete).await?;
+    }
+}
+
+fn remove_expired(tx: &SysWrite<'_>) -> Result<usize> {
+    let mut removed = 0;
+    for row in tx.scan_index(&EXPORTS, &EXPORTS_BY_END, |key| key, Order::Ascending, SWEEP_ROWS_MAX)? {
+        if row.expires_at > tx.moment() {
+            break;
+        }
+        removed += usize::from(tx.delete(&EXPORTS, &row.id)?);
+    }
+    Ok(removed)
+}
+
+/// The file of every export that is made, in their folder, and how long it is.
+pub fn kept_files(tx: &SysRead<'_>, folder: &Path) -> Result<Vec<(PathBuf, u64)>> {
+    let (mut files, mut after) = (Vec::new(), None);
+    loop {
+        let rows = tx.scan(&EXPORTS, after.as_ref(), Order::Ascending, SWEEP_ROWS_MAX)?;
+        let Some((last, _)) = rows.last() else { return Ok(files) };
+        after = Some(*last);
+        let made = rows.iter().filter(|(_, row)| row.status == ExportStatusV1::Success);
+        files.extend(made.map(|(id, row)| (file_of(folder, *id), row.byte_size)));
+    }
+}
+
+fn file_of(folder: &Path, id: AccountExportId) -> PathBuf {
+    folder.join(format!("{id}.zip"))
+}
+
+/// Removes every file of which no row speaks.
+fn remove_stray_files(accounts: &Accounts, system: &System) -> Result<()> {
+    let failed = |e: io::Error| Error::internal("list the exports", e);
+    for entry in fs::read_dir(accounts.exports_dir()).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let id = path.file_stem().and_then(|stem| stem.to_str()?.parse::<AccountExportId>().ok());
+        let row = id.map(|id| system.read(|tx| tx.get(&EXPORTS, &id))).transpose()?.flatten();
+        if row.is_none() {
+            remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
+fn remove_file(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::internal("remove an export", error))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Accounts {
+    pub(super) fn export_path(&self, id: AccountExportId) -> PathBuf {
+        file_of(self.exports_dir(), id)
+    }
+}

@@ -1,0 +1,100 @@
+//! What is stored of people: accounts, refresh tokens, verification and reset tokens.
+//!
+//! Secrets that were handed out are here as SHA-256 only.
+
+use base::clock::{Moment, Timestamp};
+use base::codec::Record;
+use base::ids::{OrgId, UserId};
+use base::permission::Role;
+use secrets::Digest;
+use serde::{Deserialize, Serialize};
+use store::{Index, SysTable};
+use uuid::Uuid;
+
+/// A person's account.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct UserV1 {
+    pub id: UserId,
+    /// In its one spelling; unique.
+    pub email: String,
+    pub name: String,
+    /// A PHC string.
+    pub password_hash: String,
+    pub email_verified_at: Option<Timestamp>,
+    /// The organization and the role in it; none before onboarding and after removal.
+    pub membership: Option<(OrgId, Role)>,
+    pub created_at: Timestamp,
+    /// Access tokens issued before this are refused.
+    pub sessions_valid_from: Moment,
+}
+
+impl Record for UserV1 {}
+
+pub static USERS_BY_EMAIL: Index<UserV1> =
+    Index::unique("users.by_email", |user, keys| keys.add(|key| key.str(&user.email)));
+/// The members of an organization.
+pub static USERS_BY_ORG: Index<UserV1> = Index::new("users.by_org", |user, keys| {
+    if let Some((org, _)) = user.membership {
+        keys.add(|key| key.id(org).id(user.id));
+    }
+});
+pub static USERS: SysTable<UserId, UserV1> =
+    SysTable::new("users", "User").indexed(&[&USERS_BY_EMAIL, &USERS_BY_ORG]);
+
+/// One login's chain of refresh tokens, of which only the newest is good. See `session.rs`.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct RefreshFamilyV1 {
+    pub family: Uuid,
+    pub user: UserId,
+    /// Of the newest token's secret.
+    pub secret: Digest,
+    pub created_at: Timestamp,
+    pub refreshed_at: Timestamp,
+    pub expires_at: Moment,
+}
+
+impl Record for RefreshFamilyV1 {}
+
+/// A person's logins, the one that ends first in front.
+pub static REFRESH_BY_USER: Index<RefreshFamilyV1> =
+    Index::new("refresh_tokens.by_user", |row, keys| keys.add(|key| key.id(row.user).moment(row.expires_at)));
+pub static REFRESH_BY_END: Index<RefreshFamilyV1> =
+    Index::new("refresh_tokens.by_end", |row, keys| keys.add(|key| key.moment(row.expires_at)));
+pub static REFRESH_TOKENS: SysTable<Uuid, RefreshFamilyV1> =
+    SysTable::new("refresh_tokens", "Refresh token").indexed(&[&REFRESH_BY_USER, &REFRESH_BY_END]);
+
+/// An outstanding e-mail verification, under the SHA-256 of its token.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct VerificationV1 {
+    pub token: Digest,
+    pub user: UserId,
+    pub expires_at: Moment,
+}
+
+impl Record for VerificationV1 {}
+
+pub static VERIFICATIONS_BY_USER: Index<VerificationV1> =
+    Index::new("verifications.by_user", |row, keys| keys.add(|key| key.id(row.user)));
+pub static VERIFICATIONS_BY_END: Index<VerificationV1> =
+    Index::new("verifications.by_end", |row, keys| keys.add(|key| key.moment(row.expires_at)));
+pub static VERIFICATIONS: SysTable<Digest, VerificationV1> =
+    SysTable::new("verifications", "Verification").indexed(&[&VERIFICATIONS_BY_USER, &VERIFICATIONS_BY_END]);
+
+/// A request to reset a password, under one of the places of the address that was typed (SHA-256, see `reset.rs`). There are
+/// some for an address without an account too, so that the same is written for both; their tokens were given to nobody.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct PasswordResetV1 {
+    pub address: Digest,
+    pub token: Digest,
+    pub user: Option<UserId>,
+    pub expires_at: Moment,
+}
+
+impl Record for PasswordResetV1 {}
+
+pub static RESETS_BY_TOKEN: Index<PasswordResetV1> =
+    Index::unique("password_resets.by_token", |row, keys| keys.add(|key| key.fixed(&row.token)));
+pub static RESETS_BY_END: Index<PasswordResetV1> =
+    Index::new("password_resets.by_end", |row, keys| keys.add(|key| key.moment(row.expires_at)));
+pub static RESETS: SysTable<Digest, PasswordResetV1> =
+    SysTable::new("password_resets", "Password reset").indexed(&[&RESETS_BY_TOKEN, &RESETS_BY_END]);

@@ -1,0 +1,160 @@
+//! What the console keeps of an organization outside of the store, and what it holds on a person.
+
+use super::exports::{EXPORTS, Exports};
+use super::feed::SnapshotFeed;
+use super::rows::{QUERIES, SAVED_QUERIES};
+use super::service::Queries;
+use crate::features::{Erased, Holding, Person, Personal, Shown};
+use base::codec::Record;
+use base::ids::{BiExportId, OrgId, QueryId, SavedQueryId, UserId};
+use base::{Error, Result};
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+use server::task::TaskContext;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use store::{Key, Order, OrgTable, SysRead, SysWrite};
+use uuid::Uuid;
+
+/// How long an erasure waits for statements to end; a worker is killed within a fraction of that.
+const END_WAIT: Duration = Duration::from_secs(20);
+const END_POLL: Duration = Duration::from_millis(20);
+/// Rows that one step of a walk looks at.
+const ROWS_PER_STEP: usize = 200;
+
+pub(super) static HOLDINGS: &[Holding] = &[
+    Holding { name: "result files", remove: remove_results },
+    Holding { name: "export files", remove: remove_exports },
+    Holding {
+        name: "snapshot files",
+        remove: |context, org| {
+            Box::pin(async move {
+                let feed = context.service::<SnapshotFeed>();
+                let removed = tokio::task::spawn_blocking(move || feed.remove_org(org)).await;
+                removed.map_err(|e| Error::internal("remove a snapshot", e)).and_then(Result::from)
+            })
+        },
+    },
+];
+
+/// Ends the statements that run and the workers that have served the organization, then removes all results.
+fn remove_results(context: TaskContext, org: OrgId) -> BoxFuture<'static, Result<u64>> {
+    Box::pin(async move {
+        let queries = context.service::<Queries>();
+        ended(|| queries.end_all(org) || queries.workers.serves(org.0)).await?;
+        // Those that rest have its segments mapped, which would stay on the disk with them.
+        queries.workers.forget(org.0).await;
+        let removed = remove_folder(queries.workers.results_dir().join(org.to_string())).await;
+        queries.kept.recount(org);
+        removed
+    })
+}
+
+/// Ends the exports that are being made, then removes all files. After the results, which a request for an export could
+/// otherwise still be made of.
+fn remove_exports(context: TaskContext, org: OrgId) -> BoxFuture<'static, Result<u64>> {
+    Box::pin(async move {
+        let exports = context.service::<Exports>();
+        ended(|| exports.end_all(org)).await?;
+        let removed = remove_folder(exports.folder_of(org)).await;
+        exports.kept().recount(org);
+        removed
+    })
+}
+
+/// Waits until nothing is under way any more; `under_way` tells it to end and says whether something is.
+pub(super) async fn ended(under_way: impl Fn() -> bool) -> Result<()> {
+    let deadline = Instant::now() + END_WAIT;
+    while under_way() {
+        if Instant::now() > deadline {
+            return Err(Error::unavailable("statements of the organization have not ended yet"));
+        }
+        tokio::time::sleep(END_POLL).await;
+    }
+    Ok(())
+}
+
+/// Removes a folder of files, and gives how many those were.
+async fn remove_folder(folder: PathBuf) -> Result<u64> {
+    let removed = tokio::task::spawn_blocking(move || remove_files(&folder)).await;
+    removed.map_err(|e| Error::internal("remove an organization's files", e))?
+}
+
+fn remove_files(folder: &Path) -> Result<u64> {
+    let files = match fs::read_dir(folder) {
+        Ok(files) => files.count() as u64,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(Error::internal("list an organization's files", error)),
+    };
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::internal("remove an organization's files", error))
+        }
+        _ => Ok(files),
+    }
+}
+
+pub(super) static KINDS: &[Personal] = &[
+    Personal {
+        name: "statements",
+        about: "SQL statements that you submitted. They belong to your organization and stay in it without your name.",
+        show: |tx, person, place| {
+            shown(tx, person, place, &QUERIES, QueryId, |query| {
+                let status = query.status.name();
+                let row = json!({ "id": query.id, "sql": query.sql, "status": status, "createdAt": query.created_at });
+                (query.submitted_by, row)
+            })
+        },
+        erase: nothing,
+    },
+    Personal {
+        name: "saved-queries",
+        about: "Queries that you saved. They belong to your organization and stay in it without your name.",
+        show: |tx, person, place| {
+            shown(tx, person, place, &SAVED_QUERIES, SavedQueryId, |saved| {
+                let row = json!({ "id": saved.id, "name": saved.name, "createdAt": saved.created_at });
+                (saved.created_by, row)
+            })
+        },
+        erase: nothing,
+    },
+    Personal {
+        name: "query-exports",
+        about: "Files of results that you asked for. They belong to your organization and go after a day.",
+        show: |tx, person, place| {
+            shown(tx, person, place, &EXPORTS, BiExportId, |export| {
+                let format = export.format.name();
+                let row = json!({
+                    "id": export.id, "queryId": export.query, "format": format, "createdAt": export.created_at,
+                });
+                (export.requested_by, row)
+            })
+        },
+        erase: nothing,
+    },
+];
+
+/// An id stays as a pseudonym.
+fn nothing(_: &SysWrite<'_>, _: &Person, _: &[u8]) -> Result<Erased> {
+    Ok(Erased::default())
+}
+
+/// The rows of one step that are the person's own. `told` says whose a row is and what to show of it.
+fn shown<K: Key + Copy + Into<Uuid>, V: Record>(
+    tx: &SysRead<'_>,
+    person: &Person,
+    place: &[u8],
+    table: &OrgTable<K, V>,
+    id: fn(Uuid) -> K,
+    told: fn(&V) -> (UserId, Value),
+) -> Result<Shown> {
+    let Some(org) = person.org else { return Ok(Shown::default()) };
+    let after = Uuid::from_slice(place).ok().map(id);
+    let rows = tx.org(org).scan(table, after.as_ref(), Order::Ascending, ROWS_PER_STEP)?;
+    let next = rows.last().filter(|_| rows.len() == ROWS_PER_STEP);
+    let next = next.map(|(id, _)| Into::<Uuid>::into(*id).as_bytes().to_vec());
+    let own = rows.iter().map(|(_, row)| told(row)).filter(|(whose, _)| *whose == person.id);
+    Ok(Shown { rows: own.map(|(_, row)| row).collect(), next })
+}

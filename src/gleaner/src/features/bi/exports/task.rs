@@ -1,0 +1,279 @@
+//! Making exports, and removing them.
+//!
+//! One activation makes what waits, a few at a time, until nothing does. An export that was being made when the process
+//! ended is made anew: it is still waiting. One that fails has failed; who wants it asks again.
+
+use super::rows::{EXPIRING, EXPORTS, ExportStatus, ExportV1, WAITING};
+use super::{Exports, INVALID, KEPT, TRANSIENT};
+use crate::features::bi::rows::QueryFailureV1;
+use crate::features::bi::service::Queries;
+use base::clock::{Moment, Now};
+use base::ids::{BiExportId, OrgId};
+use base::{Error, Result};
+use futures::future::BoxFuture;
+use futures::{StreamExt, stream};
+use server::task::TaskContext;
+use sql::{ExportError, Exported, Halt, export};
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use store::{Order, OrgStore, System};
+
+/// Exports that are made at once: each keeps a core and a disk busy.
+const AT_ONCE: usize = 2;
+/// Exports of one look.
+const CHUNK_ROWS: usize = 64;
+/// How often an export is begun before it has failed.
+const ATTEMPTS_MAX: u32 = 3;
+
+/// Makes what waits.
+pub(in crate::features::bi) fn make(context: TaskContext) -> BoxFuture<'static, Result<()>> {
+    Box::pin(async move {
+        loop {
+            if context.stopping() {
+                return Ok(());
+            }
+            let due =
+                context.system().read(|tx| tx.scan_global(&EXPORTS, &WAITING, &[], None, CHUNK_ROWS))?;
+            if due.is_empty() {
+                return Ok(());
+            }
+            let made = stream::iter(due)
+                .map(|entry| make_one(&context, entry.org, entry.key))
+                .buffer_unordered(AT_ONCE)
+                .collect::<Vec<_>>()
+                .await;
+            let begun = made.into_iter().collect::<Result<Vec<bool>>>()?;
+            if !begun.contains(&true) {
+                // What is left is nobody's any more, and goes with its organization.
+                return Ok(());
+            }
+        }
+    })
+}
+
+/// Makes one; whether it was there to be made.
+async fn make_one(context: &TaskContext, org: OrgId, id: BiExportId) -> Result<bool> {
+    if context.stopping() {
+        return Ok(false);
+    }
+    let Some(writing) = context.service::<Exports>().begin(org) else { return Ok(false) };
+    let store = context.system().org(org);
+    let begun = store
+        .write(move |tx| {
+            let Some(mut export) = tx.get(&EXPORTS, &id)?.filter(|export| !export.status.has_ended()) else {
+                return Ok(None);
+            };
+            export.attempts += 1;
+            export.status = ExportStatus::Running;
+            tx.put(&EXPORTS, &id, &export)?;
+            Ok(Some(export))
+        })
+        .await?;
+    let Some(row) = begun else { return Ok(false) };
+    let made = if row.attempts > ATTEMPTS_MAX {
+        Err(Unmade::GivenUp)
+    } else {
+        write(context, org, &row).await?.map_err(Unmade::Failed)
+    };
+    if made.is_ok() {
+        let exports = context.service::<Exports>();
+        exports.kept.add_file(org, &exports.path(org, &row));
+    }
+    // The file is whole or gone.
+    drop(writing);
+    if matches!(made, Err(Unmade::Failed(ExportError::Halted(Halt::Draining)))) {
+        give_back(context, org, id).await?;
+        return Ok(true);
+    }
+    store
+        .write(move |tx| {
+            // An organization that was erased meanwhile must not get a row back.
+            let Some(mut export) = tx.get(&EXPORTS, &id)? else { return Ok(()) };
+            end(&mut export, made, tx.clock());
+            tx.put(&EXPORTS, &id, &export)
+        })
+        .await?;
+    context.service::<Exports>().kept.make_room(org).await;
+    Ok(true)
+}
+
+/// The oldest export of an organization that has a file.
+pub(in crate::features::bi) fn oldest(store: &OrgStore) -> Result<Option<ExportV1>> {
+    store.read(|tx| {
+        let mut after = None;
+        loop {
+            let rows = tx.scan(&EXPORTS, after.as_ref(), Order::Ascending, CHUNK_ROWS)?;
+            let Some((last, _)) = rows.last() else { return Ok(None) };
+            after = Some(*last);
+            let has_file = |export: &ExportV1| {
+                export.status == ExportStatus::Success && export.expires_at.is_some_and(|at| at > tx.moment())
+            };
+            if let Some((_, export)) = rows.into_iter().find(|(_, export)| has_file(export)) {
+                return Ok(Some(export));
+            }
+        }
+    })
+}
+
+/// Lets an export be gone from now on: its file was given up.
+pub(in crate::features::bi) async fn expire(store: &OrgStore, id: BiExportId) -> Result<()> {
+    store
+        .write(move |tx| {
+            if let Some(mut export) = tx.get(&EXPORTS, &id)? {
+                export.expires_at = Some(tx.moment());
+                tx.put(&EXPORTS, &id, &export)?;
+            }
+            tx.unaudited("a file that makes room goes by itself, as those do that are too old");
+            Ok(())
+        })
+        .await
+}
+
+/// The box stops: the export is made at the next start, and this attempt does not count.
+async fn give_back(context: &TaskContext, org: OrgId, id: BiExportId) -> Result<()> {
+    let store = context.system().org(org);
+    store
+        .write(move |tx| {
+            let Some(mut export) = tx.get(&EXPORTS, &id)? else { return Ok(()) };
+            export.attempts = export.attempts.saturating_sub(1);
+            export.status = ExportStatus::Queued;
+            tx.put(&EXPORTS, &id, &export)
+        })
+        .await
+}
+
+/// Writes the file.
+async fn write(context: &TaskContext, org: OrgId, row: &ExportV1) -> Result<Result<Exported, ExportError>> {
+    let exports = context.service::<Exports>();
+    let result = context.service::<Queries>().workers.result_path(org.0, row.query.0);
+    let (target, format, bytes_max) = (exports.path(org, row), row.format, exports.bytes_max);
+    let context = context.clone();
+    let written = tokio::task::spawn_blocking(move || {
+        if let Some(folder) = target.parent() {
+            disk::make_folder(folder)?;
+        }
+        let store = context.system().store().clone();
+        let halt = || match () {
+            () if context.stopping() => Some(Halt::Draining),
+            () if exports.is_erased(org) => Some(Halt::Erased),
+            () => store.disk_full().then_some(Halt::DiskFull),
+        };
+        export(&result, &target, format, bytes_max, &halt)
+    });
+    written.await.map_err(|e| Error::internal("make an export", e))
+}
+
+/// Why an export was not made.
+enum Unmade {
+    Failed(ExportError),
+    /// It was begun too often.
+    GivenUp,
+}
+
+impl Unmade {
+    /// For whoever asked for it, in words of which the log gets the cause, too.
+    fn failure(&self, export: BiExportId) -> QueryFailureV1 {
+        let (code, message, retriable) = match self {
+            Unmade::GivenUp => {
+                (TRANSIENT, "The export could not be made in several attempts.".to_owned(), false)
+            }
+            Unmade::Failed(error) => {
+                let cause = std::error::Error::source(error).map(ToString::to_string);
+                tracing::warn!(%export, %error, cause, "an export could not be made");
+                let (code, retriable) = match error {
+                    // It is what was asked for, and another format or fewer rows would do.
+                    ExportError::TooLarge { .. } | ExportError::Unsupported(_) => (INVALID, false),
+                    ExportError::Io(_) | ExportError::Halted(_) => (TRANSIENT, true),
+                    ExportError::Result(_) => (TRANSIENT, false),
+                };
+                (code, error.to_string(), retriable)
+            }
+        };
+        QueryFailureV1 { code: code.to_owned(), message, retriable }
+    }
+}
+
+fn end(export: &mut ExportV1, made: Result<Exported, Unmade>, now: &Now) {
+    export.finished_at = Some(now.date);
+    export.expires_at = Some(now.moment.after(KEPT));
+    match made {
+        Ok(exported) => {
+            export.status = ExportStatus::Success;
+            (export.rows, export.bytes) = (exported.rows, Some(exported.bytes));
+        }
+        Err(why) => {
+            export.status = ExportStatus::Failed;
+            export.failure = Some(why.failure(export.id));
+        }
+    }
+}
+
+/// Removes what has expired, and files that no row speaks of.
+pub(in crate::features::bi) async fn tidy(context: &TaskContext) -> Result<()> {
+    let (exports, system) = (context.service::<Exports>(), context.system());
+    let before = context.moment();
+    loop {
+        let old = system.read(|tx| {
+            let entries = tx.scan_global(&EXPORTS, &EXPIRING, &[], Some(&time_key(before)), CHUNK_ROWS)?;
+            let rows = entries
+                .into_iter()
+                .map(|entry| Ok((entry.org, tx.org(entry.org).get(&EXPORTS, &entry.key)?)));
+            rows.collect::<Result<Vec<_>>>()
+        })?;
+        let old: Vec<(OrgId, ExportV1)> =
+            old.into_iter().filter_map(|(org, export)| Some((org, export?))).collect();
+        if old.is_empty() {
+            return remove_strays(&exports, system);
+        }
+        // What cannot be removed stays with its row, and must not keep the others.
+        let stays = |(org, export): &(OrgId, ExportV1)| {
+            let removed = exports.kept.remove_file(*org, &exports.path(*org, export));
+            removed
+                .inspect_err(
+                    |error| tracing::error!(export = %export.id, %error, "an export cannot be removed"),
+                )
+                .is_err()
+        };
+        let found = old.len();
+        let gone: Vec<_> = old.into_iter().filter(|each| !stays(each)).collect();
+        let stuck = gone.len() < found;
+        system
+            .write(move |tx| {
+                gone.iter().try_for_each(|(org, export)| tx.org(*org).delete(&EXPORTS, &export.id).map(drop))
+            })
+            .await?;
+        if stuck {
+            // The next look would find the same ones.
+            return remove_strays(&exports, system);
+        }
+    }
+}
+
+fn remove_strays(exports: &Arc<Exports>, system: &System) -> Result<()> {
+    for folder in entries(&exports.folder)? {
+        let Ok(org) = folder.file_name().to_string_lossy().parse::<OrgId>() else { continue };
+        for file in entries(&folder.path())? {
+            let path = file.path();
+            let id = path.file_stem().and_then(|stem| stem.to_str()?.parse::<BiExportId>().ok());
+            let Some(id) = id else { continue };
+            if system.org(org).read(|tx| tx.get(&EXPORTS, &id))?.is_none()
+                && let Err(error) = exports.kept.remove_file(org, &path)
+            {
+                tracing::error!(path = %path.display(), %error, "a stray export cannot be removed");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>> {
+    let listed = fs::read_dir(folder).and_then(Iterator::collect);
+    listed.map_err(|e: io::Error| Error::internal("list the exports", e))
+}
+
+/// A time as a global index has it.
+fn time_key(time: Moment) -> [u8; 8] {
+    ((time.millis() as u64) ^ (1 << 63)).to_be_bytes()
+}

@@ -1,0 +1,75 @@
+//! The console's tables: those that every organization has, and those that an organization's own rows brought.
+//!
+//! A view says which tables everybody has, with the columns that everybody has. Rows may come with a wider table (a
+//! page type with an organization's own attributes): its description is kept in the organization's catalogue before
+//! the rows are published, so a statement never meets a segment whose columns nobody knows. Of two descriptions of
+//! one table the one with the higher version counts.
+
+use super::rows::CATALOG;
+use crate::features::View;
+use base::Result;
+use sql::{TableName, TableSpec};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::{Order, OrgRead};
+
+/// Tables of one organization beyond those that everybody has.
+const BROUGHT_TABLES_MAX: usize = 1_000;
+
+/// The tables of this release.
+#[derive(Debug)]
+pub(super) struct Tables {
+    shared: BTreeMap<TableName, Arc<TableSpec>>,
+}
+
+impl Tables {
+    pub(super) fn new(views: &[&'static View]) -> Tables {
+        let mut shared: BTreeMap<TableName, Arc<TableSpec>> = BTreeMap::new();
+        // A table whose newest rows are kept brings the table that keeps them.
+        let with_newest = |spec: TableSpec| [spec.newest_table(), Some(spec)].into_iter().flatten();
+        for spec in views.iter().flat_map(|view| (view.tables)()).flat_map(with_newest) {
+            let newer =
+                shared.get(&spec.name).is_none_or(|known| known.catalog_version < spec.catalog_version);
+            if newer {
+                shared.insert(spec.name.clone(), Arc::new(spec));
+            }
+        }
+        Tables { shared }
+    }
+
+    /// The version of a table that everybody has; 0 for any other.
+    pub(super) fn shared_version(&self, name: &TableName) -> u64 {
+        self.shared.get(name).map_or(0, |spec| spec.catalog_version)
+    }
+
+    /// Every table of one organization, by name.
+    pub(super) fn of(&self, tx: &OrgRead<'_>) -> Result<Vec<Arc<TableSpec>>> {
+        let mut tables = self.shared.clone();
+        for (name, row) in tx.scan(&CATALOG, None, Order::Ascending, BROUGHT_TABLES_MAX)? {
+            let Ok(name) = TableName::parse(&name) else { continue };
+            if row.version > self.shared_version(&name) {
+                let mut spec = row.spec(name.clone());
+                // Which table keeps its newest rows is the release's to say; that one has the same columns.
+                spec.newest = self.shared.get(&name).and_then(|shared| shared.newest.clone());
+                if let Some(kept) = spec.newest_table() {
+                    tables.insert(kept.name.clone(), Arc::new(kept));
+                }
+                tables.insert(name, Arc::new(spec));
+            }
+        }
+        Ok(tables.into_values().collect())
+    }
+
+    /// What the columns are made of, as a text that changes with them.
+    pub(super) fn shape(&self) -> String {
+        let mut text = String::new();
+        for spec in self.shared.values() {
+            text.push_str(&format!("{}.{}:", spec.name, spec.catalog_version));
+            for column in &spec.columns {
+                text.push_str(&format!("{} {},", column.name, column.kind.type_name()));
+            }
+            text.push('\n');
+        }
+        text
+    }
+}

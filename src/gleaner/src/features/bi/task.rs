@@ -1,0 +1,227 @@
+//! Background work: following the store, and tidying up.
+
+use super::exports;
+use super::rows::{LIVE, QUERIES, QueryFailureV1, QueryStatus, QueryV2, SUBMISSIONS, SUBMISSIONS_BY_AGE};
+use super::service::Queries;
+use super::submissions;
+use base::clock::{Now, Timestamp};
+use base::ids::{OrgId, QueryId};
+use base::{Error, Result};
+use futures::future::BoxFuture;
+use server::task::TaskContext;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use store::{Order, System};
+
+/// Rows of one look and one write.
+const CHUNK_ROWS: usize = 500;
+
+/// Follows the change records into the snapshots until the box drains.
+pub(super) fn feed(context: TaskContext) -> BoxFuture<'static, Result<()>> {
+    Box::pin(async move {
+        let queries = context.service::<Queries>();
+        Arc::clone(&queries.feed).follow(context, queries.settings.freshness).await
+    })
+}
+
+/// Merges segments of the snapshots until no merge is due. It rests as long as it works, so that it takes half a core
+/// at most however much comes in.
+pub(super) fn merge(context: TaskContext) -> BoxFuture<'static, Result<()>> {
+    Box::pin(async move {
+        let queries = context.service::<Queries>();
+        while !context.stopping() {
+            let began = Instant::now();
+            let feed = Arc::clone(&queries.feed);
+            let merged = tokio::task::spawn_blocking(move || feed.merge_next()).await;
+            if !merged.map_err(|e| Error::internal("merge segments", e))?? {
+                break;
+            }
+            tokio::select! {
+                () = context.stopped() => break,
+                () = tokio::time::sleep(began.elapsed()) => {}
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Ends statements that nobody carries any more, and removes what is too old or nobody's. One thing that fails does not
+/// keep the others.
+pub(super) fn tidy(context: TaskContext) -> BoxFuture<'static, Result<()>> {
+    Box::pin(async move {
+        let queries = context.service::<Queries>();
+        let ended = end_abandoned(context.system(), |id| queries.live.lock().contains_key(&id)).await;
+        let pruned = prune(&queries, context.system(), &context.look()).await;
+        let forgotten = forget_keys(context.system(), context.look()).await;
+        let unstrayed = remove_stray_results(&queries, context.system());
+        let exports = exports::tidy(&context).await;
+        [ended, pruned, forgotten, unstrayed, exports].into_iter().collect()
+    })
+}
+
+/// Ends every statement that was queued or running when the last process ended. For the start, before requests are
+/// served.
+pub async fn recover(system: &System) -> Result<()> {
+    end_abandoned(system, |_| false).await
+}
+
+/// A statement that has not ended and has no driver will never end by itself. It may simply be sent again.
+async fn end_abandoned(system: &System, is_live: impl Fn(QueryId) -> bool) -> Result<()> {
+    let mut from = Vec::new();
+    loop {
+        let entries = system.read(|tx| tx.scan_global(&QUERIES, &LIVE, &from, None, CHUNK_ROWS))?;
+        let Some(last) = entries.last() else { return Ok(()) };
+        from = [last.index_key.as_slice(), last.org.0.as_bytes(), last.key.0.as_bytes(), &[0]].concat();
+        // A driver is listed before it writes its row, so a row without one has lost it.
+        let lost: Vec<_> = entries.iter().map(|e| (e.org, e.key)).filter(|(_, id)| !is_live(*id)).collect();
+        update(system, lost, |query, now| {
+            if !query.status.has_ended() {
+                query.status = QueryStatus::Failed;
+                query.finished_at = Some(now);
+                query.failure = Some(QueryFailureV1 {
+                    code: "transient".to_owned(),
+                    message: "The box was restarted before the statement ended; send it again.".to_owned(),
+                    retriable: true,
+                });
+            }
+        })
+        .await?;
+    }
+}
+
+/// Removes statements that ended too long ago, with their results.
+async fn prune(queries: &Queries, system: &System, now: &Now) -> Result<()> {
+    let (mut last, mut pruned) = (None, Ok(()));
+    while let Some(org) = system.read(|tx| tx.next_org(QUERIES.name(), last))? {
+        // Where the disk is full no row can be removed, but the files of every organization can.
+        pruned = pruned.and(prune_org(queries, system, org, now).await);
+        last = Some(org);
+    }
+    pruned
+}
+
+/// Ids grow with time, so what is too old stands at the beginning. The file goes before its row: a row whose file is
+/// missing is found again, a file without a row is somebody's data that nobody looks after. A file that cannot be removed
+/// keeps its row and nothing else.
+async fn prune_org(queries: &Queries, system: &System, org: OrgId, now: &Now) -> Result<()> {
+    let kept = queries.results_kept();
+    let mut after = None;
+    loop {
+        let rows =
+            system.org(org).read(|tx| tx.scan(&QUERIES, after.as_ref(), Order::Ascending, CHUNK_ROWS))?;
+        let Some((last, newest)) = rows.last() else { return Ok(()) };
+        let is_last = rows.len() < CHUNK_ROWS || now.age(newest.created_at) <= kept;
+        after = Some(*last);
+        let is_old = |query: &QueryV2| query.finished_at.is_some_and(|at| now.age(at) > kept);
+        let old = rows.iter().filter(|(_, query)| is_old(query)).map(|(id, _)| *id);
+        let old: Vec<QueryId> = old.filter(|id| remove_result(queries, org, *id)).collect();
+        if !old.is_empty() {
+            let delete = move |tx: &store::OrgWrite<'_>| {
+                old.iter().try_for_each(|id| tx.delete(&QUERIES, id).map(drop))
+            };
+            system.org(org).write(delete).await?;
+        }
+        if is_last {
+            return Ok(());
+        }
+    }
+}
+
+/// Removes the file of a result; whether it is gone.
+fn remove_result(queries: &Queries, org: OrgId, id: QueryId) -> bool {
+    let removed = queries.kept.remove_file(org, &queries.workers.result_path(org.0, id.0));
+    removed.inspect_err(|error| tracing::error!(query = %id, %error, "a result cannot be removed")).is_ok()
+}
+
+/// Removes Idempotency-Keys that may be used again anyway.
+async fn forget_keys(system: &System, now: Now) -> Result<()> {
+    let before = time_key(earlier(now.date, submissions::KEPT));
+    loop {
+        let old = system
+            .read(|tx| tx.scan_global(&SUBMISSIONS, &SUBMISSIONS_BY_AGE, &[], Some(&before), CHUNK_ROWS))?;
+        let gone = system
+            .write(move |tx| {
+                let mut gone = 0;
+                // Of an organization that is being erased they go by themselves.
+                for entry in old.iter().filter(|entry| !tx.is_fenced(entry.org)) {
+                    let own = tx.org(entry.org);
+                    let row = own.get(&SUBMISSIONS, &entry.key)?;
+                    // Their dates are old; where the clock was set forward they need not be.
+                    if row.is_some_and(|row| tx.age(row.created_at) >= submissions::KEPT) {
+                        gone += usize::from(own.delete(&SUBMISSIONS, &entry.key)?);
+                    }
+                }
+                Ok(gone)
+            })
+            .await?;
+        if gone == 0 {
+            return Ok(());
+        }
+    }
+}
+
+fn earlier(now: Timestamp, duration: Duration) -> Timestamp {
+    let ms = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+    Timestamp(now.millis().saturating_sub(ms))
+}
+
+/// A process that died between a result and its row leaves a file that no row speaks of.
+fn remove_stray_results(queries: &Queries, system: &System) -> Result<()> {
+    for org in entries(queries.workers.results_dir())? {
+        let Ok(id) = org.file_name().to_string_lossy().parse::<OrgId>() else { continue };
+        for file in entries(&org.path())? {
+            let path = file.path();
+            let query = path.file_stem().and_then(|stem| stem.to_str()?.parse::<QueryId>().ok());
+            // What was being copied from another disk is a part of one.
+            let is_result = path.extension().is_some_and(|kind| kind == "arrow" || kind == "part");
+            let Some(query) = query.filter(|_| is_result) else { continue };
+            // In this order: a driver leaves the list after it wrote its row.
+            if queries.live.lock().contains_key(&query) || queries.own.lock().contains(&query) {
+                continue;
+            }
+            let row = system.org(id).read(|tx| tx.get(&QUERIES, &query))?;
+            let is_kept = row.and_then(|row| row.result).is_some_and(|result| result.kept);
+            if (!is_kept || path.extension().is_some_and(|kind| kind == "part"))
+                && let Err(error) = queries.kept.remove_file(id, &path)
+            {
+                tracing::error!(path = %path.display(), %error, "a stray result cannot be removed");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>> {
+    let listed = fs::read_dir(folder).and_then(Iterator::collect);
+    listed.map_err(|e: io::Error| Error::internal("list the results", e))
+}
+
+async fn update(
+    system: &System,
+    queries: Vec<(OrgId, QueryId)>,
+    change: fn(&mut QueryV2, Timestamp),
+) -> Result<()> {
+    if queries.is_empty() {
+        return Ok(());
+    }
+    system
+        .write(move |tx| {
+            for (org, id) in queries {
+                let rows = tx.org(org);
+                if let Some(mut query) = rows.get(&QUERIES, &id)? {
+                    change(&mut query, tx.now());
+                    rows.put(&QUERIES, &id, &query)?;
+                }
+            }
+            Ok(())
+        })
+        .await
+}
+
+/// A time as a global index has it.
+fn time_key(time: Timestamp) -> [u8; 8] {
+    ((time.millis() as u64) ^ (1 << 63)).to_be_bytes()
+}

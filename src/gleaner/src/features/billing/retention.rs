@@ -1,0 +1,140 @@
+//! How long things are kept: the box's `[retention]`, shortened by an organization's plan; and what went so far.
+
+use super::plan_of;
+use super::plans::Plans;
+use super::rows::ACCOUNTS;
+use base::Result;
+use base::clock::Moment;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use store::OrgRead;
+
+const DAY: Duration = Duration::from_secs(24 * 3_600);
+
+/// Terms; 0 is for good.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Terms {
+    /// Days that pages are kept after they were fetched; their results stay.
+    pub pages_days: u32,
+    /// Results of one URL that are kept: the newest ones.
+    pub versions_per_url: u32,
+    /// Days that jobs are kept after they were submitted, once they have ended.
+    pub jobs_days: u32,
+    /// Days that results are kept, with their pages.
+    pub results_days: u32,
+}
+
+impl Terms {
+    /// The shorter of each.
+    fn within(self, other: Terms) -> Terms {
+        let shorter = |one: u32, two: u32| match (one, two) {
+            (0, term) | (term, 0) => term,
+            (one, two) => one.min(two),
+        };
+        Terms {
+            pages_days: shorter(self.pages_days, other.pages_days),
+            versions_per_url: shorter(self.versions_per_url, other.versions_per_url),
+            jobs_days: shorter(self.jobs_days, other.jobs_days),
+            results_days: shorter(self.results_days, other.results_days),
+        }
+    }
+}
+
+/// The terms on the wire; 0 is for good.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TermsView {
+    /// Days that pages are kept; their results stay.
+    pages_days: u32,
+    /// Results of one URL that are kept: the newest ones.
+    versions_per_url: u32,
+    /// Days that jobs are kept once they have ended.
+    jobs_days: u32,
+    /// Days that results are kept, with their pages.
+    results_days: u32,
+}
+
+impl From<Terms> for TermsView {
+    fn from(terms: Terms) -> TermsView {
+        TermsView {
+            pages_days: terms.pages_days,
+            versions_per_url: terms.versions_per_url,
+            jobs_days: terms.jobs_days,
+            results_days: terms.results_days,
+        }
+    }
+}
+
+/// The moment before which something goes that is kept so many days; none when it is kept for good.
+pub fn cutoff(now: Moment, days: u32) -> Option<Moment> {
+    (days > 0).then(|| now.before(DAY * days))
+}
+
+/// What was removed since the box started.
+#[derive(Debug, Default)]
+pub struct Removed {
+    pub pages: AtomicU64,
+    pub page_bytes: AtomicU64,
+    pub jobs: AtomicU64,
+    pub results: AtomicU64,
+    pub workflow_versions: AtomicU64,
+}
+
+impl Removed {
+    /// Names and numbers, for the status and the metrics.
+    pub fn all(&self) -> [(&'static str, u64); 5] {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        [
+            ("pages", of(&self.pages)),
+            ("pageBytes", of(&self.page_bytes)),
+            ("jobs", of(&self.jobs)),
+            ("results", of(&self.results)),
+            ("workflowVersions", of(&self.workflow_versions)),
+        ]
+    }
+}
+
+/// The terms, and what went by them. Hung up in the services.
+pub struct Retention {
+    of_box: Terms,
+    plans: Arc<Plans>,
+    pub removed: Removed,
+}
+
+impl Retention {
+    pub fn new(of_box: Terms, plans: Arc<Plans>) -> Retention {
+        Retention { of_box, plans, removed: Removed::default() }
+    }
+
+    /// Days that results are kept at most by anybody; 0 is for good.
+    pub fn results_days_max(&self) -> u32 {
+        self.of_box.results_days
+    }
+
+    /// An organization's terms.
+    pub fn of(&self, tx: &OrgRead<'_>) -> Result<Terms> {
+        // One that is being erased loses everything anyway.
+        let Some(account) = tx.get(&ACCOUNTS, &())? else { return Ok(Terms::default()) };
+        Ok(self.of_box.within(plan_of(&self.plans, &account)?.retention))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_shortens_and_never_lengthens() {
+        let of_box = Terms { pages_days: 30, versions_per_url: 0, jobs_days: 10, results_days: 0 };
+        let of_plan = Terms { pages_days: 7, versions_per_url: 5, jobs_days: 90, results_days: 0 };
+        let both = Terms { pages_days: 7, versions_per_url: 5, jobs_days: 10, results_days: 0 };
+        assert_eq!(of_box.within(of_plan), both);
+        assert_eq!(of_plan.within(of_box), both);
+        assert_eq!(cutoff(Moment(0), 0), None);
+        assert_eq!(cutoff(Moment(86_400_000), 1), Some(Moment(0)));
+    }
+}

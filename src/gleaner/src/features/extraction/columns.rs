@@ -1,0 +1,309 @@
+//! The typed columns of the console's page-type tables, and how they grow.
+//!
+//! Each organization has its own list of columns for each table, kept in the transaction that stores a result. The rule:
+//! the first attribute that asks for a name gets it, with its kind; an attribute of the same name but another kind (a
+//! `price` that is a text elsewhere) gets a column of its own, named after the kind. A column never changes its kind and is
+//! never taken away, so a snapshot's older segments stay readable, and a state of a table is told by its number of columns.
+//!
+//! A column begins to be filled when its attribute is saved. Where a domain had readings before that, these lack it until
+//! they are extracted again, and an aggregate must say so: such places are kept as [`LateColumnV1`].
+
+use super::rows::{
+    COLUMNS, ColumnKindV1, ColumnsV2, DOMAIN_COLUMNS, DomainTable, LATE_COLUMNS, LateColumnV1, LateColumnsV1,
+    TypedColumnV2,
+};
+use base::Result;
+use base::clock::Timestamp;
+use base::terms::PageType;
+use sql::Horizon;
+use store::{OrgRead, OrgWrite};
+
+/// Typed columns of one table. What comes later is found in `reading_values` and in the JSON of `readings`.
+pub const COLUMNS_MAX: usize = 500;
+
+/// The console's tables with typed columns.
+pub const TYPED_TABLES: [&str; 5] = ["products", "product_lists", "serps", "articles", "job_postings"];
+
+/// Late columns of one table; beyond, the oldest are said of every domain.
+const LATE_MAX: usize = 1_000;
+
+/// The columns that every page-type table begins with; no attribute may take their names.
+pub const COMMON_COLUMNS: [&str; 10] = [
+    "result_id",
+    "job_id",
+    "url_id",
+    "url",
+    "domain",
+    "page_type",
+    "schema_version",
+    "quality_composite",
+    "scraped_at",
+    "extracted_at",
+];
+
+/// An attribute as the console sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypedAttribute {
+    pub name: String,
+    pub kind: ColumnKindV1,
+    /// When it was saved.
+    pub since: Timestamp,
+    /// What its schema says that it means; none where it says nothing, or is not known.
+    pub description: Option<String>,
+}
+
+/// The table in which results of a page type stand. A bestseller list is a list of products.
+pub fn table_of(page_type: PageType) -> &'static str {
+    match page_type {
+        PageType::Product => "products",
+        PageType::ProductList | PageType::Bestseller => "product_lists",
+        PageType::Serp => "serps",
+        PageType::Article => "articles",
+        PageType::JobPosting => "job_postings",
+    }
+}
+
+/// Gives every attribute a column in the table of `page_type`, adding those that are new, for a reading of `domain`.
+pub fn grow(
+    tx: &OrgWrite<'_>,
+    page_type: PageType,
+    domain: &str,
+    attributes: &[TypedAttribute],
+) -> Result<()> {
+    let table = table_of(page_type).to_owned();
+    let mut columns = tx.get(&COLUMNS, &table)?.unwrap_or_default();
+    let before = columns.clone();
+    let places: Vec<(u16, Timestamp)> = attributes
+        .iter()
+        .filter_map(|attribute| Some((columns.place(attribute)?, attribute.since)))
+        .collect();
+    if columns != before {
+        tx.put(&COLUMNS, &table, &columns)?;
+    }
+    note_late(tx, &columns, DomainTable { table, domain: domain.to_owned() }, &places)
+}
+
+/// Remembers which columns the domain's readings have from now on, and which of them its older ones lack.
+fn note_late(
+    tx: &OrgWrite<'_>,
+    columns: &ColumnsV2,
+    place: DomainTable,
+    filled: &[(u16, Timestamp)],
+) -> Result<()> {
+    let known = tx.get(&DOMAIN_COLUMNS, &place)?;
+    let is_first = known.is_none();
+    let mut known = known.unwrap_or_default();
+    let new: Vec<_> = filled.iter().filter(|(column, _)| !known.columns.contains(column)).collect();
+    if new.is_empty() && !is_first {
+        return Ok(());
+    }
+    known.columns.extend(new.iter().map(|(column, _)| column));
+    tx.put(&DOMAIN_COLUMNS, &place, &known)?;
+    if is_first {
+        return Ok(());
+    }
+    let mut late = tx.get(&LATE_COLUMNS, &place.table)?.unwrap_or_default();
+    for (column, since) in new {
+        let Some(column) = columns.columns.get(usize::from(*column)) else { continue };
+        late.add(&column.column, &place.domain, *since);
+    }
+    tx.put(&LATE_COLUMNS, &place.table, &late)
+}
+
+/// Where readings of a console table lack columns that others have.
+pub fn horizons(tx: &OrgRead<'_>, table: &str) -> Result<Vec<Horizon>> {
+    let late = tx.get(&LATE_COLUMNS, &table.to_owned())?.unwrap_or_default();
+    let horizon =
+        |late: LateColumnV1| Horizon { column: late.column, domain: late.domain, since: late.since };
+    Ok(late.columns.into_iter().map(horizon).collect())
+}
+
+impl LateColumnsV1 {
+    fn add(&mut self, column: &str, domain: &str, since: Timestamp) {
+        if self.columns.len() >= LATE_MAX {
+            self.forget_domains();
+        }
+        let domain = Some(domain.to_owned());
+        self.columns.push(LateColumnV1 { column: column.to_owned(), domain, since });
+    }
+
+    /// Keeps one entry a column, which says of every domain what holds of the one that came last.
+    fn forget_domains(&mut self) {
+        let mut merged: Vec<LateColumnV1> = Vec::new();
+        for late in self.columns.drain(..) {
+            match merged.iter_mut().find(|known| known.column == late.column) {
+                Some(known) => known.since = known.since.max(late.since),
+                None => merged.push(LateColumnV1 { domain: None, ..late }),
+            }
+        }
+        self.columns = merged;
+    }
+}
+
+impl ColumnsV2 {
+    /// The place of the attribute's column, which is added if there is none; none when the table is full.
+    fn place(&mut self, attribute: &TypedAttribute) -> Option<u16> {
+        let same =
+            |column: &TypedColumnV2| column.attribute == attribute.name && column.kind == attribute.kind;
+        if let Some(place) = self.columns.iter().position(same) {
+            self.describe(place, attribute);
+            return u16::try_from(place).ok();
+        }
+        if self.columns.len() >= COLUMNS_MAX {
+            return None;
+        }
+        let column = self.free_name(attribute);
+        self.columns.push(TypedColumnV2 {
+            attribute: attribute.name.clone(),
+            kind: attribute.kind,
+            column,
+            description: attribute.description.clone().map(|text| (text, attribute.since)),
+        });
+        u16::try_from(self.columns.len() - 1).ok()
+    }
+
+    /// Takes over what a schema says of a column's attribute, unless one that was saved later has said something: results
+    /// of two schemas in turn must not change it back and forth.
+    fn describe(&mut self, place: usize, attribute: &TypedAttribute) {
+        let (Some(column), Some(text)) = (self.columns.get_mut(place), &attribute.description) else {
+            return;
+        };
+        let is_newer = column.description.as_ref().is_none_or(|(_, since)| *since < attribute.since);
+        if is_newer && column.description.as_ref().is_none_or(|(known, _)| known != text) {
+            column.description = Some((text.clone(), attribute.since));
+            self.redescribed += 1;
+        }
+    }
+
+    /// The attribute's name, or with its kind, or with a number behind that.
+    fn free_name(&self, attribute: &TypedAttribute) -> String {
+        let plain = column_name(&attribute.name);
+        let with_kind = format!("{plain}_{}", kind_name(attribute.kind));
+        let numbered = (2..).map(|n| format!("{with_kind}_{n}"));
+        std::iter::once(plain)
+            .chain(std::iter::once(with_kind.clone()))
+            .chain(numbered)
+            .find(|name| self.is_free(name))
+            .expect("numbers do not end")
+    }
+
+    fn is_free(&self, name: &str) -> bool {
+        !COMMON_COLUMNS.contains(&name) && self.columns.iter().all(|column| column.column != name)
+    }
+}
+
+fn kind_name(kind: ColumnKindV1) -> &'static str {
+    match kind {
+        ColumnKindV1::Text => "text",
+        ColumnKindV1::Number => "number",
+        ColumnKindV1::Bool => "bool",
+        ColumnKindV1::List => "list",
+    }
+}
+
+/// An attribute's name as SQL reads it without quotes: lower case, words joined by `_` (`listPrice` is `list_price`).
+fn column_name(attribute: &str) -> String {
+    let mut name = String::with_capacity(attribute.len() + 4);
+    let mut after_small = false;
+    for character in attribute.chars() {
+        if character.is_ascii_uppercase() && after_small {
+            name.push('_');
+        }
+        name.push(if character.is_ascii_alphanumeric() { character.to_ascii_lowercase() } else { '_' });
+        after_small = character.is_ascii_lowercase() || character.is_ascii_digit();
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::{ColumnsV1, TypedColumnV1};
+    use super::*;
+    use base::codec::{Record, decode, encode};
+
+    /// As the first release stored it.
+    impl Record for ColumnsV1 {}
+
+    fn attribute(name: &str, kind: ColumnKindV1) -> TypedAttribute {
+        TypedAttribute { name: name.into(), kind, since: Timestamp(0), description: None }
+    }
+
+    #[test]
+    fn a_column_is_described_by_the_schema_that_was_saved_last() {
+        let mut columns = ColumnsV2::default();
+        let mut see = |text: &str, since: i64| {
+            let description = (!text.is_empty()).then(|| text.to_owned());
+            let since = Timestamp(since);
+            columns.place(&TypedAttribute { since, description, ..attribute("price", ColumnKindV1::Number) });
+            (
+                columns.columns[0].description.clone().map(|(text, _)| text).unwrap_or_default(),
+                columns.redescribed,
+            )
+        };
+        for (text, since, expected) in [
+            ("", 1, ("", 0)),
+            ("What it costs.", 2, ("What it costs.", 1)),
+            ("", 9, ("What it costs.", 1)),
+            ("Price in euros.", 5, ("Price in euros.", 2)),
+            // A page of the older schema comes in between.
+            ("What it costs.", 2, ("Price in euros.", 2)),
+            ("Price in euros.", 5, ("Price in euros.", 2)),
+        ] {
+            assert_eq!(see(text, since), (expected.0.to_owned(), expected.1), "{text} of {since}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_columns_of_the_first_release_is_read() {
+        let old = TypedColumnV1 {
+            attribute: "listPrice".into(),
+            kind: ColumnKindV1::Number,
+            column: "list_price".into(),
+        };
+        let bytes = encode(&ColumnsV1 { columns: vec![old] }).unwrap();
+        let new: ColumnsV2 = decode(&bytes).unwrap();
+        assert_eq!((new.columns[0].column.as_str(), &new.columns[0].description), ("list_price", &None));
+    }
+
+    #[test]
+    fn a_name_belongs_to_the_first_kind() {
+        let mut columns = ColumnsV2::default();
+        let wanted = [
+            ("price", ColumnKindV1::Number, "price"),
+            ("price", ColumnKindV1::Text, "price_text"),
+            ("price", ColumnKindV1::Number, ""),
+            ("listPrice", ColumnKindV1::Number, "list_price"),
+            ("list-price", ColumnKindV1::Number, "list_price_number"),
+            ("list_price", ColumnKindV1::Number, "list_price_number_2"),
+            ("url", ColumnKindV1::Text, "url_text"),
+            ("UPC", ColumnKindV1::Text, "upc"),
+        ];
+        for (name, kind, _) in wanted {
+            columns.place(&attribute(name, kind));
+        }
+        let names: Vec<_> = columns.columns.iter().map(|column| column.column.as_str()).collect();
+        let expected: Vec<_> =
+            wanted.iter().map(|(_, _, column)| *column).filter(|column| !column.is_empty()).collect();
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn a_table_does_not_grow_without_end() {
+        let mut columns = ColumnsV2::default();
+        for n in 0..COLUMNS_MAX + 10 {
+            columns.place(&attribute(&format!("a{n}"), ColumnKindV1::Text));
+        }
+        assert_eq!(columns.columns.len(), COLUMNS_MAX);
+    }
+
+    #[test]
+    fn late_columns_do_not_grow_without_end() {
+        let mut late = LateColumnsV1::default();
+        for n in 0..LATE_MAX + 5 {
+            late.add(["price", "title"][n % 2], &format!("{n}.example"), Timestamp(n as i64));
+        }
+        assert_eq!(late.columns.len(), 2 + 5);
+        assert_eq!((late.columns[0].domain.as_deref(), late.columns[0].since), (None, Timestamp(998)));
+        assert_eq!((late.columns[1].domain.as_deref(), late.columns[1].since), (None, Timestamp(999)));
+    }
+}

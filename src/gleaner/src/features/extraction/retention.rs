@@ -1,0 +1,181 @@
+//! What goes by itself when its time is over: results with their pages, pages alone, results of a URL beyond the newest.
+//!
+//! Every operation removes a few rows, so that nobody's writes wait for it; search and SQL follow the change records of the
+//! rows. A job's id tells when the job was submitted, and ids sort by time, so a walk begins at the oldest row and ends at the
+//! first one that stays.
+
+use super::feed::SearchFeed;
+use super::pages;
+use super::rows::{RESULTS, RESULTS_BY_URL};
+use super::service::delete;
+use crate::features::billing::{Retention, Terms, cutoff};
+use base::clock::Moment;
+use base::ids::{JobId, OrgId, made_at};
+use base::{Error, Result};
+use blob::BlobStore;
+use server::task::TaskContext;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use store::{Key, OrgStore, OrgWrite};
+
+/// Rows removed by one operation.
+const STEP_ROWS: usize = 32;
+/// How much longer it is remembered when results were indexed: a job's result may come long after the job.
+const TIMES_MARGIN_DAYS: u32 = 30;
+/// Those forgotten by one operation.
+const TIMES_PER_STEP: usize = 512;
+/// Index entries of one look at the results of URLs.
+const LOOK_ENTRIES: usize = 1_000;
+
+/// One round over all organizations.
+pub(super) async fn round(context: TaskContext) -> Result<()> {
+    let (retention, system) = (context.service::<Retention>(), context.system());
+    let blobs = context.service::<BlobStore>();
+    let stopping = || context.stopping();
+    let mut last = None;
+    while let Some((org, _)) = system.read(|tx| tx.next_used(last))? {
+        last = Some(org);
+        if context.stopping() {
+            return Ok(());
+        }
+        let rows = system.org(org);
+        let of_org = async {
+            let terms = rows.read(|tx| retention.of(tx))?;
+            expire(&context, &rows, terms, &retention).await?;
+            pages::sweep(system, &blobs, org, &retention.removed, &stopping).await
+        };
+        // What fails of one organization keeps no other's.
+        if let Err(error) = of_org.await {
+            tracing::error!(%org, %error, "results whose time is over could not be removed");
+        }
+    }
+    forget_times(&context, retention.results_days_max()).await
+}
+
+/// Forgets when results were indexed that went by the box's own term.
+async fn forget_times(context: &TaskContext, results_days: u32) -> Result<()> {
+    if results_days == 0 {
+        return Ok(());
+    }
+    let feed = context.service::<SearchFeed>();
+    let Some(before) = cutoff(context.moment(), results_days.saturating_add(TIMES_MARGIN_DAYS)) else {
+        return Ok(());
+    };
+    while !context.stopping() && feed.forget_times(before, TIMES_PER_STEP).await? == TIMES_PER_STEP {}
+    Ok(())
+}
+
+/// Looks for files that no row knows: what a job kept that was canceled, or that the process died over.
+pub(super) async fn orphans(context: TaskContext) -> Result<()> {
+    let (system, blobs) = (context.system(), context.service::<BlobStore>());
+    // Files have dates, which say nothing of their age after the clock was set.
+    if context.look().undisturbed_for() <= UNFINISHED_AGE {
+        return Ok(());
+    }
+    let swept = blobs.sweep_unfinished(UNFINISHED_AGE).await;
+    swept.map_err(|e| Error::internal("sweep unfinished pages", e))?;
+    let mut last: Option<OrgId> = None;
+    while let Some((org, _)) = system.read(|tx| tx.next_used(last))? {
+        last = Some(org);
+        pages::find_orphans(system, &blobs, org, &|| context.stopping()).await?;
+    }
+    Ok(())
+}
+
+/// How old a file must be that was never finished.
+const UNFINISHED_AGE: std::time::Duration = std::time::Duration::from_secs(24 * 3_600);
+
+async fn expire(context: &TaskContext, rows: &OrgStore, terms: Terms, retention: &Retention) -> Result<()> {
+    let now = context.moment();
+    let removed = &retention.removed;
+    if let Some(before) = cutoff(now, terms.results_days) {
+        older(context, rows, (RESULTS.name(), before), &removed.results, delete).await?;
+    }
+    if let Some(before) = cutoff(now, terms.pages_days) {
+        // Pages are counted when their files go.
+        older(context, rows, (pages::NAMINGS.name(), before), &AtomicU64::new(0), release_page).await?;
+    }
+    if terms.versions_per_url > 0 {
+        let keep = usize::try_from(terms.versions_per_url).unwrap_or(usize::MAX);
+        surplus(context, rows, keep, &removed.results).await?;
+    }
+    Ok(())
+}
+
+/// The page of a result; of a job that goes on it is needed yet.
+fn release_page(tx: &OrgWrite<'_>, job: JobId) -> Result<bool> {
+    match tx.get(&RESULTS, &job)? {
+        Some(_) => pages::release(tx, job),
+        None => Ok(false),
+    }
+}
+
+type Remove = fn(&OrgWrite<'_>, JobId) -> Result<bool>;
+
+/// Removes from the oldest on what stands in a table under jobs that were submitted before a moment.
+async fn older(
+    context: &TaskContext,
+    rows: &OrgStore,
+    (table, before): (&'static str, Moment),
+    count: &AtomicU64,
+    remove: Remove,
+) -> Result<()> {
+    let mut after = None::<Vec<u8>>;
+    while !context.stopping() {
+        let keys = rows.read(|tx| tx.keys(table, after.as_deref(), STEP_ROWS))?;
+        let jobs = keys.iter().filter_map(|key| JobId::decode(key));
+        let due: Vec<_> = jobs.take_while(|job| made_at(job.0).is_some_and(|made| made < before)).collect();
+        let is_last = due.len() < STEP_ROWS;
+        if !due.is_empty() {
+            count.fetch_add(remove_all(rows, due, remove).await?, Ordering::Relaxed);
+        }
+        if is_last {
+            return Ok(());
+        }
+        after = keys.into_iter().next_back();
+    }
+    Ok(())
+}
+
+/// One operation; how many there were.
+async fn remove_all(rows: &OrgStore, jobs: Vec<JobId>, remove: Remove) -> Result<u64> {
+    let step = rows.write_freeing(move |tx| {
+        let mut removed = 0;
+        for job in jobs {
+            removed += u64::from(remove(tx, job)?);
+        }
+        Ok(removed)
+    });
+    step.await
+}
+
+/// Removes the oldest results of URLs that have more than `keep`. Walks the index of results by URL, which is in the order of
+/// the URLs and within one by time.
+async fn surplus(context: &TaskContext, rows: &OrgStore, keep: usize, count: &AtomicU64) -> Result<()> {
+    let (mut after, mut url) = (None::<Vec<u8>>, Vec::new());
+    let mut newest = VecDeque::new();
+    while !context.stopping() {
+        let entries = rows.read(|tx| tx.keys(RESULTS_BY_URL.name(), after.as_deref(), LOOK_ENTRIES))?;
+        let mut due = Vec::new();
+        for entry in &entries {
+            let Some((of_url, rest)) = entry.split_at_checked(16) else { continue };
+            let Some(job) = rest.get(8..).and_then(JobId::decode) else { continue };
+            if of_url != url {
+                url = of_url.to_vec();
+                newest.clear();
+            }
+            newest.push_back(job);
+            if newest.len() > keep {
+                due.extend(newest.pop_front());
+            }
+        }
+        for step in due.chunks(STEP_ROWS) {
+            count.fetch_add(remove_all(rows, step.to_vec(), delete).await?, Ordering::Relaxed);
+        }
+        if entries.len() < LOOK_ENTRIES {
+            return Ok(());
+        }
+        after = entries.into_iter().next_back();
+    }
+    Ok(())
+}

@@ -1,0 +1,476 @@
+//! What extraction stores: results, platform schemas, and the typed columns that page types have grown.
+//!
+//! A result stands under its job's id, so a job that runs twice can never leave two of them. What the SQL console and the
+//! search index need of a result is all in its row, so both can be rebuilt from the rows alone.
+
+use base::clock::Timestamp;
+use base::codec::{CodecError, Json, Record, decode_body};
+use base::ids::{JobId, ResultId, SchemaId, UrlId};
+use base::terms::PageType;
+use ring::digest::{SHA256, digest};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use store::{Index, Key, OrgTable, SysTable};
+
+/// What one job extracted from one page, as it was kept before redirects were.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResultV1 {
+    pub id: ResultId,
+    pub job: JobId,
+    pub url_id: Option<UrlId>,
+    pub url: String,
+    pub final_url: String,
+    pub domain: String,
+    pub page_type: Option<PageType>,
+    pub schema: Option<SchemaRefV1>,
+    pub values: Json,
+    pub quality: Option<QualityV1>,
+    pub attribute_errors: Vec<AttributeErrorV1>,
+    pub provider: String,
+    pub http_status: u16,
+    pub content_type: Option<String>,
+    pub page: PageRefV1,
+    pub content_hash: [u8; 32],
+    pub changed: Vec<String>,
+    pub title: Option<String>,
+    pub tags: Vec<String>,
+    pub scraped_at: Timestamp,
+    pub extracted_at: Timestamp,
+    pub sequence: u64,
+}
+
+impl Record for ResultV1 {}
+
+/// What one job extracted from one page.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResultV2 {
+    pub id: ResultId,
+    pub job: JobId,
+    pub url_id: Option<UrlId>,
+    /// The URL that was asked for, normalized.
+    pub url: String,
+    /// The URL that answered, after redirects.
+    pub final_url: String,
+    pub domain: String,
+    pub page_type: Option<PageType>,
+    /// The platform schema that was used; none when there was none for the page.
+    pub schema: Option<SchemaRefV1>,
+    /// An object from attribute to value, in the schema's order, of what was found. Empty without a schema.
+    pub values: Json,
+    /// None without a schema: nothing was measured.
+    pub quality: Option<QualityV1>,
+    pub attribute_errors: Vec<AttributeErrorV1>,
+    /// The provider that delivered the page.
+    pub provider: String,
+    pub http_status: u16,
+    pub content_type: Option<String>,
+    pub page: PageRefV1,
+    /// SHA-256 of what the result says: of the values that were found when a schema applied, else of the page's bytes.
+    pub content_hash: [u8; 32],
+    /// Attributes whose values differ from the URL's previous result.
+    pub changed: Vec<String>,
+    /// The page's own title.
+    pub title: Option<String>,
+    pub tags: Vec<String>,
+    pub scraped_at: Timestamp,
+    pub extracted_at: Timestamp,
+    /// The number of the change record that told of this row.
+    pub sequence: u64,
+    /// The answers that led from `url` to `final_url`, in their order; empty where the provider does not tell.
+    pub redirects: Vec<RedirectV1>,
+}
+
+/// An answer that led elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RedirectV1 {
+    /// The URL that answered so.
+    pub url: String,
+    pub http_status: u16,
+}
+
+impl From<ResultV1> for ResultV2 {
+    fn from(old: ResultV1) -> ResultV2 {
+        ResultV2 {
+            id: old.id,
+            job: old.job,
+            url_id: old.url_id,
+            url: old.url,
+            final_url: old.final_url,
+            domain: old.domain,
+            page_type: old.page_type,
+            schema: old.schema,
+            values: old.values,
+            quality: old.quality,
+            attribute_errors: old.attribute_errors,
+            provider: old.provider,
+            http_status: old.http_status,
+            content_type: old.content_type,
+            page: old.page,
+            content_hash: old.content_hash,
+            changed: old.changed,
+            title: old.title,
+            tags: old.tags,
+            scraped_at: old.scraped_at,
+            extracted_at: old.extracted_at,
+            sequence: old.sequence,
+            redirects: Vec::new(),
+        }
+    }
+}
+
+impl Record for ResultV2 {
+    const VERSION: u8 = 2;
+
+    fn upgrade(version: u8, body: &[u8]) -> std::result::Result<Self, CodecError> {
+        match version {
+            1 => decode_body::<ResultV1>(body).map(ResultV2::from),
+            _ => Err(CodecError(format!("a result of version {version} is unknown to this release"))),
+        }
+    }
+}
+
+/// Which schema made a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchemaRefV1 {
+    pub id: SchemaId,
+    pub version: u32,
+}
+
+/// How good a result is, each from 0 to 1 (API page, section 6).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QualityV1 {
+    /// Share of attributes with a value.
+    pub completeness: f64,
+    /// Share of the values found that pass type and validation.
+    pub validation: f64,
+    /// 0.6 · completeness + 0.4 · validation.
+    pub composite: f64,
+}
+
+/// Why an attribute has no value, or one that is not trusted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttributeErrorV1 {
+    pub name: String,
+    pub reason: String,
+}
+
+/// The page in the blob store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageRefV1 {
+    /// SHA-256 of the page's bytes; its name in the blob store.
+    pub hash: [u8; 32],
+    pub byte_size: u64,
+    /// Compressed, as it lies on the disk.
+    pub stored_size: u64,
+}
+
+/// Under which key the results of a URL stand together: a hash, so that a key is short whatever the URL.
+/// The URL's text and not its id decides, because a URL that was removed and registered again is the same page, and a job
+/// may name a URL that is not registered.
+fn url_key(url: &str) -> [u8; 16] {
+    let mut key = [0; 16];
+    key.copy_from_slice(&digest(&SHA256, url.as_bytes()).as_ref()[..16]);
+    key
+}
+
+/// Results by their own id.
+pub static RESULTS_BY_ID: Index<ResultV2> =
+    Index::unique("results.by_id", |row, keys| keys.add(|key| key.id(row.id)));
+
+/// Results of a URL, oldest first; see [`results_of_url`].
+pub static RESULTS_BY_URL: Index<ResultV2> = Index::new("results.by_url", |row, keys| {
+    keys.add(|key| key.fixed(&url_key(&row.url)).time(row.scraped_at));
+});
+
+/// Composes the part of a [`RESULTS_BY_URL`] key that all results of `url` (normalized) share.
+pub fn results_of_url(url: &str) -> impl FnOnce(&mut store::KeyWriter) -> &mut store::KeyWriter {
+    let prefix = url_key(url);
+    move |key| key.fixed(&prefix)
+}
+
+/// The results of an organization.
+pub static RESULTS: OrgTable<JobId, ResultV2> =
+    OrgTable::new("results", "Result").indexed(&[&RESULTS_BY_ID, &RESULTS_BY_URL]).fed();
+
+/// Who proposed a schema (interface spec, "Extraction schema").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DiscoveredBy {
+    Llm,
+    LlmMultiSample,
+    Manual,
+    ReverseEngineered,
+}
+
+/// One version of how a page type of a domain is read; shared by all organizations and never changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlatformSchemaV1 {
+    pub id: SchemaId,
+    /// A registrable domain, or one host of it.
+    pub domain: String,
+    pub page_type: PageType,
+    /// 1 and up, without gaps.
+    pub version: u32,
+    /// The attributes as the interface writes them; [`super::schemas`] parses and compiles them.
+    pub attributes: Json,
+    pub confidence: f64,
+    pub discovered_by: DiscoveredBy,
+    pub sample_count: u32,
+    pub last_validated_at: Option<Timestamp>,
+    pub expires_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+}
+
+impl Record for PlatformSchemaV1 {}
+
+/// A page type of a domain.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SchemaPair {
+    pub domain: String,
+    pub page_type: PageType,
+}
+
+impl SchemaPair {
+    pub fn new(domain: &str, page_type: PageType) -> SchemaPair {
+        SchemaPair { domain: domain.to_owned(), page_type }
+    }
+}
+
+impl Key for SchemaPair {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.domain.as_bytes());
+        // No host name contains this byte, so one domain's keys are never inside another's.
+        out.push(0);
+        out.push(self.page_type as u8);
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (rest, &[zero, page_type]) = bytes.split_last_chunk::<2>()?;
+        let page_type = *PageType::ALL.get(usize::from(page_type))?;
+        (zero == 0).then_some(SchemaPair { domain: String::from_utf8(rest.to_vec()).ok()?, page_type })
+    }
+}
+
+/// A page type of a domain, and a version.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SchemaKey {
+    pub pair: SchemaPair,
+    pub version: u32,
+}
+
+impl Key for SchemaKey {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.pair.encode(out);
+        out.extend_from_slice(&self.version.to_be_bytes());
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (pair, version) = bytes.split_last_chunk::<4>()?;
+        Some(SchemaKey { pair: SchemaPair::decode(pair)?, version: u32::from_be_bytes(*version) })
+    }
+}
+
+/// Schemas in the order in which they came.
+pub static SCHEMAS_BY_AGE: Index<PlatformSchemaV1> = Index::new("platform_schemas.by_age", |row, keys| {
+    keys.add(|key| key.time(row.created_at));
+});
+
+/// Schemas of a domain in the order in which they came.
+pub static SCHEMAS_BY_DOMAIN: Index<PlatformSchemaV1> =
+    Index::new("platform_schemas.by_domain", |row, keys| {
+        keys.add(|key| key.str(&row.domain).time(row.created_at));
+    });
+
+/// The schemas of the platform, every version of them.
+pub static PLATFORM_SCHEMAS: SysTable<SchemaKey, PlatformSchemaV1> =
+    SysTable::new("platform_schemas", "Schema").indexed(&[&SCHEMAS_BY_AGE, &SCHEMAS_BY_DOMAIN]);
+
+/// The newest version of a pair: what extraction asks for at every page, so it is a row of its own and small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchemaHeadV1 {
+    pub version: u32,
+}
+
+impl Record for SchemaHeadV1 {}
+
+/// When a page last confirmed a schema; a row of its own, since versions are never changed. To the hour: schemas are
+/// everybody's, and when exactly somebody has read a page is nobody else's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchemaConfirmedV1 {
+    pub at: Timestamp,
+}
+
+impl Record for SchemaConfirmedV1 {}
+
+pub static SCHEMAS_CONFIRMED: SysTable<SchemaKey, SchemaConfirmedV1> =
+    SysTable::new("platform_schemas_confirmed", "Schema");
+
+pub static SCHEMA_HEADS: SysTable<SchemaPair, SchemaHeadV1> =
+    SysTable::new("platform_schema_heads", "Schema");
+
+/// What a column of the console holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ColumnKindV1 {
+    Text,
+    Number,
+    Bool,
+    /// A list, as JSON.
+    List,
+}
+
+/// A typed column of a console table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TypedColumnV1 {
+    pub attribute: String,
+    pub kind: ColumnKindV1,
+    /// The column's name: the attribute's, unless that was taken.
+    pub column: String,
+}
+
+/// The typed columns of one console table as the first release stored them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ColumnsV1 {
+    pub columns: Vec<TypedColumnV1>,
+}
+
+/// A typed column of a console table, and what it means.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TypedColumnV2 {
+    pub attribute: String,
+    pub kind: ColumnKindV1,
+    /// The column's name: the attribute's, unless that was taken.
+    pub column: String,
+    /// What a schema says of the attribute, and when that schema was saved: of several the one saved last counts.
+    pub description: Option<(String, Timestamp)>,
+}
+
+/// The typed columns of one console table, in the order in which they appeared. Columns are never taken away, so their
+/// number, with that of the changes of descriptions, tells one state of the table from another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ColumnsV2 {
+    pub columns: Vec<TypedColumnV2>,
+    /// How often a column that was there got another description.
+    pub redescribed: u64,
+}
+
+impl From<ColumnsV1> for ColumnsV2 {
+    fn from(old: ColumnsV1) -> ColumnsV2 {
+        let column = |old: TypedColumnV1| TypedColumnV2 {
+            attribute: old.attribute,
+            kind: old.kind,
+            column: old.column,
+            description: None,
+        };
+        ColumnsV2 { columns: old.columns.into_iter().map(column).collect(), redescribed: 0 }
+    }
+}
+
+impl Record for ColumnsV2 {
+    const VERSION: u8 = 2;
+
+    fn upgrade(version: u8, body: &[u8]) -> std::result::Result<Self, CodecError> {
+        match version {
+            1 => decode_body::<ColumnsV1>(body).map(ColumnsV2::from),
+            _ => Err(CodecError(format!("a column list of version {version} is unknown to this release"))),
+        }
+    }
+}
+
+/// The typed columns of an organization's console tables, by table name.
+pub static COLUMNS: OrgTable<String, ColumnsV2> = OrgTable::new("extraction_columns", "Column list");
+
+/// Readings of one domain in a console table.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DomainTable {
+    pub table: String,
+    pub domain: String,
+}
+
+impl Key for DomainTable {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.table.as_bytes());
+        // No table's name contains this byte, so one table's keys are never inside another's.
+        out.push(0);
+        out.extend_from_slice(self.domain.as_bytes());
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let (table, domain) = text.split_once('\0')?;
+        Some(DomainTable { table: table.to_owned(), domain: domain.to_owned() })
+    }
+}
+
+/// The typed columns that a domain's readings have had, by their places in [`ColumnsV2`], which never change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DomainColumnsV1 {
+    pub columns: Vec<u16>,
+}
+
+impl Record for DomainColumnsV1 {}
+
+pub static DOMAIN_COLUMNS: OrgTable<DomainTable, DomainColumnsV1> =
+    OrgTable::new("extraction_domain_columns", "Column list");
+
+/// A typed column that readings of a domain have from some time on, and older ones lack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LateColumnV1 {
+    pub column: String,
+    /// None for all domains.
+    pub domain: Option<String>,
+    /// When the attribute was saved.
+    pub since: Timestamp,
+}
+
+/// The late columns of one console table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LateColumnsV1 {
+    pub columns: Vec<LateColumnV1>,
+}
+
+impl Record for LateColumnsV1 {}
+
+/// By the table's name.
+pub static LATE_COLUMNS: OrgTable<String, LateColumnsV1> =
+    OrgTable::new("extraction_late_columns", "Column list");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_types_keep_their_places_in_keys() {
+        for (place, page_type) in PageType::ALL.iter().enumerate() {
+            assert_eq!(*page_type as usize, place);
+            assert_eq!(PageType::named(page_type.name()), Some(*page_type));
+        }
+        assert_eq!((PageType::ALL[0], PageType::ALL[5]), (PageType::Product, PageType::Bestseller));
+    }
+
+    #[test]
+    fn domain_keys_come_back() {
+        let key = DomainTable { table: "products".into(), domain: "a.example".into() };
+        let mut bytes = Vec::new();
+        key.encode(&mut bytes);
+        assert_eq!(DomainTable::decode(&bytes), Some(key));
+        assert_eq!(DomainTable::decode(b"products"), None);
+    }
+
+    #[test]
+    fn schema_keys_come_back_and_sort_by_version() {
+        let key = |domain: &str, version| {
+            let pair = SchemaPair::new(domain, PageType::Article);
+            let mut bytes = Vec::new();
+            SchemaKey { pair, version }.encode(&mut bytes);
+            bytes
+        };
+        assert!(key("a.example", 2) < key("a.example", 300));
+        let read = SchemaKey::decode(&key("a.example", 300)).unwrap();
+        assert_eq!(
+            (read.pair.domain.as_str(), read.pair.page_type, read.version),
+            ("a.example", PageType::Article, 300)
+        );
+        assert!(SchemaKey::decode(b"short").is_none());
+        assert!(SchemaPair::decode(b"a.example\0\x63").is_none());
+    }
+}

@@ -1,0 +1,420 @@
+//! Platform schemas: which one reads a page, and how an operator brings them in and out.
+//!
+//! A schema belongs to a registrable domain or to one host of it; for a page the host's own wins. Versions are never
+//! changed, so a compiled schema may be kept for as long as there is room. Every schema that is stored has passed
+//! [`Schema::compile`]; one that a later release refuses is left out with a line in the log, never an error of the page.
+
+use super::columns::TypedAttribute;
+use super::rows::{
+    ColumnKindV1, DiscoveredBy, PLATFORM_SCHEMAS, PlatformSchemaV1, SCHEMA_HEADS, SCHEMAS_BY_AGE,
+    SCHEMAS_BY_DOMAIN, SCHEMAS_CONFIRMED, SchemaConfirmedV1, SchemaHeadV1, SchemaKey, SchemaPair,
+};
+use base::audit::Action;
+use base::clock::Timestamp;
+use base::codec::Json;
+use base::ids::SchemaId;
+use base::page::PageRequest;
+use base::terms::PageType;
+use base::{Error, Result};
+use page::extract::{Attribute, AttributeType, Extraction, Schema};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+use store::{Event, Order, SysRead, SysWrite, System};
+
+/// Compiled schemas that are kept; beyond that all are dropped and compiled anew as pages ask for them.
+const COMPILED_MAX: usize = 2_000;
+/// Schemas of one import.
+const IMPORT_SCHEMAS_MAX: usize = 10_000;
+/// Schemas that an export reads in one transaction.
+const EXPORT_ROWS: usize = 200;
+
+/// A page confirms a schema when its quality is at least this part of the schema's confidence: under it the schema drifts
+/// (API page, section 6).
+const CONFIRMING_PART: f64 = 0.5;
+const HOUR_MS: i64 = 3_600_000;
+/// How long after a page has confirmed it a schema counts as good.
+const GOOD_FOR: Duration = Duration::from_secs(90 * 24 * 3_600);
+
+/// A schema ready to run.
+#[derive(Debug)]
+pub struct CompiledSchema {
+    pub key: SchemaKey,
+    pub confidence: f64,
+    pub id: SchemaId,
+    pub version: u32,
+    pub page_type: PageType,
+    pub attributes: Arc<[TypedAttribute]>,
+    pub schema: Schema,
+}
+
+/// The platform's schemas, compiled when a page first needs them.
+pub struct Schemas {
+    system: System,
+    /// None for one that cannot be compiled any more.
+    compiled: Mutex<HashMap<SchemaKey, Option<Arc<CompiledSchema>>>>,
+    /// The hours in which pages last confirmed them, as far as that is not stored yet.
+    confirmed: Mutex<HashMap<SchemaKey, Timestamp>>,
+}
+
+impl Schemas {
+    pub fn new(system: System) -> Schemas {
+        Schemas { system, compiled: Mutex::default(), confirmed: Mutex::default() }
+    }
+
+    /// Notes a page that confirms its schema.
+    pub fn confirm(&self, found: Option<&(Arc<CompiledSchema>, Extraction)>, now: Timestamp) {
+        let Some((schema, read)) = found else { return };
+        if read.values.is_empty() || read.quality.composite < CONFIRMING_PART * schema.confidence {
+            return;
+        }
+        let hour = Timestamp(now.millis().div_euclid(HOUR_MS) * HOUR_MS);
+        self.confirmed.lock().insert(schema.key.clone(), hour);
+    }
+
+    /// Stores what was noted.
+    pub async fn keep_confirmed(&self) -> Result<()> {
+        let noted = std::mem::take(&mut *self.confirmed.lock());
+        let news = self.system.read(|tx| {
+            let mut news = Vec::new();
+            for (key, at) in noted {
+                if tx.get(&SCHEMAS_CONFIRMED, &key)?.is_none_or(|known| known.at < at) {
+                    news.push((key, SchemaConfirmedV1 { at }));
+                }
+            }
+            Ok(news)
+        })?;
+        if news.is_empty() {
+            return Ok(());
+        }
+        let write = self.system.write(move |tx| {
+            tx.unaudited("that pages confirm a schema");
+            news.iter().try_for_each(|(key, row)| tx.put(&SCHEMAS_CONFIRMED, key, row))
+        });
+        write.await
+    }
+
+    /// Reads platform schemas, which are the same for every organization.
+    pub fn read<T>(&self, look: impl FnOnce(&SysRead<'_>) -> Result<T>) -> Result<T> {
+        self.system.read(look)
+    }
+
+    /// The newest schemas for a page of `host` in `domain`: of `wanted`, or one of each page type.
+    pub fn of_page(
+        &self,
+        host: &str,
+        domain: &str,
+        wanted: Option<PageType>,
+    ) -> Result<Vec<Arc<CompiledSchema>>> {
+        let host = host.trim_end_matches('.');
+        let types = wanted.as_ref().map_or(PageType::ALL, std::slice::from_ref);
+        let keys = self.system.read(|tx| {
+            let mut keys = Vec::new();
+            for page_type in types {
+                keys.extend(newest(tx, [host, domain], *page_type)?);
+            }
+            Ok(keys)
+        })?;
+        let mut schemas = Vec::with_capacity(keys.len());
+        for key in keys {
+            schemas.extend(self.compiled(key)?);
+        }
+        Ok(schemas)
+    }
+
+    fn compiled(&self, key: SchemaKey) -> Result<Option<Arc<CompiledSchema>>> {
+        if let Some(known) = self.compiled.lock().get(&key) {
+            return Ok(known.clone());
+        }
+        // Two pages may compile the same schema at once; both come to the same.
+        let Some(row) = self.system.read(|tx| tx.get(&PLATFORM_SCHEMAS, &key))? else { return Ok(None) };
+        let compiled = compile(&row)
+            .inspect_err(|reason| {
+                tracing::warn!(schema = %row.id, domain = row.domain, reason, "a stored schema is not used");
+            })
+            .ok()
+            .map(Arc::new);
+        let mut all = self.compiled.lock();
+        if all.len() >= COMPILED_MAX {
+            all.clear();
+        }
+        all.insert(key, compiled.clone());
+        Ok(compiled)
+    }
+}
+
+/// A schema, and when a page last confirmed it: not before there was the schema.
+pub fn with_confirmed(
+    tx: &SysRead<'_>,
+    row: PlatformSchemaV1,
+) -> Result<(PlatformSchemaV1, Option<Timestamp>)> {
+    let key = SchemaKey { pair: SchemaPair::new(&row.domain, row.page_type), version: row.version };
+    let confirmed = tx.get(&SCHEMAS_CONFIRMED, &key)?.map(|known| known.at.max(row.created_at));
+    let at = confirmed.max(row.last_validated_at);
+    Ok((row, at))
+}
+
+/// Until when a schema counts as good that nothing else confirms.
+pub fn good_until(row: &PlatformSchemaV1, confirmed: Option<Timestamp>) -> Timestamp {
+    row.expires_at.unwrap_or_else(|| confirmed.unwrap_or(row.created_at).after(GOOD_FOR))
+}
+
+/// The newest schema of a page type at the first of these places that has any.
+fn newest(tx: &SysRead<'_>, places: [&str; 2], page_type: PageType) -> Result<Option<SchemaKey>> {
+    for place in places {
+        let pair = SchemaPair::new(place, page_type);
+        if let Some(head) = tx.get(&SCHEMA_HEADS, &pair)? {
+            return Ok(Some(SchemaKey { pair, version: head.version }));
+        }
+    }
+    Ok(None)
+}
+
+fn compile(row: &PlatformSchemaV1) -> Result<CompiledSchema, String> {
+    let attributes = attributes_of(row).map_err(|e| e.to_string())?;
+    let schema = Schema::compile(&attributes).map_err(|e| e.to_string())?;
+    Ok(CompiledSchema {
+        key: SchemaKey { pair: SchemaPair::new(&row.domain, row.page_type), version: row.version },
+        confidence: row.confidence,
+        id: row.id,
+        version: row.version,
+        page_type: row.page_type,
+        attributes: attributes
+            .into_iter()
+            .map(|attribute| TypedAttribute {
+                name: attribute.name,
+                kind: column_kind(attribute.kind),
+                since: row.created_at,
+                description: attribute.description.filter(|text| !text.trim().is_empty()),
+            })
+            .collect(),
+        schema,
+    })
+}
+
+fn column_kind(kind: AttributeType) -> ColumnKindV1 {
+    match kind {
+        AttributeType::Text | AttributeType::Url => ColumnKindV1::Text,
+        AttributeType::Number => ColumnKindV1::Number,
+        AttributeType::Boolean => ColumnKindV1::Bool,
+        AttributeType::TextList | AttributeType::UrlList => ColumnKindV1::List,
+    }
+}
+
+/// The attributes of a stored schema.
+pub fn attributes_of(row: &PlatformSchemaV1) -> Result<Vec<Attribute>, serde_json::Error> {
+    Vec::<Attribute>::deserialize(&row.attributes.0)
+}
+
+/// A domain or host as schemas are stored under it: lower case, ASCII, without a final dot. None when it is no host.
+pub fn schema_domain(text: &str) -> Option<String> {
+    let host = url::Host::parse(text.trim().trim_end_matches('.')).ok()?.to_string();
+    (!host.is_empty()).then_some(host)
+}
+
+/// The newest schema of a page type for `domain` as a caller wrote it: of exactly that host, else of its registrable
+/// domain.
+pub fn find(tx: &SysRead<'_>, domain: &str, page_type: PageType) -> Result<PlatformSchemaV1> {
+    let missing = || Error::not_found(PLATFORM_SCHEMAS.noun());
+    let host = schema_domain(domain).ok_or_else(missing)?;
+    let registrable = base::web::Domain::parse(&host).map_err(|_| missing())?;
+    let key = newest(tx, [&host, registrable.as_str()], page_type)?.ok_or_else(missing)?;
+    tx.require(&PLATFORM_SCHEMAS, &key)
+}
+
+/// Schemas of every version, newest first, at most `limit`.
+pub fn list(
+    tx: &SysRead<'_>,
+    domain: Option<&str>,
+    page_type: Option<PageType>,
+    limit: usize,
+) -> Result<Vec<PlatformSchemaV1>> {
+    let request = PageRequest { limit, cursor: None };
+    let keep = |row: &PlatformSchemaV1| page_type.is_none_or(|wanted| row.page_type == wanted);
+    let page = match domain {
+        None => tx.page_by(&PLATFORM_SCHEMAS, &SCHEMAS_BY_AGE, |key| key, &request, keep)?,
+        Some(text) => {
+            // What is no domain has no schemas.
+            let Some(domain) = schema_domain(text) else { return Ok(Vec::new()) };
+            tx.page_by(&PLATFORM_SCHEMAS, &SCHEMAS_BY_DOMAIN, |key| key.str(&domain), &request, keep)?
+        }
+    };
+    Ok(page.items)
+}
+
+/// The file that `gleaner admin schema import` reads and `export` writes.
+#[derive(Debug, Serialize, Deserialize)]
+struct SchemaFile {
+    schemas: Vec<SchemaEntry>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SchemaEntry {
+    /// May be left out when the import names a domain for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    domain: Option<String>,
+    page_type: PageType,
+    attributes: Vec<Attribute>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    confidence: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sample_count: Option<u32>,
+}
+
+/// What an import did with each schema, in the file's order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ImportSummary {
+    pub created: usize,
+    pub unchanged: usize,
+    pub schemas: Vec<ImportedSchema>,
+}
+
+/// One schema of an import.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImportedSchema {
+    pub domain: String,
+    pub page_type: PageType,
+    /// The version that is the newest now.
+    pub version: u32,
+    /// Whether this import made that version; else it was there with the same attributes.
+    pub created: bool,
+}
+
+/// A schema of a file that may be stored.
+struct Checked {
+    pair: SchemaPair,
+    attributes: Json,
+    confidence: f64,
+    sample_count: u32,
+}
+
+/// Takes in the schemas of a file, all or none. Each becomes the next version of its domain and page type, unless the
+/// newest one says the same already. Errors name the field: `schemas[1].attributes[2].xpaths[0]: …`.
+pub async fn import_schemas(
+    system: &System,
+    json: &str,
+    default_domain: Option<&str>,
+) -> Result<ImportSummary> {
+    let checked = check_file(json, default_domain)?;
+    system.write(move |tx| store_all(tx, &checked)).await
+}
+
+fn check_file(json: &str, default_domain: Option<&str>) -> Result<Vec<Checked>> {
+    let mut reader = serde_json::Deserializer::from_str(json);
+    let file: SchemaFile = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let path = error.path().to_string();
+        Error::invalid(&path, error.into_inner())
+    })?;
+    reader.end().map_err(|error| Error::invalid("schemas", error))?;
+    if file.schemas.len() > IMPORT_SCHEMAS_MAX {
+        return Err(Error::invalid("schemas", format!("has more than {IMPORT_SCHEMAS_MAX} entries")));
+    }
+    let mut seen = HashSet::new();
+    let mut checked = Vec::with_capacity(file.schemas.len());
+    for (number, entry) in file.schemas.into_iter().enumerate() {
+        let entry = check_entry(entry, default_domain, &format!("schemas[{number}]"))?;
+        if !seen.insert(entry.pair.clone()) {
+            let reason = format!("is a second {} schema of {}", entry.pair.page_type, entry.pair.domain);
+            return Err(Error::invalid(&format!("schemas[{number}]"), reason));
+        }
+        checked.push(entry);
+    }
+    Ok(checked)
+}
+
+fn check_entry(entry: SchemaEntry, default_domain: Option<&str>, path: &str) -> Result<Checked> {
+    let field = |name: &str| format!("{path}.{name}");
+    let Some(domain) = entry.domain.as_deref().or(default_domain) else {
+        return Err(Error::invalid(&field("domain"), "is missing, and the import names no domain for all"));
+    };
+    let domain = schema_domain(domain)
+        .ok_or_else(|| Error::invalid(&field("domain"), format!("\"{domain}\" is not a host name")))?;
+    Schema::compile(&entry.attributes).map_err(|error| Error::invalid(&field(&error.path), error.message))?;
+    let confidence = entry.confidence.unwrap_or(1.0);
+    if !(0.0..=1.0).contains(&confidence) {
+        return Err(Error::invalid(&field("confidence"), "must be from 0 to 1"));
+    }
+    let attributes = serde_json::to_value(&entry.attributes)
+        .map_err(|e| Error::internal("write a schema's attributes", e))?;
+    Ok(Checked {
+        pair: SchemaPair::new(&domain, entry.page_type),
+        attributes: Json(attributes),
+        confidence,
+        sample_count: entry.sample_count.unwrap_or(0),
+    })
+}
+
+fn store_all(tx: &SysWrite<'_>, checked: &[Checked]) -> Result<ImportSummary> {
+    let mut summary = ImportSummary::default();
+    for entry in checked {
+        let newest = newest(tx, [&entry.pair.domain; 2], entry.pair.page_type)?;
+        let current = newest.as_ref().map(|key| tx.require(&PLATFORM_SCHEMAS, key)).transpose()?;
+        let created = current.as_ref().is_none_or(|row| row.attributes != entry.attributes);
+        let mut version = current.map_or(0, |row| row.version);
+        if created {
+            version += 1;
+            store_version(tx, entry, version)?;
+            summary.created += 1;
+        } else {
+            summary.unchanged += 1;
+        }
+        let SchemaPair { domain, page_type } = entry.pair.clone();
+        summary.schemas.push(ImportedSchema { domain, page_type, version, created });
+    }
+    if let Some(first) = summary.schemas.iter().find(|schema| schema.created) {
+        let event = Event::new(Action::SchemaImported).named(first.domain.clone());
+        tx.audit(event.with("created", summary.created).with("unchanged", summary.unchanged))?;
+    }
+    Ok(summary)
+}
+
+fn store_version(tx: &SysWrite<'_>, entry: &Checked, version: u32) -> Result<()> {
+    let row = PlatformSchemaV1 {
+        id: SchemaId::new(),
+        domain: entry.pair.domain.clone(),
+        page_type: entry.pair.page_type,
+        version,
+        attributes: entry.attributes.clone(),
+        confidence: entry.confidence,
+        discovered_by: DiscoveredBy::Manual,
+        sample_count: entry.sample_count,
+        last_validated_at: None,
+        expires_at: None,
+        created_at: tx.now(),
+    };
+    tx.put(&PLATFORM_SCHEMAS, &SchemaKey { pair: entry.pair.clone(), version }, &row)?;
+    tx.put(&SCHEMA_HEADS, &entry.pair, &SchemaHeadV1 { version })
+}
+
+/// The newest schemas of every domain, as the content of a file that [`import_schemas`] reads.
+pub fn export_schemas(system: &System) -> Result<Value> {
+    let mut schemas = Vec::new();
+    let mut after: Option<SchemaPair> = None;
+    loop {
+        let (last, rows) = system.read(|tx| {
+            let heads = tx.scan(&SCHEMA_HEADS, after.as_ref(), Order::Ascending, EXPORT_ROWS)?;
+            let last = heads.last().map(|(pair, _)| pair.clone());
+            let row = |(pair, head): (SchemaPair, SchemaHeadV1)| {
+                tx.require(&PLATFORM_SCHEMAS, &SchemaKey { pair, version: head.version })
+            };
+            Ok((last, heads.into_iter().map(row).collect::<Result<Vec<_>>>()?))
+        })?;
+        let Some(last) = last else { break };
+        after = Some(last);
+        for row in rows {
+            schemas.push(SchemaEntry {
+                attributes: attributes_of(&row).map_err(|e| Error::internal("read a stored schema", e))?,
+                domain: Some(row.domain),
+                page_type: row.page_type,
+                confidence: Some(row.confidence),
+                sample_count: Some(row.sample_count),
+            });
+        }
+    }
+    serde_json::to_value(SchemaFile { schemas }).map_err(|e| Error::internal("write the schemas", e))
+}

@@ -1,0 +1,424 @@
+//! From a fetched page to a result: keep the page, read it by a schema, say what changed.
+//!
+//! [`Extractor::process`] does the slow work outside of any transaction: the page is durable in the blob store before
+//! anything names it. [`record`] runs inside the transaction that ends the job, so the job and its result become true
+//! together, and what "the previous result" is cannot change in between.
+
+use super::columns::{self, TypedAttribute};
+use super::pages;
+use super::rows::{
+    AttributeErrorV1, PageRefV1, PlatformSchemaV1, QualityV1, RESULTS, RESULTS_BY_URL, RedirectV1, ResultV2,
+    SchemaRefV1, results_of_url,
+};
+use super::schemas::{self, CompiledSchema, Schemas};
+use base::clock::Timestamp;
+use base::codec::Json;
+use base::health::{Health, Part};
+use base::ids::{JobId, ResultId, UrlId};
+use base::terms::PageType;
+use base::web::{Domain, WebUrl};
+use base::{Code, Error, Result};
+use blob::{BlobError, BlobRef, BlobStore};
+use bytes::Bytes;
+use page::extract::{AttributeError, Extraction, Reason, page_base};
+use page::html::Document;
+use page::xpath::{Fuel, PAGE_FUEL_MAX};
+use ring::digest::{SHA256, digest};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{Order, OrgStore, OrgWrite, Store};
+use tokio::sync::Semaphore;
+
+/// A page whose type nobody named is read by the best schema of its domain, if that fills this share of its attributes.
+const COMPLETENESS_MIN: f64 = 0.5;
+/// A page up to this size is read where it arrives, which saves it a hop to another thread and back. A choice ...
+const INLINE_BYTES_MAX: usize = 64 << 10;
+/// ... unless its schemas take more work than this (1.5 ms by the estimate at [`Fuel`]): then it is read anew on a thread of
+/// its own.
+const INLINE_FUEL_MAX: u64 = 100_000;
+/// All values of a result as JSON, in bytes; a row has its limit too, and the page itself is in the blob store.
+const VALUES_BYTES_MAX: usize = 512 << 10;
+/// Members of one list.
+const LIST_MEMBERS_MAX: usize = 5_000;
+/// Bytes of a title that are kept.
+const TITLE_BYTES_MAX: usize = 500;
+/// Bytes of an attribute error's reason.
+const REASON_BYTES_MAX: usize = 300;
+/// Results of a URL that are looked through for the one before: more than one only when jobs end out of order.
+const PREVIOUS_ROWS_MAX: usize = 16;
+
+/// A page that a provider delivered for a job.
+#[derive(Clone, Debug)]
+pub struct Scraped {
+    pub job: JobId,
+    pub url_id: Option<UrlId>,
+    /// The URL that was asked for.
+    pub url: WebUrl,
+    /// The URL that answered.
+    pub final_url: WebUrl,
+    /// The answers that led there.
+    pub redirects: Vec<RedirectV1>,
+    pub domain: Domain,
+    /// What the job or the URL says it is.
+    pub page_type: Option<PageType>,
+    pub provider: String,
+    pub http_status: u16,
+    pub content_type: Option<String>,
+    pub body: Bytes,
+    pub tags: Vec<String>,
+    pub scraped_at: Timestamp,
+}
+
+/// A result that is not yet stored.
+#[derive(Clone, Debug)]
+pub struct ResultDraft {
+    row: ResultV2,
+    /// What the schema asked for, found or not: each gets its column in the console.
+    attributes: Arc<[TypedAttribute]>,
+}
+
+impl ResultDraft {
+    pub(super) fn from_parts(row: ResultV2, attributes: Arc<[TypedAttribute]>) -> ResultDraft {
+        ResultDraft { row, attributes }
+    }
+
+    pub(super) fn into_parts(self) -> (ResultV2, Arc<[TypedAttribute]>) {
+        (self.row, self.attributes)
+    }
+
+    pub fn id(&self) -> ResultId {
+        self.row.id
+    }
+
+    pub fn job(&self) -> JobId {
+        self.row.job
+    }
+
+    /// Hangs further tags on the result, behind those that it has.
+    pub fn add_tags(&mut self, tags: Vec<String>) {
+        let new: Vec<_> = tags.into_iter().filter(|tag| !self.row.tags.contains(tag)).collect();
+        self.row.tags.extend(new);
+    }
+
+    pub fn page_type(&self) -> Option<PageType> {
+        self.row.page_type
+    }
+
+    /// The composite quality; none when no schema applied.
+    pub fn quality(&self) -> Option<f64> {
+        self.row.quality.map(|quality| quality.composite)
+    }
+}
+
+/// Reads pages. Hung up in the services; clones of what it holds are cheap.
+pub struct Extractor {
+    schemas: Arc<Schemas>,
+    blobs: Arc<BlobStore>,
+    /// As many pages at once as there are cores: a parsed page takes many times its size.
+    room: Semaphore,
+    health: Health,
+}
+
+impl Extractor {
+    /// `health` hears whether pages can be stored.
+    pub fn new(store: Store, blobs: Arc<BlobStore>, health: Health) -> Extractor {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let schemas = Arc::new(Schemas::new(store.system()));
+        Extractor { schemas, blobs, room: Semaphore::new(cores), health }
+    }
+
+    /// Tries whether pages can be stored. 503 when not.
+    pub async fn try_pages(&self) -> Result<()> {
+        self.blobs.try_write().await.map_err(blob_error)
+    }
+
+    /// What a page that could not be stored says about the box.
+    fn note_failure(&self, error: &BlobError) {
+        let (BlobError::NoSpace { source, .. } | BlobError::Failed { source, .. }) = error else { return };
+        let lacking = source.downcast_ref::<std::io::Error>().and_then(Part::lacking);
+        self.health.report(lacking.unwrap_or(Part::Pages), format!("{error}: {source}"));
+    }
+
+    /// Platform schemas of every version, newest first; with each, when a page last confirmed it.
+    pub fn list_schemas(
+        &self,
+        domain: Option<&str>,
+        page_type: Option<PageType>,
+        limit: usize,
+    ) -> Result<Vec<(PlatformSchemaV1, Option<Timestamp>)>> {
+        self.schemas.read(|tx| {
+            let rows = schemas::list(tx, domain, page_type, limit)?;
+            rows.into_iter().map(|row| schemas::with_confirmed(tx, row)).collect()
+        })
+    }
+
+    /// The newest platform schema of a page type for a domain; 404 when there is none.
+    pub fn find_schema(
+        &self,
+        domain: &str,
+        page_type: PageType,
+    ) -> Result<(PlatformSchemaV1, Option<Timestamp>)> {
+        self.schemas.read(|tx| schemas::with_confirmed(tx, schemas::find(tx, domain, page_type)?))
+    }
+
+    /// Stores which schemas pages have confirmed since the last time.
+    pub async fn keep_confirmed(&self) -> Result<()> {
+        self.schemas.keep_confirmed().await
+    }
+
+    /// Keeps the page (it is on the disk when this returns) and extracts what a schema finds on it.
+    /// Without a schema for the page the draft has no values and no quality. Fails with 413 for a page larger than the blob
+    /// store takes, and with 503 when the disk does not take it at the moment.
+    pub async fn process(&self, org: &OrgStore, page: Scraped) -> Result<ResultDraft> {
+        let kept = self.blobs.org(org.id().0).put_page(page.body.clone()).await;
+        let kept = kept.inspect_err(|error| self.note_failure(error)).map_err(blob_error)?;
+        let clock = org.clock().clone();
+        if page.body.len() <= INLINE_BYTES_MAX {
+            let mut fuel = Fuel::new(INLINE_FUEL_MAX);
+            let read = read_page(&self.schemas, &page, &mut fuel)?;
+            if fuel.left() > 0 {
+                self.schemas.confirm(read.found.as_ref(), clock.now());
+                return Ok(draft(page, kept, read, clock.now()));
+            }
+        }
+        let _room = self.room.acquire().await.map_err(|e| Error::internal("wait to extract a page", e))?;
+        let schemas = Arc::clone(&self.schemas);
+        tokio::task::spawn_blocking(move || {
+            // One budget for all candidates: what a page may cost does not grow with the number of schemas.
+            let read = read_page(&schemas, &page, &mut Fuel::new(PAGE_FUEL_MAX))?;
+            schemas.confirm(read.found.as_ref(), clock.now());
+            Ok(draft(page, kept, read, clock.now()))
+        })
+        .await
+        .map_err(|e| Error::internal("extract a page", e))?
+    }
+}
+
+fn draft(page: Scraped, kept: BlobRef, read: PageReading, now: Timestamp) -> ResultDraft {
+    let attributes = read.found.as_ref().map(|(schema, _)| Arc::clone(&schema.attributes));
+    ResultDraft { row: result_row(page, kept, read, now), attributes: attributes.unwrap_or_default() }
+}
+
+fn blob_error(error: BlobError) -> Error {
+    match error {
+        BlobError::NoSpace { .. } => Error::unavailable("The disk is full.").caused_by(error),
+        BlobError::TooLarge { .. } => Error::new(Code::PayloadTooLarge).message(error.to_string()),
+        BlobError::Emptied => Error::new(Code::OrgNotFound),
+        BlobError::Failed { .. } => Error::unavailable("The page could not be stored.").caused_by(error),
+        BlobError::Corrupt { .. } => Error::internal("keep a page", error),
+    }
+}
+
+/// What a page says.
+#[derive(Default)]
+struct PageReading {
+    title: Option<String>,
+    found: Option<(Arc<CompiledSchema>, Extraction)>,
+}
+
+fn read_page(schemas: &Schemas, page: &Scraped, fuel: &mut Fuel) -> Result<PageReading> {
+    if !is_document(page.content_type.as_deref()) {
+        return Ok(PageReading::default());
+    }
+    let candidates = schemas.of_page(page.final_url.host(), page.domain.as_str(), page.page_type)?;
+    let document = Document::parse_bytes(&page.body, page.content_type.as_deref());
+    let title = document.title().map(|title| cut(&title, TITLE_BYTES_MAX)).filter(|title| !title.is_empty());
+    let base = page_base(&document, page.final_url.as_url());
+    let read = candidates.into_iter().map(|schema| {
+        let extraction = schema.schema.extract(&document, &base, fuel);
+        (schema, extraction)
+    });
+    let found = match page.page_type {
+        Some(_) => read.last(),
+        None => read
+            .filter(|(_, extraction)| extraction.quality.completeness >= COMPLETENESS_MIN)
+            .max_by(|(_, one), (_, other)| better(one, other)),
+    };
+    Ok(PageReading { title, found })
+}
+
+/// The more complete reading is the better one; of two alike, the one that is valid, then the one that found more.
+fn better(one: &Extraction, other: &Extraction) -> std::cmp::Ordering {
+    let by = |score: fn(&Extraction) -> f64| score(one).total_cmp(&score(other));
+    by(|extraction| extraction.quality.completeness)
+        .then_with(|| by(|extraction| extraction.quality.validation))
+        .then_with(|| one.values.len().cmp(&other.values.len()))
+}
+
+/// Whether a body of this media type is read as a page. Servers that name none mostly send HTML.
+fn is_document(content_type: Option<&str>) -> bool {
+    let Some(content_type) = content_type else { return true };
+    let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    media.is_empty() || media == "text/plain" || media.contains("html") || media.ends_with("xml")
+}
+
+fn result_row(page: Scraped, kept: BlobRef, read: PageReading, now: Timestamp) -> ResultV2 {
+    let mut row = ResultV2 {
+        id: ResultId::new(),
+        job: page.job,
+        url_id: page.url_id,
+        url: page.url.to_string(),
+        final_url: page.final_url.to_string(),
+        domain: page.domain.to_string(),
+        page_type: page.page_type,
+        schema: None,
+        values: Json(Value::Object(Map::new())),
+        quality: None,
+        attribute_errors: Vec::new(),
+        provider: page.provider,
+        http_status: page.http_status,
+        content_type: page.content_type,
+        page: PageRefV1 {
+            hash: *kept.hash.as_bytes(),
+            byte_size: kept.byte_size,
+            stored_size: kept.stored_size,
+        },
+        content_hash: *kept.hash.as_bytes(),
+        changed: Vec::new(),
+        title: read.title,
+        tags: page.tags,
+        scraped_at: page.scraped_at,
+        extracted_at: now,
+        sequence: 0,
+        redirects: page.redirects,
+    };
+    if let Some((schema, extraction)) = read.found {
+        let extraction = within_limits(extraction, schema.attributes.len());
+        row.page_type = Some(schema.page_type);
+        row.schema = Some(SchemaRefV1 { id: schema.id, version: schema.version });
+        row.quality = Some(QualityV1 {
+            completeness: extraction.quality.completeness,
+            validation: extraction.quality.validation,
+            composite: extraction.quality.composite,
+        });
+        row.attribute_errors = extraction
+            .errors
+            .into_iter()
+            .map(|error| AttributeErrorV1 {
+                reason: cut(&error.reason.join(&error.detail), REASON_BYTES_MAX),
+                name: error.name,
+            })
+            .collect();
+        row.content_hash = hash_of_values(&extraction.values);
+        row.values = Json(Value::Object(extraction.values));
+    }
+    row
+}
+
+/// Drops values that a row has no room for; each leaves an error entry and counts as not found.
+fn within_limits(mut extraction: Extraction, attributes: usize) -> Extraction {
+    let mut room = VALUES_BYTES_MAX;
+    let mut dropped = Vec::new();
+    for (name, value) in &extraction.values {
+        let bytes = name.len() + value.to_string().len();
+        let members = value.as_array().map_or(1, Vec::len);
+        if members > LIST_MEMBERS_MAX {
+            let detail =
+                format!("the list has {members} members, more than the {LIST_MEMBERS_MAX} that are kept");
+            dropped.push((name.clone(), detail));
+        } else if let Some(left) = room.checked_sub(bytes) {
+            room = left;
+        } else {
+            let detail = format!(
+                "the value takes {bytes} bytes, more than is left of the {VALUES_BYTES_MAX} for all values"
+            );
+            dropped.push((name.clone(), detail));
+        }
+    }
+    if dropped.is_empty() {
+        return extraction;
+    }
+    for (name, detail) in dropped {
+        extraction.values.shift_remove(&name);
+        extraction.errors.retain(|error| error.name != name);
+        extraction.errors.push(AttributeError { name, reason: Reason::TooLarge, detail });
+    }
+    extraction.quality.completeness = extraction.values.len() as f64 / attributes.max(1) as f64;
+    extraction.quality.composite =
+        0.6 * extraction.quality.completeness + 0.4 * extraction.quality.validation;
+    extraction
+}
+
+/// SHA-256 of the values as JSON with sorted names, so that a schema which lists its attributes in another order gives the
+/// same hash for the same values.
+fn hash_of_values(values: &Map<String, Value>) -> [u8; 32] {
+    let sorted: BTreeMap<&String, &Value> = values.iter().collect();
+    let mut text = String::new();
+    for (name, value) in sorted {
+        text.push_str(&Value::String(name.clone()).to_string());
+        text.push(':');
+        text.push_str(&value.to_string());
+        text.push('\n');
+    }
+    let mut hash = [0; 32];
+    hash.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
+    hash
+}
+
+/// The longest beginning of at most `bytes` bytes.
+fn cut(text: &str, bytes: usize) -> String {
+    text[..text.floor_char_boundary(bytes)].trim().to_owned()
+}
+
+/// Stores a result in the transaction that ends its job, and gives its id and when its page was fetched. A job that has a
+/// result already keeps that one.
+pub fn record(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<(ResultId, Timestamp)> {
+    let mut row = draft.row;
+    if let Some(there) = tx.get(&RESULTS, &row.job)? {
+        return Ok((there.id, there.scraped_at));
+    }
+    let previous = previous(tx, &row)?;
+    // Read in a year that the clock was set back from: the URL's readings are in the order of this time, and this one is the
+    // newest.
+    if let Some(ahead) = previous.as_ref().map(|other| other.scraped_at).filter(|at| *at > tx.now()) {
+        row.scraped_at = row.scraped_at.max(ahead.after(Duration::from_millis(1)));
+    }
+    if let Some(previous) = previous {
+        row.changed = changed(&previous, &row);
+    }
+    if let (Some(page_type), Some(_)) = (row.page_type, row.schema) {
+        columns::grow(tx, page_type, &row.domain, &draft.attributes)?;
+    }
+    // Nothing else may be told between these two lines: the number is that of the row's own change record.
+    row.sequence = tx.next_sequence();
+    tx.put(&RESULTS, &row.job, &row)?;
+    pages::name(tx, row.job, &row.page)?;
+    Ok((row.id, row.scraped_at))
+}
+
+/// Removes a job's result, and its page unless another result names it; whether there was one. Search and SQL follow.
+pub fn delete(tx: &OrgWrite<'_>, job: JobId) -> Result<bool> {
+    let was = tx.delete(&RESULTS, &job)?;
+    if was {
+        pages::release(tx, job)?;
+    }
+    Ok(was)
+}
+
+/// The newest result of the same URL that was scraped before this one.
+fn previous(tx: &OrgWrite<'_>, row: &ResultV2) -> Result<Option<ResultV2>> {
+    // Almost always the newest is the one; only jobs that end out of order make it look further.
+    for limit in [1, PREVIOUS_ROWS_MAX] {
+        let rows =
+            tx.scan_index(&RESULTS, &RESULTS_BY_URL, results_of_url(&row.url), Order::Descending, limit)?;
+        let ended = rows.len() < limit;
+        let comes_before = |at: Timestamp| at <= row.scraped_at || at > tx.now();
+        let found = rows.into_iter().find(|other| comes_before(other.scraped_at));
+        if found.is_some() || ended {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+/// The attributes whose values differ: those of the new schema in its order, then those that are gone.
+fn changed(previous: &ResultV2, row: &ResultV2) -> Vec<String> {
+    let none = Map::new();
+    let before = previous.values.0.as_object().unwrap_or(&none);
+    let after = row.values.0.as_object().unwrap_or(&none);
+    let new_or_other = after.iter().filter(|(name, value)| before.get(*name) != Some(*value));
+    let gone = before.keys().filter(|name| !after.contains_key(*name));
+    new_or_other.map(|(name, _)| name).chain(gone).cloned().collect()
+}

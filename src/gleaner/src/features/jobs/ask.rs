@@ -1,0 +1,186 @@
+//! One request of a job through one provider, and what a node and a job make of it together.
+
+use super::rows::{AttemptV1, JobV1};
+use crate::features::providers::{NOT_ASKED, PROVIDERS, ProviderV1, Providers, Standing};
+use base::Result;
+use base::clock::Timestamp;
+use base::ids::ProviderId;
+use base::web::WebUrl;
+use dispatch::dag::Overrides;
+use fetch::{Attempt, FetchRequest, Outcome};
+use parking_lot::Mutex;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use store::OrgStore;
+
+/// An attempt, and who made it.
+pub(super) struct Made {
+    pub provider: ProviderId,
+    pub adapter: String,
+    pub started_at: Timestamp,
+    pub attempt: Attempt,
+}
+
+/// A request that went out.
+pub(super) struct Begun {
+    adapter: String,
+    started_at: Timestamp,
+    at: Instant,
+}
+
+impl Begun {
+    /// The request, given up because another provider had answered.
+    pub fn lost(&self, provider: ProviderId) -> Made {
+        self.given_up(
+            provider,
+            "another provider of the race had answered; what this one has billed is not known",
+        )
+    }
+
+    /// The request, given up with its job.
+    fn canceled(&self, provider: ProviderId) -> Made {
+        self.given_up(provider, "the job was canceled; what the provider has billed is not known")
+    }
+
+    fn given_up(&self, provider: ProviderId, error: &str) -> Made {
+        let attempt = Attempt { duration: self.at.elapsed(), ..Attempt::failed(Outcome::Canceled, error) };
+        Made { provider, adapter: self.adapter.clone(), started_at: self.started_at, attempt }
+    }
+}
+
+/// What a run has done that its job's row may not say yet. It outlives the run, so that a job which is canceled under way
+/// says what was asked for it.
+#[derive(Default)]
+pub(super) struct Trail(Mutex<Trailed>);
+
+#[derive(Default)]
+struct Trailed {
+    made: Vec<AttemptV1>,
+    asked: Vec<Asked>,
+}
+
+struct Asked {
+    node_id: Option<String>,
+    provider: ProviderId,
+    begun: Arc<OnceLock<Begun>>,
+}
+
+impl Trail {
+    /// These are about to be asked, each of which tells when its request goes out.
+    pub fn ask(&self, node_id: Option<&str>, providers: &[(ProviderId, Arc<OnceLock<Begun>>)]) {
+        let asked = providers.iter().map(|(provider, begun)| Asked {
+            node_id: node_id.map(str::to_owned),
+            provider: *provider,
+            begun: begun.clone(),
+        });
+        self.0.lock().asked = asked.collect();
+    }
+
+    /// An attempt came to its end.
+    pub fn made(&self, begun: &Arc<OnceLock<Begun>>, attempt: Option<&AttemptV1>) {
+        let mut trailed = self.0.lock();
+        trailed.asked.retain(|asked| !Arc::ptr_eq(&asked.begun, begun));
+        trailed.made.extend(attempt.cloned());
+    }
+
+    /// The attempts of the run, those under way as canceled ones behind the others; their numbers go on from what was made
+    /// before the run, `before`.
+    pub fn canceled(&self, before: usize) -> Vec<AttemptV1> {
+        let mut trailed = self.0.lock();
+        let mut attempts = std::mem::take(&mut trailed.made);
+        for asked in std::mem::take(&mut trailed.asked) {
+            let Some(begun) = asked.begun.get() else { continue };
+            let n = u32::try_from(before + attempts.len() + 1).unwrap_or(u32::MAX);
+            attempts.push(attempt_row(n, asked.node_id, begun.canceled(asked.provider)));
+        }
+        attempts
+    }
+}
+
+/// An attempt as it is kept.
+pub(super) fn attempt_row(n: u32, node_id: Option<String>, made: Made) -> AttemptV1 {
+    let Made { provider, started_at, attempt, .. } = made;
+    AttemptV1 {
+        n,
+        node_id,
+        provider_id: provider.to_string(),
+        started_at,
+        duration_ms: u64::try_from(attempt.duration.as_millis()).unwrap_or(u64::MAX),
+        outcome: attempt.outcome,
+        http_status: attempt.http_status,
+        bytes: attempt.bytes,
+        credits: attempt.credits,
+        cost_source: attempt.cost_source,
+        rule: attempt.rule,
+        error: attempt.error,
+    }
+}
+
+/// The provider, if it is connected and enabled.
+pub(super) fn connected(org: &OrgStore, provider: ProviderId) -> Result<Option<ProviderV1>> {
+    Ok(org.read(|tx| tx.get(&PROVIDERS, &provider))?.filter(|row| row.is_enabled))
+}
+
+/// One request through one provider, unless it cannot or must not be asked, which is its failure; or unless it rests.
+pub(super) async fn ask_one(
+    providers: &Providers,
+    org: &OrgStore,
+    (provider, rests): (ProviderId, bool),
+    request: &FetchRequest,
+    begun: &OnceLock<Begun>,
+) -> Result<Made> {
+    let started_at = org.clock().now();
+    let account = match connected(org, provider)? {
+        Some(row) => providers.account(org.id(), &row).map_err(|e| e.for_operator()),
+        None => Err("the provider is not connected, or not enabled".to_owned()),
+    };
+    let adapter = account.as_ref().map(|account| account.adapter.id.clone()).unwrap_or_default();
+    let not_asked = |error: String| Attempt {
+        rule: Some(NOT_ASKED.to_owned()),
+        ..Attempt::failed(Outcome::ProviderError, error)
+    };
+    let attempt = match account {
+        Err(error) => not_asked(error),
+        Ok(account) => match providers.standing(org.id(), provider, &request.url.domain()) {
+            Standing::Cooling { trouble, .. } => {
+                let why = trouble.map_or(String::new(), |trouble| format!(" ({})", trouble.error));
+                not_asked(format!("{} is left alone for a while{why}", account.name))
+            }
+            Standing::WeakHere if rests => {
+                let domain = request.url.domain();
+                not_asked(format!("{} rests for a while: it has failed in a row at {domain}", account.name))
+            }
+            _ => match account.lacks(request) {
+                Some(lack) => not_asked(lack),
+                None => {
+                    let adapter = adapter.clone();
+                    begun.get_or_init(|| Begun { adapter, started_at, at: Instant::now() });
+                    providers.fetch(&account, request.clone()).await
+                }
+            },
+        },
+    };
+    Ok(Made { provider, adapter, started_at, attempt })
+}
+
+/// What a provider is asked: the job's own wishes, and what the node says instead.
+pub(super) fn request(job: &JobV1, url: &WebUrl, options: &Overrides) -> FetchRequest {
+    let asked = &job.options;
+    let mut headers = http::HeaderMap::new();
+    for (name, value) in &asked.headers {
+        // Both were checked when the job was submitted.
+        if let (Ok(name), Ok(value)) = (name.parse::<http::HeaderName>(), value.parse()) {
+            headers.insert(name, value);
+        }
+    }
+    FetchRequest {
+        owner: None,
+        url: url.clone(),
+        headers,
+        timeout: Duration::from_millis(options.timeout_ms.unwrap_or(asked.timeout_ms).into()),
+        robots: options.robots.unwrap_or(true),
+        render: options.render.unwrap_or(asked.render),
+        country: options.country.clone().or_else(|| asked.country.clone()),
+        premium: options.premium.unwrap_or(asked.premium),
+    }
+}

@@ -1,0 +1,315 @@
+//! Jobs: submitted, queued durably, run by the dispatcher.
+
+mod ask;
+mod dispatch;
+mod finish;
+mod queue;
+mod recovery;
+mod retention;
+mod rows;
+mod run;
+mod submit;
+#[cfg(test)]
+mod tests;
+mod view;
+mod views;
+mod walks;
+
+pub use crate::features::providers::NOT_ASKED;
+pub use dispatch::{DispatchParts, DispatchSettings, Dispatcher};
+pub use rows::{AttemptV1, BY_BENCHMARK, JOBS, JobV1};
+pub use submit::{Desk, cancel as cancel_job, probe};
+pub use walks::JOB_OUTPUTS;
+
+use super::{Feature, Holding};
+use crate::features::billing::Retention;
+use base::audit::Action;
+use base::clock::Timestamp;
+use base::ids::{BenchmarkId, JobId, ResultId, ScheduleRunId, UrlId, WorkflowId};
+use base::limits::{JOBS_PER_BATCH_MAX, JOBS_PER_POLL_MAX};
+use base::page::{Page, PageRequest};
+use base::terms::JobStatus;
+use base::web::Domain;
+use base::{Code, Error, Result};
+use fetch::AddressGuard;
+use rows::{BY_STATUS, BY_URL};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use server::permit::{JobsRead, JobsWrite, Spends};
+use server::task::TaskSpec;
+use server::{Body, Created, Either, Handler, Need, Org, OrgContext, Path, Query, Route, apart_if};
+use std::time::Duration;
+use store::{Event, OrgRead};
+use submit::NewJob;
+use uuid::Uuid;
+use view::JobView;
+
+pub static FEATURE: Feature = Feature {
+    name: "jobs",
+    tables: &[&JOBS, &walks::WALKS, &JOB_OUTPUTS, &walks::PLANNED_STOP],
+    routes: &[
+        Route::get("/api/v1/jobs", "listJobs", &Handler::new(list))
+            .about("The organization's jobs, newest first."),
+        Route::post("/api/v1/jobs", "submitJob", &Handler::new(submit_one))
+            .about("Submits a job; it is durable when the answer comes.")
+            .fails(&[Code::InvalidUrl, Code::NotFound, Code::Conflict, Code::WorkflowDisabled]),
+        Route::post("/api/v1/jobs/batch", "submitJobs", &Handler::new(submit_batch))
+            .about("Submits up to 1,000 jobs, all or none.")
+            .fails(&[Code::InvalidUrl, Code::NotFound, Code::Conflict, Code::WorkflowDisabled]),
+        Route::post("/api/v1/jobs/poll", "pollJobs", &Handler::new(poll))
+            .about("Where up to 500 jobs stand."),
+        Route::get("/api/v1/jobs/{id}", "getJob", &Handler::new(get)).about("One job with its attempts."),
+        Route::post("/api/v1/jobs/{id}/cancel", "cancelJob", &Handler::new(cancel_one))
+            .about("Ends a job that has not ended; its credits return.")
+            .fails(&[Code::JobTerminal]),
+        Route::post("/api/v1/jobs/{id}/retry", "retryJob", &Handler::new(retry))
+            .about("A new job that asks for what an ended one asked for.")
+            .fails(&[Code::Conflict]),
+    ],
+    tasks: &[
+        TaskSpec::new("jobs.dispatch", Duration::from_secs(1), |context| {
+            Box::pin(async move { context.service::<Dispatcher>().run(context).await })
+        }),
+        TaskSpec::new("jobs.retention", RETENTION_PERIOD, |context| Box::pin(retention::round(context))),
+    ],
+    needs: &[
+        Need::of::<Dispatcher>(),
+        Need::of::<AddressGuard>(),
+        Need::of::<Desk>(),
+        Need::of::<Retention>(),
+    ],
+    views: &[views::VIEW, views::RESULT_VIEW],
+    holdings: &[Holding {
+        name: "running jobs",
+        remove: |context, org| {
+            Box::pin(async move { context.service::<Dispatcher>().abandon_all(org).await })
+        },
+    }],
+    ..Feature::NONE
+};
+
+/// How soon what is due goes.
+const RETENTION_PERIOD: Duration = Duration::from_secs(300);
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+struct JobFilter {
+    status: Option<JobStatus>,
+    url_id: Option<UrlId>,
+    schedule_run_id: Option<ScheduleRunId>,
+    workflow_id: Option<WorkflowId>,
+    domain: Option<String>,
+    /// The probes of this benchmark; they are in the list only when it is named.
+    benchmark_id: Option<BenchmarkId>,
+    /// Submitted at this moment or later.
+    from: Option<Timestamp>,
+    /// Submitted before this moment.
+    to: Option<Timestamp>,
+}
+
+impl JobFilter {
+    fn accepts(&self, job: &JobV1) -> bool {
+        self.status.is_none_or(|status| job.status == status)
+            && self.url_id.is_none_or(|url| job.url_id == Some(url))
+            && self.schedule_run_id.is_none_or(|run| job.schedule_run_id == Some(run))
+            && self.workflow_id.is_none_or(|workflow| job.workflow_id == Some(workflow))
+            && self.benchmark_id == job.benchmark_id
+            && self.domain.as_ref().is_none_or(|domain| job.domain == *domain)
+            && self.from.is_none_or(|from| job.created_at >= from)
+            && self.to.is_none_or(|to| job.created_at < to)
+    }
+}
+
+async fn list(
+    org: Org<JobsRead>,
+    Query(mut filter): Query<JobFilter>,
+    page: PageRequest,
+) -> Result<Body<Page<JobView>>> {
+    filter.domain = filter.domain.map(Domain::of_filter);
+    let dispatcher = org.service::<Dispatcher>();
+    let wanted = |job: &JobV1| filter.accepts(job);
+    if let Some(benchmark) = filter.benchmark_id {
+        let probes =
+            |tx: &OrgRead<'_>| tx.page_by(&JOBS, &BY_BENCHMARK, |key| key.id(benchmark), &page, wanted);
+        return Ok(Body(viewed(&org, org.read(probes)?, &dispatcher)?));
+    }
+    let rows = org.read(|tx| match (filter.url_id, filter.status) {
+        (Some(url), _) => tx.page_by(&JOBS, &BY_URL, |key| key.id(url), &page, wanted),
+        (None, Some(status)) => tx.page_by(&JOBS, &BY_STATUS, |key| key.u8(status as u8), &page, wanted),
+        (None, None) => tx.page(&JOBS, &page, wanted),
+    })?;
+    Ok(Body(viewed(&org, rows, &dispatcher)?))
+}
+
+fn viewed(org: &OrgContext, rows: Page<JobV1>, dispatcher: &Dispatcher) -> Result<Page<JobView>> {
+    let items = org.read(|tx| {
+        rows.items.into_iter().map(|job| JobView::new(job, tx, dispatcher)).collect::<Result<_>>()
+    })?;
+    Ok(Page { items, next_cursor: rows.next_cursor })
+}
+
+/// One job as it stands.
+fn view(org: &OrgContext, job: JobV1) -> Result<JobView> {
+    let dispatcher = org.service::<Dispatcher>();
+    org.read(|tx| JobView::new(job, tx, &dispatcher))
+}
+
+async fn get(org: Org<JobsRead>, Path(id): Path<JobId>) -> Result<Body<JobView>> {
+    let job = org.read(|tx| tx.require(&JOBS, &id))?;
+    Ok(Body(view(&org, job)?))
+}
+
+async fn submit_one(
+    org: Org<Spends<JobsWrite>>,
+    Body(new): Body<NewJob>,
+) -> Result<Either<Created<JobView>, Body<JobView>>> {
+    let checked = submit::check("", new, &org.service::<AddressGuard>())?;
+    let desk = org.service::<Desk>();
+    let submitted = org.write(move |tx| {
+        let submitted = submit::submit(tx, &desk, vec![checked])?.pop();
+        if let Some(made) = submitted.as_ref().filter(|one| one.is_new) {
+            tx.audit(Event::new(Action::JobSubmitted).of(made.job.id))?;
+        }
+        submitted.ok_or_else(|| Error::internal("submit a job", "none was made"))
+    });
+    let dispatcher = org.service::<Dispatcher>();
+    let submitted = dispatcher.heed(submitted.await)?;
+    if !submitted.is_new {
+        return Ok(Either::Right(Body(view(&org, submitted.job)?)));
+    }
+    org.service::<Dispatcher>().queued(org.id(), [&submitted.job]);
+    Ok(Either::Left(Created(view(&org, submitted.job)?)))
+}
+
+/// Jobs that are checked on the spot; more are checked apart from the threads that answer.
+const JOBS_AT_ONCE: usize = 50;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct NewJobs {
+    #[schemars(length(min = 1, max = JOBS_PER_BATCH_MAX))]
+    jobs: Vec<NewJob>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct SubmittedJobs {
+    jobs: Vec<SubmittedJob>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct SubmittedJob {
+    id: JobId,
+    url: String,
+}
+
+async fn submit_batch(
+    org: Org<Spends<JobsWrite>>,
+    Body(batch): Body<NewJobs>,
+) -> Result<Created<SubmittedJobs>> {
+    let count = batch.jobs.len();
+    if !(1..=JOBS_PER_BATCH_MAX).contains(&count) {
+        return Err(Error::invalid(
+            "jobs",
+            format!("must have 1 to {JOBS_PER_BATCH_MAX} entries, not {count}"),
+        ));
+    }
+    let guard = org.service::<AddressGuard>();
+    let check = move || {
+        let jobs = (0..).zip(batch.jobs);
+        let checked = jobs.map(|(i, job)| submit::check(&format!("jobs[{i}]."), job, &guard));
+        checked.collect::<Result<Vec<_>>>()
+    };
+    let checked = apart_if(count > JOBS_AT_ONCE, check).await??;
+    let desk = org.service::<Desk>();
+    let jobs = org
+        .write(move |tx| {
+            let all = submit::submit(tx, &desk, checked)?;
+            let made: Vec<_> = all.iter().filter(|one| one.is_new).map(|one| one.job.id).collect();
+            if !made.is_empty() {
+                let event = Event::new(Action::JobBatchSubmitted).with("count", made.len());
+                tx.audit(event.ids("ids", made))?;
+            }
+            Ok(all.into_iter().map(|one| one.job).collect::<Vec<_>>())
+        })
+        .await;
+    let dispatcher = org.service::<Dispatcher>();
+    let jobs = dispatcher.heed(jobs)?;
+    dispatcher.queued(org.id(), &jobs);
+    let jobs = jobs.into_iter().map(|job| SubmittedJob { id: job.id, url: job.url }).collect();
+    Ok(Created(SubmittedJobs { jobs }))
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct PollRequest {
+    #[schemars(length(min = 1, max = JOBS_PER_POLL_MAX))]
+    ids: Vec<JobId>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Polled {
+    items: Vec<PolledJob>,
+    /// Ids that are no job of this organization.
+    missing: Vec<JobId>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct PolledJob {
+    id: JobId,
+    status: JobStatus,
+    result_id: Option<ResultId>,
+    error: Option<String>,
+}
+
+async fn poll(org: Org<JobsRead>, Body(request): Body<PollRequest>) -> Result<Body<Polled>> {
+    let count = request.ids.len();
+    if !(1..=JOBS_PER_POLL_MAX).contains(&count) {
+        return Err(Error::invalid(
+            "ids",
+            format!("must have 1 to {JOBS_PER_POLL_MAX} entries, not {count}"),
+        ));
+    }
+    let mut answer = Polled { items: Vec::with_capacity(count), missing: Vec::new() };
+    org.read(|tx| {
+        for id in request.ids {
+            match tx.get(&JOBS, &id)? {
+                Some(job) => answer.items.push(PolledJob {
+                    id,
+                    status: job.status,
+                    result_id: match view::has_result(tx, &job)? {
+                        true => job.result_id,
+                        false => None,
+                    },
+                    error: job.error,
+                }),
+                None => answer.missing.push(id),
+            }
+        }
+        Ok(())
+    })?;
+    Ok(Body(answer))
+}
+
+async fn cancel_one(org: Org<JobsWrite>, Path(id): Path<JobId>) -> Result<Body<JobView>> {
+    let canceled = org.write(move |tx| {
+        tx.needs_no_room();
+        let job = submit::cancel(tx, id)?;
+        tx.audit(Event::new(Action::JobCanceled).of(id))?;
+        Ok(job)
+    });
+    let job = canceled.await?;
+    org.service::<Dispatcher>().abandon(org.id(), id);
+    Ok(Body(view(&org, job)?))
+}
+
+async fn retry(org: Org<Spends<JobsWrite>>, Path(id): Path<JobId>) -> Result<Created<JobView>> {
+    let desk = org.service::<Desk>();
+    let retried = org.write(move |tx| {
+        let job = submit::retry(tx, &desk, id)?;
+        tx.audit(Event::new(Action::JobRetried).of(job.id).with("of", Uuid::from(id)))?;
+        Ok(job)
+    });
+    let dispatcher = org.service::<Dispatcher>();
+    let job = dispatcher.heed(retried.await)?;
+    dispatcher.queued(org.id(), [&job]);
+    Ok(Created(view(&org, job)?))
+}

@@ -1,0 +1,144 @@
+//! Putting back the jobs that stand as running although nobody runs them: what a dead process left, what a claim left that
+//! was said to have failed, and leases that ended.
+//!
+//! All of it is one operation for many jobs. Where a row cannot be read it is one for each, and that job is left alone from
+//! then on: nobody else waits for it.
+
+use super::dispatch::Dispatcher;
+use super::finish::{Cut, PutBack, put_back};
+use super::rows::{JOBS, LEASE, QUEUE, QUEUE_BEFORE};
+use super::walks::PLANNED_STOP;
+use base::clock::Moment;
+use base::ids::{JobId, OrgId};
+use base::{Code, Result};
+use store::SysWrite;
+
+/// Jobs put back by one write operation.
+const RECOVERED_PER_WRITE: usize = 256;
+
+/// Which leases are looked at.
+#[derive(Clone, Copy)]
+enum Lease {
+    Any,
+    Ended,
+}
+
+impl Dispatcher {
+    /// Puts back the jobs that a dead process left running, and takes over the queue of an older release; gives how many
+    /// were put back.
+    pub(super) async fn recover(&self) -> Result<usize> {
+        while self.system.write(move_queue).await? > 0 {}
+        // A planned restart cut them off, which is nobody's fault.
+        let planned = self.system.read(|tx| tx.get(&PLANNED_STOP, &()))?;
+        let cut = if planned.is_some() { Cut::ByTheBox } else { Cut::Unknown };
+        let mut total = 0;
+        loop {
+            let lost = self.left_running(Lease::Any)?;
+            let count = lost.len();
+            self.put_back_all(lost, cut).await?;
+            total += count;
+            if count < RECOVERED_PER_WRITE {
+                break;
+            }
+        }
+        if planned.is_some() {
+            self.system.write(|tx| tx.delete(&PLANNED_STOP, &())).await?;
+        }
+        Ok(total)
+    }
+
+    /// Some of the jobs with such a lease that nobody here runs.
+    fn left_running(&self, lease: Lease) -> Result<Vec<(OrgId, JobId)>> {
+        let (running, unreadable) = (self.running_ids(), self.unreadable.lock().clone());
+        let limit = RECOVERED_PER_WRITE + running.len() + unreadable.len();
+        self.system.read(|tx| {
+            let now = time_key(tx.moment());
+            let end = match lease {
+                Lease::Any => None,
+                Lease::Ended => Some(&now[..]),
+            };
+            let entries = tx.scan_global(&JOBS, &LEASE, &[], end, limit)?;
+            let left = entries.into_iter().map(|entry| (entry.org, entry.key));
+            // Of an organization that is being erased the entries go by themselves.
+            let left = left.filter(|(org, id)| {
+                !running.contains(&(*org, *id)) && !unreadable.contains(id) && !tx.is_fenced(*org)
+            });
+            Ok(left.take(RECOVERED_PER_WRITE).collect())
+        })
+    }
+
+    /// Puts back jobs whose lease has ended although nobody here runs them.
+    pub(super) async fn put_back_expired(&self) -> Result<()> {
+        let lost = self.left_running(Lease::Ended)?;
+        if lost.is_empty() {
+            return Ok(());
+        }
+        tracing::warn!(jobs = lost.len(), "leases ended without a result; the jobs run again");
+        self.put_back_all(lost, Cut::Unknown).await
+    }
+
+    /// Puts back jobs of a claim that failed and was kept all the same.
+    pub(super) async fn put_back_doubtful(&self) -> Result<()> {
+        let doubtful = self.doubtful.lock().clone();
+        if doubtful.is_empty() {
+            return Ok(());
+        }
+        let (count, running) = (doubtful.len(), self.running_ids());
+        let lost = doubtful.into_iter().filter(|entry| !running.contains(entry)).collect();
+        self.put_back_all(lost, Cut::ByTheBox).await?;
+        self.doubtful.lock().drain(..count);
+        // Most of them stand in the queue as before, and what the queue knew of them is gone.
+        self.look_again();
+        Ok(())
+    }
+
+    pub(super) async fn put_back_all(&self, lost: Vec<(OrgId, JobId)>, cut: Cut) -> Result<()> {
+        let put_back_in = move |tx: &SysWrite<'_>, org: OrgId, id: JobId| match tx.is_fenced(org) {
+            true => Ok(PutBack::Untouched),
+            false => put_back(&tx.org(org), id, tx.moment(), cut),
+        };
+        let all = lost.clone();
+        let together = self.system.write(move |tx| {
+            all.into_iter().map(|(org, id)| put_back_in(tx, org, id)).collect::<Result<Vec<_>>>()
+        });
+        let jobs: Vec<PutBack> = match together.await {
+            Ok(jobs) => jobs,
+            Err(error) if error.code() != Code::InternalError => return Err(error),
+            Err(_) => {
+                let mut jobs = Vec::with_capacity(lost.len());
+                for (org, id) in lost.iter().copied() {
+                    let alone = self.system.write(move |tx| put_back_in(tx, org, id)).await;
+                    jobs.push(alone.unwrap_or_else(|error| {
+                        self.pass_over(org, id, &error);
+                        PutBack::Untouched
+                    }));
+                }
+                jobs
+            }
+        };
+        for ((org, _), put_back) in lost.into_iter().zip(jobs) {
+            self.note_put_back(org, &put_back);
+        }
+        Ok(())
+    }
+}
+
+/// Moves some jobs from the queue as older releases kept it; gives how many.
+fn move_queue(tx: &SysWrite<'_>) -> Result<usize> {
+    let moved = tx.retire_entries::<JobId>(QUEUE_BEFORE, RECOVERED_PER_WRITE)?;
+    let count = moved.len();
+    for (org, id) in moved {
+        let own = tx.org(org);
+        match own.get(&JOBS, &id) {
+            Ok(Some(job)) => own.fill_index(&QUEUE, &id, &job),
+            Ok(None) => {}
+            Err(error) => tracing::error!(%org, job = %id, %error, "a job in the queue cannot be read"),
+        }
+    }
+    Ok(count)
+}
+
+/// A moment as it stands in a key.
+fn time_key(time: Moment) -> [u8; 8] {
+    ((time.0 as u64) ^ (1 << 63)).to_be_bytes()
+}

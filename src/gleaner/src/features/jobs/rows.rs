@@ -1,0 +1,135 @@
+//! Jobs as they are stored, and the queue that is an index of them.
+//!
+//! `jobs.queue` and `jobs.lease` are indexes of the job's own row: a queued job stands in the first, a running one in the
+//! second, and because `put` keeps them, queue and row cannot disagree. An entry of the queue begins with the
+//! organization, then the domain and the host, so that the dispatcher finds the next job of each by one seek, however
+//! many jobs anybody has; what is next among them it keeps in memory (`queue.rs`).
+
+use base::clock::{Moment, Timestamp};
+use base::codec::{Json, Record};
+use base::ids::{
+    BenchmarkId, JobId, ResultId, ScheduleId, ScheduleRunId, UrlId, WorkflowId, WorkflowVersionId,
+};
+use base::terms::{JobStatus, PageType};
+use base::web::host_of;
+use fetch::{CostSource, Outcome};
+use serde::{Deserialize, Serialize};
+use store::{Index, OrgTable};
+
+/// How a page is to be fetched (API page, section 4).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OptionsV1 {
+    pub render: bool,
+    pub country: Option<String>,
+    pub premium: bool,
+    pub headers: Vec<(String, String)>,
+    pub timeout_ms: u32,
+}
+
+/// One request that went out for a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AttemptV1 {
+    pub n: u32,
+    pub node_id: Option<String>,
+    pub provider_id: String,
+    pub started_at: Timestamp,
+    pub duration_ms: u64,
+    pub outcome: Outcome,
+    pub http_status: Option<u16>,
+    pub bytes: u64,
+    pub credits: u64,
+    pub cost_source: CostSource,
+    pub rule: Option<String>,
+    pub error: Option<String>,
+}
+
+/// A scrape request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobV1 {
+    pub id: JobId,
+    pub url: String,
+    pub domain: String,
+    pub url_id: Option<UrlId>,
+    pub workflow_id: Option<WorkflowId>,
+    pub workflow_version_id: Option<WorkflowVersionId>,
+    pub schedule_id: Option<ScheduleId>,
+    pub schedule_run_id: Option<ScheduleRunId>,
+    pub benchmark_id: Option<BenchmarkId>,
+    pub status: JobStatus,
+    /// 0 (last) to 9 (first).
+    pub priority: u8,
+    pub page_type: Option<PageType>,
+    pub options: OptionsV1,
+    pub tags: Vec<String>,
+    pub metadata: Json,
+    pub external_id: Option<String>,
+    /// SHA-256 of the request that made it, when it has an external id: the same body again is the same job.
+    pub request_hash: Option<[u8; 32]>,
+    pub attempts: Vec<AttemptV1>,
+    pub result_id: Option<ResultId>,
+    pub credits_reserved: u64,
+    pub credits_charged: u64,
+    pub error: Option<String>,
+    pub created_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+    /// Not before this moment.
+    pub run_at: Moment,
+    /// How often it was taken from the queue. A finish that names another number comes from a run that was given up.
+    pub run: u32,
+    /// Until when its present run is trusted to be alive.
+    pub lease_until: Option<Moment>,
+}
+
+impl Record for JobV1 {}
+
+pub static BY_STATUS: Index<JobV1> =
+    Index::new("jobs.by_status", |job, keys| keys.add(|key| key.u8(job.status as u8)));
+
+pub static BY_URL: Index<JobV1> = Index::new("jobs.by_url", |job, keys| {
+    if let Some(url) = job.url_id {
+        keys.add(|key| key.id(url));
+    }
+});
+
+pub static BY_EXTERNAL_ID: Index<JobV1> = Index::unique("jobs.by_external_id", |job, keys| {
+    if let Some(id) = &job.external_id {
+        keys.add(|key| key.str(id));
+    }
+});
+
+/// The probes of a benchmark.
+pub static BY_BENCHMARK: Index<JobV1> = Index::new("jobs.by_benchmark", |job, keys| {
+    if let Some(benchmark) = job.benchmark_id {
+        keys.add(|key| key.id(benchmark));
+    }
+});
+
+/// Queued jobs by domain, host, rank (the highest priority first) and time.
+pub static QUEUE: Index<JobV1> = Index::new(QUEUE_TABLE, |job: &JobV1, keys| {
+    if job.status == JobStatus::Queued {
+        keys.add(|key| key.str(&job.domain).str(host_of(&job.url)).u8(rank(job.priority)).moment(job.run_at));
+    }
+})
+.instead_of(QUEUE_BEFORE);
+
+/// The name of that index.
+pub const QUEUE_TABLE: &str = "jobs.queue";
+
+/// The queue as older releases kept it, in one index of all organizations; its entries are moved at the first start.
+pub const QUEUE_BEFORE: &str = "jobs.ready";
+
+/// Where a priority stands in the queue: 0 is served first.
+pub fn rank(priority: u8) -> u8 {
+    9 - priority.min(9)
+}
+
+pub static LEASE: Index<JobV1> = Index::global("jobs.lease", |job, keys| {
+    if let Some(until) = job.lease_until {
+        keys.add(|key| key.moment(until));
+    }
+});
+
+pub static JOBS: OrgTable<JobId, JobV1> = OrgTable::new("jobs", "Job")
+    .indexed(&[&BY_STATUS, &BY_URL, &BY_EXTERNAL_ID, &BY_BENCHMARK, &QUEUE, &LEASE])
+    .fed();

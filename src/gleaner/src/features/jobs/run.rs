@@ -1,0 +1,634 @@
+//! One run of a job: from where its walk stands to its end, or to where it has to wait.
+//!
+//! What a step brings is kept in memory as long as the run goes on without another attempt, and written before the next
+//! attempt begins: a process that dies never repeats an attempt that failed. A run that has to wait (a wait node, a domain
+//! that wants to be left alone) writes where it stands and ends; the job is in the queue again with a time, and nothing
+//! holds it meanwhile.
+//!
+//! A provider that is left alone for something that passes (its account is throttled, it is down) is passed over as long
+//! as the graph has somebody else. Where it has nobody else, the job waits for it; and one whose own request was the one
+//! too many asks again. Waiting is bounded in times ([`PARKS_MAX`]), and asking again in attempts ([`AGAIN_MAX`]).
+
+use super::ask::{Begun, Made, Trail, ask_one, attempt_row, connected, request};
+use super::dispatch::Dispatcher;
+use super::finish::{self, Ended, Progress};
+use super::rows::{AttemptV1, JobV1};
+use super::walks::{self, PositionV1, WalkV2, facts};
+use crate::features::extraction::{self, RedirectV1, ResultDraft, Scraped};
+use crate::features::providers::{self, NOT_ASKED, Path, Standing, visits_itself};
+use base::clock::Moment;
+use base::ids::ProviderId;
+use base::terms::JobStatus;
+use base::web::WebUrl;
+use base::{Code, Error, Result};
+use dispatch::dag::{Ending, Event, Graph, Overrides, Seen, Step, Walk};
+use fetch::{Fault, Hop, LEFT_ALONE, Outcome, Permit, Wait};
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use store::{OrgStore, OrgWrite};
+
+/// How long a run keeps what it has while the box cannot write it, unless the box drains. Nobody else runs the job
+/// meanwhile: a lease is looked at only where the run is not under way here. The pages so kept are as few as there are
+/// slots, since a box that cannot write takes no jobs.
+const WRITE_WITHIN: Duration = Duration::from_secs(10 * 60);
+/// Time between two such tries.
+const WRITE_EVERY: Duration = Duration::from_millis(200);
+/// How soon a job is looked at again whose domain has no visit free.
+const BUSY_PAUSE: Duration = Duration::from_millis(50);
+
+/// A provider that is left alone for longer than this is not waited for, unless its account is only throttled.
+const COOLING_WAIT_MAX: Duration = Duration::from_secs(30);
+/// How often a job asks those again whose accounts were throttled.
+const AGAIN_MAX: usize = 5;
+/// How often a job waits for providers that are left alone.
+pub(super) const PARKS_MAX: u32 = 50;
+/// How soon a job is looked at again whose provider has no room for another request, and how many times that at most.
+const CROWDED_PAUSE: Duration = Duration::from_millis(500);
+const CROWDED_STEPS_MAX: u32 = 20;
+/// The least and the longest time after which a job is looked at again that nobody could be asked for.
+const POSTPONE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5 * 60));
+
+/// The newest page that an attempt brought.
+enum PageAtHand {
+    Scraped(Box<Scraped>),
+    Draft(Box<ResultDraft>),
+}
+
+/// A run under way.
+pub(super) struct Run<'a> {
+    dispatcher: &'a Dispatcher,
+    org: &'a OrgStore,
+    job: JobV1,
+    url: WebUrl,
+    graph: Arc<Graph>,
+    walk: Walk,
+    row: WalkV2,
+    /// Attempts that are not written yet.
+    made: Vec<AttemptV1>,
+    page: Option<PageAtHand>,
+    answer_charge: u64,
+    /// What attempts of this run that brought an answer are charged if they are the one that is; by their number.
+    charges: Vec<(u32, u64)>,
+    /// Why the job fails without an attempt.
+    reason: Option<String>,
+    /// Leave to visit the domain; given back as soon as no visit follows at once.
+    permit: Option<Permit>,
+    trail: &'a Trail,
+}
+
+/// Where a run can begin.
+pub(super) enum Begin<'a> {
+    Run(Box<Run<'a>>),
+    /// Nobody can be asked before this moment, and why.
+    Postponed(Moment, String),
+}
+
+impl<'a> Run<'a> {
+    /// Goes on where the job stands.
+    pub fn load(
+        dispatcher: &'a Dispatcher,
+        org: &'a OrgStore,
+        job: JobV1,
+        (permit, trail): (Permit, &'a Trail),
+    ) -> Result<Begin<'a>> {
+        let url = WebUrl::parse(&job.url).map_err(|e| Error::internal("read a job's URL", e))?;
+        let (mut row, held) = org.read(|tx| {
+            let row = walks::load(tx, job.id)?;
+            let has_page = row.position.as_ref().is_some_and(|position| position.page.is_some());
+            let held = if has_page { extraction::held(tx, job.id)? } else { None };
+            Ok((row, held))
+        })?;
+        let mut reason = None;
+        let graph = match (&row.chain, job.workflow_version_id) {
+            (Some(chain), _) => dispatcher.graphs.chain(chain)?,
+            (None, Some(version)) => org.read(|tx| dispatcher.graphs.of(tx, version))?,
+            (None, None) => {
+                let request = request(&job, &url, &Overrides::default());
+                let rows = org.read(providers::enabled)?;
+                let chain = match dispatcher.providers.path(org.id(), &rows, &request, &url.domain()) {
+                    Path::Try(accounts) => accounts.iter().map(|account| account.id).collect(),
+                    Path::Nobody { reason: said } => {
+                        reason = Some(said);
+                        Vec::new()
+                    }
+                    Path::Later { until, reason } => {
+                        let wait = until.saturating_duration_since(Instant::now());
+                        tracing::debug!(job = %job.id, reason, "nobody can be asked now; the job waits");
+                        let run_at = org.clock().moment().after(wait.clamp(POSTPONE.0, POSTPONE.1));
+                        return Ok(Begin::Postponed(run_at, reason));
+                    }
+                };
+                let graph = dispatcher.graphs.chain(&chain)?;
+                row.chain = Some(chain);
+                graph
+            }
+        };
+        let walk = match row.position.clone() {
+            Some(position) => position.into(),
+            None => Walk::begin(&graph, &facts(&job)),
+        };
+        Ok(Begin::Run(Box::new(Run {
+            dispatcher,
+            org,
+            job,
+            url,
+            graph,
+            walk,
+            row,
+            made: Vec::new(),
+            page: held.map(|draft| PageAtHand::Draft(Box::new(draft))),
+            answer_charge: 0,
+            charges: Vec::new(),
+            reason,
+            permit: Some(permit),
+            trail,
+        })))
+    }
+
+    /// Walks to the end, or to where the job has to wait.
+    pub async fn go(mut self: Box<Self>) -> Result<()> {
+        let graph = Arc::clone(&self.graph);
+        let mut visits = 0;
+        loop {
+            let step = self.walk.next(&graph);
+            if matches!(step, Step::Attempt { .. } | Step::Race { .. }) {
+                visits += 1;
+                // Work of the box's own may have given the leave back, in this run or where an earlier one stood.
+                if (visits > 1 || self.permit.is_none())
+                    && let Err(pause) = self.next_visit()
+                {
+                    return self.park(pause).await;
+                }
+                if visits > 1 {
+                    self.keep_progress().await?;
+                }
+            } else if self.permit.take().is_some() {
+                // What follows is the box's own work; others may visit meanwhile.
+                self.dispatcher.wake();
+            }
+            match step {
+                Step::Attempt { node, provider, options } => {
+                    let seen = match self.visit(&graph, node, &[provider], options).await? {
+                        Visit::Seen(seen) => seen,
+                        Visit::Later(pause) => return self.park(pause).await,
+                    };
+                    let seen = seen
+                        .first()
+                        .copied()
+                        .ok_or_else(|| Error::internal("ask a provider", "it said nothing"))?;
+                    self.advance(&graph, Event::Attempted(seen))?;
+                }
+                Step::Race { node, providers, options } => {
+                    match self.visit(&graph, node, providers, options).await? {
+                        Visit::Seen(seen) => self.advance(&graph, Event::Raced(&seen))?,
+                        Visit::Later(pause) => return self.park(pause).await,
+                    }
+                }
+                Step::Wait { ms } => {
+                    self.advance(&graph, Event::Waited)?;
+                    return self.park(Duration::from_millis(ms.into())).await;
+                }
+                Step::Extract { min_quality } => {
+                    let quality = self.draft().await?.and_then(|draft| draft.quality());
+                    self.note_quality(quality, min_quality);
+                    self.advance(&graph, Event::Judged(quality))?;
+                }
+                Step::Output { .. } => self.advance(&graph, Event::Noted)?,
+                Step::End(ending) => return self.end(ending).await,
+            }
+        }
+    }
+
+    fn advance(&mut self, graph: &Graph, event: Event<'_>) -> Result<()> {
+        self.walk
+            .advance(graph, &facts(&self.job), event)
+            .map_err(|e| Error::internal("walk a job's graph", e))
+    }
+
+    /// Whether the domain may be visited once more now, or for how long it may not. A job whose turn it was is not served
+    /// again and again while others wait for the domain: it takes its turns like them, and none (zero) is its pause.
+    fn next_visit(&mut self) -> Result<(), Duration> {
+        let now = Instant::now();
+        let domain = self.url.domain();
+        if self.dispatcher.gives_way(self.org.id(), &domain, self.permit.is_some()) {
+            return Err(Duration::ZERO);
+        }
+        let leave = match &self.permit {
+            Some(permit) => permit.again(now),
+            None => {
+                let host = self.url.host();
+                let permit = self.dispatcher.politeness.try_acquire(&domain, host, now);
+                permit.map(|permit| self.permit = Some(permit))
+            }
+        };
+        match leave {
+            Ok(()) => Ok(()),
+            Err(Wait::NotBefore(at) | Wait::HostNotBefore(at)) => Err(at.saturating_duration_since(now)),
+            Err(Wait::Busy) => Err(BUSY_PAUSE),
+        }
+    }
+
+    /// Asks these providers, unless the job had better wait for them.
+    async fn visit(
+        &mut self,
+        graph: &Graph,
+        node: &str,
+        providers: &[ProviderId],
+        options: &Overrides,
+    ) -> Result<Visit> {
+        if let Some(pause) = self.cooling(graph, providers).or_else(|| self.crowded(providers)) {
+            return Ok(Visit::Later(pause));
+        }
+        let rests = self.rests(graph, providers);
+        let asked = self.ask(node, providers, options, &rests).await?;
+        if (asked.is_throttled || asked.left_alone_until.is_some())
+            && let Some(pause) = self.again(graph, providers, &asked)
+        {
+            self.walk.stay(&asked.seen);
+            return Ok(Visit::Later(pause));
+        }
+        Ok(Visit::Seen(asked.seen))
+    }
+
+    /// Which of these are not asked because they have failed in a row at this domain: others go first, but better they than
+    /// nobody.
+    fn rests(&self, graph: &Graph, providers: &[ProviderId]) -> Vec<bool> {
+        let (domain, org) = (self.url.domain(), self.org.id());
+        let standing = |provider| self.dispatcher.providers.standing(org, provider, &domain);
+        let is_weak = |provider: &ProviderId| matches!(standing(*provider), Standing::WeakHere);
+        let weak: Vec<bool> = providers.iter().map(is_weak).collect();
+        if !weak.contains(&true) {
+            return weak;
+        }
+        let is_ready = |provider, options: &Overrides| {
+            matches!(standing(provider), Standing::Ready) && self.can_ask(provider, options).unwrap_or(false)
+        };
+        let has_others = providers.iter().any(|provider| matches!(standing(*provider), Standing::Ready))
+            || self.walk.goes_on(graph, &facts(&self.job), is_ready);
+        if has_others { weak } else { vec![false; providers.len()] }
+    }
+
+    /// For how long the job should wait when all of these are left alone for something that passes, and the graph has
+    /// nobody else.
+    fn cooling(&self, graph: &Graph, providers: &[ProviderId]) -> Option<Duration> {
+        let domain = self.url.domain();
+        let mut soonest = None;
+        for provider in providers {
+            match self.dispatcher.providers.standing(self.org.id(), *provider, &domain) {
+                Standing::Cooling { until, trouble } => {
+                    let fault = trouble.map(|trouble| trouble.fault);
+                    let pause = until.saturating_duration_since(Instant::now()).max(POSTPONE.0);
+                    // A benchmark is not to stand still for hours, and who is down may stay so.
+                    let may_last = fault == Some(Fault::Throttled) && self.job.benchmark_id.is_none();
+                    let passes = fault.is_none_or(|fault| !fault.needs_somebody());
+                    if passes && (may_last || pause <= COOLING_WAIT_MAX) {
+                        soonest = Some(soonest.map_or(pause, |soonest: Duration| soonest.min(pause)));
+                    }
+                }
+                Standing::Ready | Standing::WeakHere => return None,
+            }
+        }
+        let pause = soonest.filter(|_| self.row.parks < PARKS_MAX)?.min(POSTPONE.1);
+        (!self.goes_on(graph)).then_some(pause)
+    }
+
+    /// For how long the job should wait to ask these again: none of them told anything of the target, one for being
+    /// throttled, or because a redirect led to a host that is left alone for a while.
+    fn again(&self, graph: &Graph, providers: &[ProviderId], asked: &Asked) -> Option<Duration> {
+        let tells_nothing = |attempt: &&AttemptV1| {
+            attempt.outcome == Outcome::ProviderError || attempt.rule.as_deref() == Some(LEFT_ALONE)
+        };
+        let just_made = self.made.iter().rev().take(asked.seen.len());
+        if !just_made.clone().all(|attempt| tells_nothing(&attempt)) || self.goes_on(graph) {
+            return None;
+        }
+        let attempts = self.job.attempts.iter().chain(&self.made);
+        if attempts.filter(tells_nothing).count() > AGAIN_MAX {
+            return None;
+        }
+        if let Some(until) = asked.left_alone_until {
+            let pause = until.saturating_duration_since(Instant::now());
+            // A benchmark is not to stand still for hours.
+            let may_last = self.job.benchmark_id.is_none() || pause <= COOLING_WAIT_MAX;
+            return may_last.then_some(pause.max(POSTPONE.0));
+        }
+        // Or it has just lost its place at the provider to another request, and nobody is at fault.
+        let was_crowded = just_made.into_iter().any(|attempt| attempt.rule.as_deref() == Some(NOT_ASKED));
+        let crowded = (was_crowded && self.row.parks < PARKS_MAX).then_some(CROWDED_PAUSE);
+        self.cooling(graph, providers).or(crowded)
+    }
+
+    /// Whether the graph has somebody else, or something else to do, where the present node's providers fail.
+    fn goes_on(&self, graph: &Graph) -> bool {
+        let can_ask = |provider, options: &Overrides| self.can_ask(provider, options).unwrap_or(false);
+        self.walk.goes_on(graph, &facts(&self.job), can_ask)
+    }
+
+    /// Whether a provider would be asked now.
+    fn can_ask(&self, provider: ProviderId, options: &Overrides) -> Result<bool> {
+        let providers = &self.dispatcher.providers;
+        let standing = providers.standing(self.org.id(), provider, &self.url.domain());
+        if matches!(standing, Standing::Cooling { .. }) {
+            return Ok(false);
+        }
+        let Some(row) = connected(self.org, provider)? else { return Ok(false) };
+        let account = providers.account(self.org.id(), &row)?;
+        Ok(account.lacks(&request(&self.job, &self.url, options)).is_none())
+    }
+
+    /// For how long the job should wait because each of these has as many requests as its account may have. It waits in
+    /// the queue: one that waited here would hold a slot of the box and a visit of the domain. Those that have waited long
+    /// look less often.
+    fn crowded(&self, providers: &[ProviderId]) -> Option<Duration> {
+        let is_crowded =
+            |provider: &ProviderId| self.dispatcher.providers.is_crowded(self.org.id(), *provider);
+        let pause = CROWDED_PAUSE * (self.row.parks + 1).min(CROWDED_STEPS_MAX);
+        providers.iter().all(is_crowded).then_some(pause)
+    }
+
+    /// Asks these providers at once until one of them has a final answer; what the others would have said is not waited
+    /// for, and they are written down behind it. Fails where the box itself lacked something: then nobody was asked.
+    async fn ask(
+        &mut self,
+        node: &str,
+        providers: &[ProviderId],
+        options: &Overrides,
+        rests: &[bool],
+    ) -> Result<Asked> {
+        let request = request(&self.job, &self.url, options);
+        let (dispatcher, org, asked) = (self.dispatcher, self.org, &request);
+        // When each one's request went out.
+        let begun: Vec<(ProviderId, Arc<OnceLock<Begun>>)> =
+            providers.iter().map(|provider| (*provider, Arc::default())).collect();
+        self.trail.ask(self.node_id(node), &begun);
+        let mut asking: FuturesUnordered<_> = begun
+            .iter()
+            .zip(rests)
+            .map(|((provider, begun), rests)| async move {
+                let made = ask_one(&dispatcher.providers, org, (*provider, *rests), asked, begun).await;
+                (begun, made)
+            })
+            .collect();
+        let (mut seen, mut ended, mut lacking) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut is_throttled, mut left_alone_until) = (false, None);
+        while let Some((own, made)) = asking.next().await {
+            let made = made?;
+            ended.push(own);
+            if made.attempt.lack.is_some() {
+                self.trail.made(own, None);
+                lacking.push(made);
+                continue;
+            }
+            is_throttled |= made.attempt.fault == Some(Fault::Throttled);
+            left_alone_until = left_alone_until.max(made.attempt.left_alone_until);
+            let is_final = made.attempt.is_final();
+            seen.push(self.note(node, made, own));
+            if is_final {
+                break;
+            }
+        }
+        let has_ended = |own: &Arc<OnceLock<Begun>>| ended.iter().any(|other| Arc::ptr_eq(own, other));
+        let losers: Vec<_> = begun.iter().filter(|(_, own)| !has_ended(own)).collect();
+        drop(asking);
+        for (provider, own) in losers {
+            let lost = own.get().map(|begun| begun.lost(*provider));
+            seen.extend(lost.map(|made| self.note(node, made, own)));
+        }
+        if !seen.iter().any(Seen::is_final) {
+            self.look_for_lack(&lacking)?;
+        }
+        Ok(Asked { seen, is_throttled, left_alone_until })
+    }
+
+    /// The nodes of the built-in path are nobody's drawing.
+    fn node_id<'n>(&self, node: &'n str) -> Option<&'n str> {
+        self.row.chain.is_none().then_some(node)
+    }
+
+    /// An attempt that failed for want of something of the box's own is none.
+    fn look_for_lack(&self, came: &[Made]) -> Result<()> {
+        let lacking = came.iter().find_map(|made| Some((made.attempt.lack?, made)));
+        let Some((part, made)) = lacking else { return Ok(()) };
+        let error = made.attempt.error.clone().unwrap_or_default();
+        self.dispatcher
+            .health
+            .report(part, format!("the box has no {} left; a job met: {error}", part.name()));
+        Err(Error::unavailable(format!("The box has no {} left.", part.name())))
+    }
+
+    /// Writes an attempt down and takes its page.
+    fn note(&mut self, node: &str, mut made: Made, begun: &Arc<OnceLock<Begun>>) -> Seen {
+        // What a hosted service passes on was said to its own machines, and in the answer of one that an organization runs
+        // itself it could be anything: nobody else's visits depend on it.
+        if visits_itself(&made.adapter) {
+            made.attempt.tell(&self.dispatcher.politeness, Instant::now());
+        }
+        let n = self.job.attempts.len() + self.made.len() + 1;
+        let n = u32::try_from(n).unwrap_or(u32::MAX);
+        let seen = Seen { outcome: made.attempt.outcome, http_status: made.attempt.http_status };
+        let (charge, page) = (made.attempt.charge, made.attempt.page.take());
+        let (adapter, started_at) = (std::mem::take(&mut made.adapter), made.started_at);
+        let row = attempt_row(n, self.node_id(node).map(str::to_owned), made);
+        self.trail.made(begun, Some(&row));
+        self.made.push(row);
+        if seen.is_final() {
+            self.charges.push((n, charge));
+        }
+        match (seen.outcome, page) {
+            (Outcome::Success, Some(page)) => {
+                self.row.page_charge = charge;
+                self.page = Some(PageAtHand::Scraped(Box::new(Scraped {
+                    job: self.job.id,
+                    url_id: self.job.url_id,
+                    url: self.url.clone(),
+                    final_url: page.url,
+                    redirects: page.redirects.into_iter().map(redirect).collect(),
+                    domain: self.url.domain(),
+                    page_type: self.job.page_type,
+                    provider: adapter,
+                    http_status: seen.http_status.unwrap_or_default(),
+                    content_type: page.headers.content_type,
+                    body: page.body,
+                    tags: self.job.tags.clone(),
+                    scraped_at: started_at,
+                })));
+            }
+            (Outcome::TargetError, _) if seen.is_final() => self.answer_charge = charge,
+            _ => {}
+        }
+        seen
+    }
+
+    /// The page at hand as a result, made once.
+    async fn draft(&mut self) -> Result<Option<&ResultDraft>> {
+        if let Some(PageAtHand::Scraped(page)) = &self.page {
+            let draft = self.keep(page).await?;
+            self.page = Some(PageAtHand::Draft(Box::new(draft)));
+        }
+        Ok(match &self.page {
+            Some(PageAtHand::Draft(draft)) => Some(draft),
+            _ => None,
+        })
+    }
+
+    /// Stores the page and reads it. While it cannot be stored this waits: what was fetched is here, and another run would
+    /// visit the target again.
+    async fn keep(&self, page: &Scraped) -> Result<ResultDraft> {
+        let deadline = Instant::now() + WRITE_WITHIN;
+        loop {
+            let kept = self.dispatcher.extractor.process(self.org, page.clone()).await;
+            match kept {
+                Err(error) if self.may_wait(&error, deadline) => tokio::time::sleep(WRITE_EVERY).await,
+                kept => return kept,
+            }
+        }
+    }
+
+    /// Whether what failed is tried again: the box could not do it for the moment.
+    fn may_wait(&self, error: &Error, deadline: Instant) -> bool {
+        let passes = error.code() == Code::ServiceUnavailable;
+        passes && Instant::now() < deadline && !self.dispatcher.stopping()
+    }
+
+    /// An attempt whose page is not good enough has failed after all.
+    fn note_quality(&mut self, quality: Option<f64>, min_quality: f64) {
+        let (Some(quality), Some(n)) = (quality.filter(|quality| *quality < min_quality), self.walk.page)
+        else {
+            return;
+        };
+        let mut attempts = self.job.attempts.iter_mut().chain(&mut self.made);
+        if let Some(attempt) = attempts.find(|attempt| attempt.n == n) {
+            attempt.outcome = Outcome::LowQuality;
+            attempt.error = Some(format!("the quality is {quality:.2}, less than {min_quality:.2}"));
+        }
+    }
+
+    /// What has to be true before the job goes on, in a row.
+    async fn progress(&mut self, parked: bool) -> Result<Progress> {
+        let held = match self.walk.page {
+            Some(_) => self.draft().await?.cloned(),
+            None => None,
+        };
+        self.row.position = Some(PositionV1::from(&self.walk));
+        if parked {
+            self.row.parks += 1;
+        }
+        self.job.attempts.append(&mut self.made);
+        Ok(Progress { row: self.row.clone(), attempts: self.job.attempts.clone(), held })
+    }
+
+    /// Writes where the job stands before its next attempt.
+    async fn keep_progress(&mut self) -> Result<()> {
+        let progress = self.progress(false).await?;
+        let (id, run) = (self.job.id, self.job.run);
+        self.write(move |tx| finish::keep(tx, id, run, progress.clone())).await
+    }
+
+    /// Puts the job back into the queue for later; without a pause, where it stood among its organization's.
+    async fn park(mut self, pause: Duration) -> Result<()> {
+        let progress = self.progress(true).await?;
+        let (id, run) = (self.job.id, self.job.run);
+        let run_at = match pause {
+            Duration::ZERO => self.job.run_at,
+            _ => self.org.clock().moment().after(pause),
+        };
+        self.write(move |tx| finish::park(tx, id, run, progress.clone(), run_at)).await?;
+        self.job.run_at = run_at;
+        self.dispatcher.queued(self.org.id(), [&self.job]);
+        Ok(())
+    }
+
+    async fn end(mut self, ending: Ending) -> Result<()> {
+        let is_probe = self.job.benchmark_id.is_some();
+        let (status, charged) = match ending {
+            Ending::Delivered { .. } => (JobStatus::Succeeded, self.row.page_charge),
+            Ending::Answered { .. } => (JobStatus::Failed, self.answer_charge),
+            Ending::Failed | Ending::Lost => (JobStatus::Failed, 0),
+        };
+        let draft = match status {
+            // A probe is there to be measured: it makes no result.
+            JobStatus::Succeeded if !is_probe => self.draft().await?.cloned(),
+            _ => None,
+        };
+        self.job.attempts.append(&mut self.made);
+        let answered = match ending {
+            Ending::Answered { attempt } => Some(attempt),
+            _ => None,
+        };
+        // A race's losers stand behind the one that says how it ended.
+        let telling = |attempt: &&AttemptV1| match answered {
+            Some(n) => attempt.n == n,
+            None => attempt.outcome != Outcome::Canceled,
+        };
+        let error = match (status, self.job.attempts.iter().rfind(telling)) {
+            (JobStatus::Succeeded, _) => None,
+            (_, None) => {
+                Some(self.reason.take().unwrap_or_else(|| "the workflow asks no provider".to_owned()))
+            }
+            (_, Some(last)) => Some(why_failed(last)),
+        };
+        // Of a page that an earlier run brought, the walk's row knows what it costs.
+        self.charges.extend(self.walk.page.map(|n| (n, self.row.page_charge)));
+        let ended = Ended {
+            charges: std::mem::take(&mut self.charges),
+            attempts: std::mem::take(&mut self.job.attempts),
+            outputs: std::mem::take(&mut self.walk.outputs),
+            status,
+            charged,
+            error,
+            draft,
+        };
+        let (id, run) = (self.job.id, self.job.run);
+        self.write(move |tx| finish::finish(tx, id, run, ended.clone())).await
+    }
+
+    /// Writes something of the run. While the store refuses writes this waits: what was fetched is here, and a second
+    /// run would visit the target again.
+    async fn write(
+        &self,
+        change: impl Fn(&OrgWrite<'_>) -> Result<()> + Clone + Send + 'static,
+    ) -> Result<()> {
+        let deadline = Instant::now() + WRITE_WITHIN;
+        loop {
+            let change = change.clone();
+            match self.org.write(move |tx| change(tx)).await {
+                Err(error) if self.may_wait(&error, deadline) => tokio::time::sleep(WRITE_EVERY).await,
+                ended => return ended,
+            }
+        }
+    }
+}
+
+fn redirect(hop: Hop) -> RedirectV1 {
+    RedirectV1 { url: hop.url.to_string(), http_status: hop.status }
+}
+
+/// Why a job failed whose last attempt was this one.
+fn why_failed(last: &AttemptV1) -> String {
+    match (&last.error, last.outcome, last.http_status) {
+        (Some(error), ..) => error.clone(),
+        (None, Outcome::Success, _) => "the page arrived, and the workflow ends with failed there".to_owned(),
+        (None, outcome, Some(status)) => {
+            format!("{}: the answer was HTTP {status}", outcome.as_str().replace('_', " "))
+        }
+        (None, outcome, None) => outcome.as_str().replace('_', " "),
+    }
+}
+
+/// What came of asking.
+struct Asked {
+    seen: Vec<Seen>,
+    /// An account was throttled.
+    is_throttled: bool,
+    /// A redirect led to a host that is not to be visited before this moment.
+    left_alone_until: Option<Instant>,
+}
+
+/// What came of a visit of the domain.
+enum Visit {
+    Seen(Vec<Seen>),
+    /// The job had better wait for so long.
+    Later(Duration),
+}

@@ -1,0 +1,162 @@
+//! Messages to people: each is a row, written in the transaction of what it tells of, and sent afterwards.
+//!
+//! A request never waits for a mail server: it writes the row, and the task of this slice sends what is due. Without a
+//! mail server the rows wait, and the operator reads them with `gleaner admin outbox` and passes them on.
+//!
+//! Invariants:
+//! - a message goes out when what it tells of is durable, and not otherwise;
+//! - the next try is written before a try begins, so a crash costs one duplicate at most (with the same Message-ID), and
+//!   never a loop;
+//! - a message that was sent keeps neither its text nor its subject: what remains is to whom, which kind, and when.
+
+mod letters;
+mod outbox;
+mod personal;
+mod rows;
+mod task;
+mod token;
+
+pub use letters::{Letter, link};
+pub use outbox::{KeptMail, Retried, outbox, retry, send_test, waiting};
+pub use rows::{MAIL, MailKind, MailState, MailV3};
+pub use token::{SealedTokenV1, TOKEN_PLACE, seal, seal_old};
+
+use crate::features::Feature;
+use base::Result;
+use base::clock::Moment;
+use base::ids::{MailId, OrgId};
+use rows::{MAIL_BY_ABOUT, MAIL_BY_ADDRESS, MAIL_BY_ORG};
+use secrets::keyring::Keyring;
+use server::Need;
+use server::task::TaskSpec;
+use smtp::Smtp;
+use std::sync::Arc;
+use std::time::Duration;
+use store::{Order, SysWrite};
+use uuid::Uuid;
+
+/// How soon a message is noticed.
+const SEND_EVERY: Duration = Duration::from_secs(1);
+/// Old rows do no harm; they only take room.
+const SWEEP_EVERY: Duration = Duration::from_secs(10 * 60);
+/// How long a message that nobody takes is tried (API page, section 2: mail).
+const TRIED_FOR: Duration = Duration::from_secs(24 * 3600);
+/// Rows that one operation erases.
+const ERASED_ROWS_MAX: usize = 256;
+/// Messages of one kind about one thing that have not been sent; there is one, and the number only bounds the scan.
+const PER_KIND_ROWS_MAX: usize = 64;
+
+pub static FEATURE: Feature = Feature {
+    name: "mail",
+    tables: &[&rows::MAIL],
+    needs: &[Need::of::<Mailer>()],
+    tasks: &[
+        TaskSpec::new("mail.send", SEND_EVERY, |context| Box::pin(task::send_due(context))),
+        TaskSpec::new("mail.sweep", SWEEP_EVERY, |context| Box::pin(task::sweep(context))),
+    ],
+    personal: personal::KINDS,
+    holdings: personal::HOLDINGS,
+    ..Feature::NONE
+};
+
+/// The way out, if there is one; hung up by app.
+pub struct Mailer {
+    smtp: Option<Smtp>,
+    keyring: Arc<Keyring>,
+}
+
+impl Mailer {
+    /// None: no mail server is configured.
+    pub fn new(smtp: Option<Smtp>, keyring: Arc<Keyring>) -> Mailer {
+        Mailer { smtp, keyring }
+    }
+
+    /// A message as it goes out, with its token.
+    fn opened(&self, mail: MailV3) -> Result<MailV3> {
+        token::open(&self.keyring, mail)
+    }
+
+    /// The mail server as `host:port`, if there is one.
+    pub fn server(&self) -> Option<String> {
+        self.smtp.as_ref().map(Smtp::server)
+    }
+}
+
+/// A message that is being written.
+pub struct NewMail<'a> {
+    /// The account or the invitation that it is about.
+    pub about: Uuid,
+    /// The organization in whose name it goes out, and with which it is erased.
+    pub org: Option<OrgId>,
+    /// In its one spelling.
+    pub to: &'a str,
+    pub letter: Letter<'a>,
+    /// The token of the letter's link.
+    pub token: Option<&'a SealedTokenV1>,
+    /// When it is of no use any more, such as the end of its link.
+    pub good_until: Option<Moment>,
+}
+
+impl NewMail<'_> {
+    /// Keeps the message; it goes out once what it tells of is durable, and not otherwise.
+    pub fn send(self, tx: &SysWrite<'_>) -> Result<()> {
+        let made = self.letter.render()?;
+        let tried_until = tx.moment().after(TRIED_FOR);
+        let mail = MailV3 {
+            id: MailId::new(),
+            about: self.about,
+            org: self.org,
+            kind: self.letter.kind(),
+            to: self.to.to_owned(),
+            subject: made.subject,
+            text: made.text,
+            html: made.html,
+            created_at: tx.now(),
+            state: MailState::Queued,
+            attempts: 0,
+            next_try_at: tx.moment(),
+            good_until: self.good_until,
+            give_up_at: self.good_until.map_or(tried_until, |end| end.min(tried_until)),
+            last_error: None,
+            ended_at: None,
+            token: self.token.cloned(),
+        };
+        tx.put(&MAIL, &mail.id, &mail)
+    }
+}
+
+/// Removes the messages of a kind that are about an account or an invitation and were not sent: what they carry is used
+/// up or replaced.
+pub fn forget(tx: &SysWrite<'_>, about: impl Into<Uuid>, kind: MailKind) -> Result<()> {
+    let about = about.into();
+    let rows = tx.scan_index(
+        &MAIL,
+        &MAIL_BY_ABOUT,
+        |key| key.id(about).u8(kind as u8),
+        Order::Ascending,
+        PER_KIND_ROWS_MAX,
+    )?;
+    for mail in rows {
+        tx.delete(&MAIL, &mail.id)?;
+    }
+    Ok(())
+}
+
+/// Removes messages to an address, sent or not; how many. To be repeated until there are none.
+pub fn erase_to(tx: &SysWrite<'_>, address: &str) -> Result<usize> {
+    let rows =
+        tx.scan_index(&MAIL, &MAIL_BY_ADDRESS, |key| key.str(address), Order::Ascending, ERASED_ROWS_MAX)?;
+    rows.iter().try_for_each(|mail| tx.delete(&MAIL, &mail.id).map(drop))?;
+    Ok(rows.len())
+}
+
+/// Removes messages that went out in the name of an organization, or wait to; how many. To be repeated until there are
+/// none.
+pub fn erase_of(tx: &SysWrite<'_>, org: OrgId) -> Result<usize> {
+    let rows = tx.scan_index(&MAIL, &MAIL_BY_ORG, |key| key.id(org), Order::Ascending, ERASED_ROWS_MAX)?;
+    rows.iter().try_for_each(|mail| tx.delete(&MAIL, &mail.id).map(drop))?;
+    Ok(rows.len())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,211 @@
+//! The slices: each capability in one place, and the list of them.
+//!
+//! A slice is data to the trunk: its routes, its background work, the parts it needs, and what the SQL console sees
+//! of its rows. Adding one touches its own file, a line in [`ALL`] and its test module.
+//!
+//! Whatever a slice holds on a person, and whatever it keeps of an organization outside of the store, it names in
+//! `personal` and `holdings`: exports show it and erasures remove it. Rows of an organization need no naming.
+
+pub mod account;
+pub mod api_keys;
+pub mod audit;
+pub mod auth;
+pub mod benchmarks;
+pub mod bi;
+pub mod billing;
+pub mod cli_auth;
+pub mod extraction;
+pub mod jobs;
+pub mod mail;
+pub mod orgs;
+pub mod providers;
+pub mod raw;
+pub mod suggestions;
+pub mod urls;
+pub mod workflows;
+
+use base::Result;
+use base::clock::Timestamp;
+use base::ids::{AgentId, OrgId, UserId};
+use futures::future::BoxFuture;
+use serde_json::Value;
+use server::task::{TaskContext, TaskSpec};
+use server::{Anonymous, Download, Need, Route};
+use sql::{Cell, ColumnKind, ColumnSpec, Horizon, TableName, TableSpec};
+use std::sync::Arc;
+use store::{AnyTable, OrgRead, SysRead, SysWrite};
+
+/// One capability.
+pub struct Feature {
+    /// The slice's name: the module's, and the tag in the reference.
+    pub name: &'static str,
+    /// Every table of its rows, for what goes through all of them (`gleaner doctor`).
+    pub tables: &'static [&'static dyn AnyTable],
+    pub routes: &'static [Route],
+    pub tasks: &'static [TaskSpec],
+    /// Parts that must hang in `Services` before this slice can work.
+    pub needs: &'static [Need],
+    /// What the SQL console sees of this slice's rows.
+    pub views: &'static [View],
+    /// What this slice holds on a person.
+    pub personal: &'static [Personal],
+    /// What this slice keeps of an organization outside of the store, or does for it.
+    pub holdings: &'static [Holding],
+    /// What signed links of this slice lead to.
+    pub links: &'static [Link],
+    /// Where rows of its console tables lack a column that others have.
+    pub horizons: Option<HorizonsOf>,
+    /// Whether there is an agent of this id, which a scope can name.
+    pub agents: Option<AgentKnown>,
+}
+
+/// The horizons of the console table of this name, as the organization's rows tell.
+pub type HorizonsOf = fn(&OrgRead<'_>, table: &str) -> Result<Vec<Horizon>>;
+
+/// Whether the organization has an agent of this id.
+pub type AgentKnown = fn(&OrgRead<'_>, AgentId) -> Result<bool>;
+
+impl Feature {
+    /// A slice with nothing in it, for `..Feature::NONE`.
+    pub const NONE: Feature = Feature {
+        name: "",
+        tables: &[],
+        routes: &[],
+        tasks: &[],
+        needs: &[],
+        views: &[],
+        personal: &[],
+        holdings: &[],
+        links: &[],
+        horizons: None,
+        agents: None,
+    };
+}
+
+/// A person whose data are shown to them, or erased.
+#[derive(Clone, Debug)]
+pub struct Person {
+    pub id: UserId,
+    /// Their address in its one spelling.
+    pub email: String,
+    /// The organization they are a member of, or were when they asked to be erased.
+    pub org: Option<OrgId>,
+    /// When they asked. What concerns their address and is from later belongs to whoever registered it again.
+    pub asked_at: Timestamp,
+}
+
+/// One kind of thing that a slice holds on a person.
+///
+/// Both functions go step by step, each step in a transaction of its own: the last argument is the place behind which to
+/// go on, empty at first.
+pub struct Personal {
+    /// Names the file of the export and the line of the receipt: `api-keys`.
+    pub name: &'static str,
+    /// Says to the person what it is, in a sentence.
+    pub about: &'static str,
+    /// Some of it as JSON for the person. Never a secret, nor what could be used as one.
+    pub show: fn(&SysRead<'_>, &Person, &[u8]) -> Result<Shown>,
+    /// Removes some of it, or what in it tells the person. Their account is gone by then. May be called again for what was
+    /// removed already.
+    pub erase: fn(&SysWrite<'_>, &Person, &[u8]) -> Result<Erased>,
+}
+
+/// What one step of an export found.
+#[derive(Debug, Default)]
+pub struct Shown {
+    pub rows: Vec<Value>,
+    /// Where the next step goes on; none at the end.
+    pub next: Option<Vec<u8>>,
+}
+
+impl Shown {
+    /// Everything in one step.
+    pub fn all(rows: impl IntoIterator<Item = Value>) -> Shown {
+        Shown { rows: rows.into_iter().collect(), next: None }
+    }
+}
+
+/// What one step of an erasure removed.
+#[derive(Debug, Default)]
+pub struct Erased {
+    pub removed: u64,
+    /// Where the next step goes on; none at the end.
+    pub next: Option<Vec<u8>>,
+}
+
+/// Something that a slice keeps of an organization outside of the store (files, an index, memory), or does for it.
+pub struct Holding {
+    /// The line of the receipt: `pages`.
+    pub name: &'static str,
+    /// Ends and removes it, and gives how many things that were. An error is tried again. Called twice: while the rows
+    /// can still be read behind the fence (`SysRead::behind_fence`), and at the end for what was under way meanwhile.
+    pub remove: fn(TaskContext, OrgId) -> BoxFuture<'static, Result<u64>>,
+}
+
+/// What a kind of signed links leads to.
+pub struct Link {
+    /// Stands in the link: never change one.
+    pub kind: &'static str,
+    /// Serves the thing that the link names, or says [`raw::gone`].
+    pub open: fn(Anonymous, subject: Vec<u8>) -> BoxFuture<'static, Result<Download>>,
+}
+
+/// How the rows of one fed table look as tables of the SQL console.
+pub struct View {
+    /// The store table whose change records this follows.
+    pub source: &'static str,
+    /// Every console table this fills, with the columns that every organization has.
+    pub tables: fn() -> Vec<TableSpec>,
+    /// The console rows of the row under `key` as it is now; none in a table means that it has none there (any more).
+    /// Every table that the row could ever stand in is named, so that old rows are replaced.
+    pub rows: fn(&OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>>,
+}
+
+/// The rows of one console table that come from one stored row.
+pub struct ViewRows {
+    pub table: Arc<TableSpec>,
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// A console table's description.
+///
+/// # Panics
+/// When the name is not a table's: it is a literal of ours.
+pub fn console_table(name: &str, about: &str, columns: Vec<ColumnSpec>) -> Arc<TableSpec> {
+    let name = table_name(name);
+    Arc::new(TableSpec { name, description: about.to_owned(), columns, catalog_version: 1, newest: None })
+}
+
+/// A console table's name.
+///
+/// # Panics
+/// When it is not one: it is a literal of ours.
+pub fn table_name(name: &str) -> TableName {
+    TableName::parse(name).expect("a console table's name is a literal of ours")
+}
+
+/// A nullable column with its description.
+pub fn column(name: &str, kind: ColumnKind, about: &str) -> ColumnSpec {
+    ColumnSpec::new(name, kind).describe(about)
+}
+
+/// Every slice of this release.
+pub static ALL: &[&Feature] = &[
+    &auth::FEATURE,
+    &orgs::FEATURE,
+    &api_keys::FEATURE,
+    &cli_auth::FEATURE,
+    &mail::FEATURE,
+    &urls::FEATURE,
+    &providers::FEATURE,
+    &workflows::FEATURE,
+    &suggestions::FEATURE,
+    &jobs::FEATURE,
+    &benchmarks::FEATURE,
+    &extraction::FEATURE,
+    &billing::FEATURE,
+    &bi::FEATURE,
+    &audit::FEATURE,
+    &raw::FEATURE,
+    &account::FEATURE,
+];

@@ -1,0 +1,163 @@
+//! URLs that people take from the list: one, many by their ids, many by what they are. Jobs and results stay.
+
+use super::rows::{BY_DOMAIN, BY_TAG, URLS, UrlV1};
+use super::{UrlFilter, accepts};
+use base::audit::Action;
+use base::ids::UrlId;
+use base::limits::{PAGE_ROWS_MAX, URLS_PER_REQUEST_MAX};
+use base::page::PageRequest;
+use base::terms::{JobStatus, PageType};
+use base::web::Domain;
+use base::{Error, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use server::permit::UrlsWrite;
+use server::{Body, NoContent, Org, Path};
+use std::time::{Duration, Instant};
+use store::Event;
+
+/// URLs removed by one operation: others' writes do not wait for a large deletion.
+const STEP_ROWS: usize = 200;
+/// How long one request goes on by a filter before it hands out a cursor. A choice.
+const GO_ON_MAX: Duration = Duration::from_secs(2);
+
+pub(super) async fn delete_one(org: Org<UrlsWrite>, Path(id): Path<UrlId>) -> Result<NoContent> {
+    let deleted = org.write_freeing(move |tx| {
+        if !tx.delete(&URLS, &id)? {
+            return Err(Error::not_found(URLS.noun()));
+        }
+        tx.audit(Event::new(Action::UrlDeleted).of(id))
+    });
+    deleted.await.map(|()| NoContent)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DeleteUrls {
+    /// 1 to 10,000 URLs. Either this or `filter`.
+    #[serde(default)]
+    ids: Option<Vec<UrlId>>,
+    /// Every URL that matches all that is given, as in listUrls; at least one member.
+    #[serde(default)]
+    filter: Option<DeleteFilter>,
+    /// The `nextCursor` of a deletion by the same filter that was not through.
+    #[serde(default)]
+    cursor: Option<String>,
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(rename = "UrlDeleteFilter")]
+struct DeleteFilter {
+    /// Part of the URL.
+    q: Option<String>,
+    /// All must be there.
+    tag: Option<Vec<String>>,
+    domain: Option<String>,
+    page_type: Option<PageType>,
+    last_status: Option<JobStatus>,
+}
+
+impl From<DeleteFilter> for UrlFilter {
+    fn from(filter: DeleteFilter) -> UrlFilter {
+        UrlFilter {
+            q: filter.q,
+            tag: filter.tag.unwrap_or_default(),
+            domain: filter.domain.map(Domain::of_filter),
+            page_type: filter.page_type,
+            last_status: filter.last_status,
+        }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DeletedUrls {
+    deleted: u64,
+    /// Ids that are no URL of the organization; empty for a deletion by filter.
+    missing: Vec<UrlId>,
+    /// Hand it back as `cursor`, with the same filter, to go on; null when everything that matched is gone.
+    next_cursor: Option<String>,
+}
+
+pub(super) async fn delete_many(
+    org: Org<UrlsWrite>,
+    Body(request): Body<DeleteUrls>,
+) -> Result<Body<DeletedUrls>> {
+    match (request.ids, request.filter) {
+        (Some(ids), None) => by_ids(&org, ids).await.map(Body),
+        (None, Some(filter)) => {
+            let filter = UrlFilter::from(filter);
+            let is_empty = filter.q.as_ref().is_none_or(String::is_empty)
+                && filter.tag.is_empty()
+                && filter.domain.is_none()
+                && filter.page_type.is_none()
+                && filter.last_status.is_none();
+            if is_empty {
+                return Err(Error::invalid("filter", "must have at least one member"));
+            }
+            by_filter(&org, &filter, request.cursor).await.map(Body)
+        }
+        (Some(_), Some(_)) => Err(Error::invalid("filter", "give either ids or filter, not both")),
+        (None, None) => Err(Error::invalid("ids", "is missing; give ids or filter")),
+    }
+}
+
+async fn by_ids(org: &Org<UrlsWrite>, mut ids: Vec<UrlId>) -> Result<DeletedUrls> {
+    let count = ids.len();
+    if !(1..=URLS_PER_REQUEST_MAX).contains(&count) {
+        let reason = format!("must have 1 to {URLS_PER_REQUEST_MAX} entries, not {count}");
+        return Err(Error::invalid("ids", reason));
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    let mut answer = DeletedUrls { deleted: 0, missing: Vec::new(), next_cursor: None };
+    for step in ids.chunks(STEP_ROWS) {
+        let (gone, missing) = remove(org, step.to_vec()).await?;
+        answer.deleted += gone;
+        answer.missing.extend(missing);
+    }
+    Ok(answer)
+}
+
+async fn by_filter(org: &Org<UrlsWrite>, filter: &UrlFilter, cursor: Option<String>) -> Result<DeletedUrls> {
+    let begun = Instant::now();
+    let mut page = PageRequest { limit: PAGE_ROWS_MAX, cursor };
+    let mut answer = DeletedUrls { deleted: 0, missing: Vec::new(), next_cursor: None };
+    loop {
+        let wanted = |row: &UrlV1| accepts(filter, row);
+        let found = org.read(|tx| match (filter.tag.first(), &filter.domain) {
+            (Some(tag), _) => tx.page_by(&URLS, &BY_TAG, |key| key.str(tag), &page, wanted),
+            (None, Some(domain)) => tx.page_by(&URLS, &BY_DOMAIN, |key| key.str(domain), &page, wanted),
+            (None, None) => tx.page(&URLS, &page, wanted),
+        })?;
+        if !found.items.is_empty() {
+            answer.deleted += remove(org, found.items.iter().map(|row| row.id).collect()).await?.0;
+        }
+        match found.next_cursor {
+            None => return Ok(answer),
+            next if begun.elapsed() >= GO_ON_MAX => return Ok(DeletedUrls { next_cursor: next, ..answer }),
+            next => page.cursor = next,
+        }
+    }
+}
+
+/// One operation: how many went, and which there were none of.
+async fn remove(org: &Org<UrlsWrite>, ids: Vec<UrlId>) -> Result<(u64, Vec<UrlId>)> {
+    let done = org.write_freeing(move |tx| {
+        let (mut gone, mut missing) = (Vec::new(), Vec::new());
+        for id in ids {
+            if tx.delete(&URLS, &id)? {
+                gone.push(id);
+            } else {
+                missing.push(id);
+            }
+        }
+        let count = gone.len() as u64;
+        if count > 0 {
+            tx.audit(Event::new(Action::UrlDeleted).with("count", gone.len()).ids("ids", gone))?;
+        }
+        Ok((count, missing))
+    });
+    done.await
+}

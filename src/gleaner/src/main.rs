@@ -1,0 +1,380 @@
+//! The command line: what an operator types, and the exit code it ends with.
+
+use base::ids::MailId;
+use base::{Error, Result};
+use clap::{Parser, Subcommand};
+use gleaner::admin::commands::{
+    BiCommand, CreditsCommand, MailCommand, OrgCommand, RechargeCommand, UserCommand,
+};
+use gleaner::admin::{self, Request};
+use gleaner::app::{self, App, Renewed};
+use gleaner::config::{Config, LogFormat};
+use gleaner::log::{self, Log};
+use gleaner::{demo, doctor};
+use std::io::{self, IsTerminal, Read};
+use std::path::PathBuf;
+use std::pin::pin;
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+/// A web data collection appliance: collects pages, extracts typed values, searches them, answers SQL.
+#[derive(Parser)]
+#[command(name = "gleaner", version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the appliance.
+    Serve {
+        /// The configuration; without it appliance.toml of this folder, if there is one, else the defaults.
+        #[arg(long, short)]
+        config: Option<PathBuf>,
+        /// Begin a new, empty box although a key file or data of an earlier one is there and its store is not.
+        #[arg(long)]
+        new: bool,
+    },
+    /// Show the appliance at work on a small shop of its own; keeps nothing.
+    Demo {
+        /// End after the report instead of serving until Ctrl-C.
+        #[arg(long)]
+        once: bool,
+    },
+    /// Speak to the running appliance as its operator.
+    Admin {
+        /// The configuration of the running appliance, to find its data folder.
+        #[arg(long, short)]
+        config: Option<PathBuf>,
+        /// The socket itself, instead of a configuration.
+        #[arg(long)]
+        socket: Option<PathBuf>,
+        #[command(subcommand)]
+        command: AdminCommand,
+    },
+    /// Check the data of an appliance that is off: pages, indexes, and that nothing is missing from the audit log.
+    Doctor {
+        /// The configuration of the appliance, to find its data folder.
+        #[arg(long, short)]
+        config: Option<PathBuf>,
+    },
+    /// Print the OpenAPI document of this release.
+    Openapi,
+}
+
+#[derive(Subcommand)]
+enum AdminCommand {
+    /// Where the box stands.
+    Status,
+    /// Look after the clock.
+    #[command(subcommand)]
+    Clock(ClockCommand),
+    /// Manage the SQL console.
+    #[command(subcommand)]
+    Bi(BiCommand),
+    /// Manage people.
+    #[command(subcommand)]
+    User(UserCommand),
+    /// Manage organizations.
+    #[command(subcommand)]
+    Org(OrgCommand),
+    /// Manage credits.
+    #[command(subcommand)]
+    Credits(CreditsCommand),
+    /// Decide on requests for more credits.
+    #[command(subcommand)]
+    Recharge(RechargeCommand),
+    /// Look after mail.
+    #[command(subcommand)]
+    Mail(MailCommand),
+    /// Show messages, newest first: what waits (with text and link, to pass on), what was sent, what failed and why.
+    Outbox {
+        /// How many are shown at most.
+        #[arg(long, default_value_t = 20)]
+        limit: usize,
+        /// Try to send again what failed or waits: the message of this id, or all without one.
+        #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with = "limit")]
+        retry: Option<Option<MailId>>,
+    },
+    /// Show the newest rows of the audit log.
+    Audit {
+        /// An organization's log, by its id or name, instead of the box's own.
+        #[arg(long)]
+        org: Option<String>,
+        /// How many rows are shown at most.
+        #[arg(long, default_value_t = 50)]
+        limit: usize,
+    },
+    /// Manage platform extraction schemas.
+    #[command(subcommand)]
+    Schema(SchemaCommand),
+    /// Show erasures of people and organizations, newest first: where they stand, and what was removed.
+    Erasures {
+        /// How many are shown at most.
+        #[arg(long, default_value_t = 20)]
+        limit: usize,
+    },
+}
+
+#[derive(Subcommand)]
+enum ClockCommand {
+    /// Count the time that the machine says it was off now, instead of after a while: the clock is right. Terms that ended in
+    /// it end, and what is too old to be kept goes.
+    Accept,
+}
+
+#[derive(Subcommand)]
+enum SchemaCommand {
+    /// Import the schemas of a JSON file ("-" reads standard input).
+    Import {
+        /// The JSON file; "-" is standard input.
+        file: PathBuf,
+        /// The domain of schemas that name none.
+        #[arg(long)]
+        domain: Option<String>,
+    },
+    /// Print all schemas as a file that can be imported.
+    Export,
+}
+
+fn main() -> ExitCode {
+    // Before anything else: a worker has no environment, no log and no runtime of ours.
+    if std::env::args_os().nth(1).is_some_and(|command| command == "sql-worker") {
+        return sql::worker_main();
+    }
+    keep_few_arenas();
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            log::say(&mut io::stderr(), &format!("gleaner: {}", error.for_operator()));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Makes glibc keep two arenas instead of eight a core. Work here hops between threads (runtime, blocking pool, writer,
+/// index), each thread frees what another allocated, and with sixteen arenas on two cores the memory of a box grew to
+/// 454 MiB over 20,000 jobs, with two to 181 MiB, the store's page cache included (`cargo bench --bench soak`).
+#[cfg(target_env = "gnu")]
+#[allow(unsafe_code)]
+fn keep_few_arenas() {
+    // SAFETY: mallopt(3) takes two integers and changes nothing but the allocator's own setting; it is called while
+    // this process has one thread.
+    let accepted = unsafe { libc::mallopt(libc::M_ARENA_MAX, 2) };
+    if accepted == 0 {
+        log::say(
+            &mut io::stderr(),
+            "gleaner: the allocator keeps its own number of arenas; memory use may grow",
+        );
+    }
+}
+
+#[cfg(not(target_env = "gnu"))]
+fn keep_few_arenas() {}
+
+fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Openapi => print(&format!("{}\n", server::openapi::document(&app::routes())))?,
+        Command::Doctor { config } => {
+            let diagnosis = doctor::examine(&load(config)?)?;
+            print(&diagnosis.text())?;
+            if !diagnosis.findings.is_empty() {
+                return Err(Error::conflict("the data is damaged"));
+            }
+        }
+        Command::Serve { config, new } => {
+            let file = config;
+            let mut config = load(file.clone())?;
+            config.storage.begin_anew = new;
+            let (log, level) = log_to_stderr(&config.log.level, config.log.format)?;
+            let ended = runtime()?.block_on(async {
+                let mut hangups = hangups()?;
+                let mut stop = pin!(interrupted()?);
+                let app = App::start(config).await?;
+                log::say(&mut io::stdout(), &format!("Gleaner listens at {}", app.local_url()));
+                if app.url() != app.local_url() {
+                    log::say(&mut io::stdout(), &format!("People reach it at {}", app.url()));
+                }
+                loop {
+                    tokio::select! {
+                        () = &mut stop => break,
+                        _ = hangups.recv() => reload(&app, file.clone(), &level),
+                    }
+                }
+                app.stop().await;
+                Ok::<_, Error>(())
+            });
+            log.flush();
+            ended?;
+        }
+        Command::Demo { once } => {
+            let level = std::env::var("GLEANER_LOG__LEVEL").unwrap_or_else(|_| "warn".to_owned());
+            let (log, _for_good) = log_to_stderr(&level, LogFormat::Text)?;
+            let ended = runtime()?.block_on(async { demo::run(once, interrupted()?).await });
+            log.flush();
+            ended?;
+        }
+        Command::Admin { config, socket, command } => {
+            let socket = match socket {
+                Some(socket) => socket,
+                None => load(config)?.socket(),
+            };
+            let answer = runtime()?.block_on(admin::call(&socket, &request(command)?))?;
+            let text =
+                serde_json::to_string_pretty(&answer).map_err(|e| Error::internal("print the answer", e))?;
+            print(&format!("{text}\n"))?;
+        }
+    }
+    Ok(())
+}
+
+fn print(text: &str) -> Result<()> {
+    log::print(text).map_err(|e| Error::internal("print the answer", e))
+}
+
+fn request(command: AdminCommand) -> Result<Request> {
+    Ok(match command {
+        AdminCommand::Status => Request::Status,
+        AdminCommand::Clock(ClockCommand::Accept) => Request::ClockAccept,
+        AdminCommand::Bi(command) => command.into(),
+        AdminCommand::User(command) => command.into(),
+        AdminCommand::Org(command) => command.into(),
+        AdminCommand::Credits(command) => command.into(),
+        AdminCommand::Recharge(command) => command.into(),
+        AdminCommand::Mail(command) => command.into(),
+        AdminCommand::Outbox { retry: Some(id), .. } => Request::OutboxRetry { id },
+        AdminCommand::Outbox { limit, retry: None } => Request::Outbox { limit },
+        AdminCommand::Audit { org, limit } => Request::Audit { org, limit },
+        AdminCommand::Erasures { limit } => Request::Erasures { limit },
+        AdminCommand::Schema(SchemaCommand::Export) => Request::SchemaExport,
+        AdminCommand::Schema(SchemaCommand::Import { file, domain }) => {
+            let failed = |e: std::io::Error| {
+                Error::invalid(&file.display().to_string(), format!("cannot be read: {e}"))
+            };
+            let mut json = String::new();
+            if file.as_os_str() == "-" {
+                std::io::stdin().read_to_string(&mut json).map_err(failed)?;
+            } else {
+                json = std::fs::read_to_string(&file).map_err(failed)?;
+            }
+            Request::SchemaImport { json, domain }
+        }
+    })
+}
+
+fn load(given: Option<PathBuf>) -> Result<Config> {
+    let usual = PathBuf::from("appliance.toml");
+    let file = given.or_else(|| usual.exists().then_some(usual));
+    Config::load_here(file.as_deref())
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Error::internal("start the runtime", e))
+}
+
+/// Resolves on SIGTERM or Ctrl-C; a second Ctrl-C ends the process at once.
+fn interrupted() -> Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let failed = |e| Error::internal("listen for signals", e);
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tokio::spawn(async move {
+            interrupt.recv().await;
+            log::say(&mut io::stderr(), "gleaner: interrupted twice; ending at once");
+            std::process::exit(130);
+        });
+    })
+}
+
+/// SIGHUP: service managers send it for "reload", and a terminal that is closed.
+fn hangups() -> Result<tokio::signal::unix::Signal> {
+    use tokio::signal::unix::{SignalKind, signal};
+    signal(SignalKind::hangup()).map_err(|e| Error::internal("listen for signals", e))
+}
+
+/// Reads configuration and certificates again, and takes the log's level and the certificates from them. What cannot be
+/// read is said, and what was there stays. No connection ends.
+fn reload(app: &App, file: Option<PathBuf>, level: &SetLevel) {
+    let fresh = match load(file) {
+        Ok(fresh) => fresh,
+        Err(error) => {
+            tracing::error!(
+                error = error.for_operator(),
+                "SIGHUP: the configuration cannot be read; nothing is changed"
+            );
+            return;
+        }
+    };
+    match filter(&fresh.log.level).and_then(level) {
+        Ok(()) => tracing::info!(level = fresh.log.level, "SIGHUP: the log's level was read again"),
+        Err(error) => {
+            tracing::error!(error = error.for_operator(), "SIGHUP: the log's level stays as it was")
+        }
+    }
+    match app.renew_certificates(&fresh) {
+        Ok(Renewed::Yes) => {
+            tracing::info!("SIGHUP: new connections are shown the certificates as they are now")
+        }
+        Ok(Renewed::NoneUsed) => {}
+        Ok(Renewed::NeedsRestart { is_on }) => {
+            let (now, wanted) = if is_on { ("on", "off") } else { ("off", "on") };
+            tracing::warn!(
+                "SIGHUP: TLS is {now} and stays so; switching it {wanted} (server.tls) needs a restart"
+            );
+        }
+        Err(error) => {
+            tracing::error!(error = error.for_operator(), "SIGHUP: the certificates stay as they were")
+        }
+    }
+}
+
+/// Sets what the log shows.
+type SetLevel = Box<dyn Fn(EnvFilter) -> Result<()>>;
+
+/// What the log shows. A single word that is no level would be read as the name of a part of the program, and nothing
+/// else would be shown.
+fn filter(level: &str) -> Result<EnvFilter> {
+    for part in level.split(',').map(str::trim) {
+        let is_word = !part.is_empty() && part.chars().all(|c| c.is_ascii_alphabetic());
+        let is_part =
+            ["gleaner", "redb", "tantivy", "datafusion", "hyper", "tokio", "rustls"].contains(&part);
+        if is_word && !is_part && part.parse::<tracing::level_filters::LevelFilter>().is_err() {
+            let reason = format!("\"{part}\" is no level (off, error, warn, info, debug, trace)");
+            return Err(Error::invalid("log.level", reason));
+        }
+    }
+    EnvFilter::try_new(level).map_err(|e| Error::invalid("log.level", e))
+}
+
+/// Sends the log to standard error; what is on its way is waited for with [`Log::flush`].
+fn log_to_stderr(level: &str, format: LogFormat) -> Result<(Log, SetLevel)> {
+    let lines = log::start().map_err(|e| Error::internal("start the log's thread", e))?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter(level)?).with_writer(lines.clone());
+    // An error of the log's own would be printed with a macro that panics where standard error is broken.
+    let log = log.log_internal_errors(false);
+    let failed = |e| Error::internal("set the log's level", e);
+    let set: SetLevel = match format {
+        LogFormat::Json => {
+            let log = log.json().with_filter_reloading();
+            let level = log.reload_handle();
+            log.init();
+            Box::new(move |filter| level.reload(filter).map_err(failed))
+        }
+        LogFormat::Text => {
+            let log = log.with_ansi(io::stderr().is_terminal()).with_filter_reloading();
+            let level = log.reload_handle();
+            log.init();
+            Box::new(move |filter| level.reload(filter).map_err(failed))
+        }
+    };
+    Ok((lines, set))
+}

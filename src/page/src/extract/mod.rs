@@ -1,0 +1,300 @@
+//! Schema + document → typed values and their quality.
+//!
+//! [`Schema::compile`] checks and compiles a list of [`Attribute`]s once; [`Schema::extract`] runs it over a page. The same
+//! page and schema give the same bytes: nothing here depends on time, hashing order or the machine.
+//!
+//! How an attribute finds its value (interface specification, "Extraction schema"; api.md, section 6):
+//! 1. Its XPaths are tried in order. The context node is the page's root element, as in lxml and parsel.
+//! 2. A single value is the first node (in document order) whose text is not blank; a list is all such nodes of the first
+//!    XPath that yields any, duplicates kept. An element's text is its string value, whatever the type: an XPath for a link
+//!    ends in `/@href`.
+//! 3. A text that matches an antiPattern (case-insensitive, anywhere in the text) is treated as not found; so is one that
+//!    its type refuses. Then the next XPath is tried. If the last one was refused as well, that is an error entry.
+//! 4. A value that fails its validation is kept, lowers the validation score and leaves an error entry.
+//! 5. An attribute without a value has no key in `values` (and no `null`), and an error entry that says why.
+
+mod coerce;
+mod language;
+mod number;
+mod quality;
+mod reason;
+mod schema;
+
+pub use coerce::{VALUE_BYTES_MAX, collapse_space};
+pub use language::DecimalMark;
+pub use number::parse_number;
+pub use quality::Quality;
+pub use reason::Reason;
+pub use schema::{
+    ANTI_PATTERNS_MAX, ATTRIBUTES_MAX, Attribute, AttributeType, NAME_CHARACTERS_MAX, PATTERN_BYTES_MAX,
+    PATTERNS_MAX, Schema, SchemaError, SemanticType, Validation, XPATHS_MAX,
+};
+
+use serde_json::{Map, Value as Json};
+use url::Url;
+
+use crate::html::{Document, NodeId};
+use crate::xpath::{EvalError, Fuel, NodeRef, Value, XPath, number_to_text};
+use coerce::{Refusal, Room, is_joinable};
+use quality::Tally;
+use schema::Compiled;
+
+/// The longest address that counts: what every web address of the box may have (`base::web` has the same number, and the
+/// box's own tests hold them together; this crate stands alone).
+pub const URL_BYTES_MAX: usize = 2048;
+
+/// What a schema found on a page.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Extraction {
+    /// By attribute name, in the schema's order; attributes without a value are absent.
+    pub values: Map<String, Json>,
+    /// One entry for each attribute without a value or with one that is not trusted, in the schema's order.
+    pub errors: Vec<AttributeError>,
+    pub quality: Quality,
+}
+
+/// Why an attribute has no value, or one that is not trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttributeError {
+    pub name: String,
+    pub reason: Reason,
+    /// What happened at which XPath, or which limit a value misses; empty where the reason says it all.
+    pub detail: String,
+}
+
+/// The base of a page's relative links: its `<base href>`, resolved against the page's own address; else that address. Every
+/// link copies it, so a base that is longer than a web address can be is none.
+pub fn page_base(document: &Document, page: &Url) -> Url {
+    let href = document.base_href().map(str::trim).filter(|href| is_joinable(href, URL_BYTES_MAX));
+    let base = href.and_then(|href| page.join(href).ok());
+    let fits = |base: &Url| matches!(base.scheme(), "http" | "https") && base.as_str().len() <= URL_BYTES_MAX;
+    base.filter(fits).unwrap_or_else(|| page.clone())
+}
+
+/// The node that expressions start from: the root element, or the document node of a page without elements.
+pub fn root_context(document: &Document) -> NodeId {
+    document.children(Document::ROOT).find(|node| document.is_element(*node)).unwrap_or(Document::ROOT)
+}
+
+impl Schema {
+    /// Extracts every attribute from a page. `base` is what relative links are resolved against (see [`page_base`]).
+    ///
+    /// Never fails: what goes wrong, the end of the fuel included, is an entry in [`Extraction::errors`].
+    pub fn extract(&self, document: &Document, base: &Url, fuel: &mut Fuel) -> Extraction {
+        let mut run = Run { document, base, fuel, context: root_context(document), room: Room::for_page() };
+        let mut values = Map::new();
+        let mut errors = Vec::new();
+        let mut tally = Tally::new(self.attributes().len());
+        for attribute in self.attributes() {
+            // What ran dry might have been the better value: the reader is told even if a later XPath finds one.
+            let mut details = Vec::new();
+            let found = run.find(attribute, &mut details);
+            let dry = (!details.is_empty()).then_some(Reason::Budget);
+            let reason = match found {
+                Found::Value(value) => {
+                    let failures = attribute.validate(&value, run.fuel);
+                    tally.found(failures.is_empty());
+                    let invalid = (!failures.is_empty()).then_some(Reason::Invalid);
+                    details.extend(failures);
+                    values.insert(attribute.name.clone(), value);
+                    invalid.or(dry)
+                }
+                Found::Refused(reason, detail) => {
+                    tally.refused();
+                    details.push(detail);
+                    Some(reason)
+                }
+                Found::Unwanted => dry.or(Some(Reason::AntiPattern)),
+                Found::Nothing => dry.or(Some(Reason::NotFound)),
+            };
+            errors.extend(reason.map(|reason| AttributeError {
+                name: attribute.name.clone(),
+                reason,
+                detail: details.join("; "),
+            }));
+        }
+        Extraction { values, errors, quality: tally.quality() }
+    }
+}
+
+/// What all XPaths of an attribute together came to.
+enum Found {
+    Value(Json),
+    /// There was something, but not of the attribute's type: what it is not, and where.
+    Refused(Reason, String),
+    /// There was something, and an antiPattern matches it.
+    Unwanted,
+    Nothing,
+}
+
+/// One extraction under way.
+struct Run<'a> {
+    document: &'a Document,
+    base: &'a Url,
+    fuel: &'a mut Fuel,
+    context: NodeId,
+    room: Room,
+}
+
+impl Run<'_> {
+    /// `dry` gets the XPaths for which there was no fuel.
+    fn find(&mut self, attribute: &Compiled, dry: &mut Vec<String>) -> Found {
+        let mut found = Found::Nothing;
+        for (number, xpath) in attribute.xpaths.iter().enumerate() {
+            match self.evaluate(attribute, xpath) {
+                Ok(Candidate::Value(value)) => return Found::Value(value),
+                Ok(Candidate::Unwanted) if matches!(found, Found::Nothing) => found = Found::Unwanted,
+                Ok(_) => {}
+                Err(Refusal::Budget(error)) => dry.push(format!("xpaths[{number}]: {error}")),
+                Err(Refusal::Type(reason, detail)) => {
+                    found = Found::Refused(reason, format!("xpaths[{number}]: {detail}"));
+                }
+            }
+        }
+        found
+    }
+
+    fn evaluate(&mut self, attribute: &Compiled, xpath: &XPath) -> Result<Candidate, Refusal> {
+        let value = xpath.evaluate(self.document, self.context, self.fuel)?;
+        if attribute.kind.is_list() {
+            return self.list(attribute, &value);
+        }
+        match (attribute.kind, &value) {
+            (AttributeType::Boolean, Value::Bool(boolean)) => Ok(Candidate::Value(Json::Bool(*boolean))),
+            (AttributeType::Number, Value::Number(number)) if number.is_finite() => {
+                Ok(Candidate::Value(coerce::json_number(*number)))
+            }
+            // No number (`number(//absent)`) is nothing found.
+            (_, Value::Number(number)) if !number.is_finite() => Ok(Candidate::Blank),
+            (AttributeType::Boolean, Value::Nodes(nodes)) => match nodes.first() {
+                Some(first) => self.presence(attribute, *first),
+                None => Ok(Candidate::Blank),
+            },
+            _ => self.single(attribute, &value),
+        }
+    }
+
+    /// The first text that is not blank.
+    fn single(&mut self, attribute: &Compiled, value: &Value) -> Result<Candidate, Refusal> {
+        let mut result = Ok(Candidate::Blank);
+        texts(self.document, value, &mut |node, text| {
+            result = self.accept(attribute, node, text);
+            // A blank text is no value; look at the next.
+            matches!(result, Ok(Candidate::Blank))
+        });
+        result
+    }
+
+    fn list(&mut self, attribute: &Compiled, value: &Value) -> Result<Candidate, Refusal> {
+        let mut members = Vec::new();
+        let mut refusal = None;
+        let mut none = Candidate::Blank;
+        texts(self.document, value, &mut |node, text| match self.accept(attribute, node, text) {
+            Ok(Candidate::Value(value)) => {
+                members.push(value);
+                true
+            }
+            Ok(Candidate::Unwanted) => {
+                none = Candidate::Unwanted;
+                true
+            }
+            Ok(Candidate::Blank) => true,
+            Err(refused @ Refusal::Type(..)) => {
+                refusal.get_or_insert(refused);
+                true
+            }
+            Err(budget) => {
+                refusal = Some(budget);
+                false
+            }
+        });
+        match refusal {
+            // A list that was cut off is no list.
+            Some(budget @ Refusal::Budget(_)) => Err(budget),
+            _ if !members.is_empty() => Ok(Candidate::Value(Json::Array(members))),
+            Some(refusal) => Err(refusal),
+            None => Ok(none),
+        }
+    }
+
+    /// A boolean from a node: what its text says, and true where the text says nothing.
+    fn presence(&mut self, attribute: &Compiled, node: NodeRef) -> Result<Candidate, Refusal> {
+        match self.accept(attribute, Some(node.node()), node.string_value(self.document))? {
+            Candidate::Blank => Ok(Candidate::Value(Json::Bool(true))),
+            said => Ok(said),
+        }
+    }
+
+    /// What a text comes to; `node` is where it stands, if it stands anywhere.
+    fn accept(
+        &mut self,
+        attribute: &Compiled,
+        node: Option<NodeId>,
+        raw: &str,
+    ) -> Result<Candidate, Refusal> {
+        self.fuel.spend(1 + raw.len() as u64 / 8)?;
+        let text = collapse_space(raw);
+        if text.is_empty() {
+            return Ok(Candidate::Blank);
+        }
+        for pattern in &attribute.anti_patterns {
+            self.fuel.spend(pattern.cost(text.len()))?;
+            if pattern.is_match(&text) {
+                return Ok(Candidate::Unwanted);
+            }
+        }
+        self.fuel.spend(coerce::cost(attribute.kind, &text, self.base))?;
+        let value = match attribute.kind {
+            // A line end within an address is no space: browsers drop it (URL Standard, "basic URL parser").
+            AttributeType::Url | AttributeType::UrlList => {
+                coerce::coerce(attribute.kind, raw.trim(), self.base, None)?
+            }
+            AttributeType::Number => {
+                let host = self.base.host_str();
+                let mark = DecimalMark::at(self.document, node, self.context, host, self.fuel)?;
+                coerce::coerce(attribute.kind, &text, self.base, mark)?
+            }
+            kind => coerce::coerce(kind, &text, self.base, None)?,
+        };
+        self.room.take(&value)?;
+        Ok(Candidate::Value(value))
+    }
+}
+
+/// What one text came to.
+enum Candidate {
+    Value(Json),
+    Blank,
+    /// An antiPattern matched.
+    Unwanted,
+}
+
+impl From<EvalError> for Refusal {
+    fn from(error: EvalError) -> Refusal {
+        Refusal::Budget(error.to_string())
+    }
+}
+
+/// Shows `visit` the texts of a value one by one, with the nodes in which they stand, until it answers false.
+fn texts(document: &Document, value: &Value, visit: &mut dyn FnMut(Option<NodeId>, &str) -> bool) {
+    match value {
+        Value::Nodes(nodes) => {
+            let _ = nodes.iter().all(|node| visit(Some(node.node()), node.string_value(document)));
+        }
+        Value::Texts(texts) => {
+            let _ = texts.iter().all(|text| visit(None, text));
+        }
+        Value::Text(text) => {
+            visit(None, text);
+        }
+        Value::Number(number) => {
+            visit(None, &number_to_text(*number));
+        }
+        Value::Bool(boolean) => {
+            visit(None, if *boolean { "true" } else { "false" });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! What follows the body, and framesets: "after body", "after after body", "in frameset", "after frameset",
+//! "after after frameset".
+
+use super::{Flow, Mode, Parser, Tag};
+use crate::html::dom::names::{self, NameId};
+
+impl Parser<'_> {
+    pub(super) fn after_body_start(&mut self, tag: &mut Tag) -> Flow {
+        if tag.name == names::HTML {
+            return self.body_start(tag);
+        }
+        self.mode = Mode::InBody;
+        Flow::Again
+    }
+
+    pub(super) fn after_body_end(&mut self, name: NameId) -> Flow {
+        if self.mode == Mode::AfterBody && name == names::HTML {
+            if self.context.is_none() {
+                self.mode = Mode::AfterAfterBody;
+            }
+            return Flow::Done;
+        }
+        self.mode = Mode::InBody;
+        Flow::Again
+    }
+
+    pub(super) fn frameset_start(&mut self, tag: &mut Tag) -> Flow {
+        match tag.name {
+            names::HTML => return self.body_start(tag),
+            names::NOFRAMES => return self.head_start(tag),
+            names::FRAMESET if self.mode == Mode::InFrameset => {
+                self.insert_html(tag);
+            }
+            names::FRAME if self.mode == Mode::InFrameset => {
+                self.insert_void(tag);
+            }
+            _ => {}
+        }
+        Flow::Done
+    }
+
+    pub(super) fn frameset_end(&mut self, name: NameId) -> Flow {
+        match (self.mode, name) {
+            (Mode::InFrameset, names::FRAMESET) if self.stack.len() > 1 => {
+                self.pop();
+                if self.context.is_none() && !self.top().is(names::FRAMESET) {
+                    self.mode = Mode::AfterFrameset;
+                }
+            }
+            (Mode::AfterFrameset, names::HTML) => self.mode = Mode::AfterAfterFrameset,
+            _ => {}
+        }
+        Flow::Done
+    }
+}

@@ -1,0 +1,360 @@
+//! The OpenAPI 3.1 document, made from the table that routes.
+//!
+//! Every gate, input and output writes its own part into an [`Operation`], so the document says what the code does. Its
+//! order is the table's, so that two builds of one source write the same bytes and a golden file can hold it.
+//!
+//! Schemas come from schemars, once as they are read and once as they are written: a field with a default is optional in
+//! a request and always there in a response; one that may be left out of a response is never null there, while null in a
+//! request means left out. Where both ways differ, the request's schema is named `…Input` ([`schemas`]).
+
+use crate::builtin;
+use crate::envelope::STRUCTURED;
+use crate::permit::{Needs, QuotaNeed};
+use crate::route::{Route, RouteGroup};
+use base::Code;
+use http::StatusCode;
+use schemars::JsonSchema;
+use schemas::{Schemas, merge, without_null};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+mod schemas;
+
+const PREFIX: &str = "/api/v1";
+const DEFINITIONS: &str = "#/components/schemas/";
+/// What holds for every operation.
+const ABOUT: &str = "Members of a body and parameters that an operation does not have are ignored, and the answer names them in \
+`X-Ignored-Fields`, nested ones by their path (`dag.nodes[2].config.retires`). With `Prefer: handling=strict` (RFC 7240) they \
+are a 400 that names the known ones. In a request null means left out.";
+
+/// One operation while its handler describes itself.
+pub struct Operation<'a> {
+    route: &'static Route,
+    schemas: &'a mut Schemas,
+    security: Value,
+    notes: Vec<String>,
+    permission: Option<&'static str>,
+    parameters: Vec<Value>,
+    body: Option<Value>,
+    responses: BTreeMap<u16, Value>,
+    codes: BTreeMap<u16, Vec<Code>>,
+}
+
+impl Operation<'_> {
+    /// No credential is needed.
+    pub fn anonymous(&mut self) {
+        self.security = json!([]);
+    }
+
+    /// A credential is needed; `who` says whose, in a sentence.
+    pub fn authenticated(&mut self, who: &str) {
+        self.notes.push(who.to_owned());
+        self.error(Code::AuthMissing);
+        self.error(Code::AuthInvalid);
+    }
+
+    /// A member of an organization who fulfils `needs`.
+    pub fn organization(&mut self, needs: &Needs) {
+        let bi = self.route.is_bi();
+        let pick = |plain, console| if bi { console } else { plain };
+        let mut wants = vec!["a member of an organization".to_owned()];
+        self.error(pick(Code::OrgNotFound, Code::NoOrg));
+        if let Some(plan) = self.route.plan {
+            wants.push(format!("a plan with {}", plan.name()));
+            self.error(pick(Code::PlanRequired, Code::FeatureDisabled));
+        }
+        if needs.verified || bi {
+            wants.push("a verified email address".to_owned());
+            self.error(pick(Code::AuthForbidden, Code::EmailNotVerified));
+        }
+        if let Some(permission) = needs.permission {
+            wants.push(format!("the permission {}", permission.name()));
+            self.permission = Some(permission.name());
+            self.error(pick(Code::AuthForbidden, Code::InsufficientPermissions));
+        }
+        if needs.browser {
+            wants.push("an access token, not an API key".to_owned());
+            self.error(Code::AuthForbidden);
+        }
+        if needs.quota != QuotaNeed::None {
+            wants.push("credits left".to_owned());
+            self.error(Code::PaymentRequired);
+            self.error(Code::QuotaExceeded);
+        }
+        self.authenticated(&format!("Needs {}.", wants.join(", ")));
+    }
+
+    /// An error that the operation can answer with.
+    pub fn error(&mut self, code: Code) {
+        self.error_as(code.status(), code);
+    }
+
+    /// An error that the operation can answer with under another status than the code's own.
+    pub fn error_as(&mut self, status: u16, code: Code) {
+        let codes = self.codes.entry(status).or_default();
+        if !codes.contains(&code) {
+            codes.push(code);
+        }
+    }
+
+    /// The schemas of the path's variables, in order.
+    ///
+    /// # Panics
+    /// When the path has not as many variables, which is an error of the program.
+    pub fn path_parameters(&mut self, schemas: Vec<Value>) {
+        let names: Vec<_> = self.route.variables().collect();
+        assert!(
+            names.len() == schemas.len(),
+            "{} has {} variables and its handler takes {}",
+            self.route.path(),
+            names.len(),
+            schemas.len()
+        );
+        for (name, schema) in names.into_iter().zip(schemas) {
+            self.parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
+        }
+        self.error(Code::NotFound);
+    }
+
+    /// One parameter for every field of `T`.
+    pub fn query_parameters<T: JsonSchema>(&mut self) {
+        let schema = Value::from(T::json_schema(&mut self.schemas.read));
+        let required: BTreeSet<_> =
+            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            let mut property = property.clone();
+            let description = property.as_object_mut().and_then(|p| p.shift_remove("description"));
+            let mut parameter = json!({ "name": name, "in": "query", "schema": without_null(property) });
+            if let Some(description) = description {
+                parameter["description"] = description;
+            }
+            if required.contains(name.as_str()) {
+                parameter["required"] = true.into();
+            }
+            self.parameters.push(parameter);
+        }
+        self.error(Code::InvalidInput);
+    }
+
+    /// The parameters of a list page.
+    pub fn page_parameters(&mut self) {
+        self.parameters.push(json!({
+            "name": "limit", "in": "query", "description": "Rows of a page; a larger number counts as 200.",
+            "schema": { "type": "integer", "minimum": 1, "default": 50 },
+        }));
+        self.parameters.push(json!({
+            "name": "cursor", "in": "query", "description": "The nextCursor of the page before.",
+            "schema": { "type": "string" },
+        }));
+        self.error(Code::InvalidInput);
+    }
+
+    /// A request header, optional.
+    pub fn header_parameter(&mut self, name: &str, description: &str, schema: Value) {
+        self.parameters.push(json!({
+            "name": name, "in": "header", "description": description, "schema": schema,
+        }));
+    }
+
+    /// A JSON body.
+    pub fn json_body<T: JsonSchema>(&mut self, required: bool) {
+        let schema = self.schemas.read.subschema_for::<T>();
+        self.body =
+            Some(json!({ "required": required, "content": { "application/json": { "schema": schema } } }));
+        self.error(Code::InvalidInput);
+        self.error(Code::RequestTimeout);
+        self.error(Code::PayloadTooLarge);
+        self.error(Code::UnsupportedMediaType);
+        self.error(Code::RateLimited);
+    }
+
+    /// A body of any kind.
+    pub fn raw_body(&mut self) {
+        self.body = Some(json!({ "required": true, "content": bytes() }));
+        self.error(Code::RequestTimeout);
+        self.error(Code::PayloadTooLarge);
+        self.error(Code::UnsupportedMediaType);
+        self.error(Code::RateLimited);
+    }
+
+    /// A JSON response.
+    pub fn json_response<T: JsonSchema>(&mut self, status: StatusCode) {
+        let schema = self.schemas.written.subschema_for::<T>();
+        self.response(status, json!({ "application/json": { "schema": schema } }));
+    }
+
+    /// The 200 comes in another media type, too, for callers who accept that.
+    pub fn also_as(&mut self, media_type: &str) {
+        if let Some(ok) = self.responses.get_mut(&200) {
+            ok["content"][media_type] = json!({ "schema": { "type": "string", "format": "binary" } });
+        }
+        self.header_parameter("Accept", &format!("{media_type} for that form of the answer."), text());
+    }
+
+    /// A response without a body.
+    pub fn empty_response(&mut self, status: StatusCode) {
+        self.response(status, Value::Null);
+    }
+
+    /// A response that is no JSON.
+    pub fn binary_response(&mut self) {
+        self.response(StatusCode::OK, bytes());
+    }
+
+    /// A file whole or in part, and the refusal of a part that it does not have.
+    pub fn file_response(&mut self) {
+        self.binary_response();
+        self.header_parameter("Range", "One range of bytes, to go on with a download.", text());
+        let condition = "The ETag or Last-Modified of the download that is gone on with.";
+        self.header_parameter("If-Range", condition, text());
+        self.response(StatusCode::PARTIAL_CONTENT, bytes());
+        self.error_as(StatusCode::RANGE_NOT_SATISFIABLE.as_u16(), Code::InvalidInput);
+        self.tagged();
+    }
+
+    /// The answer to a GET has an entity tag.
+    pub fn tagged(&mut self) {
+        if self.route.method() == "GET" {
+            let header = json!({ "ETag": { "schema": text() } });
+            for status in [StatusCode::OK, StatusCode::PARTIAL_CONTENT] {
+                if let Some(response) = self.responses.get_mut(&status.as_u16()) {
+                    response["headers"] = header.clone();
+                }
+            }
+            let tags = "Entity tags that the caller has; a match is a 304.";
+            self.header_parameter("If-None-Match", tags, text());
+            self.empty_response(StatusCode::NOT_MODIFIED);
+        }
+    }
+
+    fn response(&mut self, status: StatusCode, content: Value) {
+        let mut response = json!({ "description": status.canonical_reason().unwrap_or("Done") });
+        if !content.is_null() {
+            response["content"] = content;
+        }
+        self.responses.insert(status.as_u16(), response);
+    }
+
+    fn finish(mut self, tag: &str) -> Value {
+        let described: BTreeSet<_> = self.parameters.iter().filter_map(|p| p["name"].as_str()).collect();
+        let undescribed: Vec<_> = self.route.variables().filter(|name| !described.contains(name)).collect();
+        for name in undescribed {
+            let schema = json!({ "type": "string" });
+            self.parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
+        }
+        for code in self.route.codes {
+            self.error(*code);
+        }
+        for (status, code) in self.route.codes_as {
+            self.error_as(*status, *code);
+        }
+        self.error(Code::InternalError);
+        self.error(Code::ServiceUnavailable);
+        let mut operation = Map::new();
+        operation.insert("operationId".into(), self.route.id().into());
+        operation.insert("tags".into(), json!([tag]));
+        if !self.route.about.is_empty() {
+            operation.insert("summary".into(), self.route.about.into());
+        }
+        if !self.notes.is_empty() {
+            operation.insert("description".into(), self.notes.join(" ").into());
+        }
+        operation.insert("security".into(), self.security);
+        if let Some(permission) = self.permission {
+            operation.insert("x-permission".into(), permission.into());
+        }
+        if !self.parameters.is_empty() {
+            operation.insert("parameters".into(), self.parameters.into());
+        }
+        if let Some(body) = self.body {
+            operation.insert("requestBody".into(), body);
+        }
+        let mut responses: BTreeMap<_, _> = self.responses;
+        for (status, codes) in &self.codes {
+            responses.entry(*status).or_insert_with(|| error_response(self.route.is_bi(), *status, codes));
+        }
+        let responses = responses.into_iter().map(|(status, response)| (status.to_string(), response));
+        operation.insert("responses".into(), Value::Object(responses.collect()));
+        operation.into()
+    }
+}
+
+/// The response of a status that stands for errors.
+fn error_response(bi: bool, status: u16, codes: &[Code]) -> Value {
+    let lines: Vec<_> = codes.iter().map(|code| format!("`{}`: {}.", code.name(), code.sentence())).collect();
+    let flat = json!({ "schema": { "$ref": format!("{DEFINITIONS}FlatError") } });
+    // One code has a member beside the envelope.
+    let structured = if codes.contains(&Code::NotReady) { "NotReadyError" } else { "StructuredError" };
+    let structured = json!({ "schema": { "$ref": format!("{DEFINITIONS}{structured}") } });
+    let quota = json!({ "schema": { "$ref": format!("{DEFINITIONS}QuotaError") } });
+    let content = match (status, bi) {
+        (401, _) => json!({ "application/json": flat }),
+        (_, true) => json!({ "application/json": structured }),
+        (402, false) => json!({ "application/json": quota, STRUCTURED: structured }),
+        (_, false) => json!({ "application/json": flat, STRUCTURED: structured }),
+    };
+    json!({ "description": lines.join(" "), "content": content })
+}
+
+/// Bytes of whatever kind: each answer names its own media type. Generators of clients know this one.
+fn bytes() -> Value {
+    json!({ "application/octet-stream": { "schema": { "type": "string", "format": "binary" } } })
+}
+
+fn text() -> Value {
+    json!({ "type": "string" })
+}
+
+/// The document of these routes, to which the trunk adds its own under the prefix.
+pub fn document(groups: &[RouteGroup]) -> Value {
+    let mut schemas = Schemas::new();
+    let mut paths: Map<String, Value> = Map::new();
+    let mut tags = Vec::new();
+    let trunk: RouteGroup = ("reference", builtin::PUBLIC_ROUTES);
+    for (tag, routes) in groups.iter().chain([&trunk]) {
+        for route in routes.iter().filter(|route| route.path().starts_with(PREFIX)) {
+            let mut operation = Operation {
+                route,
+                schemas: &mut schemas,
+                security: json!([{ "bearer": [] }]),
+                notes: Vec::new(),
+                permission: None,
+                parameters: Vec::new(),
+                body: None,
+                responses: BTreeMap::new(),
+                codes: BTreeMap::new(),
+            };
+            route.endpoint.describe(&mut operation);
+            let operation = operation.finish(tag);
+            paths.entry(route.path()).or_insert_with(|| json!({}))[route.method().to_lowercase()] = operation;
+            if !tags.contains(tag) {
+                tags.push(*tag);
+            }
+        }
+    }
+    let tags: Vec<_> = tags.into_iter().map(|tag| json!({ "name": tag })).collect();
+    let mut paths = Value::Object(paths);
+    let schemas = merge(schemas, &mut paths);
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Gleaner",
+            "version": "1",
+            "summary": "Web data collection: collect pages, extract typed values, search them, query them with SQL.",
+            "description": ABOUT,
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+        },
+        "servers": [{ "url": "/" }],
+        "tags": tags,
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                "bearer": {
+                    "type": "http", "scheme": "bearer",
+                    "description": "An access token from login, or an API key of an organization.",
+                },
+            },
+            "schemas": schemas,
+        },
+    })
+}

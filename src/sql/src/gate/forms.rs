@@ -1,0 +1,550 @@
+//! Forms of PostgreSQL that are others in DataFusion's terms: `SIMILAR TO`, a list of percentiles, the first value of a
+//! subquery, spans by their parts.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Array, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArguments, GroupByExpr, Interval, LimitClause, ObjectName, OrderByExpr,
+    OrderByKind, Query, SelectItem, SetExpr, TableFactor, UnaryOperator, Value, ValueWithSpan, Visit,
+    Visitor,
+};
+
+use super::casts::MOMENT;
+use super::written::{binary, call, literal, nested, number, taken, text};
+use super::{joins, predicates};
+use crate::functions::AGGREGATE_FUNCTIONS;
+
+/// Most expressions of a part that is written more than once.
+const COPIED_NODES_MAX: usize = 200;
+
+/// Aggregates of PostgreSQL that are there under another name, or by way of another function.
+const OTHER_AGGREGATES: &[&str] = &["every", "json_agg", "jsonb_agg", "mode", "percentile_disc", "variance"];
+
+/// `SIMILAR TO` with a written pattern as the regular expression that it is; none where it cannot be told.
+pub(super) fn similar(expr: &mut Expr) -> Option<Expr> {
+    let Expr::SimilarTo { negated, expr: whole, pattern, escape_char: None } = expr else { return None };
+    let pattern = regular(literal(pattern)?)?;
+    let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
+    Some(nested(binary(taken(whole), op, text(&pattern))))
+}
+
+/// The pattern of a `SIMILAR TO`: `%` and `_` as in LIKE, `| * + ? { } ( ) [ ]` as in a regular expression.
+pub(super) fn regular(pattern: &str) -> Option<String> {
+    let mut own = String::from("^(?s:");
+    let mut chars = pattern.chars();
+    let mut in_class = false;
+    while let Some(char) = chars.next() {
+        match char {
+            '\\' => own.push_str(&regex::escape(&chars.next()?.to_string())),
+            '[' | ']' => {
+                in_class = char == '[';
+                own.push(char);
+            }
+            plain if in_class => own.push(plain),
+            '%' => own.push_str(".*"),
+            '_' => own.push('.'),
+            '|' | '*' | '+' | '?' | '{' | '}' | '(' | ')' => own.push(char),
+            plain => own.push_str(&regex::escape(&plain.to_string())),
+        }
+    }
+    own.push_str(")$");
+    Some(own)
+}
+
+/// `url LIKE ANY (ARRAY['a%', 'b%'])`, or with the patterns in parentheses, as one LIKE after the other.
+pub(super) fn like_any(expr: &Expr) -> Option<Expr> {
+    let (Expr::Like { pattern, negated, .. } | Expr::ILike { pattern, negated, .. }) = expr else {
+        return None;
+    };
+    let patterns: &[Expr] = match pattern.as_ref() {
+        Expr::Array(array) => &array.elem,
+        Expr::Tuple(patterns) => patterns,
+        Expr::Nested(only) => match only.as_ref() {
+            Expr::Array(array) => &array.elem,
+            only => std::slice::from_ref(only),
+        },
+        _ => return None,
+    };
+    if *negated || !is_small(expr) {
+        return None;
+    }
+    let each = patterns.iter().map(|own| {
+        let mut one = expr.clone();
+        if let Expr::Like { any, pattern, .. } | Expr::ILike { any, pattern, .. } = &mut one {
+            (*any, **pattern) = (false, own.clone());
+        }
+        one
+    });
+    each.reduce(|any, one| binary(any, BinaryOperator::Or, one)).map(nested)
+}
+
+/// What stands in the stead of a call, if anything does.
+pub(super) fn call_of(function: &mut Function, name: &str) -> Option<Expr> {
+    let whole = function.clone();
+    let FunctionArguments::List(list) = &mut function.args else { return None };
+    if name == "make_interval" {
+        return span(&list.args);
+    }
+    let mut arguments: Vec<&mut Expr> = list
+        .args
+        .iter_mut()
+        .filter_map(|argument| match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+            _ => None,
+        })
+        .collect();
+    match (name, arguments.as_mut_slice()) {
+        ("percentile_cont" | "percentile_disc", [Expr::Array(shares)]) if is_small(&whole) => {
+            let one = |share: &Expr| {
+                let mut one = whole.clone();
+                if let FunctionArguments::List(list) = &mut one.args {
+                    list.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(share.clone()))];
+                }
+                Expr::Function(one)
+            };
+            Some(Expr::Array(Array { elem: shares.elem.iter().map(one).collect(), named: true }))
+        }
+        ("date_trunc", [unit, time, zone]) if is_small(*zone) => {
+            // As the clocks there show it, cut, and back.
+            let time = call("timezone", vec![zone.clone(), zoned(taken(time))]);
+            let cut = call("date_trunc", vec![taken(unit), time]);
+            Some(call("timezone", vec![taken(zone), cut]))
+        }
+        ("div", [left, right]) => {
+            let quotient = binary(nested(taken(left)), BinaryOperator::Divide, nested(taken(right)));
+            Some(call("trunc", vec![quotient]))
+        }
+        ("regexp_substr", [whole, pattern]) => {
+            let pattern = text(&format!("({})", literal(pattern)?));
+            let found = call("regexp_match", vec![taken(whole), pattern]);
+            Some(call("array_element", vec![found, number("1")]))
+        }
+        ("make_timestamp", [year, month, day, hour, minute, second]) => {
+            let date = call("make_date", vec![taken(year), taken(month), taken(day)]);
+            let midnight = Expr::Cast {
+                kind: CastKind::Cast,
+                expr: Box::new(date),
+                data_type: MOMENT,
+                array: false,
+                format: None,
+            };
+            let clock = [(hour, "1 hour"), (minute, "1 minute"), (second, "1 second")];
+            let parts = clock.into_iter().map(|(value, unit)| times(unit, taken(value)));
+            parts
+                .reduce(|sum, part| binary(sum, BinaryOperator::Plus, part))
+                .map(|clock| nested(binary(midnight, BinaryOperator::Plus, nested(clock))))
+        }
+        _ => None,
+    }
+}
+
+/// `INTERVAL 'unit' * (value)`.
+fn times(unit: &str, value: Expr) -> Expr {
+    let unit = Expr::Interval(Interval {
+        value: Box::new(text(unit)),
+        leading_field: None,
+        leading_precision: None,
+        last_field: None,
+        fractional_seconds_precision: None,
+    });
+    nested(binary(unit, BinaryOperator::Multiply, nested(value)))
+}
+
+/// `(a, b) OVERLAPS (c, d)`: both begin at once, or each begins before the other ends. The end may stand in front, and be a span
+/// behind the beginning; with a NULL among them it is known only where it is true.
+pub(super) fn overlaps(left: &Expr, right: &Expr) -> Option<Expr> {
+    let (Expr::Tuple(left), Expr::Tuple(right)) = (left, right) else { return None };
+    let (Ok([a, b]), Ok([c, d])) = (<&[Expr; 2]>::try_from(&left[..]), <&[Expr; 2]>::try_from(&right[..]))
+    else {
+        return None;
+    };
+    if ![a, b, c, d].into_iter().all(is_small) {
+        return None;
+    }
+    let end = |begin: &Expr, end: &Expr| match end {
+        Expr::Interval(_) => nested(binary(nested(begin.clone()), BinaryOperator::Plus, end.clone())),
+        other => nested(other.clone()),
+    };
+    let (b, d) = (end(a, b), end(c, d));
+    let of = |name: &str, one: &Expr, other: &Expr| call(name, vec![one.clone(), other.clone()]);
+    let (first, second) = (of("least", a, &b), of("least", c, &d));
+    let together = binary(first.clone(), BinaryOperator::Eq, second.clone());
+    let before = binary(first, BinaryOperator::Lt, of("greatest", c, &d));
+    let behind = binary(second, BinaryOperator::Lt, of("greatest", a, &b));
+    let meets = nested(binary(before, BinaryOperator::And, behind));
+    let missing = [a, &b, c, &d].map(|end| Expr::IsNull(Box::new(nested(end.clone()))));
+    let missing = missing.into_iter().reduce(|any, one| binary(any, BinaryOperator::Or, one))?;
+    let open = call("nullif", vec![missing, Expr::value(Value::Boolean(true))]);
+    let known = nested(binary(together, BinaryOperator::Or, meets));
+    Some(nested(binary(known, BinaryOperator::Or, open)))
+}
+
+/// Whether texts are ordered by a collation as they are here, by their bytes.
+pub(super) fn is_by_bytes(collation: &ObjectName) -> bool {
+    let name = collation.0.last().and_then(|part| part.as_ident());
+    name.is_some_and(|name| matches!(name.value.as_str(), "C" | "POSIX" | "ucs_basic" | "default"))
+}
+
+/// A time as a point in time.
+fn zoned(time: Expr) -> Expr {
+    use datafusion::sql::sqlparser::ast::CastKind;
+    let data_type = MOMENT;
+    let expr = Box::new(time);
+    let time = Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None };
+    call("timezone", vec![text("UTC"), time])
+}
+
+/// `make_interval(days => 3, hours => n)` as `INTERVAL '1 day' * 3 + INTERVAL '1 hour' * n`.
+fn span(args: &[FunctionArg]) -> Option<Expr> {
+    let parts = args.iter().map(|argument| {
+        let (name, value) = match argument {
+            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => (name.value.clone(), value),
+            FunctionArg::ExprNamed { name, arg: FunctionArgExpr::Expr(value), .. } => {
+                (name.to_string(), value)
+            }
+            _ => return None,
+        };
+        let unit = match name.to_ascii_lowercase().as_str() {
+            "years" => "1 year",
+            "months" => "1 month",
+            "weeks" => "7 days",
+            "days" => "1 day",
+            "hours" => "1 hour",
+            "mins" => "1 minute",
+            "secs" => "1 second",
+            _ => return None,
+        };
+        Some(times(unit, value.clone()))
+    });
+    let parts: Vec<Expr> = parts.collect::<Option<_>>()?;
+    parts.into_iter().reduce(|sum, part| binary(sum, BinaryOperator::Plus, part)).map(nested)
+}
+
+/// `(SELECT x FROM t WHERE t.a = outside.a ORDER BY y LIMIT 1)`: the first value in that order, as an aggregate, which the
+/// planner can join by. A subquery that names nothing outside is left alone: it needs no joining, and is faster as it is.
+pub(super) fn first_value(query: &mut Query) {
+    let is_one = match &query.limit_clause {
+        Some(LimitClause::LimitOffset { limit: Some(limit), offset: None, limit_by }) => {
+            limit_by.is_empty()
+                && matches!(limit, Expr::Value(ValueWithSpan { value: Value::Number(one, _), .. }) if one == "1")
+        }
+        _ => false,
+    };
+    let Some(OrderByKind::Expressions(order)) = query.order_by.as_ref().map(|order| &order.kind) else {
+        return;
+    };
+    let order = order.clone();
+    let SetExpr::Select(select) = query.body.as_mut() else { return };
+    let groups = match &select.group_by {
+        GroupByExpr::Expressions(exprs, more) => !exprs.is_empty() || !more.is_empty(),
+        GroupByExpr::All(_) => true,
+    };
+    // The order may be by what comes out, under a name that a column of the table has too.
+    if let [SelectItem::ExprWithAlias { expr, alias }] = select.projection.as_slice()
+        && order.iter().any(|by| joins::is_column(&by.expr, alias) && !joins::is_column(expr, alias))
+    {
+        return;
+    }
+    let [SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }] =
+        select.projection.as_mut_slice()
+    else {
+        return;
+    };
+    let plain = query.with.is_none() && select.distinct.is_none() && select.having.is_none() && !groups;
+    let by_table = |by: &OrderByExpr| matches!(by.expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+    let mut inside: Vec<String> = Vec::new();
+    for factor in select
+        .from
+        .iter()
+        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)))
+    {
+        match factor {
+            TableFactor::Table { alias: Some(alias), .. }
+            | TableFactor::Derived { alias: Some(alias), .. } => {
+                inside.push(alias.name.value.to_ascii_lowercase());
+            }
+            TableFactor::Table { name, .. } => {
+                inside.extend(
+                    name.0.last().and_then(|part| part.as_ident()).map(|n| n.value.to_ascii_lowercase()),
+                );
+            }
+            _ => return,
+        }
+    }
+    let mut outside = Outside { inside, found: false };
+    let _ = select.selection.visit(&mut outside);
+    if !is_one || !plain || !outside.found || !order.iter().all(by_table) || aggregates(value) {
+        return;
+    }
+    let mut first = call("first_value", vec![taken(value)]);
+    if let Expr::Function(Function { args: FunctionArguments::List(list), .. }) = &mut first {
+        list.clauses = vec![FunctionArgumentClause::OrderBy(order)];
+    }
+    *value = first;
+    query.order_by = None;
+    query.limit_clause = None;
+}
+
+/// Looks for a name of a table that is not inside.
+struct Outside {
+    inside: Vec<String>,
+    found: bool,
+}
+
+impl Visitor for Outside {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        if let Expr::CompoundIdentifier(parts) = expr
+            && let [table, _] = parts.as_slice()
+        {
+            self.found |= !self.inside.contains(&table.value.to_ascii_lowercase());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether a part of a statement is small enough to be written more than once. Without that bound forms within forms would
+/// double with every level.
+pub(super) fn is_small(part: &impl Visit) -> bool {
+    part.visit(&mut Nodes { left: COPIED_NODES_MAX }).is_continue()
+}
+
+struct Nodes {
+    left: usize,
+}
+
+impl Visitor for Nodes {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, _: &Expr) -> ControlFlow<()> {
+        match self.left.checked_sub(1) {
+            Some(left) => {
+                self.left = left;
+                ControlFlow::Continue(())
+            }
+            None => ControlFlow::Break(()),
+        }
+    }
+}
+
+/// The members of a row: `(a, b)` or `ROW(a, b)`.
+pub(super) fn members(expr: &Expr) -> Option<Vec<Expr>> {
+    match innermost(expr) {
+        Expr::Tuple(members) => Some(members.clone()),
+        Expr::Function(function) => {
+            let [name] = function.name.0.as_slice() else { return None };
+            let FunctionArguments::List(list) = &function.args else { return None };
+            if !super::written::is(name.as_ident()?, "row") {
+                return None;
+            }
+            let members = list.args.iter().map(|argument| match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+                _ => None,
+            });
+            members.collect()
+        }
+        _ => None,
+    }
+}
+
+/// Whether a value asks, anywhere in it but in subqueries, what has no value here (`predicates::has_no_value`).
+pub(super) fn asks_without_value(expr: &impl Visit) -> bool {
+    struct Asks {
+        depth: usize,
+    }
+    impl Visitor for Asks {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.depth += 1;
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.depth -= 1;
+            ControlFlow::Continue(())
+        }
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            if self.depth == 0 && predicates::has_no_value(expr) {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    expr.visit(&mut Asks { depth: 0 }).is_break()
+}
+
+/// Whether a condition asks whether something is among the rows of a subquery where NULL is not the same as false: below NOT,
+/// IS, CASE or a comparison, or the opposite of it below OR. The engine's answer to it is true or false only.
+pub(super) fn asks_openly(condition: &Expr) -> bool {
+    fn of(condition: &Expr, below_or: bool) -> bool {
+        match condition {
+            Expr::Nested(inner) => of(inner, below_or),
+            Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+                of(left, below_or) || of(right, below_or)
+            }
+            Expr::BinaryOp { left, op: BinaryOperator::Or, right } => of(left, true) || of(right, true),
+            Expr::UnaryOp { op: UnaryOperator::Not, expr } => match innermost(expr) {
+                Expr::InSubquery { expr, negated, .. } => below_or && !negated || asks(expr),
+                other => asks(other),
+            },
+            Expr::InSubquery { expr, negated, .. } => below_or && *negated || asks(expr),
+            Expr::AnyOp { left, .. } | Expr::AllOp { left, .. } => asks(left),
+            other => asks(other),
+        }
+    }
+    of(condition, false)
+}
+
+pub(super) fn innermost(mut expr: &Expr) -> &Expr {
+    while let Expr::Nested(inner) = expr {
+        expr = inner;
+    }
+    expr
+}
+
+/// Whether an expression asks that anywhere in it, subqueries not looked into.
+fn asks(expr: &Expr) -> bool {
+    struct Asks {
+        depth: usize,
+    }
+    impl Visitor for Asks {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.depth += 1;
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.depth -= 1;
+            ControlFlow::Continue(())
+        }
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            let is_subquery = |right: &Expr| matches!(innermost(right), Expr::Subquery(_));
+            let asks = match expr {
+                Expr::InSubquery { .. } => true,
+                Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => is_subquery(right),
+                _ => false,
+            };
+            if asks && self.depth == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+    }
+    expr.visit(&mut Asks { depth: 0 }).is_break()
+}
+
+/// Whether an expression calls an aggregate or a function of a window, outside of subqueries.
+pub(super) fn aggregates(expr: &Expr) -> bool {
+    let mut calls = Calls { depth: 0, aggregate: false, window: false };
+    let _ = expr.visit(&mut calls);
+    calls.aggregate || calls.window
+}
+
+/// Whether it calls a function of a window.
+pub(super) fn windows(expr: &Expr) -> bool {
+    let mut calls = Calls { depth: 0, aggregate: false, window: false };
+    let _ = expr.visit(&mut calls);
+    calls.window
+}
+
+struct Calls {
+    depth: usize,
+    aggregate: bool,
+    window: bool,
+}
+
+impl Visitor for Calls {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        if let Expr::Function(function) = expr
+            && self.depth == 0
+        {
+            let name = function.name.0.last().and_then(|part| part.as_ident());
+            let name = name.map(|name| name.value.to_ascii_lowercase()).unwrap_or_default();
+            let name = name.as_str();
+            self.window |= function.over.is_some();
+            self.aggregate |=
+                AGGREGATE_FUNCTIONS.binary_search(&name).is_ok() || OTHER_AGGREGATES.contains(&name);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether an expression is JSON by its form: a value that is put into JSON as it is, not as a text.
+pub(super) fn is_json(expr: &Expr) -> bool {
+    const MAKERS: &[&str] = &[
+        "array_to_json",
+        "json_agg",
+        "json_build_array",
+        "json_build_object",
+        "json_concat",
+        "json_extract_path",
+        "json_object_agg",
+        "json_strip_nulls",
+        "jsonb_agg",
+        "jsonb_build_array",
+        "jsonb_build_object",
+        "jsonb_extract_path",
+        "jsonb_object_agg",
+        "jsonb_strip_nulls",
+        "to_json",
+        "to_jsonb",
+    ];
+    match expr {
+        Expr::Nested(inner) => is_json(inner),
+        Expr::UnaryOp { op: UnaryOperator::Plus, expr } => is_json(expr),
+        Expr::BinaryOp { op, left, .. } => match op {
+            BinaryOperator::Arrow | BinaryOperator::HashArrow => true,
+            BinaryOperator::StringConcat | BinaryOperator::Minus => is_json(left),
+            _ => false,
+        },
+        // What `dialect` makes of a cast to JSON.
+        Expr::Cast { data_type: DataType::String(None), .. } => true,
+        Expr::Function(function) => {
+            let name = function.name.0.last().and_then(|part| part.as_ident());
+            name.is_some_and(|name| MAKERS.contains(&name.value.to_ascii_lowercase().as_str()))
+        }
+        // The one column of JSON that the tables have.
+        Expr::Identifier(name) => name.value == "values",
+        Expr::CompoundIdentifier(parts) => parts.last().is_some_and(|name| name.value == "values"),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_of_similar_to_are_regular_expressions() {
+        for (pattern, text, expected) in [
+            ("a(b|c)+", "abcb", true),
+            ("a", "abc", false),
+            ("%item-(1|2)/_", "https://a.example/item-2/x", true),
+            ("a.c", "abc", false),
+            ("[a-c_]%", "_x", true),
+            ("50\\%", "50%", true),
+            ("50\\%", "50x", false),
+        ] {
+            let regular = regular(pattern).expect("it ends");
+            let found = regex::Regex::new(&regular).expect("a regular expression").is_match(text);
+            assert_eq!(found, expected, "{pattern} as {regular} of {text}");
+        }
+        assert_eq!(regular("a\\"), None);
+    }
+}

@@ -1,0 +1,217 @@
+//! Comparing spans of time.
+//!
+//! `ended_at - started_at > INTERVAL '1 day'` is false in DataFusion even for 31 days: the difference is a number of
+//! nanoseconds and the literal one day, and it compares field by field. PostgreSQL compares with 24 hours a day and 30
+//! days a month. So where spans are compared, and one of them has months or days of its own, their lengths are.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, IntervalUnit};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Column, DFSchema, Result};
+use datafusion::functions_aggregate::first_last::first_value_udaf;
+use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan, Operator, Projection, cast};
+
+use super::floats::ALIKE;
+use crate::errors::{QueryError, told};
+use crate::postgres::{span_length, span_of, span_picked};
+
+/// A comparison of spans.
+pub(super) fn comparison(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let sides: Vec<&mut Expr> = match &mut expr {
+        Expr::BinaryExpr(binary) if compares(binary.op) => vec![&mut binary.left, &mut binary.right],
+        Expr::Between(between) => vec![&mut between.expr, &mut between.low, &mut between.high],
+        Expr::InList(list) => std::iter::once(list.expr.as_mut()).chain(&mut list.list).collect(),
+        _ => return Ok(Transformed::no(expr)),
+    };
+    let kind = |side: &Expr| side.get_type(schema).ok();
+    if !sides.iter().any(|side| matches!(kind(side), Some(DataType::Interval(_)))) {
+        return Ok(Transformed::no(expr));
+    }
+    // Only sides that are themselves spans: in `at + INTERVAL '1 month' > now()` a month must stay a month.
+    for side in sides {
+        length_of(side, schema);
+    }
+    Ok(Transformed::yes(expr))
+}
+
+/// Where the difference of two times and another span stand in each other's stead, both are spans: of days and the clock, as
+/// PostgreSQL's difference is. DataFusion makes nanoseconds of it, which are 292 years at most.
+pub(super) fn alike(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let sides: Vec<&mut Expr> = match &mut expr {
+        Expr::ScalarFunction(call) if ALIKE.contains(&call.name()) => call.args.iter_mut().collect(),
+        Expr::Case(case) => {
+            let results = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
+            results.chain(case.else_expr.as_deref_mut()).collect()
+        }
+        _ => return Transformed::no(expr),
+    };
+    let is =
+        |side: &Expr, wanted: fn(&DataType) -> bool| side.get_type(schema).is_ok_and(|kind| wanted(&kind));
+    if !sides.iter().any(|side| is(side, |kind| matches!(kind, DataType::Interval(_)))) {
+        return Transformed::no(expr);
+    }
+    let mut changed = false;
+    for side in sides {
+        if is(side, |kind| matches!(kind, DataType::Duration(_))) {
+            *side = span_of(std::mem::take(side));
+            changed = true;
+        }
+    }
+    Transformed::new_transformed(expr, changed)
+}
+
+/// Where spans are ordered, or taken for one, by something else than a comparison: by their lengths; refused where what comes out
+/// would be one of several spans of one length.
+pub(super) fn ordered(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let is_span = |side: &Expr| matches!(side.get_type(schema), Ok(DataType::Interval(_)));
+    let by_length = |side: &mut Expr| {
+        let found = is_span(side);
+        if found {
+            *side = span_length(std::mem::take(side));
+        }
+        found
+    };
+    let mut changed = false;
+    match &mut expr {
+        Expr::ScalarFunction(call) if call.args.iter().any(is_span) => {
+            let picked = span_picked(call.name(), call.args.clone());
+            return Ok(picked.map_or_else(|| Transformed::no(expr), Transformed::yes));
+        }
+        Expr::Case(case) => {
+            let Some(of) = case.expr.as_deref_mut() else { return Ok(Transformed::no(expr)) };
+            let mut sides: Vec<&mut Expr> = std::iter::once(of)
+                .chain(case.when_then_expr.iter_mut().map(|(when, _)| &mut **when))
+                .collect();
+            if sides.iter().any(|side| is_span(side)) {
+                sides.iter_mut().for_each(|side| length_of(side, schema));
+                changed = true;
+            }
+        }
+        Expr::InSubquery(within) => {
+            let columns = within.subquery.subquery.schema();
+            let [column] = columns.columns().try_into().unwrap_or([Column::from_name("")]);
+            let column = Expr::Column(column);
+            if is_span(&within.expr) || matches!(column.get_type(columns), Ok(DataType::Interval(_))) {
+                length_of(&mut within.expr, schema);
+                let plan = Arc::clone(&within.subquery.subquery);
+                let lengths = Projection::try_new(vec![span_length(column)], plan)?;
+                within.subquery.subquery = Arc::new(LogicalPlan::Projection(lengths));
+                changed = true;
+            }
+        }
+        Expr::AggregateFunction(call) => {
+            let (name, params) = (call.func.name().to_owned(), &mut call.params);
+            for by in &mut params.order_by {
+                changed |= by_length(&mut by.expr);
+            }
+            if !params.args.iter().any(is_span) {
+                return Ok(Transformed::new_transformed(expr, changed));
+            }
+            match name.as_str() {
+                "min" | "max" => {
+                    // NULL comes last: it is none of them while there are others.
+                    let length = span_length(params.args[0].clone());
+                    params.order_by = vec![length.sort(name == "min", false)];
+                    params.distinct = false;
+                    call.func = first_value_udaf();
+                    changed = true;
+                }
+                "count" if params.distinct => {
+                    params.args.iter_mut().for_each(|arg| {
+                        by_length(arg);
+                    });
+                    changed = true;
+                }
+                "mode" | "percentile_disc" => return refused(&format!("{name} of intervals")),
+                _ if params.distinct => return refused("DISTINCT of intervals"),
+                _ => {}
+            }
+        }
+        Expr::WindowFunction(call) => {
+            let name = call.fun.name().to_owned();
+            let params = &mut call.params;
+            if matches!(name.as_str(), "min" | "max") && params.args.iter().any(is_span) {
+                return refused(&format!("{name} of intervals over a window"));
+            }
+            for key in &mut params.partition_by {
+                changed |= by_length(key);
+            }
+            for by in &mut params.order_by {
+                changed |= by_length(&mut by.expr);
+            }
+        }
+        _ => {}
+    }
+    Ok(Transformed::new_transformed(expr, changed))
+}
+
+/// The length of a span that is compared with others; one that is written as a text is one too.
+fn length_of(side: &mut Expr, schema: &DFSchema) {
+    match side.get_type(schema).ok() {
+        Some(DataType::Interval(_) | DataType::Duration(_)) => *side = span_length(std::mem::take(side)),
+        Some(text) if text.is_string() => {
+            let span = cast(std::mem::take(side), DataType::Interval(IntervalUnit::MonthDayNano));
+            *side = span_length(span);
+        }
+        _ => {}
+    }
+}
+
+/// Whether a step puts rows into an order, or together, by expressions of its own.
+pub(super) fn has_keys(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Sort(_) | LogicalPlan::Join(_))
+}
+
+/// A key of such a step.
+pub(super) fn key(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    match expr.get_type(schema) {
+        Ok(DataType::Interval(_)) => Transformed::yes(span_length(expr)),
+        _ => Transformed::no(expr),
+    }
+}
+
+/// DISTINCT ON, whose order may be one of spans.
+pub(super) fn first_of_each(mut node: LogicalPlan) -> LogicalPlan {
+    if let LogicalPlan::Distinct(Distinct::On(on)) = &mut node {
+        let schema = Arc::clone(on.input.schema());
+        for by in on.sort_expr.iter_mut().flatten() {
+            by.expr = key(std::mem::take(&mut by.expr), &schema).data;
+        }
+    }
+    node
+}
+
+/// Refuses a step that makes one row of those that are alike, where spans are among what they are compared by: of 24 hours and one
+/// day, which are alike in PostgreSQL, DataFusion makes two.
+pub(super) fn check(node: &LogicalPlan) -> Result<()> {
+    let is_span = |schema: &DFSchema, expr: &Expr| matches!(expr.get_type(schema), Ok(DataType::Interval(_)));
+    let found = match node {
+        LogicalPlan::Aggregate(aggregate) => {
+            let schema = aggregate.input.schema();
+            aggregate.group_expr.iter().any(|key| match key {
+                Expr::GroupingSet(sets) => sets.distinct_expr().into_iter().any(|key| is_span(schema, key)),
+                key => is_span(schema, key),
+            })
+        }
+        LogicalPlan::Distinct(Distinct::All(input)) => {
+            input.schema().fields().iter().any(|field| matches!(field.data_type(), DataType::Interval(_)))
+        }
+        LogicalPlan::Distinct(Distinct::On(on)) => {
+            on.on_expr.iter().any(|key| is_span(on.input.schema(), key))
+        }
+        _ => false,
+    };
+    if found { refused("GROUP BY, DISTINCT or UNION of intervals") } else { Ok(()) }
+}
+
+fn refused<T>(what: &str) -> Result<T> {
+    let text =
+        format!("{what} is not available here: use extract(epoch FROM …), which is a number of seconds.");
+    Err(told(QueryError::invalid(text)))
+}
+
+pub(super) fn compares(operator: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(operator, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}

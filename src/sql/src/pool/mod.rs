@@ -1,0 +1,605 @@
+//! The server's side of the workers: keeping them warm, talking to them, and ending them.
+//!
+//! A statement waits for its turn (`line`), gets a worker that has served its organization or nobody yet (`shelf`), and
+//! is planned before `start` answers, so that a statement that cannot run is refused at once. Then it runs on its own
+//! until it has finished, its time is up, it is canceled or switched off, or whoever waits for it goes away. After a
+//! good end the worker rests and may serve the same organization again; in every other case, also when nobody waits for the
+//! plan any more, the process is killed and reaped and its folder removed, and not before then its place is another's.
+//! Time limits need nobody's cooperation: they are SIGKILL.
+//!
+//! [`QueryBackend`] is the boundary: what submits statements knows this trait, so that many boxes can come behind it.
+
+mod line;
+mod reserve;
+mod session;
+mod shelf;
+mod switch;
+mod taking;
+mod worker;
+
+use std::collections::HashMap;
+use std::fs;
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin as StdPin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime};
+
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use self::line::Line;
+use self::reserve::Disk;
+use self::session::{Refused, Session};
+use self::shelf::Shelf;
+pub use self::switch::{Fingerprint, KillSwitches};
+use self::worker::{Bond, Charge, Nursery, Worker};
+use super::errors::{ErrorCode, QueryError};
+use super::gate;
+use super::protocol::{BindRequest, DeletionsSource, Outcome, PlanInfo, SegmentSource, TableSource};
+use super::sandbox::{self, SandboxSupport};
+use super::snapshot::Pin;
+use super::snapshot::manifest::SegmentEntry;
+use disk::{make_folder, make_scratch, open_folder};
+
+/// Statements that may wait for a worker, per worker.
+const WAITING_PER_WORKER_MAX: usize = 8;
+/// How long a worker may take to lock itself in, which takes a millisecond on an idle box.
+const BIND_WAIT: Duration = Duration::from_secs(10);
+/// What a process may allocate, in multiples of the memory pool: the pool does not see everything.
+const DATA_LIMIT_POOLS: u64 = 4;
+/// And this much besides, for stacks and the program itself.
+const DATA_LIMIT_BASE_BYTES: u64 = 256 << 20;
+
+/// Places beside `concurrency_box` for organizations with nothing running.
+const PLACES_KEPT: usize = 1;
+
+/// How workers are run.
+#[derive(Clone, Debug)]
+pub struct WorkerSettings {
+    /// The program, usually `own_program()`; it must call `worker_main` on the argument `sql-worker`.
+    pub exe: PathBuf,
+    /// Longest run of a statement, planning included.
+    pub query_timeout: Duration,
+    /// Memory pool of a statement; the process may take about four times as much.
+    pub memory_bytes: u64,
+    /// What all workers together may take; `concurrency_box` gives way to it.
+    pub memory_box_bytes: u64,
+    /// Disk a statement may spill to.
+    pub spill_bytes_max: u64,
+    /// Most rows of a result; the rest is cut off and said to be.
+    pub rows_max: u64,
+    /// Most bytes of a result, likewise.
+    pub bytes_max: u64,
+    /// Where workers have their folders; emptied at the start.
+    pub spill_dir: PathBuf,
+    /// Where results are kept, one folder an organization.
+    pub results_dir: PathBuf,
+    /// Free space at which the store stops to write. Statements that need much disk end before that.
+    pub reserve_bytes: u64,
+    /// Run nothing where the kernel cannot hold a worker.
+    pub require_sandbox: bool,
+    /// Statements that run at once.
+    pub concurrency_box: usize,
+}
+
+impl WorkerSettings {
+    /// Statements that run at once: as many as were asked for and have their pools in the box's share; one at least.
+    fn concurrency(&self) -> usize {
+        let affordable = self.memory_box_bytes / self.memory_bytes.max(1);
+        self.concurrency_box.min(usize::try_from(affordable).unwrap_or(usize::MAX)).max(1)
+    }
+
+    /// What one worker may allocate: some pools, but not so much that all of them together could take twice the share.
+    fn data_bytes_max(&self) -> u64 {
+        let wanted = self.memory_bytes.saturating_mul(DATA_LIMIT_POOLS);
+        let needed = self.memory_bytes.saturating_add(DATA_LIMIT_BASE_BYTES);
+        let fair = self.memory_box_bytes.saturating_mul(2) / (self.concurrency() + PLACES_KEPT) as u64;
+        wanted.saturating_add(DATA_LIMIT_BASE_BYTES).min(fair.max(needed))
+    }
+}
+
+/// The program that runs, to start workers of: the very file, also when an upgrade has put another one in its place
+/// meanwhile or removed it. A worker of another release would not understand this server.
+pub fn own_program() -> io::Result<PathBuf> {
+    let running = Path::new("/proc/self/exe");
+    if running.exists() { Ok(running.to_owned()) } else { std::env::current_exe() }
+}
+
+/// Memory of this box in bytes: the machine's, or what its control group allows if that is less.
+pub fn box_memory_bytes() -> u64 {
+    let system = rustix::system::sysinfo();
+    // The fields' types differ between processors.
+    #[allow(clippy::unnecessary_cast)]
+    let machine = (system.totalram as u64).saturating_mul(system.mem_unit as u64);
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    memory_allowed(&own, Path::new("/sys/fs/cgroup")).fold(machine, u64::min)
+}
+
+/// The memory limits of the control groups that `own` (`/proc/self/cgroup`) names below `root`, of both versions: the
+/// second has one tree with `memory.max`, the first a tree for memory with `memory.limit_in_bytes`.
+fn memory_allowed(own: &str, root: &Path) -> impl Iterator<Item = u64> {
+    let line = |wanted: &str| {
+        own.lines().find_map(|line| {
+            let mut parts = line.splitn(3, ':').skip(1);
+            let of = parts.next()?.split(',').any(|controller| controller == wanted);
+            parts.next().filter(|_| of).map(|path| path.trim_start_matches('/').to_owned())
+        })
+    };
+    let trees =
+        [("", root.to_owned(), "memory.max"), ("memory", root.join("memory"), "memory.limit_in_bytes")];
+    let mut found = Vec::new();
+    for (controller, root, file) in trees {
+        let group = root.join(line(controller).unwrap_or_default());
+        let groups = group.ancestors().take_while(|group| group.starts_with(&root));
+        let read = |group: &Path| fs::read_to_string(group.join(file)).ok()?.trim().parse::<u64>().ok();
+        found.extend(groups.filter_map(read));
+    }
+    found.into_iter()
+}
+
+/// A statement to run.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    /// The snapshot it reads, and the tables it may see.
+    pub pin: Pin,
+    /// Its text.
+    pub sql: String,
+    /// Its identifier, which names the result.
+    pub query_id: Uuid,
+}
+
+/// Where statements are planned and run.
+pub trait QueryBackend: Send + Sync {
+    /// Plans only.
+    fn plan(&self, statement: Statement) -> BoxFuture<'_, Result<PlanInfo, QueryError>>;
+    /// Plans, and lets the statement run if that went well.
+    fn start(&self, statement: Statement) -> BoxFuture<'_, Result<(PlanInfo, Running), QueryError>>;
+}
+
+/// Cancels a running statement; may be cloned and used at any time, also after the end.
+#[derive(Clone, Debug)]
+pub struct CancelHandle(Arc<watch::Sender<bool>>);
+
+impl CancelHandle {
+    /// Asks for the end; `Running::wait` then gives `canceled`, unless the statement ended before.
+    pub fn cancel(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+/// A statement that runs. Dropping it ends it.
+pub struct Running {
+    outcome: BoxFuture<'static, Result<Outcome, QueryError>>,
+    cancel: CancelHandle,
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Running")
+    }
+}
+
+impl Running {
+    /// A handle that cancels it from elsewhere.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        self.cancel.clone()
+    }
+
+    /// Waits for the end; the result file then stands at `Workers::result_path`, where [`Workers::sync_result`] makes it
+    /// durable.
+    pub async fn wait(self) -> Result<Outcome, QueryError> {
+        self.await
+    }
+}
+
+impl Future for Running {
+    type Output = Result<Outcome, QueryError>;
+
+    fn poll(mut self: StdPin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.outcome.as_mut().poll(context)
+    }
+}
+
+/// A task that ends when nobody waits for it any more.
+struct Task(JoinHandle<Result<Outcome, QueryError>>);
+
+impl Future for Task {
+    type Output = Result<Outcome, QueryError>;
+
+    fn poll(mut self: StdPin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let joined = std::task::ready!(StdPin::new(&mut self.0).poll(context));
+        Poll::Ready(joined.unwrap_or_else(|error| Err(QueryError::internal(error))))
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// A statement that is being planned or run, as the operator sees it.
+#[derive(Clone, Debug)]
+pub struct RunningStatement {
+    pub organization: Uuid,
+    pub query_id: Uuid,
+    pub fingerprint: Fingerprint,
+    pub since: SystemTime,
+}
+
+/// What the workers are at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerCounts {
+    /// Statements that are planned or run.
+    pub running: usize,
+    /// Statements that wait for their turn.
+    pub waiting: usize,
+    /// Workers that wait and belong to nobody.
+    pub fresh: usize,
+    /// Workers that wait for another statement of their organization.
+    pub resting: usize,
+}
+
+type RunningList = Arc<Mutex<HashMap<Uuid, RunningStatement>>>;
+
+/// An entry in the list of what runs; gone when dropped.
+pub(super) struct Listed {
+    list: RunningList,
+    query_id: Uuid,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.list.lock().remove(&self.query_id);
+    }
+}
+
+/// The workers of this box. Must be used inside a tokio runtime with I/O and time.
+#[derive(Debug)]
+pub struct Workers {
+    settings: Arc<WorkerSettings>,
+    line: Arc<Line>,
+    shelf: Arc<Shelf>,
+    disk: Arc<Disk>,
+    sandbox: SandboxSupport,
+    switches: watch::Sender<Arc<KillSwitches>>,
+    running: RunningList,
+}
+
+impl Workers {
+    /// Prepares the folders and removes what a crash left of workers' folders.
+    pub fn new(settings: WorkerSettings) -> io::Result<Self> {
+        make_scratch(&settings.spill_dir)?;
+        clear(&settings.spill_dir)?;
+        open_folder(&settings.results_dir)?;
+        let concurrency = settings.concurrency();
+        if concurrency < settings.concurrency_box {
+            tracing::warn!(
+                concurrency,
+                asked = settings.concurrency_box,
+                memory_mb = settings.memory_bytes >> 20,
+                share_mb = settings.memory_box_bytes >> 20,
+                "fewer SQL statements run at once than asked for: their memory is more than the box's share"
+            );
+        }
+        let nursery = Nursery::new(settings.exe.clone(), settings.spill_dir.clone())?;
+        let folders = [settings.spill_dir.clone(), settings.results_dir.clone()];
+        Ok(Self {
+            disk: Disk::new(folders, settings.reserve_bytes),
+            sandbox: sandbox::support(),
+            settings: Arc::new(settings),
+            line: Line::new(concurrency, PLACES_KEPT, concurrency * WAITING_PER_WORKER_MAX),
+            shelf: Shelf::new(nursery, concurrency),
+            switches: watch::Sender::default(),
+            running: RunningList::default(),
+        })
+    }
+
+    /// Starts workers before anybody asks for one.
+    pub fn warm(&self) {
+        self.shelf.restock();
+    }
+
+    /// The folder of all results: in it one folder an organization.
+    pub fn results_dir(&self) -> &Path {
+        &self.settings.results_dir
+    }
+
+    /// Where the result of a query stands once it has succeeded.
+    pub fn result_path(&self, organization: Uuid, query_id: Uuid) -> PathBuf {
+        self.settings.results_dir.join(organization.to_string()).join(format!("{query_id}.arrow"))
+    }
+
+    /// Brings a result to the disk, so that it outlives the machine's power. One that is gone meanwhile (it may be given up
+    /// to make room) needs no disk.
+    pub fn sync_result(
+        &self,
+        organization: Uuid,
+        query_id: Uuid,
+    ) -> impl Future<Output = io::Result<()>> + use<> {
+        let path = self.result_path(organization, query_id);
+        async move {
+            match tokio::task::spawn_blocking(move || taking::sync(&path)).await {
+                Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                Ok(synced) => synced,
+                Err(error) => Err(io::Error::other(error)),
+            }
+        }
+    }
+
+    /// The time limit of a statement.
+    pub fn query_timeout(&self) -> Duration {
+        self.settings.query_timeout
+    }
+
+    /// Statements that wait for a free worker.
+    pub fn waiting(&self) -> usize {
+        self.line.waiting()
+    }
+
+    /// What the workers are at.
+    pub fn counts(&self) -> WorkerCounts {
+        let (fresh, resting) = self.shelf.counts();
+        WorkerCounts { running: self.line.running(), waiting: self.line.waiting(), fresh, resting }
+    }
+
+    /// The statements that are planned or run, the longest first.
+    pub fn running(&self) -> Vec<RunningStatement> {
+        let mut running: Vec<_> = self.running.lock().values().cloned().collect();
+        running.sort_by_key(|statement| statement.since);
+        running
+    }
+
+    /// Switches statements off or on. What runs and is off now is ended.
+    pub fn switch(&self, switches: KillSwitches) {
+        self.switches.send_replace(Arc::new(switches));
+    }
+
+    /// Whether statements of an organization run or wait, or a worker has not let go of its last one.
+    pub fn serves(&self, organization: Uuid) -> bool {
+        self.line.has(organization)
+    }
+
+    /// Ends the workers that rest for an organization, and returns when they are gone. For one that is being erased, once
+    /// no statement of it is left.
+    pub async fn forget(&self, organization: Uuid) {
+        self.shelf.forget(organization).await;
+    }
+
+    /// Gets a worker and lets it plan, and run what it has planned if `is_run`.
+    async fn begin(&self, statement: Statement, is_run: bool) -> Result<(PlanInfo, Session), QueryError> {
+        gate::check_length(&statement.sql)?;
+        let Statement { pin, sql, query_id } = statement;
+        let organization = pin.organization();
+        let fingerprint = Fingerprint::of(&sql);
+        let switches = self.switches.subscribe();
+        let check = || switches.borrow().check(organization, fingerprint);
+        check()?;
+        self.check_sandbox(self.sandbox)?;
+        let slot = self.line.enter(organization).await?;
+        check()?;
+        let charge: Charge = Arc::new((slot, pin.clone()));
+        let listed = Arc::new(self.list(organization, query_id, fingerprint));
+        let deadline = Instant::now() + self.settings.query_timeout;
+        let result = self.result_path(organization, query_id);
+        if let Some(folder) = result.parent() {
+            make_folder(folder)?;
+        }
+        let mut is_second = false;
+        loop {
+            let mut off = switches.clone();
+            let (worker, has_rested) = tokio::select! {
+                worker = self.worker(organization, &pin.folder, &charge) => worker?,
+                error = switched_off(&mut off, organization, fingerprint) => return Err(error),
+                () = tokio::time::sleep_until(deadline) => {
+                    return Err(QueryError::timed_out(self.settings.query_timeout));
+                }
+            };
+            let session = Session {
+                holding: self.disk.hold(query_id, worker.home()),
+                disk: Arc::clone(&self.disk),
+                worker,
+                has_rested,
+                shelf: Arc::clone(&self.shelf),
+                settings: Arc::clone(&self.settings),
+                deadline,
+                organization,
+                query_id,
+                fingerprint,
+                switches: switches.clone(),
+                result: result.clone(),
+                listed: Arc::clone(&listed),
+            };
+            match session.plan(sql.clone(), &pin, is_run).await {
+                Ok(planned) => return Ok(planned),
+                // A statement that makes the kernel kill its worker may do that twice, and not more.
+                Err(Refused::Killed(_)) if !is_second => is_second = true,
+                Err(Refused::Killed(error) | Refused::Failed(error)) => return Err(error),
+            }
+        }
+    }
+
+    /// A worker that belongs to the organization, charged with what the statement holds, and whether it has rested.
+    async fn worker(
+        &self,
+        organization: Uuid,
+        folder: &Path,
+        charge: &Charge,
+    ) -> Result<(Worker, bool), QueryError> {
+        let bond = Bond::of(organization, folder);
+        // Those that wait may all have died meanwhile; when more than those die, something is wrong with every one.
+        for tries_left in (0..=self.shelf.waiting_max()).rev() {
+            let (mut worker, is_new) = self.shelf.take(bond).await?;
+            worker.charge(Arc::clone(charge));
+            if worker.bound.is_some() {
+                return Ok((worker, true));
+            }
+            let error = match self.bound(&mut worker, bond, folder).await {
+                Ok(sandbox) => {
+                    self.check_sandbox(sandbox)?;
+                    return Ok((worker, false));
+                }
+                Err(error) => error,
+            };
+            let ended = worker.end().await;
+            // One that waited has died meanwhile; one that was made for this statement should not have.
+            if is_new || tries_left == 0 {
+                tracing::error!(%error, ?ended, "a SQL worker could not be locked in");
+                return Err(QueryError::internal(error));
+            }
+            tracing::warn!(%error, ?ended, "a SQL worker died while it waited");
+        }
+        Err(QueryError::internal("no SQL worker lives until it is locked in"))
+    }
+
+    /// Makes a fresh worker the organization's, and says what holds it.
+    async fn bound(&self, worker: &mut Worker, bond: Bond, folder: &Path) -> io::Result<SandboxSupport> {
+        let request = BindRequest {
+            segments: bond.has_folder().then(|| folder.to_owned()),
+            home: worker.home().to_owned(),
+            memory_bytes: self.settings.memory_bytes,
+            data_bytes_max: self.settings.data_bytes_max(),
+            spill_bytes_max: self.settings.spill_bytes_max,
+            result_bytes_max: self.settings.bytes_max,
+        };
+        let bound = tokio::time::timeout(BIND_WAIT, worker.bind(bond, request)).await;
+        bound.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// Refuses to run anything in a worker that is not held, where the operator wants it so.
+    fn check_sandbox(&self, sandbox: SandboxSupport) -> Result<(), QueryError> {
+        if !self.settings.require_sandbox || sandbox.isolates() {
+            return Ok(());
+        }
+        let what = "The kernel of this box cannot isolate SQL statements, and its operator wants none to run without that.";
+        Err(QueryError::new(ErrorCode::KillSwitched, what))
+    }
+
+    fn list(&self, organization: Uuid, query_id: Uuid, fingerprint: Fingerprint) -> Listed {
+        let entry = RunningStatement { organization, query_id, fingerprint, since: SystemTime::now() };
+        self.running.lock().insert(query_id, entry);
+        Listed { list: Arc::clone(&self.running), query_id }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.shelf.close();
+    }
+}
+
+impl QueryBackend for Workers {
+    fn plan(&self, statement: Statement) -> BoxFuture<'_, Result<PlanInfo, QueryError>> {
+        Box::pin(async move {
+            let (info, session) = self.begin(statement, false).await?;
+            session.rest();
+            Ok(info)
+        })
+    }
+
+    fn start(&self, statement: Statement) -> BoxFuture<'_, Result<(PlanInfo, Running), QueryError>> {
+        Box::pin(async move {
+            let (info, session) = self.begin(statement, true).await?;
+            let (sender, canceled) = watch::channel(false);
+            let cancel = CancelHandle(Arc::new(sender));
+            // A task of its own, so that the time limit holds even while nobody polls.
+            let task = Task(tokio::spawn(session.finish(canceled)));
+            Ok((info, Running { outcome: Box::pin(task), cancel }))
+        })
+    }
+}
+
+/// Waits until the statement is switched off.
+async fn switched_off(
+    switches: &mut watch::Receiver<Arc<KillSwitches>>,
+    organization: Uuid,
+    fingerprint: Fingerprint,
+) -> QueryError {
+    loop {
+        let state = switches.borrow_and_update().clone();
+        if let Err(error) = state.check(organization, fingerprint) {
+            return error;
+        }
+        if switches.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Removes what a crash left of workers' folders. The folder itself may be a disk of its own, or a link to one, and stays;
+/// so does what is not ours, as `lost+found`.
+fn clear(spill_dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(spill_dir)? {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(|name| Uuid::parse_str(name).is_ok()) {
+            fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn sources(pin: &Pin) -> Vec<TableSource> {
+    let segment = |entry: &SegmentEntry| SegmentSource {
+        path: entry.file.path.clone(),
+        rows: entry.rows,
+        bytes: entry.bytes,
+        deletions: entry.deletions.as_ref().map(|d| DeletionsSource {
+            path: d.file.path.clone(),
+            offset: d.offset,
+            bytes: d.bytes,
+            rows: d.rows,
+            sum: d.sum,
+        }),
+    };
+    let table = |spec: &Arc<super::catalog::TableSpec>| {
+        let mut entries: Vec<&SegmentEntry> =
+            pin.snapshot.tables.get(spec.name.as_str()).into_iter().flatten().collect();
+        entries.sort_by_key(|entry| entry.max_key);
+        TableSource { spec: spec.as_ref().clone(), segments: entries.into_iter().map(segment).collect() }
+    };
+    pin.tables.iter().map(table).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_groups_of_both_versions_bound_the_memory() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("box/memory.max", "max\n");
+        write("box/inner/memory.max", "3000\n");
+        write("memory/docker/memory.limit_in_bytes", "2000\n");
+        write("memory/docker/abc/memory.limit_in_bytes", "9223372036854771712\n");
+        let least = |own: &str| memory_allowed(own, root.path()).min();
+        assert_eq!(least("0::/box/inner\n"), Some(3_000));
+        assert_eq!(least("5:cpu,cpuacct:/x\n4:memory:/docker/abc\n"), Some(2_000));
+        assert_eq!(least(""), None);
+    }
+
+    #[test]
+    fn clearing_takes_workers_folders_and_nothing_else() {
+        let root = tempfile::tempdir().unwrap();
+        let (disk, link) = (root.path().join("disk"), root.path().join("spill"));
+        let left = Uuid::now_v7().to_string();
+        for folder in ["lost+found", &format!("{left}/datafusion-1")] {
+            fs::create_dir_all(disk.join(folder)).unwrap();
+        }
+        std::os::unix::fs::symlink(&disk, &link).unwrap();
+        clear(&link).unwrap();
+        assert!(link.is_symlink() && disk.join("lost+found").exists() && !disk.join(&left).exists());
+        make_folder(&link).unwrap();
+    }
+}

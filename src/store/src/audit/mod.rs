@@ -1,0 +1,373 @@
+//! The audit log: who did what, written in the transaction that did it, each row chained to the one before.
+//!
+//! Every organization has a chain, and the box has one for what belongs to none (registrations, logins of unknown
+//! addresses, what the operator does). A slice writes one line, `tx.audit(Event::new(Action::UrlCreated).of(id))`; who,
+//! from where and in which request come from the [`Origin`] that the trunk put around the request.
+//!
+//! Invariants:
+//! - an operation of a person, a key or the operator that changes rows writes an audit row, or says why it need not
+//!   with [`Writes::unaudited`]; a debug build refuses one that does neither, a release build logs it;
+//! - an organization behind a fence takes no audit rows; what erases it writes into the box's chain;
+//! - numbers are contiguous and times never fall within a chain;
+//! - a row's hash covers the one before it; the head row holds the last number and hash, and what was pruned at the
+//!   other end, so that no row can go, change or move unnoticed, also not the last;
+//! - the head is sealed with a key that is not in the data folder, so that who can write there cannot make it anew;
+//! - bodies hold ids and never names, addresses or e-mails: those are in the personal part, which can be erased.
+
+mod address;
+mod check;
+mod keep;
+mod list;
+mod refusals;
+mod row;
+
+pub(super) use check::chain as check_chain;
+pub use check::{ChainReport, CheckSeal};
+pub use list::{AuditEntry, AuditFilter};
+pub use row::Detail;
+
+use super::key::KeyWriter;
+use super::origin::{Actor, Origin};
+use super::tx::{Scope, SysWrite, Writes};
+use super::view::{View, WriteView};
+use base::audit::Action;
+use base::clock::Timestamp;
+use base::codec;
+use base::digest::sha256;
+use base::ids::{OrgId, UserId};
+use base::{Code, Error, Result};
+use refusals::Refusals;
+use row::{AuditBodyV1, AuditPersonalV1, ChainHeadV1, ResourceV1, encode, frame, link};
+use std::sync::OnceLock;
+use uuid::Uuid;
+
+/// Characters of one text in a row's details.
+const DETAIL_CHARS_MAX: usize = 200;
+/// Ids that one detail names; beyond them the count beside it speaks.
+const DETAIL_IDS_MAX: usize = 20;
+
+/// The tables of one kind of chain.
+pub struct Chain {
+    rows: &'static str,
+    heads: &'static str,
+    /// By the person or the key: id (16) | number (8).
+    by_actor: &'static str,
+    /// By the kind of thing, without bulk actions: kind | number (8).
+    by_resource: &'static str,
+}
+
+/// Tables in which every organization with a chain has a row.
+pub(super) const ORG_TABLES: &[&str] = &["audit_heads", "audit"];
+
+/// An organization's chain.
+pub(super) static OF_ORG: Chain = Chain {
+    rows: "audit",
+    heads: "audit_heads",
+    by_actor: "audit.by_actor",
+    by_resource: "audit.by_resource",
+};
+/// The box's own chain.
+pub(super) static OF_SYSTEM: Chain = Chain {
+    rows: "audit_system",
+    heads: "audit_system_heads",
+    by_actor: "audit_system.by_actor",
+    by_resource: "audit_system.by_resource",
+};
+
+/// What all operations of a store share.
+#[derive(Default)]
+pub(super) struct Shared {
+    refusals: Refusals,
+    seal: OnceLock<Seal>,
+}
+
+type Seal = Box<dyn Fn(&[u8]) -> Vec<u8> + Send + Sync>;
+
+impl Shared {
+    pub(super) fn seal_with(&self, seal: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static) {
+        if self.seal.set(Box::new(seal)).is_err() {
+            tracing::error!("the audit log has its seal already; the second one is not used");
+        }
+    }
+}
+
+/// Holds an operation that changes rows to saying something to the audit log.
+pub(super) fn check_operation(view: &WriteView<'_>, actor: Actor) -> Result<()> {
+    if actor == Actor::System || !view.lacks_audit() {
+        return Ok(());
+    }
+    let reason = "it changes rows for somebody and neither writes an audit row nor says why not";
+    if cfg!(debug_assertions) {
+        return Err(Error::internal("end a write operation", reason));
+    }
+    // A box in service goes on; what is missing is a line of ours, not the caller's fault.
+    tracing::error!(?actor, reason, "an operation without an audit row");
+    Ok(())
+}
+
+/// Something to be written down.
+#[derive(Clone, Debug)]
+#[must_use = "an event is written by tx.audit"]
+pub struct Event {
+    action: Action,
+    resource: ResourceV1,
+    actor: Option<Actor>,
+    person: Option<UserId>,
+    details: Vec<(&'static str, Detail)>,
+    personal: Vec<(&'static str, String)>,
+}
+
+impl Event {
+    pub fn new(action: Action) -> Event {
+        Event {
+            action,
+            resource: ResourceV1::None,
+            actor: None,
+            person: None,
+            details: Vec::new(),
+            personal: Vec::new(),
+        }
+    }
+
+    /// What it was done to.
+    pub fn of(mut self, id: impl Into<Uuid>) -> Event {
+        self.resource = ResourceV1::Id(id.into());
+        self
+    }
+
+    /// What it was done to, where things have names of the box's or the organization's own (an operation, a domain);
+    /// never a person's.
+    pub fn named(mut self, name: impl Into<String>) -> Event {
+        self.resource = ResourceV1::Name(shortened(name.into()));
+        self
+    }
+
+    /// Who did it, where they proved who they are in the request's body (a password, a token from a message).
+    pub fn by(mut self, user: UserId) -> Event {
+        self.actor = Some(Actor::User(user));
+        self
+    }
+
+    /// Whose account it concerns, where the caller is unknown: the row's personal part may be theirs.
+    pub fn about(mut self, user: UserId) -> Event {
+        self.person = Some(user);
+        self
+    }
+
+    /// A detail: a number, a word of a vocabulary, an id. Nothing that tells a person.
+    pub fn with(mut self, name: &'static str, value: impl Into<Detail>) -> Event {
+        let value = match value.into() {
+            Detail::Text(text) => Detail::Text(shortened(text)),
+            other => other,
+        };
+        self.details.push((name, value));
+        self
+    }
+
+    /// The first ids of several things that it was done to.
+    pub fn ids(mut self, name: &'static str, ids: impl IntoIterator<Item = impl Into<Uuid>>) -> Event {
+        let ids = ids.into_iter().take(DETAIL_IDS_MAX).map(Into::into).collect();
+        self.details.push((name, Detail::Ids(ids)));
+        self
+    }
+
+    /// A detail that tells a person (an e-mail address); it goes when they are erased.
+    pub fn personal(mut self, name: &'static str, text: impl Into<String>) -> Event {
+        self.personal.push((name, shortened(text.into())));
+        self
+    }
+}
+
+fn shortened(text: String) -> String {
+    match text.char_indices().nth(DETAIL_CHARS_MAX) {
+        None => text,
+        Some((at, _)) => format!("{}…", &text[..at]),
+    }
+}
+
+impl From<&str> for Detail {
+    fn from(text: &str) -> Detail {
+        Detail::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Detail {
+    fn from(text: String) -> Detail {
+        Detail::Text(text)
+    }
+}
+
+impl From<bool> for Detail {
+    fn from(flag: bool) -> Detail {
+        Detail::Flag(flag)
+    }
+}
+
+impl From<usize> for Detail {
+    fn from(number: usize) -> Detail {
+        Detail::Number(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<u64> for Detail {
+    fn from(number: u64) -> Detail {
+        Detail::Number(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<u32> for Detail {
+    fn from(number: u32) -> Detail {
+        Detail::Number(i64::from(number))
+    }
+}
+
+impl From<Uuid> for Detail {
+    fn from(id: Uuid) -> Detail {
+        Detail::Id(id)
+    }
+}
+
+impl<S: Scope> Writes<'_, S> {
+    /// Writes an audit row that becomes true together with this operation.
+    pub fn audit(&self, event: Event) -> Result<()> {
+        if self.is_behind_fence() {
+            return Err(Error::new(Code::OrgNotFound));
+        }
+        append(self.raw(), &self.chain(), &self.raw().origin(), event, self.now())?;
+        self.raw().mark_audited();
+        Ok(())
+    }
+
+    /// This operation of a person needs no audit row, because of `reason`: what it writes is bookkeeping, or another row
+    /// tells it.
+    pub fn unaudited(&self, reason: &'static str) {
+        debug_assert!(!reason.is_empty());
+        self.raw().mark_audited();
+    }
+}
+
+impl SysWrite<'_> {
+    /// Writes an audit row into the chain of the organization that it concerns, or into the box's.
+    pub fn audit_in(&self, org: Option<OrgId>, event: Event) -> Result<()> {
+        match org {
+            Some(org) => self.org(org).audit(event),
+            None => self.audit(event),
+        }
+    }
+}
+
+/// A chain of one scope: its tables, and what stands in front of its keys.
+pub(super) struct ChainOf {
+    tables: &'static Chain,
+    prefix: Vec<u8>,
+}
+
+impl ChainOf {
+    pub(super) fn new(tables: &'static Chain, prefix: Vec<u8>) -> ChainOf {
+        ChainOf { tables, prefix }
+    }
+
+    fn row_key(&self, number: u64) -> Vec<u8> {
+        [self.prefix.as_slice(), &number.to_be_bytes()].concat()
+    }
+
+    /// A byte of its own, because the box's prefix is empty.
+    fn head_key(&self) -> Vec<u8> {
+        [self.prefix.as_slice(), b"h"].concat()
+    }
+
+    fn head(&self, view: &dyn View) -> Result<Option<ChainHeadV1>> {
+        let bytes = view.get(self.tables.heads, &self.head_key())?;
+        bytes
+            .map(|bytes| codec::decode(&bytes))
+            .transpose()
+            .map_err(|e| Error::internal("read the head of an audit chain", e))
+    }
+
+    fn put_head(&self, view: &WriteView<'_>, mut head: ChainHeadV1) -> Result<()> {
+        let seal = view.shared().and_then(|shared| shared.seal.get());
+        head.seal = seal.map(|seal| seal(&head.sealed_bytes(&self.prefix)));
+        let head = &head;
+        view.set(self.tables.heads, self.head_key(), Some(encode(head)?));
+        Ok(())
+    }
+
+    /// Every index entry of a row: table and key.
+    fn entries(&self, number: u64, body: &AuditBodyV1) -> Vec<(&'static str, Vec<u8>)> {
+        let number = number.to_be_bytes();
+        let key = match body.actor {
+            row::ActorV1::ApiKey(key, _) => Some(key.0),
+            _ => None,
+        };
+        let person = body.person.map(|user| user.0);
+        let mut entries: Vec<_> = key
+            .into_iter()
+            .chain(person)
+            .map(|id| (self.tables.by_actor, [self.actor_prefix(id).as_slice(), &number].concat()))
+            .collect();
+        if !Action::named(&body.action).is_some_and(Action::is_bulk) {
+            let kind = self.resource_prefix(&body.resource_type);
+            entries.push((self.tables.by_resource, [kind.as_slice(), &number].concat()));
+        }
+        entries
+    }
+
+    fn actor_prefix(&self, id: Uuid) -> Vec<u8> {
+        [self.prefix.as_slice(), id.as_bytes()].concat()
+    }
+
+    fn resource_prefix(&self, kind: &str) -> Vec<u8> {
+        let mut key = KeyWriter(self.prefix.clone());
+        key.str(kind);
+        key.0
+    }
+}
+
+/// Adds a row at the end of a chain.
+fn append(
+    view: &WriteView<'_>,
+    chain: &ChainOf,
+    origin: &Origin,
+    event: Event,
+    now: Timestamp,
+) -> Result<()> {
+    let mut head = chain.head(view)?.unwrap_or_else(ChainHeadV1::new);
+    let actor = event.actor.unwrap_or_else(|| origin.actor());
+    let personal = personal_part(origin, event.personal)?;
+    let body = AuditBodyV1 {
+        at: now,
+        actor: actor.into(),
+        action: event.action.name().to_owned(),
+        resource_type: event.action.resource().to_owned(),
+        resource: event.resource,
+        person: actor.person().or(event.person),
+        details: event.details.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        personal: (!personal.is_empty()).then(|| sha256(&personal)),
+    };
+    let bytes = encode(&body)?;
+    let number = head.next;
+    head.hash = link(&chain.prefix, number, &head.hash, &bytes);
+    head.next += 1;
+    head.last_at = body.at.max(head.last_at);
+    view.set(chain.tables.rows, chain.row_key(number), Some(frame(&head.hash, &bytes, &personal)));
+    for (table, key) in chain.entries(number, &body) {
+        view.set(table, key, Some(Vec::new()));
+    }
+    chain.put_head(view, head)
+}
+
+/// The part that can be erased; empty when there is nothing in it.
+fn personal_part(origin: &Origin, details: Vec<(&'static str, String)>) -> Result<Vec<u8>> {
+    if origin.ip().is_none() && origin.request_id().is_none() && details.is_empty() {
+        return Ok(Vec::new());
+    }
+    encode(&AuditPersonalV1 {
+        salt: Uuid::new_v4(),
+        ip: origin.ip(),
+        request_id: origin.request_id().map(|id| id.as_str().to_owned()),
+        details: details.into_iter().map(|(name, text)| (name.to_owned(), text)).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

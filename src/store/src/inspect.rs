@@ -1,0 +1,115 @@
+//! Looking at a store that no process serves: what `gleaner doctor` reads.
+//!
+//! Nothing is migrated and no row is written. Opening a file that was not closed (a crash, a power cut) lets redb finish
+//! what it does at every such start, no more.
+
+use super::audit::{ChainReport, CheckSeal, ORG_TABLES, check_chain};
+use super::check::{AnyTable, TableReport, Walk};
+use super::engine::{Handle, Source};
+use super::migrate;
+use super::rewrite;
+use super::tx::{InSystem, SysRead};
+use super::usage;
+use base::clock::Timestamp;
+use base::ids::OrgId;
+use base::{Error, Result};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// A store that is looked at and not served.
+pub struct Inspection {
+    handle: Handle,
+}
+
+impl Inspection {
+    /// Opens the file; refuses one that is not there, and one that a process has open.
+    pub fn open(path: &Path, cache_bytes: usize) -> Result<Inspection> {
+        if !path.is_file() {
+            let reason = format!("there is no store at {}", path.display());
+            return Err(Error::invalid("storage.data_dir", reason));
+        }
+        if path.metadata().is_ok_and(|about| about.len() == 0) {
+            let reason = format!("the store {} is empty (0 bytes): restore it from a backup", path.display());
+            return Err(Error::invalid("storage.data_dir", reason));
+        }
+        Ok(Inspection { handle: Handle::open(Source::File(path.to_owned()), cache_bytes)? })
+    }
+
+    /// Files that a rewriting which was cut off has left beside the store: with rows, also erased ones. The next start
+    /// overwrites and removes them; looking changes nothing.
+    pub fn leftovers(&self) -> Vec<PathBuf> {
+        self.handle.path().map(rewrite::leftovers).unwrap_or_default()
+    }
+
+    pub fn file_bytes(&self) -> u64 {
+        self.handle.file_bytes()
+    }
+
+    /// Walks every page of the file and compares checksums; whether all are whole.
+    pub fn pages_are_whole(&self) -> Result<bool> {
+        self.handle.check_pages()
+    }
+
+    /// The number of the layout that the file has, and of the newest that this release knows.
+    pub fn layout(&self) -> Result<(u32, u32)> {
+        self.handle.read(|view| migrate::applied(view)).map(|done| (done, migrate::known()))
+    }
+
+    /// Walks every audit chain, the box's own first. `must_have` is the table that every organization has a row in: one
+    /// without a chain has lost it.
+    pub fn audit(&self, must_have: &'static str, seal: Option<CheckSeal<'_>>) -> Result<Vec<ChainReport>> {
+        let (orgs, chained) = self.handle.read(|view| {
+            let tx = SysRead::new(view, InSystem, Timestamp(0).into());
+            let (mut orgs, mut chained) = (orgs_of(&tx, &[must_have])?, orgs_of(&tx, ORG_TABLES)?);
+            // Of an organization that is being erased nothing need be whole.
+            orgs.retain(|org| !tx.is_fenced(*org));
+            chained.retain(|org| !tx.is_fenced(*org));
+            Ok((orgs, chained))
+        })?;
+        let mut reports = vec![self.chain(None, seal)?];
+        for org in orgs.union(&chained) {
+            let mut report = self.chain(Some(*org), seal)?;
+            if !chained.contains(org) {
+                report.findings.push("the whole chain is missing".to_owned());
+            }
+            reports.push(report);
+        }
+        Ok(reports)
+    }
+
+    fn chain(&self, org: Option<OrgId>, seal: Option<CheckSeal<'_>>) -> Result<ChainReport> {
+        self.handle.read(|view| {
+            let tx = SysRead::new(view, InSystem, Timestamp(0).into());
+            let (view, chain) = tx.audit_chain(org);
+            check_chain(view, &chain, org, seal)
+        })
+    }
+
+    /// Runs `run` on a snapshot.
+    pub fn read<T>(&self, run: impl FnOnce(&SysRead<'_>) -> Result<T>) -> Result<T> {
+        self.handle.read(|view| run(&SysRead::new(view, InSystem, Timestamp(0).into())))
+    }
+
+    /// Compares what each organization is counted with in all tables with the sum of its tables.
+    pub fn counts(&self) -> Result<Vec<String>> {
+        self.handle.read(|view| usage::sums(view))
+    }
+
+    /// Compares the rows of a table with its indexes, and with what organizations are counted with.
+    pub fn table(&self, table: &dyn AnyTable) -> Result<TableReport> {
+        self.handle.read(|view| table.check(&Walk::over(view)))
+    }
+}
+
+/// Every organization that has a row in one of these tables.
+fn orgs_of(tx: &SysRead<'_>, tables: &[&'static str]) -> Result<BTreeSet<OrgId>> {
+    let mut orgs = BTreeSet::new();
+    for table in tables {
+        let mut last = None;
+        while let Some(org) = tx.next_org(table, last)? {
+            orgs.insert(org);
+            last = Some(org);
+        }
+    }
+    Ok(orgs)
+}

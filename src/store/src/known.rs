@@ -1,0 +1,65 @@
+//! What the store knows of itself beside its rows: which organizations stand behind a fence, which indexes are global.
+//!
+//! Both are tables that only grow, read whole when the file is opened and added to by commits, so that asking costs a
+//! look into a set. A name in the register of global indexes is written with the first entry of the index: an erasure
+//! finds every one of them, also those of slices that this release does not have.
+
+use super::view::View;
+use base::ids::OrgId;
+use base::{Error, Result};
+use parking_lot::Mutex;
+use std::collections::{BTreeSet, HashSet};
+use std::ops::Bound;
+use uuid::Uuid;
+
+/// Keys are the ids of organizations that were erased or are being erased.
+pub(super) const FENCES: &str = "fences";
+/// Keys are the names of indexes that reach across organizations.
+pub(super) const GLOBALS: &str = "global_indexes";
+
+#[derive(Clone, Default)]
+pub(super) struct Known {
+    pub(super) fences: HashSet<OrgId>,
+    pub(super) globals: BTreeSet<&'static str>,
+}
+
+impl Known {
+    pub(super) fn load(view: &dyn View) -> Result<Known> {
+        let all = |table| view.scan(table, Bound::Unbounded, Bound::Unbounded, false, usize::MAX);
+        let damaged = |what: &'static str| move || Error::internal("open the store", what);
+        let mut known = Known::default();
+        for (key, _) in all(FENCES)? {
+            let org = Uuid::from_slice(&key).ok().ok_or_else(damaged("a fence is damaged"))?;
+            known.fences.insert(OrgId(org));
+        }
+        for (key, _) in all(GLOBALS)? {
+            let name = std::str::from_utf8(&key).ok();
+            known.globals.insert(interned(name.ok_or_else(damaged("the name of an index is damaged"))?));
+        }
+        Ok(known)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.fences.is_empty() && self.globals.is_empty()
+    }
+
+    pub(super) fn add(&mut self, more: Known) {
+        self.fences.extend(more.fences);
+        self.globals.extend(more.globals);
+    }
+}
+
+/// The name of a table as the store's own code has it, for names that were read from the file. They are as few as the
+/// tables, and live as long as the process.
+pub(super) fn interned(name: &str) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock();
+    match names.get(name) {
+        Some(known) => known,
+        None => {
+            let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
+            names.insert(name);
+            name
+        }
+    }
+}

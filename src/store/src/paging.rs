@@ -1,0 +1,86 @@
+//! Pages of a table or of an index, newest first, with a cursor that goes on behind the last row that was looked at.
+//!
+//! A filter may pass over many rows; a page looks at [`PAGE_SCAN_ROWS_MAX`] of them at most and then ends early, with fewer
+//! rows than were asked for and a cursor. So it does when its rows come to [`LIST_BYTES_MAX`], or those that it looked at
+//! to [`LIST_SCAN_BYTES_MAX`]: a row may take a megabyte.
+
+use super::key::{Key, KeyWriter};
+use super::table::{Index, Table};
+use super::tx::{Order, Rows, Scope, decoded};
+use base::Result;
+use base::codec::Record;
+use base::limits::{LIST_BYTES_MAX, LIST_SCAN_BYTES_MAX, PAGE_SCAN_ROWS_MAX};
+use base::page::{Page, PageRequest, encode_cursor};
+
+impl<S: Scope> Rows<'_, S> {
+    /// One page of the table, newest first, of the rows that `keep` accepts.
+    pub fn page<K: Key, V: Record>(
+        &self,
+        table: &Table<S, K, V>,
+        request: &PageRequest,
+        keep: impl FnMut(&V) -> bool,
+    ) -> Result<Page<V>> {
+        self.page_of(table.name, self.scope.prefix(), request, keep, |_, value| {
+            Ok(Some((decoded(value)?, value.len())))
+        })
+    }
+
+    /// One page of the rows under an index prefix, last key first, of the rows that `keep` accepts.
+    pub fn page_by<K: Key, V: Record>(
+        &self,
+        table: &Table<S, K, V>,
+        index: &Index<V>,
+        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+        request: &PageRequest,
+        keep: impl FnMut(&V) -> bool,
+    ) -> Result<Page<V>> {
+        let prefix = self.index_prefix(index, write);
+        self.page_of(index.name, prefix, request, keep, |_, primary| self.by_primary_sized(table, primary))
+    }
+
+    fn page_of<V>(
+        &self,
+        list: &'static str,
+        prefix: Vec<u8>,
+        request: &PageRequest,
+        mut keep: impl FnMut(&V) -> bool,
+        row: impl Fn(&[u8], &[u8]) -> Result<Option<(V, usize)>>,
+    ) -> Result<Page<V>> {
+        let scope = self.scope.prefix();
+        let mut after = request.position(list)?.map(|tail| [scope.as_slice(), &tail].concat());
+        let (mut items, mut seen) = (Vec::new(), 0);
+        let (mut bytes, mut seen_bytes) = (0, 0);
+        let cursor = |key: &[u8]| Some(encode_cursor(list, &key[scope.len()..]));
+        loop {
+            let chunk = (request.limit - items.len() + 1).max(64);
+            let max = (chunk, LIST_BYTES_MAX);
+            let entries = self.scan_raw_within(list, &prefix, after.as_deref(), Order::Descending, max)?;
+            let read: usize = entries.iter().map(|(key, value)| key.len() + value.len()).sum();
+            let ended = entries.len() < chunk && read < LIST_BYTES_MAX;
+            for (key, value) in entries {
+                if items.len() == request.limit
+                    || bytes >= LIST_BYTES_MAX
+                    || seen_bytes >= LIST_SCAN_BYTES_MAX
+                {
+                    // There is at least one entry more: the page ends after the last one that was looked at.
+                    return Ok(Page { items, next_cursor: after.as_deref().and_then(cursor) });
+                }
+                seen += 1;
+                if let Some((item, size)) = row(&key, &value)? {
+                    seen_bytes += size;
+                    if keep(&item) {
+                        bytes += size;
+                        items.push(item);
+                    }
+                }
+                after = Some(key);
+            }
+            if ended {
+                return Ok(Page { items, next_cursor: None });
+            }
+            if seen >= PAGE_SCAN_ROWS_MAX {
+                return Ok(Page { items, next_cursor: after.as_deref().and_then(cursor) });
+            }
+        }
+    }
+}

@@ -1,0 +1,672 @@
+//! Transactions as slices see them: rows of one scope, read or written.
+//!
+//! `OrgRead` and `OrgWrite` put the organization in front of every key, so no function takes an organization and a
+//! row id together, and a missing row and somebody else's are one look-up with one answer.
+
+use super::audit::{self, Chain, ChainOf};
+use super::changes;
+use super::key::{IndexKeys, Key, KeyWriter, after_prefix, encoded};
+use super::table::{Index, OrgTable, Reach, Table};
+use super::usage::Growth;
+use super::view::{RawRow, View, WriteView};
+use base::clock::{Moment, Now, Timestamp};
+use base::codec::{self, Record};
+use base::ids::OrgId;
+use base::limits::VALUE_BYTES_MAX;
+use base::{Code, Error, Result};
+use std::ops::Deref;
+use std::time::Duration;
+
+/// The scope of one organization.
+#[derive(Clone, Copy)]
+pub struct InOrg(pub(super) OrgId);
+
+/// The scope of rows without an organization.
+#[derive(Clone, Copy)]
+pub struct InSystem;
+
+/// What stands in front of every key of a scope.
+pub trait Scope: Copy + 'static {
+    /// Length of what stands in front.
+    const PREFIX_BYTES: usize;
+
+    fn prefix(&self) -> Vec<u8>;
+
+    fn org(&self) -> Option<OrgId>;
+
+    /// Where the scope's audit rows are.
+    fn chain(&self) -> &'static Chain;
+}
+
+impl Scope for InOrg {
+    const PREFIX_BYTES: usize = 16;
+
+    fn prefix(&self) -> Vec<u8> {
+        self.0.0.as_bytes().to_vec()
+    }
+
+    fn org(&self) -> Option<OrgId> {
+        Some(self.0)
+    }
+
+    fn chain(&self) -> &'static Chain {
+        &audit::OF_ORG
+    }
+}
+
+impl Scope for InSystem {
+    const PREFIX_BYTES: usize = 0;
+
+    fn prefix(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn org(&self) -> Option<OrgId> {
+        None
+    }
+
+    fn chain(&self) -> &'static Chain {
+        &audit::OF_SYSTEM
+    }
+}
+
+/// Rows of one scope at one moment.
+pub struct Rows<'v, S> {
+    view: &'v dyn View,
+    pub(super) scope: S,
+    now: Now,
+    /// The organization is being erased, or was: it takes no rows.
+    fenced: bool,
+    /// It shows none either, except to what erases them.
+    hidden: bool,
+}
+
+/// Rows of one organization.
+pub type OrgRead<'v> = Rows<'v, InOrg>;
+/// Rows without an organization, and the global indexes.
+pub type SysRead<'v> = Rows<'v, InSystem>;
+
+/// In which direction a scan goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Smallest key first: oldest first for ids.
+    Ascending,
+    /// Largest key first: newest first for ids.
+    Descending,
+}
+
+impl<'v, S: Scope> Rows<'v, S> {
+    pub(super) fn new(view: &'v dyn View, scope: S, now: Now) -> Self {
+        let fenced = scope.org().is_some_and(|org| view.is_fenced(org));
+        Rows { view, scope, now, fenced, hidden: fenced }
+    }
+
+    /// The date at which this transaction began: for what is written down, and for dates that somebody named.
+    pub fn now(&self) -> Timestamp {
+        self.now.date
+    }
+
+    /// The moment at which it began: for what waits, lasts or ends after a while.
+    pub fn moment(&self) -> Moment {
+        self.now.moment
+    }
+
+    /// The whole look at the clock.
+    pub fn clock(&self) -> &Now {
+        &self.now
+    }
+
+    /// The date of a moment, to be shown.
+    pub fn date_of(&self, moment: Moment) -> Timestamp {
+        self.now.date_of(moment)
+    }
+
+    /// For how long a date that the box wrote has been past.
+    pub fn age(&self, date: Timestamp) -> Duration {
+        self.now.age(date)
+    }
+
+    /// Whether the scope is an organization that was erased or is being erased.
+    pub fn is_behind_fence(&self) -> bool {
+        self.fenced
+    }
+
+    pub(super) fn view(&self) -> &'v dyn View {
+        self.view
+    }
+
+    /// The scope's audit chain and the view to read it with.
+    pub(super) fn audit_parts(&self) -> (&'v dyn View, ChainOf) {
+        (self.view, ChainOf::new(self.scope.chain(), self.scope.prefix()))
+    }
+
+    fn key<K: Key>(&self, key: &K) -> Vec<u8> {
+        let mut bytes = self.scope.prefix();
+        key.encode(&mut bytes);
+        bytes
+    }
+
+    /// The row under `key`, if this scope has one.
+    pub fn get<K: Key, V: Record>(&self, table: &Table<S, K, V>, key: &K) -> Result<Option<V>> {
+        self.get_raw(table.name, &self.key(key))?.map(|bytes| decoded(&bytes)).transpose()
+    }
+
+    /// The row under `key`, and how many bytes it takes.
+    pub fn get_sized<K: Key, V: Record>(
+        &self,
+        table: &Table<S, K, V>,
+        key: &K,
+    ) -> Result<Option<(V, usize)>> {
+        let bytes = self.get_raw(table.name, &self.key(key))?;
+        bytes.map(|bytes| Ok((decoded(&bytes)?, bytes.len()))).transpose()
+    }
+
+    /// The row under `key`, or the 404 that a missing row and a foreign one share.
+    pub fn require<K: Key, V: Record>(&self, table: &Table<S, K, V>, key: &K) -> Result<V> {
+        self.get(table, key)?.ok_or_else(|| Error::not_found(table.noun))
+    }
+
+    /// The row for which `index` holds exactly the key that `write` composes; the first in key order if several do.
+    pub fn lookup<K: Key, V: Record>(
+        &self,
+        table: &Table<S, K, V>,
+        index: &Index<V>,
+        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+    ) -> Result<Option<V>> {
+        let prefix = self.index_prefix(index, write);
+        let primary = if index.unique {
+            self.get_raw(index.name, &prefix)?
+        } else {
+            self.scan_raw(index.name, &prefix, None, Order::Ascending, 1)?.pop().map(|(_, primary)| primary)
+        };
+        primary.map_or(Ok(None), |primary| self.by_primary(table, &primary))
+    }
+
+    /// Whether `index` has any row under the key that `write` composes.
+    pub fn exists<V: Record>(
+        &self,
+        index: &Index<V>,
+        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+    ) -> Result<bool> {
+        let prefix = self.index_prefix(index, write);
+        Ok(!self.scan_raw(index.name, &prefix, None, Order::Ascending, 1)?.is_empty())
+    }
+
+    /// Up to `limit` rows of the table after `after` (exclusive).
+    pub fn scan<K: Key, V: Record>(
+        &self,
+        table: &Table<S, K, V>,
+        after: Option<&K>,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<(K, V)>> {
+        let prefix = self.scope.prefix();
+        let after = after.map(|key| self.key(key));
+        self.scan_raw(table.name, &prefix, after.as_deref(), order, limit)?
+            .into_iter()
+            .map(|(key, value)| Ok((primary_key(table.name, &key[prefix.len()..])?, decoded(&value)?)))
+            .collect()
+    }
+
+    /// Up to `limit` rows whose index keys start with the parts that `write` composes, in the order of the index.
+    pub fn scan_index<K: Key, V: Record>(
+        &self,
+        table: &Table<S, K, V>,
+        index: &Index<V>,
+        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<V>> {
+        let prefix = self.index_prefix(index, write);
+        let mut rows = Vec::new();
+        for (_, primary) in self.scan_raw(index.name, &prefix, None, order, limit)? {
+            rows.extend(self.by_primary(table, &primary)?);
+        }
+        Ok(rows)
+    }
+
+    /// How many rows the scope has in `table`, counting no further than `max`.
+    pub fn count<K: Key, V: Record>(&self, table: &Table<S, K, V>, max: usize) -> Result<usize> {
+        self.count_raw(table.name, &self.scope.prefix(), max)
+    }
+
+    /// How many entries `index` has whose keys start with the parts that `write` composes, counting no further than `max`.
+    pub fn count_index<V: Record>(
+        &self,
+        index: &Index<V>,
+        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+        max: usize,
+    ) -> Result<usize> {
+        self.count_raw(index.name, &self.index_prefix(index, write), max)
+    }
+
+    fn count_raw(&self, table: &'static str, prefix: &[u8], max: usize) -> Result<usize> {
+        let (mut total, mut after) = (0, None::<Vec<u8>>);
+        while total < max {
+            let chunk = (max - total).min(1_024);
+            let entries = self.scan_raw(table, prefix, after.as_deref(), Order::Ascending, chunk)?;
+            total += entries.len();
+            if entries.len() < chunk {
+                break;
+            }
+            after = entries.into_iter().next_back().map(|(key, _)| key);
+        }
+        Ok(total)
+    }
+
+    pub(super) fn by_primary<K: Key, V: Record>(
+        &self,
+        table: &Table<S, K, V>,
+        primary: &[u8],
+    ) -> Result<Option<V>> {
+        Ok(self.by_primary_sized(table, primary)?.map(|(row, _)| row))
+    }
+
+    /// The row, and how many bytes it takes.
+    pub(super) fn by_primary_sized<K: Key, V: Record>(
+        &self,
+        table: &Table<S, K, V>,
+        primary: &[u8],
+    ) -> Result<Option<(V, usize)>> {
+        let key = [self.scope.prefix().as_slice(), primary].concat();
+        self.get_raw(table.name, &key)?.map(|bytes| Ok((decoded(&bytes)?, bytes.len()))).transpose()
+    }
+
+    fn get_raw(&self, table: &'static str, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if self.hidden { Ok(None) } else { self.view.get(table, key) }
+    }
+
+    pub(super) fn index_prefix<V>(
+        &self,
+        index: &Index<V>,
+        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+    ) -> Vec<u8> {
+        debug_assert!(index.reach == Reach::Scope, "a global index is read through System");
+        let mut key = KeyWriter(self.scope.prefix());
+        write(&mut key);
+        key.0
+    }
+
+    pub(super) fn scan_raw(
+        &self,
+        table: &'static str,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<RawRow>> {
+        self.scan_raw_within(table, prefix, after, order, (limit, usize::MAX))
+    }
+
+    /// The same, ended by the row with which the second bound, of bytes, is reached.
+    pub(super) fn scan_raw_within(
+        &self,
+        table: &'static str,
+        prefix: &[u8],
+        after: Option<&[u8]>,
+        order: Order,
+        max: (usize, usize),
+    ) -> Result<Vec<RawRow>> {
+        if self.hidden {
+            return Ok(Vec::new());
+        }
+        scan_prefix(self.view, table, prefix, after, order, max)
+    }
+}
+
+fn scan_prefix(
+    view: &dyn View,
+    table: &'static str,
+    prefix: &[u8],
+    after: Option<&[u8]>,
+    order: Order,
+    (limit, bytes_max): (usize, usize),
+) -> Result<Vec<RawRow>> {
+    use std::ops::Bound::{Excluded, Included, Unbounded};
+    let end = after_prefix(prefix);
+    let end = end.as_deref();
+    let (low, high) = match (order, after) {
+        (Order::Ascending, Some(key)) if key >= prefix => (Excluded(key), end.map_or(Unbounded, Excluded)),
+        (Order::Descending, Some(key)) if end.is_none_or(|end| key < end) => {
+            (Included(prefix), Excluded(key))
+        }
+        _ => (Included(prefix), end.map_or(Unbounded, Excluded)),
+    };
+    view.scan_within(table, low, high, order == Order::Descending, limit, bytes_max)
+}
+
+/// One entry of a global index.
+#[derive(Clone, Debug)]
+pub struct GlobalEntry<K> {
+    /// The index key's own bytes, to go on after or to seek from.
+    pub index_key: Vec<u8>,
+    pub org: OrgId,
+    pub key: K,
+}
+
+impl SysRead<'_> {
+    /// Up to `limit` entries of a global index whose keys are at least `from` (and greater than it when `from` is an
+    /// entry's whole `index_key` followed by anything), in key order.
+    pub fn scan_global<K: Key, V: Record>(
+        &self,
+        table: &OrgTable<K, V>,
+        index: &Index<V>,
+        from: &[u8],
+        below: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<GlobalEntry<K>>> {
+        use std::ops::Bound::{Excluded, Included, Unbounded};
+        debug_assert!(index.reach == Reach::Global);
+        let high = below.map_or(Unbounded, Excluded);
+        let rows = self.view.scan(index.name, Included(from), high, false, limit)?;
+        rows.into_iter().map(|(key, value)| global_entry(table.name, index.unique, key, &value)).collect()
+    }
+
+    /// The row, and its organization, for which a unique global index holds the key that `write` composes.
+    pub fn lookup_global<K: Key, V: Record>(
+        &self,
+        table: &OrgTable<K, V>,
+        index: &Index<V>,
+        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+    ) -> Result<Option<(OrgId, V)>> {
+        debug_assert!(index.reach == Reach::Global && index.unique);
+        let mut key = KeyWriter::default();
+        write(&mut key);
+        let Some(target) = self.view.get(index.name, &key.0)? else { return Ok(None) };
+        let org = org_of(&target)?;
+        if self.view.is_fenced(org) {
+            return Ok(None);
+        }
+        let row = self.view.get(table.name, &target)?.map(|bytes| decoded(&bytes)).transpose()?;
+        Ok(row.map(|row| (org, row)))
+    }
+
+    /// The first organization after `after` that has a row in the table of this name.
+    pub fn next_org(&self, table: &'static str, after: Option<OrgId>) -> Result<Option<OrgId>> {
+        use std::ops::Bound::{Included, Unbounded};
+        let low = match after {
+            None => Some(Vec::new()),
+            Some(org) => after_prefix(&InOrg(org).prefix()),
+        };
+        let Some(low) = low else { return Ok(None) };
+        let first = self.view.scan(table, Included(&low), Unbounded, false, 1)?;
+        first.first().map(|(key, _)| org_of(key)).transpose()
+    }
+
+    /// Change records after `after`, oldest first, at most `limit`.
+    pub fn changes(&self, after: u64, limit: usize) -> Result<Vec<changes::Change>> {
+        changes::read(self.view, after, limit)
+    }
+
+    /// The number of the oldest change record that is still kept, or of the next one when none is.
+    pub fn changes_begin(&self) -> Result<u64> {
+        changes::begin(self.view)
+    }
+
+    /// The rows of one organization within this same moment.
+    pub fn org(&self, org: OrgId) -> OrgRead<'_> {
+        Rows::new(self.view, InOrg(org), self.now.clone())
+    }
+
+    /// Whether the organization was erased or is being erased: it shows no rows and takes none.
+    pub fn is_fenced(&self, org: OrgId) -> bool {
+        self.view.is_fenced(org)
+    }
+
+    /// The rows of one organization, also behind its fence: for what erases them.
+    pub fn behind_fence(&self, org: OrgId) -> OrgRead<'_> {
+        Rows { hidden: false, ..Rows::new(self.view, InOrg(org), self.now.clone()) }
+    }
+
+    /// The audit chain of an organization, or the box's own.
+    pub(super) fn audit_chain(&self, org: Option<OrgId>) -> (&dyn View, ChainOf) {
+        match org {
+            Some(org) => self.org(org).audit_parts(),
+            None => self.audit_parts(),
+        }
+    }
+}
+
+impl OrgRead<'_> {
+    /// The organization whose rows these are.
+    pub fn org_id(&self) -> OrgId {
+        self.scope.0
+    }
+
+    /// Up to `limit` keys of the table of this name after `after`, as change records carry them: for rebuilding what
+    /// follows a table whose rows only its own slice can read.
+    pub fn keys(&self, table: &'static str, after: Option<&[u8]>, limit: usize) -> Result<Vec<Vec<u8>>> {
+        let prefix = self.scope.prefix();
+        let after = after.map(|key| [prefix.as_slice(), key].concat());
+        let rows = self.scan_raw(table, &prefix, after.as_deref(), Order::Ascending, limit)?;
+        Ok(rows.into_iter().map(|(key, _)| key[prefix.len()..].to_vec()).collect())
+    }
+}
+
+/// Rows of one scope, and changes to them that become true together or not at all.
+pub struct Writes<'v, S> {
+    rows: Rows<'v, S>,
+    view: &'v WriteView<'v>,
+}
+
+/// A write transaction of one organization.
+pub type OrgWrite<'v> = Writes<'v, InOrg>;
+/// A write transaction over rows without an organization.
+pub type SysWrite<'v> = Writes<'v, InSystem>;
+
+impl<'v, S> Deref for Writes<'v, S> {
+    type Target = Rows<'v, S>;
+
+    fn deref(&self) -> &Rows<'v, S> {
+        &self.rows
+    }
+}
+
+impl<'v, S: Scope> Writes<'v, S> {
+    pub(super) fn new(view: &'v WriteView<'v>, scope: S, now: Now) -> Self {
+        Writes { rows: Rows::new(view, scope, now), view }
+    }
+
+    /// The view itself, for what the store keeps beside the slices' tables.
+    pub(super) fn raw(&self) -> &'v WriteView<'v> {
+        self.view
+    }
+
+    /// The scope's audit chain.
+    pub(super) fn chain(&self) -> ChainOf {
+        self.rows.audit_parts().1
+    }
+
+    /// Stores `row` under `key`, replacing one that is there. A key that a unique index has already is refused.
+    pub fn put<K: Key, V: Record>(&self, table: &Table<S, K, V>, key: &K, row: &V) -> Result<()> {
+        let full = self.key(key);
+        // Only indexes and counts ask what was there.
+        let is_asked = table.is_counted() || !table.indexes.is_empty();
+        let old = if is_asked { self.view.get(table.name, &full)? } else { None };
+        self.replace(table, key, full, old, row)
+    }
+
+    /// Stores a row that must be new: `already_exists` when the key is taken.
+    pub fn insert<K: Key, V: Record>(&self, table: &Table<S, K, V>, key: &K, row: &V) -> Result<()> {
+        let full = self.key(key);
+        if self.view.get(table.name, &full)?.is_some() {
+            return Err(taken(table));
+        }
+        self.replace(table, key, full, None, row)
+    }
+
+    fn replace<K: Key, V: Record>(
+        &self,
+        table: &Table<S, K, V>,
+        key: &K,
+        full: Vec<u8>,
+        old: Option<Vec<u8>>,
+        row: &V,
+    ) -> Result<()> {
+        if self.rows.fenced {
+            return Err(Error::new(Code::OrgNotFound));
+        }
+        let bytes = codec::encode(row).map_err(|e| Error::internal("encode a row", e))?;
+        if bytes.len() > VALUE_BYTES_MAX {
+            return Err(Error::new(Code::PayloadTooLarge).message(format!(
+                "{} would take {} bytes; at most {VALUE_BYTES_MAX} are stored",
+                table.noun,
+                bytes.len()
+            )));
+        }
+        let before = old.as_deref();
+        let old = match table.needs_rows() {
+            true => before.map(decoded::<V>).transpose()?,
+            false => None,
+        };
+        if !table.indexes.is_empty() {
+            self.reindex(table, key, old.as_ref(), Some(row))?;
+        }
+        let was = before.map(|before| table.size(&full, before, old.as_ref()));
+        self.count_growth(table, was, Some(table.size(&full, &bytes, Some(row))));
+        self.view.set(table.name, full, Some(bytes));
+        self.tell(table, key, false);
+        Ok(())
+    }
+
+    /// Removes the row under `key`; whether there was one.
+    pub fn delete<K: Key, V: Record>(&self, table: &Table<S, K, V>, key: &K) -> Result<bool> {
+        let full = self.key(key);
+        let Some(old) = self.rows.get_raw(table.name, &full)? else { return Ok(false) };
+        let row = if table.needs_rows() { Some(decoded::<V>(&old)?) } else { None };
+        if !table.indexes.is_empty() {
+            self.reindex(table, key, row.as_ref(), None)?;
+        }
+        self.count_growth(table, Some(table.size(&full, &old, row.as_ref())), None);
+        self.view.set(table.name, full, None);
+        self.tell(table, key, true);
+        Ok(true)
+    }
+
+    /// Counts a row that takes the place of another one; see `usage.rs`.
+    fn count_growth<K, V>(&self, table: &Table<S, K, V>, was: Option<u64>, is: Option<u64>) {
+        if let (true, Some(org)) = (table.is_counted(), self.scope.org()) {
+            let signed = |bytes: Option<u64>| i64::try_from(bytes.unwrap_or(0)).unwrap_or(i64::MAX);
+            let rows = i64::from(is.is_some()) - i64::from(was.is_some());
+            self.view.grow(org, table.name, Growth { rows, bytes: signed(is) - signed(was) });
+        }
+    }
+
+    /// Says that the operation ends or removes something, and so goes through also where an organization has used all
+    /// its room.
+    pub fn needs_no_room(&self) {
+        self.view.exempt();
+    }
+
+    fn tell<K: Key, V>(&self, table: &Table<S, K, V>, key: &K, deleted: bool) {
+        if let (true, Some(org)) = (table.fed, self.scope.org()) {
+            self.view.tell(org, table.name, &encoded(key), deleted, self.now.date);
+        }
+    }
+
+    fn reindex<K: Key, V: Record>(
+        &self,
+        table: &Table<S, K, V>,
+        key: &K,
+        old: Option<&V>,
+        new: Option<&V>,
+    ) -> Result<()> {
+        let primary = encoded(key);
+        // Nothing is changed before every index has agreed: a caller may go on after a refusal.
+        let mut changes = Vec::new();
+        for index in table.indexes {
+            let (mut before, mut after) = (IndexKeys::default(), IndexKeys::default());
+            if let Some(row) = old {
+                (index.keys)(row, &mut before);
+            }
+            if let Some(row) = new {
+                (index.keys)(row, &mut after);
+            }
+            for key in before.0.iter().filter(|key| !after.0.contains(key)) {
+                changes.push((index.name, self.entry(index, key, &primary).0, None));
+            }
+            for key in after.0.iter().filter(|key| !before.0.contains(key)) {
+                let (entry, target) = self.entry(index, key, &primary);
+                if index.reach == Reach::Global {
+                    self.view.register_global(index.name);
+                }
+                if index.unique && self.view.get(index.name, &entry)?.is_some_and(|held| held != target) {
+                    return Err(taken(table));
+                }
+                changes.push((index.name, entry, Some(target)));
+            }
+        }
+        for (index, entry, target) in changes {
+            self.view.set(index, entry, target);
+        }
+        Ok(())
+    }
+
+    fn entry<V>(&self, index: &Index<V>, key: &[u8], primary: &[u8]) -> (Vec<u8>, Vec<u8>) {
+        index_entry(index, &self.scope.prefix(), key, primary)
+    }
+
+    /// The number that the next change record of this operation will carry.
+    pub fn next_sequence(&self) -> u64 {
+        self.view.next_sequence()
+    }
+}
+
+impl SysWrite<'_> {
+    /// One organization's rows within this same transaction.
+    pub fn org(&self, org: OrgId) -> OrgWrite<'_> {
+        Writes::new(self.view, InOrg(org), self.clock().clone())
+    }
+
+    /// Removes the change records up to and including `sequence`; every consumer must be past it.
+    pub fn forget_changes(&self, sequence: u64, limit: usize) -> Result<usize> {
+        changes::forget(self.view, sequence, limit)
+    }
+}
+
+/// An index entry of a row in a scope: its key and what it points to.
+pub(super) fn index_entry<V>(
+    index: &Index<V>,
+    scope: &[u8],
+    key: &[u8],
+    primary: &[u8],
+) -> (Vec<u8>, Vec<u8>) {
+    let tail: &[u8] = if index.unique { &[] } else { primary };
+    match index.reach {
+        Reach::Scope => ([scope, key, tail].concat(), primary.to_vec()),
+        Reach::Global if index.unique => (key.to_vec(), [scope, primary].concat()),
+        Reach::Global => ([key, scope, tail].concat(), [scope, primary].concat()),
+    }
+}
+
+fn taken<S, K, V>(table: &Table<S, K, V>) -> Error {
+    Error::new(Code::AlreadyExists).title(format!("{} already exists", table.noun))
+}
+
+pub(super) fn decoded<V: Record>(bytes: &[u8]) -> Result<V> {
+    let told = "A stored row is damaged. The box's operator finds it with `gleaner doctor`.";
+    codec::decode(bytes).map_err(|e| Error::internal("decode a row", e).message(told))
+}
+
+fn primary_key<K: Key>(table: &'static str, bytes: &[u8]) -> Result<K> {
+    K::decode(bytes).ok_or_else(|| Error::internal("decode a key", format!("of table {table}")))
+}
+
+fn org_of(key: &[u8]) -> Result<OrgId> {
+    key.get(..16)
+        .and_then(OrgId::decode)
+        .ok_or_else(|| Error::internal("decode a key", "it names no organization"))
+}
+
+fn global_entry<K: Key>(
+    table: &'static str,
+    unique: bool,
+    mut entry: Vec<u8>,
+    target: &[u8],
+) -> Result<GlobalEntry<K>> {
+    let org = org_of(target)?;
+    if !unique {
+        entry.truncate(entry.len().saturating_sub(target.len()));
+    }
+    Ok(GlobalEntry { index_key: entry, org, key: primary_key(table, &target[16..])? })
+}

@@ -1,0 +1,445 @@
+//! What each organization stores: rows and bytes by table, and of all tables together.
+//!
+//! Counted where rows are put and deleted (`tx.rs`), so no slice can forget it, and written with the commit that changes
+//! the rows, so that counts and rows cannot disagree; `gleaner doctor` compares them. A row's bytes are those of its key
+//! and its value, and what it stands for outside of the store (a page on the disk). Index entries are not counted: they
+//! are as large as what rows say, at most. The box's own books (the ledger, the audit log, statements that lapse by
+//! themselves) are not the organization's to delete and are not counted either: `Table::uncounted`.
+//!
+//! Whether an organization may store more is asked once at the end of each operation of a request ([`check`]), by a
+//! function that the billing slice gives ([`Store::limit_room`](super::Store::limit_room)). What the box does by itself
+//! (a job that ends, a task) is never refused: it asks before it begins.
+
+use super::migrate;
+use super::origin::Actor;
+use super::tx::{InOrg, OrgRead, OrgWrite, Rows, SysRead, SysWrite};
+use super::view::{View, WriteView};
+use base::clock::Now;
+use base::ids::OrgId;
+use base::{Error, Result};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::OnceLock;
+
+/// organization (16) | name of a table, empty for all together → rows (8) | bytes (8)
+pub(super) const TABLE: &str = "usage";
+/// The name under which all tables together stand.
+const ALL_TABLES: &str = "";
+/// The migration that counts what there was before.
+pub(super) const FIRST_COUNT: &str = "what organizations store";
+/// Bytes of rows that one look of a first count reads.
+const COUNT_BYTES: usize = 8 << 20;
+/// Rows that one look of a first count reads.
+const COUNT_ROWS: usize = 4_096;
+
+/// What is stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    pub rows: u64,
+    pub bytes: u64,
+}
+
+impl Used {
+    pub(super) fn add(&mut self, bytes: u64) {
+        self.rows += 1;
+        self.bytes += bytes;
+    }
+
+    pub(super) fn after(self, growth: Growth) -> Used {
+        Used {
+            rows: self.rows.saturating_add_signed(growth.rows),
+            bytes: self.bytes.saturating_add_signed(growth.bytes),
+        }
+    }
+
+    pub(super) fn encode(self) -> Vec<u8> {
+        [self.rows.to_be_bytes(), self.bytes.to_be_bytes()].concat()
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Result<Used> {
+        let (parts, []) = bytes.as_chunks::<8>() else { return Err(damaged()) };
+        let [rows, bytes] = parts else { return Err(damaged()) };
+        Ok(Used { rows: u64::from_be_bytes(*rows), bytes: u64::from_be_bytes(*bytes) })
+    }
+}
+
+fn damaged() -> Error {
+    Error::internal("read what an organization stores", "a count is damaged")
+}
+
+/// By how much something grows; less than zero where it shrinks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Growth {
+    pub rows: i64,
+    pub bytes: i64,
+}
+
+/// What operations add to the counts, by organization and table.
+pub(super) type Growths = BTreeMap<(OrgId, &'static str), Growth>;
+
+/// Adds to a table's count and to that of all tables.
+pub(super) fn grow(all: &mut Growths, org: OrgId, table: &'static str, by: Growth) {
+    for name in [table, ALL_TABLES] {
+        let sum = all.entry((org, name)).or_default();
+        sum.rows += by.rows;
+        sum.bytes += by.bytes;
+    }
+}
+
+pub(super) fn key(org: OrgId, table: &str) -> Vec<u8> {
+    [org.0.as_bytes().as_slice(), table.as_bytes()].concat()
+}
+
+/// What the operation under way adds to one organization, for whoever says whether there is room.
+pub struct Adding {
+    /// What all tables would have after it.
+    pub total: Used,
+    /// By how much that is more.
+    pub growth: Growth,
+    /// The tables it touches: what they would have, and by how much that is more.
+    pub tables: Vec<(&'static str, Used, Growth)>,
+}
+
+/// Says whether an organization has room for what an operation adds; an error refuses the operation.
+pub type Room = dyn Fn(&OrgRead<'_>, &Adding) -> Result<()> + Send + Sync;
+
+/// Who says so; nobody until the slice that knows has come.
+#[derive(Default)]
+pub(super) struct RoomOf(OnceLock<Box<Room>>);
+
+impl RoomOf {
+    pub(super) fn set(&self, room: Box<Room>) {
+        if self.0.set(room).is_err() {
+            tracing::error!("the store knows already who limits its room; the second one is not asked");
+        }
+    }
+
+    pub(super) fn ask(&self, rows: &OrgRead<'_>, adding: &Adding) -> Result<()> {
+        self.0.get().map_or(Ok(()), |room| room(rows, adding))
+    }
+}
+
+/// Refuses an operation of somebody outside of the box that adds more than its organizations have room for.
+pub(super) fn check(view: &WriteView<'_>, actor: Actor, now: &Now) -> Result<()> {
+    let Some(room) = view.room() else { return Ok(()) };
+    if matches!(actor, Actor::System | Actor::Operator) || view.is_exempt() {
+        return Ok(());
+    }
+    let grown = view.grown();
+    let adds = |growth: &Growth| growth.rows > 0 || growth.bytes > 0;
+    for ((org, _), growth) in grown.iter().filter(|((_, table), growth)| *table == ALL_TABLES && adds(growth))
+    {
+        let own = grown.range((*org, ALL_TABLES)..).take_while(|((owner, _), _)| owner == org);
+        let tables = own.filter(|((_, table), _)| *table != ALL_TABLES);
+        let adding = Adding {
+            total: view.used(*org, ALL_TABLES)?,
+            growth: *growth,
+            tables: tables
+                .map(|((_, table), growth)| Ok((*table, view.used(*org, table)?, *growth)))
+                .collect::<Result<_>>()?,
+        };
+        room.ask(&Rows::new(view, InOrg(*org), now.clone()), &adding)?;
+    }
+    Ok(())
+}
+
+impl OrgRead<'_> {
+    /// What the organization stores in the table of this name.
+    pub fn used(&self, table: &'static str) -> Result<Used> {
+        self.view().used(self.org_id(), table)
+    }
+
+    /// What it stores in all tables.
+    pub fn used_in_all(&self) -> Result<Used> {
+        self.used(ALL_TABLES)
+    }
+}
+
+impl OrgWrite<'_> {
+    /// Refuses where the organization has no room for even one row more: asked by what is to begin work in its name.
+    pub fn ask_room(&self) -> Result<()> {
+        let Some(room) = self.raw().room() else { return Ok(()) };
+        let growth = Growth { rows: 1, bytes: 1 };
+        room.ask(self, &Adding { total: self.used_in_all()?.after(growth), growth, tables: Vec::new() })
+    }
+}
+
+impl SysRead<'_> {
+    /// What every organization stores in all tables, one after the other behind `after`.
+    pub fn next_used(&self, after: Option<OrgId>) -> Result<Option<(OrgId, Used)>> {
+        match self.next_org(TABLE, after)? {
+            None => Ok(None),
+            Some(org) => Ok(Some((org, self.view().used(org, ALL_TABLES)?))),
+        }
+    }
+}
+
+impl SysWrite<'_> {
+    /// Counts what these tables of organizations hold; for a folder from before there were counts.
+    pub(super) fn count_first(&self, tables: &[&'static str]) -> Result<()> {
+        // What another migration has changed before is counted with everything else.
+        for (key, _) in self.raw().scan(TABLE, Bound::Unbounded, Bound::Unbounded, false, usize::MAX)? {
+            self.raw().set(TABLE, key, None);
+        }
+        // Looking into a table that is not there would make it.
+        let there = self.raw().tables()?;
+        for table in tables.iter().copied().filter(|table| there.contains(table)) {
+            let mut counts = BTreeMap::<OrgId, Used>::new();
+            let mut after = None::<Vec<u8>>;
+            loop {
+                let low = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+                let rows =
+                    self.raw().scan_within(table, low, Bound::Unbounded, false, COUNT_ROWS, COUNT_BYTES)?;
+                let Some((last, _)) = rows.last() else { break };
+                after = Some(last.clone());
+                for (key, value) in &rows {
+                    if let Some(org) = key.get(..16).and_then(|id| uuid::Uuid::from_slice(id).ok()) {
+                        counts.entry(OrgId(org)).or_default().add((key.len() + value.len()) as u64);
+                    }
+                }
+            }
+            for (org, used) in counts {
+                let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+                let all = Growth { rows: signed(used.rows), bytes: signed(used.bytes) };
+                self.raw().grow(org, table, all);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The counts that are kept for a table, by organization, without those that are being erased.
+pub(super) fn kept(view: &dyn View, of: &str) -> Result<BTreeMap<OrgId, Used>> {
+    let mut counts = BTreeMap::new();
+    for (key, value) in view.scan(TABLE, Bound::Unbounded, Bound::Unbounded, false, usize::MAX)? {
+        let (org, table) = key.split_at_checked(16).ok_or_else(damaged)?;
+        let org = OrgId(uuid::Uuid::from_slice(org).map_err(|_| damaged())?);
+        if table == of.as_bytes() && !view.is_fenced(org) {
+            counts.insert(org, Used::decode(&value)?);
+        }
+    }
+    Ok(counts)
+}
+
+/// Where counts and rows of a table differ, in words. `found` is what its rows come to.
+pub(super) fn differences(
+    view: &dyn View,
+    table: &str,
+    found: &BTreeMap<OrgId, Used>,
+) -> Result<Vec<String>> {
+    // A folder that no release with counts has opened yet has none.
+    if !migrate::is_done(view, FIRST_COUNT)? {
+        return Ok(Vec::new());
+    }
+    let kept = kept(view, table)?;
+    let orgs: std::collections::BTreeSet<_> = kept.keys().chain(found.keys()).collect();
+    let of = |counts: &BTreeMap<OrgId, Used>, org| counts.get(org).copied().unwrap_or_default();
+    let pairs = orgs.into_iter().map(|org| (org, of(&kept, org), of(found, org)));
+    Ok(pairs
+        .filter(|(_, kept, found)| kept != found)
+        .map(|(org, kept, found)| {
+            format!(
+                "organization {org} is counted with {} rows of {} bytes and has {} of {}",
+                kept.rows, kept.bytes, found.rows, found.bytes
+            )
+        })
+        .collect())
+}
+
+/// Whether the counts of the tables come to that of all tables, by organization.
+pub(super) fn sums(view: &dyn View) -> Result<Vec<String>> {
+    let mut sums = BTreeMap::<OrgId, Used>::new();
+    for (key, value) in view.scan(TABLE, Bound::Unbounded, Bound::Unbounded, false, usize::MAX)? {
+        let (org, table) = key.split_at_checked(16).ok_or_else(damaged)?;
+        let org = OrgId(uuid::Uuid::from_slice(org).map_err(|_| damaged())?);
+        if !table.is_empty() && !view.is_fenced(org) {
+            let (sum, used) = (sums.entry(org).or_default(), Used::decode(&value)?);
+            sum.rows += used.rows;
+            sum.bytes += used.bytes;
+        }
+    }
+    differences(view, ALL_TABLES, &sums)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::FaultyDisk;
+    use crate::{AnyTable, Index, MIGRATIONS, OrgTable, Origin, Store};
+    use base::Code;
+    use base::clock::Clock;
+    use base::codec::Record;
+    use base::ids::{JobId, RequestId};
+    use serde::{Deserialize, Serialize};
+    use std::net::{IpAddr, Ipv4Addr};
+
+    #[derive(Clone, Serialize, Deserialize)]
+    struct NoteV1 {
+        text: String,
+    }
+
+    impl Record for NoteV1 {}
+
+    static BY_TEXT: Index<NoteV1> =
+        Index::unique("notes.by_text", |note, keys| keys.add(|key| key.str(&note.text)));
+    // Names of tables that the first count knows.
+    static NOTES: OrgTable<JobId, NoteV1> = OrgTable::new("urls", "Note").indexed(&[&BY_TEXT]);
+    static PLAIN: OrgTable<String, NoteV1> = OrgTable::new("jobs", "Note");
+    static FILES: OrgTable<u64, NoteV1> =
+        OrgTable::new("files", "File").weighing(|note| note.text.len() as u64 * 1_000);
+    static BOOK: OrgTable<u64, NoteV1> = OrgTable::new("book", "Line").uncounted();
+
+    fn open(disk: &FaultyDisk, steps: &'static [crate::Migration]) -> Store {
+        let disk = disk.clone();
+        Store::open_backend(move || disk.backend(), Clock::system(), steps).unwrap()
+    }
+
+    fn note(text: &str) -> NoteV1 {
+        NoteV1 { text: text.to_owned() }
+    }
+
+    /// Counts and rows agree, by the doctor's own look.
+    fn agree(store: &Store) {
+        let tables: [&dyn AnyTable; 4] = [&NOTES, &PLAIN, &FILES, &BOOK];
+        for table in tables {
+            let report = store.inner.handle.read(|view| table.check(&crate::check::Walk::over(view)));
+            assert_eq!(report.unwrap().findings, Vec::<String>::new(), "{}", table.name());
+        }
+        assert_eq!(store.inner.handle.read(|view| sums(view)).unwrap(), Vec::<String>::new());
+    }
+
+    async fn fill(store: &Store, org: OrgId) -> JobId {
+        let id = JobId::new();
+        let rows = store.system().org(org);
+        rows.write(move |tx| {
+            tx.put(&NOTES, &id, &note("one"))?;
+            tx.put(&NOTES, &id, &note("one again"))?;
+            tx.put(&NOTES, &JobId::new(), &note("two"))?;
+            tx.put(&PLAIN, &"a".to_owned(), &note("first"))?;
+            tx.put(&PLAIN, &"a".to_owned(), &note("second, longer"))?;
+            tx.put(&FILES, &7, &note("four"))?;
+            tx.put(&BOOK, &1, &note("not counted"))
+        })
+        .await
+        .unwrap();
+        id
+    }
+
+    #[tokio::test]
+    async fn rows_are_counted_as_they_come_change_and_go() {
+        let disk = FaultyDisk::new();
+        let store = open(&disk, MIGRATIONS);
+        let (org, other) = (OrgId::new(), OrgId::new());
+        let id = fill(&store, org).await;
+        fill(&store, other).await;
+        let rows = store.system().org(org);
+        let used = |table| rows.read(|tx| tx.used(table)).unwrap();
+        assert_eq!((used("urls").rows, used("jobs").rows, used("files").rows), (2, 1, 1));
+        assert_eq!(used("book"), Used::default());
+        assert!(used("files").bytes > 4_000 && used("files").bytes < 4_100, "{:?}", used("files"));
+        assert_eq!(rows.read(|tx| tx.used_in_all()).unwrap().rows, 4);
+        agree(&store);
+        // What is refused, by itself or by an index, counts nothing; and a view sees its own changes.
+        let refused = rows.write(move |tx| {
+            tx.put(&PLAIN, &"b".to_owned(), &note("gone"))?;
+            assert_eq!(tx.used("jobs")?.rows, 2);
+            tx.put(&NOTES, &JobId::new(), &note("two"))
+        });
+        assert_eq!(refused.await.unwrap_err().code(), Code::AlreadyExists);
+        agree(&store);
+        rows.write(move |tx| {
+            assert!(tx.delete(&NOTES, &id)? && tx.delete(&FILES, &7)? && !tx.delete(&FILES, &8)?);
+            tx.delete(&BOOK, &1)
+        })
+        .await
+        .unwrap();
+        assert_eq!((used("urls").rows, used("files")), (1, Used::default()));
+        agree(&store);
+        store.close();
+        let store = open(&disk, MIGRATIONS);
+        agree(&store);
+        assert_eq!(
+            store.system().read(|tx| tx.next_used(None)).unwrap().map(|(org, _)| org),
+            Some(org.min(other))
+        );
+    }
+
+    #[tokio::test]
+    async fn an_old_folder_is_counted_once_and_the_doctor_sees_what_differs() {
+        let disk = FaultyDisk::new();
+        let (org, other) = (OrgId::new(), OrgId::new());
+        // As before there were counts: the layout of then, and no counts.
+        let store = open(&disk, &MIGRATIONS[..2]);
+        fill(&store, org).await;
+        fill(&store, other).await;
+        let system = store.system();
+        let write = system.write(|tx| {
+            for (key, _) in tx.raw().scan(TABLE, Bound::Unbounded, Bound::Unbounded, false, 1_000)? {
+                tx.raw().set(TABLE, key, None);
+            }
+            Ok(())
+        });
+        write.await.unwrap();
+        // A table that a later release brought is not in the list of the first count.
+        for of in [org, other] {
+            store.system().org(of).write(|tx| tx.delete(&FILES, &7)).await.unwrap();
+        }
+        let write = system.write(|tx| {
+            for (key, _) in tx.raw().scan(TABLE, Bound::Unbounded, Bound::Unbounded, false, 1_000)? {
+                tx.raw().set(TABLE, key, None);
+            }
+            Ok(())
+        });
+        write.await.unwrap();
+        store.close();
+        let store = open(&disk, MIGRATIONS);
+        agree(&store);
+        assert_eq!(store.system().org(org).read(|tx| tx.used_in_all()).unwrap().rows, 3);
+        // A row that comes in beside the counts is found.
+        let system = store.system();
+        let raw = system.write(move |tx| {
+            let value = base::codec::encode(&note("smuggled")).map_err(|e| Error::internal("encode", e))?;
+            tx.raw().set("jobs", [org.0.as_bytes().as_slice(), b"x"].concat(), Some(value));
+            Ok(())
+        });
+        raw.await.unwrap();
+        let report = store.inner.handle.read(|view| PLAIN.check(&crate::check::Walk::over(view))).unwrap();
+        assert!(
+            report.findings[0].contains("is counted with 1 rows") && report.findings[0].contains("and has 2")
+        );
+    }
+
+    #[tokio::test]
+    async fn room_is_asked_of_requests_only_and_by_what_they_add() {
+        let disk = FaultyDisk::new();
+        let store = open(&disk, MIGRATIONS);
+        let org = OrgId::new();
+        store.limit_room(Box::new(|_, adding| match adding.total.rows > 2 && adding.growth.rows > 0 {
+            true => Err(Error::new(Code::QuotaExceeded)),
+            false => Ok(()),
+        }));
+        let rows = store.system().org(org);
+        let put = |n: u64| {
+            rows.write(move |tx| {
+                tx.unaudited("a test");
+                tx.put(&FILES, &n, &note("x"))
+            })
+        };
+        let request = || Origin::request(IpAddr::V4(Ipv4Addr::LOCALHOST), RequestId::accept(None));
+        for n in 0..2 {
+            request().scope(put(n)).await.unwrap();
+        }
+        assert_eq!(request().scope(put(2)).await.unwrap_err().code(), Code::QuotaExceeded);
+        request().scope(put(1)).await.unwrap();
+        assert_eq!(rows.write(|tx| tx.ask_room()).await.unwrap_err().code(), Code::QuotaExceeded);
+        // The box's own work is not refused in the middle, and what ends something goes through.
+        put(3).await.unwrap();
+        let exempt = rows.write(|tx| {
+            tx.unaudited("a test");
+            tx.needs_no_room();
+            tx.put(&FILES, &4, &note("x"))
+        });
+        request().scope(exempt).await.unwrap();
+        agree(&store);
+    }
+}

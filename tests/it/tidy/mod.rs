@@ -1,0 +1,223 @@
+//! The house's rules, read from the sources: who imports whom, sizes, words that must not be there.
+
+mod source;
+
+use source::{Function, Name, Source, root, sources, walk};
+use std::collections::BTreeSet;
+
+/// Lines of a file.
+const FILE_LINES_MAX: usize = 900;
+/// Lines of a function.
+const FUNCTION_LINES_MAX: usize = 100;
+
+/// Which slice may use which other, and only through its `mod.rs`.
+const SLICES: &[(&str, &[&str])] = &[
+    ("account", &["auth", "orgs", "raw"]),
+    ("api_keys", &["auth"]),
+    ("audit", &["api_keys", "auth"]),
+    ("auth", &["billing", "mail"]),
+    ("benchmarks", &["jobs", "workflows"]),
+    ("bi", &["raw"]),
+    ("billing", &[]),
+    ("cli_auth", &["api_keys", "auth"]),
+    ("extraction", &["billing"]),
+    ("jobs", &["billing", "extraction", "providers", "urls", "workflows"]),
+    ("mail", &[]),
+    ("orgs", &["api_keys", "auth", "billing", "mail"]),
+    ("providers", &[]),
+    ("raw", &["api_keys", "auth"]),
+    ("suggestions", &["workflows"]),
+    ("urls", &["workflows"]),
+    ("workflows", &["providers"]),
+];
+
+/// Where the slices live.
+const SLICES_AT: &str = "gleaner/src/features/";
+
+fn assert_none(rule: &str, found: &[String]) {
+    assert!(found.is_empty(), "{rule}:\n  {}", found.join("\n  "));
+}
+
+#[test]
+fn slices_use_each_other_as_listed() {
+    assert_none("a slice uses another one in a way that is not listed", &wrong_uses(&sources()));
+}
+
+fn wrong_uses(sources: &[Source]) -> Vec<String> {
+    let mut found = Vec::new();
+    for source in sources.iter().filter(|source| !source.is_test()) {
+        let Some(slice) = source.path.strip_prefix(SLICES_AT).and_then(|path| path.split('/').next()) else {
+            continue;
+        };
+        let slice = slice.trim_end_matches(".rs");
+        if slice == "mod" {
+            continue;
+        }
+        let Some((_, allowed)) = SLICES.iter().find(|(name, _)| *name == slice) else {
+            found.push(format!("features/{slice} is not in the list of tests/it/tidy"));
+            continue;
+        };
+        for Name { line, parts } in &source.names {
+            let ["crate", "features", target, inside @ ..] =
+                &parts.iter().map(String::as_str).collect::<Vec<_>>()[..]
+            else {
+                continue;
+            };
+            let known = SLICES.iter().any(|(name, _)| name == target);
+            // What a slice shows others it shows in its mod.rs: `jobs::Job`, `billing::service`, not `jobs::rows::Job`.
+            let is_module = |part: &str| part.chars().all(|c| c.is_lowercase() || c == '_');
+            let is_private = matches!(inside, [module, _, ..] if is_module(module));
+            if known && *target != slice && (!allowed.contains(target) || is_private) {
+                found.push(format!("src/{}:{line} uses {}", source.path, parts.join("::")));
+            }
+        }
+    }
+    found
+}
+
+/// The crates' manifests say who may use which library; this one is for a single file of its crate.
+#[test]
+fn bincode_is_named_where_it_can_be_replaced() {
+    assert_none("bincode is named outside base/src/codec.rs", &names_of_bincode(&sources()));
+}
+
+fn names_of_bincode(sources: &[Source]) -> Vec<String> {
+    let elsewhere = sources.iter().filter(|source| source.path != "base/src/codec.rs");
+    let names = |source: &Source| {
+        let path = source.path.clone();
+        let named = source
+            .names
+            .iter()
+            .filter(|name| name.parts[0] == "bincode")
+            .map(move |name| (path.clone(), name.line));
+        named.collect::<Vec<_>>()
+    };
+    elsewhere.flat_map(names).map(|(path, line)| format!("src/{path}:{line}")).collect()
+}
+
+#[test]
+fn files_and_functions_have_a_readable_size() {
+    assert_none("too long", &too_long(&sources()));
+}
+
+fn too_long(sources: &[Source]) -> Vec<String> {
+    let mut found = Vec::new();
+    for source in sources {
+        let count = source.text.lines().count();
+        if count > FILE_LINES_MAX {
+            found.push(format!("src/{} has {count} lines", source.path));
+        }
+        for Function { name, line, lines } in &source.functions {
+            if *lines > FUNCTION_LINES_MAX && !source.is_test() {
+                found.push(format!("src/{}:{line} fn {name} has {lines} lines", source.path));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn nothing_is_left_unfinished_or_unwrapped() {
+    assert_none("words that must not be there", &unfinished(&sources()));
+}
+
+fn unfinished(sources: &[Source]) -> Vec<String> {
+    let forbidden = [".unwrap()", "todo!", "unimplemented!", "dbg!"];
+    let mut found = Vec::new();
+    for source in sources.iter().filter(|source| !source.is_test()) {
+        for call in source.calls.iter().filter(|call| forbidden.contains(&call.word.as_str())) {
+            found.push(format!("src/{}:{} has {}", source.path, call.line, call.word));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_file_says_what_it_is() {
+    assert_none("a file begins without a module comment", &silent(&sources()));
+}
+
+fn silent(sources: &[Source]) -> Vec<String> {
+    let silent = |source: &&Source| !source.is_test() && !source.text.starts_with("//!");
+    sources.iter().filter(silent).map(|source| format!("src/{}", source.path)).collect()
+}
+
+#[test]
+fn the_operator_alone_takes_the_system_from_the_services() {
+    assert_none("a slice reaches around its gate", &around_the_gate(&sources()));
+}
+
+fn around_the_gate(sources: &[Source]) -> Vec<String> {
+    let of_slices = sources.iter().filter(|source| source.path.starts_with(SLICES_AT) && !source.is_test());
+    let takes = |source: &&Source| source.calls.iter().any(|call| call.word == ".services().system()");
+    of_slices.filter(takes).map(|source| format!("src/{}", source.path)).collect()
+}
+
+/// Each rule, shown that it finds what it is for.
+#[test]
+fn every_rule_finds_its_breach() {
+    let slice = |text: &str| vec![Source::parse("gleaner/src/features/bi/mod.rs", text.to_owned())];
+    for breach in [
+        "use crate::features::{raw, jobs::Job};",
+        "use crate::features::jobs;",
+        "use super::jobs::Job;",
+        "use crate::features::jobs::*;",
+        "fn a() { let _ = crate::features::jobs::count(); }",
+        "fn a() -> super::jobs::Job { loop {} }",
+        "fn a() { println!(\"{}\", crate::features::jobs::count()); }",
+        "mod deeper { use super::super::jobs::Job; }",
+    ] {
+        assert!(!wrong_uses(&slice(breach)).is_empty(), "{breach}");
+    }
+    let orgs = |text: &str| vec![Source::parse("gleaner/src/features/orgs/mod.rs", text.to_owned())];
+    assert!(wrong_uses(&orgs("use crate::features::auth::Auth;")).is_empty());
+    assert!(!wrong_uses(&orgs("use crate::features::auth::{Auth, rows::Session};")).is_empty());
+    assert!(wrong_uses(&slice("#[cfg(test)] mod tests { use crate::features::jobs::Job; }")).is_empty());
+    assert!(!wrong_uses(&[Source::parse("gleaner/src/features/unlisted.rs", String::new())]).is_empty());
+
+    let base = |text: &str| vec![Source::parse("base/src/ids.rs", text.to_owned())];
+    assert!(!names_of_bincode(&base("use bincode::Encode;")).is_empty());
+    assert!(!names_of_bincode(&base("fn a() { bincode::encode(); }")).is_empty());
+    for breach in ["x.unwrap()", "todo!()", "vec![x.unwrap()]", "assert!(dbg!(x))"] {
+        assert!(!unfinished(&base(&format!("fn a() {{ {breach}; }}"))).is_empty(), "{breach}");
+    }
+    assert!(unfinished(&base("#[cfg(test)] mod tests { fn a() { x.unwrap(); } }")).is_empty());
+    assert!(!silent(&base("fn a() {}")).is_empty() && silent(&base("//! Ids.")).is_empty());
+    assert!(!too_long(&base(&format!("fn a() {{{}}}", "\n".repeat(FUNCTION_LINES_MAX + 1)))).is_empty());
+    assert!(!too_long(&base(&"\n".repeat(FILE_LINES_MAX + 1))).is_empty());
+    assert!(!around_the_gate(&slice("fn a(o: Org) { o.services().system().write(); }")).is_empty());
+}
+
+/// A table that its slice does not name would be checked by nobody.
+#[test]
+fn every_table_is_named_by_its_slice() {
+    let named: BTreeSet<_> =
+        gleaner::features::ALL.iter().flat_map(|feature| feature.tables).map(|table| table.name()).collect();
+    let mut found = Vec::new();
+    for source in sources().iter().filter(|source| source.path.starts_with(SLICES_AT) && !source.is_test()) {
+        for part in source.text.split("Table::new(").skip(1) {
+            let name = part.split('"').nth(1).unwrap_or_default();
+            if !named.contains(name) {
+                found.push(format!("src/{}: {name}", source.path));
+            }
+        }
+    }
+    assert_none("a table is not in the `tables` of its slice", &found);
+}
+
+/// Every route stands in a test by its path, beside the walk over the table.
+#[test]
+fn every_route_is_named_in_a_test() {
+    let mut tests = Vec::new();
+    walk(&root().join("tests"), &mut tests);
+    let text: String = tests.iter().map(|path| std::fs::read_to_string(path).unwrap_or_default()).collect();
+    let mut missing = BTreeSet::new();
+    for (_, routes) in gleaner::app::routes() {
+        for route in routes {
+            if !text.contains(route.id()) {
+                missing.insert(format!("{} {} ({})", route.method(), route.path(), route.id()));
+            }
+        }
+    }
+    assert_none("a route without a test that names its operation", &missing.into_iter().collect::<Vec<_>>());
+}
