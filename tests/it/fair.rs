@@ -123,7 +123,7 @@ async fn silent_targets_of_one_organization_leave_others_their_slots() {
     let job = |i| json!({ "url": town.url(&format!("a.test/silent/{i}")), "options": patient() });
     let jobs: Vec<_> = (0..60).map(job).collect();
     let made = expect(post(&hoarder.api, "/api/v1/jobs/batch", &json!({ "jobs": jobs })).await, 201);
-    town.until_visited(28).await;
+    town.until_visited(32).await;
     for i in 0..10 {
         let id = submit(&neighbour, &town.url(&format!("b.test/{i}")), json!({})).await;
         // Not even a priority of theirs would help against pages that never answer, and nobody needs one.
@@ -132,11 +132,37 @@ async fn silent_targets_of_one_organization_leave_others_their_slots() {
         assert_eq!(ended(&third.api, &other).await["status"], "succeeded");
     }
     let silent = town.visits.lock().unwrap().iter().filter(|path| path.starts_with("/silent")).count();
-    assert_eq!(silent, 28, "seven of eight slots");
+    assert_eq!(silent, 32, "all slots, and none beside them");
     for job in made["jobs"].as_array().unwrap() {
         let path = format!("/api/v1/jobs/{}/cancel", text(job, "id"));
         expect(post(&hoarder.api, &path, &json!({})).await, 200);
     }
+    appliance.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_less_than_a_share_begins_beside_silent_pages_of_others() {
+    let town = Town::open().await;
+    let appliance =
+        town.appliance(&[("DISPATCH__CONCURRENCY", "16"), ("DISPATCH__PER_DOMAIN_CONCURRENCY", "100")]).await;
+    let mut visits = 0;
+    // Of 16 slots all; then a whole share; then less than one, so that there is as much for the next.
+    for (name, begun) in [("hoarder", 16), ("second", 8), ("third", 4)] {
+        let member = appliance.member(name).await;
+        let job = |i| json!({ "url": town.url(&format!("a.test/silent/{name}/{i}")), "options": patient() });
+        let jobs: Vec<_> = (0..30).map(job).collect();
+        expect(post(&member.api, "/api/v1/jobs/batch", &json!({ "jobs": jobs })).await, 201);
+        town.until_visited(visits + begun).await;
+        // Somebody else's job comes and ends meanwhile: whatever may begin has begun by then.
+        let passer = appliance.member(&format!("passer-{name}")).await;
+        let passing = submit(&passer, &town.url("b.test/passing"), json!({})).await;
+        assert_eq!(ended(&passer.api, &passing).await["status"], "succeeded");
+        visits += begun + 1;
+        assert_eq!(town.visits.lock().unwrap().len(), visits, "of {name} {begun} begin");
+    }
+    // Once they end, everybody's turn comes.
+    town.web.release("never");
+    town.until_visited(3 * 30 + 3).await;
     appliance.stop().await;
 }
 

@@ -4,6 +4,7 @@
 //! Were all of them connections, nothing would work for those who are connected.
 
 use crate::config::Config;
+use crate::features::jobs::runs_max;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::thread::available_parallelism;
 
@@ -38,7 +39,8 @@ pub(super) fn connections_max(config: &Config) -> usize {
     let asked = config.server.max_connections;
     let cores = available_parallelism().map_or(2, usize::from);
     let workers = if config.bi.concurrency == 0 { cores } else { config.bi.concurrency };
-    let most = room(limit, reserve(workers, config.dispatch.concurrency, config.browser.pages));
+    let jobs = runs_max(config.dispatch.concurrency);
+    let most = room(limit, reserve(workers, jobs, config.browser.pages));
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     if asked > most {
         tracing::warn!(
@@ -70,8 +72,8 @@ mod tests {
 
     #[test]
     fn connections_leave_room_for_the_box_itself() {
-        let usual = reserve(2, 32, 4);
-        assert!((300..500).contains(&usual), "{usual}");
+        let usual = reserve(2, runs_max(32), 4);
+        assert!((400..600).contains(&usual), "{usual}");
         assert_eq!(room(1_024, usual), 1_024 - usual);
         assert_eq!(room(256, usual), 64);
         assert_eq!(room(1, usual), 1);

@@ -65,7 +65,7 @@ const ABANDON_POLL: Duration = Duration::from_millis(20);
 /// How jobs are run.
 #[derive(Clone, Debug)]
 pub struct DispatchSettings {
-    /// Jobs that run at once.
+    /// Jobs that run at once; as many again may begin beside them, of organizations that these keep out.
     pub concurrency: usize,
     /// How long runs may go on once the box drains. What runs still then (a page that hangs) is let go and its job put
     /// back, so that it takes nothing of the time that others have to end in.

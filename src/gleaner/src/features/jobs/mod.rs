@@ -17,6 +17,7 @@ mod walks;
 
 pub use crate::features::providers::NOT_ASKED;
 pub use dispatch::{DispatchParts, DispatchSettings, Dispatcher};
+pub use queue::runs_max;
 pub use rows::{AttemptV1, BY_BENCHMARK, JOBS, JobV1};
 pub use submit::{Desk, cancel as cancel_job, probe};
 pub use walks::JOB_OUTPUTS;

@@ -30,8 +30,8 @@ use std::time::{Duration, Instant};
 use store::{OrgStore, OrgWrite};
 
 /// How long a run keeps what it has while the box cannot write it, unless the box drains. Nobody else runs the job
-/// meanwhile: a lease is looked at only where the run is not under way here. The pages so kept are as few as there are
-/// slots, since a box that cannot write takes no jobs.
+/// meanwhile: a lease is looked at only where the run is not under way here. The pages so kept are as few as
+/// jobs run at once, since a box that cannot write takes none.
 const WRITE_WITHIN: Duration = Duration::from_secs(10 * 60);
 /// Time between two such tries.
 const WRITE_EVERY: Duration = Duration::from_millis(200);

@@ -3,9 +3,8 @@
 //! Jobs stand in the durable index `jobs.queue`; here is, in memory, where in it somebody's turn may be. A *lane* is what
 //! an organization has queued for one host. The rules:
 //! - **Between organizations** a free slot goes to the one that has the fewest, so shares shrink as others come; runs
-//!   that have begun are left alone. One slot in [`SLOTS_KEPT_PART`] is kept: half of those for organizations below their
-//!   equal share, the rest for organizations with nothing running, which so begin at once although another holds all
-//!   other slots with pages that never answer. An organization that a look finds nothing for pays with its turn.
+//!   that have begun are left alone. Who has less than an equal share begins beside the others when they hold all slots,
+//!   with pages that never answer, say (`slots.rs`). An organization that a look finds nothing for pays with its turn.
 //! - **Within a domain** organizations take turns (`gates.rs`).
 //! - **Within an organization** the higher priority goes first, and lanes of one priority take turns. A priority never
 //!   counts against another organization.
@@ -19,8 +18,10 @@
 mod entries;
 mod gates;
 mod inbox;
+mod slots;
 
 pub(super) use inbox::{Inbox, Queued, Slot};
+pub use slots::runs_max;
 
 use super::rows::QUEUE_TABLE;
 use base::Result;
@@ -30,13 +31,12 @@ use base::web::Domain;
 use entries::{Found, Head};
 use fetch::{Permit, Politeness, Wait};
 use gates::Gate;
+use slots::Slots;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::SysRead;
 
-/// One in so many slots is kept for organizations that have few or none.
-const SLOTS_KEPT_PART: usize = 8;
 /// How often one round asks the store; what is left is the next round's.
 const LOOKS_PER_ROUND: usize = 512;
 /// Lanes that one step of a walk looks at.
@@ -154,7 +154,7 @@ pub(super) struct Round {
 
 /// What is remembered of the queue, and who has which slots.
 pub(super) struct FairQueue {
-    slots: usize,
+    slots: Slots,
     inbox: Arc<Inbox>,
     orgs: HashMap<OrgId, OrgQueue>,
     /// Organizations with something to look at: runs and misses, turn.
@@ -167,9 +167,6 @@ pub(super) struct FairQueue {
     missed: Vec<OrgId>,
     /// Organizations that are passed over, and until when.
     paused: HashMap<OrgId, Instant>,
-    in_use: usize,
-    /// Organizations with a run.
-    busy: usize,
     counter: u64,
     swept: Option<Instant>,
     /// Somebody said that there may be more than is remembered.
@@ -182,7 +179,7 @@ pub(super) struct FairQueue {
 impl FairQueue {
     pub fn new(slots: usize, inbox: Arc<Inbox>) -> FairQueue {
         FairQueue {
-            slots,
+            slots: Slots::new(slots),
             inbox,
             orgs: HashMap::new(),
             active: BTreeSet::new(),
@@ -193,8 +190,6 @@ impl FairQueue {
             walks: BTreeSet::new(),
             missed: Vec::new(),
             paused: HashMap::new(),
-            in_use: 0,
-            busy: 0,
             counter: 0,
             swept: None,
             has_more: false,
@@ -213,10 +208,9 @@ impl FairQueue {
         let told = self.inbox.take();
         for (org, domain) in told.ended {
             self.run_ends(org, &domain);
-            self.in_use = self.in_use.saturating_sub(1);
             if let Some(own) = self.orgs.get_mut(&org) {
+                self.slots.end(own.running);
                 own.running = own.running.saturating_sub(1);
-                self.busy -= usize::from(own.running == 0);
             }
             self.list(org);
         }
@@ -229,7 +223,7 @@ impl FairQueue {
 
     /// Slots that nobody has.
     pub fn free(&self) -> usize {
-        self.slots.saturating_sub(self.in_use)
+        self.slots.free()
     }
 
     /// Up to as many jobs as there are slots that may be given, each with leave to visit its domain.
@@ -237,7 +231,7 @@ impl FairQueue {
         self.wake(tx, polite, now)?;
         let (mut round, mut seen) = (Round::default(), HashMap::new());
         let mut looks = 0;
-        while self.in_use < self.slots {
+        while self.free() > 0 {
             if looks >= LOOKS_PER_ROUND {
                 round.is_cut = true;
                 break;
@@ -291,20 +285,8 @@ impl FairQueue {
 
     /// Whether the organization may have one more slot.
     fn may_start(&self, org: OrgId) -> bool {
-        if self.paused.contains_key(&org) {
-            return false;
-        }
-        let kept = self.slots / SLOTS_KEPT_PART;
-        let free = self.free();
-        if free > kept {
-            return true;
-        }
         let running = self.orgs.get(&org).map_or(0, |own| own.running);
-        match running {
-            0 => free > 0,
-            // One more than there are: a newcomer has its share, too.
-            _ => free > kept.div_ceil(2) && running < self.slots / (self.busy + 1),
-        }
+        !self.paused.contains_key(&org) && self.slots.may_begin(running)
     }
 
     fn miss(&mut self, org: OrgId) {
@@ -565,11 +547,9 @@ impl FairQueue {
     }
 
     fn begin_run(&mut self, org: OrgId, domain: &Domain) {
-        self.in_use += 1;
-        if let Some(own) = self.orgs.get_mut(&org) {
-            self.busy += usize::from(own.running == 0);
-            own.running += 1;
-        }
+        let own = self.orgs.entry(org).or_insert_with(OrgQueue::new);
+        self.slots.begin(own.running);
+        own.running += 1;
         self.run_begins(org, domain);
     }
 

@@ -43,23 +43,27 @@ impl Lab {
     }
 
     /// Writes queued jobs of the organization at so many domains, which nobody tells the dispatcher of.
-    async fn fill_domains(&self, org: &OrgStore, domains: usize, run_at: Moment) {
+    pub(super) async fn fill_domains(&self, org: &OrgStore, domains: usize, run_at: Moment) -> Vec<JobV1> {
+        let mut jobs = Vec::with_capacity(domains);
         let id = self.submit_for(org, "a.test/pattern", json!({})).await;
         let pattern = org.write(move |tx| submit::cancel(tx, id)).await.unwrap();
         for chunk in 0..domains.div_ceil(1_000) {
             let pattern = pattern.clone();
             let written = org.write(move |tx| {
-                for n in chunk * 1_000..(chunk + 1) * 1_000 {
+                let mut jobs = Vec::new();
+                for n in chunk * 1_000..domains.min((chunk + 1) * 1_000) {
                     // A name without an address: whoever is sent there fails at once.
                     let (domain, url) = (format!("d{n}.test"), "http://nowhere.test/".to_owned());
                     let (id, status) = (JobId::new(), JobStatus::Queued);
                     let job = JobV1 { id, status, domain, url, run_at, finished_at: None, ..pattern.clone() };
                     tx.insert(&JOBS, &id, &job)?;
+                    jobs.push(job);
                 }
-                Ok(())
+                Ok(jobs)
             });
-            written.await.unwrap();
+            jobs.extend(written.await.unwrap());
         }
+        jobs
     }
 }
 
@@ -114,24 +118,24 @@ async fn shares_shrink_as_others_come_and_newcomers_begin_at_once() {
     let own = lab.org.clone();
     let silent = lab.submit_many(&own, 40, "a.test/held/never", patient()).await;
     lab.start();
-    lab.until("the first has all it may", |lab| lab.running_of(&own) == 14).await;
+    lab.until("the first has all it may", |lab| lab.running_of(&own) == 16).await;
     // A slot is taken a moment before the job's row says so.
     let is_begun = |lab: &Lab, id: &JobId| lab.job(*id).status == JobStatus::Running;
-    lab.until("their rows say so", |lab| silent.iter().filter(|id| is_begun(lab, id)).count() == 14).await;
+    lab.until("their rows say so", |lab| silent.iter().filter(|id| is_begun(lab, id)).count() == 16).await;
     let begun: Vec<_> = silent.iter().filter(|id| is_begun(&lab, id)).copied().collect();
     let theirs = lab.submit_many(&second, 20, "b.test/held/never", patient()).await;
-    lab.until("the second has begun", |lab| lab.running_of(&second) >= 1).await;
-    // The first's runs end one by one; every slot goes to who has fewer.
-    for id in begun.iter().take(7) {
+    lab.until("the second has its share at once", |lab| lab.running_of(&second) == 8).await;
+    // The first's runs end one by one; who has a share begins no other while all slots are in use.
+    for id in begun.iter().take(8) {
         let id = *id;
         own.write(move |tx| submit::cancel(tx, id)).await.unwrap();
         lab.dispatcher.abandon(own.id(), id);
     }
-    lab.until("the shares are equal", |lab| lab.running_of(&second) == 7).await;
-    assert_eq!(lab.running_of(&own), 7, "runs that have begun go on");
+    lab.until("the shares are equal", |lab| lab.running_of(&own) == 8).await;
+    assert_eq!(lab.running_of(&second), 8, "runs that have begun go on");
     let quick = lab.submit_for(&third, "c.test/quick", json!({})).await;
     lab.until_ended(&third, &[quick]).await;
-    assert_eq!((lab.running_of(&own), lab.running_of(&second)), (7, 7), "the third waited for none of them");
+    assert_eq!((lab.running_of(&own), lab.running_of(&second)), (8, 8), "the third waited for none of them");
     for (org, jobs) in [(&own, silent), (&second, theirs)] {
         for id in jobs {
             // Some were canceled above.
@@ -184,9 +188,9 @@ async fn domains_that_are_due_and_have_no_slot_cost_their_neighbours_nothing() {
     let mut lab = Lab::new(8, 100, Duration::ZERO).await;
     let neighbour = lab.neighbour().await;
     let own = lab.org.clone();
-    let silent = lab.submit_many(&own, 7, "a.test/held/never", patient()).await;
+    let silent = lab.submit_many(&own, 8, "a.test/held/never", patient()).await;
     lab.start();
-    lab.until("it has all it may", |lab| lab.running_of(&own) == 7).await;
+    lab.until("it has all it may", |lab| lab.running_of(&own) == 8).await;
     lab.fill_domains(&own, DOMAINS, Moment(0)).await;
     for round in 0..5 {
         let before = lab.dispatcher.looks();

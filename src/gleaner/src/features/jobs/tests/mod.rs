@@ -3,6 +3,7 @@
 mod fair;
 mod full;
 mod runs;
+mod shares;
 mod trouble;
 mod turns;
 mod waits;
