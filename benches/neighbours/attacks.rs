@@ -1,26 +1,28 @@
 //! What a hostile organization, or strangers without a credential, do to a box. All go on until the measuring is over, with a
 //! bounded number of requests under way.
 
-use crate::harness::{expect, get, post, text};
-use crate::{SLOTS, Stage};
-use bytes::Bytes;
-use gleaner::admin::{self, Request};
-use http::Method;
-use http_body_util::StreamBody;
-use hyper::body::Frame;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use crate::aim::{Answers, Outcome, answer};
+use crate::harness::{Member, expect, get, member, post, text};
+use crate::{SLOTS, Stage, strangers};
+use gleaner::admin::Request;
 use serde_json::{Value, json};
 use server::client::Client;
-use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-type Done = Pin<Box<dyn Future<Output = String> + Send>>;
+type Done = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// How long a preparation may take.
+pub const PREPARED_WITHIN: Duration = Duration::from_secs(180);
+/// Jobs that wait, each at a domain of its own.
+const DOMAINS: usize = 40_000;
+/// How full the organization is before the attack on its quota is measured, in parts of a hundred.
+const FILLED_PERCENT: u64 = 95;
+/// So large is a page of a list that ends by the bytes of its rows and not by their number.
+const HEAVY_PAGE_BYTES: usize = 300_000;
 
 /// What the neighbour's jobs are meanwhile.
 pub enum Work {
@@ -35,7 +37,7 @@ pub struct Attack {
     pub name: &'static str,
     pub what: &'static str,
     pub work: Work,
-    /// Gives what it did, for the report.
+    /// Is measured from when it says that it is prepared, or ends.
     pub begin: fn(Arc<Stage>) -> Done,
 }
 
@@ -44,25 +46,25 @@ pub static ALL: &[Attack] = &[
         name: "calm",
         what: "nobody else",
         work: Work::Trickle,
-        begin: |_| Box::pin(async { "nothing".to_owned() }),
+        begin: |_| Box::pin(async { Outcome::did("nothing") }),
     },
     Attack {
         name: "tags",
         what: "jobs with 60,000 distinct tags, four at a time (7)",
         work: Work::Trickle,
-        begin: |stage| Box::pin(flood(stage, 4, tags)),
+        begin: |stage| Box::pin(tags(stage)),
     },
     Attack {
         name: "bodies",
         what: "strangers: 10 HTTP/2 connections with 250 bodies each that never end (8)",
         work: Work::Trickle,
-        begin: |stage| Box::pin(bodies(stage)),
+        begin: |stage| Box::pin(strangers::bodies(stage)),
     },
     Attack {
         name: "connections",
         what: "strangers: 1,000 connections that say nothing, opened again when they are closed (8)",
         work: Work::Trickle,
-        begin: |stage| Box::pin(connections(stage)),
+        begin: |stage| Box::pin(strangers::connections(stage)),
     },
     Attack {
         name: "redirect",
@@ -90,7 +92,7 @@ pub static ALL: &[Attack] = &[
     },
     Attack {
         name: "silent",
-        what: "1,000 jobs at sites that never answer, while the neighbour has 64 of half a second (13)",
+        what: "jobs at sites that never answer hold all slots; the neighbour has 64 of half a second (13)",
         work: Work::Heap {
             jobs: 64,
             path: "/half",
@@ -99,8 +101,18 @@ pub static ALL: &[Attack] = &[
         begin: |stage| Box::pin(silent(stage)),
     },
     Attack {
+        name: "hoarders",
+        what: "the same by two organizations, one after the other (13)",
+        work: Work::Heap {
+            jobs: 64,
+            path: "/half",
+            fair: |n| Duration::from_millis(500) * 3 * n as u32 / SLOTS as u32,
+        },
+        begin: |stage| Box::pin(hoarders(stage)),
+    },
+    Attack {
         name: "domains",
-        what: "40,000 jobs that wait, each at a domain of its own (13)",
+        what: "40,000 jobs in the queue, each at a domain of its own, at a provider that never answers (13)",
         work: Work::Trickle,
         begin: |stage| Box::pin(domains(stage)),
     },
@@ -108,105 +120,163 @@ pub static ALL: &[Attack] = &[
         name: "statements",
         what: "SQL statements that take their whole time, as many as may wait (14)",
         work: Work::Trickle,
-        begin: |stage| Box::pin(flood(stage, 8, statement)),
+        begin: |stage| Box::pin(statements(stage)),
     },
     Attack {
         name: "storage",
-        what: "jobs with 128 KB of headers that fail, eight at a time (15)",
+        what: "jobs with 32 KB of headers and metadata that fail, eight at a time, until the quota and beyond (15)",
         work: Work::Trickle,
-        begin: |stage| Box::pin(flood(stage, 8, heavy)),
+        begin: |stage| Box::pin(storage(stage)),
     },
     Attack {
         name: "lists",
-        what: "lists of 200 heavy jobs, 40 at a time (15)",
+        what: "pages of 200 such jobs, 40 at a time (15)",
         work: Work::Trickle,
         begin: |stage| Box::pin(lists(stage)),
     },
 ];
 
 /// One request after the other in so many hands, until it is over; gives what was answered how often.
-async fn flood<F: Future<Output = u16> + Send + 'static>(
+async fn flood<F: Future<Output = String> + Send + 'static>(
     stage: Arc<Stage>,
     hands: usize,
     one: fn(Arc<Stage>, usize) -> F,
-) -> String {
+) -> Answers {
     let mut all = JoinSet::new();
     for hand in 0..hands {
         let stage = stage.clone();
         all.spawn(async move {
-            let mut answers = std::collections::BTreeMap::new();
+            let mut answers = Answers::default();
             for n in 0.. {
                 if stage.is_over() {
                     break;
                 }
-                let status = one(stage.clone(), n * hands + hand).await;
-                *answers.entry(status).or_insert(0u32) += 1;
-                if matches!(status, 402 | 409 | 429 | 503) {
+                let answer = one(stage.clone(), n * hands + hand).await;
+                if ["402", "409", "429", "503", "none"].iter().any(|status| answer.starts_with(status)) {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
+                answers.add(answer);
             }
             answers
         });
     }
-    let mut sum = std::collections::BTreeMap::new();
+    let mut sum = Answers::default();
     while let Some(answers) = all.join_next().await {
-        for (status, count) in answers.expect("a hand") {
-            *sum.entry(status).or_insert(0u32) += count;
+        sum.extend(answers.expect("a hand"));
+    }
+    sum
+}
+
+async fn tags(stage: Arc<Stage>) -> Outcome {
+    async fn one(stage: Arc<Stage>, n: usize) -> String {
+        let tags: Vec<_> = (0..60_000).map(|tag| format!("tag{tag}")).collect();
+        let job = json!({ "url": stage.page("a1", &format!("/quick/{n}")), "tags": tags });
+        answer(&stage.hostile.api, "/api/v1/jobs", &job).await
+    }
+    stage.prepared();
+    flood(stage, 4, one).await.meant(&["400 Validation failed"])
+}
+
+async fn statements(stage: Arc<Stage>) -> Outcome {
+    async fn one(stage: Arc<Stage>, n: usize) -> String {
+        let sql = format!(
+            "SELECT sum((a.n * b.n + {n}) % 7) FROM generate_series(1, 1000000) a(n), generate_series(1, 1000000) b(n)"
+        );
+        answer(&stage.hostile.api, "/api/v1/bi/queries", &json!({ "sql": sql, "waitMs": 10_000 })).await
+    }
+    // Under way still after ten seconds, or one too many in the line: none is done, and none refused for what it says.
+    stage.prepared();
+    flood(stage, 13, one).await.meant(&["202", "429"])
+}
+
+/// A job that weighs as much as one may. Its page cannot be had: at that port nothing may be visited.
+fn heavy(n: usize) -> Value {
+    let filler = |bytes: usize| "v".repeat(bytes);
+    let headers: serde_json::Map<_, _> =
+        (0..4).map(|h| (format!("x-heavy-{h}"), filler(4_000).into())).collect();
+    json!({
+        "url": format!("http://a{}.test:1/{n}", n % 200),
+        "options": { "headers": headers },
+        "metadata": { "padding": filler(16_000) },
+    })
+}
+
+async fn submit_heavy(stage: Arc<Stage>, n: usize) -> String {
+    answer(&stage.hostile.api, "/api/v1/jobs", &heavy(n)).await
+}
+
+async fn storage(stage: Arc<Stage>) -> Outcome {
+    // The smallest plan that there is, with credits that last.
+    let org = stage.hostile.org_id.clone();
+    stage.operator(Request::OrgPlan { org: org.clone(), plan: "trial".to_owned() }).await;
+    stage.operator(Request::CreditsGrant { org, amount: 1_000_000, note: None }).await;
+    let mut filled = 0;
+    loop {
+        let plan = expect(get(&stage.hostile.api, "/api/v1/plans/current").await, 200);
+        let bytes = |value: &Value| value["storageBytes"].as_u64().expect("bytes");
+        filled = filled.max(bytes(&plan["stored"]));
+        if filled * 100 >= bytes(&plan["plan"]["limits"]) * FILLED_PERCENT {
+            break;
+        }
+        let mut all = JoinSet::new();
+        for _ in 0..8 {
+            let stage = stage.clone();
+            all.spawn(async move {
+                let jobs: Vec<_> = (0..30).map(heavy).collect();
+                expect(post(&stage.hostile.api, "/api/v1/jobs/batch", &json!({ "jobs": jobs })).await, 201)
+            });
+        }
+        while let Some(done) = all.join_next().await {
+            done.expect("a batch is taken");
         }
     }
-    format!("answers {sum:?}")
+    stage.prepared();
+    let mut outcome = flood(stage, 8, submit_heavy).await.meant(&["201", "402 QUOTA_EXCEEDED"]);
+    outcome.did = format!("{} MB stored before; {}", filled / 1_000_000, outcome.did);
+    outcome
 }
 
-/// The status, or 0 where none came.
-async fn status(client: &Client, path: &str, body: &Value) -> u16 {
-    client.post(path, body).await.map_or(0, |reply| reply.status.as_u16())
-}
-
-async fn tags(stage: Arc<Stage>, n: usize) -> u16 {
-    let tags: Vec<_> = (0..60_000).map(|tag| format!("tag{tag}")).collect();
-    let url = stage.page("a1", &format!("/quick/{n}"));
-    status(&stage.hostile.api, "/api/v1/jobs", &json!({ "url": url, "tags": tags })).await
-}
-
-async fn statement(stage: Arc<Stage>, n: usize) -> u16 {
-    let sql =
-        format!("SELECT count(*) FROM generate_series(1, 100000000{n}) a, generate_series(1, 1000000) b");
-    status(&stage.hostile.api, "/api/v1/bi/queries", &json!({ "sql": sql, "waitMs": 10_000 })).await
-}
-
-async fn heavy(stage: Arc<Stage>, n: usize) -> u16 {
-    let headers: serde_json::Map<_, _> =
-        (0..16).map(|h| (format!("x-heavy-{h}"), "v".repeat(8_000).into())).collect();
-    let job = json!({ "url": format!("http://nowhere{n}.invalid/"), "options": { "headers": headers } });
-    status(&stage.hostile.api, "/api/v1/jobs", &job).await
-}
-
-async fn lists(stage: Arc<Stage>) -> String {
-    for n in 0..200 {
-        heavy(stage.clone(), n).await;
+async fn lists(stage: Arc<Stage>) -> Outcome {
+    for batch in 0..8 {
+        let jobs: Vec<_> = (0..30).map(|n| heavy(batch * 30 + n)).collect();
+        expect(post(&stage.hostile.api, "/api/v1/jobs/batch", &json!({ "jobs": jobs })).await, 201);
     }
-    async fn list(stage: Arc<Stage>, _: usize) -> u16 {
-        let raw = stage.hostile.api.get_raw("/api/v1/jobs?limit=200").await;
-        raw.map_or(0, |(status, _)| status.as_u16())
+    stage.prepared();
+    async fn list(stage: Arc<Stage>, _: usize) -> String {
+        match stage.hostile.api.get_raw("/api/v1/jobs?limit=200").await {
+            Ok((status, bytes)) if bytes.len() >= HEAVY_PAGE_BYTES => {
+                format!("{} a heavy page", status.as_u16())
+            }
+            Ok((status, _)) => format!("{} a light page", status.as_u16()),
+            Err(_) => "none".to_owned(),
+        }
     }
-    flood(stage, 40, list).await
+    flood(stage, 40, list).await.meant(&["200 a heavy page"])
 }
 
-async fn bases(stage: Arc<Stage>) -> String {
+async fn bases(stage: Arc<Stage>) -> Outcome {
     let attributes = json!([{ "name": "links", "type": "url[]", "xpaths": ["//a/@href"] }]);
     let schemas = json!({ "schemas": [{ "pageType": "article", "attributes": attributes }] });
     for n in 0..8 {
-        let request = Request::SchemaImport { domain: Some(format!("a{n}.test")), json: schemas.to_string() };
-        admin::call(&stage.process.socket(), &request).await.expect("the schema is imported");
+        let domain = Some(format!("a{n}.test"));
+        stage.operator(Request::SchemaImport { domain, json: schemas.to_string() }).await;
     }
-    async fn one(stage: Arc<Stage>, n: usize) -> u16 {
+    stage.prepared();
+    async fn one(stage: Arc<Stage>, n: usize) -> String {
         let url = stage.page(&format!("a{}", n % 8), &format!("/base/{n}"));
         let job = json!({ "url": url, "pageType": "article" });
-        let status = status(&stage.hostile.api, "/api/v1/jobs", &job).await;
+        let answer = answer(&stage.hostile.api, "/api/v1/jobs", &job).await;
         tokio::time::sleep(Duration::from_millis(200)).await;
-        status
+        answer
     }
-    flood(stage, 4, one).await
+    let answers = flood(stage.clone(), 4, one).await;
+    let visits = stage.visits("/base/");
+    let ended = expect(get(&stage.hostile.api, "/api/v1/jobs?status=succeeded&limit=200").await, 200);
+    let ended = ended["items"].as_array().map_or(0, Vec::len);
+    let mut outcome =
+        answers.meant(&["201"]).must(ended >= 8, "fewer than 8 such pages were read to their end");
+    outcome.did = format!("{}; {visits} visits, {ended} jobs succeeded", outcome.did);
+    outcome
 }
 
 async fn batch(client: &Client, urls: Vec<String>, options: Value) {
@@ -216,23 +286,46 @@ async fn batch(client: &Client, urls: Vec<String>, options: Value) {
     }
 }
 
-async fn site(stage: Arc<Stage>) -> String {
-    batch(
-        &stage.hostile.api,
-        (0..120).map(|n| stage.page("b1", &format!("/second/h{n}"))).collect(),
-        json!({}),
-    )
-    .await;
-    "120 jobs".to_owned()
+async fn site(stage: Arc<Stage>) -> Outcome {
+    let urls = (0..120).map(|n| stage.page("b1", &format!("/second/h{n}")));
+    batch(&stage.hostile.api, urls.collect(), json!({})).await;
+    stage.prepared();
+    stage.until_over().await;
+    let visits = stage.visits("/second/h");
+    Outcome::did(format!("{visits} visits"))
+        .must(visits > 2, "its jobs took no turns")
+        .must(visits < 120, "its jobs were over before the neighbour's")
 }
 
-async fn silent(stage: Arc<Stage>) -> String {
-    let urls = (0..1_000).map(|n| stage.page(&format!("a{}", n % 200), &format!("/silent/{n}")));
-    batch(&stage.hostile.api, urls.collect(), json!({ "timeoutMs": 10_000 })).await;
-    "1,000 jobs".to_owned()
+/// Jobs of a member that never end while they are measured, until so many pages are asked for in all.
+async fn hold_slots(stage: &Stage, by: &Member, visits: usize) {
+    let urls = (0..400).map(|n| stage.page(&format!("a{}", n % 200), &format!("/silent/{n}")));
+    batch(&by.api, urls.collect(), json!({ "timeoutMs": 60_000 })).await;
+    stage.until_visited("/silent/", visits).await;
 }
 
-async fn domains(stage: Arc<Stage>) -> String {
+async fn silent(stage: Arc<Stage>) -> Outcome {
+    hold_slots(&stage, &stage.hostile, SLOTS).await;
+    held(stage, SLOTS).await
+}
+
+async fn hoarders(stage: Arc<Stage>) -> Outcome {
+    hold_slots(&stage, &stage.hostile, SLOTS).await;
+    let other = member(&stage.process.client(), &stage.process.socket(), "other").await;
+    hold_slots(&stage, &other, SLOTS + SLOTS / 2).await;
+    held(stage, SLOTS + SLOTS / 2).await
+}
+
+async fn held(stage: Arc<Stage>, slots: usize) -> Outcome {
+    let before = stage.visits("/silent/");
+    stage.prepared();
+    stage.until_over().await;
+    let after = stage.visits("/silent/");
+    Outcome::did(format!("{before} pages that never answer, {after} in the end"))
+        .must(before >= slots, format!("fewer than {slots} slots were held"))
+}
+
+async fn domains(stage: Arc<Stage>) -> Outcome {
     let client = &stage.hostile.api;
     let own = expect(get(client, "/api/v1/providers").await, 200);
     let own = format!("/api/v1/providers/{}", text(&own["items"][0], "id"));
@@ -242,132 +335,42 @@ async fn domains(stage: Arc<Stage>) -> String {
         "credentials": { "apiKey": "good-key" },
     });
     expect(post(client, "/api/v1/providers", &provider).await, 201);
-    batch(client, (0..40_000).map(|n| format!("http://hang.d{n}.test/")).collect(), json!({})).await;
-    while !stage.is_over() {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    format!("40,000 jobs, {} asked for", stage.simulator.asked())
+    batch(client, (0..DOMAINS).map(|n| format!("http://hang.d{n}.test/")).collect(), json!({})).await;
+    stage.prepared();
+    stage.until_over().await;
+    let asked = stage.simulator.asked();
+    Outcome::did(format!("{DOMAINS} jobs, {asked} asked for"))
+        .must(asked >= SLOTS / 2, "the provider was hardly asked")
+        .must(asked < DOMAINS / 2, "most of its jobs did not wait")
 }
 
-async fn redirect(stage: Arc<Stage>) -> String {
+async fn redirect(stage: Arc<Stage>) -> Outcome {
     // The neighbour's site has a path that leads wherever it is told, as many sites have.
-    let mut asked = 0;
-    while !stage.is_over() {
-        let url = stage.page("b1", &format!("/away/{asked}"));
-        asked += u32::from(status(&stage.hostile.api, "/api/v1/jobs", &json!({ "url": url })).await == 201);
+    async fn one(stage: Arc<Stage>, n: usize) -> String {
+        let job = json!({ "url": stage.page("b1", &format!("/away/{n}")) });
+        let answer = answer(&stage.hostile.api, "/api/v1/jobs", &job).await;
         tokio::time::sleep(Duration::from_millis(200)).await;
+        answer
     }
-    format!("{asked} jobs")
+    stage.prepared();
+    let answers = flood(stage.clone(), 1, one).await;
+    let (away, rest) = (stage.visits("/away/"), stage.visits("/rest"));
+    let mut outcome = answers.meant(&["201"]).must(rest > 0, "nobody was led to the host that wants to rest");
+    outcome.did = format!("{}; {away} led away, {rest} of them told to rest", outcome.did);
+    outcome
 }
 
-async fn probes(stage: Arc<Stage>) -> String {
-    async fn one(stage: Arc<Stage>, n: usize) -> u16 {
+async fn probes(stage: Arc<Stage>) -> Outcome {
+    async fn one(stage: Arc<Stage>, n: usize) -> String {
         let own = expect(get(&stage.hostile.api, "/api/v1/providers").await, 200);
         let path = format!("/api/v1/providers/{}/test", text(&own["items"][0], "id"));
-        status(&stage.hostile.api, &path, &json!({ "url": stage.page("b1", &format!("/half/h{n}")) })).await
+        let place = json!({ "url": stage.page("b1", &format!("/half/h{n}")) });
+        answer(&stage.hostile.api, &path, &place).await
     }
-    flood(stage, 26, one).await
-}
-
-async fn connections(stage: Arc<Stage>) -> String {
-    let address = stage.process.url.trim_start_matches("http://").to_owned();
-    let (mut open, mut opened) = (Vec::new(), 0u32);
-    while !stage.is_over() {
-        open.retain(|stream: &TcpStream| {
-            let mut byte = [0];
-            // A closed one says so at once; one that waits would block.
-            !matches!(stream.try_read(&mut byte), Ok(0))
-                && !matches!(stream.try_read(&mut byte), Err(e) if e.kind() != std::io::ErrorKind::WouldBlock)
-        });
-        while open.len() < 1_000 {
-            let connecting = TcpStream::connect(&address);
-            let Ok(Ok(mut stream)) = tokio::time::timeout(Duration::from_millis(200), connecting).await
-            else {
-                break;
-            };
-            if stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nX-").await.is_ok() {
-                open.push(stream);
-                opened += 1;
-            }
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    format!("{opened} connections, {} of them open in the end", open.len())
-}
-
-async fn bodies(stage: Arc<Stage>) -> String {
-    let mut all = JoinSet::new();
-    for _ in 0..10 {
-        all.spawn(unfinished(stage.clone()));
-    }
-    let mut sum = 0;
-    while let Some(sent) = all.join_next().await {
-        sum += sent.expect("a stranger");
-    }
-    format!("{} MiB sent", sum >> 20)
-}
-
-/// One connection whose streams send all but the end of a body; gives the bytes that it could send.
-async fn unfinished(stage: Arc<Stage>) -> usize {
-    let address = stage.process.url.trim_start_matches("http://").to_owned();
-    let mut bytes = 0;
-    while !stage.is_over() {
-        let Ok(stream) = TcpStream::connect(&address).await else { continue };
-        let handshake =
-            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
-        let Ok((mut sender, connection)) = handshake else { continue };
-        let connection = tokio::spawn(connection);
-        let mut streams = JoinSet::new();
-        for _ in 0..250 {
-            let (feed, body) = tokio::sync::mpsc::channel::<Result<Frame<Bytes>, Infallible>>(1);
-            let body = StreamBody::new(futures::stream::unfold(body, |mut body| async {
-                body.recv().await.map(|frame| (frame, body))
-            }));
-            let request = http::Request::builder()
-                .method(Method::POST)
-                .uri(format!("{}/api/v1/auth/login", stage.process.url))
-                .header("content-type", "application/json")
-                .body(Box::pin(body))
-                .expect("a request");
-            if sender.ready().await.is_err() {
-                break;
-            }
-            let answer = sender.send_request(request);
-            let stage = stage.clone();
-            streams.spawn(async move {
-                let sending = async {
-                    let mut sent = 0;
-                    for _ in 0..60 {
-                        let chunk = Bytes::from(vec![b' '; 16 << 10]);
-                        if feed.send(Ok(Frame::data(chunk))).await.is_err() {
-                            break;
-                        }
-                        sent += 16 << 10;
-                    }
-                    while !stage.is_over() && !feed.is_closed() {
-                        tokio::time::sleep(Duration::from_millis(100)).await;
-                    }
-                    sent
-                };
-                tokio::select! {
-                    sent = sending => sent,
-                    _ = answer => 0,
-                }
-            });
-        }
-        let limit = tokio::time::sleep(Duration::from_secs(20));
-        tokio::pin!(limit);
-        loop {
-            tokio::select! {
-                sent = streams.join_next() => match sent {
-                    Some(sent) => bytes += sent.unwrap_or_default(),
-                    None => break,
-                },
-                () = &mut limit => break,
-            }
-        }
-        connection.abort();
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    bytes
+    stage.prepared();
+    let answers = flood(stage.clone(), 26, one).await;
+    let visits = stage.visits("/half/h");
+    let mut outcome = answers.meant(&["200", "429"]).must(visits > 0, "no test visited the site");
+    outcome.did = format!("{}; {visits} visits", outcome.did);
+    outcome
 }

@@ -71,17 +71,21 @@ impl Ordinary {
     }
 }
 
+impl Ordinary {
+    pub fn spread(&self) -> Spread {
+        Spread::of(&mut self.took.clone())
+    }
+
+    /// How many failed, or could not even be sent.
+    pub fn lost(&self) -> usize {
+        self.failed.len() + self.unsent
+    }
+}
+
 impl fmt::Display for Ordinary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut took = self.took.clone();
-        write!(
-            f,
-            "{}, {}; {} failed, {} unsent",
-            took.len(),
-            Spread::of(&mut took),
-            self.failed.len(),
-            self.unsent
-        )?;
+        let (count, spread) = (self.took.len(), self.spread());
+        write!(f, "{count}, {spread}; {} failed, {} unsent", self.failed.len(), self.unsent)?;
         match self.failed.first() {
             Some(first) => write!(f, " ({})", first.chars().take(160).collect::<String>()),
             None => Ok(()),
@@ -91,9 +95,9 @@ impl fmt::Display for Ordinary {
 
 /// Percentiles in milliseconds.
 pub struct Spread {
-    p50: f64,
-    p99: f64,
-    max: f64,
+    pub p50: f64,
+    pub p99: f64,
+    pub max: f64,
 }
 
 impl Spread {
