@@ -172,10 +172,37 @@ async fn bad_submissions_are_refused_with_the_field() {
             "Validation failed",
             "options.headers",
         ),
+        (
+            json!({ "url": page, "options": { "headers": { "X-A": "1", "x-a": "2" } } }),
+            "Validation failed",
+            "options.headers.x-a: is given twice",
+        ),
         (json!({ "url": page, "tags": ["a\nb"] }), "Validation failed", "tags[0]"),
         (json!({ "url": page, "metadata": { "k": "x".repeat(20_000) } }), "Validation failed", "metadata"),
     ] {
         refused(&post(&member.api, "/api/v1/jobs", &body).await, 400, sentence, part);
+    }
+    // What the box writes itself is not dropped in silence.
+    for name in [
+        "Host",
+        "content-length",
+        "Transfer-Encoding",
+        "Connection",
+        "Keep-Alive",
+        "Proxy-Connection",
+        "TE",
+        "Trailer",
+        "Upgrade",
+        "Expect",
+        "HTTP2-Settings",
+        "Proxy-Authorization",
+        "Accept-Encoding",
+    ] {
+        let one = json!({ "url": page, "options": { "headers": { name: "x", "Accept": "text/html" } } });
+        let part = format!("options.headers.{name}: is written by the box itself: ");
+        refused(&post(&member.api, "/api/v1/jobs", &one).await, 400, "Validation failed", &part);
+        let batch = post(&member.api, "/api/v1/jobs/batch", &json!({ "jobs": [{ "url": page }, one] })).await;
+        refused(&batch, 400, "Validation failed", &format!("jobs[1].{part}"));
     }
     let missing = json!({ "urlId": uuid::Uuid::now_v7() });
     refused(&post(&member.api, "/api/v1/jobs", &missing).await, 404, "URL not found", "urlId");

@@ -71,8 +71,10 @@ pub enum BodyError {
 impl fmt::Display for BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLarge { max } => write!(f, "body larger than {}", Size(*max)),
-            Self::InflatedTooLarge { max } => write!(f, "body larger than {} once decompressed", Size(*max)),
+            Self::TooLarge { max } => write!(f, "body larger than {}, which is the limit", Size(*max)),
+            Self::InflatedTooLarge { max } => {
+                write!(f, "body larger than {} once decompressed, which is the limit", Size(*max))
+            }
             Self::Ratio => write!(f, "body grows more than {RATIO_MAX} times when decompressed"),
             Self::UnknownEncoding(name) => write!(f, "answered with an unknown content encoding ({name})"),
             Self::TooManyEncodings => {
@@ -413,7 +415,7 @@ mod tests {
         assert_eq!(error.to_string(), "body grows more than 100 times when decompressed");
         // In proportion, and still too large.
         let error = inflate(gzip(&text(5_100_000)).into(), &[Encoding::Gzip], LIMITS).unwrap_err();
-        assert_eq!(error.to_string(), "body larger than 5 MB once decompressed");
+        assert_eq!(error.to_string(), "body larger than 5 MB once decompressed, which is the limit");
         // A bomb inside a bomb.
         let error =
             inflate(gzip(&gzip(&zeros)).into(), &[Encoding::Gzip, Encoding::Gzip], LIMITS).unwrap_err();

@@ -13,9 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, CONNECTION, CONTENT_LENGTH, COOKIE, DATE, EXPECT, HOST,
-    LOCATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RETRY_AFTER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
-    USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, COOKIE, DATE, LOCATION, RETRY_AFTER, USER_AGENT,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_body::Body as _;
@@ -27,6 +25,7 @@ use super::connect::{Connector, Lease, Outgoing, Resolver};
 use super::cookies::CookieJar;
 use super::error::FetchError;
 use super::guard::AddressGuard;
+use super::headers::callers_own;
 use super::outcome::{Detector, Outcome};
 use super::politeness::{Permit, Politeness, Wait};
 use super::proxy::Proxy;
@@ -38,22 +37,6 @@ use base::web::WebUrl;
 /// What a page is asked for as, unless the caller says otherwise.
 const ACCEPT_PAGE: HeaderValue =
     HeaderValue::from_static("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
-/// Headers that belong to the connection or are the box's own to write (RFC 9110, section 7.6.1).
-const NOT_THE_CALLERS: [HeaderName; 13] = [
-    HOST,
-    CONNECTION,
-    CONTENT_LENGTH,
-    TRANSFER_ENCODING,
-    ACCEPT_ENCODING,
-    EXPECT,
-    TE,
-    TRAILER,
-    UPGRADE,
-    PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-];
 /// The caller's headers that say something about the visitor's taste and nothing about who it is; only these go on to
 /// a host that the caller did not name.
 pub(super) const HARMLESS: [HeaderName; 3] = [ACCEPT, ACCEPT_LANGUAGE, USER_AGENT];
@@ -490,15 +473,6 @@ fn note_delay(delays: &mut CrawlDelays, url: &WebUrl, delay: Duration) {
     }
 }
 
-/// The caller's headers without those that are not the caller's to write.
-pub(super) fn callers_own(headers: &HeaderMap) -> HeaderMap {
-    let mut own = headers.clone();
-    for name in &NOT_THE_CALLERS {
-        own.remove(name);
-    }
-    own
-}
-
 /// Whether what the caller gave for `named` may go to `url`: the same host and port, without a step down to http. The
 /// usual step up (http to https, each on its own port) stays in the same place.
 pub(super) fn is_same_place(named: &WebUrl, url: &WebUrl) -> bool {
@@ -566,7 +540,6 @@ pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
 
 #[cfg(test)]
 mod tests {
-    use http::header::AUTHORIZATION;
 
     use super::*;
 
@@ -611,20 +584,5 @@ mod tests {
         ] {
             assert_eq!(is_same_place(&url(named), &url(other)), same, "{named} {other}");
         }
-    }
-
-    #[test]
-    fn leaves_out_what_is_not_the_callers() {
-        let callers = HeaderMap::from_iter(
-            [
-                ("host", "evil"),
-                ("connection", "close"),
-                ("content-length", "5"),
-                ("authorization", "Bearer x"),
-            ]
-            .map(|(n, v)| (HeaderName::from_static(n), HeaderValue::from_static(v))),
-        );
-        let own = callers_own(&callers);
-        assert_eq!(own.keys().collect::<Vec<_>>(), [AUTHORIZATION]);
     }
 }

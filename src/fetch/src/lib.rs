@@ -29,6 +29,7 @@ pub mod direct;
 pub mod error;
 pub mod fields;
 pub mod guard;
+pub mod headers;
 pub mod outcome;
 pub mod politeness;
 pub mod provider;
@@ -130,8 +131,7 @@ pub struct FetchRequest {
     /// goes out on a connection that somebody else has opened (and a server has taken for somebody). None: the box's own.
     pub owner: Option<OrgId>,
     /// The caller's own headers, credentials among them. They go to the host of `url` only, never to another host
-    /// that a redirect names. Headers that belong to the connection (`Host`, `Connection`, `Accept-Encoding`,
-    /// `Content-Length` and their like) are left out: the connector writes those.
+    /// that a redirect names. Those that are not the caller's to write ([`headers`]) are left out.
     pub headers: HeaderMap,
     /// The whole time: robots.txt, DNS, connecting, redirects, the body and inflating it.
     pub timeout: Duration,

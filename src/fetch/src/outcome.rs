@@ -51,7 +51,8 @@ pub enum Outcome {
     Timeout,
     /// The way to the target did not work: no answer came.
     NetworkError,
-    /// The provider itself failed: a bad key, no credits, down.
+    /// The provider itself failed (a bad key, no credits, down), or does not do what is asked for: the next provider is
+    /// tried. So is a page of more than 5 MB (5,000,000 bytes), on the wire or once decompressed, which nobody takes here.
     ProviderError,
     /// The page arrived, and an extract node found too little in it.
     LowQuality,
@@ -144,7 +145,7 @@ impl Outcome {
     }
 }
 
-/// What is wrong with an account or its provider; always beside [`Outcome::ProviderError`].
+/// What is wrong with an account or its provider; always beside the outcome `provider_error`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {

@@ -231,6 +231,11 @@ impl Politeness {
         Ok(())
     }
 
+    /// How many visits to one domain may go on at once.
+    pub fn at_once(&self) -> u32 {
+        self.shared.pace.per_domain_concurrency
+    }
+
     /// How many visits to the domain may begin beside those that are going on.
     pub fn free(&self, domain: &Domain) -> u32 {
         let state = self.shared.state.lock();

@@ -89,7 +89,8 @@ pub struct Page {
     pub body: Bytes,
 }
 
-/// Where an attempt's cost comes from. Stored with jobs: variants are never reordered.
+/// Where an attempt's cost comes from.
+// Stored with jobs: variants are never reordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CostSource {

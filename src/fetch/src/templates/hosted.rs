@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::Template;
 use super::answer::{self, Answer};
 use super::request::{self, Prepared};
-use crate::body::{self, BodyLimits, Overflow};
+use crate::body::{self, BodyError, BodyLimits, Overflow};
 use crate::connect::{Connector, Outgoing};
 use crate::direct::inflate;
 use crate::error::FetchError;
@@ -122,7 +122,7 @@ impl Hosted {
             })
         };
         if attempt.page.as_ref().is_some_and(|page| page.body.len() > BODY_BYTES_MAX) {
-            let reason = format!("body larger than {} MB", BODY_BYTES_MAX / 1_000_000);
+            let reason = BodyError::TooLarge { max: BODY_BYTES_MAX }.to_string();
             attempt = Attempt {
                 http_status: attempt.http_status,
                 bytes: attempt.bytes,

@@ -19,6 +19,7 @@ use super::{
     TemplateError, Test, Text, Value,
 };
 use crate::fields::{Field, FieldKind};
+use crate::headers;
 use crate::outcome::Means;
 use crate::provider::{CreditMatrix, TIER_STANDARD, TierPrice};
 use base::web::WebUrl;
@@ -236,7 +237,10 @@ impl Check<'_> {
         let place = match (entry.query, entry.header, entry.json) {
             (Some(name), None, None) => ParameterPlace::Query(name),
             (None, Some(name), None) => match HeaderName::from_bytes(name.as_bytes()) {
-                Ok(name) => ParameterPlace::Header(name),
+                Ok(name) => match headers::refusal(&name) {
+                    Some(why) => return self.refuse(format!("{key}.header"), format!("{name} {why}")),
+                    None => ParameterPlace::Header(name),
+                },
                 Err(_) => return self.refuse(format!("{key}.header"), format!("{name} is no header's name")),
             },
             (None, None, Some(path)) if is_post => {

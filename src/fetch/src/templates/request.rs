@@ -11,7 +11,7 @@ use url::form_urlencoded::Serializer;
 use super::hosted::Account;
 use super::{Facts, HeaderStyle, Hole, ParameterPlace, Part, Template, Value};
 use crate::body;
-use crate::direct::callers_own;
+use crate::headers::callers_own;
 use crate::{FetchRequest, user_agent};
 use base::web::WebUrl;
 

@@ -164,6 +164,11 @@ fn a_wrong_template_is_refused_with_file_key_and_reason() {
         ("{header_list}", "{header_list", "parameter[4].value: has a single { (write it twice"),
         ("query = \"target\"", "query = \"a\"\njson = \"b\"", "parameter[1]: needs exactly one of"),
         ("header = \"authorization\"", "header = \"a b\"", "parameter[0].header: a b is no header's name"),
+        (
+            "header = \"authorization\"",
+            "header = \"Host\"",
+            "parameter[0].header: host is written by the box",
+        ),
         ("\"country\", \"!tier=standard\"", "\"county\"", "parameter[3].when: \"county\" is no condition"),
         (
             "when = [\"country\", \"tier=standard\"]",

@@ -542,6 +542,13 @@ impl Dispatcher {
         self.system.clock().look()
     }
 
+    /// Whether the organization's own runs take all visits that a domain may have at once. What others run there is not
+    /// told.
+    pub(super) fn fills(&self, org: OrgId, domain: &str) -> bool {
+        let Ok(domain) = Domain::parse(domain) else { return false };
+        self.queue.lock().running_at(org, &domain) >= self.politeness.at_once()
+    }
+
     /// Until when the host of a job wants to be left alone, and by what word of it.
     pub(super) fn asked_pause(&self, host: &str) -> Option<(Timestamp, Why)> {
         let now = Instant::now();

@@ -16,6 +16,22 @@ use store::SysWrite;
 /// Jobs put back by one write operation.
 const RECOVERED_PER_WRITE: usize = 256;
 
+/// What becomes of the mark of a planned stop.
+#[derive(Clone, Copy)]
+enum Mark {
+    Stays,
+    Goes,
+}
+
+impl Mark {
+    fn settle(self, tx: &SysWrite<'_>) -> Result<()> {
+        match self {
+            Mark::Stays => Ok(()),
+            Mark::Goes => tx.delete(&PLANNED_STOP, &()).map(drop),
+        }
+    }
+}
+
 /// Which leases are looked at.
 #[derive(Clone, Copy)]
 enum Lease {
@@ -28,23 +44,21 @@ impl Dispatcher {
     /// were put back.
     pub(super) async fn recover(&self) -> Result<usize> {
         while self.system.write(move_queue).await? > 0 {}
-        // A planned restart cut them off, which is nobody's fault.
-        let planned = self.system.read(|tx| tx.get(&PLANNED_STOP, &()))?;
-        let cut = if planned.is_some() { Cut::ByTheBox } else { Cut::Unknown };
         let mut total = 0;
         loop {
             let lost = self.left_running(Lease::Any)?;
             let count = lost.len();
-            self.put_back_all(lost, cut).await?;
+            // A planned restart cut them off, which is nobody's fault. Its mark is for them alone: it goes with the last of
+            // them, so that nothing which is cut off later is told to have been planned.
+            let is_planned = self.system.read(|tx| tx.get(&PLANNED_STOP, &()))?.is_some();
+            let cut = if is_planned { Cut::ByTheBox } else { Cut::Unknown };
+            let ends_with = if is_planned && count < RECOVERED_PER_WRITE { Mark::Goes } else { Mark::Stays };
+            self.put_back_with(lost, cut, ends_with).await?;
             total += count;
             if count < RECOVERED_PER_WRITE {
-                break;
+                return Ok(total);
             }
         }
-        if planned.is_some() {
-            self.system.write(|tx| tx.delete(&PLANNED_STOP, &())).await?;
-        }
-        Ok(total)
     }
 
     /// Some of the jobs with such a lease that nobody here runs.
@@ -93,12 +107,18 @@ impl Dispatcher {
     }
 
     pub(super) async fn put_back_all(&self, lost: Vec<(OrgId, JobId)>, cut: Cut) -> Result<()> {
+        self.put_back_with(lost, cut, Mark::Stays).await
+    }
+
+    /// The same; the mark of a planned stop goes in the operation that puts them back.
+    async fn put_back_with(&self, lost: Vec<(OrgId, JobId)>, cut: Cut, mark: Mark) -> Result<()> {
         let put_back_in = move |tx: &SysWrite<'_>, org: OrgId, id: JobId| match tx.is_fenced(org) {
             true => Ok(PutBack::Untouched),
             false => put_back(&tx.org(org), id, tx.moment(), cut),
         };
         let all = lost.clone();
         let together = self.system.write(move |tx| {
+            mark.settle(tx)?;
             all.into_iter().map(|(org, id)| put_back_in(tx, org, id)).collect::<Result<Vec<_>>>()
         });
         let jobs: Vec<PutBack> = match together.await {
@@ -112,6 +132,10 @@ impl Dispatcher {
                         self.pass_over(org, id, &error);
                         PutBack::Untouched
                     }));
+                }
+                // No job is left that it could be told of.
+                if matches!(mark, Mark::Goes) {
+                    self.system.write(move |tx| mark.settle(tx)).await?;
                 }
                 jobs
             }

@@ -17,7 +17,7 @@ use ring::digest::{SHA256, digest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use store::{OrgRead, OrgWrite};
 
@@ -86,7 +86,9 @@ pub struct NewOptions {
     pub country: Option<String>,
     #[serde(default)]
     pub premium: Option<bool>,
-    /// At most 32, of 4,096 bytes each.
+    /// Header lines to send: at most 32, of 4,096 bytes each and 16 KiB together. Those that the box writes itself are
+    /// refused: `Host`, `Content-Length`, `Transfer-Encoding`, `Trailer`, `Expect`, `Connection`, `Keep-Alive`,
+    /// `Proxy-Connection`, `HTTP2-Settings`, `TE`, `Upgrade`, `Proxy-Authenticate`, `Proxy-Authorization`, `Accept-Encoding`.
     #[serde(default)]
     #[schemars(extend("maxProperties" = HEADERS_MAX))]
     pub headers: Option<BTreeMap<String, String>>,
@@ -176,12 +178,26 @@ fn options(field: &str, given: NewOptions) -> Result<OptionsV1> {
         let reason = format!("take {bytes} bytes together; at most {JOB_HEADERS_BYTES_MAX} are sent");
         return Err(Error::invalid(&name("headers"), reason));
     }
+    let mut names = HashSet::new();
     for (header, value) in &headers {
-        let valid = http::HeaderName::from_bytes(header.as_bytes()).is_ok()
-            && http::HeaderValue::from_str(value).is_ok()
-            && value.len() <= HEADER_BYTES_MAX;
-        if !valid {
-            return Err(Error::invalid(&name(&format!("headers.{header}")), "is not a valid header line"));
+        let refused = |reason: String| Err(Error::invalid(&name(&format!("headers.{header}")), reason));
+        let Ok(parsed) = http::HeaderName::from_bytes(header.as_bytes()) else {
+            return refused("is not a valid header line: this is no header's name".to_owned());
+        };
+        if value.len() > HEADER_BYTES_MAX {
+            return refused(format!("is not a valid header line: at most {HEADER_BYTES_MAX} bytes are sent"));
+        }
+        if http::HeaderValue::from_str(value).is_err() {
+            return refused(
+                "is not a valid header line: only visible characters of ASCII are sent".to_owned(),
+            );
+        }
+        if let Some(reason) = fetch::headers::refusal(&parsed) {
+            return refused(reason);
+        }
+        // Of two the first would be gone without a word: a request has one line of each name here.
+        if !names.insert(parsed) {
+            return refused("is given twice; upper and lower case are one".to_owned());
         }
     }
     Ok(OptionsV1 {

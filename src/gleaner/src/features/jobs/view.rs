@@ -77,6 +77,8 @@ enum WaitingReason {
     /// The organization stores as much as its plan allows (`limits` of `GET /plans/current`); the job begins when there is
     /// room for what it brings.
     NoRoom,
+    /// Jobs of the organization visit the domain already, as many as may at once (`dispatch.per_domain_concurrency`).
+    DomainBusy,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -145,12 +147,12 @@ impl WaitingView {
             return Some(WaitingView { until: Some(until), reason, asked_by: Some(host.to_owned()) });
         }
         let now = dispatcher.look_at_clock();
-        let until = Some(now.date_of(row.run_at));
-        (row.run_at > now.moment).then_some(WaitingView {
-            until,
-            reason: WaitingReason::RunAt,
-            asked_by: None,
-        })
+        if row.run_at > now.moment {
+            let until = Some(now.date_of(row.run_at));
+            return Some(WaitingView { until, reason: WaitingReason::RunAt, asked_by: None });
+        }
+        let busy = WaitingView { until: None, reason: WaitingReason::DomainBusy, asked_by: None };
+        dispatcher.fills(org, &row.domain).then_some(busy)
     }
 }
 

@@ -95,6 +95,11 @@ impl FairQueue {
         gives
     }
 
+    /// How many runs of the organization are at a domain.
+    pub fn running_at(&self, org: OrgId, domain: &Domain) -> u32 {
+        self.gates.get(domain).map_or(0, |gate| gate.running(org))
+    }
+
     /// Whether somebody of the organization waits at a domain's gate.
     #[cfg(test)]
     pub fn is_waiting(&self, org: OrgId, domain: &Domain) -> bool {

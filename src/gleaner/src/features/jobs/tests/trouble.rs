@@ -136,6 +136,30 @@ async fn a_planned_restart_interrupts_nobody() {
     assert!(lab.store.system().read(|tx| tx.get(&PLANNED_STOP, &())).unwrap().is_some());
 }
 
+/// A process that dies between two commits would leave the mark beside jobs that were put back, and what is cut off by that
+/// would count as planned.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_mark_of_a_planned_stop_goes_with_the_jobs_that_it_is_of() {
+    let lab = Lab::new(4, 2, Duration::ZERO).await;
+    let lease = lab.org.clock().moment().after(Duration::from_secs(600));
+    let id = lab.submit("a.test/cut-off").await;
+    let planned = |tx: &store::SysWrite<'_>| tx.put(&PLANNED_STOP, &(), &PlannedStopV1 { at: tx.now() });
+    let operations = || lab.store.stats().operations.load(std::sync::atomic::Ordering::Relaxed);
+    let mut counts = Vec::new();
+    for is_planned in [false, true] {
+        lab.edit(id, move |job| (job.status, job.lease_until) = (JobStatus::Running, Some(lease))).await;
+        if is_planned {
+            lab.store.system().write(planned).await.unwrap();
+        }
+        let before = operations();
+        assert_eq!(lab.dispatcher.recover().await.unwrap(), 1);
+        counts.push(operations() - before);
+        assert_eq!(lab.job(id).status, JobStatus::Queued);
+        assert!(lab.store.system().read(|tx| tx.get(&PLANNED_STOP, &())).unwrap().is_none());
+    }
+    assert_eq!(counts[0], counts[1], "as many operations with the mark as without");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_fails_for_a_while_leaves_no_job_to_its_lease() {
     let mut lab = Lab::new(4, 4, Duration::ZERO).await;

@@ -1,6 +1,7 @@
 //! Whose turn it is: politeness towards a domain, priorities, and jobs that are not due.
 
 use super::*;
+use crate::features::jobs::view::JobView;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_domain_is_visited_as_often_at_once_as_allowed() {
@@ -22,6 +23,35 @@ async fn a_domain_is_visited_as_often_at_once_as_allowed() {
     assert_eq!((most["a.test"], most["b.test"]), (2, 2));
     assert_eq!((lab.results(), lab.spent()), (20, 20));
     assert!(lab.drain().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_says_that_others_of_its_organization_are_at_its_domain() {
+    let mut lab = Lab::new(8, 2, Duration::ZERO).await;
+    let neighbour = lab.neighbour().await;
+    let mut own = Vec::new();
+    for i in 0..3 {
+        own.push(lab.submit_as(&format!("a.test/held/own/{i}"), patient()).await);
+    }
+    let elsewhere = lab.submit_as("b.test/held/own/0", patient()).await;
+    lab.start();
+    lab.until("the domain is full", |lab| lab.web.log().len() == 3).await;
+    let waiting = |org: &OrgStore, id: JobId| {
+        let view = org.read(|tx| JobView::new(tx.require(&JOBS, &id)?, tx, &lab.dispatcher)).unwrap();
+        serde_json::to_value(view).unwrap()["waiting"].clone()
+    };
+    let busy = json!({ "until": null, "reason": "domain_busy", "askedBy": null });
+    let of_own: Vec<_> = own.iter().map(|id| waiting(&lab.org, *id)).collect();
+    assert_eq!(of_own.iter().filter(|waits| **waits == busy).count(), 1, "{of_own:?}");
+    assert_eq!(of_own.iter().filter(|waits| waits.is_null()).count(), 2, "{of_own:?}");
+    assert_eq!(waiting(&lab.org, elsewhere), Value::Null);
+    // Nobody learns of others from it.
+    let others = lab.submit_for(&neighbour, "a.test/theirs", patient()).await;
+    assert_eq!(waiting(&neighbour, others), Value::Null);
+    lab.web.release("own");
+    for id in own.into_iter().chain([elsewhere]) {
+        assert_eq!(lab.ended(id).await.status, JobStatus::Succeeded);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
