@@ -169,7 +169,7 @@ impl QueryError {
     }
 
     /// The box is short of something else than disk: files it may have open, processes, memory.
-    fn out_of_breath() -> Self {
+    pub(super) fn out_of_breath() -> Self {
         let what = "The box has too much to do at the moment; send the statement again later.";
         Self { retriable: true, ..Self::failed(what) }
     }

@@ -42,7 +42,7 @@ pub use self::catalog::{ColumnKind, ColumnSpec, InvalidTableName, NewestOf, Tabl
 pub use self::cells::Cell;
 pub use self::errors::{ErrorCode, QueryError};
 pub use self::export::{ExportError, ExportFormat, Exported, Halt, export};
-pub use self::gate::STATEMENT_BYTES_MAX;
+pub use self::gate::{STATEMENT_BYTES_MAX, check_form};
 pub use self::parameters::{PARAMETERS_MAX, with_parameters};
 pub use self::pool::{
     CancelHandle, Fingerprint, KillSwitches, QueryBackend, Running, RunningStatement, Statement,

@@ -45,7 +45,7 @@ pub(super) const PARTITIONS: usize = 2;
 /// Rows of a batch: that of the segments, which are then handed on as they are.
 const BATCH_ROWS: usize = super::segment::BATCH_ROWS_MAX;
 /// How deeply a statement may nest; a level costs some 100 KB of the planning stack.
-const NESTING_MAX: usize = 100;
+pub(super) const NESTING_MAX: usize = 100;
 pub(super) const CATALOG: &str = "gleaner";
 /// The one schema, so that `public.readings` is what `readings` is, as in PostgreSQL.
 pub(super) const SCHEMA: &str = "public";

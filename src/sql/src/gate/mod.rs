@@ -47,13 +47,16 @@ use datafusion::sql::sqlparser::ast::Statement;
 use super::errors::{QueryError, nearest_name};
 use super::information;
 use super::newest;
-use super::session::SCHEMA;
+use super::session::{NESTING_MAX, SCHEMA};
 
 pub(super) use self::lateral::names_outside;
 pub use self::limits::STATEMENT_BYTES_MAX;
 pub(super) use self::limits::check_length;
 pub(super) use self::names::unique;
 pub(super) use self::places::placed;
+
+/// Stack for a parser in the server's process: memory is taken only as deep as a statement goes.
+const PARSE_STACK_BYTES: usize = 32 << 20;
 
 /// A plan that may be run, and what it reads.
 #[derive(Debug)]
@@ -79,11 +82,9 @@ async fn admitted(
     tables: &BTreeSet<String>,
 ) -> Result<Admitted, QueryError> {
     limits::check(sql)?;
-    let (mut statement, explained) = asked(parse(state, sql)?)?;
-    let ParsedStatement::Statement(inner) = &mut statement else { return Err(only_queries()) };
-    if !matches!(**inner, Statement::Query(_)) {
-        return Err(only_queries());
-    }
+    let limit = state.config_options().sql_parser.recursion_limit.get();
+    let (mut statement, explained) = asked(parse(sql, limit)?)?;
+    let inner = query(&mut statement)?;
     logic::regroup(inner);
     refuse::check(inner)?;
     windows::rewrite(inner)?;
@@ -100,6 +101,30 @@ async fn admitted(
     let plan = keys::of_sets(lifted::rewrite(lateral::rewrite(plan)?)?)?;
     let plan = newest::rewrite(keys::in_front(typed::normalize(plan)?)?)?;
     Ok(Admitted { plan, tables: read.into_iter().collect(), explained })
+}
+
+/// Whether a text is one statement of a form that is run here, whatever tables there are: what is not will never be. It
+/// may have parameters. For the server, which keeps statements that it does not run at once; it blocks. The parser calls
+/// itself for what is nested, so it has a stack of its own that is large enough.
+pub fn check_form(sql: &str) -> Result<(), QueryError> {
+    limits::check(sql).map_err(|error| places::placed(error, sql))?;
+    let text = sql.to_owned();
+    let parse = move || {
+        let (mut statement, _) = asked(parse(&text, NESTING_MAX)?)?;
+        query(&mut statement).map(drop)
+    };
+    let parsing = std::thread::Builder::new().stack_size(PARSE_STACK_BYTES).spawn(parse);
+    let parsed = parsing.map_err(|_| QueryError::out_of_breath())?.join();
+    parsed
+        .unwrap_or_else(|_panic| Err(QueryError::internal("the parser panicked")))
+        .map_err(|error| places::placed(error, sql))
+}
+
+fn query(statement: &mut ParsedStatement) -> Result<&mut Statement, QueryError> {
+    match statement {
+        ParsedStatement::Statement(inner) if matches!(**inner, Statement::Query(_)) => Ok(inner),
+        _ => Err(only_queries()),
+    }
 }
 
 /// The statement itself, and whether only its plan is asked for.
@@ -125,10 +150,9 @@ fn only_queries() -> QueryError {
     QueryError::invalid("Only queries are run here: a SELECT, optionally with WITH or EXPLAIN in front.")
 }
 
-fn parse(state: &SessionState, sql: &str) -> Result<ParsedStatement, QueryError> {
+fn parse(sql: &str, limit: usize) -> Result<ParsedStatement, QueryError> {
     use datafusion::sql::parser::DFParserBuilder;
     use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-    let limit = state.config_options().sql_parser.recursion_limit.get();
     let dialect = PostgreSqlDialect {};
     let mut parser = DFParserBuilder::new(sql).with_dialect(&dialect).with_recursion_limit(limit).build()?;
     let mut statements = parser.parse_statements()?;

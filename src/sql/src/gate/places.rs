@@ -3,10 +3,19 @@
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer};
 
-use crate::errors::QueryError;
+use crate::errors::{ErrorCode, QueryError};
+
+/// How the parser says that a text is over too soon.
+const AT_THE_END: &str = "found: EOF";
 
 /// The error with the place of the piece of the statement that it is about, if that is found.
 pub(crate) fn placed(mut error: QueryError, sql: &str) -> QueryError {
+    // The parser gives no place to what it missed at the end.
+    if error.code == ErrorCode::SyntaxError && error.message.ends_with(AT_THE_END) {
+        let line = sql.lines().count().max(1);
+        let column = sql.lines().next_back().map_or(0, |last| last.chars().count()) + 1;
+        error.message.push_str(&format!(" at Line: {line}, Column: {column}"));
+    }
     if let Some(about) = error.about.take()
         && let Some(at) = find(sql, &about)
     {

@@ -2,8 +2,9 @@
 //!
 //! - The scope is chosen when a query is saved and never changes; a run takes it from there, also with `sql` of its own.
 //! - A name is unique in its scope.
-//! - A structured query must fit the tables when it is saved. SQL is not planned then: a run finds out. Content that is
-//!   found beyond its scope's tables is not executable, which is another fault than a wrong request.
+//! - A structured query must fit the tables when it is saved. SQL must be one query that can be read; it is not planned
+//!   then, since its tables and columns may come later: a run finds out. Content that is found beyond its scope's tables is
+//!   not executable, which is another fault than a wrong request.
 
 use super::content::Content;
 use super::rows::{ContentV1, QUERIES, QueryV2, SAVED_QUERIES, SavedQueryV1, SavedRunV1};
@@ -23,8 +24,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use server::permit::{BiRead, BiWrite};
-use server::{Accepted, Body, Created, Either, IdempotencyKey, NoContent, Org, OrgContext, Path, WithStatus};
-use sql::{PARAMETERS_MAX, STATEMENT_BYTES_MAX, Structured};
+use server::{
+    Accepted, Body, Created, Either, IdempotencyKey, NoContent, Org, OrgContext, Path, WithStatus, apart,
+};
+use sql::{PARAMETERS_MAX, STATEMENT_BYTES_MAX, Structured, check_form};
 use store::Event;
 
 /// Saved queries of one organization.
@@ -42,7 +45,8 @@ pub(super) struct NewSavedQueryView {
     #[serde(default)]
     #[schemars(length(max = DESCRIPTION_CHARS_MAX))]
     description: Option<String>,
-    /// One SELECT; this, `structured` or `sourceQueryId` is needed.
+    /// One SELECT; this, `structured` or `sourceQueryId` is needed. One that cannot be read is refused; whether there are
+    /// its tables and columns is asked when it is run.
     #[serde(default)]
     #[schemars(length(max = STATEMENT_BYTES_MAX))]
     sql: Option<String>,
@@ -170,7 +174,7 @@ pub(super) async fn create(
     let scope = queries.scope(org.store(), new.scope_kind.as_deref(), new.scope_agent_id.as_deref())?;
     let name = Name::parse("name", &new.name)?.into_string();
     let description = new.description.as_deref().map(description).transpose()?.flatten();
-    let given = storable(&org, new.sql, new.structured)?;
+    let given = storable(&org, new.sql, new.structured).await?;
     let created_by = org.principal().user();
     let saved = org
         .write(move |tx| {
@@ -214,7 +218,7 @@ pub(super) async fn update(
     scope::check_form(change.scope_kind.as_deref(), change.scope_agent_id.as_deref())?;
     // Whoever's it is comes before what is wrong with the content.
     org.read(|tx| tx.require(&SAVED_QUERIES, &id))?;
-    let content = storable(&org, change.sql.clone(), change.structured.clone())?;
+    let content = storable(&org, change.sql.clone(), change.structured.clone()).await?;
     let saved = org
         .write(move |tx| {
             let mut saved = tx.require(&SAVED_QUERIES, &id)?;
@@ -340,8 +344,8 @@ fn not_executable(why: &Error) -> Error {
         .message(format!("The saved query is not proven to stay in its scope: {why}"))
 }
 
-/// What a request gives to be saved, if it does.
-fn storable(
+/// What a request gives to be saved, if it does. What can never be run is refused: nobody would find out before a run.
+async fn storable(
     org: &OrgContext,
     sql: Option<String>,
     structured: Option<Structured>,
@@ -350,8 +354,18 @@ fn storable(
         return Err(invalid("sql: must not be empty"));
     }
     let Some(content) = Content::given(sql, structured)? else { return Ok(None) };
-    if let Content::Structured(structured) = &content {
-        org.service::<Queries>().compiled(org.store(), structured)?.map_err(refusal)?;
+    match &content {
+        Content::Sql(sql) => {
+            let sql = sql.clone();
+            let checked = apart(move || check_form(&sql)).await?;
+            checked.map_err(|error| match error.code.is_refusal() {
+                true => refusal(error),
+                false => Error::unavailable(error.message),
+            })?;
+        }
+        Content::Structured(structured) => {
+            org.service::<Queries>().compiled(org.store(), structured)?.map_err(refusal)?;
+        }
     }
     content.stored().map(Some)
 }
