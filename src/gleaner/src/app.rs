@@ -561,7 +561,8 @@ fn server_settings(config: &Config) -> ServerSettings {
         tls: tls_settings(config),
         connections_max: descriptors::connections_max(config),
         per_address_max: config.server.connections_per_address,
-        drain_max: config.shutdown_grace(),
+        // What hangs must not take the time that jobs, what follows them and the store have to end in.
+        drain_max: config.shutdown_grace() / 2,
         ..ServerSettings::default()
     }
 }

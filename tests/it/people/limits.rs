@@ -162,7 +162,12 @@ async fn a_stranger_locks_nobody_out_and_leaves_their_links_alone() {
     let again = expect(log_in(&home, "ada@example.com", PASSWORD).await, 200);
     // Where she has never been she comes in with a link, and is at home then.
     let away = from(&at, "192.0.2.44");
-    expect(log_in(&away, "ada@example.com", PASSWORD).await, 429);
+    refused(
+        &log_in(&away, "ada@example.com", PASSWORD).await,
+        429,
+        "Too many failed logins",
+        "or set a new password by a link that POST /api/v1/auth/forgot-password sends",
+    );
     expect(post(&away, FORGOT, &json!({ "email": "ada@example.com" })).await, 200);
     let own = at.mailed_token("glp_").await;
     for n in 0..12 {

@@ -3,7 +3,8 @@
 //! A task takes no input: it looks what is due and does it, so a lost signal costs a delay and never work. The
 //! supervisor runs one activation of each at a time: at start, on its period, and when it is signalled (signals that
 //! come during an activation cause one more). An activation that fails or panics is logged, counted and tried again
-//! after a pause that doubles; a signal does not shorten that pause, or a broken task would spin.
+//! after a pause that doubles, for what looks often up to a quarter of a minute; a signal does not shorten that pause, or a
+//! broken task would spin.
 //!
 //! Drain goes in stages, so that what is fed by others ends after them: [`Stage::Work`] stops first and is waited for,
 //! then [`Stage::Derive`] runs once more over what the work left behind.
@@ -26,6 +27,10 @@ use tokio::task::JoinHandle;
 const BACKOFF_MIN: Duration = Duration::from_secs(1);
 /// The longest pause between failures.
 const BACKOFF_MAX: Duration = Duration::from_secs(300);
+/// The same for what looks every minute or sooner: somebody waits for it, and what kept it may be over any moment.
+const SOON_BACKOFF_MAX: Duration = Duration::from_secs(15);
+/// The longest period of such a task.
+const SOON_SECS_MAX: u64 = 60;
 
 /// An activation that failed after so long begins a new row of failures.
 const WENT_WELL_MIN: Duration = Duration::from_secs(60);
@@ -63,7 +68,8 @@ impl TaskSpec {
         every: Duration,
         run: fn(TaskContext) -> BoxFuture<'static, Result<()>>,
     ) -> TaskSpec {
-        TaskSpec { name, every, run, stage: Stage::Work, pause_max: BACKOFF_MAX }
+        let pause_max = if every.as_secs() <= SOON_SECS_MAX { SOON_BACKOFF_MAX } else { BACKOFF_MAX };
+        TaskSpec { name, every, run, stage: Stage::Work, pause_max }
     }
 
     #[must_use]
@@ -72,7 +78,7 @@ impl TaskSpec {
         self
     }
 
-    /// For work that people wait for: once it can be done again, it is within this time.
+    /// Once it can be done again, it is within this time.
     #[must_use]
     pub const fn tried_again_within(mut self, time_max: Duration) -> TaskSpec {
         self.pause_max = time_max;

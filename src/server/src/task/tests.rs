@@ -136,3 +136,13 @@ fn pauses_double_up_to_a_limit() {
     assert_eq!(backoff(4), Duration::from_secs(8));
     assert_eq!(backoff(u32::MAX), BACKOFF_MAX);
 }
+
+#[test]
+fn what_looks_often_is_tried_again_soon() {
+    fn nothing(_: TaskContext) -> BoxFuture<'static, Result<()>> {
+        Box::pin(async { Ok(()) })
+    }
+    let pause_max = |secs| TaskSpec::new("any", Duration::from_secs(secs), nothing).pause_max;
+    assert_eq!([pause_max(1), pause_max(60)], [SOON_BACKOFF_MAX; 2]);
+    assert_eq!(pause_max(61), BACKOFF_MAX);
+}

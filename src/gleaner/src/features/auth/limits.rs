@@ -178,7 +178,9 @@ impl Counters {
         if !of_account.is_zero() && self.is_from_home(tx)? {
             of_account = Duration::ZERO;
         }
-        too_many_failures(of_network.max(of_account))
+        // A new password does not help whose own network has failed too often.
+        let what_to_do = if of_network.is_zero() { WAIT_OR_RESET } else { WAIT };
+        too_many_failures(of_network.max(of_account), what_to_do)
     }
 
     fn is_from_home(&self, tx: &SysRead<'_>) -> Result<bool> {
@@ -201,7 +203,7 @@ impl Confirmations {
 
     /// Refuses with 429 and `Retry-After` when the person has no tries left. What others failed at does not matter here.
     pub fn check(&self, tx: &SysRead<'_>) -> Result<()> {
-        too_many_failures(wait(tx, &self.own, FAILURES_MAX)?)
+        too_many_failures(wait(tx, &self.own, FAILURES_MAX)?, WAIT)
     }
 
     /// Counts a failure now, also as one of logging in: a found token is no way around that limit.
@@ -211,8 +213,15 @@ impl Confirmations {
     }
 }
 
-fn too_many_failures(wait: Duration) -> Result<()> {
-    refuse_for(wait, "Too many failed logins", "Wait until some of your failed tries are 15 minutes old.")
+/// What whoever is locked out can do.
+const WAIT: &str = "Wait until some of the failed tries are 15 minutes old.";
+/// The same where others may have failed at the account, elsewhere: a link to the mailbox lets its owner in at once, and the
+/// network that it is used in is theirs from then on.
+const WAIT_OR_RESET: &str = "Wait until some of the failed tries for this account are 15 minutes old, or set a new password \
+    by a link that POST /api/v1/auth/forgot-password sends: it lets you in at once.";
+
+fn too_many_failures(wait: Duration, what_to_do: &str) -> Result<()> {
+    refuse_for(wait, "Too many failed logins", what_to_do)
 }
 
 /// Counts a request for a password reset; whether a message may be sent. Refuses with 429 when the network has asked too

@@ -9,7 +9,7 @@ use secrets::random_bytes;
 use server::task::TaskContext;
 use smtp::{Fault, Outgoing, Session, Smtp};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use store::{Order, SysRead, SysWrite};
+use store::{Order, SysRead, SysWrite, System};
 
 /// Messages of one connection.
 const BATCH_ROWS_MAX: usize = 50;
@@ -199,9 +199,44 @@ fn put_off(tx: &SysWrite<'_>, ids: &[MailId], reason: &str) -> Result<()> {
     Ok(())
 }
 
-/// Removes messages that are old, sent or not.
+/// Removes messages that are old, sent or not; and where nobody can send them, those whose link has ended: the operator
+/// could pass it on to nobody any more.
 pub(super) async fn sweep(context: TaskContext) -> Result<()> {
     while context.system().write(sweep_some).await? == SWEEP_ROWS_MAX && !context.stopping() {}
+    if context.service::<Mailer>().smtp.is_none() {
+        sweep_over(context.system(), || context.stopping()).await?;
+    }
+    Ok(())
+}
+
+/// Removes the messages that were never sent and are of no use any more.
+pub(super) async fn sweep_over(system: &System, is_stopping: impl Fn() -> bool) -> Result<()> {
+    let mut after = None;
+    while !is_stopping() {
+        let rows = system.read(|tx| tx.scan(&MAIL, after.as_ref(), Order::Ascending, SWEEP_ROWS_MAX))?;
+        let Some((last, _)) = rows.last() else { break };
+        after = Some(*last);
+        let now = system.clock().moment();
+        let over: Vec<_> =
+            rows.into_iter().filter(|(_, mail)| is_over(mail, now)).map(|(id, _)| id).collect();
+        if !over.is_empty() {
+            system.write(move |tx| drop_over(tx, &over)).await?;
+        }
+    }
+    Ok(())
+}
+
+fn is_over(mail: &MailV3, now: Moment) -> bool {
+    mail.state != MailState::Sent && mail.good_until.is_some_and(|end| end <= now)
+}
+
+/// Removes those that are over still: one may have been sent meanwhile.
+fn drop_over(tx: &SysWrite<'_>, ids: &[MailId]) -> Result<()> {
+    for id in ids {
+        if tx.get(&MAIL, id)?.is_some_and(|mail| is_over(&mail, tx.moment())) {
+            tx.delete(&MAIL, id)?;
+        }
+    }
     Ok(())
 }
 

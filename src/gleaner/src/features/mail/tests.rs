@@ -1,7 +1,7 @@
 //! The rows on a real store with a clock that moves. Sending is tested in `tests/it/mail.rs`.
 
 use super::rows::{MAIL_BY_ABOUT, MailV1, MailV2};
-use super::task::{MAIL_KEPT, claim, next_try, sweep_some};
+use super::task::{MAIL_KEPT, claim, next_try, sweep_over, sweep_some};
 use super::*;
 use base::clock::{Clock, Moment, Timestamp};
 use base::codec;
@@ -193,4 +193,34 @@ async fn tokens_of_messages_of_the_release_before_are_sealed() {
     let elsewhere = self::mailer();
     let listed = system.read(|tx| outbox(tx, &elsewhere, 10)).unwrap();
     assert!(!listed.iter().any(|mail| mail.text.as_ref().is_some_and(|text| text.contains(&token))));
+}
+
+/// Nobody sends what a box without a mail server keeps, and a stranger may register and ask for resets for ever.
+#[tokio::test]
+async fn what_nobody_can_send_goes_with_its_link() {
+    let (system, clock) = open();
+    let hour = Duration::from_secs(3600);
+    for n in 0..600u32 {
+        let time = if n % 2 == 0 { hour } else { 24 * hour };
+        write(&system, Some(time)).await;
+    }
+    let (lasting, sent) = (write(&system, None).await, write(&system, Some(hour)).await);
+    system
+        .write(move |tx| {
+            let mut mail = tx.require(&MAIL, &sent.id)?;
+            mail.state = MailState::Sent;
+            tx.put(&MAIL, &sent.id, &mail)
+        })
+        .await
+        .unwrap();
+    let count = || system.read(|tx| tx.count(&MAIL, 1_000)).unwrap();
+    sweep_over(&system, || false).await.unwrap();
+    assert_eq!(count(), 602, "all links are good");
+    clock.advance(hour);
+    sweep_over(&system, || false).await.unwrap();
+    assert_eq!(count(), 302, "those of an hour are over");
+    clock.advance(23 * hour);
+    sweep_over(&system, || false).await.unwrap();
+    assert_eq!(count(), 2, "what has no link, and what was sent, stays its time");
+    assert!(system.read(|tx| tx.get(&MAIL, &lasting.id)).unwrap().is_some());
 }
