@@ -36,6 +36,7 @@ mod output;
 mod pages;
 pub mod permit;
 mod refusal;
+pub mod removal;
 mod room;
 mod route;
 mod router;

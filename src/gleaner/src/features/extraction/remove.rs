@@ -4,8 +4,8 @@ use super::rows::{RESULTS, RESULTS_BY_ID, ResultV2};
 use super::service::delete;
 use base::audit::Action;
 use base::clock::Timestamp;
-use base::ids::{JobId, ResultId, UrlId};
-use base::limits::{PAGE_ROWS_MAX, RESULTS_PER_DELETE_MAX};
+use base::ids::{ResultId, UrlId};
+use base::limits::RESULTS_PER_DELETE_MAX;
 use base::page::PageRequest;
 use base::terms::PageType;
 use base::web::Domain;
@@ -13,14 +13,12 @@ use base::{Error, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::permit::WorkflowsWrite;
+use server::removal::{Removal, page_by_page};
 use server::{Body, NoContent, Org, Path};
-use std::time::{Duration, Instant};
 use store::Event;
 
 /// Results removed by one operation: others' writes do not wait for a large deletion.
 const STEP_ROWS: usize = 32;
-/// How long one request goes on by a filter before it hands out a cursor. A choice.
-const GO_ON_MAX: Duration = Duration::from_secs(2);
 
 pub(super) async fn delete_one(org: Org<WorkflowsWrite>, Path(id): Path<ResultId>) -> Result<NoContent> {
     let deleted = org.write_freeing(move |tx| {
@@ -95,87 +93,54 @@ pub(super) async fn delete_many(
     org: Org<WorkflowsWrite>,
     Body(request): Body<DeleteResults>,
 ) -> Result<Body<DeletedResults>> {
-    match (request.ids, request.filter) {
-        (Some(ids), None) => by_ids(org, ids).await.map(Body),
-        (None, Some(mut filter)) => {
-            if filter.is_empty() {
-                return Err(Error::invalid("filter", "must have at least one member"));
+    let removal = Removal::of(request.ids, request.filter, RESULTS_PER_DELETE_MAX, DeleteFilter::is_empty)?;
+    let mut answer = DeletedResults { deleted: 0, missing: Vec::new(), next_cursor: None };
+    match removal {
+        Removal::Ids(ids) => {
+            for step in ids.chunks(STEP_ROWS) {
+                let (gone, missing) = remove(&org, step.to_vec()).await?;
+                answer.deleted += gone;
+                answer.missing.extend(missing);
             }
+        }
+        Removal::Filter(mut filter) => {
             filter.domain = filter.domain.map(Domain::of_filter);
-            by_filter(org, filter, request.cursor).await.map(Body)
+            let org = &org;
+            let find = |page: &PageRequest| {
+                let found = org.read(|tx| tx.page(&RESULTS, page, |row| filter.accepts(row)))?;
+                Ok(found.map(|row| row.id))
+            };
+            let go = |ids: Vec<ResultId>| async move {
+                let mut gone = 0;
+                for step in ids.chunks(STEP_ROWS) {
+                    gone += remove(org, step.to_vec()).await?.0;
+                }
+                Ok(gone)
+            };
+            (answer.deleted, answer.next_cursor) = page_by_page(request.cursor, find, go).await?;
         }
-        (Some(_), Some(_)) => Err(Error::invalid("filter", "give either ids or filter, not both")),
-        (None, None) => Err(Error::invalid("ids", "is missing; give ids or filter")),
     }
+    Ok(Body(answer))
 }
 
-async fn by_ids(org: Org<WorkflowsWrite>, mut ids: Vec<ResultId>) -> Result<DeletedResults> {
-    let count = ids.len();
-    if !(1..=RESULTS_PER_DELETE_MAX).contains(&count) {
-        let reason = format!("must have 1 to {RESULTS_PER_DELETE_MAX} entries, not {count}");
-        return Err(Error::invalid("ids", reason));
-    }
-    ids.sort_unstable();
-    ids.dedup();
-    let mut answer = DeletedResults { deleted: 0, missing: Vec::new(), next_cursor: None };
-    for step in ids.chunks(STEP_ROWS) {
-        let step = step.to_vec();
-        let done = org.write_freeing(move |tx| {
-            let (mut gone, mut missing) = (Vec::new(), Vec::new());
-            for id in step {
-                match tx.lookup(&RESULTS, &RESULTS_BY_ID, |key| key.id(id))? {
-                    Some(row) => {
-                        delete(tx, row.job)?;
-                        gone.push(id);
-                    }
-                    None => missing.push(id),
+/// One operation: how many went, and which there were none of.
+async fn remove(org: &Org<WorkflowsWrite>, ids: Vec<ResultId>) -> Result<(u64, Vec<ResultId>)> {
+    let done = org.write_freeing(move |tx| {
+        let (mut gone, mut missing) = (Vec::new(), Vec::new());
+        for id in ids {
+            match tx.lookup(&RESULTS, &RESULTS_BY_ID, |key| key.id(id))? {
+                Some(row) => {
+                    delete(tx, row.job)?;
+                    gone.push(id);
                 }
+                None => missing.push(id),
             }
-            if !gone.is_empty() {
-                let event = Event::new(Action::ResultDeleted).with("count", gone.len());
-                tx.audit(event.ids("ids", gone.iter().copied()))?;
-            }
-            Ok((gone.len() as u64, missing))
-        });
-        let (deleted, missing) = done.await?;
-        answer.deleted += deleted;
-        answer.missing.extend(missing);
-    }
-    Ok(answer)
-}
-
-async fn by_filter(
-    org: Org<WorkflowsWrite>,
-    filter: DeleteFilter,
-    cursor: Option<String>,
-) -> Result<DeletedResults> {
-    let begun = Instant::now();
-    let mut page = PageRequest { limit: PAGE_ROWS_MAX, cursor };
-    let mut answer = DeletedResults { deleted: 0, missing: Vec::new(), next_cursor: None };
-    loop {
-        let found = org.read(|tx| tx.page(&RESULTS, &page, |row| filter.accepts(row)))?;
-        for step in found.items.chunks(STEP_ROWS) {
-            let step: Vec<(JobId, ResultId)> = step.iter().map(|row| (row.job, row.id)).collect();
-            let done = org.write_freeing(move |tx| {
-                let mut gone = Vec::new();
-                for (job, id) in step {
-                    if delete(tx, job)? {
-                        gone.push(id);
-                    }
-                }
-                let count = gone.len() as u64;
-                let event = Event::new(Action::ResultDeleted).with("count", gone.len());
-                tx.audit(event.ids("ids", gone))?;
-                Ok(count)
-            });
-            answer.deleted += done.await?;
         }
-        match found.next_cursor {
-            None => return Ok(answer),
-            next if begun.elapsed() >= GO_ON_MAX => {
-                return Ok(DeletedResults { next_cursor: next, ..answer });
-            }
-            next => page.cursor = next,
+        let count = gone.len() as u64;
+        if count > 0 {
+            tx.audit(Event::new(Action::ResultDeleted).with("count", gone.len()).ids("ids", gone))?;
         }
-    }
+        Ok((count, missing))
+    });
+    done.await
 }

@@ -4,22 +4,20 @@ use super::rows::{BY_DOMAIN, BY_TAG, URLS, UrlV1};
 use super::{UrlFilter, accepts};
 use base::audit::Action;
 use base::ids::UrlId;
-use base::limits::{PAGE_ROWS_MAX, URLS_PER_REQUEST_MAX};
-use base::page::PageRequest;
+use base::limits::URLS_PER_REQUEST_MAX;
+use base::page::{Page, PageRequest};
 use base::terms::{JobStatus, PageType};
 use base::web::Domain;
 use base::{Error, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::permit::UrlsWrite;
+use server::removal::{Removal, page_by_page};
 use server::{Body, NoContent, Org, Path};
-use std::time::{Duration, Instant};
-use store::Event;
+use store::{Event, OrgRead};
 
 /// URLs removed by one operation: others' writes do not wait for a large deletion.
 const STEP_ROWS: usize = 200;
-/// How long one request goes on by a filter before it hands out a cursor. A choice.
-const GO_ON_MAX: Duration = Duration::from_secs(2);
 
 pub(super) async fn delete_one(org: Org<UrlsWrite>, Path(id): Path<UrlId>) -> Result<NoContent> {
     let deleted = org.write_freeing(move |tx| {
@@ -70,6 +68,16 @@ impl From<DeleteFilter> for UrlFilter {
     }
 }
 
+impl UrlFilter {
+    fn is_empty(&self) -> bool {
+        self.q.as_ref().is_none_or(String::is_empty)
+            && self.tag.is_empty()
+            && self.domain.is_none()
+            && self.page_type.is_none()
+            && self.last_status.is_none()
+    }
+}
+
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct DeletedUrls {
@@ -84,62 +92,36 @@ pub(super) async fn delete_many(
     org: Org<UrlsWrite>,
     Body(request): Body<DeleteUrls>,
 ) -> Result<Body<DeletedUrls>> {
-    match (request.ids, request.filter) {
-        (Some(ids), None) => by_ids(&org, ids).await.map(Body),
-        (None, Some(filter)) => {
-            let filter = UrlFilter::from(filter);
-            let is_empty = filter.q.as_ref().is_none_or(String::is_empty)
-                && filter.tag.is_empty()
-                && filter.domain.is_none()
-                && filter.page_type.is_none()
-                && filter.last_status.is_none();
-            if is_empty {
-                return Err(Error::invalid("filter", "must have at least one member"));
+    let filter = request.filter.map(UrlFilter::from);
+    let removal = Removal::of(request.ids, filter, URLS_PER_REQUEST_MAX, UrlFilter::is_empty)?;
+    let mut answer = DeletedUrls { deleted: 0, missing: Vec::new(), next_cursor: None };
+    match removal {
+        Removal::Ids(ids) => {
+            for step in ids.chunks(STEP_ROWS) {
+                let (gone, missing) = remove(&org, step.to_vec()).await?;
+                answer.deleted += gone;
+                answer.missing.extend(missing);
             }
-            by_filter(&org, &filter, request.cursor).await.map(Body)
         }
-        (Some(_), Some(_)) => Err(Error::invalid("filter", "give either ids or filter, not both")),
-        (None, None) => Err(Error::invalid("ids", "is missing; give ids or filter")),
+        Removal::Filter(filter) => {
+            let org = &org;
+            let find = |page: &PageRequest| org.read(|tx| matching(tx, &filter, page));
+            let go = |ids| async move { remove(org, ids).await.map(|(gone, _)| gone) };
+            (answer.deleted, answer.next_cursor) = page_by_page(request.cursor, find, go).await?;
+        }
     }
+    Ok(Body(answer))
 }
 
-async fn by_ids(org: &Org<UrlsWrite>, mut ids: Vec<UrlId>) -> Result<DeletedUrls> {
-    let count = ids.len();
-    if !(1..=URLS_PER_REQUEST_MAX).contains(&count) {
-        let reason = format!("must have 1 to {URLS_PER_REQUEST_MAX} entries, not {count}");
-        return Err(Error::invalid("ids", reason));
-    }
-    ids.sort_unstable();
-    ids.dedup();
-    let mut answer = DeletedUrls { deleted: 0, missing: Vec::new(), next_cursor: None };
-    for step in ids.chunks(STEP_ROWS) {
-        let (gone, missing) = remove(org, step.to_vec()).await?;
-        answer.deleted += gone;
-        answer.missing.extend(missing);
-    }
-    Ok(answer)
-}
-
-async fn by_filter(org: &Org<UrlsWrite>, filter: &UrlFilter, cursor: Option<String>) -> Result<DeletedUrls> {
-    let begun = Instant::now();
-    let mut page = PageRequest { limit: PAGE_ROWS_MAX, cursor };
-    let mut answer = DeletedUrls { deleted: 0, missing: Vec::new(), next_cursor: None };
-    loop {
-        let wanted = |row: &UrlV1| accepts(filter, row);
-        let found = org.read(|tx| match (filter.tag.first(), &filter.domain) {
-            (Some(tag), _) => tx.page_by(&URLS, &BY_TAG, |key| key.str(tag), &page, wanted),
-            (None, Some(domain)) => tx.page_by(&URLS, &BY_DOMAIN, |key| key.str(domain), &page, wanted),
-            (None, None) => tx.page(&URLS, &page, wanted),
-        })?;
-        if !found.items.is_empty() {
-            answer.deleted += remove(org, found.items.iter().map(|row| row.id).collect()).await?.0;
-        }
-        match found.next_cursor {
-            None => return Ok(answer),
-            next if begun.elapsed() >= GO_ON_MAX => return Ok(DeletedUrls { next_cursor: next, ..answer }),
-            next => page.cursor = next,
-        }
-    }
+/// A page of the ids of the URLs that a filter finds.
+fn matching(tx: &OrgRead<'_>, filter: &UrlFilter, page: &PageRequest) -> Result<Page<UrlId>> {
+    let wanted = |row: &UrlV1| accepts(filter, row);
+    let found = match (filter.tag.first(), &filter.domain) {
+        (Some(tag), _) => tx.page_by(&URLS, &BY_TAG, |key| key.str(tag), page, wanted)?,
+        (None, Some(domain)) => tx.page_by(&URLS, &BY_DOMAIN, |key| key.str(domain), page, wanted)?,
+        (None, None) => tx.page(&URLS, page, wanted)?,
+    };
+    Ok(found.map(|row| row.id))
 }
 
 /// One operation: how many went, and which there were none of.
