@@ -90,6 +90,59 @@ fn collect<'a>(value: &'a Value, references: &mut Vec<&'a str>) {
     }
 }
 
+/// Whoever reads the document has the box and its pages, and none of the papers that it was built from.
+#[test]
+fn the_document_speaks_to_its_reader() {
+    const NOT_THEIRS: [&str; 15] = [
+        "interface spec",
+        "interface page",
+        "api page",
+        "api.md",
+        "architecture page",
+        "engines page",
+        "specification,",
+        ", section ",
+        "stored:",
+        "stored by",
+        "stored with",
+        "variants are",
+        "[`",
+        "crate::",
+        "super::",
+    ];
+    let document = server::openapi::document(&gleaner::app::routes());
+    let mut found = Vec::new();
+    descriptions(&document, "", &mut |place, text| {
+        let lower = text.to_lowercase();
+        let words = NOT_THEIRS.iter().filter(|word| lower.contains(**word));
+        found.extend(words.map(|word| format!("{place}: {word:?} in {text:?}")));
+    });
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    let pages = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/errors")).unwrap();
+    for page in pages.map(|page| page.unwrap().path()) {
+        let text = std::fs::read_to_string(&page).unwrap().to_lowercase();
+        for word in NOT_THEIRS {
+            assert!(!text.contains(word), "{}: {word:?}", page.display());
+        }
+    }
+}
+
+fn descriptions(value: &Value, place: &str, tell: &mut impl FnMut(&str, &str)) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                let place = format!("{place}/{name}");
+                match member {
+                    Value::String(text) if name == "description" || name == "summary" => tell(&place, text),
+                    other => descriptions(other, &place, tell),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| descriptions(item, place, tell)),
+        _ => {}
+    }
+}
+
 /// What generators of clients stumble over: each was met by one.
 #[test]
 fn the_document_is_one_that_generators_read() {

@@ -16,6 +16,7 @@ mod contract;
 mod crash;
 mod demo;
 mod dispatch;
+mod documented;
 mod extraction;
 mod fair;
 mod forged;

@@ -44,12 +44,20 @@ const BODIES: &[(&str, &str)] = &[
 ];
 
 /// One of everything an organization can have.
-struct Seeded {
-    member: Member,
+pub struct Seeded {
+    pub member: Member,
     ids: Vec<(&'static str, String)>,
 }
 
 impl Seeded {
+    /// The path of a route with this organization's own things in it; none where it has no such thing.
+    pub fn path_of(&self, route: &Route) -> Option<String> {
+        let Some(variable) = route.variables().next() else { return Some(route.path().to_owned()) };
+        let (_, kind) = VARIABLES.iter().find(|(prefix, _)| route.path().starts_with(prefix))?;
+        let path = route.path().replace(&format!("{{{variable}}}"), self.id((*kind)?));
+        Some(path.replace("{version}", "1"))
+    }
+
     fn id(&self, kind: &str) -> &str {
         &self
             .ids
@@ -71,7 +79,7 @@ async fn smart_workflow(member: &Member, name: &str) -> String {
     text(&smart, "workflowId").to_owned()
 }
 
-async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
+pub async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
     let member = appliance.member(name).await;
     let url = web.url(&format!("/{name}"));
     let workflow = smart_workflow(&member, name).await;

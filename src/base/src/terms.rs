@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What kind of page an extraction schema describes (interface spec, "Extraction schema").
+/// What kind of page it is, and so which extraction schema of its domain is for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PageType {
@@ -50,7 +50,7 @@ impl fmt::Display for PageType {
     }
 }
 
-/// Where a job stands (API page, section 4).
+/// Where a job stands: it waits, runs, or has ended in one of three ways for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JobStatus {

@@ -7,8 +7,9 @@
 use crate::body::{Response, ResponseBody};
 use crate::call::Call;
 use crate::etag::Etag;
-use crate::openapi::Operation;
-use crate::output::{Output, attachment};
+use crate::input::header::Accept;
+use crate::openapi::OCTETS;
+use crate::output::attachment;
 use base::clock::Timestamp;
 use base::{Error, Result};
 use bytes::Bytes;
@@ -105,8 +106,10 @@ impl FileDownload {
     }
 }
 
-impl Output for FileDownload {
-    fn respond(self, call: &Call) -> Result<Response> {
+impl FileDownload {
+    /// The file, or the part of it that is asked for. What is described is the business of whoever knows which media types
+    /// there are ([`Operation::file_response`](crate::Operation::file_response)).
+    pub fn respond(self, call: &Call) -> Result<Response> {
         let is_known = self.is_known(call.headers());
         let range = if is_known { None } else { self.range(call)? };
         let (first, length) = match range {
@@ -124,7 +127,8 @@ impl Output for FileDownload {
         };
         let mut response = Response::new(body);
         let headers = response.headers_mut();
-        attachment(headers, self.content_type, Some(&self.name))?;
+        let content_type = if wants_octets(call.headers()) { OCTETS } else { self.content_type };
+        attachment(headers, content_type, Some(&self.name))?;
         headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         headers.insert(ETAG, tag);
         if let Ok(modified) = HeaderValue::from_str(&modified) {
@@ -141,10 +145,13 @@ impl Output for FileDownload {
         };
         Ok(response)
     }
+}
 
-    fn describe(operation: &mut Operation<'_>) {
-        operation.file_response();
-    }
+/// Whether the caller accepts bytes of which nothing more is said, and nothing else.
+fn wants_octets(headers: &HeaderMap) -> bool {
+    let accept = Accept::of(headers);
+    let mut asked = accept.media_types().peekable();
+    asked.peek().is_some() && asked.all(|media_type| media_type.eq_ignore_ascii_case(OCTETS))
 }
 
 /// What a `Range` header comes to for a file of a size.

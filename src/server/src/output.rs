@@ -4,7 +4,7 @@ use crate::body::{BoxError, Response, ResponseBody};
 use crate::call::Call;
 use crate::etag::Etag;
 use crate::file::FileDownload;
-use crate::openapi::Operation;
+use crate::openapi::{OCTETS, Operation};
 use crate::route::Verb;
 use base::{Error, Result};
 use bytes::Bytes;
@@ -253,7 +253,7 @@ impl Output for Download {
     }
 
     fn describe(operation: &mut Operation<'_>) {
-        operation.binary_response();
+        operation.binary_response(&[OCTETS]);
     }
 }
 
@@ -278,7 +278,7 @@ impl Output for Html {
     }
 
     fn describe(operation: &mut Operation<'_>) {
-        operation.binary_response();
+        operation.binary_response(&["text/html"]);
     }
 }
 
@@ -294,7 +294,7 @@ impl Output for Text {
     }
 
     fn describe(operation: &mut Operation<'_>) {
-        operation.binary_response();
+        operation.binary_response(&["text/plain"]);
     }
 }
 

@@ -6,6 +6,7 @@
 pub mod postgres;
 pub mod process;
 pub mod proxy;
+pub mod reference;
 pub mod smtp;
 pub mod vendors;
 pub mod web;

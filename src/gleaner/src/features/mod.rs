@@ -148,6 +148,8 @@ pub struct Link {
     pub kind: &'static str,
     /// Serves the thing that the link names, or says [`raw::gone`].
     pub open: fn(Anonymous, subject: Vec<u8>) -> BoxFuture<'static, Result<Download>>,
+    /// Of what kinds what it leads to may be, for the reference.
+    pub media_types: fn() -> Vec<&'static str>,
 }
 
 /// How the rows of one fed table look as tables of the SQL console.

@@ -120,7 +120,14 @@ impl Output for Linked {
     }
 
     fn describe(operation: &mut Operation<'_>) {
-        operation.file_response();
+        let mut media_types: Vec<_> = super::ALL
+            .iter()
+            .flat_map(|feature| feature.links)
+            .flat_map(|link| (link.media_types)())
+            .collect();
+        media_types.sort_unstable();
+        media_types.dedup();
+        operation.file_response(&media_types);
     }
 }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The kind of reason, which programs read (api.md, section 11). What went wrong in detail stands beside it, for people.
+/// The kind of reason, which programs read. What went wrong in detail stands beside it, for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "AttributeErrorReason")]

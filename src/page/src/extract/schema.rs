@@ -30,8 +30,9 @@ pub const PATTERNS_MAX: usize = 500;
 /// Bytes of one regular expression.
 pub const PATTERN_BYTES_MAX: usize = 2048;
 
-/// One attribute of a schema, as it stands in JSON. (A row in the store has a shape of its own: fields that are left out
-/// here would be missed by a format without names.)
+/// One attribute of a schema: what it is called, where it is found, and what it has to look like.
+// As it stands in JSON. A row in the store has a shape of its own: fields that are left out here would be missed by a
+// format without names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Attribute {

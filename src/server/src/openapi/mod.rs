@@ -22,6 +22,8 @@ mod schemas;
 
 const PREFIX: &str = "/api/v1";
 const DEFINITIONS: &str = "#/components/schemas/";
+/// The media type of bytes of which nothing more is said.
+pub(super) const OCTETS: &str = "application/octet-stream";
 /// What holds for every operation.
 const ABOUT: &str = "Members of a body and parameters that an operation does not have are ignored, and the answer names them in \
 `X-Ignored-Fields`, nested ones by their path (`dag.nodes[2].config.retires`). With `Prefer: handling=strict` (RFC 7240) they \
@@ -186,7 +188,7 @@ impl Operation<'_> {
     /// The 200 comes in another media type, too, for callers who accept that.
     pub fn also_as(&mut self, media_type: &str) {
         if let Some(ok) = self.responses.get_mut(&200) {
-            ok["content"][media_type] = json!({ "schema": { "type": "string", "format": "binary" } });
+            ok["content"][essence(media_type)] = binary();
         }
         self.header_parameter("Accept", &format!("{media_type} for that form of the answer."), text());
     }
@@ -196,18 +198,19 @@ impl Operation<'_> {
         self.response(status, Value::Null);
     }
 
-    /// A response that is no JSON.
-    pub fn binary_response(&mut self) {
-        self.response(StatusCode::OK, bytes());
+    /// A response that is no JSON, of any of these media types.
+    pub fn binary_response(&mut self, media_types: &[&str]) {
+        self.response(StatusCode::OK, bytes_as(media_types));
     }
 
-    /// A file whole or in part, and the refusal of a part that it does not have.
-    pub fn file_response(&mut self) {
-        self.binary_response();
+    /// A file whole or in part, of any of these media types, and the refusal of a part that it does not have.
+    pub fn file_response(&mut self, media_types: &[&str]) {
+        let content = files_as(media_types);
+        self.response(StatusCode::OK, content.clone());
         self.header_parameter("Range", "One range of bytes, to go on with a download.", text());
         let condition = "The ETag or Last-Modified of the download that is gone on with.";
         self.header_parameter("If-Range", condition, text());
-        self.response(StatusCode::PARTIAL_CONTENT, bytes());
+        self.response(StatusCode::PARTIAL_CONTENT, content);
         self.error_as(StatusCode::RANGE_NOT_SATISFIABLE.as_u16(), Code::InvalidInput);
         self.tagged();
     }
@@ -248,6 +251,8 @@ impl Operation<'_> {
         for (status, code) in self.route.codes_as {
             self.error_as(*status, *code);
         }
+        // What every operation does: it refuses names that it does not have to whoever asks for that.
+        self.error(Code::InvalidInput);
         self.error(Code::InternalError);
         self.error(Code::ServiceUnavailable);
         let mut operation = Map::new();
@@ -283,8 +288,12 @@ impl Operation<'_> {
 fn error_response(bi: bool, status: u16, codes: &[Code]) -> Value {
     let lines: Vec<_> = codes.iter().map(|code| format!("`{}`: {}.", code.name(), code.sentence())).collect();
     let flat = json!({ "schema": { "$ref": format!("{DEFINITIONS}FlatError") } });
-    // One code has a member beside the envelope.
-    let structured = if codes.contains(&Code::NotReady) { "NotReadyError" } else { "StructuredError" };
+    // Two have members beside the envelope.
+    let structured = match status {
+        402 => "StructuredQuotaError",
+        _ if codes.contains(&Code::NotReady) => "NotReadyError",
+        _ => "StructuredError",
+    };
     let structured = json!({ "schema": { "$ref": format!("{DEFINITIONS}{structured}") } });
     let quota = json!({ "schema": { "$ref": format!("{DEFINITIONS}QuotaError") } });
     let content = match (status, bi) {
@@ -296,9 +305,29 @@ fn error_response(bi: bool, status: u16, codes: &[Code]) -> Value {
     json!({ "description": lines.join(" "), "content": content })
 }
 
-/// Bytes of whatever kind: each answer names its own media type. Generators of clients know this one.
+/// Bytes of whatever kind. Generators of clients know this one.
 fn bytes() -> Value {
-    json!({ "application/octet-stream": { "schema": { "type": "string", "format": "binary" } } })
+    bytes_as(&[OCTETS])
+}
+
+fn bytes_as(media_types: &[&str]) -> Value {
+    let entries = media_types.iter().map(|media_type| (essence(media_type).to_owned(), binary()));
+    Value::Object(entries.collect())
+}
+
+/// A file's own media types, and [`OCTETS`] in front: generated clients know it, where they do not know the others, and
+/// whoever accepts that alone is answered by it.
+fn files_as(media_types: &[&str]) -> Value {
+    bytes_as(&[&[OCTETS], media_types].concat())
+}
+
+fn binary() -> Value {
+    json!({ "schema": { "type": "string", "format": "binary" } })
+}
+
+/// A media type without its parameters.
+fn essence(media_type: &str) -> &str {
+    media_type.split(';').next().unwrap_or_default().trim()
 }
 
 fn text() -> Value {

@@ -265,7 +265,7 @@ fn name_the_choices(members: &mut Map<String, Value>) {
 }
 
 /// The shapes of errors (written by `envelope.rs`).
-fn envelopes() -> [(String, Value); 4] {
+fn envelopes() -> [(String, Value); 5] {
     let flat = json!({
         "type": "object",
         "properties": {
@@ -302,19 +302,38 @@ fn envelopes() -> [(String, Value); 4] {
         "properties": {
             "error": { "type": "string", "enum": ["QUOTA_EXCEEDED"] },
             "message": { "type": "string" },
-            "plan": { "type": "string" },
-            "remainingCredits": { "type": "integer" },
-            "isTrialExpired": { "type": "boolean" },
-            "requiredCredits": { "type": "integer", "description": "What the request needs, where that is known." },
         },
-        "required": ["error", "message", "plan", "remainingCredits", "isTrialExpired"],
+        "required": ["error", "message"],
     });
+    let [quota, structured_quota] = [quota, structured.clone()].map(with_quota);
     [
         ("FlatError".into(), flat),
         ("StructuredError".into(), structured),
         ("NotReadyError".into(), not_ready),
         ("QuotaError".into(), quota),
+        ("StructuredQuotaError".into(), structured_quota),
     ]
+}
+
+/// A 402 in either envelope, with the members that stand beside it.
+fn with_quota(mut envelope: Value) -> Value {
+    let members = [
+        ("plan", json!({ "type": "string", "description": "The organization's plan." })),
+        (
+            "remainingCredits",
+            json!({ "type": "integer", "description": "What can be reserved now; the refused request took nothing." }),
+        ),
+        ("isTrialExpired", json!({ "type": "boolean" })),
+    ];
+    for (name, schema) in members {
+        envelope["properties"][name] = schema;
+        if let Some(required) = envelope["required"].as_array_mut() {
+            required.push(name.into());
+        }
+    }
+    envelope["properties"]["requiredCredits"] =
+        json!({ "type": "integer", "description": "What the request needs, where that is known." });
+    envelope
 }
 
 #[cfg(test)]

@@ -45,6 +45,7 @@ const SCRUB: &str = "account.scrub";
 const EXPORT: &str = "account.exports";
 /// The kind of links to exports.
 const EXPORT_LINK: &str = "account-export";
+const EXPORT_MEDIA_TYPE: &str = "application/zip";
 /// The longest pause after a failure: somebody waits for what these do.
 const PAUSE_MAX: Duration = Duration::from_secs(15);
 /// How long a link to an export is good.
@@ -81,7 +82,7 @@ pub static FEATURE: Feature = Feature {
     ],
     personal: personal::KINDS,
     holdings: personal::HOLDINGS,
-    links: &[Link { kind: EXPORT_LINK, open: open_export }],
+    links: &[Link { kind: EXPORT_LINK, open: open_export, media_types: || vec![EXPORT_MEDIA_TYPE] }],
     ..Feature::NONE
 };
 
@@ -206,7 +207,7 @@ fn open_export(caller: Anonymous, subject: Vec<u8>) -> BoxFuture<'static, Result
         let name = format!("gleaner-account-{}.zip", day.get(..10).unwrap_or(&day));
         let path = caller.service::<Accounts>().export_path(id);
         let made = row.finished_at.unwrap_or(row.requested_at);
-        let file = FileDownload::open(&path, "application/zip", name, id.0.as_bytes(), made).await;
+        let file = FileDownload::open(&path, EXPORT_MEDIA_TYPE, name, id.0.as_bytes(), made).await;
         let file = file.map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => raw::gone(),
             _ => Error::internal("open an export", e),

@@ -9,7 +9,8 @@ use secrets::Digest;
 use serde::{Deserialize, Serialize};
 use store::{Index, OrgTable};
 
-/// Whose a key is. Stored by position: add at the end.
+/// Whose a key is.
+// Stored by position: add at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyKind {

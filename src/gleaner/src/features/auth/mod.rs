@@ -188,7 +188,7 @@ impl UserView {
     }
 }
 
-/// The login response (interface spec, "Resources").
+/// Who logged in, what they may do, and the tokens of the login.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct LoginView {

@@ -80,7 +80,7 @@ pub static FEATURE: Feature = Feature {
     ..Feature::NONE
 };
 
-/// A benchmark on the wire (interface spec, "Benchmark").
+/// A benchmark: every provider that takes part fetches every URL, one probe each.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct BenchmarkView {

@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::{Index, OrgTable};
 
-/// Where a benchmark stands (API page, "Benchmarks"). Stored: variants are never reordered.
+/// Where a benchmark stands.
+// Stored: variants are never reordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BenchmarkStatus {

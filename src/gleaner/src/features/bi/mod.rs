@@ -104,6 +104,7 @@ pub static FEATURE: Feature = Feature {
                 Code::AlreadyExists,
                 Code::Conflict,
                 Code::InvalidSql,
+                Code::SyntaxError,
                 Code::RlsDenied,
                 Code::InvalidExecutionContext,
             ]),
@@ -111,7 +112,13 @@ pub static FEATURE: Feature = Feature {
             .about("One saved query."),
         Route::patch("/api/v1/bi/saved-queries/{id}", "updateSavedQuery", &Handler::new(saved::update))
             .about("Changes name, description or content; the scope is as it was made.")
-            .fails(&[Code::AlreadyExists, Code::InvalidSql, Code::RlsDenied, Code::InvalidExecutionContext]),
+            .fails(&[
+                Code::AlreadyExists,
+                Code::InvalidSql,
+                Code::SyntaxError,
+                Code::RlsDenied,
+                Code::InvalidExecutionContext,
+            ]),
         Route::delete("/api/v1/bi/saved-queries/{id}", "deleteSavedQuery", &Handler::new(saved::delete))
             .about("Removes a saved query; what it has run stays."),
         Route::post(

@@ -12,7 +12,7 @@ use sql::{ColumnKind, ColumnSpec, TableName, TableSpec};
 use store::{Index, KeyWriter, OrgTable};
 use uuid::Uuid;
 
-/// Where a submitted statement stands (interface spec, "BI execution").
+/// Where a submitted statement stands: it waits, runs, or has ended in one of three ways for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum QueryStatus {

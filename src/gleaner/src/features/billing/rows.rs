@@ -73,7 +73,7 @@ impl From<AccountV1> for AccountV2 {
     }
 }
 
-/// Why the balance changed (API page, section 9).
+/// Why the balance changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TransactionKind {
@@ -124,7 +124,8 @@ pub static ACCOUNTS: OrgTable<(), AccountV2> = OrgTable::new("accounts", "Plan")
 pub static TRANSACTIONS: OrgTable<TransactionId, TransactionV1> =
     OrgTable::new("transactions", "Transaction").uncounted().fed();
 
-/// Where a request for credits stands. Stored by position: add at the end.
+/// Where a request for credits stands.
+// Stored by position: add at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RechargeStatus {

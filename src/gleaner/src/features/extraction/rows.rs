@@ -192,7 +192,8 @@ pub fn results_of_url(url: &str) -> impl FnOnce(&mut store::KeyWriter) -> &mut s
 pub static RESULTS: OrgTable<JobId, ResultV2> =
     OrgTable::new("results", "Result").indexed(&[&RESULTS_BY_ID, &RESULTS_BY_URL]).fed();
 
-/// Who proposed a schema (interface spec, "Extraction schema").
+/// Who proposed a schema: a language model from one page or from several, the operator, or the box from what pages of the
+/// kind have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DiscoveredBy {

@@ -267,7 +267,7 @@ impl FacetCount {
     }
 }
 
-/// A platform schema (interface spec, "Extraction schema").
+/// How pages of a kind are read at a domain. Shared by all organizations; an organization's own attributes are not in it.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SchemaView {

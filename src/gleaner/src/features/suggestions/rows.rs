@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::{Index, OrgTable};
 
-/// Where a suggestion stands (API page, "Workflows"). Stored: variants are never reordered.
+/// Where a suggestion stands; only an open one can be applied or dismissed.
+// Stored: variants are never reordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SuggestionStatus {

@@ -62,7 +62,7 @@ pub static FEATURE: Feature = Feature {
         Route::get("/api/v1/workflows", "listWorkflows", &Handler::new(list))
             .about("The organization's workflows, newest first; archived ones only when asked for."),
         Route::post("/api/v1/workflows", "createWorkflow", &Handler::new(create))
-            .about("Makes a draft.")
+            .about("Makes a draft. The other operations take its workflowId; its id is that of this version.")
             .fails(&[Code::InvalidWorkflow, Code::NodeTypeUnknown, Code::Conflict]),
         Route::post("/api/v1/workflows/smart", "createSmartWorkflow", &Handler::new(create_smart))
             .about(
@@ -72,7 +72,7 @@ pub static FEATURE: Feature = Feature {
         Route::post("/api/v1/workflows/validate", "validateWorkflow", &Handler::new(validate))
             .about("Everything that is wrong with a graph, without keeping it."),
         Route::get("/api/v1/workflows/{id}", "getWorkflow", &Handler::new(get))
-            .about("A workflow with its newest graph."),
+            .about("A workflow with its newest graph, by its workflowId."),
         Route::put("/api/v1/workflows/{id}", "updateWorkflow", &Handler::new(update))
             .about("Makes a new version; on a published workflow it is live at once.")
             .fails(&[Code::InvalidWorkflow, Code::NodeTypeUnknown, Code::Conflict]),

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::{Index, OrgTable};
 
-/// Where a workflow stands (API page, "Workflows"). Stored: variants are never reordered.
+/// Where a workflow stands: only a published one is given jobs, an archived one was deleted or replaced and can be read.
+// Stored: variants are never reordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkflowStatus {
@@ -33,7 +34,8 @@ impl WorkflowStatus {
     }
 }
 
-/// What a smart workflow ranks providers by. Stored: variants are never reordered.
+/// What a smart workflow ranks providers by.
+// Stored: variants are never reordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
@@ -66,7 +68,8 @@ impl From<Strategy> for RankStrategy {
     }
 }
 
-/// Who decides about a new ranking. Stored: variants are never reordered.
+/// Who decides about a new ranking.
+// Stored: variants are never reordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {

@@ -13,8 +13,10 @@ use serde::Serialize;
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowView {
-    /// The version's own id: another one after every edit. No operation takes it.
+    /// The version's own id: another one after every edit. No operation takes it, all take `workflowId`; jobs name it as
+    /// `workflowVersionId`.
     id: WorkflowVersionId,
+    /// The workflow's id, the same for all its versions: the `{id}` of every path, and what jobs name.
     workflow_id: WorkflowId,
     version: u32,
     name: String,

@@ -32,7 +32,10 @@ use secrets::link::Links;
 use serde::{Deserialize, Serialize};
 use server::permit::{BiRead, BiWrite};
 use server::task::Signals;
-use server::{Accepted, Anonymous, Body, Download, FileDownload, Org, OrgContext, Path};
+use server::{
+    Accepted, Anonymous, Body, Call, Download, FileDownload, Operation, Org, OrgContext, Output, Path,
+    Response,
+};
 use sql::{ExportError, ExportFormat};
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -59,7 +62,7 @@ const TRANSIENT: &str = Code::Transient.name();
 /// The kind of the links.
 const LINK: &str = "bi-export";
 
-pub(super) static LINKS: &[Link] = &[Link { kind: LINK, open: open_link }];
+pub(super) static LINKS: &[Link] = &[Link { kind: LINK, open: open_link, media_types }];
 
 /// Where the files are, and how they are reached.
 pub struct Exports {
@@ -395,7 +398,25 @@ pub(super) async fn get(org: Org<BiRead>, Path(id): Path<BiExportId>) -> Result<
     Ok(Body(ExportEnvelope::of(&org, export)))
 }
 
-pub(super) async fn download(org: Org<BiRead>, Path(id): Path<BiExportId>) -> Result<FileDownload> {
+/// The media types of all formats.
+fn media_types() -> Vec<&'static str> {
+    ExportFormat::ALL.iter().map(|format| format.media_type()).collect()
+}
+
+/// The file of an export.
+pub(super) struct ExportFile(FileDownload);
+
+impl Output for ExportFile {
+    fn respond(self, call: &Call) -> Result<Response> {
+        self.0.respond(call)
+    }
+
+    fn describe(operation: &mut Operation<'_>) {
+        operation.file_response(&media_types());
+    }
+}
+
+pub(super) async fn download(org: Org<BiRead>, Path(id): Path<BiExportId>) -> Result<ExportFile> {
     let export = org.read(|tx| find(tx, id))?;
     if export.status != ExportStatus::Success {
         let status = export.status.name();
@@ -404,7 +425,7 @@ pub(super) async fn download(org: Org<BiRead>, Path(id): Path<BiExportId>) -> Re
             .field("status", status));
     }
     let file = open_file(&org.service::<Exports>(), org.store(), &export).await?;
-    file.ok_or_else(|| Error::not_found(EXPORTS.noun()))
+    file.map(ExportFile).ok_or_else(|| Error::not_found(EXPORTS.noun()))
 }
 
 /// Serves what a link leads to.
