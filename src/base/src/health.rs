@@ -3,7 +3,7 @@
 //! A page that cannot be written or a socket that cannot be opened is no fault of the job that met it. Whoever meets
 //! such a thing reports it here; whoever takes on new work looks here first, and takes none while something is wrong.
 //! What is wrong is right again when it was tried once more and worked: each part of the box that reports names a way to
-//! try it, and the dispatcher tries it from time to time (`features/jobs/trouble.rs`).
+//! try it, and the dispatcher tries it from time to time (`features/jobs/dispatch.rs`).
 //!
 //! Nothing is stored: a box that starts is taken for sound until it meets trouble.
 

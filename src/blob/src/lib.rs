@@ -571,13 +571,14 @@ fn folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// A modification time ahead of the clock is young.
 fn is_older(file: &fs::DirEntry, age: Duration) -> io::Result<bool> {
     Ok(is_past(file.metadata()?.modified()?, age))
 }
 
+/// A time that lies as far ahead is past, too: it was written before the machine's clock was set back.
 fn is_past(modified: SystemTime, age: Duration) -> bool {
-    SystemTime::now().duration_since(modified).is_ok_and(|passed| passed >= age)
+    let passed = SystemTime::now().duration_since(modified);
+    passed.unwrap_or_else(|ahead| ahead.duration()) >= age
 }
 
 /// How exact the time of a file is kept: a page that is kept again and again is not written to each time.

@@ -100,6 +100,8 @@ struct State {
     hosts: Remembered<Box<str>, Pauses>,
     /// Domains that somebody was turned away from because they were busy, and that are not so any more.
     freed: Vec<Domain>,
+    /// Domains whose turn was given back.
+    returned: Vec<Domain>,
 }
 
 #[derive(Default)]
@@ -213,8 +215,8 @@ impl Politeness {
         state.look(&self.shared.pace.of(guest), domain, host, now)?;
         let visits = state.domains.of(domain.clone(), now);
         visits.running += 1;
-        state.begin(&self.shared.pace, domain, host, now);
-        Ok(Permit { shared: Arc::clone(&self.shared), domain: domain.clone(), host: host.into() })
+        let turn = state.begin(&self.shared.pace, domain, host, now);
+        Ok(Permit { shared: Arc::clone(&self.shared), domain: domain.clone(), host: host.into(), turn })
     }
 
     /// What [`Politeness::try_acquire`] would say, without beginning a visit. Who is told that the domain is busy finds it
@@ -246,6 +248,11 @@ impl Politeness {
     /// Domains that somebody was turned away from and that have had a visit end since.
     pub fn take_freed(&self) -> Vec<Domain> {
         std::mem::take(&mut self.shared.state.lock().freed)
+    }
+
+    /// Domains at which a turn was given back since ([`Permit::unused`]): what was said of their pauses meanwhile is not so.
+    pub fn take_returned(&self) -> Vec<Domain> {
+        std::mem::take(&mut self.shared.state.lock().returned)
     }
 
     /// Lets no visit of the host begin until `until` (its `Retry-After`), as far as it is granted. A shorter hold never
@@ -310,20 +317,49 @@ impl State {
         }
     }
 
-    /// Notes that a visit begins.
-    fn begin(&mut self, pace: &Pace, domain: &Domain, host: &str, now: Instant) {
+    /// Notes that a visit begins, and gives what it puts off.
+    fn begin(&mut self, pace: &Pace, domain: &Domain, host: &str, now: Instant) -> Turn {
+        let mut turn = Turn::default();
         if !pace.min_delay.is_zero() {
-            self.domains.of(domain.clone(), now).next_at = Some(now + pace.min_delay);
+            turn.domain =
+                Some(PutOff::by(&mut self.domains.of(domain.clone(), now).next_at, now + pace.min_delay));
         }
-        self.begin_at_host(host, now);
+        turn.host = self.begin_at_host(host, now);
+        turn
     }
 
-    fn begin_at_host(&mut self, host: &str, now: Instant) {
-        if let Some(pauses) = self.hosts.entries.get_mut(host).filter(|pauses| !pauses.crawl_delay.is_zero())
-        {
-            pauses.next_at = Some(now + pauses.crawl_delay);
+    fn begin_at_host(&mut self, host: &str, now: Instant) -> Option<PutOff> {
+        let pauses = self.hosts.entries.get_mut(host).filter(|pauses| !pauses.crawl_delay.is_zero())?;
+        let until = now + pauses.crawl_delay;
+        Some(PutOff::by(&mut pauses.next_at, until))
+    }
+}
+
+/// When the next visit might have begun, and when it may begin now.
+#[derive(Clone, Copy)]
+struct PutOff {
+    before: Option<Instant>,
+    until: Instant,
+}
+
+impl PutOff {
+    fn by(next_at: &mut Option<Instant>, until: Instant) -> PutOff {
+        PutOff { before: next_at.replace(until), until }
+    }
+
+    /// Takes it back, unless somebody else has put it off since.
+    fn take_back(self, next_at: &mut Option<Instant>) {
+        if *next_at == Some(self.until) {
+            *next_at = self.before;
         }
     }
+}
+
+/// What a visit puts off as it begins.
+#[derive(Clone, Copy, Default)]
+struct Turn {
+    domain: Option<PutOff>,
+    host: Option<PutOff>,
 }
 
 /// A visit under way; dropping it ends the visit.
@@ -332,6 +368,7 @@ pub struct Permit {
     shared: Arc<Shared>,
     domain: Domain,
     host: Box<str>,
+    turn: Turn,
 }
 
 impl Permit {
@@ -349,6 +386,19 @@ impl Permit {
         state.look(&pace, &self.domain, &self.host, now)?;
         state.begin(&pace, &self.domain, &self.host, now);
         Ok(())
+    }
+
+    /// Gives the turn back of a visit that nobody made: the next one may begin as if this had not been.
+    pub fn unused(self) {
+        let mut state = self.shared.state.lock();
+        if let (Some(put_off), Some(visits)) = (self.turn.domain, state.domains.entries.get_mut(&self.domain))
+        {
+            put_off.take_back(&mut visits.next_at);
+        }
+        if let (Some(put_off), Some(pauses)) = (self.turn.host, state.hosts.entries.get_mut(&self.host)) {
+            put_off.take_back(&mut pauses.next_at);
+        }
+        state.returned.push(self.domain.clone());
     }
 }
 
@@ -417,6 +467,28 @@ mod tests {
         assert_eq!(late, Wait::NotBefore(now + 2 * SECOND));
         polite.hold("a.com", now + SECOND, now + 9 * SECOND);
         assert_eq!(permit.again(now + 3 * SECOND), Err(Wait::HostNotBefore(now + 9 * SECOND)));
+    }
+
+    #[test]
+    fn a_turn_that_nobody_used_is_given_back() {
+        let polite = polite(2, SECOND);
+        let now = Instant::now();
+        polite.set_crawl_delay("a.com", now, 9 * SECOND);
+        let at = now + 9 * SECOND;
+        let unused = visit(&polite, "a.com", at).unwrap();
+        assert_eq!(visit(&polite, "a.com", at + SECOND).unwrap_err(), Wait::HostNotBefore(at + 9 * SECOND));
+        assert_eq!(visit(&polite, "www.a.com", at).unwrap_err(), Wait::NotBefore(at + SECOND));
+        assert!(polite.take_returned().is_empty());
+        unused.unused();
+        assert_eq!((polite.take_returned(), polite.free(&domain("a.com"))), (vec![domain("a.com")], 2));
+        let used = visit(&polite, "a.com", at).unwrap();
+        drop(used);
+        assert_eq!(visit(&polite, "a.com", at + SECOND).unwrap_err(), Wait::HostNotBefore(at + 9 * SECOND));
+        // What others have put off meanwhile stays.
+        let unused = visit(&polite, "b.com", at).unwrap();
+        drop(visit(&polite, "b.com", at + SECOND).unwrap());
+        unused.unused();
+        assert_eq!(visit(&polite, "b.com", at + SECOND).unwrap_err(), Wait::NotBefore(at + 2 * SECOND));
     }
 
     #[test]

@@ -311,7 +311,12 @@ impl Parts {
             health: health.clone(),
         };
         let dispatcher = Arc::new(Dispatcher::new(system.clone(), dispatch, dispatch_settings(config)));
-        let desk = Arc::new(Desk { plans: plans.clone(), book: book.clone(), graphs: graphs.clone() });
+        let desk = Arc::new(Desk {
+            plans: plans.clone(),
+            book: book.clone(),
+            graphs: graphs.clone(),
+            dispatcher: dispatcher.clone(),
+        });
         let views = features::ALL.iter().flat_map(|feature| feature.views).collect();
         let snapshots =
             Snapshots::open(data.join("snapshots")).map_err(|e| Error::internal("open the snapshots", e))?;

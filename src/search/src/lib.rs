@@ -8,9 +8,9 @@
 //! (organization, id) and adds it anew, so applying a change twice does no harm. The outbox position is
 //! written into the payload of the very commit that holds the documents, so index and position cannot
 //! disagree: whatever happens, the caller reads [`SearchIndex::position`] and applies what comes after.
-//! "Indexing pending" is exactly `sequence > position()`. An index of another schema version, or one that
-//! cannot be read, is wiped: [`SearchIndex::opening`] says so, the position is 0, and the caller feeds all
-//! rows again.
+//! An index of another schema version, or one that cannot be opened, is wiped: [`SearchIndex::opening`] says
+//! so, the position is 0, and the caller feeds all rows again. One that turns out to be damaged later is
+//! emptied by the caller ([`SearchIndex::clear`]) and fed anew as well.
 //!
 //! **Threads.** Everything here blocks (files, locks): call it from a blocking thread. Searches never wait
 //! for the writer.
@@ -29,6 +29,7 @@ mod snippet;
 mod tests;
 mod writer;
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
 use std::fs;
@@ -42,6 +43,7 @@ use tantivy::directory::MmapDirectory;
 use tantivy::directory::error::{OpenDirectoryError, OpenReadError, OpenWriteError};
 use tantivy::store::Compressor;
 use tantivy::{Index, IndexReader, IndexSettings, ReloadPolicy, Searcher, TantivyError};
+use uuid::Uuid;
 
 pub use parse::{PREFIX_CHARS_MIN, Q_CHARS_MAX, Q_TERMS_MAX};
 pub use query::{
@@ -145,10 +147,37 @@ impl SearchIndex {
     }
 
     /// Compares every file of the index with its checksum: the names of those that are not what was written. A missing one
-    /// is [`SearchError::Damaged`]. Reads all of it.
-    pub fn verify(&self) -> Result<Vec<String>, SearchError> {
-        let damaged = self.inner.index.validate_checksum().map_err(SearchError::from_tantivy)?;
-        Ok(damaged.iter().map(|file| file.display().to_string()).collect())
+    /// is [`SearchError::Damaged`]. Reads all of it, a file at a time, while searches and commits go on; none when `stop`
+    /// ended it.
+    pub fn verify(&self, stop: &dyn Fn() -> bool) -> Result<Option<Vec<String>>, SearchError> {
+        let mut damaged = Vec::new();
+        for file in self.files()? {
+            if stop() {
+                return Ok(None);
+            }
+            let sound = self.inner.index.directory().validate_checksum(&file);
+            match sound {
+                Ok(true) => {}
+                // A merge has replaced it meanwhile.
+                _ if !self.files()?.contains(&file) => {}
+                Ok(false) => damaged.push(file.display().to_string()),
+                Err(error) => return Err(SearchError::from_tantivy(error.into())),
+            }
+        }
+        Ok(Some(damaged))
+    }
+
+    /// The files of the last commit.
+    fn files(&self) -> Result<BTreeSet<PathBuf>, SearchError> {
+        let index = &self.inner.index;
+        let there = index.directory().list_managed_files();
+        let metas = index.load_metas().map_err(SearchError::from_tantivy)?;
+        Ok(metas.list_segment_files().into_iter().filter(|file| there.contains(file)).collect())
+    }
+
+    /// Documents of one organization that searches see.
+    pub fn documents_of(&self, org: Uuid) -> Result<u64, SearchError> {
+        self.visible_with(&self.fields().org_term(org)).map_err(SearchError::from_tantivy)
     }
 
     /// The same of an index that nobody serves; none where there is none.
@@ -278,7 +307,8 @@ pub enum SearchError {
     /// The disk is full. Nothing that was committed is lost; apply again from [`SearchIndex::position`]
     /// later.
     NoSpace(Box<dyn Error + Send + Sync>),
-    /// The index cannot be read any more; the next [`SearchIndex::open`] rebuilds it.
+    /// The index cannot be read any more: the caller empties it ([`SearchIndex::clear`]), or the next
+    /// [`SearchIndex::open`] does.
     Damaged(TantivyError),
     /// The cursor comes from a page in another order: the caller's mistake.
     CursorOfOtherSort,

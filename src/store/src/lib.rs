@@ -10,6 +10,7 @@
 //! - No read lives longer than its closure. Long walks go page by page, each in a transaction of its own.
 //! - An organization behind a fence shows no rows and takes none, whoever still holds a way to it.
 
+mod after;
 mod audit;
 mod changes;
 mod check;
@@ -34,6 +35,7 @@ mod view;
 mod wipe;
 mod writer;
 
+pub use after::Committed;
 pub use audit::{AuditEntry, AuditFilter, ChainReport, CheckSeal, Detail, Event};
 pub use changes::Change;
 pub use check::{AnyTable, TableReport};

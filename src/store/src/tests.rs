@@ -579,3 +579,61 @@ async fn neither_time_nor_ids_go_back_over_a_restart() {
         store.close();
     }
 }
+
+/// A write after which `tell` hears of the commit.
+async fn put_and_tell(
+    org: OrgStore,
+    note: NoteV1,
+    tell: std::sync::mpsc::Sender<Committed>,
+    refused: bool,
+) -> Result<()> {
+    org.write(move |tx| {
+        tx.after_commit(move |committed| drop(tell.send(committed)));
+        tx.put(&NOTES, &note.id, &note)?;
+        if refused { Err(Error::conflict("no")) } else { Ok(()) }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn what_follows_a_commit_is_done_though_nobody_waits_for_it() {
+    use futures::FutureExt;
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let disk = FaultyDisk::new();
+    let store = store_on(&disk);
+    let org = store.system().org(OrgId::new());
+    let (tell, told) = std::sync::mpsc::channel();
+    // Whoever asked is gone as soon as the operation is on its way.
+    let one = note("nobody's", 1);
+    drop(put_and_tell(org.clone(), one.clone(), tell, false).now_or_never());
+    assert_eq!(told.recv_timeout(PATIENCE), Ok(Committed::Stands));
+    assert_eq!(org.read(|tx| tx.get(&NOTES, &one.id)).unwrap(), Some(one));
+    // Who is answered finds it done; and a panic in it is nobody else's.
+    let (tell, told) = std::sync::mpsc::channel();
+    let panics = org.write(|tx| {
+        tx.after_commit(|_| panic!("a test"));
+        tx.put(&NOTES, &JobId::new(), &note("beside it", 2))
+    });
+    let (panics, answered) = futures::join!(panics, put_and_tell(org.clone(), note("two", 2), tell, false));
+    panics.unwrap();
+    answered.unwrap();
+    assert_eq!(told.try_recv(), Ok(Committed::Stands));
+    // Nothing follows what was refused, or not kept.
+    let (tell, told) = std::sync::mpsc::channel();
+    put_and_tell(org.clone(), note("refused", 3), tell, true).await.unwrap_err();
+    assert!(told.try_recv().is_err());
+    let (tell, told) = std::sync::mpsc::channel();
+    disk.fill_after(Some(0));
+    put_and_tell(org.clone(), note("lost", 4), tell, false).await.unwrap_err();
+    assert!(told.try_recv().is_err());
+    disk.fill_after(None);
+    takes_writes(&org, note("after", 5)).await;
+    // Of a commit that failed at its end it is done where that stands.
+    for (sound, stands) in [(0, false), (1, true)] {
+        let (tell, told) = std::sync::mpsc::channel();
+        disk.fail_syncs_once_after(sound);
+        let answered = put_and_tell(org.clone(), note(&format!("in doubt {sound}"), 6), tell, false).await;
+        assert_eq!((answered.is_ok(), told.try_recv().is_ok()), (stands, stands));
+        takes_writes(&org, note(&format!("then {sound}"), 7)).await;
+    }
+}

@@ -2,6 +2,7 @@
 //!
 //! A scan says how many rows it wants, always: nothing here can run away.
 
+use super::after::Act;
 use super::audit::Shared;
 use super::changes;
 use super::engine::{Handle, file_failed};
@@ -306,6 +307,7 @@ pub(super) struct WriteView<'b> {
     audited: Cell<bool>,
     grown: RefCell<Growths>,
     exempt: Cell<bool>,
+    after: RefCell<Vec<Act>>,
 }
 
 /// New values by key; none where the row goes.
@@ -437,6 +439,7 @@ impl<'b> WriteView<'b> {
             audited: Cell::new(false),
             grown: RefCell::default(),
             exempt: Cell::new(false),
+            after: RefCell::default(),
         }
     }
 
@@ -522,6 +525,15 @@ impl<'b> WriteView<'b> {
 
     pub(super) fn is_exempt(&self) -> bool {
         self.exempt.get()
+    }
+
+    /// Has something done once the operation is committed.
+    pub(super) fn act_after(&self, act: Act) {
+        self.after.borrow_mut().push(act);
+    }
+
+    pub(super) fn take_after(&self) -> Vec<Act> {
+        self.after.take()
     }
 
     pub(super) fn set(&self, table: &'static str, key: Vec<u8>, value: Option<Vec<u8>>) {

@@ -16,6 +16,7 @@
 //!
 //! Nothing of the writer's ends its thread: a panic is caught, and the writer goes on with the next operations.
 
+use super::after::{Act, Committed};
 use super::engine::{Handle, file_failed};
 use super::health::WriterHealth;
 use super::view::{Batch, View, WriteView, definition};
@@ -302,10 +303,26 @@ struct Taken {
     waiting: Waiting,
     /// What is being committed.
     batch: Vec<Box<dyn Operation>>,
+    /// What those have to have done once they are committed.
+    after: Vec<Act>,
     alone: Option<Alone>,
 }
 
 impl Taken {
+    /// Does what has to follow the commit, and then answers those that asked for it; `failed` where nothing of it stands, or
+    /// may not. A panic in what is done ends nothing but itself.
+    fn answer(&mut self, committed: Option<Committed>, failed: Option<&str>) {
+        for act in self.after.drain(..) {
+            let Some(committed) = committed else { continue };
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| act(committed))) {
+                tracing::error!(reason = panic_text(&*panic), "what follows a commit failed");
+            }
+        }
+        for operation in self.batch.drain(..) {
+            operation.answer(failed);
+        }
+    }
+
     /// Puts a message where it waits.
     fn sort(&mut self, message: Message) {
         match message {
@@ -381,7 +398,7 @@ impl State {
     /// Commits what waits and answers it.
     fn batch(&mut self, taken: &mut Taken, inbox: &mut mpsc::Receiver<Message>) {
         self.health.begins();
-        let decided = catch_unwind(AssertUnwindSafe(|| self.commit(&mut taken.waiting, &mut taken.batch)));
+        let decided = catch_unwind(AssertUnwindSafe(|| self.commit(taken)));
         let committing = std::mem::take(&mut self.committing);
         let failed = match decided {
             Ok(Ok(())) => None,
@@ -391,10 +408,7 @@ impl State {
         self.health.waits();
         self.stats.operations.fetch_add(taken.batch.len() as u64, Ordering::Relaxed);
         let Some(failed) = failed else {
-            for operation in taken.batch.drain(..) {
-                operation.answer(None);
-            }
-            return;
+            return taken.answer(Some(Committed::Stands), None);
         };
         self.stats.failed_commits.fetch_add(1, Ordering::Relaxed);
         self.health.fails(&failed.reason);
@@ -409,14 +423,14 @@ impl State {
             _ => self.try_open(),
         };
         let (reason, operations) = (failed.reason.as_str(), taken.batch.len());
-        let answer = match &stands {
+        let (committed, answer) = match &stands {
             Ok(true) => {
                 tracing::warn!(reason, operations, "a commit failed at its end and stands all the same");
-                None
+                (Some(Committed::Stands), None)
             }
             Ok(false) => {
                 tracing::error!(reason, operations, "a commit failed; nothing of it was kept");
-                Some(NOT_STORED)
+                (None, Some(NOT_STORED))
             }
             Err(unknown) => {
                 let unknown = unknown.for_operator();
@@ -426,15 +440,13 @@ impl State {
                     unknown,
                     "a commit failed; whether it stands is not known"
                 );
-                Some(NOT_KNOWN)
+                (Some(Committed::Perhaps), Some(NOT_KNOWN))
             }
         };
         if answer.is_some() {
             self.health.refuses(operations as u64);
         }
-        for operation in taken.batch.drain(..) {
-            operation.answer(answer);
-        }
+        taken.answer(committed, answer);
         if !matches!(stands, Ok(true)) {
             self.reopen(taken, inbox, opened);
         }
@@ -481,9 +493,10 @@ impl State {
         }
     }
 
-    /// Lets the operations that wait decide, applies them, moves them to `batch`, and commits once. An empty batch
+    /// Lets the operations that wait decide, applies them, moves them to the batch, and commits once. An empty batch
     /// commits nothing.
-    fn commit(&mut self, waiting: &mut Waiting, batch: &mut Vec<Box<dyn Operation>>) -> Result<()> {
+    fn commit(&mut self, taken: &mut Taken) -> Result<()> {
+        let Taken { waiting, batch, after, .. } = taken;
         let database = self.handle.database()?;
         let tx = begin(&database)?;
         let now = self.clock.look();
@@ -494,6 +507,7 @@ impl State {
                 batch.push(operation);
                 let view = WriteView::new(&open);
                 if batch.last_mut().is_some_and(|operation| operation.decide(&view, &now)) {
+                    after.append(&mut view.take_after());
                     view.apply()?;
                 }
                 if begun.elapsed() > DECIDE_MAX {

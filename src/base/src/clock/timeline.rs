@@ -16,7 +16,7 @@ const OFF_MAX: i64 = 3_600_000;
 const DOUBT_PART: i64 = 24;
 /// The longest doubt.
 const DOUBT_MAX: i64 = 24 * 3_600_000;
-/// Stretches between jumps that are remembered; the first one stands for all before it.
+/// Stretches that are remembered; the first one stands for all before it.
 const STRETCHES_MAX: usize = 64;
 
 /// What the clocks of the machine say at one instant, in milliseconds.
@@ -167,11 +167,9 @@ impl Timeline {
         let off_by = reading.wall.saturating_sub(due);
         if off_by.unsigned_abs() < JUMP_MIN.as_millis() as u64 {
             // Whoever corrects a clock by a little at a time does not jump, however far that leads.
+            // What was written before keeps its moment all the same.
             if off_by.abs() > SAME_MS {
-                let ahead = self.ahead() + off_by;
-                if let Some(last) = Arc::make_mut(&mut self.stretches).last_mut() {
-                    last.ahead = ahead;
-                }
+                self.stretch(self.ahead() + off_by);
             }
             self.date = self.date.max(self.moment.saturating_add(self.ahead()));
             self.believe();
@@ -213,13 +211,16 @@ impl Timeline {
         self.moment = self.moment.saturating_add(ms);
     }
 
-    /// Dates are so far from moments from here on.
+    /// Dates are so far from moments from here on. Of too many stretches the two become one that differ least, and of such
+    /// the oldest: a year is remembered for longer than many small corrections.
     fn stretch(&mut self, ahead: i64) {
         let mut all = self.stretches.to_vec();
         all.push(Stretch { since: self.moment, ahead });
         if all.len() > STRETCHES_MAX {
-            all.remove(0);
-            all[0].since = i64::MIN;
+            let differ = |at: &usize| all[*at].ahead.abs_diff(all[at - 1].ahead);
+            let least = (1..all.len()).min_by_key(differ).unwrap_or(1);
+            all[least].since = all[least - 1].since;
+            all.remove(least - 1);
         }
         self.stretches = all.into();
     }
@@ -285,9 +286,19 @@ impl Now {
         self.went_back
     }
 
-    /// For how long the clock has not been set.
-    pub fn undisturbed_for(&self) -> Duration {
-        self.stretches.last().map_or(Duration::MAX, |last| self.moment.since(Moment(last.since)))
+    /// By how much a date of the machine's from the last `time` may be off today, because its clock was set since: whose date
+    /// is further than both together from the present was not written within that time.
+    pub fn off_within(&self, time: Duration) -> Duration {
+        let (begin, mut off, mut end) = (self.moment.before(time).0, 0, i64::MAX);
+        let present = self.stretches.last().map_or(0, |last| last.ahead);
+        for stretch in self.stretches.iter().rev().take_while(|stretch| {
+            let is_within = end > begin;
+            end = stretch.since;
+            is_within
+        }) {
+            off = off.max(stretch.ahead.abs_diff(present));
+        }
+        Duration::from_millis(off)
     }
 }
 
@@ -304,6 +315,7 @@ mod tests {
     use super::*;
 
     const SECOND: i64 = 1_000;
+    const MINUTE: i64 = 60 * SECOND;
     const HOUR: i64 = 3_600 * SECOND;
     const DAY: i64 = 24 * HOUR;
     const YEAR: i64 = 365 * DAY;
@@ -389,6 +401,59 @@ mod tests {
         }
         assert_eq!((machine.date(), machine.timeline.jumps), (machine.reading.wall, 0));
         assert_eq!(machine.moment(), TODAY + HOUR + 115 * SECOND);
+    }
+
+    #[test]
+    fn small_corrections_move_nothing_that_was_written_before() {
+        let mut machine = Machine::new();
+        let mut written = Vec::new();
+        for correction in [9 * SECOND, 40, 5 * SECOND, 9 * SECOND] {
+            machine.pass(HOUR);
+            written.push((machine.date(), machine.moment()));
+            machine.pass(SECOND);
+            assert!(machine.jump(correction).is_none());
+        }
+        machine.pass(SECOND);
+        let now = machine.timeline.now();
+        for (date, moment) in written {
+            assert_eq!(
+                (now.moment_of(Timestamp(date)), now.date_of(Moment(moment))),
+                (Moment(moment), Timestamp(date))
+            );
+        }
+        // However many come, a year is not forgotten for them.
+        machine.jump(YEAR).unwrap();
+        let (date, moment) = (machine.date(), machine.moment());
+        machine.pass(DAY);
+        machine.jump(-YEAR).unwrap();
+        for n in 0..1_000 {
+            machine.pass(HOUR);
+            assert!(machine.jump(if n % 2 == 0 { SECOND } else { -SECOND }).is_none());
+        }
+        let now = machine.timeline.now();
+        assert_eq!((now.stretches.len(), now.moment_of(Timestamp(date))), (STRETCHES_MAX, Moment(moment)));
+        assert_eq!(now.date_of(now.moment).0, machine.reading.wall);
+    }
+
+    #[test]
+    fn it_is_known_by_how_much_dates_of_late_may_be_off() {
+        let of = |ms: i64| Duration::from_millis(u64::try_from(ms).unwrap());
+        let mut machine = Machine::new();
+        let off = |machine: &Machine, time: i64| machine.timeline.now().off_within(of(time));
+        machine.pass(DAY);
+        assert_eq!(off(&machine, HOUR), Duration::ZERO);
+        // A night that a virtual machine slept through.
+        machine.jump(8 * HOUR).unwrap();
+        assert_eq!(off(&machine, HOUR), of(8 * HOUR));
+        machine.pass(2 * HOUR);
+        assert_eq!((off(&machine, HOUR), off(&machine, DAY)), (Duration::ZERO, of(8 * HOUR)));
+        // A wrong year that was mended.
+        machine.jump(YEAR).unwrap();
+        machine.pass(MINUTE);
+        machine.jump(-YEAR).unwrap();
+        assert_eq!((off(&machine, HOUR), off(&machine, 2 * HOUR)), (of(YEAR), of(YEAR)));
+        machine.pass(2 * HOUR);
+        assert_eq!((off(&machine, HOUR), off(&machine, 4 * HOUR)), (Duration::ZERO, of(YEAR)));
     }
 
     #[test]

@@ -162,8 +162,12 @@ struct ExportView {
 
 async fn request_export(caller: Browser) -> Result<Accepted<ExportRequestedView>> {
     let (user, org) = (caller.principal().user(), caller.principal().org());
-    let export = caller.system().write(move |tx| export::request(tx, user, org)).await?;
-    caller.service::<Signals>().wake(EXPORT);
+    let signals = caller.service::<Signals>();
+    let request = caller.system().write(move |tx| {
+        tx.after_commit(move |_| signals.wake(EXPORT));
+        export::request(tx, user, org)
+    });
+    let export = request.await?;
     Ok(Accepted::new(ExportRequestedView { id: export.id }).retry_after(2))
 }
 
@@ -227,6 +231,7 @@ async fn delete_account(
 ) -> Result<Accepted<ErasureStartedView>> {
     let user = caller.principal().user();
     caller.service::<Auth>().confirm_password(user, &request.password, ip).await?;
+    let signals = caller.service::<Signals>();
     let erasure_id = caller
         .system()
         .write_freeing(move |tx| {
@@ -243,10 +248,10 @@ async fn delete_account(
                 org,
                 Event::new(Action::UserErased).of(user.id).with("keys", keys.len()).ids("keyIds", keys),
             )?;
+            tx.after_commit(move |_| signals.wake(ERASE));
             store(tx, &erasure)
         })
         .await?;
-    caller.service::<Signals>().wake(ERASE);
     Ok(Accepted::new(ErasureStartedView {
         erasure_id,
         message: "Your account is erased. What is left of it in other places goes within the next minutes.",
@@ -257,7 +262,7 @@ async fn delete_org(
     org: Org<ByBrowser<Member>>,
     Body(request): Body<DeleteOrgRequest>,
 ) -> Result<Accepted<ErasureStartedView>> {
-    let (id, caller) = (org.id(), org.principal().user());
+    let (id, caller, signals) = (org.id(), org.principal().user(), org.service::<Signals>());
     let erasure_id = org
         .service::<Auth>()
         .system()
@@ -265,10 +270,10 @@ async fn delete_org(
             orgs::dissolve(tx, id, caller, &request.confirm_name)?;
             // In the box's own chain: the organization's goes with it.
             tx.audit(Event::new(Action::OrgErased).of(id))?;
+            tx.after_commit(move |_| signals.wake(ERASE));
             store(tx, &ErasureV1::new(SubjectV1::Organization { id }, caller, tx.now()))
         })
         .await?;
-    org.service::<Signals>().wake(ERASE);
     Ok(Accepted::new(ErasureStartedView {
         erasure_id,
         message: "The organization is out of everybody's reach. What it kept is being removed.",

@@ -69,9 +69,10 @@ impl Auth {
             .write(move |tx| {
                 // Asked again: of two uses at once, one is the second.
                 let Some(user) = good(tx, &token)? else { return Ok(false) };
-                // The mailbox is theirs: whoever fails elsewhere does not lock them out here.
-                networks::learn(tx, user.id, ip)?;
+                let id = user.id;
                 replace(tx, user, password_hash)?;
+                // The mailbox is theirs: whoever fails elsewhere does not lock them out here.
+                networks::learn(tx, id, ip)?;
                 Ok(true)
             })
             .await?;

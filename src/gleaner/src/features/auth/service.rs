@@ -194,7 +194,10 @@ impl Auth {
         password::check_length(password)?;
         let counters = Counters::of(ip, &email);
         if let Err(throttled) = self.system.read(|tx| counters.check(tx)) {
-            self.system.refused(None, Event::new(Action::AuthLoginThrottled)).await;
+            // A count that could not be read is no refusal.
+            if throttled.code() == Code::RateLimited {
+                self.system.refused(None, Event::new(Action::AuthLoginThrottled)).await;
+            }
             return Err(throttled);
         }
         let user =

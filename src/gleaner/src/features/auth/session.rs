@@ -5,6 +5,7 @@
 //! ever saw the id): either the thief or the robbed comes second, so the whole family ends (RFC 9700, 4.14.2). One row
 //! per login, however often it was refreshed.
 
+use super::networks;
 use super::rows::{REFRESH_BY_USER, REFRESH_TOKENS, RefreshFamilyV1, USERS, UserV1};
 use base::ids::UserId;
 use base::{Error, Result};
@@ -126,7 +127,8 @@ pub fn end(tx: &SysWrite<'_>, shown: &RefreshToken) -> Result<Option<UserId>> {
     Ok(Some(row.user))
 }
 
-/// Ends every login of a person and refuses every access token that was issued to them so far. The caller stores `user`.
+/// Ends every login of a person and refuses every access token that was issued to them so far; and nobody's network is theirs
+/// any more, for whoever had a login had made his own one of them. The caller stores `user`.
 pub fn end_all(tx: &SysWrite<'_>, user: &mut UserV1) -> Result<()> {
     let all = tx.scan_index(
         &REFRESH_TOKENS,
@@ -138,6 +140,7 @@ pub fn end_all(tx: &SysWrite<'_>, user: &mut UserV1) -> Result<()> {
     for row in all {
         tx.delete(&REFRESH_TOKENS, &row.family)?;
     }
+    networks::forget(tx, user.id)?;
     // A millisecond on, because a token of this very moment is good from this moment on.
     user.sessions_valid_from = tx.moment().max(user.sessions_valid_from).after(Duration::from_millis(1));
     Ok(())

@@ -561,6 +561,60 @@ async fn a_reset_lets_a_locked_account_in_again_and_keeps_it_open_from_there() {
     at.auth.login("ada@example.com", NEW_PASSWORD, away).await.unwrap();
 }
 
+/// Whoever knew the old password may have logged in with it from a network of his own.
+#[tokio::test]
+async fn a_reset_forgets_the_networks_of_before() {
+    let at = TestBox::start(Registration::Open);
+    let ada = at.register("ada@example.com").await.unwrap().user.id;
+    let (thief, away) = (IpAddr::from([198, 51, 100, 1]), IpAddr::from([203, 0, 113, 1]));
+    at.auth.login("ada@example.com", PASSWORD, thief).await.unwrap();
+    at.forgot("ada@example.com").await.unwrap();
+    let token = at.reset_token("ada@example.com").unwrap();
+    at.auth.reset_password(&token, NEW_PASSWORD, away).await.unwrap();
+    let knows = |ip| at.system().read(|tx| networks::knows(tx, ada, ip)).unwrap();
+    assert_eq!([thief, ELSEWHERE, away].map(knows), [false, false, true]);
+}
+
+/// What is no count of failures, in the place of one.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct UnknownV9;
+
+impl base::codec::Record for UnknownV9 {
+    const VERSION: u8 = 9;
+}
+
+#[tokio::test]
+async fn only_a_login_that_was_throttled_is_told_to_be() {
+    let at = TestBox::start(Registration::Open);
+    at.register("ada@example.com").await.unwrap();
+    let throttled = || {
+        let filter = store::AuditFilter {
+            action: Some(base::audit::Action::AuthLoginThrottled),
+            ..store::AuditFilter::default()
+        };
+        let page = base::page::PageRequest { limit: 100, cursor: None };
+        at.system().read(|tx| tx.audit_page(&filter, &page)).unwrap().items.len()
+    };
+    at.login("ada@example.com", "wrong password").await.err().unwrap();
+    let good = at.system().read(|tx| tx.scan(&LOGIN_FAILURES, None, store::Order::Ascending, 10)).unwrap();
+    static DAMAGED: store::SysTable<secrets::Digest, UnknownV9> =
+        store::SysTable::new("login_failures", "Login failures");
+    let keys: Vec<_> = good.iter().map(|(key, _)| *key).collect();
+    assert!(!keys.is_empty());
+    let damage =
+        at.system().write(move |tx| keys.iter().try_for_each(|key| tx.put(&DAMAGED, key, &UnknownV9)));
+    damage.await.unwrap();
+    assert_eq!(refusal(at.login("ada@example.com", PASSWORD).await).0, Code::InternalError);
+    at.system().flush_refusals(true).await.unwrap();
+    assert_eq!(throttled(), 0);
+    // Nor does it stand in the way of the first one that is: that has its row at once.
+    for n in 0..11 {
+        let email = format!("nobody{n}@example.com");
+        refusal(at.auth.login(&email, PASSWORD, IpAddr::from([203, 0, 113, 1])).await);
+    }
+    assert_eq!(throttled(), 1);
+}
+
 /// So many failures at one person's login, each from another network.
 async fn strangers_fail(at: &TestBox, failures: u8) {
     for n in 0..failures {

@@ -14,11 +14,11 @@ pub use results::learned;
 pub use rows::{BENCHMARKS, BenchmarkStatus, BenchmarkV1};
 
 use super::Feature;
-use crate::features::jobs::{self, Desk, Dispatcher, cancel_job};
+use crate::features::jobs::{self, Desk, cancel_job};
 use crate::features::workflows::{Book, Mode, NewWorkflow, SmartV1, Strategy, WorkflowView, make_smart};
 use base::audit::Action;
 use base::clock::Timestamp;
-use base::ids::{BenchmarkId, JobId, ProviderId};
+use base::ids::{BenchmarkId, ProviderId};
 use base::limits::NAME_CHARS_MAX;
 use base::name::Name;
 use base::page::{Page, PageRequest};
@@ -73,7 +73,6 @@ pub static FEATURE: Feature = Feature {
     needs: &[
         Need::of::<Desk>(),
         Need::of::<Book>(),
-        Need::of::<Dispatcher>(),
         Need::of::<AddressGuard>(),
     ],
     views: &[views::BENCHMARK_VIEW, views::PROBE_VIEW],
@@ -166,12 +165,9 @@ async fn start(
     let begun = org.write(move |tx| {
         let row = begin(tx, &desk, urls)?;
         tx.audit(Event::new(Action::BenchmarkStarted).of(row.id).with("probes", row.total_probes))?;
-        Ok((probes(tx, row.id)?, row))
+        Ok(row)
     });
-    let dispatcher = org.service::<Dispatcher>();
-    let (jobs, row) = dispatcher.heed(begun.await)?;
-    dispatcher.queued(org.id(), &jobs);
-    Ok(Created(row.into()))
+    Ok(Created(begun.await?.into()))
 }
 
 /// The URLs that can be fetched, each once.
@@ -272,38 +268,35 @@ async fn results(org: Org<WorkflowsRead>, Path(id): Path<BenchmarkId>) -> Result
 }
 
 async fn cancel(org: Org<WorkflowsWrite>, Path(id): Path<BenchmarkId>) -> Result<Body<BenchmarkView>> {
+    let desk = org.service::<Desk>();
     let stopped = org.write(move |tx| {
-        let stopped = stop(tx, id)?;
+        let row = stop(tx, &desk, id)?;
         tx.audit(Event::new(Action::BenchmarkCanceled).of(id))?;
-        Ok(stopped)
+        Ok(row)
     });
-    let (row, ended) = stopped.await?;
-    let dispatcher = org.service::<Dispatcher>();
-    ended.into_iter().for_each(|job| dispatcher.abandon(org.id(), job));
-    Ok(Body(row.into()))
+    Ok(Body(stopped.await?.into()))
 }
 
-/// Ends a benchmark and its probes; gives the probes that may be running.
-fn stop(tx: &OrgWrite<'_>, id: BenchmarkId) -> Result<(BenchmarkV1, Vec<JobId>)> {
+/// Ends a benchmark and its probes.
+fn stop(tx: &OrgWrite<'_>, desk: &Desk, id: BenchmarkId) -> Result<BenchmarkV1> {
     let mut row = fresh(tx, tx.require(&BENCHMARKS, &id)?)?;
     if !row.status.is_open() {
         return Err(Error::conflict(format!("The benchmark has ended: it is {}.", row.status.name())));
     }
-    let mut ended = Vec::new();
+    let mut canceled = 0;
     for job in probes(tx, id)?.into_iter().filter(|job| !job.status.has_ended()) {
-        cancel_job(tx, job.id)?;
-        ended.push(job.id);
+        cancel_job(tx, desk, job.id)?;
+        canceled += 1;
     }
     let jobs = probes(tx, id)?;
     let count = results::count(&row, &jobs);
     // A probe that was taken back is neither completed nor failed.
-    let canceled = u32::try_from(ended.len()).unwrap_or(u32::MAX);
     row.completed_probes = count.completed - canceled;
     row.failed_probes = count.failed - canceled;
     row.status = BenchmarkStatus::Canceled;
     row.finished_at = Some(tx.now());
     tx.put(&BENCHMARKS, &id, &row)?;
-    Ok((row, ended))
+    Ok(row)
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

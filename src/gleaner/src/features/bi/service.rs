@@ -244,8 +244,12 @@ impl Queries {
         let query = org.read(|tx| tx.require(&QUERIES, &id))?;
         let live = self.live.lock().get(&id).cloned();
         let Some(live) = live.filter(|_| !query.status.has_ended()) else { return Ok(query) };
-        org.write(move |tx| tx.audit(Event::new(Action::BiQueryCanceled).of(id))).await?;
-        live.cancel();
+        let canceled = Arc::clone(&live);
+        let noted = org.write(move |tx| {
+            tx.after_commit(move |_| canceled.cancel());
+            tx.audit(Event::new(Action::BiQueryCanceled).of(id))
+        });
+        noted.await?;
         let mut stages = live.stages();
         let _ = tokio::time::timeout(CANCEL_WAIT, stages.wait_for(Stage::has_ended)).await;
         org.read(|tx| tx.require(&QUERIES, &id))

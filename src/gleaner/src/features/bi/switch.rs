@@ -10,6 +10,7 @@ use base::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sql::{Fingerprint, KillSwitches};
+use std::sync::Arc;
 use std::time::SystemTime;
 use store::{Event, Order, SysTable, SysWrite, System};
 
@@ -116,7 +117,14 @@ impl KillSwitchOrder {
 }
 
 /// Does what the operator wants and shows how it is then.
-pub async fn kill_switch(system: &System, queries: &Queries, order: KillSwitchOrder) -> Result<Value> {
+pub async fn kill_switch(system: &System, queries: &Arc<Queries>, order: KillSwitchOrder) -> Result<Value> {
+    let (reading, told) = (system.clone(), Arc::clone(queries));
+    // Whoever gave the order may be gone by then.
+    let reload = move |_| {
+        if let Err(error) = load(&reading, &told) {
+            tracing::error!(%error, "what is switched off could not be read");
+        }
+    };
     match order {
         KillSwitchOrder::List => {}
         KillSwitchOrder::Set { target, reason } => {
@@ -124,6 +132,7 @@ pub async fn kill_switch(system: &System, queries: &Queries, order: KillSwitchOr
             let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
             system
                 .write(move |tx| {
+                    tx.after_commit(reload);
                     let (kind, value) = target.parts();
                     let row = KillSwitchV1 { kind: kind.to_owned(), value, reason, set_at: tx.now() };
                     tx.put(&KILL_SWITCHES, &key(&row.kind, &row.value), &row)?;
@@ -135,6 +144,7 @@ pub async fn kill_switch(system: &System, queries: &Queries, order: KillSwitchOr
             let target = Checked::of(&target)?;
             system
                 .write(move |tx| {
+                    tx.after_commit(reload);
                     let (kind, value) = target.parts();
                     if !tx.delete(&KILL_SWITCHES, &key(kind, &value))? {
                         return Err(Error::conflict(

@@ -11,11 +11,11 @@
 //! - another plan begins a period of its own at once.
 //!
 //! Periods and trials are moments of the box's own time: setting the machine's clock begins none, ends none, and makes none
-//! longer. Whether a reserve is of this period is told by when its job was made, by the clock of then.
+//! longer. Whether a reserve is of this period is told by the moment at which its job was made.
 
 use super::plans::{Plan, Plans};
 use super::rows::{ACCOUNTS, AccountV2, TRANSACTIONS, TransactionKind, TransactionV1};
-use base::clock::{Moment, Now, Timestamp};
+use base::clock::{Moment, Now};
 use base::ids::{JobId, TransactionId};
 use base::{Code, Error, Result};
 use std::time::Duration;
@@ -74,9 +74,9 @@ pub fn reserve(tx: &OrgWrite<'_>, plan: &Plan, jobs: &[(JobId, u64)]) -> Result<
     entry.close()
 }
 
-/// Ends the reserve of a job that was made at `since`: `charged` of the `reserved` credits stay spent, the rest returns to
+/// Ends the reserve of a job that was made at that moment: `charged` of the `reserved` credits stay spent, the rest returns to
 /// the period that it was taken from.
-pub fn settle(tx: &OrgWrite<'_>, job: JobId, since: Timestamp, reserved: u64, charged: u64) -> Result<()> {
+pub fn settle(tx: &OrgWrite<'_>, job: JobId, made: Moment, reserved: u64, charged: u64) -> Result<()> {
     let mut entry = Entry { tx, account: account(tx)? };
     let account = &mut entry.account;
     let charged = charged.min(reserved);
@@ -86,7 +86,7 @@ pub fn settle(tx: &OrgWrite<'_>, job: JobId, since: Timestamp, reserved: u64, ch
     account.held_recharged = (account.held_recharged - recharged).min(account.held);
     account.recharged += recharged;
     // A period that has ended and that nothing has renewed yet is still the one: all of it lapses when it is renewed.
-    let is_of_this_period = tx.clock().moment_of(since) >= account.period_starts_at;
+    let is_of_this_period = made >= account.period_starts_at;
     if is_of_this_period {
         account.used += charged;
     }

@@ -110,11 +110,6 @@ impl Retention {
         Retention { of_box, plans, removed: Removed::default() }
     }
 
-    /// Days that results are kept at most by anybody; 0 is for good.
-    pub fn results_days_max(&self) -> u32 {
-        self.of_box.results_days
-    }
-
     /// An organization's terms.
     pub fn of(&self, tx: &OrgRead<'_>) -> Result<Terms> {
         // One that is being erased loses everything anyway.

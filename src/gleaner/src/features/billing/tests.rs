@@ -22,7 +22,7 @@ struct Ledger {
 #[derive(Clone, Copy)]
 struct Held {
     job: JobId,
-    since: Timestamp,
+    made: Moment,
     credits: u64,
 }
 
@@ -46,7 +46,7 @@ impl Ledger {
         let plan = self.plan();
         self.org
             .write(move |tx| {
-                let held = Held { job: JobId::new(), since: tx.now(), credits };
+                let held = Held { job: JobId::new(), made: tx.moment(), credits };
                 reserve(tx, &plan, &[(held.job, credits)])?;
                 Ok(held)
             })
@@ -54,7 +54,7 @@ impl Ledger {
     }
 
     async fn settle(&self, held: Held, charged: u64) {
-        self.org.write(move |tx| settle(tx, held.job, held.since, held.credits, charged)).await.unwrap();
+        self.org.write(move |tx| settle(tx, held.job, held.made, held.credits, charged)).await.unwrap();
         self.agrees();
     }
 

@@ -7,7 +7,7 @@
 //!
 //! A document's id is its job's: that is the key that a change record names, also when the row is gone.
 
-use super::rows::{RESULTS, ResultV2};
+use super::rows::{RESULTS, ResultV3};
 use base::clock::{Moment, Timestamp};
 use base::codec::Record;
 use base::ids::{JobId, OrgId};
@@ -38,7 +38,7 @@ const TRIED_WITHIN: Duration = Duration::from_secs(1);
 const WRITER_IDLE: Duration = Duration::from_secs(20);
 
 /// When the index took in results: everything up to the key, a number of a change record, that an earlier row does not
-/// cover. Kept for as long as the results may be: what is said of a result once is said for good.
+/// cover. Kept for as long as there is a result that it may speak of: what is said of one once is said for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexedV1 {
     /// None: nobody noted it, in a release before this was kept.
@@ -77,6 +77,34 @@ enum Suspicion {
     Failure,
     /// Its files are sound, and the count is still to be made: something came in meanwhile.
     Count,
+}
+
+/// What a look at the index says.
+enum Looked {
+    Sound,
+    /// Why it is to be made anew.
+    Damaged(String),
+    /// It cannot be told now.
+    Later,
+}
+
+/// Results of an organization that can be read.
+fn readable(tx: &SysRead<'_>, org: OrgId) -> Result<u64> {
+    let (mut count, mut after) = (0, None);
+    loop {
+        let keys = tx.org(org).keys(RESULTS.name(), after.as_deref(), ROWS_PER_READ)?;
+        for key in keys.iter().filter_map(|key| JobId::decode(key)) {
+            match tx.org(org).get(&RESULTS, &key) {
+                Ok(row) => count += u64::from(row.is_some()),
+                Err(error) if error.code() == Code::InternalError => {}
+                Err(error) => return Err(error),
+            }
+        }
+        match keys.into_iter().next_back() {
+            Some(last) => after = Some(last),
+            None => return Ok(count),
+        }
+    }
 }
 
 impl SearchFeed {
@@ -152,12 +180,12 @@ impl SearchFeed {
 
     /// When the result could first be found; none while it is pending. The same for ever after: an index that is filled
     /// anew changes nothing of it. Where nobody noted it (see [`IndexedV1`]) it is the time of the extraction.
-    pub fn indexed_at(&self, row: &ResultV2) -> Result<Option<Timestamp>> {
+    pub fn indexed_at(&self, row: &ResultV3) -> Result<Option<Timestamp>> {
         self.system.read(|tx| self.noted(tx, row))
     }
 
     /// The rows, and when each could first be found.
-    pub fn with_times(&self, rows: Vec<ResultV2>) -> Result<Vec<(ResultV2, Option<Timestamp>)>> {
+    pub fn with_times(&self, rows: Vec<ResultV3>) -> Result<Vec<(ResultV3, Option<Timestamp>)>> {
         self.system.read(|tx| {
             let timed = rows.into_iter().map(|row| {
                 let at = self.noted(tx, &row)?;
@@ -167,14 +195,14 @@ impl SearchFeed {
         })
     }
 
-    fn noted(&self, tx: &SysRead<'_>, row: &ResultV2) -> Result<Option<Timestamp>> {
-        if row.sequence > self.committed() {
-            return Ok(None);
-        }
+    fn noted(&self, tx: &SysRead<'_>, row: &ResultV3) -> Result<Option<Timestamp>> {
         let before = row.sequence.checked_sub(1);
         let commit = tx.scan(&INDEXED, before.as_ref(), Order::Ascending, 1)?;
-        let at = commit.first().and_then(|(_, commit)| commit.at);
-        Ok(Some(at.unwrap_or(row.extracted_at)))
+        Ok(match commit.first() {
+            // Also while the index is filled anew.
+            Some((_, commit)) => Some(commit.at.unwrap_or(row.extracted_at)),
+            None => (row.sequence <= self.committed()).then_some(row.extracted_at),
+        })
     }
 
     /// Removes an organization that stands behind a fence from the index and its files; gives how many documents there
@@ -185,36 +213,39 @@ impl SearchFeed {
         self.index.remove_org(org.0).map(|erased| erased.documents).map_err(search_error)
     }
 
-    /// Applies every change there is and commits. Blocks; one call at a time. `stop` ends a long refill early.
+    /// Applies every change there is and commits, and looks at the index if there is a reason to. Blocks; one call at a time.
+    /// `stop` ends a long refill, and a long look, early.
     pub fn catch_up(&self, stop: &dyn Fn() -> bool) -> Result<()> {
-        let _feeding = self.feeding.lock();
-        self.note()?;
-        let newest = *self.system.store().sequence().borrow();
-        if self.committed() < newest {
-            if let Err(error) = self.follow(stop) {
-                // Whatever was staged is gone; the index knows where it stands.
-                self.has_staged.store(false, Ordering::Relaxed);
-                if self.unnoted.lock().is_none() {
-                    self.reached.store(self.index.position(), Ordering::Release);
-                }
-                self.suspect_failure();
-                // What could not be read for a moment may come back; what is damaged fails the same way each time.
-                if error.code() == Code::InternalError && !stop() {
-                    self.look_if_suspect()?;
-                }
-                return Err(error);
-            }
-        } else {
-            self.index.release_idle(WRITER_IDLE).map_err(|e| self.failed(e))?;
+        let applied = self.apply(stop);
+        // What could not be read for a moment may come back; what is damaged fails the same way each time.
+        let may_look = applied.as_ref().err().is_none_or(|error| error.code() == Code::InternalError);
+        if may_look && !stop() {
+            let looked = self.look_if_suspect(stop);
+            return applied.and(looked);
         }
-        if stop() { Ok(()) } else { self.look_if_suspect() }
+        applied
     }
 
-    /// Looks at the index if there is a reason to; one that is damaged, or lacks results, is filled anew.
-    fn look_if_suspect(&self) -> Result<()> {
+    fn apply(&self, stop: &dyn Fn() -> bool) -> Result<()> {
+        let _feeding = self.feeding.lock();
+        self.note()?;
+        if self.committed() >= *self.system.store().sequence().borrow() {
+            return self.index.release_idle(WRITER_IDLE).map(drop).map_err(|e| self.failed(e));
+        }
+        self.follow(stop).inspect_err(|_| {
+            // Whatever was staged is gone; the index knows where it stands.
+            self.has_staged.store(false, Ordering::Relaxed);
+            if self.unnoted.lock().is_none() {
+                self.reached.store(self.index.position(), Ordering::Release);
+            }
+        })
+    }
+
+    /// Looks at the index if there is a reason to; one that is damaged, or lacks results, is emptied and filled anew.
+    fn look_if_suspect(&self, stop: &dyn Fn() -> bool) -> Result<()> {
         // What fails while it is looked at is a reason to look again.
         let suspicion = std::mem::replace(&mut *self.suspect.lock(), Suspicion::None);
-        let looked = self.look(suspicion);
+        let looked = self.look(suspicion, stop);
         let left = *looked.as_ref().unwrap_or(&suspicion);
         let mut now = self.suspect.lock();
         if *now == Suspicion::None {
@@ -224,22 +255,23 @@ impl SearchFeed {
     }
 
     /// Gives what is still to be looked at.
-    fn look(&self, suspicion: Suspicion) -> Result<Suspicion> {
-        let damage = match suspicion {
+    fn look(&self, suspicion: Suspicion, stop: &dyn Fn() -> bool) -> Result<Suspicion> {
+        // Its files are read while it is fed and searched; that takes as long as it is large.
+        let sound = match suspicion {
             Suspicion::None => return Ok(Suspicion::None),
-            Suspicion::Count => None,
-            Suspicion::Start | Suspicion::Failure => self.damage()?,
+            Suspicion::Count => Looked::Sound,
+            Suspicion::Start | Suspicion::Failure => self.files(stop)?,
         };
-        let why = match (damage, suspicion) {
-            (Some(damage), _) => damage,
-            (None, Suspicion::Failure | Suspicion::Count) => match self.count()? {
-                Some((documents, rows)) if documents != rows => {
-                    format!("{documents} documents for {rows} results")
-                }
-                Some(_) => return Ok(Suspicion::None),
-                None => return Ok(Suspicion::Count),
+        let _feeding = self.feeding.lock();
+        let why = match (sound, suspicion) {
+            (Looked::Later, _) => return Ok(suspicion),
+            (Looked::Damaged(why), _) => why,
+            (Looked::Sound, Suspicion::Failure | Suspicion::Count) => match self.documents(stop)? {
+                Looked::Sound => return Ok(Suspicion::None),
+                Looked::Later => return Ok(Suspicion::Count),
+                Looked::Damaged(why) => why,
             },
-            (None, _) => return Ok(Suspicion::None),
+            (Looked::Sound, _) => return Ok(Suspicion::None),
         };
         tracing::error!(why, "the search index is damaged and filled anew");
         self.index.clear().map_err(search_error)?;
@@ -248,22 +280,41 @@ impl SearchFeed {
         Ok(Suspicion::None)
     }
 
-    /// What of the index is not what was written.
-    fn damage(&self) -> Result<Option<String>> {
-        match self.index.verify() {
-            Ok(damaged) if damaged.is_empty() => Ok(None),
-            Ok(damaged) => Ok(Some(format!("damaged files: {}", damaged.join(", ")))),
-            Err(SearchError::Damaged(error)) => Ok(Some(error.to_string())),
+    /// Whether the files of the index are what was written.
+    fn files(&self, stop: &dyn Fn() -> bool) -> Result<Looked> {
+        match self.index.verify(stop) {
+            Ok(None) => Ok(Looked::Later),
+            Ok(Some(damaged)) if damaged.is_empty() => Ok(Looked::Sound),
+            Ok(Some(damaged)) => Ok(Looked::Damaged(format!("damaged files: {}", damaged.join(", ")))),
+            Err(SearchError::Damaged(error)) => Ok(Looked::Damaged(error.to_string())),
             Err(error) => Err(search_error(error)),
         }
     }
 
-    /// The documents of the index and the results that there are, if that can be told now.
-    fn count(&self) -> Result<Option<(u64, u64)>> {
-        let rows = self.system.store().entries(RESULTS.name())?;
-        // Asked after the rows: whatever came between is not in the index yet.
-        let is_even = self.committed() >= *self.system.store().sequence().borrow();
-        Ok(is_even.then(|| (self.index.documents(), rows)))
+    /// Whether the index has a document for each result, as far as that can be told now: when it has taken in everything.
+    /// Rows that cannot be read may be in it or not, and of an organization that is being erased one goes before the other.
+    fn documents(&self, stop: &dyn Fn() -> bool) -> Result<Looked> {
+        self.system.read(|tx| {
+            if !tx.changes(self.committed(), 1)?.is_empty() {
+                return Ok(Looked::Later);
+            }
+            let mut last = None;
+            while let Some(org) = tx.next_org(RESULTS.name(), last)? {
+                last = Some(org);
+                if stop() {
+                    return Ok(Looked::Later);
+                }
+                if tx.is_fenced(org) {
+                    continue;
+                }
+                let documents = self.index.documents_of(org.0).map_err(search_error)?;
+                let rows = tx.org(org).used(RESULTS.name())?.rows;
+                if documents < rows && documents < readable(tx, org)? || documents > rows {
+                    return Ok(Looked::Damaged(format!("{documents} documents for {rows} results of {org}")));
+                }
+            }
+            Ok(Looked::Sound)
+        })
     }
 
     fn suspect_failure(&self) {
@@ -413,19 +464,20 @@ impl SearchFeed {
         Ok(())
     }
 
-    /// Forgets when results were indexed that went long ago: what was noted before that moment, at most so many rows.
-    /// Gives how many those were.
+    /// Forgets when results were indexed that are all gone: what was noted before that moment, at most so many rows. Gives how
+    /// many those were. The newest note stays, for it says how far the index was shown.
     pub(super) async fn forget_times(&self, before: Moment, rows: usize) -> Result<usize> {
         let write = self.system.write_freeing(move |tx| {
-            let oldest = tx.scan(&INDEXED, None, Order::Ascending, rows)?;
-            let over = oldest
-                .iter()
-                .take_while(|(_, commit)| commit.at.is_some_and(|at| tx.clock().moment_of(at) < before));
-            let mut gone = 0;
-            for (position, _) in over {
-                gone += usize::from(tx.delete(&INDEXED, position)?);
+            let oldest = tx.scan(&INDEXED, None, Order::Ascending, rows + 1)?;
+            let is_over = |commit: &IndexedV1| commit.at.is_some_and(|at| tx.clock().moment_of(at) < before);
+            // One of which nobody knows the time stands before those that are known to be over.
+            let known = oldest.len().saturating_sub(1).min(rows);
+            let over =
+                oldest[..known].iter().rposition(|(_, commit)| is_over(commit)).map_or(0, |last| last + 1);
+            for (position, _) in &oldest[..over] {
+                tx.delete(&INDEXED, position)?;
             }
-            Ok(gone)
+            Ok(over)
         });
         write.await
     }
@@ -436,7 +488,11 @@ impl SearchFeed {
         tracing::info!(begin, "filling the search index from the rows");
         let mut after = None;
         loop {
-            let step = self.system.read(|tx| tx.readable_all(&RESULTS, after.as_deref(), ROWS_PER_READ))?;
+            let step = self.system.read(|tx| {
+                let mut step = tx.readable_all(&RESULTS, after.as_deref(), ROWS_PER_READ)?;
+                step.rows.retain(|(org, ..)| !tx.is_fenced(*org));
+                Ok(step)
+            })?;
             let Some(next) = step.next else { break };
             after = Some(next);
             let changes: Vec<_> = step
@@ -492,7 +548,7 @@ pub fn search_error(error: SearchError) -> Error {
 }
 
 /// A result as the index takes it.
-fn document(row: &ResultV2) -> SearchDocument {
+fn document(row: &ResultV3) -> SearchDocument {
     SearchDocument {
         job_id: row.job.0,
         url_id: row.url_id.map(|id| id.0),
@@ -509,14 +565,14 @@ fn document(row: &ResultV2) -> SearchDocument {
 }
 
 /// All values as text, one a line: what is searched.
-fn search_text(row: &ResultV2) -> String {
+fn search_text(row: &ResultV3) -> String {
     let mut text = String::new();
     add_text(&mut text, &row.values.0);
     text
 }
 
 /// The text of each attribute by itself: what highlights are cut from, so that none runs from one value into the next.
-pub fn attribute_texts(row: &ResultV2) -> impl Iterator<Item = String> {
+pub fn attribute_texts(row: &ResultV3) -> impl Iterator<Item = String> {
     row.values.0.as_object().into_iter().flat_map(serde_json::Map::values).map(|value| {
         let mut text = String::new();
         add_text(&mut text, value);

@@ -22,7 +22,7 @@ mod wire;
 pub use feed::SearchFeed;
 pub use held::{drop_held, held, hold};
 pub use pages::adopt as adopt_pages;
-pub use rows::{RESULTS, RESULTS_BY_ID, RedirectV1, ResultV2};
+pub use rows::{RESULTS, RESULTS_BY_ID, RedirectV1, ResultV3};
 pub use schemas::{ImportSummary, ImportedSchema, export_schemas, import_schemas};
 pub use service::{Extractor, ResultDraft, Scraped, record};
 pub use wire::{ResultMetadata, ResultView};
@@ -245,7 +245,7 @@ fn cursor_key(bytes: &[u8]) -> Option<SortKey> {
 }
 
 /// Pieces of the title and of the values, as long as there is room for more.
-fn highlights_of(row: &ResultV2, q: &str) -> Vec<String> {
+fn highlights_of(row: &ResultV3, q: &str) -> Vec<String> {
     let title = row.title.clone().into_iter();
     let mut pieces: Vec<String> = Vec::new();
     for text in title.chain(feed::attribute_texts(row)) {

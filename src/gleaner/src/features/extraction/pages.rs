@@ -8,12 +8,13 @@
 //! **A page is never removed under a result that is on its way.** A job keeps its page first and names it when it ends; so a
 //! file is removed only when it was not kept (again) for [`UNTOUCHED_MIN`], which the page store checks under a lock of its
 //! own. A page that a job kept and nobody ever named (the job was canceled, the process died) is found by its folder and
-//! goes after [`ORPHAN_AGE`].
+//! goes after [`ORPHAN_AGE`]. Files have the machine's dates, which say nothing while its clock has just been set: as much as
+//! it was set by is added to these ages, for as long as they are.
 
 use super::held::HELD;
 use super::rows::{PageRefV1, RESULTS};
 use crate::features::billing::Removed;
-use base::clock::Timestamp;
+use base::clock::{Now, Timestamp};
 use base::codec::Record;
 use base::ids::{JobId, OrgId};
 use base::{Error, Result};
@@ -188,10 +189,6 @@ pub(super) async fn sweep(
     removed: &Removed,
     stopping: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
-    // Files have dates, which say nothing of their age just after the clock was set.
-    if system.clock().look().undisturbed_for() <= UNTOUCHED_MIN {
-        return Ok(());
-    }
     let (rows, pages) = (system.org(org), blobs.org(org.0));
     let mut after = None;
     while !stopping() {
@@ -205,7 +202,9 @@ pub(super) async fn sweep(
             if rows.read(|tx| tx.get(&PAGES, &key))?.is_some() {
                 continue;
             }
-            let untouched = pages.remove_untouched(&BlobHash::from_bytes(key.0), UNTOUCHED_MIN).await;
+            let hash = BlobHash::from_bytes(key.0);
+            let untouched =
+                pages.remove_untouched(&hash, by_date(&system.clock().look(), UNTOUCHED_MIN)).await;
             if untouched.map_err(|e| Error::internal("remove a page", e))? {
                 removed.pages.fetch_add(1, Ordering::Relaxed);
                 removed.page_bytes.fetch_add(row.stored_size, Ordering::Relaxed);
@@ -217,6 +216,11 @@ pub(super) async fn sweep(
         forget.await?;
     }
     Ok(())
+}
+
+/// How far a file's date must be from the present for the file to be as old as that, whatever the clock was set to meanwhile.
+pub(super) fn by_date(now: &Now, age: Duration) -> Duration {
+    age.saturating_add(now.off_within(age))
 }
 
 /// Puts down the pages that lie in an organization's folder and that no row knows, so that the next [`sweep`] removes them.
@@ -231,7 +235,7 @@ pub(super) async fn find_orphans(
         if stopping() {
             return Ok(());
         }
-        let old = pages.older_than(shard, ORPHAN_AGE).await;
+        let old = pages.older_than(shard, by_date(&system.clock().look(), ORPHAN_AGE)).await;
         for step in old.map_err(|e| Error::internal("look through pages", e))?.chunks(STEP_ROWS) {
             let step: Vec<_> = step.iter().map(|(hash, size)| (PageKey(*hash.as_bytes()), *size)).collect();
             let unknown = rows.read(|tx| {

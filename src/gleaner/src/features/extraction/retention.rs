@@ -16,12 +16,13 @@ use blob::BlobStore;
 use server::task::TaskContext;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use store::{Key, OrgStore, OrgWrite};
+use std::time::Duration;
+use store::{Key, OrgStore, OrgWrite, System};
 
 /// Rows removed by one operation.
 const STEP_ROWS: usize = 32;
-/// How much longer it is remembered when results were indexed: a job's result may come long after the job.
-const TIMES_MARGIN_DAYS: u32 = 30;
+/// How much longer it is remembered when results were indexed: dates are not as exact as moments.
+const TIMES_MARGIN: Duration = Duration::from_secs(3_600);
 /// Those forgotten by one operation.
 const TIMES_PER_STEP: usize = 512;
 /// Index entries of one look at the results of URLs.
@@ -49,30 +50,39 @@ pub(super) async fn round(context: TaskContext) -> Result<()> {
             tracing::error!(%org, %error, "results whose time is over could not be removed");
         }
     }
-    forget_times(&context, retention.results_days_max()).await
+    forget_times(&context).await
 }
 
-/// Forgets when results were indexed that went by the box's own term.
-async fn forget_times(context: &TaskContext, results_days: u32) -> Result<()> {
-    if results_days == 0 {
-        return Ok(());
-    }
+/// Forgets when results were indexed that are gone, whatever they went by: a result comes after its job, so what was noted
+/// before the oldest job with a result speaks of none that is left.
+async fn forget_times(context: &TaskContext) -> Result<()> {
     let feed = context.service::<SearchFeed>();
-    let Some(before) = cutoff(context.moment(), results_days.saturating_add(TIMES_MARGIN_DAYS)) else {
-        return Ok(());
-    };
+    let before = oldest_result(context.system())?.before(TIMES_MARGIN);
     while !context.stopping() && feed.forget_times(before, TIMES_PER_STEP).await? == TIMES_PER_STEP {}
     Ok(())
+}
+
+/// When the oldest job was made of those that have results; the present when none has. Nobody knows of ids that are ahead of
+/// it, as an earlier release made them in a year that was wrong.
+pub(super) fn oldest_result(system: &System) -> Result<Moment> {
+    let present = system.clock().moment();
+    let (mut oldest, mut last) = (present, None);
+    while let Some(org) = system.read(|tx| tx.next_org(RESULTS.name(), last))? {
+        last = Some(org);
+        let first = system.org(org).read(|tx| tx.keys(RESULTS.name(), None, 1))?;
+        let made = first.first().and_then(|key| JobId::decode(key)).and_then(|job| made_at(job.0));
+        oldest = made.map_or(oldest, |made| if made > present { Moment(i64::MIN) } else { oldest.min(made) });
+        if oldest == Moment(i64::MIN) {
+            break;
+        }
+    }
+    Ok(oldest)
 }
 
 /// Looks for files that no row knows: what a job kept that was canceled, or that the process died over.
 pub(super) async fn orphans(context: TaskContext) -> Result<()> {
     let (system, blobs) = (context.system(), context.service::<BlobStore>());
-    // Files have dates, which say nothing of their age after the clock was set.
-    if context.look().undisturbed_for() <= UNFINISHED_AGE {
-        return Ok(());
-    }
-    let swept = blobs.sweep_unfinished(UNFINISHED_AGE).await;
+    let swept = blobs.sweep_unfinished(pages::by_date(&context.look(), UNFINISHED_AGE)).await;
     swept.map_err(|e| Error::internal("sweep unfinished pages", e))?;
     let mut last: Option<OrgId> = None;
     while let Some((org, _)) = system.read(|tx| tx.next_used(last))? {
@@ -83,7 +93,7 @@ pub(super) async fn orphans(context: TaskContext) -> Result<()> {
 }
 
 /// How old a file must be that was never finished.
-const UNFINISHED_AGE: std::time::Duration = std::time::Duration::from_secs(24 * 3_600);
+const UNFINISHED_AGE: Duration = Duration::from_secs(24 * 3_600);
 
 async fn expire(context: &TaskContext, rows: &OrgStore, terms: Terms, retention: &Retention) -> Result<()> {
     let now = context.moment();

@@ -3,7 +3,7 @@
 //! A result stands under its job's id, so a job that runs twice can never leave two of them. What the SQL console and the
 //! search index need of a result is all in its row, so both can be rebuilt from the rows alone.
 
-use base::clock::Timestamp;
+use base::clock::{Moment, Timestamp};
 use base::codec::{CodecError, Json, Record, decode_body};
 use base::ids::{JobId, ResultId, SchemaId, UrlId};
 use base::terms::PageType;
@@ -41,7 +41,7 @@ pub struct ResultV1 {
 
 impl Record for ResultV1 {}
 
-/// What one job extracted from one page.
+/// What one job extracted from one page, as it was kept while readings were in the order of their dates; and a draft of one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResultV2 {
     pub id: ResultId,
@@ -120,10 +120,88 @@ impl From<ResultV1> for ResultV2 {
 
 impl Record for ResultV2 {
     const VERSION: u8 = 2;
+}
+
+/// What one job extracted from one page.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResultV3 {
+    pub id: ResultId,
+    pub job: JobId,
+    pub url_id: Option<UrlId>,
+    /// The URL that was asked for, normalized.
+    pub url: String,
+    /// The URL that answered, after redirects.
+    pub final_url: String,
+    pub domain: String,
+    pub page_type: Option<PageType>,
+    /// The platform schema that was used; none when there was none for the page.
+    pub schema: Option<SchemaRefV1>,
+    /// An object from attribute to value, in the schema's order, of what was found. Empty without a schema.
+    pub values: Json,
+    /// None without a schema: nothing was measured.
+    pub quality: Option<QualityV1>,
+    pub attribute_errors: Vec<AttributeErrorV1>,
+    /// The provider that delivered the page.
+    pub provider: String,
+    pub http_status: u16,
+    pub content_type: Option<String>,
+    pub page: PageRefV1,
+    /// SHA-256 of what the result says: of the values that were found when a schema applied, else of the page's bytes.
+    pub content_hash: [u8; 32],
+    /// Attributes whose values differ from the URL's previous result.
+    pub changed: Vec<String>,
+    /// The page's own title.
+    pub title: Option<String>,
+    pub tags: Vec<String>,
+    pub scraped_at: Timestamp,
+    pub extracted_at: Timestamp,
+    /// The number of the change record that told of this row.
+    pub sequence: u64,
+    /// The answers that led from `url` to `final_url`, in their order; empty where the provider does not tell.
+    pub redirects: Vec<RedirectV1>,
+    /// Its place among the readings of its URL: when its page was fetched, by the box's own time. Dates follow the machine's
+    /// clock and say nothing of an order.
+    pub place: Moment,
+}
+
+impl From<ResultV2> for ResultV3 {
+    fn from(old: ResultV2) -> ResultV3 {
+        ResultV3 {
+            place: Moment(old.scraped_at.millis()),
+            id: old.id,
+            job: old.job,
+            url_id: old.url_id,
+            url: old.url,
+            final_url: old.final_url,
+            domain: old.domain,
+            page_type: old.page_type,
+            schema: old.schema,
+            values: old.values,
+            quality: old.quality,
+            attribute_errors: old.attribute_errors,
+            provider: old.provider,
+            http_status: old.http_status,
+            content_type: old.content_type,
+            page: old.page,
+            content_hash: old.content_hash,
+            changed: old.changed,
+            title: old.title,
+            tags: old.tags,
+            scraped_at: old.scraped_at,
+            extracted_at: old.extracted_at,
+            sequence: old.sequence,
+            redirects: old.redirects,
+        }
+    }
+}
+
+impl Record for ResultV3 {
+    const VERSION: u8 = 3;
 
     fn upgrade(version: u8, body: &[u8]) -> std::result::Result<Self, CodecError> {
         match version {
-            1 => decode_body::<ResultV1>(body).map(ResultV2::from),
+            1 => decode_body::<ResultV1>(body).map(ResultV2::from).map(ResultV3::from),
+            2 => decode_body::<ResultV2>(body).map(ResultV3::from),
             _ => Err(CodecError(format!("a result of version {version} is unknown to this release"))),
         }
     }
@@ -174,12 +252,12 @@ fn url_key(url: &str) -> [u8; 16] {
 }
 
 /// Results by their own id.
-pub static RESULTS_BY_ID: Index<ResultV2> =
+pub static RESULTS_BY_ID: Index<ResultV3> =
     Index::unique("results.by_id", |row, keys| keys.add(|key| key.id(row.id)));
 
-/// Results of a URL, oldest first; see [`results_of_url`].
-pub static RESULTS_BY_URL: Index<ResultV2> = Index::new("results.by_url", |row, keys| {
-    keys.add(|key| key.fixed(&url_key(&row.url)).time(row.scraped_at));
+/// Results of a URL, oldest first; see [`results_of_url`]. A row of an earlier release stands where its date had put it.
+pub static RESULTS_BY_URL: Index<ResultV3> = Index::new("results.by_url", |row, keys| {
+    keys.add(|key| key.fixed(&url_key(&row.url)).moment(row.place));
 });
 
 /// Composes the part of a [`RESULTS_BY_URL`] key that all results of `url` (normalized) share.
@@ -189,7 +267,7 @@ pub fn results_of_url(url: &str) -> impl FnOnce(&mut store::KeyWriter) -> &mut s
 }
 
 /// The results of an organization.
-pub static RESULTS: OrgTable<JobId, ResultV2> =
+pub static RESULTS: OrgTable<JobId, ResultV3> =
     OrgTable::new("results", "Result").indexed(&[&RESULTS_BY_ID, &RESULTS_BY_URL]).fed();
 
 /// Who proposed a schema: a language model from one page or from several, the operator, or the box from what pages of the

@@ -8,7 +8,7 @@ use super::columns::{self, TypedAttribute};
 use super::pages;
 use super::rows::{
     AttributeErrorV1, PageRefV1, PlatformSchemaV1, QualityV1, RESULTS, RESULTS_BY_URL, RedirectV1, ResultV2,
-    SchemaRefV1, results_of_url,
+    ResultV3, SchemaRefV1, results_of_url,
 };
 use super::schemas::{self, CompiledSchema, Schemas};
 use base::clock::Timestamp;
@@ -362,20 +362,21 @@ fn cut(text: &str, bytes: usize) -> String {
     text[..text.floor_char_boundary(bytes)].trim().to_owned()
 }
 
-/// Stores a result in the transaction that ends its job, and gives its id and when its page was fetched. A job that has a
-/// result already keeps that one.
-pub fn record(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<(ResultId, Timestamp)> {
-    let mut row = draft.row;
-    if let Some(there) = tx.get(&RESULTS, &row.job)? {
-        return Ok((there.id, there.scraped_at));
+/// Stores a result in the transaction that ends its job, and gives its id, and when its page was fetched where that is its
+/// URL's newest reading. A job that has a result already keeps that one.
+pub fn record(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<(ResultId, Option<Timestamp>)> {
+    if let Some(there) = tx.get(&RESULTS, &draft.row.job)? {
+        return Ok((there.id, None));
     }
-    let previous = previous(tx, &row)?;
-    // Read in a year that the clock was set back from: the URL's readings are in the order of this time, and this one is the
-    // newest.
-    if let Some(ahead) = previous.as_ref().map(|other| other.scraped_at).filter(|at| *at > tx.now()) {
-        row.scraped_at = row.scraped_at.max(ahead.after(Duration::from_millis(1)));
+    let mut row = ResultV3::from(draft.row);
+    row.place = tx.clock().moment_of(row.scraped_at);
+    let newest = readings(tx, &row.url, 1)?.pop().map(|newest| newest.place);
+    // One ahead of the present is of a release that went by dates, and of a year that was wrong: what is read now comes
+    // behind it all the same.
+    if let Some(ahead) = newest.filter(|place| *place > tx.moment()) {
+        row.place = ahead.after(Duration::from_millis(1));
     }
-    if let Some(previous) = previous {
+    if let Some(previous) = previous(tx, &row)? {
         row.changed = changed(&previous, &row);
     }
     if let (Some(page_type), Some(_)) = (row.page_type, row.schema) {
@@ -385,7 +386,8 @@ pub fn record(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<(ResultId, Timest
     row.sequence = tx.next_sequence();
     tx.put(&RESULTS, &row.job, &row)?;
     pages::name(tx, row.job, &row.page)?;
-    Ok((row.id, row.scraped_at))
+    let is_newest = newest.is_none_or(|newest| newest <= row.place);
+    Ok((row.id, is_newest.then_some(row.scraped_at)))
 }
 
 /// Removes a job's result, and its page unless another result names it; whether there was one. Search and SQL follow.
@@ -397,15 +399,18 @@ pub fn delete(tx: &OrgWrite<'_>, job: JobId) -> Result<bool> {
     Ok(was)
 }
 
-/// The newest result of the same URL that was scraped before this one.
-fn previous(tx: &OrgWrite<'_>, row: &ResultV2) -> Result<Option<ResultV2>> {
+/// The newest results of a URL.
+fn readings(tx: &OrgWrite<'_>, url: &str, limit: usize) -> Result<Vec<ResultV3>> {
+    tx.scan_index(&RESULTS, &RESULTS_BY_URL, results_of_url(url), Order::Descending, limit)
+}
+
+/// The newest result of the same URL whose page was fetched before this one's.
+fn previous(tx: &OrgWrite<'_>, row: &ResultV3) -> Result<Option<ResultV3>> {
     // Almost always the newest is the one; only jobs that end out of order make it look further.
     for limit in [1, PREVIOUS_ROWS_MAX] {
-        let rows =
-            tx.scan_index(&RESULTS, &RESULTS_BY_URL, results_of_url(&row.url), Order::Descending, limit)?;
+        let rows = readings(tx, &row.url, limit)?;
         let ended = rows.len() < limit;
-        let comes_before = |at: Timestamp| at <= row.scraped_at || at > tx.now();
-        let found = rows.into_iter().find(|other| comes_before(other.scraped_at));
+        let found = rows.into_iter().find(|other| other.place <= row.place);
         if found.is_some() || ended {
             return Ok(found);
         }
@@ -414,7 +419,7 @@ fn previous(tx: &OrgWrite<'_>, row: &ResultV2) -> Result<Option<ResultV2>> {
 }
 
 /// The attributes whose values differ: those of the new schema in its order, then those that are gone.
-fn changed(previous: &ResultV2, row: &ResultV2) -> Vec<String> {
+fn changed(previous: &ResultV3, row: &ResultV3) -> Vec<String> {
     let none = Map::new();
     let before = previous.values.0.as_object().unwrap_or(&none);
     let after = row.values.0.as_object().unwrap_or(&none);

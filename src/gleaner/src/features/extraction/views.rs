@@ -5,7 +5,7 @@
 //! nothing here looks beyond the organization.
 
 use super::columns::{COMMON_COLUMNS, TYPED_TABLES, table_of};
-use super::rows::{COLUMNS, ColumnKindV1, ColumnsV2, RESULTS, ResultV2, TypedColumnV2};
+use super::rows::{COLUMNS, ColumnKindV1, ColumnsV2, RESULTS, ResultV3, TypedColumnV2};
 use crate::features::{View, ViewRows, column, console_table, table_name};
 use base::clock::Timestamp;
 use base::ids::JobId;
@@ -182,7 +182,7 @@ fn rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
     Ok(all)
 }
 
-fn reading(row: &ResultV2) -> Vec<Cell> {
+fn reading(row: &ResultV3) -> Vec<Cell> {
     let quality = row.quality;
     vec![
         text(row.id),
@@ -206,7 +206,7 @@ fn reading(row: &ResultV2) -> Vec<Cell> {
     ]
 }
 
-fn reading_values(row: &ResultV2) -> Vec<Vec<Cell>> {
+fn reading_values(row: &ResultV3) -> Vec<Vec<Cell>> {
     let mut rows = Vec::new();
     for (attribute, value) in row.values.0.as_object().into_iter().flatten() {
         let members = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
@@ -233,7 +233,7 @@ fn reading_values(row: &ResultV2) -> Vec<Vec<Cell>> {
 }
 
 /// The row of a page-type table: the common columns, then a cell for each of the organization's.
-fn typed(row: &ResultV2, columns: &ColumnsV2) -> Vec<Cell> {
+fn typed(row: &ResultV3, columns: &ColumnsV2) -> Vec<Cell> {
     let mut cells = vec![
         text(row.id),
         text(row.job),
@@ -251,7 +251,7 @@ fn typed(row: &ResultV2, columns: &ColumnsV2) -> Vec<Cell> {
 }
 
 /// A value stands in the column of its own kind; under another kind's column of the same attribute is NULL.
-fn typed_cell(row: &ResultV2, column: &TypedColumnV2) -> Cell {
+fn typed_cell(row: &ResultV3, column: &TypedColumnV2) -> Cell {
     match (column.kind, row.values.0.get(&column.attribute)) {
         (ColumnKindV1::Text, Some(Value::String(value))) => Cell::from(value.as_str()),
         (ColumnKindV1::Number, Some(Value::Number(value))) => value.as_f64().map_or(Cell::Null, Cell::Float),

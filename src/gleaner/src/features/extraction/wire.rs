@@ -1,6 +1,6 @@
 //! Results and schemas as callers see them (API page, section 6).
 
-use super::rows::{AttributeErrorV1, DiscoveredBy, PlatformSchemaV1, RedirectV1, ResultV2};
+use super::rows::{AttributeErrorV1, DiscoveredBy, PlatformSchemaV1, RedirectV1, ResultV3};
 use super::views::hex;
 use base::clock::Timestamp;
 use base::ids::{JobId, ResultId, SchemaId, UrlId};
@@ -94,7 +94,7 @@ impl From<AttributeErrorV1> for AttributeErrorView {
 
 impl ResultView {
     /// `indexed_at`: as the [`SearchFeed`](super::SearchFeed) knows it.
-    pub fn new(row: ResultV2, indexed_at: Option<Timestamp>) -> ResultView {
+    pub fn new(row: ResultV3, indexed_at: Option<Timestamp>) -> ResultView {
         let values = match row.values.0 {
             Value::Object(values) => values,
             _ => Map::new(),
@@ -155,7 +155,7 @@ pub struct ResultMetadata {
 
 impl ResultMetadata {
     /// `indexed_at`: as the [`SearchFeed`](super::SearchFeed) knows it.
-    pub fn new(row: &ResultV2, indexed_at: Option<Timestamp>) -> ResultMetadata {
+    pub fn new(row: &ResultV3, indexed_at: Option<Timestamp>) -> ResultMetadata {
         ResultMetadata {
             id: row.id,
             job_id: row.job,
@@ -183,7 +183,7 @@ pub struct PendingView {
 }
 
 impl PendingView {
-    pub fn new(row: &ResultV2) -> PendingView {
+    pub fn new(row: &ResultV3) -> PendingView {
         PendingView {
             indexing_pending: true,
             retry_after_seconds: RETRY_AFTER_SECS,

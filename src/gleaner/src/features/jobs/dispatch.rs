@@ -17,6 +17,7 @@ use super::finish::{Cut, PutBack, Taken, add_canceled, claim, postpone, put_back
 use super::queue::{Due, FairQueue, Inbox, Queued, Round, Slot};
 use super::rows::JobV1;
 use super::run::{Begin, Run};
+use super::running::Running;
 use super::walks::{PLANNED_STOP, PlannedStopV1};
 use crate::features::extraction::Extractor;
 use crate::features::providers::Providers;
@@ -31,12 +32,12 @@ use futures::FutureExt;
 use parking_lot::Mutex;
 use server::panic_text;
 use server::task::TaskContext;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use store::{OrgStore, SysWrite, System};
+use store::{Committed, OrgStore, OrgWrite, SysWrite, System};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
@@ -92,7 +93,7 @@ pub struct Dispatcher {
     inbox: Arc<Inbox>,
     queue: Mutex<FairQueue>,
     /// The jobs that run here, and how to tell each that it was canceled.
-    running: Mutex<HashMap<(OrgId, JobId), Arc<Notify>>>,
+    running: Arc<Running>,
     /// Jobs that may have been marked running by a claim that failed.
     pub(super) doubtful: Mutex<Vec<(OrgId, JobId)>>,
     /// Organizations without room for what their jobs would bring, as far as one was to begin.
@@ -127,7 +128,7 @@ impl Dispatcher {
             health: parts.health,
             queue: Mutex::new(FairQueue::new(settings.concurrency, inbox.clone())),
             inbox,
-            running: Mutex::default(),
+            running: Arc::default(),
             doubtful: Mutex::default(),
             full: Mutex::default(),
             unreadable: Mutex::default(),
@@ -150,13 +151,25 @@ impl Dispatcher {
         self.inbox.queued(jobs.into_iter().map(|job| Queued::of(org, job)));
     }
 
-    /// The outcome of a write that queues jobs. One that was said to have failed may stand all the same.
-    pub fn heed<T>(&self, written: Result<T>) -> Result<T> {
-        written.inspect_err(|error| {
-            if error.code() == Code::ServiceUnavailable {
-                self.look_again();
+    /// Has it be told of jobs as soon as the operation that queues them is committed.
+    pub(super) fn queued_after<'j>(&self, tx: &OrgWrite<'_>, jobs: impl IntoIterator<Item = &'j JobV1>) {
+        let jobs: Vec<_> = jobs.into_iter().map(|job| Queued::of(tx.org_id(), job)).collect();
+        let inbox = Arc::clone(&self.inbox);
+        tx.after_commit(move |committed| match committed {
+            Committed::Stands => inbox.queued(jobs),
+            Committed::Perhaps => inbox.look_again(),
+        });
+    }
+
+    /// Ends the run of a job, if it runs here, as soon as the operation that cancels it is committed.
+    pub(super) fn abandon_after(&self, tx: &OrgWrite<'_>, job: JobId) {
+        let (running, key) = (Arc::clone(&self.running), (tx.org_id(), job));
+        // Where that is not known the run goes on, and finds out at its end.
+        tx.after_commit(move |committed| {
+            if committed == Committed::Stands {
+                running.abandon(key);
             }
-        })
+        });
     }
 
     /// Says that jobs may stand in the queue that nobody could tell of, because their commit was said to have failed.
@@ -188,7 +201,7 @@ impl Dispatcher {
 
     /// How many jobs are running.
     pub fn running(&self) -> usize {
-        self.running.lock().len()
+        self.running.len()
     }
 
     /// How many jobs have failed since the start because their runs were cut off again and again.
@@ -206,14 +219,12 @@ impl Dispatcher {
     }
 
     pub(super) fn running_ids(&self) -> HashSet<(OrgId, JobId)> {
-        self.running.lock().keys().copied().collect()
+        self.running.ids()
     }
 
-    /// Ends the run of a job that was canceled, if it runs here; its row has said so already.
-    pub fn abandon(&self, org: OrgId, job: JobId) {
-        if let Some(canceled) = self.running.lock().get(&(org, job)) {
-            canceled.notify_one();
-        }
+    /// Ends the run of a job, if it runs here.
+    pub(super) fn abandon(&self, org: OrgId, job: JobId) {
+        self.running.abandon((org, job));
     }
 
     /// Ends every run of an organization that is being erased, and waits until none is left; gives how many there were.
@@ -371,18 +382,12 @@ impl Dispatcher {
     /// Each can be abandoned from before its row says that it runs: who cancels it in between is heard.
     async fn claim(&self, due: Vec<Due>) -> Result<Vec<Claimed>> {
         let wanted: Vec<_> = due.iter().map(|due| (due.queued.org, due.job)).collect();
-        let told: Vec<_> = wanted.iter().map(|key| (*key, Arc::new(Notify::new()))).collect();
-        {
-            // An earlier run of a job that was put back may be about to end under the same key.
-            let mut running = self.running.lock();
-            for (key, canceled) in &told {
-                running.entry(*key).or_insert_with(|| canceled.clone());
-            }
-        }
+        let told: Vec<_> = wanted.iter().map(|key| (*key, self.running.begin(*key))).collect();
         let claimed = match self.claim_all(wanted).await {
             Ok(claimed) => claimed,
             Err(error) => {
-                told.iter().for_each(|(key, canceled)| self.forget(*key, canceled));
+                told.iter().for_each(|(key, canceled)| self.running.end(*key, canceled));
+                due.into_iter().for_each(|due| due.permit.unused());
                 // They stand in the queue still, unless the commit stands although its sync failed.
                 self.doubtful.lock().extend(told.into_iter().map(|(key, _)| key));
                 return Err(error);
@@ -392,14 +397,17 @@ impl Dispatcher {
         for ((due, (key, canceled)), job) in due.into_iter().zip(told).zip(claimed) {
             match job {
                 Taken::Job(job) => {
-                    self.running.lock().insert(key, canceled.clone());
                     self.full.lock().remove(&key.0);
                     let org = self.system.org(due.queued.org);
                     jobs.push(Claimed { job: *job, org, permit: due.permit, slot: due.slot, canceled });
                 }
-                Taken::Gone => self.forget(key, &canceled),
+                Taken::Gone => {
+                    self.running.end(key, &canceled);
+                    due.permit.unused();
+                }
                 Taken::NoRoom => {
-                    self.forget(key, &canceled);
+                    self.running.end(key, &canceled);
+                    due.permit.unused();
                     self.full.lock().insert(key.0);
                     self.queue.lock().pause(key.0, Instant::now() + ROOM_LOOKED_EVERY);
                     self.inbox.queued([due.queued]);
@@ -453,14 +461,6 @@ impl Dispatcher {
         self.inbox.unreadable(job);
     }
 
-    /// A run is over. A job that was put back may run again already, under the same key; that run stays.
-    fn forget(&self, key: (OrgId, JobId), canceled: &Arc<Notify>) {
-        let mut running = self.running.lock();
-        if running.get(&key).is_some_and(|now| Arc::ptr_eq(now, canceled)) {
-            running.remove(&key);
-        }
-    }
-
     async fn run_job(self: Arc<Self>, claimed: Claimed) {
         let Claimed { job, org, permit, slot, canceled } = claimed;
         let (id, run, before) = (job.id, job.run, job.attempts.len());
@@ -483,7 +483,7 @@ impl Dispatcher {
                 false
             }
         };
-        self.forget((org.id(), id), &canceled);
+        self.running.end((org.id(), id), &canceled);
         // Who gives its slot back wakes the next round.
         drop(slot);
         if was_canceled {

@@ -3,7 +3,7 @@
 
 use super::rows::{AttemptV1, JOBS, JobV1};
 use super::run::PARKS_MAX;
-use super::walks::{self, JOB_OUTPUTS, JobOutputsV1, WALKS, WalkV2};
+use super::walks::{self, JOB_OUTPUTS, JobOutputsV1, WALKS, WalkV3};
 use crate::features::extraction::{self, ResultDraft};
 use crate::features::providers::NOT_ASKED;
 use crate::features::{billing, urls, workflows};
@@ -49,7 +49,7 @@ pub(super) enum PutBack {
 /// How far a run came.
 #[derive(Clone)]
 pub(super) struct Progress {
-    pub row: WalkV2,
+    pub row: WalkV3,
     /// All attempts of the job.
     pub attempts: Vec<AttemptV1>,
     /// The page at hand.
@@ -168,12 +168,13 @@ pub(super) fn postpone(
 ) -> Result<Option<JobV1>> {
     let Some(mut job) = of_run(tx, id, run)? else { return Ok(None) };
     let mut row = walks::load(tx, id)?;
-    if row.parks >= PARKS_MAX {
+    if row.cooled >= PARKS_MAX {
         job.error = Some(reason.to_owned());
         end(tx, job, JobStatus::Failed, (0, &[]), None)?;
         return Ok(None);
     }
     row.parks += 1;
+    row.cooled += 1;
     tx.put(&WALKS, &id, &row)?;
     job.status = JobStatus::Queued;
     job.lease_until = None;
@@ -222,7 +223,7 @@ pub(super) fn finish(tx: &OrgWrite<'_>, id: JobId, run: u32, ended: Ended) -> Re
         let url = job.url_id.map(|id| tx.get(&urls::URLS, &id)).transpose()?.flatten();
         draft.add_tags(url.map(|row| row.tags).unwrap_or_default());
         let (result, at) = extraction::record(tx, draft)?;
-        (job.result_id, scraped_at) = (Some(result), Some(at));
+        (job.result_id, scraped_at) = (Some(result), at);
     }
     if !ended.outputs.is_empty() {
         tx.put(&JOB_OUTPUTS, &id, &JobOutputsV1 { outputs: ended.outputs })?;
@@ -230,7 +231,7 @@ pub(super) fn finish(tx: &OrgWrite<'_>, id: JobId, run: u32, ended: Ended) -> Re
     end(tx, job, ended.status, (ended.charged, &ended.charges), scraped_at)
 }
 
-/// `scraped_at`: when the page of its result was fetched.
+/// `scraped_at`: when the page of its result was fetched, if that is its URL's newest.
 fn end(
     tx: &OrgWrite<'_>,
     mut job: JobV1,
@@ -244,7 +245,7 @@ fn end(
     job.credits_charged = charged.min(job.credits_reserved);
     walks::forget(tx, job.id)?;
     teach(tx, &job, charges)?;
-    billing::settle(tx, job.id, job.created_at, job.credits_reserved, job.credits_charged)?;
+    billing::settle(tx, job.id, job.made(tx.clock()), job.credits_reserved, job.credits_charged)?;
     // A benchmark looks at providers, not at the URL.
     if let Some(url) = job.url_id.filter(|_| job.benchmark_id.is_none()) {
         urls::note_job(tx, url, job.id, status, scraped_at)?;

@@ -8,6 +8,7 @@ mod recovery;
 mod retention;
 mod rows;
 mod run;
+mod running;
 mod submit;
 #[cfg(test)]
 mod tests;
@@ -19,7 +20,7 @@ pub use crate::features::providers::NOT_ASKED;
 pub use dispatch::{DispatchParts, DispatchSettings, Dispatcher};
 pub use queue::runs_max;
 pub use rows::{AttemptV1, BY_BENCHMARK, JOBS, JobV1};
-pub use submit::{Desk, cancel as cancel_job, probe};
+pub use submit::{Desk, cancel_job, probe};
 pub use walks::JOB_OUTPUTS;
 
 use super::{Feature, Holding};
@@ -41,7 +42,7 @@ use server::task::TaskSpec;
 use server::{Body, Created, Either, Handler, Need, Org, OrgContext, Path, Query, Route, apart_if};
 use std::time::Duration;
 use store::{Event, OrgRead};
-use submit::NewJob;
+use submit::{NewJob, Submitted};
 use uuid::Uuid;
 use view::JobView;
 
@@ -173,13 +174,9 @@ async fn submit_one(
         }
         submitted.ok_or_else(|| Error::internal("submit a job", "none was made"))
     });
-    let dispatcher = org.service::<Dispatcher>();
-    let submitted = dispatcher.heed(submitted.await)?;
-    if !submitted.is_new {
-        return Ok(Either::Right(Body(view(&org, submitted.job)?)));
-    }
-    org.service::<Dispatcher>().queued(org.id(), [&submitted.job]);
-    Ok(Either::Left(Created(view(&org, submitted.job)?)))
+    let Submitted { job, is_new } = submitted.await?;
+    let job = view(&org, job)?;
+    Ok(if is_new { Either::Left(Created(job)) } else { Either::Right(Body(job)) })
 }
 
 /// Jobs that are checked on the spot; more are checked apart from the threads that answer.
@@ -231,10 +228,7 @@ async fn submit_batch(
             }
             Ok(all.into_iter().map(|one| one.job).collect::<Vec<_>>())
         })
-        .await;
-    let dispatcher = org.service::<Dispatcher>();
-    let jobs = dispatcher.heed(jobs)?;
-    dispatcher.queued(org.id(), &jobs);
+        .await?;
     let jobs = jobs.into_iter().map(|job| SubmittedJob { id: job.id, url: job.url }).collect();
     Ok(Created(SubmittedJobs { jobs }))
 }
@@ -291,15 +285,14 @@ async fn poll(org: Org<JobsRead>, Body(request): Body<PollRequest>) -> Result<Bo
 }
 
 async fn cancel_one(org: Org<JobsWrite>, Path(id): Path<JobId>) -> Result<Body<JobView>> {
+    let desk = org.service::<Desk>();
     let canceled = org.write(move |tx| {
         tx.needs_no_room();
-        let job = submit::cancel(tx, id)?;
+        let job = cancel_job(tx, &desk, id)?;
         tx.audit(Event::new(Action::JobCanceled).of(id))?;
         Ok(job)
     });
-    let job = canceled.await?;
-    org.service::<Dispatcher>().abandon(org.id(), id);
-    Ok(Body(view(&org, job)?))
+    Ok(Body(view(&org, canceled.await?)?))
 }
 
 async fn retry(org: Org<Spends<JobsWrite>>, Path(id): Path<JobId>) -> Result<Created<JobView>> {
@@ -309,8 +302,5 @@ async fn retry(org: Org<Spends<JobsWrite>>, Path(id): Path<JobId>) -> Result<Cre
         tx.audit(Event::new(Action::JobRetried).of(job.id).with("of", Uuid::from(id)))?;
         Ok(job)
     });
-    let dispatcher = org.service::<Dispatcher>();
-    let job = dispatcher.heed(retried.await)?;
-    dispatcher.queued(org.id(), [&job]);
-    Ok(Created(view(&org, job)?))
+    Ok(Created(view(&org, retried.await?)?))
 }

@@ -3,9 +3,9 @@
 //! `jobs.queue` and `jobs.lease` are indexes of the job's own row: a queued job stands in the first, a running one in the
 //! second, and because `put` keeps them, queue and row cannot disagree. An entry of the queue begins with the
 //! organization, then the domain and the host, so that the dispatcher finds the next job of each by one seek, however
-//! many jobs anybody has; what is next among them it keeps in memory (`queue.rs`).
+//! many jobs anybody has; what is next among them it keeps in memory (`queue/mod.rs`).
 
-use base::clock::{Moment, Timestamp};
+use base::clock::{Moment, Now, Timestamp};
 use base::codec::{Json, Record};
 use base::ids::{
     BenchmarkId, JobId, ResultId, ScheduleId, ScheduleRunId, UrlId, WorkflowId, WorkflowVersionId,
@@ -79,6 +79,13 @@ pub struct JobV1 {
     pub run: u32,
     /// Until when its present run is trusted to be alive.
     pub lease_until: Option<Moment>,
+}
+
+impl JobV1 {
+    /// When it was submitted, by the box's own time.
+    pub fn made(&self, now: &Now) -> Moment {
+        now.moment_of(self.created_at)
+    }
 }
 
 impl Record for JobV1 {}

@@ -13,7 +13,7 @@ use super::ask::{Begun, Made, Trail, ask_one, attempt_row, connected, request};
 use super::dispatch::Dispatcher;
 use super::finish::{self, Ended, Progress};
 use super::rows::{AttemptV1, JobV1};
-use super::walks::{self, PositionV1, WalkV2, facts};
+use super::walks::{self, PositionV1, WalkV3, facts};
 use crate::features::extraction::{self, RedirectV1, ResultDraft, Scraped};
 use crate::features::providers::{self, NOT_ASKED, Path, Standing, visits_itself};
 use base::clock::Moment;
@@ -64,7 +64,7 @@ pub(super) struct Run<'a> {
     url: WebUrl,
     graph: Arc<Graph>,
     walk: Walk,
-    row: WalkV2,
+    row: WalkV3,
     /// Attempts that are not written yet.
     made: Vec<AttemptV1>,
     page: Option<PageAtHand>,
@@ -159,7 +159,7 @@ impl<'a> Run<'a> {
                 if (visits > 1 || self.permit.is_none())
                     && let Err(pause) = self.next_visit()
                 {
-                    return self.park(pause).await;
+                    return self.park(pause, Waits::InTurn).await;
                 }
                 if visits > 1 {
                     self.keep_progress().await?;
@@ -172,7 +172,7 @@ impl<'a> Run<'a> {
                 Step::Attempt { node, provider, options } => {
                     let seen = match self.visit(&graph, node, &[provider], options).await? {
                         Visit::Seen(seen) => seen,
-                        Visit::Later(pause) => return self.park(pause).await,
+                        Visit::Later(pause, waits) => return self.park(pause, waits).await,
                     };
                     let seen = seen
                         .first()
@@ -183,12 +183,12 @@ impl<'a> Run<'a> {
                 Step::Race { node, providers, options } => {
                     match self.visit(&graph, node, providers, options).await? {
                         Visit::Seen(seen) => self.advance(&graph, Event::Raced(&seen))?,
-                        Visit::Later(pause) => return self.park(pause).await,
+                        Visit::Later(pause, waits) => return self.park(pause, waits).await,
                     }
                 }
                 Step::Wait { ms } => {
                     self.advance(&graph, Event::Waited)?;
-                    return self.park(Duration::from_millis(ms.into())).await;
+                    return self.park(Duration::from_millis(ms.into()), Waits::InTurn).await;
                 }
                 Step::Extract { min_quality } => {
                     let quality = self.draft().await?.and_then(|draft| draft.quality());
@@ -238,16 +238,20 @@ impl<'a> Run<'a> {
         providers: &[ProviderId],
         options: &Overrides,
     ) -> Result<Visit> {
-        if let Some(pause) = self.cooling(graph, providers).or_else(|| self.crowded(providers)) {
-            return Ok(Visit::Later(pause));
+        if let Some(pause) = self.cooling(graph, providers) {
+            return Ok(Visit::Later(pause, Waits::ForOneLeftAlone));
         }
+        if let Some(pause) = self.crowded(providers) {
+            return Ok(Visit::Later(pause, Waits::ForRoom));
+        }
+        self.row.crowded = 0;
         let rests = self.rests(graph, providers);
         let asked = self.ask(node, providers, options, &rests).await?;
         if (asked.is_throttled || asked.left_alone_until.is_some())
-            && let Some(pause) = self.again(graph, providers, &asked)
+            && let Some((pause, waits)) = self.again(graph, providers, &asked)
         {
             self.walk.stay(&asked.seen);
-            return Ok(Visit::Later(pause));
+            return Ok(Visit::Later(pause, waits));
         }
         Ok(Visit::Seen(asked.seen))
     }
@@ -290,13 +294,13 @@ impl<'a> Run<'a> {
                 Standing::Ready | Standing::WeakHere => return None,
             }
         }
-        let pause = soonest.filter(|_| self.row.parks < PARKS_MAX)?.min(POSTPONE.1);
+        let pause = soonest.filter(|_| self.row.cooled < PARKS_MAX)?.min(POSTPONE.1);
         (!self.goes_on(graph)).then_some(pause)
     }
 
     /// For how long the job should wait to ask these again: none of them told anything of the target, one for being
     /// throttled, or because a redirect led to a host that is left alone for a while.
-    fn again(&self, graph: &Graph, providers: &[ProviderId], asked: &Asked) -> Option<Duration> {
+    fn again(&self, graph: &Graph, providers: &[ProviderId], asked: &Asked) -> Option<(Duration, Waits)> {
         let tells_nothing = |attempt: &&AttemptV1| {
             attempt.outcome == Outcome::ProviderError || attempt.rule.as_deref() == Some(LEFT_ALONE)
         };
@@ -312,12 +316,13 @@ impl<'a> Run<'a> {
             let pause = until.saturating_duration_since(Instant::now());
             // A benchmark is not to stand still for hours.
             let may_last = self.job.benchmark_id.is_none() || pause <= COOLING_WAIT_MAX;
-            return may_last.then_some(pause.max(POSTPONE.0));
+            return may_last.then_some((pause.max(POSTPONE.0), Waits::InTurn));
         }
         // Or it has just lost its place at the provider to another request, and nobody is at fault.
         let was_crowded = just_made.into_iter().any(|attempt| attempt.rule.as_deref() == Some(NOT_ASKED));
-        let crowded = (was_crowded && self.row.parks < PARKS_MAX).then_some(CROWDED_PAUSE);
-        self.cooling(graph, providers).or(crowded)
+        let crowded = was_crowded.then_some((CROWDED_PAUSE, Waits::ForRoom));
+        let cooling = self.cooling(graph, providers).map(|pause| (pause, Waits::ForOneLeftAlone));
+        cooling.or(crowded)
     }
 
     /// Whether the graph has somebody else, or something else to do, where the present node's providers fail.
@@ -344,7 +349,7 @@ impl<'a> Run<'a> {
     fn crowded(&self, providers: &[ProviderId]) -> Option<Duration> {
         let is_crowded =
             |provider: &ProviderId| self.dispatcher.providers.is_crowded(self.org.id(), *provider);
-        let pause = CROWDED_PAUSE * (self.row.parks + 1).min(CROWDED_STEPS_MAX);
+        let pause = CROWDED_PAUSE * (self.row.crowded + 1).min(CROWDED_STEPS_MAX);
         providers.iter().all(is_crowded).then_some(pause)
     }
 
@@ -506,29 +511,29 @@ impl<'a> Run<'a> {
     }
 
     /// What has to be true before the job goes on, in a row.
-    async fn progress(&mut self, parked: bool) -> Result<Progress> {
+    async fn progress(&mut self, parked: Option<Waits>) -> Result<Progress> {
         let held = match self.walk.page {
             Some(_) => self.draft().await?.cloned(),
             None => None,
         };
         self.row.position = Some(PositionV1::from(&self.walk));
-        if parked {
-            self.row.parks += 1;
-        }
+        self.row.parks += u32::from(parked.is_some());
+        self.row.cooled += u32::from(parked == Some(Waits::ForOneLeftAlone));
+        self.row.crowded += u32::from(parked == Some(Waits::ForRoom));
         self.job.attempts.append(&mut self.made);
         Ok(Progress { row: self.row.clone(), attempts: self.job.attempts.clone(), held })
     }
 
     /// Writes where the job stands before its next attempt.
     async fn keep_progress(&mut self) -> Result<()> {
-        let progress = self.progress(false).await?;
+        let progress = self.progress(None).await?;
         let (id, run) = (self.job.id, self.job.run);
         self.write(move |tx| finish::keep(tx, id, run, progress.clone())).await
     }
 
     /// Puts the job back into the queue for later; without a pause, where it stood among its organization's.
-    async fn park(mut self, pause: Duration) -> Result<()> {
-        let progress = self.progress(true).await?;
+    async fn park(mut self, pause: Duration, waits: Waits) -> Result<()> {
+        let progress = self.progress(Some(waits)).await?;
         let (id, run) = (self.job.id, self.job.run);
         let run_at = match pause {
             Duration::ZERO => self.job.run_at,
@@ -630,5 +635,16 @@ struct Asked {
 enum Visit {
     Seen(Vec<Seen>),
     /// The job had better wait for so long.
-    Later(Duration),
+    Later(Duration, Waits),
+}
+
+/// What a job waits for. Only waiting for somebody who may never come back is bounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waits {
+    /// Its turn at the domain, the time that its graph names, a host that said for how long.
+    InTurn,
+    /// A provider that is left alone.
+    ForOneLeftAlone,
+    /// A provider that has as many requests as its account may have.
+    ForRoom,
 }

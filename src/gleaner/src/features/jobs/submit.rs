@@ -1,7 +1,8 @@
 //! Making, canceling and repeating jobs: the rules, inside the caller's transaction.
 
+use super::dispatch::Dispatcher;
 use super::rows::{BY_EXTERNAL_ID, JOBS, JobV1, OptionsV1};
-use super::walks::{self, WALKS, WalkV2};
+use super::walks::{self, WALKS, WalkV3};
 use crate::features::billing::{self, Plans};
 use crate::features::urls;
 use crate::features::workflows::{self, Book, Connected, Graphs, WorkflowV1};
@@ -35,11 +36,13 @@ const HEADER_BYTES_MAX: usize = 4_096;
 const EXTERNAL_ID_CHARS_MAX: usize = 128;
 const PRIORITY_DEFAULT: u8 = 5;
 
-/// What submitting needs beside the transaction: prices, plans, graphs. Hung up in the services.
+/// What submitting and canceling need beside the transaction: prices, plans, graphs, and who runs jobs. Hung up in the
+/// services.
 pub struct Desk {
     pub plans: Arc<Plans>,
     pub book: Arc<Book>,
     pub graphs: Arc<Graphs>,
+    pub dispatcher: Arc<Dispatcher>,
 }
 
 /// A job as a caller asks for it.
@@ -255,14 +258,17 @@ fn refuse_rivals(all: &[Checked]) -> Result<()> {
     Ok(())
 }
 
-/// Reserves what these jobs may be charged, together: a refusal tells the balance as it was before the first of them.
-fn pay<'j>(tx: &OrgWrite<'_>, desk: &Desk, jobs: impl Iterator<Item = &'j JobV1>) -> Result<()> {
-    let wanted: Vec<_> = jobs.map(|job| (job.id, job.credits_reserved)).collect();
+/// Reserves what these jobs may be charged, together: a refusal tells the balance as it was before the first of them. The
+/// dispatcher hears of them when they are durable, whoever waits for the answer.
+fn pay<'j>(tx: &OrgWrite<'_>, desk: &Desk, jobs: impl Iterator<Item = &'j JobV1> + Clone) -> Result<()> {
+    let wanted: Vec<_> = jobs.clone().map(|job| (job.id, job.credits_reserved)).collect();
     if wanted.is_empty() {
         return Ok(());
     }
     let account = billing::account(tx)?;
-    billing::reserve(tx, billing::plan_of(&desk.plans, &account)?, &wanted)
+    billing::reserve(tx, billing::plan_of(&desk.plans, &account)?, &wanted)?;
+    desk.dispatcher.queued_after(tx, jobs);
+    Ok(())
 }
 
 /// Writes one job; its credits are the caller's to reserve.
@@ -373,7 +379,7 @@ pub fn probe(
     for url in urls {
         for provider in providers {
             let job = JobV1 { benchmark_id: Some(benchmark), ..new_job(tx, url, options.clone()) };
-            let row = WalkV2 { chain: Some(vec![provider.id]), ..WalkV2::default() };
+            let row = WalkV3 { chain: Some(vec![provider.id]), ..WalkV3::default() };
             tx.put(&WALKS, &job.id, &row)?;
             jobs.push(insert(tx, job, provider.price(tariff))?);
         }
@@ -414,8 +420,15 @@ fn new_job(tx: &OrgRead<'_>, url: &WebUrl, options: OptionsV1) -> JobV1 {
     }
 }
 
+/// Ends a job that has not ended, and its run as soon as that is durable, whoever waits for the answer.
+pub fn cancel_job(tx: &OrgWrite<'_>, desk: &Desk, id: JobId) -> Result<JobV1> {
+    let job = cancel(tx, id)?;
+    desk.dispatcher.abandon_after(tx, id);
+    Ok(job)
+}
+
 /// Ends a job that has not ended; its reserve returns. A run that is under way finds out when it wants to finish.
-pub fn cancel(tx: &OrgWrite<'_>, id: JobId) -> Result<JobV1> {
+pub(super) fn cancel(tx: &OrgWrite<'_>, id: JobId) -> Result<JobV1> {
     let mut job = tx.require(&JOBS, &id)?;
     if job.status.has_ended() {
         return Err(Error::new(Code::JobTerminal).message(format!("The job has {}.", job.status)));
@@ -424,7 +437,7 @@ pub fn cancel(tx: &OrgWrite<'_>, id: JobId) -> Result<JobV1> {
     job.finished_at = Some(tx.now());
     job.lease_until = None;
     walks::forget(tx, id)?;
-    billing::settle(tx, job.id, job.created_at, job.credits_reserved, 0)?;
+    billing::settle(tx, job.id, job.made(tx.clock()), job.credits_reserved, 0)?;
     if let Some(url) = job.url_id.filter(|_| job.benchmark_id.is_none()) {
         urls::note_job(tx, url, job.id, job.status, None)?;
     }

@@ -28,7 +28,7 @@ pub struct WalkV1 {
 
 impl Record for WalkV1 {}
 
-/// A walk that has begun.
+/// A walk as it was kept before waits were counted by what they were for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WalkV2 {
     /// The built-in path's providers: what is connected may change while the job waits. None when a workflow is walked.
@@ -45,10 +45,34 @@ pub struct WalkV2 {
 
 impl Record for WalkV2 {
     const VERSION: u8 = 2;
+}
+
+/// A walk that has begun.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WalkV3 {
+    /// The built-in path's providers: what is connected may change while the job waits. None when a workflow is walked.
+    pub chain: Option<Vec<ProviderId>>,
+    /// None before the first step.
+    pub position: Option<PositionV1>,
+    /// How often the job was put back because it had to wait, for whatever; those runs were not interrupted.
+    pub parks: u32,
+    /// What the page at hand costs when it is delivered.
+    pub page_charge: u64,
+    /// How often the box's own trouble, or a planned restart, cut a run off; those do not count against the job.
+    pub excused: u32,
+    /// How often it has waited for providers that are left alone.
+    pub cooled: u32,
+    /// How often it has waited in a row for room at its providers.
+    pub crowded: u32,
+}
+
+impl Record for WalkV3 {
+    const VERSION: u8 = 3;
 
     fn upgrade(version: u8, body: &[u8]) -> Result<Self, CodecError> {
         match version {
-            1 => decode_body::<WalkV1>(body).map(WalkV2::from),
+            1 => decode_body::<WalkV1>(body).map(WalkV2::from).map(WalkV3::from),
+            2 => decode_body::<WalkV2>(body).map(WalkV3::from),
             _ => Err(CodecError(format!("row version {version} is unknown to this release"))),
         }
     }
@@ -58,6 +82,14 @@ impl From<WalkV1> for WalkV2 {
     fn from(old: WalkV1) -> WalkV2 {
         let WalkV1 { chain, position, parks, page_charge } = old;
         WalkV2 { chain, position, parks, page_charge, excused: 0 }
+    }
+}
+
+impl From<WalkV2> for WalkV3 {
+    /// Nobody knows what those waits were for, so none of them counts against the job.
+    fn from(old: WalkV2) -> WalkV3 {
+        let WalkV2 { chain, position, parks, page_charge, excused } = old;
+        WalkV3 { chain, position, parks, page_charge, excused, cooled: 0, crowded: 0 }
     }
 }
 
@@ -111,7 +143,7 @@ impl From<PositionV1> for Walk {
     }
 }
 
-pub static WALKS: OrgTable<JobId, WalkV2> = OrgTable::new("job_walks", "Job");
+pub static WALKS: OrgTable<JobId, WalkV3> = OrgTable::new("job_walks", "Job");
 
 /// The outputs that a job is to be delivered to beyond those that follow every job: written when it ends, once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -135,12 +167,12 @@ pub fn facts(job: &JobV1) -> Facts<'_> {
     }
 }
 
-pub fn load(tx: &OrgRead<'_>, job: JobId) -> Result<WalkV2> {
+pub fn load(tx: &OrgRead<'_>, job: JobId) -> Result<WalkV3> {
     Ok(tx.get(&WALKS, &job)?.unwrap_or_default())
 }
 
 /// How many runs of the job were cut off, as far as that may be its own doing.
-pub fn interruptions(row: &WalkV2, job: &JobV1) -> u32 {
+pub fn interruptions(row: &WalkV3, job: &JobV1) -> u32 {
     job.run.saturating_sub(row.parks).saturating_sub(row.excused)
 }
 
@@ -167,11 +199,14 @@ mod tests {
             outputs: vec![OutputId::new()],
         };
         let old = WalkV1 { position: Some(PositionV1::from(&walk)), parks: 2, ..WalkV1::default() };
-        let row = WalkV2 { position: old.position.clone(), parks: 2, ..WalkV2::default() };
-        let read: WalkV2 = codec::decode(&codec::encode(&row).unwrap()).unwrap();
+        let before = WalkV2 { excused: 3, ..WalkV2::from(old.clone()) };
+        let row = WalkV3 { cooled: 4, crowded: 5, ..WalkV3::from(before.clone()) };
+        let read: WalkV3 = codec::decode(&codec::encode(&row).unwrap()).unwrap();
         assert_eq!(read, row);
-        let read: WalkV2 = codec::decode(&codec::encode(&old).unwrap()).unwrap();
-        assert_eq!(read, row, "what an older release kept");
+        let read: WalkV3 = codec::decode(&codec::encode(&before).unwrap()).unwrap();
+        assert_eq!(read, WalkV3 { cooled: 0, crowded: 0, ..row.clone() }, "what an older release kept");
+        let read: WalkV3 = codec::decode(&codec::encode(&old).unwrap()).unwrap();
+        assert_eq!(read, WalkV3 { excused: 0, cooled: 0, crowded: 0, ..row }, "and the one before it");
         assert_eq!(Walk::from(read.position.unwrap()), walk);
     }
 }

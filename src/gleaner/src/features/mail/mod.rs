@@ -43,8 +43,8 @@ const SWEEP_EVERY: Duration = Duration::from_secs(10 * 60);
 const TRIED_FOR: Duration = Duration::from_secs(24 * 3600);
 /// Rows that one operation erases.
 const ERASED_ROWS_MAX: usize = 256;
-/// Messages of one kind about one thing that have not been sent; there is one, and the number only bounds the scan.
-const PER_KIND_ROWS_MAX: usize = 64;
+/// Messages that are read at once to be forgotten. Mostly there is one; whoever may ask for resets again and again makes more.
+const FORGOTTEN_AT_ONCE: usize = 64;
 
 pub static FEATURE: Feature = Feature {
     name: "mail",
@@ -129,17 +129,21 @@ impl NewMail<'_> {
 /// up or replaced.
 pub fn forget(tx: &SysWrite<'_>, about: impl Into<Uuid>, kind: MailKind) -> Result<()> {
     let about = about.into();
-    let rows = tx.scan_index(
-        &MAIL,
-        &MAIL_BY_ABOUT,
-        |key| key.id(about).u8(kind as u8),
-        Order::Ascending,
-        PER_KIND_ROWS_MAX,
-    )?;
-    for mail in rows {
-        tx.delete(&MAIL, &mail.id)?;
+    loop {
+        let rows = tx.scan_index(
+            &MAIL,
+            &MAIL_BY_ABOUT,
+            |key| key.id(about).u8(kind as u8),
+            Order::Ascending,
+            FORGOTTEN_AT_ONCE,
+        )?;
+        for mail in &rows {
+            tx.delete(&MAIL, &mail.id)?;
+        }
+        if rows.len() < FORGOTTEN_AT_ONCE {
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
 /// Removes messages to an address, sent or not; how many. To be repeated until there are none.

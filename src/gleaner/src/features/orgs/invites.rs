@@ -223,7 +223,8 @@ fn count(own: &OrgWrite<'_>, per_day_max: u32) -> Result<()> {
         return Err(Error::new(Code::RateLimited)
             .title("Too many invitations")
             .message(format!(
-                "auth.invites_per_day: limit {per_day_max}, today {sent}. The count begins anew at midnight UTC."
+                "auth.invites_per_day: limit {per_day_max}, today {sent}. The count begins anew when the box's own day (UTC) is \
+                 over: see Retry-After."
             ))
             .header("retry-after", wait.to_string()));
     }

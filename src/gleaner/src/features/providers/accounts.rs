@@ -321,6 +321,12 @@ impl Providers {
         state.domains.report(&(account.org, account.id, domain), Report::Neutral, now);
     }
 
+    /// What an attempt says of an account, for tests of who waits for it.
+    #[cfg(test)]
+    pub fn hear(&self, account: &Account, domain: Domain, attempt: &Attempt) {
+        self.note(account, domain, attempt);
+    }
+
     fn note(&self, account: &Account, domain: Domain, attempt: &Attempt) {
         let now = Instant::now();
         let key = (account.org, account.id);

@@ -119,18 +119,18 @@ async fn update(
     }
     service::concurrency(patch.max_concurrency.filter(|max| *max != 0))?;
     let (providers, guard) = (org.service::<Providers>(), org.service::<AddressGuard>());
-    let (org_id, patching) = (org.id(), providers.clone());
+    let (org_id, patching, forgiving) = (org.id(), providers.clone(), providers.clone());
     let row = org
         .write(move |tx| {
             let row = tx.require(&PROVIDERS, &id)?;
             let row = patching.patched(org_id, row, patch, &guard)?;
             tx.put(&PROVIDERS, &id, &row)?;
+            // Whatever was wrong may be mended by this.
+            tx.after_commit(move |_| forgiving.forgive(org_id, id));
             tx.audit(Event::new(Action::ProviderUpdated).of(id).with("isEnabled", row.is_enabled))?;
             Ok(row)
         })
         .await?;
-    // Whatever was wrong may be mended by this.
-    providers.forgive(org_id, id);
     Ok(Body(ProviderView::new(&providers, org_id, row)))
 }
 
@@ -185,13 +185,14 @@ async fn disconnect(
     if !how.force {
         refuse_in_use(&org, id).await?;
     }
+    let (org_id, providers) = (org.id(), org.service::<Providers>());
     org.write(move |tx| {
         tx.require(&PROVIDERS, &id)?;
         tx.delete(&PROVIDERS, &id)?;
+        tx.after_commit(move |_| providers.forgive(org_id, id));
         tx.audit(Event::new(Action::ProviderDisconnected).of(id))
     })
     .await?;
-    org.service::<Providers>().forgive(org.id(), id);
     Ok(NoContent)
 }
 

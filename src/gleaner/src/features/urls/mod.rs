@@ -403,8 +403,8 @@ pub fn find(tx: &OrgRead<'_>, url: &WebUrl) -> Result<Option<UrlV1>> {
     tx.lookup(&URLS, &BY_URL, |key| key.str(url.as_str()))
 }
 
-/// Notes on the URL's row how its newest job ended, and when the page of its result was fetched; in the transaction that
-/// ends the job.
+/// Notes on the URL's row how its newest job ended, and when the page of its result was fetched, where that is its newest
+/// reading; in the transaction that ends the job.
 pub fn note_job(
     tx: &OrgWrite<'_>,
     url: UrlId,
@@ -419,6 +419,6 @@ pub fn note_job(
         row.last_job_id = Some(job);
         row.last_status = Some(status);
     }
-    row.last_scraped_at = row.last_scraped_at.max(scraped_at);
+    row.last_scraped_at = scraped_at.or(row.last_scraped_at);
     tx.put(&URLS, &url, &row)
 }

@@ -254,7 +254,7 @@ pub(super) async fn request(
     let (format, requested_by) = (wanted.format, org.principal().user());
     let exports = org.service::<Exports>();
     let lost = lost(&exports, org.store(), id, format).await?;
-    let bytes_max = exports.bytes_max;
+    let (bytes_max, signals) = (exports.bytes_max, org.service::<Signals>());
     let export = org
         .write(move |tx| {
             let query = tx.require(&QUERIES, &id)?;
@@ -291,12 +291,12 @@ pub(super) async fn request(
                 expires_at: None,
             };
             tx.put(&EXPORTS, &export.id, &export)?;
+            tx.after_commit(move |_| signals.wake(TASK));
             let event = Event::new(Action::BiExportRequested).of(export.id);
             tx.audit(event.with("queryId", Uuid::from(id)).with("format", format.name()))?;
             Ok(export)
         })
         .await?;
-    org.service::<Signals>().wake(TASK);
     Ok(Accepted::new(ExportEnvelope::of(&org, export)))
 }
 

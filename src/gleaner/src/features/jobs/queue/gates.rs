@@ -274,6 +274,12 @@ impl FairQueue {
     /// Looks at the domains that have a visit free by now, and takes back calls that nobody followed.
     pub(super) fn open_gates(&mut self, polite: &Politeness, now: Instant) {
         let mut open = polite.take_freed();
+        for domain in polite.take_returned() {
+            // Whom a turn kept out that nobody used need not wait for its end.
+            let waiters = self.gates.get_mut(&domain).into_iter().flat_map(|gate| &mut gate.waiters);
+            waiters.for_each(|waiter| waiter.not_before = None);
+            open.push(domain);
+        }
         while let Some((at, _)) = self.timers.first()
             && *at <= now
             && let Some((_, domain)) = self.timers.pop_first()

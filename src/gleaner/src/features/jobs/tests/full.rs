@@ -56,11 +56,11 @@ async fn a_full_organization_is_refused_by_name_ends_what_it_has_and_troubles_no
     // Somebody else's room is their own.
     let other = ask(&lab, &neighbour, 0).await.unwrap();
     // Ending goes on, as a request.
-    let first = made[0];
+    let (first, desk) = (made[0], lab.desk.clone());
     let cancel = lab.org.write(move |tx| {
         tx.unaudited("a test");
         tx.needs_no_room();
-        cancel_job(tx, first)
+        cancel_job(tx, &desk, first)
     });
     let origin = Origin::request(IpAddr::V4(Ipv4Addr::LOCALHOST), RequestId::accept(None));
     assert_eq!(origin.scope(cancel).await.unwrap().status, JobStatus::Canceled);
@@ -113,4 +113,24 @@ async fn a_full_organization_is_refused_by_name_ends_what_it_has_and_troubles_no
     }
     assert!(!lab.dispatcher.is_full(lab.org.id()));
     assert_eq!(view(&lab, stay[0])["waiting"], Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_organization_takes_nobodys_turn_at_a_host_that_wants_pauses() {
+    let mut lab = Lab::new(4, 1, Duration::ZERO).await;
+    let (full, neighbour) = (lab.org.id(), lab.neighbour().await);
+    lab.store.limit_room(Box::new(move |tx, _| match tx.org_id() == full {
+        true => Err(Error::new(Code::QuotaExceeded)),
+        false => Ok(()),
+    }));
+    // A pause between two visits that is longer than anything is waited for here, and over for the first of them.
+    let pause = 2 * PATIENCE;
+    let before = Instant::now().checked_sub(pause).expect("the machine runs for minutes");
+    lab.dispatcher.politeness.set_crawl_delay("a.test", before, pause);
+    let own = lab.submit("a.test/own").await;
+    let theirs = lab.submit_for(&neighbour, "a.test/theirs", json!({})).await;
+    lab.start();
+    lab.until_ended(&neighbour, &[theirs]).await;
+    lab.until("it is seen that there is no room", |lab| lab.dispatcher.is_full(full)).await;
+    assert_eq!((lab.web.log(), lab.job(own).status), (vec!["a.test/theirs".to_owned()], JobStatus::Queued));
 }

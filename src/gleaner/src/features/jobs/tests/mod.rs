@@ -246,7 +246,7 @@ impl Lab {
         };
         let settings = DispatchSettings { concurrency, drain: DRAIN };
         let dispatcher = Arc::new(Dispatcher::new(store.system(), parts, settings));
-        let desk = Arc::new(Desk { plans: plans.clone(), book, graphs });
+        let desk = Arc::new(Desk { plans: plans.clone(), book, graphs, dispatcher: dispatcher.clone() });
         Lab { web, disk, store, org, plans, desk, guard, dispatcher, health, supervisor: None, dir }
     }
 
@@ -283,7 +283,6 @@ impl Lab {
         let checked = submit::check("", request, &self.guard).unwrap();
         let desk = self.desk.clone();
         let made = org.write(move |tx| submit::submit(tx, &desk, vec![checked])).await.unwrap();
-        self.dispatcher.queued(org.id(), [&made[0].job]);
         made[0].job.id
     }
 

@@ -1,6 +1,7 @@
 //! Runs that end otherwise than planned: canceled, left by a dead process, cut off by a full disk or a drain.
 
 use super::*;
+use crate::features::jobs::cancel_job;
 
 /// A row as a process leaves it that dies in its `run`th run.
 fn left_running(run: u32, lease_until: Moment) -> impl FnOnce(&mut JobV1) {
@@ -174,4 +175,45 @@ async fn a_targets_trouble_counts_against_a_provider_only_where_another_got_an_a
     assert_eq!(learned(&[trouble(one), gone]), [(one, false), (two, true)]);
     assert_eq!(learned(&[trouble(one), page(one)]), [(one, true)], "it passed by itself");
     assert_eq!(learned(&[(one, Outcome::NetworkError, None)]), [(one, false)]);
+}
+
+/// As a request is whose client has gone, or whose time is over: the handler is no more, and its write is committed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_asked_may_be_gone_before_the_commit() {
+    use futures::FutureExt;
+    let mut lab = Lab::new(1, 1, Duration::ZERO).await;
+    lab.start();
+    // From here on the queue is looked through for what nobody told of in minutes only.
+    let first = lab.submit("a.test/first").await;
+    lab.ended(first).await;
+    let url = format!("http://a.test:{}/held/never/x", lab.web.port);
+    let request = json!({ "url": url, "options": { "timeoutMs": 120_000 } });
+    let checked = submit::check("", serde_json::from_value(request).unwrap(), &lab.guard).unwrap();
+    let desk = lab.desk.clone();
+    let write = lab.org.write(move |tx| submit::submit(tx, &desk, vec![checked]).map(drop));
+    drop(write.now_or_never());
+    lab.until("the page is asked for", |lab| lab.web.count("a.test/held/never/x") == 1).await;
+    let newest = lab.org.read(|tx| tx.scan(&JOBS, None, Order::Descending, 1)).unwrap();
+    let (id, desk) = (newest[0].0, lab.desk.clone());
+    drop(lab.org.write(move |tx| cancel_job(tx, &desk, id)).now_or_never());
+    // By itself the run ends later than anything is waited for; a retry needs its slot.
+    lab.until("the run is over", |lab| lab.dispatcher.running() == 0).await;
+    assert_eq!(lab.job(id).status, JobStatus::Canceled);
+    let (first, desk) = (first, lab.desk.clone());
+    drop(lab.org.write(move |tx| submit::retry(tx, &desk, first)).now_or_never());
+    lab.until("it is visited again", |lab| lab.web.count("a.test/first") == 2).await;
+}
+
+/// A clock that is corrected a little after its start, or by a time server now and then.
+#[tokio::test]
+async fn a_small_correction_of_the_clock_moves_no_job_into_the_period_before() {
+    let lab = Lab::new(1, 1, Duration::ZERO).await;
+    let left = || lab.org.read(billing::account).unwrap().balance;
+    let before = left();
+    // Made in the first seconds of the account's period.
+    let id = lab.submit("a.test/x").await;
+    assert_eq!(left(), before - 1);
+    lab.store.clock().set_wall(9_000);
+    lab.org.write(move |tx| submit::cancel(tx, id)).await.unwrap();
+    assert_eq!(left(), before, "its credit returns to the period that it was taken from, and does not lapse");
 }

@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::features::jobs::ask::Trail;
+use crate::features::jobs::cancel_job;
 use crate::features::jobs::finish::{claim, postpone};
 use crate::features::jobs::run::{Begin, PARKS_MAX, Run};
+use crate::features::jobs::walks::{self, WALKS, WalkV3};
 use crate::features::providers::{PROVIDERS, ProviderV1};
 use crate::features::workflows::{WorkflowStatus, WorkflowV1, write_version};
 use base::ids::{ProviderId, UserId, WorkflowId, WorkflowVersionId};
@@ -49,8 +51,8 @@ impl Lab {
     /// Cancels jobs as the API does.
     async fn cancel(&self, jobs: impl IntoIterator<Item = JobId>) {
         for id in jobs {
-            self.org.write(move |tx| submit::cancel(tx, id)).await.unwrap();
-            self.dispatcher.abandon(self.org.id(), id);
+            let desk = self.desk.clone();
+            self.org.write(move |tx| cancel_job(tx, &desk, id)).await.unwrap();
         }
     }
 
@@ -245,6 +247,29 @@ async fn a_job_that_nobody_can_be_asked_for_fails_in_the_end() {
         (JobStatus::Failed, Some("Bee is left alone for a while"))
     );
     assert_eq!((job.attempts.len(), lab.spent(), lab.queued_and_leased()), (0, 0, (0, 0)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_waiting_for_a_provider_in_trouble_is_bounded() {
+    let lab = Lab::new(1, 1, Duration::ZERO).await;
+    let direct = lab.edit_direct(|_| ()).await;
+    let id = lab.submit("a.test/x").await;
+    // It has waited for room and for turns, as often as jobs wait for who may never come back.
+    let waited = WalkV3 { chain: Some(vec![direct]), parks: PARKS_MAX, crowded: 7, ..WalkV3::default() };
+    lab.org.write(move |tx| tx.put(&WALKS, &id, &waited)).await.unwrap();
+    let row = lab.org.read(|tx| tx.require(&PROVIDERS, &direct)).unwrap();
+    let account = lab.dispatcher.providers.account(lab.org.id(), &row).unwrap();
+    let busy = fetch::Attempt::faulty(fetch::Fault::Throttled, "429");
+    lab.dispatcher.providers.hear(&account, base::web::Domain::parse("a.test").unwrap(), &busy);
+    lab.run_by_hand(id, |_| ()).await;
+    let (job, row) = (lab.job(id), lab.org.read(|tx| walks::load(tx, id)).unwrap());
+    assert_eq!((job.status, job.attempts.len(), lab.web.log().len()), (JobStatus::Queued, 0, 0), "{job:?}");
+    assert_eq!((row.parks, row.cooled, walks::interruptions(&row, &job)), (PARKS_MAX + 1, 1, 0));
+    let put_back = lab.org.write(move |tx| {
+        let job = claim(tx, id)?.job().expect("it is queued");
+        postpone(tx, id, job.run, tx.moment(), "Bee is left alone for a while")
+    });
+    assert!(put_back.await.unwrap().is_some(), "nor does it fail before it begins");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
