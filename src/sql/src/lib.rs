@@ -12,6 +12,7 @@ mod checked;
 mod errors;
 mod explain;
 mod export;
+mod extremes;
 mod functions;
 mod gate;
 mod information;
@@ -36,6 +37,7 @@ pub mod snapshot;
 pub mod spool;
 pub mod structured;
 mod sum;
+mod topk;
 mod worker;
 
 pub use self::catalog::{ColumnKind, ColumnSpec, InvalidTableName, NewestOf, TableName, TableSpec};

@@ -375,6 +375,7 @@ fn own_name(name: &str) -> String {
     match name {
         "character_length" => "length",
         "array_has" => "= ANY",
+        "as_json" => "a cast to json",
         "date_part" => "extract",
         "json_elements" => "json_array_elements",
         "json_elements_text" => "json_array_elements_text",
@@ -395,7 +396,7 @@ fn own_name(name: &str) -> String {
 /// An expression as it was written, nearly: without the calls that the gate puts around things.
 pub(super) fn written(expr: &str) -> String {
     static OWN: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"\b(?:to_text|to_shown|to_whole|to_averaged)\(([^()]*)\)").ok());
+        LazyLock::new(|| Regex::new(r"\b(?:as_json|to_text|to_shown|to_whole|to_averaged)\(([^()]*)\)").ok());
     static TEXT: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r#"\b(?:Utf8View|LargeUtf8|Utf8)\("([^"]*)"\)"#).ok());
     static LITERAL: LazyLock<Option<Regex>> = LazyLock::new(|| {

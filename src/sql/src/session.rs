@@ -28,6 +28,7 @@ use parking_lot::Mutex;
 use url::Url;
 
 use super::checked::CheckedArithmetic;
+use super::extremes::extremes;
 use super::functions::{AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, WINDOW_FUNCTIONS};
 use super::information::{self, INFORMATION, Specs};
 use super::logical;
@@ -39,6 +40,7 @@ use super::pushdown;
 use super::scan::{CodedAggregations, EagerAggregations, LeanScans, SeenValues, SegmentTable};
 use super::semi::OnceEach;
 use super::sum::checked_sum;
+use super::topk;
 
 /// Parallel parts of a plan.
 pub(super) const PARTITIONS: usize = 2;
@@ -83,9 +85,10 @@ static FUNCTIONS: LazyLock<Functions> = LazyLock::new(|| {
     let mut aggregates = SessionStateDefaults::default_aggregate_functions();
     aggregates.retain(|function| AGGREGATE_FUNCTIONS.binary_search(&function.name()).is_ok());
     aggregates.retain(|function| {
-        !matches!(function.name(), "array_agg" | "percentile_cont" | "string_agg" | "sum")
+        !matches!(function.name(), "array_agg" | "max" | "min" | "percentile_cont" | "string_agg" | "sum")
     });
     aggregates.push(Arc::new(checked_sum()));
+    aggregates.extend(extremes());
     aggregates.extend(ordered_aggregates());
     let mut windows = SessionStateDefaults::default_window_functions();
     windows.retain(|function| WINDOW_FUNCTIONS.binary_search(&function.name()).is_ok());
@@ -155,7 +158,7 @@ impl Session {
 fn rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> =
         vec![Arc::new(MixedUnions), Arc::new(EagerAggregations)];
-    rules.extend(PhysicalOptimizer::new().rules.into_iter().map(pushdown::in_stead));
+    rules.extend(PhysicalOptimizer::new().rules.into_iter().map(pushdown::in_stead).map(topk::in_stead));
     rules.push(Arc::new(SeenValues));
     rules.push(Arc::new(CodedAggregations));
     rules.push(Arc::new(LeanScans));

@@ -54,8 +54,13 @@ impl AggregateUDFImpl for CheckedSum {
         self.inner.signature()
     }
 
+    /// Of an exact number all digits that there are: DataFusion adds ten, and a sum of sums, by which it may work out a sum, would
+    /// be of another type than the sum.
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(arguments)
+        self.inner.return_type(arguments).map(|kind| match kind {
+            DataType::Decimal128(_, scale) => DataType::Decimal128(STATE_DIGITS, scale),
+            other => other,
+        })
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {

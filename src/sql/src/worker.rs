@@ -244,6 +244,7 @@ async fn plan(
         let names_outside = gate::names_outside(&admitted.plan).unwrap_or(false);
         gate::placed(QueryError::while_optimized(error, names_outside), sql)
     })?;
+    let json = if admitted.explained { Vec::new() } else { gate::json_columns(&admitted.plan) };
     let (plan, statement) = match admitted.explained {
         false => (plan, "SELECT"),
         // An agent sees some of a table's rows, and is not told how many others there are.
@@ -253,11 +254,15 @@ async fn plan(
     let (estimated_rows, estimated_bytes) = estimates(plan.as_ref());
     spool::check_columns(&plan.schema())?;
     let columns = spool::columns(&plan.schema());
-    let columns = columns.into_iter().map(|(name, type_name)| ColumnInfo { name, type_name }).collect();
+    let json = json.into_iter().chain(std::iter::repeat(false));
+    let columns = columns.into_iter().zip(json).map(|((name, type_name), is_json)| {
+        let type_name = if is_json && type_name == "text" { "json".to_owned() } else { type_name };
+        ColumnInfo { name, type_name }
+    });
     let info = PlanInfo {
         statement: statement.to_owned(),
         tables: admitted.tables,
-        columns,
+        columns: columns.collect(),
         estimated_rows,
         estimated_bytes,
     };

@@ -186,8 +186,11 @@ SELECT m.maker, l.name FROM (SELECT DISTINCT maker FROM products) m CROSS JOIN L
 SELECT maker FROM products WHERE price < 30 UNION SELECT maker FROM products WHERE price > 90;
 SELECT maker FROM products WHERE price < 30 INTERSECT SELECT maker FROM products WHERE price > 60;
 SELECT name FROM products EXCEPT SELECT name FROM products WHERE even ORDER BY name;
--- refused: INTERSECT ALL and EXCEPT ALL are answered wrongly by the engine
 SELECT maker FROM products EXCEPT ALL SELECT maker FROM products WHERE even;
+SELECT maker, even FROM products INTERSECT ALL (SELECT maker, even FROM products WHERE price > 20 EXCEPT ALL SELECT maker, even FROM products WHERE price > 60) ORDER BY 1, 2;
+SELECT stock AS s FROM products WHERE even EXCEPT ALL SELECT 2 ORDER BY s;
+-- refused: how many columns there are is not looked up
+SELECT * FROM url_tags EXCEPT ALL SELECT * FROM url_tags;
 WITH dear AS (SELECT * FROM products WHERE price > 50) SELECT maker, count(*) FROM dear GROUP BY maker ORDER BY maker;
 WITH a AS (SELECT maker, max(price) FROM products GROUP BY maker), b AS (SELECT maker, min(price) FROM products GROUP BY maker) SELECT a.maker, max - min AS spread FROM a JOIN b USING (maker) ORDER BY maker;
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10) SELECT i, i * i FROM n ORDER BY i;
@@ -590,3 +593,36 @@ SELECT 'b' AS kind, url FROM urls WHERE url LIKE '%1' UNION ALL SELECT 'a', url 
 SELECT url, -rank() OVER (ORDER BY url), CASE WHEN url LIKE '%1' THEN rank() OVER (ORDER BY url) ELSE 0 END FROM urls ORDER BY 1;
 SELECT tag COLLATE "C" FROM url_tags GROUP BY 1 ORDER BY 1;
 SELECT make_timestamp(2026, 2, 28, 23, 59, 30.5), (DATE '2026-01-01', INTERVAL '10 days') OVERLAPS (DATE '2026-01-05', DATE '2026-02-01');
+
+-- Doubles with NaN: the greatest of all
+SELECT g, min(x::float8), max(x::float8) FROM (VALUES (1, 'NaN'), (1, '2.5'), (1, '-Infinity'), (2, '-Infinity'), (3, 'NaN'), (3, 'Infinity'), (4, NULL), (5, 'Infinity'), (5, 'NaN'), (5, '1')) AS v(g, x) GROUP BY g ORDER BY g;
+SELECT m FROM (SELECT g, min(x::float8) AS m FROM (VALUES (1, 'NaN'), (2, '2.5'), (3, 'NaN'), (4, '-1'), (1, '7')) AS v(g, x) GROUP BY g ORDER BY m LIMIT 2) q ORDER BY m;
+SELECT DISTINCT x::float8 FROM (VALUES ('NaN'), ('2.5'), ('NaN'), ('-1'), ('Infinity')) AS v(x) ORDER BY 1 DESC LIMIT 3;
+SELECT id, min(x::float8) OVER (ORDER BY id ROWS 1 PRECEDING), max(x::float8) OVER (ORDER BY id ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING) FROM (VALUES (1, 'NaN'), (2, '2.5'), (3, 'NaN'), (4, '-1')) AS v(id, x) ORDER BY id;
+
+-- Sums and averages of spans
+SELECT sum(i), avg(i) FROM (VALUES (INTERVAL '1 day'), (INTERVAL '2 hours'), (NULL), (INTERVAL '-1 month 3 days')) AS v(i);
+SELECT sum(b - a), avg(b - a) FROM (VALUES (TIMESTAMP '2026-01-01', TIMESTAMP '2026-01-03 12:00'), (TIMESTAMP '2026-01-01', TIMESTAMP '2025-12-30 10:00')) AS v(a, b);
+SELECT status, avg(finished_at - created_at) > INTERVAL '0', sum(finished_at - created_at) < INTERVAL '1 day' FROM jobs GROUP BY status ORDER BY status;
+SELECT id, avg(i) OVER (ORDER BY id ROWS 1 PRECEDING) FROM (VALUES (1, INTERVAL '1 day'), (2, INTERVAL '1 hour'), (3, INTERVAL '1 month')) AS v(id, i) ORDER BY id;
+SELECT sum(i) IS NULL, avg(i) IS NULL FROM (VALUES (INTERVAL '1 day')) AS v(i) WHERE i > INTERVAL '2 days';
+
+-- Whether something is among the rows of a query, from the other side
+SELECT count(*) FROM products WHERE NOT ('x' IN (SELECT maker FROM products));
+SELECT count(*) FROM products WHERE NOT (2 IN (SELECT stock FROM products));
+SELECT count(*) FROM products WHERE NOT (7777 IN (SELECT stock FROM products));
+SELECT count(*) FROM urls u JOIN jobs j ON u.url = j.url AND 7777 NOT IN (SELECT stock FROM products);
+SELECT name FROM products WHERE (maker, stock) NOT IN (SELECT maker, stock FROM products WHERE even) ORDER BY name;
+SELECT name FROM products WHERE (name, price) NOT IN (SELECT name, price FROM products WHERE even) ORDER BY name;
+SELECT count(*) FROM products WHERE NOT ((maker, stock) IN (SELECT maker, stock FROM products WHERE price > 50));
+SELECT count(*) FROM products WHERE NOT (stock > ANY (SELECT stock FROM products WHERE even AND stock IS NOT NULL));
+SELECT count(*) FROM products WHERE NOT (price <= ALL (SELECT price FROM products WHERE even));
+
+-- Smaller things
+SELECT trim(TRAILING FROM ' a '), trim(LEADING FROM ' a '), trim(BOTH FROM ' a '), trim(FROM ' a '), trim(BOTH ' a ');
+SELECT ~5, ~(-1), ~stock::bigint FROM products ORDER BY 3 LIMIT 2;
+SELECT INTERVAL 'P1Y2M3DT4H5M6S', INTERVAL 'P3D', 'PT5M'::interval, INTERVAL 'P2W', INTERVAL 'PT-4H1.5S', TIMESTAMP '2026-01-31' + INTERVAL 'P1M';
+SELECT round(15, -1), round(25, -1), round(-15, -1), round(15, 1), round(stock::int, -1) FROM products ORDER BY 5 LIMIT 1;
+SELECT to_char(TIMESTAMP '2026-03-01 14:05:09', 'WW W D'), to_char(TIMESTAMP '2026-12-31', 'FMWW/D'), to_char(TIMESTAMP '2026-01-08', 'WW-FMWW Day D');
+SELECT unnest(ARRAY[1, 2, NULL]), 'x';
+SELECT sum(DISTINCT n), sum(x::numeric(12, 2)) > 2.25 FROM (VALUES (1, 2.5), (1, 3.5)) AS v(n, x);

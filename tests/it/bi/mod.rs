@@ -127,6 +127,9 @@ async fn what_cannot_be_run_is_refused_and_never_listed() {
     let statements: Vec<(String, u16, &str)> = [
         ("SELEC 1", 400, "syntax_error"),
         ("SELECT url FROM urls WHERE", 400, "syntax_error"),
+        ("SELECT 1 FROM WHERE", 400, "syntax_error"),
+        ("SELECT count(*) FROM urls JOIN group ON true", 400, "syntax_error"),
+        ("SELECT 1 FROM \"where\"", 403, "rls_denied"),
         ("SELECT nothing FROM urls", 400, "invalid_sql"),
         ("", 400, "invalid_sql"),
         ("SELECT 1; SELECT 2", 400, "invalid_sql"),

@@ -33,7 +33,13 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
         ("SELECT INTERVAL '1 month 2 days 03:04:05'", "interval", json!("1 mon 2 days 03:04:05")),
         ("SELECT true", "boolean", json!(true)),
         ("SELECT 'text'", "text", json!("text")),
-        ("SELECT '{\"a\": {\"b\": 1}}'::json -> 'a'", "text", json!("{\"b\":1}")),
+        ("SELECT '{\"a\": {\"b\": 1}}'::json -> 'a'", "json", json!("{\"b\":1}")),
+        ("SELECT '[1, 2]'::jsonb", "json", json!("[1, 2]")),
+        ("SELECT '{\"a\": 1}'::json ->> 'a'", "text", json!("1")),
+        ("SELECT json_build_object('a', 1)", "json", json!("{\"a\":1}")),
+        ("SELECT round(15, -1)", "numeric", json!("20")),
+        ("SELECT 1e308 * 10", "double precision", json!("Infinity")),
+        ("SELECT x * 1e308 FROM (VALUES (100)) AS v(x)", "double precision", json!("Infinity")),
         ("SELECT decode('00ff', 'hex')", "bytea", json!("\\x00ff")),
         ("SELECT ARRAY[1, NULL, 9007199254740993]", "bigint[]", json!([1, null, "9007199254740993"])),
         ("SELECT named_struct('a', 1, 'b', ARRAY['x'])", "json", json!({ "a": 1, "b": ["x"] })),
@@ -56,4 +62,23 @@ async fn values_are_what_the_readme_says() {
         let named = format!("`{}`", kind.trim_end_matches("[]"));
         assert!(table.contains(&named), "the README's table says nothing of {kind}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn columns_of_json_are_told_from_texts() {
+    let appliance = Appliance::start().await;
+    let client = appliance.member("json").await.api;
+    let sql = "WITH q AS (SELECT metadata, url FROM urls UNION ALL SELECT metadata, url FROM jobs) \
+        SELECT q.metadata, coalesce(q.metadata, '{}') AS a, q.metadata ->> 'b' AS b, q.metadata::text AS c, \
+        CASE WHEN q.url IS NULL THEN q.metadata END AS d, (SELECT max(url) FROM jobs) AS e, j.metadata AS f, q.url AS g, \
+        lag(q.metadata) OVER (ORDER BY q.url) AS h, jsonb_array_elements(q.metadata -> 'x') AS i \
+        FROM q LEFT JOIN jobs j ON j.url = q.url ORDER BY q.url LIMIT 3";
+    let asked = json!({ "sql": sql, "dryRun": true, "waitMs": 10_000 });
+    let execution = expect(post(&client, QUERIES, &asked).await, 200);
+    let columns = execution["dryRun"]["columns"].as_array().expect("columns").iter();
+    let json: Vec<&str> = columns
+        .filter(|column| column["type"] == "json")
+        .filter_map(|column| column["name"].as_str())
+        .collect();
+    assert_eq!(json, ["metadata", "a", "d", "f", "h", "i"], "{execution}");
 }

@@ -209,6 +209,15 @@ fn with_names(function: &Function, pieces: Vec<patterns::Piece>) -> Expr {
             };
             if width == 0 { name } else { call("rpad", vec![name, number(&width.to_string())]) }
         }
+        patterns::Piece::Number { strftime, plus, by, width } => {
+            let sum = binary(signed(of(strftime)), BinaryOperator::Plus, number(&plus.to_string()));
+            let whole = binary(nested(sum), BinaryOperator::Divide, number(&by.to_string()));
+            let digits = call("to_text", vec![whole]);
+            match width {
+                1 => digits,
+                _ => call("lpad", vec![digits, number(&width.to_string()), text("0")]),
+            }
+        }
     });
     let whole = parts.reduce(|whole, part| binary(whole, BinaryOperator::StringConcat, part));
     nested(whole.unwrap_or_else(|| text("")))

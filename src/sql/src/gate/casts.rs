@@ -67,7 +67,12 @@ pub(super) fn cast_expr(expr: &mut Expr) {
         return;
     }
     let is_written = matches!(**inner, Expr::Value(_));
+    let is_json = matches!(data_type, DataType::JSON | DataType::JSONB);
     cast(inner, data_type);
+    if is_json {
+        *expr = call("as_json", vec![taken(expr)]);
+        return;
+    }
     // A text may be of a zero with a sign.
     if is_double(data_type) && !is_written {
         *expr = call("to_plain", vec![taken(expr)]);
@@ -137,16 +142,20 @@ fn cast(inner: &mut Expr, data_type: &mut DataType) {
                 None => call("to_clock", vec![taken(inner)]),
             };
         }
-        // Text like any other; the other name is how `forms` knows it again.
-        DataType::JSON | DataType::JSONB => *data_type = DataType::String(None),
+        // Text like any other.
+        DataType::JSON | DataType::JSONB => *data_type = DataType::Text,
         // Ids are texts in the tables.
         DataType::Uuid => *data_type = DataType::Text,
         _ => {}
     }
 }
 
-/// The clock's part of a span (`1 day 03:04:05`) in words, which is all that DataFusion reads; none when it has none.
+/// The clock's part of a span (`1 day 03:04:05`) in words, which is all that DataFusion reads; none when it has none. All of
+/// one that is written as ISO 8601 has it (`P1Y2M3DT4H5M6S`).
 pub(super) fn in_words(span: &str) -> Option<String> {
+    if let Some(parts) = span.trim().strip_prefix('P') {
+        return by_letters(parts);
+    }
     let mut has_clock = false;
     let part = |part: &str| {
         let (sign, digits) = part.strip_prefix('-').map_or(("", part), |rest| ("-", rest));
@@ -163,4 +172,24 @@ pub(super) fn in_words(span: &str) -> Option<String> {
     };
     let words = span.split_whitespace().map(part).collect::<Vec<_>>().join(" ");
     has_clock.then_some(words)
+}
+
+/// What stands behind the `P` of a span of ISO 8601, in words; none where it is no such span.
+fn by_letters(parts: &str) -> Option<String> {
+    const DAYS: &[(char, &str)] = &[('Y', "years"), ('M', "months"), ('W', "weeks"), ('D', "days")];
+    const CLOCK: &[(char, &str)] = &[('H', "hours"), ('M', "minutes"), ('S', "seconds")];
+    let (mut words, mut units, mut rest) = (Vec::new(), DAYS, parts);
+    while !rest.is_empty() {
+        if let Some(clock) = rest.strip_prefix('T').filter(|_| units == DAYS) {
+            (units, rest) = (CLOCK, clock);
+            continue;
+        }
+        let end = rest.find(|char: char| char.is_ascii_alphabetic())?;
+        let (number, letter) = (&rest[..end], rest[end..].chars().next()?);
+        number.parse::<f64>().ok()?;
+        let (_, unit) = units.iter().find(|(known, _)| *known == letter)?;
+        words.push(format!("{} {unit}", number.trim_start_matches('+')));
+        rest = &rest[end + 1..];
+    }
+    (!words.is_empty()).then(|| words.join(" "))
 }

@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::calls::{around, call_of, json_value, seconds, signed_number};
 use super::casts::{cast_expr, in_words, typed_string};
-use super::quantified::{exists, quantified, without_columns};
+use super::quantified::{exists, no_row, quantified, without_columns};
 use super::written::{binary, call, is, literal, nested, number, taken, text};
 use super::{forms, joins, literals, predicates, sets, tuples};
 use crate::postgres::{of_operator, translated};
@@ -48,7 +48,9 @@ impl VisitorMut for Dialect {
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         sets::in_projection(select);
         predicates::in_select(select);
-        select.selection.iter_mut().chain(&mut select.having).for_each(without_columns);
+        let joins = select.from.iter_mut().flat_map(|from| &mut from.joins);
+        let joined = joins.filter_map(|join| joins::condition_mut(&mut join.join_operator));
+        joined.chain(&mut select.selection).chain(&mut select.having).for_each(without_columns);
         ControlFlow::Continue(())
     }
 
@@ -129,6 +131,10 @@ impl VisitorMut for Dialect {
                 let minus = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number("1")) };
                 *expr = nested(binary(taken(inner), BinaryOperator::Multiply, nested(minus)));
             }
+            Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: inner } => {
+                let minus = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number("1")) };
+                *expr = nested(binary(nested(taken(inner)), BinaryOperator::PGBitwiseXor, nested(minus)));
+            }
             Expr::UnaryOp { op: UnaryOperator::Minus, .. }
             | Expr::BinaryOp { op: BinaryOperator::PGExp, .. } => literals::power(expr),
             Expr::Collate { expr: inner, collation } if forms::is_by_bytes(collation) => *expr = taken(inner),
@@ -185,12 +191,14 @@ fn compared(expr: &mut Expr) {
                 *expr = other;
             }
         }
-        Expr::InSubquery { expr: left, subquery, negated: false } => {
-            if let Expr::Tuple(members) = left.as_mut() {
-                let members = std::mem::take(members);
-                *expr = exists((**subquery).clone(), members, false, |left, right| {
-                    binary(left, BinaryOperator::Eq, right)
-                });
+        Expr::InSubquery { expr: left, subquery, negated } => {
+            if let Some(members) = forms::members(left) {
+                *expr = match negated {
+                    true => no_row(subquery, members),
+                    false => exists((**subquery).clone(), members, false, |left, right| {
+                        binary(left, BinaryOperator::Eq, right)
+                    }),
+                };
             }
         }
         _ => {}
@@ -267,7 +275,7 @@ mod tests {
         for (sql, expected) in [
             ("SELECT a::int, '1'::int, a::text", "SELECT to_whole(a)::INT, '1'::INT, to_text(a)::TEXT"),
             ("SELECT a::varchar(3), 1e15::float8", "SELECT left(to_text(a), 3)::TEXT, '1e15'::FLOAT8"),
-            ("SELECT '{}'::jsonb", "SELECT '{}'::STRING"),
+            ("SELECT '{}'::jsonb", "SELECT as_json('{}'::TEXT)"),
             ("SELECT a::float, a::float(20)", "SELECT to_plain(a::DOUBLE PRECISION), to_plain(a::FLOAT(20))"),
             (
                 "SELECT sign(a), every(b), avg(c)",
@@ -302,7 +310,7 @@ mod tests {
             ("SELECT unnest(generate_series(1, 3))", "SELECT unnest(generate_series(1, 3))"),
             (
                 "SELECT 1 FROM jsonb_array_elements('[]'::jsonb) AS e",
-                "SELECT 1 FROM UNNEST(json_elements('[]'::STRING)) AS e (e)",
+                "SELECT 1 FROM UNNEST(json_elements(as_json('[]'::TEXT))) AS e (e)",
             ),
             (
                 "SELECT x, a.y FROM a FULL JOIN b USING (x) WHERE x > 1 ORDER BY x",
@@ -341,6 +349,15 @@ mod tests {
             ("SELECT '{1,NULL}'::int[]", "SELECT ARRAY['1', NULL]::INT[]"),
             ("SELECT a ~ 'x.y', b ~* c", "SELECT a ~ '(?s)x.y', b ~* to_regex(c)"),
             ("SELECT regexp_count(a, 'x.y', 1, 'n')", "SELECT regexp_count(a, '(?m)x.y', 1)"),
+            ("SELECT ~a", "SELECT ((a) # (-1))"),
+            (
+                "SELECT INTERVAL 'P1Y2M3DT-4H5.5S'",
+                "SELECT INTERVAL '1 years 2 months 3 days -4 hours 5.5 seconds'",
+            ),
+            (
+                "SELECT 1 WHERE (a, c) NOT IN (SELECT b, d FROM t)",
+                "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM (SELECT b, d FROM t) AS \"__q\" (\"__1\", \"__2\") WHERE (a = \"__1\") IS NOT FALSE AND (c = \"__2\") IS NOT FALSE)",
+            ),
             ("SELECT -INTERVAL '1 day 2 hours'", "SELECT (INTERVAL '1 day 2 hours' * (-1))"),
             (
                 "SELECT lag(a, 2, b) OVER (ORDER BY c)",

@@ -4,10 +4,9 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Array, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, GroupByExpr, Interval, LimitClause, ObjectName, OrderByExpr,
-    OrderByKind, Query, SelectItem, SetExpr, TableFactor, UnaryOperator, Value, ValueWithSpan, Visit,
-    Visitor,
+    Array, BinaryOperator, CastKind, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, GroupByExpr, Interval, LimitClause, ObjectName, OrderByExpr, OrderByKind, Query,
+    SelectItem, SetExpr, TableFactor, UnaryOperator, Value, ValueWithSpan, Visit, Visitor,
 };
 
 use super::casts::MOMENT;
@@ -489,6 +488,8 @@ impl Visitor for Calls {
 pub(super) fn is_json(expr: &Expr) -> bool {
     const MAKERS: &[&str] = &[
         "array_to_json",
+        // What `dialect` makes of a cast to JSON.
+        "as_json",
         "json_agg",
         "json_build_array",
         "json_build_object",
@@ -513,8 +514,6 @@ pub(super) fn is_json(expr: &Expr) -> bool {
             BinaryOperator::StringConcat | BinaryOperator::Minus => is_json(left),
             _ => false,
         },
-        // What `dialect` makes of a cast to JSON.
-        Expr::Cast { data_type: DataType::String(None), .. } => true,
         Expr::Function(function) => {
             let name = function.name.0.last().and_then(|part| part.as_ident());
             name.is_some_and(|name| MAKERS.contains(&name.value.to_ascii_lowercase().as_str()))

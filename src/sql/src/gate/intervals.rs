@@ -10,11 +10,14 @@ use datafusion::arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
-use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, LogicalPlan, Operator, Projection, cast};
+use datafusion::logical_expr::{
+    AggregateUDF, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, Projection, WindowFunctionDefinition,
+    cast,
+};
 
 use super::floats::ALIKE;
 use crate::errors::{QueryError, told};
-use crate::postgres::{span_length, span_of, span_picked};
+use crate::postgres::{of_spans, span_length, span_of, span_picked};
 
 /// A comparison of spans.
 pub(super) fn comparison(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -102,6 +105,10 @@ pub(super) fn ordered(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<E
         }
         Expr::AggregateFunction(call) => {
             let (name, params) = (call.func.name().to_owned(), &mut call.params);
+            if let Some(function) = total(&name, params.distinct, &mut params.args, schema)? {
+                call.func = function;
+                changed = true;
+            }
             for by in &mut params.order_by {
                 changed |= by_length(&mut by.expr);
             }
@@ -134,6 +141,10 @@ pub(super) fn ordered(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<E
             if matches!(name.as_str(), "min" | "max") && params.args.iter().any(is_span) {
                 return refused(&format!("{name} of intervals over a window"));
             }
+            if let Some(function) = total(&name, params.distinct, &mut params.args, schema)? {
+                call.fun = WindowFunctionDefinition::AggregateUDF(function);
+                changed = true;
+            }
             for key in &mut params.partition_by {
                 changed |= by_length(key);
             }
@@ -144,6 +155,32 @@ pub(super) fn ordered(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<E
         _ => {}
     }
     Ok(Transformed::new_transformed(expr, changed))
+}
+
+/// The function of ours that a sum or an average of spans is.
+fn total(
+    name: &str,
+    distinct: bool,
+    args: &mut [Expr],
+    schema: &DFSchema,
+) -> Result<Option<Arc<AggregateUDF>>> {
+    let ("sum" | "avg", [arg]) = (name, args) else { return Ok(None) };
+    let is_span =
+        |arg: &Expr| matches!(arg.get_type(schema), Ok(DataType::Interval(_) | DataType::Duration(_)));
+    if !is_span(arg) {
+        return Ok(None);
+    }
+    if distinct {
+        return refused("DISTINCT of intervals");
+    }
+    // What was put around it for other types.
+    if let Expr::ScalarFunction(around) = arg
+        && around.name() == "to_averaged"
+        && let Some(inner) = around.args.pop()
+    {
+        *arg = inner;
+    }
+    Ok(Some(of_spans(name == "avg")))
 }
 
 /// The length of a span that is compared with others; one that is written as a text is one too.

@@ -29,6 +29,20 @@ pub(super) fn merges(operator: &JoinOperator) -> bool {
     }
 }
 
+/// The same, to be changed.
+pub(super) fn condition_mut(operator: &mut JoinOperator) -> Option<&mut Expr> {
+    match operator {
+        JoinOperator::Join(JoinConstraint::On(on))
+        | JoinOperator::Inner(JoinConstraint::On(on))
+        | JoinOperator::Left(JoinConstraint::On(on))
+        | JoinOperator::LeftOuter(JoinConstraint::On(on))
+        | JoinOperator::Right(JoinConstraint::On(on))
+        | JoinOperator::RightOuter(JoinConstraint::On(on))
+        | JoinOperator::FullOuter(JoinConstraint::On(on)) => Some(on),
+        _ => None,
+    }
+}
+
 /// The condition of a join, where it has one.
 pub(super) fn condition(operator: &JoinOperator) -> Option<&Expr> {
     match operator {

@@ -2,11 +2,15 @@
 //!
 //! In PostgreSQL IS binds tighter than NOT, AND and OR do. So an expression with such an operand is put together anew, of its
 //! parts in the order in which they are written.
+//!
+//! `NOT (x IN (SELECT …))` is `x NOT IN (SELECT …)`, which is looked through with its NULLs further on; so is NOT before ANY and
+//! ALL the opposite comparison with the other.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement, UnaryOperator, VisitMut, VisitorMut};
 
+use super::forms::innermost;
 use super::written::{binary, taken};
 
 /// Regroups the whole statement, subqueries included.
@@ -28,6 +32,50 @@ impl VisitorMut for Logic {
         }
         ControlFlow::Continue(())
     }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::UnaryOp { op: UnaryOperator::Not, expr: inner } = expr
+            && let Some(opposite) = opposite(inner)
+        {
+            *expr = opposite;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The opposite of a question about the rows of a subquery, as one itself.
+fn opposite(question: &mut Expr) -> Option<Expr> {
+    let is_query = |right: &Expr| matches!(innermost(right), Expr::Subquery(_));
+    match question {
+        Expr::Nested(inner) => opposite(inner),
+        Expr::InSubquery { negated, .. } => {
+            *negated = !*negated;
+            Some(taken(question))
+        }
+        Expr::AnyOp { left, compare_op, right, .. } if is_query(right) => {
+            let compare_op = negated(compare_op)?;
+            Some(Expr::AllOp { left: Box::new(taken(left)), compare_op, right: Box::new(taken(right)) })
+        }
+        Expr::AllOp { left, compare_op, right } if is_query(right) => {
+            let compare_op = negated(compare_op)?;
+            let (left, right) = (Box::new(taken(left)), Box::new(taken(right)));
+            Some(Expr::AnyOp { left, compare_op, right, is_some: false })
+        }
+        _ => None,
+    }
+}
+
+fn negated(op: &BinaryOperator) -> Option<BinaryOperator> {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    Some(match op {
+        Eq => NotEq,
+        NotEq => Eq,
+        Lt => GtEq,
+        LtEq => Gt,
+        Gt => LtEq,
+        GtEq => Lt,
+        _ => return None,
+    })
 }
 
 fn is_logical(op: &BinaryOperator) -> bool {
@@ -140,6 +188,11 @@ mod tests {
             ("a IS DISTINCT FROM 1 OR b AND NOT c", "((a ID 1) OR (b AND (NOT c)))"),
             ("a IS DISTINCT FROM b + 1", "(a ID (b + 1))"),
             ("a OR b AND c", "(a OR (b AND c))"),
+            ("NOT (a IN (SELECT 1))", "a NOT IN (SELECT 1)"),
+            ("NOT NOT ((a IN (SELECT 1)))", "a IN (SELECT 1)"),
+            ("NOT (a >= ANY (SELECT 1))", "a < ALL(SELECT 1)"),
+            ("NOT ((a <> ALL (SELECT 1)))", "a = ANY(SELECT 1)"),
+            ("NOT (a IN (1, 2))", "(NOT a IN (1, 2))"),
         ] {
             let sql = format!("SELECT 1 WHERE {written}");
             let mut statement = Parser::parse_sql(&PostgreSqlDialect {}, &sql).expect("it parses").remove(0);

@@ -15,12 +15,14 @@ mod forms;
 mod guards;
 mod intervals;
 mod joins;
+mod jsons;
 mod keys;
 mod lateral;
 mod lifted;
 mod limits;
 mod literals;
 mod logic;
+mod multisets;
 mod names;
 mod patterns;
 mod places;
@@ -28,6 +30,7 @@ mod predicates;
 mod quantified;
 mod refuse;
 mod sets;
+mod tokens;
 mod tuples;
 mod typed;
 mod windows;
@@ -44,11 +47,12 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::Statement;
 
-use super::errors::{QueryError, nearest_name};
+use super::errors::{ErrorCode, QueryError, nearest_name};
 use super::information;
 use super::newest;
 use super::session::{NESTING_MAX, SCHEMA};
 
+pub(super) use self::jsons::of_result as json_columns;
 pub(super) use self::lateral::names_outside;
 pub use self::limits::STATEMENT_BYTES_MAX;
 pub(super) use self::limits::check_length;
@@ -89,6 +93,7 @@ async fn admitted(
     refuse::check(inner)?;
     windows::rewrite(inner)?;
     names::rewrite(inner);
+    multisets::rewrite(inner);
     dialect::rewrite(inner);
     let mut read = BTreeSet::new();
     for reference in state.resolve_table_references(&statement)? {
@@ -154,7 +159,10 @@ fn parse(sql: &str, limit: usize) -> Result<ParsedStatement, QueryError> {
     use datafusion::sql::parser::DFParserBuilder;
     use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
     let dialect = PostgreSqlDialect {};
-    let mut parser = DFParserBuilder::new(sql).with_dialect(&dialect).with_recursion_limit(limit).build()?;
+    let tokens =
+        tokens::of(sql).map_err(|error| QueryError::new(ErrorCode::SyntaxError, error.to_string()))?;
+    let mut parser =
+        DFParserBuilder::new(tokens).with_dialect(&dialect).with_recursion_limit(limit).build()?;
     let mut statements = parser.parse_statements()?;
     match (statements.pop_front(), statements.is_empty()) {
         (Some(only), true) => Ok(only),

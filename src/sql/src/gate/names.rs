@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType, Distinct, Expr, Ident, LimitClause, OrderBy, OrderByKind, Query, Select,
-    SelectItem, SetExpr, Statement, Value, ValueWithSpan, VisitMut, VisitorMut,
+    SelectItem, SetExpr, Statement, TrimWhereField, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 
 /// What PostgreSQL calls a column that has no name.
@@ -190,7 +190,14 @@ fn figure(expr: &Expr) -> Option<String> {
         Expr::Extract { .. } => Some("extract".to_owned()),
         Expr::Substring { shorthand, .. } => Some(if *shorthand { "substr" } else { "substring" }.to_owned()),
         Expr::Position { .. } => Some("position".to_owned()),
-        Expr::Trim { .. } => Some("btrim".to_owned()),
+        Expr::Trim { trim_where, .. } => Some(
+            match trim_where {
+                Some(TrimWhereField::Leading) => "ltrim",
+                Some(TrimWhereField::Trailing) => "rtrim",
+                Some(TrimWhereField::Both) | None => "btrim",
+            }
+            .to_owned(),
+        ),
         Expr::Overlay { .. } => Some("overlay".to_owned()),
         Expr::Ceil { .. } => Some("ceil".to_owned()),
         Expr::Floor { .. } => Some("floor".to_owned()),

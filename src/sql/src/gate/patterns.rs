@@ -53,6 +53,35 @@ pub(super) enum Piece {
     Plain(String),
     /// A name, with blanks behind it up to so many letters.
     Name { strftime: &'static str, letters: Letters, width: usize },
+    /// A number that is worked out: `(n + plus) / by` of the one that `strftime` gives, with zeros in front up to so many digits.
+    Number { strftime: &'static str, plus: u8, by: u8, width: usize },
+}
+
+/// Numbers that `strftime` does not give: which seven days of the year, or the month, it is in, counted from the first day; the
+/// day of the week, of which Sunday is the first.
+const WORKED_OUT: &[(&str, Piece)] = &[
+    ("WW", Piece::Number { strftime: "%j", plus: 6, by: 7, width: 2 }),
+    ("W", Piece::Number { strftime: "%d", plus: 6, by: 7, width: 1 }),
+    ("D", Piece::Number { strftime: "%w", plus: 1, by: 1, width: 1 }),
+];
+
+/// A number that is worked out, at the beginning of a pattern, and what stands behind it.
+fn worked_out(pattern: &str) -> Option<(Piece, &str)> {
+    let begins =
+        |whole: &str, part: &str| whole.get(..part.len()).is_some_and(|it| it.eq_ignore_ascii_case(part));
+    let (is_bare, rest) = match begins(pattern, "FM") {
+        true => (true, &pattern[2..]),
+        false => (false, pattern),
+    };
+    if NUMBERS.iter().any(|(part, _)| begins(rest, part)) {
+        return None;
+    }
+    let (part, piece) = WORKED_OUT.iter().find(|(part, _)| begins(rest, part))?;
+    let piece = match piece.clone() {
+        Piece::Number { strftime, plus, by, .. } if is_bare => Piece::Number { strftime, plus, by, width: 1 },
+        other => other,
+    };
+    Some((piece, &rest[part.len()..]))
 }
 
 /// A name at the beginning of a pattern, and what stands behind it.
@@ -90,6 +119,11 @@ pub(super) fn pieces(pattern: &str) -> Option<Vec<Piece>> {
                 Piece::Plain(text) => own.push_str(&text),
                 name => pieces.extend([Piece::Plain(std::mem::take(&mut own)), name]),
             }
+            continue;
+        }
+        if let Some((piece, behind)) = worked_out(rest) {
+            pieces.extend([Piece::Plain(std::mem::take(&mut own)), piece]);
+            rest = behind;
             continue;
         }
         let word = WORDS.iter().find(|(part, _)| rest.starts_with(part));

@@ -67,18 +67,31 @@ pub(super) fn without_columns(condition: &mut Expr) {
             without_columns(left);
             without_columns(right);
         }
-        Expr::InSubquery { expr: left, subquery, negated: true }
-            if !sets::names_columns(std::slice::from_ref(left.as_ref())) =>
-        {
-            let members = match left.as_mut() {
-                Expr::Tuple(members) => std::mem::take(members),
-                single => vec![taken(single)],
-            };
-            *condition = exists((**subquery).clone(), members, true, |left, right| {
-                let compared = Expr::Nested(Box::new(binary(left, BinaryOperator::Eq, right)));
-                Expr::IsNotFalse(Box::new(compared))
-            });
+        Expr::InSubquery { expr: left, subquery, negated: true } => {
+            if let Some(other) = not_among(left, subquery) {
+                *condition = other;
+            }
         }
         _ => {}
     }
+}
+
+/// `left NOT IN (subquery)` by NOT EXISTS, where `left` names no column.
+fn not_among(left: &mut Expr, subquery: &Query) -> Option<Expr> {
+    if sets::names_columns(std::slice::from_ref(left)) {
+        return None;
+    }
+    let members = match left {
+        Expr::Tuple(members) => std::mem::take(members),
+        single => vec![taken(single)],
+    };
+    Some(no_row(subquery, members))
+}
+
+/// Whether no row of a subquery is these members, or may be by a NULL among them.
+pub(super) fn no_row(subquery: &Query, members: Vec<Expr>) -> Expr {
+    exists(subquery.clone(), members, true, |left, right| {
+        let compared = Expr::Nested(Box::new(binary(left, BinaryOperator::Eq, right)));
+        Expr::IsNotFalse(Box::new(compared))
+    })
 }

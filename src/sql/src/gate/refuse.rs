@@ -5,11 +5,11 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Query, Select, SelectFlavor, SetExpr,
-    SetOperator, SetQuantifier, Spanned, Statement, TableFactor, Value, ValueWithSpan, Visit, Visitor,
+    SetQuantifier, Spanned, Statement, TableFactor, Value, ValueWithSpan, Visit, Visitor,
 };
 
-use super::{calls, dialect, forms, joins, patterns, places, predicates, sets, tuples, written};
-use crate::errors::{QueryError, quoted};
+use super::{calls, dialect, forms, joins, multisets, patterns, places, predicates, sets, tuples, written};
+use crate::errors::{ErrorCode, QueryError, quoted};
 use crate::postgres::{is_picture, translated};
 
 /// Most tables and subqueries in all FROM clauses together: a FROM list becomes a join tree as deep as it is long.
@@ -120,6 +120,10 @@ fn select_forms(select: &Select) -> Flow {
 }
 
 fn table_forms(factor: &TableFactor) -> Flow {
+    if let Some(word) = reserved(factor) {
+        let text = format!("syntax error at or near \"{word}\"");
+        return ControlFlow::Break(QueryError::new(ErrorCode::SyntaxError, text).about(word));
+    }
     match factor {
         factor if sets::in_from(factor).is_some() => series_is_short(factor),
         TableFactor::Table { with_ordinality: true, .. }
@@ -158,6 +162,26 @@ fn table_forms(factor: &TableFactor) -> Flow {
         }
         _ => refuse("This form of FROM"),
     }
+}
+
+/// Words that are no names unless they stand in quotes, where the parser takes them for a table's.
+#[rustfmt::skip]
+const RESERVED: &[&str] = &[
+    "all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric", "both", "case", "cast", "check", "collate",
+    "column", "constraint", "create", "cross", "default", "deferrable", "desc", "distinct", "do", "else", "end", "except",
+    "false", "fetch", "for", "foreign", "from", "full", "grant", "group", "having", "ilike", "in", "initially", "inner",
+    "intersect", "into", "is", "isnull", "join", "lateral", "leading", "left", "like", "limit", "natural", "not", "notnull",
+    "null", "offset", "on", "only", "or", "order", "outer", "overlaps", "placing", "primary", "references", "returning",
+    "right", "select", "similar", "some", "symmetric", "table", "tablesample", "then", "to", "trailing", "true", "union",
+    "unique", "using", "variadic", "when", "where", "window", "with",
+];
+
+/// The reserved word that is given as a table's name.
+fn reserved(factor: &TableFactor) -> Option<&str> {
+    let TableFactor::Table { name, args: None, .. } = factor else { return None };
+    let [only] = name.0.as_slice() else { return None };
+    let word = only.as_ident().filter(|word| word.quote_style.is_none())?.value.as_str();
+    RESERVED.binary_search(&word.to_ascii_lowercase().as_str()).is_ok().then_some(word)
 }
 
 fn expr_forms(expr: &Expr) -> Flow {
@@ -202,8 +226,11 @@ fn set_expressions(body: &SetExpr) -> Flow {
         match part {
             SetExpr::Select(_) | SetExpr::Query(_) | SetExpr::Values(_) => {}
             SetExpr::SetOperation { left, op, set_quantifier, right } => {
-                let all = *set_quantifier == SetQuantifier::All;
-                refuse_if(all && *op != SetOperator::Union, "INTERSECT ALL and EXCEPT ALL")?;
+                let multi = multisets::is_one(*op, *set_quantifier);
+                refuse_if(
+                    multi && !multisets::is_counted(left),
+                    "INTERSECT ALL or EXCEPT ALL of * or VALUES (name the columns)",
+                )?;
                 let plain = matches!(
                     set_quantifier,
                     SetQuantifier::All | SetQuantifier::Distinct | SetQuantifier::None

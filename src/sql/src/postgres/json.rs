@@ -9,8 +9,9 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::{Result, exec_err, plan_err};
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use serde_json::{Map, Number, Value};
 
@@ -46,6 +47,8 @@ enum Question {
     Object,
     /// The text, marked as JSON: it is put into other JSON as it is.
     Marked,
+    /// The text as it is: what a cast to JSON gives, by which it is known as such (`gate/jsons.rs`).
+    Named,
     /// Two objects or lists put together.
     Concat,
     /// A list's elements, as text or as JSON.
@@ -64,7 +67,7 @@ enum Question {
 
 use Question::{
     Along, ArrayLength, AtPath, Build, Concat, Contains, Elements, HasKey, Keys, List, Marked, Member,
-    Members, Object, Stripped, ToJson, TypeOf,
+    Members, Named, Object, Stripped, ToJson, TypeOf,
 };
 
 /// The type of texts that are marked as JSON; no table and no other function has it.
@@ -88,6 +91,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         ("jsonb_build_array", List),
         ("json_object", Object),
         ("json_value", Marked),
+        ("as_json", Named),
         ("json_elements", Elements { as_text: false }),
         ("json_elements_text", Elements { as_text: true }),
         ("json_keys", Keys),
@@ -127,9 +131,15 @@ pub(super) fn contains() -> ScalarUDF {
 fn udf(name: &'static str, question: Question) -> ScalarUDF {
     let signature = match question {
         Along { .. } | Build | List => Signature::variadic_any(Volatility::Immutable),
-        ArrayLength | TypeOf | ToJson | Marked | Elements { .. } | Keys | Members { .. } | Stripped => {
-            Signature::any(1, Volatility::Immutable)
-        }
+        ArrayLength
+        | TypeOf
+        | ToJson
+        | Marked
+        | Named
+        | Elements { .. }
+        | Keys
+        | Members { .. }
+        | Stripped => Signature::any(1, Volatility::Immutable),
         Member { .. } | AtPath { .. } | HasKey | Contains | Object | Concat => {
             Signature::any(2, Volatility::Immutable)
         }
@@ -166,6 +176,16 @@ impl ScalarUDFImpl for Json {
         })
     }
 
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        match <[Expr; 1]>::try_from(args) {
+            Ok([text]) if self.question == Named && info.get_data_type(&text)? == DataType::Utf8 => {
+                Ok(ExprSimplifyResult::Simplified(text))
+            }
+            Ok(args) => Ok(ExprSimplifyResult::Original(args.into())),
+            Err(args) => Ok(ExprSimplifyResult::Original(args)),
+        }
+    }
+
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = args.number_rows;
         let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
@@ -178,6 +198,7 @@ impl ScalarUDFImpl for Json {
             }),
             (Object, [names, values]) => collect(rows, |row| aggregated(names, values, row)),
             (Marked, [texts]) => cast(texts, &MARKED)?,
+            (Named, [texts]) => strings(texts)?,
             (Concat, [left, right]) => collect(rows, |row| concatenated(plain(left, row), plain(right, row))),
             (Elements { .. } | Keys | Members { .. }, [texts]) => lists(self.question, &strings(texts)?),
             (Stripped, [texts]) => {

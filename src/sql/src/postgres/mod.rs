@@ -16,6 +16,7 @@ mod spans;
 mod sums;
 mod text;
 mod times;
+mod totals;
 mod zone;
 
 use std::sync::Arc;
@@ -37,6 +38,7 @@ pub(super) use self::regexes::{of_operator, translated};
 pub(super) use self::spans::{length as span_length, picked as span_picked, span as span_of};
 pub(super) use self::text::bytes_of;
 pub(super) use self::times::{date_of, without_zone};
+pub(super) use self::totals::of_spans;
 
 /// The functions, for the session.
 pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {

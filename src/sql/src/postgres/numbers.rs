@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int64Array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Float64Type, Int64Type, i256};
+use datafusion::arrow::datatypes::{
+    DataType, Decimal128Type, Field, FieldRef, Float64Type, Int64Type, TimeUnit, i256,
+};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Result, exec_err, internal_err, plan_err};
 use datafusion::functions::math::{functions as math_functions, round as datafusion_round};
@@ -171,6 +173,8 @@ impl ScalarUDFImpl for Round {
         };
         let number = match number {
             DataType::Null => DataType::Float64,
+            // With digits there is none but that of exact numbers.
+            whole if whole.is_integer() && arguments.len() == 2 => DataType::Decimal128(DIGITS_MAX, 0),
             number if number.is_numeric() => number.clone(),
             _ => return plan_err!("the function round takes a number and a number of digits"),
         };
@@ -262,6 +266,8 @@ impl ScalarUDFImpl for Numeric {
             (Work::Averaged, Some(DataType::Decimal128(_, digits))) => {
                 DataType::Decimal128(DIGITS_MAX, (*digits).max(AVERAGED_DIGITS))
             }
+            // `avg` takes it, and gives way to one of our own (`gate/intervals.rs`).
+            (Work::Averaged, Some(DataType::Interval(_))) => DataType::Duration(TimeUnit::Microsecond),
             (Work::Signed, Some(kind)) => signed(kind.clone()),
             (_, Some(same)) => same.clone(),
             (_, None) => return internal_err!("a number is needed"),
@@ -272,7 +278,9 @@ impl ScalarUDFImpl for Numeric {
     /// over a join can be begun below it. What is no double is plain, and so is one that was a whole or an exact number.
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let same = match (self.work, args.as_slice()) {
-            (Work::Averaged, [arg]) => !matches!(info.get_data_type(arg)?, DataType::Decimal128(..)),
+            (Work::Averaged, [arg]) => {
+                !matches!(info.get_data_type(arg)?, DataType::Decimal128(..) | DataType::Interval(_))
+            }
             (Work::Plain, [Expr::Cast(cast)]) => {
                 let kind = info.get_data_type(&cast.expr)?;
                 kind.is_numeric() && !kind.is_floating()

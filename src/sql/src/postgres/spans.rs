@@ -24,12 +24,12 @@ use jiff::civil::{Date, DateTime, Time};
 
 const NANOS_PER_SEC: i64 = 1_000_000_000;
 const NANOS_PER_DAY: i64 = 86_400 * NANOS_PER_SEC;
-const NANOS_PER_MICRO: i64 = 1_000;
+pub(super) const NANOS_PER_MICRO: i64 = 1_000;
 const MICROS_PER_SEC: i64 = 1_000_000;
-const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SEC;
+pub(super) const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SEC;
 const DAYS_PER_MONTH: f64 = 30.0;
 const DAYS_PER_YEAR: f64 = 365.25;
-const SPAN: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+pub(super) const SPAN: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let age = Span { work: Work::Age, signature: Signature::any(2, Volatility::Immutable) };
@@ -69,21 +69,25 @@ impl ScalarUDFImpl for OfDifference {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let given = args.args[0].to_array(args.number_rows)?;
-        if !matches!(given.data_type(), DataType::Duration(_)) {
-            return Ok(ColumnarValue::Array(cast(&given, &SPAN)?));
-        }
-        let micros = cast(&given, &DataType::Duration(TimeUnit::Microsecond))?;
-        let micros = micros.as_primitive::<DurationMicrosecondType>().iter();
-        let spans = micros.map(|micros| {
-            let Some(micros) = micros else { return Ok(None) };
-            let days = i32::try_from(micros / MICROS_PER_DAY)
-                .map_err(|_| ArrowError::ArithmeticOverflow("a span is out of range".to_owned()))?;
-            Ok(Some(IntervalMonthDayNano::new(0, days, micros % MICROS_PER_DAY * NANOS_PER_MICRO)))
-        });
-        let spans: IntervalMonthDayNanoArray = spans.collect::<Result<_, ArrowError>>()?;
-        Ok(ColumnarValue::Array(Arc::new(spans)))
+        Ok(ColumnarValue::Array(spans_of(&args.args[0].to_array(args.number_rows)?)?))
     }
+}
+
+/// Differences of two times, or spans, as spans of months, days and the clock.
+fn spans_of(given: &ArrayRef) -> Result<ArrayRef> {
+    if !matches!(given.data_type(), DataType::Duration(_)) {
+        return Ok(cast(given, &SPAN)?);
+    }
+    let micros = cast(given, &DataType::Duration(TimeUnit::Microsecond))?;
+    let micros = micros.as_primitive::<DurationMicrosecondType>().iter();
+    let spans = micros.map(|micros| {
+        let Some(micros) = micros else { return Ok(None) };
+        let days = i32::try_from(micros / MICROS_PER_DAY)
+            .map_err(|_| ArrowError::ArithmeticOverflow("a span is out of range".to_owned()))?;
+        Ok(Some(IntervalMonthDayNano::new(0, days, micros % MICROS_PER_DAY * NANOS_PER_MICRO)))
+    });
+    let spans: IntervalMonthDayNanoArray = spans.collect::<Result<_, ArrowError>>()?;
+    Ok(Arc::new(spans))
 }
 
 /// How long a span is, for comparing it.
@@ -380,12 +384,8 @@ impl ScalarUDFImpl for Span {
         &self.signature
     }
 
-    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        Ok(match arguments.first() {
-            // The difference of two times stays one.
-            Some(DataType::Duration(_)) => DataType::Duration(TimeUnit::Microsecond),
-            _ => SPAN,
-        })
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(SPAN)
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -401,18 +401,7 @@ impl ScalarUDFImpl for Span {
             (_, factor) => Ok(factor),
         });
         let factors: Float64Array = factors.collect::<Result<_, ArrowError>>()?;
-        if matches!(left.data_type(), DataType::Duration(_)) {
-            let micros = cast(&cast(left, &DataType::Duration(TimeUnit::Microsecond))?, &DataType::Int64)?;
-            let micros = cast(&micros, &DataType::Float64)?;
-            let product = micros.as_primitive::<Float64Type>().iter().zip(&factors);
-            let product = product.map(|(micros, factor)| {
-                micros.zip(factor).map(|(micros, f)| whole(self.work.scale(micros, f)))
-            });
-            let product: datafusion::arrow::array::Int64Array =
-                product.map(Option::transpose).collect::<Result<_, ArrowError>>()?;
-            return Ok(ColumnarValue::Array(cast(&product, &DataType::Duration(TimeUnit::Microsecond))?));
-        }
-        let spans = cast(left, &SPAN)?;
+        let spans = spans_of(left)?;
         let pairs = spans.as_primitive::<IntervalMonthDayNanoType>().iter().zip(&factors);
         let product = pairs
             .map(|(span, factor)| span.zip(factor).map(|(span, f)| scaled(span, f, self.work)).transpose());
@@ -430,19 +419,32 @@ fn whole(nanos: f64) -> Result<i64, ArrowError> {
     Err(ArrowError::ArithmeticOverflow("a span is out of range".to_owned()))
 }
 
-/// As PostgreSQL does it: what is left of a month goes to the days, what is left of a day to the clock.
 fn scaled(span: IntervalMonthDayNano, by: f64, work: Work) -> Result<IntervalMonthDayNano, ArrowError> {
-    let (months, days) = (work.scale(f64::from(span.months), by), work.scale(f64::from(span.days), by));
+    let micros = span.nanoseconds as f64 / NANOS_PER_MICRO as f64;
+    parts([f64::from(span.months), f64::from(span.days), micros], by, work)
+}
+
+/// Months, days and microseconds divided by a number.
+pub(super) fn divided([months, days, micros]: [i64; 3], by: f64) -> Result<IntervalMonthDayNano, ArrowError> {
+    parts([months as f64, days as f64, micros as f64], by, Work::Divide)
+}
+
+/// As PostgreSQL does it: what is left of a month goes to the days, what is left of a day to the clock.
+fn parts([months, days, micros]: [f64; 3], by: f64, work: Work) -> Result<IntervalMonthDayNano, ArrowError> {
+    let (months, days) = (work.scale(months, by), work.scale(days, by));
     let month_days = (months.fract() * DAYS_PER_MONTH * 1e6).round() / 1e6;
-    let rest = ((days.fract() + month_days.fract()) * 1e12).round() / 1e12;
-    // A clock of PostgreSQL has microseconds.
-    let micros = (work.scale(span.nanoseconds as f64, by) + rest * NANOS_PER_DAY as f64) / 1e3;
-    let nanos = whole(micros.round() * 1e3)?;
+    // A clock of PostgreSQL has microseconds, and what is left of the days is rounded to them by itself.
+    let rest = ((days.fract() + month_days.fract()) * MICROS_PER_DAY as f64).round_ties_even();
+    let more_days = (rest / MICROS_PER_DAY as f64).trunc();
+    let rest = rest - more_days * MICROS_PER_DAY as f64;
+    let micros = work.scale(micros, by) + rest;
+    let nanos = whole(micros.round_ties_even() * NANOS_PER_MICRO as f64)?;
     let small = |number: f64| {
         let overflow = || ArrowError::ArithmeticOverflow("a span is out of range".to_owned());
         i32::try_from(whole(number.trunc())?).map_err(|_| overflow())
     };
-    Ok(IntervalMonthDayNano::new(small(months)?, small(days.trunc() + month_days.trunc())?, nanos))
+    let days = days.trunc() + month_days.trunc() + more_days;
+    Ok(IntervalMonthDayNano::new(small(months)?, small(days)?, nanos))
 }
 
 /// `age(end, begin)` in years, months, days and the clock.

@@ -94,6 +94,8 @@ const FORMATS: &[&str] = &[
     "Day, DD-MON-YYYY",
     "month Q",
     "ID",
+    "WW W D",
+    "FMWW/D",
 ];
 
 impl Generator {
@@ -168,7 +170,7 @@ impl Generator {
             2 => format!("({a} * {b})"),
             3 => format!("({a} / nullif({b}, 0))"),
             4 => format!("({a} % nullif({b}, 0))"),
-            5 => format!("(-{a})"),
+            5 => format!("({}{a})", self.random.pick(&["-", "~", "-"])),
             6 => format!("abs({a})"),
             7 => format!("length({})", self.expression(Text, depth)),
             8 => format!("({})::int", self.expression(Bool, depth)),
@@ -243,7 +245,11 @@ impl Generator {
             4 => format!("left({a}, {})", n as i64 - 2),
             5 => format!("right({a}, {})", n as i64 - 2),
             6 => format!("replace({a}, '{}', '-')", self.random.pick(CHARS)),
-            7 => format!("trim({a})"),
+            7 => {
+                let side =
+                    self.random.pick(&["", "LEADING FROM ", "TRAILING FROM ", "BOTH 'a' FROM ", "FROM "]);
+                format!("trim({side}{a})")
+            }
             8 => format!("lpad({a}, {n}, '*')"),
             9 => format!("rpad({a}, {n}, 'ab')"),
             10 => format!("split_part({a}, '{}', {})", self.random.pick(CHARS), 1 + n.min(2)),

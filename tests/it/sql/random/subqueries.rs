@@ -53,7 +53,14 @@ impl Generator {
         let condition = more.trim_start_matches(" AND ").to_owned();
         let whole = if condition.is_empty() { String::new() } else { format!(" WHERE {condition}") };
         let outer_numbers = self.columns(Int);
-        match self.random.below(7) {
+        match self.random.below(9) {
+            7 => format!("(NOT ({outer} {not}IN (SELECT {own} FROM {name} {alias}{whole})))"),
+            8 if !outer_numbers.is_empty() => {
+                let number = self.one(&outer_numbers);
+                format!(
+                    "(({outer}, {number}) {not}IN (SELECT {own}, {own_number} FROM {name} {alias}{whole}))"
+                )
+            }
             0 | 1 => format!("({outer} {not}IN (SELECT {own} FROM {name} {alias}{whole}))"),
             2 => format!("({not}EXISTS (SELECT 1 FROM {name} {alias} WHERE {own} = {outer}{more}))"),
             3 if !outer_numbers.is_empty() => {
