@@ -8,7 +8,8 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result, exec_err};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{
-    ColumnarValue, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    lit,
 };
 use datafusion::physical_expr_common::datum::apply;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
@@ -26,14 +27,18 @@ impl ExprPlanner for CheckedArithmetic {
             _ => return Ok(PlannerResult::Original(expr)),
         };
         // A type that cannot be told yet (a missing column) is reported by what comes after.
-        let integer =
-            |side: &datafusion::logical_expr::Expr| side.get_type(schema).is_ok_and(|t| t.is_integer());
+        let integer = |side: &Expr| side.get_type(schema).is_ok_and(|t| t.is_integer());
         if !integer(&expr.left) || !integer(&expr.right) {
             return Ok(PlannerResult::Original(expr));
         }
         let function = ScalarUDF::from(Checked::new(operation));
         Ok(PlannerResult::Planned(function.call(vec![expr.left, expr.right])))
     }
+}
+
+/// The opposite of a whole number; of the least one there is none.
+pub(super) fn opposite(number: Expr) -> Expr {
+    ScalarUDF::from(Checked::new(Operation::Subtract)).call(vec![lit(0_i64), number])
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -251,7 +251,9 @@ async fn plan(
         true => (explained(state, &admitted.plan, of_agent.is_none()).await?, "EXPLAIN"),
     };
     try_constants(&plan, state.task_ctx()).await.map_err(|error| gate::placed(error, sql))?;
-    let (estimated_rows, estimated_bytes) = estimates(plan.as_ref());
+    // Neither is it told by an estimate.
+    let (estimated_rows, estimated_bytes) =
+        if of_agent.is_none() { estimates(plan.as_ref()) } else { (None, None) };
     spool::check_columns(&plan.schema())?;
     let columns = spool::columns(&plan.schema());
     let json = json.into_iter().chain(std::iter::repeat(false));

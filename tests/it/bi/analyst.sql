@@ -626,3 +626,72 @@ SELECT round(15, -1), round(25, -1), round(-15, -1), round(15, 1), round(stock::
 SELECT to_char(TIMESTAMP '2026-03-01 14:05:09', 'WW W D'), to_char(TIMESTAMP '2026-12-31', 'FMWW/D'), to_char(TIMESTAMP '2026-01-08', 'WW-FMWW Day D');
 SELECT unnest(ARRAY[1, 2, NULL]), 'x';
 SELECT sum(DISTINCT n), sum(x::numeric(12, 2)) > 2.25 FROM (VALUES (1, 2.5), (1, 3.5)) AS v(n, x);
+-- Names in an order
+SELECT id, round(p) AS p FROM (VALUES (1, 10.4::float8), (2, 9.6), (3, 10.1)) t(id, p) ORDER BY abs(p - 10) LIMIT 1;
+SELECT coalesce(v, 0) AS v FROM (VALUES (1), (NULL), (-1)) t(v) ORDER BY v IS NULL, v;
+SELECT 10 - v AS v FROM (VALUES (1), (5), (3)) t(v) ORDER BY -v;
+SELECT id, lower(s) AS s FROM (VALUES (1, 'b'), (2, 'A'), (3, 'C')) t(id, s) ORDER BY s COLLATE "C";
+SELECT g, sum(v) AS v FROM (VALUES (1, 5), (2, 1), (2, 2), (3, 9)) t(g, v) GROUP BY g ORDER BY sum(v) DESC;
+SELECT g, sum(v) AS v, count(*) AS n FROM (VALUES (1, 5), (2, 1), (2, 2), (3, 9)) t(g, v) GROUP BY g ORDER BY sum(v) / count(*) DESC, g;
+SELECT g, count(*) AS n FROM (VALUES (1, 5), (2, 1), (2, 2), (3, 9)) t(g, n) GROUP BY g ORDER BY sum(n) DESC;
+SELECT g, max(v) AS g2, -g AS v FROM (VALUES (1, 5), (2, 1), (2, 2), (3, 9)) t(g, v) GROUP BY g ORDER BY min(v) + g, 1;
+SELECT a.*, -b.w AS w FROM (VALUES (1, 5), (2, 1)) a(id, v) JOIN (VALUES (1, 7), (2, 9)) b(id2, w) ON id = id2 ORDER BY w * 1;
+SELECT name, price * -1 AS price FROM products ORDER BY price * 2 DESC, name LIMIT 4;
+SELECT upper(name) AS name, price AS p FROM products ORDER BY length(name), name DESC LIMIT 5;
+SELECT maker, count(*) AS stock FROM products GROUP BY maker ORDER BY sum(stock) DESC, maker;
+SELECT maker, avg(price) AS price FROM products GROUP BY maker ORDER BY avg(price) DESC, maker;
+SELECT maker, rank() OVER (ORDER BY price) AS price, name FROM products ORDER BY price * -1, name;
+SELECT DISTINCT -stock AS stock FROM products ORDER BY -stock;
+SELECT DISTINCT stock AS s, maker AS stock FROM products ORDER BY stock, s;
+SELECT DISTINCT ON (maker) maker, -price AS price FROM products ORDER BY maker, price, name;
+SELECT DISTINCT ON (maker) maker, -price AS price, name FROM products ORDER BY maker, price * 1, name;
+SELECT (SELECT -v AS v FROM (VALUES (1), (5), (3)) t(v) ORDER BY v + 0 LIMIT 1), ARRAY(SELECT -v AS v FROM (VALUES (1), (5), (3)) t(v) ORDER BY v * 1);
+SELECT v FROM (SELECT -v AS v FROM (VALUES (1), (5), (3)) t(v) ORDER BY v * 1 LIMIT 2) q UNION ALL SELECT 7 ORDER BY v;
+(SELECT -v AS v FROM (VALUES (1), (5), (3)) t(v) ORDER BY abs(v - 4), v LIMIT 1) UNION ALL (SELECT v * 2 AS v FROM (VALUES (1), (5)) t(v) ORDER BY 0 - v LIMIT 1) ORDER BY v;
+SELECT -v AS v FROM (VALUES (1), (5), (3)) t(v) ORDER BY (v), 1;
+SELECT CASE WHEN v > 2 THEN 0 ELSE v END FROM (VALUES (1), (5), (3)) t(v) ORDER BY v * -1;
+WITH q AS (SELECT -v AS v FROM (VALUES (1), (5), (3)) t(v)) SELECT v * 2 AS v FROM q ORDER BY v + 1 LIMIT 2;
+SELECT a.id, a.v * b.v AS v FROM (VALUES (1, 3), (2, 2)) a(id, v) JOIN (VALUES (1, -4), (2, 1)) b(id, v) USING (id) ORDER BY a.v;
+
+-- Numbers with an exponent
+SELECT round(1e3), round(25e3), round(-1e2, 0), 1e3, 1.5e3, 2.5e-3, -1e0, 1e3 + 1, 7 / 2e0, 1e2 = 100, round(1.25e1);
+SELECT v * 1e3, v + 1e3, v - 2e2, v / 1e2, v % 1e1, v > 1e1 FROM (VALUES (1::bigint), (25)) t(v) ORDER BY v;
+SELECT count(*) * 1e3, sum(price) * 1e2, max(price) > 1e1, 1e15::float8, 1e3::int, 1e20::numeric FROM products;
+
+-- Rows of several members that are not among those of a query
+SELECT a, b FROM (VALUES (1, NULL), (2, 2), (3, 4), (3, NULL)) t(a, b) WHERE NOT ((a, b) IN (SELECT c, d FROM (VALUES (2, 2), (3, 3), (1, 1)) s(c, d)));
+SELECT a, b FROM (VALUES (1, NULL), (2, 2), (3, 4), (3, NULL)) t(a, b) WHERE (a, b) NOT IN (SELECT c, d FROM (VALUES (2, 2), (3, 3), (1, 1)) s(c, d));
+SELECT a, b FROM (VALUES (1, NULL), (2, 2), (3, 4)) t(a, b) GROUP BY a, b HAVING NOT ((a, b) IN (SELECT c, d FROM (VALUES (2, NULL), (3, 3)) s(c, d)));
+SELECT a, b FROM (VALUES (1, NULL), (2, 2), (3, 4)) t(a, b) WHERE NOT (ROW(a, b) NOT IN (SELECT 2, 2));
+
+-- Doubles made exact
+SELECT x::numeric(10, 2) AS a, x::numeric(10, 1) AS b, x::numeric(12, 4) AS c FROM (VALUES (0.285::float8), (1.005), (10.075), (-2.675), (0.1), (1e-20), (123456.785), (NULL)) t(x) ORDER BY x;
+SELECT price::numeric(10, 1), (price * 1.1)::numeric(10, 2), round(price::numeric, 1), (0.1::float8 + 0.2)::numeric = 0.3, 0.285::real::numeric(5, 2) FROM products ORDER BY name;
+
+-- Classes of letters
+SELECT regexp_replace('Müller & Söhne', '[^[:alnum:] ]', '', 'g'), substring('über Öl' FROM '[[:alpha:]]+'), 'É' ~ '[[:upper:]]', 'é' ~ '[[:lower:]]', '٣' ~ '\d', '٣' ~ '[[:alpha:]]', E'\u00a0' ~ '\s', E'\u2003' ~ '\s', 'é' ~ '^\w$', 'é' ~ '\W', '–' ~ '[[:punct:]]', '€' ~ '[[:graph:]]', 'ǅ' ~ '[[:upper:][:digit:]]';
+SELECT 'über' SIMILAR TO '[[:alpha:]]+', 'ü1' SIMILAR TO '_[[:digit:]]', 'a.c' SIMILAR TO 'a.c', 'abc' SIMILAR TO 'a.c', regexp_split_to_array('aéb c', '[^[:alpha:]]');
+SELECT regexp_replace('aaa', 'aa', 'X', 2), regexp_count('a]b^c', '^', 2), regexp_count('baaac', 'a*'), regexp_replace('baaac', 'a*', 'X', 'g'), regexp_instr('abcabc', 'b', 3), regexp_instr('abcabc', '(b)(c)', 1, 2, 1, 'i', 1), regexp_count('aAa', 'a', 1, 'i'), regexp_replace('a.b', '.', 'X', 'q'), regexp_like('abc', 'B', 'q');
+SELECT regexp_replace(E'ba\nb', '[^a]', 'X', 'gn'), regexp_replace(E'a\nb', 'a.b', 'X', 'p'), regexp_replace(E'a\nb', '^b', 'X', 'p'), regexp_replace(E'a\nb', '^b', 'X', 'w'), regexp_replace('ab c', 'b[ ]c', 'X', 'x'), regexp_count(E'a\nb', 'a[^x]', 1, 'n'), regexp_like(E'a\nb', 'a[^x]b', 'n'), E'a\nb' ~ '(?n)a[^x]';
+
+-- Differences of two times are spans of days and the clock
+SELECT date_trunc('day', b - a), (b - a)::interval, extract(day FROM (b - a)::interval), b - a + INTERVAL '1 day', extract(day FROM (b - a) - INTERVAL '1 hour'), -(b - a), (b - a) * 2, (b - a) / 2, 1.5 * (b - a), b - a + (b - a), (b - a) - (b - a) FROM (VALUES (TIMESTAMP '2024-01-01 00:00:00', TIMESTAMP '2024-01-04 05:00:00'), (TIMESTAMP '2024-01-01 00:00:00', TIMESTAMP '2024-01-01 20:00:00'), (TIMESTAMP '2024-01-04 05:00:00', TIMESTAMP '2024-01-01 00:00:00')) t(a, b) ORDER BY a, b;
+SELECT b - a AS d FROM (VALUES (TIMESTAMP '2024-01-01 00:00:00', TIMESTAMP '2024-01-04 05:00:00')) t(a, b) UNION ALL SELECT INTERVAL '1 mon' ORDER BY 1;
+SELECT max(d), min(d), sum(d), avg(d), sum(d) > INTERVAL '1 day', extract(hour FROM sum(d)) FROM (SELECT b - a AS d FROM (VALUES (TIMESTAMP '2024-01-01', TIMESTAMP '2024-01-01 20:00:00'), (TIMESTAMP '2024-01-01', TIMESTAMP '2024-01-01 21:00:00')) t(a, b)) q;
+SELECT b - a > INTERVAL '3 days', a + (b - a) = b, DATE '2024-01-01' + (b - a), coalesce(b - a, INTERVAL '1 day'), CASE WHEN b > a THEN b - a ELSE INTERVAL '0' END, (b - a)::text, greatest(b - a, INTERVAL '1 day') FROM (VALUES (TIMESTAMP '2024-01-01 00:00:00', TIMESTAMP '2024-01-04 05:00:00')) t(a, b);
+SELECT extract(century FROM INTERVAL '150 years'), extract(century FROM INTERVAL '5 months'), extract(millennium FROM INTERVAL '5 months'), extract(decade FROM INTERVAL '-15 years'), extract(century FROM b - a), extract(decade FROM b - a) FROM (VALUES (TIMESTAMP '2024-01-01', TIMESTAMP '2024-01-04')) t(a, b);
+SELECT INTERVAL '1 mon 1 day' * 1.99, INTERVAL '1 mon 5 days 10 hours' / 7, INTERVAL '1 mon 29 days' * 0.999, INTERVAL '-1 mon 1 day' * 1.55, INTERVAL '3 days 01:00:00.000001' / 3;
+SELECT date_part('seconds', t), date_part('sec', t), extract(milliseconds FROM t), date_part('ms', t), date_part('mins', t), date_part('hrs', t), date_part('yr', t), extract(microseconds FROM t), date_part('qtr', t), extract(milliseconds FROM INTERVAL '00:00:01.0015'), extract(seconds FROM INTERVAL '00:01:01.5') FROM (VALUES (TIMESTAMP '2024-05-06 07:08:01.5'), (TIMESTAMP '2024-05-06 07:08:01.000123')) v(t) ORDER BY t;
+
+-- What a second look found
+SELECT lpad('abc', -1), rpad('abc', -2, 'x'), lpad('abc', n, '*'), rpad('abc', n) FROM (VALUES (-3), (2), (5), (NULL)) t(n) ORDER BY n;
+SELECT TIMESTAMP '2024-07-01 12:00:00 Europe/Berlin', TIMESTAMP '2024-07-01 12:00:00 EST', '2024-07-01 12:00:00.5 america/new_york'::timestamp, x::timestamp FROM (VALUES ('2024-07-01 12:00 Asia/Tokyo')) t(x);
+SELECT (a, b) OVERLAPS (c, d) FROM (VALUES (DATE '2024-01-01', NULL::date, DATE '2024-01-01', DATE '2024-01-02'), (DATE '2024-01-01', DATE '2024-01-03', DATE '2024-01-01', NULL), (DATE '2024-01-01', DATE '2024-01-01', DATE '2024-01-01', DATE '2024-01-02'), (DATE '2024-01-01', NULL, DATE '2024-01-02', DATE '2024-01-05'), (DATE '2024-01-02', NULL, DATE '2024-01-01', DATE '2024-01-05')) t(a, b, c, d) ORDER BY a, b, c, d;
+SELECT * FROM generate_series(1, 10, '2');
+SELECT json_object_agg(k, v) FROM (VALUES ('a', 1), ('b', NULL)) t(k, v);
+-- refused: names and values are gathered each by themselves
+SELECT json_object_agg(DISTINCT k, v) FROM (VALUES ('a', 1), ('a', 1)) t(k, v);
+SELECT encode('a'::bytea, 'base64'), encode('abc'::bytea, 'hex'), encode(repeat('x', 100)::bytea, 'base64');
+SELECT div(9007199254740993, 1), div(-7, 2), div(7.5, 2), div(-9.9, 3);
+SELECT width_bucket(0.57, 0, 1, 100), width_bucket(0.57::float8, 0, 1, 100), width_bucket(5, 10, 0, 4), width_bucket(x, 0, 10, 5) FROM (VALUES (-1), (0), (3), (10)) t(x) ORDER BY x;
+SELECT make_interval(1, 2, 3, 4, 5, 6, 7.5), make_interval(0, 0, 0, 10), quote_ident('user'), quote_ident('name'), quote_ident('between');

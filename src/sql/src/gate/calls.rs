@@ -10,7 +10,7 @@ use super::casts::MOMENT;
 use super::dialect::regular;
 use super::written::{binary, call, is, literal, nested, number, taken, text};
 use super::{forms, patterns, sets};
-use crate::postgres::{TO_CHAR_OF_NUMBERS, is_picture};
+use crate::postgres::{TO_CHAR_OF_NUMBERS, is_picture, of_operator, translated_with};
 
 /// Functions that are there under another name.
 const RENAMED: &[(&str, &str)] = &[
@@ -58,10 +58,8 @@ const OF_DOUBLES: &[&str] = &[
     "variance",
 ];
 
-/// Functions whose second argument is a regular expression; `regexp_match` and `regexp_replace` are ours and
-/// take it as it is.
-pub(super) const PATTERNED: &[&str] =
-    &["regexp_count", "regexp_instr", "regexp_like", "regexp_split_to_array", "regexp_split_to_table"];
+/// Functions whose second argument is a regular expression; others are ours and take it as it is.
+pub(super) const PATTERNED: &[&str] = &["regexp_like", "regexp_split_to_array", "regexp_split_to_table"];
 
 /// Rewrites a call in its place, or gives what stands in its stead.
 pub(super) fn call_of(function: &mut Function) -> Option<Expr> {
@@ -112,8 +110,11 @@ pub(super) fn call_of(function: &mut Function) -> Option<Expr> {
         }
         "date_part" => {
             let (field, time) = (arguments.next()?, arguments.next()?);
-            if literal(field).is_some_and(|field| field.eq_ignore_ascii_case("second")) {
-                return Some(seconds(call("date_part", vec![text("microsecond"), taken(time)])));
+            return part_of_time(&literal(field)?.to_owned(), time);
+        }
+        "lpad" | "rpad" => {
+            if let Some(length) = arguments.nth(1).filter(|length| !matches!(length, Expr::Value(_))) {
+                *length = call("to_length", vec![taken(length)]);
             }
         }
         "lag" | "lead"
@@ -317,8 +318,7 @@ fn arguments_of(function: &Function) -> usize {
     }
 }
 
-/// The pattern of a function over regular expressions, with its flags: `n` and `m` are for a `.` that stops at a line's end,
-/// and `^` and `$` at every line.
+/// The pattern of a function over regular expressions, and its flags in it. What cannot be had is refused before (`refuse`).
 fn regular_of(function: &mut Function) {
     let FunctionArguments::List(list) = &mut function.args else { return };
     let mut arguments = list.args.iter_mut().filter_map(|argument| match argument {
@@ -326,21 +326,14 @@ fn regular_of(function: &mut Function) {
         _ => None,
     });
     let Some(pattern) = arguments.nth(1) else { return };
-    regular(pattern);
-    let Some((flags, own)) = arguments.last().and_then(|flags| Some((literal(flags)?.to_owned(), flags)))
-    else {
-        return;
-    };
-    if flags.contains(['n', 'm'])
-        && let Some(written) = literal(pattern)
+    let flags = arguments.next().and_then(|flags| literal(flags).map(str::to_owned));
+    if let (Some(flags), Some(written)) = (flags, literal(pattern))
+        && let Some(own) = translated_with(written, &flags)
     {
-        *pattern = text(&format!("(?m){}", written.replacen("(?s)", "", 1)));
-    }
-    let left: String = flags.chars().filter(|flag| matches!(flag, 'g' | 'i' | 'x')).collect();
-    if left.is_empty() {
-        list.args.pop();
+        *pattern = text(&of_operator(own));
+        list.args.truncate(2);
     } else {
-        *own = text(&left);
+        regular(pattern);
     }
 }
 
@@ -351,15 +344,58 @@ pub(super) fn json_value(expr: &mut Expr) {
     }
 }
 
-/// `extract(second …)` with its fraction; DataFusion gives whole seconds.
-pub(super) fn seconds(microseconds: Expr) -> Expr {
-    let double = DataType::DoublePrecision;
-    let microseconds = Expr::Cast {
-        kind: CastKind::Cast,
-        expr: Box::new(microseconds),
-        data_type: double,
-        array: false,
-        format: None,
-    };
-    nested(binary(microseconds, BinaryOperator::Divide, number("1000000")))
+/// PostgreSQL's other names of the parts of times.
+const PARTS: &[(&str, &str)] = &[
+    ("c", "century"),
+    ("cent", "century"),
+    ("centuries", "century"),
+    ("d", "day"),
+    ("days", "day"),
+    ("dec", "decade"),
+    ("decades", "decade"),
+    ("decs", "decade"),
+    ("h", "hour"),
+    ("hours", "hour"),
+    ("hr", "hour"),
+    ("hrs", "hour"),
+    ("m", "minute"),
+    ("mil", "millennium"),
+    ("millennia", "millennium"),
+    ("mils", "millennium"),
+    ("min", "minute"),
+    ("mins", "minute"),
+    ("minutes", "minute"),
+    ("mon", "month"),
+    ("mons", "month"),
+    ("months", "month"),
+    ("qtr", "quarter"),
+    ("w", "week"),
+    ("weeks", "week"),
+    ("y", "year"),
+    ("years", "year"),
+    ("yr", "year"),
+    ("yrs", "year"),
+];
+
+/// `extract(part FROM time)`: seconds and milliseconds with their fractions, of which DataFusion gives whole ones; other parts
+/// under the names that it knows. None of one that stays as it is.
+pub(super) fn part_of_time(part: &str, time: &mut Expr) -> Option<Expr> {
+    let part = part.trim().to_ascii_lowercase();
+    let microseconds = |time: &mut Expr| call("date_part", vec![text("microsecond"), taken(time)]);
+    match part.as_str() {
+        "s" | "sec" | "second" | "seconds" | "secs" => Some(fraction(microseconds(time), "1000000")),
+        "millisecond" | "milliseconds" | "ms" | "msec" | "msecs" => {
+            Some(fraction(microseconds(time), "1000"))
+        }
+        "microsecond" | "microseconds" | "us" | "usec" | "usecs" => Some(microseconds(time)),
+        other => {
+            let place = PARTS.binary_search_by_key(&other, |(name, _)| name).ok()?;
+            Some(call("date_part", vec![text(PARTS[place].1), taken(time)]))
+        }
+    }
+}
+
+/// A count as a fraction of something larger.
+fn fraction(count: Expr, per: &str) -> Expr {
+    nested(binary(cast_to(count, DataType::DoublePrecision), BinaryOperator::Divide, number(per)))
 }

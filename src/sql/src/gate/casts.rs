@@ -121,7 +121,9 @@ fn cast(inner: &mut Expr, data_type: &mut DataType) {
                 *double = DataType::DoublePrecision;
             }
             match inner {
-                Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => *inner = text(digits),
+                Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
+                    *inner = text(digits.trim_end_matches('.'));
+                }
                 Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(digits), .. })
                     if digits.trim().parse::<f64>().is_ok_and(|zero| zero == 0.0) =>
                 {
@@ -129,6 +131,11 @@ fn cast(inner: &mut Expr, data_type: &mut DataType) {
                 }
                 _ => {}
             }
+        }
+        DataType::Numeric(_) | DataType::Decimal(_) | DataType::Dec(_)
+            if !matches!(inner, Expr::Value(_)) =>
+        {
+            *inner = call("to_exact", vec![taken(inner)]);
         }
         DataType::Interval { .. } => {
             if let Some(words) = literal(inner).and_then(in_words) {

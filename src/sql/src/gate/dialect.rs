@@ -7,16 +7,16 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, DateTimeField, Expr, Function, FunctionArguments, Query, Select,
-    Statement, TableFactor, UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut,
+    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArguments, Query, Select, Statement,
+    TableFactor, UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 
-use super::calls::{around, call_of, json_value, seconds, signed_number};
+use super::calls::{around, call_of, json_value, signed_number};
 use super::casts::{cast_expr, in_words, typed_string};
-use super::quantified::{exists, no_row, quantified, without_columns};
+use super::quantified::{exists, no_row, not_in, quantified, without_columns};
 use super::written::{binary, call, is, literal, nested, number, taken, text};
-use super::{forms, joins, literals, predicates, sets, tuples};
-use crate::postgres::{of_operator, translated};
+use super::{calls, forms, joins, literals, predicates, sets, tuples};
+use crate::postgres::{of_operator, translated, without_exponent};
 
 /// Rewrites the whole statement, subqueries included.
 pub(super) fn rewrite(statement: &mut Statement) {
@@ -71,6 +71,11 @@ impl VisitorMut for Dialect {
         ControlFlow::Continue(())
     }
 
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        not_in(expr);
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         match expr {
             Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, .. } => cast_expr(expr),
@@ -103,6 +108,12 @@ impl VisitorMut for Dialect {
                     format: None,
                 };
             }
+            Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
+                // DataFusion counts the digits before the point of one with an exponent as negative ones behind it.
+                if let Some(plain) = without_exponent(digits) {
+                    *digits = plain;
+                }
+            }
             Expr::TypedString(_) => typed_string(expr),
             Expr::Interval(interval) => {
                 if let Some(words) = literal(&interval.value).and_then(in_words) {
@@ -112,11 +123,10 @@ impl VisitorMut for Dialect {
             Expr::AtTimeZone { timestamp, time_zone } => {
                 *expr = call("timezone", vec![taken(time_zone), taken(timestamp)]);
             }
-            Expr::Extract { field, .. }
-                if matches!(field, DateTimeField::Second | DateTimeField::Seconds) =>
-            {
-                *field = DateTimeField::Microsecond;
-                *expr = seconds(taken(expr));
+            Expr::Extract { field, expr: time, .. } => {
+                if let Some(part) = calls::part_of_time(&field.to_string(), time) {
+                    *expr = part;
+                }
             }
             Expr::Substring { expr: whole, substring_from: Some(pattern), substring_for: None, .. }
                 if literal(pattern).is_some() =>
@@ -274,7 +284,10 @@ mod tests {
     fn forms_are_rewritten_and_others_left_alone() {
         for (sql, expected) in [
             ("SELECT a::int, '1'::int, a::text", "SELECT to_whole(a)::INT, '1'::INT, to_text(a)::TEXT"),
-            ("SELECT a::varchar(3), 1e15::float8", "SELECT left(to_text(a), 3)::TEXT, '1e15'::FLOAT8"),
+            (
+                "SELECT a::varchar(3), 1e15::float8",
+                "SELECT left(to_text(a), 3)::TEXT, '1000000000000000'::FLOAT8",
+            ),
             ("SELECT '{}'::jsonb", "SELECT as_json('{}'::TEXT)"),
             ("SELECT a::float, a::float(20)", "SELECT to_plain(a::DOUBLE PRECISION), to_plain(a::FLOAT(20))"),
             (
@@ -337,7 +350,10 @@ mod tests {
                 "SELECT ((INTERVAL '1 day' * (3)) + (INTERVAL '1 hour' * (n)))",
             ),
             ("SELECT a = ANY (ARRAY[1]), b < ALL ('{1,2}')", "SELECT a IN (1), all_lt(b, ARRAY['1', '2'])"),
-            ("SELECT 1e300 > a, 1e20", "SELECT CAST('1e300' AS DOUBLE PRECISION) > a, 1e20"),
+            (
+                "SELECT 1e300 > a, 1e20",
+                "SELECT CAST('1e300' AS DOUBLE PRECISION) > a, 100000000000000000000.",
+            ),
             (
                 "SELECT (a, b) = (1, NULL), ROW(a, b) <> (1, 2)",
                 "SELECT ((((a) = (1)) AND ((b) = (NULL)))), ((((a) <> (1)) OR ((b) <> (2))))",
@@ -348,7 +364,7 @@ mod tests {
             (r"SELECT '\x00ff'::bytea, a::bytea", "SELECT X'00ff', to_bytea(a)"),
             ("SELECT '{1,NULL}'::int[]", "SELECT ARRAY['1', NULL]::INT[]"),
             ("SELECT a ~ 'x.y', b ~* c", "SELECT a ~ '(?s)x.y', b ~* to_regex(c)"),
-            ("SELECT regexp_count(a, 'x.y', 1, 'n')", "SELECT regexp_count(a, '(?m)x.y', 1)"),
+            ("SELECT regexp_like(a, 'x.[^y]', 'n')", "SELECT regexp_like(a, '(?m)x.[^\\ny]')"),
             ("SELECT ~a", "SELECT ((a) # (-1))"),
             (
                 "SELECT INTERVAL 'P1Y2M3DT-4H5.5S'",
@@ -381,7 +397,7 @@ mod tests {
             ),
             (
                 "SELECT (a, b) OVERLAPS (c, INTERVAL '1 day')",
-                "SELECT ((least(a, (b)) = least(c, ((c) + INTERVAL '1 day')) OR (least(a, (b)) < greatest(c, ((c) + INTERVAL '1 day')) AND least(c, ((c) + INTERVAL '1 day')) < greatest(a, (b)))) OR nullif((a) IS NULL OR ((b)) IS NULL OR (c) IS NULL OR (((c) + INTERVAL '1 day')) IS NULL, true))",
+                "SELECT (((least(a, (b)) = least(c, ((c) + INTERVAL '1 day')) AND (a) IS NOT NULL AND ((b)) IS NOT NULL AND (c) IS NOT NULL AND (((c) + INTERVAL '1 day')) IS NOT NULL) OR (least(a, (b)) < greatest(c, ((c) + INTERVAL '1 day')) AND least(c, ((c) + INTERVAL '1 day')) < greatest(a, (b)))) OR nullif((a) IS NULL OR ((b)) IS NULL OR (c) IS NULL OR (((c) + INTERVAL '1 day')) IS NULL, true))",
             ),
             ("SELECT substring(a FROM 2), substring(a, 2)", "SELECT SUBSTRING(a FROM 2), SUBSTRING(a, 2)"),
             ("SELECT $$it's$$, E'a\\n'", "SELECT 'it''s', 'a\n'"),

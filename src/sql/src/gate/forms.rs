@@ -13,6 +13,7 @@ use super::casts::MOMENT;
 use super::written::{binary, call, literal, nested, number, taken, text};
 use super::{joins, predicates};
 use crate::functions::AGGREGATE_FUNCTIONS;
+use crate::postgres::translated;
 
 /// Most expressions of a part that is written more than once.
 const COPIED_NODES_MAX: usize = 200;
@@ -28,14 +29,20 @@ pub(super) fn similar(expr: &mut Expr) -> Option<Expr> {
     Some(nested(binary(taken(whole), op, text(&pattern))))
 }
 
-/// The pattern of a `SIMILAR TO`: `%` and `_` as in LIKE, `| * + ? { } ( ) [ ]` as in a regular expression.
+/// The pattern of a `SIMILAR TO`: `%` and `_` as in LIKE, `| * + ? { } ( ) [ ]` as in a regular expression, whose brackets are those
+/// of PostgreSQL.
 pub(super) fn regular(pattern: &str) -> Option<String> {
-    let mut own = String::from("^(?s:");
-    let mut chars = pattern.chars();
+    let mut own = String::from("^(?:");
+    let mut chars = pattern.chars().peekable();
     let mut in_class = false;
     while let Some(char) = chars.next() {
         match char {
-            '\\' => own.push_str(&regex::escape(&chars.next()?.to_string())),
+            '\\' => own.extend(['\\', chars.next()?]),
+            '[' if in_class && chars.peek() == Some(&':') => {
+                own.push('[');
+                own.extend(chars.by_ref().take_while(|char| *char != ']'));
+                own.push(']');
+            }
             '[' | ']' => {
                 in_class = char == '[';
                 own.push(char);
@@ -44,11 +51,12 @@ pub(super) fn regular(pattern: &str) -> Option<String> {
             '%' => own.push_str(".*"),
             '_' => own.push('.'),
             '|' | '*' | '+' | '?' | '{' | '}' | '(' | ')' => own.push(char),
-            plain => own.push_str(&regex::escape(&plain.to_string())),
+            '.' | '^' | '$' => own.extend(['\\', char]),
+            plain => own.push(plain),
         }
     }
     own.push_str(")$");
-    Some(own)
+    translated(&own)
 }
 
 /// `url LIKE ANY (ARRAY['a%', 'b%'])`, or with the patterns in parentheses, as one LIKE after the other.
@@ -110,6 +118,13 @@ pub(super) fn call_of(function: &mut Function, name: &str) -> Option<Expr> {
             let cut = call("date_trunc", vec![taken(unit), time]);
             Some(call("timezone", vec![taken(zone), cut]))
         }
+        ("div", [left, right]) if is_small(*left) && is_small(*right) => {
+            // Without what is left over, so that no digit goes by way of a double.
+            let [left, right] = [left, right].map(|side| nested(taken(side)));
+            let rest = nested(binary(left.clone(), BinaryOperator::Modulo, right.clone()));
+            let whole = nested(binary(left, BinaryOperator::Minus, rest));
+            Some(nested(binary(whole, BinaryOperator::Divide, right)))
+        }
         ("div", [left, right]) => {
             let quotient = binary(nested(taken(left)), BinaryOperator::Divide, nested(taken(right)));
             Some(call("trunc", vec![quotient]))
@@ -168,7 +183,11 @@ pub(super) fn overlaps(left: &Expr, right: &Expr) -> Option<Expr> {
     let (b, d) = (end(a, b), end(c, d));
     let of = |name: &str, one: &Expr, other: &Expr| call(name, vec![one.clone(), other.clone()]);
     let (first, second) = (of("least", a, &b), of("least", c, &d));
+    // Only of two that end somewhere.
+    let ends = [a, &b, c, &d].map(|end| Expr::IsNotNull(Box::new(nested(end.clone()))));
     let together = binary(first.clone(), BinaryOperator::Eq, second.clone());
+    let together = ends.into_iter().fold(together, |all, end| binary(all, BinaryOperator::And, end));
+    let together = nested(together);
     let before = binary(first, BinaryOperator::Lt, of("greatest", c, &d));
     let behind = binary(second, BinaryOperator::Lt, of("greatest", a, &b));
     let meets = nested(binary(before, BinaryOperator::And, behind));
@@ -196,8 +215,10 @@ fn zoned(time: Expr) -> Expr {
 
 /// `make_interval(days => 3, hours => n)` as `INTERVAL '1 day' * 3 + INTERVAL '1 hour' * n`.
 fn span(args: &[FunctionArg]) -> Option<Expr> {
-    let parts = args.iter().map(|argument| {
+    const PLACES: &[&str] = &["years", "months", "weeks", "days", "hours", "mins", "secs"];
+    let parts = args.iter().enumerate().map(|(place, argument)| {
         let (name, value) = match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => ((*PLACES.get(place)?).to_owned(), value),
             FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => (name.value.clone(), value),
             FunctionArg::ExprNamed { name, arg: FunctionArgExpr::Expr(value), .. } => {
                 (name.to_string(), value)
@@ -539,6 +560,9 @@ mod tests {
             ("[a-c_]%", "_x", true),
             ("50\\%", "50%", true),
             ("50\\%", "50x", false),
+            ("[[:alpha:]]+", "über", true),
+            ("[^[:alpha:]_]", "é", false),
+            ("a.%", "a.\n", true),
         ] {
             let regular = regular(pattern).expect("it ends");
             let found = regex::Regex::new(&regular).expect("a regular expression").is_match(text);

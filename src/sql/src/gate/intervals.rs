@@ -11,8 +11,8 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::{
-    AggregateUDF, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, Projection, WindowFunctionDefinition,
-    cast,
+    AggregateUDF, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Union,
+    WindowFunctionDefinition, cast,
 };
 
 use super::floats::ALIKE;
@@ -62,6 +62,83 @@ pub(super) fn alike(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         }
     }
     Transformed::new_transformed(expr, changed)
+}
+
+/// Functions that take the difference of two times as it is: they tell the same of it as of the span.
+const OF_DIFFERENCES: &[&str] = &[
+    "concat",
+    "concat_ws",
+    "date_part",
+    "json_build_array",
+    "json_build_object",
+    "jsonb_build_array",
+    "jsonb_build_object",
+    "span_length",
+    "to_averaged",
+    "to_json",
+    "to_jsonb",
+    "to_plain",
+    "to_shown",
+    "to_span",
+    "to_text",
+];
+
+/// The difference of two times where more is done with it than to compare it or to take it apart: a span of days and the clock, for
+/// each of the two is added and multiplied by itself.
+pub(super) fn spelled_out(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let sides: Vec<&mut Expr> = match &mut expr {
+        Expr::Negative(inner) => vec![inner.as_mut()],
+        Expr::Cast(cast) if matches!(cast.field.data_type(), DataType::Interval(_)) => {
+            vec![cast.expr.as_mut()]
+        }
+        Expr::ScalarFunction(call)
+            if !ALIKE.contains(&call.name()) && OF_DIFFERENCES.binary_search(&call.name()).is_err() =>
+        {
+            call.args.iter_mut().collect()
+        }
+        _ => return Transformed::no(expr),
+    };
+    let mut changed = false;
+    for side in sides {
+        if matches!(side.get_type(schema), Ok(DataType::Duration(_))) {
+            *side = span_of(std::mem::take(side));
+            changed = true;
+        }
+    }
+    Transformed::new_transformed(expr, changed)
+}
+
+/// The sides of a UNION, of which one gives spans where another gives differences of two times.
+pub(super) fn united(node: LogicalPlan) -> Result<LogicalPlan> {
+    let LogicalPlan::Union(union) = &node else { return Ok(node) };
+    let kinds = |place: usize| {
+        union
+            .inputs
+            .iter()
+            .filter_map(move |input| input.schema().fields().get(place).map(|field| field.data_type()))
+    };
+    let is_mixed = |place: usize| {
+        kinds(place).any(|kind| matches!(kind, DataType::Interval(_)))
+            && kinds(place).any(|kind| matches!(kind, DataType::Duration(_)))
+    };
+    let width = union.inputs.first().map_or(0, |input| input.schema().fields().len());
+    let mixed: Vec<usize> = (0..width).filter(|place| is_mixed(*place)).collect();
+    if mixed.is_empty() {
+        return Ok(node);
+    }
+    let inputs = union.inputs.iter().map(|input| -> Result<Arc<LogicalPlan>> {
+        let columns = input.schema().columns().into_iter().enumerate();
+        let columns = columns.map(|(place, column)| {
+            let (relation, name) = (column.relation.clone(), column.name.clone());
+            match mixed.contains(&place) {
+                true => span_of(Expr::Column(column)).alias_qualified(relation, name),
+                false => Expr::Column(column),
+            }
+        });
+        let spans = Projection::try_new(columns.collect(), Arc::clone(input))?;
+        Ok(Arc::new(LogicalPlan::Projection(spans)))
+    });
+    Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs.collect::<Result<_>>()?)?))
 }
 
 /// Where spans are ordered, or taken for one, by something else than a comparison: by their lengths; refused where what comes out

@@ -19,7 +19,8 @@ const DIGITS_MAX: i64 = 76;
 pub(super) fn cast(inner: &mut Expr, data_type: &DataType) -> Option<Expr> {
     match data_type {
         DataType::Bytea => match literal(inner) {
-            Some(text) => bytes_of(text).map(bytes),
+            // Of a text that means none the function says so.
+            Some(text) => bytes_of(text).map(bytes).or_else(|| Some(call("to_bytea", vec![taken(inner)]))),
             None => Some(call("to_bytea", vec![taken(inner)])),
         },
         DataType::Array(ArrayElemTypeDef::SquareBracket(..)) => {

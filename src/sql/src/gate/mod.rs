@@ -24,6 +24,7 @@ mod literals;
 mod logic;
 mod multisets;
 mod names;
+mod ordering;
 mod patterns;
 mod places;
 mod predicates;

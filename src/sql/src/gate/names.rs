@@ -12,6 +12,8 @@ use datafusion::sql::sqlparser::ast::{
     SelectItem, SetExpr, Statement, TrimWhereField, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 
+use super::ordering;
+
 /// What PostgreSQL calls a column that has no name.
 const UNNAMED: &str = "?column?";
 
@@ -44,6 +46,7 @@ impl VisitorMut for Names {
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         order_by_names(query);
+        ordering::settle(query);
         ControlFlow::Continue(())
     }
 
@@ -57,37 +60,20 @@ impl VisitorMut for Names {
     }
 }
 
-/// `SELECT DISTINCT lower(a) … ORDER BY lower(a)`: with the column named, DataFusion does not see any more that the two
-/// are one. So the order is given by the name.
+/// An order without what is ordered by already, which decides nothing, and for which DISTINCT ON fails. With DISTINCT ON it is that
+/// of the rows of FROM, of which DataFusion keeps the first.
 fn order_by_names(query: &mut Query) {
-    if let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = &mut query.order_by {
-        // What is ordered by already decides nothing, and DISTINCT ON fails for it.
-        let mut seen: Vec<Expr> = Vec::new();
-        order.retain(|by| {
-            let is_new = !seen.contains(&by.expr);
-            seen.push(by.expr.clone());
-            is_new
-        });
-    }
-    let SetExpr::Select(select) = query.body.as_ref() else { return };
     let Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) = &mut query.order_by else { return };
-    match &select.distinct {
-        None => return,
-        // There the order is that of the rows of FROM, of which DataFusion keeps the first.
-        Some(Distinct::On(_)) => {
-            order.iter_mut().for_each(|by| by_its_expression(&mut by.expr, &select.projection));
-            return;
-        }
-        Some(_) => {}
-    }
-    for by in order {
-        let same = |item: &SelectItem| match item {
-            SelectItem::ExprWithAlias { expr, alias } if *expr == by.expr => Some(alias.clone()),
-            _ => None,
-        };
-        if let Some(alias) = select.projection.iter().find_map(same) {
-            by.expr = Expr::Identifier(alias);
-        }
+    let mut seen: Vec<Expr> = Vec::new();
+    order.retain(|by| {
+        let is_new = !seen.contains(&by.expr);
+        seen.push(by.expr.clone());
+        is_new
+    });
+    if let SetExpr::Select(select) = query.body.as_ref()
+        && let Some(Distinct::On(_)) = &select.distinct
+    {
+        order.iter_mut().for_each(|by| by_its_expression(&mut by.expr, &select.projection));
     }
 }
 

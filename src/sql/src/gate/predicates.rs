@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, Distinct, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, LimitClause, OrderByKind, Query, Select,
     SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, UnaryOperator, Value, ValueWithSpan,
-    VisitMut, VisitorMut,
+    Visit, VisitMut, Visitor, VisitorMut,
 };
 
 use super::written::{binary, call, nested, number, taken, template};
@@ -156,7 +156,8 @@ impl Open {
         };
         let op = if members.len() > 1 { BinaryOperator::Eq } else { op };
         // By a column from outside the planner joins where it is equal, and cannot tell what is open.
-        if sets::names_columns(&members) || !members.iter().all(forms::is_small) || !forms::is_small(&query) {
+        let may_be_copied = members.iter().all(forms::is_small) && forms::is_small(&query);
+        if sets::names_columns(&members) || !may_be_copied || nested_in(&query) > NESTED_MAX {
             return None;
         }
         let width = members.len();
@@ -178,6 +179,43 @@ impl Open {
             false => truth,
         })
     }
+}
+
+/// Most levels of such comparisons in the query of another one. Each is written twice, and all that is in it with it.
+const NESTED_MAX: usize = 2;
+
+/// How many levels of comparisons with all or any rows there are in a query.
+fn nested_in(query: &Query) -> usize {
+    struct Levels {
+        depth: usize,
+        most: usize,
+    }
+    fn compares(expr: &Expr) -> bool {
+        match expr {
+            Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => {
+                matches!(forms::innermost(right), Expr::Subquery(_))
+            }
+            Expr::InSubquery { expr: left, .. } => forms::members(left).is_some(),
+            _ => false,
+        }
+    }
+    impl Visitor for Levels {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            self.depth += usize::from(compares(expr));
+            self.most = self.most.max(self.depth);
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            self.depth -= usize::from(compares(expr));
+            ControlFlow::Continue(())
+        }
+    }
+    let mut levels = Levels { depth: 0, most: 0 };
+    let _ = query.visit(&mut levels);
+    levels.most
 }
 
 /// Makes counts in an order.

@@ -4,6 +4,7 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Ident, Query, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, UnaryOperator,
 };
 
+use super::forms::members;
 use super::sets;
 use super::written::{binary, taken, template};
 
@@ -55,6 +56,21 @@ pub(super) fn exists(
     match negated {
         true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(exists) },
         false => exists,
+    }
+}
+
+/// `NOT ((a, b) IN (SELECT …))` as `(a, b) NOT IN (SELECT …)`: what is not known of a row is not false.
+pub(super) fn not_in(expr: &mut Expr) {
+    let Expr::UnaryOp { op: UnaryOperator::Not, expr: inner } = expr else { return };
+    let mut asks = inner.as_mut();
+    while let Expr::Nested(inner) = asks {
+        asks = inner;
+    }
+    if let Expr::InSubquery { expr: left, negated, .. } = asks
+        && members(left).is_some()
+    {
+        *negated = !*negated;
+        *expr = taken(asks);
     }
 }
 

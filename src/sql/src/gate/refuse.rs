@@ -4,13 +4,14 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Query, Select, SelectFlavor, SetExpr,
-    SetQuantifier, Spanned, Statement, TableFactor, Value, ValueWithSpan, Visit, Visitor,
+    DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Query,
+    Select, SelectFlavor, SetExpr, SetQuantifier, Spanned, Statement, TableFactor, Value, ValueWithSpan,
+    Visit, Visitor,
 };
 
 use super::{calls, dialect, forms, joins, multisets, patterns, places, predicates, sets, tuples, written};
 use crate::errors::{ErrorCode, QueryError, quoted};
-use crate::postgres::{is_picture, translated};
+use crate::postgres::{is_picture, translated, translated_with};
 
 /// Most tables and subqueries in all FROM clauses together: a FROM list becomes a join tree as deep as it is long.
 const RELATIONS_MAX: usize = 100;
@@ -199,10 +200,16 @@ fn expr_forms(expr: &Expr) -> Flow {
         Expr::Function(function) if takes_pattern(&function.name) => {
             let FunctionArguments::List(list) = &function.args else { return ControlFlow::Continue(()) };
             match list.args.get(1) {
-                Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(pattern))) => regular_expression(pattern),
+                Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(pattern))) => {
+                    flags_of_regular(function)?;
+                    regular_expression(pattern)
+                }
                 _ => ControlFlow::Continue(()),
             }
         }
+        Expr::Function(function) if is_distinct_object(function) => refuse(
+            "json_object_agg with DISTINCT (put SELECT DISTINCT of the names and values in a subquery, and the aggregate around it)",
+        ),
         Expr::InList { .. } if tuples::is_too_long(expr) => refuse(&format!(
             "IN over more than {} rows (join with a list of them: JOIN (VALUES …) AS v(a, b) ON …)",
             tuples::ROWS_MAX
@@ -261,9 +268,20 @@ fn is_named(name: &datafusion::sql::sqlparser::ast::ObjectName, wanted: &str) ->
     last.is_some_and(|ident| ident.value.eq_ignore_ascii_case(wanted))
 }
 
+/// Whether an object is made of pairs that are told apart: here names and values are gathered each by themselves.
+fn is_distinct_object(function: &Function) -> bool {
+    let named = |wanted| is_named(&function.name, wanted);
+    let is_distinct = match &function.args {
+        FunctionArguments::List(list) => list.duplicate_treatment == Some(DuplicateTreatment::Distinct),
+        _ => false,
+    };
+    is_distinct && (named("json_object_agg") || named("jsonb_object_agg"))
+}
+
 fn takes_pattern(name: &datafusion::sql::sqlparser::ast::ObjectName) -> bool {
     let named = |wanted: &&str| is_named(name, wanted);
-    calls::PATTERNED.iter().chain(&["regexp_match", "regexp_replace", "regexp_substr"]).any(named)
+    let own = ["regexp_count", "regexp_instr", "regexp_match", "regexp_replace", "regexp_substr"];
+    calls::PATTERNED.iter().chain(&own).any(named)
 }
 
 /// A written regular expression has a counterpart in the engine's library, which answers in linear time.
@@ -274,6 +292,21 @@ fn regular_expression(pattern: &Expr) -> Flow {
         "A regular expression that refers back (\\1), looks ahead (?=), names a collating element or has an escape that \
          PostgreSQL does not know",
     )
+}
+
+/// Flags that are written in the statement are known ones.
+fn flags_of_regular(function: &Function) -> Flow {
+    let FunctionArguments::List(list) = &function.args else { return ControlFlow::Continue(()) };
+    let named = |wanted| is_named(&function.name, wanted);
+    let first = if named("regexp_replace") { 3 } else { 2 };
+    let flags = list.args.iter().skip(first).find_map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => written::literal(expr),
+        _ => None,
+    });
+    let flags = flags.unwrap_or_default();
+    let plain = if named("regexp_replace") { flags.replace('g', "") } else { flags.to_owned() };
+    let known = translated_with("", &plain).is_some();
+    refuse_if(!known, &format!("A regular expression with the flags \"{}\"", quoted(flags)))
 }
 
 /// DataFusion's `to_char` takes `%Y-%m-%d` and gives any other pattern back as it is, so what cannot be translated is

@@ -335,7 +335,10 @@ pub(super) fn times(given: &mut FunctionArguments) {
         *expr =
             Expr::Cast { kind: CastKind::DoubleColon, expr: inner, data_type, array: false, format: None };
     };
-    if literal(step).is_some() {
+    if let Some(digits) = literal(step).filter(|text| text.trim().parse::<i64>().is_ok()) {
+        // Without a unit it is a number like the others.
+        **step = number(digits.trim());
+    } else if literal(step).is_some() {
         cast(step, DataType::Interval { fields: None, precision: None });
     }
     let is_span = match &**step {

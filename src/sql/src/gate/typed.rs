@@ -15,6 +15,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, cast, lit};
 use regex::Regex;
 
 use super::{floats, guards, intervals};
+use crate::checked;
 use crate::postgres::plain;
 use base::clock::Timestamp;
 
@@ -22,7 +23,7 @@ use base::clock::Timestamp;
 pub(super) fn normalize(plan: LogicalPlan) -> Result<LogicalPlan> {
     let rewrite_node = |node: LogicalPlan| {
         intervals::check(&node)?;
-        let node = intervals::first_of_each(node);
+        let node = intervals::united(intervals::first_of_each(node))?;
         let has_keys = intervals::has_keys(&node);
         let facts = guards::facts(&node);
         let inputs = node.inputs();
@@ -38,6 +39,7 @@ pub(super) fn normalize(plan: LogicalPlan) -> Result<LogicalPlan> {
             let rewritten = expr.transform_up(|expr| {
                 moments(expr, &schema)
                     .transform_data(|expr| Ok(intervals::alike(expr, &schema)))?
+                    .transform_data(|expr| Ok(intervals::spelled_out(expr, &schema)))?
                     .transform_data(|expr| Ok(opposite(expr, &schema)))?
                     .transform_data(|expr| Ok(signed(expr, &schema)))?
                     .transform_data(|expr| intervals::comparison(expr, &schema))?
@@ -61,9 +63,16 @@ pub(super) fn normalize(plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(rewrite_node).data()
 }
 
-/// The opposite of a double that is none of a written number, without a sign where it means nothing.
+/// The opposite of a double that is none of a written number, without a sign where it means nothing; that of a whole number, which
+/// DataFusion gives the least one as its own.
 fn opposite(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match &expr {
+        Expr::Negative(inner)
+            if !matches!(**inner, Expr::Literal(..))
+                && inner.get_type(schema).is_ok_and(|kind| kind.is_signed_integer()) =>
+        {
+            Transformed::yes(checked::opposite(inner.as_ref().clone()))
+        }
         Expr::Negative(inner)
             if !matches!(**inner, Expr::Literal(..))
                 && inner.get_type(schema).is_ok_and(|kind| kind.is_floating()) =>

@@ -1,10 +1,12 @@
-//! `md5`, `sha256`, `sha384` and `sha512`, of texts and of bytes.
+//! `md5`, `sha256`, `sha384` and `sha512`, of texts and of bytes, and `encode`.
 //!
 //! PostgreSQL has the SHA functions for `bytea` alone; here a text is taken for its UTF-8 bytes, which are what it would be
 //! cast to. `md5` gives hexadecimal text, the others bytes, as they do there.
 
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryArray, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
@@ -15,11 +17,13 @@ use datafusion::logical_expr::{
 use md5::{Digest, Md5};
 use ring::digest::{SHA256, SHA384, SHA512, digest};
 
-use crate::errors::{QueryError, told};
+use super::refused;
+use crate::errors::{QueryError, quoted, told};
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     let of = |sum| ScalarUDF::from(Digests { sum, signature: Signature::any(1, Volatility::Immutable) });
-    vec![of(Sum::Md5), of(Sum::Sha256), of(Sum::Sha384), of(Sum::Sha512)]
+    let encode = ScalarUDF::from(Encode { signature: Signature::any(2, Volatility::Immutable) });
+    vec![encode, of(Sum::Md5), of(Sum::Sha256), of(Sum::Sha384), of(Sum::Sha512)]
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -85,6 +89,62 @@ impl ScalarUDFImpl for Digests {
     }
 }
 
+/// `encode(bytes, format)`: as base64 with its padding and a line's end behind every 76 letters, which DataFusion's lacks.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Encode {
+    signature: Signature,
+}
+
+/// Letters of a line of base64.
+const LINE: usize = 76;
+
+impl ScalarUDFImpl for Encode {
+    fn name(&self) -> &str {
+        "encode"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Utf8)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = args.number_rows;
+        let [bytes, formats] = args.args.as_slice() else { return internal_err!("bytes without a format") };
+        let bytes = cast(&bytes.to_array(rows)?, &DataType::Binary)?;
+        let formats = cast(&formats.to_array(rows)?, &DataType::Utf8)?;
+        let pairs = bytes.as_binary::<i32>().iter().zip(formats.as_string::<i32>());
+        let texts = pairs.map(|pair| match pair {
+            (Some(bytes), Some(format)) => encoded(bytes, format).map(Some),
+            _ => Ok(None),
+        });
+        Ok(ColumnarValue::Array(Arc::new(texts.collect::<Result<StringArray>>()?)))
+    }
+}
+
+fn encoded(bytes: &[u8], format: &str) -> Result<String> {
+    match format.to_ascii_lowercase().as_str() {
+        "hex" => Ok(hex(bytes)),
+        "base64" => {
+            let whole = STANDARD.encode(bytes);
+            let lines = whole.as_bytes().chunks(LINE).map(String::from_utf8_lossy);
+            Ok(lines.collect::<Vec<_>>().join("\n"))
+        }
+        "escape" => {
+            let letter = |byte: &u8| match byte {
+                b'\\' => "\\\\".to_owned(),
+                0 | 0x80.. => format!("\\{byte:03o}"),
+                plain => char::from(*plain).to_string(),
+            };
+            Ok(bytes.iter().map(letter).collect())
+        }
+        _ => refused(format!("\"{}\" is no encoding: there are hex, base64 and escape.", quoted(format))),
+    }
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -92,6 +152,19 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_are_encoded_as_postgresql_does() {
+        for (bytes, format, expected) in [
+            (&b"a"[..], "base64", "YQ==".to_owned()),
+            (&[0, 92, 97, 255][..], "escape", r"\000\\a\377".to_owned()),
+            (&[0, 255][..], "HEX", "00ff".to_owned()),
+            (&[0; 60][..], "base64", format!("{}\n{}", "A".repeat(76), "A".repeat(4))),
+        ] {
+            assert_eq!(encoded(bytes, format).expect("a known format"), expected);
+        }
+        assert!(encoded(b"a", "base32").is_err());
+    }
 
     #[test]
     fn digests_are_those_of_their_standards() {

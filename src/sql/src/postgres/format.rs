@@ -109,15 +109,29 @@ fn identifier(name: &str) -> String {
 
 /// Whether a word means something in SQL, so that it is no name without quotes.
 fn is_reserved(word: &str) -> bool {
-    use datafusion::sql::sqlparser::keywords::ALL_KEYWORDS_INDEX;
-    use datafusion::sql::sqlparser::keywords::{
-        ALL_KEYWORDS, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS,
-    };
-    let upper = word.to_ascii_uppercase();
-    let Ok(place) = ALL_KEYWORDS.binary_search(&upper.as_str()) else { return false };
-    let keyword = ALL_KEYWORDS_INDEX[place];
-    RESERVED_FOR_COLUMN_ALIAS.contains(&keyword) || RESERVED_FOR_TABLE_ALIAS.contains(&keyword)
+    RESERVED.binary_search(&word).is_ok()
 }
+
+/// Words that PostgreSQL puts in quotes (its `pg_get_keywords()`), sorted.
+#[rustfmt::skip]
+const RESERVED: &[&str] = &[
+    "all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric", "authorization", "between",
+    "bigint", "binary", "bit", "boolean", "both", "case", "cast", "char", "character", "check", "coalesce",
+    "collate", "collation", "column", "concurrently", "constraint", "create", "cross", "current_catalog",
+    "current_date", "current_role", "current_schema", "current_time", "current_timestamp", "current_user",
+    "dec", "decimal", "default", "deferrable", "desc", "distinct", "do", "else", "end", "except", "exists",
+    "extract", "false", "fetch", "float", "for", "foreign", "freeze", "from", "full", "grant", "greatest",
+    "group", "grouping", "having", "ilike", "in", "initially", "inner", "inout", "int", "integer",
+    "intersect", "interval", "into", "is", "isnull", "join", "lateral", "leading", "least", "left", "like",
+    "limit", "localtime", "localtimestamp", "national", "natural", "nchar", "none", "normalize", "not",
+    "notnull", "null", "nullif", "numeric", "offset", "on", "only", "or", "order", "out", "outer", "overlaps",
+    "overlay", "placing", "position", "precision", "primary", "real", "references", "returning", "right",
+    "row", "select", "session_user", "setof", "similar", "smallint", "some", "substring", "symmetric",
+    "table", "tablesample", "then", "time", "timestamp", "to", "trailing", "treat", "trim", "true", "union",
+    "unique", "user", "using", "values", "varchar", "variadic", "verbose", "when", "where", "window", "with",
+    "xmlattributes", "xmlconcat", "xmlelement", "xmlexists", "xmlforest", "xmlnamespaces", "xmlparse",
+    "xmlpi", "xmlroot", "xmlserialize", "xmltable",
+];
 
 /// The picture with its fields filled.
 fn filled(picture: &str, values: &[Option<String>]) -> Result<String, String> {

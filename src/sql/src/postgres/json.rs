@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 };
 use serde_json::{Map, Number, Value};
 
-use super::strings;
+use super::{refused, strings};
 use crate::spool::json as cells;
 
 /// What is asked of a text.
@@ -189,6 +189,9 @@ impl ScalarUDFImpl for Json {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = args.number_rows;
         let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        if has_no_name(self.question, &arrays) {
+            return refused("The name of a member of JSON may not be NULL.".to_owned());
+        }
         let answer = match (self.question, arrays.as_slice()) {
             (ToJson, [values]) => {
                 collect(rows, |row| values.is_valid(row).then(|| written(&plain(values, row))))
@@ -217,6 +220,18 @@ impl ScalarUDFImpl for Json {
 
 fn collect(rows: usize, text: impl Fn(usize) -> Option<String>) -> ArrayRef {
     std::sync::Arc::new((0..rows).map(text).collect::<StringArray>())
+}
+
+/// Whether an object is made of values one of which has no name.
+fn has_no_name(question: Question, arrays: &[ArrayRef]) -> bool {
+    match (question, arrays) {
+        (Build, pairs) => pairs.iter().step_by(2).any(|names| names.logical_null_count() > 0),
+        (Object, [names, _]) => match names.as_list_opt::<i32>() {
+            Some(lists) => lists.iter().flatten().any(|names| names.logical_null_count() > 0),
+            None => false,
+        },
+        _ => false,
+    }
 }
 
 fn object(pairs: &[ArrayRef], row: usize) -> Value {
@@ -448,7 +463,14 @@ fn parse(text: &str) -> Option<Value> {
         let is_same = token.starts_with('"')
             || serde_json::from_str::<Number>(token).map_or(true, |number| number.to_string() == token);
         if is_same {
-            own.push_str(token);
+            match token.contains("\\u0000") {
+                // No text of PostgreSQL's has this character, and here it is the mark of a number.
+                true => {
+                    kept = true;
+                    own.push_str(&without_mark(token));
+                }
+                false => own.push_str(token),
+            }
         } else {
             kept = true;
             own.push_str(&format!("\"\\u0000{token}\""));
@@ -460,6 +482,23 @@ fn parse(text: &str) -> Option<Value> {
     }
     own.push_str(rest);
     serde_json::from_str(&own).ok()
+}
+
+/// A text of JSON with another character where the one of the number 0 is escaped.
+fn without_mark(token: &str) -> String {
+    let mut own = String::with_capacity(token.len());
+    let mut rest = token;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        own.push_str(before);
+        let is_mark = escape.starts_with("\\u0000");
+        let length = if is_mark { 6 } else { 1 + escape[1..].chars().next().map_or(0, char::len_utf8) };
+        let (escape, behind) = escape.split_at(length);
+        own.push_str(if is_mark { "\\ufffd" } else { escape });
+        rest = behind;
+    }
+    own.push_str(rest);
+    own
 }
 
 /// Bytes of a text of JSON with its quotes; none when it does not end.
@@ -562,6 +601,15 @@ mod tests {
             (kind(&parse("1.50").expect("JSON")), number(&parse("1e3").expect("JSON"))),
             ("number", Some(1000.0))
         );
+        // The mark itself does not come from outside.
+        for (text, expected) in [
+            (r#"{"t":"\u00005,\"x\":1","n":1.0}"#, r#"{"t":"\ufffd5,\"x\":1","n":1.0}"#),
+            (r#"["\\u0000"]"#, r#"["\\u0000"]"#),
+            (r#"["\\\u0000é\\"]"#, r#"["\\\ufffdé\\"]"#),
+        ] {
+            let expected = serde_json::from_str::<Value>(expected).expect("JSON").to_string();
+            assert_eq!(parse(text).map(|value| written(&value)), Some(expected), "{text}");
+        }
         for bad in ["1.5.0", "{", "\"x", "01", "1 2", "nul"] {
             assert_eq!(parse(bad), None, "{bad}");
         }

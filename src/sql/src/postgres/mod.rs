@@ -32,9 +32,9 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use crate::errors::{QueryError, told};
 
-pub(super) use self::numbers::plain;
+pub(super) use self::numbers::{plain, without_exponent};
 pub(super) use self::picture::{NAME as TO_CHAR_OF_NUMBERS, is_picture};
-pub(super) use self::regexes::{of_operator, translated};
+pub(super) use self::regexes::{of_operator, translated, translated_with};
 pub(super) use self::spans::{length as span_length, picked as span_picked, span as span_of};
 pub(super) use self::text::bytes_of;
 pub(super) use self::times::{date_of, without_zone};
@@ -70,6 +70,12 @@ impl ExprPlanner for Operators {
         };
         let is_json = left.is_string();
         let is_span = |kind: &DataType| matches!(kind, DataType::Interval(_) | DataType::Duration(_));
+        let is_computed = match expr.op {
+            BinaryOperator::Plus | BinaryOperator::Minus => is_span(&left) && is_span(&right),
+            BinaryOperator::Multiply | BinaryOperator::Divide => true,
+            _ => false,
+        };
+        let expr = if is_computed { spelled_out(expr, [&left, &right]) } else { expr };
         let function = match expr.op {
             BinaryOperator::Arrow if is_json => json::member(false),
             BinaryOperator::LongArrow if is_json => json::member(true),
@@ -112,6 +118,16 @@ impl ExprPlanner for Operators {
     fn plan_extract(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
         Ok(PlannerResult::Planned(spans::date_part().call(args)))
     }
+}
+
+/// With differences of two times as spans of days and the clock, each of which is computed with by itself.
+fn spelled_out(mut expr: RawBinaryExpr, kinds: [&DataType; 2]) -> RawBinaryExpr {
+    for (side, kind) in [&mut expr.left, &mut expr.right].into_iter().zip(kinds) {
+        if matches!(kind, DataType::Duration(_)) {
+            *side = span_of(std::mem::take(side));
+        }
+    }
+    expr
 }
 
 /// With numbers that have a sign: what counts (`cardinality`, `row_number`) has none in DataFusion, and beside a number that has

@@ -7,7 +7,9 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int64Array};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int64Array, StringArray,
+};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
     DataType, Decimal128Type, Field, FieldRef, Float64Type, Int64Type, TimeUnit, i256,
@@ -32,6 +34,11 @@ const PLAIN: &[&str] = &[
 ];
 /// Functions that count.
 const COUNTS: &[&str] = &["array_length", "array_ndims", "array_position", "cardinality"];
+/// Digits of a double, and of a narrow one, that are sure.
+const DOUBLE_DIGITS: usize = 15;
+const NARROW_DIGITS: usize = 6;
+/// Smaller ones have no digit that a decimal could hold.
+const EXACT_MIN: f64 = 1e-39;
 /// Digits of a quotient behind the point.
 const QUOTIENT_DIGITS: i8 = 16;
 /// Digits of a 128-bit decimal.
@@ -49,6 +56,8 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         ScalarUDF::from(Numeric { work: Work::Bucket, signature: any(4) }),
         ScalarUDF::from(Numeric { work: Work::Plain, signature: any(1) }),
         ScalarUDF::from(Numeric { work: Work::Signed, signature: any(1) }),
+        ScalarUDF::from(Numeric { work: Work::Exact, signature: any(1) }),
+        ScalarUDF::from(Numeric { work: Work::Length, signature: any(1) }),
         ScalarUDF::from(Round::new(true)),
         ScalarUDF::from(Round::new(false)),
     ];
@@ -70,6 +79,38 @@ pub(super) fn plain_of(expr: RawBinaryExpr) -> Expr {
         _ => Operator::Divide,
     };
     plain(binary_expr(expr.left, op, expr.right))
+}
+
+/// A number with its exponent written out, `1.5e3` as `1500.`; none of one that has none.
+pub(crate) fn without_exponent(digits: &str) -> Option<String> {
+    let (mantissa, exponent) = digits.split_once(['e', 'E'])?;
+    let exponent: i64 = exponent.parse().ok()?;
+    let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all = format!("{whole}{fraction}");
+    let point = i64::try_from(whole.len()).ok()?.checked_add(exponent)?;
+    let zeros = |count: i64| Some("0".repeat(usize::try_from(count).ok()?));
+    let length = i64::try_from(all.len()).ok()?;
+    Some(match point {
+        ..=0 => format!("{sign}0.{}{all}", zeros(-point)?),
+        point if point >= length => format!("{sign}{all}{}.", zeros(point - length)?),
+        point => {
+            let (whole, fraction) = all.split_at(usize::try_from(point).ok()?);
+            format!("{sign}{whole}.{fraction}")
+        }
+    })
+}
+
+/// The digits of a double that PostgreSQL makes a `numeric` of it by: as many as all doubles have.
+fn exact_digits(value: f64, digits: usize) -> Option<String> {
+    if !value.is_finite() {
+        return None;
+    }
+    if value.abs() < EXACT_MIN {
+        return Some("0".to_owned());
+    }
+    let places = digits - 1;
+    without_exponent(&format!("{value:.places$e}"))
 }
 
 /// A double without a sign where it means nothing.
@@ -208,6 +249,19 @@ fn plain_values(values: &ArrayRef) -> Result<ArrayRef> {
     Ok(cast(&doubles, values.data_type())?)
 }
 
+fn exact_texts(values: &ArrayRef) -> Result<ArrayRef> {
+    let digits = if *values.data_type() == DataType::Float64 { DOUBLE_DIGITS } else { NARROW_DIGITS };
+    let doubles = cast(values, &DataType::Float64)?;
+    let texts = doubles.as_primitive::<Float64Type>().iter().map(|value| match value {
+        None => Ok(None),
+        Some(value) => match exact_digits(value, digits) {
+            Some(text) => Ok(Some(text)),
+            None => exec_err!("overflow: {value} is no exact number"),
+        },
+    });
+    Ok(Arc::new(texts.collect::<Result<StringArray>>()?))
+}
+
 fn plain_value(value: f64) -> f64 {
     if value.is_nan() { f64::NAN } else { value + 0.0 }
 }
@@ -225,6 +279,11 @@ enum Work {
     Down,
     /// A count as a number with a sign; anything else as it is.
     Signed,
+    /// A double as the text of its digits, by which it is made exact; anything else as it is. Arrow multiplies the double itself:
+    /// 1.005 to two digits is 1.00 then.
+    Exact,
+    /// A number of letters, of which there are no less than none.
+    Length,
     /// A double that was computed. The processor gives infinity less infinity, and the opposite of a NaN, a sign, by which it
     /// would come before all numbers; and zero has one, by which it would be two.
     Plain,
@@ -247,6 +306,8 @@ impl ScalarUDFImpl for Numeric {
             Work::Down => "floor",
             Work::Plain => "to_plain",
             Work::Signed => "to_signed",
+            Work::Exact => "to_exact",
+            Work::Length => "to_length",
         }
     }
 
@@ -269,6 +330,7 @@ impl ScalarUDFImpl for Numeric {
             // `avg` takes it, and gives way to one of our own (`gate/intervals.rs`).
             (Work::Averaged, Some(DataType::Interval(_))) => DataType::Duration(TimeUnit::Microsecond),
             (Work::Signed, Some(kind)) => signed(kind.clone()),
+            (Work::Exact, Some(kind)) if kind.is_floating() => DataType::Utf8,
             (_, Some(same)) => same.clone(),
             (_, None) => return internal_err!("a number is needed"),
         })
@@ -285,7 +347,7 @@ impl ScalarUDFImpl for Numeric {
                 let kind = info.get_data_type(&cast.expr)?;
                 kind.is_numeric() && !kind.is_floating()
             }
-            (Work::Plain, [arg]) => !info.get_data_type(arg)?.is_floating(),
+            (Work::Plain | Work::Exact, [arg]) => !info.get_data_type(arg)?.is_floating(),
             _ => false,
         };
         match <[Expr; 1]>::try_from(args) {
@@ -307,6 +369,12 @@ impl ScalarUDFImpl for Numeric {
                 cast(&whole, values.data_type())?
             }
             (Work::Plain, [values]) if values.data_type().is_floating() => plain_values(values)?,
+            (Work::Exact, [values]) if values.data_type().is_floating() => exact_texts(values)?,
+            (Work::Length, [values]) if values.data_type().is_integer() => {
+                let lengths = cast(values, &DataType::Int64)?;
+                let lengths: Int64Array = lengths.as_primitive::<Int64Type>().unary(|length| length.max(0));
+                cast(&lengths, values.data_type())?
+            }
             (Work::Up | Work::Down, [values]) => self.next_whole(values, args.return_field.data_type())?,
             (_, [values]) => cast(values, args.return_field.data_type())?,
             _ => return internal_err!("{} got another number of arguments", self.name()),
@@ -385,6 +453,12 @@ fn quotient(left: i128, right: i128, shift: i32) -> Result<i128, ArrowError> {
 
 /// In which of `count` parts of low to high each value is: 0 below, one more than there are above.
 fn buckets(bounds: [&ArrayRef; 3], count: &ArrayRef) -> Result<ArrayRef> {
+    let is_exact = |values: &&ArrayRef| {
+        values.data_type().is_integer() || matches!(values.data_type(), DataType::Decimal128(..))
+    };
+    if bounds.iter().all(is_exact) {
+        return exact_buckets(bounds, count);
+    }
     let double = |values: &ArrayRef| cast(values, &DataType::Float64);
     let [value, low, high] = bounds.map(double);
     let (value, low, high, count) = (value?, low?, high?, cast(count, &DataType::Int64)?);
@@ -400,19 +474,78 @@ fn buckets(bounds: [&ArrayRef; 3], count: &ArrayRef) -> Result<ArrayRef> {
         if count < 1 || low == high || value.is_nan() || !low.is_finite() || !high.is_finite() {
             return exec_err!("width_bucket needs at least one part between two different bounds");
         }
-        let share = (value - low) / (high - low);
-        places.push(Some(match share {
-            share if share < 0.0 => 0,
-            share if share >= 1.0 => count.saturating_add(1),
-            share => (share * count as f64).floor() as i64 + 1,
+        let (from, whole) = if low < high { (value - low, high - low) } else { (low - value, low - high) };
+        places.push(Some(match from {
+            from if from < 0.0 => 0,
+            from if from >= whole => count.saturating_add(1),
+            // Multiplied first, as PostgreSQL does.
+            from => (count as f64 * from / whole).floor() as i64 + 1,
         }));
     }
     Ok(Arc::new(Int64Array::from(places)))
 }
 
+/// The same of exact numbers.
+fn exact_buckets(bounds: [&ArrayRef; 3], count: &ArrayRef) -> Result<ArrayRef> {
+    let scale = bounds.iter().map(|values| digits(values.data_type())).max().unwrap_or(0);
+    let alike = |values: &ArrayRef| cast(values, &DataType::Decimal128(DIGITS_MAX, scale));
+    let [value, low, high] = bounds.map(alike);
+    let (value, low, high, count) = (value?, low?, high?, cast(count, &DataType::Int64)?);
+    let [value, low, high] = [&value, &low, &high].map(|array| array.as_primitive::<Decimal128Type>());
+    let count = count.as_primitive::<Int64Type>();
+    let places = (0..value.len()).map(|row| {
+        if value.is_null(row) || low.is_null(row) || high.is_null(row) || count.is_null(row) {
+            return Ok(None);
+        }
+        let (value, low, high, count) = (value.value(row), low.value(row), high.value(row), count.value(row));
+        if count < 1 || low == high {
+            return exec_err!("width_bucket needs at least one part between two different bounds");
+        }
+        let wide = i256::from_i128;
+        let (from, whole) = match low < high {
+            true => (wide(value).wrapping_sub(wide(low)), wide(high).wrapping_sub(wide(low))),
+            false => (wide(low).wrapping_sub(wide(value)), wide(low).wrapping_sub(wide(high))),
+        };
+        Ok(Some(match from {
+            from if from < i256::ZERO => 0,
+            from if from >= whole => count.saturating_add(1),
+            from => {
+                let place = from.wrapping_mul(wide(i128::from(count))).wrapping_div(whole);
+                place.to_i128().and_then(|place| i64::try_from(place).ok()).unwrap_or(count - 1) + 1
+            }
+        }))
+    });
+    Ok(Arc::new(places.collect::<Result<Int64Array>>()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn exponents_are_written_out() {
+        for (digits, expected) in [
+            ("1e3", Some("1000.")),
+            ("1.5E+3", Some("1500.")),
+            ("1.2345e2", Some("123.45")),
+            ("25e-3", Some("0.025")),
+            ("-1e0", Some("-1.")),
+            (".5e1", Some("5.")),
+            ("0e5", Some("000000.")),
+            ("12.5", None),
+        ] {
+            assert_eq!(without_exponent(digits).as_deref(), expected, "{digits}");
+        }
+        for (value, expected) in [
+            (0.285, Some("0.285000000000000")),
+            (0.1 + 0.2, Some("0.300000000000000")),
+            (-1e20, Some("-100000000000000000000.")),
+            (1e-300, Some("0")),
+            (f64::NAN, None),
+        ] {
+            assert_eq!(exact_digits(value, DOUBLE_DIGITS).as_deref(), expected, "{value}");
+        }
+    }
 
     #[test]
     fn quotients_are_rounded_half_away_from_zero() {

@@ -6,6 +6,7 @@
 //! In a replacement `\&` and `\1` are what was found, and a dollar sign is one.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
@@ -13,13 +14,14 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Int64Type};
-use datafusion::common::{Result, exec_err};
+use datafusion::common::{Result, exec_err, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use regex::{Captures, Regex, RegexBuilder};
+use regex::{Captures, Regex};
 
-use super::strings;
+use super::{refused, strings};
+use crate::errors::quoted;
 
 /// Longest pattern that is kept ready, and most of them, where each row has its own.
 const KEPT_MAX: usize = 64;
@@ -28,41 +30,93 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
         ScalarUDF::from(Pattern { signature: Signature::any(1, Volatility::Immutable) }),
         ScalarUDF::from(Match { signature: Signature::variadic_any(Volatility::Immutable) }),
+        ScalarUDF::from(Numbered {
+            is_place: false,
+            signature: Signature::variadic_any(Volatility::Immutable),
+        }),
+        ScalarUDF::from(Numbered {
+            is_place: true,
+            signature: Signature::variadic_any(Volatility::Immutable),
+        }),
         ScalarUDF::from(Replace { signature: Signature::variadic_any(Volatility::Immutable) }),
     ]
 }
 
-/// A pattern as the library takes it; none where a part of it has no counterpart there.
-pub(crate) fn translated(pattern: &str) -> Option<String> {
-    let mut options = String::new();
-    let mut rest = pattern;
-    let mut any_ends_lines = false;
-    if rest.starts_with("***") {
-        return None;
-    }
-    if let Some((letters, behind)) = rest.strip_prefix("(?").and_then(|rest| rest.split_once(')'))
-        && !letters.is_empty()
-        && letters.bytes().all(|byte| byte.is_ascii_lowercase())
-    {
+/// What letters say of how a pattern is read.
+#[derive(Clone, Copy, Debug, Default)]
+struct Options {
+    ignores_case: bool,
+    /// Blanks and comments are left out.
+    is_expanded: bool,
+    /// It is the text itself.
+    is_literal: bool,
+    /// A line's end is matched by no `.` and no `[^a]`.
+    stops: bool,
+    /// `^` and `$` are at every line.
+    by_lines: bool,
+}
+
+impl Options {
+    /// With what letters say, one after the other; none where one of them is none, or asks for what is not to be had.
+    fn with(mut self, letters: &str) -> Option<Options> {
         for letter in letters.chars() {
             match letter {
-                'i' | 'x' => options.push(letter),
-                'n' | 'm' => any_ends_lines = true,
-                's' | 'c' | 't' => {}
+                'i' => self.ignores_case = true,
+                'c' => self.ignores_case = false,
+                'x' => self.is_expanded = true,
+                't' => self.is_expanded = false,
+                'n' | 'm' => (self.stops, self.by_lines) = (true, true),
+                's' => (self.stops, self.by_lines) = (false, false),
+                'p' => (self.stops, self.by_lines) = (true, false),
+                'w' => (self.stops, self.by_lines) = (false, true),
+                'q' => self.is_literal = true,
+                'e' => self.is_literal = false,
                 _ => return None,
             }
         }
-        rest = behind;
+        Some(self)
     }
-    let mut translation = Translation { own: String::with_capacity(rest.len() + 8), any: false };
-    translation.all(rest)?;
-    match (any_ends_lines, translation.any) {
-        (true, _) => options.push('m'),
-        (false, true) => options.push('s'),
-        (false, false) => {}
+}
+
+/// A pattern as the library takes it; none where a part of it has no counterpart there.
+pub(crate) fn translated(pattern: &str) -> Option<String> {
+    translated_with(pattern, "")
+}
+
+/// The same with flags; none also where one of them is none.
+pub(crate) fn translated_with(pattern: &str, flags: &str) -> Option<String> {
+    let mut options = Options::default().with(flags)?;
+    let mut rest = pattern;
+    if !options.is_literal {
+        if rest.starts_with("***") {
+            return None;
+        }
+        if let Some((letters, behind)) = rest.strip_prefix("(?").and_then(|rest| rest.split_once(')'))
+            && !letters.is_empty()
+            && letters.bytes().all(|byte| byte.is_ascii_lowercase())
+        {
+            options = options.with(letters)?;
+            rest = behind;
+        }
     }
-    let options = if options.is_empty() { options } else { format!("(?{options})") };
-    Some(format!("{options}{}", translation.own))
+    let own = String::with_capacity(rest.len() + 8);
+    let mut translation =
+        Translation { own, any: false, stops: options.stops, is_expanded: options.is_expanded };
+    if options.is_literal {
+        // Nothing of it is left out.
+        (translation.own, options.is_expanded) = (regex::escape(rest), false);
+    } else {
+        translation.all(rest)?;
+    }
+    let letters = [
+        (options.ignores_case, 'i'),
+        (options.is_expanded, 'x'),
+        (options.by_lines, 'm'),
+        (translation.any && !options.stops, 's'),
+    ];
+    let letters: String = letters.iter().filter(|(is_set, _)| *is_set).map(|(_, letter)| letter).collect();
+    let letters = if letters.is_empty() { letters } else { format!("(?{letters})") };
+    Some(format!("{letters}{}", translation.own))
 }
 
 /// A translated pattern for an operator. Of one that means a text DataFusion makes a LIKE, where a backslash means something else;
@@ -79,6 +133,30 @@ struct Translation {
     own: String,
     /// Whether a `.` stands in it.
     any: bool,
+    /// Whether a line's end is not among what brackets leave out.
+    stops: bool,
+    is_expanded: bool,
+}
+
+/// Classes of letters as a `C.UTF-8` of PostgreSQL's has them, for brackets: digits of other scripts are letters there, no space
+/// is one that must not be broken at, and marks above letters are none (seen by asking it of every letter that there is).
+fn class_of(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "alpha" => r"[\p{Alphabetic}\p{Nd}--[0-9\u{363}-\u{36f}]]",
+        "alnum" => r"[\p{Alphabetic}\p{Nd}--[\u{363}-\u{36f}]]",
+        "word" => r"[_\p{Alphabetic}\p{Nd}--[\u{363}-\u{36f}]]",
+        "upper" => r"\p{Uppercase}\p{Lt}",
+        "lower" => r"\p{Lowercase}\u{1c5}\u{1c8}\u{1cb}\u{1f2}",
+        "digit" => "0-9",
+        "xdigit" => "0-9A-Fa-f",
+        "blank" => r"\t\x20",
+        "space" => r"\t-\r\x20\u{1680}\u{2000}-\u{2006}\u{2008}-\u{200a}\u{2028}\u{2029}\u{205f}\u{3000}",
+        "punct" => r"[\P{Cn}--[\p{Alphabetic}\p{Nd}\p{Cc}\p{Z}]]\u{363}-\u{36f}\u{a0}\u{2007}\u{202f}",
+        "graph" => r"[\P{Cn}--[\p{Cc}\p{Z}]]\u{a0}\u{2007}\u{202f}",
+        "print" => r"[\P{Cn}--[\p{Cc}\u{2028}\u{2029}]]",
+        "cntrl" => r"\p{Cc}",
+        _ => return None,
+    })
 }
 
 type Rest<'a> = std::iter::Peekable<std::str::Chars<'a>>;
@@ -130,12 +208,18 @@ impl Translation {
             'Y' if !in_class => return self.border("\\B"),
             'A' if !in_class => return self.border("\\A"),
             'Z' if !in_class => return self.border("\\z"),
-            'd' | 'w' | 's' => {
-                self.own.extend(['\\', escaped]);
-                return Some(());
-            }
-            'D' | 'W' | 'S' if !in_class => {
-                self.own.extend(['\\', escaped]);
+            letter @ ('d' | 'w' | 's' | 'D' | 'W' | 'S') => {
+                let class = class_of(match letter.to_ascii_lowercase() {
+                    'd' => "digit",
+                    'w' => "word",
+                    _ => "space",
+                })?;
+                match (letter.is_ascii_lowercase(), in_class) {
+                    (true, true) => self.own.push_str(class),
+                    (true, false) => self.own.push_str(&format!("[{class}]")),
+                    (false, false) => self.own.push_str(&format!("[^{class}]")),
+                    (false, true) => return None,
+                }
                 return Some(());
             }
             'a' => '\u{7}',
@@ -167,6 +251,9 @@ impl Translation {
         self.own.push('[');
         if rest.next_if_eq(&'^').is_some() {
             self.own.push('^');
+            if self.stops {
+                self.own.push_str("\\n");
+            }
         }
         let mut is_first = true;
         loop {
@@ -175,13 +262,18 @@ impl Translation {
                 ']' if !is_first => break,
                 '[' if rest.peek() == Some(&':') => {
                     let name: String = rest.by_ref().take_while(|char| *char != ']').collect();
-                    self.own.push_str(&format!("[{name}]"));
+                    let name = name.strip_prefix(':').and_then(|name| name.strip_suffix(':'))?;
+                    self.own.push_str(class_of(name)?);
                 }
                 '[' if matches!(rest.peek(), Some('.' | '=')) => return None,
                 '\\' => self.escape(rest, true)?,
                 '-' if is_first || rest.peek() == Some(&']') => self.own.push_str("\\-"),
                 '-' => self.own.push('-'),
                 '[' | ']' | '&' | '~' | '^' => self.own.extend(['\\', char]),
+                // The library leaves blanks out there, too.
+                blank if self.is_expanded && (blank.is_whitespace() || blank == '#') => {
+                    self.own.push_str(&format!("\\u{{{:x}}}", u32::from(blank)));
+                }
                 other => self.own.push(other),
             }
             is_first = false;
@@ -243,7 +335,7 @@ impl ScalarUDFImpl for Match {
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         match arguments.len() {
             2 | 3 => Ok(DataType::new_list(DataType::Utf8, true)),
-            _ => datafusion::common::plan_err!("the function regexp_match takes two or three arguments"),
+            _ => plan_err!("the function regexp_match takes two or three arguments"),
         }
     }
 
@@ -259,14 +351,7 @@ impl ScalarUDFImpl for Match {
                 continue;
             }
             let flags = texts.get(2).map_or("", |flags| flags.value(row));
-            if ready.len() > KEPT_MAX {
-                ready.clear();
-            }
-            let key = (texts[1].value(row).to_owned(), flags.to_owned());
-            let regex: &Regex = match ready.get(&key) {
-                Some(regex) => regex,
-                None => ready.entry(key).or_insert(compiled(texts[1].value(row), flags)?),
-            };
+            let regex = ready_for(&mut ready, texts[1].value(row), flags, self.name())?;
             let first = usize::from(regex.captures_len() > 1);
             let found = regex.captures(texts[0].value(row));
             lists.append_option(found.map(|found| {
@@ -296,7 +381,7 @@ impl ScalarUDFImpl for Replace {
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         match arguments.len() {
             3..=6 => Ok(DataType::Utf8),
-            _ => datafusion::common::plan_err!("the function regexp_replace takes three to six arguments"),
+            _ => plan_err!("the function regexp_replace takes three to six arguments"),
         }
     }
 
@@ -321,14 +406,7 @@ impl ScalarUDFImpl for Replace {
             }
             let flags = flags.as_ref().map_or("", |flags| flags.as_string::<i32>().value(row));
             let pattern = texts[1].value(row);
-            if ready.len() > KEPT_MAX {
-                ready.clear();
-            }
-            let key = (pattern.to_owned(), flags.to_owned());
-            let regex = match ready.get(&key) {
-                Some(regex) => regex,
-                None => ready.entry(key).or_insert(compiled(pattern, flags)?),
-            };
+            let regex = ready_for(&mut ready, pattern, flags, self.name())?;
             let which = Which {
                 start: numbers.first().map_or(1, |numbers| numbers.value(row)),
                 nth: match numbers.get(1) {
@@ -342,16 +420,48 @@ impl ScalarUDFImpl for Replace {
     }
 }
 
-fn compiled(pattern: &str, flags: &str) -> Result<Regex> {
-    let own = match translated(pattern) {
-        Some(own) => own,
-        None => return exec_err!("a regex cannot be understood"),
-    };
-    let by_lines = flags.contains(['n', 'm']);
-    let own = if by_lines { format!("(?-s){}", own.replacen("(?s)", "", 1)) } else { own };
-    let mut builder = RegexBuilder::new(&own);
-    builder.case_insensitive(flags.contains('i')).multi_line(by_lines).ignore_whitespace(flags.contains('x'));
-    builder.build().or_else(|_| exec_err!("a regex cannot be understood"))
+/// A pattern with its flags, ready; of which `g` is one only where all matches can be meant.
+fn compiled(pattern: &str, flags: &str, function: &str) -> Result<Regex> {
+    let is_global = flags.contains('g');
+    if is_global && function != "regexp_replace" {
+        return refused(format!("The flag g is not one of {function}."));
+    }
+    let flags: String = flags.chars().filter(|flag| *flag != 'g').collect();
+    if Options::default().with(&flags).is_none() {
+        return refused(format!("\"{}\" are no flags of a regular expression.", quoted(&flags)));
+    }
+    let own = translated_with(pattern, &flags).and_then(|own| Regex::new(&own).ok());
+    own.map_or_else(|| exec_err!("a regex cannot be understood"), Ok)
+}
+
+/// The matches in a text from a place on, as PostgreSQL goes through them: one without a length may stand right behind another.
+/// `^` is where the text begins, wherever is looked from.
+struct Found<'a> {
+    regex: &'a Regex,
+    text: &'a str,
+    at: Option<usize>,
+}
+
+impl<'a> Iterator for Found<'a> {
+    type Item = Captures<'a>;
+
+    fn next(&mut self) -> Option<Captures<'a>> {
+        let found = self.regex.captures_at(self.text, self.at?)?;
+        let place = found.get_match();
+        let end = place.end();
+        self.at = match place.is_empty() {
+            true => self.text[end..].chars().next().map(|char| end + char.len_utf8()),
+            false => Some(end),
+        };
+        Some(found)
+    }
+}
+
+/// The matches from a character on, counted from one.
+fn found_from<'a>(regex: &'a Regex, text: &'a str, start: i64) -> Found<'a> {
+    let skipped = usize::try_from(start - 1).unwrap_or(usize::MAX);
+    let mut places = text.char_indices().map(|(place, _)| place).chain([text.len()]);
+    Found { regex, text, at: places.nth(skipped) }
 }
 
 /// Which of the matches are replaced.
@@ -367,14 +477,9 @@ impl Which {
         if self.start < 1 || self.nth < 0 {
             return exec_err!("regexp_replace counts characters and matches from one");
         }
-        let skipped = usize::try_from(self.start - 1).unwrap_or(usize::MAX);
-        let from = text.char_indices().nth(skipped).map_or(text.len(), |(place, _)| place);
         let mut own = String::with_capacity(text.len());
-        own.push_str(&text[..from]);
-        let mut at = from;
-        // Behind the first place the text begins only where PostgreSQL lets it: not at all.
-        let found = regex.captures_iter(text).filter(|found| found.get_match().start() >= from);
-        for (found, number) in found.zip(1_i64..) {
+        let mut at = 0;
+        for (found, number) in found_from(regex, text, self.start).zip(1_i64..) {
             if self.nth == 0 || self.nth == number {
                 let place = found.get_match();
                 own.push_str(&text[at..place.start()]);
@@ -387,6 +492,94 @@ impl Which {
         }
         own.push_str(&text[at..]);
         Ok(own)
+    }
+}
+
+/// `regexp_count(text, pattern, start, flags)`: how many matches there are; `regexp_instr(text, pattern, start, n, end, flags, group)`:
+/// at which character the n-th begins or, with an `end` of 1, what stands behind it.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Numbered {
+    is_place: bool,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Numbered {
+    fn name(&self) -> &str {
+        if self.is_place { "regexp_instr" } else { "regexp_count" }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        let most = if self.is_place { 7 } else { 4 };
+        match arguments.len() {
+            count if (2..=most).contains(&count) => Ok(DataType::Int64),
+            _ => plan_err!("the function {} takes two to {most} arguments", self.name()),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = args.number_rows;
+        let arrays = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let of_flags = if self.is_place { 5 } else { 3 };
+        let texts = [arrays.first(), arrays.get(1), arrays.get(of_flags)].map(|array| array.map(strings));
+        let [texts, patterns, flags] = texts.map(Option::transpose);
+        let (texts, patterns, flags) = (texts?, patterns?, flags?);
+        let (Some(texts), Some(patterns)) = (&texts, &patterns) else {
+            return exec_err!("{} got no pattern", self.name());
+        };
+        let number = |place: usize| arrays.get(place).map(|array| cast(array, &DataType::Int64)).transpose();
+        let numbers = [number(2)?, number(3).ok().flatten(), number(4)?, number(6)?];
+        let given = |which: usize, row: usize, otherwise: i64| {
+            let is_flags = !self.is_place && which == 1;
+            let numbers = numbers[which].as_ref().filter(|_| !is_flags);
+            numbers.map_or(otherwise, |numbers| numbers.as_primitive::<Int64Type>().value(row))
+        };
+        let mut ready = HashMap::new();
+        let mut found = Vec::with_capacity(rows);
+        for row in 0..rows {
+            if arrays.iter().any(|array| array.is_null(row)) {
+                found.push(None);
+                continue;
+            }
+            let flags = flags.as_ref().map_or("", |flags| flags.as_string::<i32>().value(row));
+            let pattern = patterns.as_string::<i32>().value(row);
+            let regex = ready_for(&mut ready, pattern, flags, self.name())?;
+            let (start, nth) = (given(0, row, 1), given(1, row, 1));
+            let (end, group) = (given(2, row, 0), given(3, row, 0));
+            if start < 1 || nth < 1 || !matches!(end, 0 | 1) || group < 0 {
+                return exec_err!("{} counts characters and matches from one", self.name());
+            }
+            let text = texts.as_string::<i32>().value(row);
+            let mut matches = found_from(regex, text, start);
+            if !self.is_place {
+                found.push(i64::try_from(matches.count()).ok());
+                continue;
+            }
+            let nth = matches.nth(usize::try_from(nth - 1).unwrap_or(usize::MAX));
+            let part = nth.and_then(|found| found.get(usize::try_from(group).ok()?));
+            let place = part.map(|part| if end == 1 { part.end() } else { part.start() });
+            found.push(Some(place.map_or(0, |place| text[..place].chars().count() as i64 + 1)));
+        }
+        Ok(ColumnarValue::Array(Arc::new(Int64Array::from(found))))
+    }
+}
+
+/// A pattern with its flags, made ready once.
+fn ready_for<'a>(
+    ready: &'a mut HashMap<(String, String), Regex>,
+    pattern: &str,
+    flags: &str,
+    function: &str,
+) -> Result<&'a Regex> {
+    if ready.len() > KEPT_MAX {
+        ready.clear();
+    }
+    match ready.entry((pattern.to_owned(), flags.to_owned())) {
+        Entry::Occupied(kept) => Ok(kept.into_mut()),
+        Entry::Vacant(place) => Ok(place.insert(compiled(pattern, flags, function)?)),
     }
 }
 
@@ -447,12 +640,28 @@ mod tests {
             ("(?i)ABC", "abc", true),
             ("(?:a|b)c", "bc", true),
             (r"\.", "a", false),
+            (r"^[[:alpha:]]+$", "über", true),
+            (r"[[:upper:]]", "É", true),
+            (r"[^[:alnum:] ]", "Müller Söhne", false),
+            (r"\d", "٣", false),
+            (r"\s", "\u{a0}", false),
+            (r"^[\s\w]+$", "é _1", true),
+            (r"\W", "é", false),
+            (r"^\D\S$", "é٣", true),
+            ("(?n)a[^b]", "a\n", false),
+            ("(?p)^b", "a\nb", false),
+            ("(?w)^b.", "a\nb\n", true),
+            ("(?q)a.", "ab", false),
+            ("(?x)a b", "ab", true),
+            ("(?x)a[ #]b", "a b", true),
         ] {
             let own = translated(pattern).unwrap_or_else(|| panic!("{pattern}"));
             let regex = Regex::new(&own).unwrap_or_else(|error| panic!("{pattern}: {error}"));
             assert_eq!(regex.is_match(text), expected, "{pattern} as {own} of {text:?}");
         }
-        for pattern in [r"(a)\1", "a(?=b)", "a(?!b)", "[[.a.]]", "***=a", r"\q", "[a"] {
+        for pattern in
+            [r"(a)\1", "a(?=b)", "a(?!b)", "[[.a.]]", "***=a", r"\q", "[a", "[[:letter:]]", "(?b)a"]
+        {
             assert_eq!(translated(pattern), None, "{pattern}");
         }
     }
@@ -468,13 +677,22 @@ mod tests {
             ("aBc", "b", "-", "i", "a-c"),
             ("a\nb", "a.b", "-", "n", "a\nb"),
             ("aaa", "a", "b", "", "baa"),
+            ("baaac", "a*", "X", "g", "XbXXcX"),
+            ("a.b", ".", "X", "q", "aXb"),
+            ("a\nb", "[^a]", "X", "gn", "a\nX"),
         ] {
-            let regex = compiled(pattern, flags).expect("a regex");
+            let regex = compiled(pattern, flags, "regexp_replace").expect("a regex");
             let which = Which { start: 1, nth: i64::from(!flags.contains('g')) };
             assert_eq!(which.replaced(&regex, text, replacement).expect("in range"), expected);
         }
         let which = Which { start: 2, nth: 2 };
-        let regex = compiled("a", "").expect("a regex");
+        let regex = compiled("a", "", "regexp_replace").expect("a regex");
         assert_eq!(which.replaced(&regex, "aaaa", "b").expect("in range"), "aaba");
+        let which = Which { start: 2, nth: 1 };
+        for (pattern, expected) in [("aa", "aX"), ("^a", "aaa")] {
+            let regex = compiled(pattern, "", "regexp_replace").expect("a regex");
+            assert_eq!(which.replaced(&regex, "aaa", "X").expect("in range"), expected);
+        }
+        assert!(compiled("a", "y", "regexp_replace").is_err() && compiled("a", "g", "regexp_like").is_err());
     }
 }

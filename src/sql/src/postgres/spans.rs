@@ -332,7 +332,16 @@ fn difference(micros: i64) -> Fields {
 /// over has 30.
 fn part_of(part: &str) -> Option<fn(Fields) -> f64> {
     let part = part.trim().to_ascii_lowercase();
-    Some(match part.strip_suffix('s').unwrap_or(&part) {
+    let part = match part.as_str() {
+        "centuries" => "century",
+        "millennia" => "millennium",
+        other => other.strip_suffix('s').unwrap_or(other),
+    };
+    Some(match part {
+        // Whole ones of them, unlike those of a time, which are counted from one.
+        "millennium" => |(months, ..)| f64::from(months / 12_000),
+        "century" => |(months, ..)| f64::from(months / 1_200),
+        "decade" => |(months, ..)| f64::from(months / 120),
         "epoch" => |(months, days, micros)| {
             let days_of_months =
                 f64::from(months / 12) * DAYS_PER_YEAR + f64::from(months % 12) * DAYS_PER_MONTH;
@@ -345,7 +354,7 @@ fn part_of(part: &str) -> Option<fn(Fields) -> f64> {
         "hour" => |(.., micros)| (micros / (3600 * MICROS_PER_SEC)) as f64,
         "minute" => |(.., micros)| (micros % (3600 * MICROS_PER_SEC) / (60 * MICROS_PER_SEC)) as f64,
         "second" => |(.., micros)| (micros % (60 * MICROS_PER_SEC) / MICROS_PER_SEC) as f64,
-        "millisecond" => |(.., micros)| (micros % (60 * MICROS_PER_SEC) / 1_000) as f64,
+        "millisecond" => |(.., micros)| (micros % (60 * MICROS_PER_SEC)) as f64 / 1e3,
         "microsecond" => |(.., micros)| (micros % (60 * MICROS_PER_SEC)) as f64,
         _ => return None,
     })
@@ -509,6 +518,8 @@ mod tests {
             (span(0, 1, 0), 0.5, span(0, 0, NANOS_PER_DAY / 2)),
             (span(1, 0, 0), 1.5, span(1, 15, 0)),
             (span(1, 1, NANOS_PER_SEC), -1.0, span(-1, -1, -NANOS_PER_SEC)),
+            // As PostgreSQL 15 gives it.
+            (span(1, 1, 0), 1.99, span(1, 31, 59_616 * NANOS_PER_SEC)),
         ] {
             assert_eq!(
                 scaled(left, factor, Work::Multiply).expect("in range"),
@@ -567,6 +578,10 @@ mod tests {
             ("epoch", (14, 3, 14_706_700_000), 37_015_506.7),
             ("quarter", (7, 0, 0), 3.0),
             ("year", (-25, 0, 0), -2.0),
+            ("century", (1_800, 0, 0), 1.0),
+            ("century", (-5, 0, 0), 0.0),
+            ("decades", (-180, 0, 0), -1.0),
+            ("millennium", (24_011, 0, 0), 2.0),
             ("hour", (0, 0, 30 * 3600 * MICROS_PER_SEC), 30.0),
         ] {
             assert_eq!(part_of(part).expect("a part")(fields), expected, "{part} of {fields:?}");

@@ -19,6 +19,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::zone::is_named;
 use super::{per_second, refused};
 use crate::errors::quoted;
 
@@ -228,7 +229,7 @@ pub(crate) fn without_zone(text: &str) -> &str {
     let is_clock = |letter: char| letter.is_ascii_digit() || matches!(letter, ':' | '.');
     let length = behind.find(|letter: char| !is_clock(letter)).unwrap_or(behind.len());
     let zone = behind[length..].trim_start();
-    let is_zone = ["z", "utc", "gmt"].iter().any(|name| zone.eq_ignore_ascii_case(name))
+    let is_zone = zone.starts_with(|letter: char| letter.is_ascii_alphabetic()) && is_named(zone)
         || zone.strip_prefix(['+', '-']).is_some_and(|digits| {
             digits.starts_with(|letter: char| letter.is_ascii_digit())
                 && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b':')
@@ -366,7 +367,11 @@ mod tests {
             ("2024-01-01 12:00:00.5 -0530", "2024-01-01 12:00:00.5"),
             ("2024-01-01 12:00Z", "2024-01-01 12:00"),
             ("2024-01-01 12:00 utc", "2024-01-01 12:00"),
+            ("2024-07-01 12:00:00 Europe/Berlin", "2024-07-01 12:00:00"),
+            ("2024-07-01 12:00 EST", "2024-07-01 12:00"),
+            ("2024-07-01 12:00:00.5 america/new_york", "2024-07-01 12:00:00.5"),
             ("2024-01-01 12:00 am", "2024-01-01 12:00 am"),
+            ("2024-01-01 12:00 nowhere", "2024-01-01 12:00 nowhere"),
             ("2024-01-01", "2024-01-01"),
             ("now", "now"),
         ] {

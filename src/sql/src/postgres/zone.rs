@@ -101,6 +101,11 @@ impl ScalarUDFImpl for TimeZone {
     }
 }
 
+/// Whether it is the name of a zone.
+pub(super) fn is_named(name: &str) -> bool {
+    Zone::named(name.trim()).is_some()
+}
+
 /// How far a place's clocks are before UTC.
 #[derive(Debug)]
 enum Zone {
