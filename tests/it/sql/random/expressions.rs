@@ -68,13 +68,51 @@ const SPANS: &[&str] = &[
     "-1 month 2 days",
     "7 days",
 ];
-const LITERALS: &[&str] =
-    &["a", "A", "", "b%", "ab", "x_y", "it''s", "é", "10", "shop.example", "succeeded", "even", "name", "\\"];
+const LITERALS: &[&str] = &[
+    "a",
+    "A",
+    "",
+    "b%",
+    "ab",
+    "x_y",
+    "it''s",
+    "é",
+    "10",
+    "shop.example",
+    "succeeded",
+    "even",
+    "name",
+    "\\",
+    "Ü 9",
+];
 const PATTERNS: &[&str] =
     &["a%", "%b%", "_b%", "%", "x\\_y", "%\\%%", "", "%é%", "A%", "%.example", "%e_d", "a\\\\b"];
 const REGULAR: &[&str] = &[
-    "^a", "b$", "a.c", "^[a-z]+$", "[0-9]+", "line.end", "(a)(b)?", "\\.", "x[%_]y", "^$", "e$", "[^a-z]",
-    "\\d", "\\s", "a|b", "[\\\\]", "\\w+", "^.{3}$", "(?i)ABC",
+    "^a",
+    "b$",
+    "a.c",
+    "^[a-z]+$",
+    "[0-9]+",
+    "line.end",
+    "(a)(b)?",
+    "\\.",
+    "x[%_]y",
+    "^$",
+    "e$",
+    "[^a-z]",
+    "\\d",
+    "\\s",
+    "a|b",
+    "[\\\\]",
+    "\\w+",
+    "^.{3}$",
+    "(?i)ABC",
+    "[[:alpha:]]+",
+    "[^[:alnum:]]",
+    "^[[:upper:]]",
+    "[[:punct:]]",
+    "\\W",
+    "(?n)a[^b]",
 ];
 const CHARS: &[&str] = &["a", "e", "%", "/", ".", " ", "b"];
 const UNITS: &[&str] = &["hour", "day", "week", "month", "quarter", "year", "minute", "second"];
@@ -129,7 +167,7 @@ impl Generator {
         }
         match kind {
             Int => format!("{}", self.random.below(9) as i64 - 1).replace("-1", "(-1)"),
-            Num => self.random.pick(&["0.5", "2.25", "10.0", "0.1", "1.50"]).to_owned(),
+            Num => self.random.pick(&["0.5", "2.25", "10.0", "0.1", "1.50", "1e1", "25e-2"]).to_owned(),
             Float => {
                 let text = self.random.pick(&["0.5", "1", "0", "NaN", "Infinity", "2.5", "-3", "0.1", "-0"]);
                 format!("'{text}'::float8")
@@ -206,6 +244,10 @@ impl Generator {
             5 => format!("floor({a})"),
             6 => format!("trunc({a})"),
             7 => format!("abs({a})"),
+            8 if self.random.one_of(2) => {
+                let double = self.leaf(Float);
+                format!("least(greatest(nullif({double}, 'NaN'::float8), -1000), 1000)::numeric(10, 2)")
+            }
             8 => format!("({})::numeric(12, 2)", self.expression(Int, depth)),
             9 => format!("({} / 4.0)", self.expression(Int, depth)),
             10 => format!("(-{a})"),
@@ -376,13 +418,23 @@ impl Generator {
     }
 
     fn span(&mut self, depth: usize) -> String {
-        match self.random.below(6) {
-            0 | 1 => format!("({} - {})", self.expression(Time, depth), self.expression(Time, depth)),
+        match self.random.below(9) {
+            0 | 1 => self.difference(depth),
+            6 => format!("({} * {})", self.difference(0), self.random.below(3)),
+            7 => format!("({} + {})", self.difference(0), self.leaf_span()),
+            8 => {
+                let unit = self.random.pick(&["day", "hour", "minute"]);
+                format!("date_trunc('{unit}', {})", self.difference(0))
+            }
             2 => format!("({} * {})", self.leaf_span(), self.random.below(5)),
             3 => format!("({} + {})", self.leaf_span(), self.leaf_span()),
             4 => format!("({} / 2)", self.leaf_span()),
             _ => format!("(-{})", self.leaf_span()),
         }
+    }
+
+    fn difference(&mut self, depth: usize) -> String {
+        format!("({} - {})", self.expression(Time, depth), self.expression(Time, depth))
     }
 
     fn leaf_span(&mut self) -> String {

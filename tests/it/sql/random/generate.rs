@@ -69,6 +69,9 @@ impl Generator {
     pub(super) fn statement(&mut self) -> Asked {
         self.scope.clear();
         self.aliases = 0;
+        if self.random.one_of(20) {
+            return self.shadowed();
+        }
         let made = match self.random.below(25) {
             23 => self.few_groups(),
             0..=4 => self.plain(4),
@@ -83,6 +86,32 @@ impl Generator {
             _ => self.outer(),
         };
         self.ordered(made)
+    }
+
+    /// Result columns with the names of others, ordered by expressions that name the others.
+    fn shadowed(&mut self) -> Asked {
+        let (name, columns) = self.random.pick(TABLES);
+        let columns: Vec<(String, Kind)> =
+            columns.iter().map(|(column, kind)| (quoted(column), kind_of(*kind))).collect();
+        let columns: Vec<(String, Kind)> = columns.into_iter().filter(|(_, kind)| *kind != Json).collect();
+        self.scope =
+            columns.iter().map(|(column, kind)| Column { sql: column.clone(), kind: *kind }).collect();
+        let filter = self.filter();
+        let kept = std::mem::replace(&mut self.nesting, NESTING_MAX);
+        let shown = [&columns[0], &columns[columns.len() - 1]];
+        let items: Vec<String> =
+            shown.iter().map(|(column, kind)| format!("{} AS {column}", self.expression(*kind, 1))).collect();
+        let kind = self.random.pick(ORDERED);
+        let mut key = self.expression(kind, 2);
+        // A constant is no key.
+        if !columns.iter().any(|(column, _)| key.contains(column.as_str())) {
+            key = format!("{} IS NULL", shown[0].0);
+        }
+        self.nesting = kept;
+        let how = self.random.pick(&["", " DESC"]);
+        let few = if self.random.one_of(2) { " LIMIT 5" } else { "" };
+        let sql = format!("SELECT {} FROM {name}{filter} ORDER BY {key}{how}, 1, 2{few}", items.join(", "));
+        Asked { sql, is_ordered: true }
     }
 
     /// The statement in a total order, or in none.
