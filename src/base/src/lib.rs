@@ -12,6 +12,7 @@ pub mod health;
 pub mod ids;
 pub mod labels;
 pub mod limits;
+pub mod line;
 pub mod name;
 pub mod network;
 pub mod page;

@@ -10,7 +10,8 @@
 //! - [`outcome`]: the one place that says what an answer or a failure means;
 //! - [`proxy`]: the same through somebody else's proxies, in turn;
 //! - [`browser`]: pages as Chromium on the box shows them;
-//! - [`provider`]: what the dispatcher sees of any of them: a request goes in, an attempt comes out;
+//! - [`provider`]: what the dispatcher sees of any of them: a request goes in, an attempt comes out; [`stage`]: whether a
+//!   request waits for a place still;
 //! - [`templates`]: the hosted providers, described in `data/providers`; [`fields`]: what their accounts are asked for;
 //! - [`breaker`]: which account, and which provider at which domain, is left alone for a while;
 //! - [`politeness`]: how often a registrable domain and its hosts may be visited, kept by the dispatcher around any
@@ -35,6 +36,7 @@ pub mod politeness;
 pub mod provider;
 pub mod proxy;
 pub mod robots;
+pub mod stage;
 pub mod templates;
 
 #[cfg(test)]
@@ -63,9 +65,10 @@ pub use guard::{AddressGuard, AllowRule, Refused};
 pub use outcome::{Detector, Fault, Means, Outcome, Verdict};
 pub use politeness::{Guest, Pace, Permit, Politeness, Wait, Why};
 pub use provider::{
-    Attempt, CostSource, CreditMatrix, DirectProvider, LEFT_ALONE, Page, Provider, TierPrice,
+    Attempt, CostSource, CreditMatrix, DirectProvider, LEFT_ALONE, NOT_ASKED, Page, Provider, TierPrice,
 };
 pub use proxy::{Proxy, ProxyList, ProxyProvider, Rotation};
+pub use stage::Stage;
 pub use templates::{Hosted, Template, Templates};
 
 /// What a page may weigh on the wire, and again once inflated. The HTML engine's budgets are made for this size.
@@ -76,6 +79,10 @@ pub const REDIRECTS_MAX: u32 = 10;
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A fetch's whole time unless the job says otherwise.
 pub const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a request waits for a place (the browser's), before its own time, unless somebody says otherwise. Pages take
+/// two minutes at most, so by then many have had their turn.
+pub const PATIENCE: Duration = Duration::from_secs(10 * 60);
 
 /// What the operator decides about fetching.
 #[derive(Debug, Clone)]
@@ -143,6 +150,10 @@ pub struct FetchRequest {
     pub country: Option<String>,
     /// Whether a better (and dearer) way is asked for than the provider's usual one.
     pub premium: bool,
+    /// How long it may wait for a place where the box has few, as the browser has; `timeout` begins when it has one.
+    pub patience: Duration,
+    /// Tells whoever asks how far it is.
+    pub stage: Stage,
 }
 
 impl FetchRequest {
@@ -157,6 +168,8 @@ impl FetchRequest {
             render: false,
             country: None,
             premium: false,
+            patience: PATIENCE,
+            stage: Stage::default(),
         }
     }
 }

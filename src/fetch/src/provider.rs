@@ -34,11 +34,16 @@ pub const TIER_PREMIUM: &str = "premium";
 
 /// The rule of attempts that a redirect led to a host which is left alone for a while.
 pub const LEFT_ALONE: &str = "left_alone";
+/// What stands in the place of a detection rule where a provider was not asked at all.
+pub const NOT_ASKED: &str = "not_asked";
 
 /// Brings pages. Implementations are cheap to share and hold no state of a single request.
 pub trait Provider: Send + Sync {
-    /// Fetches one page. Never fails, never takes noticeably longer than the request's time limit; dropping the
-    /// future ends the attempt and closes what it had open.
+    /// Fetches one page. Never fails, never takes noticeably longer than the request's time limit once it has a place;
+    /// for that it waits where the box has few, as long as the request has patience, and says so ([`Stage`]). Dropping
+    /// the future ends the attempt and closes what it had open.
+    ///
+    /// [`Stage`]: super::Stage
     fn fetch<'a>(&'a self, request: &'a FetchRequest) -> BoxFuture<'a, Attempt>;
 }
 

@@ -3,9 +3,10 @@
 use super::{connect, direct_id, patch};
 use crate::harness::process::Process;
 use crate::harness::web::{Answer, Web};
-use crate::harness::{Appliance, eventually, expect, get, member, post, refused, text};
+use crate::harness::{Appliance, Member, eventually, expect, get, member, post, refused, text};
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// A page whose heading is made by a script.
@@ -121,6 +122,111 @@ async fn a_box_without_a_browser_says_so_where_one_is_wanted() {
     let others =
         catalog["items"].as_array().expect("a list").iter().filter(|item| item["adapter"] != "browser");
     assert!(others.into_iter().all(|item| item["unavailable"] == Value::Null));
+}
+
+/// A job that wants its page rendered; its path.
+async fn submit(member: &Member, url: &str) -> String {
+    let job = json!({ "url": url, "options": { "timeoutMs": 120_000, "render": true } });
+    let job = expect(post(&member.api, "/api/v1/jobs", &job).await, 201);
+    format!("/api/v1/jobs/{}", text(&job, "id"))
+}
+
+async fn ended(member: &Member, path: &str) -> Value {
+    eventually("the job ends", Duration::from_secs(300), || async {
+        let job = expect(get(&member.api, path).await, 200);
+        (!matches!(text(&job, "status"), "queued" | "running")).then_some(job)
+    })
+    .await
+}
+
+/// A box with a browser that reaches the web, and two organizations that have connected it; none where there is none.
+async fn shared_box(web: &Web, more: &[(&str, &str)]) -> Option<(Appliance, [Member; 2])> {
+    let sandbox = (!rustix::process::geteuid().is_root()).to_string();
+    let allow = web.allow();
+    let mut settings = vec![
+        ("NETWORK__ALLOW", allow.as_str()),
+        ("BROWSER__SANDBOX", sandbox.as_str()),
+        ("BROWSER__PAGES", "2"),
+        // What is shared here is the browser; the site takes any number of visits.
+        ("DISPATCH__PER_DOMAIN_CONCURRENCY", "100"),
+    ];
+    settings.extend(more);
+    let appliance = Appliance::start_with(&settings).await;
+    let members = [appliance.member("first").await, appliance.member("second").await];
+    if let Some(reason) = unavailable(&members[0]).await {
+        println!("skipped: {reason}");
+        return None;
+    }
+    for member in &members {
+        connect(member, &json!({ "adapter": "browser" })).await;
+    }
+    Some((appliance, members))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn endless_pages_of_one_organization_do_not_fail_anothers() {
+    let web = Web::open(|path| match path {
+        "/page" => Some(Answer::html(PAGE)),
+        never if never.starts_with("/never") => Some(Answer::html("late").held("never")),
+        _ => None,
+    })
+    .await;
+    let Some((_appliance, [first, second])) = shared_box(&web, &[]).await else { return };
+    let mut endless = Vec::new();
+    for i in 0..12 {
+        endless.push(submit(&first, &web.url(&format!("/never/{i}"))).await);
+    }
+    eventually("the last of them waits for its place", Duration::from_secs(120), || async {
+        let job = expect(get(&first.api, &endless[11]).await, 200);
+        (job["waiting"]["reason"] == "browser_place").then_some(())
+    })
+    .await;
+    for _ in 0..2 {
+        let job = ended(&second, &submit(&second, &web.url("/page")).await).await;
+        assert_eq!(
+            (&job["status"], &job["attempts"][0]["outcome"]),
+            (&json!("succeeded"), &json!("success")),
+            "{job}"
+        );
+    }
+    for path in endless {
+        expect(post(&first.api, &format!("{path}/cancel"), &json!({})).await, 200);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_that_brings_the_browser_down_fails_only_itself() {
+    // It does not come to rest before the box has seen how much it takes.
+    const HOG: &str = "<script>fetch('/never'); const kept = [];         setInterval(() => { if (kept.length < 40) kept.push(new Uint8Array(64 << 20).fill(1)); }, 1)</script>";
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let web = Web::open(|path| match path {
+        "/hog" => Some(Answer::html(HOG)),
+        // The first time it stays open until its browser is gone.
+        "/page" if ASKED.fetch_add(1, Ordering::SeqCst) == 0 => Some(Answer::html("late").held("never")),
+        "/page" => Some(Answer::html(PAGE)),
+        "/never" => Some(Answer::html("late").held("never")),
+        _ => None,
+    })
+    .await;
+    let Some((_appliance, [first, second])) = shared_box(&web, &[("BROWSER__MEMORY_MB", "1024")]).await
+    else {
+        return;
+    };
+    let theirs = submit(&second, &web.url("/page")).await;
+    eventually("the second's page is open", Duration::from_secs(120), || async {
+        (ASKED.load(Ordering::SeqCst) > 0).then_some(())
+    })
+    .await;
+    let hog = ended(&first, &submit(&first, &web.url("/hog")).await).await;
+    let attempt = &hog["attempts"][0];
+    assert_eq!((&hog["status"], &attempt["outcome"]), (&json!("failed"), &json!("provider_error")), "{hog}");
+    assert!(text(attempt, "error").contains("more memory than the browser may have"), "{hog}");
+    let job = ended(&second, &theirs).await;
+    assert_eq!(
+        (&job["status"], job["attempts"].as_array().map(Vec::len)),
+        (&json!("succeeded"), Some(1)),
+        "{job}"
+    );
 }
 
 /// Processes of browsers that keep their profile in this data folder.

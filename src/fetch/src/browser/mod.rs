@@ -4,11 +4,13 @@
 //! shares few browsers among many pages, [`gate`] is the only way out of one and where the address guard holds, [`page`]
 //! loads one page.
 //!
-//! Each fetch has a fresh context, a gate of its own, and three bounds: the request's time, [`WEIGHT_BYTES_MAX`] for
+//! Each fetch waits for a place, which counts against none of its bounds but the request's patience. Then it has a fresh
+//! context, a gate of its own, and four bounds: the request's time, the size of its document, [`WEIGHT_BYTES_MAX`] for
 //! everything that the page loads, and the memory of the browser (the operator's, [`BrowserSettings`]), in which the
 //! scripts of one page have a heap of their own. A page that crashes its browser's tab, or is none for a browser, is a
-//! fault of the kind "unsupported": another provider may still bring it. The document's status, final URL and headers are
-//! those of its last answer, and the detection rules read the page as it stands in the end.
+//! fault of the kind "unsupported": another provider may still bring it. So is one that brings down the whole browser,
+//! but only when nobody else was in it: with others, each is tried again apart. The document's status, final URL and
+//! headers are those of its last answer, and the detection rules read the page as it stands in the end.
 
 pub mod gate;
 pub mod launch;
@@ -29,15 +31,19 @@ use tokio::time::timeout;
 
 use super::direct::{Direct, retry_after};
 use super::outcome::{Detector, Fault, Outcome};
-use super::provider::{Attempt, CreditMatrix, LEFT_ALONE, Provider, TIER_STANDARD};
+use super::provider::{Attempt, CreditMatrix, LEFT_ALONE, NOT_ASKED, Provider, TIER_STANDARD};
 use super::{BODY_BYTES_MAX, FetchError, FetchReport, FetchRequest, PageHeaders};
 use base::health::Part;
 use gate::Gate;
 use page::{PageError, Rendered, Trace};
 pub use pool::Browsers;
+use pool::{End, Turn};
 
 /// What a page and everything that it loads may weigh on the wire. Heavy pages without their pictures stay under 10 MB.
 pub const WEIGHT_BYTES_MAX: u64 = 50_000_000;
+/// How often a page is opened: once beside others, and when the browser was lost with them, apart. A second time apart
+/// only where the browser was lost before it had the page.
+const TRIES: [bool; 3] = [false, true, true];
 
 /// What the operator decides about browsers.
 #[derive(Debug, Clone)]
@@ -46,7 +52,7 @@ pub struct BrowserSettings {
     pub executable: PathBuf,
     /// Whether it runs in its own sandbox, as it should.
     pub sandbox: bool,
-    /// Pages at once. 0: none at all.
+    /// Pages at once, and for every four of them one more for an organization that others keep out. 0: none at all.
     pub pages: usize,
     /// What one browser may take, with all its pages.
     pub memory_bytes_max: u64,
@@ -131,10 +137,44 @@ impl BrowserProvider {
         if let Some(lack) = self.browsers.lack() {
             return Attempt::faulty(Fault::Down, lack);
         }
+        for is_apart in TRIES {
+            let turn = match self.turn(request, is_apart).await {
+                Ok(turn) => turn,
+                Err(attempt) => return attempt,
+            };
+            if let Some(attempt) = self.try_in(turn, request).await {
+                return attempt;
+            }
+        }
+        Attempt::faulty(Fault::Down, "the browser ended again and again before it had the page")
+    }
+
+    /// A place in a browser, or what becomes of the request without one.
+    async fn turn(&self, request: &FetchRequest, is_apart: bool) -> Result<Turn, Attempt> {
+        let waiting = request.stage.wait();
+        let down = |error| Attempt::faulty(Fault::Down, error);
+        let place = match timeout(request.patience, self.browsers.place(request.owner)).await {
+            Ok(place) => place.map_err(down)?,
+            Err(_elapsed) => {
+                let seconds = request.patience.as_secs();
+                let error = format!("no place in the box's browser became free within {seconds} s");
+                // The box's own bound, which says nothing about the account.
+                let rule = Some(NOT_ASKED.to_owned());
+                return Err(Attempt { rule, ..Attempt::faulty(Fault::Throttled, error) });
+            }
+        };
+        let turn = self.browsers.open(request.owner, place, is_apart).await.map_err(down)?;
+        request.stage.begin();
+        drop(waiting);
+        Ok(turn)
+    }
+
+    /// What becomes of the page in this browser; none where the browser was lost and nobody can tell by whose fault.
+    async fn try_in(&self, turn: Turn, request: &FetchRequest) -> Option<Attempt> {
         let begun = Instant::now();
         let mut left = Left::default();
         // Boxed: its state is some kilobytes, too much to carry inside every caller's future.
-        let rendering = Box::pin(self.render(request, &mut left));
+        let rendering = Box::pin(self.render(&turn, request, &mut left));
         let result = match timeout(request.timeout, rendering).await {
             Ok(result) => result,
             Err(_elapsed) => Err(Failed::Page(FetchError::TimedOut { timeout: request.timeout }.into())),
@@ -145,20 +185,30 @@ impl BrowserProvider {
             Err(Failed::Lack(part, error)) => {
                 Attempt { lack: Some(part), ..Attempt::failed(Outcome::NetworkError, error) }
             }
-            Err(Failed::TooBig) => {
-                // Which of its pages did it nobody knows; the next browser starts afresh.
-                let error = "the browser took more memory than it may and was ended with all its pages";
-                let pause = Some(Duration::from_secs(1));
-                Attempt { retry_after: pause, ..Attempt::faulty(Fault::Down, error) }
+            Err(Failed::Lost(End::Stopped, _)) => {
+                Attempt::faulty(Fault::Down, "the box has ended its browser")
+            }
+            Err(Failed::Lost(end, pages)) => {
+                if !left.trace.has_begun {
+                    return None;
+                }
+                self.browsers.suspect(request.owner);
+                if pages > 1 {
+                    return None;
+                }
+                let error = match end {
+                    End::TooBig => "the page took more memory than the browser may have, and ended it",
+                    _ => "the page brought the browser down",
+                };
+                Attempt::faulty(Fault::Unsupported, error)
             }
             Err(Failed::Page(error)) => failed(error, left.trace.status),
         };
         let crawl_delays = left.trace.crawl_delays;
-        Attempt { crawl_delays, bytes: left.bytes, duration: begun.elapsed(), ..attempt }
+        Some(Attempt { crawl_delays, bytes: left.bytes, duration: begun.elapsed(), ..attempt })
     }
 
-    async fn render(&self, request: &FetchRequest, left: &mut Left) -> Result<Rendered, Failed> {
-        let turn = self.browsers.turn().await.map_err(Failed::Start)?;
+    async fn render(&self, turn: &Turn, request: &FetchRequest, left: &mut Left) -> Result<Rendered, Failed> {
         let gate = Gate::new(self.direct.connector().clone(), request.owner, WEIGHT_BYTES_MAX).await;
         let gate = gate.map_err(|e| match Part::lacking(&e) {
             Some(part) => Failed::Lack(part, e.to_string()),
@@ -169,11 +219,17 @@ impl BrowserProvider {
         let rendered =
             page::render(browser, &counted.gate, &self.direct, request, &self.settings, &mut left.trace)
                 .await;
-        rendered.map_err(|error| match error {
-            PageError::Fetch(error) => Failed::Page(PageError::Fetch(error)),
-            // A browser that is being ended refuses, breaks off, and is gone in the end.
-            _ if browser.is_too_big() => Failed::TooBig,
-            error => Failed::Page(error),
+        rendered.map_err(|error| {
+            let end = match &error {
+                PageError::Fetch(_) => None,
+                PageError::Gone => Some(browser.note_end(End::ByItself)),
+                // A browser that is being ended refuses, breaks off, and is gone in the end.
+                _ => browser.end(),
+            };
+            match end {
+                Some((end, pages)) => Failed::Lost(end, pages),
+                None => Failed::Page(error),
+            }
         })
     }
 }
@@ -195,8 +251,8 @@ enum Failed {
     Start(String),
     /// The box has none of this left.
     Lack(Part, String),
-    /// The browser was ended for its memory.
-    TooBig,
+    /// The browser ended, when so many pages were open in it.
+    Lost(End, usize),
     Page(PageError),
 }
 
@@ -238,7 +294,7 @@ fn failed(error: PageError, status: Option<u16>) -> Attempt {
         }
         PageError::Load(outcome, error) => Attempt::failed(outcome, error),
         PageError::Unsupported(error) => Attempt::faulty(Fault::Unsupported, error),
-        PageError::Gone => Attempt::faulty(Fault::Down, "the browser ended while it had the page"),
+        PageError::Gone => Attempt::faulty(Fault::Unsupported, "the page brought the browser down"),
     };
     Attempt { http_status: status, ..attempt }
 }

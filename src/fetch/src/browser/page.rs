@@ -5,13 +5,17 @@
 //! document that is no HTML is taken as it came; no viewer of the browser's gets to dress it up. HTML runs, until it
 //! has settled as the account wants it ([`Until`]) or the wait is over; then the page's tree is written out. That, and
 //! the look at where the page is, happen in a world of scripts that the page's own cannot touch.
+//!
+//! A document larger than a page may be is given up while it comes: HTML by the browser's count of what it has
+//! decompressed, anything else because no more of it is read. What scripts have made of a page is measured before it is
+//! written out. So neither the browser nor the box has a multiple of that size in hand.
 
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
-use http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
@@ -20,7 +24,7 @@ use tokio::time::{Instant, sleep_until};
 use super::gate::Gate;
 use super::launch::text;
 use super::pool::Running;
-use super::protocol::{CallError, Client, Event};
+use super::protocol::{CallError, Client, Event, TOLD_WHEN_OVER};
 use super::{PageSettings, Until};
 use crate::body::BodyError;
 use crate::direct::{Direct, HARMLESS, Leave, is_same_place};
@@ -33,10 +37,10 @@ use std::sync::Arc;
 const LOOKS_MAX: usize = 3;
 /// How long a context may take to be thrown away.
 const DISPOSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Writes the page out, unless it is longer than a page may be. Half surrogates, which JSON cannot carry, are replaced.
-const LOOK: &str = "(() => { const doctype = document.doctype ? new XMLSerializer().serializeToString(document.doctype) : ''; \
-    const html = doctype + (document.documentElement ? document.documentElement.outerHTML : ''); \
-    return { at: location.href, html: html.length > CHARS_MAX ? null : html.toWellFormed() }; })()";
+/// How much of a document that is no page is read at once.
+const READ_BYTES: usize = 256 << 10;
+/// Writes the page out.
+const LOOK: &str = include_str!("look.js");
 
 /// A document that arrived.
 #[derive(Debug)]
@@ -60,6 +64,14 @@ pub enum PageError {
     Gone,
 }
 
+/// What stands where the page was expected.
+enum Look {
+    Page(Rendered),
+    /// Another document is on its way there.
+    Elsewhere,
+    TooLarge,
+}
+
 impl From<FetchError> for PageError {
     fn from(error: FetchError) -> Self {
         Self::Fetch(error)
@@ -78,6 +90,8 @@ impl From<CallError> for PageError {
 /// What happens on the way, kept outside the future that makes it, so that it outlives a timeout.
 #[derive(Debug, Default)]
 pub struct Trace {
+    /// The page was let out: from here on what happens may be its own doing.
+    pub has_begun: bool,
     pub status: Option<u16>,
     pub redirects: Vec<Hop>,
     pub crawl_delays: CrawlDelays,
@@ -207,11 +221,14 @@ impl Page<'_> {
             patterns.extend(["Image", "Media", "Font"].map(|kind| json!({ "resourceType": kind })));
         }
         self.call("Fetch.enable", json!({ "patterns": patterns })).await?;
+        // For its counts only: it keeps nothing of what comes.
+        self.call("Network.enable", json!({ "maxTotalBufferSize": 0, "maxResourceBufferSize": 0 })).await?;
         let own_agent = self.callers.get(http::header::USER_AGENT).and_then(|value| value.to_str().ok());
         let user_agent =
             own_agent.map_or_else(|| format!("{user_agent} {}", self.direct.user_agent()), str::to_owned);
         self.call("Emulation.setUserAgentOverride", json!({ "userAgent": user_agent })).await?;
         self.gate.open();
+        self.trace.has_begun = true;
         let client = self.client;
         let navigation =
             client.call(Some(self.session), "Page.navigate", json!({ "url": self.request.url.as_str() }));
@@ -244,13 +261,16 @@ impl Page<'_> {
                 continue;
             }
             match self.look().await {
-                Ok(Some(rendered)) => return Ok(rendered),
+                Ok(Look::Page(rendered)) => return Ok(rendered),
+                Ok(Look::TooLarge) => return Err(self.too_large()),
                 // The page went elsewhere meanwhile: what comes there is the page.
-                Ok(None) | Err(CallError::Refused(_)) if looks < LOOKS_MAX => {
+                Ok(Look::Elsewhere) | Err(CallError::Refused(_)) if looks < LOOKS_MAX => {
                     looks += 1;
                     self.wait_again();
                 }
-                Ok(None) => return Err(PageError::Unsupported("the page does not come to rest".to_owned())),
+                Ok(Look::Elsewhere) => {
+                    return Err(PageError::Unsupported("the page does not come to rest".to_owned()));
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -328,6 +348,7 @@ impl Page<'_> {
                     .await;
             }
             "Inspector.targetCrashed" => return Err(self.lost()),
+            TOLD_WHEN_OVER => return Err(self.too_large()),
             _ => {}
         }
         if self.gate.is_over() {
@@ -440,7 +461,14 @@ impl Page<'_> {
         }
         self.trace.status = Some(status);
         let url = self.asked.clone();
+        let max = self.settings.bytes_max;
+        let announced =
+            headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+        if announced.is_some_and(|bytes| bytes > max) {
+            return Err(self.too_large());
+        }
         if is_page(status, &headers) {
+            self.client.watch(self.session, &text(params, "networkId"), max);
             let document = Document {
                 url,
                 status,
@@ -456,45 +484,65 @@ impl Page<'_> {
             self.resume(id).await;
             return Ok(None);
         }
-        let max = self.settings.bytes_max;
-        let too_large = || PageError::Fetch(FetchError::Body(BodyError::TooLarge { max }));
-        let announced =
-            headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-        if announced.is_some_and(|bytes| bytes > max) {
-            return Err(too_large());
-        }
         let body = match matches!(status, 204 | 205 | 304) {
             true => Bytes::new(),
-            false => body_of(&self.call("Fetch.getResponseBody", json!({ "requestId": id })).await?),
+            false => self.read(id).await?.ok_or_else(|| self.too_large())?,
         };
-        if body.len() > max {
-            return Err(too_large());
+        let is_encoded = headers.contains_key(CONTENT_ENCODING);
+        if !is_encoded && announced.is_some_and(|bytes| body.len() < bytes) && !body.is_empty() {
+            let error = format!("{} closed the connection before the end of its answer", url.host());
+            return Err(PageError::Load(Outcome::NetworkError, error));
         }
         Ok(Some(Rendered { url, status, headers, body }))
     }
 
-    /// Writes the page out; none when it is not the document that was expected there.
-    async fn look(&mut self) -> Result<Option<Rendered>, CallError> {
+    /// Reads a document that is no page, as far as it is no larger than a page may be.
+    async fn read(&self, id: &str) -> Result<Option<Bytes>, CallError> {
+        let taken = self.call("Fetch.takeResponseBodyAsStream", json!({ "requestId": id })).await?;
+        let params = json!({ "handle": taken["stream"], "size": READ_BYTES });
+        let mut body = BytesMut::new();
+        loop {
+            let chunk = self.call("IO.read", params.clone()).await?;
+            body.extend_from_slice(&data_of(&chunk));
+            if body.len() > self.settings.bytes_max {
+                return Ok(None);
+            }
+            if chunk["eof"] == true {
+                return Ok(Some(body.freeze()));
+            }
+        }
+    }
+
+    fn too_large(&self) -> PageError {
+        FetchError::Body(BodyError::TooLarge { max: self.settings.bytes_max }).into()
+    }
+
+    /// Writes the page out, if it is the document that was expected there.
+    async fn look(&mut self) -> Result<Look, CallError> {
         let params = json!({ "frameId": self.frame, "worldName": "gleaner" });
         let world = self.call("Page.createIsolatedWorld", params).await?;
-        let expression = LOOK.replace("CHARS_MAX", &self.settings.bytes_max.to_string());
+        let expression = LOOK.replace("BYTES_MAX", &self.settings.bytes_max.to_string());
         let params = json!({
             "expression": expression, "contextId": world["executionContextId"], "returnByValue": true,
         });
-        let looked = self.call("Runtime.evaluate", params).await?;
-        let seen = &looked["result"]["value"];
+        let mut looked = self.call("Runtime.evaluate", params).await?;
+        let seen = &mut looked["result"]["value"];
         if self.pending.is_some() || text(seen, "at").starts_with("chrome-error:") {
-            return Ok(None);
+            return Ok(Look::Elsewhere);
         }
-        let Some(document) = self.current.take() else { return Ok(None) };
-        let mut headers = document.headers;
+        // Taken out and not copied: it may be large.
+        let html = match seen.as_object_mut().and_then(|seen| seen.remove("html")) {
+            Some(Value::String(html)) if html.len() > self.settings.bytes_max => return Ok(Look::TooLarge),
+            Some(Value::String(html)) if !html.is_empty() => html,
+            Some(Value::Null) => return Ok(Look::TooLarge),
+            _ => return Err(CallError::Refused("the page could not be written out".to_owned())),
+        };
+        let Some(Document { url, status, mut headers, .. }) = self.current.take() else {
+            return Ok(Look::Elsewhere);
+        };
         // What is handed on was written out anew, in this charset.
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-        let body = Bytes::from(text(seen, "html"));
-        if body.is_empty() || body.len() > self.settings.bytes_max {
-            return Err(CallError::Refused("the page is too large to be written out".to_owned()));
-        }
-        Ok(Some(Rendered { url: document.url, status: document.status, headers, body }))
+        Ok(Look::Page(Rendered { url, status, headers, body: Bytes::from(html) }))
     }
 }
 
@@ -528,11 +576,11 @@ fn headers_of(list: &Value) -> HeaderMap {
     headers
 }
 
-fn body_of(answer: &Value) -> Bytes {
-    let body = text(answer, "body");
-    match answer["base64Encoded"].as_bool() {
-        Some(true) => STANDARD.decode(body).unwrap_or_default().into(),
-        _ => body.into(),
+fn data_of(chunk: &Value) -> Vec<u8> {
+    let data = chunk["data"].as_str().unwrap_or_default();
+    match chunk["base64Encoded"].as_bool() {
+        Some(true) => STANDARD.decode(data).unwrap_or_default(),
+        _ => data.as_bytes().to_owned(),
     }
 }
 
@@ -567,7 +615,7 @@ mod tests {
         let read = headers(&[("Set-Cookie", "a=1"), ("set-cookie", "b=2"), ("bad name", "x"), ("x", "a\nb")]);
         assert_eq!(read.get_all("set-cookie").iter().count(), 2);
         assert_eq!(read.len(), 2, "what cannot be a header is left out");
-        assert_eq!(body_of(&json!({ "body": "eyJhIjoxfQ==", "base64Encoded": true })), "{\"a\":1}");
-        assert_eq!(body_of(&json!({ "body": "plain", "base64Encoded": false })), "plain");
+        assert_eq!(data_of(&json!({ "data": "eyJhIjoxfQ==", "base64Encoded": true })), b"{\"a\":1}");
+        assert_eq!(data_of(&json!({ "data": "plain", "base64Encoded": false })), b"plain");
     }
 }

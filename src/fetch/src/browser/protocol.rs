@@ -3,7 +3,8 @@
 //! A pipe and not a socket: nobody else can connect to it, and the browser ends when it closes. Calls are answered by
 //! their number, in any order; events go to the session (the page) that they tell of. What a page can make the browser
 //! say is bounded: a message beyond [`MESSAGE_BYTES_MAX`] is skipped as it comes, and a page that says more than its
-//! reader takes loses its session.
+//! reader takes loses its session. Of what it loads a busy page says thousands of things, of which one is wanted: that
+//! its document is larger than it may be. That is counted here ([`Client::watch`]), and the rest is left out.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,6 +25,11 @@ const EVENTS_MAX: usize = 2_048;
 const OUTBOX_MAX: usize = 256;
 /// How much is read at once.
 const CHUNK_BYTES: usize = 64 << 10;
+
+/// The event that tells of a watched document, once, when it is larger than it may be.
+pub const TOLD_WHEN_OVER: &str = "Network.dataReceived";
+/// Events that are heard here and not in the page.
+const COUNTED: &str = "Network.";
 
 /// Something that happened in a page.
 #[derive(Debug)]
@@ -72,8 +78,40 @@ type Answer = Result<Value, CallError>;
 struct State {
     last_id: u64,
     waiting: HashMap<u64, oneshot::Sender<Answer>>,
-    sessions: HashMap<String, mpsc::Sender<Event>>,
+    sessions: HashMap<String, Session>,
     is_gone: bool,
+}
+
+struct Session {
+    events: mpsc::Sender<Event>,
+    watched: Option<Watched>,
+}
+
+/// A document under way, and how much more of it may come.
+struct Watched {
+    request: String,
+    bytes_left: u64,
+}
+
+impl Session {
+    /// Whether an event is for the page.
+    fn is_wanted(&mut self, method: &str, params: &Value) -> bool {
+        if !method.starts_with(COUNTED) {
+            return true;
+        }
+        let Some(watched) = &mut self.watched else { return false };
+        if method != TOLD_WHEN_OVER || params["requestId"] != watched.request.as_str() {
+            return false;
+        }
+        // Decompressed, and as it came where that is more.
+        let bytes = ["dataLength", "encodedDataLength"].map(|count| params[count].as_u64().unwrap_or(0));
+        let left = watched.bytes_left.checked_sub(bytes[0].max(bytes[1]));
+        match left {
+            Some(left) => watched.bytes_left = left,
+            None => self.watched = None,
+        }
+        left.is_none()
+    }
 }
 
 /// One browser's protocol.
@@ -141,9 +179,16 @@ impl Client {
         let (sender, events) = mpsc::channel(EVENTS_MAX);
         let mut state = self.state.lock();
         if !state.is_gone {
-            state.sessions.insert(session.to_owned(), sender);
+            state.sessions.insert(session.to_owned(), Session { events: sender, watched: None });
         }
         events
+    }
+
+    /// Tells a page ([`TOLD_WHEN_OVER`]) when this request, in the place of any other, has brought more than so many bytes.
+    pub fn watch(&self, session: &str, request: &str, bytes_max: usize) {
+        if let Some(session) = self.state.lock().sessions.get_mut(session) {
+            session.watched = Some(Watched { request: request.to_owned(), bytes_left: bytes_max as u64 });
+        }
     }
 
     pub fn forget(&self, session: &str) {
@@ -235,8 +280,8 @@ fn take(state: &Mutex<State>, message: &[u8]) {
     let (Some(method), params) = (message.method, message.params.unwrap_or_default()) else { return };
     match message.session {
         Some(session) => {
-            let Some(sender) = state.sessions.get(&session) else { return };
-            if sender.try_send(Event { method, params }).is_err() {
+            let Some(known) = state.sessions.get_mut(&session) else { return };
+            if known.is_wanted(&method, &params) && known.events.try_send(Event { method, params }).is_err() {
                 state.sessions.remove(&session);
             }
         }
@@ -290,6 +335,36 @@ mod tests {
                 0 => return serde_json::from_slice(&message).unwrap(),
                 byte => message.push(byte),
             }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_document_tells_once_that_it_is_too_large_and_nothing_else_of_the_network() {
+        let (client, _its_in, mut its_out) = pair();
+        let mut events = client.listen("S1");
+        let data = |request: &str, bytes: u64, encoded: u64| {
+            json!({ "method": TOLD_WHEN_OVER, "sessionId": "S1", "params": {
+                "requestId": request, "dataLength": bytes, "encodedDataLength": encoded,
+            } })
+        };
+        client.watch("S1", "old", 1);
+        client.watch("S1", "page", 100);
+        let mut told = vec![
+            json!({ "method": "Network.responseReceived", "sessionId": "S1", "params": {} }),
+            data("old", 1_000, 0),
+            data("picture", 1_000, 1_000),
+            data("page", 60, 10),
+            data("page", 1, 40),
+            json!({ "method": "Page.x", "sessionId": "S1", "params": {} }),
+            data("page", 1, 1),
+            data("page", 1_000, 1),
+        ];
+        told.push(json!({ "method": "Page.y", "sessionId": "S1", "params": {} }));
+        for message in told {
+            its_out.write_all(format!("{message}\0").as_bytes()).await.unwrap();
+        }
+        for method in ["Page.x", TOLD_WHEN_OVER, "Page.y"] {
+            assert_eq!(events.recv().await.unwrap().method, method);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The server's side of the workers: keeping them warm, talking to them, and ending them.
 //!
-//! A statement waits for its turn (`line`), gets a worker that has served its organization or nobody yet (`shelf`), and
+//! A statement waits for its turn ([`Line`]), gets a worker that has served its organization or nobody yet (`shelf`), and
 //! is planned before `start` answers, so that a statement that cannot run is refused at once. Then it runs on its own
 //! until it has finished, its time is up, it is canceled or switched off, or whoever waits for it goes away. After a
 //! good end the worker rests and may serve the same organization again; in every other case, also when nobody waits for the
@@ -9,7 +9,6 @@
 //!
 //! [`QueryBackend`] is the boundary: what submits statements knows this trait, so that many boxes can come behind it.
 
-mod line;
 mod reserve;
 mod session;
 mod shelf;
@@ -34,7 +33,6 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use self::line::Line;
 use self::reserve::Disk;
 use self::session::{Refused, Session};
 use self::shelf::Shelf;
@@ -46,6 +44,7 @@ use super::protocol::{BindRequest, DeletionsSource, Outcome, PlanInfo, SegmentSo
 use super::sandbox::{self, SandboxSupport};
 use super::snapshot::Pin;
 use super::snapshot::manifest::SegmentEntry;
+use base::line::{Line, Rules, TurnedAway};
 use disk::{make_folder, make_scratch, open_folder};
 
 /// Statements that may wait for a worker, per worker.
@@ -265,7 +264,7 @@ impl Drop for Listed {
 #[derive(Debug)]
 pub struct Workers {
     settings: Arc<WorkerSettings>,
-    line: Arc<Line>,
+    line: Arc<Line<Uuid>>,
     shelf: Arc<Shelf>,
     disk: Arc<Disk>,
     sandbox: SandboxSupport,
@@ -295,7 +294,13 @@ impl Workers {
             disk: Disk::new(folders, settings.reserve_bytes),
             sandbox: sandbox::support(),
             settings: Arc::new(settings),
-            line: Line::new(concurrency, PLACES_KEPT, concurrency * WAITING_PER_WORKER_MAX),
+            line: Line::new(Rules {
+                places: concurrency,
+                kept: PLACES_KEPT,
+                // Their short statements go past others' long ones at once.
+                kept_after: Duration::ZERO,
+                waiting_max: concurrency * WAITING_PER_WORKER_MAX,
+            }),
             shelf: Shelf::new(nursery, concurrency),
             switches: watch::Sender::default(),
             running: RunningList::default(),
@@ -347,7 +352,7 @@ impl Workers {
     /// What the workers are at.
     pub fn counts(&self) -> WorkerCounts {
         let (fresh, resting) = self.shelf.counts();
-        WorkerCounts { running: self.line.running(), waiting: self.line.waiting(), fresh, resting }
+        WorkerCounts { running: self.line.taken(), waiting: self.line.waiting(), fresh, resting }
     }
 
     /// The statements that are planned or run, the longest first.
@@ -383,7 +388,7 @@ impl Workers {
         let check = || switches.borrow().check(organization, fingerprint);
         check()?;
         self.check_sandbox(self.sandbox)?;
-        let slot = self.line.enter(organization).await?;
+        let slot = self.line.enter(organization).await.map_err(turned_away)?;
         check()?;
         let charge: Charge = Arc::new((slot, pin.clone()));
         let listed = Arc::new(self.list(organization, query_id, fingerprint));
@@ -530,6 +535,20 @@ async fn switched_off(
         if switches.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
+    }
+}
+
+/// Why a statement may not even wait.
+fn turned_away(why: TurnedAway) -> QueryError {
+    match why {
+        TurnedAway::Full => QueryError {
+            retriable: true,
+            ..QueryError::new(
+                ErrorCode::TooManyQueries,
+                "Too many statements wait for their turn; send it later.",
+            )
+        },
+        TurnedAway::Closed => QueryError::internal("the line is closed"),
     }
 }
 

@@ -7,7 +7,7 @@ use base::clock::Timestamp;
 use base::ids::ProviderId;
 use base::web::WebUrl;
 use dispatch::dag::Overrides;
-use fetch::{Attempt, FetchRequest, Outcome};
+use fetch::{Attempt, FetchRequest, Outcome, PATIENCE, Stage};
 use parking_lot::Mutex;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -21,16 +21,22 @@ pub(super) struct Made {
     pub attempt: Attempt,
 }
 
-/// A request that went out.
+/// A request that went out, or waits for a place to do so.
 pub(super) struct Begun {
     adapter: String,
     started_at: Timestamp,
     at: Instant,
+    stage: Stage,
 }
 
 impl Begun {
-    /// The request, given up because another provider had answered.
-    pub fn lost(&self, provider: ProviderId) -> Made {
+    /// Whether it waits for a place in the browser and has asked nobody.
+    pub fn only_waits(&self) -> bool {
+        self.stage.has_only_waited()
+    }
+
+    /// The request, given up because another provider had answered; none where nobody was asked.
+    pub fn lost(&self, provider: ProviderId) -> Option<Made> {
         self.given_up(
             provider,
             "another provider of the race had answered; what this one has billed is not known",
@@ -38,13 +44,22 @@ impl Begun {
     }
 
     /// The request, given up with its job.
-    fn canceled(&self, provider: ProviderId) -> Made {
+    fn canceled(&self, provider: ProviderId) -> Option<Made> {
         self.given_up(provider, "the job was canceled; what the provider has billed is not known")
     }
 
-    fn given_up(&self, provider: ProviderId, error: &str) -> Made {
-        let attempt = Attempt { duration: self.at.elapsed(), ..Attempt::failed(Outcome::Canceled, error) };
-        Made { provider, adapter: self.adapter.clone(), started_at: self.started_at, attempt }
+    fn given_up(&self, provider: ProviderId, error: &str) -> Option<Made> {
+        if self.only_waits() {
+            return None;
+        }
+        let duration = self.at.elapsed().saturating_sub(self.stage.waited(self.at));
+        let attempt = Attempt { duration, ..Attempt::failed(Outcome::Canceled, error) };
+        Some(Made { provider, adapter: self.adapter.clone(), started_at: self.started_at(), attempt })
+    }
+
+    /// When its time began, without the wait for a place.
+    fn started_at(&self) -> Timestamp {
+        self.started_at.after(self.stage.waited(self.at))
     }
 }
 
@@ -89,11 +104,19 @@ impl Trail {
         let mut trailed = self.0.lock();
         let mut attempts = std::mem::take(&mut trailed.made);
         for asked in std::mem::take(&mut trailed.asked) {
-            let Some(begun) = asked.begun.get() else { continue };
+            let canceled = asked.begun.get().and_then(|begun| begun.canceled(asked.provider));
+            let Some(canceled) = canceled else { continue };
             let n = u32::try_from(before + attempts.len() + 1).unwrap_or(u32::MAX);
-            attempts.push(attempt_row(n, asked.node_id, begun.canceled(asked.provider)));
+            attempts.push(attempt_row(n, asked.node_id, canceled));
         }
         attempts
+    }
+
+    /// Whether all that is under way is a wait for a place in the browser.
+    pub fn waits_for_place(&self) -> bool {
+        let trailed = self.0.lock();
+        let waits = |asked: &Asked| asked.begun.get().is_some_and(|begun| begun.stage.is_waiting());
+        !trailed.asked.is_empty() && trailed.asked.iter().all(waits)
     }
 }
 
@@ -153,13 +176,15 @@ pub(super) async fn ask_one(
             _ => match account.lacks(request) {
                 Some(lack) => not_asked(lack),
                 None => {
-                    let adapter = adapter.clone();
-                    begun.get_or_init(|| Begun { adapter, started_at, at: Instant::now() });
-                    providers.fetch(&account, request.clone()).await
+                    let (adapter, stage) = (adapter.clone(), Stage::default());
+                    let request = FetchRequest { stage: stage.clone(), ..request.clone() };
+                    begun.get_or_init(|| Begun { adapter, started_at, at: Instant::now(), stage });
+                    providers.fetch(&account, request).await
                 }
             },
         },
     };
+    let started_at = begun.get().map_or(started_at, Begun::started_at);
     Ok(Made { provider, adapter, started_at, attempt })
 }
 
@@ -182,5 +207,7 @@ pub(super) fn request(job: &JobV1, url: &WebUrl, options: &Overrides) -> FetchRe
         render: options.render.unwrap_or(asked.render),
         country: options.country.clone().or_else(|| asked.country.clone()),
         premium: options.premium.unwrap_or(asked.premium),
+        patience: PATIENCE,
+        stage: Stage::default(),
     }
 }

@@ -17,7 +17,7 @@ use super::finish::{Cut, PutBack, Taken, add_canceled, claim, postpone, put_back
 use super::queue::{Due, FairQueue, Inbox, Queued, Round, Slot};
 use super::rows::JobV1;
 use super::run::{Begin, Run};
-use super::running::Running;
+use super::running::{Running, Underway};
 use super::walks::{PLANNED_STOP, PlannedStopV1};
 use crate::features::extraction::Extractor;
 use crate::features::providers::Providers;
@@ -113,7 +113,7 @@ struct Claimed {
     org: OrgStore,
     permit: Permit,
     slot: Slot,
-    canceled: Arc<Notify>,
+    underway: Arc<Underway>,
 }
 
 impl Dispatcher {
@@ -225,6 +225,11 @@ impl Dispatcher {
     /// Ends the run of a job, if it runs here.
     pub(super) fn abandon(&self, org: OrgId, job: JobId) {
         self.running.abandon((org, job));
+    }
+
+    /// Whether a job that runs here only waits for a place in the browser.
+    pub(super) fn waits_for_place(&self, org: OrgId, job: JobId) -> bool {
+        self.running.waits_for_place((org, job))
     }
 
     /// Ends every run of an organization that is being erased, and waits until none is left; gives how many there were.
@@ -386,7 +391,7 @@ impl Dispatcher {
         let claimed = match self.claim_all(wanted).await {
             Ok(claimed) => claimed,
             Err(error) => {
-                told.iter().for_each(|(key, canceled)| self.running.end(*key, canceled));
+                told.iter().for_each(|(key, run)| self.running.end(*key, run));
                 due.into_iter().for_each(|due| due.permit.unused());
                 // They stand in the queue still, unless the commit stands although its sync failed.
                 self.doubtful.lock().extend(told.into_iter().map(|(key, _)| key));
@@ -394,19 +399,19 @@ impl Dispatcher {
             }
         };
         let mut jobs = Vec::with_capacity(due.len());
-        for ((due, (key, canceled)), job) in due.into_iter().zip(told).zip(claimed) {
+        for ((due, (key, underway)), job) in due.into_iter().zip(told).zip(claimed) {
             match job {
                 Taken::Job(job) => {
                     self.full.lock().remove(&key.0);
                     let org = self.system.org(due.queued.org);
-                    jobs.push(Claimed { job: *job, org, permit: due.permit, slot: due.slot, canceled });
+                    jobs.push(Claimed { job: *job, org, permit: due.permit, slot: due.slot, underway });
                 }
                 Taken::Gone => {
-                    self.running.end(key, &canceled);
+                    self.running.end(key, &underway);
                     due.permit.unused();
                 }
                 Taken::NoRoom => {
-                    self.running.end(key, &canceled);
+                    self.running.end(key, &underway);
                     due.permit.unused();
                     self.full.lock().insert(key.0);
                     self.queue.lock().pause(key.0, Instant::now() + ROOM_LOOKED_EVERY);
@@ -462,15 +467,15 @@ impl Dispatcher {
     }
 
     async fn run_job(self: Arc<Self>, claimed: Claimed) {
-        let Claimed { job, org, permit, slot, canceled } = claimed;
+        let Claimed { job, org, permit, slot, underway } = claimed;
         let (id, run, before) = (job.id, job.run, job.attempts.len());
-        let trail = Trail::default();
+        let Underway { canceled, trail } = &*underway;
         let going = async {
             tokio::select! {
                 biased;
                 // Its row says so already. What is being fetched is let go with the run, and the slot is free at once.
                 () = canceled.notified() => Ok(true),
-                ended = self.run_on(&org, job, (permit, &trail)) => ended.map(|()| false),
+                ended = self.run_on(&org, job, (permit, trail)) => ended.map(|()| false),
             }
         };
         let ended = AssertUnwindSafe(going).catch_unwind().await;
@@ -479,11 +484,11 @@ impl Dispatcher {
         let was_canceled = match ended {
             Ok(was_canceled) => was_canceled,
             Err(error) => {
-                self.put_back_failed(&org, id, run, &error, &canceled).await;
+                self.put_back_failed(&org, id, run, &error, canceled).await;
                 false
             }
         };
-        self.running.end((org.id(), id), &canceled);
+        self.running.end((org.id(), id), &underway);
         // Who gives its slot back wakes the next round.
         drop(slot);
         if was_canceled {

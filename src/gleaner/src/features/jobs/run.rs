@@ -35,6 +35,8 @@ use store::{OrgStore, OrgWrite};
 const WRITE_WITHIN: Duration = Duration::from_secs(10 * 60);
 /// Time between two such tries.
 const WRITE_EVERY: Duration = Duration::from_millis(200);
+/// How often a job that waits for a place in the browser looks whether others want the visit that it holds.
+const WAIT_LOOK: Duration = Duration::from_secs(5);
 /// How soon a job is looked at again whose domain has no visit free.
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
@@ -246,7 +248,9 @@ impl<'a> Run<'a> {
         }
         self.row.crowded = 0;
         let rests = self.rests(graph, providers);
-        let asked = self.ask(node, providers, options, &rests).await?;
+        let Some(asked) = self.ask(node, providers, options, &rests).await? else {
+            return Ok(Visit::Later(Duration::ZERO));
+        };
         if (asked.is_throttled || asked.left_alone_until.is_some())
             && let Some((pause, waits)) = self.again(graph, providers, &asked)
         {
@@ -354,14 +358,15 @@ impl<'a> Run<'a> {
     }
 
     /// Asks these providers at once until one of them has a final answer; what the others would have said is not waited
-    /// for, and they are written down behind it. Fails where the box itself lacked something: then nobody was asked.
+    /// for, and they are written down behind it. Fails where the box itself lacked something: then nobody was asked. None
+    /// where nobody was asked because the job, which waited for a place in the browser, gave its visit to others.
     async fn ask(
         &mut self,
         node: &str,
         providers: &[ProviderId],
         options: &Overrides,
         rests: &[bool],
-    ) -> Result<Asked> {
+    ) -> Result<Option<Asked>> {
         let request = request(&self.job, &self.url, options);
         let (dispatcher, org, asked) = (self.dispatcher, self.org, &request);
         // When each one's request went out.
@@ -378,7 +383,16 @@ impl<'a> Run<'a> {
             .collect();
         let (mut seen, mut ended, mut lacking) = (Vec::new(), Vec::new(), Vec::new());
         let (mut is_throttled, mut left_alone_until) = (false, None);
-        while let Some((own, made)) = asking.next().await {
+        loop {
+            let next = match tokio::time::timeout(WAIT_LOOK, asking.next()).await {
+                Ok(next) => next,
+                Err(_elapsed) if ended.is_empty() && self.gives_up_its_wait(&begun) => {
+                    self.trail.ask(None, &[]);
+                    return Ok(None);
+                }
+                Err(_elapsed) => continue,
+            };
+            let Some((own, made)) = next else { break };
             let made = made?;
             ended.push(own);
             if made.attempt.lack.is_some() {
@@ -398,13 +412,23 @@ impl<'a> Run<'a> {
         let losers: Vec<_> = begun.iter().filter(|(_, own)| !has_ended(own)).collect();
         drop(asking);
         for (provider, own) in losers {
-            let lost = own.get().map(|begun| begun.lost(*provider));
+            let lost = own.get().and_then(|begun| begun.lost(*provider));
             seen.extend(lost.map(|made| self.note(node, made, own)));
         }
         if !seen.iter().any(Seen::is_final) {
             self.look_for_lack(&lacking)?;
         }
-        Ok(Asked { seen, is_throttled, left_alone_until })
+        Ok(Some(Asked { seen, is_throttled, left_alone_until }))
+    }
+
+    /// Whether a job for which nobody was asked yet, because all of its requests wait for a place in the browser, goes back
+    /// into the queue: others could use the visit of the domain that it holds meanwhile, or the box drains.
+    fn gives_up_its_wait(&self, begun: &[(ProviderId, Arc<OnceLock<Begun>>)]) -> bool {
+        if !begun.iter().all(|(_, begun)| begun.get().is_some_and(Begun::only_waits)) {
+            return false;
+        }
+        let gives_way = || self.dispatcher.gives_way(self.org.id(), &self.url.domain(), true);
+        self.dispatcher.stopping() || (self.row.parks < PARKS_MAX && gives_way())
     }
 
     /// The nodes of the built-in path are nobody's drawing.

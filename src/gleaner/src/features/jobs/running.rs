@@ -1,5 +1,6 @@
 //! The runs that go on here, and how each is told that its job was canceled.
 
+use super::ask::Trail;
 use base::ids::{JobId, OrgId};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -10,21 +11,29 @@ type Key = (OrgId, JobId);
 
 /// Of most jobs one run; of a job that was put back the earlier run may be about to end while the next one is claimed.
 #[derive(Default)]
-pub(super) struct Running(Mutex<HashMap<Key, Vec<Arc<Notify>>>>);
+pub(super) struct Running(Mutex<HashMap<Key, Vec<Arc<Underway>>>>);
+
+/// A run, as others see it.
+#[derive(Default)]
+pub(super) struct Underway {
+    /// Tells it that its job was canceled.
+    pub canceled: Notify,
+    pub trail: Trail,
+}
 
 impl Running {
     /// A run begins, or may: from here on it hears of a cancel.
-    pub fn begin(&self, key: Key) -> Arc<Notify> {
-        let canceled = Arc::new(Notify::new());
-        self.0.lock().entry(key).or_default().push(Arc::clone(&canceled));
-        canceled
+    pub fn begin(&self, key: Key) -> Arc<Underway> {
+        let run = Arc::<Underway>::default();
+        self.0.lock().entry(key).or_default().push(Arc::clone(&run));
+        run
     }
 
     /// A run is over, or never came to be.
-    pub fn end(&self, key: Key, canceled: &Arc<Notify>) {
+    pub fn end(&self, key: Key, over: &Arc<Underway>) {
         let mut all = self.0.lock();
         if let Some(runs) = all.get_mut(&key) {
-            runs.retain(|run| !Arc::ptr_eq(run, canceled));
+            runs.retain(|run| !Arc::ptr_eq(run, over));
             if runs.is_empty() {
                 all.remove(&key);
             }
@@ -33,7 +42,12 @@ impl Running {
 
     /// Tells every run of the job that it is to end.
     pub fn abandon(&self, key: Key) {
-        self.0.lock().get(&key).into_iter().flatten().for_each(|run| run.notify_one());
+        self.0.lock().get(&key).into_iter().flatten().for_each(|run| run.canceled.notify_one());
+    }
+
+    /// Whether a job that runs here only waits for a place in the browser.
+    pub fn waits_for_place(&self, key: Key) -> bool {
+        self.0.lock().get(&key).into_iter().flatten().any(|run| run.trail.waits_for_place())
     }
 
     pub fn ids(&self) -> HashSet<Key> {
@@ -53,7 +67,7 @@ mod tests {
     #[test]
     fn a_cancel_is_heard_by_a_run_that_is_claimed_while_the_one_before_it_ends() {
         let (running, key) = (Running::default(), (OrgId::new(), JobId::new()));
-        let heard = |run: &Arc<Notify>| run.notified().now_or_never().is_some();
+        let heard = |run: &Arc<Underway>| run.canceled.notified().now_or_never().is_some();
         // Parked without a pause: the job is claimed again before its earlier run is forgotten.
         let first = running.begin(key);
         let second = running.begin(key);

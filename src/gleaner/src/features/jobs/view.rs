@@ -47,7 +47,8 @@ pub struct JobView {
     result_deleted: bool,
     credits_charged: u64,
     error: Option<String>,
-    /// What a queued job waits for: null for one that waits for its turn only.
+    /// What a queued job waits for: null for one that waits for its turn only. And what one waits for that runs: null
+    /// unless that is a place in the box's browser.
     waiting: Option<WaitingView>,
     created_at: Timestamp,
     started_at: Option<Timestamp>,
@@ -79,6 +80,8 @@ enum WaitingReason {
     NoRoom,
     /// Jobs of the organization visit the domain already, as many as may at once (`dispatch.per_domain_concurrency`).
     DomainBusy,
+    /// As many pages are open in the box's browser as may be; organizations take turns. It counts against no time limit.
+    BrowserPlace,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -132,11 +135,15 @@ impl From<AttemptV1> for AttemptView {
 
 impl WaitingView {
     fn of(row: &JobV1, (dispatcher, org): (&Dispatcher, OrgId)) -> Option<WaitingView> {
+        let unknown_end = |reason| Some(WaitingView { until: None, reason, asked_by: None });
+        if row.status == JobStatus::Running && dispatcher.waits_for_place(org, row.id) {
+            return unknown_end(WaitingReason::BrowserPlace);
+        }
         if row.status != JobStatus::Queued {
             return None;
         }
         if dispatcher.is_full(org) {
-            return Some(WaitingView { until: None, reason: WaitingReason::NoRoom, asked_by: None });
+            return unknown_end(WaitingReason::NoRoom);
         }
         let host = host_of(&row.url);
         if let Some((until, why)) = dispatcher.asked_pause(host) {

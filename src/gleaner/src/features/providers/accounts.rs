@@ -19,8 +19,8 @@ use fetch::proxy::Cooling;
 use fetch::templates::Account as HostedAccount;
 use fetch::{
     Attempt, Breakers, BrowserProvider, Browsers, Direct, DirectProvider, Fault, FetchRequest, Hosted, Leave,
-    Outcome, PageSettings, Politeness, Provider, ProxyList, ProxyProvider, Report, Templates, TierPrice,
-    Until, Values, fields,
+    NOT_ASKED, Outcome, PageSettings, Politeness, Provider, ProxyList, ProxyProvider, Report, Templates,
+    TierPrice, Until, Values, fields,
 };
 use parking_lot::Mutex;
 use secrets::keyring::{Keyring, Place};
@@ -33,8 +33,6 @@ use tokio::sync::Semaphore;
 
 /// Providers of one organization.
 pub const PROVIDERS_PER_ORG_MAX: usize = 100;
-/// What stands in the place of a detection rule where a provider was not asked at all.
-pub const NOT_ASKED: &str = "not_asked";
 /// Accounts kept ready. One more and all are let go; each is made again when it is needed.
 const LIVE_MAX: usize = 4_096;
 
@@ -289,8 +287,8 @@ impl Providers {
         };
         let trial = Trial::begin(self, account, domain.clone());
         let attempt = account.provider.fetch(&request).await;
-        if attempt.lack.is_some() {
-            // The box's own want says nothing about the account; the trial is let go.
+        if attempt.lack.is_some() || attempt.rule.as_deref() == Some(NOT_ASKED) {
+            // What the box itself has too little of says nothing about the account; the trial is let go.
             return attempt;
         }
         trial.end();

@@ -16,13 +16,13 @@ mod trials;
 mod views;
 mod wire;
 
-pub use accounts::{
-    Account, NOT_ASKED, PROVIDERS_PER_ORG_MAX, ProviderParts, Providers, Standing, Trouble, enabled,
-};
+pub use accounts::{Account, PROVIDERS_PER_ORG_MAX, ProviderParts, Providers, Standing, Trouble, enabled};
 pub use adapters::{Adapter, Adapters, visits_itself};
 pub use path::Path;
 pub use rows::{PROVIDERS, ProviderV1};
 pub use service::{seed, seed_all};
+
+pub use fetch::NOT_ASKED;
 
 use super::Feature;
 use base::audit::Action;

@@ -21,7 +21,7 @@ const WINDOW: Duration = Duration::from_secs(60);
 /// Tests of one organization, and of all, at once.
 const AT_ONCE_PER_ORG: usize = 2;
 const AT_ONCE: usize = 8;
-/// How long a test waits until it may visit the domain, and how often it looks.
+/// How long a test waits until it may visit the domain, and for a place in the browser; and how often it looks.
 const VISIT_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -122,6 +122,7 @@ impl Providers {
         let _turn = self.trials().begin(org, Instant::now())?;
         let polite = self.politeness();
         let _visit = permit(polite, &request.url).await?;
+        let request = FetchRequest { patience: VISIT_WITHIN, ..request };
         let attempt = self.fetch(account, request).await;
         if visits_itself(&account.adapter.id) {
             attempt.tell(polite, Instant::now());

@@ -1,5 +1,6 @@
 //! The dispatcher over a real store, a real fetcher and a web server on loopback.
 
+mod browser;
 mod fair;
 mod full;
 mod runs;
@@ -180,6 +181,7 @@ struct Lab {
     plans: Arc<Plans>,
     desk: Arc<Desk>,
     guard: AddressGuard,
+    browsers: Arc<Browsers>,
     dispatcher: Arc<Dispatcher>,
     health: Health,
     supervisor: Option<Supervisor>,
@@ -225,12 +227,19 @@ impl Lab {
         let blobs = Arc::new(BlobStore::open_local(dir.path().join("pages")).unwrap());
         let politeness = Politeness::new(Pace::new(per_domain, min_delay));
         let health = Health::default();
+        // It can be waited for, and cannot be started.
+        let browsers = Browsers::new(BrowserSettings {
+            executable: "/nonexistent/chromium".into(),
+            pages: 1,
+            profiles: dir.path().join("browser"),
+            ..BrowserSettings::default()
+        });
         let providers = Arc::new(Providers::new(ProviderParts {
             politeness: politeness.clone(),
             lower_prices: true,
             templates: Templates::load(None).unwrap(),
             direct: Arc::new(Direct::new(settings, guard.clone()).asking(politeness.clone())),
-            browsers: Browsers::new(BrowserSettings::default()),
+            browsers: browsers.clone(),
             keyring: Arc::new(Keyring::load_or_create(&dir.path().join("keys.toml")).unwrap()),
             robots: true,
             clock: Clock::system(),
@@ -247,7 +256,8 @@ impl Lab {
         let settings = DispatchSettings { concurrency, drain: DRAIN };
         let dispatcher = Arc::new(Dispatcher::new(store.system(), parts, settings));
         let desk = Arc::new(Desk { plans: plans.clone(), book, graphs, dispatcher: dispatcher.clone() });
-        Lab { web, disk, store, org, plans, desk, guard, dispatcher, health, supervisor: None, dir }
+        let supervisor = None;
+        Lab { web, disk, store, org, plans, desk, guard, browsers, dispatcher, health, supervisor, dir }
     }
 
     /// Runs the dispatcher as the appliance does.
