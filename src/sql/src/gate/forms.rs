@@ -129,6 +129,12 @@ pub(super) fn call_of(function: &mut Function, name: &str) -> Option<Expr> {
             let quotient = binary(nested(taken(left)), BinaryOperator::Divide, nested(taken(right)));
             Some(call("trunc", vec![quotient]))
         }
+        // No text has the letter of the number 0.
+        ("chr", [code]) => {
+            let within = call("to_within", vec![taken(code), number("1"), number("1114111")]);
+            **code = within;
+            None
+        }
         ("regexp_substr", [whole, pattern]) => {
             let pattern = text(&format!("({})", literal(pattern)?));
             let found = call("regexp_match", vec![taken(whole), pattern]);
@@ -143,8 +149,10 @@ pub(super) fn call_of(function: &mut Function, name: &str) -> Option<Expr> {
                 array: false,
                 format: None,
             };
-            let clock = [(hour, "1 hour"), (minute, "1 minute"), (second, "1 second")];
-            let parts = clock.into_iter().map(|(value, unit)| times(unit, taken(value)));
+            let clock = [(hour, "1 hour", "24"), (minute, "1 minute", "59"), (second, "1 second", "60")];
+            let parts = clock.into_iter().map(|(value, unit, most)| {
+                times(unit, call("to_within", vec![taken(value), number("0"), number(most)]))
+            });
             parts
                 .reduce(|sum, part| binary(sum, BinaryOperator::Plus, part))
                 .map(|clock| nested(binary(midnight, BinaryOperator::Plus, nested(clock))))

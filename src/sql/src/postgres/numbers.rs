@@ -58,6 +58,7 @@ pub(super) fn functions() -> Vec<ScalarUDF> {
         ScalarUDF::from(Numeric { work: Work::Signed, signature: any(1) }),
         ScalarUDF::from(Numeric { work: Work::Exact, signature: any(1) }),
         ScalarUDF::from(Numeric { work: Work::Length, signature: any(1) }),
+        ScalarUDF::from(Numeric { work: Work::Within, signature: any(3) }),
         ScalarUDF::from(Round::new(true)),
         ScalarUDF::from(Round::new(false)),
     ];
@@ -249,6 +250,23 @@ fn plain_values(values: &ArrayRef) -> Result<ArrayRef> {
     Ok(cast(&doubles, values.data_type())?)
 }
 
+/// The values, of which none is beyond the bounds.
+fn within(values: &ArrayRef, bounds: [&ArrayRef; 2]) -> Result<ArrayRef> {
+    let doubles = cast(values, &DataType::Float64)?;
+    let doubles = doubles.as_primitive::<Float64Type>();
+    let bounds = bounds.map(|bound| cast(bound, &DataType::Float64));
+    let [least, most] = bounds;
+    let (least, most) = (least?, most?);
+    let (least, most) = (least.as_primitive::<Float64Type>(), most.as_primitive::<Float64Type>());
+    for row in (0..doubles.len()).filter(|row| doubles.is_valid(*row)) {
+        let value = doubles.value(row);
+        if !(least.value(row)..=most.value(row)).contains(&value) {
+            return exec_err!("overflow: {value} is out of range");
+        }
+    }
+    Ok(Arc::clone(values))
+}
+
 fn exact_texts(values: &ArrayRef) -> Result<ArrayRef> {
     let digits = if *values.data_type() == DataType::Float64 { DOUBLE_DIGITS } else { NARROW_DIGITS };
     let doubles = cast(values, &DataType::Float64)?;
@@ -284,6 +302,8 @@ enum Work {
     Exact,
     /// A number of letters, of which there are no less than none.
     Length,
+    /// A number that is not below the second nor above the third.
+    Within,
     /// A double that was computed. The processor gives infinity less infinity, and the opposite of a NaN, a sign, by which it
     /// would come before all numbers; and zero has one, by which it would be two.
     Plain,
@@ -308,6 +328,7 @@ impl ScalarUDFImpl for Numeric {
             Work::Signed => "to_signed",
             Work::Exact => "to_exact",
             Work::Length => "to_length",
+            Work::Within => "to_within",
         }
     }
 
@@ -375,6 +396,7 @@ impl ScalarUDFImpl for Numeric {
                 let lengths: Int64Array = lengths.as_primitive::<Int64Type>().unary(|length| length.max(0));
                 cast(&lengths, values.data_type())?
             }
+            (Work::Within, [values, least, most]) => within(values, [least, most])?,
             (Work::Up | Work::Down, [values]) => self.next_whole(values, args.return_field.data_type())?,
             (_, [values]) => cast(values, args.return_field.data_type())?,
             _ => return internal_err!("{} got another number of arguments", self.name()),
