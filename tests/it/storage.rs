@@ -1,7 +1,9 @@
 //! What an organization stores: caps of its plan, lists of heavy rows, what goes by itself, what people delete.
 
 use crate::harness::web::{Answer, Web};
-use crate::harness::{Appliance, Member, collect, ended, eventually, expect, get, post, refused, text};
+use crate::harness::{
+    Appliance, Member, collect, ended, eventually, expect, get, looks_anew, post, refused, text,
+};
 use gleaner::admin::Request;
 use serde_json::{Value, json};
 use server::task::Signals;
@@ -201,8 +203,7 @@ async fn deleted_results_leave_search_console_and_disk() {
     let by_ids = json!({ "ids": [results[2], results[0]] });
     let gone = expect(post(&ada.api, &format!("{RESULTS}/delete"), &by_ids).await, 200);
     assert_eq!((gone["deleted"].as_u64(), gone["missing"].clone()), (Some(1), json!([results[0]])), "{gone}");
-    at.app().services().service::<Signals>().wake("extraction.retention");
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    looks_anew(&at, "extraction.retention").await;
     assert_eq!(pages(&at, &ada).len(), 3, "a page that was kept a moment ago stays");
     grow_old(&pages(&at, &ada));
     until_pages(&at, &ada, "extraction.retention", 2).await;

@@ -391,21 +391,8 @@ impl Inner {
         }
         let _keeping = self.keeping.read();
         let file = self.file(org, hash);
-        let sound = match self.stored(org, hash) {
-            Ok(stored) => stored.filter(|stored| inflate(hash, stored).is_ok()),
-            Err(BlobError::Corrupt { .. }) => None,
-            Err(error) => return Err(error),
-        };
-        let stored_size = match sound {
-            Some(stored) => {
-                // Its writer was another process, or has not come to its own sync yet.
-                let kept = File::open(&file).and_then(|file| {
-                    touched(&file, &file.metadata()?)?;
-                    file.sync_all()
-                });
-                kept.map_err(failed)?;
-                stored.len() as u64
-            }
+        let stored_size = match self.sound(org, hash, &file)? {
+            Some(stored_size) => stored_size,
             None => {
                 let stored = zstd::bulk::compress(bytes, ZSTD_LEVEL)
                     .map_err(|error| BlobError::from_io("compress a page", error))?;
@@ -418,6 +405,26 @@ impl Inner {
         self.sync_folders(org, hash, &file).map_err(failed)?;
         self.known.keep_page(org, hash, stored_size);
         Ok(stored_size)
+    }
+
+    /// The stored size of a page that is there, whole and synced. One that the disk does not give back is none: it can be
+    /// written anew. What the process lacks for the moment is an error.
+    fn sound(&self, org: Uuid, hash: &BlobHash, file: &Path) -> Result<Option<u64>, BlobError> {
+        let stored = match self.stored(org, hash) {
+            Ok(Some(stored)) if inflate(hash, &stored).is_ok() => stored,
+            Err(error) if error.is_of_the_process() => return Err(error),
+            _ => return Ok(None),
+        };
+        // Its writer was another process, or has not come to its own sync yet.
+        let kept = File::open(file).and_then(|file| {
+            touched(&file, &file.metadata()?)?;
+            file.sync_all()
+        });
+        match kept.map_err(|error| BlobError::from_io("write a page", error)) {
+            Ok(()) => Ok(Some(stored.len() as u64)),
+            Err(error) if error.is_of_the_process() => Err(error),
+            Err(_) => Ok(None),
+        }
     }
 
     /// An object's bytes as they are kept.
@@ -645,6 +652,14 @@ impl BlobError {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => BlobError::NoSpace { doing, source },
             _ => BlobError::Failed { doing, source },
         }
+    }
+
+    /// Whether the process had no descriptor or no memory left, which says nothing about the disk.
+    fn is_of_the_process(&self) -> bool {
+        let BlobError::Failed { source, .. } = self else { return false };
+        let number = source.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+        // The numbers of Linux (errno(3)): ENOMEM, ENFILE, EMFILE, ENOBUFS.
+        matches!(number, Some(12 | 23 | 24 | 105))
     }
 }
 

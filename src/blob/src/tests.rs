@@ -41,6 +41,25 @@ fn a_hash_has_one_text_and_one_row_form() {
 }
 
 #[tokio::test]
+async fn a_page_that_the_disk_does_not_give_back_is_written_anew() {
+    let (folder, store) = store();
+    let org = Uuid::now_v7();
+    let kept = store.org(org).put_page(page(1)).await.unwrap();
+    let file = file_of(&store, org, &kept.hash);
+    // Every look into it fails, also for root.
+    fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink(&file, &file).unwrap();
+    assert!(fs::read(&file).is_err_and(|error| error.kind() != io::ErrorKind::NotFound));
+    // Of another process, which knows nothing of the page.
+    let store = BlobStore::open_local(folder.path().join("pages")).unwrap();
+    assert!(store.org(org).get_page(&kept.hash).await.is_err());
+    assert_eq!(store.org(org).put_page(page(1)).await.unwrap(), kept);
+    assert_eq!(store.org(org).get_page(&kept.hash).await.unwrap(), Some(page(1)));
+    let of = |number| BlobError::from_io("read a page", io::Error::from_raw_os_error(number));
+    assert_eq!([5, 23, 24, 12].map(|number| of(number).is_of_the_process()), [false, true, true, true]);
+}
+
+#[tokio::test]
 async fn a_page_comes_back_and_is_kept_once() {
     let (_folder, store) = store();
     let (org, other) = (Uuid::now_v7(), Uuid::now_v7());

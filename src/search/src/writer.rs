@@ -264,7 +264,7 @@ impl SearchIndex {
         Ok(holding)
     }
 
-    fn visible_with(&self, term: &Term) -> Result<u64, TantivyError> {
+    pub(super) fn visible_with(&self, term: &Term) -> Result<u64, TantivyError> {
         let query = tantivy::query::TermQuery::new(term.clone(), tantivy::schema::IndexRecordOption::Basic);
         Ok(self.searcher().search(&query, &tantivy::collector::Count)? as u64)
     }

@@ -4,6 +4,7 @@
 //! number it has applied catches up after a crash, never misses and never doubles. A record names the row and not
 //! its content: a consumer reads the row as it is now, so applying a record twice, or late, does no harm.
 
+use super::readable::pass_over;
 use super::view::{View, WriteView};
 use base::clock::Timestamp;
 use base::ids::OrgId;
@@ -73,8 +74,20 @@ pub(super) fn read(view: &dyn View, after: u64, limit: usize) -> Result<Vec<Chan
     view.scan(TABLE, Bound::Excluded(&low), Bound::Unbounded, false, limit)?
         .into_iter()
         .map(|(key, value)| {
-            decode(number(&key)?, &value)
-                .ok_or_else(|| Error::internal("read a change record", "it is damaged"))
+            let sequence = number(&key)?;
+            Ok(decode(sequence, &value).unwrap_or_else(|| {
+                // Whatever follows the changes goes on behind it: what it told of is told anew with its next change.
+                pass_over("a change record", sequence, &Error::internal("read it", "it is damaged"));
+                let org = OrgId(Uuid::nil());
+                Change {
+                    sequence,
+                    at: Timestamp(0),
+                    org,
+                    table: String::new(),
+                    key: Vec::new(),
+                    deleted: true,
+                }
+            }))
         })
         .collect()
 }

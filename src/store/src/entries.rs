@@ -51,6 +51,23 @@ fn entry<K: Key>(index: &'static str, key: &[u8], primary: &[u8]) -> Result<Entr
 }
 
 impl SysRead<'_> {
+    /// The last key of one of the box's own tables.
+    pub fn last_key<K: Key, V>(&self, table: &SysTable<K, V>) -> Result<Option<K>> {
+        let last = self.scan_raw(table.name(), &[], None, Order::Descending, 1)?;
+        let reason = || Error::internal("decode a key", format!("of table {}", table.name()));
+        last.first().map(|(key, _)| K::decode(key).ok_or_else(reason)).transpose()
+    }
+
+    /// Up to `limit` keys of one of the box's own tables, in their order.
+    pub fn own_keys<K: Key, V>(&self, table: &SysTable<K, V>, limit: usize) -> Result<Vec<K>> {
+        let rows = self.scan_raw(table.name(), &[], None, Order::Ascending, limit)?;
+        let key = |(key, _): (Vec<u8>, Vec<u8>)| {
+            let reason = || Error::internal("decode a key", format!("of table {}", table.name()));
+            K::decode(&key).ok_or_else(reason)
+        };
+        rows.into_iter().map(key).collect()
+    }
+
     /// The keys of up to `limit` rows whose entries of an index start with the parts that `write` composes, in the order of
     /// the index.
     pub fn lookup_keys<K: Key, V>(

@@ -4,9 +4,10 @@
 //! random choice of the 512-byte sectors written since the last sync, which is what a disk may do;
 //! [`FaultyDisk::fill_after`] lets a number of bytes through and then answers "no space left", as a full disk does.
 
-use super::key::{Key, encoded};
-use super::table::OrgTable;
-use super::tx::{InOrg, OrgWrite, Scope};
+use super::key::{Key, KeyWriter, encoded};
+use super::known::interned;
+use super::table::{Index, Table};
+use super::tx::{Scope, SysWrite, Writes, index_entry};
 use super::view::View;
 use base::codec::Record;
 use base::{Error, Result};
@@ -14,13 +15,18 @@ use parking_lot::Mutex;
 use redb::StorageBackend;
 use std::collections::BTreeSet;
 use std::io;
+use std::ops::Bound::Unbounded;
 use std::sync::Arc;
 
 const SECTOR_BYTES: usize = 512;
 
 /// Flips a bit in the stored row under this key, beside all that watches over rows.
-pub fn damage_row<K: Key, V: Record>(tx: &OrgWrite<'_>, table: &OrgTable<K, V>, key: &K) -> Result<()> {
-    let key = [InOrg(tx.org_id()).prefix(), encoded(key)].concat();
+pub fn damage_row<S: Scope, K: Key, V: Record>(
+    tx: &Writes<'_, S>,
+    table: &Table<S, K, V>,
+    key: &K,
+) -> Result<()> {
+    let key = [tx.scope.prefix(), encoded(key)].concat();
     let Some(mut row) = tx.raw().get(table.name(), &key)? else {
         return Err(Error::internal("damage a row", "there is none"));
     };
@@ -29,6 +35,37 @@ pub fn damage_row<K: Key, V: Record>(tx: &OrgWrite<'_>, table: &OrgTable<K, V>, 
     }
     tx.raw().set(table.name(), key, Some(row));
     Ok(())
+}
+
+/// Flips a bit in the first row of the table of this name, whatever it holds; whether there was one.
+pub fn damage_first(tx: &SysWrite<'_>, table: &str) -> Result<bool> {
+    // Looking into a table that is not there would make it.
+    if !tx.raw().tables()?.contains(&table) {
+        return Ok(false);
+    }
+    let table = interned(table);
+    let Some((key, mut row)) = tx.raw().scan(table, Unbounded, Unbounded, false, 1)?.pop() else {
+        return Ok(false);
+    };
+    let Some(last) = row.last_mut() else { return Ok(false) };
+    *last ^= 1;
+    tx.raw().set(table, key, Some(row));
+    tx.unaudited("a fault of the disk");
+    Ok(true)
+}
+
+/// Puts an entry into an index that leads to this row without being the row's: what a bit that flips in
+/// the key of an entry leaves.
+pub fn stray_entry<S: Scope, K: Key, V: Record>(
+    tx: &Writes<'_, S>,
+    index: &Index<V>,
+    write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+    key: &K,
+) {
+    let mut entry = KeyWriter::default();
+    write(&mut entry);
+    let (entry, target) = index_entry(index, &tx.scope.prefix(), &entry.into_bytes(), &encoded(key));
+    tx.raw().set(index.name, entry, Some(target));
 }
 
 /// The simulated disk; clones share it.

@@ -119,7 +119,7 @@ impl KeyWriter {
 
     /// Earlier times first.
     pub fn time(&mut self, time: Timestamp) -> &mut Self {
-        self.u64((time.0 as u64) ^ (1 << 63))
+        self.fixed(&time_key(Moment(time.0)))
     }
 
     /// Earlier moments first.
@@ -142,6 +142,11 @@ impl KeyWriter {
         self.0.extend_from_slice(bytes);
         self
     }
+}
+
+/// A moment, or a date, as it stands in a key: earlier ones first.
+pub fn time_key(time: Moment) -> [u8; 8] {
+    ((time.0 as u64) ^ (1 << 63)).to_be_bytes()
 }
 
 /// The keys under which one row stands in an index.

@@ -240,6 +240,24 @@ impl<'v, S: Scope> Rows<'v, S> {
         self.count_raw(index.name, &self.index_prefix(index, write), max)
     }
 
+    /// Entries between the first that begins with `first` and the last that begins with `last`, behind `after`.
+    pub(super) fn scan_between(
+        &self,
+        table: &'static str,
+        first: &[u8],
+        last: &[u8],
+        after: Option<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<RawRow>> {
+        use std::ops::Bound::{Excluded, Included, Unbounded};
+        if self.hidden {
+            return Ok(Vec::new());
+        }
+        let low = after.filter(|after| *after >= first).map_or(Included(first), Excluded);
+        let end = after_prefix(last);
+        self.view.scan(table, low, end.as_deref().map_or(Unbounded, Excluded), false, limit)
+    }
+
     fn count_raw(&self, table: &'static str, prefix: &[u8], max: usize) -> Result<usize> {
         let (mut total, mut after) = (0, None::<Vec<u8>>);
         while total < max {
@@ -483,6 +501,14 @@ impl<'v, S: Scope> Writes<'v, S> {
         // Only indexes and counts ask what was there.
         let is_asked = table.is_counted() || !table.indexes.is_empty();
         let old = if is_asked { self.view.get(table.name, &full)? } else { None };
+        self.replace(table, key, full, old, row)
+    }
+
+    /// Stores a row whatever stands there, also over one that cannot be read: for what is worth less than going on, such as
+    /// counters. Index entries of what could not be read stay, and lead to this row.
+    pub fn put_over<K: Key, V: Record>(&self, table: &Table<S, K, V>, key: &K, row: &V) -> Result<()> {
+        let full = self.key(key);
+        let old = self.view.get(table.name, &full)?.filter(|old| decoded::<V>(old).is_ok());
         self.replace(table, key, full, old, row)
     }
 

@@ -12,6 +12,7 @@
 
 use super::migrate;
 use super::origin::Actor;
+use super::readable::readable;
 use super::tx::{InOrg, OrgRead, OrgWrite, Rows, SysRead, SysWrite};
 use super::view::{View, WriteView};
 use base::clock::Now;
@@ -169,7 +170,10 @@ impl SysRead<'_> {
     pub fn next_used(&self, after: Option<OrgId>) -> Result<Option<(OrgId, Used)>> {
         match self.next_org(TABLE, after)? {
             None => Ok(None),
-            Some(org) => Ok(Some((org, self.view().used(org, ALL_TABLES)?))),
+            Some(org) => {
+                let used = readable("what an organization stores", org, self.view().used(org, ALL_TABLES))?;
+                Ok(Some((org, used.unwrap_or_default())))
+            }
         }
     }
 }

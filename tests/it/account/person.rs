@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::harness::refused;
+use store::fault::damage_first;
 
 const NAME: &str = "zqpersonmarker";
 
@@ -198,5 +199,30 @@ async fn a_token_alone_erases_nobody() {
     assert_eq!(post(&at.client(), "/api/v1/auth/login", &login).await.status, 429);
     expect(get(&owner.browser, ME).await, 200);
     assert_eq!(erasures(&at).await, Vec::<Value>::new());
+    at.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_read_is_in_the_receipt_and_keeps_nothing_else() {
+    let at = Appliance::start().await;
+    let owner = at.member("owner").await;
+    let person = join(&at, &owner.browser, NAME, "viewer").await;
+    expect(
+        post(&owner.browser, INVITES, &json!({ "email": "guest@example.com", "role": "viewer" })).await,
+        201,
+    );
+    // Nobody can say whom these concern.
+    let system = at.app().services().system().clone();
+    for table in ["invites", "mail", "audit_system"] {
+        assert!(system.write(move |tx| damage_first(tx, table)).await.unwrap(), "{table}");
+    }
+    let started = expect(delete(&person.browser, ACCOUNT, &with(PASSWORD)).await, 202);
+    let receipt = receipt(&at, text(&started, "erasureId")).await;
+    assert_eq!(
+        (&receipt["left"]["invitations"], &receipt["left"]["messages"]),
+        (&json!(1), &json!(1)),
+        "{receipt}"
+    );
+    assert_eq!((&receipt["failures"], &receipt["removed"]["account"]), (&json!(0), &json!(1)), "{receipt}");
     at.stop().await;
 }

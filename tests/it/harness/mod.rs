@@ -17,6 +17,8 @@ use gleaner::app::App;
 use gleaner::config::Config;
 use serde_json::{Value, json};
 use server::client::{Client, Reply};
+use server::task::Signals;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -264,6 +266,27 @@ pub async fn ready(client: &Client) -> Value {
         (reply.status == 200).then_some(reply.json)
     })
     .await
+}
+
+/// A metric of each task, by its name.
+pub async fn by_task(at: &Appliance, metric: &str) -> BTreeMap<String, u64> {
+    let text = get(&at.client(), "/metrics").await.text();
+    let lines = text.lines().filter_map(|line| line.strip_prefix(metric)?.strip_prefix("{task=\""));
+    let counts = lines.filter_map(|line| line.split_once("\"} "));
+    counts.map(|(task, count)| (task.to_owned(), count.parse::<f64>().expect("a number") as u64)).collect()
+}
+
+/// Has a task look, and waits until an activation of it has ended that began after this was called.
+pub async fn looks_anew(at: &Appliance, task: &str) {
+    let runs = async || by_task(at, "gleaner_task_runs_total").await.get(task).copied().unwrap_or_default();
+    let before = runs().await;
+    let signals = at.app().services().service::<Signals>();
+    eventually(&format!("{task} looks"), Duration::from_secs(120), || async {
+        signals.wake(task);
+        // What is under way began before; the one that follows did not.
+        (runs().await >= before + 2).then_some(())
+    })
+    .await;
 }
 
 /// Waits until a job has ended, and gives it.

@@ -10,6 +10,7 @@ mod log;
 mod lost;
 mod older;
 mod power;
+mod rows;
 mod shim;
 mod stop;
 mod torn;

@@ -188,6 +188,11 @@ fn measure_store(metrics: &Metrics, store: &Store) {
     gauge("gleaner_store_reopened", "Times that the store's file was opened again after a failure.", |s| {
         s.writer().reopened() as f64
     });
+    gauge(
+        "gleaner_store_passed_over",
+        "Damaged rows that the box's own work has passed over since the start; `gleaner doctor` names them.",
+        |_| store::passed_over() as f64,
+    );
     gauge("gleaner_store_writer_restarts", "Times that the writer was started again after a panic.", |s| {
         s.writer().restarted() as f64
     });

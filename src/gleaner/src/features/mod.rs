@@ -129,6 +129,8 @@ impl Shown {
 #[derive(Debug, Default)]
 pub struct Erased {
     pub removed: u64,
+    /// Damaged rows that may be the person's: they could not be read, and stay.
+    pub left: u64,
     /// Where the next step goes on; none at the end.
     pub next: Option<Vec<u8>>,
 }

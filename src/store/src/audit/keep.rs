@@ -8,12 +8,13 @@ use super::list::number;
 use super::row::{Framed, frame};
 use super::{ChainOf, Event};
 use crate::System;
+use crate::readable::{pass_over, readable};
 use crate::tx::{Scope, Writes};
 use crate::view::{View, WriteView};
-use base::Result;
 use base::audit::Action;
 use base::clock::Moment;
 use base::ids::{OrgId, UserId};
+use base::{Error, Result};
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 /// Rows of one operation: some 10 ms of the writer.
@@ -32,7 +33,9 @@ impl<S: Scope> Writes<'_, S> {
         let rows = view.scan(chain.tables.rows, Included(&low), Excluded(&high), false, limit)?;
         let mut gone = 0;
         for (key, bytes) in rows {
-            let (framed, body) = Framed::open(&bytes)?;
+            // The chain proves what is left only if rows go one behind the other: this one stays, and those behind it.
+            let opened = readable("an audit row", tag(&chain, head.first), Framed::open(&bytes))?;
+            let Some((framed, body)) = opened else { break };
             if self.clock().moment_of(body.at) >= before {
                 break;
             }
@@ -51,6 +54,44 @@ impl<S: Scope> Writes<'_, S> {
     }
 }
 
+/// What an erasure of personal parts came to, in rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ErasedParts {
+    /// Rows that told of the person and do no more.
+    pub erased: u64,
+    /// Damaged rows that may tell of the person still: not even their parts can be told apart.
+    pub left: u64,
+}
+
+impl std::ops::AddAssign for ErasedParts {
+    fn add_assign(&mut self, more: ErasedParts) {
+        self.erased += more.erased;
+        self.left += more.left;
+    }
+}
+
+/// A row in the log.
+pub(super) fn tag(chain: &ChainOf, number: u64) -> String {
+    let chain: String = chain.prefix.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{chain}:{number}")
+}
+
+/// Leaves a row without its personal part, which needs no look into the rest of it: what of a row cannot be read goes, too.
+pub(super) fn blank(view: &WriteView<'_>, chain: &ChainOf, number: u64) -> Result<ErasedParts> {
+    let key = chain.row_key(number);
+    let Some(bytes) = view.get(chain.tables.rows, &key)? else { return Ok(ErasedParts::default()) };
+    let Some(framed) = Framed::read(&bytes) else {
+        let damaged = Error::internal("read an audit row", "its frame is damaged");
+        pass_over("an audit row of an erased person", tag(chain, number), &damaged);
+        return Ok(ErasedParts { erased: 0, left: 1 });
+    };
+    if framed.personal.is_empty() {
+        return Ok(ErasedParts::default());
+    }
+    view.set(chain.tables.rows, key, Some(frame(&framed.hash, framed.body, &[])));
+    Ok(ErasedParts { erased: 1, left: 0 })
+}
+
 /// Removes the personal parts of up to `limit` rows that name `user`, from number `from` on. Returns the number to go on
 /// with, if there may be more, and how many parts went.
 fn erase_some(
@@ -59,22 +100,16 @@ fn erase_some(
     user: UserId,
     from: u64,
     limit: usize,
-) -> Result<(Option<u64>, u64)> {
+) -> Result<(Option<u64>, ErasedParts)> {
     let prefix = chain.actor_prefix(user.0);
     let key = |number: u64| [prefix.as_slice(), &number.to_be_bytes()].concat();
     let (low, high) = (key(from), key(u64::MAX));
     let entries = view.scan(chain.tables.by_actor, Included(&low), Included(&high), false, limit)?;
     let full = entries.len() == limit;
-    let (mut last, mut erased) = (from, 0);
+    let (mut last, mut erased) = (from, ErasedParts::default());
     for (entry, _) in entries {
         last = number(&entry[prefix.len()..])?;
-        let key = chain.row_key(last);
-        let Some(bytes) = view.get(chain.tables.rows, &key)? else { continue };
-        let (framed, _) = Framed::open(&bytes)?;
-        if !framed.personal.is_empty() {
-            view.set(chain.tables.rows, key, Some(frame(&framed.hash, framed.body, &[])));
-            erased += 1;
-        }
+        erased += blank(view, chain, last)?;
     }
     Ok((full.then_some(last + 1), erased))
 }
@@ -83,7 +118,7 @@ impl System {
     /// Removes what audit rows tell of a person beyond their id: addresses, request ids and what else stands in the
     /// personal parts of rows by them, by their keys, or of failed logins to their account, in every chain. Returns how
     /// many rows it was. Goes on where it was broken off when it is called again, because what is erased stays so.
-    pub async fn erase_personal(&self, user: UserId) -> Result<u64> {
+    pub async fn erase_personal(&self, user: UserId) -> Result<ErasedParts> {
         let mut erased = self.erase_in(None, user).await?;
         let mut org = None;
         while let Some(next) = self.read(|tx| tx.next_org(super::OF_ORG.heads, org))? {
@@ -93,8 +128,8 @@ impl System {
         Ok(erased)
     }
 
-    async fn erase_in(&self, org: Option<OrgId>, user: UserId) -> Result<u64> {
-        let (mut from, mut erased) = (Some(0), 0);
+    async fn erase_in(&self, org: Option<OrgId>, user: UserId) -> Result<ErasedParts> {
+        let (mut from, mut erased) = (Some(0), ErasedParts::default());
         // A chain that never heard of the person costs one look and no commit.
         if !self.read(|tx| {
             if org.is_some_and(|org| tx.is_fenced(org)) {
@@ -105,7 +140,7 @@ impl System {
             let high = [low.as_slice(), &[0xFF; 8]].concat();
             Ok(!view.scan(chain.tables.by_actor, Included(&low), Included(&high), false, 1)?.is_empty())
         })? {
-            return Ok(0);
+            return Ok(erased);
         }
         while let Some(number) = from {
             let (next, gone) = self
@@ -125,13 +160,17 @@ impl System {
     /// Removes the rows of every chain that are from before `before`, and writes into each chain that it shortened how
     /// many went. Returns how many went in all. Ends early when `stopping` says so.
     pub async fn prune_audit(&self, before: Moment, stopping: impl Fn() -> bool) -> Result<u64> {
-        let mut gone = self.prune_chain(None, before, &stopping).await?;
-        let mut org = None;
-        while let Some(next) = self.read(|tx| tx.next_org(super::OF_ORG.heads, org))? {
-            gone += self.prune_chain(Some(next), before, &stopping).await?;
-            org = Some(next);
+        let (mut gone, mut org) = (0, None);
+        loop {
+            let pruned = self.prune_chain(org, before, &stopping).await;
+            let whose = || org.map_or_else(|| "the box".to_owned(), |org| org.to_string());
+            // A chain whose head is damaged keeps all of its rows, and no other's.
+            gone += readable("the audit chain", whose(), pruned)?.unwrap_or_default();
+            match self.read(|tx| tx.next_org(super::OF_ORG.heads, org))? {
+                Some(next) => org = Some(next),
+                None => return Ok(gone),
+            }
         }
-        Ok(gone)
     }
 
     async fn prune_chain(
@@ -146,7 +185,11 @@ impl System {
             let low = chain.row_key(0);
             let first = view.scan(chain.tables.rows, Included(&low), Unbounded, false, 1)?;
             match first.first().filter(|(key, _)| key.starts_with(&chain.prefix)) {
-                Some((_, bytes)) => Ok(tx.clock().moment_of(Framed::open(bytes)?.1.at) < before),
+                Some((key, bytes)) => {
+                    let number = number(&key[chain.prefix.len()..])?;
+                    let opened = readable("an audit row", tag(&chain, number), Framed::open(bytes))?;
+                    Ok(opened.is_some_and(|(_, body)| tx.clock().moment_of(body.at) < before))
+                }
                 None => Ok(false),
             }
         })?;

@@ -23,6 +23,7 @@ mod row;
 
 pub(super) use check::chain as check_chain;
 pub use check::{ChainReport, CheckSeal};
+pub use keep::ErasedParts;
 pub use list::{AuditEntry, AuditFilter};
 pub use row::Detail;
 

@@ -173,8 +173,12 @@ impl<'a> Framed<'a> {
 
     pub fn open(bytes: &'a [u8]) -> Result<(Framed<'a>, AuditBodyV1)> {
         let framed = Framed::read(bytes).ok_or_else(|| damaged("its frame is damaged"))?;
-        let body = codec::decode(framed.body).map_err(|e| damaged(&e.to_string()))?;
+        let body = framed.opened()?;
         Ok((framed, body))
+    }
+
+    pub fn opened(&self) -> Result<AuditBodyV1> {
+        codec::decode(self.body).map_err(|e| damaged(&e.to_string()))
     }
 
     pub fn personal(&self) -> Result<Option<AuditPersonalV1>> {

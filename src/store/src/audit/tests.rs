@@ -291,6 +291,66 @@ async fn what_was_pruned_leaves_the_rest_provable() {
 }
 
 #[tokio::test]
+async fn a_damaged_row_keeps_no_other_chain_from_being_pruned() {
+    let clock = Clock::system();
+    let store = store(&clock);
+    let mut orgs = [OrgId::new(), OrgId::new(), OrgId::new()].map(|id| store.system().org(id));
+    orgs.sort_by_key(OrgStore::id);
+    for org in &orgs {
+        for _ in 0..5 {
+            note(org, Action::UrlCreated).await;
+        }
+    }
+    clock.advance(Duration::from_secs(60));
+    let before = clock.moment();
+    damage(&orgs[0], OF_ORG.rows, 1, Some(40)).await;
+    damage(&orgs[1], OF_ORG.rows, 4, Some(40)).await;
+    assert_eq!(store.system().prune_audit(before, || false).await.unwrap(), 3 + 5);
+    let kept = |org: &OrgStore| {
+        let first = org.read(|tx| {
+            let (view, chain) = tx.audit_parts();
+            Ok(chain.head(view)?.map(|head| head.first))
+        });
+        first.unwrap().unwrap()
+    };
+    assert_eq!(orgs.each_ref().map(kept), [1, 4, 6], "what stands before a damaged row goes");
+}
+
+#[tokio::test]
+async fn a_damaged_row_tells_of_an_erased_person_no_more_or_is_counted() {
+    let store = store(&Clock::system());
+    let (org, ada) = (store.system().org(OrgId::new()), UserId::new());
+    for _ in 0..4 {
+        request(&store, org.id(), ada, None).scope(note(&org, Action::UrlCreated)).await;
+    }
+    let personal = |number: u64| {
+        org.read(|tx| {
+            let (view, chain) = tx.audit_parts();
+            let bytes = view.get(OF_ORG.rows, &chain.row_key(number))?.unwrap();
+            Ok(row::Framed::read(&bytes).map(|framed| framed.personal.len()))
+        })
+    };
+    assert!(personal(2).unwrap().unwrap() > 0);
+    // The body, the last byte of the personal part, and the byte that says how the row is laid out.
+    for (number, at) in [(1, 40), (2, usize::MAX), (3, 0)] {
+        damage(&org, OF_ORG.rows, number, Some(at)).await;
+    }
+    assert_eq!(store.system().erase_personal(ada).await.unwrap(), ErasedParts { erased: 3, left: 1 });
+    assert_eq!([1, 2, 3, 4].map(|number| personal(number).unwrap()), [Some(0), Some(0), None, Some(0)]);
+    // Nobody can say whose address stands in what cannot be read.
+    let event = || Event::new(Action::InviteCreated).personal("email", "eve@example.com");
+    for number in [5, 6] {
+        org.write(move |tx| tx.audit(event())).await.unwrap();
+        assert!(personal(number).unwrap().unwrap() > 0);
+    }
+    damage(&org, OF_ORG.rows, 5, Some(usize::MAX)).await;
+    let now = store.clock().now();
+    let erased = store.system().erase_address("bob@example.com", now).await.unwrap();
+    assert_eq!(erased, ErasedParts { erased: 1, left: 1 });
+    assert_eq!((personal(5).unwrap(), personal(6).unwrap().is_some_and(|bytes| bytes > 0)), (Some(0), true));
+}
+
+#[tokio::test]
 async fn an_erased_person_is_gone_and_the_chain_holds() {
     let store = store(&Clock::system());
     let (one, two) = (store.system().org(OrgId::new()), store.system().org(OrgId::new()));
@@ -311,7 +371,7 @@ async fn an_erased_person_is_gone_and_the_chain_holds() {
         .await
         .unwrap();
 
-    assert_eq!(store.system().erase_personal(ada).await.unwrap(), 602);
+    assert_eq!(store.system().erase_personal(ada).await.unwrap().erased, 602);
     for org in [&one, &two] {
         let page = org.read(|tx| tx.audit_page(&AuditFilter::default(), &PageRequest::default())).unwrap();
         for entry in page.items {
@@ -323,7 +383,7 @@ async fn an_erased_person_is_gone_and_the_chain_holds() {
     }
     assert_eq!(chain_findings(&store, None), Vec::<String>::new());
     assert_eq!(numbers(&two, &AuditFilter { actor: Some(ada.0), ..AuditFilter::default() }), [1]);
-    assert_eq!(store.system().erase_personal(ada).await.unwrap(), 0, "again changes nothing");
+    assert_eq!(store.system().erase_personal(ada).await.unwrap().erased, 0, "again changes nothing");
     // A personal part that was put back is noticed, too.
     let forged = two.write(|tx| {
         let key = tx.chain().row_key(1);
@@ -412,7 +472,7 @@ async fn an_organization_behind_a_fence_takes_and_shows_no_rows() {
     let origin = request(&store, id, UserId::new(), None);
     origin.scope(store.system().refused(Some(id), Event::new(Action::AccessDenied))).await;
     assert_eq!(store.system().prune_audit(Moment(i64::MAX), || false).await.unwrap(), 0);
-    assert_eq!(store.system().erase_personal(UserId::new()).await.unwrap(), 0);
+    assert_eq!(store.system().erase_personal(UserId::new()).await.unwrap(), ErasedParts::default());
     let mut from = Vec::new();
     loop {
         let step = store.system().write(move |tx| tx.erase_rows(id, &from, 1_000)).await.unwrap();

@@ -22,7 +22,7 @@ use server::task::{Signals, TaskContext};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use store::{ErasedRows, Order, SysRead, SysWrite, System};
+use store::{ErasedRows, Order, SysRead, SysWrite, System, readable};
 use uuid::Uuid;
 
 /// What one write operation removes, as the store counts costs: some 4,000 rows, or a look at 32,000.
@@ -87,13 +87,13 @@ pub(super) async fn run(context: TaskContext) -> Result<()> {
     let accounts = context.service::<Accounts>();
     let retries = &accounts.retries;
     if !retries.begun.load(Ordering::Relaxed) {
-        for id in open(context.system(), |row| row.phase != PhaseV1::Scrub)? {
-            step(context.system(), id, |_, row| {
-                row.enter(row.phase);
-                Ok(())
-            })
-            .await?;
-        }
+        let begun = open(context.system(), |row| row.phase != PhaseV1::Scrub)?;
+        let anew = |tx: &SysWrite<'_>, id: &ErasureId| {
+            let Some(mut row) = tx.get(&ERASURES, id)? else { return Ok(()) };
+            row.enter(row.phase);
+            tx.put(&ERASURES, id, &row)
+        };
+        context.system().write_each_freeing("an erasure", begun, anew).await?;
         retries.begun.store(true, Ordering::Relaxed);
     }
     // Out of the queues first: what stands there is in the way of others.
@@ -105,7 +105,8 @@ pub(super) async fn run(context: TaskContext) -> Result<()> {
             if let Err(error) = advance(&context, id, phases).await {
                 tracing::warn!(erasure = %id, %error, "a step of an erasure failed; it is tried again");
                 retries.put_off(id);
-                note_failure(context.system(), id, &error).await?;
+                let noted = note_failure(context.system(), id, &error).await;
+                readable("an erasure", id, noted)?;
             }
         }
     }
@@ -116,9 +117,11 @@ pub(super) async fn run(context: TaskContext) -> Result<()> {
 }
 
 fn open(system: &System, wanted: impl Fn(&ErasureV1) -> bool) -> Result<Vec<ErasureId>> {
-    let rows =
-        system.read(|tx| tx.scan_index(&ERASURES, &ERASURES_OPEN, |key| key, Order::Ascending, OPEN_MAX))?;
-    Ok(rows.into_iter().filter(wanted).map(|row| row.id).collect())
+    let open =
+        system.read(|tx| tx.readable_by(&ERASURES, &ERASURES_OPEN, |key| key, None, None, OPEN_MAX))?;
+    // A damaged entry may lead to one that is done.
+    let open = open.rows.into_iter().filter(|(_, row)| row.phase != PhaseV1::Done && wanted(row));
+    Ok(open.map(|(id, _)| id).collect())
 }
 
 /// Changes an erasure's row together with what `change` does.
@@ -234,6 +237,7 @@ async fn person_step(context: &TaskContext, row: &ErasureV1) -> Result<()> {
     step(context.system(), row.id, move |tx, row| {
         let erased = (kind.erase)(tx, &person, &row.place)?;
         row.count(kind.name, erased.removed);
+        row.count_left(kind.name, erased.left);
         match erased.next {
             Some(place) => row.place = place,
             None => {
@@ -253,10 +257,11 @@ async fn person_outside(context: &TaskContext, id: ErasureId, person: &Person) -
     export::remove_files_of(&context.service::<Accounts>(), system, person.id)?;
     // Refusals that were counted and are no rows yet name the person too; from here on nobody is refused in their name.
     system.flush_refusals(true).await?;
-    let parts = system.erase_personal(person.id).await?
-        + system.erase_address(&person.email, person.asked_at).await?;
+    let mut parts = system.erase_personal(person.id).await?;
+    parts += system.erase_address(&person.email, person.asked_at).await?;
     step(system, id, move |_, row| {
-        row.count("personal parts of audit rows", parts);
+        row.count("personal parts of audit rows", parts.erased);
+        row.count_left("personal parts of audit rows", parts.left);
         row.part += 1;
         Ok(())
     })
@@ -276,9 +281,10 @@ pub(super) async fn scrub(context: TaskContext) -> Result<()> {
     if waiting.is_empty() || context.stopping() || !accounts.scrubs.is_due() {
         return Ok(());
     }
-    let rows = context
-        .system()
-        .read(|tx| waiting.iter().map(|id| tx.require(&ERASURES, id)).collect::<Result<Vec<_>>>())?;
+    let rows = context.system().read(|tx| {
+        let rows = waiting.iter().map(|id| readable("an erasure", id, tx.require(&ERASURES, id)));
+        Ok(rows.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect::<Vec<_>>())
+    })?;
     let orgs: Vec<OrgId> = rows
         .iter()
         .filter_map(|row| match &row.subject {
@@ -348,7 +354,7 @@ async fn finish(system: &System, id: ErasureId, left: Vec<(String, u64)>) -> Res
     if receipt.left.is_empty() {
         tracing::info!(target: "gleaner::erasure", receipt = text, "an erasure is done");
     } else {
-        tracing::error!(target: "gleaner::erasure", receipt = text, "an erasure is done, but rows still name it");
+        tracing::error!(target: "gleaner::erasure", receipt = text, "an erasure is done, but rows are left that name it or may");
     }
     Ok(())
 }

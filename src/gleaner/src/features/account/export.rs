@@ -19,7 +19,7 @@ use std::io::{self, BufWriter, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use store::{Event, Order, SysRead, SysWrite, System};
+use store::{Event, Order, SysRead, SysWrite, System, readable};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
@@ -73,19 +73,32 @@ pub(super) fn request(tx: &SysWrite<'_>, user: UserId, org: Option<OrgId>) -> Re
 /// The task: makes what was asked for, removes what is over.
 pub(super) async fn run(context: TaskContext) -> Result<()> {
     let accounts = context.service::<Accounts>();
-    while let Some(export) = next_open(context.system())? {
-        if context.stopping() {
-            return Ok(());
+    // What is asked for meanwhile stands behind what is there.
+    let mut after = None::<Vec<u8>>;
+    loop {
+        let open = context
+            .system()
+            .read(|tx| tx.readable_by(&EXPORTS, &EXPORTS_OPEN, |key| key, None, after.as_deref(), 1))?;
+        for (id, export) in open.rows.iter().filter(|(_, export)| export.is_open()) {
+            if context.stopping() {
+                return Ok(());
+            }
+            // One that cannot be made keeps no other from being made.
+            if readable("an export", id, make(&context, &accounts, export.clone()).await)?.is_none() {
+                let failed =
+                    set_status(context.system(), *id, ExportStatusV1::Failed, Built::default()).await;
+                readable("an export", id, failed)?;
+            }
         }
-        make(&context, &accounts, export).await?;
+        match open.next {
+            Some(next) => after = Some(next),
+            None => break,
+        }
     }
-    while context.system().write(remove_expired).await? == SWEEP_ROWS_MAX && !context.stopping() {}
+    let now = context.moment();
+    let ends_at = |row: &AccountExportV2| row.expires_at;
+    context.system().sweep(&EXPORTS, &EXPORTS_BY_END, ends_at, now, || context.stopping()).await?;
     remove_stray_files(&accounts, context.system())
-}
-
-fn next_open(system: &System) -> Result<Option<AccountExportV2>> {
-    let open = system.read(|tx| tx.scan_index(&EXPORTS, &EXPORTS_OPEN, |key| key, Order::Ascending, 1))?;
-    Ok(open.into_iter().next())
 }
 
 async fn make(context: &TaskContext, accounts: &Accounts, export: AccountExportV2) -> Result<()> {
@@ -237,22 +250,21 @@ fn readme(kinds: &[&Personal], now: &str) -> String {
 
 /// Removes the files of a person's exports.
 pub(super) fn remove_files_of(accounts: &Accounts, system: &System, user: UserId) -> Result<()> {
-    let own = system
-        .read(|tx| tx.scan_index(&EXPORTS, &EXPORTS_BY_USER, |key| key.id(user), Order::Ascending, 64))?;
-    own.iter().try_for_each(|export| remove_file(&accounts.export_path(export.id)))
+    // Also those whose rows cannot be read.
+    let own = system.read(|tx| tx.lookup_keys(&EXPORTS, &EXPORTS_BY_USER, |key| key.id(user), 64))?;
+    own.iter().try_for_each(|id| remove_file(&accounts.export_path(*id)))
 }
 
 /// Removes the exports that tell of an organization, with their files; how many.
 pub(super) async fn remove_of_org(context: TaskContext, org: OrgId) -> Result<u64> {
     let accounts = context.service::<Accounts>();
-    let (mut after, mut removed) = (None, 0);
+    let (mut after, mut removed) = (None::<Vec<u8>>, 0);
     loop {
-        let rows = context
-            .system()
-            .read(|tx| tx.scan(&EXPORTS, after.as_ref(), Order::Ascending, SWEEP_ROWS_MAX))?;
-        let Some((last, _)) = rows.last() else { return Ok(removed) };
-        after = Some(*last);
-        let gone: Vec<_> = rows.into_iter().filter(|(_, row)| row.tells_of(org)).map(|(id, _)| id).collect();
+        let step = context.system().read(|tx| tx.readable(&EXPORTS, after.as_deref(), SWEEP_ROWS_MAX))?;
+        let Some(next) = step.next else { return Ok(removed) };
+        after = Some(next);
+        let gone = step.rows.into_iter().filter(|(_, row)| row.tells_of(org));
+        let gone: Vec<_> = gone.map(|(id, _)| id).collect();
         if gone.is_empty() {
             continue;
         }
@@ -264,25 +276,14 @@ pub(super) async fn remove_of_org(context: TaskContext, org: OrgId) -> Result<u6
     }
 }
 
-fn remove_expired(tx: &SysWrite<'_>) -> Result<usize> {
-    let mut removed = 0;
-    for row in tx.scan_index(&EXPORTS, &EXPORTS_BY_END, |key| key, Order::Ascending, SWEEP_ROWS_MAX)? {
-        if row.expires_at > tx.moment() {
-            break;
-        }
-        removed += usize::from(tx.delete(&EXPORTS, &row.id)?);
-    }
-    Ok(removed)
-}
-
 /// The file of every export that is made, in their folder, and how long it is.
 pub fn kept_files(tx: &SysRead<'_>, folder: &Path) -> Result<Vec<(PathBuf, u64)>> {
-    let (mut files, mut after) = (Vec::new(), None);
+    let (mut files, mut after) = (Vec::new(), None::<Vec<u8>>);
     loop {
-        let rows = tx.scan(&EXPORTS, after.as_ref(), Order::Ascending, SWEEP_ROWS_MAX)?;
-        let Some((last, _)) = rows.last() else { return Ok(files) };
-        after = Some(*last);
-        let made = rows.iter().filter(|(_, row)| row.status == ExportStatusV1::Success);
+        let step = tx.readable(&EXPORTS, after.as_deref(), SWEEP_ROWS_MAX)?;
+        let Some(next) = step.next else { return Ok(files) };
+        after = Some(next);
+        let made = step.rows.iter().filter(|(_, row)| row.status == ExportStatusV1::Success);
         files.extend(made.map(|(id, row)| (file_of(folder, *id), row.byte_size)));
     }
 }
@@ -297,8 +298,12 @@ fn remove_stray_files(accounts: &Accounts, system: &System) -> Result<()> {
     for entry in fs::read_dir(accounts.exports_dir()).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let id = path.file_stem().and_then(|stem| stem.to_str()?.parse::<AccountExportId>().ok());
-        let row = id.map(|id| system.read(|tx| tx.get(&EXPORTS, &id))).transpose()?.flatten();
-        if row.is_none() {
+        // The file of a row that cannot be read stays.
+        let is_stray = |id: AccountExportId| {
+            let row = readable("an export", id, system.read(|tx| tx.get(&EXPORTS, &id)))?;
+            Ok::<_, Error>(row.is_some_and(|row| row.is_none()))
+        };
+        if id.map_or(Ok(true), is_stray)? {
             remove_file(&path)?;
         }
     }

@@ -41,9 +41,12 @@ pub(super) static KINDS: &[Personal] = &[
             Ok(Shown { rows: rows.collect(), next: None })
         },
         erase: |tx: &SysWrite<'_>, person, _| {
-            let mut erased = Erased::default();
-            for export in own(tx, person)? {
-                erased.removed += u64::from(tx.delete(&EXPORTS, &export.id)?);
+            let of = person.id;
+            let own =
+                tx.readable_by(&EXPORTS, &EXPORTS_BY_USER, |key| key.id(of), None, None, EXPORTS_MAX)?;
+            let mut erased = Erased { left: own.passed_over, ..Erased::default() };
+            for (id, _) in &own.rows {
+                erased.removed += u64::from(tx.delete(&EXPORTS, id)?);
             }
             Ok(erased)
         },

@@ -68,7 +68,8 @@ pub struct ErasureV1 {
     pub place: Vec<u8>,
     /// What was removed, by table or by what a slice calls it.
     pub removed: Vec<(String, u64)>,
-    /// Tables in whose rows the organization's id was found after everything was removed; empty, or there is a defect.
+    /// Tables in whose rows the organization's id was found after everything was removed; of a person, damaged rows that may be
+    /// theirs. Empty, or there is a defect.
     pub left: Vec<(String, u64)>,
     /// Why the last try failed.
     pub error: Option<String>,
@@ -102,18 +103,30 @@ impl ErasureV1 {
 
     /// Adds to what was removed.
     pub fn count(&mut self, name: &str, removed: u64) {
-        if removed == 0 {
-            return;
-        }
-        match self.removed.iter_mut().find(|(known, _)| known == name) {
-            Some((_, count)) => *count += removed,
-            None => self.removed.push((name.to_owned(), removed)),
-        }
+        add(&mut self.removed, name, removed);
     }
 
-    /// Goes on with the beginning of another phase.
+    /// Adds to what could not be read and is left.
+    pub fn count_left(&mut self, name: &str, left: u64) {
+        add(&mut self.left, name, left);
+    }
+
+    /// Goes on with the beginning of another phase. What walks over rows finds anew what is left.
     pub fn enter(&mut self, phase: PhaseV1) {
         (self.phase, self.part, self.place) = (phase, 0, Vec::new());
+        if matches!(phase, PhaseV1::Rows | PhaseV1::Sweep) {
+            self.left.clear();
+        }
+    }
+}
+
+fn add(counts: &mut Vec<(String, u64)>, name: &str, more: u64) {
+    if more == 0 {
+        return;
+    }
+    match counts.iter_mut().find(|(known, _)| known == name) {
+        Some((_, count)) => *count += more,
+        None => counts.push((name.to_owned(), more)),
     }
 }
 

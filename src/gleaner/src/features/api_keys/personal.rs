@@ -31,8 +31,9 @@ pub(super) static KINDS: &[Personal] = &[Personal {
     erase: |tx, person, _| {
         let Some(org) = person.org else { return Ok(Erased::default()) };
         let rows = tx.org(org);
-        let mut erased = Erased::default();
-        for (id, key) in rows.scan(&API_KEYS, None, Order::Ascending, KEYS_PER_ORG_MAX)? {
+        let keys = rows.readable(&API_KEYS, None, KEYS_PER_ORG_MAX)?;
+        let mut erased = Erased { left: keys.passed_over, ..Erased::default() };
+        for (id, key) in keys.rows {
             if key.maker == person.id {
                 erased.removed += u64::from(rows.delete(&API_KEYS, &id)?);
             }

@@ -44,22 +44,18 @@ impl KeyUsage {
     pub async fn flush(&self, system: &System) -> Result<()> {
         let noted: Vec<Use> = self.recent.lock().iter().map(|(&key, &at)| (key, at)).collect();
         for chunk in noted.chunks(FLUSH_ROWS_MAX) {
-            let uses = chunk.to_vec();
-            system
-                .write(move |tx| {
-                    for ((org, id), at) in uses {
-                        let rows = tx.org(org);
-                        // A key that was deleted meanwhile stays deleted.
-                        if let Some(mut row) = rows.get(&API_KEYS, &id)?
-                            && row.last_used_at < Some(at)
-                        {
-                            row.last_used_at = Some(at);
-                            rows.put(&API_KEYS, &id, &row)?;
-                        }
-                    }
-                    Ok(())
-                })
-                .await?;
+            let written = system.write_each("an API key", chunk.to_vec(), |tx, ((org, id), at)| {
+                let rows = tx.org(*org);
+                // A key that was deleted meanwhile stays deleted.
+                if let Some(mut row) = rows.get(&API_KEYS, id)?
+                    && row.last_used_at < Some(*at)
+                {
+                    row.last_used_at = Some(*at);
+                    rows.put(&API_KEYS, id, &row)?;
+                }
+                Ok(())
+            });
+            written.await?;
             let mut recent = self.recent.lock();
             for (key, at) in chunk {
                 if recent.get(key) == Some(at) {

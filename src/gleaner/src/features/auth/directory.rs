@@ -12,7 +12,7 @@ use base::ids::{InviteId, OrgId, UserId};
 use base::permission::{Permission, Role};
 use secrets::{Digest, sha256};
 use serde::{Deserialize, Serialize};
-use store::{Index, Order, OrgTable, SysRead, SysTable};
+use store::{Index, OrgTable, SysRead, SysTable};
 
 /// An organization, as its own slices read it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -87,13 +87,12 @@ const LIST_CHUNK_ROWS: usize = 1_000;
 
 /// Every organization of the box, oldest first.
 pub fn list_orgs(tx: &SysRead<'_>) -> Result<Vec<OrgEntryV1>> {
-    let mut all: Vec<OrgEntryV1> = Vec::new();
+    let (mut all, mut after) = (Vec::new(), None::<Vec<u8>>);
     loop {
-        let after = all.last().map(|entry| entry.id);
-        let chunk = tx.scan(&ORGS, after.as_ref(), Order::Ascending, LIST_CHUNK_ROWS)?;
-        let ended = chunk.len() < LIST_CHUNK_ROWS;
-        all.extend(chunk.into_iter().map(|(_, entry)| entry));
-        if ended {
+        let step = tx.readable(&ORGS, after.as_deref(), LIST_CHUNK_ROWS)?;
+        after = step.more();
+        all.extend(step.rows.into_iter().map(|(_, entry)| entry));
+        if after.is_none() {
             return Ok(all);
         }
     }

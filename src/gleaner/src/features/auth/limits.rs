@@ -17,7 +17,7 @@
 use super::email::Email;
 use super::networks;
 use super::rows::{USERS, USERS_BY_EMAIL};
-use crate::features::Person;
+use crate::features::{Erased, Person};
 use base::clock::{Moment, Timestamp};
 use base::codec::Record;
 use base::ids::UserId;
@@ -27,7 +27,7 @@ use secrets::{Digest, sha256};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::time::Duration;
-use store::{Index, SysRead, SysTable, SysWrite};
+use store::{Index, SysRead, SysTable, SysWrite, readable};
 
 /// API page, section 2.
 const FAILURES_MAX: usize = 10;
@@ -126,7 +126,8 @@ fn account(counter: &str, email: &str) -> Digest {
 /// A person has proved who they are in another way: their failed logins are forgotten.
 pub fn forgive(tx: &SysWrite<'_>, email: &str) -> Result<()> {
     for counter in ["account", CONFIRMATIONS] {
-        tx.delete(&LOGIN_FAILURES, &account(counter, email))?;
+        let key = account(counter, email);
+        readable("a count of failed logins", hex(&key), tx.delete(&LOGIN_FAILURES, &key))?;
     }
     Ok(())
 }
@@ -145,21 +146,23 @@ pub fn times_of(tx: &SysRead<'_>, email: &str) -> Result<Vec<(&'static str, Time
 }
 
 /// Removes whatever was counted under a person's address until they asked to be erased; how many counters that were.
-pub fn forget(tx: &SysWrite<'_>, person: &Person) -> Result<u64> {
-    let mut removed = 0;
+pub fn forget(tx: &SysWrite<'_>, person: &Person) -> Result<Erased> {
+    let mut erased = Erased::default();
     for counter in ["account", "reset-account", CONFIRMATIONS] {
         let key = account(counter, &person.email);
-        let Some(mut row) = tx.get(&LOGIN_FAILURES, &key)? else { continue };
+        let row = readable("failed logins", person.id, tx.get(&LOGIN_FAILURES, &key))?;
+        erased.left += u64::from(row.is_none());
+        let Some(mut row) = row.flatten() else { continue };
         let before = row.at.len();
         let asked_at = tx.clock().moment_of(person.asked_at);
         row.at.retain(|at| *at > asked_at);
         if row.at.is_empty() {
-            removed += u64::from(tx.delete(&LOGIN_FAILURES, &key)?);
+            erased.removed += u64::from(tx.delete(&LOGIN_FAILURES, &key)?);
         } else if row.at.len() < before {
             tx.put(&LOGIN_FAILURES, &key, &row)?;
         }
     }
-    Ok(removed)
+    Ok(erased)
 }
 
 impl Counters {
@@ -276,12 +279,19 @@ fn record(tx: &SysWrite<'_>, key: &Digest, max: usize) -> Result<()> {
     let mut at = recent(tx, key)?;
     at.push(tx.moment());
     let surplus = at.len().saturating_sub(max);
-    tx.put(&LOGIN_FAILURES, key, &LoginFailuresV1 { key: *key, at: at.split_off(surplus) })
+    tx.put_over(&LOGIN_FAILURES, key, &LoginFailuresV1 { key: *key, at: at.split_off(surplus) })
+}
+
+/// A counter in the log.
+fn hex(key: &Digest) -> String {
+    key.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The failures inside the window.
 fn recent(tx: &SysRead<'_>, key: &Digest) -> Result<Vec<Moment>> {
-    let mut at = tx.get(&LOGIN_FAILURES, key)?.map(|row| row.at).unwrap_or_default();
+    // A damaged count must not lock a whole network out; the next failure begins it anew.
+    let row = readable("a count of failed logins", hex(key), tx.get(&LOGIN_FAILURES, key))?.flatten();
+    let mut at = row.map(|row| row.at).unwrap_or_default();
     at.retain(|time| tx.moment().since(*time) < FAILURE_WINDOW);
     Ok(at)
 }

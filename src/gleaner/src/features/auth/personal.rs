@@ -36,7 +36,7 @@ pub(super) static KINDS: &[Personal] = &[
             })))
         },
         // A login that was let in while the account went.
-        erase: |tx, person, _| Ok(Erased { removed: end_sessions(tx, person)?, next: None }),
+        erase: |tx, person, _| end_sessions(tx, person),
     },
     Personal {
         name: "login-failures",
@@ -45,7 +45,7 @@ pub(super) static KINDS: &[Personal] = &[
             let times = limits::times_of(tx, &person.email)?;
             Ok(Shown::all(times.iter().map(|(what, at)| json!({ "what": what, "at": at }))))
         },
-        erase: |tx, person, _| Ok(Erased { removed: limits::forget(tx, person)?, next: None }),
+        erase: |tx, person, _| limits::forget(tx, person),
     },
     Personal {
         name: "login-networks",
@@ -55,7 +55,7 @@ pub(super) static KINDS: &[Personal] = &[
             Ok(Shown::all(times.iter().map(|at| json!({ "lastLoginAt": at }))))
         },
         // A login that was let in while the account went.
-        erase: |tx, person, _| Ok(Erased { removed: networks::forget(tx, person.id)?, next: None }),
+        erase: |tx, person, _| Ok(Erased { removed: networks::forget(tx, person.id)?, ..Erased::default() }),
     },
 ];
 
@@ -71,17 +71,13 @@ fn account(user: &UserV1) -> Value {
     })
 }
 
-fn end_sessions(tx: &SysWrite<'_>, person: &Person) -> Result<u64> {
-    let rows = tx.scan_index(
-        &REFRESH_TOKENS,
-        &REFRESH_BY_USER,
-        |key| key.id(person.id),
-        Order::Ascending,
-        ROWS_MAX,
-    )?;
-    let mut ended = 0;
-    for row in rows {
-        ended += u64::from(tx.delete(&REFRESH_TOKENS, &row.family)?);
+/// A session that cannot be read is good for nothing; it is counted all the same.
+fn end_sessions(tx: &SysWrite<'_>, person: &Person) -> Result<Erased> {
+    let of = person.id;
+    let own = tx.readable_by(&REFRESH_TOKENS, &REFRESH_BY_USER, |key| key.id(of), None, None, ROWS_MAX)?;
+    let mut ended = Erased { left: own.passed_over, ..Erased::default() };
+    for (family, _) in &own.rows {
+        ended.removed += u64::from(tx.delete(&REFRESH_TOKENS, family)?);
     }
     Ok(ended)
 }
@@ -90,17 +86,18 @@ fn end_sessions(tx: &SysWrite<'_>, person: &Person) -> Result<u64> {
 /// removed by name. From this commit on no credential of the person is good.
 pub fn erase_account(tx: &SysWrite<'_>, user: &UserV1) -> Result<Vec<(&'static str, u64)>> {
     let person = Person { id: user.id, email: user.email.clone(), org: None, asked_at: tx.now() };
-    let sessions = end_sessions(tx, &person)?;
-    let by_user = |key| -> Result<Vec<_>> {
-        tx.scan_index(&VERIFICATIONS, &VERIFICATIONS_BY_USER, |k| k.id(key), Order::Ascending, ROWS_MAX)
-    };
+    // What cannot be read is counted by the erasure behind this, which goes through all of it again.
+    let sessions = end_sessions(tx, &person)?.removed;
     let mut tokens = 0;
-    for row in by_user(user.id)? {
-        tokens += u64::from(tx.delete(&VERIFICATIONS, &row.token)?);
+    let of = user.id;
+    let own =
+        tx.readable_by(&VERIFICATIONS, &VERIFICATIONS_BY_USER, |key| key.id(of), None, None, ROWS_MAX)?;
+    for (token, _) in &own.rows {
+        tokens += u64::from(tx.delete(&VERIFICATIONS, token)?);
     }
     tokens += reset::end_all(tx, &user.email)?;
     let messages = mail::erase_to(tx, &user.email)? as u64;
-    let failures = limits::forget(tx, &person)?;
+    let failures = limits::forget(tx, &person)?.removed;
     let networks = networks::forget(tx, user.id)?;
     let account = u64::from(tx.delete(&USERS, &user.id)?);
     Ok(vec![

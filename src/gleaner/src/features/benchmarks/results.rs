@@ -13,14 +13,16 @@ use fetch::Outcome;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use store::{Order, OrgRead};
+use store::OrgRead;
 
 /// Probes of one benchmark: 20 URLs and 50 providers.
 pub const PROBES_MAX: usize = 1_000;
 
 /// A benchmark's probes, in the order in which they were made.
 pub fn probes(tx: &OrgRead<'_>, id: BenchmarkId) -> Result<Vec<JobV1>> {
-    tx.scan_index(&JOBS, &BY_BENCHMARK, |key| key.id(id), Order::Ascending, PROBES_MAX)
+    // One that cannot be read has shown nothing.
+    let probes = tx.readable_by(&JOBS, &BY_BENCHMARK, |key| key.id(id), None, None, PROBES_MAX)?;
+    Ok(probes.rows.into_iter().map(|(_, probe)| probe).collect())
 }
 
 /// A probe that has ended with an attempt.

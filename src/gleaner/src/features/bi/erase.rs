@@ -6,7 +6,7 @@ use super::rows::{QUERIES, SAVED_QUERIES};
 use super::service::Queries;
 use crate::features::{Erased, Holding, Person, Personal, Shown};
 use base::codec::Record;
-use base::ids::{BiExportId, OrgId, QueryId, SavedQueryId, UserId};
+use base::ids::{OrgId, UserId};
 use base::{Error, Result};
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
@@ -15,8 +15,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use store::{Key, Order, OrgTable, SysRead, SysWrite};
-use uuid::Uuid;
+use store::{Key, OrgTable, SysRead, SysWrite};
 
 /// How long an erasure waits for statements to end; a worker is killed within a fraction of that.
 const END_WAIT: Duration = Duration::from_secs(20);
@@ -101,7 +100,7 @@ pub(super) static KINDS: &[Personal] = &[
         name: "statements",
         about: "SQL statements that you submitted. They belong to your organization and stay in it without your name.",
         show: |tx, person, place| {
-            shown(tx, person, place, &QUERIES, QueryId, |query| {
+            shown(tx, person, place, &QUERIES, |query| {
                 let status = query.status.name();
                 let row = json!({ "id": query.id, "sql": query.sql, "status": status, "createdAt": query.created_at });
                 (query.submitted_by, row)
@@ -113,7 +112,7 @@ pub(super) static KINDS: &[Personal] = &[
         name: "saved-queries",
         about: "Queries that you saved. They belong to your organization and stay in it without your name.",
         show: |tx, person, place| {
-            shown(tx, person, place, &SAVED_QUERIES, SavedQueryId, |saved| {
+            shown(tx, person, place, &SAVED_QUERIES, |saved| {
                 let row = json!({ "id": saved.id, "name": saved.name, "createdAt": saved.created_at });
                 (saved.created_by, row)
             })
@@ -124,7 +123,7 @@ pub(super) static KINDS: &[Personal] = &[
         name: "query-exports",
         about: "Files of results that you asked for. They belong to your organization and go after a day.",
         show: |tx, person, place| {
-            shown(tx, person, place, &EXPORTS, BiExportId, |export| {
+            shown(tx, person, place, &EXPORTS, |export| {
                 let format = export.format.name();
                 let row = json!({
                     "id": export.id, "queryId": export.query, "format": format, "createdAt": export.created_at,
@@ -142,19 +141,17 @@ fn nothing(_: &SysWrite<'_>, _: &Person, _: &[u8]) -> Result<Erased> {
 }
 
 /// The rows of one step that are the person's own. `told` says whose a row is and what to show of it.
-fn shown<K: Key + Copy + Into<Uuid>, V: Record>(
+fn shown<K: Key, V: Record>(
     tx: &SysRead<'_>,
     person: &Person,
     place: &[u8],
     table: &OrgTable<K, V>,
-    id: fn(Uuid) -> K,
     told: fn(&V) -> (UserId, Value),
 ) -> Result<Shown> {
     let Some(org) = person.org else { return Ok(Shown::default()) };
-    let after = Uuid::from_slice(place).ok().map(id);
-    let rows = tx.org(org).scan(table, after.as_ref(), Order::Ascending, ROWS_PER_STEP)?;
-    let next = rows.last().filter(|_| rows.len() == ROWS_PER_STEP);
-    let next = next.map(|(id, _)| Into::<Uuid>::into(*id).as_bytes().to_vec());
-    let own = rows.iter().map(|(_, row)| told(row)).filter(|(whose, _)| *whose == person.id);
+    let after = Some(place).filter(|place| !place.is_empty());
+    let step = tx.org(org).readable(table, after, ROWS_PER_STEP)?;
+    let next = step.more();
+    let own = step.rows.iter().map(|(_, row)| told(row)).filter(|(whose, _)| *whose == person.id);
     Ok(Shown { rows: own.map(|(_, row)| row).collect(), next })
 }

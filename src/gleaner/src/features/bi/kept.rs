@@ -22,7 +22,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Order, SysRead, System};
+use store::{SysRead, System};
 
 /// Rows of one look for the oldest result.
 const CHUNK_ROWS: usize = 100;
@@ -257,11 +257,15 @@ impl Kept {
     /// The oldest query that has rows. Ids grow with time, and those that were looked at before are not looked at again.
     fn oldest_result(&self, org: OrgId) -> Result<Option<QueryV2>> {
         let store = self.system.org(org);
-        let mut after = self.held.lock().orgs.get(&org).and_then(|own| own.bare_to);
+        let mut seen = self.held.lock().orgs.get(&org).and_then(|own| own.bare_to);
+        let mut after = None::<Vec<u8>>;
         loop {
-            let rows = store.read(|tx| tx.scan(&QUERIES, after.as_ref(), Order::Ascending, CHUNK_ROWS))?;
-            let Some((last, _)) = rows.last() else { return Ok(None) };
-            let last = *last;
+            let step = store.read(|tx| {
+                let from = after.take().or_else(|| seen.map(|id| tx.place(&id)));
+                tx.readable(&QUERIES, from.as_deref(), CHUNK_ROWS)
+            })?;
+            after = step.more();
+            let rows = step.rows;
             // One that runs may yet get rows, and a young one may yet be followed by the row of an older one: what comes
             // after it is looked at, but it will be again.
             let now = store.clock().look();
@@ -271,17 +275,18 @@ impl Kept {
                     && query.result.is_none_or(|result| !result.kept)
             };
             let bare = rows.iter().take_while(|(_, query)| is_bare(query)).last().map(|(id, _)| *id);
-            let all_before = self.held.lock().orgs.get(&org).and_then(|own| own.bare_to) == after;
+            let all_before = self.held.lock().orgs.get(&org).and_then(|own| own.bare_to) == seen;
             if let Some(bare) = bare.filter(|_| all_before)
                 && let Some(own) = self.held.lock().orgs.get_mut(&org)
             {
                 own.bare_to = Some(bare);
             }
+            seen = rows.last().map(|(id, _)| *id).or(seen);
             let kept = |query: &QueryV2| query.result.is_some_and(|result| result.kept);
-            if let Some((_, query)) = rows.into_iter().find(|(_, query)| kept(query)) {
-                return Ok(Some(query));
+            let oldest = rows.into_iter().find(|(_, query)| kept(query));
+            if oldest.is_some() || after.is_none() {
+                return Ok(oldest.map(|(_, query)| query));
             }
-            after = Some(last);
         }
     }
 }

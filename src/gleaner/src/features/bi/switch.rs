@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use sql::{Fingerprint, KillSwitches};
 use std::sync::Arc;
 use std::time::SystemTime;
-use store::{Event, Order, SysTable, SysWrite, System};
+use store::{Event, SysTable, SysWrite, System, readable};
 
 /// Switches that are read at once; an operator sets each by hand.
 const SWITCHES_MAX: usize = 10_000;
@@ -55,6 +55,15 @@ pub(super) struct KillSwitchV1 {
 }
 
 impl Record for KillSwitchV1 {}
+
+impl KillSwitchV1 {
+    /// A switch whose row cannot be read, as far as its key tells: what was switched off stays so.
+    fn of_key(key: &str) -> Option<KillSwitchV1> {
+        let (kind, value) = key.split_once(' ')?;
+        let reason = "its row is damaged; clear it and set it anew".to_owned();
+        Some(KillSwitchV1 { kind: kind.to_owned(), value: value.to_owned(), reason, set_at: Timestamp(0) })
+    }
+}
 
 /// By kind and value.
 pub(super) static KILL_SWITCHES: SysTable<String, KillSwitchV1> =
@@ -168,8 +177,15 @@ pub fn load_kill_switches(system: &System, queries: &Queries) -> Result<()> {
 fn load(system: &System, queries: &Queries) -> Result<Vec<KillSwitchV1>> {
     // Whoever reads last also hands on last.
     let _alone = queries.switching.lock();
-    let rows = system.read(|tx| tx.scan(&KILL_SWITCHES, None, Order::Ascending, SWITCHES_MAX))?;
-    let rows: Vec<KillSwitchV1> = rows.into_iter().map(|(_, row)| row).collect();
+    let rows = system.read(|tx| {
+        let keys = tx.own_keys(&KILL_SWITCHES, SWITCHES_MAX)?;
+        let rows = keys.into_iter().map(|key| {
+            let row = readable("a kill switch", &key, tx.get(&KILL_SWITCHES, &key))?.flatten();
+            Ok(row.or_else(|| KillSwitchV1::of_key(&key)))
+        });
+        rows.collect::<Result<Vec<_>>>()
+    })?;
+    let rows: Vec<KillSwitchV1> = rows.into_iter().flatten().collect();
     let mut switches = KillSwitches::default();
     for row in &rows {
         match row.kind.as_str() {

@@ -11,7 +11,7 @@ use base::Result;
 use sql::{TableName, TableSpec};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use store::{Order, OrgRead};
+use store::OrgRead;
 
 /// Tables of one organization beyond those that everybody has.
 const BROUGHT_TABLES_MAX: usize = 1_000;
@@ -45,7 +45,7 @@ impl Tables {
     /// Every table of one organization, by name.
     pub(super) fn of(&self, tx: &OrgRead<'_>) -> Result<Vec<Arc<TableSpec>>> {
         let mut tables = self.shared.clone();
-        for (name, row) in tx.scan(&CATALOG, None, Order::Ascending, BROUGHT_TABLES_MAX)? {
+        for (name, row) in tx.readable(&CATALOG, None, BROUGHT_TABLES_MAX)?.rows {
             let Ok(name) = TableName::parse(&name) else { continue };
             if row.version > self.shared_version(&name) {
                 let mut spec = row.spec(name.clone());

@@ -4,7 +4,7 @@ use super::exports;
 use super::rows::{LIVE, QUERIES, QueryFailureV1, QueryStatus, QueryV2, SUBMISSIONS, SUBMISSIONS_BY_AGE};
 use super::service::Queries;
 use super::submissions;
-use base::clock::{Now, Timestamp};
+use base::clock::{Moment, Now, Timestamp};
 use base::ids::{OrgId, QueryId};
 use base::{Error, Result};
 use futures::future::BoxFuture;
@@ -14,7 +14,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::{Order, System};
+use store::{System, readable};
 
 /// Rows of one look and one write.
 const CHUNK_ROWS: usize = 500;
@@ -77,18 +77,22 @@ async fn end_abandoned(system: &System, is_live: impl Fn(QueryId) -> bool) -> Re
         from = [last.index_key.as_slice(), last.org.0.as_bytes(), last.key.0.as_bytes(), &[0]].concat();
         // A driver is listed before it writes its row, so a row without one has lost it.
         let lost: Vec<_> = entries.iter().map(|e| (e.org, e.key)).filter(|(_, id)| !is_live(*id)).collect();
-        update(system, lost, |query, now| {
-            if !query.status.has_ended() {
+        let ended = system.write_each("a statement", lost, |tx, (org, id)| {
+            let rows = tx.org(*org);
+            let query = rows.get(&QUERIES, id)?.filter(|query| !query.status.has_ended());
+            if let Some(mut query) = query {
                 query.status = QueryStatus::Failed;
-                query.finished_at = Some(now);
+                query.finished_at = Some(tx.now());
                 query.failure = Some(QueryFailureV1 {
                     code: "transient".to_owned(),
                     message: "The box was restarted before the statement ended; send it again.".to_owned(),
                     retriable: true,
                 });
+                rows.put(&QUERIES, id, &query)?;
             }
-        })
-        .await?;
+            Ok(())
+        });
+        ended.await?;
     }
 }
 
@@ -97,7 +101,8 @@ async fn prune(queries: &Queries, system: &System, now: &Now) -> Result<()> {
     let (mut last, mut pruned) = (None, Ok(()));
     while let Some(org) = system.read(|tx| tx.next_org(QUERIES.name(), last))? {
         // Where the disk is full no row can be removed, but the files of every organization can.
-        pruned = pruned.and(prune_org(queries, system, org, now).await);
+        let of_org = prune_org(queries, system, org, now).await;
+        pruned = pruned.and(of_org);
         last = Some(org);
     }
     pruned
@@ -110,11 +115,10 @@ async fn prune_org(queries: &Queries, system: &System, org: OrgId, now: &Now) ->
     let kept = queries.results_kept();
     let mut after = None;
     loop {
-        let rows =
-            system.org(org).read(|tx| tx.scan(&QUERIES, after.as_ref(), Order::Ascending, CHUNK_ROWS))?;
-        let Some((last, newest)) = rows.last() else { return Ok(()) };
-        let is_last = rows.len() < CHUNK_ROWS || now.age(newest.created_at) <= kept;
-        after = Some(*last);
+        let step = system.org(org).read(|tx| tx.readable(&QUERIES, after.as_deref(), CHUNK_ROWS))?;
+        let rows = &step.rows;
+        let is_young = rows.last().is_some_and(|(_, newest)| now.age(newest.created_at) <= kept);
+        after = step.more().filter(|_| !is_young);
         let is_old = |query: &QueryV2| query.finished_at.is_some_and(|at| now.age(at) > kept);
         let old = rows.iter().filter(|(_, query)| is_old(query)).map(|(id, _)| *id);
         let old: Vec<QueryId> = old.filter(|id| remove_result(queries, org, *id)).collect();
@@ -124,7 +128,7 @@ async fn prune_org(queries: &Queries, system: &System, org: OrgId, now: &Now) ->
             };
             system.org(org).write(delete).await?;
         }
-        if is_last {
+        if after.is_none() {
             return Ok(());
         }
     }
@@ -138,26 +142,24 @@ fn remove_result(queries: &Queries, org: OrgId, id: QueryId) -> bool {
 
 /// Removes Idempotency-Keys that may be used again anyway.
 async fn forget_keys(system: &System, now: Now) -> Result<()> {
-    let before = time_key(earlier(now.date, submissions::KEPT));
+    // The index is in the order of dates, which are kept as moments are.
+    let until = Moment(earlier(now.date, submissions::KEPT).millis());
+    let mut after = None::<Vec<u8>>;
     loop {
-        let old = system
-            .read(|tx| tx.scan_global(&SUBMISSIONS, &SUBMISSIONS_BY_AGE, &[], Some(&before), CHUNK_ROWS))?;
-        let gone = system
-            .write(move |tx| {
-                let mut gone = 0;
-                // Of an organization that is being erased they go by themselves.
-                for entry in old.iter().filter(|entry| !tx.is_fenced(entry.org)) {
-                    let own = tx.org(entry.org);
-                    let row = own.get(&SUBMISSIONS, &entry.key)?;
-                    // Their dates are old; where the clock was set forward they need not be.
-                    if row.is_some_and(|row| tx.age(row.created_at) >= submissions::KEPT) {
-                        gone += usize::from(own.delete(&SUBMISSIONS, &entry.key)?);
-                    }
-                }
-                Ok(gone)
-            })
-            .await?;
-        if gone == 0 {
+        let old = system.read(|tx| {
+            let from = after.as_deref();
+            tx.readable_global(&SUBMISSIONS, &SUBMISSIONS_BY_AGE, Some(until), from, CHUNK_ROWS)
+        })?;
+        after = old.more();
+        // Their dates are old; where the clock was set forward they need not be.
+        let over = old.rows.into_iter().filter(|(.., row)| now.age(row.created_at) >= submissions::KEPT);
+        let over: Vec<_> = over.map(|(org, key, _)| (org, key)).collect();
+        let forgotten = system.write_each("an Idempotency-Key", over, |tx, (org, key)| {
+            // Of an organization that is being erased they go by themselves.
+            if tx.is_fenced(*org) { Ok(false) } else { tx.org(*org).delete(&SUBMISSIONS, key) }
+        });
+        forgotten.await?;
+        if after.is_none() {
             return Ok(());
         }
     }
@@ -182,7 +184,9 @@ fn remove_stray_results(queries: &Queries, system: &System) -> Result<()> {
             if queries.live.lock().contains_key(&query) || queries.own.lock().contains(&query) {
                 continue;
             }
-            let row = system.org(id).read(|tx| tx.get(&QUERIES, &query))?;
+            let row = system.org(id).read(|tx| tx.get(&QUERIES, &query));
+            // What a row that cannot be read says of its file is not known: it stays.
+            let Some(row) = readable("a statement", query, row)? else { continue };
             let is_kept = row.and_then(|row| row.result).is_some_and(|result| result.kept);
             if (!is_kept || path.extension().is_some_and(|kind| kind == "part"))
                 && let Err(error) = queries.kept.remove_file(id, &path)
@@ -197,31 +201,4 @@ fn remove_stray_results(queries: &Queries, system: &System) -> Result<()> {
 fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>> {
     let listed = fs::read_dir(folder).and_then(Iterator::collect);
     listed.map_err(|e: io::Error| Error::internal("list the results", e))
-}
-
-async fn update(
-    system: &System,
-    queries: Vec<(OrgId, QueryId)>,
-    change: fn(&mut QueryV2, Timestamp),
-) -> Result<()> {
-    if queries.is_empty() {
-        return Ok(());
-    }
-    system
-        .write(move |tx| {
-            for (org, id) in queries {
-                let rows = tx.org(org);
-                if let Some(mut query) = rows.get(&QUERIES, &id)? {
-                    change(&mut query, tx.now());
-                    rows.put(&QUERIES, &id, &query)?;
-                }
-            }
-            Ok(())
-        })
-        .await
-}
-
-/// A time as a global index has it.
-fn time_key(time: Timestamp) -> [u8; 8] {
-    ((time.millis() as u64) ^ (1 << 63)).to_be_bytes()
 }

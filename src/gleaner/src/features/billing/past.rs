@@ -14,13 +14,10 @@ use base::clock::Moment;
 use base::codec::Record;
 use base::ids::OrgId;
 use serde::{Deserialize, Serialize};
-use store::{Index, SysRead, SysTable, SysWrite, System};
+use store::{Index, SysRead, SysTable, SysWrite, System, readable};
 
 /// A keyed hash of a person's address.
 pub type PersonMark = [u8; 32];
-
-/// Marks removed by one write operation.
-const MARKS_PER_SWEEP: usize = 1_000;
 
 /// What a person has used of a period.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,27 +76,15 @@ pub fn leave_account(tx: &SysWrite<'_>, org: OrgId) -> Result<()> {
 
 fn marks_of(tx: &SysRead<'_>, org: OrgId) -> Result<Vec<(PersonMark, PastUseV1)>> {
     let found = tx.lookup_keys(&PAST_USES, &PAST_USES_BY_ORG, |key| key.id(org), 16)?;
-    found.into_iter().map(|person| Ok((person, tx.require(&PAST_USES, &person)?))).collect()
+    let mark = |person| {
+        let mark = readable("what a person used before", org, tx.require(&PAST_USES, &person))?;
+        Ok(mark.map(|mark| (person, mark)))
+    };
+    Ok(found.into_iter().map(mark).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
 /// Removes the marks of periods that have ended.
 pub(super) async fn sweep(system: &System) -> Result<()> {
-    loop {
-        let removed = system
-            .write(|tx| {
-                let due = tx.lookup_keys(&PAST_USES, &PAST_USES_BY_END, |key| key, MARKS_PER_SWEEP)?;
-                let mut removed = 0;
-                for person in due {
-                    if tx.require(&PAST_USES, &person)?.ends_at > tx.moment() {
-                        break;
-                    }
-                    removed += usize::from(tx.delete(&PAST_USES, &person)?);
-                }
-                Ok(removed)
-            })
-            .await?;
-        if removed < MARKS_PER_SWEEP {
-            return Ok(());
-        }
-    }
+    let now = system.clock().moment();
+    system.sweep(&PAST_USES, &PAST_USES_BY_END, |mark| mark.ends_at, now, || false).await.map(drop)
 }

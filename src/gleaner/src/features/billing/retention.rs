@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use store::OrgRead;
+use store::{OrgRead, readable};
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
@@ -113,7 +113,10 @@ impl Retention {
     /// An organization's terms.
     pub fn of(&self, tx: &OrgRead<'_>) -> Result<Terms> {
         // One that is being erased loses everything anyway.
-        let Some(account) = tx.get(&ACCOUNTS, &())? else { return Ok(Terms::default()) };
+        let account = readable("the account of an organization", tx.org_id(), tx.get(&ACCOUNTS, &()))?;
+        // Where it cannot be read, the box's own terms hold.
+        let Some(account) = account else { return Ok(self.of_box) };
+        let Some(account) = account else { return Ok(Terms::default()) };
         Ok(self.of_box.within(plan_of(&self.plans, &account)?.retention))
     }
 }

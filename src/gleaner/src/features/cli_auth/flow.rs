@@ -19,7 +19,7 @@ use secrets::keyring::{Keyring, Place};
 use serde::Serialize;
 use server::task::TaskContext;
 use std::time::Duration;
-use store::{Event, Order, SysRead, SysWrite};
+use store::{Event, Order, SysRead, SysWrite, System};
 
 /// How long a code lives (API page, section 2).
 pub const CODE_TIME: Duration = Duration::from_secs(600);
@@ -31,7 +31,6 @@ const KEPT_AFTER_END: Duration = Duration::from_secs(3600);
 const CODES_PER_NETWORK_MAX: usize = 100;
 /// Tries to draw a user code that nobody has; one is enough until there are billions.
 const DRAWS_MAX: usize = 8;
-const SWEEP_ROWS_MAX: usize = 256;
 
 /// Where a code stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -226,18 +225,11 @@ fn too_fast(title: &'static str, message: &str, wait: Duration) -> Error {
 
 /// Removes codes that ended a while ago.
 pub async fn sweep(context: TaskContext) -> Result<()> {
-    while context.system().write(sweep_some).await? == SWEEP_ROWS_MAX && !context.stopping() {}
-    Ok(())
+    sweep_all(context.system(), || context.stopping()).await.map(drop)
 }
 
-/// Removes a bounded number of rows; returns how many.
-pub fn sweep_some(tx: &SysWrite<'_>) -> Result<usize> {
-    let mut swept = 0;
-    for row in tx.scan_index(&DEVICE_CODES, &BY_END, |key| key, Order::Ascending, SWEEP_ROWS_MAX)? {
-        if row.expires_at.after(KEPT_AFTER_END) > tx.moment() {
-            break;
-        }
-        swept += usize::from(tx.delete(&DEVICE_CODES, &row.device)?);
-    }
-    Ok(swept)
+/// The same; gives how many went.
+pub(super) async fn sweep_all(system: &System, stopping: impl Fn() -> bool) -> Result<u64> {
+    let before = system.clock().moment().before(KEPT_AFTER_END);
+    system.sweep(&DEVICE_CODES, &BY_END, |row| row.expires_at, before, stopping).await
 }

@@ -6,10 +6,9 @@
 use super::rows::{ApprovalV1, DEVICE_CODES, DeviceCodeV1};
 use crate::features::api_keys::API_KEYS;
 use crate::features::{Erased, Holding, Personal, Shown};
-use base::{Error, Result};
-use secrets::Digest;
+use base::Result;
 use serde_json::json;
-use store::{Key, Order, SysRead, SysWrite};
+use store::{SysRead, SysWrite, readable};
 
 /// Codes that one step of a walk looks at.
 const CODES_PER_STEP: usize = 500;
@@ -18,7 +17,7 @@ pub(super) static KINDS: &[Personal] = &[Personal {
     name: "command-lines",
     about: "Command lines that you approved in the last hour: the machine's name and when.",
     show: |tx, person, place| {
-        let (codes, next) = approved(tx, place)?;
+        let (codes, next, _) = approved(tx, place)?;
         let mut rows = Vec::new();
         for (code, approval) in codes {
             let key = tx.org(approval.org).get(&API_KEYS, &approval.key)?;
@@ -31,7 +30,9 @@ pub(super) static KINDS: &[Personal] = &[Personal {
     // The person's keys are gone, and with them whatever said whose these codes were.
     erase: |tx, _, place| {
         remove(tx, place, |tx, approval| {
-            tx.org(approval.org).get(&API_KEYS, &approval.key).map(|key| key.is_none())
+            let key = tx.org(approval.org).get(&API_KEYS, &approval.key);
+            // Whose one is that cannot be read is not known; the code ends by itself.
+            Ok(readable("an API key", approval.key, key)?.is_some_and(|key| key.is_none()))
         })
     },
 }];
@@ -56,20 +57,16 @@ pub(super) static HOLDINGS: &[Holding] = &[Holding {
     },
 }];
 
-type Approved = (Vec<(DeviceCodeV1, ApprovalV1)>, Option<Vec<u8>>);
+/// Also how many could not be read.
+type Approved = (Vec<(DeviceCodeV1, ApprovalV1)>, Option<Vec<u8>>, u64);
 
 /// Approved codes among the next ones.
 fn approved(tx: &SysRead<'_>, place: &[u8]) -> Result<Approved> {
-    let after = match place {
-        [] => None,
-        place => Some(
-            Digest::decode(place).ok_or_else(|| Error::internal("walk the codes", "the place is damaged"))?,
-        ),
-    };
-    let rows = tx.scan(&DEVICE_CODES, after.as_ref(), Order::Ascending, CODES_PER_STEP)?;
-    let next = rows.last().filter(|_| rows.len() == CODES_PER_STEP).map(|(device, _)| device.to_vec());
-    let approved = rows.into_iter().filter_map(|(_, mut code)| code.approval.take().map(|it| (code, it)));
-    Ok((approved.collect(), next))
+    let step = tx.readable(&DEVICE_CODES, Some(place).filter(|place| !place.is_empty()), CODES_PER_STEP)?;
+    let (next, left) = (step.more(), step.passed_over);
+    let codes = step.rows.into_iter();
+    let approved = codes.filter_map(|(_, mut code)| code.approval.take().map(|it| (code, it)));
+    Ok((approved.collect(), next, left))
 }
 
 fn remove(
@@ -77,12 +74,12 @@ fn remove(
     place: &[u8],
     mut goes: impl FnMut(&SysWrite<'_>, &ApprovalV1) -> Result<bool>,
 ) -> Result<Erased> {
-    let (codes, next) = approved(tx, place)?;
+    let (codes, next, left) = approved(tx, place)?;
     let mut removed = 0;
     for (code, approval) in codes {
         if goes(tx, &approval)? {
             removed += u64::from(tx.delete(&DEVICE_CODES, &code.device)?);
         }
     }
-    Ok(Erased { removed, next })
+    Ok(Erased { removed, left, next })
 }

@@ -173,7 +173,7 @@ async fn codes_of_a_network_are_bounded_and_ended_ones_are_swept() {
     start(b"another").await.unwrap();
     at.clock.advance(CODE_TIME);
     start(b"net").await.unwrap();
-    let sweep = async || at.system.write(flow::sweep_some).await.unwrap();
+    let sweep = async || flow::sweep_all(&at.system, || false).await.unwrap();
     assert_eq!(sweep().await, 0, "an ended code answers 410 for a while");
     at.clock.advance(Duration::from_secs(3600));
     assert_eq!(sweep().await, 101);

@@ -20,7 +20,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use store::{Key, Order, SysRead, SysTable, System};
+use store::{Key, Order, SysRead, SysTable, System, readable};
 use uuid::Uuid;
 
 /// Change records read in one transaction.
@@ -143,8 +143,7 @@ impl SearchFeed {
                 .map_err(|e| Error::internal("stamp the search index", e))?;
         }
         let position = index.position();
-        let noted = system.read(|tx| tx.scan(&INDEXED, None, Order::Descending, 1))?;
-        let noted = noted.first().map(|(noted, _)| *noted);
+        let noted = system.read(|tx| tx.last_key(&INDEXED))?;
         let (reached, unnoted) = match noted {
             Some(noted) if noted >= position => (position, None),
             // The process died between a commit and its note; nobody was shown what it took in.
@@ -197,7 +196,8 @@ impl SearchFeed {
 
     fn noted(&self, tx: &SysRead<'_>, row: &ResultV3) -> Result<Option<Timestamp>> {
         let before = row.sequence.checked_sub(1);
-        let commit = tx.scan(&INDEXED, before.as_ref(), Order::Ascending, 1)?;
+        let commit = tx.scan(&INDEXED, before.as_ref(), Order::Ascending, 1);
+        let commit = readable("when results were indexed", row.sequence, commit)?.unwrap_or_default();
         Ok(match commit.first() {
             // Also while the index is filled anew.
             Some((_, commit)) => Some(commit.at.unwrap_or(row.extracted_at)),
@@ -455,9 +455,11 @@ impl SearchFeed {
     /// Notes when the last commit was, unless that was done. Only then is what it took in shown as indexed.
     fn note(&self) -> Result<()> {
         let Some((position, commit)) = *self.unnoted.lock() else { return Ok(()) };
-        self.system.write_blocking(move |tx| match tx.get(&INDEXED, &position)? {
-            Some(_) => Ok(()),
-            None => tx.put(&INDEXED, &position, &commit),
+        self.system.write_blocking(move |tx| {
+            match readable("when results were indexed", position, tx.get(&INDEXED, &position))? {
+                Some(Some(_)) => Ok(()),
+                _ => tx.put(&INDEXED, &position, &commit),
+            }
         })?;
         *self.unnoted.lock() = None;
         self.reached.fetch_max(position, Ordering::AcqRel);
@@ -468,13 +470,13 @@ impl SearchFeed {
     /// many those were. The newest note stays, for it says how far the index was shown.
     pub(super) async fn forget_times(&self, before: Moment, rows: usize) -> Result<usize> {
         let write = self.system.write_freeing(move |tx| {
-            let oldest = tx.scan(&INDEXED, None, Order::Ascending, rows + 1)?;
+            let oldest = tx.readable(&INDEXED, None, rows + 1)?;
             let is_over = |commit: &IndexedV1| commit.at.is_some_and(|at| tx.clock().moment_of(at) < before);
             // One of which nobody knows the time stands before those that are known to be over.
-            let known = oldest.len().saturating_sub(1).min(rows);
-            let over =
-                oldest[..known].iter().rposition(|(_, commit)| is_over(commit)).map_or(0, |last| last + 1);
-            for (position, _) in &oldest[..over] {
+            let known = oldest.rows.len().saturating_sub(1).min(rows);
+            let last = oldest.rows[..known].iter().rposition(|(_, commit)| is_over(commit));
+            let over = last.map_or(0, |last| last + 1);
+            for (position, _) in &oldest.rows[..over] {
                 tx.delete(&INDEXED, position)?;
             }
             Ok(over)

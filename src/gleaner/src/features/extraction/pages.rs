@@ -22,7 +22,7 @@ use blob::{BlobHash, BlobStore};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use store::{Index, Key, Order, OrgTable, OrgWrite, SysTable, System};
+use store::{Index, Key, OrgTable, OrgWrite, SysTable, System, readable};
 
 /// How long a file must not have been kept again before it is removed: longer than any job is on its way to its end.
 const UNTOUCHED_MIN: Duration = Duration::from_secs(3_600);
@@ -36,6 +36,12 @@ const ADOPTED_PER_WRITE: usize = 2_000;
 /// A page's hash as a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageKey(pub [u8; 32]);
+
+impl std::fmt::Display for PageKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
 
 impl Key for PageKey {
     fn encode(&self, out: &mut Vec<u8>) {
@@ -92,7 +98,8 @@ pub(super) fn name(tx: &OrgWrite<'_>, job: JobId, page: &PageRefV1) -> Result<()
         None => {}
     }
     let key = PageKey(page.hash);
-    if tx.get(&PAGES, &key)?.is_none() {
+    // One whose row cannot be read is there, and stays.
+    if readable("a kept page", &key, tx.get(&PAGES, &key))?.is_some_and(|row| row.is_none()) {
         tx.put(&PAGES, &key, &PageV1 { stored_size: page.stored_size })?;
         tx.delete(&UNNAMED, &key)?;
     }
@@ -105,7 +112,8 @@ pub(super) fn release(tx: &OrgWrite<'_>, job: JobId) -> Result<bool> {
     tx.delete(&NAMINGS, &job)?;
     if !tx.exists(&BY_PAGE, |key| key.fixed(&naming.page))? {
         let key = PageKey(naming.page);
-        let stored_size = tx.get(&PAGES, &key)?.map_or(0, |page| page.stored_size);
+        let Some(page) = readable("a kept page", &key, tx.get(&PAGES, &key))? else { return Ok(true) };
+        let stored_size = page.map_or(0, |page| page.stored_size);
         tx.delete(&PAGES, &key)?;
         tx.put(&UNNAMED, &key, &UnnamedV1 { since: tx.now(), stored_size })?;
     }
@@ -127,7 +135,9 @@ pub static ADOPTION: SysTable<(), AdoptionV1> = SysTable::new("page_adoption", "
 /// Names the pages of every result and draft that a release without namings has written; once in the life of a data
 /// folder, before anything is served. Goes on where a crash cut it off.
 pub async fn adopt(system: &System) -> Result<()> {
-    let mut at = system.read(|tx| tx.get(&ADOPTION, &()))?.unwrap_or_default();
+    // Begun anew it finds the same ones.
+    let stands = readable("where naming pages stands", "", system.read(|tx| tx.get(&ADOPTION, &())))?;
+    let mut at = stands.flatten().unwrap_or_default();
     if at.done {
         return Ok(());
     }
@@ -136,13 +146,11 @@ pub async fn adopt(system: &System) -> Result<()> {
         let (named, next) = next_unnamed(system, at)?;
         at = next;
         let row = at.clone();
-        let step = system.write(move |tx| {
-            for (org, job, page) in named.into_iter().filter(|(org, ..)| !tx.is_fenced(*org)) {
-                name(&tx.org(org), job, &page)?;
-            }
-            tx.put(&ADOPTION, &(), &row)
+        let naming = system.write_each("the page of a result", named, |tx, (org, job, page)| {
+            if tx.is_fenced(*org) { Ok(()) } else { name(&tx.org(*org), *job, page) }
         });
-        step.await?;
+        naming.await?;
+        system.write(move |tx| tx.put(&ADOPTION, &(), &row)).await?;
         if at.done {
             return Ok(());
         }
@@ -190,22 +198,22 @@ pub(super) async fn sweep(
     stopping: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
     let (rows, pages) = (system.org(org), blobs.org(org.0));
-    let mut after = None;
+    let mut after = None::<Vec<u8>>;
     while !stopping() {
-        let step: Vec<(PageKey, UnnamedV1)> =
-            rows.read(|tx| tx.scan(&UNNAMED, after.as_ref(), Order::Ascending, STEP_ROWS))?;
-        let Some((last, _)) = step.last() else { return Ok(()) };
-        after = Some(*last);
+        let step = rows.read(|tx| tx.readable(&UNNAMED, after.as_deref(), STEP_ROWS))?;
+        let Some(next) = step.next else { return Ok(()) };
+        after = Some(next);
         let mut gone = Vec::new();
-        for (key, row) in step {
+        for (key, row) in step.rows {
             // One that is named again has lost its row here with that.
-            if rows.read(|tx| tx.get(&PAGES, &key))?.is_some() {
+            let named = readable("a kept page", &key, rows.read(|tx| tx.get(&PAGES, &key)))?;
+            if named.is_none_or(|row| row.is_some()) {
                 continue;
             }
-            let hash = BlobHash::from_bytes(key.0);
-            let untouched =
-                pages.remove_untouched(&hash, by_date(&system.clock().look(), UNTOUCHED_MIN)).await;
-            if untouched.map_err(|e| Error::internal("remove a page", e))? {
+            let by_date = by_date(&system.clock().look(), UNTOUCHED_MIN);
+            let untouched = pages.remove_untouched(&BlobHash::from_bytes(key.0), by_date).await;
+            let untouched = untouched.map_err(|e| Error::internal("remove a page", e));
+            if readable("a page", &key, untouched)? == Some(true) {
                 removed.pages.fetch_add(1, Ordering::Relaxed);
                 removed.page_bytes.fetch_add(row.stored_size, Ordering::Relaxed);
                 gone.push(key);
@@ -241,7 +249,9 @@ pub(super) async fn find_orphans(
             let unknown = rows.read(|tx| {
                 let mut unknown = Vec::new();
                 for (key, size) in step {
-                    if tx.get(&PAGES, &key)?.is_none() && tx.get(&UNNAMED, &key)?.is_none() {
+                    let named = readable("a kept page", &key, tx.get(&PAGES, &key))?;
+                    let unnamed = readable("a page that nobody names", &key, tx.get(&UNNAMED, &key))?;
+                    if matches!((named, unnamed), (Some(None), Some(None))) {
                         unknown.push((key, size));
                     }
                 }
@@ -253,7 +263,8 @@ pub(super) async fn find_orphans(
             let put_down = rows.write_freeing(move |tx| {
                 for (key, stored_size) in unknown {
                     // It may have been named meanwhile.
-                    if tx.get(&PAGES, &key)?.is_none() {
+                    let named = readable("a kept page", &key, tx.get(&PAGES, &key))?;
+                    if named.is_some_and(|row| row.is_none()) {
                         tx.put(&UNNAMED, &key, &UnnamedV1 { since: tx.now(), stored_size })?;
                     }
                 }

@@ -42,12 +42,14 @@ pub(super) async fn round(context: TaskContext) -> Result<()> {
         let rows = system.org(org);
         let of_org = async {
             let terms = rows.read(|tx| retention.of(tx))?;
-            expire(&context, &rows, terms, &retention).await?;
-            pages::sweep(system, &blobs, org, &retention.removed, &stopping).await
+            expire(&context, &rows, terms, &retention).await
         };
-        // What fails of one organization keeps no other's.
+        // What fails of one organization keeps no other's, and none of its other parts.
         if let Err(error) = of_org.await {
             tracing::error!(%org, %error, "results whose time is over could not be removed");
+        }
+        if let Err(error) = pages::sweep(system, &blobs, org, &retention.removed, &stopping).await {
+            tracing::error!(%org, %error, "pages that nobody names could not be removed");
         }
     }
     forget_times(&context).await
@@ -87,7 +89,9 @@ pub(super) async fn orphans(context: TaskContext) -> Result<()> {
     let mut last: Option<OrgId> = None;
     while let Some((org, _)) = system.read(|tx| tx.next_used(last))? {
         last = Some(org);
-        pages::find_orphans(system, &blobs, org, &|| context.stopping()).await?;
+        if let Err(error) = pages::find_orphans(system, &blobs, org, &|| context.stopping()).await {
+            tracing::error!(%org, %error, "an organization's pages could not be looked through");
+        }
     }
     Ok(())
 }
@@ -98,18 +102,20 @@ const UNFINISHED_AGE: Duration = Duration::from_secs(24 * 3_600);
 async fn expire(context: &TaskContext, rows: &OrgStore, terms: Terms, retention: &Retention) -> Result<()> {
     let now = context.moment();
     let removed = &retention.removed;
+    let (mut results, mut pages, mut versions) = (Ok(()), Ok(()), Ok(()));
     if let Some(before) = cutoff(now, terms.results_days) {
-        older(context, rows, (RESULTS.name(), before), &removed.results, delete).await?;
+        results = older(context, rows, (RESULTS.name(), before), &removed.results, delete).await;
     }
     if let Some(before) = cutoff(now, terms.pages_days) {
         // Pages are counted when their files go.
-        older(context, rows, (pages::NAMINGS.name(), before), &AtomicU64::new(0), release_page).await?;
+        let table = pages::NAMINGS.name();
+        pages = older(context, rows, (table, before), &AtomicU64::new(0), release_page).await;
     }
     if terms.versions_per_url > 0 {
         let keep = usize::try_from(terms.versions_per_url).unwrap_or(usize::MAX);
-        surplus(context, rows, keep, &removed.results).await?;
+        versions = surplus(context, rows, keep, &removed.results).await;
     }
-    Ok(())
+    results.and(pages).and(versions)
 }
 
 /// The page of a result; of a job that goes on it is needed yet.
@@ -133,9 +139,12 @@ async fn older(
     let mut after = None::<Vec<u8>>;
     while !context.stopping() {
         let keys = rows.read(|tx| tx.keys(table, after.as_deref(), STEP_ROWS))?;
-        let jobs = keys.iter().filter_map(|key| JobId::decode(key));
-        let due: Vec<_> = jobs.take_while(|job| made_at(job.0).is_some_and(|made| made < before)).collect();
-        let is_last = due.len() < STEP_ROWS;
+        // A key that is no job's says nothing of those behind it.
+        let jobs: Vec<_> = keys.iter().filter_map(|key| JobId::decode(key)).collect();
+        let made = |job: &JobId| made_at(job.0);
+        let is_last = keys.len() < STEP_ROWS || jobs.iter().filter_map(made).any(|made| made >= before);
+        let due: Vec<_> =
+            jobs.into_iter().filter(|job| made(job).is_some_and(|made| made < before)).collect();
         if !due.is_empty() {
             count.fetch_add(remove_all(rows, due, remove).await?, Ordering::Relaxed);
         }
@@ -147,16 +156,10 @@ async fn older(
     Ok(())
 }
 
-/// One operation; how many there were.
+/// One operation, or one each where a row is damaged; how many there were.
 async fn remove_all(rows: &OrgStore, jobs: Vec<JobId>, remove: Remove) -> Result<u64> {
-    let step = rows.write_freeing(move |tx| {
-        let mut removed = 0;
-        for job in jobs {
-            removed += u64::from(remove(tx, job)?);
-        }
-        Ok(removed)
-    });
-    step.await
+    let removed = rows.write_each_freeing("a result", jobs, move |tx, job| remove(tx, *job)).await?;
+    Ok(removed.into_iter().flatten().filter(|removed| *removed).count() as u64)
 }
 
 /// Removes the oldest results of URLs that have more than `keep`. Walks the index of results by URL, which is in the order of

@@ -23,7 +23,7 @@ use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Event, Order, SysRead, SysWrite, System};
+use store::{Event, Order, SysRead, SysWrite, System, readable};
 
 /// Compiled schemas that are kept; beyond that all are dropped and compiled anew as pages ask for them.
 const COMPILED_MAX: usize = 2_000;
@@ -81,7 +81,9 @@ impl Schemas {
         let news = self.system.read(|tx| {
             let mut news = Vec::new();
             for (key, at) in noted {
-                if tx.get(&SCHEMAS_CONFIRMED, &key)?.is_none_or(|known| known.at < at) {
+                let known = tx.get(&SCHEMAS_CONFIRMED, &key);
+                let known = readable("when a schema was confirmed", &key.pair.domain, known)?.flatten();
+                if known.is_none_or(|known| known.at < at) {
                     news.push((key, SchemaConfirmedV1 { at }));
                 }
             }
@@ -114,7 +116,7 @@ impl Schemas {
         let keys = self.system.read(|tx| {
             let mut keys = Vec::new();
             for page_type in types {
-                keys.extend(newest(tx, [host, domain], *page_type)?);
+                keys.extend(newest_readable(tx, [host, domain], *page_type)?);
             }
             Ok(keys)
         })?;
@@ -130,7 +132,9 @@ impl Schemas {
             return Ok(known.clone());
         }
         // Two pages may compile the same schema at once; both come to the same.
-        let Some(row) = self.system.read(|tx| tx.get(&PLATFORM_SCHEMAS, &key))? else { return Ok(None) };
+        let row = self.system.read(|tx| tx.get(&PLATFORM_SCHEMAS, &key));
+        // Pages are kept without what it would have read of them; the operator imports it again.
+        let Some(row) = readable("a schema", &key.pair.domain, row)?.flatten() else { return Ok(None) };
         let compiled = compile(&row)
             .inspect_err(|reason| {
                 tracing::warn!(schema = %row.id, domain = row.domain, reason, "a stored schema is not used");
@@ -168,6 +172,17 @@ fn newest(tx: &SysRead<'_>, places: [&str; 2], page_type: PageType) -> Result<Op
         let pair = SchemaPair::new(place, page_type);
         if let Some(head) = tx.get(&SCHEMA_HEADS, &pair)? {
             return Ok(Some(SchemaKey { pair, version: head.version }));
+        }
+    }
+    Ok(None)
+}
+
+/// The same for the work on pages: a place that cannot be read has none.
+fn newest_readable(tx: &SysRead<'_>, places: [&str; 2], page_type: PageType) -> Result<Option<SchemaKey>> {
+    for place in places {
+        let found = newest(tx, [place; 2], page_type);
+        if let Some(key) = readable("the newest schema of a domain", place, found)?.flatten() {
+            return Ok(Some(key));
         }
     }
     Ok(None)
@@ -353,9 +368,13 @@ fn store_all(tx: &SysWrite<'_>, checked: &[Checked]) -> Result<ImportSummary> {
     let mut summary = ImportSummary::default();
     for entry in checked {
         let newest = newest(tx, [&entry.pair.domain; 2], entry.pair.page_type)?;
-        let current = newest.as_ref().map(|key| tx.require(&PLATFORM_SCHEMAS, key)).transpose()?;
-        let created = current.as_ref().is_none_or(|row| row.attributes != entry.attributes);
-        let mut version = current.map_or(0, |row| row.version);
+        // In the place of one that is damaged comes the next version.
+        let current = match &newest {
+            Some(key) => readable("a schema", &key.pair.domain, tx.require(&PLATFORM_SCHEMAS, key))?,
+            None => None,
+        };
+        let created = current.is_none_or(|row| row.attributes != entry.attributes);
+        let mut version = newest.map_or(0, |key| key.version);
         if created {
             version += 1;
             store_version(tx, entry, version)?;

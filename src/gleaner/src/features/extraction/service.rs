@@ -28,7 +28,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Order, OrgStore, OrgWrite, Store};
+use store::{Order, OrgStore, OrgWrite, Store, readable};
 use tokio::sync::Semaphore;
 
 /// A page whose type nobody named is read by the best schema of its domain, if that fills this share of its attributes.
@@ -370,17 +370,22 @@ pub fn record(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<(ResultId, Option
     }
     let mut row = ResultV3::from(draft.row);
     row.place = tx.clock().moment_of(row.scraped_at);
-    let newest = readings(tx, &row.url, 1)?.pop().map(|newest| newest.place);
+    // One that cannot be read counts as none: this page was fetched, and is worth keeping by itself.
+    let newest = readable("an earlier result of the URL", &row.url, readings(tx, &row.url, 1))?;
+    let newest = newest.and_then(|mut rows| rows.pop()).map(|newest| newest.place);
     // One ahead of the present is of a release that went by dates, and of a year that was wrong: what is read now comes
     // behind it all the same.
     if let Some(ahead) = newest.filter(|place| *place > tx.moment()) {
         row.place = ahead.after(Duration::from_millis(1));
     }
-    if let Some(previous) = previous(tx, &row)? {
+    let previous = readable("an earlier result of the URL", &row.url, previous(tx, &row))?.flatten();
+    if let Some(previous) = previous {
         row.changed = changed(&previous, &row);
     }
     if let (Some(page_type), Some(_)) = (row.page_type, row.schema) {
-        columns::grow(tx, page_type, &row.domain, &draft.attributes)?;
+        let grown = columns::grow(tx, page_type, &row.domain, &draft.attributes);
+        // Without the list of columns the values are found in `readings`, as those beyond the last column are.
+        readable("a list of columns", columns::table_of(page_type), grown)?;
     }
     // Nothing else may be told between these two lines: the number is that of the row's own change record.
     row.sequence = tx.next_sequence();

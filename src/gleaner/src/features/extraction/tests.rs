@@ -24,6 +24,8 @@ use std::sync::Arc;
 use store::{Key, Order, OrgStore, Store, SysWrite, System};
 use tempfile::TempDir;
 
+mod damage;
+
 const SHOP: &str = "http://shop.example/plane";
 
 /// A box of this slice in a folder of its own.

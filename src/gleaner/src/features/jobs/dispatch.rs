@@ -37,7 +37,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use store::{Committed, OrgStore, OrgWrite, SysWrite, System};
+use store::{Committed, OrgStore, OrgWrite, SysWrite, System, pass_over};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
@@ -62,6 +62,8 @@ const PUT_BACK_PAUSE: (Duration, Duration) = (Duration::from_millis(200), Durati
 /// How long an erasure waits for runs to end: a page that is being read is read to its end.
 const ABANDON_WITHIN: Duration = Duration::from_secs(30);
 const ABANDON_POLL: Duration = Duration::from_millis(20);
+/// Jobs that are remembered because an entry led to them in vain.
+const NOWHERE_MAX: usize = 10_000;
 
 /// How jobs are run.
 #[derive(Clone, Debug)]
@@ -98,12 +100,16 @@ pub struct Dispatcher {
     pub(super) doubtful: Mutex<Vec<(OrgId, JobId)>>,
     /// Organizations without room for what their jobs would bring, as far as one was to begin.
     full: Mutex<HashSet<OrgId>>,
-    /// Jobs whose rows cannot be read.
+    /// Jobs that are passed over: their rows cannot be read, or entries lead to them that are not theirs.
     pub(super) unreadable: Mutex<HashSet<JobId>>,
+    /// Jobs to which an entry led although they neither wait nor run, and that have not been told of since.
+    nowhere: Mutex<HashSet<JobId>>,
     tasks: tokio::sync::Mutex<JoinSet<()>>,
     stopping: AtomicBool,
     drain: Duration,
     looks: AtomicU64,
+    /// How often it was tried whether the box's trouble is over.
+    pub(super) tries: AtomicU64,
     given_up: AtomicU64,
 }
 
@@ -132,10 +138,12 @@ impl Dispatcher {
             doubtful: Mutex::default(),
             full: Mutex::default(),
             unreadable: Mutex::default(),
+            nowhere: Mutex::default(),
             tasks: tokio::sync::Mutex::new(JoinSet::new()),
             stopping: AtomicBool::new(false),
             drain: settings.drain,
             looks: AtomicU64::new(0),
+            tries: AtomicU64::new(0),
             given_up: AtomicU64::new(0),
         }
     }
@@ -148,6 +156,16 @@ impl Dispatcher {
     /// Says that jobs stand in the queue. After the commit that put them there; what is told of by nobody is found in a
     /// few minutes.
     pub fn queued<'j>(&self, org: OrgId, jobs: impl IntoIterator<Item = &'j JobV1>) {
+        let jobs: Vec<&JobV1> = jobs.into_iter().collect();
+        let mut nowhere = self.nowhere.lock();
+        if !nowhere.is_empty() {
+            // It waits again: what led to it before is not what leads to it now.
+            for job in jobs.iter().filter(|job| nowhere.remove(&job.id)) {
+                self.unreadable.lock().remove(&job.id);
+                self.inbox.readable(job.id);
+            }
+        }
+        drop(nowhere);
         self.inbox.queued(jobs.into_iter().map(|job| Queued::of(org, job)));
     }
 
@@ -328,11 +346,12 @@ impl Dispatcher {
             "jobs that did not end in time are let go; they run again at the next start"
         );
         // What a run wrote at its end stands before this in the writer's queue, and a job that has ended stays so.
-        self.put_back_all(cut, Cut::ByTheBox).await
+        self.put_back_all(cut, Cut::ByTheBox).await.map(drop)
     }
 
     /// Tries whether what was wrong works again.
     async fn try_again(&self) {
+        self.tries.fetch_add(1, Ordering::Relaxed);
         for trouble in self.health.troubles() {
             let works = match trouble.part {
                 Part::Pages => self.extractor.try_pages().await.map_err(|error| error.for_operator()),
@@ -409,6 +428,7 @@ impl Dispatcher {
                 Taken::Gone => {
                     self.running.end(key, &underway);
                     due.permit.unused();
+                    self.led_nowhere(key.0, key.1);
                 }
                 Taken::NoRoom => {
                     self.running.end(key, &underway);
@@ -429,41 +449,42 @@ impl Dispatcher {
 
     /// Claims in one operation; where a row cannot be read, in one each, so that it keeps nobody else waiting.
     async fn claim_all(&self, wanted: Vec<(OrgId, JobId)>) -> Result<Vec<Taken>> {
-        let claim_in = |tx: &SysWrite<'_>, org: OrgId, id: JobId| match tx.is_fenced(org) {
-            true => Ok(Taken::Gone),
-            false => claim(&tx.org(org), id),
-        };
-        let all = wanted.clone();
-        let together =
-            self.system.write(move |tx| all.into_iter().map(|(org, id)| claim_in(tx, org, id)).collect());
-        match together.await {
-            Err(error) if error.code() == Code::InternalError => {}
-            claimed => return claimed,
-        }
-        let mut claimed = Vec::with_capacity(wanted.len());
-        for (org, id) in wanted {
-            let alone = self.system.write(move |tx| claim_in(tx, org, id)).await;
-            claimed.push(match alone {
-                Ok(taken) => taken,
-                Err(error) => {
-                    self.pass_over(org, id, &error);
-                    Taken::Gone
-                }
+        let claiming =
+            self.system.write_each("a job", wanted.clone(), |tx, (org, id)| match tx.is_fenced(*org) {
+                true => Ok(Taken::Gone),
+                false => claim(&tx.org(*org), *id),
             });
-        }
-        Ok(claimed)
+        let claimed = claiming.await?.into_iter().zip(wanted).map(|(taken, (_, id))| {
+            taken.unwrap_or_else(|| {
+                self.pass_over(id);
+                Taken::Gone
+            })
+        });
+        Ok(claimed.collect())
     }
 
-    /// Leaves a job alone whose row cannot be read; any other failure passes, and the job is found again.
-    pub(super) fn pass_over(&self, org: OrgId, job: JobId, error: &Error) {
-        if error.code() != Code::InternalError {
-            self.doubtful.lock().push((org, job));
-            return self.look_again();
-        }
-        if self.unreadable.lock().insert(job) {
-            tracing::error!(%org, %job, %error, "a job cannot be read; it is left alone (see `gleaner doctor`)");
-        }
+    /// Leaves a job alone whose row cannot be read.
+    pub(super) fn pass_over(&self, job: JobId) {
+        self.unreadable.lock().insert(job);
         self.inbox.unreadable(job);
+    }
+
+    /// Notes that an entry of the queue, or of leases, led to no such job. Somebody may have ended it in between; an entry
+    /// that does it again is damaged, and would be found first for ever.
+    pub(super) fn led_nowhere(&self, org: OrgId, job: JobId) {
+        {
+            let mut nowhere = self.nowhere.lock();
+            if nowhere.len() >= NOWHERE_MAX {
+                nowhere.clear();
+            }
+            if nowhere.insert(job) {
+                return;
+            }
+        }
+        let damaged =
+            Error::internal("follow an entry of the queue", "it leads to no job that waits or runs");
+        pass_over("a job's place in the queue", format_args!("{org} {job}"), &damaged);
+        self.pass_over(job);
     }
 
     async fn run_job(self: Arc<Self>, claimed: Claimed) {

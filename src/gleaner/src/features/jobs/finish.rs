@@ -10,12 +10,12 @@ use crate::features::{billing, urls, workflows};
 use base::clock::{Moment, Timestamp};
 use base::ids::{JobId, OutputId};
 use base::terms::JobStatus;
-use base::{Code, Result};
+use base::{Code, Error, Result};
 use dispatch::dag::TIMEOUT_MS_MAX;
 use dispatch::rank::Sample;
 use fetch::{LEFT_ALONE, Outcome};
 use std::time::Duration;
-use store::OrgWrite;
+use store::{OrgWrite, readable};
 
 /// How long past its time limit a run is trusted to be alive.
 const LEASE_MARGIN: Duration = Duration::from_secs(60);
@@ -220,7 +220,8 @@ pub(super) fn finish(tx: &OrgWrite<'_>, id: JobId, run: u32, ended: Ended) -> Re
     let mut scraped_at = None;
     if let Some(mut draft) = ended.draft {
         // The job brought its own; its URL's are those of this moment.
-        let url = job.url_id.map(|id| tx.get(&urls::URLS, &id)).transpose()?.flatten();
+        let of_url = |id| Ok::<_, Error>(readable("a URL", id, tx.get(&urls::URLS, &id))?.flatten());
+        let url = job.url_id.map(of_url).transpose()?.flatten();
         draft.add_tags(url.map(|row| row.tags).unwrap_or_default());
         let (result, at) = extraction::record(tx, draft)?;
         (job.result_id, scraped_at) = (Some(result), at);
@@ -248,7 +249,8 @@ fn end(
     billing::settle(tx, job.id, job.made(tx.clock()), job.credits_reserved, job.credits_charged)?;
     // A benchmark looks at providers, not at the URL.
     if let Some(url) = job.url_id.filter(|_| job.benchmark_id.is_none()) {
-        urls::note_job(tx, url, job.id, status, scraped_at)?;
+        let noted = urls::note_job(tx, url, job.id, status, scraped_at);
+        readable("a URL", url, noted)?;
     }
     tx.put(&JOBS, &job.id, &job)
 }

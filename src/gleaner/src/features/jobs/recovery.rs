@@ -8,10 +8,9 @@ use super::dispatch::Dispatcher;
 use super::finish::{Cut, PutBack, put_back};
 use super::rows::{JOBS, LEASE, QUEUE, QUEUE_BEFORE};
 use super::walks::PLANNED_STOP;
-use base::clock::Moment;
+use base::Result;
 use base::ids::{JobId, OrgId};
-use base::{Code, Result};
-use store::SysWrite;
+use store::{SysWrite, readable, time_key};
 
 /// Jobs put back by one write operation.
 const RECOVERED_PER_WRITE: usize = 256;
@@ -21,15 +20,6 @@ const RECOVERED_PER_WRITE: usize = 256;
 enum Mark {
     Stays,
     Goes,
-}
-
-impl Mark {
-    fn settle(self, tx: &SysWrite<'_>) -> Result<()> {
-        match self {
-            Mark::Stays => Ok(()),
-            Mark::Goes => tx.delete(&PLANNED_STOP, &()).map(drop),
-        }
-    }
 }
 
 /// Which leases are looked at.
@@ -50,10 +40,13 @@ impl Dispatcher {
             let count = lost.len();
             // A planned restart cut them off, which is nobody's fault. Its mark is for them alone: it goes with the last of
             // them, so that nothing which is cut off later is told to have been planned.
-            let is_planned = self.system.read(|tx| tx.get(&PLANNED_STOP, &()))?.is_some();
+            let planned = self.system.read(|tx| tx.get(&PLANNED_STOP, &()));
+            // One that cannot be read was written by a stop all the same.
+            let is_planned =
+                readable("that the box was told to stop", "", planned)?.is_none_or(|row| row.is_some());
             let cut = if is_planned { Cut::ByTheBox } else { Cut::Unknown };
             let ends_with = if is_planned && count < RECOVERED_PER_WRITE { Mark::Goes } else { Mark::Stays };
-            self.put_back_with(lost, cut, ends_with).await?;
+            self.put_back_lost(lost, cut, ends_with).await?;
             total += count;
             if count < RECOVERED_PER_WRITE {
                 return Ok(total);
@@ -88,7 +81,16 @@ impl Dispatcher {
             return Ok(());
         }
         tracing::warn!(jobs = lost.len(), "leases ended without a result; the jobs run again");
-        self.put_back_all(lost, Cut::Unknown).await
+        self.put_back_lost(lost, Cut::Unknown, Mark::Stays).await
+    }
+
+    /// Puts back jobs to which entries of leases led. An entry that leads to no running job twice is damaged, and is passed
+    /// over.
+    async fn put_back_lost(&self, lost: Vec<(OrgId, JobId)>, cut: Cut, mark: Mark) -> Result<()> {
+        let put_back = self.put_back_with(lost.clone(), cut, mark).await?;
+        let untouched = lost.into_iter().zip(put_back).filter(|(_, put)| matches!(put, PutBack::Untouched));
+        untouched.for_each(|((org, id), _)| self.led_nowhere(org, id));
+        Ok(())
     }
 
     /// Puts back jobs of a claim that failed and was kept all the same.
@@ -106,44 +108,29 @@ impl Dispatcher {
         Ok(())
     }
 
-    pub(super) async fn put_back_all(&self, lost: Vec<(OrgId, JobId)>, cut: Cut) -> Result<()> {
+    pub(super) async fn put_back_all(&self, lost: Vec<(OrgId, JobId)>, cut: Cut) -> Result<Vec<PutBack>> {
         self.put_back_with(lost, cut, Mark::Stays).await
     }
 
     /// The same; the mark of a planned stop goes in the operation that puts them back.
-    async fn put_back_with(&self, lost: Vec<(OrgId, JobId)>, cut: Cut, mark: Mark) -> Result<()> {
-        let put_back_in = move |tx: &SysWrite<'_>, org: OrgId, id: JobId| match tx.is_fenced(org) {
-            true => Ok(PutBack::Untouched),
-            false => put_back(&tx.org(org), id, tx.moment(), cut),
-        };
-        let all = lost.clone();
-        let together = self.system.write(move |tx| {
-            mark.settle(tx)?;
-            all.into_iter().map(|(org, id)| put_back_in(tx, org, id)).collect::<Result<Vec<_>>>()
+    async fn put_back_with(&self, lost: Vec<(OrgId, JobId)>, cut: Cut, mark: Mark) -> Result<Vec<PutBack>> {
+        let jobs = lost.iter().copied().map(Some);
+        let with_mark: Vec<_> = jobs.chain(matches!(mark, Mark::Goes).then_some(None)).collect();
+        let putting_back = self.system.write_each("a job", with_mark, move |tx, lost| match lost {
+            None => tx.delete(&PLANNED_STOP, &()).map(|_| PutBack::Untouched),
+            Some((org, _)) if tx.is_fenced(*org) => Ok(PutBack::Untouched),
+            Some((org, id)) => put_back(&tx.org(*org), *id, tx.moment(), cut),
         });
-        let jobs: Vec<PutBack> = match together.await {
-            Ok(jobs) => jobs,
-            Err(error) if error.code() != Code::InternalError => return Err(error),
-            Err(_) => {
-                let mut jobs = Vec::with_capacity(lost.len());
-                for (org, id) in lost.iter().copied() {
-                    let alone = self.system.write(move |tx| put_back_in(tx, org, id)).await;
-                    jobs.push(alone.unwrap_or_else(|error| {
-                        self.pass_over(org, id, &error);
-                        PutBack::Untouched
-                    }));
-                }
-                // No job is left that it could be told of.
-                if matches!(mark, Mark::Goes) {
-                    self.system.write(move |tx| mark.settle(tx)).await?;
-                }
-                jobs
-            }
-        };
-        for ((org, _), put_back) in lost.into_iter().zip(jobs) {
+        // The mark stands last, and is no job.
+        let put_back = putting_back.await?.into_iter().zip(lost).map(|(put_back, (org, id))| {
+            let put_back = put_back.unwrap_or_else(|| {
+                self.pass_over(id);
+                PutBack::Untouched
+            });
             self.note_put_back(org, &put_back);
-        }
-        Ok(())
+            put_back
+        });
+        Ok(put_back.collect())
     }
 }
 
@@ -160,9 +147,4 @@ fn move_queue(tx: &SysWrite<'_>) -> Result<usize> {
         }
     }
     Ok(count)
-}
-
-/// A moment as it stands in a key.
-fn time_key(time: Moment) -> [u8; 8] {
-    ((time.0 as u64) ^ (1 << 63)).to_be_bytes()
 }

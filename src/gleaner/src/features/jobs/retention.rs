@@ -3,7 +3,7 @@
 //! A job that has not ended stays, and so do the probes of benchmarks: they are what a benchmark says. Results have terms of
 //! their own, and the ledger keeps what a job cost.
 
-use super::rows::{JOBS, JobV1};
+use super::rows::JOBS;
 use super::walks::{self, JOB_OUTPUTS};
 use crate::features::billing::{Retention, cutoff};
 use crate::features::workflows;
@@ -12,7 +12,7 @@ use base::clock::Moment;
 use base::ids::{JobId, made_at};
 use server::task::TaskContext;
 use std::sync::atomic::Ordering;
-use store::{Order, OrgStore, OrgWrite};
+use store::{OrgStore, OrgWrite};
 
 /// Rows of one operation.
 const STEP_ROWS: usize = 32;
@@ -35,31 +35,26 @@ async fn round_of(context: &TaskContext, rows: &OrgStore, retention: &Retention)
     let terms = rows.read(|tx| retention.of(tx))?;
     let Some(before) = cutoff(context.moment(), terms.jobs_days) else { return Ok(()) };
     let through = jobs(context, rows, before, retention).await?;
-    // A version may be needed by a job that is under way yet.
+    // A version may be needed by a job that is under way yet. One that cannot be read runs no more.
     if through { versions(context, rows, before, retention).await } else { Ok(()) }
 }
 
 /// Removes what was submitted before that moment and has ended; whether nothing else is left from before it.
 async fn jobs(context: &TaskContext, rows: &OrgStore, before: Moment, retention: &Retention) -> Result<bool> {
-    let (mut after, mut through) = (None, true);
+    let (mut after, mut through) = (None::<Vec<u8>>, true);
     while !context.stopping() {
-        let step: Vec<(JobId, JobV1)> =
-            rows.read(|tx| tx.scan(&JOBS, after.as_ref(), Order::Ascending, STEP_ROWS))?;
-        let seen = step.len();
+        let step = rows.read(|tx| tx.readable(&JOBS, after.as_deref(), STEP_ROWS))?;
+        let (seen, more) = (step.rows.len(), step.more());
         let is_old = |id: JobId| made_at(id.0).is_some_and(|made| made < before);
-        let old: Vec<_> = step.into_iter().take_while(|(id, _)| is_old(*id)).collect();
-        let is_last = old.len() < seen || seen < STEP_ROWS;
-        after = old.last().map(|(id, _)| *id);
+        let old: Vec<_> = step.rows.into_iter().take_while(|(id, _)| is_old(*id)).collect();
+        after = more.filter(|_| old.len() == seen);
         through &= old.iter().all(|(_, job)| job.status.has_ended());
         let over = old.into_iter().filter(|(_, job)| job.status.has_ended() && job.benchmark_id.is_none());
         let over: Vec<_> = over.map(|(id, _)| id).collect();
-        if !over.is_empty() {
-            let step = rows.write_freeing(move |tx| {
-                over.into_iter().try_fold(0, |gone, id| Ok(gone + u64::from(remove(tx, id)?)))
-            });
-            retention.removed.jobs.fetch_add(step.await?, Ordering::Relaxed);
-        }
-        if is_last {
+        let gone = rows.write_each_freeing("a job", over, |tx, id| remove(tx, *id)).await?;
+        let gone = gone.into_iter().flatten().filter(|gone| *gone).count() as u64;
+        retention.removed.jobs.fetch_add(gone, Ordering::Relaxed);
+        if after.is_none() {
             return Ok(through);
         }
     }

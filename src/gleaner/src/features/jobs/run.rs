@@ -249,7 +249,7 @@ impl<'a> Run<'a> {
         self.row.crowded = 0;
         let rests = self.rests(graph, providers);
         let Some(asked) = self.ask(node, providers, options, &rests).await? else {
-            return Ok(Visit::Later(Duration::ZERO));
+            return Ok(Visit::Later(Duration::ZERO, Waits::InTurn));
         };
         if (asked.is_throttled || asked.left_alone_until.is_some())
             && let Some((pause, waits)) = self.again(graph, providers, &asked)

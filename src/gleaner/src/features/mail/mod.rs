@@ -32,7 +32,7 @@ use server::task::TaskSpec;
 use smtp::Smtp;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Order, SysWrite};
+use store::SysWrite;
 use uuid::Uuid;
 
 /// How soon a message is noticed.
@@ -129,18 +129,22 @@ impl NewMail<'_> {
 /// up or replaced.
 pub fn forget(tx: &SysWrite<'_>, about: impl Into<Uuid>, kind: MailKind) -> Result<()> {
     let about = about.into();
+    // One that is damaged reaches nobody, and must not keep what it was about.
+    let mut after = None::<Vec<u8>>;
     loop {
-        let rows = tx.scan_index(
+        let mails = tx.readable_by(
             &MAIL,
             &MAIL_BY_ABOUT,
             |key| key.id(about).u8(kind as u8),
-            Order::Ascending,
+            None,
+            after.as_deref(),
             FORGOTTEN_AT_ONCE,
         )?;
-        for mail in &rows {
-            tx.delete(&MAIL, &mail.id)?;
+        for (id, _) in &mails.rows {
+            tx.delete(&MAIL, id)?;
         }
-        if rows.len() < FORGOTTEN_AT_ONCE {
+        after = mails.more();
+        if after.is_none() {
             return Ok(());
         }
     }
@@ -148,18 +152,18 @@ pub fn forget(tx: &SysWrite<'_>, about: impl Into<Uuid>, kind: MailKind) -> Resu
 
 /// Removes messages to an address, sent or not; how many. To be repeated until there are none.
 pub fn erase_to(tx: &SysWrite<'_>, address: &str) -> Result<usize> {
-    let rows =
-        tx.scan_index(&MAIL, &MAIL_BY_ADDRESS, |key| key.str(address), Order::Ascending, ERASED_ROWS_MAX)?;
-    rows.iter().try_for_each(|mail| tx.delete(&MAIL, &mail.id).map(drop))?;
-    Ok(rows.len())
+    let mails =
+        tx.readable_by(&MAIL, &MAIL_BY_ADDRESS, |key| key.str(address), None, None, ERASED_ROWS_MAX)?;
+    mails.rows.iter().try_for_each(|(id, _)| tx.delete(&MAIL, id).map(drop))?;
+    Ok(mails.rows.len())
 }
 
 /// Removes messages that went out in the name of an organization, or wait to; how many. To be repeated until there are
 /// none.
 pub fn erase_of(tx: &SysWrite<'_>, org: OrgId) -> Result<usize> {
-    let rows = tx.scan_index(&MAIL, &MAIL_BY_ORG, |key| key.id(org), Order::Ascending, ERASED_ROWS_MAX)?;
-    rows.iter().try_for_each(|mail| tx.delete(&MAIL, &mail.id).map(drop))?;
-    Ok(rows.len())
+    let mails = tx.readable_by(&MAIL, &MAIL_BY_ORG, |key| key.id(org), None, None, ERASED_ROWS_MAX)?;
+    mails.rows.iter().try_for_each(|(id, _)| tx.delete(&MAIL, id).map(drop))?;
+    Ok(mails.rows.len())
 }
 
 #[cfg(test)]

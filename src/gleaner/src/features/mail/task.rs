@@ -8,8 +8,9 @@ use base::{Error, Result};
 use secrets::random_bytes;
 use server::task::TaskContext;
 use smtp::{Fault, Outgoing, Session, Smtp};
+use std::collections::HashSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use store::{Order, SysRead, SysWrite, System};
+use store::{SysRead, SysWrite, System, readable};
 
 /// Messages of one connection.
 const BATCH_ROWS_MAX: usize = 50;
@@ -29,38 +30,54 @@ const SWEEP_ROWS_MAX: usize = 256;
 pub(super) async fn send_due(context: TaskContext) -> Result<()> {
     let mailer = context.service::<Mailer>();
     let Some(smtp) = &mailer.smtp else { return Ok(()) };
+    // Those that cannot be begun, which would be found first for ever.
+    let mut passed = HashSet::new();
     while !context.stopping() {
-        let due = context.system().read(due)?;
+        let mut due = context.system().read(due)?;
+        due.retain(|id| !passed.contains(id));
         if due.is_empty() {
             break;
         }
-        send_batch(&context, &mailer, smtp, &due).await?;
+        send_batch(&context, &mailer, smtp, (&due, &mut passed)).await?;
     }
     Ok(())
 }
 
 /// The messages that are due, the one that has waited longest in front.
-fn due(tx: &SysRead<'_>) -> Result<Vec<MailId>> {
-    let queued = tx.scan_index(
-        &MAIL,
-        &MAIL_BY_STATE,
-        |key| key.u8(MailState::Queued as u8),
-        Order::Ascending,
-        BATCH_ROWS_MAX,
-    )?;
-    Ok(queued.iter().take_while(|mail| mail.next_try_at <= tx.moment()).map(|mail| mail.id).collect())
+pub(super) fn due(tx: &SysRead<'_>) -> Result<Vec<MailId>> {
+    let (now, mut due, mut after) = (tx.moment(), Vec::new(), None::<Vec<u8>>);
+    loop {
+        let (from, limit) = (after.as_deref(), BATCH_ROWS_MAX - due.len());
+        let queued = MailState::Queued as u8;
+        let step = tx.readable_by(&MAIL, &MAIL_BY_STATE, |key| key.u8(queued), Some(now), from, limit)?;
+        after = step.more();
+        let waits = |mail: &MailV3| mail.state == MailState::Queued && mail.next_try_at <= now;
+        due.extend(step.rows.into_iter().filter(|(_, mail)| waits(mail)).map(|(id, _)| id));
+        if due.len() == BATCH_ROWS_MAX || after.is_none() {
+            return Ok(due);
+        }
+    }
 }
 
 /// Sends messages over one connection, as long as the server keeps it. When the server cannot be used, all that are
-/// left wait.
-async fn send_batch(context: &TaskContext, mailer: &Mailer, smtp: &Smtp, due: &[MailId]) -> Result<()> {
+/// left wait. Those that cannot be begun are `passed`.
+async fn send_batch(
+    context: &TaskContext,
+    mailer: &Mailer,
+    smtp: &Smtp,
+    (due, passed): (&[MailId], &mut HashSet<MailId>),
+) -> Result<()> {
     let mut session: Option<Session<'_>> = None;
     for (at, &id) in due.iter().enumerate() {
         if context.stopping() {
             break;
         }
         let random = random_bytes().map_err(|e| Error::internal("spread the tries", e))?;
-        let claimed = context.system().write(move |tx| claim(tx, id, u64::from_le_bytes(random))).await?;
+        let claimed = context.system().write(move |tx| claim(tx, id, u64::from_le_bytes(random))).await;
+        let Some(claimed) = readable("a message", id, claimed)? else {
+            passed.insert(id);
+            continue;
+        };
         let Some(mail) = claimed else { continue };
         let mail = match mailer.opened(mail) {
             Ok(mail) => mail,
@@ -81,7 +98,7 @@ async fn send_batch(context: &TaskContext, mailer: &Mailer, smtp: &Smtp, due: &[
         context.system().write(move |tx| note(tx, id, sent)).await?;
         if let Some(reason) = server_fault {
             let left = due[at + 1..].to_vec();
-            return context.system().write(move |tx| put_off(tx, &left, &reason)).await;
+            return put_off(context.system(), left, reason).await;
         }
     }
     if let Some(session) = session {
@@ -188,21 +205,23 @@ fn fail(tx: &SysWrite<'_>, mut mail: MailV3, reason: String) -> Result<()> {
 }
 
 /// Makes messages wait that could not be tried.
-fn put_off(tx: &SysWrite<'_>, ids: &[MailId], reason: &str) -> Result<()> {
-    for (at, id) in (0u64..).zip(ids) {
+async fn put_off(system: &System, ids: Vec<MailId>, reason: String) -> Result<()> {
+    let placed = (0u64..).zip(ids).collect();
+    let put_off = system.write_each("a message", placed, move |tx, (at, id)| {
         // Their place in the queue spreads them as well as chance would.
-        if let Some(mut mail) = claim(tx, *id, at)? {
-            mail.last_error = Some(reason.to_owned());
+        if let Some(mut mail) = claim(tx, *id, *at)? {
+            mail.last_error = Some(reason.clone());
             tx.put(&MAIL, id, &mail)?;
         }
-    }
-    Ok(())
+        Ok(())
+    });
+    put_off.await.map(drop)
 }
 
 /// Removes messages that are old, sent or not; and where nobody can send them, those whose link has ended: the operator
 /// could pass it on to nobody any more.
 pub(super) async fn sweep(context: TaskContext) -> Result<()> {
-    while context.system().write(sweep_some).await? == SWEEP_ROWS_MAX && !context.stopping() {}
+    sweep_old(context.system(), || context.stopping()).await?;
     if context.service::<Mailer>().smtp.is_none() {
         sweep_over(context.system(), || context.stopping()).await?;
     }
@@ -211,17 +230,20 @@ pub(super) async fn sweep(context: TaskContext) -> Result<()> {
 
 /// Removes the messages that were never sent and are of no use any more.
 pub(super) async fn sweep_over(system: &System, is_stopping: impl Fn() -> bool) -> Result<()> {
-    let mut after = None;
+    let mut after = None::<Vec<u8>>;
     while !is_stopping() {
-        let rows = system.read(|tx| tx.scan(&MAIL, after.as_ref(), Order::Ascending, SWEEP_ROWS_MAX))?;
-        let Some((last, _)) = rows.last() else { break };
-        after = Some(*last);
+        let step = system.read(|tx| tx.readable(&MAIL, after.as_deref(), SWEEP_ROWS_MAX))?;
         let now = system.clock().moment();
+        let more = step.more();
         let over: Vec<_> =
-            rows.into_iter().filter(|(_, mail)| is_over(mail, now)).map(|(id, _)| id).collect();
+            step.rows.into_iter().filter(|(_, mail)| is_over(mail, now)).map(|(id, _)| id).collect();
         if !over.is_empty() {
             system.write(move |tx| drop_over(tx, &over)).await?;
         }
+        if more.is_none() {
+            break;
+        }
+        after = more;
     }
     Ok(())
 }
@@ -240,14 +262,26 @@ fn drop_over(tx: &SysWrite<'_>, ids: &[MailId]) -> Result<()> {
     Ok(())
 }
 
-/// Removes a bounded number of rows; returns how many.
-pub(super) fn sweep_some(tx: &SysWrite<'_>) -> Result<usize> {
-    let mut swept = 0;
-    for (id, mail) in tx.scan(&MAIL, None, Order::Ascending, SWEEP_ROWS_MAX)? {
-        if tx.age(mail.created_at) < MAIL_KEPT {
-            break;
+/// Removes what is old, a bounded number of rows a write; gives how many went. Ids grow with time, so the walk ends at the
+/// first message that stays.
+pub(super) async fn sweep_old(system: &System, stopping: impl Fn() -> bool) -> Result<usize> {
+    let (mut after, mut swept) = (None::<Vec<u8>>, 0);
+    loop {
+        let (gone, more) = system
+            .write_freeing(move |tx| {
+                let step = tx.readable(&MAIL, after.as_deref(), SWEEP_ROWS_MAX)?;
+                let is_old = |mail: &MailV3| tx.age(mail.created_at) >= MAIL_KEPT;
+                let old: Vec<_> = step.rows.iter().take_while(|(_, mail)| is_old(mail)).collect();
+                for (id, _) in &old {
+                    tx.delete(&MAIL, id)?;
+                }
+                Ok((old.len(), step.more().filter(|_| old.len() == step.rows.len())))
+            })
+            .await?;
+        swept += gone;
+        if more.is_none() || stopping() {
+            return Ok(swept);
         }
-        swept += usize::from(tx.delete(&MAIL, &id)?);
+        after = more;
     }
-    Ok(swept)
 }

@@ -1,13 +1,13 @@
 //! The rows on a real store with a clock that moves. Sending is tested in `tests/it/mail.rs`.
 
-use super::rows::{MAIL_BY_ABOUT, MailV1, MailV2};
-use super::task::{MAIL_KEPT, claim, next_try, sweep_over, sweep_some};
+use super::rows::{MAIL_BY_ABOUT, MAIL_BY_STATE, MailV1, MailV2};
+use super::task::{MAIL_KEPT, claim, due, next_try, sweep_old, sweep_over};
 use super::*;
 use base::clock::{Clock, Moment, Timestamp};
 use base::codec;
 use base::ids::UserId;
-use store::fault::FaultyDisk;
-use store::{MIGRATIONS, Store, System};
+use store::fault::{FaultyDisk, damage_row, stray_entry};
+use store::{MIGRATIONS, Order, Store, System};
 
 fn open() -> (System, Clock) {
     let (disk, clock) = (FaultyDisk::new(), Clock::system());
@@ -142,7 +142,36 @@ async fn what_was_sent_is_not_forgotten_and_everything_is_erased() {
     clock.advance(MAIL_KEPT - Duration::from_secs(60));
     write(&system, None).await;
     clock.advance(Duration::from_secs(60));
-    assert_eq!((system.write(sweep_some).await.unwrap(), count()), (1, 1));
+    assert_eq!((sweep_old(&system, || false).await.unwrap(), count()), (1, 1));
+}
+
+#[tokio::test]
+async fn damaged_messages_keep_no_other_from_going_out() {
+    let (system, clock) = open();
+    let mut ids = Vec::new();
+    for _ in 0..70 {
+        ids.push(write(&system, None).await.id);
+        clock.advance(Duration::from_secs(1));
+    }
+    // More than a batch, in front of all others.
+    let damaged = ids[..60].to_vec();
+    system.write(move |tx| damaged.iter().try_for_each(|id| damage_row(tx, &MAIL, id))).await.unwrap();
+    // And an entry that stands too early for a message that waits.
+    let waits = ids.pop().unwrap();
+    system
+        .write(move |tx| {
+            let mut mail = tx.require(&MAIL, &waits)?;
+            mail.next_try_at = tx.moment().after(Duration::from_secs(3_600));
+            tx.put(&MAIL, &waits, &mail)?;
+            let early = Moment(0);
+            stray_entry(tx, &MAIL_BY_STATE, |key| key.u8(MailState::Queued as u8).moment(early), &waits);
+            Ok(())
+        })
+        .await
+        .unwrap();
+    assert_eq!(system.read(due).unwrap(), ids[60..]);
+    clock.advance(MAIL_KEPT);
+    assert_eq!(sweep_old(&system, || false).await.unwrap(), 10, "what is old goes from behind them");
 }
 
 /// Messages of the release that wrote tokens into the texts: sealed at the start, once, and read by the operator as before.

@@ -56,7 +56,7 @@ pub fn open(keyring: &Keyring, mut mail: MailV3) -> Result<MailV3> {
 pub async fn seal_old(system: &System, keyring: &Keyring) -> Result<()> {
     let mut after = None;
     loop {
-        let step = system.read(|tx| tx.readable_own(&MAIL, after.as_deref(), SEALED_AT_ONCE))?;
+        let step = system.read(|tx| tx.readable(&MAIL, after.as_deref(), SEALED_AT_ONCE))?;
         let Some(next) = step.next else { return Ok(()) };
         after = Some(next);
         let mut old = Vec::new();

@@ -44,11 +44,12 @@ pub fn dissolve(tx: &SysWrite<'_>, org: OrgId, caller: UserId, confirm_name: &st
             "is not the organization's name; it must be the same, letter by letter",
         ));
     }
+    // A member whose row is damaged cannot log in, and leads behind the fence.
     let members =
-        tx.scan_index(&USERS, &USERS_BY_ORG, |key| key.id(org), Order::Ascending, MEMBERS_PER_ORG_MAX)?;
-    for mut member in members {
+        tx.readable_by(&USERS, &USERS_BY_ORG, |key| key.id(org), None, None, MEMBERS_PER_ORG_MAX)?;
+    for (id, mut member) in members.rows {
         member.membership = None;
-        tx.put(&USERS, &member.id, &member)?;
+        tx.put(&USERS, &id, &member)?;
     }
     tx.delete(&ORGS, &org)?;
     billing::leave_account(tx, org)?;
@@ -60,28 +61,29 @@ pub(super) static KINDS: &[Personal] = &[Personal {
     name: "invitations",
     about: "Invitations to your address, and those that you sent, as far as they wait for an answer.",
     show: |tx, person, place| {
-        let (found, next) = concerning(tx, person, place)?;
+        let (found, next, _) = concerning(tx, person, place)?;
         Ok(Shown { rows: found.into_iter().map(|(_, _, row)| row).collect(), next })
     },
     // They name the person in their messages, or in themselves.
     erase: |tx, person, place| {
-        let (found, next) = concerning(tx, person, place)?;
+        let (found, next, left) = concerning(tx, person, place)?;
         let removed = found.len() as u64;
         for (org, id, _) in found {
             let invite = tx.org(org).require(&INVITES, &id)?;
             forget(tx, org, &invite)?;
         }
-        Ok(Erased { removed, next })
+        Ok(Erased { removed, left, next })
     },
 }];
 
-type Concerning = (Vec<(OrgId, InviteId, Value)>, Option<Vec<u8>>);
+type Concerning = (Vec<(OrgId, InviteId, Value)>, Option<Vec<u8>>, u64);
 
-/// Invitations to or by the person among the next ones of all organizations.
+/// Invitations to or by the person among the next ones of all organizations, where the next step goes on, and how many could
+/// not be read: they may concern the person.
 fn concerning(tx: &SysRead<'_>, person: &Person, place: &[u8]) -> Result<Concerning> {
     let after = (!place.is_empty()).then_some(place);
     let step = tx.readable_all(&INVITES, after, INVITES_PER_STEP)?;
-    let next = step.next;
+    let (next, left) = (step.next, step.passed_over);
     let found = step
         .rows
         .into_iter()
@@ -101,5 +103,5 @@ fn concerning(tx: &SysRead<'_>, person: &Person, place: &[u8]) -> Result<Concern
             });
             (org, id, row)
         });
-    Ok((found.collect(), next))
+    Ok((found.collect(), next, left))
 }

@@ -27,7 +27,7 @@ use server::permit::{self, OrgRead, Verified};
 use server::task::TaskContext;
 use server::{Body, Browser, Created, NoContent, Org, Path};
 use std::time::Duration;
-use store::{Event, Order, OrgTable, OrgWrite, SysWrite};
+use store::{Event, Order, OrgTable, OrgWrite, SysWrite, System};
 use uuid::Uuid;
 
 /// How long an invitation can be accepted.
@@ -241,7 +241,7 @@ pub(super) fn forget(tx: &SysWrite<'_>, org: OrgId, invite: &InviteV1) -> Result
 pub(super) fn end_of(tx: &SysWrite<'_>, org: OrgId, inviter: UserId) -> Result<usize> {
     let own = tx.org(org);
     let mut ended = 0;
-    for (_, invite) in own.scan(&INVITES, None, Order::Ascending, INVITES_PER_ORG_MAX)? {
+    for (_, invite) in own.readable(&INVITES, None, INVITES_PER_ORG_MAX)?.rows {
         if invite.invited_by == inviter && !inviter_stands(tx, org, &invite)? {
             forget(tx, org, &invite)?;
             ended += 1;
@@ -280,23 +280,28 @@ fn join(tx: &SysWrite<'_>, id: UserId, token: &str) -> Result<(OrgId, UserV1)> {
 
 /// Removes invitations that have expired, with their messages.
 pub(super) async fn sweep(context: TaskContext) -> Result<()> {
-    while context.system().write(sweep_some).await? == SWEEP_ROWS_MAX && !context.stopping() {}
-    Ok(())
+    sweep_all(context.system(), || context.stopping()).await.map(drop)
 }
 
-/// Removes a bounded number of rows; returns how many.
-pub(super) fn sweep_some(tx: &SysWrite<'_>) -> Result<usize> {
-    let mut swept = 0;
-    for entry in tx.scan_global(&INVITES, &INVITES_BY_END, &[], None, SWEEP_ROWS_MAX)? {
-        // Behind a fence there are none, and the entries go by themselves.
-        let Some(invite) = tx.org(entry.org).get(&INVITES, &entry.key)? else { continue };
-        if invite.expires_at > tx.moment() {
-            break;
+/// The same, a bounded number of rows a write; gives how many invitations went.
+pub(super) async fn sweep_all(system: &System, stopping: impl Fn() -> bool) -> Result<usize> {
+    let (now, mut after, mut swept) = (system.clock().moment(), None::<Vec<u8>>, 0);
+    loop {
+        let ended = system.read(|tx| {
+            tx.readable_global(&INVITES, &INVITES_BY_END, Some(now), after.as_deref(), SWEEP_ROWS_MAX)
+        })?;
+        after = ended.more();
+        let over = ended.rows.into_iter().map(|(org, id, _)| (org, id)).collect();
+        let forgotten = system.write_each_freeing("an invitation", over, move |tx, (org, id)| {
+            // It may have been accepted meanwhile.
+            let invite = tx.org(*org).get(&INVITES, id)?.filter(|invite| invite.expires_at <= now);
+            invite.as_ref().map(|invite| forget(tx, *org, invite)).transpose()
+        });
+        swept += forgotten.await?.into_iter().flatten().flatten().count();
+        if after.is_none() || stopping() {
+            return Ok(swept);
         }
-        forget(tx, entry.org, &invite)?;
-        swept += 1;
     }
-    Ok(swept)
 }
 
 #[cfg(test)]
@@ -352,10 +357,10 @@ mod tests {
             let mails: Vec<_> = mails.into_iter().map(|(_, mail)| mail.to).collect();
             (system.org(org).read(|tx| tx.count(&INVITES, 10)).unwrap(), mails)
         };
-        assert_eq!(system.write(sweep_some).await.unwrap(), 0);
+        assert_eq!(sweep_all(&system, || false).await.unwrap(), 0);
         assert_eq!(left().0, 2);
         clock.advance(Duration::from_secs(60));
-        assert_eq!(system.write(sweep_some).await.unwrap(), 1);
+        assert_eq!(sweep_all(&system, || false).await.unwrap(), 1);
         assert_eq!(left(), (1, vec!["bob@example.com".to_owned()]));
     }
 }

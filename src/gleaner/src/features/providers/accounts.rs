@@ -28,7 +28,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
-use store::{Order, OrgRead};
+use store::OrgRead;
 use tokio::sync::Semaphore;
 
 /// Providers of one organization.
@@ -466,6 +466,6 @@ pub(super) fn settings_of(adapter: &Adapter, row: &ProviderV1) -> Values {
 
 /// The organization's enabled providers, in the order of creation.
 pub fn enabled(tx: &OrgRead<'_>) -> Result<Vec<ProviderV1>> {
-    let rows = tx.scan(&PROVIDERS, None, Order::Ascending, PROVIDERS_PER_ORG_MAX)?;
+    let rows = tx.readable(&PROVIDERS, None, PROVIDERS_PER_ORG_MAX)?.rows;
     Ok(rows.into_iter().map(|(_, row)| row).filter(|row| row.is_enabled).collect())
 }

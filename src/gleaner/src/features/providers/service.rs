@@ -13,7 +13,7 @@ use base::{Code, Error, Result};
 use fetch::{AddressGuard, FieldError, Values, fields};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use store::{OrgWrite, System};
+use store::{OrgWrite, System, readable};
 
 /// Requests at once that a provider may be given.
 pub(super) const CONCURRENCY_MAX: u32 = 1_000;
@@ -226,8 +226,13 @@ pub fn seed(tx: &OrgWrite<'_>) -> Result<()> {
 pub async fn seed_all(system: &System, orgs: Vec<OrgId>) -> Result<()> {
     for org in orgs {
         let org = system.org(org);
-        if org.read(|tx| tx.get(&SEEDED, &()))?.is_none() {
-            org.write(seed).await?;
+        let seeded = org.read(|tx| tx.get(&SEEDED, &()));
+        // Where it cannot be read, there is one.
+        if readable("whether an organization has its provider", org.id(), seeded)?
+            .is_some_and(|row| row.is_none())
+        {
+            let seeding = org.write(seed).await;
+            readable("the provider of an organization", org.id(), seeding)?;
         }
     }
     Ok(())

@@ -12,7 +12,7 @@ use dispatch::dag::Dag;
 use dispatch::rank::{Estimate, Plan};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use store::{Event, Order, OrgRead, OrgWrite};
+use store::{Event, Order, OrgRead, OrgWrite, readable};
 
 /// Time between two versions that the worker writes of one workflow, when somewhere another provider is to be asked first.
 const VERSION_EVERY: Duration = Duration::from_secs(10);
@@ -243,13 +243,14 @@ pub fn stale(tx: &OrgRead<'_>, proposals: &[Proposal]) -> Result<Vec<SuggestionI
         proposal.is_some_and(Proposal::moves_orders)
     };
     let mut stale = Vec::new();
-    for row in tx.scan_index(&SUGGESTIONS, &OPEN, |key| key, Order::Ascending, WORKFLOWS_MAX)? {
-        let workflow = tx.get(&WORKFLOWS, &row.workflow_id)?;
+    for (id, row) in tx.readable_by(&SUGGESTIONS, &OPEN, |key| key, None, None, WORKFLOWS_MAX)?.rows {
+        let workflow = tx.get(&WORKFLOWS, &row.workflow_id);
+        let Some(workflow) = readable("a workflow", row.workflow_id, workflow)? else { continue };
         let is_about = workflow.as_ref().is_some_and(|workflow| is_about(&row, workflow));
         let is_looked_at = workflow.is_some_and(|workflow| workflow.is_published());
         let was_read = tx.age(row.created_at) >= DETAILS_EVERY;
         if !is_about || is_looked_at && was_read && !is_said_again(&row) {
-            stale.push(row.id);
+            stale.push(id);
         }
     }
     Ok(stale)

@@ -9,7 +9,7 @@ use base::ids::{OrgId, SuggestionId};
 use base::{Error, Result};
 use server::task::TaskContext;
 use std::sync::Arc;
-use store::{OrgStore, SysRead};
+use store::{OrgStore, SysRead, readable};
 
 /// Lessons taken in by one write operation.
 const LESSONS_PER_WRITE: usize = 200;
@@ -29,12 +29,23 @@ pub(super) async fn learn_and_look(context: TaskContext) -> Result<()> {
             continue;
         }
         let org = context.system().org(id);
-        for _ in 0..WRITES_PER_TURN {
-            if org.write(|tx| learn(tx, LESSONS_PER_WRITE)).await? < LESSONS_PER_WRITE {
-                break;
-            }
+        // What fails in one organization keeps no other from its turn.
+        if let Err(error) = learn_in(&org).await {
+            tracing::warn!(org = %id, %error, "what jobs have taught could not be taken in");
         }
         look_or_say(&org, &book).await;
+    }
+    Ok(())
+}
+
+/// Takes in an organization's lessons, as many as belong to a turn.
+async fn learn_in(org: &OrgStore) -> Result<()> {
+    let mut after = None;
+    for _ in 0..WRITES_PER_TURN {
+        after = org.write(move |tx| learn(tx, after.as_deref(), LESSONS_PER_WRITE)).await?;
+        if after.is_none() {
+            break;
+        }
     }
     Ok(())
 }
@@ -82,7 +93,8 @@ async fn look(org: &OrgStore, book: &Arc<Book>) -> Result<()> {
     }
     for proposal in proposed {
         let (id, name) = (proposal.workflow.workflow_id, proposal.workflow.name.clone());
-        match org.write(move |tx| act(tx, proposal)).await? {
+        let acted = org.write(move |tx| act(tx, proposal)).await;
+        match readable("a smart workflow", id, acted)?.unwrap_or(Outcome::Left) {
             Outcome::Written => tracing::info!(workflow = %id, name, "a smart workflow has a new ranking"),
             Outcome::Suggested => tracing::info!(workflow = %id, name, "a better ranking is suggested"),
             Outcome::Left => {}
@@ -101,7 +113,11 @@ fn proposals(org: &OrgStore, book: &Book) -> Result<(Vec<Proposal>, Vec<Suggesti
         let learned = Learned::load(tx)?;
         let proposals = smart
             .into_iter()
-            .map(|(workflow, smart)| propose(tx, book, &learned, workflow, smart))
+            .map(|(workflow, smart)| {
+                let id = workflow.workflow_id;
+                let proposed = propose(tx, book, &learned, workflow, smart);
+                Ok(readable("the plan of a smart workflow", id, proposed)?.flatten())
+            })
             .collect::<Result<Vec<_>>>()?;
         let proposals: Vec<_> = proposals.into_iter().flatten().collect();
         let stale = stale(tx, &proposals)?;

@@ -16,7 +16,7 @@ use dispatch::rank::plan::DOMAIN_SAMPLES_MIN;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use store::{Index, Order, OrgRead, OrgTable, OrgWrite, SysRead};
+use store::{Index, OrgRead, OrgTable, OrgWrite, SysRead, readable};
 
 /// The key of the board that all domains share; no domain is empty.
 pub const OVERALL: &str = "";
@@ -134,7 +134,7 @@ impl Default for Learned {
 
 impl Learned {
     pub fn load(tx: &OrgRead<'_>) -> Result<Learned> {
-        let rows = tx.scan(&BOARDS, None, Order::Ascending, DOMAINS_MAX + 1)?;
+        let rows = tx.readable(&BOARDS, None, DOMAINS_MAX + 1)?.rows;
         let mut learned = Learned::default();
         for (domain, row) in rows {
             if domain == OVERALL {
@@ -194,20 +194,25 @@ pub fn next_to_learn(tx: &SysRead<'_>, after: Option<OrgId>) -> Result<Option<Or
     tx.next_org(LESSONS.name(), after)
 }
 
-/// Takes in up to `limit` lessons, oldest first: adds them to the boards and removes them. Gives how many there were.
-pub fn learn(tx: &OrgWrite<'_>, limit: usize) -> Result<usize> {
-    let lessons = tx.scan(&LESSONS, None, Order::Ascending, limit)?;
-    let Some(mut overall) = (match lessons.is_empty() {
-        true => None,
-        false => Some(Learned::load_board(tx, OVERALL)?.unwrap_or_default()),
-    }) else {
-        return Ok(0);
-    };
+/// A board that new lessons are added to; one that cannot be read begins anew.
+fn board_at_hand(tx: &OrgRead<'_>, domain: &str) -> Result<Option<Board>> {
+    Ok(readable("what was learned of a domain", domain, Learned::load_board(tx, domain))?.flatten())
+}
+
+/// Takes in up to `limit` lessons behind a place, oldest first: adds them to the boards and removes them. Gives where to go
+/// on, if there may be more.
+pub fn learn(tx: &OrgWrite<'_>, after: Option<&[u8]>, limit: usize) -> Result<Option<Vec<u8>>> {
+    let step = tx.readable(&LESSONS, after, limit)?;
+    let (lessons, more) = (&step.rows, step.more());
+    if lessons.is_empty() {
+        return Ok(more);
+    }
+    let mut overall = board_at_hand(tx, OVERALL)?.unwrap_or_default();
     let mut free = None;
     let mut boards: BTreeMap<&str, Board> = BTreeMap::new();
-    for (_, lesson) in &lessons {
+    for (_, lesson) in lessons {
         if !boards.contains_key(lesson.domain.as_str()) {
-            let known = Learned::load_board(tx, &lesson.domain)?;
+            let known = board_at_hand(tx, &lesson.domain)?;
             if known.is_none() {
                 make_room(tx, &boards, &mut free)?;
             }
@@ -231,10 +236,10 @@ pub fn learn(tx: &OrgWrite<'_>, limit: usize) -> Result<usize> {
         note_use(tx, domain, board)?;
     }
     Learned::store_board(tx, OVERALL, &overall)?;
-    for (job, _) in &lessons {
+    for (job, _) in lessons {
         tx.delete(&LESSONS, job)?;
     }
-    Ok(lessons.len())
+    Ok(more)
 }
 
 /// Makes room for the board of one more domain. `held` are those that are at hand and will be stored; `free` is how many
@@ -252,11 +257,13 @@ fn make_room(tx: &OrgWrite<'_>, held: &BTreeMap<&str, Board>, free: &mut Option<
 
 /// Lets go of the board that may go first and is not at hand; whether there was one.
 fn evict(tx: &OrgWrite<'_>, held: &BTreeMap<&str, Board>) -> Result<bool> {
-    let uses = tx.scan_index(&BOARD_USES, &BY_UNTIL, |key| key, Order::Ascending, held.len() + 1)?;
-    let mut first = uses.into_iter().map(|row| row.domain).find(|domain| !held.contains_key(domain.as_str()));
+    let uses = tx.readable_by(&BOARD_USES, &BY_UNTIL, |key| key, None, None, held.len() + 1)?;
+    let mut first =
+        uses.rows.into_iter().map(|(_, row)| row.domain).find(|domain| !held.contains_key(domain.as_str()));
     if first.is_none() {
         // Boards without a moment are older than the moments.
-        let rows = tx.scan(&BOARDS, Some(&OVERALL.to_owned()), Order::Ascending, held.len() + 1)?;
+        let behind = tx.place(&OVERALL.to_owned());
+        let rows = tx.readable(&BOARDS, Some(&behind), held.len() + 1)?.rows;
         first = rows.into_iter().map(|(domain, _)| domain).find(|domain| !held.contains_key(domain.as_str()));
     }
     let Some(domain) = first else { return Ok(false) };
@@ -268,7 +275,9 @@ fn evict(tx: &OrgWrite<'_>, held: &BTreeMap<&str, Board>) -> Result<bool> {
 fn note_use(tx: &OrgWrite<'_>, domain: &str, board: &Board) -> Result<()> {
     let extra = if board.count >= DOMAIN_SAMPLES_MIN { PROVEN_FOR } else { Duration::ZERO };
     let until = tx.moment().after(extra);
-    let known = tx.get(&BOARD_USES, &domain.to_owned())?;
+    let known = tx.get(&BOARD_USES, &domain.to_owned());
+    // One that cannot be read stays as it is.
+    let Some(known) = readable("when a board was used", domain, known)? else { return Ok(()) };
     if known.is_some_and(|row| until < row.until.after(USE_NOTED_EVERY)) {
         return Ok(());
     }
@@ -307,8 +316,13 @@ mod tests {
                     for domain in &some {
                         teach(tx, JobId::new(), domain, &vec![sample; attempts])?;
                     }
-                    while learn(tx, 200)? > 0 {}
-                    Ok(())
+                    let mut after = None;
+                    loop {
+                        after = learn(tx, after.as_deref(), 200)?;
+                        if after.is_none() {
+                            return Ok(());
+                        }
+                    }
                 });
                 learned.await.unwrap();
                 self.clock.advance(Duration::from_secs(60));

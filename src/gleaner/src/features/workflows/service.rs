@@ -16,7 +16,7 @@ use base::ids::{OutputId, ProviderId, UserId, WorkflowId, WorkflowVersionId};
 use base::web::WebUrl;
 use base::{Code, Error, Result};
 use dispatch::dag::{Dag, Fault, Graph, Problem, Reading};
-use store::{Order, OrgRead, OrgStore, OrgWrite};
+use store::{Key, Order, OrgRead, OrgStore, OrgWrite, readable};
 
 /// Workflows of one organization that are not archived.
 pub const WORKFLOWS_MAX: usize = 1_000;
@@ -185,10 +185,20 @@ pub fn forget_versions(
     before: Moment,
     after: Option<WorkflowId>,
 ) -> Result<(u64, Option<WorkflowId>)> {
-    let next = tx.scan(&WORKFLOWS, after.as_ref(), Order::Ascending, 1)?.pop();
-    let Some((id, workflow)) = next else { return Ok((0, None)) };
+    let from = after.map(|id| id.0.into_bytes());
+    let Some(id) = tx
+        .keys(WORKFLOWS.name(), from.as_ref().map(|id| id.as_slice()), 1)?
+        .first()
+        .and_then(|key| WorkflowId::decode(key))
+    else {
+        return Ok((0, None));
+    };
+    // Of one that cannot be read every version stays.
+    let workflow = readable("a workflow", id, tx.get(&WORKFLOWS, &id))?.flatten();
+    let Some(workflow) = workflow else { return Ok((0, Some(id))) };
     let most = FORGOTTEN_PER_STEP + 1;
-    let oldest = tx.scan_index(&VERSIONS, &BY_NUMBER, |key| key.id(id), Order::Ascending, most)?;
+    let oldest = tx.readable_by(&VERSIONS, &BY_NUMBER, |key| key.id(id), None, None, most)?.rows;
+    let oldest: Vec<_> = oldest.into_iter().map(|(_, version)| version).collect();
     let kept_from = match workflow.status {
         WorkflowStatus::Archived => workflow.version,
         _ => workflow.version.saturating_sub(UNUSED_VERSIONS_KEPT),

@@ -13,7 +13,7 @@ use base::{Error, Result};
 use dispatch::dag::{Dag, Tariff, draw};
 use dispatch::rank::{Board, Estimate, Evidence, Place, Plan};
 use serde::{Deserialize, Serialize};
-use store::{Order, OrgRead, OrgTable, OrgWrite, SysRead};
+use store::{OrgRead, OrgTable, OrgWrite, SysRead};
 
 /// What a smart workflow's newest graph was drawn from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -124,14 +124,13 @@ pub fn next_with_plans(tx: &SysRead<'_>, after: Option<OrgId>) -> Result<Option<
 
 /// The smart workflows that are published.
 pub fn smart_workflows(tx: &OrgRead<'_>) -> Result<Vec<(WorkflowV1, SmartV1)>> {
-    let (mut found, mut after) = (Vec::new(), None);
+    let (mut found, mut after) = (Vec::new(), None::<Vec<u8>>);
     loop {
-        let rows = tx.scan(&WORKFLOWS, after.as_ref(), Order::Ascending, 500)?;
-        let ended = rows.len() < 500;
-        after = rows.last().map(|(id, _)| *id);
-        let smart = rows.into_iter().filter(|(_, row)| row.is_published());
+        let step = tx.readable(&WORKFLOWS, after.as_deref(), 500)?;
+        after = step.more();
+        let smart = step.rows.into_iter().filter(|(_, row)| row.is_published());
         found.extend(smart.filter_map(|(_, row)| row.smart.map(|smart| (row, smart))));
-        if ended {
+        if after.is_none() {
             return Ok(found);
         }
     }

@@ -7,7 +7,7 @@ use super::rows::{EXPIRING, EXPORTS, ExportStatus, ExportV1, WAITING};
 use super::{Exports, INVALID, KEPT, TRANSIENT};
 use crate::features::bi::rows::QueryFailureV1;
 use crate::features::bi::service::Queries;
-use base::clock::{Moment, Now};
+use base::clock::Now;
 use base::ids::{BiExportId, OrgId};
 use base::{Error, Result};
 use futures::future::BoxFuture;
@@ -18,7 +18,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use store::{Order, OrgStore, System};
+use store::{OrgStore, System, readable};
 
 /// Exports that are made at once: each keeps a core and a disk busy.
 const AT_ONCE: usize = 2;
@@ -30,35 +30,38 @@ const ATTEMPTS_MAX: u32 = 3;
 /// Makes what waits.
 pub(in crate::features::bi) fn make(context: TaskContext) -> BoxFuture<'static, Result<()>> {
     Box::pin(async move {
+        // What is asked for meanwhile stands behind what is there, or the task looks once more.
+        let mut after = None::<Vec<u8>>;
         loop {
-            if context.stopping() {
-                return Ok(());
-            }
-            let due =
-                context.system().read(|tx| tx.scan_global(&EXPORTS, &WAITING, &[], None, CHUNK_ROWS))?;
-            if due.is_empty() {
-                return Ok(());
-            }
-            let made = stream::iter(due)
-                .map(|entry| make_one(&context, entry.org, entry.key))
+            let due = context
+                .system()
+                .read(|tx| tx.readable_global(&EXPORTS, &WAITING, None, after.as_deref(), CHUNK_ROWS))?;
+            after = due.more();
+            let made = stream::iter(due.rows)
+                .map(|(org, id, _)| make_or_say(&context, org, id))
                 .buffer_unordered(AT_ONCE)
                 .collect::<Vec<_>>()
                 .await;
-            let begun = made.into_iter().collect::<Result<Vec<bool>>>()?;
-            if !begun.contains(&true) {
-                // What is left is nobody's any more, and goes with its organization.
+            made.into_iter().collect::<Result<()>>()?;
+            if after.is_none() || context.stopping() {
                 return Ok(());
             }
         }
     })
 }
 
-/// Makes one; whether it was there to be made.
-async fn make_one(context: &TaskContext, org: OrgId, id: BiExportId) -> Result<bool> {
+/// Makes one. What is damaged keeps no other from being made.
+async fn make_or_say(context: &TaskContext, org: OrgId, id: BiExportId) -> Result<()> {
+    let made = make_one(context, org, id).await;
+    readable("an export", id, made).map(drop)
+}
+
+/// Makes one, if it is there to be made.
+async fn make_one(context: &TaskContext, org: OrgId, id: BiExportId) -> Result<()> {
     if context.stopping() {
-        return Ok(false);
+        return Ok(());
     }
-    let Some(writing) = context.service::<Exports>().begin(org) else { return Ok(false) };
+    let Some(writing) = context.service::<Exports>().begin(org) else { return Ok(()) };
     let store = context.system().org(org);
     let begun = store
         .write(move |tx| {
@@ -71,7 +74,7 @@ async fn make_one(context: &TaskContext, org: OrgId, id: BiExportId) -> Result<b
             Ok(Some(export))
         })
         .await?;
-    let Some(row) = begun else { return Ok(false) };
+    let Some(row) = begun else { return Ok(()) };
     let made = if row.attempts > ATTEMPTS_MAX {
         Err(Unmade::GivenUp)
     } else {
@@ -84,8 +87,7 @@ async fn make_one(context: &TaskContext, org: OrgId, id: BiExportId) -> Result<b
     // The file is whole or gone.
     drop(writing);
     if matches!(made, Err(Unmade::Failed(ExportError::Halted(Halt::Draining)))) {
-        give_back(context, org, id).await?;
-        return Ok(true);
+        return give_back(context, org, id).await;
     }
     store
         .write(move |tx| {
@@ -96,22 +98,22 @@ async fn make_one(context: &TaskContext, org: OrgId, id: BiExportId) -> Result<b
         })
         .await?;
     context.service::<Exports>().kept.make_room(org).await;
-    Ok(true)
+    Ok(())
 }
 
 /// The oldest export of an organization that has a file.
 pub(in crate::features::bi) fn oldest(store: &OrgStore) -> Result<Option<ExportV1>> {
     store.read(|tx| {
-        let mut after = None;
+        let mut after = None::<Vec<u8>>;
         loop {
-            let rows = tx.scan(&EXPORTS, after.as_ref(), Order::Ascending, CHUNK_ROWS)?;
-            let Some((last, _)) = rows.last() else { return Ok(None) };
-            after = Some(*last);
+            let step = tx.readable(&EXPORTS, after.as_deref(), CHUNK_ROWS)?;
+            after = step.more();
             let has_file = |export: &ExportV1| {
                 export.status == ExportStatus::Success && export.expires_at.is_some_and(|at| at > tx.moment())
             };
-            if let Some((_, export)) = rows.into_iter().find(|(_, export)| has_file(export)) {
-                return Ok(Some(export));
+            let found = step.rows.into_iter().find(|(_, export)| has_file(export));
+            if found.is_some() || after.is_none() {
+                return Ok(found.map(|(_, export)| export));
             }
         }
     })
@@ -213,22 +215,14 @@ fn end(export: &mut ExportV1, made: Result<Exported, Unmade>, now: &Now) {
 /// Removes what has expired, and files that no row speaks of.
 pub(in crate::features::bi) async fn tidy(context: &TaskContext) -> Result<()> {
     let (exports, system) = (context.service::<Exports>(), context.system());
-    let before = context.moment();
+    let (now, mut after) = (context.moment(), None::<Vec<u8>>);
     loop {
-        let old = system.read(|tx| {
-            let entries = tx.scan_global(&EXPORTS, &EXPIRING, &[], Some(&time_key(before)), CHUNK_ROWS)?;
-            let rows = entries
-                .into_iter()
-                .map(|entry| Ok((entry.org, tx.org(entry.org).get(&EXPORTS, &entry.key)?)));
-            rows.collect::<Result<Vec<_>>>()
-        })?;
-        let old: Vec<(OrgId, ExportV1)> =
-            old.into_iter().filter_map(|(org, export)| Some((org, export?))).collect();
-        if old.is_empty() {
-            return remove_strays(&exports, system);
-        }
+        let old = system
+            .read(|tx| tx.readable_global(&EXPORTS, &EXPIRING, Some(now), after.as_deref(), CHUNK_ROWS))?;
+        after = old.more();
+        let is_over = |export: &ExportV1| export.expires_at.is_some_and(|at| at <= now);
         // What cannot be removed stays with its row, and must not keep the others.
-        let stays = |(org, export): &(OrgId, ExportV1)| {
+        let stays = |(org, _, export): &(OrgId, BiExportId, ExportV1)| {
             let removed = exports.kept.remove_file(*org, &exports.path(*org, export));
             removed
                 .inspect_err(
@@ -236,16 +230,11 @@ pub(in crate::features::bi) async fn tidy(context: &TaskContext) -> Result<()> {
                 )
                 .is_err()
         };
-        let found = old.len();
-        let gone: Vec<_> = old.into_iter().filter(|each| !stays(each)).collect();
-        let stuck = gone.len() < found;
-        system
-            .write(move |tx| {
-                gone.iter().try_for_each(|(org, export)| tx.org(*org).delete(&EXPORTS, &export.id).map(drop))
-            })
-            .await?;
-        if stuck {
-            // The next look would find the same ones.
+        let gone = old.rows.into_iter().filter(|each| is_over(&each.2) && !stays(each));
+        let gone: Vec<_> = gone.map(|(org, id, _)| (org, id)).collect();
+        let removed = system.write_each("an export", gone, |tx, (org, id)| tx.org(*org).delete(&EXPORTS, id));
+        removed.await?;
+        if after.is_none() {
             return remove_strays(&exports, system);
         }
     }
@@ -258,7 +247,9 @@ fn remove_strays(exports: &Arc<Exports>, system: &System) -> Result<()> {
             let path = file.path();
             let id = path.file_stem().and_then(|stem| stem.to_str()?.parse::<BiExportId>().ok());
             let Some(id) = id else { continue };
-            if system.org(org).read(|tx| tx.get(&EXPORTS, &id))?.is_none()
+            let row = system.org(org).read(|tx| tx.get(&EXPORTS, &id));
+            // The file of a row that cannot be read stays.
+            if readable("an export", id, row)?.is_some_and(|row| row.is_none())
                 && let Err(error) = exports.kept.remove_file(org, &path)
             {
                 tracing::error!(path = %path.display(), %error, "a stray export cannot be removed");
@@ -271,9 +262,4 @@ fn remove_strays(exports: &Arc<Exports>, system: &System) -> Result<()> {
 fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>> {
     let listed = fs::read_dir(folder).and_then(Iterator::collect);
     listed.map_err(|e: io::Error| Error::internal("list the exports", e))
-}
-
-/// A time as a global index has it.
-fn time_key(time: Moment) -> [u8; 8] {
-    ((time.millis() as u64) ^ (1 << 63)).to_be_bytes()
 }

@@ -40,7 +40,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use store::{OrgStore, System};
+use store::{OrgStore, System, readable};
 use tokio::sync::watch;
 
 /// How long a first change waits for others, so that what belongs together costs one round of fsyncs.
@@ -423,7 +423,9 @@ impl SnapshotFeed {
         self.system.write_blocking(move |tx| {
             let tx = tx.org(org);
             for (name, row) in &rows {
-                if tx.get(&CATALOG, name)?.is_none_or(|old| old.version < row.version) {
+                // A damaged description is written anew: it must not keep everybody's tables from going on.
+                let old = readable("the description of a table", name, tx.get(&CATALOG, name))?.flatten();
+                if old.is_none_or(|old| old.version < row.version) {
                     tx.put(&CATALOG, name, row)?;
                 }
             }

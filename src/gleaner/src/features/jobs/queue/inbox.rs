@@ -42,6 +42,8 @@ pub(super) struct Told {
     pub has_more: bool,
     /// Jobs whose rows cannot be read: they keep nobody else waiting.
     pub unreadable: Vec<JobId>,
+    /// Jobs that were passed over and are not from now on; told before those that are.
+    pub readable: Vec<JobId>,
 }
 
 /// Where it is told.
@@ -75,6 +77,13 @@ impl Inbox {
     /// Says that the row of a job in the queue cannot be read; the queue passes it over from now on.
     pub fn unreadable(&self, job: JobId) {
         self.told.lock().unreadable.push(job);
+    }
+
+    /// Says that a job that was passed over waits again.
+    pub fn readable(&self, job: JobId) {
+        let mut told = self.told.lock();
+        told.unreadable.retain(|other| *other != job);
+        told.readable.push(job);
     }
 
     /// Says that there may be something to do.

@@ -4,7 +4,8 @@ use super::*;
 use crate::features::jobs::finish::{Cut, PutBack, RUNS_MAX, claim, put_back_run};
 use crate::features::jobs::walks::{self, PLANNED_STOP, PlannedStopV1};
 use base::health::Part;
-use store::fault::damage_row;
+use std::sync::atomic::Ordering;
+use store::fault::{damage_row, stray_entry};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_that_cannot_be_stored_for_a_while_cost_no_job_and_no_second_visit() {
@@ -22,7 +23,9 @@ async fn pages_that_cannot_be_stored_for_a_while_cost_no_job_and_no_second_visit
     lab.web.release("pages");
     lab.until("the box knows", |lab| lab.health.lacks(Part::Pages)).await;
     let later = lab.submit("b.test/later").await;
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let tries = || lab.dispatcher.tries.load(Ordering::Relaxed);
+    let before = tries();
+    lab.until("the dispatcher has tried twice whether it is over", |_| tries() >= before + 2).await;
     assert_eq!(lab.web.log().len(), 3, "a box in trouble takes no jobs");
     assert!(lab.health.describe().is_some_and(|text| text.contains("a page")), "{:?}", lab.health);
     assert!(held.iter().all(|id| lab.job(*id).status == JobStatus::Running));
@@ -235,4 +238,31 @@ async fn jobs_whose_rows_cannot_be_read_stop_nobody_else() {
     assert_eq!(lab.ended(own).await.status, JobStatus::Succeeded);
     lab.until_ended(&neighbour, &[theirs]).await;
     assert_eq!(lab.web.log().len(), 2, "{:?}", lab.web.log());
+}
+
+/// What a flipped bit in the key of an entry leaves: an entry that leads to no job, or to one that is not queued.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn entries_that_lead_to_no_job_are_passed_over() {
+    let mut lab = Lab::new(4, 4, Duration::ZERO).await;
+    let (nobody, over) = (JobId::new(), lab.submit("a.test/over").await);
+    lab.edit(over, |job| job.status = JobStatus::Canceled).await;
+    lab.org
+        .write(move |tx| {
+            for id in [nobody, over] {
+                stray_entry(tx, &QUEUE, |key| key.str("a.test").str("a.test").u8(0).moment(Moment(0)), &id);
+            }
+            stray_entry(tx, &LEASE, |key| key.moment(Moment(0)), &nobody);
+            Ok(())
+        })
+        .await
+        .unwrap();
+    let own = lab.submit("a.test/behind").await;
+    lab.start();
+    assert_eq!(lab.ended(own).await.status, JobStatus::Succeeded);
+    let passed_over = |lab: &Lab, id: JobId| lab.dispatcher.unreadable.lock().contains(&id);
+    lab.until("they are passed over", |lab| passed_over(lab, nobody) && passed_over(lab, over)).await;
+    // One that is put into the queue after all is looked at again.
+    lab.edit(over, |job| job.status = JobStatus::Queued).await;
+    assert_eq!(lab.ended(over).await.status, JobStatus::Succeeded);
+    assert!(lab.drain().await.is_empty(), "no round goes on for ever");
 }
