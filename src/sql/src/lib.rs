@@ -37,7 +37,6 @@ pub mod snapshot;
 pub mod spool;
 pub mod structured;
 mod sum;
-mod topk;
 mod worker;
 
 pub use self::catalog::{ColumnKind, ColumnSpec, InvalidTableName, NewestOf, TableName, TableSpec};

@@ -588,7 +588,7 @@ async fn put_and_tell(
     refused: bool,
 ) -> Result<()> {
     org.write(move |tx| {
-        tx.after_commit(move |committed| drop(tell.send(committed)));
+        tx.after_commit(move |committed| tell.send(committed).expect("somebody listens"));
         tx.put(&NOTES, &note.id, &note)?;
         if refused { Err(Error::conflict("no")) } else { Ok(()) }
     })

@@ -89,7 +89,7 @@ enum Looked {
 }
 
 /// Results of an organization that can be read.
-fn readable(tx: &SysRead<'_>, org: OrgId) -> Result<u64> {
+fn readable_results(tx: &SysRead<'_>, org: OrgId) -> Result<u64> {
     let (mut count, mut after) = (0, None);
     loop {
         let keys = tx.org(org).keys(RESULTS.name(), after.as_deref(), ROWS_PER_READ)?;
@@ -309,7 +309,7 @@ impl SearchFeed {
                 }
                 let documents = self.index.documents_of(org.0).map_err(search_error)?;
                 let rows = tx.org(org).used(RESULTS.name())?.rows;
-                if documents < rows && documents < readable(tx, org)? || documents > rows {
+                if documents < rows && documents < readable_results(tx, org)? || documents > rows {
                     return Ok(Looked::Damaged(format!("{documents} documents for {rows} results of {org}")));
                 }
             }

@@ -37,7 +37,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use store::{Committed, OrgStore, OrgWrite, SysWrite, System, pass_over};
+use store::{Committed, OrgStore, OrgWrite, System, pass_over};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 

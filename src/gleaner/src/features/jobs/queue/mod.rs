@@ -218,7 +218,9 @@ impl FairQueue {
             self.note(&job, now);
         }
         self.has_more |= told.has_more;
-        told.readable.iter().for_each(|job| drop(self.passed_over.remove(job)));
+        for job in &told.readable {
+            self.passed_over.remove(job);
+        }
         self.passed_over.extend(told.unreadable);
     }
 
