@@ -1,4 +1,4 @@
-//! The figures of the README: durable submits, point reads, parse and extract, a group-by over a million rows.
+//! Figures of data/docs/benchmarks.md: durable submits, point reads, parse and extract, a group-by over a million rows.
 //!
 //! `cargo bench` runs all; `cargo bench -- submit` those whose name has the word. Server and clients share the machine, so
 //! the figures of the first two are a floor. Settings come from the environment as for the appliance itself:

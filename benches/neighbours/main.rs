@@ -8,9 +8,10 @@
 //! share can be reckoned: what stands behind "share" is the worst job against it, or against a second where that is
 //! more.
 //!
-//! What counts (issue 12): the 99th percentile of the ordinary requests stays under 100 ms, none fails, and jobs begin
+//! What counts: the 99th percentile of the ordinary requests stays under 100 ms, none fails, and jobs begin
 //! within twice their fair share. An attack that is answered something else than it is meant to be missed its aim (`aim`)
-//! and fails the bench; so does a figure that is not reached. The table at the end is the README's.
+//! and fails the bench; so does a figure that is not reached. The table at the end is for
+//! data/docs/benchmarks.md.
 
 mod aim;
 mod attacks;

@@ -24,6 +24,6 @@ fn the_demo_collects_extracts_finds_and_answers() {
     assert!(text.contains("USD"), "the SQL answer names the currencies: {text}");
     assert!(text.contains("This box ends now"), "nobody is told to go on with a box that is gone: {text}");
     println!("the demo took {took:?}");
-    // A bound against hanging, not a measurement: the figure is in the README.
+    // A bound against hanging, not a measurement: the figure is in data/docs/benchmarks.md.
     assert!(took < Duration::from_secs(120));
 }

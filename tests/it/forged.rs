@@ -236,7 +236,7 @@ impl Forger {
     }
 }
 
-/// A 401 in its own envelope, whatever the path (interface spec, "Authentication", 4).
+/// A 401 in its own envelope, whatever the path (data/docs/api.md, "Errors").
 fn unauthorized(reply: &Reply, what: &str) {
     assert_eq!(reply.status.as_u16(), 401, "{what}: {}", reply.text());
     assert!(reply.json["error"].is_string(), "{what}: a 401 is flat: {}", reply.text());

@@ -1,4 +1,5 @@
-//! What is ignored of a request is told: on every operation, and refused to whoever asks for that (API page, section 11).
+//! What is ignored of a request is told: on every operation, and refused to whoever asks for that (data/docs/api.md,
+//! "Unknown names").
 
 use crate::harness::{Appliance, expect, get, post, text};
 use crate::workflows::{chain, direct};

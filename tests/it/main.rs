@@ -28,6 +28,7 @@ mod http;
 mod ignored;
 mod jobs;
 mod letter;
+mod licences;
 mod machine;
 mod mail;
 mod operator;

@@ -15,7 +15,7 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 macro_rules! error_codes {
     ($($variant:ident $name:literal $status:literal $sentence:literal;)*) => {
-        /// A stable, machine-readable reason (interface spec, "Errors"; statuses: API page, section 1).
+        /// A stable, machine-readable reason (data/docs/api.md, "Errors").
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Code { $($variant),* }
 
@@ -70,7 +70,7 @@ error_codes! {
     InternalError "internal_error" 500 "Internal server error";
     ProviderUnavailable "provider_unavailable" 502 "Provider unavailable";
     ServiceUnavailable "service_unavailable" 503 "Service unavailable";
-    // The SQL console's own (interface spec, "BI envelope").
+    // The SQL console's own (data/docs/api.md, "The SQL console").
     InvalidIdempotencyKey "invalid_idempotency_key" 400 "Invalid Idempotency-Key";
     InvalidExecutionContext "invalid_execution_context" 400 "Invalid execution context";
     InvalidSql "invalid_sql" 400 "Invalid SQL";

@@ -1,8 +1,8 @@
 //! Every limit that is not a setting, with its unit last in its name. Where a page states the number, it is named.
 
-/// Rows of a list page unless asked otherwise (API page, section 1).
+/// Rows of a list page unless asked otherwise (data/docs/api.md, "Lists").
 pub const PAGE_ROWS_DEFAULT: usize = 50;
-/// Rows of a list page at most; larger values are clamped (API page, section 1).
+/// Rows of a list page at most; larger values are clamped (data/docs/api.md, "Lists").
 pub const PAGE_ROWS_MAX: usize = 200;
 /// Rows a filtered list looks at before it answers with what it has and a cursor to go on: some 10 ms of a thread
 /// that others' requests wait for.
@@ -11,9 +11,9 @@ pub const PAGE_SCAN_ROWS_MAX: usize = 5_000;
 pub const LIST_BYTES_MAX: usize = 1 << 20;
 /// Stored bytes of the rows that a filtered list looks at, likewise.
 pub const LIST_SCAN_BYTES_MAX: usize = 16 << 20;
-/// Request body (API page, section 1).
+/// Request body (data/docs/api.md, "Conventions").
 pub const BODY_BYTES_MAX: usize = 1 << 20;
-/// Request body of URL uploads and test-xpath (API page, section 1).
+/// Request body of URL uploads and test-xpath (data/docs/api.md, "Conventions").
 pub const BODY_BYTES_MAX_LARGE: usize = 8 << 20;
 /// JSON values of a request's body (texts, numbers, lists, objects), of an ordinary and of a large one.
 pub const JSON_VALUES_MAX: usize = 250_000;
@@ -24,11 +24,11 @@ pub const BODY_BYTES_AT_ONCE: usize = 32 << 10;
 pub const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Header lines of a request.
 pub const HEAD_LINES_MAX: usize = 100;
-/// URLs of one `POST /urls` (API page, section 3).
+/// URLs of one `POST /urls` (data/docs/api.md, "Limits").
 pub const URLS_PER_REQUEST_MAX: usize = 10_000;
-/// Jobs of one batch (API page, section 4).
+/// Jobs of one batch (data/docs/api.md, "Limits").
 pub const JOBS_PER_BATCH_MAX: usize = 1_000;
-/// Ids of one poll (API page, section 4).
+/// Ids of one poll (data/docs/api.md, "Limits").
 pub const JOBS_PER_POLL_MAX: usize = 500;
 /// Ids of one deletion of results.
 pub const RESULTS_PER_DELETE_MAX: usize = 1_000;
@@ -42,13 +42,13 @@ pub const TAG_CHARS_MAX: usize = 64;
 pub const METADATA_BYTES_MAX: usize = 16 << 10;
 /// Characters of a name a person gives to something.
 pub const NAME_CHARS_MAX: usize = 200;
-/// Operations that may wait for the writer thread; one more is a 503 (engines page, "Store").
+/// Operations that may wait for the writer thread; one more is a 503 (data/docs/engines.md, "Store").
 pub const WRITER_QUEUE_MAX: usize = 4_096;
-/// Operations of one commit (engines page, "Store").
+/// Operations of one commit (data/docs/engines.md, "Store").
 pub const WRITER_BATCH_MAX: usize = 1_024;
-/// A stored value; larger ones belong in the blob store (engines page, "Store").
+/// A stored value; larger ones belong in the blob store (data/docs/engines.md, "Store").
 pub const VALUE_BYTES_MAX: usize = 1 << 20;
-/// Time a read transaction may live (engines page, "Store").
+/// Time a read transaction may live (data/docs/engines.md, "Store").
 pub const READ_TX_MS_MAX: u64 = 1_000;
-/// Page of HTML that is parsed (interface spec, "Limits").
+/// Page of HTML that is parsed (data/docs/api.md, "Limits").
 pub const HTML_BYTES_MAX: usize = 5 << 20;

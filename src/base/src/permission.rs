@@ -1,4 +1,4 @@
-//! Roles and what they may do: the table of the API page, section 2, and nothing else.
+//! Roles and what they may do: the table of data/docs/api.md, "People, organizations and keys", and nothing else.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -98,7 +98,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The permissions of the role (API page, section 2).
+    /// The permissions of the role (data/docs/api.md, "People, organizations and keys").
     pub fn permissions(self) -> Permissions {
         use Permission as P;
         let work = [P::WorkflowsRead, P::JobsRead, P::UrlsRead, P::SchedulesRead, P::ProvidersRead];

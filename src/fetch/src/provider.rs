@@ -144,7 +144,7 @@ impl Attempt {
     }
 
     /// Whether a delivery's price is due: for the page, and for the target's own final answer, which vendors bill too
-    /// (API page, section 9). A failure without an answer of the target never is.
+    /// (data/docs/api.md, "Credits"). A failure without an answer of the target never is.
     pub fn is_billable(&self) -> bool {
         match self.outcome {
             Outcome::Success => true,

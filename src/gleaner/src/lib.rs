@@ -1,5 +1,8 @@
 //! Gleaner: a web data collection appliance in one binary.
 //!
+//! This is the map of the source. The pages for whoever carries on are in `data/docs`: architecture, engines, the API's
+//! decisions, and how a slice is added.
+//!
 //! # The map
 //! One crate a layer under `src/`, feature-sliced above. What a crate may use stands in its `Cargo.toml`, so the compiler
 //! refuses an import upwards.

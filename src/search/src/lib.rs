@@ -1,7 +1,7 @@
 //! Full-text search over extraction results: one tantivy index for the box behind [`OrgSearch`].
 //!
 //! **One index, an organization's term in every query.** Separate indexes cost gigabytes and threads by the
-//! hundred (`design/engines.md` has the measurements). [`SearchIndex::org`] is the only way to a query, and
+//! hundred (data/docs/engines.md, "Search"). [`SearchIndex::org`] is the only way to a query, and
 //! it adds the term itself.
 //!
 //! **The index is a cache of redb.** It is fed from the outbox: each change deletes the document by

@@ -1,7 +1,7 @@
 //! The box's secrets: one file, made at the first boot, beside the data folder and never inside it.
 //!
 //! Whoever copies the data folder (a backup, a stolen disk image) must not hold the keys to it, so the keys live in a
-//! file of their own (engines page, "Passwords, tokens, keys, egress"). Invariants:
+//! file of their own (data/docs/engines.md, "Keys, passwords and tokens"). Invariants:
 //! - the file is created whole or not at all: written under another name, synced, then linked to its name, and the
 //!   folder synced; two processes that race for the first boot end with the same keys;
 //! - a file that its group or others may read is refused, and so is one that is not exactly what this release wrote:

@@ -33,6 +33,7 @@ pub static ROUTES: &[Route] = &[
     Route::get("/docs/cli-auth", "cliAuthPage", &Handler::new(cli_auth_page)),
     Route::get("/docs/errors", "errorPages", &Handler::new(error_index)),
     Route::get("/docs/errors/{code}", "errorPage", &Handler::new(error_page)),
+    Route::get("/docs/{guide}", "guidePage", &Handler::new(guide)),
 ];
 
 async fn openapi(gate: Anonymous) -> Result<JsonBytes> {
@@ -157,4 +158,9 @@ async fn error_index(gate: Anonymous) -> Result<Html> {
 async fn error_page(gate: Anonymous, Path(code): Path<String>) -> Result<Html> {
     let text = pages::find(&code).ok_or_else(|| Error::not_found("Page"))?;
     Ok(Html(docs::error_page(gate.prefix(), &code, text).into()))
+}
+
+async fn guide(gate: Anonymous, Path(name): Path<String>) -> Result<Html> {
+    let guide = pages::guide(&name).ok_or_else(|| Error::not_found("Page"))?;
+    Ok(Html(docs::guide(gate.prefix(), guide).into()))
 }

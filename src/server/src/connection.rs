@@ -32,7 +32,7 @@ use tower_http::CompressionLevel;
 use tower_http::compression::Compression;
 use tower_http::compression::predicate::{Predicate, SizeAbove};
 
-/// Smaller responses are not worth compressing (API page, section 1).
+/// Smaller responses are not worth compressing (data/docs/api.md, "Conventions").
 const COMPRESS_BYTES_MIN: u64 = 1024;
 /// Level 4 of gzip, brotli and zstd: about the ratio of their defaults, at a fraction of brotli's time.
 const COMPRESS_LEVEL: i32 = 4;

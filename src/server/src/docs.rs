@@ -1,9 +1,9 @@
-//! Pages for people: the reference, read from the OpenAPI document, and a page for every error code. Plain HTML without
+//! Pages for people: the reference, read from the OpenAPI document, the guides, and a page for every error code. Plain HTML without
 //! scripts, so that they work in any browser and where there is no network. The pages that mailed links lead to have one
 //! script, ours, which uses the link.
 
 use crate::markdown::render;
-use crate::pages;
+use crate::pages::{self, Guide};
 use base::Code;
 use base::escape::html as escape;
 use base64::Engine;
@@ -112,11 +112,31 @@ pub fn error_index(prefix: &str) -> String {
     page("Errors", &body)
 }
 
-/// The list of operations.
+/// A guide. Its links to other guides are by their files' names, so that they also lead there in a checkout.
+pub fn guide(prefix: &str, guide: &Guide) -> String {
+    let mut text = guide.text.to_owned();
+    for Guide { name, .. } in pages::GUIDES {
+        text = text.replace(&format!("]({name}.md"), &format!("]({prefix}/docs/{name}"));
+    }
+    page(guide.title(), &format!("<p>{}</p>{}", link(prefix, "/docs", "Reference"), render(&text)))
+}
+
+/// The guides in a list.
+fn guides(prefix: &str) -> String {
+    let mut list = String::from("<h2>Guides</h2><ul>");
+    for guide in pages::GUIDES {
+        let title = link(prefix, &format!("/docs/{}", guide.name), guide.title());
+        let _ = write!(list, "<li>{title}: {}</li>", escape(guide.about));
+    }
+    list.push_str("</ul>");
+    list
+}
+
+/// The guides and the list of operations.
 pub fn reference(prefix: &str, document: &Value) -> String {
     let (json, errors) =
         (link(prefix, "/api/v1/openapi.json", "openapi.json"), link(prefix, "/docs/errors", "Errors"));
-    let mut body = format!("<h1>Gleaner API</h1><p>{json} · {errors}</p>");
+    let mut body = format!("<h1>Gleaner API</h1><p>{json} · {errors}</p>{}", guides(prefix));
     for tag in document["tags"].as_array().into_iter().flatten().filter_map(|tag| tag["name"].as_str()) {
         let _ = write!(body, "<h2>{}</h2>", escape(tag));
         for (path, methods) in document["paths"].as_object().into_iter().flatten() {

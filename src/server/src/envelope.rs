@@ -6,7 +6,7 @@
 //!   names [`STRUCTURED`];
 //! - the console's, which is the structured one, always.
 //!
-//! (Interface spec, "Errors" and "Versioning"; API page, section 1.)
+//! data/docs/api.md, "Errors", says when each is used.
 
 use crate::body::{Response, ResponseBody};
 use crate::route::is_bi;

@@ -1,7 +1,7 @@
 //! Who may call: the gates, and the order in which they ask.
 //!
-//! organization → entitlement → verified e-mail → permission → quota. The SQL console's mount guard (interface spec,
-//! "BI envelope") is the same order with its own codes, and always wants a verified e-mail. A gate is the first argument
+//! organization → entitlement → verified e-mail → permission → quota. The SQL console's mount guard (data/docs/api.md,
+//! "The SQL console") is the same order with its own codes, and always wants a verified e-mail. A gate is the first argument
 //! of a handler and the only way to an [`OrgContext`], so what a handler can reach is what its caller may reach.
 
 use crate::call::{Call, Context};
@@ -360,7 +360,7 @@ fn admit(call: &Call, needs: &Needs) -> Result<OrgContext> {
     Ok(OrgContext { context: call.context.clone(), principal, store })
 }
 
-/// The console's own names for two refusals (interface spec, "BI envelope").
+/// The console's own names for two refusals (data/docs/api.md, "The SQL console").
 fn console_code(error: Error, bi: bool) -> Error {
     let code = match (bi, error.code()) {
         (true, Code::OrgNotFound) => Code::NoOrg,

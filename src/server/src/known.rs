@@ -2,7 +2,8 @@
 //!
 //! What a caller sends beyond that is ignored, as it must be for clients of other releases, and most often it is a name
 //! that was typed wrong. So every answer names what was ignored in `X-Ignored-Fields`, nested members by their path, and
-//! with `Prefer: handling=strict` (RFC 7240, 4.4) it is a 400 that names the known ones instead (API page, section 11).
+//! with `Prefer: handling=strict` (RFC 7240, 4.4) it is a 400 that names the known ones instead (data/docs/api.md,
+//! "Unknown names").
 //!
 //! The names are read off the OpenAPI document, for every operation at once: there is no route that could forget to say
 //! them, and what is told to be ignored is what the reference does not have.

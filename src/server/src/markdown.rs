@@ -16,7 +16,12 @@ pub fn render(text: &str) -> String {
         } else if let Some(fence) = fence(line) {
             code_block(&mut html, &lines, at, fence)
         } else if let Some((level, title)) = heading(line) {
-            let _ = writeln!(html, "<h{level}>{}</h{level}>", inline(title));
+            let _ = match level {
+                1 => writeln!(html, "<h1>{}</h1>", inline(title)),
+                _ => {
+                    writeln!(html, "<h{level} id=\"{}\">{}</h{level}>", escape(&anchor(title)), inline(title))
+                }
+            };
             at + 1
         } else if line.starts_with('|') {
             table(&mut html, &lines, at)
@@ -37,6 +42,13 @@ fn heading(line: &str) -> Option<(usize, &str)> {
     let level = line.bytes().take_while(|b| *b == b'#').count();
     let title = line.get(level..)?.strip_prefix(' ')?;
     (1..=6).contains(&level).then_some((level, title.trim()))
+}
+
+/// What a link to a heading ends in, as the hosts of repositories have it: letters and digits in lower case, a hyphen for
+/// each space.
+pub fn anchor(title: &str) -> String {
+    let kept = title.chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
+    kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
 /// An item of a list: whether it is numbered, and its text.
@@ -91,7 +103,8 @@ fn table(html: &mut String, lines: &[&str], start: usize) -> usize {
             let tag = if with_head && at == start { "th" } else { "td" };
             html.push_str("<tr>");
             for cell in cells(line) {
-                let _ = write!(html, "<{tag}>{}</{tag}>", inline(cell.trim()));
+                // In a table a bar that is none is written so; other readers divide at bars in code as well.
+                let _ = write!(html, "<{tag}>{}</{tag}>", inline(&cell.trim().replace("\\|", "|")));
             }
             html.push_str("</tr>\n");
         }
@@ -174,8 +187,12 @@ mod tests {
 
     #[test]
     fn pages_become_html() {
+        assert_eq!(
+            render("## What is `kept`, and how"),
+            "<h2 id=\"what-is-kept-and-how\">What is <code>kept</code>, and how</h2>\n"
+        );
         let page = "# not_ready\n\nStatus: **409**\nmore `a<b`.\n\n- one\n  still one\n- two\n\n1. first\n\n| a | b |\n\
-                    |---|---|\n| `x|y` | 2 |\n\n```json\n{\"a\": \"<b>\"}\n```\nEnd.";
+                    |---|---|\n| `x\\|y` | 2 |\n\n```json\n{\"a\": \"<b>\"}\n```\nEnd.";
         let html = render(page);
         assert!(
             html.contains(

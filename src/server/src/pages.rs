@@ -1,4 +1,5 @@
-//! The pages of the error codes, compiled in from `data/errors`, so that a box without a network can serve them.
+//! The pages of the error codes and the guides, compiled in from `data/errors` and `data/docs`, so that a box without a
+//! network can serve them.
 
 macro_rules! error_pages {
     ($($name:literal)*) => {
@@ -64,6 +65,48 @@ error_pages! {
 /// The Markdown text of a page.
 pub fn find(name: &str) -> Option<&'static str> {
     PAGES.iter().find(|(page, _)| *page == name).map(|(_, text)| *text)
+}
+
+/// A page of `data/docs`.
+pub struct Guide {
+    /// Its address below `/docs`, and its file's name.
+    pub name: &'static str,
+    /// What it is about, in a line of the list.
+    pub about: &'static str,
+    pub text: &'static str,
+}
+
+impl Guide {
+    /// Its heading.
+    pub fn title(&self) -> &'static str {
+        self.text.lines().next().and_then(|line| line.strip_prefix("# ")).unwrap_or(self.name)
+    }
+}
+
+macro_rules! guides {
+    ($($name:literal $about:literal;)*) => {
+        /// The guides, in the order in which they are listed.
+        pub static GUIDES: &[Guide] = &[$(Guide {
+            name: $name,
+            about: $about,
+            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/docs/", $name, ".md")),
+        }),*];
+    };
+}
+
+guides! {
+    "operating" "readiness, backups, the clock, the operator's commands, mail, what is kept, erasure, the audit log";
+    "api" "what the reference cannot say: errors, lists, idempotency, roles, credits, providers, workflows";
+    "sql" "tables, values in JSON, what differs from PostgreSQL, bounds, exports";
+    "architecture" "crates, how a page goes through, invariants, tenancy, power cuts and full disks";
+    "engines" "how the parts work, and the measurements behind them";
+    "benchmarks" "every figure, and how it is made";
+    "slices" "adding a capability, step by step";
+}
+
+/// The guide of this name.
+pub fn guide(name: &str) -> Option<&'static Guide> {
+    GUIDES.iter().find(|guide| guide.name == name)
 }
 
 #[cfg(test)]

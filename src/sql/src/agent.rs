@@ -1,4 +1,4 @@
-//! What a statement in the scope of an agent sees (API page, section 7, "Scope `agent`").
+//! What a statement in the scope of an agent sees (data/docs/api.md, "The SQL console").
 //!
 //! A job or URL belongs to an agent when its `metadata` says so: `{"agentId": "…"}`. The agent's statements see those, the
 //! URLs of its jobs, and what hangs on them: attempts, tags, readings. Every other table is not there, so naming one is

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use serde::{Deserialize, Serialize};
 
-/// Longest table name, in characters (interface specification, "BI table description").
+/// Longest table name, in characters (data/docs/api.md, "The SQL console").
 pub const TABLE_NAME_CHARS_MAX: usize = 128;
 
 /// The kinds of value a column holds.

@@ -1,7 +1,7 @@
 //! What a statement can fail with, and how DataFusion's errors become that.
 //!
 //! The texts are ours, customer-safe: DataFusion's own hold data values, column lists and plan internals. Only a
-//! syntax error passes the parser's message on (interface specification, "BI envelope").
+//! syntax error passes the parser's message on (data/docs/api.md, "The SQL console").
 
 use std::fmt;
 use std::io;
@@ -20,7 +20,7 @@ use super::segment::SegmentError;
 /// Longest piece of a statement quoted in a message, in characters.
 const QUOTED_CHARS_MAX: usize = 128;
 
-/// What went wrong, in the terms of the interface specification.
+/// What went wrong, in the terms of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {

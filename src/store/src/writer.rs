@@ -2,7 +2,7 @@
 //!
 //! It takes the first waiting operation, drains up to [`WRITER_BATCH_MAX`] more without a timer, lets each decide on
 //! the open transaction and applies what it decided, commits once with fsync and only then answers everybody
-//! (engines page, "Store": 25 times one transaction a request at 256 callers). Large operations make a commit of
+//! (data/docs/engines.md, "Store": 25 times one transaction a request at 256 callers). Large operations make a commit of
 //! fewer: what has not decided within [`DECIDE_MAX`] waits for the next one. An operation that is refused or
 //! panics leaves nothing behind and costs its neighbours nothing, because its changes are collected beside the
 //! transaction until it has returned.
@@ -290,7 +290,7 @@ pub(super) fn commit_one(
 pub(super) fn begin(database: &redb::Database) -> Result<redb::WriteTransaction> {
     let mut tx = database.begin_write().map_err(|e| file_failed("begin a write transaction", e))?;
     // Opening after a crash takes milliseconds instead of a walk over the whole file, and the two-phase commit
-    // that comes with it closes the gap redb documents for hostile content (engines page, "Store").
+    // that comes with it closes the gap redb documents for hostile content (data/docs/engines.md, "Store").
     tx.set_quick_repair(true);
     Ok(tx)
 }

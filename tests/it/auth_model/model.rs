@@ -1,5 +1,5 @@
-//! What a person would expect of credentials: the rules of the interface spec ("Authentication", "States", "Limits") and
-//! of the API page, section 2, without hashes, families, rows or indexes.
+//! What a person would expect of credentials: the rules of data/docs/api.md, "People, organizations and keys",
+//! without hashes, families, rows or indexes.
 //!
 //! Everything that was ever handed out is kept here with what became of it, and asking is one look at that. Times near
 //! an end are unclear, because the box and the model do not look at the clock in the same millisecond.
@@ -8,11 +8,11 @@ use base::clock::Timestamp;
 use base::permission::{Permissions, Role};
 use std::time::Duration;
 
-/// Interface spec, "Limits".
+/// See data/docs/api.md, "People, organizations and keys".
 const ACCESS_TIME: Duration = Duration::from_secs(15 * 60);
-/// Interface spec, "Limits".
+/// See data/docs/api.md, "People, organizations and keys".
 const REFRESH_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
-/// API page, section 2.
+/// See data/docs/api.md, "People, organizations and keys".
 const RESET_TIME: Duration = Duration::from_secs(3600);
 /// So close to an end the model does not say what holds. A loaded machine takes seconds for a step.
 const MARGIN: Duration = Duration::from_secs(45);

@@ -1,10 +1,10 @@
-//! The README's table of values in JSON, row by row.
+//! The table of values in JSON in data/docs/sql.md, "What SQL answers look like in JSON", row by row.
 
 use super::QUERIES;
 use crate::harness::{Appliance, expect, post};
 use serde_json::{Value, json};
 
-const README: &str = include_str!("../../../README.md");
+const PAGE: &str = include_str!("../../../data/docs/sql.md");
 
 /// Statements of one value, the type that the plan names, and the value on the wire.
 fn cases() -> Vec<(&'static str, &'static str, Value)> {
@@ -48,10 +48,10 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn values_are_what_the_readme_says() {
+async fn values_are_what_the_page_says() {
     let appliance = Appliance::start().await;
     let client = appliance.member("values").await.api;
-    let table = README.split("What SQL answers look like in JSON").nth(1).expect("the section");
+    let table = PAGE.split("What SQL answers look like in JSON").nth(1).expect("the section");
     let table = table.split("\n\n").nth(1).expect("the table");
     for (sql, kind, expected) in cases() {
         let execution = expect(post(&client, QUERIES, &json!({ "sql": sql, "waitMs": 10_000 })).await, 200);
@@ -60,7 +60,7 @@ async fn values_are_what_the_readme_says() {
         assert_eq!(row.values().next(), Some(&expected), "{sql}");
         assert_eq!(execution["dryRun"]["columns"][0]["type"], kind, "{sql}");
         let named = format!("`{}`", kind.trim_end_matches("[]"));
-        assert!(table.contains(&named), "the README's table says nothing of {kind}");
+        assert!(table.contains(&named), "the page's table says nothing of {kind}");
     }
 }
 

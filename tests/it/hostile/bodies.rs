@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 const JSON: &str = "application/json";
 const LEVELS: usize = 10_000;
-/// The limit of a body, and of a large one (API page, section 1).
+/// The limit of a body, and of a large one (data/docs/api.md, "Conventions").
 const BODY_BYTES_MAX: usize = 1 << 20;
 const BODY_BYTES_MAX_LARGE: usize = 8 << 20;
 /// Operations that take large bodies.

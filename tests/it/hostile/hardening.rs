@@ -40,6 +40,7 @@ async fn answers_with_tokens_are_kept_by_nobody_and_pages_are_in_no_frame() {
         "/docs/errors",
         "/docs/errors/not_found",
         "/docs/cli-auth",
+        "/docs/architecture",
         "/verify-email",
         "/reset-password",
         "/invite",

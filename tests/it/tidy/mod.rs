@@ -2,7 +2,8 @@
 
 mod source;
 
-use source::{Function, Name, Source, root, sources, walk};
+use source::{Function, Name, Source, sources};
+pub use source::{root, walk};
 use std::collections::BTreeSet;
 
 /// Lines of a file.

@@ -48,7 +48,7 @@ impl<'a> Config<'a> {
         }
     }
 
-    /// A member; `null` is as good as left out (API page, section 1).
+    /// A member; `null` is as good as left out (data/docs/api.md, "Conventions").
     pub fn optional(&self, name: &str) -> Option<&'a Value> {
         self.members?.get(name).filter(|value| !value.is_null())
     }

@@ -1,4 +1,4 @@
-//! Workflow graphs: what a job does, drawn as nodes and edges (API page, "Workflow graph").
+//! Workflow graphs: what a job does, drawn as nodes and edges (data/docs/api.md, "Workflow graph").
 //!
 //! - [`shape`]: a graph as it travels, and its words (how the reference describes it: `schema.rs`); [`read`]: from there to a [`Graph`], or everything that is wrong;
 //! - [`Graph`]: a graph that holds. There is no other way to one than reading, so whoever has one may rely on it: it has
@@ -28,7 +28,7 @@ pub use walk::{Ending, Event, Seen, Step, Walk};
 
 use base::ids::{OutputId, ProviderId};
 
-/// Nodes of a graph (API page, "Workflow graph").
+/// Nodes of a graph (data/docs/api.md, "Workflow graph").
 pub const NODES_MAX: usize = 64;
 /// Edges of a graph: more than the nodes can have, so only a mistake meets it.
 pub const EDGES_MAX: usize = 512;
@@ -42,7 +42,7 @@ pub const NODE_ID_CHARS_MAX: usize = 64;
 pub const RETRIES_MAX: u32 = 5;
 /// Providers of one race.
 pub const RACE_MAX: usize = 8;
-/// Longest wait of a wait node (API page, "Workflow graph").
+/// Longest wait of a wait node (data/docs/api.md, "Workflow graph").
 pub const WAIT_MS_MAX: u32 = 60_000;
 /// Least time that an attempt may be given.
 pub const TIMEOUT_MS_MIN: u32 = 100;

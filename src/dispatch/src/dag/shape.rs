@@ -1,4 +1,4 @@
-//! A graph as it travels and is stored, and the words of it (API page, "Workflow graph").
+//! A graph as it travels and is stored, and the words of it (data/docs/api.md, "Workflow graph").
 //!
 //! A [`Dag`] promises nothing: it is what somebody sent. [`super::Graph`] is what was read from one and holds.
 
@@ -56,7 +56,7 @@ macro_rules! words {
         pub enum $name { $($variant),* }
 
         impl $name {
-            /// Every one, in the order of the API page.
+            /// Every one, in the order of the reference.
             pub const ALL: &'static [$name] = &[$($name::$variant),*];
 
             /// The word on the wire.

@@ -29,7 +29,7 @@ const HALF_BALANCED_COST: f64 = 60.0;
 /// The duration that is assumed where none is known, ms.
 const DURATION_MS_GUESS: f64 = 4_000.0;
 
-/// What providers are ranked by (API page, "Workflows").
+/// What providers are ranked by (data/docs/api.md, "Workflows").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Strategy {
     SuccessRate,

@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use store::Store;
 
-/// How often the disk is looked at (engines page, "Store").
+/// How often the disk is looked at (data/docs/engines.md, "Store").
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long a look may take before the next one begins: a disk that hangs must not end the looking.
 const LOOK_MAX: Duration = Duration::from_secs(20);

@@ -3,7 +3,7 @@
 //! [`Schema::compile`] checks and compiles a list of [`Attribute`]s once; [`Schema::extract`] runs it over a page. The same
 //! page and schema give the same bytes: nothing here depends on time, hashing order or the machine.
 //!
-//! How an attribute finds its value (interface specification, "Extraction schema"; api.md, section 6):
+//! How an attribute finds its value (data/docs/api.md, "Extraction"):
 //! 1. Its XPaths are tried in order. The context node is the page's root element, as in lxml and parsel.
 //! 2. A single value is the first node (in document order) whose text is not blank; a list is all such nodes of the first
 //!    XPath that yields any, duplicates kept. An element's text is its string value, whatever the type: an XPath for a link

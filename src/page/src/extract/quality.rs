@@ -1,4 +1,4 @@
-//! Quality scores (api.md, section 6).
+//! Quality scores (data/docs/api.md, "Extraction").
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! The extraction schema as it comes in, and compiled.
 //!
-//! The shapes are those of the interface specification, "Extraction schema". A wrong schema is refused when it is saved, with
+//! The rules are those of data/docs/api.md, "Extraction". A wrong schema is refused when it is saved, with
 //! the place of the field and, for an XPath, the character: `attributes[2].xpaths[0]: unbalanced parenthesis at character 17`.
 
 use std::collections::HashSet;

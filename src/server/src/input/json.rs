@@ -1,9 +1,9 @@
 //! JSON into types, with errors that a person can act on.
 //!
 //! A body is read in two steps: as plain JSON, which finds what is no JSON at all (line and column), and from there into
-//! its type through [`Lenient`], which takes `null` for "left out" (API page, section 1) and refuses an array where an
-//! object is due, however deep: serde would fill a struct from it, member by member, and nobody means that. Only when
-//! that fails is the second step taken again to find the path of the wrong field.
+//! its type through [`Lenient`], which takes `null` for "left out" (data/docs/api.md, "Conventions") and refuses an array
+//! where an object is due, however deep: serde would fill a struct from it, member by member, and nobody means that. Only
+//! when that fails is the second step taken again to find the path of the wrong field.
 
 use base::limits::{BODY_BYTES_MAX, JSON_VALUES_MAX, JSON_VALUES_MAX_LARGE};
 use base::{Code, Error, Result};

@@ -2,7 +2,7 @@
 //!
 //! A typed column begins to be filled when its attribute is saved; a reading that was extracted before has NULL there
 //! until it is extracted again. An aggregate leaves such readings out, so beside the query itself goes a second one that
-//! counts them (interface spec, "BI result page", historyCoverage).
+//! counts them (data/docs/api.md, "The SQL console", historyCoverage).
 //!
 //! A reading is left out when one of the columns that the measures and filters name is not filled in it, and every
 //! filter that can be decided accepts it.

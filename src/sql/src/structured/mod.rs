@@ -1,4 +1,5 @@
-//! Structured queries: a table, measures, dimensions, filters and an order, compiled to SQL (API page, section 7).
+//! Structured queries: a table, measures, dimensions, filters and an order, compiled to SQL (data/docs/api.md,
+//! "The SQL console").
 //!
 //! One text serves both the console's own dialect and PostgreSQL: only forms are used that mean the same in both, each
 //! value is a literal of its column's type, and every name is quoted. A caller's text therefore stands in the

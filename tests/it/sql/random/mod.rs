@@ -6,7 +6,7 @@
 //! their rows compared by type, in order where the statement orders all of it and else as a multiset.
 //!
 //! A statement that the gate refuses by name counts as refused, one that fails as it runs is a fault, and so is any difference.
-//! What README says is different is not generated. The worlds are those of the seeds 1 to [`WORLDS`];
+//! What is different (data/docs/sql.md, "What differs") is not generated. The worlds are those of the seeds 1 to [`WORLDS`];
 //! `GLEANER_RANDOM_SEEDS=100..200` runs others, with `GLEANER_RANDOM_STATEMENTS` a world. A failure names its seed. With
 //! `GLEANER_RANDOM_FILE=f` the statements of a file (one a line) run over the world of the first seed, or of their own where they
 //! begin with it as a failure's line does (`seed 7: SELECT …`).

@@ -99,7 +99,7 @@ fn a_whole_graph_is_read() {
     assert_eq!(missing.len(), 1);
 }
 
-/// One thing wrong at a time: the code of the API page, at the place.
+/// One thing wrong at a time: the code, at the place.
 #[test]
 fn every_fault_is_found_where_it_is() {
     let node = |id: &str, kind: &str, config: Value| json!({ "id": id, "type": kind, "config": config });

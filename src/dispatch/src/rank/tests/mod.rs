@@ -221,7 +221,7 @@ fn a_plan_with_many_orders_still_fits_a_graph() {
     }
 }
 
-/// `benches/dispatch.rs` in small; the figures of the README come from there.
+/// `benches/dispatch.rs` in small; the figures of data/docs/benchmarks.md come from there.
 #[test]
 fn learning_loses_less_than_turns_and_a_fixed_order() {
     let (mut learned, mut turns, mut fixed) = (0.0, 0.0, 0.0);

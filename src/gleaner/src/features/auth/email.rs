@@ -1,8 +1,8 @@
 //! E-mail addresses: one spelling for each, so that one person is one row.
 //!
-//! Trimmed and lower-cased (API page, section 2), the domain in its ASCII form. What is accepted is the dot-atom of RFC
-//! 5321, 4.1.2, without its exotic forms (quoted local parts, address literals) that people never mean and mail servers
-//! rarely take.
+//! Trimmed and lower-cased (data/docs/api.md, "People, organizations and keys"), the domain in its ASCII form. What is
+//! accepted is the dot-atom of RFC 5321, 4.1.2, without its exotic forms (quoted local parts, address literals) that people
+//! never mean and mail servers rarely take.
 
 use base::{Error, Result};
 use std::fmt;

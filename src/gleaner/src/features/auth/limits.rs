@@ -29,7 +29,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 use store::{Index, SysRead, SysTable, SysWrite, readable};
 
-/// API page, section 2.
+/// See data/docs/api.md, "People, organizations and keys".
 const FAILURES_MAX: usize = 10;
 /// Reset messages to one address within the window.
 const RESETS_PER_ACCOUNT_MAX: usize = 3;
@@ -37,7 +37,7 @@ const RESETS_PER_ACCOUNT_MAX: usize = 3;
 const VERIFICATIONS_PER_ACCOUNT_MAX: usize = 3;
 /// Requests for a reset from one network within the window.
 const RESETS_PER_NETWORK_MAX: usize = 30;
-/// API page, section 2.
+/// See data/docs/api.md, "People, organizations and keys".
 pub const FAILURE_WINDOW: Duration = Duration::from_secs(15 * 60);
 
 /// The newest failures (or requests) under one key, oldest first.

@@ -11,7 +11,7 @@ use secrets::{Digest, random_bytes, sha256};
 use std::time::Duration;
 use store::{Order, SysWrite};
 
-/// How long a verification token lives (API page, section 2).
+/// How long a verification token lives (data/docs/api.md, "People, organizations and keys").
 pub const VERIFICATION_TIME: Duration = Duration::from_secs(24 * 3600);
 /// Rows of one kind that a person can have at a time; there is one, and the number only bounds the scan.
 const PER_USER_ROWS_MAX: usize = 16;

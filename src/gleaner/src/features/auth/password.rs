@@ -1,7 +1,7 @@
 //! Passwords: which ones are taken, and how they are hashed.
 //!
-//! Argon2id with 19 MiB, two passes, one lane (OWASP's first choice; 19-32 ms on the reference machine, engines page,
-//! "Passwords, tokens, keys, egress"). A hash is a PHC string that carries its own parameters, so they can grow. Where
+//! Argon2id with 19 MiB, two passes, one lane (OWASP's first choice; 19-32 ms on the reference machine, data/docs/engines.md,
+//! "Keys, passwords and tokens"). A hash is a PHC string that carries its own parameters, so they can grow. Where
 //! it is computed, and how many at a time, is in `hashers.rs`.
 
 use super::email::Email;
@@ -15,9 +15,9 @@ use secrets::random_bytes;
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-/// API page, section 2.
+/// See data/docs/api.md, "People, organizations and keys".
 pub const PASSWORD_CHARS_MIN: usize = 12;
-/// API page, section 2.
+/// See data/docs/api.md, "People, organizations and keys".
 pub const PASSWORD_CHARS_MAX: usize = 256;
 
 const MEMORY_KIB: u32 = 19 * 1024;

@@ -1,8 +1,8 @@
 //! Resetting a password: a token that goes to the address, is good once and for an hour, and ends every session.
 //!
-//! Asking must not tell whether an address has an account (API page, section 2). So the same rows are written for both
-//! in one commit, whose flush is nearly all of the time; what differs is the row of the message itself, and answers
-//! leave at whole steps of time after the request, within the first of which both are ready.
+//! Asking must not tell whether an address has an account (data/docs/api.md, "People, organizations and keys"). So the
+//! same rows are written for both in one commit, whose flush is nearly all of the time; what differs is the row of the
+//! message itself, and answers leave at whole steps of time after the request, within the first of which both are ready.
 //!
 //! Anybody can ask for anybody, so asking again leaves the earlier links as they are, or a stranger could keep a person
 //! from ever using one. As many rows as can be asked for in an hour have a place each ([`place`]); using one ends all.
@@ -25,7 +25,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use store::{Event, SysRead, SysWrite, readable};
 
-/// How long a reset token lives (API page, section 2).
+/// How long a reset token lives (data/docs/api.md, "People, organizations and keys").
 pub(super) const RESET_TIME: Duration = Duration::from_secs(3600);
 /// Requests of one address that are good at a time: [`limits::count_reset`] lets three be made in fifteen minutes. One
 /// more takes the place of the one that ends first.

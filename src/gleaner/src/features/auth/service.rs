@@ -2,7 +2,7 @@
 //!
 //! Each is one write operation around at most one password hash. Whatever a caller could learn an account's existence
 //! from is the same for an unknown address and a wrong password: work, rows written, answer. The one exception is
-//! registration, which says that an address is taken (API page, section 2).
+//! registration, which says that an address is taken (data/docs/api.md, "People, organizations and keys").
 
 use super::directory::{ORG, OrgV1, good_invite};
 use super::email::Email;

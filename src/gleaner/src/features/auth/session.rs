@@ -16,7 +16,7 @@ use std::time::Duration;
 use store::{Order, SysWrite};
 use uuid::Uuid;
 
-/// How long a refresh token lives (interface spec, "Limits").
+/// How long a refresh token lives (data/docs/api.md, "People, organizations and keys").
 pub const REFRESH_TOKEN_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Logins of one person at a time; one more ends the one that would end first.
 const SESSIONS_PER_USER_MAX: usize = 100;

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How long an access token lives (interface spec, "Limits").
+/// How long an access token lives (data/docs/api.md, "People, organizations and keys").
 pub const ACCESS_TOKEN_TIME: Duration = Duration::from_secs(15 * 60);
 /// Who issues them. The same on every box: the signing key tells boxes apart, and a box keeps its key when its address
 /// changes.

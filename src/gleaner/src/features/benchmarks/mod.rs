@@ -36,7 +36,7 @@ use std::time::Duration;
 use store::{Event, Order, OrgRead, OrgWrite};
 use uuid::Uuid;
 
-/// URLs of one benchmark (interface spec, "Limits").
+/// URLs of one benchmark (data/docs/api.md, "Limits").
 const URLS_MAX: usize = 20;
 /// How often open benchmarks are looked at.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! How many statements of one organization run at once, and how many may wait (interface spec, "Limits").
+//! How many statements of one organization run at once, and how many may wait (data/docs/sql.md, "Bounds").
 
 use base::ids::OrgId;
 use parking_lot::Mutex;

@@ -158,12 +158,12 @@ pub static FEATURE: Feature = Feature {
 
 /// One statement is switched off, and another one would do: then it is the request that is wrong.
 const STATEMENT_SWITCHED_OFF: &[(u16, Code)] = &[(400, Code::KillSwitched)];
-/// How long a submission waits for the end unless it says otherwise (API page, section 7).
+/// How long a submission waits for the end unless it says otherwise (data/docs/api.md, "The SQL console").
 const WAIT_MS_DEFAULT: u64 = 2_000;
 const WAIT_MS_MAX: u64 = 10_000;
 /// The longest pause of a feed that fails: what it fails for (a full disk, a busy store) passes, and rows wait.
 const FEED_PAUSE_MAX: Duration = Duration::from_secs(5);
-/// Rows of a result page (interface spec, "Limits").
+/// Rows of a result page (data/docs/api.md, "Limits").
 const PAGE_SIZE_DEFAULT: u64 = 200;
 const PAGE_SIZE_MAX: u64 = 1_000;
 

@@ -104,7 +104,7 @@ pub struct SavedRunV1 {
     pub source: Option<QueryId>,
 }
 
-/// Readings that an aggregate left out because their columns are not filled yet (interface spec, "BI result page").
+/// Readings that an aggregate left out because their columns are not filled yet (data/docs/api.md, "The SQL console").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoverageV1 {
     /// Readings made before may be missing.

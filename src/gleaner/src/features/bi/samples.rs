@@ -1,4 +1,4 @@
-//! Example values of a table's columns (interface spec, "BI table description").
+//! Example values of a table's columns (data/docs/api.md, "The SQL console").
 //!
 //! They are looked for when somebody asks for the table and the last ones are nearly a day old: a table that nobody looks
 //! at costs nothing. The look is a statement like any other, in a worker, over the newest rows. Values that are older than
@@ -17,7 +17,7 @@ use std::time::Duration;
 use store::OrgStore;
 use tokio::task::JoinHandle;
 
-/// Values of a column (interface spec, "Limits").
+/// Values of a column.
 const VALUES_MAX: usize = 5;
 /// Longest text that is shown as an example.
 const VALUE_CHARS_MAX: usize = 200;

@@ -1,4 +1,4 @@
-//! Saved queries: a statement under a name, to be run again (interface spec, "Endpoints", BI; API page, section 7).
+//! Saved queries: a statement under a name, to be run again (data/docs/api.md, "The SQL console").
 //!
 //! - The scope is chosen when a query is saved and never changes; a run takes it from there, also with `sql` of its own.
 //! - A name is unique in its scope.

@@ -1,4 +1,4 @@
-//! In which scope a statement runs: `org`, or `agent` with the agent's id (API page, section 7).
+//! In which scope a statement runs: `org`, or `agent` with the agent's id (data/docs/api.md, "The SQL console").
 //!
 //! A scope is part of the request and not of the statement's text, so a scope that makes no sense is refused before
 //! anything is planned. An agent that is missing and one of another organization are the same. Which agents there are is

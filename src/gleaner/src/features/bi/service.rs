@@ -379,7 +379,7 @@ impl Drop for Own<'_> {
     }
 }
 
-/// Only a query that succeeded has rows; the answer says where this one stands (interface spec, "BI envelope").
+/// Only a query that succeeded has rows; the answer says where this one stands (data/docs/api.md, "The SQL console").
 pub(super) fn not_ready(status: QueryStatus) -> Error {
     Error::new(Code::NotReady)
         .message(format!("The query is {}; only one that succeeded has results.", status.name()))

@@ -1,4 +1,4 @@
-//! Idempotency-Keys: a run that is sent twice is run once (interface spec, "Limits"; API page, section 7).
+//! Idempotency-Keys: a run that is sent twice is run once (data/docs/api.md, "Idempotency").
 //!
 //! A key is a UUID of the caller's choice and belongs to the organization. It is written with the row of the statement
 //! it first came with; for [`KEPT`] the same request under it is answered by that statement, and another request is

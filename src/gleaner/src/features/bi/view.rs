@@ -1,4 +1,4 @@
-//! The console's shapes on the wire (interface spec, "BI execution" to "BI table description").
+//! The console's shapes on the wire (data/docs/api.md, "The SQL console").
 
 use super::rows::{CoverageV1, QueryFailureV1, QueryStatus, QueryV2, SamplesV1};
 use super::service::{ResultPage, Submitted};

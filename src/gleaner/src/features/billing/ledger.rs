@@ -131,7 +131,7 @@ pub fn renew(tx: &OrgWrite<'_>, plans: &Plans) -> Result<bool> {
     Ok(true)
 }
 
-/// The first half of the quota gate (interface spec, "Limits"): whether the trial is over.
+/// The first half of the quota gate (data/docs/api.md, "Credits"): whether the trial is over.
 pub fn check_trial(account: &AccountV2, plan: &Plan, now: &Now) -> Result<()> {
     let Some(ended) = account.trial_ends_at.filter(|ends| now.moment >= *ends) else { return Ok(()) };
     let ended = now.date_of(ended);

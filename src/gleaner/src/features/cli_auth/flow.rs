@@ -1,4 +1,4 @@
-//! The rules of the device flow (interface spec, "States"; RFC 8628).
+//! The rules of the device flow (data/docs/api.md, "People, organizations and keys"; RFC 8628).
 //!
 //! A code is pending, then approved, then consumed, and expired when its time is over before it was consumed. An approval
 //! is checked before a key is minted, and again in the transaction that mints it: when expiry or another approval has won
@@ -21,9 +21,9 @@ use server::task::TaskContext;
 use std::time::Duration;
 use store::{Event, Order, SysRead, SysWrite, System};
 
-/// How long a code lives (API page, section 2).
+/// How long a code lives (data/docs/api.md, "People, organizations and keys").
 pub const CODE_TIME: Duration = Duration::from_secs(600);
-/// The least time between two polls (API page, section 2).
+/// The least time between two polls (data/docs/api.md, "People, organizations and keys").
 pub const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// How long an ended code still answers 410; then it is unknown.
 const KEPT_AFTER_END: Duration = Duration::from_secs(3600);

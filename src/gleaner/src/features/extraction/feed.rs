@@ -27,7 +27,7 @@ use uuid::Uuid;
 const CHANGES_PER_READ: usize = 1_000;
 /// Rows read in one transaction; a row may take a megabyte.
 const ROWS_PER_READ: usize = 64;
-/// Changes of results in one commit at most (engines page, "Search").
+/// Changes of results in one commit at most (data/docs/engines.md, "Search").
 const CHANGES_PER_COMMIT: usize = 5_000;
 /// Change records of other tables that may pass before the position is committed for their sake alone, so that they can
 /// be forgotten.

@@ -107,7 +107,7 @@ pub static FEATURE: Feature = Feature {
     ..Feature::NONE
 };
 
-/// The time between two commits of the search index at least (engines page, "Search").
+/// The time between two commits of the search index at least (data/docs/engines.md, "Search").
 const FEED_PERIOD: Duration = Duration::from_millis(250);
 /// How soon it is kept that pages have confirmed schemas.
 const CONFIRMED_PERIOD: Duration = Duration::from_secs(5);

@@ -214,7 +214,7 @@ pub struct SchemaRefV1 {
     pub version: u32,
 }
 
-/// How good a result is, each from 0 to 1 (API page, section 6).
+/// How good a result is, each from 0 to 1 (data/docs/api.md, "Extraction").
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QualityV1 {
     /// Share of attributes with a value.

@@ -33,7 +33,7 @@ const IMPORT_SCHEMAS_MAX: usize = 10_000;
 const EXPORT_ROWS: usize = 200;
 
 /// A page confirms a schema when its quality is at least this part of the schema's confidence: under it the schema drifts
-/// (API page, section 6).
+/// (data/docs/api.md, "Extraction").
 const CONFIRMING_PART: f64 = 0.5;
 const HOUR_MS: i64 = 3_600_000;
 /// How long after a page has confirmed it a schema counts as good.

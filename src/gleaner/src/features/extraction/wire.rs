@@ -1,4 +1,4 @@
-//! Results and schemas as callers see them (API page, section 6).
+//! Results and schemas as callers see them (data/docs/api.md, "Extraction").
 
 use super::rows::{AttributeErrorV1, DiscoveredBy, PlatformSchemaV1, RedirectV1, ResultV3};
 use super::views::hex;
@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// After how many seconds a caller should ask again for a result that is being indexed (interface spec, "Limits").
+/// After how many seconds a caller should ask again for a result that is being indexed (data/docs/api.md, "Extraction").
 pub const RETRY_AFTER_SECS: u32 = 5;
 
 /// A result.

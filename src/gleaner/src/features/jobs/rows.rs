@@ -16,7 +16,7 @@ use fetch::{CostSource, Outcome};
 use serde::{Deserialize, Serialize};
 use store::{Index, OrgTable};
 
-/// How a page is to be fetched (API page, section 4).
+/// How a page is to be fetched (data/docs/api.md, "Jobs and dispatch").
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OptionsV1 {
     pub render: bool,

@@ -32,7 +32,7 @@ const TIMEOUT_MS_DEFAULT: u32 = 30_000;
 const HEADERS_MAX: usize = 32;
 /// Bytes of one header's value.
 const HEADER_BYTES_MAX: usize = 4_096;
-/// Characters of an external id (API page, section 4).
+/// Characters of an external id (data/docs/api.md, "Idempotency").
 const EXTERNAL_ID_CHARS_MAX: usize = 128;
 const PRIORITY_DEFAULT: u8 = 5;
 

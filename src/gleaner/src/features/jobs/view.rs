@@ -1,4 +1,4 @@
-//! Jobs on the wire (API page, section 4).
+//! Jobs on the wire (data/docs/api.md, "Jobs and dispatch").
 
 use super::dispatch::Dispatcher;
 use super::rows::{AttemptV1, JobV1};

@@ -39,7 +39,7 @@ use uuid::Uuid;
 const SEND_EVERY: Duration = Duration::from_secs(1);
 /// Old rows do no harm; they only take room.
 const SWEEP_EVERY: Duration = Duration::from_secs(10 * 60);
-/// How long a message that nobody takes is tried (API page, section 2: mail).
+/// How long a message that nobody takes is tried (data/docs/operating.md, "Mail").
 const TRIED_FOR: Duration = Duration::from_secs(24 * 3600);
 /// Rows that one operation erases.
 const ERASED_ROWS_MAX: usize = 256;

@@ -1,4 +1,4 @@
-//! Providers on the wire (API page, section 4).
+//! Providers on the wire (data/docs/api.md, "Providers").
 
 use super::accounts::Providers;
 use super::adapters::{Adapter, Kind};

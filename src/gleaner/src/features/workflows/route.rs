@@ -1,4 +1,4 @@
-//! Routes: for which jobs a published workflow stands in (API page, "Which workflow").
+//! Routes: for which jobs a published workflow stands in (data/docs/api.md, "Jobs and dispatch").
 
 use base::web::WebUrl;
 use base::{Error, Result};

@@ -1,4 +1,4 @@
-//! Workflows on the wire (API page, "Workflows").
+//! Workflows on the wire (data/docs/api.md, "Workflows").
 
 use super::Connected;
 use super::rows::{Mode, Strategy, WorkflowStatus};

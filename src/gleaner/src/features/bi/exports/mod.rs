@@ -48,7 +48,7 @@ use uuid::Uuid;
 
 /// The task that makes exports.
 pub(super) const TASK: &str = "bi.export";
-/// How long a link to a file is good (API page, section 7).
+/// How long a link to a file is good (data/docs/api.md, "Files and links").
 const LINK_TIME: Duration = Duration::from_secs(15 * 60);
 /// How long a file is kept.
 const KEPT: Duration = Duration::from_secs(86_400);
