@@ -6,28 +6,14 @@
 //! named in the log.
 
 use crate::admin::{AdminSocket, StatusFn};
-use crate::config::{BrowserConfig, Config, DispatchConfig};
-use crate::features::account::Accounts;
-use crate::features::api_keys::{Callers, KeyUsage};
-use crate::features::audit::AuditSettings;
-use crate::features::auth::{Auth, AuthSettings};
-use crate::features::billing::{self, PlanGate, Plans, Retention};
-use crate::features::extraction::{Extractor, SearchFeed, adopt_pages};
-use crate::features::jobs::{Desk, DispatchParts, DispatchSettings, Dispatcher};
-use crate::features::mail::{self, MailState, Mailer};
-use crate::features::orgs::{OrgSeed, Orgs, list_orgs};
-use crate::features::providers::{self, ProviderParts, ProviderUsers, Providers};
-use crate::features::workflows::{self, Book, Graphs};
-use crate::features::{self, bi};
+use crate::config::Config;
+use crate::features;
+use crate::features::wiring::{Wiring, in_order};
 use base::clock::Clock;
 use base::health::Health;
 use base::ids;
 use base::{Error, Result};
-use blob::BlobStore;
-use fetch::{
-    AddressGuard, BrowserSettings, Browsers, Direct, FetchSettings, Pace, Politeness, Templates, user_agent,
-};
-use secrets::keyring::{Keyring, Purpose};
+use secrets::keyring::Purpose;
 use secrets::link::Links;
 use serde_json::json;
 use server::task::{Signals, Supervisor};
@@ -35,14 +21,12 @@ use server::{
     Api, ApiSettings, Certificates, Listeners, Metrics, RouteGroup, Server, ServerSettings, Services,
     TlsSettings,
 };
-use smtp::Smtp;
-use sql::{Snapshots, WorkerSettings, Workers, box_memory_bytes, own_program, sandbox};
-use std::net::SocketAddr;
+use sql::own_program;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
-use store::{Store, System};
+use std::time::Instant;
+use store::Store;
 use tokio::sync::watch as channel;
 use tokio::task::JoinHandle;
 use watch::Watch;
@@ -115,17 +99,19 @@ impl App {
         let local = listeners.local_addr().map_err(|e| Error::internal("listen", e))?;
         let url = config.public_url(local);
         let metrics = Metrics::new();
-        let parts = Parts::open(&config, &store, keyring, Place { url: &url, local, exe }).await?;
-        let self_test = SelfTest::new(&metrics);
-        let watch = Arc::<Watch>::default();
-        upkeep::measure(&metrics, &store, &parts, &watch);
-        let callers = Callers::new(parts.auth.clone(), parts.key_usage.clone());
-        let gate = PlanGate(parts.plans.clone());
-        let services = parts.services(&store);
         let tasks = || features::ALL.iter().flat_map(|feature| feature.tasks);
-        let services = Arc::new(services.with(Arc::new(Signals::of(tasks()))));
+        let trunk = Services::new(store.clone())
+            .with(Arc::<Health>::default())
+            .with(Arc::new(Links::new(keyring.clone())))
+            .with(keyring)
+            .with(Arc::new(Signals::of(tasks())));
+        let services = Arc::new(Wiring::new(&config, &url, local, &exe, trunk).open_all().await?);
         let needs = features::ALL.iter().flat_map(|feature| feature.needs);
         services.check(needs).map_err(|missing| Error::internal("wire the appliance", missing.join(", ")))?;
+        let self_test = SelfTest::new(&metrics);
+        let watch = Arc::<Watch>::default();
+        upkeep::measure(&metrics, &services, &watch);
+        let (callers, gate) = features::doors(&services);
 
         let api = Api::new(
             services.clone(),
@@ -142,7 +128,7 @@ impl App {
                 metrics_token: Some(config.server.metrics_token.clone()).filter(|token| !token.is_empty()),
             },
             metrics,
-            upkeep::readiness(&store, &watch, &self_test, &services.service::<Health>()),
+            upkeep::readiness(&services, &watch, &self_test),
         );
         let server = Server::on(listeners, server_settings(&config), api.clone())
             .map_err(|e| Error::unavailable(e.to_string()))?;
@@ -223,210 +209,16 @@ impl App {
             tracing::warn!(tasks = unfinished.join(", "), "still running when the time to drain was over");
         }
         self.upkeep.abort();
-        self.services.service::<Browsers>().close().await;
+        // Who uses others ends before them.
+        for close in in_order().into_iter().rev().filter_map(|feature| feature.close) {
+            close(self.services.clone()).await;
+        }
         let store = self.store.clone();
         if tokio::task::spawn_blocking(move || store.close()).await.is_err() {
             tracing::error!("the store could not be closed");
         }
         tracing::info!("the appliance has stopped");
     }
-}
-
-/// How long jobs may go on at most once the box drains: most pages come within that.
-const RUNS_DRAIN_MAX: Duration = Duration::from_secs(5);
-
-/// A file may be so many times larger than the largest result that it is made of: text takes more room than columns.
-const EXPORT_FACTOR: u64 = 4;
-
-/// The engines and what the slices hang beside them.
-pub(crate) struct Parts {
-    keyring: Arc<Keyring>,
-    health: Arc<Health>,
-    auth: Arc<Auth>,
-    key_usage: Arc<KeyUsage>,
-    orgs: Arc<Orgs>,
-    mailer: Arc<Mailer>,
-    plans: Arc<Plans>,
-    retention: Arc<Retention>,
-    guard: Arc<AddressGuard>,
-    blobs: Arc<BlobStore>,
-    extractor: Arc<Extractor>,
-    search: Arc<SearchFeed>,
-    providers: Arc<Providers>,
-    browsers: Arc<Browsers>,
-    book: Arc<Book>,
-    graphs: Arc<Graphs>,
-    desk: Arc<Desk>,
-    dispatcher: Arc<Dispatcher>,
-    snapshots: Arc<bi::SnapshotFeed>,
-    queries: Arc<bi::Queries>,
-    links: Arc<Links>,
-    exports: Arc<bi::Exports>,
-    audit: Arc<AuditSettings>,
-    accounts: Arc<Accounts>,
-}
-
-/// Where this process stands.
-struct Place<'a> {
-    url: &'a str,
-    local: SocketAddr,
-    exe: PathBuf,
-}
-
-impl Parts {
-    async fn open(config: &Config, store: &Store, keyring: Arc<Keyring>, place: Place<'_>) -> Result<Parts> {
-        let data = &config.storage.data_dir;
-        let system = store.system();
-        let plans = Arc::new(Plans::built_in()?);
-        let retention = hold_to_plans(config, store, &plans).await?;
-        let guard = AddressGuard::new(&config.network.allow, &[place.local])
-            .answering(config.network.hosts.keys().map(String::as_str));
-        let blobs = Arc::new(open_pages(data)?);
-        let health = Health::default();
-        let extractor = Arc::new(Extractor::new(store.clone(), blobs.clone(), health.clone()));
-        let search = Arc::new(SearchFeed::open(data.join("search"), system.clone())?);
-        let politeness = Politeness::new(pace(config));
-        let direct = Direct::new(fetch_settings(config), guard.clone());
-        let browsers = Browsers::new(browser_settings(config));
-        let providers = Arc::new(Providers::new(ProviderParts {
-            templates: templates(config)?,
-            direct: Arc::new(direct.asking(politeness.clone())),
-            browsers: browsers.clone(),
-            keyring: keyring.clone(),
-            politeness: politeness.clone(),
-            robots: config.dispatch.robots,
-            lower_prices: config.providers.lower_prices,
-            clock: store.clock().clone(),
-        }));
-        let orgs = system.read(list_orgs)?;
-        providers::seed_all(&system, orgs.iter().map(|org| org.id).collect()).await?;
-        // No slice keeps outputs yet, so no graph can name one.
-        let book = Arc::new(Book::new(providers.clone(), |_, _| Ok(false)));
-        let graphs = Arc::new(Graphs::default());
-        let dispatch = DispatchParts {
-            providers: providers.clone(),
-            graphs: graphs.clone(),
-            politeness,
-            extractor: extractor.clone(),
-            health: health.clone(),
-        };
-        let dispatcher = Arc::new(Dispatcher::new(system.clone(), dispatch, dispatch_settings(config)));
-        let desk = Arc::new(Desk {
-            plans: plans.clone(),
-            book: book.clone(),
-            graphs: graphs.clone(),
-            dispatcher: dispatcher.clone(),
-        });
-        let views = features::ALL.iter().flat_map(|feature| feature.views).collect();
-        let snapshots =
-            Snapshots::open(data.join("snapshots")).map_err(|e| Error::internal("open the snapshots", e))?;
-        let snapshots = Arc::new(bi::SnapshotFeed::new(system.clone(), Arc::new(snapshots), views)?);
-        let workers = Workers::new(worker_settings(config, place.exe))
-            .map_err(|e| Error::internal("prepare SQL workers", e))?;
-        warn_of_weak_walls(config);
-        workers.warm();
-        let horizons = features::ALL.iter().filter_map(|feature| feature.horizons).collect();
-        let agents = features::ALL.iter().filter_map(|feature| feature.agents).collect();
-        let (settings, workers) = (bi_settings(config), Arc::new(workers));
-        let kept = open_kept(config, system.clone(), Arc::clone(&workers)).await?;
-        let queries =
-            bi::Queries::new(settings, workers, snapshots.clone(), Arc::clone(&kept), horizons, agents);
-        let queries = Arc::new(queries);
-        let links = Arc::new(Links::new(keyring.clone()));
-        let room = config.bi.results_org_mb.min(config.bi.results_box_mb) << 20;
-        let bytes_max = config.bi.result_bytes_max().saturating_mul(EXPORT_FACTOR).min(room);
-        let (folder, url) = (exports_folder(config), place.url.to_owned());
-        let exports = bi::Exports::open(folder, kept, links.clone(), url, bytes_max)
-            .map_err(|e| Error::internal("prepare exports", e))?;
-        bi::recover(&system).await?;
-        bi::load_kill_switches(&system, &queries)?;
-        let auth = Arc::new(Auth::new(system, keyring.clone(), auth_settings(config, place.url))?);
-        let (seeded, marking) = (plans.clone(), keyring.clone());
-        let seeds: Vec<OrgSeed> = vec![
-            Box::new(move |tx, new, email| {
-                let (_, person) = marking.sign(Purpose::PastUse, email.as_bytes());
-                billing::open_account_of(tx, new.id, seeded.default_plan(), &person)
-            }),
-            Box::new(|tx, new, _| providers::seed(&tx.org(new.id))),
-        ];
-        let orgs = Arc::new(Orgs::new(seeds, config.auth.invites_per_day));
-        mail::seal_old(&store.system(), &keyring).await?;
-        let mailer = Arc::new(Mailer::new(config.mail.smtp(place.url)?.map(Smtp::new), keyring.clone()));
-        Ok(Parts {
-            keyring,
-            health: Arc::new(health),
-            auth,
-            key_usage: Arc::default(),
-            orgs,
-            mailer,
-            plans,
-            retention,
-            guard: Arc::new(guard),
-            blobs,
-            extractor,
-            search,
-            providers,
-            browsers,
-            book,
-            graphs,
-            desk,
-            dispatcher,
-            snapshots,
-            queries,
-            links,
-            exports: Arc::new(exports),
-            audit: Arc::new(AuditSettings { retention_days: config.audit.retention_days }),
-            accounts: Arc::new(Accounts::open(data.join("account-exports"))?),
-        })
-    }
-
-    fn services(self, store: &Store) -> Services {
-        let graphs = self.graphs.clone();
-        let users = ProviderUsers::new(move |org, provider| workflows::asking(org, &graphs, provider));
-        Services::new(store.clone())
-            .with(self.keyring)
-            .with(self.health)
-            .with(self.auth)
-            .with(self.key_usage)
-            .with(self.orgs)
-            .with(self.mailer)
-            .with(self.plans)
-            .with(self.retention)
-            .with(self.guard)
-            .with(self.blobs)
-            .with(self.extractor)
-            .with(self.search)
-            .with(self.providers)
-            .with(Arc::new(users))
-            .with(self.browsers)
-            .with(self.book)
-            .with(self.graphs)
-            .with(self.desk)
-            .with(self.dispatcher)
-            .with(self.snapshots)
-            .with(self.queries)
-            .with(self.links)
-            .with(self.exports)
-            .with(self.audit)
-            .with(self.accounts)
-    }
-}
-
-fn open_pages(data: &Path) -> Result<BlobStore> {
-    BlobStore::open_local(data.join("pages")).map_err(|e| Error::internal("open the page store", e))
-}
-
-/// Holds organizations to what their plans let them store, for as long as it is kept.
-async fn hold_to_plans(config: &Config, store: &Store, plans: &Arc<Plans>) -> Result<Arc<Retention>> {
-    store.limit_room(billing::room(plans.clone()));
-    adopt_pages(&store.system()).await?;
-    Ok(Arc::new(Retention::new(config.retention, plans.clone())))
-}
-
-fn dispatch_settings(config: &Config) -> DispatchSettings {
-    // The rest of the time is that of what follows the jobs: index, snapshots, the store.
-    let drain = (config.shutdown_grace() / 4).min(RUNS_DRAIN_MAX);
-    DispatchSettings { concurrency: config.dispatch.concurrency, drain }
 }
 
 /// The slices' routes, in the order of the slices.
@@ -443,117 +235,6 @@ async fn open_store(config: &Config, clock: Clock) -> Result<Store> {
         .map_err(|e| Error::internal("open the store", e))??;
     store.keep_free(config.storage.reserve_mb << 20);
     Ok(store)
-}
-
-/// The hosted providers' templates. A wrong one keeps the box from starting: it would fail every job, one by one.
-fn templates(config: &Config) -> Result<Templates> {
-    let folder = Some(config.providers.dir.as_path()).filter(|folder| !folder.as_os_str().is_empty());
-    Templates::load(folder).map_err(|e| Error::invalid("providers.dir", e))
-}
-
-fn pace(config: &Config) -> Pace {
-    let DispatchConfig { per_domain_concurrency, min_delay_ms, pause_max_sec, .. } = config.dispatch;
-    Pace {
-        per_domain_concurrency,
-        min_delay: Duration::from_millis(min_delay_ms),
-        pause_max: Duration::from_secs(pause_max_sec),
-    }
-}
-
-fn fetch_settings(config: &Config) -> FetchSettings {
-    let contact = Some(config.network.contact.as_str()).filter(|contact| !contact.is_empty());
-    FetchSettings {
-        user_agent: user_agent(contact),
-        hosts: config.network.hosts.clone(),
-        resolving_proxies: config.network.resolving_proxies.clone(),
-        ..FetchSettings::default()
-    }
-}
-
-fn browser_settings(config: &Config) -> BrowserSettings {
-    let BrowserConfig { executable, sandbox, pages, memory_mb } = &config.browser;
-    BrowserSettings {
-        executable: executable.clone(),
-        sandbox: *sandbox,
-        pages: *pages,
-        memory_bytes_max: memory_mb << 20,
-        profiles: config.storage.data_dir.join("browser"),
-        ..BrowserSettings::default()
-    }
-}
-
-fn worker_settings(config: &Config, exe: PathBuf) -> WorkerSettings {
-    let data = &config.storage.data_dir;
-    let cores = std::thread::available_parallelism().map_or(2, usize::from);
-    WorkerSettings {
-        exe,
-        query_timeout: Duration::from_secs(config.bi.max_query_sec),
-        memory_bytes: config.bi.memory_mb << 20,
-        memory_box_bytes: memory_box_bytes(config),
-        spill_bytes_max: config.bi.spill_mb << 20,
-        rows_max: config.bi.max_rows,
-        bytes_max: config.bi.result_bytes_max(),
-        spill_dir: data.join("spill"),
-        results_dir: data.join("results"),
-        reserve_bytes: config.storage.reserve_mb << 20,
-        require_sandbox: config.bi.require_sandbox,
-        concurrency_box: if config.bi.concurrency == 0 { cores } else { config.bi.concurrency },
-    }
-}
-
-/// What all SQL workers together may take: what the configuration says, or two fifths of the box.
-fn memory_box_bytes(config: &Config) -> u64 {
-    match config.bi.memory_box_mb {
-        0 => box_memory_bytes() / 5 * 2,
-        mb => mb << 20,
-    }
-}
-
-fn bi_settings(config: &Config) -> bi::BiSettings {
-    bi::BiSettings {
-        max_query_sec: config.bi.max_query_sec,
-        concurrency_per_org: config.bi.concurrency_per_org,
-        queue_per_org: config.bi.queue_per_org,
-        results_days: config.bi.results_days,
-        freshness: Duration::from_millis(config.bi.freshness_ms),
-    }
-}
-
-/// Says what the kernel lacks to hold a SQL worker.
-fn warn_of_weak_walls(config: &Config) {
-    let sandbox = sandbox::support();
-    if let Some(warning) = sandbox.warning() {
-        tracing::warn!("{warning}");
-    }
-    if config.bi.require_sandbox && !sandbox.isolates() {
-        tracing::error!(
-            "bi.require_sandbox is set and the kernel cannot isolate: every SQL statement is refused"
-        );
-    }
-}
-
-fn exports_folder(config: &Config) -> PathBuf {
-    config.storage.data_dir.join("exports")
-}
-
-/// Counts the files of results and exports.
-async fn open_kept(config: &Config, system: System, workers: Arc<Workers>) -> Result<Arc<bi::Kept>> {
-    let bounds = bi::KeptBounds {
-        org_bytes_max: config.bi.results_org_mb << 20,
-        box_bytes_max: config.bi.results_box_mb << 20,
-    };
-    let folder = exports_folder(config);
-    let opened = tokio::task::spawn_blocking(move || bi::Kept::open(system, workers, folder, bounds)).await;
-    let kept = opened.map_err(|e| Error::internal("count results", e))?;
-    kept.map(Arc::new).map_err(|e| Error::internal("count results", e))
-}
-
-fn auth_settings(config: &Config, url: &str) -> AuthSettings {
-    AuthSettings {
-        registration: config.auth.registration,
-        registrations_per_hour: config.auth.registrations_per_hour,
-        public_url: url.to_owned(),
-    }
 }
 
 fn tls_settings(config: &Config) -> Option<TlsSettings> {
@@ -589,19 +270,12 @@ fn status(store: &Store, services: &Arc<Services>, url: String, self_test: &Arc<
     let self_test = Arc::clone(self_test);
     Arc::new(move || {
         let stats = store.stats();
-        let mails = |state| store.system().read(|tx| mail::waiting(tx, state)).unwrap_or(0);
-        json!({
+        let mut status = json!({
             "version": env!("CARGO_PKG_VERSION"),
             "url": url,
             "uptimeSec": begun.elapsed().as_secs(),
             "selfTest": self_test.status(),
             "clock": clock_status(store.clock()),
-            "mail": {
-                "server": services.service::<Mailer>().server(),
-                "waiting": mails(MailState::Queued),
-                "failed": mails(MailState::Failed),
-            },
-            "jobsRunning": services.service::<Dispatcher>().running(),
             "store": {
                 "fileBytes": store.file_bytes(),
                 "operations": stats.operations.load(Ordering::Relaxed),
@@ -609,12 +283,14 @@ fn status(store: &Store, services: &Arc<Services>, url: String, self_test: &Arc<
                 "failedCommits": stats.failed_commits.load(Ordering::Relaxed),
                 "diskFull": store.disk_full(),
             },
-            "retention": retention_status(&services),
             "sequence": *store.sequence().borrow(),
-            "searchPosition": services.service::<SearchFeed>().committed(),
-            "sql": sql_status(&services),
-            "snapshotPosition": services.service::<bi::SnapshotFeed>().applied(),
-        })
+        });
+        for (name, value) in
+            features::ALL.iter().filter_map(|feature| feature.status).flat_map(|of| of(&services))
+        {
+            status[name] = value;
+        }
+        status
     })
 }
 
@@ -631,35 +307,5 @@ fn clock_status(clock: &Clock) -> serde_json::Value {
         })),
         "aheadOfBoxTimeSec": report.ahead_ms as f64 / 1e3,
         "offTimeInDoubtSec": report.doubted.map(|off| off.as_secs()),
-    })
-}
-
-/// What was removed because its time was over, since the box started.
-fn retention_status(services: &Services) -> serde_json::Value {
-    let removed = services.service::<Retention>().removed.all();
-    removed
-        .into_iter()
-        .map(|(what, count)| (what.to_owned(), json!(count)))
-        .collect::<serde_json::Map<_, _>>()
-        .into()
-}
-
-/// The SQL workers, and what the kernel holds them with.
-fn sql_status(services: &Services) -> serde_json::Value {
-    let workers = services.service::<bi::Queries>().worker_counts();
-    let feed = services.service::<bi::SnapshotFeed>();
-    let (publishing, merging) = feed.spent();
-    let sandbox = sandbox::support();
-    json!({
-        "running": workers.running,
-        "waiting": workers.waiting,
-        "workersFresh": workers.fresh,
-        "workersResting": workers.resting,
-        "rowsLeftOut": feed.quarantined(),
-        "publishingCpuMs": publishing.as_millis() as u64,
-        "mergingCpuMs": merging.as_millis() as u64,
-        "keptBytes": services.service::<bi::Queries>().kept_bytes(),
-        "sandbox": sandbox,
-        "sandboxWarning": sandbox.warning(),
     })
 }

@@ -28,8 +28,13 @@ impl Services {
     /// Hangs up a part, replacing one of the same type.
     #[must_use]
     pub fn with<T: Any + Send + Sync>(mut self, part: Arc<T>) -> Services {
-        self.parts.insert(TypeId::of::<T>(), part);
+        self.hang(part);
         self
+    }
+
+    /// The same in place.
+    pub fn hang<T: Any + Send + Sync>(&mut self, part: Arc<T>) {
+        self.parts.insert(TypeId::of::<T>(), part);
     }
 
     /// The part of this type.

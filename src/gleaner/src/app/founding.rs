@@ -9,15 +9,13 @@
 //! leaves what the next one goes on with: a store without rows needs no key of its own.
 
 use crate::config::Config;
+use crate::features;
 use base::{Error, Result};
 use secrets::keyring::{Keyring, refuse_inside};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use store::Store;
-
-/// Folders of the data folder that only a box with rows fills.
-const FOLDERS: [&str; 6] = ["pages", "search", "snapshots", "results", "exports", "account-exports"];
 
 /// Makes the data folder ready and the store's file, if this is a new box; refuses a box that has lost its store.
 pub(super) fn prepare(config: &Config) -> Result<()> {
@@ -66,7 +64,9 @@ fn left_of_an_earlier_life(config: &Config) -> Vec<PathBuf> {
         Err(error) => error.kind() != io::ErrorKind::NotFound,
     };
     let key = Some(config.key_file()).filter(|key| is_there(key));
-    let folders = FOLDERS.iter().map(|folder| config.storage.data_dir.join(folder)).filter(is_filled);
+    // Only a box with rows fills the slices' folders.
+    let folders = features::ALL.iter().flat_map(|feature| feature.folders);
+    let folders = folders.map(|folder| config.storage.data_dir.join(folder.name)).filter(is_filled);
     key.into_iter().chain(folders).collect()
 }
 

@@ -5,8 +5,7 @@
 //! A part that fails is tried again until it passes; `/readyz`, `gleaner admin status` and a metric say where each stands.
 //! Nothing of it stays but one row.
 
-use crate::features::bi::Queries;
-use crate::features::extraction::SearchFeed;
+use crate::features::wiring::{self, StartTest};
 use base::codec::Record;
 use base::{Code, Error, Result};
 use parking_lot::Mutex;
@@ -39,24 +38,18 @@ static SELF_TEST: SysTable<(), SelfTestV1> = SysTable::new("self_test", "Self-te
 /// The tables of the trunk's own, for what goes through all of them.
 pub static TABLES: &[&dyn AnyTable] = &[&SELF_TEST];
 
+/// The trunk's own part: a row is written and read.
+const STORE: StartTest = StartTest {
+    name: "store",
+    run: |services| Box::pin(async move { try_store(services.system()).await.map(|()| true) }),
+    partly: |_| None,
+};
+
 /// What is tried, in the order in which it is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    Store,
-    Search,
-    Sql,
-}
-
-impl Part {
-    const ALL: [Part; 3] = [Part::Store, Part::Search, Part::Sql];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Part::Store => "store",
-            Part::Search => "search",
-            Part::Sql => "sql",
-        }
-    }
+fn parts() -> Vec<&'static StartTest> {
+    std::iter::once(&STORE)
+        .chain(wiring::in_order().into_iter().filter_map(|slice| slice.start_test.as_ref()))
+        .collect()
 }
 
 /// How long a start waits for the first try of every part; what takes longer goes on beside the box.
@@ -77,49 +70,56 @@ enum State {
 }
 
 /// The self-test of this start.
-#[derive(Debug, Default)]
 pub struct SelfTest {
-    states: Mutex<[State; Part::ALL.len()]>,
+    parts: Vec<&'static StartTest>,
+    /// Where each part stands, in the order of `parts`.
+    states: Mutex<Vec<State>>,
     changed: Notify,
 }
 
 impl SelfTest {
     /// One that has not begun, with its metric.
     pub fn new(metrics: &Metrics) -> Arc<SelfTest> {
-        let test = Arc::new(SelfTest::default());
-        for part in Part::ALL {
+        let test = Arc::new(SelfTest::of(parts()));
+        for (at, part) in test.parts.iter().enumerate() {
             let of = Arc::clone(&test);
             let help = "Whether the self-test of this part has passed since the start (1), or not (0).";
-            let passed = move || f64::from(u8::from(of.is_done(part)));
-            metrics.gauge_of("gleaner_self_test_passed", help, &[("part", part.name())], Box::new(passed));
+            let passed = move || f64::from(u8::from(of.is_done(at)));
+            metrics.gauge_of("gleaner_self_test_passed", help, &[("part", part.name)], passed);
         }
         test
     }
 
+    fn of(parts: Vec<&'static StartTest>) -> SelfTest {
+        let states = Mutex::new(vec![State::default(); parts.len()]);
+        SelfTest { parts, states, changed: Notify::new() }
+    }
+
     /// Tries every part until it has passed.
     pub async fn run(self: Arc<Self>, services: Arc<Services>) {
-        let tries = Part::ALL.map(|part| self.pass(part, &services));
+        let tries = (0..self.parts.len()).map(|at| self.pass(at, &services));
         futures::future::join_all(tries).await;
         tracing::info!(parts = %self.status(), "the self-test has passed");
     }
 
-    async fn pass(&self, part: Part, services: &Services) {
+    async fn pass(&self, at: usize, services: &Arc<Services>) {
+        let part = self.parts[at];
         loop {
             let begun = Instant::now();
-            let state = match try_part(part, services).await {
+            let state = match (part.run)(services.clone()).await {
                 Ok(true) => State::Passed(begun.elapsed()),
-                Ok(false) => waiting(part, services),
+                Ok(false) => (part.partly)(services).map_or(State::Running, State::Partly),
                 Err(error) if error.code() == Code::KillSwitched => State::Off(error.for_operator()),
                 Err(error) => State::Failed(error.for_operator()),
             };
-            let before = std::mem::replace(&mut self.states.lock()[part as usize], state.clone());
+            let before = std::mem::replace(&mut self.states.lock()[at], state.clone());
             self.changed.notify_waiters();
             match &state {
                 State::Passed(_) | State::Off(_) => return,
                 State::Running | State::Partly(_) => tokio::time::sleep(WAIT_AFTER).await,
                 State::Failed(reason) => {
                     if before != state {
-                        tracing::error!(part = part.name(), reason, "the self-test fails and is tried again");
+                        tracing::error!(part = part.name, reason, "the self-test fails and is tried again");
                     }
                     tokio::time::sleep(RETRY_AFTER).await;
                 }
@@ -145,17 +145,16 @@ impl SelfTest {
         let _ = tokio::time::timeout(FIRST_WAIT, tried).await;
     }
 
-    fn is_done(&self, part: Part) -> bool {
-        matches!(self.states.lock()[part as usize], State::Passed(_) | State::Off(_))
+    fn is_done(&self, at: usize) -> bool {
+        matches!(self.states.lock()[at], State::Passed(_) | State::Off(_))
     }
 
     /// What keeps the box from being ready.
     pub fn check(&self) -> Result<(), Lack> {
         let states = self.states.lock();
         let named = |wanted: fn(&State) -> Option<String>| {
-            let lacks = Part::ALL.iter().zip(states.iter());
-            let lacks =
-                lacks.filter_map(|(part, state)| Some(format!("{}: {}", part.name(), wanted(state)?)));
+            let lacks = self.parts.iter().zip(states.iter());
+            let lacks = lacks.filter_map(|(part, state)| Some(format!("{}: {}", part.name, wanted(state)?)));
             lacks.collect::<Vec<_>>().join("; ")
         };
         let failed = named(|state| match state {
@@ -186,36 +185,12 @@ impl SelfTest {
             State::Off(reason) => json!({ "state": "off", "reason": reason }),
             State::Failed(reason) => json!({ "state": "failed", "reason": reason }),
         };
-        Part::ALL.iter().zip(states.iter()).map(|(part, state)| (part.name().to_owned(), of(state))).collect()
-    }
-}
-
-/// Whether the part works; false when it cannot be tried yet, because of others' work.
-async fn try_part(part: Part, services: &Services) -> Result<bool> {
-    match part {
-        Part::Store => store(services.system()).await.map(|()| true),
-        Part::Search => {
-            let feed = services.service::<SearchFeed>();
-            let tried = tokio::task::spawn_blocking(move || feed.self_test()).await;
-            tried.map_err(|e| Error::internal("try the search index", e))?
-        }
-        Part::Sql => services.service::<Queries>().self_test().await,
-    }
-}
-
-/// Where a part stands that cannot be tried yet. Searches of an index that is being filled anew find what is in it, so
-/// nobody is kept waiting for that.
-fn waiting(part: Part, services: &Services) -> State {
-    match (part, services.service::<SearchFeed>().filled()) {
-        (Part::Search, rows @ 1..) => State::Partly(format!(
-            "the index is being filled anew, {rows} results so far; searches find those only"
-        )),
-        _ => State::Running,
+        self.parts.iter().zip(states.iter()).map(|(part, state)| (part.name.to_owned(), of(state))).collect()
     }
 }
 
 /// Writes a row through the writer, with its flush, and reads it.
-async fn store(system: &System) -> Result<()> {
+async fn try_store(system: &System) -> Result<()> {
     let nonce = Uuid::new_v4().into_bytes();
     let written = system.write(move |tx| {
         tx.unaudited("the box tries itself");
@@ -235,22 +210,25 @@ mod tests {
 
     #[test]
     fn a_part_that_fails_is_told_before_one_that_is_not_tried_yet() {
-        let test = SelfTest::default();
-        let set = |part: Part, state: State| test.states.lock()[part as usize] = state;
+        let test = SelfTest::of(parts());
+        let set = |part: &str, state: State| {
+            let at = test.parts.iter().position(|known| known.name == part).unwrap();
+            test.states.lock()[at] = state;
+        };
         assert!(
             matches!(test.check(), Err(Lack::Starting(text)) if text.starts_with("store: is being tried; "))
         );
-        set(Part::Store, State::Passed(Duration::ZERO));
-        set(Part::Search, State::Failed("no room".into()));
+        set("store", State::Passed(Duration::ZERO));
+        set("search", State::Failed("no room".into()));
         assert!(matches!(test.check(), Err(Lack::Failing(text)) if text == "search: no room"));
-        set(Part::Search, State::Passed(Duration::ZERO));
-        set(Part::Sql, State::Off("switched off".into()));
+        set("search", State::Passed(Duration::ZERO));
+        set("sql", State::Off("switched off".into()));
         assert!(test.check().is_ok());
         assert_eq!(test.status()["sql"], json!({ "state": "off", "reason": "switched off" }));
         // What works in part keeps nobody waiting, and is told.
-        set(Part::Search, State::Partly("70 results so far".into()));
+        set("search", State::Partly("70 results so far".into()));
         assert!(matches!(test.check(), Err(Lack::Partly(text)) if text == "search: 70 results so far"));
-        set(Part::Store, State::Running);
+        set("store", State::Running);
         assert!(matches!(test.check(), Err(Lack::Starting(_))));
     }
 }

@@ -1,14 +1,11 @@
 //! What the box does for itself: watching disk, writer and feeds, forgetting change records that everybody has read,
 //! readiness, gauges.
 
-use super::Parts;
 use super::selftest::SelfTest;
 use super::watch::{Reserve, Watch};
 use crate::config::Config;
-use crate::features::bi::SnapshotFeed;
-use crate::features::extraction::SearchFeed;
-use crate::features::jobs::Dispatcher;
-use crate::features::mail::{self, MailState};
+use crate::features::wiring::Consumer;
+use crate::features::{self, wiring};
 use crate::log;
 use base::clock::ClockReport;
 use base::health::Health;
@@ -29,9 +26,6 @@ const LOOK_MAX: Duration = Duration::from_secs(20);
 const FORGOTTEN_PER_WRITE: usize = 2_000;
 /// Looks between two clean-ups of change records.
 const LOOKS_PER_CLEANUP: u32 = 10;
-
-/// The index of jobs that wait.
-const QUEUE: &str = "jobs.queue";
 
 /// Looks after the box until it is aborted. A look that fails or panics is one look; the next one comes all the same.
 pub(super) async fn run(services: Arc<Services>, config: Config, watch: Arc<Watch>) {
@@ -79,48 +73,42 @@ async fn look(services: &Arc<Services>, config: &Config, watch: &Arc<Watch>, loo
     }
 }
 
-/// What the box cannot do without: where rows and pages go.
+/// What the box cannot do without: where rows go, and what slices name.
 fn watched_folders(config: &Config) -> Vec<PathBuf> {
     let data = &config.storage.data_dir;
-    vec![data.clone(), data.join("pages"), data.join("search"), data.join("snapshots")]
+    let needed = features::ALL.iter().flat_map(|feature| feature.folders).filter(|folder| folder.is_needed);
+    std::iter::once(data.clone()).chain(needed.map(|folder| data.join(folder.name))).collect()
+}
+
+/// Everything that follows the change records.
+fn consumers(services: &Services) -> Vec<Arc<dyn Consumer>> {
+    features::ALL.iter().filter_map(|feature| feature.consumer).map(|consumer| consumer(services)).collect()
 }
 
 fn follow_feeds(services: &Services, watch: &Watch) {
-    let search = services.service::<SearchFeed>();
-    // An index that is being filled anew stands at its position, and gets on nevertheless.
-    let positions = [
-        (SEARCH, search.committed(), search.filled()),
-        (SNAPSHOTS, services.service::<SnapshotFeed>().applied(), 0),
-    ];
     let now = services.clock().look();
-    for (name, position, filled) in positions {
+    for consumer in consumers(services) {
+        let position = consumer.reached();
         // Of a store that cannot be read, its own check tells.
         let Ok(next) = services.system().read(|tx| tx.changes(position, 1)) else { continue };
         // At least a moment, so that what waits is told from nothing that does.
         let lag =
             next.first().map_or(Duration::ZERO, |change| now.age(change.at).max(Duration::from_millis(1)));
-        watch.follow(name, position.saturating_add(filled), lag);
+        // What is filled anew stands at its position, and gets on nevertheless.
+        watch.follow(consumer.name(), position.saturating_add(consumer.refilled()), lag);
     }
 }
 
-const SEARCH: &str = "search";
-const SNAPSHOTS: &str = "snapshots";
-
 /// What must hold before the box calls itself ready, part by part.
-pub(super) fn readiness(
-    store: &Store,
-    watch: &Arc<Watch>,
-    self_test: &Arc<SelfTest>,
-    health: &Health,
-) -> Readiness {
-    let (self_test, health) = (Arc::clone(self_test), health.clone());
-    let read = store.clone();
-    let writer = store.clone();
+pub(super) fn readiness(services: &Services, watch: &Arc<Watch>, self_test: &Arc<SelfTest>) -> Readiness {
+    let (self_test, health) = (Arc::clone(self_test), services.service::<Health>());
+    let read = services.store().clone();
+    let writer = read.clone();
     let of = |look: fn(&Watch) -> Result<(), String>| {
         let watch = watch.clone();
         move || look(&watch)
     };
-    Readiness::default()
+    let trunk = Readiness::default()
         .with_start("selfTest", move || self_test.check())
         .with("jobs", move || health.describe().map_or(Ok(()), Err))
         .with("store", move || {
@@ -128,17 +116,16 @@ pub(super) fn readiness(
         })
         .with("writer", move || writer.writer().trouble().map_or(Ok(()), Err))
         .with("disk", of(Watch::disk))
-        .with("upkeep", of(Watch::upkeep))
-        .with(SEARCH, of(|watch| watch.feed(SEARCH)))
-        .with(SNAPSHOTS, of(|watch| watch.feed(SNAPSHOTS)))
+        .with("upkeep", of(Watch::upkeep));
+    consumers(services).into_iter().fold(trunk, |ready, consumer| {
+        let (watch, name) = (watch.clone(), consumer.name());
+        ready.with(name, move || watch.feed(name))
+    })
 }
 
 /// Removes the change records that every consumer has made durable.
 async fn forget(services: &Services, store: &Store) {
-    let read = services
-        .service::<SearchFeed>()
-        .durable_position()
-        .min(services.service::<SnapshotFeed>().position());
+    let Some(read) = consumers(services).iter().map(|consumer| consumer.durable()).min() else { return };
     loop {
         let gone = store.system().write_freeing(move |tx| tx.forget_changes(read, FORGOTTEN_PER_WRITE)).await;
         match gone {
@@ -152,12 +139,19 @@ async fn forget(services: &Services, store: &Store) {
     }
 }
 
-/// Registers the gauges of store, disk, process, dispatcher and feeds.
-pub(super) fn measure(metrics: &Metrics, store: &Store, parts: &Parts, watch: &Arc<Watch>) {
-    measure_store(metrics, store);
-    measure_clock(metrics, store);
+/// Registers the gauges of store, disk, process and feeds, and those of the slices.
+pub(super) fn measure(metrics: &Metrics, services: &Services, watch: &Arc<Watch>) {
+    measure_store(metrics, services.store());
+    measure_clock(metrics, services.store());
     measure_machine(metrics, watch);
-    measure_work(metrics, store, parts, watch);
+    for consumer in consumers(services) {
+        let (watch, name) = (watch.clone(), consumer.name());
+        let help = "Age of the oldest change that a feed has not taken in.";
+        metrics.gauge_of("gleaner_feed_lag_seconds", help, &[("feed", name)], move || watch.lag_sec(name));
+    }
+    for gauges in wiring::in_order().into_iter().filter_map(|feature| feature.gauges) {
+        gauges(metrics, services);
+    }
 }
 
 fn measure_store(metrics: &Metrics, store: &Store) {
@@ -248,65 +242,6 @@ fn measure_machine(metrics: &Metrics, watch: &Arc<Watch>) {
         "gleaner_log_lines_lost",
         "Lines of the log that could not be written.",
         Box::new(|| log::lost() as f64),
-    );
-}
-
-fn measure_work(metrics: &Metrics, store: &Store, parts: &Parts, watch: &Arc<Watch>) {
-    let gauge =
-        |name, help, read: Box<dyn Fn() -> f64 + Send + Sync>| metrics.gauge_of(name, help, &[], read);
-    let (search, snapshots, dispatcher): (Arc<SearchFeed>, Arc<SnapshotFeed>, Arc<Dispatcher>) =
-        (parts.search.clone(), parts.snapshots.clone(), parts.dispatcher.clone());
-    gauge(
-        "gleaner_search_position",
-        "Change record up to which results can be found.",
-        Box::new(move || search.committed() as f64),
-    );
-    gauge(
-        "gleaner_snapshot_position",
-        "Change record up to which SQL sees rows.",
-        Box::new(move || snapshots.applied() as f64),
-    );
-    for feed in [SEARCH, SNAPSHOTS] {
-        let watch = watch.clone();
-        metrics.gauge_of(
-            "gleaner_feed_lag_seconds",
-            "Age of the oldest change that a feed has not taken in.",
-            &[("feed", feed)],
-            move || watch.lag_sec(feed),
-        );
-    }
-    let mails = |state| {
-        let system = store.system();
-        // A store that is closing answers nothing; the next look at the page is another box's.
-        Box::new(move || system.read(|tx| mail::waiting(tx, state)).unwrap_or(0) as f64)
-    };
-    for (what, _) in parts.retention.removed.all() {
-        let retention = parts.retention.clone();
-        let read = move || {
-            let all = retention.removed.all();
-            all.iter().find(|(name, _)| *name == what).map_or(0.0, |(_, count)| *count as f64)
-        };
-        metrics.gauge_of(
-            "gleaner_retention_removed",
-            "What was removed because its time was over, since the start.",
-            &[("what", what)],
-            read,
-        );
-    }
-    gauge("gleaner_mail_waiting", "Messages that wait to be sent.", mails(MailState::Queued));
-    gauge("gleaner_mail_failed", "Messages that failed in the last 30 days.", mails(MailState::Failed));
-    let counted = dispatcher.clone();
-    gauge("gleaner_jobs_running", "Jobs running now.", Box::new(move || dispatcher.running() as f64));
-    gauge(
-        "gleaner_jobs_given_up",
-        "Jobs that failed since the start because their runs were cut off again and again.",
-        Box::new(move || counted.given_up() as f64),
-    );
-    let queue = store.clone();
-    gauge(
-        "gleaner_jobs_queued",
-        "Jobs that wait for their turn or their time.",
-        Box::new(move || queue.entries(QUEUE).map_or(f64::NAN, |jobs| jobs as f64)),
     );
 }
 

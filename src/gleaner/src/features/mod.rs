@@ -1,7 +1,7 @@
 //! The slices: each capability in one place, and the list of them.
 //!
-//! A slice is data to the trunk: its routes, its background work, the parts it needs, and what the SQL console sees
-//! of its rows. Adding one touches its own file, a line in [`ALL`] and its test module.
+//! A slice is data to the trunk: its routes, its background work, the parts it opens and needs, what the SQL console sees
+//! of its rows, what it shows the operator. Adding one touches its own folder, a line in [`ALL`] and its test module.
 //!
 //! Whatever a slice holds on a person, and whatever it keeps of an organization outside of the store, it names in
 //! `personal` and `holdings`: exports show it and erasures remove it. Rows of an organization need no naming.
@@ -22,6 +22,7 @@ pub mod providers;
 pub mod raw;
 pub mod suggestions;
 pub mod urls;
+pub mod wiring;
 pub mod workflows;
 
 use base::Result;
@@ -30,10 +31,11 @@ use base::ids::{AgentId, OrgId, UserId};
 use futures::future::BoxFuture;
 use serde_json::Value;
 use server::task::{TaskContext, TaskSpec};
-use server::{Anonymous, Download, Need, Route};
+use server::{Anonymous, Download, Need, Route, Services};
 use sql::{Cell, ColumnKind, ColumnSpec, Horizon, TableName, TableSpec};
 use std::sync::Arc;
 use store::{AnyTable, OrgRead, SysRead, SysWrite};
+use wiring::{Consumer, Finish, Folder, Gauges, Open, OrgSeed, StartTest, Status};
 
 /// One capability.
 pub struct Feature {
@@ -41,6 +43,15 @@ pub struct Feature {
     pub name: &'static str,
     /// Every table of its rows, for what goes through all of them (`gleaner doctor`).
     pub tables: &'static [&'static dyn AnyTable],
+    /// The slices that this one uses, by their modules: the only ones it may name in its source, and only what their
+    /// `mod.rs` shows. They are opened before it.
+    pub uses: &'static [&'static str],
+    /// Opens the parts of this slice.
+    pub open: Option<Open>,
+    /// Hangs up what needs the parts of slices above this one.
+    pub finish: Option<Finish>,
+    /// What this slice writes into a new organization, given the box's parts.
+    pub seed: Option<fn(&Services) -> OrgSeed>,
     pub routes: &'static [Route],
     pub tasks: &'static [TaskSpec],
     /// Parts that must hang in `Services` before this slice can work.
@@ -57,6 +68,18 @@ pub struct Feature {
     pub horizons: Option<HorizonsOf>,
     /// Whether there is an agent of this id, which a scope can name.
     pub agents: Option<AgentKnown>,
+    /// The folders of the data folder that this slice fills.
+    pub folders: &'static [Folder],
+    /// What of this slice follows the change records.
+    pub consumer: Option<fn(&Services) -> Arc<dyn Consumer>>,
+    /// What is tried at a start.
+    pub start_test: Option<StartTest>,
+    /// Its lines in `gleaner admin status`.
+    pub status: Option<Status>,
+    /// Its gauges.
+    pub gauges: Option<Gauges>,
+    /// Ends what runs beside its tasks, once those have ended.
+    pub close: Option<fn(Arc<Services>) -> BoxFuture<'static, ()>>,
 }
 
 /// The horizons of the console table of this name, as the organization's rows tell.
@@ -70,6 +93,10 @@ impl Feature {
     pub const NONE: Feature = Feature {
         name: "",
         tables: &[],
+        uses: &[],
+        open: None,
+        finish: None,
+        seed: None,
         routes: &[],
         tasks: &[],
         needs: &[],
@@ -79,7 +106,18 @@ impl Feature {
         links: &[],
         horizons: None,
         agents: None,
+        folders: &[],
+        consumer: None,
+        start_test: None,
+        status: None,
+        gauges: None,
+        close: None,
     };
+
+    /// The slice's module: its name with underscores.
+    pub fn module(&self) -> String {
+        self.name.replace('-', "_")
+    }
 }
 
 /// A person whose data are shown to them, or erased.
@@ -213,3 +251,9 @@ pub static ALL: &[&Feature] = &[
     &raw::FEATURE,
     &account::FEATURE,
 ];
+
+/// Who a caller is, and what their organization's plan lets them do: what stands before every route.
+pub fn doors(services: &Services) -> (api_keys::Callers, billing::PlanGate) {
+    let callers = api_keys::Callers::new(services.service(), services.service());
+    (callers, billing::PlanGate(services.service()))
+}

@@ -21,6 +21,7 @@ use uuid::Uuid;
 
 pub static FEATURE: Feature = Feature {
     name: "raw",
+    uses: &["api_keys", "auth"],
     routes: &[Route::get("/api/v1/raw/{token}", "downloadRaw", &Handler::new(download))
         .about("The file behind a signed link; the link is the credential.")
         .fails(&[Code::NotFound])],

@@ -19,6 +19,7 @@ pub use erase::{ErasureView, list_erasures};
 pub use export::kept_files;
 
 use crate::features::auth::{self, Auth, USERS};
+use crate::features::wiring::{Folder, Wiring};
 use crate::features::{Feature, Link, orgs, raw};
 use base::audit::Action;
 use base::clock::Timestamp;
@@ -51,8 +52,23 @@ const PAUSE_MAX: Duration = Duration::from_secs(15);
 /// How long a link to an export is good.
 const LINK_TIME: Duration = Duration::from_secs(15 * 60);
 
+/// Where exports are kept, in the data folder.
+const FOLDER: &str = "account-exports";
+
+/// Opens the slice's parts.
+fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
+    Box::pin(async move {
+        let accounts = Accounts::open(wiring.data(FOLDER))?;
+        wiring.hang::<Accounts>(accounts);
+        Ok(())
+    })
+}
+
 pub static FEATURE: Feature = Feature {
     name: "account",
+    uses: &["auth", "orgs", "raw"],
+    open: Some(open),
+    folders: &[Folder { name: FOLDER, is_needed: false }],
     tables: &[&ERASURES, &EXPORTS],
     routes: &[
         Route::post("/api/v1/account/export", "requestAccountExport", &Handler::new(request_export))

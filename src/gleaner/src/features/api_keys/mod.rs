@@ -19,6 +19,7 @@ pub use usage::KeyUsage;
 
 use crate::features::Feature;
 use crate::features::auth::{Auth, USERS, permissions_of};
+use crate::features::wiring::Wiring;
 use base::audit::Action;
 use base::clock::Timestamp;
 use base::ids::{ApiKeyId, OrgId, UserId};
@@ -27,6 +28,7 @@ use base::name::Name;
 use base::page::{Page, PageRequest};
 use base::permission::{Permission, Permissions};
 use base::{Code, Error, Result};
+use futures::future::BoxFuture;
 use rows::BY_SECRET;
 use schemars::JsonSchema;
 use secrets::Digest;
@@ -44,8 +46,18 @@ const KEYS_PER_ORG_MAX: usize = 1_000;
 /// Personal keys of one member: nobody takes all of the organization's.
 const PERSONAL_KEYS_MAX: usize = 20;
 
+/// Opens the slice's parts.
+fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
+    Box::pin(async move {
+        wiring.hang::<KeyUsage>(KeyUsage::default());
+        Ok(())
+    })
+}
+
 pub static FEATURE: Feature = Feature {
     name: "api-keys",
+    uses: &["auth"],
+    open: Some(open),
     tables: &[&API_KEYS],
     routes: &[
         Route::get("/api/v1/api-keys", "listApiKeys", &Handler::new(list))

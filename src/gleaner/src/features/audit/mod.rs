@@ -8,6 +8,7 @@ mod view;
 
 use super::Feature;
 use crate::features::auth::Auth;
+use crate::features::wiring::Wiring;
 use base::audit::Action;
 use base::clock::Timestamp;
 use base::ids::OrgId;
@@ -15,6 +16,7 @@ use base::limits::PAGE_ROWS_MAX;
 use base::page::{Page, PageRequest};
 use base::{Error, Result};
 use export::{JsonLines, wants_json_lines};
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use server::permit::AuditRead;
@@ -25,8 +27,19 @@ use store::{AuditFilter, System};
 use uuid::Uuid;
 use view::{AuditLogView, Reader};
 
+/// Opens the slice's parts.
+fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
+    Box::pin(async move {
+        let retention_days = wiring.config.audit.retention_days;
+        wiring.hang::<AuditSettings>(AuditSettings { retention_days });
+        Ok(())
+    })
+}
+
 pub static FEATURE: Feature = Feature {
     name: "audit",
+    uses: &["api_keys", "auth"],
+    open: Some(open),
     routes: &[Route::get("/api/v1/audit-logs", "listAuditLogs", &Handler::new(list)).about(
         "Who did what, newest first. With Accept: application/x-ndjson the whole of it, one line a row, without pages.",
     )],

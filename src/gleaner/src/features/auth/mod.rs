@@ -39,12 +39,14 @@ pub use service::{
     ACCESS_TOKEN_SECS, Auth, AuthSettings, LoginStored, NewLogin, Registration, TokenPair, permissions_of,
 };
 
+use crate::features::wiring::Wiring;
 use crate::features::{Feature, billing};
 use base::clock::Timestamp;
 use base::ids::{OrgId, UserId};
 use base::limits::NAME_CHARS_MAX;
 use base::permission::Role;
 use base::{Code, Error, Result};
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::task::TaskSpec;
@@ -56,8 +58,24 @@ use store::{AuthMethod, OrgRead};
 /// Expired rows do no harm; they only take room.
 const SWEEP_EVERY: Duration = Duration::from_secs(10 * 60);
 
+/// Opens the slice's parts.
+fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
+    Box::pin(async move {
+        let settings = AuthSettings {
+            registration: wiring.config.auth.registration,
+            registrations_per_hour: wiring.config.auth.registrations_per_hour,
+            public_url: wiring.url.to_owned(),
+        };
+        let auth = Auth::new(wiring.system(), wiring.part(), settings)?;
+        wiring.hang::<Auth>(auth);
+        Ok(())
+    })
+}
+
 pub static FEATURE: Feature = Feature {
     name: "auth",
+    uses: &["billing", "mail"],
+    open: Some(open),
     tables: &[
         &ORG,
         &ORGS,

@@ -604,7 +604,8 @@ async fn only_a_login_that_was_throttled_is_told_to_be() {
     let damage =
         at.system().write(move |tx| keys.iter().try_for_each(|key| tx.put(&DAMAGED, key, &UnknownV9)));
     damage.await.unwrap();
-    assert_eq!(refusal(at.login("ada@example.com", PASSWORD).await).0, Code::InternalError);
+    // Counters that cannot be read throttle nobody, and say so to nobody.
+    at.login("ada@example.com", PASSWORD).await.unwrap();
     at.system().flush_refusals(true).await.unwrap();
     assert_eq!(throttled(), 0);
     // Nor does it stand in the way of the first one that is: that has its row at once.

@@ -43,6 +43,7 @@ const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 
 pub static FEATURE: Feature = Feature {
     name: "benchmarks",
+    uses: &["jobs", "workflows"],
     tables: &[&BENCHMARKS],
     routes: &[
         Route::get("/api/v1/benchmarks", "listBenchmarks", &Handler::new(list))

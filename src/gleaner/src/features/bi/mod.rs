@@ -9,6 +9,7 @@ mod exports;
 mod feed;
 mod kept;
 mod line;
+mod open;
 mod rows;
 mod run;
 mod samples;
@@ -49,6 +50,13 @@ use view::{
 
 pub static FEATURE: Feature = Feature {
     name: "bi",
+    uses: &["raw"],
+    open: Some(open::open),
+    folders: open::FOLDERS,
+    consumer: Some(|services| services.service::<SnapshotFeed>()),
+    start_test: Some(open::START_TEST),
+    status: Some(open::status),
+    gauges: Some(open::gauges),
     tables: &[
         &QUERIES,
         &rows::SAVED_QUERIES,

@@ -2,6 +2,7 @@
 //! knows organizations by name.
 
 mod ledger;
+mod open;
 mod past;
 mod plans;
 mod recharges;
@@ -65,6 +66,10 @@ pub static FEATURE: Feature = Feature {
         .about("Asks the operator of the box for more credits.")
         .fails(&[Code::Conflict]),
     ],
+    open: Some(open::open),
+    seed: Some(open::seed),
+    status: Some(open::status),
+    gauges: Some(open::gauges),
     needs: &[Need::of::<Plans>(), Need::of::<Retention>()],
     tasks: &[TaskSpec::new("billing.renew", RENEW_EVERY, |context| Box::pin(task::renew_all(context)))],
     views: &[View { source: "transactions", tables: || vec![SPEC.as_ref().clone()], rows: view_rows }],

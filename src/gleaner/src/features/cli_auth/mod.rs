@@ -31,6 +31,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(10 * 60);
 
 pub static FEATURE: Feature = Feature {
     name: "cli-auth",
+    uses: &["api_keys", "auth"],
     tables: &[&DEVICE_CODES],
     routes: &[
         Route::post("/api/v1/cli-auth/start", "startCliAuth", &Handler::new(start))

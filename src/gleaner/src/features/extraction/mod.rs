@@ -8,6 +8,7 @@ mod columns;
 mod erase;
 mod feed;
 mod held;
+mod open;
 mod pages;
 mod remove;
 mod retention;
@@ -52,6 +53,13 @@ use wire::{
 
 pub static FEATURE: Feature = Feature {
     name: "extraction",
+    uses: &["billing"],
+    open: Some(open::open),
+    folders: open::FOLDERS,
+    consumer: Some(|services| services.service::<SearchFeed>()),
+    start_test: Some(open::START_TEST),
+    status: Some(open::status),
+    gauges: Some(open::gauges),
     tables: &[
         &RESULTS,
         &rows::PLATFORM_SCHEMAS,

@@ -3,6 +3,7 @@
 mod ask;
 mod dispatch;
 mod finish;
+mod open;
 mod queue;
 mod recovery;
 mod retention;
@@ -48,6 +49,10 @@ use view::JobView;
 
 pub static FEATURE: Feature = Feature {
     name: "jobs",
+    open: Some(open::open),
+    status: Some(open::status),
+    gauges: Some(open::gauges),
+    uses: &["billing", "extraction", "providers", "urls", "workflows"],
     tables: &[&JOBS, &walks::WALKS, &JOB_OUTPUTS, &walks::PLANNED_STOP],
     routes: &[
         Route::get("/api/v1/jobs", "listJobs", &Handler::new(list))

@@ -22,13 +22,16 @@ pub use rows::{MAIL, MailKind, MailState, MailV3};
 pub use token::{SealedTokenV1, TOKEN_PLACE, seal, seal_old};
 
 use crate::features::Feature;
+use crate::features::wiring::Wiring;
 use base::Result;
 use base::clock::Moment;
 use base::ids::{MailId, OrgId};
+use futures::future::BoxFuture;
 use rows::{MAIL_BY_ABOUT, MAIL_BY_ADDRESS, MAIL_BY_ORG};
 use secrets::keyring::Keyring;
-use server::Need;
+use serde_json::{Value, json};
 use server::task::TaskSpec;
+use server::{Metrics, Need, Services};
 use smtp::Smtp;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,8 +49,43 @@ const ERASED_ROWS_MAX: usize = 256;
 /// Messages that are read at once to be forgotten. Mostly there is one; whoever may ask for resets again and again makes more.
 const FORGOTTEN_AT_ONCE: usize = 64;
 
+/// Opens the slice's parts.
+fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
+    Box::pin(async move {
+        let keyring = wiring.part::<Keyring>();
+        seal_old(&wiring.system(), &keyring).await?;
+        let smtp = wiring.config.mail.smtp(wiring.url)?.map(Smtp::new);
+        wiring.hang::<Mailer>(Mailer::new(smtp, keyring));
+        Ok(())
+    })
+}
+
+fn status(services: &Services) -> Vec<(&'static str, Value)> {
+    let count = |state| services.system().read(|tx| waiting(tx, state)).unwrap_or(0);
+    let mail = json!({
+        "server": services.service::<Mailer>().server(),
+        "waiting": count(MailState::Queued),
+        "failed": count(MailState::Failed),
+    });
+    vec![("mail", mail)]
+}
+
+fn gauges(metrics: &Metrics, services: &Services) {
+    let gauge = |name, help, state| {
+        let system = services.system().clone();
+        // A store that is closing answers nothing; the next look at the page is another box's.
+        let read = move || system.read(|tx| waiting(tx, state)).unwrap_or(0) as f64;
+        metrics.gauge_of(name, help, &[], read);
+    };
+    gauge("gleaner_mail_waiting", "Messages that wait to be sent.", MailState::Queued);
+    gauge("gleaner_mail_failed", "Messages that failed in the last 30 days.", MailState::Failed);
+}
+
 pub static FEATURE: Feature = Feature {
     name: "mail",
+    open: Some(open),
+    status: Some(status),
+    gauges: Some(gauges),
     tables: &[&rows::MAIL],
     needs: &[Need::of::<Mailer>()],
     tasks: &[

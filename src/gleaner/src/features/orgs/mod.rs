@@ -12,9 +12,9 @@ use crate::features::Feature;
 use crate::features::auth::{
     Auth, NewLogin, ORG, ORGS, OrgEntryV1, OrgV1, OrgView, TokensView, USERS, permissions_of,
 };
+use crate::features::wiring::{Wiring, in_order};
 use base::audit::Action;
-use base::clock::Timestamp;
-use base::ids::{OrgId, UserId};
+use base::ids::OrgId;
 use base::limits::NAME_CHARS_MAX;
 use base::name::Name;
 use base::permission::Role;
@@ -29,6 +29,7 @@ use std::time::Duration;
 use store::{Event, SysWrite};
 
 pub use crate::features::auth::list_orgs;
+pub use crate::features::wiring::{NewOrg, OrgSeed};
 pub use ending::{dissolve, end_membership};
 
 /// Members of one organization.
@@ -38,6 +39,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(10 * 60);
 
 pub static FEATURE: Feature = Feature {
     name: "orgs",
+    uses: &["api_keys", "auth", "billing", "mail"],
     tables: &[&invites::INVITES_SENT],
     routes: &[
         Route::post("/api/v1/orgs", "createOrg", &Handler::new(create))
@@ -73,26 +75,14 @@ pub static FEATURE: Feature = Feature {
             .about("Makes the caller, who is in no organization, a member of the one that invited them.")
             .fails(&[Code::InvalidInput, Code::AuthForbidden, Code::Conflict]),
     ],
+    finish: Some(finish),
     needs: &[Need::of::<Orgs>(), Need::of::<Auth>()],
     personal: ending::KINDS,
     tasks: &[TaskSpec::new("orgs.sweep", SWEEP_EVERY, |context| Box::pin(invites::sweep(context)))],
     ..Feature::NONE
 };
 
-/// An organization that is being made, as its seeds see it.
-#[derive(Clone, Debug)]
-pub struct NewOrg {
-    pub id: OrgId,
-    pub name: String,
-    pub owner: UserId,
-    pub created_at: Timestamp,
-}
-
-/// What a slice writes into a new organization, inside the transaction that makes it; with the owner's address in its one
-/// spelling. An error makes none.
-pub type OrgSeed = Box<dyn Fn(&SysWrite<'_>, &NewOrg, &str) -> Result<()> + Send + Sync>;
-
-/// What new organizations get; filled by app.
+/// What new organizations get.
 pub struct Orgs {
     seeds: Arc<[OrgSeed]>,
     /// Invitations that one organization sends in a UTC day.
@@ -104,6 +94,15 @@ impl Orgs {
     pub fn new(seeds: Vec<OrgSeed>, invites_per_day: u32) -> Orgs {
         Orgs { seeds: seeds.into(), invites_per_day }
     }
+}
+
+/// Hangs up what new organizations get, when every slice can say what that is.
+fn finish(wiring: &mut Wiring<'_>) -> Result<()> {
+    let seeds = in_order().into_iter().filter_map(|feature| feature.seed);
+    let seeds = seeds.map(|seed| seed(wiring.services())).collect();
+    let invites_per_day = wiring.config.auth.invites_per_day;
+    wiring.hang::<Orgs>(Orgs::new(seeds, invites_per_day));
+    Ok(())
 }
 
 /// Makes `owner` the owner of a new organization; `conflict` when they are in one.
@@ -201,6 +200,7 @@ mod tests {
     use super::*;
     use crate::features::auth::UserV1;
     use base::clock::Clock;
+    use base::ids::UserId;
     use store::fault::FaultyDisk;
     use store::{MIGRATIONS, Store, System};
 

@@ -6,6 +6,7 @@
 
 mod accounts;
 mod adapters;
+mod open;
 mod path;
 mod proxies;
 mod rows;
@@ -45,6 +46,10 @@ const TEST_SECS: u64 = 60;
 
 pub static FEATURE: Feature = Feature {
     name: "providers",
+    uses: &["auth"],
+    open: Some(open::open),
+    seed: Some(|_| Box::new(|tx, new, _| seed(&tx.org(new.id)))),
+    close: Some(open::close),
     tables: &[&PROVIDERS, &rows::SEEDED],
     routes: &[
         Route::get("/api/v1/providers/catalog", "listProviderCatalog", &Handler::new(catalog))

@@ -30,6 +30,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 pub static FEATURE: Feature = Feature {
     name: "suggestions",
+    uses: &["workflows"],
     tables: &[&SUGGESTIONS],
     routes: &[
         Route::get("/api/v1/optimization/suggestions", "listSuggestions", &Handler::new(list))

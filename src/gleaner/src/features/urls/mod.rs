@@ -32,6 +32,7 @@ use store::{Event, OrgRead, OrgStore, OrgWrite};
 
 pub static FEATURE: Feature = Feature {
     name: "urls",
+    uses: &["workflows"],
     tables: &[&URLS],
     routes: &[
         Route::get("/api/v1/urls", "listUrls", &Handler::new(list))

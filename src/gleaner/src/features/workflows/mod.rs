@@ -24,7 +24,8 @@ pub use smart::{
 pub use view::{StrategyView, WorkflowView};
 
 use super::Feature;
-use crate::features::providers::{self, ProviderV1, Providers};
+use crate::features::providers::{self, ProviderUsers, ProviderV1, Providers};
+use crate::features::wiring::Wiring;
 use base::audit::Action;
 use base::ids::{OutputId, ProviderId, WorkflowId};
 use base::limits::NAME_CHARS_MAX;
@@ -32,6 +33,7 @@ use base::name::Name;
 use base::page::{Page, PageRequest};
 use base::{Code, Error, Result};
 use dispatch::dag::{Dag, Tariff};
+use futures::future::BoxFuture;
 use route::Route as JobRoute;
 use rows::BY_NUMBER;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -47,8 +49,23 @@ use store::{Event, OrgRead};
 use uuid::Uuid;
 use view::ValidationView;
 
+/// Opens the slice's parts.
+fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
+    Box::pin(async move {
+        // No slice keeps outputs yet, so no graph can name one.
+        let book = Book::new(wiring.part(), |_, _| Ok(false));
+        wiring.hang::<Book>(book);
+        let graphs = wiring.hang::<Graphs>(Graphs::default());
+        let users = ProviderUsers::new(move |org, provider| asking(org, &graphs, provider));
+        wiring.hang::<ProviderUsers>(users);
+        Ok(())
+    })
+}
+
 pub static FEATURE: Feature = Feature {
     name: "workflows",
+    uses: &["providers"],
+    open: Some(open),
     tables: &[
         &WORKFLOWS,
         &VERSIONS,

@@ -230,6 +230,7 @@ impl Lab {
         // It can be waited for, and cannot be started.
         let browsers = Browsers::new(BrowserSettings {
             executable: "/nonexistent/chromium".into(),
+            sandbox: false,
             pages: 1,
             profiles: dir.path().join("browser"),
             ..BrowserSettings::default()

@@ -1,0 +1,84 @@
+//! What the slice opens at a start: the address guard, politeness, direct fetching, browsers and the vendors' templates.
+
+use super::{ProviderParts, Providers, seed_all};
+use crate::config::{BrowserConfig, Config, DispatchConfig};
+use crate::features::auth::list_orgs;
+use crate::features::wiring::Wiring;
+use base::{Error, Result};
+use fetch::{
+    AddressGuard, BrowserSettings, Browsers, Direct, FetchSettings, Pace, Politeness, Templates, user_agent,
+};
+use futures::future::BoxFuture;
+use server::Services;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Opens the slice's parts.
+pub(super) fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
+    Box::pin(async move {
+        let config = wiring.config;
+        let guard = AddressGuard::new(&config.network.allow, &[wiring.local])
+            .answering(config.network.hosts.keys().map(String::as_str));
+        let guard = wiring.hang::<AddressGuard>(guard);
+        let politeness = Politeness::new(pace(config));
+        wiring.hang::<Politeness>(politeness.clone());
+        let direct = Direct::new(fetch_settings(config), guard.as_ref().clone());
+        let browsers = wiring.hang::<Browsers>(Browsers::new(browser_settings(config)));
+        let providers = Providers::new(ProviderParts {
+            templates: templates(config)?,
+            direct: Arc::new(direct.asking(politeness.clone())),
+            browsers,
+            keyring: wiring.part(),
+            politeness,
+            robots: config.dispatch.robots,
+            lower_prices: config.providers.lower_prices,
+            clock: wiring.store().clock().clone(),
+        });
+        wiring.hang::<Providers>(providers);
+        let system = wiring.system();
+        let orgs = system.read(list_orgs)?;
+        seed_all(&system, orgs.iter().map(|org| org.id).collect()).await?;
+        Ok(())
+    })
+}
+
+/// The hosted providers' templates. A wrong one keeps the box from starting: it would fail every job, one by one.
+fn templates(config: &Config) -> Result<Templates> {
+    let folder = Some(config.providers.dir.as_path()).filter(|folder| !folder.as_os_str().is_empty());
+    Templates::load(folder).map_err(|e| Error::invalid("providers.dir", e))
+}
+
+fn pace(config: &Config) -> Pace {
+    let DispatchConfig { per_domain_concurrency, min_delay_ms, pause_max_sec, .. } = config.dispatch;
+    Pace {
+        per_domain_concurrency,
+        min_delay: Duration::from_millis(min_delay_ms),
+        pause_max: Duration::from_secs(pause_max_sec),
+    }
+}
+
+fn fetch_settings(config: &Config) -> FetchSettings {
+    let contact = Some(config.network.contact.as_str()).filter(|contact| !contact.is_empty());
+    FetchSettings {
+        user_agent: user_agent(contact),
+        hosts: config.network.hosts.clone(),
+        resolving_proxies: config.network.resolving_proxies.clone(),
+        ..FetchSettings::default()
+    }
+}
+
+fn browser_settings(config: &Config) -> BrowserSettings {
+    let BrowserConfig { executable, sandbox, pages, memory_mb } = &config.browser;
+    BrowserSettings {
+        executable: executable.clone(),
+        sandbox: *sandbox,
+        pages: *pages,
+        memory_bytes_max: memory_mb << 20,
+        profiles: config.storage.data_dir.join("browser"),
+        ..BrowserSettings::default()
+    }
+}
+
+pub(super) fn close(services: Arc<Services>) -> BoxFuture<'static, ()> {
+    Box::pin(async move { services.service::<Browsers>().close().await })
+}

@@ -1,0 +1,184 @@
+//! How a slice becomes part of a box: the parts it opens at a start, and what else of the box is its own.
+//!
+//! The trunk folds over the list of slices and names none of them. A slice says in its [`super::Feature`] which others it
+//! uses; each is opened after those, so their parts hang already.
+
+use super::{ALL, Feature};
+use crate::config::Config;
+use base::Result;
+use base::clock::Timestamp;
+use base::ids::{OrgId, UserId};
+use futures::future::BoxFuture;
+use serde_json::Value;
+use server::{Metrics, Services};
+use std::any::Any;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use store::{Store, SysWrite, System};
+
+/// Opens the parts of a slice and hangs them up. An error ends the start.
+pub type Open = for<'w> fn(&'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>>;
+
+/// Hangs up what needs parts of slices that stand above this one; called when all are open.
+pub type Finish = fn(&mut Wiring<'_>) -> Result<()>;
+
+/// A box that is being put together.
+pub struct Wiring<'a> {
+    pub config: &'a Config,
+    /// How people reach the box, without a slash at the end.
+    pub url: &'a str,
+    /// Where the box listens: no job may ask there.
+    pub local: SocketAddr,
+    /// The program that runs SQL workers.
+    pub exe: &'a Path,
+    services: Services,
+}
+
+impl<'a> Wiring<'a> {
+    /// A box with the trunk's own parts in `services` and none of a slice's.
+    pub fn new(
+        config: &'a Config,
+        url: &'a str,
+        local: SocketAddr,
+        exe: &'a Path,
+        services: Services,
+    ) -> Wiring<'a> {
+        Wiring { config, url, local, exe, services }
+    }
+
+    /// Opens every slice.
+    pub async fn open_all(mut self) -> Result<Services> {
+        for open in in_order().into_iter().filter_map(|feature| feature.open) {
+            open(&mut self).await?;
+        }
+        for finish in in_order().into_iter().filter_map(|feature| feature.finish) {
+            finish(&mut self)?;
+        }
+        Ok(self.services)
+    }
+
+    /// A part of the trunk's, of a slice that this one uses, or one that it has hung up itself.
+    ///
+    /// # Panics
+    /// When there is none: the slice uses one that it does not name.
+    pub fn part<T: Any + Send + Sync>(&self) -> Arc<T> {
+        self.services.service()
+    }
+
+    /// Hangs up a part, and gives it back.
+    pub fn hang<T: Any + Send + Sync>(&mut self, part: impl Into<Arc<T>>) -> Arc<T> {
+        let part = part.into();
+        self.services.hang(Arc::clone(&part));
+        part
+    }
+
+    /// Everything that hangs so far.
+    pub fn services(&self) -> &Services {
+        &self.services
+    }
+
+    pub fn store(&self) -> &Store {
+        self.services.store()
+    }
+
+    pub fn system(&self) -> System {
+        self.services.system().clone()
+    }
+
+    /// A folder or file of this name in the data folder.
+    pub fn data(&self, name: &str) -> PathBuf {
+        self.config.storage.data_dir.join(name)
+    }
+}
+
+/// Every slice, each after those that it uses; slices that know nothing of each other in the order of the list.
+pub fn in_order() -> Vec<&'static Feature> {
+    fn visit(feature: &'static Feature, ordered: &mut Vec<&'static Feature>) {
+        if ordered.iter().any(|known| known.name == feature.name) {
+            return;
+        }
+        let uses = |other: &&&'static Feature| feature.uses.contains(&other.module().as_str());
+        for other in ALL.iter().filter(uses) {
+            visit(other, ordered);
+        }
+        ordered.push(feature);
+    }
+    let mut ordered = Vec::new();
+    for feature in ALL {
+        visit(feature, &mut ordered);
+    }
+    ordered
+}
+
+/// An organization that is being made, as its seeds see it.
+#[derive(Clone, Debug)]
+pub struct NewOrg {
+    pub id: OrgId,
+    pub name: String,
+    pub owner: UserId,
+    pub created_at: Timestamp,
+}
+
+/// What a slice writes into a new organization, inside the transaction that makes it; with the owner's address in its one
+/// spelling. An error makes none.
+pub type OrgSeed = Box<dyn Fn(&SysWrite<'_>, &NewOrg, &str) -> Result<()> + Send + Sync>;
+
+/// A folder of the data folder that a slice fills.
+pub struct Folder {
+    pub name: &'static str,
+    /// Whether the box cannot do its work while this folder's disk is full.
+    pub is_needed: bool,
+}
+
+/// Something that follows the change records and has a position of its own: what it has read can be forgotten.
+///
+/// Records are kept until every consumer that a slice declares has them durably, so none can be overlooked.
+pub trait Consumer: Send + Sync {
+    /// Stands in `/readyz` and in the metrics: `search`.
+    fn name(&self) -> &'static str;
+    /// Change records up to this one are of no more use, whatever happens.
+    fn durable(&self) -> u64;
+    /// Change records up to this one have been taken in.
+    fn reached(&self) -> u64;
+    /// Rows taken in while it is filled anew and its position stands still; 0 otherwise.
+    fn refilled(&self) -> u64 {
+        0
+    }
+}
+
+/// What is tried at a start before the box calls itself ready.
+pub struct StartTest {
+    /// Stands in `/readyz`, `gleaner admin status` and the metrics: `sql`.
+    pub name: &'static str,
+    /// Whether it works; false where it cannot be tried yet, because of others' work.
+    pub run: fn(Arc<Services>) -> BoxFuture<'static, Result<bool>>,
+    /// Where it cannot be tried and works in part nevertheless: how well.
+    pub partly: fn(&Services) -> Option<String>,
+}
+
+/// Lines of `gleaner admin status`, each with its name.
+pub type Status = fn(&Services) -> Vec<(&'static str, Value)>;
+
+/// Registers a slice's gauges.
+pub type Gauges = fn(&Metrics, &Services);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_slice_is_opened_after_those_that_it_uses() {
+        let ordered: Vec<_> = in_order().into_iter().map(|feature| feature.module()).collect();
+        let known: HashSet<_> = ordered.iter().map(String::as_str).collect();
+        assert_eq!((ordered.len(), known.len()), (ALL.len(), ALL.len()), "{ordered:?}");
+        for feature in ALL {
+            let at = |name: &str| ordered.iter().position(|known| known == name);
+            for used in feature.uses {
+                assert!(known.contains(used), "{} uses {used}, which is no slice", feature.name);
+                assert!(at(used) < at(&feature.module()), "{} and {used} use each other", feature.name);
+            }
+        }
+    }
+}
