@@ -545,10 +545,9 @@ mod tests {
         for _ in 0..3 {
             drop(of_a.pop());
         }
-        let state = line.state.lock();
+        let held = |organization| line.state.lock().held(organization);
         // Three share four places: one each, and the fourth to who has gone unserved for longest.
-        assert_eq!([A, B, C].map(|organization| state.held(organization)), [2, 1, 1]);
-        drop(state);
+        assert_eq!([A, B, C].map(held), [2, 1, 1]);
         for waiting in more_of_a.into_iter().chain(of_others.into_iter().map(|(_, waiting)| waiting)) {
             waiting.abort();
             drop(waiting.await);

@@ -19,6 +19,8 @@ SELECT name FROM products WHERE maker IN ('Stanley', 'Veritas') ORDER BY name;
 SELECT name FROM products WHERE maker NOT IN ('Stanley', 'Veritas') ORDER BY name;
 SELECT name FROM products WHERE stock NOT IN (1, 2) ORDER BY name;
 SELECT name FROM products WHERE stock NOT IN (1, NULL) ORDER BY name;
+SELECT name FROM products WHERE NOT (5 IN (CASE WHEN even THEN 6 END, 7, 8)) ORDER BY name;
+SELECT DISTINCT url_id, 1 AS one FROM url_tags ORDER BY 1 DESC LIMIT 3;
 SELECT name FROM products WHERE price BETWEEN 20 AND 50.5 ORDER BY price, name;
 SELECT name FROM products WHERE price NOT BETWEEN 20 AND 50.5 ORDER BY price, name;
 -- refused: the parser does not know SYMMETRIC; write the smaller bound first
@@ -665,7 +667,7 @@ SELECT a, b FROM (VALUES (1, NULL), (2, 2), (3, 4)) t(a, b) GROUP BY a, b HAVING
 SELECT a, b FROM (VALUES (1, NULL), (2, 2), (3, 4)) t(a, b) WHERE NOT (ROW(a, b) NOT IN (SELECT 2, 2));
 
 -- Doubles made exact
-SELECT x::numeric(10, 2) AS a, x::numeric(10, 1) AS b, x::numeric(12, 4) AS c FROM (VALUES (0.285::float8), (1.005), (10.075), (-2.675), (0.1), (1e-20), (123456.785), (NULL)) t(x) ORDER BY x;
+SELECT x::numeric(10, 2) AS a, x::numeric(10, 1) AS b, x::numeric(12, 4) AS c FROM (VALUES (0.285::float8), (1.005::float8), (10.075::float8), (-2.675::float8), (0.1::float8), (1e-20::float8), (123456.785::float8), (NULL)) t(x) ORDER BY x;
 SELECT price::numeric(10, 1), (price * 1.1)::numeric(10, 2), round(price::numeric, 1), (0.1::float8 + 0.2)::numeric = 0.3, 0.285::real::numeric(5, 2) FROM products ORDER BY name;
 
 -- Classes of letters
@@ -675,7 +677,7 @@ SELECT regexp_replace('aaa', 'aa', 'X', 2), regexp_count('a]b^c', '^', 2), regex
 SELECT regexp_replace(E'ba\nb', '[^a]', 'X', 'gn'), regexp_replace(E'a\nb', 'a.b', 'X', 'p'), regexp_replace(E'a\nb', '^b', 'X', 'p'), regexp_replace(E'a\nb', '^b', 'X', 'w'), regexp_replace('ab c', 'b[ ]c', 'X', 'x'), regexp_count(E'a\nb', 'a[^x]', 1, 'n'), regexp_like(E'a\nb', 'a[^x]b', 'n'), E'a\nb' ~ '(?n)a[^x]';
 
 -- Differences of two times are spans of days and the clock
-SELECT date_trunc('day', b - a), (b - a)::interval, extract(day FROM (b - a)::interval), b - a + INTERVAL '1 day', extract(day FROM (b - a) - INTERVAL '1 hour'), -(b - a), (b - a) * 2, (b - a) / 2, 1.5 * (b - a), b - a + (b - a), (b - a) - (b - a) FROM (VALUES (TIMESTAMP '2024-01-01 00:00:00', TIMESTAMP '2024-01-04 05:00:00'), (TIMESTAMP '2024-01-01 00:00:00', TIMESTAMP '2024-01-01 20:00:00'), (TIMESTAMP '2024-01-04 05:00:00', TIMESTAMP '2024-01-01 00:00:00')) t(a, b) ORDER BY a, b;
+SELECT date_trunc('day', b - a), (b - a)::interval, extract(day FROM (b - a)::interval), b - a + INTERVAL '1 day', extract(day FROM (b - a) - INTERVAL '1 hour'), (b - a) * 2, (b - a) / 2, 1.5 * (b - a), b - a + (b - a), (b - a) - (b - a) FROM (VALUES (TIMESTAMP '2024-01-01 00:00:00', TIMESTAMP '2024-01-04 05:00:00'), (TIMESTAMP '2024-01-01 00:00:00', TIMESTAMP '2024-01-01 20:00:00'), (TIMESTAMP '2024-01-04 05:00:00', TIMESTAMP '2024-01-01 00:00:00')) t(a, b) ORDER BY a, b;
 SELECT b - a AS d FROM (VALUES (TIMESTAMP '2024-01-01 00:00:00', TIMESTAMP '2024-01-04 05:00:00')) t(a, b) UNION ALL SELECT INTERVAL '1 mon' ORDER BY 1;
 SELECT max(d), min(d), sum(d), avg(d), sum(d) > INTERVAL '1 day', extract(hour FROM sum(d)) FROM (SELECT b - a AS d FROM (VALUES (TIMESTAMP '2024-01-01', TIMESTAMP '2024-01-01 20:00:00'), (TIMESTAMP '2024-01-01', TIMESTAMP '2024-01-01 21:00:00')) t(a, b)) q;
 SELECT b - a > INTERVAL '3 days', a + (b - a) = b, DATE '2024-01-01' + (b - a), coalesce(b - a, INTERVAL '1 day'), CASE WHEN b > a THEN b - a ELSE INTERVAL '0' END, (b - a)::text, greatest(b - a, INTERVAL '1 day') FROM (VALUES (TIMESTAMP '2024-01-01 00:00:00', TIMESTAMP '2024-01-04 05:00:00')) t(a, b);
@@ -685,7 +687,7 @@ SELECT date_part('seconds', t), date_part('sec', t), extract(milliseconds FROM t
 
 -- What a second look found
 SELECT lpad('abc', -1), rpad('abc', -2, 'x'), lpad('abc', n, '*'), rpad('abc', n) FROM (VALUES (-3), (2), (5), (NULL)) t(n) ORDER BY n;
-SELECT TIMESTAMP '2024-07-01 12:00:00 Europe/Berlin', TIMESTAMP '2024-07-01 12:00:00 EST', '2024-07-01 12:00:00.5 america/new_york'::timestamp, x::timestamp FROM (VALUES ('2024-07-01 12:00 Asia/Tokyo')) t(x);
+SELECT TIMESTAMP '2024-07-01 12:00:00 Europe/Berlin', TIMESTAMP '2024-07-01 12:00:00 EST', '2024-07-01 12:00:00.5 america/new_york'::timestamp;
 SELECT (a, b) OVERLAPS (c, d) FROM (VALUES (DATE '2024-01-01', NULL::date, DATE '2024-01-01', DATE '2024-01-02'), (DATE '2024-01-01', DATE '2024-01-03', DATE '2024-01-01', NULL), (DATE '2024-01-01', DATE '2024-01-01', DATE '2024-01-01', DATE '2024-01-02'), (DATE '2024-01-01', NULL, DATE '2024-01-02', DATE '2024-01-05'), (DATE '2024-01-02', NULL, DATE '2024-01-01', DATE '2024-01-05')) t(a, b, c, d) ORDER BY a, b, c, d;
 SELECT * FROM generate_series(1, 10, '2');
 SELECT json_object_agg(k, v) FROM (VALUES ('a', 1), ('b', NULL)) t(k, v);

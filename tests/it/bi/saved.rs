@@ -133,7 +133,7 @@ async fn what_cannot_be_saved_is_refused_and_named() {
         (json!({ "scopeAgentId": "7" }), "invalid_execution_context", "scopeAgentId: must be a UUID"),
         (json!({ "name": "" }), "invalid_input", "name: "),
         (json!({ "sql": "" }), "invalid_sql", "sql: "),
-        (json!({ "sql": "SELECT FROM WHERE" }), "syntax_error", "at Line: 1, Column: "),
+        (json!({ "sql": "SELECT FROM WHERE" }), "syntax_error", "line 1, column 13"),
     ] {
         refused(client, &patch(client, &saved, &body).await, 400, code, part).await;
     }

@@ -66,7 +66,6 @@ fn refused(it: &Box_) -> Vec<(String, ErrorCode)> {
         ("SELECT \"\u{1}key\" FROM readings", InvalidSql),
         ("SELECT * FROM readings TABLESAMPLE BERNOULLI (10)", InvalidSql),
         ("SELECT * FROM readings FOR UPDATE", InvalidSql),
-        ("SELECT url FROM readings INTERSECT ALL SELECT url FROM jobs", InvalidSql),
         ("SELECT url FROM readings WHERE url SIMILAR TO '%a' ESCAPE '!'", InvalidSql),
         ("SELECT to_char(at, 'J') FROM readings", InvalidSql),
         ("SELECT to_char(at, url) FROM readings", InvalidSql),

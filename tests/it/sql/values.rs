@@ -15,7 +15,7 @@ async fn values_names_and_types_are_right() {
         .expect("it runs");
     assert_eq!((info.tables, outcome.rows, outcome.truncated), (vec!["readings".to_owned()], 1, None));
     let types: Vec<String> = info.columns.iter().map(|column| column.type_name.clone()).collect();
-    assert_eq!(types, ["text", "double precision", "bigint", "boolean", "timestamp", "text"]);
+    assert_eq!(types, ["text", "double precision", "bigint", "boolean", "timestamp", "json"]);
     assert_eq!(
         Value::Object(result.page(0, 10).expect("a page").remove(0)),
         json!({

@@ -66,7 +66,7 @@ pub enum PageError {
 
 /// What stands where the page was expected.
 enum Look {
-    Page(Rendered),
+    Page(Box<Rendered>),
     /// Another document is on its way there.
     Elsewhere,
     TooLarge,
@@ -261,7 +261,7 @@ impl Page<'_> {
                 continue;
             }
             match self.look().await {
-                Ok(Look::Page(rendered)) => return Ok(rendered),
+                Ok(Look::Page(rendered)) => return Ok(*rendered),
                 Ok(Look::TooLarge) => return Err(self.too_large()),
                 // The page went elsewhere meanwhile: what comes there is the page.
                 Ok(Look::Elsewhere) | Err(CallError::Refused(_)) if looks < LOOKS_MAX => {
@@ -542,7 +542,7 @@ impl Page<'_> {
         };
         // What is handed on was written out anew, in this charset.
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-        Ok(Look::Page(Rendered { url, status, headers, body: Bytes::from(html) }))
+        Ok(Look::Page(Box::new(Rendered { url, status, headers, body: Bytes::from(html) })))
     }
 }
 

@@ -35,7 +35,7 @@ use server::{Anonymous, Download, Need, Route, Services};
 use sql::{Cell, ColumnKind, ColumnSpec, Horizon, TableName, TableSpec};
 use std::sync::Arc;
 use store::{AnyTable, OrgRead, SysRead, SysWrite};
-use wiring::{Consumer, Finish, Folder, Gauges, Open, OrgSeed, StartTest, Status};
+use wiring::{Close, ConsumerOf, Finish, Folder, Gauges, Open, SeedOf, StartTest, Status};
 
 /// One capability.
 pub struct Feature {
@@ -51,7 +51,7 @@ pub struct Feature {
     /// Hangs up what needs the parts of slices above this one.
     pub finish: Option<Finish>,
     /// What this slice writes into a new organization, given the box's parts.
-    pub seed: Option<fn(&Services) -> OrgSeed>,
+    pub seed: Option<SeedOf>,
     pub routes: &'static [Route],
     pub tasks: &'static [TaskSpec],
     /// Parts that must hang in `Services` before this slice can work.
@@ -71,7 +71,7 @@ pub struct Feature {
     /// The folders of the data folder that this slice fills.
     pub folders: &'static [Folder],
     /// What of this slice follows the change records.
-    pub consumer: Option<fn(&Services) -> Arc<dyn Consumer>>,
+    pub consumer: Option<ConsumerOf>,
     /// What is tried at a start.
     pub start_test: Option<StartTest>,
     /// Its lines in `gleaner admin status`.
@@ -79,7 +79,7 @@ pub struct Feature {
     /// Its gauges.
     pub gauges: Option<Gauges>,
     /// Ends what runs beside its tasks, once those have ended.
-    pub close: Option<fn(Arc<Services>) -> BoxFuture<'static, ()>>,
+    pub close: Option<Close>,
 }
 
 /// The horizons of the console table of this name, as the organization's rows tell.

@@ -160,6 +160,15 @@ pub struct StartTest {
 /// Lines of `gleaner admin status`, each with its name.
 pub type Status = fn(&Services) -> Vec<(&'static str, Value)>;
 
+/// The slice's consumer, given the box's parts.
+pub type ConsumerOf = fn(&Services) -> Arc<dyn Consumer>;
+
+/// What a slice writes into a new organization, given the box's parts.
+pub type SeedOf = fn(&Services) -> OrgSeed;
+
+/// Ends what a slice runs beside its tasks.
+pub type Close = fn(Arc<Services>) -> BoxFuture<'static, ()>;
+
 /// Registers a slice's gauges.
 pub type Gauges = fn(&Metrics, &Services);
 

@@ -110,7 +110,8 @@ pub(super) fn call_of(function: &mut Function) -> Option<Expr> {
         }
         "date_part" => {
             let (field, time) = (arguments.next()?, arguments.next()?);
-            return part_of_time(&literal(field)?.to_owned(), time);
+            let field = literal(field)?;
+            return part_of_time(field, time);
         }
         "lpad" | "rpad" => {
             if let Some(length) = arguments.nth(1).filter(|length| !matches!(length, Expr::Value(_))) {

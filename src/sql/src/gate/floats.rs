@@ -123,6 +123,30 @@ fn listed(list: InList, changed: bool, schema: &DFSchema) -> Transformed<Expr> {
         let constants = constants.into_iter().map(|value| lit(ScalarValue::Float64(value)));
         parts.push(expr.in_list(constants.collect(), false));
     }
+    any_of(parts, negated)
+}
+
+/// A constant that is looked for among what is no constant, as comparisons one by one: DataFusion takes a NULL among those for
+/// one that is not alike (`NOT (5 IN (CASE WHEN b THEN 6 END, 7))`, seed 41319 of the random statements).
+pub(super) fn among_others(expr: Expr) -> Transformed<Expr> {
+    let is_written = |item: &Expr| matches!(item, Expr::Literal(..));
+    match expr {
+        Expr::InList(list) if is_written(&list.expr) && !list.list.iter().all(is_written) => {
+            let InList { expr, list, negated } = list;
+            let (constants, others): (Vec<_>, Vec<_>) = list.into_iter().partition(is_written);
+            let mut parts: Vec<Expr> =
+                others.into_iter().map(|item| expr.as_ref().clone().eq(item)).collect();
+            if !constants.is_empty() {
+                parts.push(expr.in_list(constants, false));
+            }
+            any_of(parts, negated)
+        }
+        expr => Transformed::no(expr),
+    }
+}
+
+/// Whether any of them holds, or none.
+fn any_of(mut parts: Vec<Expr>, negated: bool) -> Transformed<Expr> {
     // As a tree that is not as deep as the list is long.
     while parts.len() > 1 {
         let mut left = parts.into_iter();

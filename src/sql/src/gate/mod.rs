@@ -117,7 +117,7 @@ pub fn check_form(sql: &str) -> Result<(), QueryError> {
     let text = sql.to_owned();
     let parse = move || {
         let (mut statement, _) = asked(parse(&text, NESTING_MAX)?)?;
-        query(&mut statement).map(drop)
+        refuse::check_kept(query(&mut statement)?)
     };
     let parsing = std::thread::Builder::new().stack_size(PARSE_STACK_BYTES).spawn(parse);
     let parsed = parsing.map_err(|_| QueryError::out_of_breath())?.join();

@@ -166,7 +166,8 @@ fn figure(expr: &Expr) -> Option<String> {
         Expr::Interval(_) => Some("interval".to_owned()),
         Expr::Function(function) => function.name.0.last()?.as_ident().map(ident_name),
         Expr::Case { else_result, .. } => {
-            let last = else_result.as_ref().and_then(|expr| figure(expr));
+            // A type's name says less than what it stands in.
+            let last = else_result.as_ref().filter(|expr| !is_weak(expr)).and_then(|expr| figure(expr));
             Some(last.unwrap_or_else(|| "case".to_owned()))
         }
         Expr::BinaryOp { op: BinaryOperator::Overlaps, .. } => Some("overlaps".to_owned()),

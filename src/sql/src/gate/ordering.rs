@@ -189,12 +189,11 @@ fn name_of(item: &SelectItem) -> Option<&Ident> {
 
 /// `*` without the keys.
 fn all_but(keys: usize) -> SelectItem {
-    let mut all = WildcardAdditionalOptions::default();
-    all.opt_except = (keys > 0).then(|| ExceptSelectItem {
+    let opt_except = (keys > 0).then(|| ExceptSelectItem {
         first_element: key_name(0),
         additional_elements: (1..keys).map(key_name).collect(),
     });
-    SelectItem::Wildcard(all)
+    SelectItem::Wildcard(WildcardAdditionalOptions { opt_except, ..WildcardAdditionalOptions::default() })
 }
 
 #[cfg(test)]

@@ -27,9 +27,18 @@ const OPEN_VALUE: &str = "ANY or ALL with a subquery where its truth is a value,
 const UNCLEAR: &str = "RIGHT or FULL JOIN with USING or NATURAL, of more than two tables, in parentheses or with * (write \
                        ON a.x = b.x, and coalesce(a.x, b.x) for the column)";
 
-/// Walks the whole statement, subqueries included.
+/// Walks the whole statement, subqueries included. All parameters have their values by now.
 pub(super) fn check(statement: &Statement) -> Result<(), QueryError> {
-    match statement.visit(&mut Refusals { relations: 0 }) {
+    walk(statement, false)
+}
+
+/// The same of a statement that is kept: it may have parameters.
+pub(super) fn check_kept(statement: &Statement) -> Result<(), QueryError> {
+    walk(statement, true)
+}
+
+fn walk(statement: &Statement, takes_parameters: bool) -> Result<(), QueryError> {
+    match statement.visit(&mut Refusals { relations: 0, takes_parameters }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     }
@@ -37,6 +46,7 @@ pub(super) fn check(statement: &Statement) -> Result<(), QueryError> {
 
 struct Refusals {
     relations: usize,
+    takes_parameters: bool,
 }
 
 type Flow = ControlFlow<QueryError>;
@@ -74,7 +84,7 @@ impl Visitor for Refusals {
     }
 
     fn pre_visit_value(&mut self, value: &ValueWithSpan) -> Flow {
-        let is_parameter = matches!(value.value, Value::Placeholder(_));
+        let is_parameter = !self.takes_parameters && matches!(value.value, Value::Placeholder(_));
         at(refuse_if(is_parameter, "A parameter ($1) without a value (send its value in params)"), value)
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn of(sql: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
             continue;
         }
         let next = |behind: usize| seen.get(at + behind).map(|place| &tokens[*place]);
-        if !next(1).is_some_and(|open| open.token == Token::LParen) {
+        if next(1).is_none_or(|open| open.token != Token::LParen) {
             continue;
         }
         let sides = [Keyword::BOTH, Keyword::LEADING, Keyword::TRAILING];

@@ -45,6 +45,7 @@ pub(super) fn normalize(plan: LogicalPlan) -> Result<LogicalPlan> {
                     .transform_data(|expr| intervals::comparison(expr, &schema))?
                     .transform_data(|expr| intervals::ordered(expr, &schema))?
                     .transform_data(|expr| Ok(floats::comparison(expr, &schema)))?
+                    .transform_data(|expr| Ok(floats::among_others(expr)))?
                     .transform_data(|expr| guards::both(expr, &schema))
             })?;
             let rewritten = match has_keys {

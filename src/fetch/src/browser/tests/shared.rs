@@ -168,7 +168,7 @@ async fn a_document_that_is_too_large_is_given_up_while_it_comes() {
             let zipped = gzip(large.as_bytes());
             answer(200, &[("content-type", "text/html"), ("content-encoding", "gzip")], zipped)
         }
-        "/made" => page("<script>document.write('<p>' + 'word'.repeat(10_000_000) + '</p>')</script>"),
+        "/made" => page("<script>document.write('<p>' + 'word'.repeat(2_000_000) + '</p>')</script>"),
         "/wide" => page("<meta charset=utf-8><script>document.write('<p>' + '\u{44f}'.repeat(4_000_000) + '</p>')</script>"),
         "/fits" => answer(200, &[("content-type", "text/html; charset=utf-8")], &fits),
         _ => answer(404, &[], "none"),

@@ -99,7 +99,7 @@ pub(super) fn name(tx: &OrgWrite<'_>, job: JobId, page: &PageRefV1) -> Result<()
     }
     let key = PageKey(page.hash);
     // One whose row cannot be read is there, and stays.
-    if readable("a kept page", &key, tx.get(&PAGES, &key))?.is_some_and(|row| row.is_none()) {
+    if readable("a kept page", key, tx.get(&PAGES, &key))?.is_some_and(|row| row.is_none()) {
         tx.put(&PAGES, &key, &PageV1 { stored_size: page.stored_size })?;
         tx.delete(&UNNAMED, &key)?;
     }
@@ -112,7 +112,7 @@ pub(super) fn release(tx: &OrgWrite<'_>, job: JobId) -> Result<bool> {
     tx.delete(&NAMINGS, &job)?;
     if !tx.exists(&BY_PAGE, |key| key.fixed(&naming.page))? {
         let key = PageKey(naming.page);
-        let Some(page) = readable("a kept page", &key, tx.get(&PAGES, &key))? else { return Ok(true) };
+        let Some(page) = readable("a kept page", key, tx.get(&PAGES, &key))? else { return Ok(true) };
         let stored_size = page.map_or(0, |page| page.stored_size);
         tx.delete(&PAGES, &key)?;
         tx.put(&UNNAMED, &key, &UnnamedV1 { since: tx.now(), stored_size })?;
@@ -206,14 +206,14 @@ pub(super) async fn sweep(
         let mut gone = Vec::new();
         for (key, row) in step.rows {
             // One that is named again has lost its row here with that.
-            let named = readable("a kept page", &key, rows.read(|tx| tx.get(&PAGES, &key)))?;
+            let named = readable("a kept page", key, rows.read(|tx| tx.get(&PAGES, &key)))?;
             if named.is_none_or(|row| row.is_some()) {
                 continue;
             }
             let by_date = by_date(&system.clock().look(), UNTOUCHED_MIN);
             let untouched = pages.remove_untouched(&BlobHash::from_bytes(key.0), by_date).await;
             let untouched = untouched.map_err(|e| Error::internal("remove a page", e));
-            if readable("a page", &key, untouched)? == Some(true) {
+            if readable("a page", key, untouched)? == Some(true) {
                 removed.pages.fetch_add(1, Ordering::Relaxed);
                 removed.page_bytes.fetch_add(row.stored_size, Ordering::Relaxed);
                 gone.push(key);
@@ -249,8 +249,8 @@ pub(super) async fn find_orphans(
             let unknown = rows.read(|tx| {
                 let mut unknown = Vec::new();
                 for (key, size) in step {
-                    let named = readable("a kept page", &key, tx.get(&PAGES, &key))?;
-                    let unnamed = readable("a page that nobody names", &key, tx.get(&UNNAMED, &key))?;
+                    let named = readable("a kept page", key, tx.get(&PAGES, &key))?;
+                    let unnamed = readable("a page that nobody names", key, tx.get(&UNNAMED, &key))?;
                     if matches!((named, unnamed), (Some(None), Some(None))) {
                         unknown.push((key, size));
                     }
@@ -263,7 +263,7 @@ pub(super) async fn find_orphans(
             let put_down = rows.write_freeing(move |tx| {
                 for (key, stored_size) in unknown {
                     // It may have been named meanwhile.
-                    let named = readable("a kept page", &key, tx.get(&PAGES, &key))?;
+                    let named = readable("a kept page", key, tx.get(&PAGES, &key))?;
                     if named.is_some_and(|row| row.is_none()) {
                         tx.put(&UNNAMED, &key, &UnnamedV1 { since: tx.now(), stored_size })?;
                     }
