@@ -40,7 +40,7 @@ use quality::Tally;
 use schema::Compiled;
 
 /// The longest address that counts: what every web address of the box may have (`base::web` has the same number, and the
-/// box's own tests hold them together; this crate stands alone).
+/// box does not compile where they differ; this crate stands alone).
 pub const URL_BYTES_MAX: usize = 2048;
 
 /// What a schema found on a page.

@@ -8,6 +8,9 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use server::{Metrics, Services};
 
+// The page crate stands alone and has the number of its own.
+const _: () = assert!(page::extract::URL_BYTES_MAX == base::web::URL_BYTES_MAX);
+
 const PAGES: &str = "pages";
 const SEARCH: &str = "search";
 
