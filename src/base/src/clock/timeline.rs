@@ -36,6 +36,9 @@ pub struct Stretch {
     ahead: i64,
 }
 
+/// Dates and moments are one, as long as anybody remembers.
+const ALWAYS: Stretch = Stretch { since: i64::MIN, ahead: 0 };
+
 /// A jump of the machine's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Jump {
@@ -93,14 +96,14 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// One that begins now: moments are dates.
+    /// One that begins now: moments are dates, and there were none before.
     pub fn new(boot: String, reading: Reading) -> Timeline {
         Timeline {
             boot,
             anchor: (reading.up, reading.wall),
             moment: reading.wall,
             date: reading.wall,
-            stretches: Arc::new([Stretch { since: i64::MIN, ahead: 0 }]),
+            stretches: Arc::new([Stretch { since: reading.wall, ahead: 0 }]),
             went_back: false,
             jumps: 0,
             last_jump: None,
@@ -112,6 +115,7 @@ impl Timeline {
     pub fn resume_at(&mut self, newest: Timestamp, reading: Reading) {
         let moment = newest.0.max(reading.wall);
         (self.anchor, self.moment, self.date) = ((reading.up, moment), moment, moment);
+        self.stretches = Arc::new([ALWAYS]);
     }
 
     /// Goes on where `state` was kept.
@@ -258,22 +262,37 @@ pub struct Now {
 impl Now {
     /// The date that a moment has, has had, or will have if the clock is not set before.
     pub fn date_of(&self, moment: Moment) -> Timestamp {
-        let within = self.stretches.iter().rev().find(|stretch| stretch.since <= moment.0);
+        let within =
+            self.stretches.iter().rev().find(|stretch| stretch.since <= moment.0).or(self.stretches.first());
         Timestamp(moment.0.saturating_add(within.map_or(0, |stretch| stretch.ahead)))
     }
 
     /// The moment at which the box wrote a date, so that what has happened in between can be told although the clock was
-    /// set. Of several moments that had the date it is the last one; a date that none had is that of the present.
+    /// set. Of several moments that had the date it is the last one.
+    ///
+    /// Dates that no moment had:
+    /// - While a clock that was put back by less than a jump is waited for, dates stand still before their moments. What was
+    ///   written then is of the end of its stretch, and not of whatever stretch had that date long ago.
+    /// - Where two stretches became one, the dates of the other lie beside it: the nearest stretch it is.
+    /// - What comes after all dates is of the present, and what comes before all is as old as it says.
     pub fn moment_of(&self, date: Timestamp) -> Moment {
-        let mut end = self.moment.0;
+        let (mut end, mut latest) = (self.moment.0, i64::MIN);
+        let (mut least, mut nearest) = (i64::MAX, end);
         for stretch in self.stretches.iter().rev() {
             let moment = date.0.saturating_sub(stretch.ahead);
-            if (stretch.since..=end).contains(&moment) {
-                return Moment(moment);
+            let beside = stretch.since.saturating_sub(moment).max(moment.saturating_sub(end)).max(0);
+            if beside == 0 || moment > end && beside < JUMP_MIN.as_millis() as i64 {
+                return Moment(moment.min(end));
             }
+            if beside < least {
+                let is_first = std::ptr::eq(stretch, &self.stretches[0]);
+                (least, nearest) =
+                    (beside, if is_first { moment } else { moment.max(stretch.since) }.min(end));
+            }
+            latest = latest.max(end.saturating_add(stretch.ahead));
             end = stretch.since;
         }
-        self.moment
+        if date.0 > latest { self.moment } else { Moment(nearest) }
     }
 
     /// For how long a date that the box wrote has been past.
@@ -305,8 +324,7 @@ impl Now {
 impl From<Timestamp> for Now {
     /// A look at a clock that never jumped.
     fn from(date: Timestamp) -> Now {
-        let reading = Reading { wall: date.0, up: 0 };
-        Timeline::new(String::new(), reading).now()
+        Now { date, moment: Moment(date.0), stretches: Arc::new([ALWAYS]), went_back: false }
     }
 }
 
@@ -401,6 +419,46 @@ mod tests {
         }
         assert_eq!((machine.date(), machine.timeline.jumps), (machine.reading.wall, 0));
         assert_eq!(machine.moment(), TODAY + HOUR + 115 * SECOND);
+    }
+
+    #[test]
+    fn what_was_written_while_dates_stood_still_is_not_taken_for_something_older() {
+        let mut machine = Machine::new();
+        machine.pass(2 * DAY);
+        machine.jump(-DAY).unwrap();
+        machine.pass(6 * HOUR);
+        assert!(machine.jump(-40).is_none());
+        let (date, moment) = (Timestamp(machine.date()), machine.moment());
+        assert_eq!(
+            machine.timeline.now().moment_of(date),
+            Moment(moment),
+            "and not what had that date a day before"
+        );
+        // Nor when the stretch was over before its dates had gone on.
+        machine.pass(10);
+        machine.jump(YEAR).unwrap();
+        machine.pass(HOUR);
+        assert_eq!(machine.timeline.now().moment_of(date), Moment(moment + 10));
+    }
+
+    #[test]
+    fn a_date_whose_stretch_was_forgotten_is_not_taken_for_one_before_the_box() {
+        let mut machine = Machine::new();
+        machine.pass(DAY);
+        let mut written = Vec::new();
+        // Twenty seconds forward and back, a year forward and back: the smaller ones become one with others.
+        for n in 0..STRETCHES_MAX as i64 * 2 {
+            written.push((machine.date(), machine.moment()));
+            let ms = if n % 8 < 6 { 20 * SECOND } else { YEAR };
+            machine.jump(if n % 2 == 0 { ms } else { -ms });
+            machine.pass(SECOND);
+        }
+        let now = machine.timeline.now();
+        assert_eq!(now.stretches.len(), STRETCHES_MAX);
+        for (date, moment) in written {
+            let told = now.moment_of(Timestamp(date)).0;
+            assert!(told.abs_diff(moment) < MINUTE as u64 * 4, "{} ms off", told.abs_diff(moment));
+        }
     }
 
     #[test]
