@@ -28,11 +28,11 @@ use parking_lot::Mutex;
 use url::Url;
 
 use super::checked::CheckedArithmetic;
+use super::constants::FalseConstants;
 use super::extremes::extremes;
 use super::functions::{AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, WINDOW_FUNCTIONS};
 use super::information::{self, INFORMATION, Specs};
 use super::logical;
-use super::mixed::MixedUnions;
 use super::ordered::ordered_aggregates;
 use super::postgres::{Operators, functions};
 use super::protocol::{BindRequest, TableSource};
@@ -156,7 +156,7 @@ impl Session {
 /// DataFusion's rules of physical plans with ours around them.
 fn rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> =
-        vec![Arc::new(MixedUnions), Arc::new(EagerAggregations)];
+        vec![Arc::new(FalseConstants), Arc::new(EagerAggregations)];
     rules.extend(PhysicalOptimizer::new().rules.into_iter().map(pushdown::in_stead));
     rules.push(Arc::new(SeenValues));
     rules.push(Arc::new(CodedAggregations));

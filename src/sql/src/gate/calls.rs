@@ -334,7 +334,7 @@ fn regular_of(function: &mut Function) {
         *pattern = text(&of_operator(own));
         list.args.truncate(2);
     } else {
-        regular(pattern);
+        regular(pattern, false);
     }
 }
 

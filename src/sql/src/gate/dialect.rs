@@ -16,7 +16,7 @@ use super::casts::{cast_expr, in_words, typed_string};
 use super::quantified::{exists, no_row, not_in, quantified, without_columns};
 use super::written::{binary, call, is, literal, nested, number, taken, text};
 use super::{calls, forms, joins, literals, predicates, sets, tuples};
-use crate::postgres::{of_operator, translated, without_exponent};
+use crate::postgres::{of_operator, translated_for, without_exponent};
 
 /// Rewrites the whole statement, subqueries included.
 pub(super) fn rewrite(statement: &mut Statement) {
@@ -162,7 +162,9 @@ impl VisitorMut for Dialect {
 /// What compares, puts together or looks through.
 fn compared(expr: &mut Expr) {
     match expr {
-        Expr::BinaryOp { op, right, .. } if matches_regular(op) => regular(right),
+        Expr::BinaryOp { op, right, .. } if matches_regular(op) => {
+            regular(right, matches!(op, BinaryOperator::PGRegexIMatch | BinaryOperator::PGRegexNotIMatch));
+        }
         Expr::Subquery(query) => forms::first_value(query),
         Expr::BinaryOp {
             op:
@@ -221,13 +223,15 @@ pub(super) fn matches_regular(op: &BinaryOperator) -> bool {
     matches!(op, PGRegexMatch | PGRegexIMatch | PGRegexNotMatch | PGRegexNotIMatch)
 }
 
-/// A regular expression as the engine's library takes it. One that cannot be had is refused before (`refuse`).
-pub(super) fn regular(pattern: &mut Expr) {
+/// A regular expression as the engine's library takes it, of an operator that does or does not look at case. One that cannot be
+/// had is refused before (`refuse`).
+pub(super) fn regular(pattern: &mut Expr, ignores_case: bool) {
     *pattern = match literal(pattern) {
-        Some(written) => match translated(written) {
+        Some(written) => match translated_for(written, ignores_case) {
             Some(own) => text(&of_operator(own)),
             None => return,
         },
+        None if ignores_case => call("to_regex", vec![taken(pattern), text("i")]),
         None => call("to_regex", vec![taken(pattern)]),
     };
 }
@@ -363,7 +367,7 @@ mod tests {
             ("SELECT -2 ^ 2, 2 ^ -1 ^ 2, -a ^ b ^ c", "SELECT -2 ^ 2, 2 ^ -1 ^ 2, -a ^ b ^ c"),
             (r"SELECT '\x00ff'::bytea, a::bytea", "SELECT X'00ff', to_bytea(a)"),
             ("SELECT '{1,NULL}'::int[]", "SELECT ARRAY['1', NULL]::INT[]"),
-            ("SELECT a ~ 'x.y', b ~* c", "SELECT a ~ '(?s)x.y', b ~* to_regex(c)"),
+            ("SELECT a ~ 'x.y', b ~* c", "SELECT a ~ '(?s)x.y', b ~* to_regex(c, 'i')"),
             ("SELECT regexp_like(a, 'x.[^y]', 'n')", "SELECT regexp_like(a, '(?m)x.[^\\ny]')"),
             ("SELECT ~a", "SELECT ((a) # (-1))"),
             (

@@ -34,7 +34,7 @@ use crate::errors::{QueryError, told};
 
 pub(super) use self::numbers::{plain, without_exponent};
 pub(super) use self::picture::{NAME as TO_CHAR_OF_NUMBERS, is_picture};
-pub(super) use self::regexes::{of_operator, translated, translated_with};
+pub(super) use self::regexes::{of_operator, translated, translated_for, translated_with};
 pub(super) use self::spans::{length as span_length, picked as span_picked, span as span_of};
 pub(super) use self::text::bytes_of;
 pub(super) use self::times::{date_of, without_zone};

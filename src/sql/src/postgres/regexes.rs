@@ -28,7 +28,7 @@ const KEPT_MAX: usize = 64;
 
 pub(super) fn functions() -> Vec<ScalarUDF> {
     vec![
-        ScalarUDF::from(Pattern { signature: Signature::any(1, Volatility::Immutable) }),
+        ScalarUDF::from(Pattern { signature: Signature::variadic_any(Volatility::Immutable) }),
         ScalarUDF::from(Match { signature: Signature::variadic_any(Volatility::Immutable) }),
         ScalarUDF::from(Numbered {
             is_place: false,
@@ -85,7 +85,16 @@ pub(crate) fn translated(pattern: &str) -> Option<String> {
 
 /// The same with flags; none also where one of them is none.
 pub(crate) fn translated_with(pattern: &str, flags: &str) -> Option<String> {
-    let mut options = Options::default().with(flags)?;
+    within(pattern, Options::default().with(flags)?, false)
+}
+
+/// The same for an operator, `~*` or `~`, which tells the library itself whether case matters.
+pub(crate) fn translated_for(pattern: &str, ignores_case: bool) -> Option<String> {
+    within(pattern, Options { ignores_case, ..Options::default() }, ignores_case)
+}
+
+/// A pattern that is read with `options`, where the library does or does not look at case by itself.
+fn within(pattern: &str, mut options: Options, ignores_case: bool) -> Option<String> {
     let mut rest = pattern;
     if !options.is_literal {
         if rest.starts_with("***") {
@@ -100,8 +109,7 @@ pub(crate) fn translated_with(pattern: &str, flags: &str) -> Option<String> {
         }
     }
     let own = String::with_capacity(rest.len() + 8);
-    let mut translation =
-        Translation { own, any: false, stops: options.stops, is_expanded: options.is_expanded };
+    let mut translation = Translation { own, any: false, options };
     if options.is_literal {
         // Nothing of it is left out.
         (translation.own, options.is_expanded) = (regex::escape(rest), false);
@@ -109,13 +117,17 @@ pub(crate) fn translated_with(pattern: &str, flags: &str) -> Option<String> {
         translation.all(rest)?;
     }
     let letters = [
-        (options.ignores_case, 'i'),
+        (options.ignores_case && !ignores_case, 'i'),
         (options.is_expanded, 'x'),
         (options.by_lines, 'm'),
         (translation.any && !options.stops, 's'),
     ];
     let letters: String = letters.iter().filter(|(is_set, _)| *is_set).map(|(_, letter)| letter).collect();
-    let letters = if letters.is_empty() { letters } else { format!("(?{letters})") };
+    let minus = if ignores_case && !options.ignores_case { "-i" } else { "" };
+    let letters = match letters.is_empty() && minus.is_empty() {
+        true => letters,
+        false => format!("(?{letters}{minus})"),
+    };
     Some(format!("{letters}{}", translation.own))
 }
 
@@ -133,9 +145,7 @@ struct Translation {
     own: String,
     /// Whether a `.` stands in it.
     any: bool,
-    /// Whether a line's end is not among what brackets leave out.
-    stops: bool,
-    is_expanded: bool,
+    options: Options,
 }
 
 /// Classes of letters as a `C.UTF-8` of PostgreSQL's has them, for brackets: digits of other scripts are letters there, no space
@@ -251,7 +261,7 @@ impl Translation {
         self.own.push('[');
         if rest.next_if_eq(&'^').is_some() {
             self.own.push('^');
-            if self.stops {
+            if self.options.stops {
                 self.own.push_str("\\n");
             }
         }
@@ -263,7 +273,11 @@ impl Translation {
                 '[' if rest.peek() == Some(&':') => {
                     let name: String = rest.by_ref().take_while(|char| *char != ']').collect();
                     let name = name.strip_prefix(':').and_then(|name| name.strip_suffix(':'))?;
-                    self.own.push_str(class_of(name)?);
+                    self.own.push_str(class_of(match name {
+                        // Where case does not matter, either stands for all letters, those without a case too.
+                        "upper" | "lower" if self.options.ignores_case => "alpha",
+                        name => name,
+                    })?);
                 }
                 '[' if matches!(rest.peek(), Some('.' | '=')) => return None,
                 '\\' => self.escape(rest, true)?,
@@ -271,7 +285,7 @@ impl Translation {
                 '-' => self.own.push('-'),
                 '[' | ']' | '&' | '~' | '^' => self.own.extend(['\\', char]),
                 // The library leaves blanks out there, too.
-                blank if self.is_expanded && (blank.is_whitespace() || blank == '#') => {
+                blank if self.options.is_expanded && (blank.is_whitespace() || blank == '#') => {
                     self.own.push_str(&format!("\\u{{{:x}}}", u32::from(blank)));
                 }
                 other => self.own.push(other),
@@ -283,7 +297,8 @@ impl Translation {
     }
 }
 
-/// `to_regex(pattern)`, for patterns that are not written in the statement.
+/// `to_regex(pattern)`, for patterns that are not written in the statement; `to_regex(pattern, 'i')` for an operator that does not
+/// look at case.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Pattern {
     signature: Signature,
@@ -306,7 +321,7 @@ impl ScalarUDFImpl for Pattern {
         let patterns = strings(&args.args[0].to_array(args.number_rows)?)?;
         let mut own = StringBuilder::new();
         for pattern in patterns.as_string::<i32>() {
-            match pattern.map(translated) {
+            match pattern.map(|pattern| translated_for(pattern, args.args.len() > 1)) {
                 None => own.append_null(),
                 Some(Some(translated)) => own.append_value(of_operator(translated)),
                 Some(None) => return exec_err!("a regex cannot be understood"),
@@ -642,6 +657,8 @@ mod tests {
             (r"\.", "a", false),
             (r"^[[:alpha:]]+$", "über", true),
             (r"[[:upper:]]", "É", true),
+            (r"[[:upper:]]", "日", false),
+            (r"(?i)^[[:upper:]]+[[:lower:]]$", "é日É", true),
             (r"[^[:alnum:] ]", "Müller Söhne", false),
             (r"\d", "٣", false),
             (r"\s", "\u{a0}", false),
@@ -657,6 +674,18 @@ mod tests {
         ] {
             let own = translated(pattern).unwrap_or_else(|| panic!("{pattern}"));
             let regex = Regex::new(&own).unwrap_or_else(|error| panic!("{pattern}: {error}"));
+            assert_eq!(regex.is_match(text), expected, "{pattern} as {own} of {text:?}");
+        }
+        for (pattern, ignores_case, text, expected) in [
+            ("[[:upper:]]", true, "日", true),
+            ("[[:upper:]]", false, "日", false),
+            ("(?c)a", true, "A", false),
+            ("(?i)a", false, "A", true),
+            ("(?i)a.", true, "A\n", true),
+        ] {
+            let own = translated_for(pattern, ignores_case).unwrap_or_else(|| panic!("{pattern}"));
+            let regex = regex::RegexBuilder::new(&own).case_insensitive(ignores_case).build();
+            let regex = regex.unwrap_or_else(|error| panic!("{own}: {error}"));
             assert_eq!(regex.is_match(text), expected, "{pattern} as {own} of {text:?}");
         }
         for pattern in

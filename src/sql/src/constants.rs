@@ -1,23 +1,31 @@
-//! Unions whose sides have other constants in one column.
+//! Columns that DataFusion takes for constant, and that are not.
 //!
-//! `(SELECT 2, url FROM urls) UNION ALL (SELECT 1, url FROM readings) ORDER BY 1, 2 LIMIT 1`: the first column is constant in each
-//! side, and so in each partition of the union. DataFusion leaves it out of the sort, also where the partitions are merged, and
-//! gives a row with 2. So above such a union stands a node that hands its rows on as they are, and says nothing of what is
-//! constant in some of its partitions only, nor of an order that rests on that.
+//! A column that is one value throughout is left out of sorts, of windows' orders and of groups' keys. It is believed of too many:
+//! - Of a union whose sides have other constants in one column: `(SELECT 2, url FROM urls) UNION ALL (SELECT 1, url FROM readings)
+//!   ORDER BY 1, 2 LIMIT 1` gave a row with 2.
+//! - Of the side of an outer join that is filled up with NULL: `FROM jobs t1 FULL JOIN (SELECT count(*) FROM urls) t2(c0) ON
+//!   t1.url_id = t2.c0 ORDER BY c0 IS NULL` (seed 50048 of the random statements).
+//! - Of a key that is NULL in other grouping sets: `GROUP BY ROLLUP (status) HAVING status = 'x'`, or one that folds into a constant
+//!   (seed 50039).
+//!
+//! So above such a node stands one that hands its rows on as they are, and says nothing of what is constant there, nor of an order
+//! that rests on that.
 
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{JoinType, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::equivalence::AcrossPartitions;
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::{ConstExpr, EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterDescription, FilterPushdownPhase, FilterPushdownPropagation,
 };
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{
@@ -26,21 +34,21 @@ use datafusion::physical_plan::{
 
 /// The rule; before all others that ask what is constant.
 #[derive(Debug)]
-pub(super) struct MixedUnions;
+pub(super) struct FalseConstants;
 
-impl PhysicalOptimizerRule for MixedUnions {
+impl PhysicalOptimizerRule for FalseConstants {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
-            if node.downcast_ref::<UnionExec>().is_none() || !is_mixed(node.equivalence_properties()) {
+            if !is_mixed(&node) && !fills_up(&node) {
                 return Ok(Transformed::no(node));
             }
-            Ok(Transformed::yes(Arc::new(Mixed::of(node)) as Arc<dyn ExecutionPlan>))
+            Ok(Transformed::yes(Arc::new(Barrier::above(node)) as Arc<dyn ExecutionPlan>))
         })
         .data()
     }
 
     fn name(&self) -> &str {
-        "mixed_unions"
+        "false_constants"
     }
 
     fn schema_check(&self) -> bool {
@@ -48,37 +56,46 @@ impl PhysicalOptimizerRule for MixedUnions {
     }
 }
 
-/// Whether a column is constant in each partition, and not in all of them together.
-fn is_mixed(known: &EquivalenceProperties) -> bool {
-    known.constants().iter().any(|constant| constant.across_partitions == AcrossPartitions::Heterogeneous)
+/// Whether it is a union of which a column is constant in each partition, and not in all of them together.
+fn is_mixed(node: &Arc<dyn ExecutionPlan>) -> bool {
+    let differs = |constant: &ConstExpr| constant.across_partitions == AcrossPartitions::Heterogeneous;
+    node.downcast_ref::<UnionExec>().is_some()
+        && node.equivalence_properties().constants().iter().any(differs)
+}
+
+/// Whether it puts a NULL where its input has another value.
+fn fills_up(node: &Arc<dyn ExecutionPlan>) -> bool {
+    let join = (node.downcast_ref::<HashJoinExec>().map(HashJoinExec::join_type))
+        .or_else(|| node.downcast_ref::<NestedLoopJoinExec>().map(NestedLoopJoinExec::join_type));
+    let sets = node.downcast_ref::<AggregateExec>().map(|aggregate| aggregate.group_expr());
+    matches!(join, Some(JoinType::Left | JoinType::Right | JoinType::Full))
+        || sets.is_some_and(|groups| groups.has_grouping_set())
 }
 
 /// The node.
 #[derive(Debug)]
-struct Mixed {
+struct Barrier {
     input: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
 }
 
-impl Mixed {
-    fn of(input: Arc<dyn ExecutionPlan>) -> Self {
-        let mut known = input.equivalence_properties().clone();
-        known.clear_per_partition_constants();
-        known.clear_orderings();
+impl Barrier {
+    fn above(input: Arc<dyn ExecutionPlan>) -> Self {
+        let known = EquivalenceProperties::new(input.schema());
         let properties = Arc::new(input.properties().as_ref().clone().with_eq_properties(known));
         Self { input, properties }
     }
 }
 
-impl DisplayAs for Mixed {
+impl DisplayAs for Barrier {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Mixed")
+        write!(f, "Barrier")
     }
 }
 
-impl ExecutionPlan for Mixed {
+impl ExecutionPlan for Barrier {
     fn name(&self) -> &str {
-        "Mixed"
+        "Barrier"
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -114,7 +131,7 @@ impl ExecutionPlan for Mixed {
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let input = children.into_iter().next();
-        Ok(input.map_or(self, |input| Arc::new(Mixed::of(input))))
+        Ok(input.map_or(self, |input| Arc::new(Barrier::above(input))))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
@@ -164,9 +181,9 @@ mod tests {
 
     #[test]
     fn what_is_constant_in_one_side_is_not_in_the_union() {
-        for (other, name) in [(1, "UnionExec"), (2, "Mixed")] {
+        for (other, name) in [(1, "UnionExec"), (2, "Barrier")] {
             let union = UnionExec::try_new(vec![side(1), side(other)]).expect("a union");
-            let plan = MixedUnions.optimize(union, &ConfigOptions::default()).expect("a plan");
+            let plan = FalseConstants.optimize(union, &ConfigOptions::default()).expect("a plan");
             assert_eq!(plan.name(), name);
             let constants = plan.equivalence_properties().constants();
             assert_eq!(constants.len(), usize::from(other == 1));
