@@ -14,6 +14,7 @@ use crate::room::Rooms;
 use crate::route::RouteGroup;
 use crate::router::{Found, Matched, Router};
 use crate::services::Services;
+use crate::turns::Turns;
 use crate::{builtin, docs, envelope, forwarded, host, openapi};
 use base::audit::Action;
 use base::ids::RequestId;
@@ -131,6 +132,7 @@ pub struct Api {
     readiness: Readiness,
     draining: AtomicBool,
     rooms: Rooms,
+    turns: Arc<Turns>,
     openapi: Bytes,
     known: Arc<Known>,
     reference: Bytes,
@@ -163,6 +165,7 @@ impl Api {
             gatekeeper: Box::new(gatekeeper),
             router: Router::build(&all, &metrics),
             rooms: Rooms::new(settings.bodies_bytes_max, &metrics),
+            turns: Turns::new(),
             settings,
             metrics,
             readiness,
@@ -199,6 +202,10 @@ impl Api {
 
     pub(super) fn rooms(&self) -> &Rooms {
         &self.rooms
+    }
+
+    pub(super) fn turns(&self) -> &Arc<Turns> {
+        &self.turns
     }
 
     /// Whether connections from there are a trusted proxy's.

@@ -44,6 +44,7 @@ mod server;
 mod services;
 pub mod task;
 mod tls;
+mod turns;
 
 pub use apart::{apart, apart_if};
 pub use api::panic_text;

@@ -15,6 +15,8 @@ use base::{Code, Result};
 use futures::future::BoxFuture;
 use http::Method;
 use std::marker::PhantomData;
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A request may take this long, its body included, unless its route says otherwise.
@@ -254,7 +256,9 @@ macro_rules! handlers {
                     call.check_query()?;
                     $(let $name = $input::extract(call).await?;)*
                     call.progress.reach(Stage::Begun);
-                    (self.function)(gate, $($name),*).await?.respond(call)
+                    let (turns, holder) = (Arc::clone(call.api().turns()), call.holder());
+                    let work = pin!(async { (self.function)(gate, $($name),*).await?.respond(call) });
+                    turns.run(holder, work).await
                 })
             }
 
