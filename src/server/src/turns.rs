@@ -1,10 +1,14 @@
 //! Turns on the threads that answer: whose handler runs next.
 //!
 //! The runtime has a thread a core, and runs what is ready in the order in which it became so. Forty large lists that one
-//! organization asks for at once would all run before the small request of another that came after them. So what a handler
-//! does between two of its waits is done in a turn, and turns go round by holder: an organization, a person, or a stranger's
-//! network. A request that waits for something else (the store's writer, a job's end, another machine) has no turn meanwhile
-//! and keeps nobody waiting.
+//! organization asks for at once would all run before the small request of another that came after them. So the time is counted
+//! that handlers take between two of their waits, by holder: an organization, a person, or a stranger's network. Who takes more
+//! than a share goes on in turns, of which there are few at once and which go round by holder; everybody else runs at once. A
+//! request that waits for something else (the store's writer, a job's end, another machine) has no turn meanwhile and keeps
+//! nobody waiting.
+//!
+//! A turn lasts from when it is given until what it was given for has run, and not only while that runs: of those that run there
+//! are never more than threads, and the ones that are ready behind them are what others wait for.
 
 use crate::room::Holder;
 use parking_lot::Mutex;
@@ -13,21 +17,49 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
 
-/// Turns that are taken at once, for each core: one that runs, and one that is about to.
+/// Turns that are given at once, for each core: one that runs, and one that is about to.
 const TURNS_PER_CORE: usize = 2;
+/// What takes less between two waits holds nobody up, and is not counted.
+const COUNTED_MIN: Duration = Duration::from_micros(200);
+/// Who has taken so much more than a share goes on in turns.
+const BURST: Duration = Duration::from_millis(20);
+/// A share is one of so many parts of a core.
+const SHARE_PARTS: u32 = 4;
+/// From so many holders on those that have taken nothing of late are forgotten.
+const HOLDERS_MIN: usize = 256;
 
-/// Who has a turn and who waits for one.
-pub(super) struct Turns(Mutex<State>);
+/// Who has a turn, who waits for one, and who took how much of late.
+pub(super) struct Turns {
+    burst: Duration,
+    state: Mutex<State>,
+}
 
 struct State {
     free: usize,
     /// Holders with somebody who waits, the next one in front; each stands here once.
     ring: VecDeque<Holder>,
     waiting: HashMap<Holder, VecDeque<Arc<Ticket>>>,
+    taken: HashMap<Holder, Taken>,
+    /// At so many holders those that have taken nothing of late go.
+    sweep_at: usize,
 }
 
-/// Somebody who waits.
+/// What a holder took beyond its share, when that was last counted.
+struct Taken {
+    beyond: Duration,
+    counted: Instant,
+}
+
+impl Taken {
+    /// What is left of it now: a share goes off all the time.
+    fn now(&self, now: Instant) -> Duration {
+        self.beyond.saturating_sub(now.saturating_duration_since(self.counted) / SHARE_PARTS)
+    }
+}
+
+/// Somebody who goes on in turns.
 struct Ticket(Mutex<Standing>);
 
 enum Standing {
@@ -41,24 +73,36 @@ enum Standing {
 impl Turns {
     /// As many as this machine's cores take.
     pub(super) fn new() -> Arc<Turns> {
-        Turns::of(available_parallelism().map_or(2, usize::from) * TURNS_PER_CORE)
+        Turns::of(available_parallelism().map_or(2, usize::from) * TURNS_PER_CORE, BURST)
     }
 
-    fn of(free: usize) -> Arc<Turns> {
-        Arc::new(Turns(Mutex::new(State { free, ring: VecDeque::new(), waiting: HashMap::new() })))
+    fn of(free: usize, burst: Duration) -> Arc<Turns> {
+        let state = State {
+            free,
+            ring: VecDeque::new(),
+            waiting: HashMap::new(),
+            taken: HashMap::new(),
+            sweep_at: HOLDERS_MIN,
+        };
+        Arc::new(Turns { burst, state: Mutex::new(state) })
     }
 
-    /// Runs `work` in turns of the holder's.
+    /// Runs `work`, in turns where its holder takes more than a share.
     pub(super) fn run<F: Future>(self: &Arc<Turns>, holder: Holder, work: F) -> InTurns<F> {
         InTurns { turns: Arc::clone(self), holder, ticket: None, work }
     }
 
-    /// Takes a turn that is free, or gives a ticket.
+    /// A ticket for whoever goes on in turns. A turn that is free is given at once, and comes after what is ready already.
     fn enter(&self, holder: Holder, waker: &Waker) -> Option<Arc<Ticket>> {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
+        let beyond = state.taken.get(&holder).map_or(Duration::ZERO, |taken| taken.now(Instant::now()));
+        if beyond < self.burst {
+            return None;
+        }
         if let Some(left) = state.free.checked_sub(1) {
             state.free = left;
-            return None;
+            waker.wake_by_ref();
+            return Some(Arc::new(Ticket(Mutex::new(Standing::Called))));
         }
         let ticket = Arc::new(Ticket(Mutex::new(Standing::Waits(waker.clone()))));
         let State { ring, waiting, .. } = &mut *state;
@@ -73,7 +117,7 @@ impl Turns {
     /// Gives a turn back, and on to the first of the holder whose round it is.
     fn leave(&self) {
         let called = {
-            let mut state = self.0.lock();
+            let mut state = self.state.lock();
             loop {
                 let Some(holder) = state.ring.pop_front() else {
                     state.free += 1;
@@ -93,6 +137,19 @@ impl Turns {
             }
         };
         called.wake();
+    }
+
+    /// Counts what a holder took.
+    fn count(&self, holder: Holder, took: Duration, now: Instant) {
+        let mut state = self.state.lock();
+        let beyond = state.taken.get(&holder).map_or(Duration::ZERO, |taken| taken.now(now)) + took;
+        // Whoever took very much is not kept waiting for it long after.
+        let beyond = beyond.min(self.burst * 2);
+        state.taken.insert(holder, Taken { beyond, counted: now });
+        if state.taken.len() >= state.sweep_at {
+            state.taken.retain(|_, taken| !taken.now(now).is_zero());
+            state.sweep_at = HOLDERS_MIN.max(2 * state.taken.len());
+        }
     }
 }
 
@@ -131,7 +188,7 @@ impl Ticket {
     }
 }
 
-/// Work in turns; see [`Turns::run`].
+/// Work that goes on in turns; see [`Turns::run`].
 pub(super) struct InTurns<F> {
     turns: Arc<Turns>,
     holder: Holder,
@@ -139,12 +196,24 @@ pub(super) struct InTurns<F> {
     work: F,
 }
 
-/// Gives a turn back also where the work panics.
-struct Turn<'a>(&'a Turns);
+/// What is run now; counted, and its turn given back, also where it panics.
+struct Run<'a> {
+    turns: &'a Turns,
+    holder: Holder,
+    since: Instant,
+    has_turn: bool,
+}
 
-impl Drop for Turn<'_> {
+impl Drop for Run<'_> {
     fn drop(&mut self) {
-        self.0.leave();
+        let now = Instant::now();
+        let took = now.saturating_duration_since(self.since);
+        if took >= COUNTED_MIN {
+            self.turns.count(self.holder, took, now);
+        }
+        if self.has_turn {
+            self.turns.leave();
+        }
     }
 }
 
@@ -153,15 +222,21 @@ impl<F: Future + Unpin> Future for InTurns<F> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let own = &mut *self;
-        match own.ticket.take() {
-            None => own.ticket = own.turns.enter(own.holder, context.waker()),
-            Some(ticket) if ticket.take(context.waker()) => {}
-            waits => own.ticket = waits,
-        }
-        if own.ticket.is_some() {
-            return Poll::Pending;
-        }
-        let _turn = Turn(&own.turns);
+        let has_turn = match own.ticket.take() {
+            Some(ticket) if ticket.take(context.waker()) => true,
+            Some(ticket) => {
+                own.ticket = Some(ticket);
+                return Poll::Pending;
+            }
+            None => {
+                own.ticket = own.turns.enter(own.holder, context.waker());
+                if own.ticket.is_some() {
+                    return Poll::Pending;
+                }
+                false
+            }
+        };
+        let _run = Run { turns: &own.turns, holder: own.holder, since: Instant::now(), has_turn };
         Pin::new(&mut own.work).poll(context)
     }
 }
@@ -193,14 +268,15 @@ mod tests {
     }
 
     /// Takes the only turn until it is dropped.
-    fn take(turns: &Turns) -> Turn<'_> {
-        assert!(turns.enter(Holder::Org(OrgId::new()), Waker::noop()).is_none());
-        Turn(turns)
+    fn take(turns: &Turns) -> Run<'_> {
+        let holder = Holder::Org(OrgId::new());
+        assert!(turns.enter(holder, Waker::noop()).is_some_and(|ticket| ticket.take(Waker::noop())));
+        Run { turns, holder, since: Instant::now(), has_turn: true }
     }
 
     #[tokio::test]
     async fn one_request_of_another_goes_before_the_second_of_many() {
-        let (turns, seen) = (Turns::of(1), Seen::default());
+        let (turns, seen) = (Turns::of(1, Duration::ZERO), Seen::default());
         let (many, other) = (Holder::Org(OrgId::new()), Holder::Org(OrgId::new()));
         let taken = take(&turns);
         let mut all: Vec<_> = (0..20).map(|_| work(&turns, many, "many", &seen)).collect();
@@ -214,13 +290,33 @@ mod tests {
         }
         let seen = std::mem::take(&mut *seen.lock());
         assert_eq!((&seen[..3], seen.len()), (&["many", "other", "many"][..], 21));
-        let state = turns.0.lock();
+        let state = turns.state.lock();
         assert_eq!((state.free, state.ring.len(), state.waiting.len()), (1, 0, 0));
     }
 
     #[tokio::test]
+    async fn who_takes_little_waits_for_no_turn_and_who_takes_much_does() {
+        let turns = Turns::of(1, BURST);
+        let (little, much) = (Holder::Org(OrgId::new()), Holder::Org(OrgId::new()));
+        let start = Instant::now();
+        turns.count(much, Duration::from_secs(3_600), start);
+        turns.count(little, BURST / 2, start);
+        assert!(turns.enter(little, Waker::noop()).is_none());
+        let ticket = turns.enter(much, Waker::noop()).unwrap();
+        assert!(ticket.abandon(), "its turn is there at once where one is free");
+        turns.leave();
+        // An hour is not paid back for an hour: twice the burst is the most that anybody owes.
+        let later = start + BURST * 2 * SHARE_PARTS;
+        assert_eq!(turns.state.lock().taken[&much].now(later), Duration::ZERO);
+        for _ in 0..HOLDERS_MIN * 4 {
+            turns.count(Holder::Org(OrgId::new()), Duration::ZERO, later);
+        }
+        assert!(turns.state.lock().taken.len() < HOLDERS_MIN);
+    }
+
+    #[tokio::test]
     async fn who_waits_for_something_else_keeps_nobody_waiting() {
-        let turns = Turns::of(1);
+        let turns = Turns::of(1, Duration::ZERO);
         let holder = Holder::Org(OrgId::new());
         let (sender, receiver) = oneshot::channel::<u8>();
         let waits = {
@@ -232,12 +328,12 @@ mod tests {
         work(&turns, holder, "own", &seen).await.unwrap();
         sender.send(7).unwrap();
         assert_eq!(waits.await.unwrap(), Ok(7));
-        assert_eq!(turns.0.lock().free, 1);
+        assert_eq!(turns.state.lock().free, 1);
     }
 
     #[tokio::test]
     async fn who_goes_away_or_panics_takes_no_turn_along() {
-        let (turns, seen) = (Turns::of(1), Seen::default());
+        let (turns, seen) = (Turns::of(1, Duration::ZERO), Seen::default());
         let holder = Holder::Org(OrgId::new());
         let taken = take(&turns);
         let (gone, called) = (work(&turns, holder, "gone", &seen), work(&turns, holder, "called", &seen));
@@ -260,6 +356,6 @@ mod tests {
             .unwrap()
             .unwrap();
         assert_eq!(seen.lock().last(), Some(&"last"));
-        assert_eq!(turns.0.lock().free, 1);
+        assert_eq!(turns.state.lock().free, 1);
     }
 }
