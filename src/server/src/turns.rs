@@ -8,7 +8,9 @@
 //! nobody waiting.
 //!
 //! A turn lasts from when it is given until what it was given for has run, and not only while that runs: of those that run there
-//! are never more than threads, and the ones that are ready behind them are what others wait for.
+//! are never more than threads, and the ones that are ready behind them are what others wait for. And what runs in a turn gives
+//! its thread's other tasks to another thread first: the kernel shares the processors, and a small request waits for a time slice
+//! and not for the end of somebody's page. (`cargo bench --bench neighbours -- lists`: p50 of a neighbour 36 ms without turns.)
 
 use crate::room::Holder;
 use parking_lot::Mutex;
@@ -18,9 +20,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::block_in_place;
 
-/// Turns that are given at once, for each core: one that runs, and one that is about to.
-const TURNS_PER_CORE: usize = 2;
 /// What takes less between two waits holds nobody up, and is not counted.
 const COUNTED_MIN: Duration = Duration::from_micros(200);
 /// Who has taken so much more than a share goes on in turns.
@@ -71,9 +73,9 @@ enum Standing {
 }
 
 impl Turns {
-    /// As many as this machine's cores take.
+    /// As many turns at once as this machine has cores.
     pub(super) fn new() -> Arc<Turns> {
-        Turns::of(available_parallelism().map_or(2, usize::from) * TURNS_PER_CORE, BURST)
+        Turns::of(available_parallelism().map_or(2, usize::from), BURST)
     }
 
     fn of(free: usize, burst: Duration) -> Arc<Turns> {
@@ -237,7 +239,12 @@ impl<F: Future + Unpin> Future for InTurns<F> {
             }
         };
         let _run = Run { turns: &own.turns, holder: own.holder, since: Instant::now(), has_turn };
-        Pin::new(&mut own.work).poll(context)
+        let work = Pin::new(&mut own.work);
+        if has_turn && Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread {
+            block_in_place(|| work.poll(context))
+        } else {
+            work.poll(context)
+        }
     }
 }
 
@@ -314,7 +321,7 @@ mod tests {
         assert!(turns.state.lock().taken.len() < HOLDERS_MIN);
     }
 
-    #[tokio::test]
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn who_waits_for_something_else_keeps_nobody_waiting() {
         let turns = Turns::of(1, Duration::ZERO);
         let holder = Holder::Org(OrgId::new());
