@@ -4,7 +4,8 @@
 //! would be wrong in silence or reach outside (`refuse`), named windows written out (`windows`), names as PostgreSQL gives them (`names`), forms that DataFusion writes otherwise
 //! (`dialect`), every table
 //! resolved against the organization's list, DataFusion's plan, `verify_plan`, and a walk over the plan with its
-//! subqueries that lets only reading nodes through. Whoever comes this far can still be slow or large; time and
+//! subqueries that lets only reading nodes through. What depends on types is settled on the plan (`typed`), last of all which
+//! values are JSON (`jsons`). Whoever comes this far can still be slow or large; time and
 //! memory are held by killing the process.
 
 mod calls;
@@ -53,7 +54,6 @@ use super::information;
 use super::newest;
 use super::session::{NESTING_MAX, SCHEMA};
 
-pub(super) use self::jsons::of_result as json_columns;
 pub(super) use self::lateral::names_outside;
 pub use self::limits::STATEMENT_BYTES_MAX;
 pub(super) use self::limits::check_length;
@@ -68,6 +68,8 @@ const PARSE_STACK_BYTES: usize = 32 << 20;
 pub(super) struct Admitted {
     pub(super) plan: LogicalPlan,
     pub(super) tables: Vec<String>,
+    /// For each column of the result whether it is JSON.
+    pub(super) json: Vec<bool>,
     /// Only the plan is asked for (`EXPLAIN`).
     pub(super) explained: bool,
 }
@@ -106,7 +108,8 @@ async fn admitted(
     check_plan(&plan)?;
     let plan = keys::of_sets(lifted::rewrite(lateral::rewrite(plan)?)?)?;
     let plan = newest::rewrite(keys::in_front(typed::normalize(plan)?)?)?;
-    Ok(Admitted { plan, tables: read.into_iter().collect(), explained })
+    let (plan, json) = jsons::rewrite(plan)?;
+    Ok(Admitted { plan, tables: read.into_iter().collect(), json, explained })
 }
 
 /// Whether a text is one statement of a form that is run here, whatever tables there are: what is not will never be. It
