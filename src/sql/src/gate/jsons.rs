@@ -316,6 +316,7 @@ impl Kinds {
     /// The kinds of a step's columns; `scope` is its inputs.
     fn columns(&mut self, plan: &LogicalPlan, scope: &Scope) -> Result<Vec<Kind>> {
         let count = plan.schema().fields().len();
+        let of_input = |place: usize| scope.get(place).map(|(_, kinds)| kinds.clone()).unwrap_or_default();
         let of_inputs = || scope.iter().flat_map(|(_, kinds)| kinds.iter().copied());
         let of_exprs = |exprs: &[Expr]| exprs.iter().map(|expr| self.kind(expr, scope)).collect::<Vec<_>>();
         let mut kinds: Vec<Kind> = match plan {
@@ -329,11 +330,9 @@ impl Kinds {
             LogicalPlan::Aggregate(aggregate) => self.of_aggregate(aggregate, scope)?,
             LogicalPlan::Window(window) => of_inputs().chain(of_exprs(&window.window_expr)).collect(),
             LogicalPlan::Join(join) => match join.join_type {
-                JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => {
-                    scope.get(1).map(|(_, kinds)| kinds.clone()).unwrap_or_default()
-                }
-                // What only one side has is cut off, or not there, behind the other's.
-                _ => of_inputs().take(count).collect(),
+                JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => of_input(0),
+                JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => of_input(1),
+                _ => of_inputs().collect(),
             },
             LogicalPlan::Union(_) => {
                 let column =
@@ -341,7 +340,7 @@ impl Kinds {
                 (0..count).map(|place| united(column(place))).collect()
             }
             // What is added in later rounds has the types of the first.
-            LogicalPlan::RecursiveQuery(_) => of_inputs().take(count).collect(),
+            LogicalPlan::RecursiveQuery(_) => of_input(0),
             LogicalPlan::Unnest(unnest) => {
                 let below: Vec<Kind> = of_inputs().collect();
                 let own = |place: &usize| below.get(*place).copied().unwrap_or(Kind::Other);
