@@ -314,7 +314,7 @@ impl Kinds {
     }
 
     /// The kinds of a step's columns; `scope` is its inputs.
-    fn columns(&mut self, plan: &LogicalPlan, scope: &Scope) -> Result<Vec<Kind>> {
+    fn columns(&self, plan: &LogicalPlan, scope: &Scope) -> Result<Vec<Kind>> {
         let count = plan.schema().fields().len();
         let of_input = |place: usize| scope.get(place).map(|(_, kinds)| kinds.clone()).unwrap_or_default();
         let of_inputs = || scope.iter().flat_map(|(_, kinds)| kinds.iter().copied());
@@ -388,62 +388,11 @@ impl Kinds {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
-
-    use datafusion::execution::session_state::SessionState;
-    use uuid::Uuid;
-
-    use super::*;
-    use crate::catalog::{ColumnSpec, TableName, TableSpec};
-    use crate::protocol::BindRequest;
-    use crate::snapshot::Snapshots;
-    use crate::{agent, gate, pool, session};
-
-    fn bound(folder: &tempfile::TempDir) -> BindRequest {
-        BindRequest {
-            segments: None,
-            home: folder.path().to_owned(),
-            memory_bytes: 64 << 20,
-            data_bytes_max: 1 << 20,
-            spill_bytes_max: 1 << 20,
-            result_bytes_max: 1 << 20,
-        }
-    }
-
-    /// A session over the tables `jobs` and `urls`, and what its folder is in.
-    fn world() -> (tempfile::TempDir, SessionState, session::TableMap) {
-        let folder = tempfile::tempdir().expect("a folder");
-        let snapshots = Snapshots::open(folder.path().join("snapshots")).expect("open");
-        let table = |name: &str| {
-            let columns = [
-                ("id", ColumnKind::Text),
-                ("url_id", ColumnKind::Text),
-                ("tags", ColumnKind::Json),
-                ("metadata", ColumnKind::Json),
-            ];
-            Arc::new(TableSpec {
-                name: TableName::parse(name).expect("a name"),
-                description: String::new(),
-                columns: columns.into_iter().map(|(name, kind)| ColumnSpec::new(name, kind)).collect(),
-                catalog_version: 1,
-                newest: None,
-            })
-        };
-        let pin = snapshots.pin(Uuid::from_u128(1), vec![table("jobs"), table("urls")]).expect("pin");
-        let bound = bound(&folder);
-        let tables = || session::segment_tables(pool::sources(&pin));
-        let state = session::Session::of(&bound, tables()).expect("a session");
-        (folder, state, tables())
-    }
-
-    async fn admitted(state: &SessionState, sql: &str) -> gate::Admitted {
-        let tables = BTreeSet::from(["jobs".to_owned(), "urls".to_owned()]);
-        gate::admit(state, sql, &tables).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"))
-    }
+    use crate::gate::world::{World, admitted};
 
     #[tokio::test]
     async fn what_is_json_is_told_from_below() {
-        let (_folder, state, _) = world();
+        let world = World::new();
         for (sql, json) in [
             ("SELECT id, tags, tags -> 0, tags ->> 0, tags::text FROM jobs", vec![1, 2]),
             (
@@ -481,7 +430,7 @@ mod tests {
                 vec![0],
             ),
         ] {
-            let admitted = admitted(&state, sql).await;
+            let admitted = admitted(&world.state, sql).await;
             let found: Vec<usize> =
                 admitted.json.iter().enumerate().filter(|(_, json)| **json).map(|(place, _)| place).collect();
             assert_eq!(found, json, "{sql}");
@@ -490,7 +439,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_json_is_put_into_json_as_it_is() {
-        let (_folder, state, _) = world();
+        let world = World::new();
         for (sql, marked, others) in [
             (
                 "SELECT to_json(tags), to_json(id) FROM jobs",
@@ -528,7 +477,7 @@ mod tests {
                 vec![],
             ),
         ] {
-            let plan = admitted(&state, sql).await.plan.display_indent().to_string();
+            let plan = admitted(&world.state, sql).await.plan.display_indent().to_string();
             for part in marked.iter().chain(&others) {
                 assert!(plan.contains(part), "{sql}: no {part} in\n{plan}");
             }
@@ -542,12 +491,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_agents_columns_are_those_of_the_tables() {
-        let (folder, state, tables) = world();
-        let own =
-            agent::tables(&state, |name| tables.contains_key(name), Uuid::from_u128(2)).await.expect("views");
-        let bound = bound(&folder);
-        let state =
-            session::Session::of(&bound, own.into_iter().collect::<BTreeMap<_, _>>()).expect("a session");
+        let state = World::new().of_agent().await;
         let admitted = admitted(&state, "SELECT id, tags, json_build_array(metadata) FROM jobs").await;
         assert_eq!(admitted.json, [false, true, true]);
         assert!(admitted.plan.display_indent().to_string().contains("json_value(jobs.metadata)"));
@@ -560,9 +504,9 @@ mod tests {
             format!("SELECT CASE WHEN {n} = 7 THEN a ELSE coalesce(a, a) END AS a FROM ({inner}) q{n}")
         });
         let planning = move || {
-            let (_folder, state, _) = world();
+            let world = World::new();
             let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-            runtime.block_on(admitted(&state, &sql)).json
+            runtime.block_on(admitted(&world.state, &sql)).json
         };
         let planning =
             std::thread::Builder::new().stack_size(crate::worker::PLAN_STACK_BYTES).spawn(planning);

@@ -1,11 +1,10 @@
 //! The gate: what a text must pass before it is run.
 //!
 //! In order: limits on the text itself (`limits`), one statement that is a query, forms that are refused because they
-//! would be wrong in silence or reach outside (`refuse`), named windows written out (`windows`), names as PostgreSQL gives them (`names`), forms that DataFusion writes otherwise
-//! (`dialect`), every table
-//! resolved against the organization's list, DataFusion's plan, `verify_plan`, and a walk over the plan with its
-//! subqueries that lets only reading nodes through. What depends on types is settled on the plan (`typed`), last of all which
-//! values are JSON (`jsons`). Whoever comes this far can still be slow or large; time and
+//! would be wrong in silence or reach outside (`refuse`), the rules that write a statement as DataFusion means it (`rules`),
+//! every table resolved against the organization's list, DataFusion's plan, `verify_plan`, a walk over the plan with its
+//! subqueries that lets only reading nodes through, the rules that rest on types, and last of all which values are JSON
+//! (`jsons`). Whoever comes this far can still be slow or large; time and
 //! memory are held by killing the process.
 
 mod calls;
@@ -13,11 +12,11 @@ mod casts;
 mod dialect;
 mod floats;
 mod forms;
+mod group_keys;
 mod guards;
 mod intervals;
 mod joins;
 mod jsons;
-mod keys;
 mod lateral;
 mod lifted;
 mod limits;
@@ -31,11 +30,15 @@ mod places;
 mod predicates;
 mod quantified;
 mod refuse;
+mod rules;
 mod sets;
 mod tokens;
 mod tuples;
 mod typed;
+mod window_keys;
 mod windows;
+#[cfg(test)]
+mod world;
 mod written;
 
 use std::collections::BTreeSet;
@@ -51,7 +54,6 @@ use datafusion::sql::sqlparser::ast::Statement;
 
 use super::errors::{ErrorCode, QueryError, nearest_name};
 use super::information;
-use super::newest;
 use super::session::{NESTING_MAX, SCHEMA};
 
 pub(super) use self::lateral::names_outside;
@@ -94,10 +96,7 @@ async fn admitted(
     let inner = query(&mut statement)?;
     logic::regroup(inner);
     refuse::check(inner)?;
-    windows::rewrite(inner)?;
-    names::rewrite(inner);
-    multisets::rewrite(inner);
-    dialect::rewrite(inner);
+    rules::statement(inner)?;
     let mut read = BTreeSet::new();
     for reference in state.resolve_table_references(&statement)? {
         read.insert(resolve(&reference, tables)?);
@@ -106,9 +105,7 @@ async fn admitted(
     let reading = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reading.verify_plan(&plan).map_err(|error| only_queries().with_detail(error))?;
     check_plan(&plan)?;
-    let plan = keys::of_sets(lifted::rewrite(lateral::rewrite(plan)?)?)?;
-    let plan = newest::rewrite(keys::in_front(typed::normalize(plan)?)?)?;
-    let (plan, json) = jsons::rewrite(plan)?;
+    let (plan, json) = jsons::rewrite(rules::plan(plan)?)?;
     Ok(Admitted { plan, tables: read.into_iter().collect(), json, explained })
 }
 
