@@ -395,8 +395,9 @@ fn own_name(name: &str) -> String {
 
 /// An expression as it was written, nearly: without the calls that the gate puts around things.
 pub(super) fn written(expr: &str) -> String {
-    static OWN: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"\b(?:as_json|to_text|to_shown|to_whole|to_averaged)\(([^()]*)\)").ok());
+    static OWN: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"\b(?:as_json|json_value|to_text|to_shown|to_whole|to_averaged)\(([^()]*)\)").ok()
+    });
     static TEXT: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r#"\b(?:Utf8View|LargeUtf8|Utf8)\("([^"]*)"\)"#).ok());
     static LITERAL: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -594,6 +595,7 @@ mod tests {
             ("count(Int64(1))", "count(*)"),
             ("to_text(a.b) = Utf8(\"x\") AND a.n > Int64(5)", "a.b = 'x' AND a.n > 5"),
             ("x IS NOT Boolean(true)", "x IS NOT true"),
+            ("to_json(json_value(urls.metadata)) IS NULL", "to_json(urls.metadata) IS NULL"),
         ] {
             assert_eq!(written(expr), expected);
         }

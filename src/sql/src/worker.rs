@@ -46,7 +46,7 @@ use super::spool::{self, Spool};
 /// What a worker is called in lists of processes, which would show the path's last part otherwise.
 const PROCESS_NAME: &str = "gleaner-sql";
 /// Stack of the thread that plans; untouched pages cost nothing.
-const PLAN_STACK_BYTES: usize = 64 << 20;
+pub(crate) const PLAN_STACK_BYTES: usize = 64 << 20;
 /// Stack of the threads that execute.
 const RUN_STACK_BYTES: usize = 16 << 20;
 /// How long what a statement leaves behind (tasks that were told to stop) may take to end; then the worker does.
@@ -244,7 +244,7 @@ async fn plan(
         let names_outside = gate::names_outside(&admitted.plan).unwrap_or(false);
         gate::placed(QueryError::while_optimized(error, names_outside), sql)
     })?;
-    let json = if admitted.explained { Vec::new() } else { gate::json_columns(&admitted.plan) };
+    let json = if admitted.explained { Vec::new() } else { admitted.json };
     let (plan, statement) = match admitted.explained {
         false => (plan, "SELECT"),
         // An agent sees some of a table's rows, and is not told how many others there are.
@@ -258,7 +258,8 @@ async fn plan(
     let columns = spool::columns(&plan.schema());
     let json = json.into_iter().chain(std::iter::repeat(false));
     let columns = columns.into_iter().zip(json).map(|((name, type_name), is_json)| {
-        let type_name = if is_json && type_name == "text" { "json".to_owned() } else { type_name };
+        // A list of it ends with the brackets of one.
+        let type_name = if is_json { type_name.replacen("text", "json", 1) } else { type_name };
         ColumnInfo { name, type_name }
     });
     let info = PlanInfo {

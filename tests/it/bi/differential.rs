@@ -57,8 +57,15 @@ fn is_ordered(sql: &str) -> bool {
     behind.is_some_and(|order| order.matches(')').count() <= order.matches('(').count())
 }
 
-/// What the console gives: rows in order, or why not, and whether it was refused at the door.
-async fn ours(client: &Client, sql: &str) -> Result<Vec<Map<String, Value>>, (bool, String)> {
+/// What the console gave: rows in order, and the types that it says the columns have.
+#[derive(Debug)]
+struct Answer {
+    rows: Vec<Map<String, Value>>,
+    types: Vec<String>,
+}
+
+/// What the console gives, or why not, and whether it was refused at the door.
+async fn ours(client: &Client, sql: &str) -> Result<Answer, (bool, String)> {
     let reply = post(client, QUERIES, &json!({ "sql": sql, "waitMs": 10_000 })).await;
     if reply.status != 200 {
         let code = reply.json["error"]["code"].as_str().unwrap_or_default();
@@ -69,16 +76,31 @@ async fn ours(client: &Client, sql: &str) -> Result<Vec<Map<String, Value>>, (bo
     }
     let rows = reply.json["results"]["rows"].as_array().expect("rows");
     assert_eq!(reply.json["results"]["hasMore"], false, "{sql}");
-    Ok(rows.iter().map(|row| row.as_object().expect("an object").clone()).collect())
+    let rows = rows.iter().map(|row| row.as_object().expect("an object").clone()).collect();
+    let columns = reply.json["dryRun"]["columns"].as_array().expect("columns");
+    let types = columns.iter().map(|column| column["type"].as_str().expect("a type").to_owned()).collect();
+    Ok(Answer { rows, types })
+}
+
+/// PostgreSQL's numbers of `json` and `jsonb`, and of lists of them.
+const JSON: &[u32] = &[114, 3802];
+const JSON_LISTS: &[u32] = &[199, 3807];
+
+/// Whether a column is JSON in both.
+fn is_alike(ours: &str, theirs: u32) -> bool {
+    const RECORD: u32 = 2249;
+    match ours {
+        "json" => JSON.contains(&theirs) || theirs == RECORD,
+        "json[]" => JSON_LISTS.contains(&theirs),
+        _ => !JSON.contains(&theirs) && !JSON_LISTS.contains(&theirs),
+    }
 }
 
 /// Our value as the type that PostgreSQL has there is compared: JSON is text with us, and a text of digits is no number.
 pub(crate) fn as_theirs(ours: &Value, kind: u32) -> Value {
-    const JSON: u32 = 114;
-    const JSONB: u32 = 3802;
     const TEXTS: &[u32] = &[18, 19, 25, 1009, 1015, 1043];
     match ours {
-        Value::String(text) if matches!(kind, JSON | JSONB) => {
+        Value::String(text) if JSON.contains(&kind) => {
             comparable(&serde_json::from_str(text).unwrap_or_else(|_| ours.clone()))
         }
         text if TEXTS.contains(&kind) => text.clone(),
@@ -101,7 +123,12 @@ fn names(table: &Table) -> Vec<String> {
 }
 
 /// None when the two are alike, else how they differ.
-fn difference(asked: &Asked, ours: &[Map<String, Value>], theirs: &Table) -> Option<String> {
+fn difference(asked: &Asked, answer: &Answer, theirs: &Table) -> Option<String> {
+    let ours = &answer.rows;
+    let kinds: Vec<u32> = theirs.columns.iter().map(|(_, kind)| *kind).collect();
+    if !answer.types.iter().zip(&kinds).all(|(ours, theirs)| is_alike(ours, *theirs)) {
+        return Some(format!("types:\n  ours   {:?}\n  theirs {kinds:?}", answer.types));
+    }
     let mut left: Vec<Vec<Value>> = ours
         .iter()
         .map(|row| {
@@ -138,7 +165,9 @@ async fn fill(client: &Client, web: &crate::harness::web::Web) {
                 2 | 4 => json!(["even"]),
                 _ => json!([]),
             };
-            json!({ "url": web.url(&format!("/plane/{n}")), "tags": tags })
+            let metadata =
+                json!({ "shelf": n % 3, "marks": [n, format!("\"{n}\""), { "deep": [null, 1.5] }] });
+            json!({ "url": web.url(&format!("/plane/{n}")), "tags": tags, "metadata": metadata })
         })
         .collect();
     expect(post(client, "/api/v1/urls", &json!({ "urls": urls })).await, 200);
@@ -146,13 +175,13 @@ async fn fill(client: &Client, web: &crate::harness::web::Web) {
     for (table, count) in [("urls", 40), ("jobs", PAGES), ("readings", PAGES)] {
         let sql = format!("SELECT count(*) AS n FROM {table}");
         eventually("SQL sees all of it", Duration::from_secs(20), || async {
-            (ours(client, &sql).await.ok()?.first()?["n"] == count).then_some(())
+            (ours(client, &sql).await.ok()?.rows.first()?["n"] == count).then_some(())
         })
         .await;
     }
     let done = "SELECT count(*) AS n FROM jobs WHERE status = 'succeeded' AND finished_at IS NOT NULL";
     eventually("SQL sees the jobs' ends", Duration::from_secs(20), || async {
-        (ours(client, done).await.ok()?.first()?["n"] == PAGES).then_some(())
+        (ours(client, done).await.ok()?.rows.first()?["n"] == PAGES).then_some(())
     })
     .await;
 }

@@ -90,7 +90,6 @@ pub(super) fn call_of(function: &mut Function) -> Option<Expr> {
     if matches!(name.as_str(), "to_char" | "to_date" | "to_timestamp") {
         return of_pattern(function, &name);
     }
-    let is_plain = function.over.is_none();
     let is_small = forms::is_small(function);
     let FunctionArguments::List(list) = &mut function.args else { return None };
     let mut arguments = list.args.iter_mut().filter_map(|argument| match argument {
@@ -147,14 +146,8 @@ pub(super) fn call_of(function: &mut Function) -> Option<Expr> {
             let FunctionArguments::List(list) = &mut function.args else { return None };
             list.args.insert(0, FunctionArg::Unnamed(FunctionArgExpr::Expr(today)));
         }
-        "json_build_object" | "jsonb_build_object" | "json_build_array" | "jsonb_build_array" | "to_json"
-        | "to_jsonb" => arguments.for_each(json_value),
-        "json_object_agg" | "jsonb_object_agg" if is_plain && is_small => {
-            arguments.for_each(json_value);
-            return Some(pairs(function));
-        }
-        "json_agg" | "jsonb_agg" if is_plain => {
-            arguments.for_each(json_value);
+        "json_object_agg" | "jsonb_object_agg" if is_small => return Some(pairs(function)),
+        "json_agg" | "jsonb_agg" => {
             return Some(call("to_json", vec![Expr::Function(function.clone())]));
         }
         _ => {}
@@ -335,13 +328,6 @@ fn regular_of(function: &mut Function) {
         list.args.truncate(2);
     } else {
         regular(pattern, false);
-    }
-}
-
-/// A value that is JSON is put into JSON as it is.
-pub(super) fn json_value(expr: &mut Expr) {
-    if forms::is_json(expr) {
-        *expr = call("json_value", vec![taken(expr)]);
     }
 }
 

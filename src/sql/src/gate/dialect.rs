@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
     TableFactor, UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 
-use super::calls::{around, call_of, json_value, signed_number};
+use super::calls::{around, call_of, signed_number};
 use super::casts::{cast_expr, in_words, typed_string};
 use super::quantified::{exists, no_row, not_in, quantified, without_columns};
 use super::written::{binary, call, is, literal, nested, number, taken, text};
@@ -183,12 +183,6 @@ fn compared(expr: &mut Expr) {
                 *expr = other;
             }
         }
-        Expr::BinaryOp { left, op: BinaryOperator::StringConcat, right }
-            if forms::is_json(left) && forms::is_json(right) =>
-        {
-            json_value(left);
-            json_value(right);
-        }
         Expr::Like { any: true, .. } | Expr::ILike { any: true, .. } => {
             if let Some(other) = forms::like_any(expr) {
                 *expr = other;
@@ -347,7 +341,7 @@ mod tests {
             ),
             (
                 "SELECT json_agg(json_build_object('a', b))",
-                "SELECT to_json(array_agg(json_value(json_build_object('a', b))))",
+                "SELECT to_json(array_agg(json_build_object('a', b)))",
             ),
             (
                 "SELECT make_interval(days => 3, hours => n)",

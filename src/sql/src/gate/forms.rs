@@ -513,47 +513,6 @@ impl Visitor for Calls {
     }
 }
 
-/// Whether an expression is JSON by its form: a value that is put into JSON as it is, not as a text.
-pub(super) fn is_json(expr: &Expr) -> bool {
-    const MAKERS: &[&str] = &[
-        "array_to_json",
-        // What `dialect` makes of a cast to JSON.
-        "as_json",
-        "json_agg",
-        "json_build_array",
-        "json_build_object",
-        "json_concat",
-        "json_extract_path",
-        "json_object_agg",
-        "json_strip_nulls",
-        "jsonb_agg",
-        "jsonb_build_array",
-        "jsonb_build_object",
-        "jsonb_extract_path",
-        "jsonb_object_agg",
-        "jsonb_strip_nulls",
-        "to_json",
-        "to_jsonb",
-    ];
-    match expr {
-        Expr::Nested(inner) => is_json(inner),
-        Expr::UnaryOp { op: UnaryOperator::Plus, expr } => is_json(expr),
-        Expr::BinaryOp { op, left, .. } => match op {
-            BinaryOperator::Arrow | BinaryOperator::HashArrow => true,
-            BinaryOperator::StringConcat | BinaryOperator::Minus => is_json(left),
-            _ => false,
-        },
-        Expr::Function(function) => {
-            let name = function.name.0.last().and_then(|part| part.as_ident());
-            name.is_some_and(|name| MAKERS.contains(&name.value.to_ascii_lowercase().as_str()))
-        }
-        // The one column of JSON that the tables have.
-        Expr::Identifier(name) => name.value == "values",
-        Expr::CompoundIdentifier(parts) => parts.last().is_some_and(|name| name.value == "values"),
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,10 +1,10 @@
 //! The gate: what a text must pass before it is run.
 //!
 //! In order: limits on the text itself (`limits`), one statement that is a query, forms that are refused because they
-//! would be wrong in silence or reach outside (`refuse`), named windows written out (`windows`), names as PostgreSQL gives them (`names`), forms that DataFusion writes otherwise
-//! (`dialect`), every table
-//! resolved against the organization's list, DataFusion's plan, `verify_plan`, and a walk over the plan with its
-//! subqueries that lets only reading nodes through. Whoever comes this far can still be slow or large; time and
+//! would be wrong in silence or reach outside (`refuse`), the rules that write a statement as DataFusion means it (`rules`),
+//! every table resolved against the organization's list, DataFusion's plan, `verify_plan`, a walk over the plan with its
+//! subqueries that lets only reading nodes through, the rules that rest on types, and last of all which values are JSON
+//! (`jsons`). Whoever comes this far can still be slow or large; time and
 //! memory are held by killing the process.
 
 mod calls;
@@ -12,11 +12,11 @@ mod casts;
 mod dialect;
 mod floats;
 mod forms;
+mod group_keys;
 mod guards;
 mod intervals;
 mod joins;
 mod jsons;
-mod keys;
 mod lateral;
 mod lifted;
 mod limits;
@@ -30,11 +30,15 @@ mod places;
 mod predicates;
 mod quantified;
 mod refuse;
+mod rules;
 mod sets;
 mod tokens;
 mod tuples;
 mod typed;
+mod window_keys;
 mod windows;
+#[cfg(test)]
+mod world;
 mod written;
 
 use std::collections::BTreeSet;
@@ -50,10 +54,8 @@ use datafusion::sql::sqlparser::ast::Statement;
 
 use super::errors::{ErrorCode, QueryError, nearest_name};
 use super::information;
-use super::newest;
 use super::session::{NESTING_MAX, SCHEMA};
 
-pub(super) use self::jsons::of_result as json_columns;
 pub(super) use self::lateral::names_outside;
 pub use self::limits::STATEMENT_BYTES_MAX;
 pub(super) use self::limits::check_length;
@@ -68,6 +70,8 @@ const PARSE_STACK_BYTES: usize = 32 << 20;
 pub(super) struct Admitted {
     pub(super) plan: LogicalPlan,
     pub(super) tables: Vec<String>,
+    /// For each column of the result whether it is JSON.
+    pub(super) json: Vec<bool>,
     /// Only the plan is asked for (`EXPLAIN`).
     pub(super) explained: bool,
 }
@@ -92,10 +96,7 @@ async fn admitted(
     let inner = query(&mut statement)?;
     logic::regroup(inner);
     refuse::check(inner)?;
-    windows::rewrite(inner)?;
-    names::rewrite(inner);
-    multisets::rewrite(inner);
-    dialect::rewrite(inner);
+    rules::statement(inner)?;
     let mut read = BTreeSet::new();
     for reference in state.resolve_table_references(&statement)? {
         read.insert(resolve(&reference, tables)?);
@@ -104,9 +105,8 @@ async fn admitted(
     let reading = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reading.verify_plan(&plan).map_err(|error| only_queries().with_detail(error))?;
     check_plan(&plan)?;
-    let plan = keys::of_sets(lifted::rewrite(lateral::rewrite(plan)?)?)?;
-    let plan = newest::rewrite(keys::in_front(typed::normalize(plan)?)?)?;
-    Ok(Admitted { plan, tables: read.into_iter().collect(), explained })
+    let (plan, json) = jsons::rewrite(rules::plan(plan)?)?;
+    Ok(Admitted { plan, tables: read.into_iter().collect(), json, explained })
 }
 
 /// Whether a text is one statement of a form that is run here, whatever tables there are: what is not will never be. It

@@ -20,7 +20,7 @@ use crate::postgres::plain;
 use base::clock::Timestamp;
 
 /// Rewrites all expressions of the plan and its subqueries.
-pub(super) fn normalize(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(super) fn rewrite(plan: LogicalPlan) -> Result<LogicalPlan> {
     let rewrite_node = |node: LogicalPlan| {
         intervals::check(&node)?;
         let node = intervals::united(intervals::first_of_each(node))?;

@@ -3,6 +3,8 @@
 //! A text that is no JSON has no members: every question about it is answered with NULL, where PostgreSQL would fail when
 //! it makes a `json` of it.
 
+use std::sync::Arc;
+
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Int64Array, ListBuilder, StringArray, StringBuilder,
 };
@@ -111,13 +113,26 @@ pub(super) fn at_path(as_text: bool) -> ScalarUDF {
     udf(if as_text { "#>>" } else { "#>" }, AtPath { as_text })
 }
 
-pub(super) fn concatenation() -> ScalarUDF {
+/// `||` of two texts that are JSON.
+pub(crate) fn concatenation() -> ScalarUDF {
     udf("||", Concat)
 }
 
-/// Whether a text is marked as JSON.
-pub(super) fn is_marked(kind: &DataType) -> bool {
-    *kind == MARKED
+/// What marks texts, and lists of them, as JSON.
+pub(crate) fn marked() -> ScalarUDF {
+    udf("json_value", Marked)
+}
+
+/// The type of a text, or of a list of them, that is marked as JSON.
+fn marked_type(kind: &DataType) -> DataType {
+    match kind {
+        DataType::List(item) => {
+            let own = marked_type(item.data_type());
+            DataType::List(Arc::new(item.as_ref().clone().with_data_type(own)))
+        }
+        kind if kind.is_string() => MARKED,
+        other => other.clone(),
+    }
 }
 
 pub(super) fn has_key() -> ScalarUDF {
@@ -170,7 +185,9 @@ impl ScalarUDFImpl for Json {
         Ok(match self.question {
             HasKey | Contains => DataType::Boolean,
             ArrayLength => DataType::Int64,
-            Marked => MARKED,
+            Marked => arguments.first().map_or(MARKED, marked_type),
+            // What DataFusion's own gives, in whose stead it is called.
+            Concat if arguments.contains(&DataType::Utf8View) => DataType::Utf8View,
             Elements { .. } | Keys | Members { .. } => DataType::new_list(DataType::Utf8, true),
             _ => DataType::Utf8,
         })
@@ -200,9 +217,13 @@ impl ScalarUDFImpl for Json {
                 Some(written(&Value::Array(values.iter().map(|values| plain(values, row)).collect())))
             }),
             (Object, [names, values]) => collect(rows, |row| aggregated(names, values, row)),
-            (Marked, [texts]) => cast(texts, &MARKED)?,
+            (Marked, [values]) => cast(values, &marked_type(values.data_type()))?,
             (Named, [texts]) => strings(texts)?,
-            (Concat, [left, right]) => collect(rows, |row| concatenated(plain(left, row), plain(right, row))),
+            (Concat, [left, right]) => {
+                let (left, right) = (cast(left, &MARKED)?, cast(right, &MARKED)?);
+                let whole = collect(rows, |row| concatenated(plain(&left, row), plain(&right, row)));
+                cast(&whole, args.return_field.data_type())?
+            }
             (Elements { .. } | Keys | Members { .. }, [texts]) => lists(self.question, &strings(texts)?),
             (Stripped, [texts]) => {
                 let texts = strings(texts)?;
@@ -219,7 +240,7 @@ impl ScalarUDFImpl for Json {
 }
 
 fn collect(rows: usize, text: impl Fn(usize) -> Option<String>) -> ArrayRef {
-    std::sync::Arc::new((0..rows).map(text).collect::<StringArray>())
+    Arc::new((0..rows).map(text).collect::<StringArray>())
 }
 
 /// Whether an object is made of values one of which has no name.
@@ -261,7 +282,7 @@ fn plain(values: &ArrayRef, row: usize) -> Value {
         DataType::Decimal128(..) | DataType::Decimal256(..) | DataType::Int64 => {
             parsed(cells::value(values, row))
         }
-        kind if is_marked(kind) => parsed(cells::value(values, row)),
+        kind if *kind == MARKED => parsed(cells::value(values, row)),
         DataType::List(_) => {
             let items = values.as_list::<i32>().value(row);
             Value::Array((0..items.len()).map(|item| plain(&items, item)).collect())
@@ -330,7 +351,7 @@ fn lists(question: Question, texts: &ArrayRef) -> ArrayRef {
         };
         lists.append_option(items);
     }
-    std::sync::Arc::new(lists.finish())
+    Arc::new(lists.finish())
 }
 
 /// Asks it of every text.
@@ -363,17 +384,17 @@ fn ask(question: Question, texts: &ArrayRef, rest: &[ArrayRef]) -> Result<ArrayR
         }
         ArrayLength => {
             let length = |row| Some(parsed(row)?.as_array()?.len() as i64);
-            std::sync::Arc::new((0..rows).map(length).collect::<Int64Array>())
+            Arc::new((0..rows).map(length).collect::<Int64Array>())
         }
         TypeOf => collect(rows, |row| Some(kind(&parsed(row)?).to_owned())),
         HasKey => {
             let has = |row| Some(has_member(&parsed(row)?, &steps.first()?.text(row)?));
-            std::sync::Arc::new((0..rows).map(has).collect::<BooleanArray>())
+            Arc::new((0..rows).map(has).collect::<BooleanArray>())
         }
         _ => {
             let held = |row| parse(&steps.first()?.text(row)?);
             let contains = |row| Some(holds(&parsed(row)?, &held(row)?));
-            std::sync::Arc::new((0..rows).map(contains).collect::<BooleanArray>())
+            Arc::new((0..rows).map(contains).collect::<BooleanArray>())
         }
     })
 }
@@ -617,8 +638,7 @@ mod tests {
 
     #[test]
     fn no_mark_comes_out() {
-        let texts: ArrayRef =
-            std::sync::Arc::new(StringArray::from(vec![r#"{"a":1.50,"b":[2.0,"x"],"c":"y"}"#]));
+        let texts: ArrayRef = Arc::new(StringArray::from(vec![r#"{"a":1.50,"b":[2.0,"x"],"c":"y"}"#]));
         for (as_text, expected) in
             [(false, ["1.50", r#"[2.0,"x"]"#, "\"y\""]), (true, ["1.50", r#"[2.0,"x"]"#, "y"])]
         {

@@ -32,6 +32,7 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use crate::errors::{QueryError, told};
 
+pub(super) use self::json::{concatenation as json_concatenation, marked as json_marked};
 pub(super) use self::numbers::{plain, without_exponent};
 pub(super) use self::picture::{NAME as TO_CHAR_OF_NUMBERS, is_picture};
 pub(super) use self::regexes::{of_operator, translated, translated_for, translated_with};
@@ -97,9 +98,6 @@ impl ExprPlanner for Operators {
                 return Ok(PlannerResult::Planned(spans::multiple().call(vec![expr.right, expr.left])));
             }
             BinaryOperator::Divide if is_span(&left) && right.is_numeric() => spans::fraction(),
-            BinaryOperator::StringConcat if json::is_marked(&left) && json::is_marked(&right) => {
-                json::concatenation()
-            }
             BinaryOperator::Plus
             | BinaryOperator::Minus
             | BinaryOperator::Multiply
