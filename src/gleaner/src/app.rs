@@ -115,7 +115,7 @@ impl App {
 
         let api = Api::new(
             services.clone(),
-            &routes(),
+            &served(),
             callers,
             gate,
             ApiSettings {
@@ -224,7 +224,16 @@ impl App {
 /// The slices' routes, in the order of the slices.
 pub fn routes() -> Vec<RouteGroup> {
     let with_routes = features::ALL.iter().filter(|feature| !feature.routes.is_empty());
-    with_routes.map(|feature| (feature.name, feature.routes)).collect()
+    with_routes
+        .map(|feature| RouteGroup { name: feature.name, routes: feature.routes, mount: feature.mount })
+        .collect()
+}
+
+/// Everything of the slices that answers: their routes and their pages.
+fn served() -> Vec<RouteGroup> {
+    let with_pages = features::ALL.iter().filter(|feature| !feature.pages.is_empty());
+    let pages = with_pages.map(|feature| RouteGroup::new(feature.name, feature.pages));
+    routes().into_iter().chain(pages).collect()
 }
 
 async fn open_store(config: &Config, clock: Clock) -> Result<Store> {

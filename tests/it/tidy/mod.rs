@@ -3,6 +3,7 @@
 mod source;
 
 use gleaner::features::ALL;
+use server::RouteGroup;
 use source::{Function, Name, Source, sources};
 pub use source::{root, walk};
 use std::collections::BTreeSet;
@@ -198,7 +199,7 @@ fn every_route_is_named_in_a_test() {
     walk(&root().join("tests"), &mut tests);
     let text: String = tests.iter().map(|path| std::fs::read_to_string(path).unwrap_or_default()).collect();
     let mut missing = BTreeSet::new();
-    for (_, routes) in gleaner::app::routes() {
+    for RouteGroup { routes, .. } in gleaner::app::routes() {
         for route in routes {
             if !text.contains(route.id()) {
                 missing.insert(format!("{} {} ({})", route.method(), route.path(), route.id()));

@@ -31,7 +31,7 @@ use base::ids::{AgentId, OrgId, UserId};
 use futures::future::BoxFuture;
 use serde_json::Value;
 use server::task::{TaskContext, TaskSpec};
-use server::{Anonymous, Download, Need, Route, Services};
+use server::{Anonymous, Download, Mount, Need, Route, Services};
 use sql::{Cell, ColumnKind, ColumnSpec, Horizon, TableName, TableSpec};
 use std::sync::Arc;
 use store::{AnyTable, OrgRead, SysRead, SysWrite};
@@ -53,6 +53,10 @@ pub struct Feature {
     /// What this slice writes into a new organization, given the box's parts.
     pub seed: Option<SeedOf>,
     pub routes: &'static [Route],
+    /// What people read in a browser: routes outside of the API, whose endpoints are [`server::WebPage`].
+    pub pages: &'static [Route],
+    /// What holds for everything below a path of this slice's.
+    pub mount: Option<&'static Mount>,
     pub tasks: &'static [TaskSpec],
     /// Parts that must hang in `Services` before this slice can work.
     pub needs: &'static [Need],
@@ -98,6 +102,8 @@ impl Feature {
         finish: None,
         seed: None,
         routes: &[],
+        pages: &[],
+        mount: None,
         tasks: &[],
         needs: &[],
         views: &[],
@@ -215,7 +221,16 @@ pub struct ViewRows {
 /// When the name is not a table's: it is a literal of ours.
 pub fn console_table(name: &str, about: &str, columns: Vec<ColumnSpec>) -> Arc<TableSpec> {
     let name = table_name(name);
-    Arc::new(TableSpec { name, description: about.to_owned(), columns, catalog_version: 1, newest: None })
+    let description = about.to_owned();
+    Arc::new(TableSpec { name, description, columns, catalog_version: 1, newest: None, agent_rows: None })
+}
+
+/// Belongs to the agent whose id its own `metadata` names; for [`TableSpec::agent_rows`].
+pub const NAMED_BY_METADATA: &str = "metadata ->> 'agentId' = '{agent}'";
+
+/// The table, of which an agent's statements see the rows that fulfil this.
+pub fn seen_by_agents(table: Arc<TableSpec>, rows: impl Into<String>) -> Arc<TableSpec> {
+    Arc::new(TableSpec { agent_rows: Some(rows.into()), ..Arc::unwrap_or_clone(table) })
 }
 
 /// A console table's name.

@@ -50,7 +50,7 @@ use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::task::TaskSpec;
-use server::{Anonymous, Body, ClientIp, Created, Handler, Need, Route, User};
+use server::{Anonymous, Body, ClientIp, Created, Handler, Need, Route, User, WebPage};
 use service::{LoggedIn, Registrant};
 use std::time::Duration;
 use store::{AuthMethod, OrgRead};
@@ -71,6 +71,20 @@ fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
         Ok(())
     })
 }
+
+/// The one script of the pages that mailed links lead to.
+pub const LINK_SCRIPT: &str = include_str!("../../../../../data/pages/link.js");
+
+static VERIFY_PAGE: WebPage = WebPage::linked(
+    "Verify your email address",
+    include_str!("../../../../../data/pages/verify-email.html"),
+    LINK_SCRIPT,
+);
+static RESET_PAGE: WebPage = WebPage::linked(
+    "Choose a new password",
+    include_str!("../../../../../data/pages/reset-password.html"),
+    LINK_SCRIPT,
+);
 
 pub static FEATURE: Feature = Feature {
     name: "auth",
@@ -122,6 +136,10 @@ pub static FEATURE: Feature = Feature {
         .fails(&[Code::InvalidInput, Code::NotFound, Code::RateLimited]),
         Route::get("/api/v1/auth/me", "getMe", &Handler::new(me))
             .about("Says who is calling and what they may do."),
+    ],
+    pages: &[
+        Route::get("/verify-email", "verifyEmailPage", &VERIFY_PAGE),
+        Route::get("/reset-password", "resetPasswordPage", &RESET_PAGE),
     ],
     needs: &[Need::of::<Auth>()],
     personal: personal::KINDS,

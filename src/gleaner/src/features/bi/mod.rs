@@ -39,7 +39,10 @@ use rows::{QUERIES, QueryStatus};
 use serde_json::{Value, json};
 use server::permit::BiRead;
 use server::task::{Stage, TaskSpec};
-use server::{Accepted, Body, Either, Handler, Need, Org, OrgContext, Path, PathParam, Query, Route};
+use server::{
+    Accepted, Body, Either, Entitlement, Handler, Mount, Need, Org, OrgContext, Path, PathParam, Query,
+    Refusals, Route, WebPage,
+};
 use service::{NewQuery, Submitted};
 use sql::TableName;
 use std::time::Duration;
@@ -47,6 +50,23 @@ use view::{
     CanceledView, EligibilityView, ExecutionView, ManifestEnvelope, ManifestView, NewQueryView, PageQuery,
     PageSizeQuery, QueryFilter, ResultPageView, TableItemView, TableView,
 };
+
+/// Everything of the console wants its entitlement and a verified address, and refuses with codes of its own (data/docs/api.md,
+/// "The SQL console").
+pub static MOUNT: Mount = Mount {
+    path: "/api/v1/bi",
+    plan: Some(Entitlement("sqlConsole")),
+    verified: true,
+    structured: true,
+    refusals: Refusals {
+        org: Code::NoOrg,
+        plan: Code::FeatureDisabled,
+        unverified: Code::EmailNotVerified,
+        permission: Code::InsufficientPermissions,
+    },
+};
+
+static ERRORS_PAGE: WebPage = WebPage::about_errors("bi", include_str!("../../../../../data/errors/bi.md"));
 
 pub static FEATURE: Feature = Feature {
     name: "bi",
@@ -149,6 +169,8 @@ pub static FEATURE: Feature = Feature {
             ])
             .fails_as(STATEMENT_SWITCHED_OFF),
     ],
+    pages: &[Route::get("/docs/errors/bi", "biErrorsPage", &ERRORS_PAGE)],
+    mount: Some(&MOUNT),
     tasks: &[
         TaskSpec::new("bi.feed", Duration::from_secs(1), task::feed)
             .stage(Stage::Derive)
