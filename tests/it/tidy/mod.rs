@@ -4,7 +4,7 @@ mod source;
 
 use gleaner::features::ALL;
 use server::RouteGroup;
-use source::{Function, Name, Source, sources};
+use source::{Call, Function, Name, Source, sources};
 pub use source::{root, walk};
 use std::collections::BTreeSet;
 
@@ -140,6 +140,85 @@ fn around_the_gate(sources: &[Source]) -> Vec<String> {
     of_slices.filter(takes).map(|source| format!("src/{}", source.path)).collect()
 }
 
+/// The crates that serve and ask whatever the slices declare, and know none of them.
+const TRUNKS: [&str; 2] = ["server/src/", "sql/src/"];
+/// Slices whose names are words of the trunks too: HTTP's authentication, the store's audit log, bytes as they are.
+const WORDS_OF_TRUNKS: [&str; 4] = ["audit", "auth", "mail", "raw"];
+
+#[test]
+fn the_trunks_name_no_slice() {
+    assert_none("a trunk names what a slice should declare", &names_of_slices(&sources()));
+}
+
+fn names_of_slices(sources: &[Source]) -> Vec<String> {
+    let slices: BTreeSet<_> = ALL.iter().map(|feature| feature.module()).collect();
+    let slices: Vec<Vec<_>> = slices
+        .iter()
+        .filter(|slice| !WORDS_OF_TRUNKS.contains(&slice.as_str()))
+        .map(|slice| slice.split('_').map(str::to_owned).collect())
+        .collect();
+    let paths = paths_of_slices();
+    let tables: BTreeSet<_> = ALL
+        .iter()
+        .flat_map(|feature| feature.views)
+        .flat_map(|view| (view.tables)())
+        .map(|table| table.name.to_string())
+        .collect();
+    let names_slice = |text: &str| {
+        let words = words_of(text);
+        slices.iter().any(|slice| words.windows(slice.len()).any(|part| part == slice.as_slice()))
+    };
+    let is_guide = |text: &str| root().join("data/docs").join(format!("{text}.md")).exists();
+    let mut found = Vec::new();
+    let trunks = sources.iter().filter(|source| TRUNKS.iter().any(|trunk| source.path.starts_with(trunk)));
+    for source in trunks.filter(|source| !source.is_test()) {
+        for Call { line, word } in source.idents.iter().filter(|ident| names_slice(&ident.word)) {
+            found.push(format!("src/{}:{line} {word}", source.path));
+        }
+        for Call { line, word: text } in &source.texts {
+            let is_name = text.split_whitespace().count() == 1 && !text.contains('/') && names_slice(text);
+            // What the SQL engine says of tables must hold for any.
+            let has_table = source.path.starts_with("sql/")
+                && text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| tables.contains(word));
+            if (is_name && !is_guide(text)) || has_table || paths.iter().any(|path| has_path(text, path)) {
+                found.push(format!("src/{}:{line} {text:?}", source.path));
+            }
+        }
+    }
+    found
+}
+
+/// The words of an identifier: `is_bi` and `IsBi` are `is` and `bi`.
+fn words_of(ident: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut after_small = false;
+    for character in ident.chars() {
+        if character.is_uppercase() && after_small || !character.is_alphanumeric() {
+            words.push(String::new());
+        }
+        after_small = character.is_lowercase() || character.is_numeric();
+        if character.is_alphanumeric() {
+            words.last_mut().unwrap().extend(character.to_lowercase());
+        }
+    }
+    words
+}
+
+/// Where the routes of the slices begin (`/api/v1/jobs`), their mounts and their pages.
+fn paths_of_slices() -> BTreeSet<String> {
+    let routes = ALL.iter().flat_map(|feature| feature.routes);
+    let first = |path: &str| path.split('/').take(4).collect::<Vec<_>>().join("/");
+    let pages = ALL.iter().flat_map(|feature| feature.pages).map(|page| page.path().to_owned());
+    let mounts = ALL.iter().filter_map(|feature| feature.mount).map(|mount| mount.path.to_owned());
+    routes.map(|route| first(route.path())).chain(pages).chain(mounts).collect()
+}
+
+/// Whether the path stands in the text, not as the beginning of another segment.
+fn has_path(text: &str, path: &str) -> bool {
+    let goes_on = |rest: &str| rest.starts_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_');
+    text.match_indices(path).any(|(at, _)| !goes_on(&text[at + path.len()..]))
+}
+
 /// Each rule, shown that it finds what it is for.
 #[test]
 fn every_rule_finds_its_breach() {
@@ -172,6 +251,25 @@ fn every_rule_finds_its_breach() {
     assert!(!silent(&base("fn a() {}")).is_empty() && silent(&base("//! Ids.")).is_empty());
     assert!(!too_long(&base(&format!("fn a() {{{}}}", "\n".repeat(FUNCTION_LINES_MAX + 1)))).is_empty());
     assert!(!too_long(&base(&"\n".repeat(FILE_LINES_MAX + 1))).is_empty());
+    let trunk = |text: &str| vec![Source::parse("sql/src/agent.rs", text.to_owned())];
+    for breach in [
+        "const OWN: &str = \"SELECT id FROM jobs WHERE true\";",
+        "fn a() { println!(\"see /api/v1/bi/queries\"); }",
+        "const PAGE: &str = \"/docs/cli-auth\";",
+        "const NEEDED: &str = \"billing\";",
+        "fn is_bi() {}",
+        "enum Entitlement { Benchmarks }",
+        "fn a() { matches!(x, Page::CliAuth) }",
+    ] {
+        assert!(!names_of_slices(&trunk(breach)).is_empty(), "{breach}");
+    }
+    for fine in [
+        "/// As of `/api/v1/jobs`.\nfn authenticate(raw: Mail) {}",
+        "const A: &str = \"/api/v1/billings of jobbers, sourls\";",
+        "#[cfg(test)] mod tests { fn is_bi() {} }",
+    ] {
+        assert_eq!(names_of_slices(&trunk(fine)), Vec::<String>::new(), "{fine}");
+    }
     assert!(!around_the_gate(&slice("fn a(o: Org) { o.services().system().write(); }")).is_empty());
 }
 
