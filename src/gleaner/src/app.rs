@@ -121,7 +121,7 @@ impl App {
             ApiSettings {
                 docs_base: format!("{url}/docs"),
                 prefix: config.public_path(),
-                sends_mail: config.mail.is_on(),
+                sends_mail: features::sends_mail(&config),
                 trusted_proxies: config.server.trusted_proxies.iter().map(|network| network.0).collect(),
                 bodies_bytes_max: config.server.bodies_mb << 20,
                 metrics_from: config.server.metrics_from.iter().map(|network| network.0).collect(),

@@ -25,6 +25,7 @@ pub mod urls;
 pub mod wiring;
 pub mod workflows;
 
+use crate::config::{Config, SectionSpec};
 use base::Result;
 use base::clock::Timestamp;
 use base::ids::{AgentId, OrgId, UserId};
@@ -46,6 +47,8 @@ pub struct Feature {
     /// The slices that this one uses, by their modules: the only ones it may name in its source, and only what their
     /// `mod.rs` shows. They are opened before it.
     pub uses: &'static [&'static str],
+    /// The sections of the configuration that are this slice's, and of slices that use it.
+    pub sections: &'static [SectionSpec],
     /// Opens the parts of this slice.
     pub open: Option<Open>,
     /// Hangs up what needs the parts of slices above this one.
@@ -82,6 +85,8 @@ pub struct Feature {
     pub status: Option<Status>,
     /// Its gauges.
     pub gauges: Option<Gauges>,
+    /// How many open files its work takes at most, as the configuration says.
+    pub descriptors: Option<fn(&Config) -> u64>,
     /// Ends what runs beside its tasks, once those have ended.
     pub close: Option<Close>,
 }
@@ -98,6 +103,7 @@ impl Feature {
         name: "",
         tables: &[],
         uses: &[],
+        sections: &[],
         open: None,
         finish: None,
         seed: None,
@@ -117,6 +123,7 @@ impl Feature {
         start_test: None,
         status: None,
         gauges: None,
+        descriptors: None,
         close: None,
     };
 
@@ -266,6 +273,11 @@ pub static ALL: &[&Feature] = &[
     &raw::FEATURE,
     &account::FEATURE,
 ];
+
+/// Whether people get the messages that the box writes to them.
+pub fn sends_mail(config: &Config) -> bool {
+    config.section::<mail::MailConfig>().is_on()
+}
 
 /// Who a caller is, and what their organization's plan lets them do: what stands before every route.
 pub fn doors(services: &Services) -> (api_keys::Callers, billing::PlanGate) {

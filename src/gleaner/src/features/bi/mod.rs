@@ -3,6 +3,7 @@
 //! The parts: [`SnapshotFeed`] keeps the snapshots in step with the store, [`Queries`] takes statements in and
 //! carries them to their end. Parsing, planning and running happen in worker processes (crate `sql`).
 
+mod config;
 mod content;
 mod erase;
 mod exports;
@@ -22,6 +23,7 @@ mod tables;
 mod task;
 mod view;
 
+pub use config::BiConfig;
 pub use exports::Exports;
 pub use feed::SnapshotFeed;
 pub use kept::{Kept, KeptBounds, KeptFile, kept_files};
@@ -30,6 +32,7 @@ pub use switch::{KillSwitchOrder, KillTarget, kill_switch, load_kill_switches};
 pub use task::recover;
 
 use super::Feature;
+use crate::config::SectionSpec;
 use base::ids::QueryId;
 use base::page::{Page, PageRequest};
 use base::permission::Permission;
@@ -71,7 +74,9 @@ static ERRORS_PAGE: WebPage = WebPage::about_errors("bi", include_str!("../../..
 pub static FEATURE: Feature = Feature {
     name: "bi",
     uses: &["raw"],
+    sections: &[SectionSpec::of::<BiConfig>()],
     open: Some(open::open),
+    descriptors: Some(open::descriptors),
     folders: open::FOLDERS,
     consumer: Some(|services| services.service::<SnapshotFeed>()),
     start_test: Some(open::START_TEST),

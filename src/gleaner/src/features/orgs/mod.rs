@@ -10,7 +10,8 @@ pub mod operator;
 
 use crate::features::Feature;
 use crate::features::auth::{
-    Auth, LINK_SCRIPT, NewLogin, ORG, ORGS, OrgEntryV1, OrgV1, OrgView, TokensView, USERS, permissions_of,
+    Auth, AuthConfig, LINK_SCRIPT, NewLogin, ORG, ORGS, OrgEntryV1, OrgV1, OrgView, TokensView, USERS,
+    permissions_of,
 };
 use crate::features::wiring::{Wiring, in_order};
 use base::audit::Action;
@@ -107,7 +108,7 @@ impl Orgs {
 fn finish(wiring: &mut Wiring<'_>) -> Result<()> {
     let seeds = in_order().into_iter().filter_map(|feature| feature.seed);
     let seeds = seeds.map(|seed| seed(wiring.services())).collect();
-    let invites_per_day = wiring.config.auth.invites_per_day;
+    let invites_per_day = wiring.config.section::<AuthConfig>().invites_per_day;
     wiring.hang::<Orgs>(Orgs::new(seeds, invites_per_day));
     Ok(())
 }
