@@ -8,7 +8,7 @@
 use crate::admin::{AdminSocket, StatusFn};
 use crate::config::Config;
 use crate::features;
-use crate::features::wiring::{Wiring, in_order};
+use crate::features::wiring::{Wiring, in_order, tasks};
 use base::clock::Clock;
 use base::health::Health;
 use base::ids;
@@ -99,7 +99,6 @@ impl App {
         let local = listeners.local_addr().map_err(|e| Error::internal("listen", e))?;
         let url = config.public_url(local);
         let metrics = Metrics::new();
-        let tasks = || features::ALL.iter().flat_map(|feature| feature.tasks);
         let trunk = Services::new(store.clone())
             .with(Arc::<Health>::default())
             .with(Arc::new(Links::new(keyring.clone())))

@@ -36,7 +36,7 @@ use server::{Anonymous, Download, Mount, Need, Route, Services};
 use sql::{Cell, ColumnKind, ColumnSpec, Horizon, TableName, TableSpec};
 use std::sync::Arc;
 use store::{AnyTable, OrgRead, SysRead, SysWrite};
-use wiring::{Close, ConsumerOf, Finish, Folder, Gauges, Open, SeedOf, StartTest, Status};
+use wiring::{Close, ConsumerSpec, Finish, Folder, Gauges, Open, SeedOf, StartTest, Status};
 
 /// One capability.
 pub struct Feature {
@@ -78,7 +78,7 @@ pub struct Feature {
     /// The folders of the data folder that this slice fills.
     pub folders: &'static [Folder],
     /// What of this slice follows the change records.
-    pub consumer: Option<ConsumerOf>,
+    pub consumer: Option<ConsumerSpec>,
     /// What is tried at a start.
     pub start_test: Option<StartTest>,
     /// Its lines in `gleaner admin status`.

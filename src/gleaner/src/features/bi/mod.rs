@@ -33,6 +33,7 @@ pub use task::recover;
 
 use super::Feature;
 use crate::config::SectionSpec;
+use crate::features::wiring::ConsumerSpec;
 use base::ids::QueryId;
 use base::page::{Page, PageRequest};
 use base::permission::Permission;
@@ -78,7 +79,7 @@ pub static FEATURE: Feature = Feature {
     open: Some(open::open),
     descriptors: Some(open::descriptors),
     folders: open::FOLDERS,
-    consumer: Some(|services| services.service::<SnapshotFeed>()),
+    consumer: Some(ConsumerSpec::of::<SnapshotFeed>("bi.feed", FEED_PAUSE_MAX, "snapshot files")),
     start_test: Some(open::START_TEST),
     status: Some(open::status),
     gauges: Some(open::gauges),
@@ -177,9 +178,6 @@ pub static FEATURE: Feature = Feature {
     pages: &[Route::get("/docs/errors/bi", "biErrorsPage", &ERRORS_PAGE)],
     mount: Some(&MOUNT),
     tasks: &[
-        TaskSpec::new("bi.feed", Duration::from_secs(1), task::feed)
-            .stage(Stage::Derive)
-            .tried_again_within(FEED_PAUSE_MAX),
         TaskSpec::new("bi.merge", Duration::from_secs(1), task::merge).stage(Stage::Derive),
         TaskSpec::new(exports::TASK, Duration::from_secs(60), exports::make).tried_again_within(FEED_PAUSE_MAX),
         TaskSpec::new("bi.tidy", Duration::from_secs(3_600), task::tidy),

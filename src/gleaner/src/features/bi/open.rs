@@ -4,17 +4,19 @@ use super::{
     BiConfig, BiSettings, Exports, Kept, KeptBounds, Queries, SnapshotFeed, load_kill_switches, recover,
 };
 use crate::config::Config;
-use crate::features::wiring::{Consumer, Folder, StartTest, Wiring};
+use crate::features::wiring::{Folder, StartTest, Wiring};
 use crate::features::{ALL, View};
+use base::ids::OrgId;
 use base::{Error, Result};
 use futures::future::BoxFuture;
 use secrets::link::Links;
 use serde_json::{Value, json};
+use server::task::Consumer;
 use server::{Metrics, Services};
 use sql::{Snapshots, WorkerSettings, Workers, box_memory_bytes, sandbox};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use store::System;
 
 /// A file may be so many times larger than the largest result that it is made of: text takes more room than columns.
@@ -36,8 +38,9 @@ pub(super) fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> 
         let views: Vec<&'static View> = ALL.iter().flat_map(|feature| feature.views).collect();
         let snapshots =
             Snapshots::open(wiring.data(SNAPSHOTS)).map_err(|e| Error::internal("open the snapshots", e))?;
-        let feed =
-            wiring.hang::<SnapshotFeed>(SnapshotFeed::new(system.clone(), Arc::new(snapshots), views)?);
+        let freshness = Duration::from_millis(config.section::<BiConfig>().freshness_ms);
+        let feed = SnapshotFeed::new(system.clone(), Arc::new(snapshots), views)?.fresh_within(freshness);
+        let feed = wiring.hang::<SnapshotFeed>(feed);
         let workers = Workers::new(worker_settings(config, wiring.exe))
             .map_err(|e| Error::internal("prepare SQL workers", e))?;
         warn_of_weak_walls(config.section());
@@ -111,7 +114,6 @@ fn settings(bi: &BiConfig) -> BiSettings {
         concurrency_per_org: bi.concurrency_per_org,
         queue_per_org: bi.queue_per_org,
         results_days: bi.results_days,
-        freshness: Duration::from_millis(bi.freshness_ms),
     }
 }
 
@@ -153,6 +155,30 @@ impl Consumer for SnapshotFeed {
 
     fn reached(&self) -> u64 {
         self.applied()
+    }
+
+    fn pause(&self, begun: Instant, _: Instant) -> Duration {
+        self.gathers(begun)
+    }
+
+    fn rest(&self) -> Option<Duration> {
+        self.stores_within()
+    }
+
+    fn begin(&self) -> Result<()> {
+        SnapshotFeed::begin(self)
+    }
+
+    fn take(&self, _: &dyn Fn() -> bool) -> Result<bool> {
+        self.pass()
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.store_position()
+    }
+
+    fn forget(&self, org: OrgId) -> Result<u64> {
+        self.remove_org(org)
     }
 }
 
