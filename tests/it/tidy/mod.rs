@@ -188,6 +188,33 @@ fn names_of_slices(sources: &[Source]) -> Vec<String> {
     found
 }
 
+/// What opens and drains the box, and what reads its configuration: both fold over the list of slices.
+const FOLDS: [&str; 2] = ["gleaner/src/app", "gleaner/src/config"];
+
+#[test]
+fn what_folds_over_the_slices_names_none() {
+    assert_none("a slice is named where the list of all should be", &slices_in_folds(&sources()));
+}
+
+fn slices_in_folds(sources: &[Source]) -> Vec<String> {
+    let folds = sources.iter().filter(|source| FOLDS.iter().any(|fold| source.path.starts_with(fold)));
+    let mut found = Vec::new();
+    for source in folds.filter(|source| !source.is_test()) {
+        for Name { line, parts } in &source.names {
+            let of_slice = match &parts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+                ["crate", "features", slice, ..] | ["features", slice, ..] => {
+                    ALL.iter().any(|feature| feature.module() == *slice)
+                }
+                _ => false,
+            };
+            if of_slice {
+                found.push(format!("src/{}:{line} {}", source.path, parts.join("::")));
+            }
+        }
+    }
+    found
+}
+
 /// The words of an identifier: `is_bi` and `IsBi` are `is` and `bi`.
 fn words_of(ident: &str) -> Vec<String> {
     let mut words = vec![String::new()];
@@ -270,6 +297,18 @@ fn every_rule_finds_its_breach() {
     ] {
         assert_eq!(names_of_slices(&trunk(fine)), Vec::<String>::new(), "{fine}");
     }
+    let fold = |text: &str| vec![Source::parse("gleaner/src/app/upkeep.rs", text.to_owned())];
+    for breach in [
+        "use crate::features::mail::Mailer;",
+        "use crate::features::{self, jobs};",
+        "use crate::features;\nfn a() { features::jobs::count(); }",
+    ] {
+        assert!(!slices_in_folds(&fold(breach)).is_empty(), "{breach}");
+    }
+    assert!(
+        slices_in_folds(&fold("fn a() { features::ALL.len() + features::wiring::tasks().count(); }"))
+            .is_empty()
+    );
     assert!(!around_the_gate(&slice("fn a(o: Org) { o.services().system().write(); }")).is_empty());
 }
 
