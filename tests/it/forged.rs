@@ -11,6 +11,7 @@ use ring::hmac::{self, HMAC_SHA256, HMAC_SHA384, HMAC_SHA512};
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use secrets::keyring::{Keyring, Purpose};
 use serde_json::{Value, json};
+use server::RouteGroup;
 use server::client::{Client, Reply};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -413,7 +414,7 @@ async fn an_api_key_never_passes_where_a_person_is_asked_for() {
     let at = Appliance::start().await;
     let owner = at.member("ada").await;
     let mut seen = BTreeSet::new();
-    for (_, routes) in gleaner::app::routes() {
+    for RouteGroup { routes, .. } in gleaner::app::routes() {
         for route in routes {
             let path = route.variables().fold(route.path().to_owned(), |path, variable| {
                 path.replace(&format!("{{{variable}}}"), &UserId::new().to_string())

@@ -33,7 +33,7 @@ async fn every_operation_names_what_it_ignores_and_refuses_it_to_the_strict() {
     let at = Appliance::start().await;
     let owner = at.member("ada").await;
     let strict = owner.browser.header("prefer", "respond-async, handling=strict");
-    let routes: Vec<_> = gleaner::app::routes().into_iter().flat_map(|(_, routes)| routes).collect();
+    let routes: Vec<_> = gleaner::app::routes().into_iter().flat_map(|group| group.routes).collect();
     for route in &routes {
         let place = format!("{} {}", route.method(), route.path());
         let refused = call(&strict, route).await;

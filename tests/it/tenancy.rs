@@ -4,8 +4,8 @@ use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, collect, eventually, expect, get, post, text};
 use http::Method;
 use serde_json::{Value, json};
-use server::Route;
 use server::client::{Client, Reply};
+use server::{Route, RouteGroup};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -164,7 +164,7 @@ async fn a_foreign_id_is_a_missing_id_on_every_route() {
     let mine = seed(&appliance, &web, "mine").await;
     let theirs = seed(&appliance, &web, "theirs").await;
     let mut walked = 0;
-    for (_, routes) in gleaner::app::routes() {
+    for RouteGroup { routes, .. } in gleaner::app::routes() {
         for route in routes.iter().filter(|route| route.variables().next().is_some()) {
             let known = VARIABLES.iter().find(|(prefix, _)| route.path().starts_with(prefix));
             let (_, kind) =
@@ -287,7 +287,7 @@ async fn every_route_asks_for_a_credential() {
     ];
     let appliance = Appliance::start().await;
     let client = appliance.client();
-    for (_, routes) in gleaner::app::routes() {
+    for RouteGroup { routes, .. } in gleaner::app::routes() {
         for route in routes.iter().filter(|route| !OPEN.contains(&route.id())) {
             let path = route.variables().fold(route.path().to_owned(), |path, variable| {
                 path.replace(&format!("{{{variable}}}"), &Uuid::now_v7().to_string())

@@ -170,6 +170,33 @@ id_type! {
     MailId;
 }
 
+/// Hands every id that stands in a path, with the noun of its `not_found`, to another macro.
+#[macro_export]
+macro_rules! each_path_id {
+    ($then:ident) => {
+        $then! {
+            $crate::ids::AccountExportId, "Export";
+            $crate::ids::ApiKeyId, "API key";
+            $crate::ids::AuditId, "Audit entry";
+            $crate::ids::BenchmarkId, "Benchmark";
+            $crate::ids::BiExportId, "Export";
+            $crate::ids::InviteId, "Invite";
+            $crate::ids::JobId, "Job";
+            $crate::ids::ProviderId, "Provider";
+            $crate::ids::QueryId, "Query";
+            $crate::ids::ResultId, "Result";
+            $crate::ids::SavedQueryId, "Saved query";
+            $crate::ids::ScheduleId, "Schedule";
+            $crate::ids::ScheduleRunId, "Schedule run";
+            $crate::ids::SuggestionId, "Suggestion";
+            $crate::ids::UrlId, "URL";
+            $crate::ids::UserId, "Member";
+            $crate::ids::WorkflowId, "Workflow";
+            $crate::ids::WorkflowVersionId, "Workflow version";
+        }
+    };
+}
+
 /// The id of a request: a caller's own when it is 1-128 characters of `[A-Za-z0-9._-]`, else a new UUID.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestId(String);

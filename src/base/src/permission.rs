@@ -24,20 +24,28 @@ macro_rules! permissions {
     };
 }
 
-permissions! {
-    WorkflowsRead "workflows:read"; WorkflowsWrite "workflows:write";
-    JobsRead "jobs:read"; JobsWrite "jobs:write";
-    UrlsRead "urls:read"; UrlsWrite "urls:write";
-    SchedulesRead "schedules:read"; SchedulesWrite "schedules:write";
-    ProvidersRead "providers:read"; ProvidersWrite "providers:write";
-    IntegrationsRead "integrations:read"; IntegrationsWrite "integrations:write";
-    BiRead "bi:read"; BiWrite "bi:write";
-    AgentsRead "agents:read"; AgentsWrite "agents:write";
-    AnalyticsRead "analytics:read"; AnalyticsWrite "analytics:write";
-    BillingRead "billing:read"; BillingWrite "billing:write";
-    OrgRead "org:read"; OrgWrite "org:write";
-    AuditRead "audit:read"; AuditWrite "audit:write";
+/// Hands every permission, with its name, to another macro, for what is made of all of them elsewhere.
+#[macro_export]
+macro_rules! each_permission {
+    ($then:ident) => {
+        $then! {
+            WorkflowsRead "workflows:read"; WorkflowsWrite "workflows:write";
+            JobsRead "jobs:read"; JobsWrite "jobs:write";
+            UrlsRead "urls:read"; UrlsWrite "urls:write";
+            SchedulesRead "schedules:read"; SchedulesWrite "schedules:write";
+            ProvidersRead "providers:read"; ProvidersWrite "providers:write";
+            IntegrationsRead "integrations:read"; IntegrationsWrite "integrations:write";
+            BiRead "bi:read"; BiWrite "bi:write";
+            AgentsRead "agents:read"; AgentsWrite "agents:write";
+            AnalyticsRead "analytics:read"; AnalyticsWrite "analytics:write";
+            BillingRead "billing:read"; BillingWrite "billing:write";
+            OrgRead "org:read"; OrgWrite "org:write";
+            AuditRead "audit:read"; AuditWrite "audit:write";
+        }
+    };
 }
+
+each_permission!(permissions);
 
 impl FromStr for Permission {
     type Err = String;

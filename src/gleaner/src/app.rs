@@ -8,7 +8,7 @@
 use crate::admin::{AdminSocket, StatusFn};
 use crate::config::Config;
 use crate::features;
-use crate::features::wiring::{Wiring, in_order};
+use crate::features::wiring::{Wiring, in_order, tasks};
 use base::clock::Clock;
 use base::health::Health;
 use base::ids;
@@ -99,7 +99,6 @@ impl App {
         let local = listeners.local_addr().map_err(|e| Error::internal("listen", e))?;
         let url = config.public_url(local);
         let metrics = Metrics::new();
-        let tasks = || features::ALL.iter().flat_map(|feature| feature.tasks);
         let trunk = Services::new(store.clone())
             .with(Arc::<Health>::default())
             .with(Arc::new(Links::new(keyring.clone())))
@@ -115,13 +114,13 @@ impl App {
 
         let api = Api::new(
             services.clone(),
-            &routes(),
+            &served(),
             callers,
             gate,
             ApiSettings {
                 docs_base: format!("{url}/docs"),
                 prefix: config.public_path(),
-                sends_mail: config.mail.is_on(),
+                sends_mail: features::sends_mail(&config),
                 trusted_proxies: config.server.trusted_proxies.iter().map(|network| network.0).collect(),
                 bodies_bytes_max: config.server.bodies_mb << 20,
                 metrics_from: config.server.metrics_from.iter().map(|network| network.0).collect(),
@@ -224,7 +223,16 @@ impl App {
 /// The slices' routes, in the order of the slices.
 pub fn routes() -> Vec<RouteGroup> {
     let with_routes = features::ALL.iter().filter(|feature| !feature.routes.is_empty());
-    with_routes.map(|feature| (feature.name, feature.routes)).collect()
+    with_routes
+        .map(|feature| RouteGroup { name: feature.name, routes: feature.routes, mount: feature.mount })
+        .collect()
+}
+
+/// Everything of the slices that answers: their routes and their pages.
+fn served() -> Vec<RouteGroup> {
+    let with_pages = features::ALL.iter().filter(|feature| !feature.pages.is_empty());
+    let pages = with_pages.map(|feature| RouteGroup::new(feature.name, feature.pages));
+    routes().into_iter().chain(pages).collect()
 }
 
 async fn open_store(config: &Config, clock: Clock) -> Result<Store> {

@@ -1,27 +1,26 @@
 //! `appliance.toml` and the environment, as one typed configuration.
 //!
 //! The file in the repository is compiled in: it is the documentation of every key and the source of every default, so
-//! the two cannot differ. An operator's file is laid over it, the environment over both; an unknown key is refused
+//! the two cannot differ. What the box itself needs is read here; each slice declares the sections that are its own
+//! ([`Section`]), with the bounds of their numbers. An operator's file is laid over it, the environment over both; an unknown key is refused
 //! with its name, because a misspelt one that is silently ignored costs somebody an evening.
 
-use crate::features::auth::Registration;
-use crate::features::billing::Terms;
+use crate::features;
 use base::web::WebUrl;
 use base::{Error, Result};
-use fetch::AllowRule;
-use fetch::browser::launch::is_executable;
 use ipnet::IpNet;
 use serde::Deserialize;
-use std::collections::HashMap;
+use serde::de::DeserializeOwned;
+use std::any::Any;
+use std::fmt::Debug;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use toml::{Table, Value};
 
-mod mail;
-mod paths;
-
-pub use mail::MailConfig;
+pub(crate) mod paths;
 
 /// The documented defaults.
 pub const DEFAULTS: &str = include_str!("../../../appliance.toml");
@@ -37,16 +36,66 @@ const ENV_PREFIX: &str = "GLEANER_";
 pub struct Config {
     pub server: ServerConfig,
     pub storage: StorageConfig,
-    pub auth: AuthConfig,
-    pub mail: MailConfig,
-    pub network: NetworkConfig,
-    pub dispatch: DispatchConfig,
-    pub providers: ProvidersConfig,
-    pub browser: BrowserConfig,
-    pub bi: BiConfig,
-    pub audit: AuditConfig,
-    pub retention: Terms,
     pub log: LogConfig,
+    /// The sections of the slices.
+    #[serde(skip)]
+    sections: Vec<Arc<dyn AnySection>>,
+}
+
+/// What each number of a section may be, by its key there.
+pub type Bounds = &'static [(&'static str, RangeInclusive<i64>)];
+
+/// A section of the configuration that a slice declares, by the type that it is read into. Its keys, what they mean and
+/// their defaults stand in `appliance.toml`.
+pub trait Section: DeserializeOwned + AnySection {
+    const NAME: &'static str;
+    const BOUNDS: Bounds = &[];
+
+    /// What the section asks of its keys beyond their types, and of others'.
+    fn check(&self, _whole: &Config) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A section that was read, of whatever type.
+pub trait AnySection: Any + Debug + Send + Sync {}
+
+impl<T: Any + Debug + Send + Sync> AnySection for T {}
+
+/// A [`Section`] as a slice lists it.
+pub struct SectionSpec {
+    name: &'static str,
+    bounds: Bounds,
+    read: fn(Value) -> Result<Arc<dyn AnySection>>,
+    check: fn(&Config) -> Result<()>,
+}
+
+impl SectionSpec {
+    pub const fn of<T: Section>() -> SectionSpec {
+        SectionSpec {
+            name: T::NAME,
+            bounds: T::BOUNDS,
+            read: |value| Ok(Arc::new(read::<T>(T::NAME, value)?)),
+            check: |config| config.section::<T>().check(config),
+        }
+    }
+}
+
+/// The sections of all slices.
+fn sections() -> impl Iterator<Item = &'static SectionSpec> {
+    features::ALL.iter().flat_map(|feature| feature.sections)
+}
+
+/// Reads what stands at a place of the configuration; an error names the key in full.
+fn read<T: DeserializeOwned>(place: &str, value: Value) -> Result<T> {
+    serde_path_to_error::deserialize(value).map_err(|e| {
+        let key = match (place, e.path().to_string().as_str()) {
+            ("", inside) => inside.to_owned(),
+            (place, ".") => place.to_owned(),
+            (place, inside) => format!("{place}.{inside}"),
+        };
+        Error::invalid(&key, e.inner().message().trim())
+    })
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -85,83 +134,6 @@ pub struct StorageConfig {
     /// Make a new, empty store although something of an earlier one is there (`gleaner serve --new`); no key of the file.
     #[serde(skip)]
     pub begin_anew: bool,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AuthConfig {
-    pub registration: Registration,
-    pub invites_per_day: u32,
-    pub registrations_per_hour: u32,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NetworkConfig {
-    pub allow: Vec<AllowRule>,
-    pub resolving_proxies: Vec<AllowRule>,
-    pub hosts: HashMap<String, Vec<IpAddr>>,
-    pub contact: String,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DispatchConfig {
-    pub concurrency: usize,
-    pub per_domain_concurrency: u32,
-    pub min_delay_ms: u64,
-    pub pause_max_sec: u64,
-    pub robots: bool,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ProvidersConfig {
-    #[serde(deserialize_with = "paths::absolute")]
-    pub dir: PathBuf,
-    pub lower_prices: bool,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BrowserConfig {
-    #[serde(deserialize_with = "paths::program")]
-    pub executable: PathBuf,
-    pub sandbox: bool,
-    pub pages: usize,
-    pub memory_mb: u64,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BiConfig {
-    pub max_query_sec: u64,
-    pub concurrency_per_org: usize,
-    pub queue_per_org: usize,
-    pub concurrency: usize,
-    pub memory_mb: u64,
-    pub memory_box_mb: u64,
-    pub spill_mb: u64,
-    pub max_rows: u64,
-    pub max_mb: u64,
-    pub results_org_mb: u64,
-    pub results_box_mb: u64,
-    pub results_days: u64,
-    pub require_sandbox: bool,
-    pub freshness_ms: u64,
-}
-
-impl BiConfig {
-    /// The largest result: one that has room among those that are kept.
-    pub fn result_bytes_max(&self) -> u64 {
-        self.max_mb.min(self.results_org_mb).min(self.results_box_mb) << 20
-    }
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AuditConfig {
-    pub retention_days: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -222,7 +194,11 @@ impl Config {
         Config::merge(&name, &given, env)
     }
 
-    fn merge(name: &str, given: &str, env: impl IntoIterator<Item = (String, String)>) -> Result<Config> {
+    pub(crate) fn merge(
+        name: &str,
+        given: &str,
+        env: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Config> {
         let mut table: Table = DEFAULTS
             .parse()
             .map_err(|e: toml::de::Error| Error::internal("read the built-in configuration", e))?;
@@ -235,10 +211,15 @@ impl Config {
                 set(&mut table, &key, path, &text)?;
             }
         }
+        check_names(&table)?;
         check_bounds(&table)?;
-        let config: Config = serde_path_to_error::deserialize(Value::Table(table))
-            .map_err(|e| Error::invalid(&e.path().to_string(), e.inner().message().trim()))?;
-        config.check()
+        let mut read_sections = Vec::new();
+        for section in sections() {
+            let given = table.remove(section.name).unwrap_or_else(|| Value::Table(Table::new()));
+            read_sections.push((section.read)(given)?);
+        }
+        let config: Config = read("", Value::Table(table))?;
+        Config { sections: read_sections, ..config }.check()
     }
 
     fn check(self) -> Result<Config> {
@@ -262,19 +243,19 @@ impl Config {
                 format!("must be {METRICS_TOKEN_BYTES_MIN} or more characters of ASCII without spaces");
             return Err(Error::invalid("server.metrics_token", reason));
         }
-        let browser = &self.browser.executable;
-        if !browser.as_os_str().is_empty() && !is_executable(browser) {
-            let reason = format!("{} is no program that can be run", browser.display());
-            return Err(Error::invalid("browser.executable", reason));
-        }
-        self.mail.check()?;
-        // Links in messages lead to this address, and nobody reaches the one that is listened at on all interfaces.
-        if self.mail.is_on() && self.server.public_url.is_empty() && self.server.listen.ip().is_unspecified()
-        {
-            let reason = "must be set where mail is sent (mail.host): links in messages lead there";
-            return Err(Error::invalid("server.public_url", reason));
+        for section in sections() {
+            (section.check)(&self)?;
         }
         Ok(self)
+    }
+
+    /// A slice's section.
+    ///
+    /// # Panics
+    /// When no slice declares it, which is an error of the program.
+    pub fn section<T: Section>(&self) -> &T {
+        let mut found = self.sections.iter().filter_map(|section| (&**section as &dyn Any).downcast_ref());
+        found.next().unwrap_or_else(|| panic!("no slice declares the section {}", T::NAME))
     }
 
     /// Certificate chain and key, when TLS is on.
@@ -330,54 +311,51 @@ impl Config {
     }
 }
 
+/// The sections of the trunk.
+const TRUNK: [&str; 3] = ["server", "storage", "log"];
+
 /// What every number may be, so that a slip of the hand (a zero too many, bytes where mebibytes are meant) is refused at
-/// the start and not found out by a box that takes no connection or fills its disk. A test finds keys without an entry.
-const BOUNDS: &[(&str, std::ops::RangeInclusive<i64>)] = &[
+/// the start and not found out by a box that takes no connection or fills its disk. The slices' are in their sections; a
+/// test finds keys without an entry.
+const BOUNDS: Bounds = &[
     ("server.max_connections", 1..=1_000_000),
     ("server.connections_per_address", 1..=1_000_000),
     ("server.bodies_mb", 8..=1 << 20),
     ("server.shutdown_sec", 0..=3_600),
     ("storage.cache_mb", 1..=1 << 20),
     ("storage.reserve_mb", 0..=1 << 20),
-    ("auth.invites_per_day", 1..=1_000_000),
-    ("auth.registrations_per_hour", 1..=1_000_000),
-    ("audit.retention_days", 0..=36_500),
-    ("retention.pages_days", 0..=36_500),
-    ("retention.versions_per_url", 0..=1_000_000),
-    ("retention.jobs_days", 0..=36_500),
-    ("retention.results_days", 0..=36_500),
-    ("mail.port", 0..=65_535),
-    ("mail.timeout_sec", 1..=600),
-    ("dispatch.concurrency", 1..=10_000),
-    ("dispatch.per_domain_concurrency", 1..=1_000),
-    ("dispatch.min_delay_ms", 0..=3_600_000),
-    ("dispatch.pause_max_sec", 1..=86_400),
-    ("browser.pages", 0..=1_000),
-    ("browser.memory_mb", 256..=1 << 20),
-    ("bi.max_query_sec", 1..=86_400),
-    ("bi.concurrency_per_org", 1..=1_000),
-    ("bi.queue_per_org", 0..=10_000),
-    ("bi.concurrency", 0..=1_000),
-    ("bi.memory_mb", 64..=1 << 20),
-    ("bi.memory_box_mb", 0..=67_108_864),
-    ("bi.spill_mb", 0..=1 << 24),
-    ("bi.max_rows", 1..=1_000_000_000),
-    ("bi.max_mb", 1..=1 << 20),
-    ("bi.results_org_mb", 1..=1 << 30),
-    ("bi.results_box_mb", 1..=1 << 30),
-    ("bi.results_days", 1..=3_650),
-    ("bi.freshness_ms", 1..=3_600_000),
 ];
 
+/// Every number of the configuration, by its key in full.
+fn all_bounds() -> impl Iterator<Item = (String, &'static RangeInclusive<i64>)> {
+    let of_slices = sections().flat_map(|section| {
+        section.bounds.iter().map(|(key, bounds)| (format!("{}.{key}", section.name), bounds))
+    });
+    BOUNDS.iter().map(|(key, bounds)| ((*key).to_owned(), bounds)).chain(of_slices)
+}
+
+/// A section that there is not is refused by its name.
+fn check_names(table: &Table) -> Result<()> {
+    let known: Vec<_> = TRUNK.into_iter().chain(sections().map(|section| section.name)).collect();
+    match table.keys().find(|key| !known.contains(&key.as_str())) {
+        None => Ok(()),
+        Some(unknown) => {
+            let known: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
+            let reason = format!("unknown field `{unknown}`, expected one of {}", known.join(", "));
+            Err(Error::invalid(unknown, reason))
+        }
+    }
+}
+
 fn check_bounds(table: &Table) -> Result<()> {
-    for (key, bounds) in BOUNDS {
+    for (key, bounds) in all_bounds() {
         let mut parts = key.split('.');
         let first = parts.next().and_then(|section| table.get(section));
         // What is no number is refused by its type.
         let number = parts.fold(first, |value, part| value?.get(part)).and_then(Value::as_integer);
         if let Some(number) = number.filter(|number| !bounds.contains(number)) {
             let reason = format!("must be {} to {}, not {number}", bounds.start(), bounds.end());
-            return Err(Error::invalid(key, reason));
+            return Err(Error::invalid(&key, reason));
         }
     }
     Ok(())
@@ -423,6 +401,9 @@ fn set(table: &mut Table, variable: &str, path: &str, text: &str) -> Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::features::auth::{AuthConfig, Registration};
+    use crate::features::bi::BiConfig;
+    use crate::features::providers::{DispatchConfig, NetworkConfig};
 
     fn load(file: &str, env: &[(&str, &str)]) -> Result<Config> {
         Config::merge("test.toml", file, env.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())))
@@ -438,15 +419,15 @@ mod tests {
         assert_eq!(config.server.listen.port(), 8420);
         assert_eq!(config.key_file(), std::env::current_dir().unwrap().join("data/var.key"));
         assert!(config.tls().is_none());
-        assert_eq!(config.bi.max_query_sec, 30);
+        assert_eq!(config.section::<BiConfig>().max_query_sec, 30);
     }
 
     #[test]
     fn the_environment_wins_over_the_file() {
         let file = "[dispatch]\nconcurrency = 7\n[network]\nhosts = { \"a.test\" = [\"10.0.0.1\"] }";
         let config = load(file, &[]).unwrap();
-        assert_eq!(config.dispatch.concurrency, 7);
-        assert_eq!(config.network.hosts.len(), 1);
+        assert_eq!(config.section::<DispatchConfig>().concurrency, 7);
+        assert_eq!(config.section::<NetworkConfig>().hosts.len(), 1);
         let env = [
             ("GLEANER_DISPATCH__CONCURRENCY", "9"),
             ("GLEANER_SERVER__LISTEN", "127.0.0.1:0"),
@@ -455,22 +436,22 @@ mod tests {
             ("GLEANER_HOME", "ignored: it names no section"),
         ];
         let config = load(file, &env).unwrap();
-        assert_eq!(config.dispatch.concurrency, 9);
+        assert_eq!(config.section::<DispatchConfig>().concurrency, 9);
         assert_eq!(config.server.listen.port(), 0);
-        assert_eq!(config.network.allow.len(), 1);
-        assert_eq!(config.auth.registration, Registration::Closed);
+        assert_eq!(config.section::<NetworkConfig>().allow.len(), 1);
+        assert_eq!(config.section::<AuthConfig>().registration, Registration::Closed);
     }
 
     #[test]
     fn every_number_has_bounds_that_are_kept() {
         let mut numbers = Vec::new();
         collect("", &DEFAULTS.parse().unwrap(), &mut numbers);
-        let bounded: Vec<_> = BOUNDS.iter().map(|(key, _)| (*key).to_owned()).collect();
+        let bounded: Vec<_> = all_bounds().map(|(key, _)| key).collect();
         for key in &numbers {
-            assert!(bounded.contains(key), "{key} has no entry in BOUNDS");
+            assert!(bounded.contains(key), "{key} has no bounds");
         }
         assert_eq!(numbers.len(), bounded.len(), "an entry for a key that is gone");
-        for (key, bounds) in BOUNDS {
+        for (key, bounds) in all_bounds() {
             let variable = format!("GLEANER_{}", key.replace('.', "__").to_uppercase());
             let with = |number: i64| load("", &[(variable.as_str(), &number.to_string())]);
             assert!(with(*bounds.start()).is_ok() && with(*bounds.end()).is_ok(), "{key}");
@@ -495,7 +476,19 @@ mod tests {
 
     #[test]
     fn a_mistake_is_named() {
-        assert!(refusal("[dispatch]\nconcurency = 7", &[]).contains("concurency"));
+        let misspelt = refusal("[dispatch]\nconcurency = 7", &[]);
+        assert!(
+            misspelt.starts_with("dispatch.concurency: unknown field `concurency`, expected"),
+            "{misspelt}"
+        );
+        let misspelt = refusal("[dispach]\nconcurrency = 7", &[]);
+        assert!(
+            misspelt.starts_with("dispach: unknown field `dispach`, expected one of `server`"),
+            "{misspelt}"
+        );
+        let misspelt = refusal("[server]\nlisten_at = 7", &[]);
+        assert!(misspelt.starts_with("server.listen_at: unknown field `listen_at`, expected"), "{misspelt}");
+        assert!(refusal("bi = 7", &[]).starts_with("bi: invalid type"));
         assert!(refusal("[dispatch]\nconcurrency = \"many\"", &[]).starts_with("dispatch.concurrency"));
         assert!(refusal("[dispatch]\nconcurrency = 0", &[]).starts_with("dispatch.concurrency"));
         assert!(refusal("not toml", &[]).starts_with("test.toml"));

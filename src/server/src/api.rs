@@ -158,7 +158,10 @@ impl Api {
         }
         let reference = docs::reference(&settings.prefix, &document).into();
         let mut all = groups.to_vec();
-        all.extend([("reference", builtin::PUBLIC_ROUTES), ("trunk", builtin::ROUTES)]);
+        all.extend([
+            RouteGroup::new("reference", builtin::PUBLIC_ROUTES),
+            RouteGroup::new("trunk", builtin::ROUTES),
+        ]);
         Arc::new(Api {
             services,
             authenticator: Box::new(authenticator),
@@ -265,7 +268,7 @@ impl Api {
         self.strip_prefix(&mut parts);
         let given = parts.headers.get("x-request-id").and_then(|value| value.to_str().ok());
         let request_id = RequestId::accept(given);
-        let mut shape = envelope::shape(parts.uri.path(), &parts.headers);
+        let mut shape = envelope::shape(self.router.mount(parts.uri.path()), &parts.headers);
         let (method, version, refused) = (parts.method.clone(), parts.version, host::refusal(&parts));
         let mut is_secret = false;
         let (route, mut result) = match self.router.find(&parts.method, parts.uri.path()) {
@@ -277,7 +280,7 @@ impl Api {
                 let route = matched.route;
                 is_secret = route.secret;
                 // The route's own path: a percent-encoded letter must not change the envelope.
-                shape = envelope::shape(route.path(), &parts.headers);
+                shape = envelope::shape(matched.mount, &parts.headers);
                 let metrics = Arc::clone(&matched.metrics);
                 let client_ip =
                     forwarded::client_ip(guest.ip(), &parts.headers, &self.settings.trusted_proxies);

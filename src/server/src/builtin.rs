@@ -1,17 +1,16 @@
-//! The trunk's own routes: health, metrics, the reference and its error pages, and the pages that mailed links lead to.
+//! The trunk's own routes: health, metrics, the reference, its guides and its error pages.
 
 use crate::call::{Call, Context};
 use crate::docs;
 use crate::gate::{Anonymous, Gate};
 use crate::input::path::Path;
 use crate::openapi::Operation;
-use crate::output::{Either, Html, JsonBytes, Text, WithHeaders};
+use crate::output::{Either, Html, JsonBytes, Text};
 use crate::route::{Handler, Route};
 use crate::{Body, Lack, WithStatus, pages};
 use base::digest::sha256;
 use base::{Code, Error, Result};
-use http::HeaderValue;
-use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY};
+use http::header::AUTHORIZATION;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -26,11 +25,7 @@ pub static ROUTES: &[Route] = &[
     Route::get("/healthz", "healthz", &Handler::new(healthz)),
     Route::get("/readyz", "readyz", &Handler::new(readyz)),
     Route::get("/metrics", "metrics", &Handler::new(metrics)),
-    Route::get("/verify-email", "verifyEmailPage", &Handler::new(verify_email_page)),
-    Route::get("/reset-password", "resetPasswordPage", &Handler::new(reset_password_page)),
-    Route::get("/invite", "invitePage", &Handler::new(invite_page)),
     Route::get("/docs", "docs", &Handler::new(reference)),
-    Route::get("/docs/cli-auth", "cliAuthPage", &Handler::new(cli_auth_page)),
     Route::get("/docs/errors", "errorPages", &Handler::new(error_index)),
     Route::get("/docs/errors/{code}", "errorPage", &Handler::new(error_page)),
     Route::get("/docs/{guide}", "guidePage", &Handler::new(guide)),
@@ -126,29 +121,6 @@ async fn reference(gate: Anonymous) -> Result<Html> {
 
 async fn home(gate: Anonymous) -> Result<Html> {
     Ok(Html(docs::home(gate.prefix()).into()))
-}
-
-async fn cli_auth_page(gate: Anonymous) -> Result<Html> {
-    Ok(Html(docs::cli_auth_page(gate.prefix()).into()))
-}
-
-async fn verify_email_page(_: Anonymous) -> Result<WithHeaders<Html>> {
-    Ok(link_page(docs::VERIFY_EMAIL))
-}
-
-async fn reset_password_page(_: Anonymous) -> Result<WithHeaders<Html>> {
-    Ok(link_page(docs::RESET_PASSWORD))
-}
-
-async fn invite_page(_: Anonymous) -> Result<WithHeaders<Html>> {
-    Ok(link_page(docs::INVITE))
-}
-
-fn link_page(content: docs::LinkPage) -> WithHeaders<Html> {
-    WithHeaders::new(Html(docs::link_page(&content).into()))
-        .header(CONTENT_SECURITY_POLICY, docs::LINK_POLICY.clone())
-        .header(CACHE_CONTROL, HeaderValue::from_static("no-store"))
-        .header(REFERRER_POLICY, HeaderValue::from_static("no-referrer"))
 }
 
 async fn error_index(gate: Anonymous) -> Result<Html> {

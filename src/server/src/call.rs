@@ -3,6 +3,7 @@
 use crate::api::Api;
 use crate::door::{ADDRESS_V4_BITS, Guest};
 use crate::known::{self, Ignored, Known};
+use crate::mount::Mount;
 use crate::room::{Held, Holder};
 use crate::route::Route;
 use crate::router::{Captures, Matched};
@@ -162,6 +163,11 @@ impl Call {
 
     pub fn route(&self) -> &'static Route {
         self.matched.route
+    }
+
+    /// What holds for the path that was called.
+    pub(super) fn mount(&self) -> &'static Mount {
+        self.matched.mount
     }
 
     /// The query string, empty without one.

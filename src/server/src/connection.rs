@@ -355,7 +355,7 @@ mod tests {
     use crate::door::Door;
     use crate::gate::{Anonymous, Authenticator, Entitlement, Gatekeeper};
     use crate::metrics::{Counter, Metrics};
-    use crate::{ApiSettings, Handler, NoContent, Readiness, Route, Services};
+    use crate::{ApiSettings, Handler, NoContent, Readiness, Route, RouteGroup, Services};
     use base::clock::Clock;
     use base::{Code, Error, Result};
     use store::fault::FaultyDisk;
@@ -406,7 +406,7 @@ mod tests {
         let store = Store::open_backend(|| FaultyDisk::new().backend(), Clock::system(), MIGRATIONS).unwrap();
         let asked = Arc::new(Work::default());
         let services = Arc::new(Services::new(store).with(asked.clone()));
-        let groups = [("work", ROUTES)];
+        let groups = [RouteGroup::new("work", ROUTES)];
         let (settings, metrics) = (ApiSettings::default(), Metrics::new());
         let api = Api::new(services, &groups, Nobody, Nobody, settings, metrics, Readiness::default());
         let door = Door::new(10, 10, Counter::default(), Counter::default());

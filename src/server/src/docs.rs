@@ -11,7 +11,6 @@ use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
 use serde_json::Value;
 use std::fmt::Write;
-use std::sync::LazyLock;
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222;\
 background:#fff}code,pre{font-family:ui-monospace,monospace;background:#f4f4f4}pre{padding:.75rem;overflow:auto}\
@@ -36,10 +35,9 @@ pub fn home(prefix: &str) -> String {
     page("Gleaner", &text.replace("{prefix}", &escape(prefix)))
 }
 
-/// Where a command line sends the person who approves it.
-pub fn cli_auth_page(prefix: &str) -> String {
-    let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/cli-auth.md"));
-    page("Approve a command line", &format!("<p>{}</p>{}", link(prefix, "/docs", "Reference"), render(text)))
+/// A page of a slice's.
+pub fn page_of_slice(prefix: &str, title: &str, text: &str) -> String {
+    page(title, &format!("<p>{}</p>{}", link(prefix, "/docs", "Reference"), render(text)))
 }
 
 /// A link to a place on the box.
@@ -51,44 +49,23 @@ const LINK_STYLE: &str = "<style>form{max-width:26rem}label{display:block;margin
 input:not([type=radio]){display:block;width:100%;box-sizing:border-box;font:inherit;padding:.4rem}button{font:inherit;\
 padding:.4rem 1.2rem}.bad{color:#b00020}.good{color:#14532d}@media(prefers-color-scheme:dark){.bad{color:#ff8a80}\
 .good{color:#9be7a9}}</style>";
-/// The one script of the pages that mailed links lead to.
-const LINK_SCRIPT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/pages/link.js"));
 
 /// What a page may do that a mailed link leads to: run its own script, which may call this box, and nothing else.
-pub static LINK_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
-    let hash = STANDARD.encode(ring::digest::digest(&ring::digest::SHA256, LINK_SCRIPT.as_bytes()));
+pub fn link_policy(script: &str) -> HeaderValue {
+    let hash = STANDARD.encode(ring::digest::digest(&ring::digest::SHA256, script.as_bytes()));
     let policy = format!(
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{hash}'; connect-src 'self'; \
          form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
     );
     HeaderValue::try_from(policy).expect("a policy is visible ASCII")
-});
-
-/// A page where the token of a mailed link is used; the path of each is in `features/mail/letters.rs`.
-pub struct LinkPage {
-    title: &'static str,
-    content: &'static str,
 }
 
-pub const VERIFY_EMAIL: LinkPage = LinkPage {
-    title: "Verify your email address",
-    content: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/pages/verify-email.html")),
-};
-pub const RESET_PASSWORD: LinkPage = LinkPage {
-    title: "Choose a new password",
-    content: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/pages/reset-password.html")),
-};
-pub const INVITE: LinkPage = LinkPage {
-    title: "Accept an invitation",
-    content: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/pages/invite.html")),
-};
-
-/// The page, with its style and its script.
-pub fn link_page(made_of: &LinkPage) -> String {
-    page(made_of.title, &format!("{LINK_STYLE}{}<script>{LINK_SCRIPT}</script>", made_of.content))
+/// A page where the token of a mailed link is used, with its style and its script.
+pub fn link_page(title: &str, content: &str, script: &str) -> String {
+    page(title, &format!("{LINK_STYLE}{content}<script>{script}</script>"))
 }
 
-/// The page of one error code.
+/// The page of one error code, or of several.
 pub fn error_page(prefix: &str, code: &str, text: &str) -> String {
     let (reference, errors) = (link(prefix, "/docs", "Reference"), link(prefix, "/docs/errors", "Errors"));
     page(code, &format!("<p>{reference} · {errors}</p>{}", render(text)))

@@ -1,15 +1,14 @@
 //! The three shapes in which an error travels. The only file that knows them.
 //!
-//! - flat, `{ error, message? }`, plus what the error adds beside them (the 402's `plan`): every path outside the SQL
-//!   console, and every 401 anywhere;
-//! - structured, `{ error: { code, message, docs_url, request_id } }`: outside the console for a caller whose `Accept`
-//!   names [`STRUCTURED`];
-//! - the console's, which is the structured one, always.
+//! - flat, `{ error, message? }`, plus what the error adds beside them (the 402's `plan`): wherever no mount says otherwise,
+//!   and every 401 anywhere;
+//! - structured, `{ error: { code, message, docs_url, request_id } }`: there for a caller whose `Accept` names [`STRUCTURED`];
+//! - a mount's, which is the structured one, always.
 //!
 //! data/docs/api.md, "Errors", says when each is used.
 
 use crate::body::{Response, ResponseBody};
-use crate::route::is_bi;
+use crate::mount::Mount;
 use base::Error;
 use base::ids::RequestId;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
@@ -28,13 +27,13 @@ const MESSAGE_BYTES_MAX: usize = 1_000;
 pub enum Shape {
     Flat,
     Structured,
-    Console,
+    Mounted,
 }
 
-/// The envelope for a path and what its caller accepts.
-pub fn shape(path: &str, headers: &HeaderMap) -> Shape {
-    if is_bi(path) {
-        return Shape::Console;
+/// The envelope below a mount and for what its caller accepts.
+pub fn shape(mount: &Mount, headers: &HeaderMap) -> Shape {
+    if mount.structured {
+        return Shape::Mounted;
     }
     let asked = headers
         .get_all(http::header::ACCEPT)
@@ -69,7 +68,7 @@ fn body(error: &Error, shape: Shape, place: Option<(&RequestId, &str)>) -> Map<S
     let detail = error.detail().map(shortened);
     let mut body = Map::new();
     match (shape, place) {
-        (Shape::Structured | Shape::Console, Some((request_id, docs_base))) => {
+        (Shape::Structured | Shape::Mounted, Some((request_id, docs_base))) => {
             let code = error.code().name();
             let inner = json!({
                 "code": code,
@@ -122,19 +121,21 @@ pub fn render(error: &Error, shape: Shape, request_id: &RequestId, docs_base: &s
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mount::UNMOUNTED;
 
     #[test]
     fn structured_errors_are_asked_for_by_media_type() {
         let ask = |accept: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert("accept", HeaderValue::from_static(accept));
-            shape("/api/v1/jobs", &headers)
+            shape(&UNMOUNTED, &headers)
         };
         assert_eq!(ask("application/json"), Shape::Flat);
         assert_eq!(ask("text/html, application/vnd.service.v1+json;q=0.9"), Shape::Structured);
         assert_eq!(ask("Application/Vnd.Service.V1+JSON"), Shape::Structured);
         assert_eq!(ask("application/vnd.service.v1+json; q=0"), Shape::Flat);
         assert_eq!(ask("application/vnd.service.v2+json"), Shape::Flat);
-        assert_eq!(shape("/api/v1/bi/nothing", &HeaderMap::new()), Shape::Console);
+        static ALWAYS: Mount = Mount { structured: true, ..UNMOUNTED };
+        assert_eq!(shape(&ALWAYS, &HeaderMap::new()), Shape::Mounted);
     }
 }

@@ -1,10 +1,11 @@
 //! Who may call: the gates, and the order in which they ask.
 //!
-//! organization → entitlement → verified e-mail → permission → quota. The SQL console's mount guard (data/docs/api.md,
-//! "The SQL console") is the same order with its own codes, and always wants a verified e-mail. A gate is the first argument
-//! of a handler and the only way to an [`OrgContext`], so what a handler can reach is what its caller may reach.
+//! organization → entitlement → verified e-mail → permission → quota. A mount ([`crate::mount`]) keeps the order and may have
+//! codes of its own, an entitlement for all that is below it, and want a verified e-mail always. A gate is the first
+//! argument of a handler and the only way to an [`OrgContext`], so what a handler can reach is what its caller may reach.
 
 use crate::call::{Call, Context};
+use crate::mount::Mount;
 use crate::openapi::Operation;
 use crate::permit::{Needs, QuotaNeed, Requirement};
 use base::ids::OrgId;
@@ -31,22 +32,14 @@ pub trait Gatekeeper: Send + Sync {
     fn quota(&self, org: &OrgStore) -> Result<()>;
 }
 
-/// A feature that a plan may or may not have (`features` in `data/plans.toml`).
+/// A feature that a plan may or may not have, by its key among the `features` in `data/plans.toml`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entitlement {
-    SqlConsole,
-    Agents,
-    Benchmarks,
-}
+pub struct Entitlement(pub &'static str);
 
 impl Entitlement {
     /// The key in `data/plans.toml`.
     pub fn name(self) -> &'static str {
-        match self {
-            Entitlement::SqlConsole => "sqlConsole",
-            Entitlement::Agents => "agents",
-            Entitlement::Benchmarks => "benchmarks",
-        }
+        self.0
     }
 }
 
@@ -323,20 +316,19 @@ fn refuse_api_key(principal: &Principal) -> Result<()> {
 /// The gates of an organization's routes, in their order.
 fn admit(call: &Call, needs: &Needs) -> Result<OrgContext> {
     let principal = authenticate(call)?;
-    let bi = call.route().is_bi();
+    let mount = call.mount();
     let gatekeeper = call.context.api().gatekeeper();
     if needs.browser {
         refuse_api_key(&principal)?;
     }
-    let store = call.services().store().org(&principal).map_err(|e| console_code(e, bi))?;
-    if let Some(feature) = call.route().plan {
-        gatekeeper.entitled(&store, feature).map_err(|e| console_code(e, bi))?;
+    let store = call.services().store().org(&principal).map_err(|e| by_mount(e, mount))?;
+    if let Some(feature) = call.route().plan.or(mount.plan) {
+        gatekeeper.entitled(&store, feature).map_err(|e| by_mount(e, mount))?;
     }
-    if (needs.verified || bi) && !principal.email_verified() {
-        let error = if bi {
-            Error::new(Code::EmailNotVerified)
-        } else {
-            Error::new(Code::AuthForbidden).title("Email address is not verified")
+    if (needs.verified || mount.verified) && !principal.email_verified() {
+        let error = match mount.refusals.unverified {
+            Code::AuthForbidden => Error::new(Code::AuthForbidden).title("Email address is not verified"),
+            code => Error::new(code),
         };
         return Err(error.message(if call.context.api().settings().sends_mail {
             "Verify your email address first: follow the link that was sent to it, or ask the operator of this box to run \
@@ -349,7 +341,7 @@ fn admit(call: &Call, needs: &Needs) -> Result<OrgContext> {
     if let Some(permission) = needs.permission
         && !principal.permissions().contains(permission)
     {
-        let code = if bi { Code::InsufficientPermissions } else { Code::AuthForbidden };
+        let code = mount.refusals.permission;
         return Err(Error::new(code).message(format!("This needs the permission {}.", permission.name())));
     }
     match needs.quota {
@@ -360,13 +352,16 @@ fn admit(call: &Call, needs: &Needs) -> Result<OrgContext> {
     Ok(OrgContext { context: call.context.clone(), principal, store })
 }
 
-/// The console's own names for two refusals (data/docs/api.md, "The SQL console").
-fn console_code(error: Error, bi: bool) -> Error {
-    let code = match (bi, error.code()) {
-        (true, Code::OrgNotFound) => Code::NoOrg,
-        (true, Code::PlanRequired) => Code::FeatureDisabled,
+/// A refusal under the mount's own code.
+fn by_mount(error: Error, mount: &Mount) -> Error {
+    let code = match error.code() {
+        Code::OrgNotFound => mount.refusals.org,
+        Code::PlanRequired => mount.refusals.plan,
         _ => return error,
     };
+    if code == error.code() {
+        return error;
+    }
     match error.detail() {
         Some(detail) => Error::new(code).message(detail),
         None => Error::new(code),

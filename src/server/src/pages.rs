@@ -19,7 +19,6 @@ error_pages! {
     "auth_missing"
     "auth_org_mismatch"
     "authentication_required"
-    "bi"
     "canceled"
     "conflict"
     "email_not_verified"
@@ -121,6 +120,5 @@ mod tests {
                 find(code.name()).unwrap_or_else(|| panic!("data/errors/{}.md is missing", code.name()));
             assert!(text.starts_with(&format!("# {}\n", code.name())), "{}", code.name());
         }
-        assert!(find("bi").is_some());
     }
 }

@@ -66,35 +66,26 @@ impl<P: Requirement> Requirement for ByBrowser<P> {
 }
 
 macro_rules! permission_markers {
-    ($($name:ident)*) => {
+    ($($name:ident $text:literal;)*) => {
         $(
-            #[doc = concat!("Holders of [`Permission::", stringify!($name), "`].")]
+            #[doc = concat!("Holders of `", $text, "`.")]
             pub enum $name {}
 
             impl Requirement for $name {
                 const NEEDS: Needs = Needs { permission: Some(Permission::$name), ..Member::NEEDS };
             }
         )*
-
-        /// Every permission that has a marker; a test compares it with the table.
-        #[cfg(test)]
-        const MARKED: &[Permission] = &[$(Permission::$name),*];
     };
 }
 
-permission_markers! {
-    WorkflowsRead WorkflowsWrite JobsRead JobsWrite UrlsRead UrlsWrite SchedulesRead SchedulesWrite ProvidersRead
-    ProvidersWrite IntegrationsRead IntegrationsWrite BiRead BiWrite AgentsRead AgentsWrite AnalyticsRead
-    AnalyticsWrite BillingRead BillingWrite OrgRead OrgWrite AuditRead AuditWrite
-}
+base::each_permission!(permission_markers);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_permission_has_a_marker() {
-        assert_eq!(MARKED, Permission::ALL);
+    fn what_is_asked_for_adds_up() {
         let needs = <Quota<Verified<JobsWrite>>>::NEEDS;
         assert_eq!(needs.permission, Some(Permission::JobsWrite));
         assert!(needs.verified && needs.quota == QuotaNeed::Credits && !needs.browser);

@@ -8,6 +8,7 @@ use crate::body::Response;
 use crate::call::{Call, Stage};
 use crate::gate::{Entitlement, Gate};
 use crate::input::Input;
+use crate::mount::{self, Mount};
 use crate::openapi::Operation;
 use crate::output::Output;
 use base::limits::{BODY_BYTES_MAX, BODY_BYTES_MAX_LARGE};
@@ -61,8 +62,31 @@ impl Verb {
     }
 }
 
-/// Routes of one slice under its name, which is their OpenAPI tag.
-pub type RouteGroup = (&'static str, &'static [Route]);
+/// Routes of one slice.
+#[derive(Clone, Copy)]
+pub struct RouteGroup {
+    /// The slice's name, which is their OpenAPI tag.
+    pub name: &'static str,
+    pub routes: &'static [Route],
+    /// What holds below a path of the slice's.
+    pub mount: Option<&'static Mount>,
+}
+
+impl RouteGroup {
+    /// Routes without a mount.
+    pub const fn new(name: &'static str, routes: &'static [Route]) -> RouteGroup {
+        RouteGroup { name, routes, mount: None }
+    }
+}
+
+/// Every route of the groups with its mount.
+pub(super) fn mounted(
+    groups: &[RouteGroup],
+) -> impl Iterator<Item = (&'static str, &'static Route, &'static Mount)> {
+    let mounts: Vec<_> = groups.iter().filter_map(|group| group.mount).collect();
+    let routes = groups.iter().flat_map(|group| group.routes.iter().map(|route| (group.name, route)));
+    routes.map(move |(name, route)| (name, route, mount::of(route.path, mounts.iter().copied())))
+}
 
 /// One operation.
 pub struct Route {
@@ -75,14 +99,12 @@ pub struct Route {
     pub(super) plan: Option<Entitlement>,
     pub(super) codes: &'static [Code],
     pub(super) codes_as: &'static [(u16, Code)],
-    pub(super) bi: bool,
     pub(super) secret: bool,
     pub(super) endpoint: &'static dyn Endpoint,
 }
 
 impl Route {
     const fn new(verb: Verb, path: &'static str, id: &'static str, endpoint: &'static dyn Endpoint) -> Route {
-        let bi = is_bi(path);
         Route {
             verb,
             path,
@@ -90,10 +112,9 @@ impl Route {
             about: "",
             body_bytes_max: BODY_BYTES_MAX,
             time_max: REQUEST_TIME_MAX,
-            plan: if bi { Some(Entitlement::SqlConsole) } else { None },
+            plan: None,
             codes: &[],
             codes_as: &[],
-            bi,
             secret: false,
             endpoint,
         }
@@ -148,7 +169,7 @@ impl Route {
         self
     }
 
-    /// Only for organizations whose plan has this. Everything under `/api/v1/bi` needs the SQL console unasked.
+    /// Only for organizations whose plan has this, instead of what its mount asks for.
     #[must_use]
     pub const fn plan(mut self, entitlement: Entitlement) -> Route {
         self.plan = Some(entitlement);
@@ -188,32 +209,15 @@ impl Route {
         self.id
     }
 
-    /// Whether it stands behind the SQL console's mount guard.
-    pub fn is_bi(&self) -> bool {
-        self.bi
+    /// What it asks of a plan, beside its mount.
+    pub fn entitlement(&self) -> Option<Entitlement> {
+        self.plan
     }
 
     /// The names of the path's variables, in order.
     pub fn variables(&self) -> impl Iterator<Item = &'static str> {
         self.path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
     }
-}
-
-/// Whether a path is the SQL console's. By hand, because a constant function cannot use the library's.
-pub(super) const fn is_bi(path: &str) -> bool {
-    const PREFIX: &[u8] = b"/api/v1/bi";
-    let path = path.as_bytes();
-    if path.len() < PREFIX.len() || (path.len() > PREFIX.len() && path[PREFIX.len()] != b'/') {
-        return false;
-    }
-    let mut i = 0;
-    while i < PREFIX.len() {
-        if path[i] != PREFIX[i] {
-            return false;
-        }
-        i += 1;
-    }
-    true
 }
 
 /// What the router calls.
@@ -276,14 +280,3 @@ handlers!(A a);
 handlers!(A a, B b);
 handlers!(A a, B b, C c);
 handlers!(A a, B b, C c, D d);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_console_prefix_is_a_whole_segment() {
-        assert!(is_bi("/api/v1/bi") && is_bi("/api/v1/bi/queries/{id}"));
-        assert!(!is_bi("/api/v1/billing") && !is_bi("/api/v1") && !is_bi("/api/v1/jobs"));
-    }
-}

@@ -5,7 +5,8 @@
 //! handler whose inputs do not fit its path panic at start.
 
 use crate::metrics::{Metrics, RouteMetrics};
-use crate::route::{Route, RouteGroup, Verb};
+use crate::mount::{self, Mount};
+use crate::route::{Route, RouteGroup, Verb, mounted};
 use http::{HeaderValue, Method};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +33,7 @@ impl Captures {
 /// A route found, with what the request needs of it.
 pub struct Matched {
     pub(super) route: &'static Route,
+    pub(super) mount: &'static Mount,
     pub(super) captures: Captures,
     pub(super) metrics: Arc<RouteMetrics>,
 }
@@ -60,12 +62,14 @@ struct Leaf {
 
 struct Entry {
     route: &'static Route,
+    mount: &'static Mount,
     metrics: Arc<RouteMetrics>,
 }
 
 /// The route table, ready to be asked.
 pub struct Router {
     nodes: Vec<Node>,
+    mounts: Vec<&'static Mount>,
 }
 
 impl Router {
@@ -74,10 +78,11 @@ impl Router {
     /// # Panics
     /// On a table that contradicts itself; see the module's page.
     pub fn build(groups: &[RouteGroup], metrics: &Metrics) -> Router {
-        let mut router = Router { nodes: vec![Node::default()] };
+        let mounts = groups.iter().filter_map(|group| group.mount).collect();
+        let mut router = Router { nodes: vec![Node::default()], mounts };
         let mut ids = BTreeSet::new();
         let mut shapes = BTreeMap::new();
-        for route in groups.iter().flat_map(|(_, routes)| routes.iter()) {
+        for (_, route, mount) in mounted(groups) {
             assert!(ids.insert(route.id), "operation id {} is used twice", route.id);
             assert!(route.path.starts_with('/'), "{} does not begin with a slash", route.path);
             let names: Vec<_> = route.variables().collect();
@@ -86,12 +91,17 @@ impl Router {
                 route.path.split('/').map(|s| if s.starts_with('{') { "{}" } else { s }).collect();
             let first = shapes.entry(shape).or_insert(route.path);
             assert!(*first == route.path, "{} and {first} are one path with two namings", route.path);
-            router.insert(route, metrics.route(route.method(), route.path));
+            router.insert(route, mount, metrics.route(route.method(), route.path));
         }
         router
     }
 
-    fn insert(&mut self, route: &'static Route, metrics: Arc<RouteMetrics>) {
+    /// The mount of any path, routed or not.
+    pub fn mount(&self, path: &str) -> &'static Mount {
+        mount::of(path, self.mounts.iter().copied())
+    }
+
+    fn insert(&mut self, route: &'static Route, mount: &'static Mount, metrics: Arc<RouteMetrics>) {
         let mut at = 0;
         for segment in route.path.trim_start_matches('/').split('/').filter(|segment| !segment.is_empty()) {
             let next = self.nodes.len();
@@ -113,7 +123,7 @@ impl Router {
             .get_or_insert_with(|| Leaf { entries: Default::default(), allow: HeaderValue::from_static("") });
         let slot = &mut leaf.entries[route.verb as usize];
         assert!(slot.is_none(), "{} {} is routed twice", route.method(), route.path);
-        *slot = Some(Entry { route, metrics });
+        *slot = Some(Entry { route, mount, metrics });
         let mut allow: Vec<_> = leaf.entries.iter().flatten().map(|entry| entry.route.method()).collect();
         if leaf.entries[Verb::Get as usize].is_some() {
             allow.push("HEAD");
@@ -130,7 +140,8 @@ impl Router {
         };
         match Verb::of(method).and_then(|verb| leaf.entries[verb as usize].as_ref()) {
             Some(entry) => {
-                Found::Route(Matched { route: entry.route, captures, metrics: Arc::clone(&entry.metrics) })
+                let (route, mount, metrics) = (entry.route, entry.mount, Arc::clone(&entry.metrics));
+                Found::Route(Matched { route, mount, captures, metrics })
             }
             None => Found::OtherMethod { allow: &leaf.allow },
         }
@@ -208,7 +219,7 @@ mod tests {
     ];
 
     fn id_of(method: &Method, path: &str) -> String {
-        match Router::build(&[("t", TABLE)], &Metrics::new()).find(method, path) {
+        match Router::build(&[RouteGroup::new("t", TABLE)], &Metrics::new()).find(method, path) {
             Found::Route(matched) => {
                 let values: Vec<_> =
                     (0..VARIABLES_MAX).map_while(|i| matched.captures.get(path, i)).collect();
@@ -247,7 +258,7 @@ mod tests {
             Route::get("/a", "one", &Handler::new(nothing)),
             Route::get("/a", "two", &Handler::new(nothing)),
         ];
-        Router::build(&[("t", TWICE)], &Metrics::new());
+        Router::build(&[RouteGroup::new("t", TWICE)], &Metrics::new());
     }
 
     #[test]
@@ -257,6 +268,6 @@ mod tests {
             Route::get("/a/{id}", "one", &Handler::new(nothing)),
             Route::put("/a/{key}", "two", &Handler::new(nothing)),
         ];
-        Router::build(&[("t", NAMES)], &Metrics::new());
+        Router::build(&[RouteGroup::new("t", NAMES)], &Metrics::new());
     }
 }

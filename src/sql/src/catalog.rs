@@ -174,7 +174,14 @@ pub struct TableSpec {
     /// Where its newest rows are kept, if they are.
     #[serde(default)]
     pub newest: Option<NewestOf>,
+    /// Which of its rows belong to an agent: a condition over the organization's tables, in which `{agent}` stands for the
+    /// agent's id. A table without one is not there for an agent's statements.
+    #[serde(default)]
+    pub agent_rows: Option<String>,
 }
+
+/// Where the id of an agent comes in [`TableSpec::agent_rows`].
+pub(super) const AGENT_PLACE: &str = "{agent}";
 
 impl TableSpec {
     /// The schema in which rows are stored.
@@ -201,6 +208,7 @@ impl TableSpec {
             columns: self.columns.clone(),
             catalog_version: self.catalog_version,
             newest: None,
+            agent_rows: self.agent_rows.clone(),
         })
     }
 }

@@ -232,9 +232,10 @@ async fn plan(
     of_agent: Option<Uuid>,
 ) -> Result<Planned, QueryError> {
     let mut tables: BTreeSet<String> = all.keys().cloned().collect();
+    let of_agents = of_agent.map(|id| agent::conditions(&all, id));
     let mut state = session.begin(all);
-    if let Some(id) = of_agent {
-        let own = agent::tables(state, |name| tables.contains(name), id).await?;
+    if let Some(conditions) = of_agents {
+        let own = agent::tables(state, conditions).await?;
         tables = own.keys().cloned().collect();
         state = session.begin(own);
     }

@@ -174,7 +174,7 @@ fn operations() -> (Value, Vec<Operation>) {
             });
         }
     }
-    let routed = routes.iter().map(|(_, routes)| routes.len()).sum::<usize>();
+    let routed = routes.iter().map(|group| group.routes.len()).sum::<usize>();
     assert!(operations.len() > routed, "the document has every route, and its own");
     (document, operations)
 }

@@ -16,7 +16,8 @@ use server::permit::{BiRead, BiWrite, JobsRead, JobsWrite, Member, Quota, Verifi
 use server::{
     Accepted, Anonymous, Api, ApiSettings, Authenticator, Body, Browser, Call, ClientIp, Created, Download,
     Drained, Either, Entitlement, Etag, Gatekeeper, Handler, IfMatch, Input, Metrics, Need, NoContent,
-    Operation, Org, Path, Query, RawBody, Readiness, Route, Server, ServerSettings, Services, User,
+    Operation, Org, Path, Query, RawBody, Readiness, Route, RouteGroup, Server, ServerSettings, Services,
+    User,
 };
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -83,7 +84,7 @@ pub static ROUTES: &[Route] = &[
     Route::get("/api/v1/fails", "fails", &Handler::new(fails)),
     Route::get("/api/v1/slow", "slow", &Handler::new(slow)).time_max_secs(1),
     Route::get("/api/v1/wait", "wait", &Handler::new(wait)),
-    Route::get("/api/v1/robots", "robots", &Handler::new(member)).plan(Entitlement::Agents),
+    Route::get("/api/v1/robots", "robots", &Handler::new(member)).plan(Entitlement("agents")),
     Route::get("/api/v1/bi/things", "listThings", &Handler::new(things)),
     Route::post("/api/v1/bi/things", "createThing", &Handler::new(create_thing)),
     Route::get("/api/v1/bi/things/{id}", "getThing", &Handler::new(thing)),
@@ -386,7 +387,8 @@ impl Running {
         let mut settings = ApiSettings { docs_base: "http://box/docs".into(), ..ApiSettings::default() };
         change(&mut server, &mut settings);
         let readiness = Readiness::default().with("store", || Ok(()));
-        let groups = [("widgets", ROUTES)];
+        let mount = Some(&gleaner::features::bi::MOUNT);
+        let groups = [RouteGroup { name: "widgets", routes: ROUTES, mount }];
         let api =
             Api::new(services, &groups, words, SecondIsPoor(orgs[1]), settings, Metrics::new(), readiness);
         let server = Server::bind(server, api).await.unwrap();

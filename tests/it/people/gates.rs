@@ -49,7 +49,7 @@ fn table() -> BTreeMap<&'static str, Option<Asks>> {
 /// The routes of the box that ask for something, with what the design says of each.
 fn asking() -> Vec<(&'static Route, Asks)> {
     let mut table = table();
-    let routes = gleaner::app::routes().into_iter().flat_map(|(_, routes)| routes);
+    let routes = gleaner::app::routes().into_iter().flat_map(|group| group.routes);
     let asks = |route: &'static Route| {
         let known = table.remove(route.id());
         known.unwrap_or_else(|| panic!("{} has no line in gates.txt", route.id())).map(|asks| (route, asks))

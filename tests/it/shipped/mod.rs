@@ -343,6 +343,7 @@ async fn a_public_path_is_heeded() {
             ("/docs", "/gleaner/api/v1/openapi.json"),
             ("/docs/errors", "/gleaner/docs/errors/not_found"),
             ("/docs/errors/not_found", "/gleaner/docs/errors"),
+            ("/docs/errors/bi", "/gleaner/docs/errors"),
             ("/docs/cli-auth", "/gleaner/docs"),
         ] {
             let html = page(name).await.text();

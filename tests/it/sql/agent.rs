@@ -5,20 +5,35 @@ use serde_json::{Map, Value, json};
 use sql::{
     Cell, ColumnKind, ErrorCode, QueryBackend, QueryError, ResultFile, Statement, TableChange, TableSpec,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use uuid::Uuid;
 
 const AGENT: Uuid = Uuid::from_u128(0xa);
 const OTHER: Uuid = Uuid::from_u128(0xb);
 
-/// The tables by their names, all columns text or JSON.
+/// The tables of the box as their slices declare them, with those that keep newest rows.
+fn declared() -> Vec<TableSpec> {
+    let views = gleaner::features::ALL.iter().flat_map(|feature| feature.views);
+    views
+        .flat_map(|view| (view.tables)())
+        .flat_map(|table| [table.newest_table(), Some(table)].into_iter().flatten())
+        .collect()
+}
+
+/// The tables by their names, all columns text or JSON; agents see of them what the slices' own tables say.
 fn specs() -> Vec<Arc<TableSpec>> {
+    let declared = declared();
     let spec = |name, columns: &[&str]| {
         let columns: Vec<_> = columns
             .iter()
             .map(|name| (*name, if *name == "metadata" { ColumnKind::Json } else { ColumnKind::Text }))
             .collect();
-        table(name, &columns)
+        let mut spec = table(name, &columns);
+        let own =
+            declared.iter().find(|declared| declared.name.as_str() == name).expect("a table of a slice");
+        Arc::make_mut(&mut spec).agent_rows = own.agent_rows.clone();
+        spec
     };
     vec![
         spec("jobs", &["id", "url_id", "metadata"]),
@@ -79,6 +94,17 @@ impl Box_ {
             .map(|row| row.values().next().and_then(Value::as_str).unwrap_or("NULL").to_owned())
             .collect()
     }
+}
+
+#[test]
+fn the_tables_that_agents_may_see_are_declared() {
+    let seen: BTreeSet<_> =
+        declared().into_iter().filter(|table| table.agent_rows.is_some()).map(|table| table.name).collect();
+    let seen: Vec<_> = seen.iter().map(|name| name.as_str()).collect();
+    let expected = "articles job_attempts job_postings jobs latest_articles latest_job_postings latest_product_lists \
+                    latest_products latest_readings latest_serps product_lists products reading_values readings serps \
+                    url_tags urls";
+    assert_eq!(seen.join(" "), expected);
 }
 
 #[tokio::test]

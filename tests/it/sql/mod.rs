@@ -43,6 +43,7 @@ fn table(name: &str, columns: &[(&str, ColumnKind)]) -> Arc<TableSpec> {
         columns: columns.iter().map(|(name, kind)| ColumnSpec::new(*name, *kind)).collect(),
         catalog_version: 1,
         newest: None,
+        agent_rows: None,
     })
 }
 

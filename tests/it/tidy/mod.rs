@@ -3,7 +3,8 @@
 mod source;
 
 use gleaner::features::ALL;
-use source::{Function, Name, Source, sources};
+use server::RouteGroup;
+use source::{Call, Function, Name, Source, sources};
 pub use source::{root, walk};
 use std::collections::BTreeSet;
 
@@ -139,6 +140,112 @@ fn around_the_gate(sources: &[Source]) -> Vec<String> {
     of_slices.filter(takes).map(|source| format!("src/{}", source.path)).collect()
 }
 
+/// The crates that serve and ask whatever the slices declare, and know none of them.
+const TRUNKS: [&str; 2] = ["server/src/", "sql/src/"];
+/// Slices whose names are words of the trunks too: HTTP's authentication, the store's audit log, bytes as they are.
+const WORDS_OF_TRUNKS: [&str; 4] = ["audit", "auth", "mail", "raw"];
+
+#[test]
+fn the_trunks_name_no_slice() {
+    assert_none("a trunk names what a slice should declare", &names_of_slices(&sources()));
+}
+
+fn names_of_slices(sources: &[Source]) -> Vec<String> {
+    let slices: BTreeSet<_> = ALL.iter().map(|feature| feature.module()).collect();
+    let slices: Vec<Vec<_>> = slices
+        .iter()
+        .filter(|slice| !WORDS_OF_TRUNKS.contains(&slice.as_str()))
+        .map(|slice| slice.split('_').map(str::to_owned).collect())
+        .collect();
+    let paths = paths_of_slices();
+    let tables: BTreeSet<_> = ALL
+        .iter()
+        .flat_map(|feature| feature.views)
+        .flat_map(|view| (view.tables)())
+        .map(|table| table.name.to_string())
+        .collect();
+    let names_slice = |text: &str| {
+        let words = words_of(text);
+        slices.iter().any(|slice| words.windows(slice.len()).any(|part| part == slice.as_slice()))
+    };
+    let is_guide = |text: &str| root().join("data/docs").join(format!("{text}.md")).exists();
+    let mut found = Vec::new();
+    let trunks = sources.iter().filter(|source| TRUNKS.iter().any(|trunk| source.path.starts_with(trunk)));
+    for source in trunks.filter(|source| !source.is_test()) {
+        for Call { line, word } in source.idents.iter().filter(|ident| names_slice(&ident.word)) {
+            found.push(format!("src/{}:{line} {word}", source.path));
+        }
+        for Call { line, word: text } in &source.texts {
+            let is_name = text.split_whitespace().count() == 1 && !text.contains('/') && names_slice(text);
+            // What the SQL engine says of tables must hold for any.
+            let has_table = source.path.starts_with("sql/")
+                && text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| tables.contains(word));
+            if (is_name && !is_guide(text)) || has_table || paths.iter().any(|path| has_path(text, path)) {
+                found.push(format!("src/{}:{line} {text:?}", source.path));
+            }
+        }
+    }
+    found
+}
+
+/// What opens and drains the box, and what reads its configuration: both fold over the list of slices.
+const FOLDS: [&str; 2] = ["gleaner/src/app", "gleaner/src/config"];
+
+#[test]
+fn what_folds_over_the_slices_names_none() {
+    assert_none("a slice is named where the list of all should be", &slices_in_folds(&sources()));
+}
+
+fn slices_in_folds(sources: &[Source]) -> Vec<String> {
+    let folds = sources.iter().filter(|source| FOLDS.iter().any(|fold| source.path.starts_with(fold)));
+    let mut found = Vec::new();
+    for source in folds.filter(|source| !source.is_test()) {
+        for Name { line, parts } in &source.names {
+            let of_slice = match &parts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+                ["crate", "features", slice, ..] | ["features", slice, ..] => {
+                    ALL.iter().any(|feature| feature.module() == *slice)
+                }
+                _ => false,
+            };
+            if of_slice {
+                found.push(format!("src/{}:{line} {}", source.path, parts.join("::")));
+            }
+        }
+    }
+    found
+}
+
+/// The words of an identifier: `is_bi` and `IsBi` are `is` and `bi`.
+fn words_of(ident: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut after_small = false;
+    for character in ident.chars() {
+        if character.is_uppercase() && after_small || !character.is_alphanumeric() {
+            words.push(String::new());
+        }
+        after_small = character.is_lowercase() || character.is_numeric();
+        if character.is_alphanumeric() {
+            words.last_mut().unwrap().extend(character.to_lowercase());
+        }
+    }
+    words
+}
+
+/// Where the routes of the slices begin (`/api/v1/jobs`), their mounts and their pages.
+fn paths_of_slices() -> BTreeSet<String> {
+    let routes = ALL.iter().flat_map(|feature| feature.routes);
+    let first = |path: &str| path.split('/').take(4).collect::<Vec<_>>().join("/");
+    let pages = ALL.iter().flat_map(|feature| feature.pages).map(|page| page.path().to_owned());
+    let mounts = ALL.iter().filter_map(|feature| feature.mount).map(|mount| mount.path.to_owned());
+    routes.map(|route| first(route.path())).chain(pages).chain(mounts).collect()
+}
+
+/// Whether the path stands in the text, not as the beginning of another segment.
+fn has_path(text: &str, path: &str) -> bool {
+    let goes_on = |rest: &str| rest.starts_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_');
+    text.match_indices(path).any(|(at, _)| !goes_on(&text[at + path.len()..]))
+}
+
 /// Each rule, shown that it finds what it is for.
 #[test]
 fn every_rule_finds_its_breach() {
@@ -171,6 +278,37 @@ fn every_rule_finds_its_breach() {
     assert!(!silent(&base("fn a() {}")).is_empty() && silent(&base("//! Ids.")).is_empty());
     assert!(!too_long(&base(&format!("fn a() {{{}}}", "\n".repeat(FUNCTION_LINES_MAX + 1)))).is_empty());
     assert!(!too_long(&base(&"\n".repeat(FILE_LINES_MAX + 1))).is_empty());
+    let trunk = |text: &str| vec![Source::parse("sql/src/agent.rs", text.to_owned())];
+    for breach in [
+        "const OWN: &str = \"SELECT id FROM jobs WHERE true\";",
+        "fn a() { println!(\"see /api/v1/bi/queries\"); }",
+        "const PAGE: &str = \"/docs/cli-auth\";",
+        "const NEEDED: &str = \"billing\";",
+        "fn is_bi() {}",
+        "enum Entitlement { Benchmarks }",
+        "fn a() { matches!(x, Page::CliAuth) }",
+    ] {
+        assert!(!names_of_slices(&trunk(breach)).is_empty(), "{breach}");
+    }
+    for fine in [
+        "/// As of `/api/v1/jobs`.\nfn authenticate(raw: Mail) {}",
+        "const A: &str = \"/api/v1/billings of jobbers, sourls\";",
+        "#[cfg(test)] mod tests { fn is_bi() {} }",
+    ] {
+        assert_eq!(names_of_slices(&trunk(fine)), Vec::<String>::new(), "{fine}");
+    }
+    let fold = |text: &str| vec![Source::parse("gleaner/src/app/upkeep.rs", text.to_owned())];
+    for breach in [
+        "use crate::features::mail::Mailer;",
+        "use crate::features::{self, jobs};",
+        "use crate::features;\nfn a() { features::jobs::count(); }",
+    ] {
+        assert!(!slices_in_folds(&fold(breach)).is_empty(), "{breach}");
+    }
+    assert!(
+        slices_in_folds(&fold("fn a() { features::ALL.len() + features::wiring::tasks().count(); }"))
+            .is_empty()
+    );
     assert!(!around_the_gate(&slice("fn a(o: Org) { o.services().system().write(); }")).is_empty());
 }
 
@@ -198,7 +336,7 @@ fn every_route_is_named_in_a_test() {
     walk(&root().join("tests"), &mut tests);
     let text: String = tests.iter().map(|path| std::fs::read_to_string(path).unwrap_or_default()).collect();
     let mut missing = BTreeSet::new();
-    for (_, routes) in gleaner::app::routes() {
+    for RouteGroup { routes, .. } in gleaner::app::routes() {
         for route in routes {
             if !text.contains(route.id()) {
                 missing.insert(format!("{} {} ({})", route.method(), route.path(), route.id()));

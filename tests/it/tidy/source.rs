@@ -14,6 +14,10 @@ pub struct Source {
     pub functions: Vec<Function>,
     /// Calls of methods and macros that a rule may forbid: `.unwrap()`, `todo!`.
     pub calls: Vec<Call>,
+    /// Every identifier, those that macros are given too.
+    pub idents: Vec<Call>,
+    /// What stands in literals of text; comments are none.
+    pub texts: Vec<Call>,
 }
 
 pub struct Name {
@@ -36,8 +40,7 @@ impl Source {
     /// `text` as the file at `path` (relative to `src`). Panics where it is no Rust.
     pub fn parse(path: &str, text: String) -> Source {
         let file = syn::parse_file(&text).unwrap_or_else(|e| panic!("src/{path}: {e}"));
-        let mut walk =
-            Walk { module: module(path), names: Vec::new(), functions: Vec::new(), calls: Vec::new() };
+        let mut walk = Walk { module: module(path), ..Walk::default() };
         walk.visit_file(&file);
         Source {
             path: path.to_owned(),
@@ -45,6 +48,8 @@ impl Source {
             names: walk.names,
             functions: walk.functions,
             calls: walk.calls,
+            idents: walk.idents,
+            texts: walk.texts,
         }
     }
 
@@ -91,11 +96,14 @@ fn module(path: &str) -> Vec<String> {
     parts
 }
 
+#[derive(Default)]
 struct Walk {
     module: Vec<String>,
     names: Vec<Name>,
     functions: Vec<Function>,
     calls: Vec<Call>,
+    idents: Vec<Call>,
+    texts: Vec<Call>,
 }
 
 impl Walk {
@@ -204,6 +212,21 @@ impl<'a> Visit<'a> for Walk {
         visit::visit_expr_method_call(self, call);
     }
 
+    fn visit_ident(&mut self, ident: &'a proc_macro2::Ident) {
+        self.idents.push(Call { line: ident.span().start().line, word: ident.to_string() });
+    }
+
+    fn visit_lit_str(&mut self, text: &'a syn::LitStr) {
+        self.texts.push(Call { line: text.span().start().line, word: text.value() });
+    }
+
+    fn visit_attribute(&mut self, attribute: &'a syn::Attribute) {
+        // A comment is an attribute to the parser.
+        if !attribute.path().is_ident("doc") {
+            visit::visit_attribute(self, attribute);
+        }
+    }
+
     fn visit_macro(&mut self, call: &'a syn::Macro) {
         let line = call.span().start().line;
         if let Some(last) = call.path.segments.last() {
@@ -226,6 +249,7 @@ impl Walk {
                         self.end(line, &mut path);
                     }
                     line = ident.span().start().line;
+                    self.idents.push(Call { line, word: ident.to_string() });
                     if dots {
                         self.calls.push(Call { line, word: format!(".{ident}()") });
                     }
@@ -249,7 +273,11 @@ impl Walk {
                     (colons, dots) = (0, false);
                     self.inside(group.stream());
                 }
-                proc_macro2::TokenTree::Literal(_) => {
+                proc_macro2::TokenTree::Literal(literal) => {
+                    if let Ok(text) = syn::parse_str::<syn::LitStr>(&literal.to_string()) {
+                        let line = literal.span().start().line;
+                        self.texts.push(Call { line, word: text.value() });
+                    }
                     self.end(line, &mut path);
                     (colons, dots) = (0, false);
                 }

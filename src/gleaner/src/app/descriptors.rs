@@ -4,20 +4,13 @@
 //! Were all of them connections, nothing would work for those who are connected.
 
 use crate::config::Config;
-use crate::features::jobs::runs_max;
+use crate::features;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::thread::available_parallelism;
 
 /// More are never asked for: a hard limit may be a billion, and programs that close all there might be would take a while.
 const DESCRIPTORS_MAX: u64 = 1 << 20;
 /// The store, the log, the search index, snapshots, results that are read, listening sockets.
 const OWN: u64 = 160;
-/// Of a SQL worker, a spare one beside each that runs: pipes and the files it hands over.
-const OF_WORKER: u64 = 12;
-/// Of a job that runs: sockets to the target by its own and by a proxy's way, a name that is looked up, a page written.
-const OF_JOB: u64 = 4;
-/// Of a page in the browser.
-const OF_PAGE: u64 = 8;
 /// Fewer connections than this are no service; a box with so few descriptors is told so.
 const CONNECTIONS_MIN: u64 = 32;
 
@@ -37,10 +30,7 @@ pub(super) fn raise_limit() {
 pub(super) fn connections_max(config: &Config) -> usize {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(DESCRIPTORS_MAX);
     let asked = config.server.max_connections;
-    let cores = available_parallelism().map_or(2, usize::from);
-    let workers = if config.bi.concurrency == 0 { cores } else { config.bi.concurrency };
-    let jobs = runs_max(config.dispatch.concurrency);
-    let most = room(limit, reserve(workers, jobs, config.browser.pages));
+    let most = room(limit, reserve(config));
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     if asked > most {
         tracing::warn!(
@@ -53,9 +43,10 @@ pub(super) fn connections_max(config: &Config) -> usize {
     asked.min(most)
 }
 
-fn reserve(workers: usize, jobs: usize, pages: usize) -> u64 {
-    let [workers, jobs, pages] = [workers, jobs, pages].map(|count| count as u64);
-    OWN + 2 * workers * OF_WORKER + jobs * OF_JOB + pages * OF_PAGE
+/// What the box itself takes, with what its slices say that they do.
+fn reserve(config: &Config) -> u64 {
+    let of_slices = features::ALL.iter().filter_map(|feature| feature.descriptors);
+    OWN + of_slices.map(|descriptors| descriptors(config)).sum::<u64>()
 }
 
 /// What is left for connections; where that is next to nothing, a quarter.
@@ -72,7 +63,8 @@ mod tests {
 
     #[test]
     fn connections_leave_room_for_the_box_itself() {
-        let usual = reserve(2, runs_max(32), 4);
+        let two_statements = ("GLEANER_BI__CONCURRENCY".to_owned(), "2".to_owned());
+        let usual = reserve(&Config::load(None, [two_statements]).unwrap());
         assert!((400..600).contains(&usual), "{usual}");
         assert_eq!(room(1_024, usual), 1_024 - usual);
         assert_eq!(room(256, usual), 64);

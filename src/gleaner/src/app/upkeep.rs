@@ -4,7 +4,7 @@
 use super::selftest::SelfTest;
 use super::watch::{Reserve, Watch};
 use crate::config::Config;
-use crate::features::wiring::Consumer;
+use crate::features::wiring::consumers;
 use crate::features::{self, wiring};
 use crate::log;
 use base::clock::ClockReport;
@@ -78,11 +78,6 @@ fn watched_folders(config: &Config) -> Vec<PathBuf> {
     let data = &config.storage.data_dir;
     let needed = features::ALL.iter().flat_map(|feature| feature.folders).filter(|folder| folder.is_needed);
     std::iter::once(data.clone()).chain(needed.map(|folder| data.join(folder.name))).collect()
-}
-
-/// Everything that follows the change records.
-fn consumers(services: &Services) -> Vec<Arc<dyn Consumer>> {
-    features::ALL.iter().filter_map(|feature| feature.consumer).map(|consumer| consumer(services)).collect()
 }
 
 fn follow_feeds(services: &Services, watch: &Watch) {

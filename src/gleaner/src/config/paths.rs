@@ -7,13 +7,13 @@ use serde::{Deserialize, Deserializer, de};
 use std::path::{Component, Path, PathBuf};
 
 /// An absolute path, or an empty one, which means "none" or "the default".
-pub(super) fn absolute<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+pub(crate) fn absolute<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
     let path = PathBuf::deserialize(deserializer)?;
     make_absolute(&path).map_err(de::Error::custom)
 }
 
 /// The same for a program: a name without a slash is looked for in `PATH`, as a shell does.
-pub(super) fn program<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+pub(crate) fn program<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
     let path = PathBuf::deserialize(deserializer)?;
     let mut parts = path.components();
     let named = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
@@ -58,7 +58,14 @@ mod tests {
     /// A new path key without one of the two functions would bring relative paths back.
     #[test]
     fn every_path_of_the_configuration_is_read_here() {
-        let sources = [include_str!("../config.rs"), include_str!("mail.rs")];
+        let sources = [
+            include_str!("../config.rs"),
+            include_str!("../features/auth/config.rs"),
+            include_str!("../features/audit/config.rs"),
+            include_str!("../features/bi/config.rs"),
+            include_str!("../features/mail/config.rs"),
+            include_str!("../features/providers/config.rs"),
+        ];
         let mut paths = 0;
         for source in sources {
             let lines: Vec<&str> = source.lines().map(str::trim).collect();

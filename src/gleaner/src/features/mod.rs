@@ -25,17 +25,18 @@ pub mod urls;
 pub mod wiring;
 pub mod workflows;
 
+use crate::config::{Config, SectionSpec};
 use base::Result;
 use base::clock::Timestamp;
 use base::ids::{AgentId, OrgId, UserId};
 use futures::future::BoxFuture;
 use serde_json::Value;
 use server::task::{TaskContext, TaskSpec};
-use server::{Anonymous, Download, Need, Route, Services};
+use server::{Anonymous, Download, Mount, Need, Route, Services};
 use sql::{Cell, ColumnKind, ColumnSpec, Horizon, TableName, TableSpec};
 use std::sync::Arc;
 use store::{AnyTable, OrgRead, SysRead, SysWrite};
-use wiring::{Close, ConsumerOf, Finish, Folder, Gauges, Open, SeedOf, StartTest, Status};
+use wiring::{Close, ConsumerSpec, Finish, Folder, Gauges, Open, SeedOf, StartTest, Status};
 
 /// One capability.
 pub struct Feature {
@@ -46,6 +47,8 @@ pub struct Feature {
     /// The slices that this one uses, by their modules: the only ones it may name in its source, and only what their
     /// `mod.rs` shows. They are opened before it.
     pub uses: &'static [&'static str],
+    /// The sections of the configuration that are this slice's, and of slices that use it.
+    pub sections: &'static [SectionSpec],
     /// Opens the parts of this slice.
     pub open: Option<Open>,
     /// Hangs up what needs the parts of slices above this one.
@@ -53,6 +56,10 @@ pub struct Feature {
     /// What this slice writes into a new organization, given the box's parts.
     pub seed: Option<SeedOf>,
     pub routes: &'static [Route],
+    /// What people read in a browser: routes outside of the API, whose endpoints are [`server::WebPage`].
+    pub pages: &'static [Route],
+    /// What holds for everything below a path of this slice's.
+    pub mount: Option<&'static Mount>,
     pub tasks: &'static [TaskSpec],
     /// Parts that must hang in `Services` before this slice can work.
     pub needs: &'static [Need],
@@ -71,13 +78,15 @@ pub struct Feature {
     /// The folders of the data folder that this slice fills.
     pub folders: &'static [Folder],
     /// What of this slice follows the change records.
-    pub consumer: Option<ConsumerOf>,
+    pub consumer: Option<ConsumerSpec>,
     /// What is tried at a start.
     pub start_test: Option<StartTest>,
     /// Its lines in `gleaner admin status`.
     pub status: Option<Status>,
     /// Its gauges.
     pub gauges: Option<Gauges>,
+    /// How many open files its work takes at most, as the configuration says.
+    pub descriptors: Option<fn(&Config) -> u64>,
     /// Ends what runs beside its tasks, once those have ended.
     pub close: Option<Close>,
 }
@@ -94,10 +103,13 @@ impl Feature {
         name: "",
         tables: &[],
         uses: &[],
+        sections: &[],
         open: None,
         finish: None,
         seed: None,
         routes: &[],
+        pages: &[],
+        mount: None,
         tasks: &[],
         needs: &[],
         views: &[],
@@ -111,6 +123,7 @@ impl Feature {
         start_test: None,
         status: None,
         gauges: None,
+        descriptors: None,
         close: None,
     };
 
@@ -215,7 +228,16 @@ pub struct ViewRows {
 /// When the name is not a table's: it is a literal of ours.
 pub fn console_table(name: &str, about: &str, columns: Vec<ColumnSpec>) -> Arc<TableSpec> {
     let name = table_name(name);
-    Arc::new(TableSpec { name, description: about.to_owned(), columns, catalog_version: 1, newest: None })
+    let description = about.to_owned();
+    Arc::new(TableSpec { name, description, columns, catalog_version: 1, newest: None, agent_rows: None })
+}
+
+/// Belongs to the agent whose id its own `metadata` names; for [`TableSpec::agent_rows`].
+pub const NAMED_BY_METADATA: &str = "metadata ->> 'agentId' = '{agent}'";
+
+/// The table, of which an agent's statements see the rows that fulfil this.
+pub fn seen_by_agents(table: Arc<TableSpec>, rows: impl Into<String>) -> Arc<TableSpec> {
+    Arc::new(TableSpec { agent_rows: Some(rows.into()), ..Arc::unwrap_or_clone(table) })
 }
 
 /// A console table's name.
@@ -251,6 +273,11 @@ pub static ALL: &[&Feature] = &[
     &raw::FEATURE,
     &account::FEATURE,
 ];
+
+/// Whether people get the messages that the box writes to them.
+pub fn sends_mail(config: &Config) -> bool {
+    config.section::<mail::MailConfig>().is_on()
+}
 
 /// Who a caller is, and what their organization's plan lets them do: what stands before every route.
 pub fn doors(services: &Services) -> (api_keys::Callers, billing::PlanGate) {

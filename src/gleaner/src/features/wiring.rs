@@ -3,18 +3,20 @@
 //! The trunk folds over the list of slices and names none of them. A slice says in its [`super::Feature`] which others it
 //! uses; each is opened after those, so their parts hang already.
 
-use super::{ALL, Feature};
+use super::{ALL, Feature, Holding};
 use crate::config::Config;
-use base::Result;
 use base::clock::Timestamp;
 use base::ids::{OrgId, UserId};
+use base::{Error, Result};
 use futures::future::BoxFuture;
 use serde_json::Value;
+use server::task::{Consumer, Stage, TaskSpec, follow};
 use server::{Metrics, Services};
 use std::any::Any;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use store::{Store, SysWrite, System};
 
 /// Opens the parts of a slice and hangs them up. An error ends the start.
@@ -131,20 +133,66 @@ pub struct Folder {
     pub is_needed: bool,
 }
 
-/// Something that follows the change records and has a position of its own: what it has read can be forgotten.
+/// What of a slice follows the change records: the part, the task that drives it, and what it keeps of an organization.
 ///
-/// Records are kept until every consumer that a slice declares has them durably, so none can be overlooked.
-pub trait Consumer: Send + Sync {
-    /// Stands in `/readyz` and in the metrics: `search`.
-    fn name(&self) -> &'static str;
-    /// Change records up to this one are of no more use, whatever happens.
-    fn durable(&self) -> u64;
-    /// Change records up to this one have been taken in.
-    fn reached(&self) -> u64;
-    /// Rows taken in while it is filled anew and its position stands still; 0 otherwise.
-    fn refilled(&self) -> u64 {
-        0
+/// Records are kept until every consumer that a slice declares has them durably, and an erasure asks each of them, so none can
+/// be overlooked.
+pub struct ConsumerSpec {
+    part: fn(&Services) -> Arc<dyn Consumer>,
+    task: TaskSpec,
+    holding: Holding,
+}
+
+impl ConsumerSpec {
+    /// The part `T`, driven by the task of this name, which is tried again within `retry_max` when it fails. `held` is the line
+    /// of what it keeps of an organization, in an erasure's receipt.
+    pub const fn of<T: Consumer>(
+        task: &'static str,
+        retry_max: Duration,
+        held: &'static str,
+    ) -> ConsumerSpec {
+        ConsumerSpec {
+            part: |services| services.service::<T>(),
+            task: TaskSpec::new(task, RESUMED_AFTER, |context| {
+                Box::pin(follow(context.service::<T>(), context))
+            })
+            .stage(Stage::Derive)
+            .tried_again_within(retry_max),
+            holding: Holding {
+                name: held,
+                remove: |context, org| {
+                    Box::pin(async move {
+                        let consumer = context.service::<T>();
+                        let forgotten = tokio::task::spawn_blocking(move || consumer.forget(org)).await;
+                        forgotten.map_err(|e| Error::internal("forget an organization", e))?
+                    })
+                },
+            },
+        }
     }
+}
+
+/// How soon following is begun again where it ended and the box goes on.
+const RESUMED_AFTER: Duration = Duration::from_secs(1);
+
+/// Every consumer, given the box's parts.
+pub fn consumers(services: &Services) -> Vec<Arc<dyn Consumer>> {
+    let declared = ALL.iter().filter_map(|feature| feature.consumer.as_ref());
+    declared.map(|consumer| (consumer.part)(services)).collect()
+}
+
+/// Every task of the slices, those of their consumers too.
+pub fn tasks() -> impl Iterator<Item = &'static TaskSpec> {
+    ALL.iter().flat_map(|feature| {
+        feature.tasks.iter().chain(feature.consumer.as_ref().map(|consumer| &consumer.task))
+    })
+}
+
+/// What the slices keep of an organization outside of the store, what their consumers do too.
+pub fn holdings() -> impl Iterator<Item = &'static Holding> {
+    ALL.iter().flat_map(|feature| {
+        feature.holdings.iter().chain(feature.consumer.as_ref().map(|consumer| &consumer.holding))
+    })
 }
 
 /// What is tried at a start before the box calls itself ready.
@@ -159,9 +207,6 @@ pub struct StartTest {
 
 /// Lines of `gleaner admin status`, each with its name.
 pub type Status = fn(&Services) -> Vec<(&'static str, Value)>;
-
-/// The slice's consumer, given the box's parts.
-pub type ConsumerOf = fn(&Services) -> Arc<dyn Consumer>;
 
 /// What a slice writes into a new organization, given the box's parts.
 pub type SeedOf = fn(&Services) -> OrgSeed;

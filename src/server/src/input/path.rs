@@ -7,11 +7,6 @@ use crate::call::Call;
 use crate::input::Input;
 use crate::openapi::Operation;
 use crate::router::VARIABLES_MAX;
-use base::ids::{
-    AccountExportId, ApiKeyId, AuditId, BenchmarkId, BiExportId, InviteId, JobId, ProviderId, QueryId,
-    ResultId, SavedQueryId, ScheduleId, ScheduleRunId, SuggestionId, UrlId, UserId, WorkflowId,
-    WorkflowVersionId,
-};
 use base::{Error, Result};
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -40,26 +35,7 @@ macro_rules! path_ids {
     )*};
 }
 
-path_ids! {
-    AccountExportId, "Export";
-    ApiKeyId, "API key";
-    AuditId, "Audit entry";
-    BenchmarkId, "Benchmark";
-    BiExportId, "Export";
-    InviteId, "Invite";
-    JobId, "Job";
-    ProviderId, "Provider";
-    QueryId, "Query";
-    ResultId, "Result";
-    SavedQueryId, "Saved query";
-    ScheduleId, "Schedule";
-    ScheduleRunId, "Schedule run";
-    SuggestionId, "Suggestion";
-    UrlId, "URL";
-    UserId, "Member";
-    WorkflowId, "Workflow";
-    WorkflowVersionId, "Workflow version";
-}
+base::each_path_id!(path_ids);
 
 /// A UUID in its hyphenated form; any other text is a resource that does not exist.
 pub fn uuid(text: &str, noun: &str) -> Result<uuid::Uuid> {
@@ -155,6 +131,7 @@ impl<T: PathParams> Input for Path<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::ids::JobId;
 
     #[test]
     fn a_malformed_id_reads_like_a_missing_one() {

@@ -9,8 +9,9 @@
 
 use crate::builtin;
 use crate::envelope::STRUCTURED;
+use crate::mount::Mount;
 use crate::permit::{Needs, QuotaNeed};
-use crate::route::{Route, RouteGroup};
+use crate::route::{Route, RouteGroup, mounted};
 use base::Code;
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -32,6 +33,7 @@ are a 400 that names the known ones. In a request null means left out.";
 /// One operation while its handler describes itself.
 pub struct Operation<'a> {
     route: &'static Route,
+    mount: &'static Mount,
     schemas: &'a mut Schemas,
     security: Value,
     notes: Vec<String>,
@@ -57,22 +59,21 @@ impl Operation<'_> {
 
     /// A member of an organization who fulfils `needs`.
     pub fn organization(&mut self, needs: &Needs) {
-        let bi = self.route.is_bi();
-        let pick = |plain, console| if bi { console } else { plain };
+        let refusals = &self.mount.refusals;
         let mut wants = vec!["a member of an organization".to_owned()];
-        self.error(pick(Code::OrgNotFound, Code::NoOrg));
-        if let Some(plan) = self.route.plan {
+        self.error(refusals.org);
+        if let Some(plan) = self.route.plan.or(self.mount.plan) {
             wants.push(format!("a plan with {}", plan.name()));
-            self.error(pick(Code::PlanRequired, Code::FeatureDisabled));
+            self.error(refusals.plan);
         }
-        if needs.verified || bi {
+        if needs.verified || self.mount.verified {
             wants.push("a verified email address".to_owned());
-            self.error(pick(Code::AuthForbidden, Code::EmailNotVerified));
+            self.error(refusals.unverified);
         }
         if let Some(permission) = needs.permission {
             wants.push(format!("the permission {}", permission.name()));
             self.permission = Some(permission.name());
-            self.error(pick(Code::AuthForbidden, Code::InsufficientPermissions));
+            self.error(refusals.permission);
         }
         if needs.browser {
             wants.push("an access token, not an API key".to_owned());
@@ -276,7 +277,7 @@ impl Operation<'_> {
         }
         let mut responses: BTreeMap<_, _> = self.responses;
         for (status, codes) in &self.codes {
-            responses.entry(*status).or_insert_with(|| error_response(self.route.is_bi(), *status, codes));
+            responses.entry(*status).or_insert_with(|| error_response(self.mount.structured, *status, codes));
         }
         let responses = responses.into_iter().map(|(status, response)| (status.to_string(), response));
         operation.insert("responses".into(), Value::Object(responses.collect()));
@@ -284,8 +285,8 @@ impl Operation<'_> {
     }
 }
 
-/// The response of a status that stands for errors.
-fn error_response(bi: bool, status: u16, codes: &[Code]) -> Value {
+/// The response of a status that stands for errors; whether they are structured always.
+fn error_response(is_structured: bool, status: u16, codes: &[Code]) -> Value {
     let lines: Vec<_> = codes.iter().map(|code| format!("`{}`: {}.", code.name(), code.sentence())).collect();
     let flat = json!({ "schema": { "$ref": format!("{DEFINITIONS}FlatError") } });
     // Two have members beside the envelope.
@@ -296,7 +297,7 @@ fn error_response(bi: bool, status: u16, codes: &[Code]) -> Value {
     };
     let structured = json!({ "schema": { "$ref": format!("{DEFINITIONS}{structured}") } });
     let quota = json!({ "schema": { "$ref": format!("{DEFINITIONS}QuotaError") } });
-    let content = match (status, bi) {
+    let content = match (status, is_structured) {
         (401, _) => json!({ "application/json": flat }),
         (_, true) => json!({ "application/json": structured }),
         (402, false) => json!({ "application/json": quota, STRUCTURED: structured }),
@@ -339,26 +340,26 @@ pub fn document(groups: &[RouteGroup]) -> Value {
     let mut schemas = Schemas::new();
     let mut paths: Map<String, Value> = Map::new();
     let mut tags = Vec::new();
-    let trunk: RouteGroup = ("reference", builtin::PUBLIC_ROUTES);
-    for (tag, routes) in groups.iter().chain([&trunk]) {
-        for route in routes.iter().filter(|route| route.path().starts_with(PREFIX)) {
-            let mut operation = Operation {
-                route,
-                schemas: &mut schemas,
-                security: json!([{ "bearer": [] }]),
-                notes: Vec::new(),
-                permission: None,
-                parameters: Vec::new(),
-                body: None,
-                responses: BTreeMap::new(),
-                codes: BTreeMap::new(),
-            };
-            route.endpoint.describe(&mut operation);
-            let operation = operation.finish(tag);
-            paths.entry(route.path()).or_insert_with(|| json!({}))[route.method().to_lowercase()] = operation;
-            if !tags.contains(tag) {
-                tags.push(*tag);
-            }
+    let mut all = groups.to_vec();
+    all.push(RouteGroup::new("reference", builtin::PUBLIC_ROUTES));
+    for (tag, route, mount) in mounted(&all).filter(|(_, route, _)| route.path().starts_with(PREFIX)) {
+        let mut operation = Operation {
+            route,
+            mount,
+            schemas: &mut schemas,
+            security: json!([{ "bearer": [] }]),
+            notes: Vec::new(),
+            permission: None,
+            parameters: Vec::new(),
+            body: None,
+            responses: BTreeMap::new(),
+            codes: BTreeMap::new(),
+        };
+        route.endpoint.describe(&mut operation);
+        let operation = operation.finish(tag);
+        paths.entry(route.path()).or_insert_with(|| json!({}))[route.method().to_lowercase()] = operation;
+        if !tags.contains(&tag) {
+            tags.push(tag);
         }
     }
     let tags: Vec<_> = tags.into_iter().map(|tag| json!({ "name": tag })).collect();

@@ -9,6 +9,10 @@
 //! Drain goes in stages, so that what is fed by others ends after them: [`Stage::Work`] stops first and is waited for,
 //! then [`Stage::Derive`] runs once more over what the work left behind.
 
+mod follow;
+
+pub use follow::{Consumer, follow};
+
 use crate::{Metrics, Services, panic_text};
 use base::clock::{Moment, Now, Timestamp};
 use base::{Error, Result};

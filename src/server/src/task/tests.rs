@@ -1,5 +1,6 @@
 use super::*;
 use base::clock::Clock;
+use base::ids::OrgId;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use store::fault::FaultyDisk;
@@ -145,4 +146,97 @@ fn what_looks_often_is_tried_again_soon() {
     let pause_max = |secs| TaskSpec::new("any", Duration::from_secs(secs), nothing).pause_max;
     assert_eq!([pause_max(1), pause_max(60)], [SOON_BACKOFF_MAX; 2]);
     assert_eq!(pause_max(61), BACKOFF_MAX);
+}
+
+/// A change of anything.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+struct ThingV1(u64);
+
+impl base::codec::Record for ThingV1 {}
+
+static THINGS: store::OrgTable<base::ids::JobId, ThingV1> = store::OrgTable::new("things", "Thing").fed();
+
+/// A consumer that notes how far it came, or always fails.
+struct Follower<const FAILS: bool> {
+    store: Store,
+    reached: AtomicU32,
+    settled: AtomicU32,
+    tries: AtomicU32,
+}
+
+impl<const FAILS: bool> Consumer for Follower<FAILS> {
+    fn name(&self) -> &'static str {
+        "follower"
+    }
+
+    fn durable(&self) -> u64 {
+        self.settled.load(Ordering::SeqCst).into()
+    }
+
+    fn reached(&self) -> u64 {
+        self.reached.load(Ordering::SeqCst).into()
+    }
+
+    fn pause(&self, _: Instant, _: Instant) -> Duration {
+        Duration::from_millis(1)
+    }
+
+    fn rest(&self) -> Option<Duration> {
+        (self.durable() < self.reached()).then_some(Duration::from_millis(20))
+    }
+
+    fn take(&self, _: &dyn Fn() -> bool) -> Result<bool> {
+        self.tries.fetch_add(1, Ordering::SeqCst);
+        if FAILS {
+            return Err(Error::internal("follow", "a test"));
+        }
+        let next = self.store.system().read(|tx| tx.changes(self.reached(), 1))?;
+        let Some(next) = next.first() else { return Ok(false) };
+        self.reached.store(u32::try_from(next.sequence).unwrap(), Ordering::SeqCst);
+        Ok(true)
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.settled.store(self.reached.load(Ordering::SeqCst), Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn forget(&self, _: OrgId) -> Result<u64> {
+        Ok(0)
+    }
+}
+
+static FOLLOWS: TaskSpec =
+    TaskSpec::new("follows", HOUR, |cx| Box::pin(follow(cx.service::<Follower<false>>(), cx)))
+        .stage(Stage::Derive);
+static STUMBLES: TaskSpec =
+    TaskSpec::new("stumbles", HOUR, |cx| Box::pin(follow(cx.service::<Follower<true>>(), cx)))
+        .stage(Stage::Derive)
+        .tried_again_within(Duration::from_millis(1));
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_consumer_that_fails_holds_back_no_other() {
+    let store = Store::open_backend(|| FaultyDisk::new().backend(), Clock::system(), MIGRATIONS).unwrap();
+    let specs = [&FOLLOWS, &STUMBLES];
+    fn at_the_beginning<const FAILS: bool>(store: &Store) -> Arc<Follower<FAILS>> {
+        let [reached, settled, tries] = [0, 0, 0].map(AtomicU32::new);
+        Arc::new(Follower { store: store.clone(), reached, settled, tries })
+    }
+    let (good, bad) = (at_the_beginning::<false>(&store), at_the_beginning::<true>(&store));
+    let services = Services::new(store.clone()).with(Arc::new(Signals::of(specs)));
+    let services = Arc::new(services.with(good.clone()).with(bad.clone()));
+    let supervisor = Supervisor::start(specs, &services, &Metrics::new());
+    let org = OrgId::new();
+    for n in 1..=5 {
+        let put =
+            move |tx: &store::SysWrite<'_>| tx.org(org).put(&THINGS, &base::ids::JobId::new(), &ThingV1(n));
+        store.system().write(put).await.unwrap();
+        let newest = *store.sequence().borrow();
+        until(|| good.reached() == newest).await;
+        // What it took in is stored although nothing follows.
+        until(|| good.durable() == newest).await;
+    }
+    until(|| bad.tries.load(Ordering::SeqCst) >= 3).await;
+    assert_eq!(bad.durable(), 0);
+    assert!(supervisor.drain(HOUR).await.is_empty());
 }

@@ -17,6 +17,7 @@ fn table(name: &str, version: u64, columns: &[&str]) -> Arc<TableSpec> {
         columns: columns.iter().map(|column| ColumnSpec::new(*column, ColumnKind::Int64)).collect(),
         catalog_version: version,
         newest: None,
+        agent_rows: None,
     })
 }
 

@@ -25,6 +25,7 @@ fn tables() -> Vec<Arc<TableSpec>> {
         columns: columns.iter().map(|(name, kind)| ColumnSpec::new(*name, *kind)).collect(),
         catalog_version: 1,
         newest: None,
+        agent_rows: None,
     })]
 }
 

@@ -11,7 +11,8 @@
 
 use super::rows::{ERASURES, ERASURES_OPEN, ErasureV1, PhaseV1, SubjectV1};
 use super::{Accounts, export};
-use crate::features::{self, Holding, Person, Personal};
+use crate::features::wiring::holdings;
+use crate::features::{self, Person, Personal};
 use base::clock::Timestamp;
 use base::ids::{ErasureId, OrgId, UserId};
 use base::{Error, Result};
@@ -167,8 +168,7 @@ async fn advance(context: &TaskContext, id: ErasureId, phases: &[PhaseV1]) -> Re
 
 async fn org_step(context: &TaskContext, row: &ErasureV1, org: OrgId, phase: PhaseV1) -> Result<()> {
     let system = context.system();
-    let holdings: Vec<&'static Holding> = features::ALL.iter().flat_map(|feature| feature.holdings).collect();
-    let holding = holdings.get(row.part as usize).copied();
+    let holding = holdings().nth(row.part as usize);
     match (phase, holding) {
         (PhaseV1::Queues, _) => {
             step(system, row.id, move |tx, row| {

@@ -3,10 +3,14 @@
 //! Rows are written below the slices (`store/audit`), by the operations that they tell of. They hold ids; what people and
 //! keys are called is looked up here when a row is shown, so an erased person has no name in old rows either.
 
+mod config;
 mod export;
 mod view;
 
+pub use config::AuditConfig;
+
 use super::Feature;
+use crate::config::SectionSpec;
 use crate::features::auth::Auth;
 use crate::features::wiring::Wiring;
 use base::audit::Action;
@@ -30,7 +34,7 @@ use view::{AuditLogView, Reader};
 /// Opens the slice's parts.
 fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
     Box::pin(async move {
-        let retention_days = wiring.config.audit.retention_days;
+        let retention_days = wiring.config.section::<AuditConfig>().retention_days;
         wiring.hang::<AuditSettings>(AuditSettings { retention_days });
         Ok(())
     })
@@ -39,6 +43,7 @@ fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
 pub static FEATURE: Feature = Feature {
     name: "audit",
     uses: &["api_keys", "auth"],
+    sections: &[SectionSpec::of::<AuditConfig>()],
     open: Some(open),
     routes: &[Route::get("/api/v1/audit-logs", "listAuditLogs", &Handler::new(list)).about(
         "Who did what, newest first. With Accept: application/x-ndjson the whole of it, one line a row, without pages.",

@@ -8,6 +8,7 @@
 //! - a secret that was handed out is stored as its SHA-256, a password as its Argon2id hash;
 //! - a refusal that must leave a trace (a failed login, a refresh token used twice) commits it before it answers.
 
+mod config;
 mod directory;
 mod email;
 mod hashers;
@@ -25,6 +26,7 @@ mod session;
 mod task;
 mod token;
 
+pub use config::AuthConfig;
 pub use directory::{
     INVITES, INVITES_BY_EMAIL, INVITES_BY_END, InviteV1, ORG, ORGS, OrgEntryV1, OrgV1, good_invite,
     inviter_stands, list_orgs,
@@ -39,6 +41,7 @@ pub use service::{
     ACCESS_TOKEN_SECS, Auth, AuthSettings, LoginStored, NewLogin, Registration, TokenPair, permissions_of,
 };
 
+use crate::config::SectionSpec;
 use crate::features::wiring::Wiring;
 use crate::features::{Feature, billing};
 use base::clock::Timestamp;
@@ -50,7 +53,7 @@ use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::task::TaskSpec;
-use server::{Anonymous, Body, ClientIp, Created, Handler, Need, Route, User};
+use server::{Anonymous, Body, ClientIp, Created, Handler, Need, Route, User, WebPage};
 use service::{LoggedIn, Registrant};
 use std::time::Duration;
 use store::{AuthMethod, OrgRead};
@@ -61,9 +64,10 @@ const SWEEP_EVERY: Duration = Duration::from_secs(10 * 60);
 /// Opens the slice's parts.
 fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
     Box::pin(async move {
+        let config: &AuthConfig = wiring.config.section();
         let settings = AuthSettings {
-            registration: wiring.config.auth.registration,
-            registrations_per_hour: wiring.config.auth.registrations_per_hour,
+            registration: config.registration,
+            registrations_per_hour: config.registrations_per_hour,
             public_url: wiring.url.to_owned(),
         };
         let auth = Auth::new(wiring.system(), wiring.part(), settings)?;
@@ -72,9 +76,24 @@ fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
     })
 }
 
+/// The one script of the pages that mailed links lead to.
+pub const LINK_SCRIPT: &str = include_str!("../../../../../data/pages/link.js");
+
+static VERIFY_PAGE: WebPage = WebPage::linked(
+    "Verify your email address",
+    include_str!("../../../../../data/pages/verify-email.html"),
+    LINK_SCRIPT,
+);
+static RESET_PAGE: WebPage = WebPage::linked(
+    "Choose a new password",
+    include_str!("../../../../../data/pages/reset-password.html"),
+    LINK_SCRIPT,
+);
+
 pub static FEATURE: Feature = Feature {
     name: "auth",
     uses: &["billing", "mail"],
+    sections: &[SectionSpec::of::<AuthConfig>()],
     open: Some(open),
     tables: &[
         &ORG,
@@ -122,6 +141,10 @@ pub static FEATURE: Feature = Feature {
         .fails(&[Code::InvalidInput, Code::NotFound, Code::RateLimited]),
         Route::get("/api/v1/auth/me", "getMe", &Handler::new(me))
             .about("Says who is calling and what they may do."),
+    ],
+    pages: &[
+        Route::get("/verify-email", "verifyEmailPage", &VERIFY_PAGE),
+        Route::get("/reset-password", "resetPasswordPage", &RESET_PAGE),
     ],
     needs: &[Need::of::<Auth>()],
     personal: personal::KINDS,

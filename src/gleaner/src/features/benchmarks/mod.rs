@@ -50,7 +50,7 @@ pub static FEATURE: Feature = Feature {
             .about("The organization's benchmarks, newest first."),
         Route::post("/api/v1/benchmarks", "startBenchmark", &Handler::new(start))
             .about("Lets every connected provider fetch up to 20 URLs. One benchmark at a time.")
-            .plan(Entitlement::Benchmarks)
+            .plan(Entitlement("benchmarks"))
             .fails(&[Code::InvalidInput, Code::Conflict, Code::PaymentRequired, Code::QuotaExceeded]),
         Route::get("/api/v1/benchmarks/latest", "getLatestBenchmark", &Handler::new(latest))
             .about("The newest benchmark.")

@@ -1,7 +1,6 @@
 //! What the console keeps of an organization outside of the store, and what it holds on a person.
 
 use super::exports::{EXPORTS, Exports};
-use super::feed::SnapshotFeed;
 use super::rows::{QUERIES, SAVED_QUERIES};
 use super::service::Queries;
 use crate::features::{Erased, Holding, Person, Personal, Shown};
@@ -26,16 +25,6 @@ const ROWS_PER_STEP: usize = 200;
 pub(super) static HOLDINGS: &[Holding] = &[
     Holding { name: "result files", remove: remove_results },
     Holding { name: "export files", remove: remove_exports },
-    Holding {
-        name: "snapshot files",
-        remove: |context, org| {
-            Box::pin(async move {
-                let feed = context.service::<SnapshotFeed>();
-                let removed = tokio::task::spawn_blocking(move || feed.remove_org(org)).await;
-                removed.map_err(|e| Error::internal("remove a snapshot", e)).and_then(Result::from)
-            })
-        },
-    },
 ];
 
 /// Ends the statements that run and the workers that have served the organization, then removes all results.

@@ -3,6 +3,7 @@
 //! The parts: [`SnapshotFeed`] keeps the snapshots in step with the store, [`Queries`] takes statements in and
 //! carries them to their end. Parsing, planning and running happen in worker processes (crate `sql`).
 
+mod config;
 mod content;
 mod erase;
 mod exports;
@@ -22,6 +23,7 @@ mod tables;
 mod task;
 mod view;
 
+pub use config::BiConfig;
 pub use exports::Exports;
 pub use feed::SnapshotFeed;
 pub use kept::{Kept, KeptBounds, KeptFile, kept_files};
@@ -30,6 +32,8 @@ pub use switch::{KillSwitchOrder, KillTarget, kill_switch, load_kill_switches};
 pub use task::recover;
 
 use super::Feature;
+use crate::config::SectionSpec;
+use crate::features::wiring::ConsumerSpec;
 use base::ids::QueryId;
 use base::page::{Page, PageRequest};
 use base::permission::Permission;
@@ -39,7 +43,10 @@ use rows::{QUERIES, QueryStatus};
 use serde_json::{Value, json};
 use server::permit::BiRead;
 use server::task::{Stage, TaskSpec};
-use server::{Accepted, Body, Either, Handler, Need, Org, OrgContext, Path, PathParam, Query, Route};
+use server::{
+    Accepted, Body, Either, Entitlement, Handler, Mount, Need, Org, OrgContext, Path, PathParam, Query,
+    Refusals, Route, WebPage,
+};
 use service::{NewQuery, Submitted};
 use sql::TableName;
 use std::time::Duration;
@@ -48,12 +55,31 @@ use view::{
     PageSizeQuery, QueryFilter, ResultPageView, TableItemView, TableView,
 };
 
+/// Everything of the console wants its entitlement and a verified address, and refuses with codes of its own (data/docs/api.md,
+/// "The SQL console").
+pub static MOUNT: Mount = Mount {
+    path: "/api/v1/bi",
+    plan: Some(Entitlement("sqlConsole")),
+    verified: true,
+    structured: true,
+    refusals: Refusals {
+        org: Code::NoOrg,
+        plan: Code::FeatureDisabled,
+        unverified: Code::EmailNotVerified,
+        permission: Code::InsufficientPermissions,
+    },
+};
+
+static ERRORS_PAGE: WebPage = WebPage::about_errors("bi", include_str!("../../../../../data/errors/bi.md"));
+
 pub static FEATURE: Feature = Feature {
     name: "bi",
     uses: &["raw"],
+    sections: &[SectionSpec::of::<BiConfig>()],
     open: Some(open::open),
+    descriptors: Some(open::descriptors),
     folders: open::FOLDERS,
-    consumer: Some(|services| services.service::<SnapshotFeed>()),
+    consumer: Some(ConsumerSpec::of::<SnapshotFeed>("bi.feed", FEED_PAUSE_MAX, "snapshot files")),
     start_test: Some(open::START_TEST),
     status: Some(open::status),
     gauges: Some(open::gauges),
@@ -149,10 +175,9 @@ pub static FEATURE: Feature = Feature {
             ])
             .fails_as(STATEMENT_SWITCHED_OFF),
     ],
+    pages: &[Route::get("/docs/errors/bi", "biErrorsPage", &ERRORS_PAGE)],
+    mount: Some(&MOUNT),
     tasks: &[
-        TaskSpec::new("bi.feed", Duration::from_secs(1), task::feed)
-            .stage(Stage::Derive)
-            .tried_again_within(FEED_PAUSE_MAX),
         TaskSpec::new("bi.merge", Duration::from_secs(1), task::merge).stage(Stage::Derive),
         TaskSpec::new(exports::TASK, Duration::from_secs(60), exports::make).tried_again_within(FEED_PAUSE_MAX),
         TaskSpec::new("bi.tidy", Duration::from_secs(3_600), task::tidy),

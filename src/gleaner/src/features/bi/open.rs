@@ -1,18 +1,22 @@
 //! What the slice opens at a start: snapshots and their feed, SQL workers, results and exports.
 
-use super::{BiSettings, Exports, Kept, KeptBounds, Queries, SnapshotFeed, load_kill_switches, recover};
+use super::{
+    BiConfig, BiSettings, Exports, Kept, KeptBounds, Queries, SnapshotFeed, load_kill_switches, recover,
+};
 use crate::config::Config;
-use crate::features::wiring::{Consumer, Folder, StartTest, Wiring};
+use crate::features::wiring::{Folder, StartTest, Wiring};
 use crate::features::{ALL, View};
+use base::ids::OrgId;
 use base::{Error, Result};
 use futures::future::BoxFuture;
 use secrets::link::Links;
 use serde_json::{Value, json};
+use server::task::Consumer;
 use server::{Metrics, Services};
 use sql::{Snapshots, WorkerSettings, Workers, box_memory_bytes, sandbox};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use store::System;
 
 /// A file may be so many times larger than the largest result that it is made of: text takes more room than columns.
@@ -34,20 +38,24 @@ pub(super) fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> 
         let views: Vec<&'static View> = ALL.iter().flat_map(|feature| feature.views).collect();
         let snapshots =
             Snapshots::open(wiring.data(SNAPSHOTS)).map_err(|e| Error::internal("open the snapshots", e))?;
-        let feed =
-            wiring.hang::<SnapshotFeed>(SnapshotFeed::new(system.clone(), Arc::new(snapshots), views)?);
+        let freshness = Duration::from_millis(config.section::<BiConfig>().freshness_ms);
+        let feed = SnapshotFeed::new(system.clone(), Arc::new(snapshots), views)?.fresh_within(freshness);
+        let feed = wiring.hang::<SnapshotFeed>(feed);
         let workers = Workers::new(worker_settings(config, wiring.exe))
             .map_err(|e| Error::internal("prepare SQL workers", e))?;
-        warn_of_weak_walls(config);
+        warn_of_weak_walls(config.section());
         workers.warm();
         let horizons = ALL.iter().filter_map(|feature| feature.horizons).collect();
         let agents = ALL.iter().filter_map(|feature| feature.agents).collect();
         let workers = Arc::new(workers);
-        let kept = open_kept(config, system.clone(), Arc::clone(&workers), wiring.data(EXPORTS)).await?;
-        let queries = Queries::new(settings(config), workers, feed, Arc::clone(&kept), horizons, agents);
+        let kept =
+            open_kept(config.section(), system.clone(), Arc::clone(&workers), wiring.data(EXPORTS)).await?;
+        let queries =
+            Queries::new(settings(config.section()), workers, feed, Arc::clone(&kept), horizons, agents);
         let queries = wiring.hang::<Queries>(queries);
-        let room = config.bi.results_org_mb.min(config.bi.results_box_mb) << 20;
-        let bytes_max = config.bi.result_bytes_max().saturating_mul(EXPORT_FACTOR).min(room);
+        let bi: &BiConfig = config.section();
+        let room = bi.results_org_mb.min(bi.results_box_mb) << 20;
+        let bytes_max = bi.result_bytes_max().saturating_mul(EXPORT_FACTOR).min(room);
         let (folder, links) = (wiring.data(EXPORTS), wiring.part::<Links>());
         let exports = Exports::open(folder, kept, links, wiring.url.to_owned(), bytes_max)
             .map_err(|e| Error::internal("prepare exports", e))?;
@@ -59,49 +67,63 @@ pub(super) fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> 
 }
 
 fn worker_settings(config: &Config, exe: &Path) -> WorkerSettings {
-    let data = &config.storage.data_dir;
-    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let (data, bi) = (&config.storage.data_dir, config.section::<BiConfig>());
     WorkerSettings {
         exe: exe.to_owned(),
-        query_timeout: Duration::from_secs(config.bi.max_query_sec),
-        memory_bytes: config.bi.memory_mb << 20,
-        memory_box_bytes: memory_box_bytes(config),
-        spill_bytes_max: config.bi.spill_mb << 20,
-        rows_max: config.bi.max_rows,
-        bytes_max: config.bi.result_bytes_max(),
+        query_timeout: Duration::from_secs(bi.max_query_sec),
+        memory_bytes: bi.memory_mb << 20,
+        memory_box_bytes: memory_box_bytes(bi),
+        spill_bytes_max: bi.spill_mb << 20,
+        rows_max: bi.max_rows,
+        bytes_max: bi.result_bytes_max(),
         spill_dir: data.join("spill"),
         results_dir: data.join("results"),
         reserve_bytes: config.storage.reserve_mb << 20,
-        require_sandbox: config.bi.require_sandbox,
-        concurrency_box: if config.bi.concurrency == 0 { cores } else { config.bi.concurrency },
+        require_sandbox: bi.require_sandbox,
+        concurrency_box: concurrency_box(bi),
     }
 }
 
+/// How many statements run at once: what the configuration says, or as many as there are cores.
+fn concurrency_box(bi: &BiConfig) -> usize {
+    match bi.concurrency {
+        0 => std::thread::available_parallelism().map_or(2, usize::from),
+        given => given,
+    }
+}
+
+/// Open files of a SQL worker, and of a spare one beside each that runs: pipes and the files it hands over.
+const OF_WORKER: u64 = 12;
+
+/// What SQL workers take of the open files.
+pub(super) fn descriptors(config: &Config) -> u64 {
+    2 * concurrency_box(config.section()) as u64 * OF_WORKER
+}
+
 /// What all SQL workers together may take: what the configuration says, or two fifths of the box.
-fn memory_box_bytes(config: &Config) -> u64 {
-    match config.bi.memory_box_mb {
+fn memory_box_bytes(bi: &BiConfig) -> u64 {
+    match bi.memory_box_mb {
         0 => box_memory_bytes() / 5 * 2,
         mb => mb << 20,
     }
 }
 
-fn settings(config: &Config) -> BiSettings {
+fn settings(bi: &BiConfig) -> BiSettings {
     BiSettings {
-        max_query_sec: config.bi.max_query_sec,
-        concurrency_per_org: config.bi.concurrency_per_org,
-        queue_per_org: config.bi.queue_per_org,
-        results_days: config.bi.results_days,
-        freshness: Duration::from_millis(config.bi.freshness_ms),
+        max_query_sec: bi.max_query_sec,
+        concurrency_per_org: bi.concurrency_per_org,
+        queue_per_org: bi.queue_per_org,
+        results_days: bi.results_days,
     }
 }
 
 /// Says what the kernel lacks to hold a SQL worker.
-fn warn_of_weak_walls(config: &Config) {
+fn warn_of_weak_walls(bi: &BiConfig) {
     let sandbox = sandbox::support();
     if let Some(warning) = sandbox.warning() {
         tracing::warn!("{warning}");
     }
-    if config.bi.require_sandbox && !sandbox.isolates() {
+    if bi.require_sandbox && !sandbox.isolates() {
         tracing::error!(
             "bi.require_sandbox is set and the kernel cannot isolate: every SQL statement is refused"
         );
@@ -110,15 +132,13 @@ fn warn_of_weak_walls(config: &Config) {
 
 /// Counts the files of results and exports.
 async fn open_kept(
-    config: &Config,
+    bi: &BiConfig,
     system: System,
     workers: Arc<Workers>,
     exports: PathBuf,
 ) -> Result<Arc<Kept>> {
-    let bounds = KeptBounds {
-        org_bytes_max: config.bi.results_org_mb << 20,
-        box_bytes_max: config.bi.results_box_mb << 20,
-    };
+    let bounds =
+        KeptBounds { org_bytes_max: bi.results_org_mb << 20, box_bytes_max: bi.results_box_mb << 20 };
     let opened = tokio::task::spawn_blocking(move || Kept::open(system, workers, exports, bounds)).await;
     let kept = opened.map_err(|e| Error::internal("count results", e))?;
     kept.map(Arc::new).map_err(|e| Error::internal("count results", e))
@@ -135,6 +155,30 @@ impl Consumer for SnapshotFeed {
 
     fn reached(&self) -> u64 {
         self.applied()
+    }
+
+    fn pause(&self, begun: Instant, _: Instant) -> Duration {
+        self.gathers(begun)
+    }
+
+    fn rest(&self) -> Option<Duration> {
+        self.stores_within()
+    }
+
+    fn begin(&self) -> Result<()> {
+        SnapshotFeed::begin(self)
+    }
+
+    fn take(&self, _: &dyn Fn() -> bool) -> Result<bool> {
+        self.pass()
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.store_position()
+    }
+
+    fn forget(&self, org: OrgId) -> Result<u64> {
+        self.remove_org(org)
     }
 }
 

@@ -316,6 +316,7 @@ impl CatalogTableV1 {
             columns: self.columns.into_iter().map(column).collect(),
             catalog_version: self.version,
             newest: None,
+            agent_rows: None,
         }
     }
 }
@@ -393,6 +394,7 @@ mod tests {
             ],
             catalog_version: 7,
             newest: None,
+            agent_rows: None,
         };
         let bytes = encode(&CatalogTableV1::from(&spec)).unwrap();
         assert_eq!(decode::<CatalogTableV1>(&bytes).unwrap().spec(spec.name.clone()), spec);

@@ -53,8 +53,6 @@ pub struct BiSettings {
     pub queue_per_org: usize,
     /// Days that statements are kept, with their results.
     pub results_days: u64,
-    /// How often new rows reach the tables.
-    pub freshness: Duration,
 }
 
 /// The statements of the SQL console.

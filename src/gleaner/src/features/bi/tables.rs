@@ -49,8 +49,12 @@ impl Tables {
             let Ok(name) = TableName::parse(&name) else { continue };
             if row.version > self.shared_version(&name) {
                 let mut spec = row.spec(name.clone());
-                // Which table keeps its newest rows is the release's to say; that one has the same columns.
-                spec.newest = self.shared.get(&name).and_then(|shared| shared.newest.clone());
+                // Which table keeps its newest rows is the release's to say, and what of it an agent sees; the former has the
+                // same columns.
+                if let Some(shared) = self.shared.get(&name) {
+                    spec.newest = shared.newest.clone();
+                    spec.agent_rows = shared.agent_rows.clone();
+                }
                 if let Some(kept) = spec.newest_table() {
                     tables.insert(kept.name.clone(), Arc::new(kept));
                 }

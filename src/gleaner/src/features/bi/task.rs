@@ -1,4 +1,4 @@
-//! Background work: following the store, and tidying up.
+//! Background work: merging segments, and tidying up.
 
 use super::exports;
 use super::rows::{LIVE, QUERIES, QueryFailureV1, QueryStatus, QueryV2, SUBMISSIONS, SUBMISSIONS_BY_AGE};
@@ -18,14 +18,6 @@ use store::{System, readable};
 
 /// Rows of one look and one write.
 const CHUNK_ROWS: usize = 500;
-
-/// Follows the change records into the snapshots until the box drains.
-pub(super) fn feed(context: TaskContext) -> BoxFuture<'static, Result<()>> {
-    Box::pin(async move {
-        let queries = context.service::<Queries>();
-        Arc::clone(&queries.feed).follow(context, queries.settings.freshness).await
-    })
-}
 
 /// Merges segments of the snapshots until no merge is due. It rests as long as it works, so that it takes half a core
 /// at most however much comes in.

@@ -27,6 +27,7 @@ pub use rows::{
 };
 
 use super::{Feature, View, ViewRows, column, console_table};
+use crate::config::SectionSpec;
 use base::clock::Timestamp;
 use base::ids::{JobId, TransactionId};
 use base::page::{Page, PageRequest};
@@ -48,6 +49,7 @@ const RENEW_EVERY: Duration = Duration::from_secs(60);
 
 pub static FEATURE: Feature = Feature {
     name: "billing",
+    sections: &[SectionSpec::of::<Terms>()],
     tables: &[&ACCOUNTS, &TRANSACTIONS, &rows::RECHARGES, &past::PAST_USES],
     routes: &[
         Route::get("/api/v1/plans", "listPlans", &Handler::new(list_plans))

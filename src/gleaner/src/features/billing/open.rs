@@ -1,6 +1,6 @@
 //! What the slice opens at a start: the plans, what holds organizations to them, and how long things are kept.
 
-use super::{Plans, Retention, open_account_of, room};
+use super::{Plans, Retention, Terms, open_account_of, room};
 use crate::features::wiring::{OrgSeed, Wiring};
 use base::Result;
 use futures::future::BoxFuture;
@@ -13,7 +13,7 @@ pub(super) fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> 
     Box::pin(async move {
         let plans = wiring.hang::<Plans>(Plans::built_in()?);
         wiring.store().limit_room(room(plans.clone()));
-        wiring.hang::<Retention>(Retention::new(wiring.config.retention, plans));
+        wiring.hang::<Retention>(Retention::new(*wiring.config.section::<Terms>(), plans));
         Ok(())
     })
 }

@@ -52,10 +52,11 @@ impl PlanLimits {
 
 impl Plan {
     pub fn has(&self, feature: Entitlement) -> bool {
-        match feature {
-            Entitlement::SqlConsole => self.features.sql_console,
-            Entitlement::Agents => self.features.agents,
-            Entitlement::Benchmarks => self.features.benchmarks,
+        match feature.name() {
+            "sqlConsole" => self.features.sql_console,
+            "agents" => self.features.agents,
+            "benchmarks" => self.features.benchmarks,
+            _ => false,
         }
     }
 }
@@ -124,6 +125,21 @@ mod tests {
             assert!(limits.urls < limits.rows && limits.workflow_versions < limits.rows, "{}", plan.id);
             assert!(limits.storage_bytes() >= 1_000_000_000, "{}", plan.id);
         }
+    }
+
+    #[test]
+    fn what_a_slice_asks_of_a_plan_stands_in_plans() {
+        let plans = Plans::built_in().unwrap();
+        let routes = crate::features::ALL.iter().flat_map(|feature| feature.routes);
+        let mounts = crate::features::ALL.iter().filter_map(|feature| feature.mount);
+        let asked =
+            routes.filter_map(|route| route.entitlement()).chain(mounts.filter_map(|mount| mount.plan));
+        let asked: Vec<_> = asked.collect();
+        assert!(asked.len() >= 2);
+        for entitlement in asked {
+            assert!(plans.default_plan().has(entitlement), "{entitlement:?}");
+        }
+        assert!(!plans.default_plan().has(Entitlement("nothing")));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::plan_of;
 use super::plans::Plans;
 use super::rows::ACCOUNTS;
+use crate::config::{Bounds, Section};
 use base::Result;
 use base::clock::Moment;
 use schemars::JsonSchema;
@@ -26,6 +27,16 @@ pub struct Terms {
     pub jobs_days: u32,
     /// Days that results are kept, with their pages.
     pub results_days: u32,
+}
+
+impl Section for Terms {
+    const NAME: &'static str = "retention";
+    const BOUNDS: Bounds = &[
+        ("pages_days", 0..=36_500),
+        ("versions_per_url", 0..=1_000_000),
+        ("jobs_days", 0..=36_500),
+        ("results_days", 0..=36_500),
+    ];
 }
 
 impl Terms {

@@ -22,12 +22,16 @@ use schemars::JsonSchema;
 use secrets::keyring::Keyring;
 use serde::{Deserialize, Serialize};
 use server::task::TaskSpec;
-use server::{Accepted, Anonymous, Body, Browser, ClientIp, Either, Handler, Need, Query, Route};
+use server::{Accepted, Anonymous, Body, Browser, ClientIp, Either, Handler, Need, Query, Route, WebPage};
 use std::net::IpAddr;
 use std::time::Duration;
 
 /// Expired rows do no harm; they only take room.
 const SWEEP_EVERY: Duration = Duration::from_secs(10 * 60);
+
+/// Where a command line sends the person who approves it.
+static APPROVE_PAGE: WebPage =
+    WebPage::guide("Approve a command line", include_str!("../../../../../data/cli-auth.md"));
 
 pub static FEATURE: Feature = Feature {
     name: "cli-auth",
@@ -56,6 +60,7 @@ pub static FEATURE: Feature = Feature {
             .about("Asks whether the code was approved; the first answer after that carries the key.")
             .fails(&[Code::NotFound, Code::AuthCodeExpired, Code::AuthCodeConsumed, Code::RateLimited]),
     ],
+    pages: &[Route::get("/docs/cli-auth", "cliAuthPage", &APPROVE_PAGE)],
     needs: &[Need::of::<Auth>(), Need::of::<Keyring>()],
     personal: personal::KINDS,
     holdings: personal::HOLDINGS,

@@ -30,6 +30,7 @@ pub use wire::{ResultMetadata, ResultView};
 
 use crate::features::Feature;
 use crate::features::billing::Retention;
+use crate::features::wiring::ConsumerSpec;
 use base::ids::{JobId, ResultId};
 use base::limits::LIST_BYTES_MAX;
 use base::page::{PageRequest, decode_cursor, encode_cursor};
@@ -37,11 +38,10 @@ use base::terms::PageType;
 use base::web::Domain;
 use base::{Code, Error, Result};
 use blob::BlobStore;
-use futures::future::BoxFuture;
 use search::{ResultQuery, Sort, SortKey, highlights};
 use server::path_ids;
 use server::permit::WorkflowsRead;
-use server::task::{Stage, TaskContext, TaskSpec};
+use server::task::TaskSpec;
 use server::{Accepted, Body, Either, Handler, Need, Org, Path, Query, Route};
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +56,7 @@ pub static FEATURE: Feature = Feature {
     uses: &["billing"],
     open: Some(open::open),
     folders: open::FOLDERS,
-    consumer: Some(|services| services.service::<SearchFeed>()),
+    consumer: Some(ConsumerSpec::of::<SearchFeed>("extraction.search_feed", FEED_RETRY_MAX, "search documents")),
     start_test: Some(open::START_TEST),
     status: Some(open::status),
     gauges: Some(open::gauges),
@@ -94,9 +94,6 @@ pub static FEATURE: Feature = Feature {
             .fails(&[Code::NotFound]),
     ],
     tasks: &[
-        TaskSpec::new("extraction.search_feed", FEED_PERIOD, follow)
-            .stage(Stage::Derive)
-            .tried_again_within(FEED_RETRY_MAX),
         TaskSpec::new("extraction.retention", RETENTION_PERIOD, |context| Box::pin(retention::round(context))),
         TaskSpec::new("extraction.schemas_confirmed", CONFIRMED_PERIOD, |context| {
             Box::pin(async move { context.service::<Extractor>().keep_confirmed().await })
@@ -115,8 +112,6 @@ pub static FEATURE: Feature = Feature {
     ..Feature::NONE
 };
 
-/// The time between two commits of the search index at least (data/docs/engines.md, "Search").
-const FEED_PERIOD: Duration = Duration::from_millis(250);
 /// How soon it is kept that pages have confirmed schemas.
 const CONFIRMED_PERIOD: Duration = Duration::from_secs(5);
 /// How soon what is due goes.
@@ -142,15 +137,6 @@ impl From<Uuid> for JobOfResult {
 }
 
 path_ids! { JobOfResult, "Result"; }
-
-fn follow(context: TaskContext) -> BoxFuture<'static, Result<()>> {
-    Box::pin(async move {
-        let feed = context.service::<SearchFeed>();
-        tokio::task::spawn_blocking(move || feed.catch_up(&|| context.stopping()))
-            .await
-            .map_err(|e| Error::internal("feed the search index", e))?
-    })
-}
 
 async fn list_results(
     org: Org<WorkflowsRead>,

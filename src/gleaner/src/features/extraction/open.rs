@@ -1,15 +1,21 @@
 //! What the slice opens at a start: stored pages, the extractor, the search index and what feeds it.
 
 use super::{Extractor, SearchFeed, adopt_pages};
-use crate::features::wiring::{Consumer, Folder, StartTest, Wiring};
+use crate::features::wiring::{Folder, StartTest, Wiring};
+use base::ids::OrgId;
 use base::{Error, Result};
 use blob::BlobStore;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
+use server::task::Consumer;
 use server::{Metrics, Services};
+use std::time::{Duration, Instant};
 
 // The page crate stands alone and has the number of its own.
 const _: () = assert!(page::extract::URL_BYTES_MAX == base::web::URL_BYTES_MAX);
+
+/// The time between two commits of the search index at least (data/docs/engines.md, "Search").
+const FEED_PERIOD: Duration = Duration::from_millis(250);
 
 const PAGES: &str = "pages";
 const SEARCH: &str = "search";
@@ -46,6 +52,23 @@ impl Consumer for SearchFeed {
 
     fn refilled(&self) -> u64 {
         self.filled()
+    }
+
+    fn pause(&self, _: Instant, ended: Instant) -> Duration {
+        FEED_PERIOD.saturating_sub(ended.elapsed())
+    }
+
+    /// What failed in a search is looked at, and the writer's memory is given back, although nothing changes.
+    fn rest(&self) -> Option<Duration> {
+        Some(FEED_PERIOD)
+    }
+
+    fn take(&self, stop: &dyn Fn() -> bool) -> Result<bool> {
+        self.catch_up(stop).map(|()| false)
+    }
+
+    fn forget(&self, org: OrgId) -> Result<u64> {
+        self.remove_org(org)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::columns::{COMMON_COLUMNS, TYPED_TABLES, table_of};
 use super::rows::{COLUMNS, ColumnKindV1, ColumnsV2, RESULTS, ResultV3, TypedColumnV2};
-use crate::features::{View, ViewRows, column, console_table, table_name};
+use crate::features::{NAMED_BY_METADATA, View, ViewRows, column, console_table, seen_by_agents, table_name};
 use base::clock::Timestamp;
 use base::ids::JobId;
 use base::{Error, Result};
@@ -49,8 +49,18 @@ static READINGS: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
         ],
     );
     Arc::make_mut(&mut table).newest = Some(newest_of_each_url("readings"));
-    table
+    seen_by_agents(table, readings_of_agent())
 });
+
+/// An agent sees what its jobs read, and what was read of its URLs.
+fn readings_of_agent() -> String {
+    format!("job_id IN ({}) OR url_id IN ({})", *JOBS_OF_AGENT, *URLS_OF_AGENT)
+}
+
+static JOBS_OF_AGENT: LazyLock<String> =
+    LazyLock::new(|| format!("SELECT id FROM jobs WHERE {NAMED_BY_METADATA}"));
+static URLS_OF_AGENT: LazyLock<String> =
+    LazyLock::new(|| format!("SELECT id FROM urls WHERE {NAMED_BY_METADATA}"));
 
 /// That `latest_<table>` keeps a table's newest row of each URL.
 fn newest_of_each_url(table: &str) -> NewestOf {
@@ -85,7 +95,8 @@ static READING_VALUES: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
         ],
     );
     Arc::make_mut(&mut table).catalog_version = 2;
-    table
+    let results = format!("SELECT result_id FROM readings WHERE job_id IN ({})", *JOBS_OF_AGENT);
+    seen_by_agents(table, format!("url_id IN ({}) OR result_id IN ({results})", *URLS_OF_AGENT))
 });
 
 /// Every table, with the columns that all organizations have.
@@ -120,7 +131,7 @@ fn typed_table(name: &str, own: &ColumnsV2) -> Arc<TableSpec> {
     let mut table = Arc::unwrap_or_clone(console_table(name, about, columns));
     table.catalog_version = COMMON_VERSION + own.columns.len() as u64 + own.redescribed;
     table.newest = Some(newest_of_each_url(name));
-    Arc::new(table)
+    seen_by_agents(Arc::new(table), readings_of_agent())
 }
 
 /// The table that was last made of each name, with what it was made of: results come in runs of one organization, and

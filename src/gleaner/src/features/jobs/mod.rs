@@ -19,7 +19,7 @@ mod walks;
 
 pub use crate::features::providers::NOT_ASKED;
 pub use dispatch::{DispatchParts, DispatchSettings, Dispatcher};
-pub use queue::runs_max;
+use queue::runs_max;
 pub use rows::{AttemptV1, BY_BENCHMARK, JOBS, JobV1};
 pub use submit::{Desk, cancel_job, probe};
 pub use walks::JOB_OUTPUTS;
@@ -50,6 +50,7 @@ use view::JobView;
 pub static FEATURE: Feature = Feature {
     name: "jobs",
     open: Some(open::open),
+    descriptors: Some(open::descriptors),
     status: Some(open::status),
     gauges: Some(open::gauges),
     uses: &["billing", "extraction", "providers", "urls", "workflows"],

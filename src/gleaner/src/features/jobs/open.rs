@@ -1,7 +1,8 @@
 //! What the slice opens at a start: the dispatcher, and what submitting asks.
 
-use super::{Desk, DispatchParts, DispatchSettings, Dispatcher};
+use super::{Desk, DispatchParts, DispatchSettings, Dispatcher, runs_max};
 use crate::config::Config;
+use crate::features::providers::DispatchConfig;
 use crate::features::wiring::Wiring;
 use base::Result;
 use fetch::Politeness;
@@ -37,7 +38,15 @@ pub(super) fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> 
 fn dispatch_settings(config: &Config) -> DispatchSettings {
     // The rest of the time is that of what follows the jobs: index, snapshots, the store.
     let drain = (config.shutdown_grace() / 4).min(RUNS_DRAIN_MAX);
-    DispatchSettings { concurrency: config.dispatch.concurrency, drain }
+    DispatchSettings { concurrency: config.section::<DispatchConfig>().concurrency, drain }
+}
+
+/// Of a job that runs: sockets to the target by its own and by a proxy's way, a name that is looked up, a page written.
+const OF_JOB: u64 = 4;
+
+/// What jobs that run take of the open files.
+pub(super) fn descriptors(config: &Config) -> u64 {
+    runs_max(config.section::<DispatchConfig>().concurrency) as u64 * OF_JOB
 }
 
 pub(super) fn status(services: &Services) -> Vec<(&'static str, Value)> {

@@ -3,7 +3,7 @@
 use super::rows::{AttemptV1, JOBS, JobV1};
 use super::view::has_result;
 use crate::features::extraction::RESULTS;
-use crate::features::{View, ViewRows, column, console_table};
+use crate::features::{NAMED_BY_METADATA, View, ViewRows, column, console_table, seen_by_agents};
 use base::Result;
 use base::ids::JobId;
 use sql::{Cell, ColumnKind as Kind, TableSpec};
@@ -48,11 +48,11 @@ static JOB_TABLE: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
         ],
     );
     Arc::make_mut(&mut table).catalog_version = 2;
-    table
+    seen_by_agents(table, NAMED_BY_METADATA)
 });
 
 static ATTEMPT_TABLE: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
-    console_table(
+    let table = console_table(
         "job_attempts",
         "One row a request that went out for a job.",
         vec![
@@ -68,7 +68,8 @@ static ATTEMPT_TABLE: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
             column("rule", Kind::Text, "The detection rule that spoke"),
             column("error", Kind::Text, "What went wrong"),
         ],
-    )
+    );
+    seen_by_agents(table, format!("job_id IN (SELECT id FROM jobs WHERE {NAMED_BY_METADATA})"))
 });
 
 fn rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {

@@ -9,6 +9,7 @@
 //!   never a loop;
 //! - a message that was sent keeps neither its text nor its subject: what remains is to whom, which kind, and when.
 
+mod config;
 mod letters;
 mod outbox;
 mod personal;
@@ -16,11 +17,13 @@ mod rows;
 mod task;
 mod token;
 
+pub use config::MailConfig;
 pub use letters::{Letter, link};
 pub use outbox::{KeptMail, Retried, outbox, retry, send_test, waiting};
 pub use rows::{MAIL, MailKind, MailState, MailV3};
 pub use token::{SealedTokenV1, TOKEN_PLACE, seal, seal_old};
 
+use crate::config::SectionSpec;
 use crate::features::Feature;
 use crate::features::wiring::Wiring;
 use base::Result;
@@ -54,7 +57,7 @@ fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
     Box::pin(async move {
         let keyring = wiring.part::<Keyring>();
         seal_old(&wiring.system(), &keyring).await?;
-        let smtp = wiring.config.mail.smtp(wiring.url)?.map(Smtp::new);
+        let smtp = wiring.config.section::<MailConfig>().smtp(wiring.url)?.map(Smtp::new);
         wiring.hang::<Mailer>(Mailer::new(smtp, keyring));
         Ok(())
     })
@@ -83,6 +86,7 @@ fn gauges(metrics: &Metrics, services: &Services) {
 
 pub static FEATURE: Feature = Feature {
     name: "mail",
+    sections: &[SectionSpec::of::<MailConfig>()],
     open: Some(open),
     status: Some(status),
     gauges: Some(gauges),

@@ -10,7 +10,8 @@ pub mod operator;
 
 use crate::features::Feature;
 use crate::features::auth::{
-    Auth, NewLogin, ORG, ORGS, OrgEntryV1, OrgV1, OrgView, TokensView, USERS, permissions_of,
+    Auth, AuthConfig, LINK_SCRIPT, NewLogin, ORG, ORGS, OrgEntryV1, OrgV1, OrgView, TokensView, USERS,
+    permissions_of,
 };
 use crate::features::wiring::{Wiring, in_order};
 use base::audit::Action;
@@ -23,7 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::permit::{self, Member};
 use server::task::TaskSpec;
-use server::{Body, Browser, Created, Handler, Need, Org, Route};
+use server::{Body, Browser, Created, Handler, Need, Org, Route, WebPage};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Event, SysWrite};
@@ -36,6 +37,12 @@ pub use ending::{dissolve, end_membership};
 const MEMBERS_PER_ORG_MAX: usize = 1_000;
 /// Expired rows do no harm; they only take room.
 const SWEEP_EVERY: Duration = Duration::from_secs(10 * 60);
+
+static INVITE_PAGE: WebPage = WebPage::linked(
+    "Accept an invitation",
+    include_str!("../../../../../data/pages/invite.html"),
+    LINK_SCRIPT,
+);
 
 pub static FEATURE: Feature = Feature {
     name: "orgs",
@@ -75,6 +82,7 @@ pub static FEATURE: Feature = Feature {
             .about("Makes the caller, who is in no organization, a member of the one that invited them.")
             .fails(&[Code::InvalidInput, Code::AuthForbidden, Code::Conflict]),
     ],
+    pages: &[Route::get("/invite", "invitePage", &INVITE_PAGE)],
     finish: Some(finish),
     needs: &[Need::of::<Orgs>(), Need::of::<Auth>()],
     personal: ending::KINDS,
@@ -100,7 +108,7 @@ impl Orgs {
 fn finish(wiring: &mut Wiring<'_>) -> Result<()> {
     let seeds = in_order().into_iter().filter_map(|feature| feature.seed);
     let seeds = seeds.map(|seed| seed(wiring.services())).collect();
-    let invites_per_day = wiring.config.auth.invites_per_day;
+    let invites_per_day = wiring.config.section::<AuthConfig>().invites_per_day;
     wiring.hang::<Orgs>(Orgs::new(seeds, invites_per_day));
     Ok(())
 }

@@ -6,6 +6,7 @@
 
 mod accounts;
 mod adapters;
+mod config;
 mod open;
 mod path;
 mod proxies;
@@ -19,6 +20,7 @@ mod wire;
 
 pub use accounts::{Account, PROVIDERS_PER_ORG_MAX, ProviderParts, Providers, Standing, Trouble, enabled};
 pub use adapters::{Adapter, Adapters, visits_itself};
+pub use config::{BrowserConfig, DispatchConfig, NetworkConfig, ProvidersConfig};
 pub use path::Path;
 pub use rows::{PROVIDERS, ProviderV1};
 pub use service::{seed, seed_all};
@@ -26,6 +28,7 @@ pub use service::{seed, seed_all};
 pub use fetch::NOT_ASKED;
 
 use super::Feature;
+use crate::config::SectionSpec;
 use base::audit::Action;
 use base::ids::ProviderId;
 use base::page::{Page, PageRequest};
@@ -47,7 +50,14 @@ const TEST_SECS: u64 = 60;
 pub static FEATURE: Feature = Feature {
     name: "providers",
     uses: &["auth"],
+    sections: &[
+        SectionSpec::of::<NetworkConfig>(),
+        SectionSpec::of::<DispatchConfig>(),
+        SectionSpec::of::<ProvidersConfig>(),
+        SectionSpec::of::<BrowserConfig>(),
+    ],
     open: Some(open::open),
+    descriptors: Some(open::descriptors),
     seed: Some(|_| Box::new(|tx, new, _| seed(&tx.org(new.id)))),
     close: Some(open::close),
     tables: &[&PROVIDERS, &rows::SEEDED],

@@ -1,7 +1,9 @@
 //! What the slice opens at a start: the address guard, politeness, direct fetching, browsers and the vendors' templates.
 
-use super::{ProviderParts, Providers, seed_all};
-use crate::config::{BrowserConfig, Config, DispatchConfig};
+use super::{
+    BrowserConfig, DispatchConfig, NetworkConfig, ProviderParts, Providers, ProvidersConfig, seed_all,
+};
+use crate::config::Config;
 use crate::features::auth::list_orgs;
 use crate::features::wiring::Wiring;
 use base::{Error, Result};
@@ -17,8 +19,9 @@ use std::time::Duration;
 pub(super) fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
     Box::pin(async move {
         let config = wiring.config;
-        let guard = AddressGuard::new(&config.network.allow, &[wiring.local])
-            .answering(config.network.hosts.keys().map(String::as_str));
+        let network: &NetworkConfig = config.section();
+        let guard = AddressGuard::new(&network.allow, &[wiring.local])
+            .answering(network.hosts.keys().map(String::as_str));
         let guard = wiring.hang::<AddressGuard>(guard);
         let politeness = Politeness::new(pace(config));
         wiring.hang::<Politeness>(politeness.clone());
@@ -30,8 +33,8 @@ pub(super) fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> 
             browsers,
             keyring: wiring.part(),
             politeness,
-            robots: config.dispatch.robots,
-            lower_prices: config.providers.lower_prices,
+            robots: config.section::<DispatchConfig>().robots,
+            lower_prices: config.section::<ProvidersConfig>().lower_prices,
             clock: wiring.store().clock().clone(),
         });
         wiring.hang::<Providers>(providers);
@@ -42,33 +45,43 @@ pub(super) fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> 
     })
 }
 
+/// Sockets and pipes of a page in the browser.
+const OF_PAGE: u64 = 8;
+
+/// What the browser's pages take of the open files.
+pub(super) fn descriptors(config: &Config) -> u64 {
+    config.section::<BrowserConfig>().pages as u64 * OF_PAGE
+}
+
 /// The hosted providers' templates. A wrong one keeps the box from starting: it would fail every job, one by one.
 fn templates(config: &Config) -> Result<Templates> {
-    let folder = Some(config.providers.dir.as_path()).filter(|folder| !folder.as_os_str().is_empty());
+    let folder = config.section::<ProvidersConfig>().dir.as_path();
+    let folder = Some(folder).filter(|folder| !folder.as_os_str().is_empty());
     Templates::load(folder).map_err(|e| Error::invalid("providers.dir", e))
 }
 
 fn pace(config: &Config) -> Pace {
-    let DispatchConfig { per_domain_concurrency, min_delay_ms, pause_max_sec, .. } = config.dispatch;
+    let dispatch: &DispatchConfig = config.section();
     Pace {
-        per_domain_concurrency,
-        min_delay: Duration::from_millis(min_delay_ms),
-        pause_max: Duration::from_secs(pause_max_sec),
+        per_domain_concurrency: dispatch.per_domain_concurrency,
+        min_delay: Duration::from_millis(dispatch.min_delay_ms),
+        pause_max: Duration::from_secs(dispatch.pause_max_sec),
     }
 }
 
 fn fetch_settings(config: &Config) -> FetchSettings {
-    let contact = Some(config.network.contact.as_str()).filter(|contact| !contact.is_empty());
+    let network: &NetworkConfig = config.section();
+    let contact = Some(network.contact.as_str()).filter(|contact| !contact.is_empty());
     FetchSettings {
         user_agent: user_agent(contact),
-        hosts: config.network.hosts.clone(),
-        resolving_proxies: config.network.resolving_proxies.clone(),
+        hosts: network.hosts.clone(),
+        resolving_proxies: network.resolving_proxies.clone(),
         ..FetchSettings::default()
     }
 }
 
 fn browser_settings(config: &Config) -> BrowserSettings {
-    let BrowserConfig { executable, sandbox, pages, memory_mb } = &config.browser;
+    let BrowserConfig { executable, sandbox, pages, memory_mb } = config.section();
     BrowserSettings {
         executable: executable.clone(),
         sandbox: *sandbox,

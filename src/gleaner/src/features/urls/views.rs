@@ -1,7 +1,7 @@
 //! What the SQL console sees of URLs: `urls`, and `url_tags` in long form.
 
 use super::rows::{URLS, UrlV1};
-use crate::features::{View, ViewRows, column, console_table};
+use crate::features::{NAMED_BY_METADATA, View, ViewRows, column, console_table, seen_by_agents};
 use base::Result;
 use base::ids::UrlId;
 use sql::{Cell, ColumnKind as Kind, TableSpec};
@@ -10,6 +10,10 @@ use store::{Key, OrgRead};
 
 pub(super) const VIEW: View =
     View { source: "urls", tables: || vec![URL_TABLE.as_ref().clone(), TAG_TABLE.as_ref().clone()], rows };
+
+/// The URLs of an agent's jobs, which are the agent's too.
+static OF_JOBS: LazyLock<String> =
+    LazyLock::new(|| format!("SELECT url_id FROM jobs WHERE {NAMED_BY_METADATA}"));
 
 static URL_TABLE: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
     let mut table = console_table(
@@ -33,18 +37,20 @@ static URL_TABLE: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
         ],
     );
     Arc::make_mut(&mut table).catalog_version = 2;
-    table
+    seen_by_agents(table, format!("{NAMED_BY_METADATA} OR id IN ({})", *OF_JOBS))
 });
 
 static TAG_TABLE: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
-    console_table(
+    let table = console_table(
         "url_tags",
         "One row a tag of a URL.",
         vec![
             column("url_id", Kind::Text, "The URL").required(),
             column("tag", Kind::Text, "The tag").required(),
         ],
-    )
+    );
+    let own = format!("SELECT id FROM urls WHERE {NAMED_BY_METADATA}");
+    seen_by_agents(table, format!("url_id IN ({own}) OR url_id IN ({})", *OF_JOBS))
 });
 
 fn rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {

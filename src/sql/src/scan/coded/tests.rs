@@ -33,6 +33,7 @@ pub(super) fn spec(name: &str, columns: &[(&str, ColumnKind)]) -> TableSpec {
         columns: columns.iter().map(|(name, kind)| ColumnSpec::new(*name, *kind)).collect(),
         catalog_version: 1,
         newest: None,
+        agent_rows: None,
     }
 }
 

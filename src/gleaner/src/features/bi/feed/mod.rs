@@ -31,7 +31,6 @@ use base::{Error, Result};
 use parking_lot::Mutex;
 use position::StoredPosition;
 use ring::digest::{SHA256, digest};
-use server::task::TaskContext;
 use spent::Spent;
 use sql::{
     Changes, Pin, SNAPSHOT_FORMAT, SnapshotError, Snapshots, TableChange, TableName, TableSpec, TableStatus,
@@ -45,6 +44,8 @@ use tokio::sync::watch;
 
 /// How long a first change waits for others, so that what belongs together costs one round of fsyncs.
 const GATHER: Duration = Duration::from_millis(20);
+/// How soon new rows become visible, unless it is said otherwise.
+const FRESHNESS: Duration = Duration::from_millis(500);
 /// How often the position is stored. A crash makes the feed look at the changes of so long again.
 const STORE_EVERY: Duration = Duration::from_secs(5);
 
@@ -69,6 +70,8 @@ pub struct SnapshotFeed {
     feeding: Mutex<()>,
     publishing: Spent,
     merging: Spent,
+    /// How soon new rows become visible, give or take the time to write them.
+    freshness: Duration,
 }
 
 /// Whose snapshots are not a state that the store has had.
@@ -122,7 +125,23 @@ impl SnapshotFeed {
             feeding: Mutex::default(),
             publishing: Spent::default(),
             merging: Spent::default(),
+            freshness: FRESHNESS,
         })
+    }
+
+    /// The same, with new rows visible so soon.
+    pub(super) fn fresh_within(self, freshness: Duration) -> SnapshotFeed {
+        SnapshotFeed { freshness, ..self }
+    }
+
+    /// How long what changes is gathered after a pass that began then.
+    pub(super) fn gathers(&self, begun: Instant) -> Duration {
+        self.freshness.saturating_sub(begun.elapsed()).max(GATHER.min(self.freshness))
+    }
+
+    /// How soon the position is stored, while that is behind what was taken in.
+    pub(super) fn stores_within(&self) -> Option<Duration> {
+        (self.position() < self.applied()).then_some(STORE_EVERY)
     }
 
     /// Change records up to this one are of no more use to the feed, whatever happens: they may be forgotten.
@@ -250,47 +269,8 @@ impl SnapshotFeed {
         Ok(files)
     }
 
-    /// Follows the changes until the box drains: the task's activation. New rows become visible within `freshness`,
-    /// give or take the time to write them.
-    pub(super) async fn follow(self: Arc<Self>, context: TaskContext, freshness: Duration) -> Result<()> {
-        let mut sequence = self.system.store().sequence();
-        self.blocking(SnapshotFeed::begin).await?;
-        loop {
-            sequence.borrow_and_update();
-            let begun = Instant::now();
-            while self.blocking(SnapshotFeed::pass).await? {}
-            if context.stopping() {
-                break;
-            }
-            tokio::select! {
-                () = context.stopped() => break,
-                changed = sequence.changed() => if changed.is_err() { break },
-                // Nothing happens, but the position of what did is not stored yet.
-                () = tokio::time::sleep(STORE_EVERY), if self.position() < self.applied() => {
-                    self.blocking(SnapshotFeed::store_position).await?;
-                    continue;
-                }
-            }
-            let pause = freshness.saturating_sub(begun.elapsed()).max(GATHER.min(freshness));
-            tokio::select! {
-                () = context.stopped() => break,
-                () = tokio::time::sleep(pause) => {}
-            }
-        }
-        self.blocking(SnapshotFeed::store_position).await
-    }
-
-    async fn blocking<T: Send + 'static>(
-        self: &Arc<Self>,
-        run: impl FnOnce(&SnapshotFeed) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
-        let feed = Arc::clone(self);
-        let task = tokio::task::spawn_blocking(move || run(&feed));
-        task.await.map_err(|e| Error::internal("feed the snapshots", e))?
-    }
-
     /// Reads where the feed stands and rebuilds what cannot be followed from there. Once.
-    fn begin(&self) -> Result<()> {
+    pub(super) fn begin(&self) -> Result<()> {
         let _feeding = self.feeding.lock();
         if self.progress.lock().begun {
             return Ok(());
@@ -321,7 +301,7 @@ impl SnapshotFeed {
     }
 
     /// Takes in one batch; whether there may be more at once.
-    fn pass(&self) -> Result<bool> {
+    pub(super) fn pass(&self) -> Result<bool> {
         self.take_in(batch::CHANGES_MAX)
     }
 
@@ -437,7 +417,7 @@ impl SnapshotFeed {
         Ok(())
     }
 
-    fn store_position(&self) -> Result<()> {
+    pub(super) fn store_position(&self) -> Result<()> {
         let position = self.applied();
         if position != self.position() || self.progress.lock().stored_at.is_none() {
             let stored = StoredPosition { position, shape: self.shape() };

@@ -1,6 +1,6 @@
 //! The section `mail`: which server takes the box's messages. A mistake in it is found at start and named.
 
-use super::paths;
+use crate::config::{Bounds, Config, Section, paths};
 use base::web::WebUrl;
 use base::{Error, Result};
 use serde::Deserialize;
@@ -37,7 +37,7 @@ impl MailConfig {
         !self.host.is_empty()
     }
 
-    pub(super) fn check(&self) -> Result<()> {
+    fn check_keys(&self) -> Result<()> {
         let invalid = |key: &str, reason: &str| Err(Error::invalid(&format!("mail.{key}"), reason));
         if self.host.chars().any(|c| c.is_whitespace() || c.is_control() || c == '/') {
             return invalid("host", "must be a name or an address, such as mail.example.com");
@@ -112,6 +112,21 @@ impl MailConfig {
     }
 }
 
+impl Section for MailConfig {
+    const NAME: &'static str = "mail";
+    const BOUNDS: Bounds = &[("port", 0..=65_535), ("timeout_sec", 1..=600)];
+
+    fn check(&self, whole: &Config) -> Result<()> {
+        self.check_keys()?;
+        // Links in messages lead to this address, and nobody reaches the one that is listened at on all interfaces.
+        if self.is_on() && whole.server.public_url.is_empty() && whole.server.listen.ip().is_unspecified() {
+            let reason = "must be set where mail is sent (mail.host): links in messages lead there";
+            return Err(Error::invalid("server.public_url", reason));
+        }
+        Ok(())
+    }
+}
+
 fn mailbox(key: &str, text: &str) -> Result<Mailbox> {
     let reason =
         |e: &dyn Display| format!("\"{text}\" is no address such as Gleaner <gleaner@example.com>: {e}");
@@ -127,6 +142,7 @@ fn unreadable(key: &str, path: &Path, error: impl Display) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use super::MailConfig;
     use crate::config::Config;
     use std::path::PathBuf;
     use std::time::Duration;
@@ -140,19 +156,24 @@ mod tests {
 
     #[test]
     fn without_a_host_there_is_no_mail() {
-        assert!(load("").unwrap().mail.smtp("http://127.0.0.1:8420").unwrap().is_none());
+        assert!(load("").unwrap().section::<MailConfig>().smtp("http://127.0.0.1:8420").unwrap().is_none());
         assert!(load("from = \"not looked at\"").is_ok());
     }
 
     #[test]
     fn a_server_and_a_sender_are_enough() {
-        let smtp = load(GOOD).unwrap().mail.smtp("https://gleaner.example.com:8443").unwrap().unwrap();
+        let smtp = load(GOOD)
+            .unwrap()
+            .section::<MailConfig>()
+            .smtp("https://gleaner.example.com:8443")
+            .unwrap()
+            .unwrap();
         assert_eq!((smtp.port, smtp.hello.as_deref()), (587, Some("gleaner.example.com")));
         assert!(smtp.login.is_none() && smtp.reply_to.is_none() && smtp.timeout == Duration::from_secs(60));
         let ports = [("tls", 465), ("none\"\nallow_plaintext = true\nreply_to = \"a@b.de", 25)];
         for (security, port) in ports {
             let config = load(&format!("{GOOD}security = \"{security}\"")).unwrap();
-            let smtp = config.mail.smtp("http://10.0.0.1").unwrap().unwrap();
+            let smtp = config.section::<MailConfig>().smtp("http://10.0.0.1").unwrap().unwrap();
             assert_eq!((smtp.port, smtp.hello), (port, None));
         }
     }
@@ -164,14 +185,14 @@ mod tests {
         std::fs::write(&file, "open sesame\n").unwrap();
         let lines = format!("{GOOD}username = \"box\"\npassword_file = {file:?}");
         let config = load(&lines).unwrap();
-        let smtp = config.mail.smtp("http://box.test").unwrap().unwrap();
+        let smtp = config.section::<MailConfig>().smtp("http://box.test").unwrap().unwrap();
         let (user, password) = smtp.login.clone().unwrap();
         assert_eq!((user.as_str(), password.0.as_str()), ("box", "open sesame"));
         assert!(!format!("{smtp:?}").contains("sesame"));
         let inline = load(&format!("{GOOD}username = \"box\"\npassword = \"sesame\"")).unwrap();
         assert!(!format!("{inline:?}").contains("sesame"));
         std::fs::remove_file(&file).unwrap();
-        let error = config.mail.smtp("http://box.test").unwrap_err();
+        let error = config.section::<MailConfig>().smtp("http://box.test").unwrap_err();
         assert!(error.detail().unwrap().starts_with("mail.password_file: "));
     }
 
@@ -199,8 +220,8 @@ mod tests {
             assert!(refusal.starts_with(&format!("{key}: ")), "{lines}: {refusal}");
         }
         let config = load(&format!("{GOOD}ca_file = \"/does/not/exist.pem\"")).unwrap();
-        assert_eq!(config.mail.ca_file, PathBuf::from("/does/not/exist.pem"));
-        let error = config.mail.smtp("http://box.test").unwrap_err();
+        assert_eq!(config.section::<MailConfig>().ca_file, PathBuf::from("/does/not/exist.pem"));
+        let error = config.section::<MailConfig>().smtp("http://box.test").unwrap_err();
         assert!(error.detail().unwrap().starts_with("mail.ca_file: /does/not/exist.pem cannot be read"));
     }
 }
