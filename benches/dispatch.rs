@@ -4,16 +4,9 @@
 //! `cargo bench --bench dispatch -- [SEED] [JOBS]`: 20 domains, 6 providers whose quality drifts and breaks down, 100,000
 //! jobs, five worlds from the seed on (1 unless said otherwise). Deterministic: the same arguments print the same losses.
 
-use base::ids::ProviderId;
-use dispatch::{dag, rank};
-use fetch::Outcome;
+use dispatch::rank::Strategy;
+use dispatch_oracle::simulate::{Fixed, Learning, Losses, RoundRobin, World, run};
 use std::time::Instant;
-
-#[path = "../src/dispatch/src/rank/tests/simulate.rs"]
-mod simulate;
-
-use rank::Strategy;
-use simulate::{Fixed, Learning, Losses, RoundRobin, World, run};
 
 const WORLDS: u64 = 5;
 const JOBS: usize = 100_000;

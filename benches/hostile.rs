@@ -1,23 +1,16 @@
 //! The corpus of hostile statements against a release build, while ordinary requests go on: `cargo bench --bench hostile`.
 //!
-//! It is the test's own (`tests/it/sql/corpus`): one second a statement, four senders, and from another organization fifty
+//! It is the test's own (`tests/harness/src/hostile`): one second a statement, four senders, and from another organization fifty
 //! ordinary requests a second in an open loop. What counts: every statement ends within its limit plus one second with
 //! the right code, no ordinary request fails, their 99th percentile stays below 100 ms, and the server's memory below
 //! 1 GiB. Takes a minute or two.
 
-#![allow(dead_code, clippy::unwrap_used)]
-
-#[path = "../tests/it/sql/corpus/attack.rs"]
-mod attack;
-#[path = "../tests/it/harness/mod.rs"]
-mod harness;
-#[path = "../tests/it/sql/corpus/statements.rs"]
-mod statements;
+use harness::hostile::attack;
 
 #[tokio::main]
 async fn main() {
     println!("{} cores", std::thread::available_parallelism().map_or(0, usize::from));
-    let found = attack::attack().await;
+    let found = attack().await;
     println!("{found}");
     for wrong in found.wrong.iter().chain(&found.failed) {
         println!("WRONG {wrong}");

@@ -5,9 +5,6 @@
 //! `GLEANER_STORAGE__CACHE_MB=128 cargo bench -- submit`. Ratios are to be taken within one run. The extraction kernel
 //! alone is in `kernel` (`cargo bench -- kernel`).
 
-#[path = "../tests/it/harness/mod.rs"]
-#[allow(dead_code, clippy::unwrap_used)] // A helper of the tests, which need more of it.
-mod harness;
 mod kernel;
 
 use base::clock::Clock;

@@ -16,10 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-#[path = "../tests/it/harness/mod.rs"]
-#[allow(dead_code, clippy::unwrap_used)] // A helper of the tests, which need more of it.
-mod harness;
-
 use harness::process::Process;
 use harness::{PASSWORD, member};
 

@@ -11,10 +11,6 @@ use server::client::Client;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-#[path = "../tests/it/harness/mod.rs"]
-#[allow(dead_code, clippy::unwrap_used)] // A helper of the tests, which need more of it.
-mod harness;
-
 use harness::process::Process;
 use harness::{expect, member, post};
 

@@ -2,9 +2,9 @@
 //! bounded number of requests under way.
 
 use crate::aim::{Answers, Outcome, answer, label};
-use crate::harness::{Member, expect, get, member, post, text};
 use crate::{SLOTS, Stage, strangers};
 use gleaner::admin::Request;
+use harness::{Member, expect, get, member, post, text};
 use serde_json::{Value, json};
 use server::client::Client;
 use std::future::Future;

@@ -15,9 +15,6 @@
 
 mod aim;
 mod attacks;
-#[path = "../../tests/it/harness/mod.rs"]
-#[allow(dead_code, clippy::unwrap_used)] // A helper of the tests, which need more of it.
-mod harness;
 mod ordinary;
 mod strangers;
 

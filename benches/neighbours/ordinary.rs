@@ -1,6 +1,6 @@
 //! Ordinary requests of an organization, in an open loop.
 
-use crate::harness::{get, post};
+use harness::{get, post};
 use serde_json::json;
 use server::client::Client;
 use std::fmt;

@@ -9,11 +9,11 @@
 //! The lag of a reading is the time from `extracted_at` in its row, which is before it is stored, to the answer that
 //! counts it. A snapshot is a state of the store, so the n-th reading is counted by the first answer that says n or more.
 
-use super::harness::process::Process;
-use super::harness::vendors::{Asked, Reply, SCRAPINGBEE, Simulator, Told, Vendor};
-use super::harness::{expect, post, text};
 use super::{CONCURRENCY, DOMAINS, owner, start, status};
 use gleaner::admin::{self, Request};
+use harness::process::Process;
+use harness::vendors::{Asked, Reply, SCRAPINGBEE, Simulator, Told, Vendor};
+use harness::{expect, post, text};
 use serde_json::{Value, json};
 use server::client::Client;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench overhead -- [JOBS]` (20,000 unless said otherwise) starts the real binary, fills its queue while
 //! one job at a time is run, starts it again with its queue full, and counts how many jobs a second end from then on:
-//! claimed, asked for at a simulator of ScrapingBee (tests/it/harness/vendors) in this process, parsed, kept with their
+//! claimed, asked for at a simulator of ScrapingBee (tests/harness/src/vendors) in this process, parsed, kept with their
 //! page, settled, all durable. The simulator and this counting share the machine with the box.
 //!
 //! Every URL has the same page, which is written once: that is dispatching and settling. With the word `own` each URL has a
@@ -19,9 +19,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 mod fresh;
-#[path = "../../tests/it/harness/mod.rs"]
-#[allow(dead_code, clippy::unwrap_used)] // A helper of the tests, which need more of it.
-mod harness;
 
 use harness::process::Process;
 use harness::vendors::{Asked, Reply, SCRAPINGBEE, Simulator, Told, Vendor};

@@ -10,9 +10,9 @@ use page::extract::{Attribute, Schema, root_context};
 use page::html::Document;
 use page::xpath::{Fuel, Value, XPath, number_to_text};
 
-use crate::clock::least_time;
-use crate::soup::{Random, generated};
 use crate::{INPUT_TIME_MAX, Target};
+use page_oracle::clock::least_time;
+use page_oracle::soup::{Random, generated};
 
 const SEEDS: &str = include_str!("../xpath/realworld.txt");
 const PIECES: [&str; 48] = [

@@ -8,26 +8,17 @@
 //! file; the exit code is then 1. Cases run on a thread with a small stack, so that recursion over the input ends the
 //! process; which case that was stands in the journal file that is printed first.
 
-#[path = "../it/html/clock.rs"]
-mod clock;
 mod compiler;
-#[path = "../it/html/notation.rs"]
-mod notation;
 mod numbers;
-#[path = "../it/html/oracle.rs"]
-mod oracle;
 mod parser;
-#[allow(dead_code, reason = "the tests of the parser use the rest")]
-#[path = "../it/html/soup.rs"]
-mod soup;
 
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use clock::thread_time;
-use soup::Random;
+use page_oracle::clock::thread_time;
+use page_oracle::soup::Random;
 
 /// What the issue allows a hostile input.
 pub const INPUT_TIME_MAX: Duration = Duration::from_millis(500);

@@ -5,7 +5,7 @@ use page::html::Document;
 use page::xpath::{Fuel, number_to_text, text_to_number};
 
 use crate::Target;
-use crate::soup::Random;
+use page_oracle::soup::Random;
 
 #[derive(Clone, Copy, Debug)]
 pub enum How {
@@ -61,7 +61,7 @@ const ZEROS: [char; 5] = ['0', '٠', '०', '０', '๐'];
 
 fn written(random: &mut Random) -> (How, String) {
     let digits = 1 + random.below(9) as u32;
-    let cents = (random.next() % 10_u64.pow(digits)) as i64;
+    let cents = (random.number() % 10_u64.pow(digits)) as i64;
     let (group, decimal) = STYLES[random.below(STYLES.len())];
     let whole = (cents / 100).to_string();
     let mut grouped = String::new();
@@ -103,10 +103,10 @@ impl Target for NumbersTarget {
                 How::Machine,
                 text(random, 14, &['0', '1', '5', '9', '.', '-', ' ', '\t', '\u{a0}', 'e', '+']),
             ),
-            6 => (How::Bits(random.next()), String::new()),
+            6 => (How::Bits(random.number()), String::new()),
             _ => {
                 let decimal =
-                    (random.next() % 2_000_000) as f64 / [1.0, 10.0, 100.0, 1e7, 1e-9][random.below(5)];
+                    (random.number() % 2_000_000) as f64 / [1.0, 10.0, 100.0, 1e7, 1e-9][random.below(5)];
                 (How::Bits(decimal.to_bits()), String::new())
             }
         }

@@ -7,9 +7,9 @@ use std::path::Path;
 use page::html::{AttrId, Document, Namespace, NodeId, NodeKind, decode};
 
 use crate::Target;
-use crate::notation::{difference, serialize};
-use crate::oracle::{oracle_fragment, oracle_page};
-use crate::soup::{ATTRIBUTES, Random, TAGS, TEXTS, generated, is_known_difference, mutated};
+use page_oracle::notation::{difference, serialize};
+use page_oracle::oracle::{oracle_fragment, oracle_page};
+use page_oracle::soup::{ATTRIBUTES, Random, TAGS, TEXTS, generated, is_known_difference, mutated};
 
 /// As `src/page/src/html` has it: nodes (and copied attributes) that any page may have beside one for each byte.
 const NODES_BASE: usize = 16_384;
@@ -131,7 +131,7 @@ fn scrambled(random: &mut Random, text: &str) -> String {
                     .next()
                     .unwrap_or('<')
             }
-            _ => characters[at] = char::from_u32(random.next() as u32 % 0x11_0000).unwrap_or('\u{fffd}'),
+            _ => characters[at] = char::from_u32(random.number() as u32 % 0x11_0000).unwrap_or('\u{fffd}'),
         }
     }
     characters.into_iter().collect()

@@ -1,7 +1,7 @@
 //! Random workflows on a box at work: what a job did, by the API, is what a plain reading of its drawing says. The same
 //! attempts with the same outcomes, the same page, the same credits. Drawings that are not valid never reach a provider.
 //!
-//! Drawings and the plain interpreter are the graph engine's own (src/dispatch/src/dag/tests). The providers are simulated
+//! Drawings and the plain interpreter are those of the graph engine's own tests (tests/dispatch). The providers are simulated
 //! vendors; a script, made from the seed, says what each of them meets for a job, node and try. One thing is the world's to
 //! decide and not the script's: in which order the answers of a race come in. That is taken from the job as it was, and
 //! everything else must follow from it.
@@ -12,23 +12,16 @@ use crate::harness::vendors::{SCRAPEDO, SCRAPFLY, SCRAPINGBEE, Script, Simulator
 use crate::harness::{Appliance, Member, ended, expect, get, post, refused, text};
 use crate::workflows::{at, chain, put};
 use base::ids::ProviderId;
-use dispatch::dag::{Dag, DagEdge, DagNode, EdgeType, Fault, NodeType};
+use dispatch::dag::{Dag, Fault};
+use dispatch_oracle::generate::{self, Dice, Palette, spoil, valid};
+use dispatch_oracle::reference::{self, Asked, Story, World};
 use fetch::Outcome;
-use generate::{Dice, Palette, spoil, valid};
 use gleaner::admin::Request;
-use reference::{Asked, Story, World};
 use serde_json::{Value, json};
 use server::client::Client;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use uuid::Uuid;
-
-#[path = "../../src/dispatch/src/dag/tests/generate.rs"]
-#[allow(dead_code)] // The engine's tests need more of it.
-mod generate;
-#[path = "../../src/dispatch/src/dag/tests/reference.rs"]
-#[allow(dead_code)]
-mod reference;
 
 /// Drawings that are walked, and jobs along each.
 const WALKED: usize = 30;
@@ -61,10 +54,6 @@ const TARGETS: [Target; 12] = [
 ];
 
 /// The provider of this number, as the generator draws it; a box gives its own ids.
-fn provider(n: u8) -> ProviderId {
-    ProviderId(Uuid::from_bytes([n; 16]))
-}
-
 fn dag(value: Value) -> Dag {
     serde_json::from_value(value).unwrap()
 }
@@ -444,7 +433,7 @@ async fn submit(lab: &Lab, flow: &str, (i, dag): (usize, &Dag), dice: &mut Dice)
     lab.import_schemas(&(0..JOBS_EACH).map(domain).collect::<Vec<_>>()).await;
     for turn in 0..JOBS_EACH {
         let url = format!("http://{}/{}", domain(turn), dice.below(1_000));
-        let play = Play { seed: dice.next(), races: script_races(dag, &lab.ids, dice) };
+        let play = Play { seed: dice.number(), races: script_races(dag, &lab.ids, dice) };
         lab.plays.lock().unwrap().insert(url.clone(), play.clone());
         let page_type = *dice.pick(&PAGE_TYPES);
         let tags = ["daily", "other"][..dice.below(3)].to_vec();

@@ -21,9 +21,7 @@ mod extraction;
 mod fair;
 mod forged;
 mod graphs;
-mod harness;
 mod hostile;
-mod html;
 mod http;
 mod ignored;
 mod jobs;
@@ -43,3 +41,5 @@ mod tenancy;
 mod tidy;
 mod urls;
 mod workflows;
+
+use ::harness;

@@ -4,8 +4,8 @@
 
 use super::ROLES;
 use super::model::{Model, Verdict};
+use crate::harness::random::Random;
 use crate::harness::{Appliance, text, token_in};
-use crate::html::soup::Random;
 use argon2::{Algorithm, Argon2, Params, PasswordHasher, Version};
 use base::Code;
 use base::clock::{Clock, Moment, Timestamp};

@@ -10,7 +10,7 @@ mod life;
 mod model;
 
 use crate::harness::Appliance;
-use crate::html::soup::Random;
+use crate::harness::random::Random;
 use base::permission::Role;
 use gleaner::features::auth::{Auth, USERS, UserV1};
 use life::{Life, Way};
@@ -63,7 +63,7 @@ async fn one_box(seed: u64, number: usize, lives: usize) -> Vec<Life> {
     let mut all = Vec::new();
     for life in 0..lives {
         let way = Way::of(&at, &network(number, life));
-        all.push(Life::new(format!("box {number}, life {life}"), random.next(), way));
+        all.push(Life::new(format!("box {number}, life {life}"), random.number(), way));
     }
     people(&at, &mut all).await;
     futures::future::join_all(all.iter_mut().map(Life::begin)).await;

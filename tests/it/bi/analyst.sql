@@ -697,15 +697,18 @@ SELECT encode('a'::bytea, 'base64'), encode('abc'::bytea, 'hex'), encode(repeat(
 SELECT div(9007199254740993, 1), div(-7, 2), div(7.5, 2), div(-9.9, 3);
 SELECT width_bucket(0.57, 0, 1, 100), width_bucket(0.57::float8, 0, 1, 100), width_bucket(5, 10, 0, 4), width_bucket(x, 0, 10, 5) FROM (VALUES (-1), (0), (3), (10)) t(x) ORDER BY x;
 SELECT make_interval(1, 2, 3, 4, 5, 6, 7.5), make_interval(0, 0, 0, 10), quote_ident('user'), quote_ident('name'), quote_ident('between');
+
 -- Columns that only seem to be constant
 SELECT a IS NULL, c IS NULL FROM (VALUES (1), (2)) l(a) FULL JOIN (SELECT count(*) FROM (VALUES (0)) v) r(c) ON a = c + 7 ORDER BY c IS NULL DESC, a;
 SELECT a, c FROM (VALUES (1), (2)) l(a) LEFT JOIN (SELECT count(*) AS c FROM (VALUES (0)) v) r ON a = c ORDER BY c NULLS FIRST, a;
 SELECT a, row_number() OVER (ORDER BY c NULLS FIRST, a) FROM (VALUES (1), (2)) l(a) LEFT JOIN (SELECT count(*) AS c FROM (VALUES (0)) v) r ON a = c ORDER BY 1;
 SELECT coalesce('x', k), k, count(*) FROM (VALUES ('a'), ('b')) t(k) GROUP BY GROUPING SETS ((coalesce('x', k), k), (k), ()) ORDER BY 1, 2 NULLS FIRST;
 SELECT k, n, count(*) FROM (VALUES ('a', 1), ('a', 2), ('b', 1)) t(k, n) WHERE k = 'a' GROUP BY ROLLUP (k, n) ORDER BY k NULLS FIRST, n NULLS FIRST;
+
 -- A constant looked for among what is none
 SELECT count(*) FROM (VALUES (true), (false)) t(b) WHERE DATE '2027-12-31' NOT IN (CASE WHEN b THEN DATE '2026-06-30' END, DATE '2026-03-29');
 SELECT b, TIMESTAMP '2027-12-31 00:00:00' IN (CASE WHEN b THEN TIMESTAMP '2027-12-31 00:00:00' END, TIMESTAMP '2026-03-29 00:00:00') FROM (VALUES (true), (false)) t(b) ORDER BY b;
+
 -- Letters without a case where case does not matter
 SELECT t, t ~* '^[[:upper:]]', t ~ '^[[:upper:]]', t !~* '[[:lower:]]', t ~* p, t ~ p, regexp_replace(t, '[[:upper:]]', '.', 'gi') FROM (VALUES ('日本', '[[:upper:]]'), ('ab', '(?c)B'), ('1', '[[:lower:]]')) v(t, p) ORDER BY t;
 

@@ -84,7 +84,7 @@ impl Box_ {
     fn new(change: impl FnOnce(&mut WorkerSettings)) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let mut settings = WorkerSettings {
-            exe: PathBuf::from(env!("CARGO_BIN_EXE_gleaner")),
+            exe: crate::harness::binary(),
             query_timeout: Duration::from_secs(20),
             memory_bytes: 64 << 20,
             memory_box_bytes: 8 << 30,

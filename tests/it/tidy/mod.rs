@@ -246,6 +246,25 @@ fn has_path(text: &str, path: &str) -> bool {
     text.match_indices(path).any(|(at, _)| !goes_on(&text[at + path.len()..]))
 }
 
+/// A file is compiled in one place: what two programs need lies in a crate (`tests/harness`, `tests/page`, `tests/dispatch`).
+#[test]
+fn no_file_is_taken_in_from_elsewhere() {
+    let mut files = Vec::new();
+    for folder in ["src", "tests", "benches"] {
+        walk(&root().join(folder), &mut files);
+    }
+    files.retain(|path| path.extension().is_some_and(|kind| kind == "rs"));
+    let read = |path: &std::path::PathBuf| (path.clone(), std::fs::read_to_string(path).unwrap());
+    let taken = files.iter().map(read).filter(|(_, text)| takes_in(text));
+    let found: Vec<_> = taken.map(|(path, _)| path.display().to_string()).collect();
+    assert!(files.len() > 300, "the files were found");
+    assert_none("a module's file is named by its path", &found);
+}
+
+fn takes_in(text: &str) -> bool {
+    text.lines().any(|line| line.trim_start().starts_with("#[path"))
+}
+
 /// Each rule, shown that it finds what it is for.
 #[test]
 fn every_rule_finds_its_breach() {
@@ -309,6 +328,7 @@ fn every_rule_finds_its_breach() {
         slices_in_folds(&fold("fn a() { features::ALL.len() + features::wiring::tasks().count(); }"))
             .is_empty()
     );
+    assert!(takes_in("    #[path = \"../a.rs\"]\n    mod a;") && !takes_in("#[test]\nmod a;"));
     assert!(!around_the_gate(&slice("fn a(o: Org) { o.services().system().write(); }")).is_empty());
 }
 

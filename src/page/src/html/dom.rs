@@ -11,13 +11,9 @@
 //! Absences: no recursion over the tree, no reference counting, no interior mutability but the side indexes, which are
 //! built once when first asked for. A document can be shared between threads.
 
-#[path = "dom/builder.rs"]
 mod builder;
-#[path = "dom/finish.rs"]
 mod finish;
-#[path = "dom/index.rs"]
 mod index;
-#[path = "dom/names.rs"]
 pub mod names;
 
 use std::ops::Range;
@@ -548,5 +544,4 @@ fn resolve<'a>(source: &'a str, side: &'a str, span: Span) -> &'a str {
 }
 
 #[cfg(test)]
-#[path = "dom/tests.rs"]
 mod tests;

@@ -1,4 +1,4 @@
-//! A world whose providers change, and policies that live in it. Included by the tests and by `benches/dispatch.rs`.
+//! A world whose providers change, and policies that live in it.
 //!
 //! Every pair of provider and domain has a chance of success that drifts slowly, and now and then breaks down: a provider
 //! everywhere, or at one domain. Failures come in clumps. What happens depends on the seed and on nothing else, least of
@@ -7,11 +7,12 @@
 //! The learning policy is the product's own way: samples go to boards, boards make a plan, the plan is drawn as a graph,
 //! the graph is read, and each job walks it. Losses are expectations over the true chances, so luck is not in them.
 
-use super::dag::{self, Facts, Graph, Step, Walk, walk::Event, walk::Seen};
-use super::rank::estimate::score;
-use super::rank::plan::DOMAIN_SAMPLES_MIN;
-use super::rank::{Board, Evidence, Place, Plan, Sample, Strategy};
-use super::{Outcome, ProviderId};
+use base::ids::ProviderId;
+use dispatch::dag::{self, Event, Facts, Graph, Seen, Step, Walk};
+use dispatch::rank::estimate::score;
+use dispatch::rank::plan::DOMAIN_SAMPLES_MIN;
+use dispatch::rank::{Board, Evidence, Place, Plan, Sample, Strategy};
+use fetch::Outcome;
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 

@@ -6,7 +6,7 @@ use page::extract::{Attribute, AttributeType, Extraction, Schema};
 use page::html::Document;
 use page::xpath::Fuel;
 
-use super::clock::least_time;
+use page_oracle::clock::least_time;
 
 /// What the issue allows in a release build, in time computed; debug builds are some twenty times
 /// slower.

@@ -1,7 +1,7 @@
 //! Whether answers are what the reference says: each has a status that its operation declares, a media type of that status,
 //! the shape, the bounds and the formats of its schema and nothing beside, each error a code that its operation names.
 
-use crate::harness::text;
+use crate::text;
 use http::Method;
 use serde_json::Value;
 use server::client::{Client, Reply};

@@ -1,9 +1,9 @@
 //! The rules of a walk written down once more, plainly: a recursive interpreter of the drawing itself, without the
 //! product's types. What differs between the two is wrong in one of them.
-//!
-//! tests/it/graphs.rs includes this file too, for a box at work; what it names comes from the module that has it.
 
-use super::{Dag, DagNode, Outcome, ProviderId};
+use base::ids::ProviderId;
+use dispatch::dag::{Dag, DagNode};
+use fetch::Outcome;
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
 

@@ -6,15 +6,14 @@
 //! bounded wait for it fails. The figures are printed (`--nocapture`); those of a release build come from
 //! `cargo bench --bench hostile`, which does the same.
 
-mod attack;
-mod statements;
+use crate::harness::hostile::attack;
 
 /// What the server itself may take; each bomb would take gigabytes if it went off in it.
 const SERVER_BYTES_MAX: u64 = 1 << 30;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_statements_end_and_nobody_else_notices() {
-    let found = attack::attack().await;
+    let found = attack().await;
     println!("{found}");
     assert!(found.statements >= 110, "{}", found.statements);
     assert!(found.wrong.is_empty(), "{:#?}", found.wrong);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use page::html::{Document, Namespace};
 
-use super::notation::{difference, serialize};
+use page_oracle::notation::{difference, serialize};
 
 struct Case {
     data: String,

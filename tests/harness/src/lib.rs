@@ -2,10 +2,16 @@
 //!
 //! Nothing of the appliance is replaced: an [`App`] in this process under a clock that can be moved, or the binary in a
 //! process of its own ([`process`]) that can be killed. SQL statements run in workers of the real binary either way.
+//!
+//! The integration tests and the benches of `gleaner` are built on it; it is compiled once for all of them.
 
+#![allow(clippy::unwrap_used, reason = "a failed helper is a failed test")]
+
+pub mod hostile;
 pub mod postgres;
 pub mod process;
 pub mod proxy;
+pub mod random;
 pub mod reference;
 pub mod smtp;
 pub mod vendors;
@@ -25,9 +31,15 @@ use tempfile::TempDir;
 
 pub const PASSWORD: &str = "a long enough passphrase";
 
-/// The binary that SQL workers are started from.
+/// The binary that SQL workers are started from. Cargo names it to tests and benches that it runs; for one that is run by
+/// hand it lies where Cargo puts it: beside the folder of the running program.
 pub fn binary() -> PathBuf {
-    PathBuf::from(env!("CARGO_BIN_EXE_gleaner"))
+    std::env::var_os("CARGO_BIN_EXE_gleaner").map(PathBuf::from).unwrap_or_else(|| {
+        let running = std::env::current_exe().expect("a program knows where it is");
+        let built = running.ancestors().nth(2).expect("target/PROFILE/deps/PROGRAM").join("gleaner");
+        assert!(built.exists(), "{} is not there: run `cargo build` first", built.display());
+        built
+    })
 }
 
 /// An appliance of one test.

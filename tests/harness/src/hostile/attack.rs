@@ -5,8 +5,8 @@
 //! second shows in fifty of them.
 
 use super::statements::{Must, corpus};
-use crate::harness::process::Process;
-use crate::harness::{eventually, expect, get, member, post, text};
+use crate::process::Process;
+use crate::{eventually, expect, get, member, post, text};
 use serde_json::json;
 use server::client::Client;
 use std::fmt;

@@ -1,13 +1,14 @@
 //! Random graphs and random providers: the walk and the plain interpreter tell the same story; what is no graph is never
 //! read as one.
 
-use super::generate::{ALL, Dice, nonsense, spoil, valid};
-use super::reference::{self, Asked, Made, Story, World};
-use crate::dag::shape::{Dag, Fault};
-use crate::dag::walk::{Ending, Event, Seen, Step, Walk};
-use crate::dag::{ATTEMPTS_MAX, Facts, Graph, NODES_MAX, Overrides, Tariff, Work};
 use base::ids::ProviderId;
 use base::terms::PageType;
+use dispatch::dag::{
+    ATTEMPTS_MAX, Dag, Ending, Event, Facts, Fault, Graph, NODES_MAX, Overrides, Seen, Step, Tariff, Walk,
+    Work,
+};
+use dispatch_oracle::generate::{ALL, Dice, nonsense, spoil, valid};
+use dispatch_oracle::reference::{self, Asked, Made, Story, World};
 use fetch::Outcome;
 
 const CASES: u64 = 3_000;
@@ -27,7 +28,7 @@ impl Random {
     fn new(seed: u64) -> Random {
         let mut dice = Dice(seed);
         Random {
-            seed: dice.next(),
+            seed: dice.number(),
             url: format!("http://example.com/{}", dice.below(1_000)),
             tags: ["daily", "other"][..dice.below(3)].iter().map(|tag| (*tag).to_owned()).collect(),
             job: [dice.below(256) as u8; 16],

@@ -1,11 +1,8 @@
-//! Reading, walking and drawing graphs: tables of what each rule says, and random graphs against a plain interpreter.
-
-mod generate;
-mod property;
-mod reference;
+//! Reading, walking and drawing graphs: tables of what each rule says. Random graphs against a plain interpreter are
+//! in `tests/dispatch`.
 
 use super::draw;
-use super::shape::{Dag, DagEdge, DagNode, EdgeType, Fault, NodeType};
+use super::shape::{Dag, Fault};
 use super::walk::{Ending, Event, Seen, Step, Walk};
 use super::{Facts, Graph, Reading, Tariff};
 use base::ids::ProviderId;

@@ -1,16 +1,19 @@
 //! Random drawings: valid ones, ones that were spoilt in a known way, and nonsense.
-//!
-//! tests/it/graphs.rs includes this file too, for a box at work; what it names comes from the module that has it.
 
-use super::{Dag, DagEdge, EdgeType, Fault, NodeType, dag, provider};
+use crate::provider;
+use dispatch::dag::{Dag, DagEdge, EdgeType, Fault, NodeType};
 use serde_json::{Value, json};
+
+fn drawing(value: Value) -> Dag {
+    serde_json::from_value(value).unwrap()
+}
 
 /// A small generator with a seed (SplitMix64), so that a failing case can be repeated.
 #[derive(Clone)]
 pub struct Dice(pub u64);
 
 impl Dice {
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -19,7 +22,7 @@ impl Dice {
     }
 
     pub fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
+        (self.number() % limit.max(1) as u64) as usize
     }
 
     pub fn one_in(&mut self, n: usize) -> bool {
@@ -125,7 +128,7 @@ pub fn valid(dice: &mut Dice, size: usize, palette: Palette) -> Dag {
     }
     shuffle(dice, &mut nodes);
     shuffle(dice, &mut edges);
-    dag(json!({ "nodes": nodes, "edges": edges }))
+    drawing(json!({ "nodes": nodes, "edges": edges }))
 }
 
 fn shuffle(dice: &mut Dice, all: &mut [Value]) {
@@ -272,5 +275,5 @@ pub fn nonsense(dice: &mut Dice) -> Dag {
     let edges = (0..dice.below(12)).map(
         |_| json!({ "source": dice.pick(&ids), "target": dice.pick(&ids), "type": dice.pick(&edge_kinds) }),
     );
-    dag(json!({ "nodes": nodes, "edges": edges.collect::<Vec<_>>() }))
+    drawing(json!({ "nodes": nodes, "edges": edges.collect::<Vec<_>>() }))
 }

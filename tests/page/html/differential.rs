@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use page::html::{Document, Namespace, NodeId, NodeKind};
 
-use super::notation::{difference, serialize};
-use super::oracle::{oracle_fragment, oracle_page};
-use super::soup::{Random, generated, is_known_difference, mutated};
+use page_oracle::notation::{difference, serialize};
+use page_oracle::oracle::{oracle_fragment, oracle_page};
+use page_oracle::soup::{Random, generated, is_known_difference, mutated};
 
 fn shared(path: &str) -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -7,7 +7,7 @@ use html5ever::tendril::{StrTendril, TendrilSink};
 use html5ever::tree_builder::TreeBuilderOpts;
 use html5ever::{Attribute, ParseOpts, QualName, ns};
 
-use super::notation::line;
+use crate::notation::line;
 
 enum Data {
     Document,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use page::html::{Budget, Document, NodeId};
 
-use super::clock::least_time;
+use page_oracle::clock::least_time;
 
 /// What the issue allows in a release build, in time computed. Debug builds are some twenty times
 /// slower: a tenth of the page there, and a generous limit. Anything that is not linear would take minutes in both.
