@@ -44,12 +44,12 @@ pub enum TurnedAway {
 /// One line; `K` tells organizations apart.
 #[derive(Debug)]
 pub struct Line<K: Copy + Eq + Hash> {
-    state: Mutex<State<K>>,
+    state: Mutex<QueueState<K>>,
     rules: Rules,
 }
 
 #[derive(Debug)]
-struct State<K> {
+struct QueueState<K> {
     rules: Rules,
     is_closed: bool,
     taken: usize,
@@ -91,7 +91,7 @@ impl<K: Copy + Eq + Hash> Line<K> {
     /// A line in which nobody stands.
     pub fn new(rules: Rules) -> Arc<Self> {
         let rules = Rules { places: rules.places.max(1), ..rules };
-        let state = State {
+        let state = QueueState {
             rules,
             is_closed: false,
             taken: 0,
@@ -187,7 +187,7 @@ impl<K: Copy + Eq + Hash> Line<K> {
     }
 }
 
-impl<K: Copy + Eq + Hash> State<K> {
+impl<K: Copy + Eq + Hash> QueueState<K> {
     fn waits(&self, organization: K) -> bool {
         self.waiting.iter().any(|waiting| waiting.organization == organization)
     }

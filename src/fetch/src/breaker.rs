@@ -91,11 +91,11 @@ pub enum Leave {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Breaker {
     failures: u32,
-    state: State,
+    state: BreakerState,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-enum State {
+enum BreakerState {
     #[default]
     Closed,
     Open {
@@ -113,9 +113,9 @@ impl Breaker {
     pub fn ask(&mut self, now: Instant) -> Leave {
         let leave = self.look(now);
         if leave == Leave::Go
-            && let State::Open { pause, .. } | State::HalfOpen { pause, .. } = self.state
+            && let BreakerState::Open { pause, .. } | BreakerState::HalfOpen { pause, .. } = self.state
         {
-            self.state = State::HalfOpen { since: now, pause };
+            self.state = BreakerState::HalfOpen { since: now, pause };
         }
         leave
     }
@@ -123,9 +123,9 @@ impl Breaker {
     /// What [`ask`](Self::ask) would say, without taking the trial.
     pub fn look(&self, now: Instant) -> Leave {
         match self.state {
-            State::Open { until, .. } if now < until => Leave::NotBefore(until),
+            BreakerState::Open { until, .. } if now < until => Leave::NotBefore(until),
             // The trial's answer may come at any moment; it is looked for soon.
-            State::HalfOpen { since, .. } if now < since + TRIAL_TIMEOUT => {
+            BreakerState::HalfOpen { since, .. } if now < since + TRIAL_TIMEOUT => {
                 Leave::NotBefore((now + TRIAL_LOOK).min(since + TRIAL_TIMEOUT))
             }
             _ => Leave::Go,
@@ -138,27 +138,29 @@ impl Breaker {
             Report::Good => *self = Self::default(),
             // The trial said nothing, so the next one may.
             Report::Neutral => {
-                if let State::HalfOpen { pause, .. } = self.state {
-                    self.state = State::Open { until: now, pause };
+                if let BreakerState::HalfOpen { pause, .. } = self.state {
+                    self.state = BreakerState::Open { until: now, pause };
                 }
             }
             Report::Bad { at_once, pause, pause_max } => {
                 self.failures = self.failures.saturating_add(1);
                 let next = match self.state {
-                    State::Closed if at_once || self.failures >= FAILURES_MAX => pause,
-                    State::Closed => return,
-                    State::HalfOpen { pause: last, .. } => (last * 2).clamp(pause, pause_max.max(pause)),
+                    BreakerState::Closed if at_once || self.failures >= FAILURES_MAX => pause,
+                    BreakerState::Closed => return,
+                    BreakerState::HalfOpen { pause: last, .. } => {
+                        (last * 2).clamp(pause, pause_max.max(pause))
+                    }
                     // Requests that were under way when it opened: they are not news.
-                    State::Open { .. } => return,
+                    BreakerState::Open { .. } => return,
                 };
-                self.state = State::Open { until: now + next, pause: next };
+                self.state = BreakerState::Open { until: now + next, pause: next };
             }
         }
     }
 
     /// Whether there is nothing to remember.
     fn is_closed(&self) -> bool {
-        self.failures == 0 && matches!(self.state, State::Closed)
+        self.failures == 0 && matches!(self.state, BreakerState::Closed)
     }
 }
 
@@ -208,7 +210,8 @@ impl<K: Eq + Hash + Clone> Breakers<K> {
 
     /// Whether the pause of a breaker goes on.
     pub fn is_open(&self, key: &K, now: Instant) -> bool {
-        let is_open = |breaker: &Breaker| matches!(breaker.state, State::Open { until, .. } if now < until);
+        let is_open =
+            |breaker: &Breaker| matches!(breaker.state, BreakerState::Open { until, .. } if now < until);
         self.entries.get(key).is_some_and(is_open)
     }
 

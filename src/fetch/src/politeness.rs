@@ -91,11 +91,11 @@ pub struct Politeness {
 
 struct Shared {
     pace: Pace,
-    state: Mutex<State>,
+    state: Mutex<VisitState>,
 }
 
 #[derive(Default)]
-struct State {
+struct VisitState {
     domains: Remembered<Domain, Visits>,
     hosts: Remembered<Box<str>, Pauses>,
     /// Domains that somebody was turned away from because they were busy, and that are not so any more.
@@ -296,7 +296,7 @@ impl Politeness {
     }
 }
 
-impl State {
+impl VisitState {
     fn look(&mut self, pace: &Pace, domain: &Domain, host: &str, now: Instant) -> Result<(), Wait> {
         self.look_at_host(host, now)?;
         let Some(visits) = self.domains.entries.get_mut(domain) else { return Ok(()) };

@@ -144,7 +144,7 @@ impl Writer {
         let (tell, sequence) = watch::channel(last);
         let (stats, health) = (Arc::new(WriterStats::default()), Arc::new(WriterHealth::default()));
         let commits = handle.read(|view| commits(view))?;
-        let state = State {
+        let state = WriterThread {
             handle,
             clock,
             tell,
@@ -333,7 +333,7 @@ impl Taken {
     }
 }
 
-struct State {
+struct WriterThread {
     handle: Arc<Handle>,
     clock: Clock,
     tell: watch::Sender<u64>,
@@ -356,7 +356,7 @@ struct Failed {
     committing: bool,
 }
 
-impl State {
+impl WriterThread {
     /// The thread's life: a panic outside an operation costs those that wait an answer, and not the box its writer.
     fn live(mut self, mut inbox: mpsc::Receiver<Message>) {
         while let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.run(&mut inbox))) {

@@ -54,13 +54,13 @@ pub const WEIGHT_MAX: u32 = 1_000_000;
 pub const QUALITY_MIN_DEFAULT: f64 = 0.5;
 
 /// A node's place in its graph, which is its place in the drawing.
-pub type Place = usize;
+pub type NodeIndex = usize;
 
 /// A graph that holds; see the module page for what that means.
 #[derive(Clone, Debug)]
 pub struct Graph {
     pub(super) nodes: Vec<Node>,
-    pub(super) start: Place,
+    pub(super) start: NodeIndex,
     pub(super) reachable: Vec<bool>,
     pub(super) attempts_max: u32,
 }
@@ -76,12 +76,12 @@ pub struct Node {
 #[derive(Clone, Debug)]
 pub enum Work {
     Start {
-        next: Place,
+        next: NodeIndex,
     },
     Condition {
         test: Test,
-        on_true: Place,
-        on_false: Place,
+        on_true: NodeIndex,
+        on_false: NodeIndex,
     },
     Provider {
         provider: ProviderId,
@@ -92,26 +92,26 @@ pub enum Work {
     Race {
         providers: Vec<ProviderId>,
         options: Overrides,
-        success: Place,
-        failure: Place,
+        success: NodeIndex,
+        failure: NodeIndex,
     },
     Split {
         /// Where to, and with which weight, in the order of the edges.
-        branches: Vec<(Place, u32)>,
+        branches: Vec<(NodeIndex, u32)>,
         by: SplitBy,
     },
     Wait {
         ms: u32,
-        next: Place,
+        next: NodeIndex,
     },
     Extract {
         min_quality: f64,
-        success: Place,
-        low_quality: Place,
+        success: NodeIndex,
+        low_quality: NodeIndex,
     },
     Output {
         output: OutputId,
-        next: Place,
+        next: NodeIndex,
     },
     End {
         succeeded: bool,
@@ -121,11 +121,11 @@ pub enum Work {
 /// Where a provider node leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProviderEdges {
-    pub success: Place,
-    pub failure: Place,
+    pub success: NodeIndex,
+    pub failure: NodeIndex,
     /// What `failure` takes when they are not drawn.
-    pub blocked: Option<Place>,
-    pub timeout: Option<Place>,
+    pub blocked: Option<NodeIndex>,
+    pub timeout: Option<NodeIndex>,
 }
 
 /// What a node says about how a page is fetched; the job's own options fill in the rest.
@@ -235,7 +235,7 @@ impl Work {
         match self {
             Work::Condition { test, .. } => test.memory_bytes(),
             Work::Race { providers, .. } => providers.len() * size_of::<ProviderId>(),
-            Work::Split { branches, .. } => branches.len() * size_of::<(Place, u32)>(),
+            Work::Split { branches, .. } => branches.len() * size_of::<(NodeIndex, u32)>(),
             _ => 0,
         }
     }

@@ -4,7 +4,7 @@ use super::config::Config;
 use super::flow::{self, Out};
 use super::shape::{Dag, DagNode, EdgeType, Fault, NodeType, Problem, one_of, quoted, with_article};
 use super::{
-    ATTEMPTS_MAX, DAG_BYTES_MAX, EDGES_MAX, Graph, NODE_ID_CHARS_MAX, NODES_MAX, Node, Overrides, Place,
+    ATTEMPTS_MAX, DAG_BYTES_MAX, EDGES_MAX, Graph, NODE_ID_CHARS_MAX, NODES_MAX, Node, NodeIndex, Overrides,
     ProviderEdges, QUALITY_MIN_DEFAULT, RACE_MAX, RETRIES_MAX, SplitBy, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN, Test,
     WAIT_MS_MAX, WEIGHT_MAX, Work,
 };
@@ -57,7 +57,7 @@ impl Reading {
 /// An edge whose ends and type are known.
 struct Edge {
     kind: EdgeType,
-    target: Place,
+    target: NodeIndex,
 }
 
 /// The drawing while it is read.
@@ -65,7 +65,7 @@ struct Reader<'a> {
     dag: &'a Dag,
     reading: Reading,
     /// The first node of each id.
-    places: HashMap<&'a str, Place>,
+    places: HashMap<&'a str, NodeIndex>,
     kinds: Vec<Option<NodeType>>,
     edges: Vec<Vec<Edge>>,
 }
@@ -190,7 +190,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The type of an edge that leaves `source`, if it is one that a node of that type has.
-    fn edge_kind(&mut self, path: &str, name: &str, source: Option<Place>) -> Option<EdgeType> {
+    fn edge_kind(&mut self, path: &str, name: &str, source: Option<NodeIndex>) -> Option<EdgeType> {
         let path = format!("{path}.type");
         let Some(kind) = EdgeType::named(name) else {
             let known = one_of(EdgeType::ALL.iter().map(|kind| kind.name()));
@@ -209,7 +209,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    fn add_edge(&mut self, path: &str, source: Place, edge: Edge) {
+    fn add_edge(&mut self, path: &str, source: NodeIndex, edge: Edge) {
         // A split has as many edges as branches; every other node one of each type.
         let is_split = self.kinds[source] == Some(NodeType::Split);
         let is_twin = |other: &Edge| other.kind == edge.kind && (!is_split || other.target == edge.target);
@@ -229,7 +229,7 @@ impl<'a> Reader<'a> {
         (0..).zip(&dag.nodes).map(|(place, node)| self.work(place, node)).collect()
     }
 
-    fn work(&mut self, place: Place, node: &'a DagNode) -> Option<Work> {
+    fn work(&mut self, place: NodeIndex, node: &'a DagNode) -> Option<Work> {
         let kind = self.kinds[place]?;
         let path = format!("dag.nodes[{place}]");
         let mut config = Config::new(path.clone(), node.config.as_ref());
@@ -250,16 +250,16 @@ impl<'a> Reader<'a> {
         work.filter(|_| missing.is_empty())
     }
 
-    fn target(&self, place: Place, kind: EdgeType) -> Option<Place> {
+    fn target(&self, place: NodeIndex, kind: EdgeType) -> Option<NodeIndex> {
         self.edges[place].iter().find(|edge| edge.kind == kind).map(|edge| edge.target)
     }
 
     /// Where a required edge leads. One that is missing is reported by the caller, and the node is then not used.
-    fn must(&self, place: Place, kind: EdgeType) -> Place {
+    fn must(&self, place: NodeIndex, kind: EdgeType) -> NodeIndex {
         self.target(place, kind).unwrap_or(place)
     }
 
-    fn read_work(&mut self, kind: NodeType, place: Place, config: &mut Config<'a>) -> Option<Work> {
+    fn read_work(&mut self, kind: NodeType, place: NodeIndex, config: &mut Config<'a>) -> Option<Work> {
         let next = self.must(place, EdgeType::Always);
         let (success, failure) = (self.must(place, EdgeType::Success), self.must(place, EdgeType::Failure));
         Some(match kind {
@@ -346,7 +346,7 @@ impl<'a> Reader<'a> {
         (providers.len() == members.len()).then_some(providers)
     }
 
-    fn split(&mut self, place: Place, config: &mut Config<'_>) -> Option<Work> {
+    fn split(&mut self, place: NodeIndex, config: &mut Config<'_>) -> Option<Work> {
         let by = match config.optional("by").map(|value| value.as_str()) {
             None | Some(Some("url")) => SplitBy::Url,
             Some(Some("job")) => SplitBy::Job,
@@ -427,7 +427,7 @@ impl<'a> Reader<'a> {
     }
 
     /// An extract node reads a page and an end delivers one: on every way to them there must be one.
-    fn pages(&mut self, out: &Out, works: &[Work], order: &[Place], reachable: &[bool]) {
+    fn pages(&mut self, out: &Out, works: &[Work], order: &[NodeIndex], reachable: &[bool]) {
         let page = flow::page_at_hand(out, works, order, reachable);
         for (i, work) in works.iter().enumerate().filter(|(i, _)| reachable[*i] && !page[*i]) {
             if matches!(work, Work::Extract { .. } | Work::End { succeeded: true }) {

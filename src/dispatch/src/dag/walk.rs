@@ -12,7 +12,7 @@
 //!   not, and takes the edge at once.
 //! - Where nobody is left to ask ([`Walk::goes_on`]) the caller may [`stay`](Walk::stay) and have the node's work done again.
 
-use super::{Facts, Graph, Overrides, Place, SplitBy, Work};
+use super::{Facts, Graph, NodeIndex, Overrides, SplitBy, Work};
 use base::ids::{OutputId, ProviderId};
 use fetch::Outcome;
 use ring::digest::{SHA256, digest};
@@ -20,7 +20,7 @@ use ring::digest::{SHA256, digest};
 /// Where a job stands. Numbers of attempts count from 1 over the whole job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Walk {
-    pub at: Place,
+    pub at: NodeIndex,
     /// Attempts that the present node has made.
     pub tries: u32,
     /// Attempts that the job has made.
@@ -244,7 +244,7 @@ impl Walk {
     }
 
     /// Goes to `place` and on from there to the first node with something to do.
-    fn go(&mut self, graph: &Graph, facts: &Facts<'_>, place: Place) {
+    fn go(&mut self, graph: &Graph, facts: &Facts<'_>, place: NodeIndex) {
         self.at = place;
         self.tries = 0;
         // There is no cycle, so this ends; the count holds for a graph that is damaged in memory, too.
@@ -264,7 +264,7 @@ impl Walk {
 
 /// The branch that a job takes: the hash of the node's id and of what the choice hangs on falls into the branch's share.
 /// The rule is kept for ever, or URLs would change sides with an upgrade.
-fn choose(node: &str, branches: &[(Place, u32)], by: SplitBy, facts: &Facts<'_>) -> Place {
+fn choose(node: &str, branches: &[(NodeIndex, u32)], by: SplitBy, facts: &Facts<'_>) -> NodeIndex {
     let key = match by {
         SplitBy::Url => facts.url.as_bytes(),
         SplitBy::Job => &facts.job,

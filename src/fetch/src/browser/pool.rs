@@ -41,7 +41,7 @@ const SUSPECTED_FOR: Duration = Duration::from_secs(10 * 60);
 pub type Owner = Option<OrgId>;
 
 /// The right to have a page open.
-pub type Place = Slot<Owner>;
+pub type PagePermit = Slot<Owner>;
 
 /// All browsers of the box.
 pub struct Browsers {
@@ -98,7 +98,7 @@ struct Stay {
 /// A page's place in a browser.
 pub struct Turn {
     pub browser: Arc<Running>,
-    _place: Place,
+    _place: PagePermit,
 }
 
 impl Drop for Turn {
@@ -145,7 +145,7 @@ impl Running {
     }
 
     /// Takes a place in it, unless nobody is let in any more.
-    fn enter(self: &Arc<Self>, place: Place) -> Result<Turn, Place> {
+    fn enter(self: &Arc<Self>, place: PagePermit) -> Result<Turn, PagePermit> {
         let mut stay = self.stay.lock();
         if stay.is_retired || stay.pages >= PAGES_PER_BROWSER {
             return Err(place);
@@ -215,7 +215,7 @@ impl Browsers {
     }
 
     /// A place for a page of the organization's, as soon as it has one. The error is for a customer.
-    pub async fn place(&self, owner: Owner) -> Result<Place, String> {
+    pub async fn place(&self, owner: Owner) -> Result<PagePermit, String> {
         self.line.enter(owner).await.map_err(|_| stopping())
     }
 
@@ -225,7 +225,12 @@ impl Browsers {
     }
 
     /// Has a page's browser at hand: one that it shares, or one of its own. The error is for a customer.
-    pub async fn open(self: &Arc<Self>, owner: Owner, place: Place, is_apart: bool) -> Result<Turn, String> {
+    pub async fn open(
+        self: &Arc<Self>,
+        owner: Owner,
+        place: PagePermit,
+        is_apart: bool,
+    ) -> Result<Turn, String> {
         let pool = self.clone();
         // A task of its own: whoever cannot wait for a start has at least started it for the next one.
         let chosen = tokio::spawn(async move {
@@ -252,7 +257,7 @@ impl Browsers {
         }
     }
 
-    async fn choose(&self, owner: Owner, mut place: Place) -> Result<Turn, String> {
+    async fn choose(&self, owner: Owner, mut place: PagePermit) -> Result<Turn, String> {
         let guests = self.guests_with(owner);
         let mut running = self.running.lock().await;
         running.retain(|browser| !browser.client.is_gone());
@@ -277,7 +282,7 @@ impl Browsers {
     }
 
     /// Starts a browser for a page alone. Nobody waits for that but the page itself.
-    async fn start(&self, guests: Guests, place: Place) -> Result<Turn, String> {
+    async fn start(&self, guests: Guests, place: PagePermit) -> Result<Turn, String> {
         let (browser, process) = self.launch(guests).await?;
         let turn = browser.enter(place).map_err(|_| "the browser ended as soon as it was started")?;
         let mut running = self.running.lock().await;

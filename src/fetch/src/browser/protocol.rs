@@ -75,7 +75,7 @@ struct Refusal {
 type Answer = Result<Value, CallError>;
 
 #[derive(Default)]
-struct State {
+struct ClientState {
     last_id: u64,
     waiting: HashMap<u64, oneshot::Sender<Answer>>,
     sessions: HashMap<String, Session>,
@@ -118,11 +118,11 @@ impl Session {
 #[derive(Clone)]
 pub struct Client {
     outbox: mpsc::Sender<Vec<u8>>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ClientState>>,
 }
 
 /// Forgets a call that nobody waits for any more.
-struct Waiting<'a>(&'a Mutex<State>, u64);
+struct Waiting<'a>(&'a Mutex<ClientState>, u64);
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
@@ -214,7 +214,7 @@ async fn write(mut pipe: pipe::Sender, mut messages: mpsc::Receiver<Vec<u8>>) {
     }
 }
 
-async fn read(mut pipe: pipe::Receiver, state: Arc<Mutex<State>>) {
+async fn read(mut pipe: pipe::Receiver, state: Arc<Mutex<ClientState>>) {
     let mut splitter = Splitter::default();
     let mut chunk = vec![0; CHUNK_BYTES];
     while let Ok(count @ 1..) = pipe.read(&mut chunk).await {
@@ -260,7 +260,7 @@ impl Splitter {
     }
 }
 
-fn take(state: &Mutex<State>, message: &[u8]) {
+fn take(state: &Mutex<ClientState>, message: &[u8]) {
     let Ok(message) = serde_json::from_slice::<Message>(message) else {
         tracing::debug!(bytes = message.len(), "the browser said something that cannot be read");
         return;

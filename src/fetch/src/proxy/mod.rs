@@ -115,11 +115,11 @@ pub enum Rotation {
 pub struct ProxyList {
     proxies: Vec<Arc<Proxy>>,
     rotation: Rotation,
-    state: Mutex<State>,
+    state: Mutex<ListState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct ListState {
     health: Vec<Health>,
     turn: usize,
 }
@@ -155,7 +155,7 @@ impl ProxyList {
     pub fn new(proxies: Vec<Proxy>, rotation: Rotation) -> Self {
         let health = vec![Health::default(); proxies.len()];
         let proxies = proxies.into_iter().map(Arc::new).collect();
-        Self { proxies, rotation, state: Mutex::new(State { health, turn: 0 }) }
+        Self { proxies, rotation, state: Mutex::new(ListState { health, turn: 0 }) }
     }
 
     pub fn len(&self) -> usize {
@@ -180,7 +180,7 @@ impl ProxyList {
     }
 
     /// The order in which the list is gone through for a page of `domain`.
-    fn order(&self, domain: &str, state: &mut State) -> Vec<usize> {
+    fn order(&self, domain: &str, state: &mut ListState) -> Vec<usize> {
         let count = self.proxies.len();
         match self.rotation {
             Rotation::EachPage => {

@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 use std::time::{Duration, SystemTime};
 
 use super::hosted::Account;
-use super::{BodyPlace, Encoding, HeaderPlace, Place, Rule, Step, Template};
+use super::{BodySource, Encoding, HeaderSource, Rule, Step, Template, ValueSource};
 use crate::direct::retry_after;
 use crate::outcome::{Detector, Fault, Means, Outcome};
 use crate::provider::{Attempt, Page};
@@ -142,10 +142,10 @@ impl Reading<'_> {
 
     fn speaks(&self, rule: &Rule) -> bool {
         let status = self.answer.status;
-        let holds = |(place, text): &(Place, String)| {
+        let holds = |(place, text): &(ValueSource, String)| {
             self.text(place).is_some_and(|found| found.eq_ignore_ascii_case(text))
         };
-        let contains = |(place, text): &(Place, String)| {
+        let contains = |(place, text): &(ValueSource, String)| {
             let found = self.text(place).unwrap_or_default().to_ascii_lowercase();
             found.contains(&text.to_ascii_lowercase())
         };
@@ -160,13 +160,13 @@ impl Reading<'_> {
                 .all(|(place, regex)| self.text(place).is_some_and(|found| regex.is_match(&found)))
     }
 
-    fn is_there(&self, place: &Place) -> bool {
+    fn is_there(&self, place: &ValueSource) -> bool {
         match place {
-            Place::Status => true,
-            Place::Body => !self.answer.body.is_empty(),
-            Place::Header(name) => self.answer.headers.contains_key(name),
-            Place::Json(steps) => self.json(steps).is_some(),
-            Place::FirstOf(places) => places.iter().any(|place| self.is_there(place)),
+            ValueSource::Status => true,
+            ValueSource::Body => !self.answer.body.is_empty(),
+            ValueSource::Header(name) => self.answer.headers.contains_key(name),
+            ValueSource::Json(steps) => self.json(steps).is_some(),
+            ValueSource::FirstOf(places) => places.iter().any(|place| self.is_there(place)),
         }
     }
 
@@ -175,26 +175,26 @@ impl Reading<'_> {
     }
 
     /// What stands at a place, as text.
-    fn text(&self, place: &Place) -> Option<String> {
+    fn text(&self, place: &ValueSource) -> Option<String> {
         match place {
-            Place::Status => Some(self.answer.status.to_string()),
-            Place::Body => {
+            ValueSource::Status => Some(self.answer.status.to_string()),
+            ValueSource::Body => {
                 let body = &self.answer.body;
                 Some(String::from_utf8_lossy(&body[..body.len().min(SEARCHED_BYTES_MAX)]).into_owned())
             }
-            Place::Header(name) => {
+            ValueSource::Header(name) => {
                 self.answer.headers.get(name).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned())
             }
-            Place::Json(steps) => match self.json(steps)? {
+            ValueSource::Json(steps) => match self.json(steps)? {
                 Json::String(text) => Some(text.clone()),
                 other @ (Json::Number(_) | Json::Bool(_)) => Some(other.to_string()),
                 _ => None,
             },
-            Place::FirstOf(places) => self.first(places),
+            ValueSource::FirstOf(places) => self.first(places),
         }
     }
 
-    fn first(&self, places: &[Place]) -> Option<String> {
+    fn first(&self, places: &[ValueSource]) -> Option<String> {
         places.iter().find_map(|place| self.text(place))
     }
 
@@ -217,7 +217,7 @@ impl Reading<'_> {
 
     /// The page, and whether the provider decoded it to text.
     fn body(&self) -> Option<Result<(Bytes, bool), &'static str>> {
-        let applies = |place: &&BodyPlace| match &place.only_if {
+        let applies = |place: &&BodySource| match &place.only_if {
             None => true,
             Some((at, text)) => self.text(at).is_some_and(|found| found.eq_ignore_ascii_case(text)),
         };
@@ -225,10 +225,10 @@ impl Reading<'_> {
         bodies.filter(applies).find_map(|place| self.body_at(place))
     }
 
-    fn body_at(&self, place: &BodyPlace) -> Option<Result<(Bytes, bool), &'static str>> {
+    fn body_at(&self, place: &BodySource) -> Option<Result<(Bytes, bool), &'static str>> {
         let raw = match &place.from {
-            Place::Body => self.answer.body.clone(),
-            Place::Json(steps) => match self.json(steps)? {
+            ValueSource::Body => self.answer.body.clone(),
+            ValueSource::Json(steps) => match self.json(steps)? {
                 Json::String(text) => Bytes::copy_from_slice(text.as_bytes()),
                 _ => return Some(Err("answered with something that is no page")),
             },
@@ -249,8 +249,8 @@ impl Reading<'_> {
     fn target_headers(&self, is_text: bool) -> HeaderMap {
         let mut headers = match &self.template.response.target_headers {
             None => HeaderMap::new(),
-            Some(HeaderPlace::Own(prefix)) => own_headers(&self.answer.headers, prefix),
-            Some(HeaderPlace::Json(steps)) => self.json(steps).map(json_headers).unwrap_or_default(),
+            Some(HeaderSource::Own(prefix)) => own_headers(&self.answer.headers, prefix),
+            Some(HeaderSource::Json(steps)) => self.json(steps).map(json_headers).unwrap_or_default(),
         };
         if let Some(kind) = self.first(&self.template.response.content_type)
             && let Ok(value) = HeaderValue::from_str(&kind)

@@ -14,9 +14,9 @@ use super::file::{
     ParameterEntry, PriceEntry, RendersEntry, RequestEntry, ResponseEntry, RuleEntry, StatusEntry,
 };
 use super::{
-    BodyPlace, Condition, Countries, Encoding, HeaderPlace, HeaderStyle, Hole, PREMIUM_TIER_SETTING,
-    Parameter, ParameterPlace, Part, Place, Renders, RequestTemplate, ResponseTemplate, Rule, Step, Template,
-    TemplateError, Test, Text, Value,
+    BodySource, Condition, Countries, Encoding, HeaderSource, HeaderStyle, Hole, PREMIUM_TIER_SETTING,
+    Parameter, ParameterTarget, Part, Renders, RequestTemplate, ResponseTemplate, Rule, Step, Template,
+    TemplateError, Test, Text, Value, ValueSource,
 };
 use crate::fields::{Field, FieldKind};
 use crate::headers;
@@ -235,16 +235,16 @@ impl Check<'_> {
 
     fn parameter(&self, key: &str, entry: ParameterEntry, is_post: bool) -> Checked<Parameter> {
         let place = match (entry.query, entry.header, entry.json) {
-            (Some(name), None, None) => ParameterPlace::Query(name),
+            (Some(name), None, None) => ParameterTarget::Query(name),
             (None, Some(name), None) => match HeaderName::from_bytes(name.as_bytes()) {
                 Ok(name) => match headers::refusal(&name) {
                     Some(why) => return self.refuse(format!("{key}.header"), format!("{name} {why}")),
-                    None => ParameterPlace::Header(name),
+                    None => ParameterTarget::Header(name),
                 },
                 Err(_) => return self.refuse(format!("{key}.header"), format!("{name} is no header's name")),
             },
             (None, None, Some(path)) if is_post => {
-                ParameterPlace::Json(path.split('.').map(str::to_owned).collect())
+                ParameterTarget::Json(path.split('.').map(str::to_owned).collect())
             }
             (None, None, Some(_)) => {
                 return self.refuse(format!("{key}.json"), "a GET has no body; use method = \"POST\"");
@@ -369,7 +369,7 @@ impl Check<'_> {
                 EncodingEntry::Text => Encoding::Text,
                 EncodingEntry::Base64 => Encoding::Base64,
             };
-            bodies.push(BodyPlace {
+            bodies.push(BodySource {
                 from: self.place(&format!("{key}.from"), &body.from)?,
                 encoding,
                 only_if,
@@ -379,15 +379,15 @@ impl Check<'_> {
             None => None,
             Some(text) => match (text.strip_prefix("header:"), text.strip_prefix("json:")) {
                 (Some(pattern), _) if pattern.ends_with('*') => {
-                    Some(HeaderPlace::Own(pattern.trim_end_matches('*').to_ascii_lowercase()))
+                    Some(HeaderSource::Own(pattern.trim_end_matches('*').to_ascii_lowercase()))
                 }
-                (_, Some(path)) => Some(HeaderPlace::Json(self.steps("response.target_headers", path)?)),
+                (_, Some(path)) => Some(HeaderSource::Json(self.steps("response.target_headers", path)?)),
                 _ => {
                     return self.refuse("response.target_headers", "must be header:PREFIX* or json:PATH");
                 }
             },
         };
-        let places = |key: &str, texts: &[String]| -> Checked<Vec<Place>> {
+        let places = |key: &str, texts: &[String]| -> Checked<Vec<ValueSource>> {
             texts.iter().map(|text| self.place(&format!("response.{key}"), text)).collect()
         };
         let response = ResponseTemplate {
@@ -403,8 +403,8 @@ impl Check<'_> {
         if response.target_status.is_empty() {
             return self.refuse("response.target_status", "names no place");
         }
-        let reads_json = response.places().any(Place::is_json)
-            || matches!(response.target_headers, Some(HeaderPlace::Json(_)));
+        let reads_json = response.places().any(ValueSource::is_json)
+            || matches!(response.target_headers, Some(HeaderSource::Json(_)));
         Ok(ResponseTemplate { reads_json, ..response })
     }
 
@@ -418,10 +418,10 @@ impl Check<'_> {
             let Some(means) = Means::named(&entry.means) else {
                 return self.refuse(key("means"), format!("must be one of {}", Means::WORDS));
             };
-            let places = |part: &str, texts: &[String]| -> Checked<Vec<Place>> {
+            let places = |part: &str, texts: &[String]| -> Checked<Vec<ValueSource>> {
                 texts.iter().map(|text| self.place(&key(part), text)).collect()
             };
-            let pairs = |part: &str, entries: Vec<AtEntry>| -> Checked<Vec<(Place, String)>> {
+            let pairs = |part: &str, entries: Vec<AtEntry>| -> Checked<Vec<(ValueSource, String)>> {
                 entries.into_iter().map(|e| Ok((self.place(&key(part), &e.at)?, e.text))).collect()
             };
             let matches = pairs("matches", entry.matches)?.into_iter().map(|(place, text)| {
@@ -434,7 +434,7 @@ impl Check<'_> {
                 lacks: places("lacks", &entry.lacks)?,
                 is: pairs("is", entry.is)?,
                 contains: pairs("contains", entry.contains)?,
-                matches: matches.collect::<Checked<Vec<(Place, Regex)>>>()?,
+                matches: matches.collect::<Checked<Vec<(ValueSource, Regex)>>>()?,
                 means,
                 target_status: entry.target_status,
                 id: entry.id,
@@ -461,19 +461,19 @@ impl Check<'_> {
         all.map_or_else(|| self.refuse(key, "must be statuses (404) or ranges of them (\"500-599\")"), Ok)
     }
 
-    fn place(&self, key: &str, text: &str) -> Checked<Place> {
+    fn place(&self, key: &str, text: &str) -> Checked<ValueSource> {
         if text.contains('|') {
             let places = text.split('|').map(|one| self.place(key, one.trim()));
-            return Ok(Place::FirstOf(places.collect::<Result<_, _>>()?));
+            return Ok(ValueSource::FirstOf(places.collect::<Result<_, _>>()?));
         }
         match text.split_once(':') {
-            None if text == "status" => Ok(Place::Status),
-            None if text == "body" => Ok(Place::Body),
+            None if text == "status" => Ok(ValueSource::Status),
+            None if text == "body" => Ok(ValueSource::Body),
             Some(("header", name)) => match HeaderName::from_bytes(name.as_bytes()) {
-                Ok(name) => Ok(Place::Header(name)),
+                Ok(name) => Ok(ValueSource::Header(name)),
                 Err(_) => self.refuse(key, format!("{name} is no header's name")),
             },
-            Some(("json", path)) => Ok(Place::Json(self.steps(key, path)?)),
+            Some(("json", path)) => Ok(ValueSource::Json(self.steps(key, path)?)),
             _ => self
                 .refuse(key, format!("{text:?} is no place; write status, body, header:NAME or json:PATH")),
         }
@@ -505,12 +505,12 @@ impl Check<'_> {
     }
 }
 
-impl Place {
+impl ValueSource {
     fn is_json(&self) -> bool {
         match self {
-            Place::Json(_) => true,
-            Place::FirstOf(places) => places.iter().any(Place::is_json),
-            Place::Status | Place::Body | Place::Header(_) => false,
+            ValueSource::Json(_) => true,
+            ValueSource::FirstOf(places) => places.iter().any(ValueSource::is_json),
+            ValueSource::Status | ValueSource::Body | ValueSource::Header(_) => false,
         }
     }
 }
@@ -521,10 +521,10 @@ impl Rule {
     }
 
     fn reads_json(&self) -> bool {
-        self.places().any(Place::is_json)
+        self.places().any(ValueSource::is_json)
     }
 
-    fn places(&self) -> impl Iterator<Item = &Place> {
+    fn places(&self) -> impl Iterator<Item = &ValueSource> {
         let pairs = self.is.iter().chain(&self.contains).map(|(place, _)| place);
         let matches = self.matches.iter().map(|(place, _)| place);
         self.has.iter().chain(&self.lacks).chain(pairs).chain(matches)
@@ -532,7 +532,7 @@ impl Rule {
 }
 
 impl ResponseTemplate {
-    fn places(&self) -> impl Iterator<Item = &Place> {
+    fn places(&self) -> impl Iterator<Item = &ValueSource> {
         let lists = [&self.target_status, &self.final_url, &self.content_type, &self.cost, &self.error];
         let conditions = self.bodies.iter().filter_map(|body| body.only_if.as_ref().map(|(place, _)| place));
         lists.into_iter().flatten().chain(self.bodies.iter().map(|body| &body.from)).chain(conditions)

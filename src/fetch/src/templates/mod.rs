@@ -286,13 +286,13 @@ enum HeaderStyle {
 
 #[derive(Debug)]
 struct Parameter {
-    place: ParameterPlace,
+    place: ParameterTarget,
     value: Value,
     when: Vec<Condition>,
 }
 
 #[derive(Debug)]
-enum ParameterPlace {
+enum ParameterTarget {
     Query(String),
     Header(HeaderName),
     /// Where in the JSON body, from outside in.
@@ -351,22 +351,22 @@ enum Test {
 
 #[derive(Debug)]
 struct ResponseTemplate {
-    bodies: Vec<BodyPlace>,
-    target_status: Vec<Place>,
-    target_headers: Option<HeaderPlace>,
-    final_url: Vec<Place>,
-    content_type: Vec<Place>,
-    cost: Vec<Place>,
-    error: Vec<Place>,
+    bodies: Vec<BodySource>,
+    target_status: Vec<ValueSource>,
+    target_headers: Option<HeaderSource>,
+    final_url: Vec<ValueSource>,
+    content_type: Vec<ValueSource>,
+    cost: Vec<ValueSource>,
+    error: Vec<ValueSource>,
     /// Whether any place is in a JSON body, which then has to be parsed.
     reads_json: bool,
 }
 
 #[derive(Debug)]
-struct BodyPlace {
-    from: Place,
+struct BodySource {
+    from: ValueSource,
     encoding: Encoding,
-    only_if: Option<(Place, String)>,
+    only_if: Option<(ValueSource, String)>,
 }
 
 /// How a page is written into an answer.
@@ -381,14 +381,14 @@ enum Encoding {
 
 /// Where in an answer something stands.
 #[derive(Debug, Clone, PartialEq)]
-enum Place {
+enum ValueSource {
     /// The status of the answer itself.
     Status,
     Body,
     Header(HeaderName),
     Json(Vec<Step>),
     /// The first of these at which something stands.
-    FirstOf(Vec<Place>),
+    FirstOf(Vec<ValueSource>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -404,7 +404,7 @@ enum Step {
 
 /// Where the target's headers stand.
 #[derive(Debug)]
-enum HeaderPlace {
+enum HeaderSource {
     /// Among the answer's own, behind this prefix.
     Own(String),
     Json(Vec<Step>),
@@ -414,11 +414,11 @@ enum HeaderPlace {
 struct Rule {
     id: String,
     statuses: Vec<(u16, u16)>,
-    has: Vec<Place>,
-    lacks: Vec<Place>,
-    is: Vec<(Place, String)>,
-    contains: Vec<(Place, String)>,
-    matches: Vec<(Place, Regex)>,
+    has: Vec<ValueSource>,
+    lacks: Vec<ValueSource>,
+    is: Vec<(ValueSource, String)>,
+    contains: Vec<(ValueSource, String)>,
+    matches: Vec<(ValueSource, Regex)>,
     means: Means,
     /// The target's status, where the rule knows it better than the answer's places do.
     target_status: Option<u16>,

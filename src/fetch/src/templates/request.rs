@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 use url::form_urlencoded::Serializer;
 
 use super::hosted::Account;
-use super::{Facts, HeaderStyle, Hole, ParameterPlace, Part, Template, Value};
+use super::{Facts, HeaderStyle, Hole, ParameterTarget, Part, Template, Value};
 use crate::body;
 use crate::headers::callers_own;
 use crate::{FetchRequest, user_agent};
@@ -85,13 +85,13 @@ impl Filling<'_> {
             }
             let value = self.fill(&parameter.value);
             match &parameter.place {
-                ParameterPlace::Query(name) => {
+                ParameterTarget::Query(name) => {
                     query.append_pair(name, &text_of(&value));
                 }
-                ParameterPlace::Header(name) => {
+                ParameterTarget::Header(name) => {
                     headers.insert(name.clone(), header(&text_of(&value))?);
                 }
-                ParameterPlace::Json(path) => put(&mut json, path, value),
+                ParameterTarget::Json(path) => put(&mut json, path, value),
             }
         }
         if let Some([user, password]) = &spec.basic {

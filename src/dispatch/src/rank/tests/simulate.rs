@@ -10,7 +10,7 @@
 use super::dag::{self, Facts, Graph, Step, Walk, walk::Event, walk::Seen};
 use super::rank::estimate::score;
 use super::rank::plan::DOMAIN_SAMPLES_MIN;
-use super::rank::{Board, Evidence, Place, Plan, Sample, Strategy};
+use super::rank::{Board, DomainBoard, Evidence, Plan, Sample, Strategy};
 use super::{Outcome, ProviderId};
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
@@ -230,8 +230,12 @@ impl Learning {
 
     fn look(&mut self, world: &World) {
         let providers: Vec<_> = world.ids.iter().copied().zip(world.credits.iter().copied()).collect();
-        let places: Vec<_> =
-            world.domains.iter().zip(&self.boards).map(|(domain, board)| Place { domain, board }).collect();
+        let places: Vec<_> = world
+            .domains
+            .iter()
+            .zip(&self.boards)
+            .map(|(domain, board)| DomainBoard { domain, board })
+            .collect();
         let evidence = Evidence {
             providers: &providers,
             overall: &self.overall,

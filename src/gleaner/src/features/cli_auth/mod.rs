@@ -16,7 +16,7 @@ use base::ids::OrgId;
 use base::name::Name;
 use base::{Code, Error, Result};
 use code::DeviceCode;
-use flow::{Approval, CODE_TIME, POLL_INTERVAL, Polled, State};
+use flow::{Approval, CODE_TIME, CodeState, POLL_INTERVAL, Polled};
 use rows::{DEVICE_CODES, DeviceCodeV1};
 use schemars::JsonSchema;
 use secrets::keyring::Keyring;
@@ -92,7 +92,7 @@ struct CliAuthQuery {
 #[derive(Serialize, JsonSchema)]
 struct CliAuthView {
     hostname: String,
-    status: State,
+    status: CodeState,
     expires_at: Timestamp,
 }
 
@@ -116,7 +116,7 @@ struct PollCliAuthRequest {
 #[derive(Serialize, JsonSchema)]
 struct PendingCliAuthView {
     /// `pending`.
-    status: State,
+    status: CodeState,
     /// Seconds until the next poll, at least.
     interval: u64,
 }
@@ -124,7 +124,7 @@ struct PendingCliAuthView {
 #[derive(Serialize, JsonSchema)]
 struct DeliveredCliAuthView {
     /// `approved`.
-    status: State,
+    status: CodeState,
     /// The key itself, in this answer and nowhere else.
     api_key: String,
     org_id: OrgId,
@@ -179,7 +179,7 @@ async fn info(
 ) -> Result<Body<CliAuthView>> {
     let row = typed(&caller, ip, query.user_code).await?;
     let now = caller.look();
-    let (status, expires_at) = (State::of(&row, now.moment), now.date_of(row.expires_at));
+    let (status, expires_at) = (CodeState::of(&row, now.moment), now.date_of(row.expires_at));
     Ok(Body(CliAuthView { hostname: row.hostname, status, expires_at }))
 }
 
@@ -209,11 +209,11 @@ async fn poll(
     let interval = POLL_INTERVAL.as_secs();
     Ok(match caller.system().write(move |tx| flow::poll(tx, &device, &keyring)).await? {
         Polled::Pending => Either::Left(
-            Accepted::new(PendingCliAuthView { status: State::Pending, interval })
+            Accepted::new(PendingCliAuthView { status: CodeState::Pending, interval })
                 .retry_after(POLL_INTERVAL.as_secs() as u32),
         ),
         Polled::Delivered { secret, org, org_name } => Either::Right(Body(DeliveredCliAuthView {
-            status: State::Approved,
+            status: CodeState::Approved,
             api_key: secret,
             org_id: org,
             org_name,

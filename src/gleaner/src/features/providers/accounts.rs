@@ -23,7 +23,7 @@ use fetch::{
     TierPrice, Until, Values, fields,
 };
 use parking_lot::Mutex;
-use secrets::keyring::{Keyring, Place};
+use secrets::keyring::{Keyring, SealContext};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -55,12 +55,12 @@ pub struct ProviderParts {
 pub struct Providers {
     adapters: Adapters,
     parts: ProviderParts,
-    state: Mutex<State>,
+    state: Mutex<AccountsState>,
     trials: Trials,
 }
 
 #[derive(Default)]
-struct State {
+struct AccountsState {
     live: HashMap<(OrgId, ProviderId), Arc<Account>>,
     accounts: Breakers<(OrgId, ProviderId)>,
     domains: Breakers<(OrgId, ProviderId, Domain)>,
@@ -450,8 +450,8 @@ impl Drop for Trial<'_> {
 }
 
 /// Where a credential is sealed.
-pub(super) fn place<'a>(org: &'a OrgId, id: &'a ProviderId, field: &'a str) -> Place<'a> {
-    Place { org: org.0.as_bytes(), table: PROVIDERS.name(), id: id.0.as_bytes(), field }
+pub(super) fn place<'a>(org: &'a OrgId, id: &'a ProviderId, field: &'a str) -> SealContext<'a> {
+    SealContext { org: org.0.as_bytes(), table: PROVIDERS.name(), id: id.0.as_bytes(), field }
 }
 
 /// The row's settings with the adapter's defaults. What the adapter no longer takes falls back to the default, so that

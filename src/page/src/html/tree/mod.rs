@@ -137,7 +137,7 @@ impl Tag {
 
 /// Where a node goes.
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum InsertionLocation {
     Append(u32),
     Before(u32),
 }

@@ -51,8 +51,8 @@ impl Lab {
     /// Cancels jobs as the API does.
     async fn cancel(&self, jobs: impl IntoIterator<Item = JobId>) {
         for id in jobs {
-            let desk = self.desk.clone();
-            self.org.write(move |tx| cancel_job(tx, &desk, id)).await.unwrap();
+            let context = self.context.clone();
+            self.org.write(move |tx| cancel_job(tx, &context, id)).await.unwrap();
         }
     }
 
