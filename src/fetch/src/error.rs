@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::body::BodyError;
 use super::guard::Refused;
 use super::outcome::Outcome;
-use super::proxy::Trouble;
+use super::proxy::ProxyFailure;
 use base::health::Part;
 use base::web::UrlError;
 
@@ -85,7 +85,7 @@ pub enum FetchError {
     /// The proxy on the way. `proxy` is shown without its login; `reason` completes a sentence about it.
     Proxy {
         proxy: String,
-        trouble: Trouble,
+        trouble: ProxyFailure,
         reason: String,
         retry_after: Option<Duration>,
     },

@@ -55,15 +55,15 @@ use base::health::Part;
 use base::ids::OrgId;
 use base::web::WebUrl;
 
-pub use breaker::{Breakers, Leave, Report};
+pub use breaker::{Admission, BreakerReport, Breakers};
 pub use browser::{BrowserProvider, BrowserSettings, Browsers, PageSettings, Until};
 pub use connect::Connector;
-pub use direct::{Direct, Way};
+pub use direct::{Direct, FetchRoute};
 pub use error::FetchError;
 pub use fields::{Field, FieldError, Values};
 pub use guard::{AddressGuard, AllowRule, Refused};
-pub use outcome::{Detector, Fault, Means, Outcome, Verdict};
-pub use politeness::{Guest, Pace, Permit, Politeness, Wait, Why};
+pub use outcome::{AnswerMeaning, Detector, Fault, Outcome, Verdict};
+pub use politeness::{PauseReason, Permit, Politeness, VisitLimits, VisitWait, VisitorKind};
 pub use provider::{
     Attempt, CostSource, CreditMatrix, DirectProvider, LEFT_ALONE, NOT_ASKED, Page, Provider, TierPrice,
 };
@@ -200,7 +200,7 @@ pub struct FetchReport {
     /// The answers that led elsewhere, in their order: as many as redirects were followed.
     pub redirects: Vec<Hop>,
     /// What was wrong with the proxy that it went through.
-    pub trouble: Option<proxy::Trouble>,
+    pub trouble: Option<proxy::ProxyFailure>,
     /// Whether the page is beyond what this way of fetching takes: another one may take it.
     pub is_beyond_limits: bool,
     /// What the box itself had none of, which says nothing about anybody else.

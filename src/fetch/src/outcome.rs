@@ -17,7 +17,7 @@
 //!
 //! The detection rules are data, `data/detection.toml`, which explains its own format.
 //!
-//! What comes through a provider is told apart in two steps. The provider's template says what its answer [`Means`]: that
+//! What comes through a provider is told apart in two steps. The provider's template says what its answer [`AnswerMeaning`]: that
 //! the target answered (then the table above holds for the target's status and page), or that something else happened,
 //! perhaps by the provider's own [`Fault`]. A provider that cannot be reached at all is at fault itself; one that stays
 //! silent is a `timeout`, because nobody knows whose silence it is.
@@ -180,7 +180,7 @@ impl Fault {
 
 /// What a hosted provider's answer means, as the rules of its template read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Means {
+pub enum AnswerMeaning {
     /// The target answered; its status and its page say the rest.
     Target,
     /// The provider says that the target blocked it.
@@ -194,7 +194,7 @@ pub enum Means {
     Fault(Fault),
 }
 
-impl Means {
+impl AnswerMeaning {
     /// The word of a template.
     pub fn named(word: &str) -> Option<Self> {
         Some(match word {
@@ -258,11 +258,11 @@ impl Verdict {
 /// Compiled detection rules.
 #[derive(Debug)]
 pub struct Detector {
-    rules: Vec<Rule>,
+    rules: Vec<DetectionRule>,
 }
 
 #[derive(Debug)]
-struct Rule {
+struct DetectionRule {
     id: String,
     statuses: Vec<u16>,
     headers: Vec<(HeaderName, String)>,
@@ -316,7 +316,7 @@ impl Detector {
     /// Compiles rules from the text of a file; the error names the rule and what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let file: RuleFile = toml::from_str(text).map_err(|e| e.to_string())?;
-        let mut rules: Vec<Rule> = Vec::with_capacity(file.rule.len());
+        let mut rules: Vec<DetectionRule> = Vec::with_capacity(file.rule.len());
         for entry in file.rule {
             let id = entry.id;
             if rules.iter().any(|rule| rule.id == id) {
@@ -336,7 +336,7 @@ impl Detector {
             let headers = entry.headers.into_iter().map(header).collect::<Result<_, _>>()?;
             let finders =
                 |needles: Vec<String>| needles.iter().map(|n| Finder::new(n).into_owned()).collect();
-            rules.push(Rule {
+            rules.push(DetectionRule {
                 headers,
                 statuses: entry.statuses,
                 body_all: finders(entry.body_all),
@@ -359,7 +359,7 @@ impl Detector {
     }
 }
 
-impl Rule {
+impl DetectionRule {
     /// Cheap conditions first: most pages meet none of them.
     fn speaks(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> bool {
         if !self.statuses.is_empty() && !self.statuses.contains(&status) || body.len() > self.bytes_max {
@@ -508,15 +508,15 @@ mod tests {
         {
             assert_eq!(serde_json::to_value(outcome).unwrap(), outcome.as_str());
         }
-        for word in Means::WORDS.split(", ") {
-            let means = Means::named(word).unwrap();
-            assert_eq!(means.outcome().is_none(), means == Means::Target);
+        for word in AnswerMeaning::WORDS.split(", ") {
+            let means = AnswerMeaning::named(word).unwrap();
+            assert_eq!(means.outcome().is_none(), means == AnswerMeaning::Target);
             if let Some(fault) = means.fault() {
                 assert_eq!((fault.as_str(), means.outcome()), (word, Some(Outcome::ProviderError)));
                 assert_eq!(serde_json::to_value(fault).unwrap(), word);
             }
         }
-        assert_eq!(Means::named("perhaps"), None);
+        assert_eq!(AnswerMeaning::named("perhaps"), None);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use tantivy::{Executor, TantivyError, Term};
 use uuid::Uuid;
 
 use super::collect::{Collected, ColumnFilter, PageCollector, TIME_IS_OVER, score_of};
-use super::parse::{Item, Parsed};
+use super::parse::{Parsed, QueryTerm};
 use super::schema::{self, KEYWORD_BYTES_MAX};
 use super::{SearchError, SearchIndex};
 
@@ -223,19 +223,19 @@ fn filter(term: Term) -> Box<dyn Query> {
     Box::new(ConstScoreQuery::new(Box::new(TermQuery::new(term, IndexRecordOption::Basic)), 0.0))
 }
 
-fn item_query(item: &Item, body: Field) -> Box<dyn Query> {
+fn item_query(item: &QueryTerm, body: Field) -> Box<dyn Query> {
     match item {
-        Item::Term(text) => {
+        QueryTerm::Term(text) => {
             let query = TermQuery::new(Term::from_field_text(body, text), IndexRecordOption::WithFreqs);
             Box::new(BoostQuery::new(Box::new(query), weight(text)))
         }
-        Item::Prefix(text) => {
+        QueryTerm::Prefix(text) => {
             let from = Bound::Included(Term::from_field_text(body, text));
             let to = successor(text)
                 .map_or(Bound::Unbounded, |end| Bound::Excluded(Term::from_field_text(body, &end)));
             Box::new(InvertedIndexRangeQuery::new(from, to))
         }
-        Item::Phrase(terms) => {
+        QueryTerm::Phrase(terms) => {
             let terms = terms.iter().map(|(at, text)| (*at, Term::from_field_text(body, text))).collect();
             Box::new(PhraseQuery::new_with_offset(terms))
         }
@@ -243,8 +243,8 @@ fn item_query(item: &Item, body: Field) -> Box<dyn Query> {
 }
 
 /// What a word adds when it stands in the title too.
-fn title_query(item: &Item, title: Field) -> Option<Box<dyn Query>> {
-    let Item::Term(text) = item else { return None };
+fn title_query(item: &QueryTerm, title: Field) -> Option<Box<dyn Query>> {
+    let QueryTerm::Term(text) = item else { return None };
     let query = TermQuery::new(Term::from_field_text(title, text), IndexRecordOption::WithFreqs);
     Some(Box::new(BoostQuery::new(Box::new(query), TITLE_BOOST * weight(text))))
 }

@@ -7,7 +7,7 @@
 //! **Rotation.** Each page takes the next proxy in turn, or always the same one for a domain ([`Rotation`]). A proxy with a
 //! trouble of its own (dead, wrong login, not paid, asked too often) is left alone for a while, by the same breakers as
 //! accounts are, and the page goes to the next one at once, at most [`PROXIES_TRIED_MAX`] times: nothing has reached the
-//! target yet. Troubles that may be the target's ([`Trouble::Unreachable`], [`Trouble::Silent`]) end the attempt; only many
+//! target yet. Troubles that may be the target's ([`ProxyFailure::Unreachable`], [`ProxyFailure::Silent`]) end the attempt; only many
 //! of them in a row, without a success between, speak against the proxy, and they never leave an account without any.
 //!
 //! **Addresses.** The guard judges the proxy's own address like any other. What the target's name leads to is judged as
@@ -31,8 +31,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
-use super::breaker::{Breaker, Leave, Report};
-use super::direct::{Direct, Way};
+use super::breaker::{Admission, Breaker, BreakerReport};
+use super::direct::{Direct, FetchRoute};
 use super::outcome::{Fault, Outcome};
 use super::provider::{Attempt, CreditMatrix, Provider, TIER_STANDARD};
 use super::{FetchReport, FetchRequest};
@@ -47,7 +47,7 @@ const DOUBT_PAUSE_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// What was wrong with the way through a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Trouble {
+pub enum ProxyFailure {
     /// It cannot be reached, or does not speak its protocol.
     Down,
     /// It does not accept the login.
@@ -64,7 +64,7 @@ pub enum Trouble {
     Silent,
 }
 
-impl Trouble {
+impl ProxyFailure {
     pub fn outcome(self) -> Outcome {
         match self {
             Self::Unreachable => Outcome::NetworkError,
@@ -90,13 +90,13 @@ impl Trouble {
     }
 
     /// What it says to the proxy's breaker.
-    fn report(self, retry_after: Option<Duration>) -> Report {
+    fn report(self, retry_after: Option<Duration>) -> BreakerReport {
         match self {
-            Self::Unsupported => Report::Neutral,
+            Self::Unsupported => BreakerReport::Neutral,
             Self::Unreachable | Self::Silent => {
-                Report::Bad { at_once: false, pause: DOUBT_PAUSE, pause_max: DOUBT_PAUSE_MAX }
+                BreakerReport::Bad { at_once: false, pause: DOUBT_PAUSE, pause_max: DOUBT_PAUSE_MAX }
             }
-            _ => Report::on_account(self.fault(), retry_after),
+            _ => BreakerReport::on_account(self.fault(), retry_after),
         }
     }
 }
@@ -120,19 +120,19 @@ pub struct ProxyList {
 
 #[derive(Debug)]
 struct ListState {
-    health: Vec<Health>,
+    health: Vec<ProxyHealth>,
     turn: usize,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Health {
+struct ProxyHealth {
     breaker: Breaker,
-    last: Option<(Trouble, String)>,
+    last: Option<(ProxyFailure, String)>,
 }
 
 /// A proxy that is left alone for a while.
 #[derive(Debug, Clone)]
-pub struct Cooling {
+pub struct CoolingProxy {
     /// Without its login.
     pub proxy: String,
     pub until: Instant,
@@ -140,7 +140,7 @@ pub struct Cooling {
 }
 
 /// Which proxy comes next.
-enum Next {
+enum NextProxy {
     Try(usize),
     /// All are left alone for troubles of their own; the first of them until then.
     None {
@@ -153,7 +153,7 @@ enum Next {
 impl ProxyList {
     /// A list of at least one proxy.
     pub fn new(proxies: Vec<Proxy>, rotation: Rotation) -> Self {
-        let health = vec![Health::default(); proxies.len()];
+        let health = vec![ProxyHealth::default(); proxies.len()];
         let proxies = proxies.into_iter().map(Arc::new).collect();
         Self { proxies, rotation, state: Mutex::new(ListState { health, turn: 0 }) }
     }
@@ -167,15 +167,16 @@ impl ProxyList {
     }
 
     /// Those that are left alone at the moment, in the order of the list.
-    pub fn cooling(&self) -> Vec<Cooling> {
+    pub fn cooling(&self) -> Vec<CoolingProxy> {
         let now = Instant::now();
         let state = self.state.lock();
-        let look = |(proxy, health): (&Arc<Proxy>, &Health)| match (health.breaker.look(now), &health.last) {
-            (Leave::NotBefore(until), Some((_, error))) => {
-                Some(Cooling { proxy: proxy.to_string(), until, error: error.clone() })
-            }
-            _ => None,
-        };
+        let look =
+            |(proxy, health): (&Arc<Proxy>, &ProxyHealth)| match (health.breaker.look(now), &health.last) {
+                (Admission::NotBefore(until), Some((_, error))) => {
+                    Some(CoolingProxy { proxy: proxy.to_string(), until, error: error.clone() })
+                }
+                _ => None,
+            };
         self.proxies.iter().zip(&state.health).filter_map(look).collect()
     }
 
@@ -202,28 +203,28 @@ impl ProxyList {
         }
     }
 
-    fn next(&self, order: &[usize], tried: &[usize]) -> Next {
+    fn next(&self, order: &[usize], tried: &[usize]) -> NextProxy {
         let now = Instant::now();
         let mut state = self.state.lock();
         let left = || order.iter().copied().filter(|index| !tried.contains(index));
-        if let Some(index) = left().find(|index| state.health[*index].breaker.look(now) == Leave::Go) {
+        if let Some(index) = left().find(|index| state.health[*index].breaker.look(now) == Admission::Go) {
             state.health[index].breaker.ask(now);
-            return Next::Try(index);
+            return NextProxy::Try(index);
         }
         let until = |index: usize| match state.health[index].breaker.look(now) {
-            Leave::Go => now,
-            Leave::NotBefore(until) => until,
+            Admission::Go => now,
+            Admission::NotBefore(until) => until,
         };
         // Doubts alone never leave an account without a proxy.
         let doubted = |index: &usize| {
             state.health[*index].last.as_ref().is_none_or(|(trouble, _)| !trouble.is_its_own())
         };
         if let Some(index) = left().filter(doubted).min_by_key(|index| until(*index)) {
-            return Next::Try(index);
+            return NextProxy::Try(index);
         }
         let first = order.iter().copied().min_by_key(|index| until(*index));
         let Some(first) = first else {
-            return Next::None {
+            return NextProxy::None {
                 until: now,
                 fault: Fault::Down,
                 error: "the list of proxies is empty".into(),
@@ -235,7 +236,7 @@ impl ProxyList {
         let fault = faults.iter().copied().find(|fault| !fault.needs_somebody());
         let fault = fault.or(faults.first().copied()).unwrap_or(Fault::Down);
         let error = state.health[first].last.as_ref().map_or(String::new(), |(_, error)| error.clone());
-        Next::None { until: until(first), fault, error }
+        NextProxy::None { until: until(first), fault, error }
     }
 
     fn report(&self, index: usize, report: &FetchReport) {
@@ -246,13 +247,13 @@ impl ProxyList {
             Some(trouble) => {
                 health.breaker.report(trouble.report(report.retry_after), now);
                 let error = report.error.clone().unwrap_or_default();
-                if trouble != Trouble::Unsupported {
+                if trouble != ProxyFailure::Unsupported {
                     health.last = Some((trouble, error));
                 }
             }
             // The target answered, so the proxy works, whatever the answer is worth.
-            None if report.status.is_some() => *health = Health::default(),
-            None => health.breaker.report(Report::Neutral, now),
+            None if report.status.is_some() => *health = ProxyHealth::default(),
+            None => health.breaker.report(BreakerReport::Neutral, now),
         }
     }
 }
@@ -287,10 +288,10 @@ impl ProxyProvider {
                 break;
             }
             let index = match self.list.next(&order, &tried) {
-                Next::Try(index) => index,
+                NextProxy::Try(index) => index,
                 // What was tried just now says more than that there is nothing else.
-                Next::None { .. } if last.is_some() => break,
-                Next::None { until, fault, error } => {
+                NextProxy::None { .. } if last.is_some() => break,
+                NextProxy::None { until, fault, error } => {
                     let pause = until.saturating_duration_since(Instant::now());
                     let error = format!(
                         "every proxy of the list is left alone for a while; the last one said: {error}"
@@ -299,14 +300,17 @@ impl ProxyProvider {
                 }
             };
             tried.push(index);
-            let way =
-                Way { proxy: Some(&self.list.proxies[index]), scope: &self.scope, owner: request.owner };
+            let way = FetchRoute {
+                proxy: Some(&self.list.proxies[index]),
+                scope: &self.scope,
+                owner: request.owner,
+            };
             let report = self.direct.fetch_by(FetchRequest { timeout: left, ..request.clone() }, way).await;
             self.list.report(index, &report);
             bytes += report.bytes_received;
             let trouble = report.trouble;
             last = Some(Attempt::from(report));
-            if !trouble.is_some_and(Trouble::is_its_own) {
+            if !trouble.is_some_and(ProxyFailure::is_its_own) {
                 break;
             }
         }
@@ -322,7 +326,7 @@ impl ProxyProvider {
 
     fn has_another(&self, order: &[usize], tried: &[usize]) -> bool {
         let (now, state) = (Instant::now(), self.list.state.lock());
-        let ready = |index: &&usize| state.health[**index].breaker.look(now) == Leave::Go;
+        let ready = |index: &&usize| state.health[**index].breaker.look(now) == Admission::Go;
         order.iter().filter(ready).any(|index| !tried.contains(index))
     }
 }

@@ -12,9 +12,9 @@ use serde_json::Value as Json;
 use std::time::{Duration, SystemTime};
 
 use super::hosted::Account;
-use super::{BodySource, Encoding, HeaderSource, Rule, Step, Template, ValueSource};
+use super::{AnswerRule, BodySource, Encoding, HeaderSource, JsonStep, Template, ValueSource};
 use crate::direct::retry_after;
-use crate::outcome::{Detector, Fault, Means, Outcome};
+use crate::outcome::{AnswerMeaning, Detector, Fault, Outcome};
 use crate::provider::{Attempt, Page};
 use crate::{FetchRequest, PageHeaders};
 use base::web::WebUrl;
@@ -37,7 +37,7 @@ pub struct Answer {
 }
 
 /// An answer beside its template.
-struct Reading<'a> {
+struct AnswerReader<'a> {
     template: &'a Template,
     account: &'a Account,
     answer: &'a Answer,
@@ -47,13 +47,13 @@ struct Reading<'a> {
 /// What `answer` says about `request`. CPU work in proportion to the body: large ones belong on the blocking pool.
 pub fn read(template: &Template, account: &Account, request: &FetchRequest, answer: &Answer) -> Attempt {
     let json = if template.response.reads_json { serde_json::from_slice(&answer.body).ok() } else { None };
-    let reading = Reading { template, account, answer, json };
+    let reading = AnswerReader { template, account, answer, json };
     let mut attempt = reading.attempt(request);
     attempt.bytes = answer.bytes_received;
     attempt
 }
 
-impl Reading<'_> {
+impl AnswerReader<'_> {
     fn attempt(&self, request: &FetchRequest) -> Attempt {
         // The last rule speaks always, or the template would not have been taken.
         let Some(rule) = self.template.rules.iter().find(|rule| self.speaks(rule)) else {
@@ -77,7 +77,7 @@ impl Reading<'_> {
     }
 
     /// The target answered: its status and its page decide.
-    fn of_target(&self, rule: &Rule, request: &FetchRequest) -> Attempt {
+    fn of_target(&self, rule: &AnswerRule, request: &FetchRequest) -> Attempt {
         let status = rule.target_status.or_else(|| self.target_status_if_told()).unwrap_or(200);
         let (body, is_text) = match self.body() {
             Some(Ok(found)) => found,
@@ -107,18 +107,20 @@ impl Reading<'_> {
     }
 
     /// What happened, in words: what the rule says, and the provider's own text.
-    fn account_of(&self, means: Means) -> String {
+    fn account_of(&self, means: AnswerMeaning) -> String {
         let name = &self.template.name;
         let what = match means {
-            Means::Target | Means::TargetError => "could not bring the page".to_owned(),
-            Means::Blocked => "was blocked by the target".to_owned(),
-            Means::Timeout => "ran out of time".to_owned(),
-            Means::Unreachable => "could not reach the target".to_owned(),
-            Means::Fault(Fault::BadKey) => "refused the credentials".to_owned(),
-            Means::Fault(Fault::NoCredits) => "says that the plan is used up".to_owned(),
-            Means::Fault(Fault::Throttled) => "says that the plan's rate is exceeded".to_owned(),
-            Means::Fault(Fault::Down) => format!("failed ({})", self.answer.status),
-            Means::Fault(Fault::Unsupported) => format!("refused the request ({})", self.answer.status),
+            AnswerMeaning::Target | AnswerMeaning::TargetError => "could not bring the page".to_owned(),
+            AnswerMeaning::Blocked => "was blocked by the target".to_owned(),
+            AnswerMeaning::Timeout => "ran out of time".to_owned(),
+            AnswerMeaning::Unreachable => "could not reach the target".to_owned(),
+            AnswerMeaning::Fault(Fault::BadKey) => "refused the credentials".to_owned(),
+            AnswerMeaning::Fault(Fault::NoCredits) => "says that the plan is used up".to_owned(),
+            AnswerMeaning::Fault(Fault::Throttled) => "says that the plan's rate is exceeded".to_owned(),
+            AnswerMeaning::Fault(Fault::Down) => format!("failed ({})", self.answer.status),
+            AnswerMeaning::Fault(Fault::Unsupported) => {
+                format!("refused the request ({})", self.answer.status)
+            }
         };
         match self.error() {
             Some(error) => format!("{name} {what}: {error}"),
@@ -140,7 +142,7 @@ impl Reading<'_> {
         Some(text.trim().chars().take(ERROR_CHARS_MAX).collect())
     }
 
-    fn speaks(&self, rule: &Rule) -> bool {
+    fn speaks(&self, rule: &AnswerRule) -> bool {
         let status = self.answer.status;
         let holds = |(place, text): &(ValueSource, String)| {
             self.text(place).is_some_and(|found| found.eq_ignore_ascii_case(text))
@@ -170,7 +172,7 @@ impl Reading<'_> {
         }
     }
 
-    fn json(&self, steps: &[Step]) -> Option<&Json> {
+    fn json(&self, steps: &[JsonStep]) -> Option<&Json> {
         walk(self.json.as_ref()?, steps)
     }
 
@@ -274,12 +276,12 @@ impl Reading<'_> {
     }
 }
 
-fn walk<'a>(mut json: &'a Json, steps: &[Step]) -> Option<&'a Json> {
+fn walk<'a>(mut json: &'a Json, steps: &[JsonStep]) -> Option<&'a Json> {
     for step in steps {
         json = match step {
-            Step::Key(key) => json.get(key)?,
-            Step::Index(index) => json.get(index)?,
-            Step::Where { field, text } => json.as_array()?.iter().find(|entry| {
+            JsonStep::Key(key) => json.get(key)?,
+            JsonStep::Index(index) => json.get(index)?,
+            JsonStep::Where { field, text } => json.as_array()?.iter().find(|entry| {
                 entry.get(field).and_then(Json::as_str).is_some_and(|found| found.eq_ignore_ascii_case(text))
             })?,
         };

@@ -33,7 +33,7 @@ pub use hosted::{Account, Hosted};
 
 use super::FetchRequest;
 use super::fields::{Field, Values};
-use super::outcome::Means;
+use super::outcome::AnswerMeaning;
 use super::provider::{CreditMatrix, TIER_PREMIUM, TIER_STANDARD};
 use base::web::WebUrl;
 
@@ -90,7 +90,7 @@ pub struct Template {
     pub credits: CreditMatrix,
     request: RequestTemplate,
     response: ResponseTemplate,
-    rules: Vec<Rule>,
+    rules: Vec<AnswerRule>,
 }
 
 /// Every template, in the order of their names.
@@ -196,8 +196,8 @@ impl Template {
         refused.map(|(_, reason)| format!("{} {reason}", self.name))
     }
 
-    fn facts<'a>(&'a self, settings: &'a Values, request: &'a FetchRequest) -> Facts<'a> {
-        Facts {
+    fn facts<'a>(&'a self, settings: &'a Values, request: &'a FetchRequest) -> RequestFacts<'a> {
+        RequestFacts {
             settings,
             tier: self.tier(settings, request.premium).unwrap_or_default(),
             render: self.is_rendered(request.render),
@@ -208,7 +208,7 @@ impl Template {
 }
 
 /// What a condition of a template asks about a request.
-struct Facts<'a> {
+struct RequestFacts<'a> {
     settings: &'a Values,
     tier: &'a str,
     render: bool,
@@ -216,14 +216,14 @@ struct Facts<'a> {
     headers: bool,
 }
 
-impl Facts<'_> {
+impl RequestFacts<'_> {
     fn hold(&self, condition: &Condition) -> bool {
         let holds = match &condition.test {
-            Test::Render => self.render,
-            Test::Country => self.country,
-            Test::Headers => self.headers,
-            Test::Tier(tier) => self.tier == tier,
-            Test::Setting(name) => match self.settings.get(name) {
+            ConditionTest::Render => self.render,
+            ConditionTest::Country => self.country,
+            ConditionTest::Headers => self.headers,
+            ConditionTest::Tier(tier) => self.tier == tier,
+            ConditionTest::Setting(name) => match self.settings.get(name) {
                 None | Some(serde_json::Value::Null | serde_json::Value::Bool(false)) => false,
                 Some(serde_json::Value::String(text)) => !text.is_empty(),
                 Some(_) => true,
@@ -309,16 +309,16 @@ enum Value {
     Table(Vec<(String, Value)>),
 }
 
-type Text = Vec<Part>;
+type Text = Vec<TextPart>;
 
 #[derive(Debug)]
-enum Part {
+enum TextPart {
     Literal(String),
-    Hole(Hole),
+    Hole(Placeholder),
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Hole {
+enum Placeholder {
     Url,
     Render,
     Premium,
@@ -337,11 +337,11 @@ enum Hole {
 #[derive(Debug)]
 struct Condition {
     is_negated: bool,
-    test: Test,
+    test: ConditionTest,
 }
 
 #[derive(Debug)]
-enum Test {
+enum ConditionTest {
     Render,
     Country,
     Headers,
@@ -386,13 +386,13 @@ enum ValueSource {
     Status,
     Body,
     Header(HeaderName),
-    Json(Vec<Step>),
+    Json(Vec<JsonStep>),
     /// The first of these at which something stands.
     FirstOf(Vec<ValueSource>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Step {
+enum JsonStep {
     Key(String),
     Index(usize),
     /// The entry of a list whose field has this text, without regard to case.
@@ -407,11 +407,11 @@ enum Step {
 enum HeaderSource {
     /// Among the answer's own, behind this prefix.
     Own(String),
-    Json(Vec<Step>),
+    Json(Vec<JsonStep>),
 }
 
 #[derive(Debug)]
-struct Rule {
+struct AnswerRule {
     id: String,
     statuses: Vec<(u16, u16)>,
     has: Vec<ValueSource>,
@@ -419,7 +419,7 @@ struct Rule {
     is: Vec<(ValueSource, String)>,
     contains: Vec<(ValueSource, String)>,
     matches: Vec<(ValueSource, Regex)>,
-    means: Means,
+    means: AnswerMeaning,
     /// The target's status, where the rule knows it better than the answer's places do.
     target_status: Option<u16>,
 }

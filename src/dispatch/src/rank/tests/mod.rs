@@ -200,13 +200,14 @@ fn a_plan_with_many_orders_still_fits_a_graph() {
     let graph = reading.graph.unwrap_or_else(|| panic!("{:?}", reading.errors));
     assert!(reading.warnings.is_empty() && graph.nodes().len() <= dag::NODES_MAX);
     let order = |domain: &str| {
-        let facts = dag::Facts { url: "http://x.example/", domain, page_type: None, tags: &[], job: [3; 16] };
+        let facts =
+            dag::JobFacts { url: "http://x.example/", domain, page_type: None, tags: &[], job: [3; 16] };
         let mut walk = dag::Walk::begin(&graph, &facts);
         let mut order = Vec::new();
         while let dag::Step::Attempt { node, provider, .. } = walk.next(&graph) {
             order.extend((!node.starts_with("try-")).then_some(provider));
-            let seen = dag::Seen { outcome: Outcome::Timeout, http_status: None };
-            walk.advance(&graph, &facts, dag::Event::Attempted(seen)).unwrap();
+            let seen = dag::AttemptSummary { outcome: Outcome::Timeout, http_status: None };
+            walk.advance(&graph, &facts, dag::StepEvent::Attempted(seen)).unwrap();
         }
         order
     };

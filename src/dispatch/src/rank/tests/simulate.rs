@@ -7,7 +7,7 @@
 //! The learning policy is the product's own way: samples go to boards, boards make a plan, the plan is drawn as a graph,
 //! the graph is read, and each job walks it. Losses are expectations over the true chances, so luck is not in them.
 
-use super::dag::{self, Facts, Graph, Step, Walk, walk::Event, walk::Seen};
+use super::dag::{self, Graph, JobFacts, Step, Walk, walk::AttemptSummary, walk::StepEvent};
 use super::rank::estimate::score;
 use super::rank::plan::DOMAIN_SAMPLES_MIN;
 use super::rank::{Board, DomainBoard, Evidence, Plan, Sample, Strategy};
@@ -263,7 +263,7 @@ impl Policy for Learning {
             self.look(world);
         }
         let graph = self.graph.as_ref().expect("the worker has looked");
-        let facts = Facts {
+        let facts = JobFacts {
             url: "http://shop.example/",
             domain: &world.domains[domain],
             page_type: None,
@@ -277,8 +277,8 @@ impl Policy for Learning {
                 self.trying = node.starts_with("try-");
             }
             order.push(world.ids.iter().position(|id| *id == provider).expect("a provider of the world"));
-            let seen = Seen { outcome: Outcome::Blocked, http_status: None };
-            walk.advance(graph, &facts, Event::Attempted(seen)).expect("a walk that goes on");
+            let seen = AttemptSummary { outcome: Outcome::Blocked, http_status: None };
+            walk.advance(graph, &facts, StepEvent::Attempted(seen)).expect("a walk that goes on");
         }
         self.tried += usize::from(self.trying);
         order

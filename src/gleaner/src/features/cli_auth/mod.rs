@@ -10,7 +10,7 @@ mod personal;
 mod rows;
 
 use crate::features::Feature;
-use crate::features::auth::{Auth, Guesses, network};
+use crate::features::auth::{Auth, CodeGuesses, network};
 use base::clock::Timestamp;
 use base::ids::OrgId;
 use base::name::Name;
@@ -155,7 +155,7 @@ async fn start(
 /// The try behind what a person typed. A code is short, for it is typed; so who types many that there are not has to wait. It
 /// is looked up where it is counted: of guesses that are made at once, only as many as the limit allows are answered.
 async fn typed(caller: &Browser, ip: IpAddr, code: String) -> Result<DeviceCodeV1> {
-    let guesses = Guesses::of(caller.principal().user(), ip);
+    let guesses = CodeGuesses::of(caller.principal().user(), ip);
     // Also where the disk is full: what is written is a count.
     let found = caller.system().write_freeing(move |tx| {
         guesses.check(tx)?;

@@ -102,8 +102,8 @@ pub struct NewOptions {
 }
 
 /// A job whose own values were checked; what it refers to is checked when it is written.
-pub struct Checked {
-    target: Target,
+pub struct CheckedJob {
+    target: JobTarget,
     request: NewJob,
     options: OptionsV1,
     tags: Vec<String>,
@@ -112,14 +112,14 @@ pub struct Checked {
     field: String,
 }
 
-enum Target {
+enum JobTarget {
     Url(WebUrl),
     Registered(UrlId),
 }
 
 /// Checks everything that can be told without the store. `field` is what stands before a field's name in an error:
 /// empty, or `jobs[3].`.
-pub fn check(field: &str, request: NewJob, guard: &AddressGuard) -> Result<Checked> {
+pub fn check(field: &str, request: NewJob, guard: &AddressGuard) -> Result<CheckedJob> {
     let name = |part: &str| format!("{field}{part}");
     if request.priority.is_some_and(|priority| priority > 9) {
         return Err(Error::invalid(&name("priority"), "must be 0 to 9"));
@@ -127,8 +127,8 @@ pub fn check(field: &str, request: NewJob, guard: &AddressGuard) -> Result<Check
     let target = match (&request.url, request.url_id) {
         (Some(_), Some(_)) => return Err(Error::invalid(&name("url"), "give either url or urlId, not both")),
         (None, None) => return Err(Error::invalid(&name("url"), "is missing; give url or urlId")),
-        (None, Some(id)) => Target::Registered(id),
-        (Some(text), None) => Target::Url(checked_url(&name("url"), text, guard)?),
+        (None, Some(id)) => JobTarget::Registered(id),
+        (Some(text), None) => JobTarget::Url(checked_url(&name("url"), text, guard)?),
     };
     if let Some(id) = &request.external_id
         && (id.is_empty() || id.chars().count() > EXTERNAL_ID_CHARS_MAX)
@@ -140,7 +140,7 @@ pub fn check(field: &str, request: NewJob, guard: &AddressGuard) -> Result<Check
         None => None,
         Some(_) => Some(hash(&request)?),
     };
-    Ok(Checked {
+    Ok(CheckedJob {
         target,
         options: options(&name("options"), request.options.clone().unwrap_or_default())?,
         tags: labels::tags(&name("tags"), request.tags.clone().unwrap_or_default())?,
@@ -234,7 +234,7 @@ pub struct Submitted {
 
 /// Writes the jobs, reserves their credits and puts them into the queue: one operation, durable when it returns, all or
 /// none. A job that its external id knows already is given back as it is.
-pub fn submit(tx: &OrgWrite<'_>, context: &SubmitContext, all: Vec<Checked>) -> Result<Vec<Submitted>> {
+pub fn submit(tx: &OrgWrite<'_>, context: &SubmitContext, all: Vec<CheckedJob>) -> Result<Vec<Submitted>> {
     refuse_rivals(&all)?;
     let all = all.into_iter().map(|new| write(tx, context, new)).collect::<Result<Vec<_>>>()?;
     pay(tx, context, all.iter().filter(|one| one.is_new).map(|one| &one.job))?;
@@ -242,8 +242,8 @@ pub fn submit(tx: &OrgWrite<'_>, context: &SubmitContext, all: Vec<Checked>) -> 
 }
 
 /// Of two in one request that share an external id and ask for different things neither has a job that could be named.
-fn refuse_rivals(all: &[Checked]) -> Result<()> {
-    let mut known: HashMap<&str, &Checked> = HashMap::new();
+fn refuse_rivals(all: &[CheckedJob]) -> Result<()> {
+    let mut known: HashMap<&str, &CheckedJob> = HashMap::new();
     for new in all {
         let Some(id) = &new.request.external_id else { continue };
         let first = *known.entry(id).or_insert(new);
@@ -276,7 +276,7 @@ fn pay<'j>(
 }
 
 /// Writes one job; its credits are the caller's to reserve.
-fn write(tx: &OrgWrite<'_>, context: &SubmitContext, new: Checked) -> Result<Submitted> {
+fn write(tx: &OrgWrite<'_>, context: &SubmitContext, new: CheckedJob) -> Result<Submitted> {
     if let (Some(id), Some(hash)) = (&new.request.external_id, new.request_hash)
         && let Some(first) = tx.lookup(&JOBS, &BY_EXTERNAL_ID, |key| key.str(id))?
     {
@@ -289,11 +289,11 @@ fn write(tx: &OrgWrite<'_>, context: &SubmitContext, new: Checked) -> Result<Sub
         )));
     }
     let (url, registered) = match new.target {
-        Target::Url(url) => {
+        JobTarget::Url(url) => {
             let row = urls::find(tx, &url)?;
             (url, row)
         }
-        Target::Registered(id) => {
+        JobTarget::Registered(id) => {
             let missing = || {
                 let reason = format!("{}urlId: is not a registered URL", new.field);
                 Error::not_found(urls::URLS.noun()).message(reason)

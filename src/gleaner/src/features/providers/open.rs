@@ -6,7 +6,8 @@ use crate::features::auth::list_orgs;
 use crate::features::wiring::Wiring;
 use base::{Error, Result};
 use fetch::{
-    AddressGuard, BrowserSettings, Browsers, Direct, FetchSettings, Pace, Politeness, Templates, user_agent,
+    AddressGuard, BrowserSettings, Browsers, Direct, FetchSettings, Politeness, Templates, VisitLimits,
+    user_agent,
 };
 use futures::future::BoxFuture;
 use server::Services;
@@ -48,9 +49,9 @@ fn templates(config: &Config) -> Result<Templates> {
     Templates::load(folder).map_err(|e| Error::invalid("providers.dir", e))
 }
 
-fn pace(config: &Config) -> Pace {
+fn pace(config: &Config) -> VisitLimits {
     let DispatchConfig { per_domain_concurrency, min_delay_ms, pause_max_sec, .. } = config.dispatch;
-    Pace {
+    VisitLimits {
         per_domain_concurrency,
         min_delay: Duration::from_millis(min_delay_ms),
         pause_max: Duration::from_secs(pause_max_sec),

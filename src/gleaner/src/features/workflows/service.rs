@@ -15,7 +15,7 @@ use base::clock::Moment;
 use base::ids::{OutputId, ProviderId, UserId, WorkflowId, WorkflowVersionId};
 use base::web::WebUrl;
 use base::{Code, Error, Result};
-use dispatch::dag::{Dag, Fault, Graph, Problem, Reading};
+use dispatch::dag::{Dag, Fault, Graph, ParsedDag, Problem};
 use store::{Key, Order, OrgRead, OrgStore, OrgWrite, readable};
 
 /// Workflows of one organization that are not archived.
@@ -34,7 +34,7 @@ pub struct Current {
 /// A graph that was read outside of the transaction, with its drawing.
 pub struct Drawn {
     pub dag: Dag,
-    pub reading: Reading,
+    pub reading: ParsedDag,
 }
 
 impl Drawn {

@@ -1,14 +1,14 @@
 //! Insertion: where a new node goes (foster parenting included), and the ways to make one.
 
 use super::tags;
-use super::{InsertionLocation, Mode, OPEN_SCAN_MAX, Open, Parser, Tag};
+use super::{InsertionLocation, InsertionMode, OPEN_SCAN_MAX, OpenElement, Parser, Tag};
 use crate::html::dom::Namespace;
 use crate::html::dom::names::{self, NameId};
-use crate::html::tokenizer::Raw;
+use crate::html::tokenizer::TextMode;
 
 impl Parser<'_> {
     /// "The appropriate place for inserting a node", for a given target.
-    pub(super) fn place(&self, target: Open) -> InsertionLocation {
+    pub(super) fn place(&self, target: OpenElement) -> InsertionLocation {
         if !self.fostering || target.flags & tags::TABLE_OUTER == 0 {
             return InsertionLocation::Append(target.row);
         }
@@ -61,7 +61,7 @@ impl Parser<'_> {
     pub(super) fn insert_html(&mut self, tag: &Tag) -> u32 {
         let row = self.insert_void(tag);
         let flags = tags::flags(tag.name, Namespace::Html);
-        self.push(Open { row, key: tag.name.0, flags });
+        self.push(OpenElement { row, key: tag.name.0, flags });
         row
     }
 
@@ -78,12 +78,12 @@ impl Parser<'_> {
     }
 
     /// Inserts an element whose content is text alone, and has the tokenizer read it so.
-    pub(super) fn insert_raw(&mut self, tag: &Tag, raw: Raw) {
+    pub(super) fn insert_raw(&mut self, tag: &Tag, raw: TextMode) {
         self.insert_html(tag);
         self.raw = raw;
         self.raw_name = tag.name;
         self.original_mode = self.mode;
-        self.mode = Mode::Text;
+        self.mode = InsertionMode::Text;
     }
 
     /// Adds to `<html>` (0) or `<body>` (1) the attributes of a further tag that it does not have yet.

@@ -325,7 +325,7 @@ impl<'a> Evaluator<'a> {
             }
             Expr::Path(path) if path.walkable => {
                 let start = match path.start {
-                    Start::Root => NodeRef::of(Document::ROOT),
+                    PathStart::Root => NodeRef::of(Document::ROOT),
                     _ => context.node,
                 };
                 self.walk(&path.steps, start, test)

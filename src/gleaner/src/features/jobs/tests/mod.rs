@@ -27,7 +27,8 @@ use base::{Code, Error};
 use blob::BlobStore;
 use bytes::Bytes;
 use fetch::{
-    AddressGuard, BrowserSettings, Browsers, Direct, FetchSettings, Outcome, Pace, Politeness, Templates,
+    AddressGuard, BrowserSettings, Browsers, Direct, FetchSettings, Outcome, Politeness, Templates,
+    VisitLimits,
 };
 use http::{Request, Response};
 use http_body_util::Full;
@@ -225,7 +226,7 @@ impl Lab {
         hosts.insert("nowhere.test".to_owned(), Vec::new());
         let settings = FetchSettings { hosts, ..FetchSettings::default() };
         let blobs = Arc::new(BlobStore::open_local(dir.path().join("pages")).unwrap());
-        let politeness = Politeness::new(Pace::new(per_domain, min_delay));
+        let politeness = Politeness::new(VisitLimits::new(per_domain, min_delay));
         let health = Health::default();
         // It can be waited for, and cannot be started.
         let browsers = Browsers::new(BrowserSettings {
