@@ -30,9 +30,6 @@ use memchr::memmem::Finder;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::body::BodyError;
-use super::error::FetchError;
-
 /// How much of a body is searched for marks. Challenge pages are smaller than this, whole.
 const SEARCHED_BYTES_MAX: usize = 256 * 1024;
 
@@ -103,44 +100,6 @@ impl Outcome {
             407 => Self::ProviderError,
             408 => Self::Timeout,
             _ => Self::TargetError,
-        }
-    }
-
-    /// What a failure on the way to a hosted provider means: what would be the target's trouble is the provider's own.
-    pub fn of_provider_error(error: &FetchError) -> (Self, Option<Fault>) {
-        match error {
-            FetchError::TimedOut { .. } => (Self::Timeout, None),
-            _ if error.is_beyond_limits() => (Self::ProviderError, Some(Fault::Unsupported)),
-            // It had begun to answer, so it is there.
-            FetchError::Body(_) => (Self::of_error(error), None),
-            _ => (Self::ProviderError, Some(Fault::Down)),
-        }
-    }
-
-    /// What a failure means.
-    pub fn of_error(error: &FetchError) -> Self {
-        match error {
-            FetchError::TimedOut { .. } | FetchError::ConnectTimeout { .. } => Self::Timeout,
-            // A name that leads inside is one that does not resolve, to whoever asks.
-            FetchError::Resolve { .. }
-            | FetchError::Refused { literal: false, .. }
-            | FetchError::Connect { .. }
-            | FetchError::LeftAlone { .. }
-            | FetchError::Tls { .. }
-            | FetchError::Exchange { .. }
-            | FetchError::Body(BodyError::Interrupted(_) | BodyError::Corrupt { .. }) => Self::NetworkError,
-            FetchError::RobotsUnreachable { outcome, .. } => *outcome,
-            FetchError::Proxy { trouble, .. } => trouble.outcome(),
-            FetchError::HeadTooLarge { .. }
-            | FetchError::Body(BodyError::TooLarge { .. } | BodyError::InflatedTooLarge { .. }) => {
-                Self::ProviderError
-            }
-            FetchError::Refused { .. }
-            | FetchError::TooManyRedirects { .. }
-            | FetchError::BadRedirect { .. }
-            | FetchError::BadTarget { .. }
-            | FetchError::RobotsDisallow { .. }
-            | FetchError::Body(_) => Self::TargetError,
         }
     }
 }
@@ -517,18 +476,5 @@ mod tests {
             }
         }
         assert_eq!(AnswerMeaning::named("perhaps"), None);
-    }
-
-    #[test]
-    fn a_provider_that_cannot_be_reached_is_at_fault_itself() {
-        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
-        let dead = FetchError::Connect { authority: "api.test:443".to_owned(), source: refused };
-        assert_eq!(Outcome::of_provider_error(&dead), (Outcome::ProviderError, Some(Fault::Down)));
-        assert_eq!(Outcome::of_error(&dead), Outcome::NetworkError, "of a target it is another thing");
-        let silent = FetchError::TimedOut { timeout: std::time::Duration::from_secs(1) };
-        assert_eq!(Outcome::of_provider_error(&silent), (Outcome::Timeout, None));
-        let large = FetchError::Body(BodyError::TooLarge { max: 1 });
-        let unfit = (Outcome::ProviderError, Some(Fault::Unsupported));
-        assert_eq!(Outcome::of_provider_error(&large), unfit, "the next one may bring it smaller");
     }
 }

@@ -15,13 +15,24 @@ use tantivy::columnar::{ColumnValues, StrColumn};
 use tantivy::query::Weight;
 use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader, TERMINATED, TantivyError};
 
-use super::query::{FACET_VALUES_MAX, Sort};
 use super::schema::{CHANGED, DOMAIN, ID_HIGH, ID_LOW, PAGE_TYPE, QUALITY, SCRAPED_AT};
 
+/// Values of each facet that are given, the most frequent first.
+pub const FACET_VALUES_MAX: usize = 50;
 /// Steps of relevance that are told apart, per unit of score. Scores are sums of 32-bit floats whose last
 /// bits depend on the order in which a segment adds them; rounding hides that, so that a document keeps its
 /// rank when segments are merged. What falls together is ordered by id, that is by age.
 const RANK_STEPS_PER_SCORE: f32 = 256.0;
+
+/// The order of the hits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sort {
+    /// By time of scraping, then id, both descending.
+    #[default]
+    Newest,
+    /// By score, then id, both descending. Without a text to be relevant to, it is `Newest`.
+    Relevance,
+}
 
 /// A place in the order: rank (milliseconds or rounded score), then id; the larger comes first.
 pub(super) type SortPosition = (i64, u128);

@@ -45,11 +45,9 @@ use tantivy::store::Compressor;
 use tantivy::{Index, IndexReader, IndexSettings, ReloadPolicy, Searcher, TantivyError};
 use uuid::Uuid;
 
+pub use collect::{FACET_VALUES_MAX, Sort};
 pub use parse::{PREFIX_CHARS_MIN, Q_CHARS_MAX, Q_TERMS_MAX};
-pub use query::{
-    FACET_VALUES_MAX, Facets, Hit, OrgSearch, PAGE_HITS_MAX, ResultPage, ResultQuery, SEARCH_TIME_MAX, Sort,
-    SortKey,
-};
+pub use query::{Facets, Hit, OrgSearch, PAGE_HITS_MAX, ResultPage, ResultQuery, SEARCH_TIME_MAX, SortKey};
 pub use schema::{KEYWORD_BYTES_MAX, SearchChange, SearchDocument, TAGS_MAX, TEXT_BYTES_MAX};
 pub use snippet::{FRAGMENT_CHARS_MAX, FRAGMENTS_MAX, highlights};
 pub use writer::OrgRemoval;

@@ -23,13 +23,11 @@ use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{Executor, TantivyError, Term};
 use uuid::Uuid;
 
-use super::collect::{Collected, ColumnFilter, PageCollector, TIME_IS_OVER, score_of};
+use super::collect::{Collected, ColumnFilter, PageCollector, Sort, TIME_IS_OVER, score_of};
 use super::parse::{Parsed, QueryTerm};
 use super::schema::{self, KEYWORD_BYTES_MAX};
 use super::{SearchError, SearchIndex};
 
-/// Values of each facet that are given, the most frequent first.
-pub const FACET_VALUES_MAX: usize = 50;
 /// Hits of one page at most; a larger `limit` is this.
 pub const PAGE_HITS_MAX: usize = 200;
 /// How long one search may look through documents. A choice: the slowest of ordinary ones take some tenths of a second.
@@ -38,16 +36,6 @@ pub const SEARCH_TIME_MAX: Duration = Duration::from_secs(5);
 const TITLE_BOOST: f32 = 2.0;
 /// Words of this many characters or more weigh fully.
 const FULL_WEIGHT_CHARS: usize = 6;
-
-/// The order of the hits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sort {
-    /// By time of scraping, then id, both descending.
-    #[default]
-    Newest,
-    /// By score, then id, both descending. Without a text to be relevant to, it is `Newest`.
-    Relevance,
-}
 
 /// The place of a hit in the order, as plain values: what a cursor carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

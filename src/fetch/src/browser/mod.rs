@@ -29,9 +29,10 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::time::timeout;
 
-use super::direct::{Direct, retry_after};
+use super::direct::Direct;
 use super::outcome::{Detector, Fault, Outcome};
 use super::provider::{Attempt, CreditMatrix, LEFT_ALONE, NOT_ASKED, Provider, TIER_STANDARD};
+use super::retry_after::retry_after;
 use super::{BODY_BYTES_MAX, FetchError, FetchReport, FetchRequest, PageHeaders};
 use base::health::Part;
 use gate::EgressProxy;

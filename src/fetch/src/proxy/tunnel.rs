@@ -14,7 +14,7 @@ use url::Host;
 
 use super::ProxyFailure;
 use super::address::{Login, Proxy};
-use crate::direct::retry_after;
+use crate::retry_after::retry_after;
 use base::web::WebUrl;
 
 /// The head of a proxy's answer to CONNECT, in bytes.

@@ -11,11 +11,11 @@ use http::{HeaderMap, StatusCode};
 use serde_json::Value as Json;
 use std::time::{Duration, SystemTime};
 
-use super::hosted::Account;
+use super::account::Account;
 use super::{AnswerRule, BodySource, Encoding, HeaderSource, JsonStep, Template, ValueSource};
-use crate::direct::retry_after;
 use crate::outcome::{AnswerMeaning, Detector, Fault, Outcome};
 use crate::provider::{Attempt, Page};
+use crate::retry_after::retry_after;
 use crate::{FetchRequest, PageHeaders};
 use base::web::WebUrl;
 

@@ -13,6 +13,7 @@
 //! cannot harm; credentials go into the request and into nothing else, an error text that repeats one is blanked; the
 //! guard judges the provider's address like any other.
 
+mod account;
 pub mod answer;
 mod file;
 pub mod hosted;
@@ -29,7 +30,8 @@ use std::sync::Arc;
 use http::header::HeaderName;
 use regex::Regex;
 
-pub use hosted::{Account, Hosted};
+pub use account::Account;
+pub use hosted::Hosted;
 
 use super::FetchRequest;
 use super::fields::{Field, Values};

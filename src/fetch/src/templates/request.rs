@@ -8,7 +8,7 @@ use http::{HeaderMap, Method};
 use serde_json::{Map, Value as Json};
 use url::form_urlencoded::Serializer;
 
-use super::hosted::Account;
+use super::account::Account;
 use super::{HeaderStyle, ParameterTarget, Placeholder, RequestFacts, Template, TextPart, Value};
 use crate::body;
 use crate::headers::callers_own;

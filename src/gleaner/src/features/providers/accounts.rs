@@ -15,7 +15,7 @@ use base::clock::{Clock, Timestamp};
 use base::ids::{OrgId, ProviderId};
 use base::web::{Domain, WebUrl};
 use base::{Error, Result};
-use fetch::proxy::CoolingProxy;
+use fetch::proxies::CoolingProxy;
 use fetch::templates::Account as HostedAccount;
 use fetch::{
     Admission, Attempt, BreakerReport, Breakers, BrowserProvider, Browsers, Direct, DirectProvider, Fault,
