@@ -118,26 +118,24 @@ mod tests {
     use super::*;
 
     #[derive(Serialize, Deserialize)]
-    struct OldPlace {
+    struct NoteV1 {
         name: String,
     }
 
     #[derive(Serialize, Deserialize, PartialEq, Debug)]
-    struct Place {
+    struct NoteV2 {
         name: String,
         notes: Json,
     }
 
-    impl Record for OldPlace {}
+    impl Record for NoteV1 {}
 
-    impl Record for Place {
+    impl Record for NoteV2 {
         const VERSION: u8 = 2;
 
         fn upgrade(version: u8, body: &[u8]) -> Result<Self, CodecError> {
             match version {
-                1 => {
-                    decode_body::<OldPlace>(body).map(|old| Place { name: old.name, notes: Json::default() })
-                }
+                1 => decode_body::<NoteV1>(body).map(|old| NoteV2 { name: old.name, notes: Json::default() }),
                 _ => Err(CodecError(format!("unknown {version}"))),
             }
         }
@@ -145,30 +143,33 @@ mod tests {
 
     #[test]
     fn an_old_row_is_read_as_the_new_struct() {
-        let bytes = encode(&OldPlace { name: "shelf".into() }).unwrap();
-        assert_eq!(decode::<Place>(&bytes).unwrap(), Place { name: "shelf".into(), notes: Json::default() });
+        let bytes = encode(&NoteV1 { name: "shelf".into() }).unwrap();
+        assert_eq!(
+            decode::<NoteV2>(&bytes).unwrap(),
+            NoteV2 { name: "shelf".into(), notes: Json::default() }
+        );
     }
 
     #[test]
     fn a_flipped_bit_is_an_error_and_a_row_without_a_checksum_is_read() {
-        let place = Place { name: "shelf".into(), notes: Json(serde_json::json!([1])) };
+        let place = NoteV2 { name: "shelf".into(), notes: Json(serde_json::json!([1])) };
         let bytes = encode(&place).unwrap();
         for at in 0..bytes.len() * 8 {
             let mut flipped = bytes.clone();
             flipped[at / 8] ^= 1 << (at % 8);
-            assert!(decode::<Place>(&flipped).is_err(), "bit {at}");
+            assert!(decode::<NoteV2>(&flipped).is_err(), "bit {at}");
         }
         // As releases before checksums wrote it.
         let mut old = bytes[..bytes.len() - SUM_BYTES].to_vec();
         old[0] &= !SUMMED;
-        assert_eq!(decode::<Place>(&old).unwrap(), place);
+        assert_eq!(decode::<NoteV2>(&old).unwrap(), place);
     }
 
     #[test]
     fn json_survives_a_row() {
-        let place = Place { name: "a".into(), notes: Json(serde_json::json!({"x": [1, 2.5, null]})) };
-        assert_eq!(decode::<Place>(&encode(&place).unwrap()).unwrap(), place);
-        assert!(decode::<Place>(&[9, 0]).is_err());
-        assert!(decode::<Place>(&[]).is_err());
+        let place = NoteV2 { name: "a".into(), notes: Json(serde_json::json!({"x": [1, 2.5, null]})) };
+        assert_eq!(decode::<NoteV2>(&encode(&place).unwrap()).unwrap(), place);
+        assert!(decode::<NoteV2>(&[9, 0]).is_err());
+        assert!(decode::<NoteV2>(&[]).is_err());
     }
 }

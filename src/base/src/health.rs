@@ -64,17 +64,17 @@ pub struct Trouble {
 /// The box's own health. Cheap to clone; all clones are one.
 #[derive(Clone, Debug)]
 pub struct Health {
-    cell: Arc<Cell>,
+    cell: Arc<HealthState>,
 }
 
 #[derive(Debug)]
-struct Cell {
-    troubles: Mutex<[Option<Met>; Part::ALL.len()]>,
+struct HealthState {
+    troubles: Mutex<[Option<Occurrence>; Part::ALL.len()]>,
     is_well: watch::Sender<bool>,
 }
 
 #[derive(Clone, Debug)]
-struct Met {
+struct Occurrence {
     reason: String,
     since: Instant,
     times: u64,
@@ -82,7 +82,9 @@ struct Met {
 
 impl Default for Health {
     fn default() -> Self {
-        Health { cell: Arc::new(Cell { troubles: Mutex::default(), is_well: watch::Sender::new(true) }) }
+        Health {
+            cell: Arc::new(HealthState { troubles: Mutex::default(), is_well: watch::Sender::new(true) }),
+        }
     }
 }
 
@@ -103,7 +105,7 @@ impl Health {
                     reason,
                     "the box is in trouble; it takes on no jobs until it is over"
                 );
-                *met = Some(Met { reason, since: Instant::now(), times: 1 });
+                *met = Some(Occurrence { reason, since: Instant::now(), times: 1 });
             }
         }
         self.cell.is_well.send_replace(false);
@@ -142,7 +144,7 @@ impl Health {
     /// Everything that is wrong.
     pub fn troubles(&self) -> Vec<Trouble> {
         let troubles = self.cell.troubles.lock();
-        let trouble = |(part, met): (Part, &Option<Met>)| {
+        let trouble = |(part, met): (Part, &Option<Occurrence>)| {
             let met = met.as_ref()?;
             Some(Trouble { part, reason: met.reason.clone(), lasts: met.since.elapsed(), times: met.times })
         };

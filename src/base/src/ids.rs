@@ -14,7 +14,7 @@ pub fn made_at(id: Uuid) -> Option<Moment> {
 }
 
 /// Makes ids in order, also where the time it is given goes back.
-struct Maker {
+struct IdGenerator {
     order: ContextV7,
     /// The clock whose moments they are of; until there is one, dates of the machine serve.
     clock: Option<Clock>,
@@ -23,37 +23,40 @@ struct Maker {
     newest_ms: u64,
 }
 
-static MAKER: Mutex<Maker> =
-    Mutex::new(Maker { order: ContextV7::new(), clock: None, not_before_ms: 0, newest_ms: 0 });
+static GENERATOR: Mutex<IdGenerator> =
+    Mutex::new(IdGenerator { order: ContextV7::new(), clock: None, not_before_ms: 0, newest_ms: 0 });
 
 /// Ids follow this clock from now on: a process has one, whose store outlives it.
 pub fn follow(clock: &Clock) {
-    MAKER.lock().clock = Some(clock.clone());
+    GENERATOR.lock().clock = Some(clock.clone());
 }
 
 /// Ids made from now on are later in order than what was made in that millisecond.
 pub fn go_on_from(newest_ms: u64) {
-    let mut maker = MAKER.lock();
-    maker.not_before_ms = maker.not_before_ms.max(newest_ms.saturating_add(1));
+    let mut generator = GENERATOR.lock();
+    generator.not_before_ms = generator.not_before_ms.max(newest_ms.saturating_add(1));
 }
 
 /// The millisecond of the newest id.
 pub fn newest_ms() -> u64 {
-    MAKER.lock().newest_ms
+    GENERATOR.lock().newest_ms
 }
 
 /// A new id, later in order than every one made before, here or by a process whose data this one goes on with.
 pub fn next() -> Uuid {
-    let mut maker = MAKER.lock();
-    let ms = match &maker.clock {
+    let mut generator = GENERATOR.lock();
+    let ms = match &generator.clock {
         Some(clock) => u64::try_from(clock.moment().millis()).unwrap_or(0),
         None => u64::try_from(Timestamp::by_machine().millis()).unwrap_or(0),
     };
-    let ms = ms.max(maker.not_before_ms);
-    let id =
-        Uuid::new_v7(uuid::Timestamp::from_unix(&maker.order, ms / 1_000, (ms % 1_000) as u32 * 1_000_000));
+    let ms = ms.max(generator.not_before_ms);
+    let id = Uuid::new_v7(uuid::Timestamp::from_unix(
+        &generator.order,
+        ms / 1_000,
+        (ms % 1_000) as u32 * 1_000_000,
+    ));
     let made_ms = made_at(id).and_then(|made| u64::try_from(made.millis()).ok()).unwrap_or(ms);
-    maker.newest_ms = maker.newest_ms.max(made_ms);
+    generator.newest_ms = generator.newest_ms.max(made_ms);
     id
 }
 

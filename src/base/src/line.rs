@@ -6,7 +6,7 @@
 //! while others wait, nobody gets more than a share: who has one place more than another who waits is behind that one.
 //! Nor does an organization that fills the line keep others out of it: one of each may wait however many others do.
 //!
-//! Who has a place keeps it for as long as it likes, so there are some beside the others ([`Rules::kept`]), for
+//! Who has a place keeps it for as long as it likes, so there are some beside the others ([`FairnessRules::kept`]), for
 //! organizations with less than their share: what these want goes past what takes others long. The last of them is for
 //! one that has no place at all.
 
@@ -21,7 +21,7 @@ use tokio::time::{Instant, timeout};
 
 /// How a line is kept.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules {
+pub struct FairnessRules {
     /// Places for everybody; at least one.
     pub places: usize,
     /// Places beside those, for organizations with less than their share.
@@ -34,7 +34,7 @@ pub struct Rules {
 
 /// Why somebody is not let into the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TurnedAway {
+pub enum AcquireError {
     /// Too many wait, one of its own among them.
     Full,
     /// Nobody gets a place any more.
@@ -43,20 +43,20 @@ pub enum TurnedAway {
 
 /// One line; `K` tells organizations apart.
 #[derive(Debug)]
-pub struct Line<K: Copy + Eq + Hash> {
-    state: Mutex<State<K>>,
-    rules: Rules,
+pub struct FairSemaphore<K: Copy + Eq + Hash> {
+    state: Mutex<SemaphoreState<K>>,
+    rules: FairnessRules,
 }
 
 #[derive(Debug)]
-struct State<K> {
-    rules: Rules,
+struct SemaphoreState<K> {
+    rules: FairnessRules,
     is_closed: bool,
     taken: usize,
     /// Places that each organization has.
     held: HashMap<K, usize>,
     /// In the order of arrival.
-    waiting: Vec<Waiting<K>>,
+    waiting: Vec<Waiter<K>>,
     /// Since when each organization that waits has gone unserved: at its last turn, or when it began to wait.
     unserved_since: HashMap<K, u64>,
     /// Counts arrivals and turns.
@@ -64,7 +64,7 @@ struct State<K> {
 }
 
 #[derive(Debug)]
-struct Waiting<K> {
+struct Waiter<K> {
     organization: K,
     arrival: u64,
     since: Instant,
@@ -73,25 +73,25 @@ struct Waiting<K> {
 
 /// A place; given on when dropped.
 #[derive(Debug)]
-pub struct Slot<K: Copy + Eq + Hash> {
-    line: Arc<Line<K>>,
+pub struct FairPermit<K: Copy + Eq + Hash> {
+    line: Arc<FairSemaphore<K>>,
     organization: K,
 }
 
 /// One who waits; gone when dropped before its turn.
-struct Wait<'a, K: Copy + Eq + Hash> {
-    line: &'a Arc<Line<K>>,
+struct PendingAcquire<'a, K: Copy + Eq + Hash> {
+    line: &'a Arc<FairSemaphore<K>>,
     organization: K,
     arrival: u64,
     turn: oneshot::Receiver<()>,
     is_done: bool,
 }
 
-impl<K: Copy + Eq + Hash> Line<K> {
+impl<K: Copy + Eq + Hash> FairSemaphore<K> {
     /// A line in which nobody stands.
-    pub fn new(rules: Rules) -> Arc<Self> {
-        let rules = Rules { places: rules.places.max(1), ..rules };
-        let state = State {
+    pub fn new(rules: FairnessRules) -> Arc<Self> {
+        let rules = FairnessRules { places: rules.places.max(1), ..rules };
+        let state = SemaphoreState {
             rules,
             is_closed: false,
             taken: 0,
@@ -138,27 +138,27 @@ impl<K: Copy + Eq + Hash> Line<K> {
     }
 
     /// Waits for a place.
-    pub async fn enter(self: &Arc<Self>, organization: K) -> Result<Slot<K>, TurnedAway> {
+    pub async fn enter(self: &Arc<Self>, organization: K) -> Result<FairPermit<K>, AcquireError> {
         let mut wait = {
             let mut state = self.state.lock();
             if state.is_closed {
-                return Err(TurnedAway::Closed);
+                return Err(AcquireError::Closed);
             }
             let now = Instant::now();
             // Where one may be had at once nobody waits who could have it.
             if state.may_have(organization, now, now) {
                 state.give(organization);
-                return Ok(Slot { line: Arc::clone(self), organization });
+                return Ok(FairPermit { line: Arc::clone(self), organization });
             }
             if state.waiting.len() >= self.rules.waiting_max && state.waits(organization) {
-                return Err(TurnedAway::Full);
+                return Err(AcquireError::Full);
             }
             state.moments += 1;
             let arrival = state.moments;
             state.unserved_since.entry(organization).or_insert(arrival);
             let (sender, turn) = oneshot::channel();
-            state.waiting.push(Waiting { organization, arrival, since: now, turn: sender });
-            Wait { line: self, organization, arrival, turn, is_done: false }
+            state.waiting.push(Waiter { organization, arrival, since: now, turn: sender });
+            PendingAcquire { line: self, organization, arrival, turn, is_done: false }
         };
         let turn = match timeout(self.rules.kept_after, &mut wait.turn).await {
             Ok(turn) => turn,
@@ -168,9 +168,9 @@ impl<K: Copy + Eq + Hash> Line<K> {
                 (&mut wait.turn).await
             }
         };
-        turn.map_err(|_| TurnedAway::Closed)?;
+        turn.map_err(|_| AcquireError::Closed)?;
         wait.is_done = true;
-        Ok(Slot { line: Arc::clone(self), organization })
+        Ok(FairPermit { line: Arc::clone(self), organization })
     }
 
     /// Takes a place back and gives it to the next.
@@ -187,7 +187,7 @@ impl<K: Copy + Eq + Hash> Line<K> {
     }
 }
 
-impl<K: Copy + Eq + Hash> State<K> {
+impl<K: Copy + Eq + Hash> SemaphoreState<K> {
     fn waits(&self, organization: K) -> bool {
         self.waiting.iter().any(|waiting| waiting.organization == organization)
     }
@@ -198,7 +198,7 @@ impl<K: Copy + Eq + Hash> State<K> {
 
     /// Whether one of the organization, which has waited since then, may have a place now.
     fn may_have(&self, organization: K, since: Instant, now: Instant) -> bool {
-        let Rules { places, kept, kept_after, .. } = self.rules;
+        let FairnessRules { places, kept, kept_after, .. } = self.rules;
         if self.taken < places {
             return true;
         }
@@ -229,12 +229,12 @@ impl<K: Copy + Eq + Hash> State<K> {
         loop {
             let now = Instant::now();
             let rank = |index: &usize| {
-                let Waiting { organization, arrival, .. } = &self.waiting[*index];
+                let Waiter { organization, arrival, .. } = &self.waiting[*index];
                 let since = self.unserved_since.get(organization).copied().unwrap_or(*arrival);
                 (self.held(*organization), since, *arrival)
             };
             let may_have = |index: &usize| {
-                let Waiting { organization, since, .. } = &self.waiting[*index];
+                let Waiter { organization, since, .. } = &self.waiting[*index];
                 self.may_have(*organization, *since, now)
             };
             let Some(next) = (0..self.waiting.len()).filter(may_have).min_by_key(rank) else { return };
@@ -253,7 +253,7 @@ impl<K: Copy + Eq + Hash> State<K> {
     }
 }
 
-impl<K: Copy + Eq + Hash> Drop for Wait<'_, K> {
+impl<K: Copy + Eq + Hash> Drop for PendingAcquire<'_, K> {
     fn drop(&mut self) {
         if self.is_done {
             return;
@@ -273,7 +273,7 @@ impl<K: Copy + Eq + Hash> Drop for Wait<'_, K> {
     }
 }
 
-impl<K: Copy + Eq + Hash> Drop for Slot<K> {
+impl<K: Copy + Eq + Hash> Drop for FairPermit<K> {
     fn drop(&mut self) {
         self.line.leave(self.organization);
     }
@@ -290,12 +290,15 @@ mod tests {
     const D: u8 = 4;
 
     /// A line whose kept places can be had at once.
-    fn line(places: usize, kept: usize, waiting_max: usize) -> Arc<Line<u8>> {
-        Line::new(Rules { places, kept, kept_after: Duration::ZERO, waiting_max })
+    fn line(places: usize, kept: usize, waiting_max: usize) -> Arc<FairSemaphore<u8>> {
+        FairSemaphore::new(FairnessRules { places, kept, kept_after: Duration::ZERO, waiting_max })
     }
 
     /// Lets one of the organization wait, and returns when it stands in the line.
-    async fn waits(line: &Arc<Line<u8>>, organization: u8) -> JoinHandle<Result<Slot<u8>, TurnedAway>> {
+    async fn waits(
+        line: &Arc<FairSemaphore<u8>>,
+        organization: u8,
+    ) -> JoinHandle<Result<FairPermit<u8>, AcquireError>> {
         let (own, before) = (Arc::clone(line), line.waiting());
         let waiting = tokio::spawn(async move { own.enter(organization).await });
         while line.waiting() <= before {
@@ -336,7 +339,7 @@ mod tests {
 
     /// Lets statements in one after the other, one of each given organization, frees the slot that is taken and gives the
     /// order in which they have their turns.
-    async fn order_of(line: &Arc<Line<u8>>, taken: Slot<u8>, arrivals: &[u8]) -> Vec<u8> {
+    async fn order_of(line: &Arc<FairSemaphore<u8>>, taken: FairPermit<u8>, arrivals: &[u8]) -> Vec<u8> {
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = Vec::new();
         for (before, organization) in arrivals.iter().copied().enumerate() {
@@ -413,7 +416,7 @@ mod tests {
         while line.waiting() == 0 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(line.enter(B).await.expect_err("full"), TurnedAway::Full);
+        assert_eq!(line.enter(B).await.expect_err("full"), AcquireError::Full);
         assert!(line.has(A) && line.has(B));
         waiting.abort();
         assert!(waiting.await.is_err());
@@ -474,12 +477,12 @@ mod tests {
         while line.waiting() < 2 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(line.enter(A).await.expect_err("full"), TurnedAway::Full);
+        assert_eq!(line.enter(A).await.expect_err("full"), AcquireError::Full);
         let other = enter(B);
         while line.waiting() < 3 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(line.enter(B).await.expect_err("full"), TurnedAway::Full);
+        assert_eq!(line.enter(B).await.expect_err("full"), AcquireError::Full);
         drop(slot);
         for waiting in own.into_iter().chain([other]) {
             waiting.await.expect("it ends").expect("its turn");
@@ -490,7 +493,12 @@ mod tests {
     #[tokio::test]
     async fn who_has_less_than_a_share_waits_a_while_for_a_place_beside_the_others() {
         let for_ever = Duration::from_secs(3_600);
-        let line = Line::new(Rules { places: 4, kept: 2, kept_after: for_ever, waiting_max: usize::MAX });
+        let line = FairSemaphore::new(FairnessRules {
+            places: 4,
+            kept: 2,
+            kept_after: for_ever,
+            waiting_max: usize::MAX,
+        });
         let mut endless = Vec::new();
         for _ in 0..4 {
             endless.push(line.enter(A).await.expect("free"));
@@ -521,7 +529,8 @@ mod tests {
     #[tokio::test]
     async fn a_kept_place_is_had_after_its_time_although_nobody_leaves() {
         let kept_after = Duration::from_millis(20);
-        let line = Line::new(Rules { places: 1, kept: 1, kept_after, waiting_max: usize::MAX });
+        let line =
+            FairSemaphore::new(FairnessRules { places: 1, kept: 1, kept_after, waiting_max: usize::MAX });
         let taken = line.enter(A).await.expect("free");
         let begun = Instant::now();
         let beside = line.enter(B).await.expect("the kept place");
@@ -566,8 +575,8 @@ mod tests {
         let slot = line.enter(A).await.expect("free");
         let waiting = waits(&line, B).await;
         line.close();
-        assert_eq!(waiting.await.expect("it ends").expect_err("closed"), TurnedAway::Closed);
-        assert_eq!(line.enter(A).await.expect_err("closed"), TurnedAway::Closed);
+        assert_eq!(waiting.await.expect("it ends").expect_err("closed"), AcquireError::Closed);
+        assert_eq!(line.enter(A).await.expect_err("closed"), AcquireError::Closed);
         assert!(line.is_closed() && line.taken() == 1);
         drop(slot);
         assert_eq!((line.taken(), line.waiting()), (0, 0));

@@ -15,12 +15,12 @@ const FOLDERS_MAX: usize = 16_384;
 
 /// The memory; bounded, what was not asked for longest goes first.
 #[derive(Default)]
-pub(super) struct Known {
-    pages: Mutex<Recent<(Uuid, BlobHash), u64>>,
-    folders: Mutex<Recent<(Uuid, u8), ()>>,
+pub(super) struct KnownBlobs {
+    pages: Mutex<GenerationalMap<(Uuid, BlobHash), u64>>,
+    folders: Mutex<GenerationalMap<(Uuid, u8), ()>>,
 }
 
-impl Known {
+impl KnownBlobs {
     /// The stored size of a page that was sound and synced when last seen.
     pub fn page(&self, org: Uuid, hash: &BlobHash) -> Option<u64> {
         self.pages.lock().get(&(org, *hash), PAGES_MAX)
@@ -55,18 +55,18 @@ impl Known {
 
 /// A bounded map of two generations: what is asked for in the old one moves to the young one, and when that is full the old
 /// one goes.
-struct Recent<K, V> {
+struct GenerationalMap<K, V> {
     young: HashMap<K, V>,
     old: HashMap<K, V>,
 }
 
-impl<K, V> Default for Recent<K, V> {
+impl<K, V> Default for GenerationalMap<K, V> {
     fn default() -> Self {
-        Recent { young: HashMap::new(), old: HashMap::new() }
+        GenerationalMap { young: HashMap::new(), old: HashMap::new() }
     }
 }
 
-impl<K: std::hash::Hash + Eq + Copy, V: Copy> Recent<K, V> {
+impl<K: std::hash::Hash + Eq + Copy, V: Copy> GenerationalMap<K, V> {
     fn get(&mut self, key: &K, max: usize) -> Option<V> {
         if let Some(value) = self.young.get(key) {
             return Some(*value);
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_stays_and_the_rest_is_bounded() {
-        let mut recent = Recent::default();
+        let mut recent = GenerationalMap::default();
         for n in 0..1_000 {
             recent.insert(n, n, 10);
             assert_eq!(recent.get(&0, 10), Some(0), "asked for all along");

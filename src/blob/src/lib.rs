@@ -39,7 +39,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 
-use known::Known;
+use known::KnownBlobs;
 
 #[cfg(test)]
 mod tests;
@@ -172,7 +172,7 @@ pub struct BlobStore {
 
 struct Inner {
     root: PathBuf,
-    known: Known,
+    known: KnownBlobs,
     /// Tells files apart that are being written.
     unfinished: AtomicU64,
     /// Organizations whose pages were all removed: a page that was on its way meanwhile does not stay.
@@ -196,7 +196,7 @@ impl BlobStore {
             root.canonicalize().map_err(|error| BlobError::from_io("open the folder of pages", error))?;
         let inner = Inner {
             root,
-            known: Known::default(),
+            known: KnownBlobs::default(),
             unfinished: AtomicU64::new(0),
             emptied: RwLock::default(),
             keeping: RwLock::default(),
@@ -499,7 +499,7 @@ impl Inner {
 pub fn inspect(root: &Path, org: Uuid, hash: &BlobHash) -> Result<bool, BlobError> {
     let pages = Inner {
         root: root.to_owned(),
-        known: Known::default(),
+        known: KnownBlobs::default(),
         unfinished: AtomicU64::new(0),
         emptied: RwLock::default(),
         keeping: Default::default(),

@@ -71,9 +71,9 @@ pub enum BodyError {
 impl fmt::Display for BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLarge { max } => write!(f, "body larger than {}, which is the limit", Size(*max)),
+            Self::TooLarge { max } => write!(f, "body larger than {}, which is the limit", ByteCount(*max)),
             Self::InflatedTooLarge { max } => {
-                write!(f, "body larger than {} once decompressed, which is the limit", Size(*max))
+                write!(f, "body larger than {} once decompressed, which is the limit", ByteCount(*max))
             }
             Self::Ratio => write!(f, "body grows more than {RATIO_MAX} times when decompressed"),
             Self::UnknownEncoding(name) => write!(f, "answered with an unknown content encoding ({name})"),
@@ -97,9 +97,9 @@ impl Error for BodyError {
 }
 
 /// A number of bytes in the unit that suits it.
-struct Size(usize);
+struct ByteCount(usize);
 
-impl fmt::Display for Size {
+impl fmt::Display for ByteCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             n if n >= 1_000_000 && n.is_multiple_of(100_000) => write!(f, "{} MB", n as f64 / 1e6),
@@ -235,7 +235,7 @@ fn inflate_once(
     received: usize,
     limits: BodyLimits,
 ) -> Result<Vec<u8>, BodyError> {
-    let mut output = Output { bytes: Vec::new(), received, limits };
+    let mut output = InflatedOutput { bytes: Vec::new(), received, limits };
     let result = match encoding {
         Encoding::Gzip => inflate_gzip(input, &mut output),
         Encoding::Brotli => output.drain(&mut brotli::Decompressor::new(input, CHUNK_BYTES)),
@@ -244,18 +244,18 @@ fn inflate_once(
         Encoding::Deflate => output.drain(&mut flate2::bufread::DeflateDecoder::new(input)),
     };
     match result {
-        Ok(()) | Err(Stop::Full) => Ok(output.bytes),
+        Ok(()) | Err(DecodeStop::Full) => Ok(output.bytes),
         // A truncated input cannot end well, and what came before its end is what was wanted.
-        Err(Stop::Corrupt(_)) if limits.overflow == Overflow::Truncate && !output.bytes.is_empty() => {
+        Err(DecodeStop::Corrupt(_)) if limits.overflow == Overflow::Truncate && !output.bytes.is_empty() => {
             Ok(output.bytes)
         }
-        Err(Stop::Corrupt(source)) => Err(BodyError::Corrupt { encoding, source }),
-        Err(Stop::Refused(error)) => Err(error),
+        Err(DecodeStop::Corrupt(source)) => Err(BodyError::Corrupt { encoding, source }),
+        Err(DecodeStop::Refused(error)) => Err(error),
     }
 }
 
 /// One member after another (RFC 1952 allows several); whatever else follows the last is ignored, as browsers do.
-fn inflate_gzip(input: &[u8], output: &mut Output) -> Result<(), Stop> {
+fn inflate_gzip(input: &[u8], output: &mut InflatedOutput) -> Result<(), DecodeStop> {
     let mut rest = input;
     loop {
         let mut decoder = flate2::bufread::GzDecoder::new(rest);
@@ -267,9 +267,9 @@ fn inflate_gzip(input: &[u8], output: &mut Output) -> Result<(), Stop> {
     }
 }
 
-fn inflate_zstd(input: &[u8], output: &mut Output) -> Result<(), Stop> {
-    let mut decoder = zstd::stream::read::Decoder::with_buffer(input).map_err(Stop::Corrupt)?;
-    decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map_err(Stop::Corrupt)?;
+fn inflate_zstd(input: &[u8], output: &mut InflatedOutput) -> Result<(), DecodeStop> {
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(input).map_err(DecodeStop::Corrupt)?;
+    decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map_err(DecodeStop::Corrupt)?;
     output.drain(&mut decoder)
 }
 
@@ -279,7 +279,7 @@ fn is_zlib(input: &[u8]) -> bool {
 }
 
 /// Why a decoder was stopped.
-enum Stop {
+enum DecodeStop {
     Corrupt(io::Error),
     Refused(BodyError),
     /// The limit is reached, and the rest is not wanted.
@@ -287,19 +287,19 @@ enum Stop {
 }
 
 /// Inflated bytes, counted while they come.
-struct Output {
+struct InflatedOutput {
     bytes: Vec<u8>,
     received: usize,
     limits: BodyLimits,
 }
 
-impl Output {
-    fn drain(&mut self, decoder: &mut dyn Read) -> Result<(), Stop> {
+impl InflatedOutput {
+    fn drain(&mut self, decoder: &mut dyn Read) -> Result<(), DecodeStop> {
         let max = self.limits.inflated_bytes_max;
         let ratio_max = self.received.saturating_mul(RATIO_MAX).max(RATIO_FREE_BYTES);
         let mut chunk = io::BufReader::with_capacity(CHUNK_BYTES, decoder);
         loop {
-            let data = chunk.fill_buf().map_err(Stop::Corrupt)?;
+            let data = chunk.fill_buf().map_err(DecodeStop::Corrupt)?;
             if data.is_empty() {
                 return Ok(());
             }
@@ -307,12 +307,12 @@ impl Output {
             self.bytes.extend_from_slice(&data[..length.min(room)]);
             if length > room {
                 return Err(match self.limits.overflow {
-                    Overflow::Refuse => Stop::Refused(BodyError::InflatedTooLarge { max }),
-                    Overflow::Truncate => Stop::Full,
+                    Overflow::Refuse => DecodeStop::Refused(BodyError::InflatedTooLarge { max }),
+                    Overflow::Truncate => DecodeStop::Full,
                 });
             }
             if self.bytes.len() > ratio_max {
-                return Err(Stop::Refused(BodyError::Ratio));
+                return Err(DecodeStop::Refused(BodyError::Ratio));
             }
             chunk.consume(length);
         }
@@ -472,7 +472,7 @@ mod tests {
             (512_000, "512 kB"),
             (999, "999 bytes"),
         ] {
-            assert_eq!(Size(bytes).to_string(), text);
+            assert_eq!(ByteCount(bytes).to_string(), text);
         }
     }
 }

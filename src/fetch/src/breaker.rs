@@ -37,7 +37,7 @@ const ENTRIES_MAX: usize = 16_384;
 
 /// What an attempt says to a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Report {
+pub enum BreakerReport {
     /// It works.
     Good,
     /// It says nothing about this breaker.
@@ -47,7 +47,7 @@ pub enum Report {
     Bad { at_once: bool, pause: Duration, pause_max: Duration },
 }
 
-impl Report {
+impl BreakerReport {
     /// What an attempt says about the account that made it.
     pub fn on_account(fault: Option<Fault>, retry_after: Option<Duration>) -> Self {
         let minutes = |count: u64| Duration::from_secs(60 * count);
@@ -81,7 +81,7 @@ impl Report {
 
 /// Whether a request may go out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leave {
+pub enum Admission {
     Go,
     /// Not before this moment.
     NotBefore(Instant),
@@ -91,11 +91,11 @@ pub enum Leave {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Breaker {
     failures: u32,
-    state: State,
+    state: BreakerState,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-enum State {
+enum BreakerState {
     #[default]
     Closed,
     Open {
@@ -110,55 +110,57 @@ enum State {
 
 impl Breaker {
     /// Asks for leave. In the half-open state the one that gets it is the trial.
-    pub fn ask(&mut self, now: Instant) -> Leave {
+    pub fn ask(&mut self, now: Instant) -> Admission {
         let leave = self.look(now);
-        if leave == Leave::Go
-            && let State::Open { pause, .. } | State::HalfOpen { pause, .. } = self.state
+        if leave == Admission::Go
+            && let BreakerState::Open { pause, .. } | BreakerState::HalfOpen { pause, .. } = self.state
         {
-            self.state = State::HalfOpen { since: now, pause };
+            self.state = BreakerState::HalfOpen { since: now, pause };
         }
         leave
     }
 
     /// What [`ask`](Self::ask) would say, without taking the trial.
-    pub fn look(&self, now: Instant) -> Leave {
+    pub fn look(&self, now: Instant) -> Admission {
         match self.state {
-            State::Open { until, .. } if now < until => Leave::NotBefore(until),
+            BreakerState::Open { until, .. } if now < until => Admission::NotBefore(until),
             // The trial's answer may come at any moment; it is looked for soon.
-            State::HalfOpen { since, .. } if now < since + TRIAL_TIMEOUT => {
-                Leave::NotBefore((now + TRIAL_LOOK).min(since + TRIAL_TIMEOUT))
+            BreakerState::HalfOpen { since, .. } if now < since + TRIAL_TIMEOUT => {
+                Admission::NotBefore((now + TRIAL_LOOK).min(since + TRIAL_TIMEOUT))
             }
-            _ => Leave::Go,
+            _ => Admission::Go,
         }
     }
 
     /// Enters what came of a request.
-    pub fn report(&mut self, report: Report, now: Instant) {
+    pub fn report(&mut self, report: BreakerReport, now: Instant) {
         match report {
-            Report::Good => *self = Self::default(),
+            BreakerReport::Good => *self = Self::default(),
             // The trial said nothing, so the next one may.
-            Report::Neutral => {
-                if let State::HalfOpen { pause, .. } = self.state {
-                    self.state = State::Open { until: now, pause };
+            BreakerReport::Neutral => {
+                if let BreakerState::HalfOpen { pause, .. } = self.state {
+                    self.state = BreakerState::Open { until: now, pause };
                 }
             }
-            Report::Bad { at_once, pause, pause_max } => {
+            BreakerReport::Bad { at_once, pause, pause_max } => {
                 self.failures = self.failures.saturating_add(1);
                 let next = match self.state {
-                    State::Closed if at_once || self.failures >= FAILURES_MAX => pause,
-                    State::Closed => return,
-                    State::HalfOpen { pause: last, .. } => (last * 2).clamp(pause, pause_max.max(pause)),
+                    BreakerState::Closed if at_once || self.failures >= FAILURES_MAX => pause,
+                    BreakerState::Closed => return,
+                    BreakerState::HalfOpen { pause: last, .. } => {
+                        (last * 2).clamp(pause, pause_max.max(pause))
+                    }
                     // Requests that were under way when it opened: they are not news.
-                    State::Open { .. } => return,
+                    BreakerState::Open { .. } => return,
                 };
-                self.state = State::Open { until: now + next, pause: next };
+                self.state = BreakerState::Open { until: now + next, pause: next };
             }
         }
     }
 
     /// Whether there is nothing to remember.
     fn is_closed(&self) -> bool {
-        self.failures == 0 && matches!(self.state, State::Closed)
+        self.failures == 0 && matches!(self.state, BreakerState::Closed)
     }
 }
 
@@ -176,17 +178,17 @@ impl<K> Default for Breakers<K> {
 
 impl<K: Eq + Hash + Clone> Breakers<K> {
     /// Asks for leave; see [`Breaker::ask`].
-    pub fn ask(&mut self, key: &K, now: Instant) -> Leave {
-        self.entries.get_mut(key).map_or(Leave::Go, |breaker| breaker.ask(now))
+    pub fn ask(&mut self, key: &K, now: Instant) -> Admission {
+        self.entries.get_mut(key).map_or(Admission::Go, |breaker| breaker.ask(now))
     }
 
     /// Looks without asking; see [`Breaker::look`].
-    pub fn look(&self, key: &K, now: Instant) -> Leave {
-        self.entries.get(key).map_or(Leave::Go, |breaker| breaker.look(now))
+    pub fn look(&self, key: &K, now: Instant) -> Admission {
+        self.entries.get(key).map_or(Admission::Go, |breaker| breaker.look(now))
     }
 
     /// Enters what came of a request.
-    pub fn report(&mut self, key: &K, report: Report, now: Instant) {
+    pub fn report(&mut self, key: &K, report: BreakerReport, now: Instant) {
         match self.entries.get_mut(key) {
             Some(breaker) => {
                 breaker.report(report, now);
@@ -194,7 +196,7 @@ impl<K: Eq + Hash + Clone> Breakers<K> {
                     self.entries.remove(key);
                 }
             }
-            None if matches!(report, Report::Bad { .. }) => {
+            None if matches!(report, BreakerReport::Bad { .. }) => {
                 if self.entries.len() >= ENTRIES_MAX {
                     self.forget_some(now);
                 }
@@ -208,7 +210,8 @@ impl<K: Eq + Hash + Clone> Breakers<K> {
 
     /// Whether the pause of a breaker goes on.
     pub fn is_open(&self, key: &K, now: Instant) -> bool {
-        let is_open = |breaker: &Breaker| matches!(breaker.state, State::Open { until, .. } if now < until);
+        let is_open =
+            |breaker: &Breaker| matches!(breaker.state, BreakerState::Open { until, .. } if now < until);
         self.entries.get(key).is_some_and(is_open)
     }
 
@@ -219,11 +222,11 @@ impl<K: Eq + Hash + Clone> Breakers<K> {
 
     /// Lets go of those that say "go" anyway, and of the sooner half of the others where that frees nothing.
     fn forget_some(&mut self, now: Instant) {
-        self.entries.retain(|_, breaker| breaker.look(now) != Leave::Go);
+        self.entries.retain(|_, breaker| breaker.look(now) != Admission::Go);
         if self.entries.len() >= ENTRIES_MAX {
             let end = |breaker: &Breaker| match breaker.look(now) {
-                Leave::Go => now,
-                Leave::NotBefore(at) => at,
+                Admission::Go => now,
+                Admission::NotBefore(at) => at,
             };
             let mut ends: Vec<Instant> = self.entries.values().map(end).collect();
             ends.sort_unstable();
@@ -239,10 +242,10 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn wait(leave: Leave, now: Instant) -> u64 {
+    fn wait(leave: Admission, now: Instant) -> u64 {
         match leave {
-            Leave::Go => 0,
-            Leave::NotBefore(at) => (at - now).as_secs(),
+            Admission::Go => 0,
+            Admission::NotBefore(at) => (at - now).as_secs(),
         }
     }
 
@@ -250,19 +253,19 @@ mod tests {
     fn an_account_breaks_at_once_and_heals_by_one_trial() {
         let mut breaker = Breaker::default();
         let begin = Instant::now();
-        let bad = Report::on_account(Some(Fault::BadKey), None);
-        assert_eq!(breaker.ask(begin), Leave::Go);
+        let bad = BreakerReport::on_account(Some(Fault::BadKey), None);
+        assert_eq!(breaker.ask(begin), Admission::Go);
         breaker.report(bad, begin);
         assert_eq!(wait(breaker.ask(begin), begin), 300);
         let later = begin + 300 * SECOND;
-        assert_eq!(breaker.ask(later), Leave::Go, "the trial");
-        assert_ne!(breaker.ask(later), Leave::Go, "everybody else waits for it");
+        assert_eq!(breaker.ask(later), Admission::Go, "the trial");
+        assert_ne!(breaker.ask(later), Admission::Go, "everybody else waits for it");
         breaker.report(bad, later);
         assert_eq!(wait(breaker.ask(later), later), 600, "twice the pause");
         let again = later + 600 * SECOND;
-        assert_eq!(breaker.ask(again), Leave::Go);
-        breaker.report(Report::on_account(None, None), again);
-        assert_eq!((breaker.ask(again), breaker.ask(again)), (Leave::Go, Leave::Go));
+        assert_eq!(breaker.ask(again), Admission::Go);
+        breaker.report(BreakerReport::on_account(None, None), again);
+        assert_eq!((breaker.ask(again), breaker.ask(again)), (Admission::Go, Admission::Go));
         assert!(breaker.is_closed());
     }
 
@@ -270,20 +273,20 @@ mod tests {
     fn pauses_end_at_their_limit_and_heed_retry_after() {
         let mut breaker = Breaker::default();
         let mut now = Instant::now();
-        let bad = Report::on_account(Some(Fault::Throttled), None);
+        let bad = BreakerReport::on_account(Some(Fault::Throttled), None);
         let mut pauses = Vec::new();
         for _ in 0..8 {
-            assert_eq!(breaker.ask(now), Leave::Go);
+            assert_eq!(breaker.ask(now), Admission::Go);
             breaker.report(bad, now);
             pauses.push(wait(breaker.look(now), now));
             now += pauses.last().copied().unwrap_or_default() as u32 * SECOND;
         }
         assert_eq!(pauses, [2, 4, 8, 16, 32, 60, 60, 60]);
         let mut breaker = Breaker::default();
-        breaker.report(Report::on_account(Some(Fault::Throttled), Some(90 * SECOND)), now);
+        breaker.report(BreakerReport::on_account(Some(Fault::Throttled), Some(90 * SECOND)), now);
         assert_eq!(wait(breaker.look(now), now), 90);
         let mut breaker = Breaker::default();
-        breaker.report(Report::on_account(Some(Fault::Down), Some(SECOND * 999_999)), now);
+        breaker.report(BreakerReport::on_account(Some(Fault::Down), Some(SECOND * 999_999)), now);
         assert_eq!(wait(breaker.look(now), now), 3_600, "a plausible part of it");
     }
 
@@ -292,17 +295,17 @@ mod tests {
         let mut breaker = Breaker::default();
         let now = Instant::now();
         for outcome in [Outcome::Timeout, Outcome::Blocked, Outcome::NetworkError, Outcome::TargetError] {
-            breaker.report(Report::at_domain(outcome, Some(503)), now);
+            breaker.report(BreakerReport::at_domain(outcome, Some(503)), now);
         }
-        assert_eq!(breaker.look(now), Leave::Go, "four are a clump");
-        breaker.report(Report::at_domain(Outcome::TargetError, Some(404)), now);
+        assert_eq!(breaker.look(now), Admission::Go, "four are a clump");
+        breaker.report(BreakerReport::at_domain(Outcome::TargetError, Some(404)), now);
         for _ in 0..FAILURES_MAX - 1 {
-            breaker.report(Report::at_domain(Outcome::Blocked, None), now);
+            breaker.report(BreakerReport::at_domain(Outcome::Blocked, None), now);
         }
-        assert_eq!(breaker.look(now), Leave::Go, "an answer between them began the count anew");
-        breaker.report(Report::at_domain(Outcome::ProviderError, None), now);
-        assert_eq!(breaker.look(now), Leave::Go, "the account's fault is not the domain's");
-        breaker.report(Report::at_domain(Outcome::Timeout, None), now);
+        assert_eq!(breaker.look(now), Admission::Go, "an answer between them began the count anew");
+        breaker.report(BreakerReport::at_domain(Outcome::ProviderError, None), now);
+        assert_eq!(breaker.look(now), Admission::Go, "the account's fault is not the domain's");
+        breaker.report(BreakerReport::at_domain(Outcome::Timeout, None), now);
         assert_eq!(wait(breaker.look(now), now), 30);
     }
 
@@ -310,32 +313,33 @@ mod tests {
     fn a_silent_trial_and_one_that_says_nothing_block_nobody() {
         let mut breaker = Breaker::default();
         let begin = Instant::now();
-        breaker.report(Report::on_account(Some(Fault::Down), None), begin);
+        breaker.report(BreakerReport::on_account(Some(Fault::Down), None), begin);
         let later = begin + 15 * SECOND;
-        assert_eq!(breaker.ask(later), Leave::Go);
+        assert_eq!(breaker.ask(later), Admission::Go);
         assert_eq!(wait(breaker.ask(later), later), TRIAL_LOOK.as_secs());
-        assert_eq!(breaker.ask(later + TRIAL_TIMEOUT), Leave::Go, "another trial");
-        breaker.report(Report::Neutral, later + TRIAL_TIMEOUT);
-        assert_eq!(breaker.ask(later + TRIAL_TIMEOUT), Leave::Go, "and another");
+        assert_eq!(breaker.ask(later + TRIAL_TIMEOUT), Admission::Go, "another trial");
+        breaker.report(BreakerReport::Neutral, later + TRIAL_TIMEOUT);
+        assert_eq!(breaker.ask(later + TRIAL_TIMEOUT), Admission::Go, "and another");
     }
 
     #[test]
     fn a_table_forgets_what_is_closed_and_stays_bounded() {
         let mut breakers = Breakers::default();
         let now = Instant::now();
-        let bad = |secs| Report::Bad { at_once: true, pause: SECOND * secs, pause_max: SECOND * 999_999 };
+        let bad =
+            |secs| BreakerReport::Bad { at_once: true, pause: SECOND * secs, pause_max: SECOND * 999_999 };
         breakers.report(&0, bad(5), now);
-        assert_ne!(breakers.ask(&0, now), Leave::Go);
-        assert_eq!(breakers.ask(&1, now), Leave::Go, "others are not concerned");
-        breakers.report(&0, Report::Good, now);
+        assert_ne!(breakers.ask(&0, now), Admission::Go);
+        assert_eq!(breakers.ask(&1, now), Admission::Go, "others are not concerned");
+        breakers.report(&0, BreakerReport::Good, now);
         assert!(breakers.entries.is_empty());
         for key in 0..ENTRIES_MAX as u32 + 100 {
             breakers.report(&key, bad(key + 1), now);
             assert!(breakers.entries.len() <= ENTRIES_MAX);
         }
-        assert_ne!(breakers.look(&(ENTRIES_MAX as u32), now), Leave::Go, "the longest pauses are kept");
+        assert_ne!(breakers.look(&(ENTRIES_MAX as u32), now), Admission::Go, "the longest pauses are kept");
         breakers.reset(|key| key % 2 == 0);
-        assert_eq!(breakers.look(&(ENTRIES_MAX as u32), now), Leave::Go);
-        assert_ne!(breakers.look(&(ENTRIES_MAX as u32 + 1), now), Leave::Go);
+        assert_eq!(breakers.look(&(ENTRIES_MAX as u32), now), Admission::Go);
+        assert_ne!(breakers.look(&(ENTRIES_MAX as u32 + 1), now), Admission::Go);
     }
 }

@@ -38,7 +38,7 @@ use self::pool::Pool;
 use super::guard::{AddressGuard, AllowRule, Refused};
 use super::proxy::address::Scheme;
 use super::proxy::tunnel::{self, Destination, Refusal};
-use super::proxy::{Proxy, Trouble};
+use super::proxy::{Proxy, ProxyFailure};
 use super::{FetchError, FetchSettings};
 use crate::tls::client_config;
 use base::ids::OrgId;
@@ -262,7 +262,7 @@ impl Connector {
         url: &WebUrl,
         origin: &Origin,
     ) -> Result<Lease, FetchError> {
-        let down = |reason: String| proxy_error(proxy, Refusal::new(Trouble::Down, reason));
+        let down = |reason: String| proxy_error(proxy, Refusal::new(ProxyFailure::Down, reason));
         let unreached = |error: FetchError| down(format!("cannot be used: {error}"));
         let (stream, peer) = self.stream_to(proxy.place()).await.map_err(unreached)?;
         let inner = !AddressGuard::is_public(peer.ip());
@@ -291,7 +291,7 @@ impl Connector {
             Ok(Err(refusal)) => Err(proxy_error(proxy, refusal)),
             Err(_elapsed) => {
                 let reason = "did not connect to the target in time";
-                Err(proxy_error(proxy, Refusal::new(Trouble::Silent, reason)))
+                Err(proxy_error(proxy, Refusal::new(ProxyFailure::Silent, reason)))
             }
         }
     }
@@ -411,7 +411,7 @@ fn by_relay(response: Response<Incoming>, lease: Lease) -> Result<(Response<Inco
         // No target may say it (RFC 9110, section 15.5.8).
         Some(relay) if response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
             let reason = "does not accept its user name and password (407)";
-            Err(proxy_error(&relay.proxy, Refusal::new(Trouble::BadLogin, reason)))
+            Err(proxy_error(&relay.proxy, Refusal::new(ProxyFailure::BadLogin, reason)))
         }
         _ => Ok((response, lease)),
     }

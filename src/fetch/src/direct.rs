@@ -12,9 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
-use http::header::{
-    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, COOKIE, DATE, LOCATION, RETRY_AFTER, USER_AGENT,
-};
+use http::header::{ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, COOKIE, LOCATION, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_body::Body as _;
 use hyper::body::Incoming;
@@ -27,8 +25,9 @@ use super::error::FetchError;
 use super::guard::AddressGuard;
 use super::headers::callers_own;
 use super::outcome::{Detector, Outcome};
-use super::politeness::{Permit, Politeness, Wait};
+use super::politeness::{Permit, Politeness, VisitWait};
 use super::proxy::Proxy;
+use super::retry_after::retry_after;
 use super::robots::{self, Robots, RobotsAnswer, RobotsCache};
 use super::{CrawlDelays, FetchReport, FetchRequest, FetchSettings, Hop, PageHeaders};
 use base::ids::OrgId;
@@ -51,8 +50,6 @@ pub const LEAVE_WAIT_MAX: Duration = Duration::from_secs(3);
 const LEAVE_LOOK: Duration = Duration::from_millis(20);
 /// How long a host is left alone whose domain stays busy for [`LEAVE_WAIT_MAX`].
 const BUSY_PAUSE: Duration = Duration::from_secs(1);
-/// The longest `Retry-After` that is reported.
-const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Fetches pages from the box itself. One for the box: it owns the connection pool and the robots.txt cache.
 pub struct Direct {
@@ -65,7 +62,7 @@ pub struct Direct {
 }
 
 /// A chain's progress, kept outside the future that makes it, so that it outlives a timeout.
-struct Trace {
+struct ChainTrace {
     /// The URL that is being asked.
     current: WebUrl,
     /// The URL that answered last.
@@ -77,7 +74,7 @@ struct Trace {
     crawl_delays: CrawlDelays,
 }
 
-impl Trace {
+impl ChainTrace {
     fn new(url: &WebUrl) -> Self {
         Self {
             current: url.clone(),
@@ -108,7 +105,7 @@ impl Trace {
 
 /// Which way a chain goes.
 #[derive(Clone, Copy, Default)]
-pub struct Way<'a> {
+pub struct FetchRoute<'a> {
     /// None: straight.
     pub proxy: Option<&'a Arc<Proxy>>,
     /// Whose word about robots.txt it is: answers that came by one way are not believed on another. Empty: the box's.
@@ -118,8 +115,8 @@ pub struct Way<'a> {
 }
 
 /// How a chain is followed.
-struct Course<'a> {
-    way: Way<'a>,
+struct ChainRules<'a> {
+    way: FetchRoute<'a>,
     caller_headers: &'a HeaderMap,
     limits: BodyLimits,
     redirects_max: u32,
@@ -158,16 +155,16 @@ impl Direct {
     /// Fetches one page. Never fails: a failure is a report. Dropping the future cancels the fetch and closes its
     /// connection.
     pub async fn fetch(&self, request: FetchRequest) -> FetchReport {
-        self.fetch_by(request, Way::default()).await
+        self.fetch_by(request, FetchRoute::default()).await
     }
 
     /// The same by another way.
-    pub async fn fetch_by(&self, request: FetchRequest, way: Way<'_>) -> FetchReport {
+    pub async fn fetch_by(&self, request: FetchRequest, way: FetchRoute<'_>) -> FetchReport {
         let started = Instant::now();
-        let mut trace = Trace::new(&request.url);
+        let mut trace = ChainTrace::new(&request.url);
         let caller_headers = callers_own(&request.headers);
-        let course = Course {
-            way: Way { owner: request.owner, ..way },
+        let course = ChainRules {
+            way: FetchRoute { owner: request.owner, ..way },
             caller_headers: &caller_headers,
             limits: BodyLimits {
                 received_bytes_max: self.settings.body_bytes_max,
@@ -225,10 +222,10 @@ impl Direct {
     }
 
     /// Follows a chain to an answer that is no redirect, and gives that answer's body.
-    async fn follow(&self, course: &Course<'_>, trace: &mut Trace) -> Result<Bytes, FetchError> {
+    async fn follow(&self, course: &ChainRules<'_>, trace: &mut ChainTrace) -> Result<Bytes, FetchError> {
         let first = trace.current.clone();
         let mut jar = CookieJar::default();
-        let mut leave = Leave::new(&first);
+        let mut leave = VisitPermits::new(&first);
         loop {
             if course.robots {
                 self.obey_robots(course.way, trace).await?;
@@ -267,7 +264,7 @@ impl Direct {
         body: Incoming,
         lease: Lease,
         limits: BodyLimits,
-        trace: &mut Trace,
+        trace: &mut ChainTrace,
     ) -> Result<Bytes, FetchError> {
         let body = match body::encodings(&trace.headers) {
             Err(error) => Err(error),
@@ -318,7 +315,11 @@ impl Direct {
     }
 
     /// Waits until a chain of redirects may go to `url`; fails where that would be long.
-    pub(super) async fn ask_leave(&self, leave: &mut Leave<'_>, url: &WebUrl) -> Result<(), FetchError> {
+    pub(super) async fn ask_leave(
+        &self,
+        leave: &mut VisitPermits<'_>,
+        url: &WebUrl,
+    ) -> Result<(), FetchError> {
         match &self.polite {
             Some(polite) => leave.ask(polite, url).await,
             None => Ok(()),
@@ -332,14 +333,14 @@ impl Direct {
 
     /// Fails unless robots.txt lets the box fetch the URL; notes the pause that it asks for.
     pub(super) async fn obey(&self, url: &WebUrl, delays: &mut CrawlDelays) -> Result<(), FetchError> {
-        let mut trace = Trace { crawl_delays: std::mem::take(delays), ..Trace::new(url) };
-        let obeyed = self.obey_robots(Way::default(), &mut trace).await;
+        let mut trace = ChainTrace { crawl_delays: std::mem::take(delays), ..ChainTrace::new(url) };
+        let obeyed = self.obey_robots(FetchRoute::default(), &mut trace).await;
         *delays = trace.crawl_delays;
         obeyed
     }
 
     /// Fails unless robots.txt of the current URL's origin allows its path.
-    async fn obey_robots(&self, way: Way<'_>, trace: &mut Trace) -> Result<(), FetchError> {
+    async fn obey_robots(&self, way: FetchRoute<'_>, trace: &mut ChainTrace) -> Result<(), FetchError> {
         let url = trace.current.clone();
         let host = || url.host().to_owned();
         let key = format!("{}{}", way.scope, url.origin());
@@ -359,13 +360,13 @@ impl Direct {
 
     /// Fetches an origin's robots.txt. See [`robots`] for what each answer means. A refusal by the guard is an error
     /// of the page itself, and said so.
-    async fn ask_robots(&self, url: &WebUrl, way: Way<'_>) -> Result<RobotsAnswer, FetchError> {
+    async fn ask_robots(&self, url: &WebUrl, way: FetchRoute<'_>) -> Result<RobotsAnswer, FetchError> {
         let limits = BodyLimits {
             received_bytes_max: robots::ROBOTS_BYTES_MAX,
             inflated_bytes_max: robots::ROBOTS_BYTES_MAX,
             overflow: Overflow::Truncate,
         };
-        let course = Course {
+        let course = ChainRules {
             way,
             caller_headers: &HeaderMap::new(),
             limits,
@@ -375,7 +376,7 @@ impl Direct {
             polite: None,
         };
         let url = url.join("/robots.txt").map_err(|source| FetchError::BadTarget { source })?;
-        let mut trace = Trace::new(&url);
+        let mut trace = ChainTrace::new(&url);
         // Boxed, because a chain asks for robots.txt by another chain.
         let chain = Box::pin(self.follow(&course, &mut trace));
         let result = match timeout(robots::ROBOTS_TIMEOUT, chain).await {
@@ -413,7 +414,7 @@ impl Direct {
 }
 
 /// Leave to visit the hosts of a chain.
-pub(super) struct Leave<'a> {
+pub(super) struct VisitPermits<'a> {
     first: &'a WebUrl,
     /// Hosts that the chain has leave for: going to and fro between them is one visit.
     hosts: Vec<String>,
@@ -421,7 +422,7 @@ pub(super) struct Leave<'a> {
     visit: Option<Permit>,
 }
 
-impl<'a> Leave<'a> {
+impl<'a> VisitPermits<'a> {
     pub(super) fn new(first: &'a WebUrl) -> Self {
         Self { first, hosts: vec![first.host().to_owned()], visit: None }
     }
@@ -449,13 +450,13 @@ impl<'a> Leave<'a> {
                     self.hosts.push(host.to_owned());
                     return Ok(());
                 }
-                Err(Wait::NotBefore(at) | Wait::HostNotBefore(at)) if at > deadline => at,
-                Err(Wait::Busy) if now > deadline => now + BUSY_PAUSE,
-                Err(Wait::NotBefore(at) | Wait::HostNotBefore(at)) => {
+                Err(VisitWait::NotBefore(at) | VisitWait::HostNotBefore(at)) if at > deadline => at,
+                Err(VisitWait::Busy) if now > deadline => now + BUSY_PAUSE,
+                Err(VisitWait::NotBefore(at) | VisitWait::HostNotBefore(at)) => {
                     tokio::time::sleep_until(at.into()).await;
                     continue;
                 }
-                Err(Wait::Busy) => {
+                Err(VisitWait::Busy) => {
                     tokio::time::sleep(LEAVE_LOOK).await;
                     continue;
                 }
@@ -492,7 +493,7 @@ fn redirect_target(status: u16, headers: &HeaderMap) -> Option<String> {
 }
 
 /// Reads a redirect's body away when that is cheap, so that the connection can serve the next hop.
-async fn finish_redirect(body: Incoming, lease: Lease, trace: &mut Trace) {
+async fn finish_redirect(body: Incoming, lease: Lease, trace: &mut ChainTrace) {
     if body.size_hint().exact().is_none_or(|bytes| bytes > REDIRECT_BODY_BYTES_MAX as u64) {
         return;
     }
@@ -525,19 +526,6 @@ pub(super) async fn inflate(
     })
 }
 
-/// How long `Retry-After` asks to wait: seconds, or a date (RFC 9110, section 10.2.3). A date is one of the server's clock,
-/// as is the answer's own; without that it is held against `now`.
-pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let dated = headers.get(DATE).and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
-    let now = dated.unwrap_or(now);
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    let wait = match text.parse::<u64>() {
-        Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default(),
-    };
-    Some(wait.min(RETRY_AFTER_MAX))
-}
-
 #[cfg(test)]
 mod tests {
 
@@ -545,30 +533,6 @@ mod tests {
 
     fn url(text: &str) -> WebUrl {
         WebUrl::parse(text).unwrap()
-    }
-
-    #[test]
-    fn reads_retry_after() {
-        let now = httpdate::parse_http_date("Fri, 21 Nov 2025 10:00:00 GMT").unwrap();
-        for (text, seconds) in [
-            ("120", Some(120)),
-            (" 0 ", Some(0)),
-            ("Fri, 21 Nov 2025 10:05:00 GMT", Some(300)),
-            ("Fri, 21 Nov 2025 09:00:00 GMT", Some(0)),
-            ("99999999999", Some(86_400)),
-            ("soon", None),
-            ("-5", None),
-        ] {
-            let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_str(text).unwrap())]);
-            assert_eq!(retry_after(&headers, now), seconds.map(Duration::from_secs), "{text}");
-        }
-        assert_eq!(retry_after(&HeaderMap::new(), now), None);
-        let date = |text: &'static str| HeaderValue::from_static(text);
-        let headers = HeaderMap::from_iter([
-            (RETRY_AFTER, date("Sat, 21 Nov 2026 10:02:00 GMT")),
-            (DATE, date("Sat, 21 Nov 2026 10:00:00 GMT")),
-        ]);
-        assert_eq!(retry_after(&headers, now), Some(Duration::from_secs(120)), "our clock is a year behind");
     }
 
     #[test]

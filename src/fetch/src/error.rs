@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use super::body::BodyError;
 use super::guard::Refused;
-use super::outcome::Outcome;
-use super::proxy::Trouble;
+use super::outcome::{Fault, Outcome};
+use super::proxy::ProxyFailure;
 use base::health::Part;
 use base::web::UrlError;
 
@@ -85,7 +85,7 @@ pub enum FetchError {
     /// The proxy on the way. `proxy` is shown without its login; `reason` completes a sentence about it.
     Proxy {
         proxy: String,
-        trouble: Trouble,
+        trouble: ProxyFailure,
         reason: String,
         retry_after: Option<Duration>,
     },
@@ -205,5 +205,63 @@ impl Error for FetchError {
 impl From<BodyError> for FetchError {
     fn from(error: BodyError) -> Self {
         Self::Body(error)
+    }
+}
+
+impl Outcome {
+    /// What a failure on the way to a hosted provider means: what would be the target's trouble is the provider's own.
+    pub fn of_provider_error(error: &FetchError) -> (Self, Option<Fault>) {
+        match error {
+            FetchError::TimedOut { .. } => (Self::Timeout, None),
+            _ if error.is_beyond_limits() => (Self::ProviderError, Some(Fault::Unsupported)),
+            // It had begun to answer, so it is there.
+            FetchError::Body(_) => (Self::of_error(error), None),
+            _ => (Self::ProviderError, Some(Fault::Down)),
+        }
+    }
+
+    /// What a failure means.
+    pub fn of_error(error: &FetchError) -> Self {
+        match error {
+            FetchError::TimedOut { .. } | FetchError::ConnectTimeout { .. } => Self::Timeout,
+            // A name that leads inside is one that does not resolve, to whoever asks.
+            FetchError::Resolve { .. }
+            | FetchError::Refused { literal: false, .. }
+            | FetchError::Connect { .. }
+            | FetchError::LeftAlone { .. }
+            | FetchError::Tls { .. }
+            | FetchError::Exchange { .. }
+            | FetchError::Body(BodyError::Interrupted(_) | BodyError::Corrupt { .. }) => Self::NetworkError,
+            FetchError::RobotsUnreachable { outcome, .. } => *outcome,
+            FetchError::Proxy { trouble, .. } => trouble.outcome(),
+            FetchError::HeadTooLarge { .. }
+            | FetchError::Body(BodyError::TooLarge { .. } | BodyError::InflatedTooLarge { .. }) => {
+                Self::ProviderError
+            }
+            FetchError::Refused { .. }
+            | FetchError::TooManyRedirects { .. }
+            | FetchError::BadRedirect { .. }
+            | FetchError::BadTarget { .. }
+            | FetchError::RobotsDisallow { .. }
+            | FetchError::Body(_) => Self::TargetError,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_provider_that_cannot_be_reached_is_at_fault_itself() {
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let dead = FetchError::Connect { authority: "api.test:443".to_owned(), source: refused };
+        assert_eq!(Outcome::of_provider_error(&dead), (Outcome::ProviderError, Some(Fault::Down)));
+        assert_eq!(Outcome::of_error(&dead), Outcome::NetworkError, "of a target it is another thing");
+        let silent = FetchError::TimedOut { timeout: std::time::Duration::from_secs(1) };
+        assert_eq!(Outcome::of_provider_error(&silent), (Outcome::Timeout, None));
+        let large = FetchError::Body(BodyError::TooLarge { max: 1 });
+        let unfit = (Outcome::ProviderError, Some(Fault::Unsupported));
+        assert_eq!(Outcome::of_provider_error(&large), unfit, "the next one may bring it smaller");
     }
 }

@@ -8,7 +8,7 @@
 //! - [`body`]: reading and inflating under limits; [`cookies`]: the jar of one redirect chain;
 //! - [`direct`]: one page: redirects, credentials, the time limit over all of it; [`robots`]: RFC 9309;
 //! - [`outcome`]: the one place that says what an answer or a failure means;
-//! - [`proxy`]: the same through somebody else's proxies, in turn;
+//! - [`proxies`]: the same through somebody else's proxies, in turn;
 //! - [`browser`]: pages as Chromium on the box shows them;
 //! - [`provider`]: what the dispatcher sees of any of them: a request goes in, an attempt comes out; [`stage`]: whether a
 //!   request waits for a place still;
@@ -34,7 +34,9 @@ pub mod headers;
 pub mod outcome;
 pub mod politeness;
 pub mod provider;
+pub mod proxies;
 pub mod proxy;
+mod retry_after;
 pub mod robots;
 pub mod stage;
 pub mod templates;
@@ -55,19 +57,20 @@ use base::health::Part;
 use base::ids::OrgId;
 use base::web::WebUrl;
 
-pub use breaker::{Breakers, Leave, Report};
+pub use breaker::{Admission, BreakerReport, Breakers};
 pub use browser::{BrowserProvider, BrowserSettings, Browsers, PageSettings, Until};
 pub use connect::Connector;
-pub use direct::{Direct, Way};
+pub use direct::{Direct, FetchRoute};
 pub use error::FetchError;
 pub use fields::{Field, FieldError, Values};
 pub use guard::{AddressGuard, AllowRule, Refused};
-pub use outcome::{Detector, Fault, Means, Outcome, Verdict};
-pub use politeness::{Guest, Pace, Permit, Politeness, Wait, Why};
+pub use outcome::{AnswerMeaning, Detector, Fault, Outcome, Verdict};
+pub use politeness::{PauseReason, Permit, Politeness, VisitLimits, VisitWait, VisitorKind};
 pub use provider::{
     Attempt, CostSource, CreditMatrix, DirectProvider, LEFT_ALONE, NOT_ASKED, Page, Provider, TierPrice,
 };
-pub use proxy::{Proxy, ProxyList, ProxyProvider, Rotation};
+pub use proxies::{ProxyList, ProxyProvider, Rotation};
+pub use proxy::Proxy;
 pub use stage::Stage;
 pub use templates::{Hosted, Template, Templates};
 
@@ -93,7 +96,7 @@ pub struct FetchSettings {
     pub hosts: HashMap<String, Vec<IpAddr>>,
     /// Certificate authorities trusted beside the machine's own, for webs behind a company's own authority.
     pub extra_roots: Vec<CertificateDer<'static>>,
-    /// Proxies inside the box's own network that may resolve names themselves; see [`proxy`].
+    /// Proxies inside the box's own network that may resolve names themselves; see [`proxies`].
     pub resolving_proxies: Vec<AllowRule>,
     /// The time one address may take to accept a connection and finish TLS.
     pub connect_timeout: Duration,
@@ -200,7 +203,7 @@ pub struct FetchReport {
     /// The answers that led elsewhere, in their order: as many as redirects were followed.
     pub redirects: Vec<Hop>,
     /// What was wrong with the proxy that it went through.
-    pub trouble: Option<proxy::Trouble>,
+    pub trouble: Option<proxy::ProxyFailure>,
     /// Whether the page is beyond what this way of fetching takes: another one may take it.
     pub is_beyond_limits: bool,
     /// What the box itself had none of, which says nothing about anybody else.

@@ -17,7 +17,7 @@
 //!
 //! The detection rules are data, `data/detection.toml`, which explains its own format.
 //!
-//! What comes through a provider is told apart in two steps. The provider's template says what its answer [`Means`]: that
+//! What comes through a provider is told apart in two steps. The provider's template says what its answer [`AnswerMeaning`]: that
 //! the target answered (then the table above holds for the target's status and page), or that something else happened,
 //! perhaps by the provider's own [`Fault`]. A provider that cannot be reached at all is at fault itself; one that stays
 //! silent is a `timeout`, because nobody knows whose silence it is.
@@ -29,9 +29,6 @@ use http::header::HeaderName;
 use memchr::memmem::Finder;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use super::body::BodyError;
-use super::error::FetchError;
 
 /// How much of a body is searched for marks. Challenge pages are smaller than this, whole.
 const SEARCHED_BYTES_MAX: usize = 256 * 1024;
@@ -105,44 +102,6 @@ impl Outcome {
             _ => Self::TargetError,
         }
     }
-
-    /// What a failure on the way to a hosted provider means: what would be the target's trouble is the provider's own.
-    pub fn of_provider_error(error: &FetchError) -> (Self, Option<Fault>) {
-        match error {
-            FetchError::TimedOut { .. } => (Self::Timeout, None),
-            _ if error.is_beyond_limits() => (Self::ProviderError, Some(Fault::Unsupported)),
-            // It had begun to answer, so it is there.
-            FetchError::Body(_) => (Self::of_error(error), None),
-            _ => (Self::ProviderError, Some(Fault::Down)),
-        }
-    }
-
-    /// What a failure means.
-    pub fn of_error(error: &FetchError) -> Self {
-        match error {
-            FetchError::TimedOut { .. } | FetchError::ConnectTimeout { .. } => Self::Timeout,
-            // A name that leads inside is one that does not resolve, to whoever asks.
-            FetchError::Resolve { .. }
-            | FetchError::Refused { literal: false, .. }
-            | FetchError::Connect { .. }
-            | FetchError::LeftAlone { .. }
-            | FetchError::Tls { .. }
-            | FetchError::Exchange { .. }
-            | FetchError::Body(BodyError::Interrupted(_) | BodyError::Corrupt { .. }) => Self::NetworkError,
-            FetchError::RobotsUnreachable { outcome, .. } => *outcome,
-            FetchError::Proxy { trouble, .. } => trouble.outcome(),
-            FetchError::HeadTooLarge { .. }
-            | FetchError::Body(BodyError::TooLarge { .. } | BodyError::InflatedTooLarge { .. }) => {
-                Self::ProviderError
-            }
-            FetchError::Refused { .. }
-            | FetchError::TooManyRedirects { .. }
-            | FetchError::BadRedirect { .. }
-            | FetchError::BadTarget { .. }
-            | FetchError::RobotsDisallow { .. }
-            | FetchError::Body(_) => Self::TargetError,
-        }
-    }
 }
 
 /// What is wrong with an account or its provider; always beside the outcome `provider_error`.
@@ -180,7 +139,7 @@ impl Fault {
 
 /// What a hosted provider's answer means, as the rules of its template read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Means {
+pub enum AnswerMeaning {
     /// The target answered; its status and its page say the rest.
     Target,
     /// The provider says that the target blocked it.
@@ -194,7 +153,7 @@ pub enum Means {
     Fault(Fault),
 }
 
-impl Means {
+impl AnswerMeaning {
     /// The word of a template.
     pub fn named(word: &str) -> Option<Self> {
         Some(match word {
@@ -258,11 +217,11 @@ impl Verdict {
 /// Compiled detection rules.
 #[derive(Debug)]
 pub struct Detector {
-    rules: Vec<Rule>,
+    rules: Vec<DetectionRule>,
 }
 
 #[derive(Debug)]
-struct Rule {
+struct DetectionRule {
     id: String,
     statuses: Vec<u16>,
     headers: Vec<(HeaderName, String)>,
@@ -316,7 +275,7 @@ impl Detector {
     /// Compiles rules from the text of a file; the error names the rule and what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let file: RuleFile = toml::from_str(text).map_err(|e| e.to_string())?;
-        let mut rules: Vec<Rule> = Vec::with_capacity(file.rule.len());
+        let mut rules: Vec<DetectionRule> = Vec::with_capacity(file.rule.len());
         for entry in file.rule {
             let id = entry.id;
             if rules.iter().any(|rule| rule.id == id) {
@@ -336,7 +295,7 @@ impl Detector {
             let headers = entry.headers.into_iter().map(header).collect::<Result<_, _>>()?;
             let finders =
                 |needles: Vec<String>| needles.iter().map(|n| Finder::new(n).into_owned()).collect();
-            rules.push(Rule {
+            rules.push(DetectionRule {
                 headers,
                 statuses: entry.statuses,
                 body_all: finders(entry.body_all),
@@ -359,7 +318,7 @@ impl Detector {
     }
 }
 
-impl Rule {
+impl DetectionRule {
     /// Cheap conditions first: most pages meet none of them.
     fn speaks(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> bool {
         if !self.statuses.is_empty() && !self.statuses.contains(&status) || body.len() > self.bytes_max {
@@ -508,27 +467,14 @@ mod tests {
         {
             assert_eq!(serde_json::to_value(outcome).unwrap(), outcome.as_str());
         }
-        for word in Means::WORDS.split(", ") {
-            let means = Means::named(word).unwrap();
-            assert_eq!(means.outcome().is_none(), means == Means::Target);
+        for word in AnswerMeaning::WORDS.split(", ") {
+            let means = AnswerMeaning::named(word).unwrap();
+            assert_eq!(means.outcome().is_none(), means == AnswerMeaning::Target);
             if let Some(fault) = means.fault() {
                 assert_eq!((fault.as_str(), means.outcome()), (word, Some(Outcome::ProviderError)));
                 assert_eq!(serde_json::to_value(fault).unwrap(), word);
             }
         }
-        assert_eq!(Means::named("perhaps"), None);
-    }
-
-    #[test]
-    fn a_provider_that_cannot_be_reached_is_at_fault_itself() {
-        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
-        let dead = FetchError::Connect { authority: "api.test:443".to_owned(), source: refused };
-        assert_eq!(Outcome::of_provider_error(&dead), (Outcome::ProviderError, Some(Fault::Down)));
-        assert_eq!(Outcome::of_error(&dead), Outcome::NetworkError, "of a target it is another thing");
-        let silent = FetchError::TimedOut { timeout: std::time::Duration::from_secs(1) };
-        assert_eq!(Outcome::of_provider_error(&silent), (Outcome::Timeout, None));
-        let large = FetchError::Body(BodyError::TooLarge { max: 1 });
-        let unfit = (Outcome::ProviderError, Some(Fault::Unsupported));
-        assert_eq!(Outcome::of_provider_error(&large), unfit, "the next one may bring it smaller");
+        assert_eq!(AnswerMeaning::named("perhaps"), None);
     }
 }

@@ -3,7 +3,7 @@
 //! Per registrable domain: so many visits at once, and the operator's least pause between the starts of two. Per host,
 //! because a pause belongs to whoever asked for it: the pause that its robots.txt asks for (`Crawl-delay`), and no visit
 //! at all while it asked to be left alone (`Retry-After`). What one host of a redirect chain says holds for that host and
-//! for nobody before it, and no host can ask for more than [`Pace::pause_max`]. The keeper answers at once and never
+//! for nobody before it, and no host can ask for more than [`VisitLimits::pause_max`]. The keeper answers at once and never
 //! waits: the dispatcher asks again when it was told to, so no worker is held. Time is an argument, which makes the rules
 //! testable and keeps all jobs of one dispatch round on one clock.
 //!
@@ -30,7 +30,7 @@ pub const PAUSE_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// How the box behaves towards those it visits.
 #[derive(Debug, Clone, Copy)]
-pub struct Pace {
+pub struct VisitLimits {
     /// Visits at once to one registrable domain, at least one.
     pub per_domain_concurrency: u32,
     /// The least pause between the starts of two visits to one registrable domain.
@@ -41,31 +41,31 @@ pub struct Pace {
 
 /// Who wants to visit a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Guest {
+pub enum VisitorKind {
     Usual,
     /// Somebody whom others' long visits keep out: begins beside them, up to as many again as the limit allows. A page that
     /// has not answered for seconds is no load that the limit spares its site.
     KeptOut,
 }
 
-impl Pace {
+impl VisitLimits {
     /// So many visits at once with so long a pause between their starts, and pauses of up to [`PAUSE_MAX`].
     pub fn new(per_domain_concurrency: u32, min_delay: Duration) -> Self {
         Self { per_domain_concurrency: per_domain_concurrency.max(1), min_delay, pause_max: PAUSE_MAX }
     }
 
-    fn of(&self, guest: Guest) -> Pace {
+    fn of(&self, guest: VisitorKind) -> VisitLimits {
         let times = match guest {
-            Guest::Usual => 1,
-            Guest::KeptOut => 2,
+            VisitorKind::Usual => 1,
+            VisitorKind::KeptOut => 2,
         };
-        Pace { per_domain_concurrency: self.per_domain_concurrency.saturating_mul(times), ..*self }
+        VisitLimits { per_domain_concurrency: self.per_domain_concurrency.saturating_mul(times), ..*self }
     }
 }
 
 /// Why a visit may not begin now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
+pub enum VisitWait {
     /// No visit of the domain before this moment.
     NotBefore(Instant),
     /// No visit of this host before this moment; others of the domain are free.
@@ -76,7 +76,7 @@ pub enum Wait {
 
 /// Why a host is left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum PauseReason {
     /// It answered with `Retry-After`.
     RetryAfter,
     /// Its robots.txt names a `Crawl-delay`.
@@ -86,18 +86,18 @@ pub enum Why {
 /// Keeps count of the visits to every domain. Cheap to clone; all clones are one keeper.
 #[derive(Clone)]
 pub struct Politeness {
-    shared: Arc<Shared>,
+    shared: Arc<PolitenessShared>,
 }
 
-struct Shared {
-    pace: Pace,
-    state: Mutex<State>,
+struct PolitenessShared {
+    pace: VisitLimits,
+    state: Mutex<VisitState>,
 }
 
 #[derive(Default)]
-struct State {
-    domains: Remembered<Domain, Visits>,
-    hosts: Remembered<Box<str>, Pauses>,
+struct VisitState {
+    domains: ForgetfulMap<Domain, DomainVisits>,
+    hosts: ForgetfulMap<Box<str>, HostPauses>,
     /// Domains that somebody was turned away from because they were busy, and that are not so any more.
     freed: Vec<Domain>,
     /// Domains whose turn was given back.
@@ -105,7 +105,7 @@ struct State {
 }
 
 #[derive(Default)]
-struct Visits {
+struct DomainVisits {
     running: u32,
     /// When the next visit may begin, by the operator's pause between visits.
     next_at: Option<Instant>,
@@ -114,7 +114,7 @@ struct Visits {
 }
 
 #[derive(Default)]
-struct Pauses {
+struct HostPauses {
     /// When the next visit may begin, by `crawl_delay`.
     next_at: Option<Instant>,
     /// Until when the host wants no visit.
@@ -123,42 +123,42 @@ struct Pauses {
     crawl_delay: Duration,
 }
 
-impl Pauses {
+impl HostPauses {
     fn not_before(&self) -> Option<Instant> {
         self.next_at.max(self.held_until)
     }
 }
 
 /// Something that may be forgotten.
-trait Memory: Default {
+trait Forgettable: Default {
     /// The moment from which on there is nothing to remember; none when there never was. An error while it must be kept.
     fn ends(&self) -> Result<Option<Instant>, ()>;
 }
 
-impl Memory for Visits {
+impl Forgettable for DomainVisits {
     fn ends(&self) -> Result<Option<Instant>, ()> {
         if self.running > 0 { Err(()) } else { Ok(self.next_at) }
     }
 }
 
-impl Memory for Pauses {
+impl Forgettable for HostPauses {
     fn ends(&self) -> Result<Option<Instant>, ()> {
         Ok(self.not_before())
     }
 }
 
-struct Remembered<K, M> {
+struct ForgetfulMap<K, M> {
     entries: HashMap<K, M>,
     sweep_at: usize,
 }
 
-impl<K, M> Default for Remembered<K, M> {
+impl<K, M> Default for ForgetfulMap<K, M> {
     fn default() -> Self {
-        Remembered { entries: HashMap::new(), sweep_at: SWEEP_FLOOR }
+        ForgetfulMap { entries: HashMap::new(), sweep_at: SWEEP_FLOOR }
     }
 }
 
-impl<K: Eq + Hash, M: Memory> Remembered<K, M> {
+impl<K: Eq + Hash, M: Forgettable> ForgetfulMap<K, M> {
     fn look<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&M>
     where
         K: Borrow<Q>,
@@ -193,24 +193,24 @@ impl<K: Eq + Hash, M: Memory> Remembered<K, M> {
 }
 
 impl Politeness {
-    pub fn new(pace: Pace) -> Self {
-        let pace = Pace { per_domain_concurrency: pace.per_domain_concurrency.max(1), ..pace };
-        Self { shared: Arc::new(Shared { pace, state: Mutex::default() }) }
+    pub fn new(pace: VisitLimits) -> Self {
+        let pace = VisitLimits { per_domain_concurrency: pace.per_domain_concurrency.max(1), ..pace };
+        Self { shared: Arc::new(PolitenessShared { pace, state: Mutex::default() }) }
     }
 
     /// Begins a visit to a host of the domain, which lasts until the permit is dropped, or says when to ask again.
-    pub fn try_acquire(&self, domain: &Domain, host: &str, now: Instant) -> Result<Permit, Wait> {
-        self.try_acquire_as(Guest::Usual, domain, host, now)
+    pub fn try_acquire(&self, domain: &Domain, host: &str, now: Instant) -> Result<Permit, VisitWait> {
+        self.try_acquire_as(VisitorKind::Usual, domain, host, now)
     }
 
     /// The same for a guest.
     pub fn try_acquire_as(
         &self,
-        guest: Guest,
+        guest: VisitorKind,
         domain: &Domain,
         host: &str,
         now: Instant,
-    ) -> Result<Permit, Wait> {
+    ) -> Result<Permit, VisitWait> {
         let mut state = self.shared.state.lock();
         state.look(&self.shared.pace.of(guest), domain, host, now)?;
         let visits = state.domains.of(domain.clone(), now);
@@ -221,12 +221,18 @@ impl Politeness {
 
     /// What [`Politeness::try_acquire`] would say, without beginning a visit. Who is told that the domain is busy finds it
     /// in [`Politeness::take_freed`] when it is so no longer.
-    pub fn look(&self, guest: Guest, domain: &Domain, host: &str, now: Instant) -> Result<(), Wait> {
+    pub fn look(
+        &self,
+        guest: VisitorKind,
+        domain: &Domain,
+        host: &str,
+        now: Instant,
+    ) -> Result<(), VisitWait> {
         self.shared.state.lock().look(&self.shared.pace.of(guest), domain, host, now)
     }
 
     /// Begins a visit to a further host of a domain that is being visited, as far as the host's own pauses are concerned.
-    pub fn enter(&self, host: &str, now: Instant) -> Result<(), Wait> {
+    pub fn enter(&self, host: &str, now: Instant) -> Result<(), VisitWait> {
         let mut state = self.shared.state.lock();
         state.look_at_host(host, now)?;
         state.begin_at_host(host, now);
@@ -281,12 +287,12 @@ impl Politeness {
     }
 
     /// Until when the host is left alone because it asked for that, and by what.
-    pub fn asked_pause(&self, host: &str, now: Instant) -> Option<(Instant, Why)> {
+    pub fn asked_pause(&self, host: &str, now: Instant) -> Option<(Instant, PauseReason)> {
         let state = self.shared.state.lock();
         let pauses = state.hosts.look(host)?;
         let until = pauses.not_before().filter(|until| *until > now)?;
         let is_hold = pauses.held_until == Some(until);
-        Some((until, if is_hold { Why::RetryAfter } else { Why::CrawlDelay }))
+        Some((until, if is_hold { PauseReason::RetryAfter } else { PauseReason::CrawlDelay }))
     }
 
     /// How many domains and hosts are remembered (a gauge for the metrics).
@@ -296,55 +302,63 @@ impl Politeness {
     }
 }
 
-impl State {
-    fn look(&mut self, pace: &Pace, domain: &Domain, host: &str, now: Instant) -> Result<(), Wait> {
+impl VisitState {
+    fn look(
+        &mut self,
+        pace: &VisitLimits,
+        domain: &Domain,
+        host: &str,
+        now: Instant,
+    ) -> Result<(), VisitWait> {
         self.look_at_host(host, now)?;
         let Some(visits) = self.domains.entries.get_mut(domain) else { return Ok(()) };
         if let Some(until) = visits.next_at.filter(|until| *until > now) {
-            return Err(Wait::NotBefore(until));
+            return Err(VisitWait::NotBefore(until));
         }
         if visits.running >= pace.per_domain_concurrency {
             visits.is_wanted = true;
-            return Err(Wait::Busy);
+            return Err(VisitWait::Busy);
         }
         Ok(())
     }
 
-    fn look_at_host(&self, host: &str, now: Instant) -> Result<(), Wait> {
-        match self.hosts.look(host).and_then(Pauses::not_before) {
-            Some(until) if until > now => Err(Wait::HostNotBefore(until)),
+    fn look_at_host(&self, host: &str, now: Instant) -> Result<(), VisitWait> {
+        match self.hosts.look(host).and_then(HostPauses::not_before) {
+            Some(until) if until > now => Err(VisitWait::HostNotBefore(until)),
             _ => Ok(()),
         }
     }
 
     /// Notes that a visit begins, and gives what it puts off.
-    fn begin(&mut self, pace: &Pace, domain: &Domain, host: &str, now: Instant) -> Turn {
-        let mut turn = Turn::default();
+    fn begin(&mut self, pace: &VisitLimits, domain: &Domain, host: &str, now: Instant) -> VisitStart {
+        let mut turn = VisitStart::default();
         if !pace.min_delay.is_zero() {
-            turn.domain =
-                Some(PutOff::by(&mut self.domains.of(domain.clone(), now).next_at, now + pace.min_delay));
+            turn.domain = Some(Postponement::by(
+                &mut self.domains.of(domain.clone(), now).next_at,
+                now + pace.min_delay,
+            ));
         }
         turn.host = self.begin_at_host(host, now);
         turn
     }
 
-    fn begin_at_host(&mut self, host: &str, now: Instant) -> Option<PutOff> {
+    fn begin_at_host(&mut self, host: &str, now: Instant) -> Option<Postponement> {
         let pauses = self.hosts.entries.get_mut(host).filter(|pauses| !pauses.crawl_delay.is_zero())?;
         let until = now + pauses.crawl_delay;
-        Some(PutOff::by(&mut pauses.next_at, until))
+        Some(Postponement::by(&mut pauses.next_at, until))
     }
 }
 
 /// When the next visit might have begun, and when it may begin now.
 #[derive(Clone, Copy)]
-struct PutOff {
+struct Postponement {
     before: Option<Instant>,
     until: Instant,
 }
 
-impl PutOff {
-    fn by(next_at: &mut Option<Instant>, until: Instant) -> PutOff {
-        PutOff { before: next_at.replace(until), until }
+impl Postponement {
+    fn by(next_at: &mut Option<Instant>, until: Instant) -> Postponement {
+        Postponement { before: next_at.replace(until), until }
     }
 
     /// Takes it back, unless somebody else has put it off since.
@@ -357,18 +371,18 @@ impl PutOff {
 
 /// What a visit puts off as it begins.
 #[derive(Clone, Copy, Default)]
-struct Turn {
-    domain: Option<PutOff>,
-    host: Option<PutOff>,
+struct VisitStart {
+    domain: Option<Postponement>,
+    host: Option<Postponement>,
 }
 
 /// A visit under way; dropping it ends the visit.
 #[must_use = "dropping a permit ends the visit"]
 pub struct Permit {
-    shared: Arc<Shared>,
+    shared: Arc<PolitenessShared>,
     domain: Domain,
     host: Box<str>,
-    turn: Turn,
+    turn: VisitStart,
 }
 
 impl Permit {
@@ -379,10 +393,10 @@ impl Permit {
 
     /// Begins a further visit in the place of the one that has ended, as far as pauses are concerned: who holds a permit
     /// need not queue behind others, and still may not come too soon.
-    pub fn again(&self, now: Instant) -> Result<(), Wait> {
+    pub fn again(&self, now: Instant) -> Result<(), VisitWait> {
         let mut state = self.shared.state.lock();
         // Its own place is not asked for again.
-        let pace = Pace { per_domain_concurrency: u32::MAX, ..self.shared.pace };
+        let pace = VisitLimits { per_domain_concurrency: u32::MAX, ..self.shared.pace };
         state.look(&pace, &self.domain, &self.host, now)?;
         state.begin(&pace, &self.domain, &self.host, now);
         Ok(())
@@ -431,11 +445,11 @@ mod tests {
     }
 
     fn polite(per_domain: u32, min_delay: Duration) -> Politeness {
-        Politeness::new(Pace::new(per_domain, min_delay))
+        Politeness::new(VisitLimits::new(per_domain, min_delay))
     }
 
     /// A visit to the host that is the whole domain.
-    fn visit(polite: &Politeness, place: &str, now: Instant) -> Result<Permit, Wait> {
+    fn visit(polite: &Politeness, place: &str, now: Instant) -> Result<Permit, VisitWait> {
         polite.try_acquire(&domain(place), place, now)
     }
 
@@ -445,14 +459,14 @@ mod tests {
         let now = Instant::now();
         let first = visit(&polite, "a.com", now).unwrap();
         let _second = visit(&polite, "www.a.com", now).unwrap();
-        assert_eq!(visit(&polite, "a.com", now).unwrap_err(), Wait::Busy);
+        assert_eq!(visit(&polite, "a.com", now).unwrap_err(), VisitWait::Busy);
         let _other = visit(&polite, "b.com", now).unwrap();
         assert_eq!((polite.free(&domain("a.com")), polite.free(&domain("b.com"))), (0, 1));
         assert!(polite.take_freed().is_empty());
         drop(first);
         assert_eq!(polite.take_freed(), [domain("a.com")], "somebody was turned away there");
         let _third = visit(&polite, "a.com", now).unwrap();
-        assert_eq!(visit(&polite, "a.com", now).unwrap_err(), Wait::Busy);
+        assert_eq!(visit(&polite, "a.com", now).unwrap_err(), VisitWait::Busy);
         assert!(polite.take_freed().is_empty());
     }
 
@@ -461,12 +475,12 @@ mod tests {
         let polite = polite(1, SECOND);
         let now = Instant::now();
         let permit = visit(&polite, "a.com", now).unwrap();
-        assert_eq!(permit.again(now + SECOND / 2), Err(Wait::NotBefore(now + SECOND)));
+        assert_eq!(permit.again(now + SECOND / 2), Err(VisitWait::NotBefore(now + SECOND)));
         assert_eq!(permit.again(now + SECOND), Ok(()), "the one permit is its own");
         let late = visit(&polite, "a.com", now + SECOND).unwrap_err();
-        assert_eq!(late, Wait::NotBefore(now + 2 * SECOND));
+        assert_eq!(late, VisitWait::NotBefore(now + 2 * SECOND));
         polite.hold("a.com", now + SECOND, now + 9 * SECOND);
-        assert_eq!(permit.again(now + 3 * SECOND), Err(Wait::HostNotBefore(now + 9 * SECOND)));
+        assert_eq!(permit.again(now + 3 * SECOND), Err(VisitWait::HostNotBefore(now + 9 * SECOND)));
     }
 
     #[test]
@@ -476,19 +490,25 @@ mod tests {
         polite.set_crawl_delay("a.com", now, 9 * SECOND);
         let at = now + 9 * SECOND;
         let unused = visit(&polite, "a.com", at).unwrap();
-        assert_eq!(visit(&polite, "a.com", at + SECOND).unwrap_err(), Wait::HostNotBefore(at + 9 * SECOND));
-        assert_eq!(visit(&polite, "www.a.com", at).unwrap_err(), Wait::NotBefore(at + SECOND));
+        assert_eq!(
+            visit(&polite, "a.com", at + SECOND).unwrap_err(),
+            VisitWait::HostNotBefore(at + 9 * SECOND)
+        );
+        assert_eq!(visit(&polite, "www.a.com", at).unwrap_err(), VisitWait::NotBefore(at + SECOND));
         assert!(polite.take_returned().is_empty());
         unused.unused();
         assert_eq!((polite.take_returned(), polite.free(&domain("a.com"))), (vec![domain("a.com")], 2));
         let used = visit(&polite, "a.com", at).unwrap();
         drop(used);
-        assert_eq!(visit(&polite, "a.com", at + SECOND).unwrap_err(), Wait::HostNotBefore(at + 9 * SECOND));
+        assert_eq!(
+            visit(&polite, "a.com", at + SECOND).unwrap_err(),
+            VisitWait::HostNotBefore(at + 9 * SECOND)
+        );
         // What others have put off meanwhile stays.
         let unused = visit(&polite, "b.com", at).unwrap();
         drop(visit(&polite, "b.com", at + SECOND).unwrap());
         unused.unused();
-        assert_eq!(visit(&polite, "b.com", at + SECOND).unwrap_err(), Wait::NotBefore(at + 2 * SECOND));
+        assert_eq!(visit(&polite, "b.com", at + SECOND).unwrap_err(), VisitWait::NotBefore(at + 2 * SECOND));
     }
 
     #[test]
@@ -497,9 +517,9 @@ mod tests {
         let now = Instant::now();
         let _visit = visit(&polite, "a.com", now).unwrap();
         polite.set_crawl_delay("www.a.com", now, SECOND);
-        assert_eq!(polite.enter("www.a.com", now), Err(Wait::HostNotBefore(now + SECOND)));
+        assert_eq!(polite.enter("www.a.com", now), Err(VisitWait::HostNotBefore(now + SECOND)));
         assert_eq!(polite.enter("www.a.com", now + SECOND), Ok(()), "the domain's one visit is its own");
-        assert_eq!(polite.enter("www.a.com", now + SECOND), Err(Wait::HostNotBefore(now + 2 * SECOND)));
+        assert_eq!(polite.enter("www.a.com", now + SECOND), Err(VisitWait::HostNotBefore(now + 2 * SECOND)));
     }
 
     #[test]
@@ -507,11 +527,14 @@ mod tests {
         let polite = polite(2, SECOND);
         let now = Instant::now();
         drop(visit(&polite, "a.com", now).unwrap());
-        assert_eq!(visit(&polite, "a.com", now + SECOND / 2).unwrap_err(), Wait::NotBefore(now + SECOND));
+        assert_eq!(
+            visit(&polite, "a.com", now + SECOND / 2).unwrap_err(),
+            VisitWait::NotBefore(now + SECOND)
+        );
         drop(visit(&polite, "a.com", now + SECOND).unwrap());
         // robots.txt asks for more, and is heard from the next visit on; it cannot ask for less.
         polite.set_crawl_delay("a.com", now + SECOND, 5 * SECOND);
-        let asked = |at: Instant| Wait::HostNotBefore(at);
+        let asked = |at: Instant| VisitWait::HostNotBefore(at);
         assert_eq!(visit(&polite, "a.com", now + 2 * SECOND).unwrap_err(), asked(now + 6 * SECOND));
         drop(visit(&polite, "a.com", now + 6 * SECOND).unwrap());
         assert_eq!(visit(&polite, "a.com", now + 7 * SECOND).unwrap_err(), asked(now + 11 * SECOND));
@@ -523,20 +546,24 @@ mod tests {
 
     #[test]
     fn a_pause_is_the_hosts_that_asked_for_it_and_no_longer_than_is_granted() {
-        let polite = Politeness::new(Pace { pause_max: 60 * SECOND, ..Pace::new(2, Duration::ZERO) });
+        let polite =
+            Politeness::new(VisitLimits { pause_max: 60 * SECOND, ..VisitLimits::new(2, Duration::ZERO) });
         let now = Instant::now();
         polite.hold("evil.a.com", now, now + 30 * SECOND);
         polite.hold("evil.a.com", now, now + 10 * SECOND);
         let refused = visit(&polite, "evil.a.com", now).unwrap_err();
-        assert_eq!(refused, Wait::HostNotBefore(now + 30 * SECOND));
-        assert_eq!(polite.asked_pause("evil.a.com", now), Some((now + 30 * SECOND, Why::RetryAfter)));
+        assert_eq!(refused, VisitWait::HostNotBefore(now + 30 * SECOND));
+        assert_eq!(polite.asked_pause("evil.a.com", now), Some((now + 30 * SECOND, PauseReason::RetryAfter)));
         assert!(visit(&polite, "a.com", now).is_ok() && visit(&polite, "www.a.com", now).is_ok());
         assert_eq!(polite.asked_pause("a.com", now), None);
         assert!(visit(&polite, "evil.a.com", now + 30 * SECOND).is_ok());
         polite.hold("evil.a.com", now, now + 999_999 * SECOND);
-        assert_eq!(visit(&polite, "evil.a.com", now).unwrap_err(), Wait::HostNotBefore(now + 60 * SECOND));
+        assert_eq!(
+            visit(&polite, "evil.a.com", now).unwrap_err(),
+            VisitWait::HostNotBefore(now + 60 * SECOND)
+        );
         polite.set_crawl_delay("slow.a.com", now, 999_999 * SECOND);
-        assert_eq!(polite.asked_pause("slow.a.com", now), Some((now + 60 * SECOND, Why::CrawlDelay)));
+        assert_eq!(polite.asked_pause("slow.a.com", now), Some((now + 60 * SECOND, PauseReason::CrawlDelay)));
     }
 
     #[test]
@@ -550,7 +577,7 @@ mod tests {
             polite.set_crawl_delay(&format!("d{n}.com"), now, Duration::ZERO);
         }
         assert!(polite.remembered() <= SWEEP_FLOOR + 2, "{}", polite.remembered());
-        assert_eq!(visit(&polite, kept.domain().as_str(), now).unwrap_err(), Wait::Busy);
+        assert_eq!(visit(&polite, kept.domain().as_str(), now).unwrap_err(), VisitWait::Busy);
         assert!(visit(&polite, "held.com", now).is_err());
     }
 

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use super::direct::Direct;
 use super::outcome::{Fault, Outcome};
 use super::politeness::Politeness;
-use super::proxy::Trouble;
+use super::proxy::ProxyFailure;
 use super::{CrawlDelays, FetchReport, FetchRequest, Hop, PageHeaders};
 use base::health::Part;
 use base::web::WebUrl;
@@ -181,7 +181,7 @@ impl From<FetchReport> for Attempt {
         });
         Self {
             outcome: report.outcome,
-            fault: match report.trouble.and_then(Trouble::fault) {
+            fault: match report.trouble.and_then(ProxyFailure::fault) {
                 // Another provider may take it, and this one other pages.
                 None if report.is_beyond_limits => Some(Fault::Unsupported),
                 None if report.outcome == Outcome::ProviderError => Some(Fault::Down),

@@ -43,12 +43,12 @@ const CACHE_BYTES_MAX: usize = 32 * 1024 * 1024;
 #[derive(Debug, Default, PartialEq)]
 pub struct Robots {
     /// Longest pattern first, and `Allow` before `Disallow` among equals: the first that matches decides.
-    rules: Vec<Rule>,
+    rules: Vec<PathRule>,
     crawl_delay: Option<Duration>,
 }
 
 #[derive(Debug, PartialEq)]
-struct Rule {
+struct PathRule {
     /// Normalized, without a final `$`.
     pattern: Box<[u8]>,
     anchored: bool,
@@ -66,8 +66,8 @@ impl Robots {
     pub fn parse(text: &[u8], agent: &str) -> Self {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         let text = &text[..text.len().min(ROBOTS_BYTES_MAX)];
-        let mut own = Group::default();
-        let mut everyone = Group::default();
+        let mut own = AgentGroup::default();
+        let mut everyone = AgentGroup::default();
         // Which groups the lines at hand belong to, and whether another user-agent line would still join them.
         let (mut in_own, mut in_everyone, mut heading) = (false, false, false);
         for line in text.split(|b| matches!(b, b'\n' | b'\r')) {
@@ -86,9 +86,9 @@ impl Robots {
                     }
                     continue;
                 }
-                b"allow" => Record::Rule(true),
-                b"disallow" => Record::Rule(false),
-                b"crawl-delay" => Record::Delay,
+                b"allow" => RobotsRecord::Rule(true),
+                b"disallow" => RobotsRecord::Rule(false),
+                b"crawl-delay" => RobotsRecord::Delay,
                 // Sitemaps and what others invented belong to no group and end none (section 2.2.4).
                 _ => continue,
             };
@@ -118,27 +118,27 @@ impl Robots {
     }
 
     fn bytes(&self) -> usize {
-        self.rules.iter().map(|rule| rule.pattern.len() + size_of::<Rule>()).sum::<usize>()
+        self.rules.iter().map(|rule| rule.pattern.len() + size_of::<PathRule>()).sum::<usize>()
             + size_of::<Self>()
     }
 }
 
-enum Record {
+enum RobotsRecord {
     Rule(bool),
     Delay,
 }
 
 #[derive(Default)]
-struct Group {
+struct AgentGroup {
     named: bool,
-    rules: Vec<Rule>,
+    rules: Vec<PathRule>,
     crawl_delay: Option<Duration>,
 }
 
-impl Group {
-    fn add(&mut self, record: &Record, value: &[u8]) {
+impl AgentGroup {
+    fn add(&mut self, record: &RobotsRecord, value: &[u8]) {
         match record {
-            Record::Delay => {
+            RobotsRecord::Delay => {
                 let seconds = std::str::from_utf8(value).ok().and_then(|v| v.parse::<f64>().ok());
                 let seconds = seconds.filter(|s| s.is_finite() && *s > 0.0);
                 self.crawl_delay = seconds
@@ -146,25 +146,25 @@ impl Group {
                     .max(self.crawl_delay);
             }
             // An empty pattern matches nothing (section 2.2.2): "Disallow:" is the old way to allow everything.
-            Record::Rule(allow) if value.starts_with(b"/") || value.starts_with(b"*") => {
+            RobotsRecord::Rule(allow) if value.starts_with(b"/") || value.starts_with(b"*") => {
                 let (value, anchored) = match value.strip_suffix(b"$") {
                     Some(value) => (value, true),
                     None => (value, false),
                 };
-                self.rules.push(Rule { pattern: normalize(value).into(), anchored, allow: *allow });
+                self.rules.push(PathRule { pattern: normalize(value).into(), anchored, allow: *allow });
             }
-            Record::Rule(_) => {}
+            RobotsRecord::Rule(_) => {}
         }
     }
 
     fn finish(mut self) -> Robots {
-        let length = |rule: &Rule| rule.pattern.len() + usize::from(rule.anchored);
+        let length = |rule: &PathRule| rule.pattern.len() + usize::from(rule.anchored);
         self.rules.sort_by_key(|rule| (std::cmp::Reverse(length(rule)), !rule.allow));
         Robots { rules: self.rules, crawl_delay: self.crawl_delay }
     }
 }
 
-impl Rule {
+impl PathRule {
     /// Linear in path and pattern: each literal between stars is searched from where the one before ended, and the
     /// earliest place is always as good as any later one.
     fn matches(&self, path: &[u8]) -> bool {
@@ -256,19 +256,19 @@ pub struct RobotsCache {
 
 #[derive(Default)]
 struct CacheInner {
-    origins: HashMap<Box<str>, Slot>,
+    origins: HashMap<Box<str>, CacheSlot>,
     bytes: usize,
     clock: u64,
 }
 
-struct Slot {
+struct CacheSlot {
     /// Held while the origin is asked, so that everybody else waits for the one answer.
-    entry: Arc<tokio::sync::Mutex<Option<Known>>>,
+    entry: Arc<tokio::sync::Mutex<Option<CachedAnswer>>>,
     last_used: u64,
     bytes: usize,
 }
 
-struct Known {
+struct CachedAnswer {
     answer: RobotsAnswer,
     until: Instant,
 }
@@ -292,12 +292,12 @@ impl RobotsCache {
             (answer @ RobotsAnswer::Unreachable { .. }, _) => (answer, UNREACHABLE_FOR),
             (answer, _) => (answer, FRESH_FOR),
         };
-        *known = Some(Known { answer: answer.clone(), until: Instant::now() + keep_for });
+        *known = Some(CachedAnswer { answer: answer.clone(), until: Instant::now() + keep_for });
         self.weigh(origin, &answer);
         Ok(answer)
     }
 
-    fn entry(&self, origin: &str) -> Arc<tokio::sync::Mutex<Option<Known>>> {
+    fn entry(&self, origin: &str) -> Arc<tokio::sync::Mutex<Option<CachedAnswer>>> {
         let mut inner = self.inner.lock();
         inner.clock += 1;
         let clock = inner.clock;
@@ -306,7 +306,7 @@ impl RobotsCache {
             return Arc::clone(&slot.entry);
         }
         inner.shrink();
-        let slot = Slot { entry: Arc::default(), last_used: clock, bytes: 0 };
+        let slot = CacheSlot { entry: Arc::default(), last_used: clock, bytes: 0 };
         let entry = Arc::clone(&slot.entry);
         inner.origins.insert(origin.into(), slot);
         entry

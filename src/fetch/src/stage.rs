@@ -10,10 +10,10 @@ use parking_lot::Mutex;
 
 /// One request's; all clones are the same one.
 #[derive(Clone, Debug, Default)]
-pub struct Stage(Arc<Mutex<Staged>>);
+pub struct Stage(Arc<Mutex<StageState>>);
 
 #[derive(Debug, Default)]
-struct Staged {
+struct StageState {
     is_waiting: bool,
     has_waited: bool,
     /// When its time began, as far as it had to wait for that.
@@ -22,9 +22,9 @@ struct Staged {
 
 /// A wait; over when dropped.
 #[derive(Debug)]
-pub struct Waiting(Stage);
+pub struct StageWait(Stage);
 
-impl Drop for Waiting {
+impl Drop for StageWait {
     fn drop(&mut self) {
         self.0.0.lock().is_waiting = false;
     }
@@ -32,11 +32,11 @@ impl Drop for Waiting {
 
 impl Stage {
     /// The request waits for a place as long as what is given back lives.
-    pub fn wait(&self) -> Waiting {
+    pub fn wait(&self) -> StageWait {
         let mut staged = self.0.lock();
         (staged.is_waiting, staged.has_waited) = (true, true);
         drop(staged);
-        Waiting(self.clone())
+        StageWait(self.clone())
     }
 
     /// It has its place, and its time begins.

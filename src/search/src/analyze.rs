@@ -22,7 +22,7 @@ pub(super) const ANALYZER_NAME: &str = "gleaner";
 
 /// Which side of the search a text stands on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum TextRole {
     /// A document, or a text to be highlighted: single characters and pairs of unspaced scripts.
     Document,
     /// What a person typed: pairs only, or the single character of a run of one.
@@ -30,21 +30,21 @@ pub(super) enum Side {
 }
 
 /// The analyzer of one side.
-pub(super) fn analyzer(side: Side) -> TextAnalyzer {
-    TextAnalyzer::builder(Words { side, token: Token::default() }).filter(AsciiFoldingFilter).build()
+pub(super) fn analyzer(side: TextRole) -> TextAnalyzer {
+    TextAnalyzer::builder(WordTokenizer { side, token: Token::default() }).filter(AsciiFoldingFilter).build()
 }
 
 /// Splits a text into words and character pairs. Normalizes letter by letter; what needs a table (Latin
 /// accents, full-width forms) is left to tantivy's ASCII folding behind it.
 #[derive(Clone)]
-struct Words {
-    side: Side,
+struct WordTokenizer {
+    side: TextRole,
     token: Token,
 }
 
-/// The stream of [`Words`] over one text.
-struct WordStream<'a> {
-    side: Side,
+/// The stream of [`WordTokenizer`] over one text.
+struct WordTokenStream<'a> {
+    side: TextRole,
     text: &'a str,
     /// Byte offset of the next character to look at.
     at: usize,
@@ -55,17 +55,17 @@ struct WordStream<'a> {
     token: &'a mut Token,
 }
 
-impl Tokenizer for Words {
-    type TokenStream<'a> = WordStream<'a>;
+impl Tokenizer for WordTokenizer {
+    type TokenStream<'a> = WordTokenStream<'a>;
 
-    fn token_stream<'a>(&'a mut self, text: &'a str) -> WordStream<'a> {
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> WordTokenStream<'a> {
         self.token.reset();
         let (side, token) = (self.side, &mut self.token);
-        WordStream { side, text, at: 0, pair_end: None, inside_run: false, token }
+        WordTokenStream { side, text, at: 0, pair_end: None, inside_run: false, token }
     }
 }
 
-impl WordStream<'_> {
+impl WordTokenStream<'_> {
     /// Gives `text[from..to]`, an unspaced run of one or two characters, at the current position.
     fn give_run(&mut self, from: usize, to: usize) {
         self.token.offset_from = from;
@@ -98,7 +98,7 @@ impl WordStream<'_> {
     }
 }
 
-impl TokenStream for WordStream<'_> {
+impl TokenStream for WordTokenStream<'_> {
     fn advance(&mut self) -> bool {
         if let Some(end) = self.pair_end.take() {
             self.give_run(self.token.offset_from, end);
@@ -112,18 +112,18 @@ impl TokenStream for WordStream<'_> {
                 let pair_end = next.map(|next| self.at + next.len_utf8());
                 self.token.position = self.token.position.wrapping_add(1);
                 match (self.side, pair_end) {
-                    (Side::Document, _) => {
+                    (TextRole::Document, _) => {
                         self.pair_end = pair_end;
                         self.give_run(from, self.at);
                     }
-                    (Side::Query, Some(end)) => {
+                    (TextRole::Query, Some(end)) => {
                         self.inside_run = true;
                         self.give_run(from, end);
                     }
                     // The last character of a run already stands in the pair before it; it only takes its
                     // position.
-                    (Side::Query, None) if std::mem::take(&mut self.inside_run) => continue,
-                    (Side::Query, None) => self.give_run(from, self.at),
+                    (TextRole::Query, None) if std::mem::take(&mut self.inside_run) => continue,
+                    (TextRole::Query, None) => self.give_run(from, self.at),
                 }
                 return true;
             }
@@ -193,7 +193,7 @@ fn normalize(c: char) -> Option<char> {
 mod tests {
     use super::*;
 
-    fn terms(side: Side, text: &str) -> Vec<(usize, String)> {
+    fn terms(side: TextRole, text: &str) -> Vec<(usize, String)> {
         let mut analyzer = analyzer(side);
         let mut stream = analyzer.token_stream(text);
         let mut found = Vec::new();
@@ -205,23 +205,23 @@ mod tests {
         found
     }
 
-    fn texts(side: Side, text: &str) -> Vec<String> {
+    fn texts(side: TextRole, text: &str) -> Vec<String> {
         terms(side, text).into_iter().map(|(_, text)| text).collect()
     }
 
     #[test]
     fn composed_and_decomposed_accents_are_one_term() {
         assert_eq!(
-            texts(Side::Document, "Café CAFE\u{301} Straße İzmir"),
+            texts(TextRole::Document, "Café CAFE\u{301} Straße İzmir"),
             ["cafe", "cafe", "strasse", "izmir"]
         );
-        assert_eq!(texts(Side::Document, "ΟΔΟΣ οδός Ёлка"), ["οδοσ", "οδοσ", "елка"]);
-        assert_eq!(texts(Side::Document, "ＦＵＬＬ１２"), ["full12"]);
+        assert_eq!(texts(TextRole::Document, "ΟΔΟΣ οδός Ёлка"), ["οδοσ", "οδοσ", "елка"]);
+        assert_eq!(texts(TextRole::Document, "ＦＵＬＬ１２"), ["full12"]);
     }
 
     #[test]
     fn indic_words_stay_whole() {
-        assert_eq!(texts(Side::Query, "हिन्दी।"), ["हिन्दी"]);
+        assert_eq!(texts(TextRole::Query, "हिन्दी।"), ["हिन्दी"]);
     }
 
     #[test]
@@ -229,18 +229,18 @@ mod tests {
         let document: Vec<(usize, String)> = [(0, "iphone"), (1, "手"), (1, "手机"), (2, "机"), (3, "16")]
             .map(|(p, t)| (p, t.to_owned()))
             .into();
-        assert_eq!(terms(Side::Document, "iPhone手机 16"), document);
+        assert_eq!(terms(TextRole::Document, "iPhone手机 16"), document);
         let query: Vec<(usize, String)> =
             [(0, "iphone"), (1, "手机"), (3, "16")].map(|(p, t)| (p, t.to_owned())).into();
-        assert_eq!(terms(Side::Query, "iPhone手机 16"), query);
-        assert_eq!(texts(Side::Query, "猫"), ["猫"]);
-        assert_eq!(texts(Side::Query, "猫 犬"), ["猫", "犬"]);
+        assert_eq!(terms(TextRole::Query, "iPhone手机 16"), query);
+        assert_eq!(texts(TextRole::Query, "猫"), ["猫"]);
+        assert_eq!(texts(TextRole::Query, "猫 犬"), ["猫", "犬"]);
     }
 
     #[test]
     fn long_runs_are_cut_and_marks_alone_are_nothing() {
         let hash = "0123456789abcdef".repeat(4);
-        assert_eq!(texts(Side::Document, &hash), [hash[..TERM_CHARS_MAX].to_owned()]);
-        assert!(texts(Side::Document, "\u{301} -- !!! ** \"\" \u{200d}").is_empty());
+        assert_eq!(texts(TextRole::Document, &hash), [hash[..TERM_CHARS_MAX].to_owned()]);
+        assert!(texts(TextRole::Document, "\u{301} -- !!! ** \"\" \u{200d}").is_empty());
     }
 }

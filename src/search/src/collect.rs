@@ -15,16 +15,27 @@ use tantivy::columnar::{ColumnValues, StrColumn};
 use tantivy::query::Weight;
 use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader, TERMINATED, TantivyError};
 
-use super::query::{FACET_VALUES_MAX, Sort};
 use super::schema::{CHANGED, DOMAIN, ID_HIGH, ID_LOW, PAGE_TYPE, QUALITY, SCRAPED_AT};
 
+/// Values of each facet that are given, the most frequent first.
+pub const FACET_VALUES_MAX: usize = 50;
 /// Steps of relevance that are told apart, per unit of score. Scores are sums of 32-bit floats whose last
 /// bits depend on the order in which a segment adds them; rounding hides that, so that a document keeps its
 /// rank when segments are merged. What falls together is ordered by id, that is by age.
 const RANK_STEPS_PER_SCORE: f32 = 256.0;
 
+/// The order of the hits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sort {
+    /// By time of scraping, then id, both descending.
+    #[default]
+    Newest,
+    /// By score, then id, both descending. Without a text to be relevant to, it is `Newest`.
+    Relevance,
+}
+
 /// A place in the order: rank (milliseconds or rounded score), then id; the larger comes first.
-pub(super) type Place = (i64, u128);
+pub(super) type SortPosition = (i64, u128);
 
 /// The conditions on columns.
 #[derive(Debug, Clone, Copy, Default)]
@@ -43,7 +54,7 @@ pub(super) struct PageCollector {
     pub filter: ColumnFilter,
     pub sort: Sort,
     /// Only hits strictly behind this place.
-    pub after: Option<Place>,
+    pub after: Option<SortPosition>,
     /// Hits to keep: one more than a page, to know whether there is a next one.
     pub hits_max: usize,
     /// When the pass is given up.
@@ -68,7 +79,7 @@ impl PageCollector {
 #[derive(Debug, Default)]
 pub(super) struct Collected {
     /// First place first.
-    pub places: Vec<Place>,
+    pub places: Vec<SortPosition>,
     pub total: u64,
     pub domain: Vec<(String, u64)>,
     pub page_type: Vec<(String, u64)>,
@@ -77,7 +88,7 @@ pub(super) struct Collected {
 /// The part of one segment: counts by value, complete, because the largest fifty of each segment need not
 /// hold the largest fifty of all.
 pub(super) struct SegmentPart {
-    places: Vec<Place>,
+    places: Vec<SortPosition>,
     total: u64,
     domain: Vec<(String, u64)>,
     page_type: Vec<(String, u64)>,
@@ -94,7 +105,7 @@ pub(super) struct SegmentPass {
     domain: Option<FacetCounter>,
     page_type: Option<FacetCounter>,
     /// The best places so far; the worst of them on top.
-    best: BinaryHeap<Reverse<Place>>,
+    best: BinaryHeap<Reverse<SortPosition>>,
     total: u64,
 }
 

@@ -45,14 +45,12 @@ use tantivy::store::Compressor;
 use tantivy::{Index, IndexReader, IndexSettings, ReloadPolicy, Searcher, TantivyError};
 use uuid::Uuid;
 
+pub use collect::{FACET_VALUES_MAX, Sort};
 pub use parse::{PREFIX_CHARS_MIN, Q_CHARS_MAX, Q_TERMS_MAX};
-pub use query::{
-    FACET_VALUES_MAX, Facets, Hit, OrgSearch, PAGE_HITS_MAX, ResultPage, ResultQuery, SEARCH_TIME_MAX, Sort,
-    SortKey,
-};
+pub use query::{Facets, Hit, OrgSearch, PAGE_HITS_MAX, ResultPage, ResultQuery, SEARCH_TIME_MAX, SortKey};
 pub use schema::{KEYWORD_BYTES_MAX, SearchChange, SearchDocument, TAGS_MAX, TEXT_BYTES_MAX};
 pub use snippet::{FRAGMENT_CHARS_MAX, FRAGMENTS_MAX, highlights};
-pub use writer::Erased;
+pub use writer::OrgRemoval;
 
 use schema::{Fields, SCHEMA_VERSION};
 use writer::WriterState;
@@ -75,12 +73,12 @@ struct Inner {
     writer: Mutex<WriterState>,
     /// The outbox position of the commit that searches see.
     position: AtomicU64,
-    opening: Opening,
+    opening: OpenOutcome,
 }
 
 /// What was found when the index was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Opening {
+pub enum OpenOutcome {
     /// An index of this version: continue behind its position.
     Existing,
     /// No index yet: feed all rows.
@@ -92,28 +90,28 @@ pub enum Opening {
 impl SearchIndex {
     /// Opens the index in `dir`, creating folder and index as needed. One process at a time may write to it.
     /// Errors: the folder cannot be read or written, or the disk is full. Unusable content is no error, see
-    /// [`Opening`].
+    /// [`OpenOutcome`].
     pub fn open(dir: PathBuf) -> Result<SearchIndex, SearchError> {
         disk::open_folder(&dir).map_err(SearchError::from_io)?;
         let folder = dir.join(INDEX_FOLDER);
         let version = version_in(&dir)?;
         let (opened, opening) = match version.as_deref() {
             Some(version) if version == SCHEMA_VERSION.to_string() => match open_index(&folder) {
-                Ok(opened) => (opened, Opening::Existing),
+                Ok(opened) => (opened, OpenOutcome::Existing),
                 Err(error) if is_damage(&error) => (
                     create_index(&dir)?,
-                    Opening::Rebuilt { why: format!("the index cannot be read: {error}") },
+                    OpenOutcome::Rebuilt { why: format!("the index cannot be read: {error}") },
                 ),
                 Err(error) => return Err(SearchError::from_tantivy(error)),
             },
-            None if !folder.exists() => (create_index(&dir)?, Opening::Created),
+            None if !folder.exists() => (create_index(&dir)?, OpenOutcome::Created),
             version => {
                 let found = version.unwrap_or("unfinished");
                 let why = format!("schema version {SCHEMA_VERSION} replaces {found}");
-                (create_index(&dir)?, Opening::Rebuilt { why })
+                (create_index(&dir)?, OpenOutcome::Rebuilt { why })
             }
         };
-        let Opened { index, reader, fields, position } = opened;
+        let OpenedIndex { index, reader, fields, position } = opened;
         Ok(SearchIndex {
             inner: Arc::new(Inner {
                 index,
@@ -127,13 +125,13 @@ impl SearchIndex {
     }
 
     /// What was found at [`SearchIndex::open`].
-    pub fn opening(&self) -> &Opening {
+    pub fn opening(&self) -> &OpenOutcome {
         &self.inner.opening
     }
 
     /// Whether the index started empty, so that all rows must be fed, not only the outbox.
     pub fn rebuilt(&self) -> bool {
-        self.inner.opening != Opening::Existing
+        self.inner.opening != OpenOutcome::Existing
     }
 
     /// The outbox position up to which searches see every change; 0 before the first commit.
@@ -202,7 +200,7 @@ impl SearchIndex {
 }
 
 /// An index and what belongs to it.
-struct Opened {
+struct OpenedIndex {
     index: Index,
     reader: IndexReader,
     fields: Fields,
@@ -218,7 +216,7 @@ fn version_in(dir: &Path) -> Result<Option<String>, SearchError> {
     }
 }
 
-fn open_index(folder: &Path) -> Result<Opened, TantivyError> {
+fn open_index(folder: &Path) -> Result<OpenedIndex, TantivyError> {
     let index = Index::open(MmapDirectory::open(folder)?)?;
     let (expected, fields) = Fields::build();
     if index.schema() != expected {
@@ -228,7 +226,7 @@ fn open_index(folder: &Path) -> Result<Opened, TantivyError> {
 }
 
 /// Wipes what is there and makes an empty index; the version file comes last.
-fn create_index(dir: &Path) -> Result<Opened, SearchError> {
+fn create_index(dir: &Path) -> Result<OpenedIndex, SearchError> {
     let folder = dir.join(INDEX_FOLDER);
     remove_if_there(fs::remove_file(dir.join(VERSION_FILE)))?;
     remove_if_there(fs::remove_dir_all(&folder))?;
@@ -255,11 +253,11 @@ fn write_version(dir: &Path) -> io::Result<()> {
     disk::sync_folder(dir)
 }
 
-fn opened(index: Index, fields: Fields) -> Result<Opened, TantivyError> {
+fn opened(index: Index, fields: Fields) -> Result<OpenedIndex, TantivyError> {
     schema::register_analyzer(&index);
     let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
     let position = writer::committed_position(&index)?;
-    Ok(Opened { index, reader, fields, position })
+    Ok(OpenedIndex { index, reader, fields, position })
 }
 
 fn remove_if_there(removed: io::Result<()>) -> Result<(), SearchError> {

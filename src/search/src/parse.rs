@@ -12,7 +12,7 @@
 
 use tantivy::tokenizer::TokenStream;
 
-use super::analyze::{self, Side};
+use super::analyze::{self, TextRole};
 
 /// Characters of a query that are read.
 pub const Q_CHARS_MAX: usize = 1024;
@@ -26,7 +26,7 @@ pub const PREFIX_CHARS_MIN: usize = 2;
 
 /// One thing to look for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Item {
+pub(super) enum QueryTerm {
     /// One term.
     Term(String),
     /// Any term with this beginning.
@@ -38,8 +38,8 @@ pub(super) enum Item {
 /// A query as read. Matches what has one of each group and none of the excluded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Parsed {
-    pub groups: Vec<Vec<Item>>,
-    pub excluded: Vec<Item>,
+    pub groups: Vec<Vec<QueryTerm>>,
+    pub excluded: Vec<QueryTerm>,
     /// The text had characters, whether or not anything to search for.
     given: bool,
 }
@@ -52,18 +52,19 @@ impl Parsed {
 
     /// Reads a query; never fails.
     pub fn read(q: &str) -> Parsed {
-        let mut reader = Reader { parsed: Parsed::default(), terms: 0, pending_or: false, after_item: false };
+        let mut reader =
+            QueryReader { parsed: Parsed::default(), terms: 0, pending_or: false, after_item: false };
         let mut rest = q.char_indices().nth(Q_CHARS_MAX).map_or(q, |(end, _)| &q[..end]).trim();
         reader.parsed.given = !rest.is_empty();
         let lone = rest;
         while !rest.is_empty() && reader.terms < Q_TERMS_MAX {
-            let (piece, after) = Piece::next(rest);
+            let (piece, after) = QueryPiece::next(rest);
             rest = after.trim_start();
             reader.take(piece);
         }
         if lone == "OR" {
             // Alone it is no operator but Oregon.
-            reader.take(Piece { text: "or", excluded: false, quoted: false });
+            reader.take(QueryPiece { text: "or", excluded: false, quoted: false });
         }
         reader.parsed
     }
@@ -71,15 +72,15 @@ impl Parsed {
 
 /// A stretch of the query between blanks or quotes.
 #[derive(Clone, Copy)]
-struct Piece<'a> {
+struct QueryPiece<'a> {
     text: &'a str,
     excluded: bool,
     quoted: bool,
 }
 
-impl<'a> Piece<'a> {
+impl<'a> QueryPiece<'a> {
     /// The first piece of `rest` (not empty, no leading blank) and what follows it.
-    fn next(rest: &'a str) -> (Piece<'a>, &'a str) {
+    fn next(rest: &'a str) -> (QueryPiece<'a>, &'a str) {
         let (excluded, body) = match rest.strip_prefix('-') {
             Some(body) if body.starts_with(|c: char| !c.is_whitespace() && c != '-') => (true, body),
             _ => (false, rest),
@@ -87,10 +88,10 @@ impl<'a> Piece<'a> {
         if let Some(inner) = body.strip_prefix(is_quote) {
             let end = inner.find(is_quote).unwrap_or(inner.len());
             let after = inner[end..].strip_prefix(is_quote).unwrap_or("");
-            return (Piece { text: &inner[..end], excluded, quoted: true }, after);
+            return (QueryPiece { text: &inner[..end], excluded, quoted: true }, after);
         }
         let end = body.find(char::is_whitespace).unwrap_or(body.len());
-        (Piece { text: &body[..end], excluded, quoted: false }, &body[end..])
+        (QueryPiece { text: &body[..end], excluded, quoted: false }, &body[end..])
     }
 }
 
@@ -98,7 +99,7 @@ fn is_quote(c: char) -> bool {
     matches!(c, '"' | '“' | '”' | '„' | '«' | '»')
 }
 
-struct Reader {
+struct QueryReader {
     parsed: Parsed,
     terms: usize,
     /// An `OR` waits for its right neighbour.
@@ -107,8 +108,8 @@ struct Reader {
     after_item: bool,
 }
 
-impl Reader {
-    fn take(&mut self, piece: Piece<'_>) {
+impl QueryReader {
+    fn take(&mut self, piece: QueryPiece<'_>) {
         if piece.text == "OR" && !piece.quoted && !piece.excluded {
             self.pending_or = self.after_item;
             return;
@@ -129,8 +130,8 @@ impl Reader {
 }
 
 /// The piece as something to look for; `None` when it holds no letter and no digit.
-fn item(piece: Piece<'_>) -> Option<Item> {
-    let mut analyzer = analyze::analyzer(Side::Query);
+fn item(piece: QueryPiece<'_>) -> Option<QueryTerm> {
+    let mut analyzer = analyze::analyzer(TextRole::Query);
     let (mut terms, mut end): (Vec<(usize, String)>, usize) = (Vec::new(), 0);
     let mut stream = analyzer.token_stream(piece.text);
     while terms.len() < Q_PHRASE_TERMS_MAX && stream.advance() {
@@ -144,9 +145,9 @@ fn item(piece: Piece<'_>) -> Option<Item> {
             let (_, term) = terms.pop()?;
             let starred = !piece.quoted && &piece.text[end..] == "*";
             let long_enough = term.chars().count() >= PREFIX_CHARS_MIN;
-            Some(if starred && long_enough { Item::Prefix(term) } else { Item::Term(term) })
+            Some(if starred && long_enough { QueryTerm::Prefix(term) } else { QueryTerm::Term(term) })
         }
-        _ => Some(Item::Phrase(terms)),
+        _ => Some(QueryTerm::Phrase(terms)),
     }
 }
 
@@ -154,12 +155,12 @@ fn item(piece: Piece<'_>) -> Option<Item> {
 mod tests {
     use super::*;
 
-    fn term(text: &str) -> Item {
-        Item::Term(text.to_owned())
+    fn term(text: &str) -> QueryTerm {
+        QueryTerm::Term(text.to_owned())
     }
 
-    fn phrase(terms: &[&str]) -> Item {
-        Item::Phrase(terms.iter().enumerate().map(|(at, text)| (at, (*text).to_owned())).collect())
+    fn phrase(terms: &[&str]) -> QueryTerm {
+        QueryTerm::Phrase(terms.iter().enumerate().map(|(at, text)| (at, (*text).to_owned())).collect())
     }
 
     #[test]
@@ -171,7 +172,7 @@ mod tests {
                 vec![term("red"), term("green")],
                 vec![term("shoes")],
                 vec![phrase(&["wide", "fit"])],
-                vec![Item::Prefix("run".into())]
+                vec![QueryTerm::Prefix("run".into())]
             ]
         );
         assert_eq!(parsed.excluded, [term("kids"), phrase(&["second", "hand"])]);
@@ -187,7 +188,7 @@ mod tests {
         assert_eq!(Parsed::read("fish OR -meat").excluded, [term("meat")]);
         assert_eq!(Parsed::read("a - b --c").groups.len(), 3);
         assert_eq!(Parsed::read("“guten Tag”").groups, [vec![phrase(&["guten", "tag"])]]);
-        assert_eq!(Parsed::read("手机*").groups, [vec![Item::Prefix("手机".into())]]);
+        assert_eq!(Parsed::read("手机*").groups, [vec![QueryTerm::Prefix("手机".into())]]);
     }
 
     #[test]

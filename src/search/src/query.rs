@@ -23,13 +23,11 @@ use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{Executor, TantivyError, Term};
 use uuid::Uuid;
 
-use super::collect::{Collected, ColumnFilter, PageCollector, TIME_IS_OVER, score_of};
-use super::parse::{Item, Parsed};
+use super::collect::{Collected, ColumnFilter, PageCollector, Sort, TIME_IS_OVER, score_of};
+use super::parse::{Parsed, QueryTerm};
 use super::schema::{self, KEYWORD_BYTES_MAX};
 use super::{SearchError, SearchIndex};
 
-/// Values of each facet that are given, the most frequent first.
-pub const FACET_VALUES_MAX: usize = 50;
 /// Hits of one page at most; a larger `limit` is this.
 pub const PAGE_HITS_MAX: usize = 200;
 /// How long one search may look through documents. A choice: the slowest of ordinary ones take some tenths of a second.
@@ -38,16 +36,6 @@ pub const SEARCH_TIME_MAX: Duration = Duration::from_secs(5);
 const TITLE_BOOST: f32 = 2.0;
 /// Words of this many characters or more weigh fully.
 const FULL_WEIGHT_CHARS: usize = 6;
-
-/// The order of the hits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sort {
-    /// By time of scraping, then id, both descending.
-    #[default]
-    Newest,
-    /// By score, then id, both descending. Without a text to be relevant to, it is `Newest`.
-    Relevance,
-}
 
 /// The place of a hit in the order, as plain values: what a cursor carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -223,19 +211,19 @@ fn filter(term: Term) -> Box<dyn Query> {
     Box::new(ConstScoreQuery::new(Box::new(TermQuery::new(term, IndexRecordOption::Basic)), 0.0))
 }
 
-fn item_query(item: &Item, body: Field) -> Box<dyn Query> {
+fn item_query(item: &QueryTerm, body: Field) -> Box<dyn Query> {
     match item {
-        Item::Term(text) => {
+        QueryTerm::Term(text) => {
             let query = TermQuery::new(Term::from_field_text(body, text), IndexRecordOption::WithFreqs);
             Box::new(BoostQuery::new(Box::new(query), weight(text)))
         }
-        Item::Prefix(text) => {
+        QueryTerm::Prefix(text) => {
             let from = Bound::Included(Term::from_field_text(body, text));
             let to = successor(text)
                 .map_or(Bound::Unbounded, |end| Bound::Excluded(Term::from_field_text(body, &end)));
             Box::new(InvertedIndexRangeQuery::new(from, to))
         }
-        Item::Phrase(terms) => {
+        QueryTerm::Phrase(terms) => {
             let terms = terms.iter().map(|(at, text)| (*at, Term::from_field_text(body, text))).collect();
             Box::new(PhraseQuery::new_with_offset(terms))
         }
@@ -243,8 +231,8 @@ fn item_query(item: &Item, body: Field) -> Box<dyn Query> {
 }
 
 /// What a word adds when it stands in the title too.
-fn title_query(item: &Item, title: Field) -> Option<Box<dyn Query>> {
-    let Item::Term(text) = item else { return None };
+fn title_query(item: &QueryTerm, title: Field) -> Option<Box<dyn Query>> {
+    let QueryTerm::Term(text) = item else { return None };
     let query = TermQuery::new(Term::from_field_text(title, text), IndexRecordOption::WithFreqs);
     Some(Box::new(BoostQuery::new(Box::new(query), TITLE_BOOST * weight(text))))
 }

@@ -176,7 +176,7 @@ pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
 
 /// Makes the analyzer known to an opened index; tantivy keeps its name only.
 pub(super) fn register_analyzer(index: &Index) {
-    index.tokenizers().register(analyze::ANALYZER_NAME, analyze::analyzer(analyze::Side::Document));
+    index.tokenizers().register(analyze::ANALYZER_NAME, analyze::analyzer(analyze::TextRole::Document));
 }
 
 fn key(org: Uuid, id: Uuid) -> [u8; 32] {

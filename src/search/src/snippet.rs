@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use tantivy::tokenizer::TokenStream;
 
-use super::analyze::{self, Side};
-use super::parse::{Item, Parsed};
+use super::analyze::{self, TextRole};
+use super::parse::{Parsed, QueryTerm};
 use super::schema::cut;
 
 /// Characters of one fragment at most, marks and escapes not counted.
@@ -28,7 +28,7 @@ const MATCHES_MAX: usize = 256;
 /// such word.
 pub fn highlights(text: &str, q: &str) -> Vec<String> {
     let parsed = Parsed::read(q);
-    let wanted: Vec<&Item> = parsed.groups.iter().flatten().collect();
+    let wanted: Vec<&QueryTerm> = parsed.groups.iter().flatten().collect();
     if wanted.is_empty() {
         return Vec::new();
     }
@@ -47,27 +47,27 @@ pub fn highlights(text: &str, q: &str) -> Vec<String> {
 }
 
 /// A term of the text with its place.
-struct Found {
+struct TermMatch {
     position: usize,
     bytes: Range<usize>,
 }
 
 /// The byte ranges that match, in order, those that touch or overlap joined.
-fn matches(text: &str, wanted: &[&Item]) -> Vec<Range<usize>> {
+fn matches(text: &str, wanted: &[&QueryTerm]) -> Vec<Range<usize>> {
     let by_term = occurrences(text, wanted);
     let mut ranges: Vec<Range<usize>> = Vec::new();
     for item in wanted {
         match item {
-            Item::Term(term) => {
+            QueryTerm::Term(term) => {
                 ranges.extend(
                     by_term.get(term.as_str()).into_iter().flatten().map(|found| found.bytes.clone()),
                 );
             }
-            Item::Prefix(prefix) => {
+            QueryTerm::Prefix(prefix) => {
                 let beginning = by_term.iter().filter(|(term, _)| term.starts_with(prefix.as_str()));
                 ranges.extend(beginning.flat_map(|(_, found)| found).map(|found| found.bytes.clone()));
             }
-            Item::Phrase(terms) => ranges.extend(phrase_ranges(&by_term, terms)),
+            QueryTerm::Phrase(terms) => ranges.extend(phrase_ranges(&by_term, terms)),
         }
     }
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
@@ -83,21 +83,21 @@ fn matches(text: &str, wanted: &[&Item]) -> Vec<Range<usize>> {
 }
 
 /// Where the terms that anything asks for stand in the text; the other terms are not kept.
-fn occurrences(text: &str, wanted: &[&Item]) -> HashMap<String, Vec<Found>> {
+fn occurrences(text: &str, wanted: &[&QueryTerm]) -> HashMap<String, Vec<TermMatch>> {
     let asked = |term: &str| {
         wanted.iter().any(|item| match item {
-            Item::Term(wanted) => wanted == term,
-            Item::Prefix(prefix) => term.starts_with(prefix.as_str()),
-            Item::Phrase(terms) => terms.iter().any(|(_, wanted)| wanted == term),
+            QueryTerm::Term(wanted) => wanted == term,
+            QueryTerm::Prefix(prefix) => term.starts_with(prefix.as_str()),
+            QueryTerm::Phrase(terms) => terms.iter().any(|(_, wanted)| wanted == term),
         })
     };
-    let mut by_term: HashMap<String, Vec<Found>> = HashMap::new();
-    let mut analyzer = analyze::analyzer(Side::Document);
+    let mut by_term: HashMap<String, Vec<TermMatch>> = HashMap::new();
+    let mut analyzer = analyze::analyzer(TextRole::Document);
     let mut stream = analyzer.token_stream(text);
     while stream.advance() {
         let token = stream.token();
         if asked(&token.text) {
-            let found = Found { position: token.position, bytes: token.offset_from..token.offset_to };
+            let found = TermMatch { position: token.position, bytes: token.offset_from..token.offset_to };
             by_term.entry(token.text.clone()).or_default().push(found);
         }
     }
@@ -105,7 +105,7 @@ fn occurrences(text: &str, wanted: &[&Item]) -> HashMap<String, Vec<Found>> {
 }
 
 /// The ranges of each whole occurrence of a phrase.
-fn phrase_ranges(by_term: &HashMap<String, Vec<Found>>, terms: &[(usize, String)]) -> Vec<Range<usize>> {
+fn phrase_ranges(by_term: &HashMap<String, Vec<TermMatch>>, terms: &[(usize, String)]) -> Vec<Range<usize>> {
     let places = |term: &str| by_term.get(term).map_or(&[][..], Vec::as_slice);
     let Some(((first_at, first), others)) = terms.split_first() else { return Vec::new() };
     let mut ranges = Vec::new();

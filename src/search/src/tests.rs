@@ -318,7 +318,7 @@ fn the_position_is_that_of_the_commit_and_replay_is_harmless() {
     let changes: Vec<SearchChange> = (0..50).map(|n| put(org, id(n), document("text"))).collect();
     {
         let index = open(&dir);
-        assert_eq!((index.opening(), index.position()), (&Opening::Created, 0));
+        assert_eq!((index.opening(), index.position()), (&OpenOutcome::Created, 0));
         assert_eq!(index.apply(&changes[..20], 20).unwrap(), 20);
         // Staged, even written to files, but not committed: this is what a crash loses.
         index.stage(&changes[20..40], 40).unwrap();
@@ -326,7 +326,7 @@ fn the_position_is_that_of_the_commit_and_replay_is_harmless() {
         assert_eq!(index.org(org).search(&all(0)).unwrap().total, 20);
     }
     let index = open(&dir);
-    assert_eq!((index.opening(), index.position()), (&Opening::Existing, 20));
+    assert_eq!((index.opening(), index.position()), (&OpenOutcome::Existing, 20));
     assert!(!index.rebuilt());
     // Replay from an earlier place than needed: every document once.
     index.apply(&changes[10..], 50).unwrap();
@@ -373,12 +373,12 @@ fn another_schema_version_is_wiped() {
             None => std::fs::remove_file(folder.join(VERSION_FILE)).unwrap(),
         }
         let index = open(&dir);
-        assert!(index.rebuilt() && matches!(index.opening(), Opening::Rebuilt { .. }), "{claim:?}");
+        assert!(index.rebuilt() && matches!(index.opening(), OpenOutcome::Rebuilt { .. }), "{claim:?}");
         assert_eq!((index.position(), index.documents()), (0, 0));
         index.apply(&[put(org, id(1), document("text"))], 7).unwrap();
     }
     let index = open(&dir);
-    assert_eq!((index.opening(), index.position(), index.documents()), (&Opening::Existing, 7, 1));
+    assert_eq!((index.opening(), index.position(), index.documents()), (&OpenOutcome::Existing, 7, 1));
     assert!(folder.join("beside").exists(), "wiping takes the index only");
 }
 
@@ -400,7 +400,7 @@ fn a_damaged_index_is_wiped() {
         drop(index);
         damage(&dir.path().join("search").join(INDEX_FOLDER));
         let index = open(&dir);
-        assert!(matches!(index.opening(), Opening::Rebuilt { .. }), "{name}");
+        assert!(matches!(index.opening(), OpenOutcome::Rebuilt { .. }), "{name}");
         assert_eq!((index.position(), index.documents()), (0, 0), "{name}");
         index.apply(&[put(org, id(1), document("text"))], 5).unwrap();
         assert_eq!(found(&index, org, "text"), [1], "{name}");
@@ -489,7 +489,7 @@ fn removing_an_organization_takes_its_words_from_the_files() {
     assert_eq!(index.org(leaving).search(&all(0)).unwrap().total, 0);
     assert_eq!(index.org(org).search(&all(0)).unwrap().total, 122);
     assert_eq!(index.position(), 77, "what was staged is committed with its position");
-    assert_eq!(index.remove_org(Uuid::now_v7()).unwrap(), Erased { documents: 0, segments: 0 });
+    assert_eq!(index.remove_org(Uuid::now_v7()).unwrap(), OrgRemoval { documents: 0, segments: 0 });
     drop(index);
     assert_eq!(open(&dir).position(), 77);
 }

@@ -34,7 +34,7 @@ const ERASE_ROUND_PAUSE: Duration = Duration::from_millis(100);
 
 /// The payload of a commit.
 #[derive(Debug, Serialize, Deserialize)]
-struct Payload {
+struct CommitPayload {
     /// The outbox position up to which the commit holds every change.
     position: u64,
 }
@@ -51,7 +51,7 @@ pub(super) struct WriterState {
 
 /// What `remove_org` did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Erased {
+pub struct OrgRemoval {
     /// Documents that were visible before.
     pub documents: u64,
     /// Segments that held any of its documents; each was rewritten or dropped.
@@ -61,7 +61,7 @@ pub struct Erased {
 /// The position in the payload of the last commit; 0 when there is none.
 pub(super) fn committed_position(index: &Index) -> Result<u64, TantivyError> {
     let Some(payload) = index.load_metas()?.payload else { return Ok(0) };
-    let payload: Payload = serde_json::from_str(&payload).map_err(|error| {
+    let payload: CommitPayload = serde_json::from_str(&payload).map_err(|error| {
         TantivyError::SchemaError(format!("the commit's payload is not a position: {error}"))
     })?;
     Ok(payload.position)
@@ -129,7 +129,7 @@ impl SearchIndex {
     /// Takes as long as rewriting the segments that hold any. The caller feeds no more changes of that
     /// organization. Errors: [`SearchError::NotErased`] when a running search still holds old segments; the
     /// documents are invisible by then.
-    pub fn remove_org(&self, org: Uuid) -> Result<Erased, SearchError> {
+    pub fn remove_org(&self, org: Uuid) -> Result<OrgRemoval, SearchError> {
         let mut state = self.inner.writer.lock();
         let erased = self.remove_term(&mut state, self.fields().org_term(org));
         self.keep_or_drop(&mut state, erased)?
@@ -219,7 +219,7 @@ impl SearchIndex {
         &self,
         state: &mut WriterState,
         term: Term,
-    ) -> Result<Result<Erased, SearchError>, TantivyError> {
+    ) -> Result<Result<OrgRemoval, SearchError>, TantivyError> {
         let documents = self.visible_with(&term)?;
         let segments = self.segments_with(&term)?.len() as u64;
         let position = state.staged.unwrap_or_else(|| self.position());
@@ -247,7 +247,7 @@ impl SearchIndex {
         let collected = self.writer(state)?.garbage_collect_files().wait()?;
         let kept = collected.failed_to_delete_files.len();
         Ok(if kept == 0 {
-            Ok(Erased { documents, segments })
+            Ok(OrgRemoval { documents, segments })
         } else {
             Err(SearchError::NotErased { segments: kept })
         })

@@ -146,7 +146,7 @@ impl Purpose {
 /// Where a sealed value belongs. It opens there and nowhere else, so a value that somebody copies to another row,
 /// field or organization is worthless.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct SealContext<'a> {
     /// The organization's id as bytes; empty for rows without one.
     pub org: &'a [u8],
     pub table: &'a str,
@@ -154,7 +154,7 @@ pub struct Place<'a> {
     pub field: &'a str,
 }
 
-impl Place<'_> {
+impl SealContext<'_> {
     /// Each part behind its length, so that no two places have the same bytes.
     fn associated_data(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(96);
@@ -309,7 +309,7 @@ impl Keyring {
 
     /// Encrypts `plain` so that it opens at `place` only: key id, nonce, AES-256-GCM text and tag, 32 bytes more than
     /// it had. Nonces are random, which is safe for 2^32 values a key (NIST SP 800-38D, 8.3).
-    pub fn seal(&self, place: &Place<'_>, plain: &[u8]) -> Result<Vec<u8>, KeyringError> {
+    pub fn seal(&self, place: &SealContext<'_>, plain: &[u8]) -> Result<Vec<u8>, KeyringError> {
         let newest = &self.sealing[0];
         let mut nonce = [0; NONCE_LEN];
         self.random.fill(&mut nonce).map_err(|_| KeyringError::NoRandomness)?;
@@ -330,7 +330,7 @@ impl Keyring {
     }
 
     /// What [`seal`](Keyring::seal) was given for the same place.
-    pub fn open(&self, place: &Place<'_>, sealed: &[u8]) -> Result<Vec<u8>, KeyringError> {
+    pub fn open(&self, place: &SealContext<'_>, sealed: &[u8]) -> Result<Vec<u8>, KeyringError> {
         let damaged = || KeyringError::CannotOpen;
         let (id, rest) = sealed.split_first_chunk::<KEY_ID_BYTES>().ok_or_else(damaged)?;
         let (nonce, text) = rest.split_first_chunk::<NONCE_LEN>().ok_or_else(damaged)?;
@@ -443,7 +443,8 @@ mod tests {
     use super::*;
     use std::fs::Permissions;
 
-    const PLACE: Place<'static> = Place { org: b"o", table: "providers", id: b"1", field: "token" };
+    const PLACE: SealContext<'static> =
+        SealContext { org: b"o", table: "providers", id: b"1", field: "token" };
 
     fn folder() -> tempfile::TempDir {
         tempfile::tempdir().unwrap()
@@ -537,12 +538,12 @@ mod tests {
         assert_eq!(ring.open(&PLACE, &sealed).unwrap(), b"token 1");
         assert!(ring.is_current(&sealed) && !other.is_current(&sealed));
         let elsewhere = [
-            Place { org: b"p", ..PLACE },
-            Place { table: "outputs", ..PLACE },
-            Place { id: b"2", ..PLACE },
-            Place { field: "user", ..PLACE },
+            SealContext { org: b"p", ..PLACE },
+            SealContext { table: "outputs", ..PLACE },
+            SealContext { id: b"2", ..PLACE },
+            SealContext { field: "user", ..PLACE },
             // The same bytes in a row, divided otherwise.
-            Place { org: b"op", table: "roviders", ..PLACE },
+            SealContext { org: b"op", table: "roviders", ..PLACE },
         ];
         assert!(elsewhere.iter().all(|place| ring.open(place, &sealed).is_err()));
         assert!(other.open(&PLACE, &sealed).is_err());

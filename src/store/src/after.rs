@@ -4,7 +4,7 @@
 //! So what must follow a commit does not stand behind the `await` of whoever asked for it: the operation says it here, and
 //! the writer does it, before it answers.
 
-use super::tx::{Scope, Writes};
+use super::tx::{Scope, WriteTx};
 
 /// What is known of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,9 +15,9 @@ pub enum Committed {
     Perhaps,
 }
 
-pub(super) type Act = Box<dyn FnOnce(Committed) + Send>;
+pub(super) type CommitHook = Box<dyn FnOnce(Committed) + Send>;
 
-impl<S: Scope> Writes<'_, S> {
+impl<S: Scope> WriteTx<'_, S> {
     /// Has `act` run once this operation is committed, or may be; not where it was refused or nothing of it was kept. It runs
     /// on the writer's thread: short, and without a write of its own.
     pub fn after_commit(&self, act: impl FnOnce(Committed) + Send + 'static) {

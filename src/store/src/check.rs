@@ -42,11 +42,11 @@ impl TableReport {
 }
 
 /// The moment that is looked at.
-pub struct Walk<'a>(&'a dyn View);
+pub struct CheckSnapshot<'a>(&'a dyn View);
 
-impl<'a> Walk<'a> {
-    pub(super) fn over(view: &'a dyn View) -> Walk<'a> {
-        Walk(view)
+impl<'a> CheckSnapshot<'a> {
+    pub(super) fn over(view: &'a dyn View) -> CheckSnapshot<'a> {
+        CheckSnapshot(view)
     }
 
     /// Hands every row of a table to `look`, in key order.
@@ -79,7 +79,7 @@ pub trait AnyTable: Sync {
     fn is_of_orgs(&self) -> bool;
 
     /// Compares every row with every index, both ways.
-    fn check(&self, walk: &Walk<'_>) -> Result<TableReport>;
+    fn check(&self, walk: &CheckSnapshot<'_>) -> Result<TableReport>;
 }
 
 impl<S: Scope, K: Key, V: Record> AnyTable for Table<S, K, V> {
@@ -91,7 +91,7 @@ impl<S: Scope, K: Key, V: Record> AnyTable for Table<S, K, V> {
         S::PREFIX_BYTES > 0
     }
 
-    fn check(&self, walk: &Walk<'_>) -> Result<TableReport> {
+    fn check(&self, walk: &CheckSnapshot<'_>) -> Result<TableReport> {
         let mut report = TableReport::default();
         let mut due = Vec::with_capacity(self.indexes.len());
         for index in self.indexes {
@@ -102,7 +102,7 @@ impl<S: Scope, K: Key, V: Record> AnyTable for Table<S, K, V> {
                     Ok(())
                 })?;
             }
-            due.push(Due { entries: 0, before, unmoved: 0 });
+            due.push(ExpectedEntries { entries: 0, before, unmoved: 0 });
         }
         walk.rows(self.name, |key, value| self.check_row(walk, key, value, &mut due, &mut report))?;
         for (index, due) in self.indexes.iter().zip(due) {
@@ -142,10 +142,10 @@ impl<S: Scope, K: Key, V: Record> AnyTable for Table<S, K, V> {
 impl<S: Scope, K: Key, V: Record> Table<S, K, V> {
     fn check_row(
         &self,
-        walk: &Walk<'_>,
+        walk: &CheckSnapshot<'_>,
         key: &[u8],
         value: &[u8],
-        due: &mut [Due],
+        due: &mut [ExpectedEntries],
         report: &mut TableReport,
     ) -> Result<()> {
         let Some((scope, primary)) =
@@ -195,7 +195,7 @@ impl<S: Scope, K: Key, V: Record> Table<S, K, V> {
 }
 
 /// What an index should have.
-struct Due {
+struct ExpectedEntries {
     /// Entries, by the rows.
     entries: u64,
     /// Entries of the index that it came instead of.
@@ -233,7 +233,7 @@ mod tests {
     static CARDS: OrgTable<JobId, CardV1> = OrgTable::new("cards", "Card").indexed(&[&BY_WORD, &QUEUE]);
 
     fn report(store: &Store) -> TableReport {
-        store.inner.handle.read(|view| CARDS.check(&Walk::over(view))).unwrap()
+        store.inner.handle.read(|view| CARDS.check(&CheckSnapshot::over(view))).unwrap()
     }
 
     async fn set(store: &Store, table: &'static str, key: Vec<u8>, value: Option<Vec<u8>>) {
@@ -296,7 +296,7 @@ mod tests {
         static PLACED: OrgTable<JobId, CardV1> = OrgTable::new("placed", "Card").indexed(&[&PLACE]);
         let disk = FaultyDisk::new();
         let store = Store::open_backend(move || disk.backend(), Clock::system(), MIGRATIONS).unwrap();
-        let report = || store.inner.handle.read(|view| PLACED.check(&Walk::over(view))).unwrap();
+        let report = || store.inner.handle.read(|view| PLACED.check(&CheckSnapshot::over(view))).unwrap();
         let org = store.system().org(OrgId::new());
         let ids = [JobId::new(), JobId::new()];
         for id in ids {

@@ -1,7 +1,7 @@
 //! The database handle behind which the file can be closed and opened while the appliance runs.
 
-use super::health::Trouble;
-use super::known::{Known, interned};
+use super::health::ReadFailure;
+use super::known::{Registry, interned};
 use super::rewrite::{self, Tracker};
 use super::view::{ReadView, definition};
 use arc_swap::ArcSwap;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Where the bytes are.
-pub(super) enum Source {
+pub(super) enum Backing {
     File(PathBuf),
     /// Makes a backend anew at each opening: how tests put faults under the store.
     Backend(Box<dyn Fn() -> Box<dyn StorageBackend> + Send + Sync>),
@@ -35,24 +35,24 @@ const IDLE_VIEWS_MAX: usize = 16;
 /// of all (`perf record` of `cargo bench -- 'read/job'`). A commit ends them all, so none of them keeps pages from being used again for longer than a
 /// fresh one would.
 #[derive(Default)]
-struct Idle {
+struct IdleSnapshots {
     /// Counts commits, so that a snapshot from before one does not come back after it.
     commit: u64,
     /// Each with the file it is of, which must not be closed under it.
     views: Vec<(Arc<Database>, ReadView)>,
 }
 
-pub(super) struct Handle {
-    source: Source,
+pub(super) struct DatabaseHandle {
+    source: Backing,
     cache_bytes: usize,
     database: RwLock<Option<Arc<Database>>>,
-    idle: Mutex<Idle>,
+    idle: Mutex<IdleSnapshots>,
     /// Reads under way: when each began. A read that is held open makes the file grow.
     reads: Mutex<Vec<(u64, Instant)>>,
     next_read: AtomicU64,
-    known: ArcSwap<Known>,
+    known: ArcSwap<Registry>,
     pub(super) tracker: Arc<Tracker>,
-    pub(super) trouble: Arc<Trouble>,
+    pub(super) trouble: Arc<ReadFailure>,
 }
 
 /// How long a start waits for a file that another process has open: a program that the killed box was about to start holds
@@ -74,10 +74,10 @@ pub(super) fn file_failed(doing: &'static str, error: impl Into<redb::Error>) ->
 
 const DAMAGED: &str = "the store's file is damaged; `gleaner doctor` says more, with the box off";
 
-impl Handle {
-    pub(super) fn open(source: Source, cache_bytes: usize) -> Result<Handle> {
+impl DatabaseHandle {
+    pub(super) fn open(source: Backing, cache_bytes: usize) -> Result<DatabaseHandle> {
         let database = open_when_free(&source, cache_bytes)?;
-        let handle = Handle {
+        let handle = DatabaseHandle {
             source,
             cache_bytes,
             database: RwLock::new(Some(Arc::new(database))),
@@ -88,7 +88,7 @@ impl Handle {
             tracker: Arc::default(),
             trouble: Arc::default(),
         };
-        handle.known.store(Arc::new(handle.read(|view| Known::load(view))?));
+        handle.known.store(Arc::new(handle.read(|view| Registry::load(view))?));
         // The snapshot of that read was made without knowing what it then found.
         handle.committed();
         Ok(handle)
@@ -104,8 +104,8 @@ impl Handle {
     /// The file, for a store that has one.
     pub(super) fn path(&self) -> Option<&Path> {
         match &self.source {
-            Source::File(path) => Some(path),
-            Source::Backend(_) => None,
+            Backing::File(path) => Some(path),
+            Backing::Backend(_) => None,
         }
     }
 
@@ -113,14 +113,14 @@ impl Handle {
         self.cache_bytes
     }
 
-    pub(super) fn known(&self) -> Arc<Known> {
+    pub(super) fn known(&self) -> Arc<Registry> {
         self.known.load_full()
     }
 
     /// Takes in what a commit has made true.
-    pub(super) fn learn(&self, learned: Known) {
+    pub(super) fn learn(&self, learned: Registry) {
         if !learned.is_empty() {
-            let mut known = Known::clone(&self.known());
+            let mut known = Registry::clone(&self.known());
             known.add(learned);
             self.known.store(Arc::new(known));
         }
@@ -171,7 +171,7 @@ impl Handle {
         };
         let id = self.next_read.fetch_add(1, Ordering::Relaxed);
         self.reads.lock().push((id, Instant::now()));
-        let _ended = Ended { handle: self, id };
+        let _ended = ReadGuard { handle: self, id };
         let result = run(&view);
         let mut idle = self.idle.lock();
         if idle.commit == commit && idle.views.len() < IDLE_VIEWS_MAX {
@@ -258,7 +258,7 @@ impl Handle {
         // A commit whose last step failed may have reached the file: its fences hold before anybody reads.
         let tx = database.begin_read().map_err(|e| file_failed("begin a read transaction", e))?;
         let view = ReadView::new(tx, Arc::default(), self.trouble.clone());
-        self.known.store(Arc::new(Known::load(&view)?));
+        self.known.store(Arc::new(Registry::load(&view)?));
         drop(view);
         *place = Some(Arc::new(database));
         Ok(())
@@ -277,12 +277,12 @@ impl Handle {
     }
 }
 
-struct Ended<'h> {
-    handle: &'h Handle,
+struct ReadGuard<'h> {
+    handle: &'h DatabaseHandle,
     id: u64,
 }
 
-impl Drop for Ended<'_> {
+impl Drop for ReadGuard<'_> {
     fn drop(&mut self) {
         let mut reads = self.handle.reads.lock();
         if let Some(at) = reads.iter().position(|(id, _)| *id == self.id) {
@@ -292,7 +292,7 @@ impl Drop for Ended<'_> {
 }
 
 /// Opens the file, and waits a moment for one that another process is about to let go.
-fn open_when_free(source: &Source, cache_bytes: usize) -> Result<Database> {
+fn open_when_free(source: &Backing, cache_bytes: usize) -> Result<Database> {
     let deadline = Instant::now() + TAKEN_WAIT;
     loop {
         match open_database(source, cache_bytes, true) {
@@ -308,12 +308,12 @@ const TAKEN: &str = "another process has the data folder open";
 
 /// Opens the file; with `create` makes one where there is none, whose name is durable then. redb can panic on one that was
 /// damaged by a disk which does not honour fsync.
-pub(super) fn open_database(source: &Source, cache_bytes: usize, create: bool) -> Result<Database> {
+pub(super) fn open_database(source: &Backing, cache_bytes: usize, create: bool) -> Result<Database> {
     let opened = catch_unwind(AssertUnwindSafe(|| {
         let mut builder = Database::builder();
         builder.set_cache_size(cache_bytes);
         match source {
-            Source::File(path) => {
+            Backing::File(path) => {
                 let mut open = OpenOptions::new();
                 let file =
                     open.read(true).write(true).create(create).truncate(false).mode(0o600).open(path)?;
@@ -329,7 +329,7 @@ pub(super) fn open_database(source: &Source, cache_bytes: usize, create: bool) -
                 }
                 Ok(database)
             }
-            Source::Backend(make) => builder.create_with_backend(Boxed(make())),
+            Backing::Backend(make) => builder.create_with_backend(BoxedBackend(make())),
         }
     }));
     match opened {
@@ -351,7 +351,7 @@ pub(super) fn found(path: &Path) -> Result<()> {
     let failed = |e: std::io::Error| Error::internal("make the store's file", e);
     let draft = rewrite::beside(path, "first");
     disk::remove(&draft).map_err(failed)?;
-    drop(open_database(&Source::File(draft.clone()), FOUND_CACHE_BYTES, true)?);
+    drop(open_database(&Backing::File(draft.clone()), FOUND_CACHE_BYTES, true)?);
     disk::sync_file(&draft).map_err(failed)?;
     disk::rename(&draft, path).map_err(failed)
 }
@@ -361,9 +361,9 @@ const FOUND_CACHE_BYTES: usize = 1 << 20;
 
 /// redb takes its backend by value and by type.
 #[derive(Debug)]
-struct Boxed(Box<dyn StorageBackend>);
+struct BoxedBackend(Box<dyn StorageBackend>);
 
-impl StorageBackend for Boxed {
+impl StorageBackend for BoxedBackend {
     fn len(&self) -> std::io::Result<u64> {
         self.0.len()
     }

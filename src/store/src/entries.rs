@@ -2,7 +2,7 @@
 
 use super::key::{IndexKeys, Key, KeyWriter, after_prefix, encoded};
 use super::table::{Index, Reach, SysTable};
-use super::tx::{InOrg, Order, OrgRead, OrgWrite, Scope, SysRead, SysWrite, index_entry};
+use super::tx::{Order, OrgRead, OrgScope, OrgWrite, Scope, SysRead, SysWrite, index_entry};
 use super::view::View;
 use base::ids::OrgId;
 use base::{Error, Result};
@@ -43,7 +43,7 @@ impl OrgRead<'_> {
 }
 
 fn entry<K: Key>(index: &'static str, key: &[u8], primary: &[u8]) -> Result<Entry<K>> {
-    let index_key = key.get(InOrg::PREFIX_BYTES..key.len().saturating_sub(primary.len()));
+    let index_key = key.get(OrgScope::PREFIX_BYTES..key.len().saturating_sub(primary.len()));
     index_key
         .zip(K::decode(primary))
         .map(|(index_key, key)| Entry { index_key: index_key.to_vec(), key })
@@ -105,7 +105,7 @@ impl SysWrite<'_> {
         let entries = self.raw().scan(index, Unbounded, Unbounded, false, limit)?;
         let mut rows = Vec::with_capacity(entries.len());
         for (key, target) in entries {
-            let row = target.split_at_checked(InOrg::PREFIX_BYTES);
+            let row = target.split_at_checked(OrgScope::PREFIX_BYTES);
             let row = row.and_then(|(org, primary)| Some((OrgId::decode(org)?, K::decode(primary)?)));
             rows.push(row.ok_or_else(|| Error::internal("decode a key", format!("of index {index}")))?);
             self.raw().set(index, key, None);

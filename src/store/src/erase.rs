@@ -35,36 +35,36 @@ pub struct ErasedRows {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
+enum EraseStage {
     Globals,
     Changes,
     Rows,
 }
 
-impl Stage {
-    const ALL: [Stage; 3] = [Stage::Globals, Stage::Changes, Stage::Rows];
+impl EraseStage {
+    const ALL: [EraseStage; 3] = [EraseStage::Globals, EraseStage::Changes, EraseStage::Rows];
 }
 
 /// Where a walk stands: behind a key of a table.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
-    stage: Stage,
+struct EraseCursor {
+    stage: EraseStage,
     table: String,
     after: Vec<u8>,
 }
 
-impl Place {
+impl EraseCursor {
     /// stage (1) | length of the table's name (1) | name | key
     fn encode(&self) -> Vec<u8> {
         let length = u8::try_from(self.table.len()).expect("a table's name is a short literal");
         [&[self.stage as u8, length], self.table.as_bytes(), &self.after].concat()
     }
 
-    fn decode(bytes: &[u8]) -> Option<Place> {
+    fn decode(bytes: &[u8]) -> Option<EraseCursor> {
         let (&[stage, length], rest) = bytes.split_first_chunk::<2>()?;
         let (table, after) = rest.split_at_checked(usize::from(length))?;
-        Some(Place {
-            stage: *Stage::ALL.get(usize::from(stage))?,
+        Some(EraseCursor {
+            stage: *EraseStage::ALL.get(usize::from(stage))?,
             table: String::from_utf8(table.to_vec()).ok()?,
             after: after.to_vec(),
         })
@@ -74,10 +74,10 @@ impl Place {
 /// A key and its new value; none where it goes.
 type NewRow = (Vec<u8>, Option<Vec<u8>>);
 
-struct Walk<'w> {
+struct EraseWalk<'w> {
     view: &'w WriteView<'w>,
     org: OrgId,
-    stages: &'static [Stage],
+    stages: &'static [EraseStage],
     budget: usize,
     removed: BTreeMap<&'static str, u64>,
 }
@@ -94,7 +94,7 @@ impl SysWrite<'_> {
     /// `from` is empty at first and then [`ErasedRows::next`]. What is left is found again when it is called anew from
     /// the beginning.
     pub fn erase_rows(&self, org: OrgId, from: &[u8], cost_max: usize) -> Result<ErasedRows> {
-        self.erase(org, from, cost_max, &Stage::ALL)
+        self.erase(org, from, cost_max, &EraseStage::ALL)
     }
 
     fn erase(
@@ -102,7 +102,7 @@ impl SysWrite<'_> {
         org: OrgId,
         from: &[u8],
         cost_max: usize,
-        stages: &'static [Stage],
+        stages: &'static [EraseStage],
     ) -> Result<ErasedRows> {
         if !self.is_fenced(org) {
             return Err(Error::internal("erase an organization", "it stands behind no fence"));
@@ -113,7 +113,7 @@ impl SysWrite<'_> {
     /// The first part of [`SysWrite::erase_rows`] alone: entries of queues and other global indexes, so that nobody is led
     /// to rows behind a fence while they still stand.
     pub fn erase_queues(&self, org: OrgId, from: &[u8], cost_max: usize) -> Result<ErasedRows> {
-        self.erase(org, from, cost_max, &[Stage::Globals])
+        self.erase(org, from, cost_max, &[EraseStage::Globals])
     }
 
     /// Names indexes that reach across organizations and were filled before such a register was kept.
@@ -128,22 +128,23 @@ fn rows(
     org: OrgId,
     from: &[u8],
     cost_max: usize,
-    stages: &'static [Stage],
+    stages: &'static [EraseStage],
 ) -> Result<ErasedRows> {
     let damaged = || Error::internal("erase an organization", "the place to go on is damaged");
     let begin = match from {
-        [] => Place { stage: Stage::Globals, table: String::new(), after: Vec::new() },
-        from => Place::decode(from).ok_or_else(damaged)?,
+        [] => EraseCursor { stage: EraseStage::Globals, table: String::new(), after: Vec::new() },
+        from => EraseCursor::decode(from).ok_or_else(damaged)?,
     };
-    let mut walk = Walk { view, org, stages, budget: cost_max.max(REMOVAL_COST), removed: BTreeMap::new() };
+    let mut walk =
+        EraseWalk { view, org, stages, budget: cost_max.max(REMOVAL_COST), removed: BTreeMap::new() };
     let next = walk.go(&begin)?;
     let removed = walk.removed.into_iter().map(|(table, count)| (table.to_owned(), count)).collect();
     Ok(ErasedRows { removed, next: next.map(|place| place.encode()) })
 }
 
-impl Walk<'_> {
+impl EraseWalk<'_> {
     /// Goes on from `begin` until the budget is used up; gives where.
-    fn go(&mut self, begin: &Place) -> Result<Option<Place>> {
+    fn go(&mut self, begin: &EraseCursor) -> Result<Option<EraseCursor>> {
         for stage in self.stages.iter().copied().filter(|stage| *stage >= begin.stage) {
             let resumed = stage == begin.stage;
             for table in self.tables(stage)? {
@@ -152,20 +153,20 @@ impl Walk<'_> {
                 }
                 let after: &[u8] = if resumed && table == begin.table { &begin.after } else { &[] };
                 if self.budget == 0 {
-                    return Ok(Some(Place { stage, table: table.to_owned(), after: after.to_vec() }));
+                    return Ok(Some(EraseCursor { stage, table: table.to_owned(), after: after.to_vec() }));
                 }
                 if let Some(after) = self.table(stage, table, after)? {
-                    return Ok(Some(Place { stage, table: table.to_owned(), after }));
+                    return Ok(Some(EraseCursor { stage, table: table.to_owned(), after }));
                 }
             }
         }
         Ok(None)
     }
 
-    fn tables(&self, stage: Stage) -> Result<Vec<&'static str>> {
+    fn tables(&self, stage: EraseStage) -> Result<Vec<&'static str>> {
         let everything = (Bound::Unbounded, Bound::Unbounded);
         match stage {
-            Stage::Globals => {
+            EraseStage::Globals => {
                 let names = self.view.scan(GLOBALS, everything.0, everything.1, false, usize::MAX)?;
                 names
                     .iter()
@@ -173,8 +174,8 @@ impl Walk<'_> {
                     .collect::<Result<_, _>>()
                     .map_err(|e| Error::internal("read the register of global indexes", e))
             }
-            Stage::Changes => Ok(vec![changes::TABLE]),
-            Stage::Rows => {
+            EraseStage::Changes => Ok(vec![changes::TABLE]),
+            EraseStage::Rows => {
                 let mut tables = self.view.tables()?;
                 tables.retain(|table| ![FENCES, GLOBALS, changes::TABLE, super::META].contains(table));
                 Ok(tables)
@@ -183,15 +184,15 @@ impl Walk<'_> {
     }
 
     /// Walks one table behind `after`; the last key when the budget ended first.
-    fn table(&mut self, stage: Stage, table: &'static str, after: &[u8]) -> Result<Option<Vec<u8>>> {
+    fn table(&mut self, stage: EraseStage, table: &'static str, after: &[u8]) -> Result<Option<Vec<u8>>> {
         match stage {
-            Stage::Globals => self.look_through(table, after, |key, value, org| {
+            EraseStage::Globals => self.look_through(table, after, |key, value, org| {
                 value.starts_with(org.0.as_bytes()).then(|| (key.to_vec(), None))
             }),
-            Stage::Changes => self.look_through(table, after, |key, value, org| {
+            EraseStage::Changes => self.look_through(table, after, |key, value, org| {
                 changes::blanked(value, org).map(|blank| (key.to_vec(), Some(blank)))
             }),
-            Stage::Rows => self.remove_under_prefix(table, after),
+            EraseStage::Rows => self.remove_under_prefix(table, after),
         }
     }
 

@@ -7,7 +7,7 @@
 use super::key::{Key, KeyWriter, encoded};
 use super::known::interned;
 use super::table::{Index, Table};
-use super::tx::{Scope, SysWrite, Writes, index_entry};
+use super::tx::{Scope, SysWrite, WriteTx, index_entry};
 use super::view::View;
 use base::codec::Record;
 use base::{Error, Result};
@@ -22,7 +22,7 @@ const SECTOR_BYTES: usize = 512;
 
 /// Flips a bit in the stored row under this key, beside all that watches over rows.
 pub fn damage_row<S: Scope, K: Key, V: Record>(
-    tx: &Writes<'_, S>,
+    tx: &WriteTx<'_, S>,
     table: &Table<S, K, V>,
     key: &K,
 ) -> Result<()> {
@@ -57,7 +57,7 @@ pub fn damage_first(tx: &SysWrite<'_>, table: &str) -> Result<bool> {
 /// Puts an entry into an index that leads to this row without being the row's: what a bit that flips in
 /// the key of an entry leaves.
 pub fn stray_entry<S: Scope, K: Key, V: Record>(
-    tx: &Writes<'_, S>,
+    tx: &WriteTx<'_, S>,
     index: &Index<V>,
     write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
     key: &K,

@@ -10,7 +10,7 @@ const COMMIT_MAX: Duration = Duration::from_secs(30);
 
 /// What the writer is doing.
 #[derive(Debug, Default)]
-enum Doing {
+enum WriterActivity {
     /// Waiting for operations.
     #[default]
     Waiting,
@@ -23,7 +23,7 @@ enum Doing {
 /// How the writer is.
 #[derive(Debug, Default)]
 pub struct WriterHealth {
-    doing: Mutex<Doing>,
+    doing: Mutex<WriterActivity>,
     /// What failed last, and since when nothing was stored; none since a commit went well.
     failing: Mutex<Option<(Instant, String)>>,
     refused: AtomicU64,
@@ -33,15 +33,15 @@ pub struct WriterHealth {
 
 impl WriterHealth {
     pub(super) fn begins(&self) {
-        *self.doing.lock() = Doing::Writing(Instant::now());
+        *self.doing.lock() = WriterActivity::Writing(Instant::now());
     }
 
     pub(super) fn waits(&self) {
-        *self.doing.lock() = Doing::Waiting;
+        *self.doing.lock() = WriterActivity::Waiting;
     }
 
     pub(super) fn ends(&self) {
-        *self.doing.lock() = Doing::Ended;
+        *self.doing.lock() = WriterActivity::Ended;
     }
 
     pub(super) fn fails(&self, reason: &str) {
@@ -73,14 +73,14 @@ impl WriterHealth {
     /// Why nothing can be written at the moment, for a person; none when all is well.
     pub fn trouble(&self) -> Option<String> {
         match &*self.doing.lock() {
-            Doing::Ended => return Some("the writer has ended".to_owned()),
-            Doing::Writing(since) if since.elapsed() > COMMIT_MAX => {
+            WriterActivity::Ended => return Some("the writer has ended".to_owned()),
+            WriterActivity::Writing(since) if since.elapsed() > COMMIT_MAX => {
                 let seconds = since.elapsed().as_secs();
                 return Some(format!(
                     "a commit has been going on for {seconds} s: the disk hangs or is very slow"
                 ));
             }
-            Doing::Writing(_) | Doing::Waiting => {}
+            WriterActivity::Writing(_) | WriterActivity::Waiting => {}
         }
         let failing = self.failing.lock();
         let (since, reason) = failing.as_ref()?;
@@ -110,9 +110,9 @@ impl WriterHealth {
 
 /// Set when the file could not be read: every later read of it fails too, until it is opened again.
 #[derive(Default)]
-pub(super) struct Trouble(AtomicBool);
+pub(super) struct ReadFailure(AtomicBool);
 
-impl Trouble {
+impl ReadFailure {
     pub(super) fn set(&self) {
         self.0.store(true, Ordering::Release);
     }

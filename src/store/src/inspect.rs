@@ -4,11 +4,11 @@
 //! what it does at every such start, no more.
 
 use super::audit::{ChainReport, CheckSeal, ORG_TABLES, check_chain};
-use super::check::{AnyTable, TableReport, Walk};
-use super::engine::{Handle, Source};
+use super::check::{AnyTable, CheckSnapshot, TableReport};
+use super::engine::{Backing, DatabaseHandle};
 use super::migrate;
 use super::rewrite;
-use super::tx::{InSystem, SysRead};
+use super::tx::{SysRead, SystemScope};
 use super::usage;
 use base::clock::Timestamp;
 use base::ids::OrgId;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 /// A store that is looked at and not served.
 pub struct Inspection {
-    handle: Handle,
+    handle: DatabaseHandle,
 }
 
 impl Inspection {
@@ -32,7 +32,7 @@ impl Inspection {
             let reason = format!("the store {} is empty (0 bytes): restore it from a backup", path.display());
             return Err(Error::invalid("storage.data_dir", reason));
         }
-        Ok(Inspection { handle: Handle::open(Source::File(path.to_owned()), cache_bytes)? })
+        Ok(Inspection { handle: DatabaseHandle::open(Backing::File(path.to_owned()), cache_bytes)? })
     }
 
     /// Files that a rewriting which was cut off has left beside the store: with rows, also erased ones. The next start
@@ -59,7 +59,7 @@ impl Inspection {
     /// without a chain has lost it.
     pub fn audit(&self, must_have: &'static str, seal: Option<CheckSeal<'_>>) -> Result<Vec<ChainReport>> {
         let (orgs, chained) = self.handle.read(|view| {
-            let tx = SysRead::new(view, InSystem, Timestamp(0).into());
+            let tx = SysRead::new(view, SystemScope, Timestamp(0).into());
             let (mut orgs, mut chained) = (orgs_of(&tx, &[must_have])?, orgs_of(&tx, ORG_TABLES)?);
             // Of an organization that is being erased nothing need be whole.
             orgs.retain(|org| !tx.is_fenced(*org));
@@ -79,7 +79,7 @@ impl Inspection {
 
     fn chain(&self, org: Option<OrgId>, seal: Option<CheckSeal<'_>>) -> Result<ChainReport> {
         self.handle.read(|view| {
-            let tx = SysRead::new(view, InSystem, Timestamp(0).into());
+            let tx = SysRead::new(view, SystemScope, Timestamp(0).into());
             let (view, chain) = tx.audit_chain(org);
             check_chain(view, &chain, org, seal)
         })
@@ -87,7 +87,7 @@ impl Inspection {
 
     /// Runs `run` on a snapshot.
     pub fn read<T>(&self, run: impl FnOnce(&SysRead<'_>) -> Result<T>) -> Result<T> {
-        self.handle.read(|view| run(&SysRead::new(view, InSystem, Timestamp(0).into())))
+        self.handle.read(|view| run(&SysRead::new(view, SystemScope, Timestamp(0).into())))
     }
 
     /// Compares what each organization is counted with in all tables with the sum of its tables.
@@ -97,7 +97,7 @@ impl Inspection {
 
     /// Compares the rows of a table with its indexes, and with what organizations are counted with.
     pub fn table(&self, table: &dyn AnyTable) -> Result<TableReport> {
-        self.handle.read(|view| table.check(&Walk::over(view)))
+        self.handle.read(|view| table.check(&CheckSnapshot::over(view)))
     }
 }
 

@@ -18,16 +18,16 @@ pub(super) const FENCES: &str = "fences";
 pub(super) const GLOBALS: &str = "global_indexes";
 
 #[derive(Clone, Default)]
-pub(super) struct Known {
+pub(super) struct Registry {
     pub(super) fences: HashSet<OrgId>,
     pub(super) globals: BTreeSet<&'static str>,
 }
 
-impl Known {
-    pub(super) fn load(view: &dyn View) -> Result<Known> {
+impl Registry {
+    pub(super) fn load(view: &dyn View) -> Result<Registry> {
         let all = |table| view.scan(table, Bound::Unbounded, Bound::Unbounded, false, usize::MAX);
         let damaged = |what: &'static str| move || Error::internal("open the store", what);
-        let mut known = Known::default();
+        let mut known = Registry::default();
         for (key, _) in all(FENCES)? {
             let org = Uuid::from_slice(&key).ok().ok_or_else(damaged("a fence is damaged"))?;
             known.fences.insert(OrgId(org));
@@ -43,7 +43,7 @@ impl Known {
         self.fences.is_empty() && self.globals.is_empty()
     }
 
-    pub(super) fn add(&mut self, more: Known) {
+    pub(super) fn add(&mut self, more: Registry) {
         self.fences.extend(more.fences);
         self.globals.extend(more.globals);
     }

@@ -50,15 +50,15 @@ pub use principal::{AuthMethod, Identity, Principal};
 pub use readable::{Readable, is_unreadable, pass_over, passed_over, readable};
 pub use rewrite::Rewritten;
 pub use table::{Index, OrgTable, SysTable, Table};
-pub use tx::{GlobalEntry, InOrg, InSystem, Order, OrgRead, OrgWrite, SysRead, SysWrite};
-pub use usage::{Adding, Growth, Room, Used};
+pub use tx::{GlobalEntry, Order, OrgRead, OrgScope, OrgWrite, SysRead, SysWrite, SystemScope};
+pub use usage::{Growth, PendingGrowth, QuotaCheck, Used};
 pub use writer::WriterStats;
 
 use base::clock::{Clock, Now};
 use base::ids::OrgId;
 use base::limits::READ_TX_MS_MAX;
 use base::{Code, Error, Result};
-use engine::{Handle, Source};
+use engine::{Backing, DatabaseHandle};
 use parking_lot::Mutex;
 use redb::StorageBackend;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -81,15 +81,15 @@ pub struct Store {
 }
 
 struct Inner {
-    handle: Arc<Handle>,
+    handle: Arc<DatabaseHandle>,
     writer: Writer,
     id: Uuid,
     clock: Clock,
     /// Held while the file is written anew.
     rewriting: Mutex<()>,
     reserve_bytes: AtomicU64,
-    audit: Arc<audit::Shared>,
-    room: Arc<usage::RoomOf>,
+    audit: Arc<audit::AuditShared>,
+    room: Arc<usage::QuotaHook>,
 }
 
 /// The page cache of a store over a backend of the caller's.
@@ -101,7 +101,7 @@ impl Store {
     ///
     /// `cache_bytes` is how large the page cache may grow; it fills as the file does and then stays.
     pub fn open(path: &Path, cache_bytes: usize, clock: Clock) -> Result<Store> {
-        let source = Source::File(path.to_owned());
+        let source = Backing::File(path.to_owned());
         // What was torn can make redb panic anywhere on the way.
         let opened = catch_unwind(AssertUnwindSafe(|| Store::start(source, cache_bytes, clock, MIGRATIONS)));
         let damaged = match opened {
@@ -158,16 +158,16 @@ impl Store {
         clock: Clock,
         migrations: &'static [Migration],
     ) -> Result<Store> {
-        Store::start(Source::Backend(Box::new(make)), BACKEND_CACHE_BYTES, clock, migrations)
+        Store::start(Backing::Backend(Box::new(make)), BACKEND_CACHE_BYTES, clock, migrations)
     }
 
     fn start(
-        source: Source,
+        source: Backing,
         cache_bytes: usize,
         clock: Clock,
         migrations: &'static [Migration],
     ) -> Result<Store> {
-        let handle = Arc::new(Handle::open(source, cache_bytes)?);
+        let handle = Arc::new(DatabaseHandle::open(source, cache_bytes)?);
         handle.clear_up();
         handle.read(|view| writer::resume_clock(view, &clock))?;
         migrate::run(&handle, &clock, migrations)?;
@@ -205,7 +205,7 @@ impl Store {
     }
 
     /// Who says whether an organization has room for what a request adds; said once, before anything is served.
-    pub fn limit_room(&self, room: Box<Room>) {
+    pub fn limit_room(&self, room: Box<QuotaCheck>) {
         self.inner.room.set(room);
     }
 
@@ -254,7 +254,7 @@ impl Store {
     /// 503 when the disk has no room for a second copy beside its reserve.
     pub fn rewrite(&self, looked_for: &[OrgId], stop: &dyn Fn() -> bool) -> Result<Rewritten> {
         let _alone = self.inner.rewriting.lock();
-        let limits = rewrite::Limits {
+        let limits = rewrite::RewriteLimits {
             stop,
             full: &|| self.disk_full(),
             reserve_bytes: self.inner.reserve_bytes.load(Ordering::Relaxed),
@@ -308,7 +308,7 @@ impl Store {
 const STORE_ID: &[u8] = b"store_id";
 
 /// The file's id; one that has none gets it.
-fn identity(handle: &Handle) -> Result<Uuid> {
+fn identity(handle: &DatabaseHandle) -> Result<Uuid> {
     let found = handle.read(|view| view.get(META, STORE_ID))?;
     if let Some(id) = found.and_then(|bytes| Uuid::from_slice(&bytes).ok()) {
         return Ok(id);
@@ -336,7 +336,7 @@ impl OrgStore {
 
     /// Runs `run` on a snapshot. It must not take long: see the invariants above.
     pub fn read<T>(&self, run: impl FnOnce(&OrgRead<'_>) -> Result<T>) -> Result<T> {
-        self.store.read(|view, now| run(&OrgRead::new(view, InOrg(self.org), now)))
+        self.store.read(|view, now| run(&OrgRead::new(view, OrgScope(self.org), now)))
     }
 
     /// Runs `run` on the open write transaction; what it put becomes durable before this returns, or nothing does.
@@ -345,7 +345,7 @@ impl OrgStore {
         run: impl FnOnce(&OrgWrite<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let org = self.org;
-        self.store.write(false, move |view, now| run(&OrgWrite::new(view, InOrg(org), now))).await
+        self.store.write(false, move |view, now| run(&OrgWrite::new(view, OrgScope(org), now))).await
     }
 
     /// The same for what removes rows: it is taken also while the disk has no more than its reserve, so that a full box
@@ -355,7 +355,7 @@ impl OrgStore {
         run: impl FnOnce(&OrgWrite<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let org = self.org;
-        self.store.write(true, move |view, now| run(&OrgWrite::new(view, InOrg(org), now))).await
+        self.store.write(true, move |view, now| run(&OrgWrite::new(view, OrgScope(org), now))).await
     }
 
     /// Whether writes are refused because the disk has less room than its reserve.
@@ -377,7 +377,7 @@ pub struct System {
 impl System {
     /// Runs `run` on a snapshot.
     pub fn read<T>(&self, run: impl FnOnce(&SysRead<'_>) -> Result<T>) -> Result<T> {
-        self.store.read(|view, now| run(&SysRead::new(view, InSystem, now)))
+        self.store.read(|view, now| run(&SysRead::new(view, SystemScope, now)))
     }
 
     /// Runs `run` on the open write transaction; what it put becomes durable before this returns, or nothing does.
@@ -385,7 +385,7 @@ impl System {
         &self,
         run: impl FnOnce(&SysWrite<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        self.store.write(false, move |view, now| run(&SysWrite::new(view, InSystem, now))).await
+        self.store.write(false, move |view, now| run(&SysWrite::new(view, SystemScope, now))).await
     }
 
     /// The same for what removes rows: it is taken also while the disk has no more than its reserve.
@@ -393,7 +393,7 @@ impl System {
         &self,
         run: impl FnOnce(&SysWrite<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        self.store.write(true, move |view, now| run(&SysWrite::new(view, InSystem, now))).await
+        self.store.write(true, move |view, now| run(&SysWrite::new(view, SystemScope, now))).await
     }
 
     /// The same for what somebody needs who comes to make room on a full box, and what is bounded by itself (a person's
@@ -414,7 +414,7 @@ impl System {
             .store
             .inner
             .writer
-            .submit(move |view, now| run(&SysWrite::new(view, InSystem, now.clone())))?;
+            .submit(move |view, now| run(&SysWrite::new(view, SystemScope, now.clone())))?;
         answer.blocking_recv().map_err(writer_gone)?
     }
 

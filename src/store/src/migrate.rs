@@ -4,8 +4,8 @@
 //! new index, moving rows to another table. Each runs once, in order, in a transaction of its own, before anything is
 //! served; a folder that a newer release has written is refused rather than misread.
 
-use super::engine::Handle;
-use super::tx::{InSystem, SysWrite};
+use super::engine::DatabaseHandle;
+use super::tx::{SysWrite, SystemScope};
 use super::view::View;
 use super::{META, changes, usage, writer};
 use base::clock::Clock;
@@ -95,7 +95,7 @@ pub(super) fn is_done(view: &dyn View, name: &str) -> Result<bool> {
     Ok(number.is_some_and(|number| applied(view).is_ok_and(|done| done as usize > number)))
 }
 
-pub(super) fn run(handle: &Handle, clock: &Clock, steps: &[Migration]) -> Result<()> {
+pub(super) fn run(handle: &DatabaseHandle, clock: &Clock, steps: &[Migration]) -> Result<()> {
     let done = handle.read(|view| applied(view))?;
     let known = u32::try_from(steps.len()).unwrap_or(u32::MAX);
     if done > known {
@@ -109,7 +109,7 @@ pub(super) fn run(handle: &Handle, clock: &Clock, steps: &[Migration]) -> Result
         }
         let next_sequence = handle.read(|view| changes::last(view))? + 1;
         writer::commit_one(handle, next_sequence, |view| {
-            (step.run)(&SysWrite::new(view, InSystem, clock.look()))?;
+            (step.run)(&SysWrite::new(view, SystemScope, clock.look()))?;
             view.set(META, APPLIED.to_vec(), Some(number.to_be_bytes().to_vec()));
             Ok(())
         })?;

@@ -6,13 +6,13 @@
 
 use super::key::{Key, KeyWriter};
 use super::table::{Index, Table};
-use super::tx::{Order, Rows, Scope, decoded};
+use super::tx::{Order, ReadTx, Scope, decoded};
 use base::Result;
 use base::codec::Record;
 use base::limits::{LIST_BYTES_MAX, LIST_SCAN_BYTES_MAX, PAGE_SCAN_ROWS_MAX};
 use base::page::{Page, PageRequest, encode_cursor};
 
-impl<S: Scope> Rows<'_, S> {
+impl<S: Scope> ReadTx<'_, S> {
     /// One page of the table, newest first, of the rows that `keep` accepts.
     pub fn page<K: Key, V: Record>(
         &self,

@@ -7,7 +7,7 @@
 
 use super::key::{Key, KeyWriter, after_prefix, time_key};
 use super::table::{Index, OrgTable, Reach, SysTable, Table};
-use super::tx::{InOrg, OrgWrite, Rows, Scope, SysRead, SysWrite, decoded};
+use super::tx::{OrgScope, OrgWrite, ReadTx, Scope, SysRead, SysWrite, decoded};
 use super::view::RawRow;
 use super::{OrgStore, System};
 use base::clock::Moment;
@@ -118,7 +118,7 @@ fn no_row() -> Error {
     Error::internal("follow an index", "it leads to no row")
 }
 
-impl<S: Scope> Rows<'_, S> {
+impl<S: Scope> ReadTx<'_, S> {
     /// The place in the table behind which a step goes on after the row of this key.
     pub fn place<K: Key>(&self, key: &K) -> Vec<u8> {
         let mut place = self.scope.prefix();
@@ -206,7 +206,7 @@ impl SysRead<'_> {
 }
 
 fn owner<K: Key>(bytes: &[u8]) -> Result<(OrgId, K)> {
-    let parts = bytes.split_at_checked(InOrg::PREFIX_BYTES);
+    let parts = bytes.split_at_checked(OrgScope::PREFIX_BYTES);
     parts.and_then(|(org, key)| Some((OrgId::decode(org)?, K::decode(key)?))).ok_or_else(damaged_key)
 }
 

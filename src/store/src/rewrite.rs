@@ -16,7 +16,7 @@
 //! that the disk has no room for is not begun.
 
 use super::META;
-use super::engine::{Handle, Source, open_database};
+use super::engine::{Backing, DatabaseHandle, open_database};
 use super::known::{FENCES, interned};
 use super::view::{Overlay, definition};
 use super::wipe::{allocated_bytes, discard, free_bytes_beside, is_same};
@@ -106,10 +106,10 @@ impl Tracker {
 
 /// Writes the file anew; see [`super::Store::rewrite`].
 pub(super) fn run(
-    handle: &Arc<Handle>,
+    handle: &Arc<DatabaseHandle>,
     writer: &Writer,
     looked_for: &[OrgId],
-    limits: &Limits<'_>,
+    limits: &RewriteLimits<'_>,
 ) -> Result<Rewritten> {
     let Some(path) = handle.path() else {
         return Err(Error::unavailable("this store has no file that could be written anew"));
@@ -118,7 +118,7 @@ pub(super) fn run(
     let (new, old) = (beside(path, "new"), beside(path, "old"));
     has_room(path, limits.reserve_bytes)?;
     discard_leftovers(path);
-    let done = Copying { handle, writer, path, new: &new, old: &old, limits }.run(looked_for);
+    let done = RewriteRun { handle, writer, path, new: &new, old: &old, limits }.run(looked_for);
     if done.is_err() {
         handle.tracker.end();
         // As it is: it holds what the store holds, and a disk that is full gets its room back at once.
@@ -130,7 +130,7 @@ pub(super) fn run(
 }
 
 /// What ends a rewriting early.
-pub(super) struct Limits<'l> {
+pub(super) struct RewriteLimits<'l> {
     /// The box drains.
     pub stop: &'l dyn Fn() -> bool,
     /// Writes are refused for want of room.
@@ -156,22 +156,22 @@ fn has_room(path: &Path, reserve_bytes: u64) -> Result<()> {
     )))
 }
 
-struct Copying<'c> {
-    handle: &'c Arc<Handle>,
+struct RewriteRun<'c> {
+    handle: &'c Arc<DatabaseHandle>,
     writer: &'c Writer,
     path: &'c Path,
     new: &'c Path,
     old: &'c Path,
-    limits: &'c Limits<'c>,
+    limits: &'c RewriteLimits<'c>,
 }
 
-impl Copying<'_> {
+impl RewriteRun<'_> {
     fn run(&self, looked_for: &[OrgId]) -> Result<Rewritten> {
         // Alone: whatever was decided before is committed when noting begins, so that the copy sees it.
         self.writer.alone(|handle| handle.tracker.begin())?;
         // Into what a copy that was cut off has left nothing may be written: it may hold what has been erased since.
         remove(self.new).map_err(failed)?;
-        let to = open_database(&Source::File(self.new.to_owned()), FILL_CACHE_BYTES, true)?;
+        let to = open_database(&Backing::File(self.new.to_owned()), FILL_CACHE_BYTES, true)?;
         let mut copy = Copy::new(self, &to, looked_for);
         copy.all_rows()?;
         for _ in 0..ROUNDS_MAX {
@@ -183,7 +183,7 @@ impl Copying<'_> {
         let (rows, naming) = (copy.rows, copy.naming());
         // Closed and opened: the page cache of the new file is the store's from now on.
         drop(to);
-        let to = open_database(&Source::File(self.new.to_owned()), self.handle.cache_bytes(), false)?;
+        let to = open_database(&Backing::File(self.new.to_owned()), self.handle.cache_bytes(), false)?;
         let pause = self.take_its_place(to)?;
         Ok(Rewritten { rows, naming, pause, ..Rewritten::default() })
     }
@@ -249,7 +249,7 @@ fn release(mut database: Arc<Database>, stop: &dyn Fn() -> bool) -> bool {
 
 /// Rows on their way into the new file.
 struct Copy<'c> {
-    copying: &'c Copying<'c>,
+    copying: &'c RewriteRun<'c>,
     to: &'c Database,
     needles: Vec<Finder<'static>>,
     rows: u64,
@@ -257,7 +257,7 @@ struct Copy<'c> {
 }
 
 impl<'c> Copy<'c> {
-    fn new(copying: &'c Copying<'c>, to: &'c Database, looked_for: &[OrgId]) -> Copy<'c> {
+    fn new(copying: &'c RewriteRun<'c>, to: &'c Database, looked_for: &[OrgId]) -> Copy<'c> {
         let forms = |org: &OrgId| {
             [Finder::new(org.0.as_bytes()).into_owned(), Finder::new(&org.to_string()).into_owned()]
         };
@@ -270,7 +270,7 @@ impl<'c> Copy<'c> {
     }
 
     fn check(&self) -> Result<()> {
-        let Limits { stop, full, .. } = self.copying.limits;
+        let RewriteLimits { stop, full, .. } = self.copying.limits;
         if stop() || full() {
             return Err(Error::unavailable(
                 "the box drains, or its disk is full; the store is written anew later",
@@ -330,13 +330,13 @@ impl<'c> Copy<'c> {
         table: &'static str,
         after: Option<&[u8]>,
         into: &mut redb::Table<'_, &'static [u8], &'static [u8]>,
-    ) -> Result<Chunk> {
+    ) -> Result<CopiedChunk> {
         let database = self.copying.handle.database()?;
         let tx = database.begin_read().map_err(failed)?;
         let from = tx.open_table(definition(table)).map_err(failed)?;
         let low = after.map_or(Bound::Unbounded, Bound::Excluded);
         let begun = Instant::now();
-        let mut chunk = Chunk::default();
+        let mut chunk = CopiedChunk::default();
         for entry in from.range::<&[u8]>((low, Bound::Unbounded)).map_err(failed)? {
             let (key, value) = entry.map_err(failed)?;
             let (key, value) = (key.value(), value.value());
@@ -372,14 +372,14 @@ impl<'c> Copy<'c> {
 }
 
 #[derive(Default)]
-struct Chunk {
+struct CopiedChunk {
     bytes: usize,
     /// The last key, unless the table has ended.
     last: Option<Vec<u8>>,
 }
 
 /// Brings the last keys over and makes the new file whole and durable.
-fn finish(handle: &Handle, to: &Database, noted: NotedKeys) -> Result<()> {
+fn finish(handle: &DatabaseHandle, to: &Database, noted: NotedKeys) -> Result<()> {
     let tx = begin(to)?;
     copy_keys(handle, &tx, noted)?;
     {
@@ -392,7 +392,7 @@ fn finish(handle: &Handle, to: &Database, noted: NotedKeys) -> Result<()> {
     tx.commit().map_err(failed)
 }
 
-fn copy_keys(handle: &Handle, to: &redb::WriteTransaction, noted: NotedKeys) -> Result<()> {
+fn copy_keys(handle: &DatabaseHandle, to: &redb::WriteTransaction, noted: NotedKeys) -> Result<()> {
     let database = handle.database()?;
     let mut noted = noted.into_iter().peekable();
     while let Some((table, _)) = noted.peek() {
@@ -416,7 +416,7 @@ fn copy_keys(handle: &Handle, to: &redb::WriteTransaction, noted: NotedKeys) -> 
     Ok(())
 }
 
-fn tables(handle: &Handle) -> Result<Vec<&'static str>> {
+fn tables(handle: &DatabaseHandle) -> Result<Vec<&'static str>> {
     let tx = handle.database()?.begin_read().map_err(failed)?;
     let listed = tx.list_tables().map_err(failed)?;
     Ok(listed.map(|table| interned(table.name())).collect())

@@ -4,7 +4,7 @@
 //! can be read through `System` only: the leases of jobs are one (`jobs.lease`), so leases and rows can never disagree.
 
 use super::key::IndexKeys;
-use super::tx::{InOrg, InSystem, Scope};
+use super::tx::{OrgScope, Scope, SystemScope};
 use std::marker::PhantomData;
 
 /// How far an index reaches.
@@ -71,9 +71,9 @@ pub struct Table<S, K, V: 'static> {
 }
 
 /// A table whose rows belong to organizations.
-pub type OrgTable<K, V> = Table<InOrg, K, V>;
+pub type OrgTable<K, V> = Table<OrgScope, K, V>;
 /// A table of rows without an organization.
-pub type SysTable<K, V> = Table<InSystem, K, V>;
+pub type SysTable<K, V> = Table<SystemScope, K, V>;
 
 impl<S, K, V> Table<S, K, V> {
     /// A table; `noun` is what an error calls a row ("Workflow not found").

@@ -3,7 +3,7 @@
 //! `OrgRead` and `OrgWrite` put the organization in front of every key, so no function takes an organization and a
 //! row id together, and a missing row and somebody else's are one look-up with one answer.
 
-use super::audit::{self, Chain, ChainOf};
+use super::audit::{self, Chain, ScopedChain};
 use super::changes;
 use super::key::{IndexKeys, Key, KeyWriter, after_prefix, encoded};
 use super::table::{Index, OrgTable, Reach, Table};
@@ -19,11 +19,11 @@ use std::time::Duration;
 
 /// The scope of one organization.
 #[derive(Clone, Copy)]
-pub struct InOrg(pub(super) OrgId);
+pub struct OrgScope(pub(super) OrgId);
 
 /// The scope of rows without an organization.
 #[derive(Clone, Copy)]
-pub struct InSystem;
+pub struct SystemScope;
 
 /// What stands in front of every key of a scope.
 pub trait Scope: Copy + 'static {
@@ -38,7 +38,7 @@ pub trait Scope: Copy + 'static {
     fn chain(&self) -> &'static Chain;
 }
 
-impl Scope for InOrg {
+impl Scope for OrgScope {
     const PREFIX_BYTES: usize = 16;
 
     fn prefix(&self) -> Vec<u8> {
@@ -54,7 +54,7 @@ impl Scope for InOrg {
     }
 }
 
-impl Scope for InSystem {
+impl Scope for SystemScope {
     const PREFIX_BYTES: usize = 0;
 
     fn prefix(&self) -> Vec<u8> {
@@ -71,7 +71,7 @@ impl Scope for InSystem {
 }
 
 /// Rows of one scope at one moment.
-pub struct Rows<'v, S> {
+pub struct ReadTx<'v, S> {
     view: &'v dyn View,
     pub(super) scope: S,
     now: Now,
@@ -82,9 +82,9 @@ pub struct Rows<'v, S> {
 }
 
 /// Rows of one organization.
-pub type OrgRead<'v> = Rows<'v, InOrg>;
+pub type OrgRead<'v> = ReadTx<'v, OrgScope>;
 /// Rows without an organization, and the global indexes.
-pub type SysRead<'v> = Rows<'v, InSystem>;
+pub type SysRead<'v> = ReadTx<'v, SystemScope>;
 
 /// In which direction a scan goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,10 +95,10 @@ pub enum Order {
     Descending,
 }
 
-impl<'v, S: Scope> Rows<'v, S> {
+impl<'v, S: Scope> ReadTx<'v, S> {
     pub(super) fn new(view: &'v dyn View, scope: S, now: Now) -> Self {
         let fenced = scope.org().is_some_and(|org| view.is_fenced(org));
-        Rows { view, scope, now, fenced, hidden: fenced }
+        ReadTx { view, scope, now, fenced, hidden: fenced }
     }
 
     /// The date at which this transaction began: for what is written down, and for dates that somebody named.
@@ -136,8 +136,8 @@ impl<'v, S: Scope> Rows<'v, S> {
     }
 
     /// The scope's audit chain and the view to read it with.
-    pub(super) fn audit_parts(&self) -> (&'v dyn View, ChainOf) {
-        (self.view, ChainOf::new(self.scope.chain(), self.scope.prefix()))
+    pub(super) fn audit_parts(&self) -> (&'v dyn View, ScopedChain) {
+        (self.view, ScopedChain::new(self.scope.chain(), self.scope.prefix()))
     }
 
     fn key<K: Key>(&self, key: &K) -> Vec<u8> {
@@ -404,7 +404,7 @@ impl SysRead<'_> {
         use std::ops::Bound::{Included, Unbounded};
         let low = match after {
             None => Some(Vec::new()),
-            Some(org) => after_prefix(&InOrg(org).prefix()),
+            Some(org) => after_prefix(&OrgScope(org).prefix()),
         };
         let Some(low) = low else { return Ok(None) };
         let first = self.view.scan(table, Included(&low), Unbounded, false, 1)?;
@@ -423,7 +423,7 @@ impl SysRead<'_> {
 
     /// The rows of one organization within this same moment.
     pub fn org(&self, org: OrgId) -> OrgRead<'_> {
-        Rows::new(self.view, InOrg(org), self.now.clone())
+        ReadTx::new(self.view, OrgScope(org), self.now.clone())
     }
 
     /// Whether the organization was erased or is being erased: it shows no rows and takes none.
@@ -433,11 +433,11 @@ impl SysRead<'_> {
 
     /// The rows of one organization, also behind its fence: for what erases them.
     pub fn behind_fence(&self, org: OrgId) -> OrgRead<'_> {
-        Rows { hidden: false, ..Rows::new(self.view, InOrg(org), self.now.clone()) }
+        ReadTx { hidden: false, ..ReadTx::new(self.view, OrgScope(org), self.now.clone()) }
     }
 
     /// The audit chain of an organization, or the box's own.
-    pub(super) fn audit_chain(&self, org: Option<OrgId>) -> (&dyn View, ChainOf) {
+    pub(super) fn audit_chain(&self, org: Option<OrgId>) -> (&dyn View, ScopedChain) {
         match org {
             Some(org) => self.org(org).audit_parts(),
             None => self.audit_parts(),
@@ -462,27 +462,27 @@ impl OrgRead<'_> {
 }
 
 /// Rows of one scope, and changes to them that become true together or not at all.
-pub struct Writes<'v, S> {
-    rows: Rows<'v, S>,
+pub struct WriteTx<'v, S> {
+    rows: ReadTx<'v, S>,
     view: &'v WriteView<'v>,
 }
 
 /// A write transaction of one organization.
-pub type OrgWrite<'v> = Writes<'v, InOrg>;
+pub type OrgWrite<'v> = WriteTx<'v, OrgScope>;
 /// A write transaction over rows without an organization.
-pub type SysWrite<'v> = Writes<'v, InSystem>;
+pub type SysWrite<'v> = WriteTx<'v, SystemScope>;
 
-impl<'v, S> Deref for Writes<'v, S> {
-    type Target = Rows<'v, S>;
+impl<'v, S> Deref for WriteTx<'v, S> {
+    type Target = ReadTx<'v, S>;
 
-    fn deref(&self) -> &Rows<'v, S> {
+    fn deref(&self) -> &ReadTx<'v, S> {
         &self.rows
     }
 }
 
-impl<'v, S: Scope> Writes<'v, S> {
+impl<'v, S: Scope> WriteTx<'v, S> {
     pub(super) fn new(view: &'v WriteView<'v>, scope: S, now: Now) -> Self {
-        Writes { rows: Rows::new(view, scope, now), view }
+        WriteTx { rows: ReadTx::new(view, scope, now), view }
     }
 
     /// The view itself, for what the store keeps beside the slices' tables.
@@ -491,7 +491,7 @@ impl<'v, S: Scope> Writes<'v, S> {
     }
 
     /// The scope's audit chain.
-    pub(super) fn chain(&self) -> ChainOf {
+    pub(super) fn chain(&self) -> ScopedChain {
         self.rows.audit_parts().1
     }
 
@@ -641,7 +641,7 @@ impl<'v, S: Scope> Writes<'v, S> {
 impl SysWrite<'_> {
     /// One organization's rows within this same transaction.
     pub fn org(&self, org: OrgId) -> OrgWrite<'_> {
-        Writes::new(self.view, InOrg(org), self.clock().clone())
+        WriteTx::new(self.view, OrgScope(org), self.clock().clone())
     }
 
     /// Removes the change records up to and including `sequence`; every consumer must be past it.

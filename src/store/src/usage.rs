@@ -13,7 +13,7 @@
 use super::migrate;
 use super::origin::Actor;
 use super::readable::readable;
-use super::tx::{InOrg, OrgRead, OrgWrite, Rows, SysRead, SysWrite};
+use super::tx::{OrgRead, OrgScope, OrgWrite, ReadTx, SysRead, SysWrite};
 use super::view::{View, WriteView};
 use base::clock::Now;
 use base::ids::OrgId;
@@ -92,7 +92,7 @@ pub(super) fn key(org: OrgId, table: &str) -> Vec<u8> {
 }
 
 /// What the operation under way adds to one organization, for whoever says whether there is room.
-pub struct Adding {
+pub struct PendingGrowth {
     /// What all tables would have after it.
     pub total: Used,
     /// By how much that is more.
@@ -102,20 +102,20 @@ pub struct Adding {
 }
 
 /// Says whether an organization has room for what an operation adds; an error refuses the operation.
-pub type Room = dyn Fn(&OrgRead<'_>, &Adding) -> Result<()> + Send + Sync;
+pub type QuotaCheck = dyn Fn(&OrgRead<'_>, &PendingGrowth) -> Result<()> + Send + Sync;
 
 /// Who says so; nobody until the slice that knows has come.
 #[derive(Default)]
-pub(super) struct RoomOf(OnceLock<Box<Room>>);
+pub(super) struct QuotaHook(OnceLock<Box<QuotaCheck>>);
 
-impl RoomOf {
-    pub(super) fn set(&self, room: Box<Room>) {
+impl QuotaHook {
+    pub(super) fn set(&self, room: Box<QuotaCheck>) {
         if self.0.set(room).is_err() {
             tracing::error!("the store knows already who limits its room; the second one is not asked");
         }
     }
 
-    pub(super) fn ask(&self, rows: &OrgRead<'_>, adding: &Adding) -> Result<()> {
+    pub(super) fn ask(&self, rows: &OrgRead<'_>, adding: &PendingGrowth) -> Result<()> {
         self.0.get().map_or(Ok(()), |room| room(rows, adding))
     }
 }
@@ -132,14 +132,14 @@ pub(super) fn check(view: &WriteView<'_>, actor: Actor, now: &Now) -> Result<()>
     {
         let own = grown.range((*org, ALL_TABLES)..).take_while(|((owner, _), _)| owner == org);
         let tables = own.filter(|((_, table), _)| *table != ALL_TABLES);
-        let adding = Adding {
+        let adding = PendingGrowth {
             total: view.used(*org, ALL_TABLES)?,
             growth: *growth,
             tables: tables
                 .map(|((_, table), growth)| Ok((*table, view.used(*org, table)?, *growth)))
                 .collect::<Result<_>>()?,
         };
-        room.ask(&Rows::new(view, InOrg(*org), now.clone()), &adding)?;
+        room.ask(&ReadTx::new(view, OrgScope(*org), now.clone()), &adding)?;
     }
     Ok(())
 }
@@ -161,7 +161,10 @@ impl OrgWrite<'_> {
     pub fn ask_room(&self) -> Result<()> {
         let Some(room) = self.raw().room() else { return Ok(()) };
         let growth = Growth { rows: 1, bytes: 1 };
-        room.ask(self, &Adding { total: self.used_in_all()?.after(growth), growth, tables: Vec::new() })
+        room.ask(
+            self,
+            &PendingGrowth { total: self.used_in_all()?.after(growth), growth, tables: Vec::new() },
+        )
     }
 }
 
@@ -306,7 +309,8 @@ mod tests {
     fn agree(store: &Store) {
         let tables: [&dyn AnyTable; 4] = [&NOTES, &PLAIN, &FILES, &BOOK];
         for table in tables {
-            let report = store.inner.handle.read(|view| table.check(&crate::check::Walk::over(view)));
+            let report =
+                store.inner.handle.read(|view| table.check(&crate::check::CheckSnapshot::over(view)));
             assert_eq!(report.unwrap().findings, Vec::<String>::new(), "{}", table.name());
         }
         assert_eq!(store.inner.handle.read(|view| sums(view)).unwrap(), Vec::<String>::new());
@@ -407,7 +411,8 @@ mod tests {
             Ok(())
         });
         raw.await.unwrap();
-        let report = store.inner.handle.read(|view| PLAIN.check(&crate::check::Walk::over(view))).unwrap();
+        let report =
+            store.inner.handle.read(|view| PLAIN.check(&crate::check::CheckSnapshot::over(view))).unwrap();
         assert!(
             report.findings[0].contains("is counted with 1 rows") && report.findings[0].contains("and has 2")
         );

@@ -2,15 +2,15 @@
 //!
 //! A scan says how many rows it wants, always: nothing here can run away.
 
-use super::after::Act;
-use super::audit::Shared;
+use super::after::CommitHook;
+use super::audit::AuditShared;
 use super::changes;
-use super::engine::{Handle, file_failed};
-use super::health::Trouble;
-use super::known::{Known, interned};
+use super::engine::{DatabaseHandle, file_failed};
+use super::health::ReadFailure;
+use super::known::{Registry, interned};
 use super::origin::Origin;
 use super::rewrite::Tracker;
-use super::usage::{self, Growth, Growths, RoomOf, Used};
+use super::usage::{self, Growth, Growths, QuotaHook, Used};
 use base::clock::Timestamp;
 use base::ids::OrgId;
 use base::{Error, Result};
@@ -76,14 +76,14 @@ fn failed(doing: &'static str) -> impl Fn(redb::StorageError) -> Error {
 pub(super) struct ReadView {
     tx: ReadTransaction,
     tables: RefCell<Vec<OpenTable>>,
-    known: Arc<Known>,
-    trouble: Arc<Trouble>,
+    known: Arc<Registry>,
+    trouble: Arc<ReadFailure>,
 }
 
 type OpenTable = (&'static str, Option<ReadOnlyTable<Bytes, Bytes>>);
 
 impl ReadView {
-    pub(super) fn new(tx: ReadTransaction, known: Arc<Known>, trouble: Arc<Trouble>) -> ReadView {
+    pub(super) fn new(tx: ReadTransaction, known: Arc<Registry>, trouble: Arc<ReadFailure>) -> ReadView {
         ReadView { tx, tables: RefCell::default(), known, trouble }
     }
 
@@ -207,17 +207,17 @@ pub(super) struct Batch<'t> {
     next_sequence: Cell<u64>,
     dirty: Cell<bool>,
     /// What was known before the batch.
-    known: Arc<Known>,
+    known: Arc<Registry>,
     /// What its operations added.
-    learned: RefCell<Known>,
+    learned: RefCell<Registry>,
     tracker: Arc<Tracker>,
     /// What they added to the counts, which is written once for all of them.
     grown: RefCell<Growths>,
-    trouble: Arc<Trouble>,
+    trouble: Arc<ReadFailure>,
 }
 
 impl<'t> Batch<'t> {
-    pub(super) fn new(tx: &'t WriteTransaction, next_sequence: u64, handle: &Handle) -> Batch<'t> {
+    pub(super) fn new(tx: &'t WriteTransaction, next_sequence: u64, handle: &DatabaseHandle) -> Batch<'t> {
         Batch {
             tx,
             tables: RefCell::default(),
@@ -232,7 +232,7 @@ impl<'t> Batch<'t> {
     }
 
     /// What the operations added to what is known; it counts once they are committed.
-    pub(super) fn learned(self) -> Known {
+    pub(super) fn learned(self) -> Registry {
         self.learned.into_inner()
     }
 
@@ -298,23 +298,23 @@ impl<'t> Batch<'t> {
 
 /// One operation's view: its own changes over the batch's open transaction, and the changes waiting to be applied.
 pub(super) struct WriteView<'b> {
-    batch: &'b dyn Base,
+    batch: &'b dyn BatchView,
     overlay: RefCell<BTreeMap<&'static str, Overlay>>,
     told: Cell<u64>,
-    learned: RefCell<Known>,
-    acting: OnceCell<(Arc<Origin>, Arc<Shared>)>,
-    room: OnceCell<Arc<RoomOf>>,
+    learned: RefCell<Registry>,
+    acting: OnceCell<(Arc<Origin>, Arc<AuditShared>)>,
+    room: OnceCell<Arc<QuotaHook>>,
     audited: Cell<bool>,
     grown: RefCell<Growths>,
     exempt: Cell<bool>,
-    after: RefCell<Vec<Act>>,
+    after: RefCell<Vec<CommitHook>>,
 }
 
 /// New values by key; none where the row goes.
 pub(super) type Overlay = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 /// The batch without its transaction's lifetime, which redb's tables are invariant in.
-pub(super) trait Base: View {
+pub(super) trait BatchView: View {
     fn next_sequence(&self) -> u64;
 
     /// The names of all tables, in order.
@@ -332,15 +332,15 @@ pub(super) trait Base: View {
     /// Whether an index of this name was registered as global.
     fn knows_global(&self, index: &str) -> bool;
 
-    fn apply(&self, decided: Decided) -> Result<()>;
+    fn apply(&self, decided: Decision) -> Result<()>;
 }
 
 /// What an operation decided.
-pub(super) struct Decided {
+pub(super) struct Decision {
     changes: BTreeMap<&'static str, Overlay>,
     /// Change records among them.
     told: u64,
-    learned: Known,
+    learned: Registry,
     grown: Growths,
 }
 
@@ -378,7 +378,7 @@ impl View for Batch<'_> {
     }
 }
 
-impl Base for Batch<'_> {
+impl BatchView for Batch<'_> {
     fn next_sequence(&self) -> u64 {
         self.next_sequence.get()
     }
@@ -413,7 +413,7 @@ impl Base for Batch<'_> {
         self.known.globals.contains(index) || self.learned.borrow().globals.contains(index)
     }
 
-    fn apply(&self, decided: Decided) -> Result<()> {
+    fn apply(&self, decided: Decision) -> Result<()> {
         self.learned.borrow_mut().add(decided.learned);
         self.write(decided.changes)?;
         let mut grown = self.grown.borrow_mut();
@@ -428,7 +428,7 @@ impl Base for Batch<'_> {
 }
 
 impl<'b> WriteView<'b> {
-    pub(super) fn new(batch: &'b dyn Base) -> WriteView<'b> {
+    pub(super) fn new(batch: &'b dyn BatchView) -> WriteView<'b> {
         WriteView {
             batch,
             overlay: RefCell::default(),
@@ -475,7 +475,7 @@ impl<'b> WriteView<'b> {
     }
 
     /// Whose operation this is, and what all operations share of the audit log.
-    pub(super) fn act_for(&self, origin: Arc<Origin>, shared: Arc<Shared>) {
+    pub(super) fn act_for(&self, origin: Arc<Origin>, shared: Arc<AuditShared>) {
         self.acting.get_or_init(|| (origin, shared));
     }
 
@@ -484,7 +484,7 @@ impl<'b> WriteView<'b> {
     }
 
     /// None where nobody shares anything: in a migration.
-    pub(super) fn shared(&self) -> Option<&Shared> {
+    pub(super) fn shared(&self) -> Option<&AuditShared> {
         self.acting.get().map(|(_, shared)| &**shared)
     }
 
@@ -499,12 +499,12 @@ impl<'b> WriteView<'b> {
     }
 
     /// Who says whether an organization has room.
-    pub(super) fn hold_to(&self, room: Arc<RoomOf>) {
+    pub(super) fn hold_to(&self, room: Arc<QuotaHook>) {
         self.room.get_or_init(|| room);
     }
 
     /// None where nobody is asked: in a migration.
-    pub(super) fn room(&self) -> Option<&RoomOf> {
+    pub(super) fn room(&self) -> Option<&QuotaHook> {
         self.room.get().map(|room| &**room)
     }
 
@@ -528,11 +528,11 @@ impl<'b> WriteView<'b> {
     }
 
     /// Has something done once the operation is committed.
-    pub(super) fn act_after(&self, act: Act) {
+    pub(super) fn act_after(&self, act: CommitHook) {
         self.after.borrow_mut().push(act);
     }
 
-    pub(super) fn take_after(&self) -> Vec<Act> {
+    pub(super) fn take_after(&self) -> Vec<CommitHook> {
         self.after.take()
     }
 
@@ -554,7 +554,7 @@ impl<'b> WriteView<'b> {
 
     /// Hands the operation's changes to the batch.
     pub(super) fn apply(self) -> Result<()> {
-        self.batch.apply(Decided {
+        self.batch.apply(Decision {
             changes: self.overlay.into_inner(),
             told: self.told.get(),
             learned: self.learned.into_inner(),

@@ -16,8 +16,8 @@
 //!
 //! Nothing of the writer's ends its thread: a panic is caught, and the writer goes on with the next operations.
 
-use super::after::{Act, Committed};
-use super::engine::{Handle, file_failed};
+use super::after::{CommitHook, Committed};
+use super::engine::{DatabaseHandle, file_failed};
 use super::health::WriterHealth;
 use super::view::{Batch, View, WriteView, definition};
 use super::{META, changes};
@@ -116,19 +116,19 @@ pub struct WriterStats {
 }
 
 /// What comes through the queue.
-enum Message {
+enum WriterMessage {
     Operation(Box<dyn Operation>),
     /// Work between two commits: everything that came before is committed, nothing that comes after has begun.
-    Alone(Alone),
+    Alone(ExclusiveWork),
     /// A read failed: the file must be opened again.
     Heal,
 }
 
-type Alone = Box<dyn FnOnce(&Handle) + Send>;
+type ExclusiveWork = Box<dyn FnOnce(&DatabaseHandle) + Send>;
 
 /// The queue to the writer thread.
 pub(super) struct Writer {
-    queue: parking_lot::Mutex<Option<mpsc::Sender<Message>>>,
+    queue: parking_lot::Mutex<Option<mpsc::Sender<WriterMessage>>>,
     thread: parking_lot::Mutex<Option<JoinHandle<()>>>,
     pub(super) stats: Arc<WriterStats>,
     pub(super) sequence: watch::Receiver<u64>,
@@ -138,13 +138,13 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(handle: Arc<Handle>, clock: Clock) -> Result<Writer> {
+    pub(super) fn start(handle: Arc<DatabaseHandle>, clock: Clock) -> Result<Writer> {
         let last = handle.read(|view| changes::last(view))?;
         let (queue, inbox) = mpsc::channel(WRITER_QUEUE_MAX);
         let (tell, sequence) = watch::channel(last);
         let (stats, health) = (Arc::new(WriterStats::default()), Arc::new(WriterHealth::default()));
         let commits = handle.read(|view| commits(view))?;
-        let state = State {
+        let state = WriterThread {
             handle,
             clock,
             tell,
@@ -191,7 +191,7 @@ impl Writer {
         let (reply, answer) = oneshot::channel();
         let operation: Box<dyn Operation> = Box::new(Closure { run: Some(run), decided: None, reply });
         let queue = self.queue.lock().clone().ok_or_else(|| Error::unavailable("the store is closing"))?;
-        queue.try_send(Message::Operation(operation)).map_err(|_| {
+        queue.try_send(WriterMessage::Operation(operation)).map_err(|_| {
             self.health.refuses(1);
             Error::unavailable("too many writes are waiting")
         })?;
@@ -202,7 +202,7 @@ impl Writer {
     pub(super) fn heal(&self) {
         if let Some(queue) = self.queue.lock().as_ref() {
             // A full queue wakes the writer too, and it looks for itself.
-            let _ = queue.try_send(Message::Heal);
+            let _ = queue.try_send(WriterMessage::Heal);
         }
     }
 
@@ -210,14 +210,16 @@ impl Writer {
     /// thread outside the runtime.
     pub(super) fn alone<T: Send + 'static>(
         &self,
-        run: impl FnOnce(&Handle) -> T + Send + 'static,
+        run: impl FnOnce(&DatabaseHandle) -> T + Send + 'static,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
-        let work = Box::new(move |handle: &Handle| {
+        let work = Box::new(move |handle: &DatabaseHandle| {
             let _ = reply.send(run(handle));
         });
         let queue = self.queue.lock().clone().ok_or_else(|| Error::unavailable("the store is closing"))?;
-        queue.blocking_send(Message::Alone(work)).map_err(|_| Error::unavailable("the store is closing"))?;
+        queue
+            .blocking_send(WriterMessage::Alone(work))
+            .map_err(|_| Error::unavailable("the store is closing"))?;
         answer.blocking_recv().map_err(writer_gone)
     }
 
@@ -267,7 +269,7 @@ pub(super) fn resume_clock(view: &dyn View, clock: &Clock) -> Result<()> {
 
 /// Runs one operation in a transaction of its own on the calling thread: what migrations do before there is a writer.
 pub(super) fn commit_one(
-    handle: &Handle,
+    handle: &DatabaseHandle,
     next_sequence: u64,
     run: impl FnOnce(&WriteView<'_>) -> Result<()>,
 ) -> Result<()> {
@@ -295,20 +297,20 @@ pub(super) fn begin(database: &redb::Database) -> Result<redb::WriteTransaction>
     Ok(tx)
 }
 
-type Waiting = VecDeque<Box<dyn Operation>>;
+type OperationQueue = VecDeque<Box<dyn Operation>>;
 
 /// What the thread has taken from the queue.
 #[derive(Default)]
-struct Taken {
-    waiting: Waiting,
+struct PendingWork {
+    waiting: OperationQueue,
     /// What is being committed.
     batch: Vec<Box<dyn Operation>>,
     /// What those have to have done once they are committed.
-    after: Vec<Act>,
-    alone: Option<Alone>,
+    after: Vec<CommitHook>,
+    alone: Option<ExclusiveWork>,
 }
 
-impl Taken {
+impl PendingWork {
     /// Does what has to follow the commit, and then answers those that asked for it; `failed` where nothing of it stands, or
     /// may not. A panic in what is done ends nothing but itself.
     fn answer(&mut self, committed: Option<Committed>, failed: Option<&str>) {
@@ -324,17 +326,17 @@ impl Taken {
     }
 
     /// Puts a message where it waits.
-    fn sort(&mut self, message: Message) {
+    fn sort(&mut self, message: WriterMessage) {
         match message {
-            Message::Operation(operation) => self.waiting.push_back(operation),
-            Message::Alone(run) => self.alone = Some(run),
-            Message::Heal => {}
+            WriterMessage::Operation(operation) => self.waiting.push_back(operation),
+            WriterMessage::Alone(run) => self.alone = Some(run),
+            WriterMessage::Heal => {}
         }
     }
 }
 
-struct State {
-    handle: Arc<Handle>,
+struct WriterThread {
+    handle: Arc<DatabaseHandle>,
     clock: Clock,
     tell: watch::Sender<u64>,
     stats: Arc<WriterStats>,
@@ -350,15 +352,15 @@ struct State {
 }
 
 /// A batch that failed.
-struct Failed {
+struct BatchFailure {
     reason: String,
     /// Its commit had begun, so it may stand.
     committing: bool,
 }
 
-impl State {
+impl WriterThread {
     /// The thread's life: a panic outside an operation costs those that wait an answer, and not the box its writer.
-    fn live(mut self, mut inbox: mpsc::Receiver<Message>) {
+    fn live(mut self, mut inbox: mpsc::Receiver<WriterMessage>) {
         while let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.run(&mut inbox))) {
             let reason = panic_text(&*panic);
             self.health.restarts();
@@ -369,8 +371,8 @@ impl State {
         self.health.ends();
     }
 
-    fn run(&mut self, inbox: &mut mpsc::Receiver<Message>) {
-        let mut taken = Taken::default();
+    fn run(&mut self, inbox: &mut mpsc::Receiver<WriterMessage>) {
+        let mut taken = PendingWork::default();
         loop {
             if self.handle.is_troubled() {
                 self.health.fails("the store's file could not be read");
@@ -396,14 +398,14 @@ impl State {
     }
 
     /// Commits what waits and answers it.
-    fn batch(&mut self, taken: &mut Taken, inbox: &mut mpsc::Receiver<Message>) {
+    fn batch(&mut self, taken: &mut PendingWork, inbox: &mut mpsc::Receiver<WriterMessage>) {
         self.health.begins();
         let decided = catch_unwind(AssertUnwindSafe(|| self.commit(taken)));
         let committing = std::mem::take(&mut self.committing);
         let failed = match decided {
             Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(Failed { reason: error.for_operator(), committing }),
-            Err(panic) => Some(Failed { reason: panic_text(&*panic), committing }),
+            Ok(Err(error)) => Some(BatchFailure { reason: error.for_operator(), committing }),
+            Err(panic) => Some(BatchFailure { reason: panic_text(&*panic), committing }),
         };
         self.health.waits();
         self.stats.operations.fetch_add(taken.batch.len() as u64, Ordering::Relaxed);
@@ -487,7 +489,7 @@ impl State {
     }
 
     /// A panic of it must not end the writer.
-    fn run_alone(&self, run: Alone) {
+    fn run_alone(&self, run: ExclusiveWork) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| run(&self.handle))) {
             tracing::error!(reason = panic_text(&*panic), "work between two commits failed");
         }
@@ -495,8 +497,8 @@ impl State {
 
     /// Lets the operations that wait decide, applies them, moves them to the batch, and commits once. An empty batch
     /// commits nothing.
-    fn commit(&mut self, taken: &mut Taken) -> Result<()> {
-        let Taken { waiting, batch, after, .. } = taken;
+    fn commit(&mut self, taken: &mut PendingWork) -> Result<()> {
+        let PendingWork { waiting, batch, after, .. } = taken;
         let database = self.handle.database()?;
         let tx = begin(&database)?;
         let now = self.clock.look();
@@ -557,7 +559,7 @@ impl State {
 
     /// Opens the file anew (unless it `was` just now), so that reads go on, and lets a pause pass that grows with every
     /// time that this did not help; answers what arrives meanwhile with 503.
-    fn reopen(&mut self, taken: &mut Taken, inbox: &mut mpsc::Receiver<Message>, was: bool) {
+    fn reopen(&mut self, taken: &mut PendingWork, inbox: &mut mpsc::Receiver<WriterMessage>, was: bool) {
         if self.failed_at.is_some_and(|at| at.elapsed() > FAILURES_APART) {
             self.failures = 0;
         }
@@ -603,7 +605,7 @@ impl State {
     }
 
     /// Refuses what waits and what has arrived.
-    fn refuse(&self, taken: &mut Taken, inbox: &mut mpsc::Receiver<Message>) {
+    fn refuse(&self, taken: &mut PendingWork, inbox: &mut mpsc::Receiver<WriterMessage>) {
         while let Ok(message) = inbox.try_recv() {
             taken.sort(message);
         }

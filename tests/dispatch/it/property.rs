@@ -4,8 +4,8 @@
 use base::ids::ProviderId;
 use base::terms::PageType;
 use dispatch::dag::{
-    ATTEMPTS_MAX, Dag, Ending, Event, Facts, Fault, Graph, NODES_MAX, Overrides, Seen, Step, Tariff, Walk,
-    Work,
+    ATTEMPTS_MAX, AttemptSummary, Dag, Fault, Graph, JobFacts, NODES_MAX, NodeKind, Overrides, Step, StepEvent,
+    Tariff, Walk, WalkEnd,
 };
 use dispatch_oracle::generate::{ALL, Dice, nonsense, spoil, valid};
 use dispatch_oracle::reference::{self, Asked, Made, Story, World};
@@ -42,8 +42,8 @@ impl Random {
         Dice(self.seed ^ (purpose << 32) ^ n as u64)
     }
 
-    fn facts(&self) -> Facts<'_> {
-        Facts {
+    fn facts(&self) -> JobFacts<'_> {
+        JobFacts {
             url: &self.url,
             domain: "example.com",
             page_type: self.page_type,
@@ -115,14 +115,14 @@ fn drive(graph: &Graph, world: &Random, dice: &mut Dice) -> Story {
             let delivers = outcome.is_final(status);
             let credits = if delivers { world.price(provider, render, premium) } else { 0 };
             story.attempts.push(Made { node: node.to_owned(), provider, outcome, status, credits });
-            Seen { outcome, http_status: status }
+            AttemptSummary { outcome, http_status: status }
         };
         let first = walk.attempts as usize + 1;
         let advanced = match walk.next(graph) {
             Step::Attempt { node, provider, options } => {
                 let came = world.attempt(&Asked { n: first, node, tries: walk.tries as usize, provider });
                 let seen = make(node, provider, options, came);
-                walk.advance(graph, &facts, Event::Attempted(seen))
+                walk.advance(graph, &facts, StepEvent::Attempted(seen))
             }
             Step::Race { node, providers, options } => {
                 let mut seen = Vec::new();
@@ -136,30 +136,30 @@ fn drive(graph: &Graph, world: &Random, dice: &mut Dice) -> Story {
                         break;
                     }
                 }
-                let won = seen.last().is_some_and(Seen::is_final);
+                let won = seen.last().is_some_and(AttemptSummary::is_final);
                 for lost in asking.into_iter().filter(|_| won) {
                     seen.push(make(node, lost, options, (Outcome::Canceled, None)));
                 }
-                walk.advance(graph, &facts, Event::Raced(&seen))
+                walk.advance(graph, &facts, StepEvent::Raced(&seen))
             }
             Step::Wait { ms } => {
                 story.waited_ms += u64::from(ms);
-                walk.advance(graph, &facts, Event::Waited)
+                walk.advance(graph, &facts, StepEvent::Waited)
             }
             Step::Extract { min_quality } => {
                 let page = walk.page.unwrap() as usize;
                 let quality = world.quality(page);
                 story.poor.extend(quality.filter(|quality| *quality < min_quality).map(|_| page));
-                walk.advance(graph, &facts, Event::Judged(quality))
+                walk.advance(graph, &facts, StepEvent::Judged(quality))
             }
-            Step::Output { .. } => walk.advance(graph, &facts, Event::Noted),
+            Step::Output { .. } => walk.advance(graph, &facts, StepEvent::Noted),
             Step::End(ending) => {
                 let settled = match ending {
-                    Ending::Delivered { attempt } | Ending::Answered { attempt } => Some(attempt as usize),
-                    Ending::Failed => None,
-                    Ending::Lost => panic!("a walk that was read does not get lost"),
+                    WalkEnd::Delivered { attempt } | WalkEnd::Answered { attempt } => Some(attempt as usize),
+                    WalkEnd::Failed => None,
+                    WalkEnd::Lost => panic!("a walk that was read does not get lost"),
                 };
-                story.succeeded = matches!(ending, Ending::Delivered { .. });
+                story.succeeded = matches!(ending, WalkEnd::Delivered { .. });
                 story.settled = settled;
                 story.credits = settled.map_or(0, |n| story.attempts[n - 1].credits);
                 story.outputs = walk.outputs.iter().map(ToString::to_string).collect();
@@ -271,7 +271,7 @@ fn nonsense_is_refused_or_holds() {
 
 fn promises(dag: &Dag, graph: &Graph) {
     assert_eq!(graph.nodes().len(), dag.nodes.len());
-    let starts = graph.nodes().iter().filter(|node| matches!(node.work, Work::Start { .. })).count();
+    let starts = graph.nodes().iter().filter(|node| matches!(node.work, NodeKind::Start { .. })).count();
     assert_eq!(starts, 1);
     let mut ids: Vec<_> = graph.nodes().iter().map(|node| &node.id).collect();
     ids.sort();

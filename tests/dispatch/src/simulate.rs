@@ -8,10 +8,10 @@
 //! the graph is read, and each job walks it. Losses are expectations over the true chances, so luck is not in them.
 
 use base::ids::ProviderId;
-use dispatch::dag::{self, Event, Facts, Graph, Seen, Step, Walk};
+use dispatch::dag::{self, AttemptSummary, Graph, JobFacts, Step, StepEvent, Walk};
 use dispatch::rank::estimate::score;
 use dispatch::rank::plan::DOMAIN_SAMPLES_MIN;
-use dispatch::rank::{Board, Evidence, Place, Plan, Sample, Strategy};
+use dispatch::rank::{Board, DomainBoard, Evidence, Plan, Sample, Strategy};
 use fetch::Outcome;
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
@@ -231,8 +231,12 @@ impl Learning {
 
     fn look(&mut self, world: &World) {
         let providers: Vec<_> = world.ids.iter().copied().zip(world.credits.iter().copied()).collect();
-        let places: Vec<_> =
-            world.domains.iter().zip(&self.boards).map(|(domain, board)| Place { domain, board }).collect();
+        let places: Vec<_> = world
+            .domains
+            .iter()
+            .zip(&self.boards)
+            .map(|(domain, board)| DomainBoard { domain, board })
+            .collect();
         let evidence = Evidence {
             providers: &providers,
             overall: &self.overall,
@@ -260,7 +264,7 @@ impl Policy for Learning {
             self.look(world);
         }
         let graph = self.graph.as_ref().expect("the worker has looked");
-        let facts = Facts {
+        let facts = JobFacts {
             url: "http://shop.example/",
             domain: &world.domains[domain],
             page_type: None,
@@ -274,8 +278,8 @@ impl Policy for Learning {
                 self.trying = node.starts_with("try-");
             }
             order.push(world.ids.iter().position(|id| *id == provider).expect("a provider of the world"));
-            let seen = Seen { outcome: Outcome::Blocked, http_status: None };
-            walk.advance(graph, &facts, Event::Attempted(seen)).expect("a walk that goes on");
+            let seen = AttemptSummary { outcome: Outcome::Blocked, http_status: None };
+            walk.advance(graph, &facts, StepEvent::Attempted(seen)).expect("a walk that goes on");
         }
         self.tried += usize::from(self.trying);
         order

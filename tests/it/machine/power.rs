@@ -215,7 +215,7 @@ fn look(root: &Path, org: OrgId, told: &[&Told], keys_before: &[KeyId]) -> Resul
 fn kept(store: &Store, data: &Path) -> Result<Vec<(PathBuf, u64)>, String> {
     let files = store.system().read(|tx| {
         let mut files = account::kept_files(tx, &data.join("account-exports"))?;
-        let of_statements = bi::kept_files(tx, &data.join("results"), &data.join("exports"))?;
+        let of_statements = bi::retained_files(tx, &data.join("results"), &data.join("exports"))?;
         files.extend(of_statements.into_iter().map(|file| (file.path, file.bytes)));
         Ok(files)
     });

@@ -1,7 +1,9 @@
 //! The house's rules, read from the sources: who imports whom, sizes, words that must not be there.
 
+mod circles;
 mod source;
 
+use circles::{Circle, circles};
 use gleaner::features::ALL;
 use server::RouteGroup;
 use source::{Call, Function, Name, Source, sources};
@@ -60,6 +62,126 @@ fn wrong_uses(sources: &[Source]) -> Vec<String> {
         }
     }
     found
+}
+
+/// Circles that stand, and why: names may be taken from this list and none put into it.
+const CIRCLES: [(&str, &str, &str); 22] = [
+    ("fetch/src/connect", "lease pool", "a lease gives its connection back to the pool, which makes leases"),
+    (
+        "gleaner/src",
+        "config features",
+        "the configuration has a type of auth's, and slices open themselves from it",
+    ),
+    ("gleaner/src/features/auth", "limits networks", "to be cut: the key of a network stands in limits"),
+    (
+        "gleaner/src/features/bi",
+        "content erase exports retention run service",
+        "to be cut: `Queries` is the slice's whole state, and its parts reach each other over it",
+    ),
+    (
+        "gleaner/src/features/billing",
+        "plans retention",
+        "to be cut: what a plan keeps for how long stands in retention",
+    ),
+    ("gleaner/src/features/extraction", "held pages service", "to be cut: a draft stands in service"),
+    ("gleaner/src/features/jobs", "dispatch finish run", "a run reaches its dispatcher, which begins runs"),
+    (
+        "gleaner/src/features/mail",
+        "rows token",
+        "a row holds a sealed token, which is sealed for the row's table",
+    ),
+    ("gleaner/src/features/orgs", "invites members", "to be cut: `Caller` stands in members"),
+    (
+        "gleaner/src/features/providers",
+        "accounts trials",
+        "tests of providers are limited where accounts are kept",
+    ),
+    ("gleaner/src/features/providers", "adapters proxies", "to be cut: names of settings stand in both"),
+    ("gleaner/src/features/providers", "service wire", "to be cut: limits of a request stand in service"),
+    ("page/src/html", "tokenizer tree", "the tree builder tells the tokenizer what to read next: one room"),
+    (
+        "server/src",
+        "api builtin call connection door envelope file gate input openapi output refusal route router server tls",
+        "to be cut: a call knows the whole interface, and every part of that takes a call",
+    ),
+    ("sql/src", "errors reasons", "to be cut: the nearest name is looked for in errors"),
+    (
+        "sql/src",
+        "gate information newest pool postgres scan session spool",
+        "to be cut: constants and small functions that belong into leaves",
+    ),
+    ("sql/src/gate", "calls dialect", "to be cut: both walk calls"),
+    ("sql/src/gate", "floats intervals", "to be cut: comparisons stand in both"),
+    (
+        "sql/src/gate",
+        "forms predicates sets",
+        "expressions, their conditions and the queries in them hold each other",
+    ),
+    ("sql/src/postgres", "times zone", "to be cut: dates stand in times"),
+    ("sql/src/snapshot", "apply merge newest", "to be cut: the forms of a change stand in apply"),
+    (
+        "store/src",
+        "after audit changes engine known migrate readable rewrite table tx usage view writer",
+        "to be cut: the raw view of rows, the tracker and the scopes belong into leaves",
+    ),
+];
+
+/// Modules beside each other do not need each other in a circle: each can be read, tested and changed after those below it.
+#[test]
+fn imports_form_no_circles() {
+    let found = circles(&sources());
+    let listed = |circle: &Circle, member: &String| {
+        let here = CIRCLES.iter().filter(|(folder, ..)| *folder == circle.folder);
+        here.flat_map(|(_, members, _)| members.split(' ')).any(|known| known == member)
+    };
+    let new = found.iter().filter(|circle| !circle.members.iter().all(|member| listed(circle, member)));
+    let say = |circle: &Circle| {
+        format!("{}: {}\n    {}", circle.folder, circle.members.join(" "), circle.names.join("\n    "))
+    };
+    assert_none("modules that need each other", &new.map(say).collect::<Vec<_>>());
+    let stands = |folder: &str, member: &str| {
+        found.iter().any(|circle| circle.folder == folder && circle.members.iter().any(|own| own == member))
+    };
+    let mut cut = Vec::new();
+    for (folder, members, _) in CIRCLES {
+        let gone = members.split(' ').filter(|member| !stands(folder, member));
+        cut.extend(gone.map(|member| format!("{folder}: {member}")));
+    }
+    assert_none("cut, and still in the list of circles", &cut);
+}
+
+#[test]
+fn circles_are_found_through_re_exports_and_folders() {
+    let of = |files: &[(&str, &str)]| {
+        let sources: Vec<_> =
+            files.iter().map(|(path, text)| Source::parse(path, (*text).to_owned())).collect();
+        circles(&sources)
+            .into_iter()
+            .map(|circle| (circle.folder, circle.members.join(" ")))
+            .collect::<Vec<_>>()
+    };
+    let root = ("x/src/lib.rs", "mod a; mod b; pub use b::B as Other; pub const HERE: u8 = 0;");
+    let circle = vec![("x/src".to_owned(), "a b".to_owned())];
+    assert_eq!(of(&[root, ("x/src/a.rs", "use super::b::B;"), ("x/src/b.rs", "use crate::a;")]), circle);
+    assert_eq!(
+        of(&[root, ("x/src/a.rs", "use crate::Other;"), ("x/src/b.rs", "fn b() { super::a::a(); }")]),
+        circle
+    );
+    let inside = ("x/src/a/deep.rs", "fn f() -> crate::b::B { loop {} }");
+    assert_eq!(of(&[root, ("x/src/a/mod.rs", "mod deep;"), inside, ("x/src/b.rs", "use super::a;")]), circle);
+    // One way only; what stands in the folder's own file; tests; another crate's module of the same name.
+    assert_eq!(of(&[root, ("x/src/a.rs", "use super::b::B;"), ("x/src/b.rs", "")]), []);
+    assert_eq!(of(&[root, ("x/src/a.rs", "use super::b::B;"), ("x/src/b.rs", "use super::HERE;")]), []);
+    let test = ("x/src/b.rs", "#[cfg(test)] mod tests { use crate::a; }");
+    assert_eq!(of(&[root, ("x/src/a.rs", "use super::b::B;"), test]), []);
+    assert_eq!(of(&[root, ("x/src/a.rs", "use super::b::B;"), ("x/src/b.rs", "use a::A;")]), []);
+    let three = [
+        ("y/src/lib.rs", ""),
+        ("y/src/a.rs", "use crate::b;"),
+        ("y/src/b.rs", "use crate::c;"),
+        ("y/src/c.rs", "use crate::a;"),
+    ];
+    assert_eq!(of(&three), [("y/src".to_owned(), "a b c".to_owned())]);
 }
 
 /// The crates' manifests say who may use which library; this one is for a single file of its crate.

@@ -9,8 +9,12 @@ pub struct Source {
     /// Relative to `src`, with slashes: `store/src/writer.rs`.
     pub path: String,
     pub text: String,
+    /// The module that the file is, from its crate's root on.
+    pub module: Vec<String>,
     /// Every path that the code names, in full: `crate::features::jobs::Job`.
     pub names: Vec<Name>,
+    /// What `use` brings into the file's own module, under which name.
+    pub imports: Vec<Import>,
     pub functions: Vec<Function>,
     /// Calls of methods and macros that a rule may forbid: `.unwrap()`, `todo!`.
     pub calls: Vec<Call>,
@@ -22,6 +26,11 @@ pub struct Source {
 
 pub struct Name {
     pub line: usize,
+    pub parts: Vec<String>,
+}
+
+pub struct Import {
+    pub name: String,
     pub parts: Vec<String>,
 }
 
@@ -40,12 +49,15 @@ impl Source {
     /// `text` as the file at `path` (relative to `src`). Panics where it is no Rust.
     pub fn parse(path: &str, text: String) -> Source {
         let file = syn::parse_file(&text).unwrap_or_else(|e| panic!("src/{path}: {e}"));
-        let mut walk = Walk { module: module(path), ..Walk::default() };
+        let own = module(path);
+        let mut walk = Walk { own: own.clone(), module: own, ..Walk::default() };
         walk.visit_file(&file);
         Source {
             path: path.to_owned(),
             text,
+            module: walk.own,
             names: walk.names,
+            imports: walk.imports,
             functions: walk.functions,
             calls: walk.calls,
             idents: walk.idents,
@@ -98,8 +110,11 @@ fn module(path: &str) -> Vec<String> {
 
 #[derive(Default)]
 struct Walk {
+    /// The file's own module, and the one that is being read, which may stand in the file.
+    own: Vec<String>,
     module: Vec<String>,
     names: Vec<Name>,
+    imports: Vec<Import>,
     functions: Vec<Function>,
     calls: Vec<Call>,
     idents: Vec<Call>,
@@ -137,11 +152,25 @@ impl Walk {
             syn::UseTree::Path(path) => self.flatten(&path.tree, &with(&path.ident)),
             syn::UseTree::Group(group) => group.items.iter().for_each(|tree| self.flatten(tree, before)),
             syn::UseTree::Name(name) if name.ident == "self" => {
-                self.name(name.span().start().line, before.to_vec())
+                let known_as = before.last().cloned().unwrap_or_default();
+                self.import(name.span().start().line, before.to_vec(), known_as)
             }
-            syn::UseTree::Name(name) => self.name(name.span().start().line, with(&name.ident)),
-            syn::UseTree::Rename(rename) => self.name(rename.span().start().line, with(&rename.ident)),
+            syn::UseTree::Name(name) => {
+                self.import(name.span().start().line, with(&name.ident), name.ident.to_string())
+            }
+            syn::UseTree::Rename(rename) => {
+                self.import(rename.span().start().line, with(&rename.ident), rename.rename.to_string())
+            }
             syn::UseTree::Glob(glob) => self.name(glob.span().start().line, before.to_vec()),
+        }
+    }
+
+    fn import(&mut self, line: usize, written: Vec<String>, known_as: String) {
+        self.name(line, written);
+        if self.module == self.own
+            && let Some(name) = self.names.last()
+        {
+            self.imports.push(Import { name: known_as, parts: name.parts.clone() });
         }
     }
 

@@ -24,7 +24,7 @@ pub use timeline::{ClockStateV1, JUMP_MIN, Jump, Now};
 
 use nix::time::{ClockId, clock_gettime};
 use parking_lot::Mutex;
-use timeline::{Reading, Timeline};
+use timeline::{ClockReading, Timeline};
 
 use jiff::fmt::temporal::Pieces;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -236,9 +236,9 @@ impl Clock {
         seen
     }
 
-    fn reading(&self) -> Reading {
-        let Reading { wall, up } = machine();
-        Reading {
+    fn reading(&self) -> ClockReading {
+        let ClockReading { wall, up } = machine();
+        ClockReading {
             wall: wall.saturating_add(self.inner.wall_offset_ms.load(Ordering::Relaxed)),
             up: up.saturating_add(self.inner.up_offset_ms.load(Ordering::Relaxed)),
         }
@@ -338,14 +338,14 @@ pub struct ClockReport {
 }
 
 /// The clocks of the machine.
-fn machine() -> Reading {
+fn machine() -> ClockReading {
     let mut up = up_ms();
     loop {
         let wall = wall_ms();
         let after = up_ms();
         // A process that was held up in between would see a jump where there was none.
         if after - up <= READ_WITHIN_MS {
-            return Reading { wall, up };
+            return ClockReading { wall, up };
         }
         up = after;
     }

@@ -21,7 +21,7 @@ const STRETCHES_MAX: usize = 64;
 
 /// What the clocks of the machine say at one instant, in milliseconds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reading {
+pub(super) struct ClockReading {
     /// Since 1970, by whoever set it.
     pub wall: i64,
     /// Since the machine was started, the time that it slept included: nobody sets it.
@@ -30,14 +30,14 @@ pub(super) struct Reading {
 
 /// A stretch of time in which dates were as far from moments everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stretch {
+pub struct OffsetPeriod {
     since: i64,
     /// Date less moment.
     ahead: i64,
 }
 
 /// Dates and moments are one, as long as anybody remembers.
-const ALWAYS: Stretch = Stretch { since: i64::MIN, ahead: 0 };
+const ALWAYS: OffsetPeriod = OffsetPeriod { since: i64::MIN, ahead: 0 };
 
 /// A jump of the machine's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,7 +57,7 @@ impl Jump {
 
 /// Time that the machine says it was off, which is not believed yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Doubted {
+struct UnconfirmedJump {
     ms: i64,
     since: i64,
 }
@@ -70,11 +70,11 @@ pub struct ClockStateV1 {
     up: i64,
     moment: i64,
     date: i64,
-    stretches: Vec<Stretch>,
+    stretches: Vec<OffsetPeriod>,
     went_back: bool,
     jumps: u64,
     last_jump: Option<Jump>,
-    doubted: Option<Doubted>,
+    doubted: Option<UnconfirmedJump>,
     /// The time of the newest id.
     pub newest_id_ms: u64,
 }
@@ -88,22 +88,22 @@ pub(super) struct Timeline {
     anchor: (i64, i64),
     moment: i64,
     date: i64,
-    stretches: Arc<[Stretch]>,
+    stretches: Arc<[OffsetPeriod]>,
     went_back: bool,
     pub jumps: u64,
     pub last_jump: Option<Jump>,
-    doubted: Option<Doubted>,
+    doubted: Option<UnconfirmedJump>,
 }
 
 impl Timeline {
     /// One that begins now: moments are dates, and there were none before.
-    pub fn new(boot: String, reading: Reading) -> Timeline {
+    pub fn new(boot: String, reading: ClockReading) -> Timeline {
         Timeline {
             boot,
             anchor: (reading.up, reading.wall),
             moment: reading.wall,
             date: reading.wall,
-            stretches: Arc::new([Stretch { since: reading.wall, ahead: 0 }]),
+            stretches: Arc::new([OffsetPeriod { since: reading.wall, ahead: 0 }]),
             went_back: false,
             jumps: 0,
             last_jump: None,
@@ -112,14 +112,14 @@ impl Timeline {
     }
 
     /// Begins where an older release ended, of which only the newest time is known that it wrote.
-    pub fn resume_at(&mut self, newest: Timestamp, reading: Reading) {
+    pub fn resume_at(&mut self, newest: Timestamp, reading: ClockReading) {
         let moment = newest.0.max(reading.wall);
         (self.anchor, self.moment, self.date) = ((reading.up, moment), moment, moment);
         self.stretches = Arc::new([ALWAYS]);
     }
 
     /// Goes on where `state` was kept.
-    pub fn resume(&mut self, state: &ClockStateV1, boot: String, reading: Reading) {
+    pub fn resume(&mut self, state: &ClockStateV1, boot: String, reading: ClockReading) {
         let ran_on = state.boot == boot && reading.up >= state.up;
         let passed = if ran_on { reading.up - state.up } else { 0 };
         self.boot = boot;
@@ -142,7 +142,7 @@ impl Timeline {
         } else if off > 0 {
             self.stretch(self.ahead().saturating_add(off));
             let ms = off.saturating_add(state.doubted.map_or(0, |doubted| doubted.ms));
-            self.doubted = Some(Doubted { ms, since: self.moment });
+            self.doubted = Some(UnconfirmedJump { ms, since: self.moment });
         } else if let Some(doubted) = &mut self.doubted {
             doubted.since = self.moment;
         }
@@ -164,7 +164,7 @@ impl Timeline {
     }
 
     /// Goes on to an instant; says so when the machine's clock jumped on the way.
-    pub fn go_on(&mut self, reading: Reading) -> Option<Jump> {
+    pub fn go_on(&mut self, reading: ClockReading) -> Option<Jump> {
         let passed = reading.up.saturating_sub(self.anchor.0);
         self.moment = self.moment.max(self.anchor.1.saturating_add(passed));
         let due = self.moment.saturating_add(self.ahead());
@@ -187,7 +187,7 @@ impl Timeline {
         self.last_jump = Some(jump);
         if let Some(doubted) = &mut self.doubted {
             // What is taken back was never time.
-            *doubted = Doubted { ms: doubted.ms.saturating_add(off_by.min(0)), since: self.moment };
+            *doubted = UnconfirmedJump { ms: doubted.ms.saturating_add(off_by.min(0)), since: self.moment };
         }
         self.doubted = self.doubted.filter(|doubted| doubted.ms > 0);
         Some(jump)
@@ -203,7 +203,7 @@ impl Timeline {
 
     /// Counts it now.
     pub fn accept(&mut self) {
-        let Some(Doubted { ms, .. }) = self.doubted.take() else { return };
+        let Some(UnconfirmedJump { ms, .. }) = self.doubted.take() else { return };
         let ahead = self.ahead().saturating_sub(ms);
         self.pass(ms);
         self.stretch(ahead);
@@ -219,7 +219,7 @@ impl Timeline {
     /// the oldest: a year is remembered for longer than many small corrections.
     fn stretch(&mut self, ahead: i64) {
         let mut all = self.stretches.to_vec();
-        all.push(Stretch { since: self.moment, ahead });
+        all.push(OffsetPeriod { since: self.moment, ahead });
         if all.len() > STRETCHES_MAX {
             let differ = |at: &usize| all[*at].ahead.abs_diff(all[at - 1].ahead);
             let least = (1..all.len()).min_by_key(differ).unwrap_or(1);
@@ -255,7 +255,7 @@ pub struct Now {
     pub date: Timestamp,
     /// Where the box's own time stands.
     pub moment: Moment,
-    stretches: Arc<[Stretch]>,
+    stretches: Arc<[OffsetPeriod]>,
     went_back: bool,
 }
 
@@ -342,14 +342,14 @@ mod tests {
 
     /// A machine whose clocks the test moves.
     struct Machine {
-        reading: Reading,
+        reading: ClockReading,
         timeline: Timeline,
         boot: u32,
     }
 
     impl Machine {
         fn new() -> Machine {
-            let reading = Reading { wall: TODAY, up: 5_000 };
+            let reading = ClockReading { wall: TODAY, up: 5_000 };
             Machine { reading, timeline: Timeline::new("0".to_owned(), reading), boot: 0 }
         }
 
@@ -375,7 +375,7 @@ mod tests {
         /// The machine is off for a while, and its clock says another one.
         fn reboot(&mut self, off_by_its_clock: i64) {
             self.boot += 1;
-            self.reading = Reading { wall: self.reading.wall + off_by_its_clock, up: 1_000 };
+            self.reading = ClockReading { wall: self.reading.wall + off_by_its_clock, up: 1_000 };
             self.restart();
         }
 

@@ -3,7 +3,7 @@
 //! A field that is not there (no page type, no answer yet) fulfils `is_null`, `ne` and `not_in` and nothing else. A job
 //! has several tags: `eq`, `in` and the like hold when one of them fits, `ne` and `not_in` when none does.
 
-use super::config::Config;
+use super::config::NodeConfig;
 use super::shape::{Fault, one_of, quoted};
 use base::terms::PageType;
 use base::web::Domain;
@@ -21,7 +21,7 @@ pub(super) const VALUE_CHARS_MAX: usize = 2_048;
 
 /// What a walk knows of its job.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
+pub struct JobFacts<'a> {
     pub url: &'a str,
     /// The registrable domain.
     pub domain: &'a str,
@@ -72,10 +72,10 @@ enum NumberOp {
 
 /// A condition that was read.
 #[derive(Clone, Debug)]
-pub struct Test(Kind);
+pub struct Condition(Comparison);
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum Comparison {
     Text(TextField, TextOp),
     Number(NumberField, NumberOp),
 }
@@ -94,9 +94,9 @@ pub(super) const TEXT_OPS: &[&str] =
 pub(super) const NUMBER_OPS: &[&str] =
     &["eq", "ne", "in", "not_in", "lt", "lte", "gt", "gte", "between", "is_null", "not_null"];
 
-impl Test {
+impl Condition {
     /// Reads a condition's config; what is wrong with it is reported there.
-    pub(super) fn read(config: &mut Config<'_>) -> Option<Test> {
+    pub(super) fn read(config: &mut NodeConfig<'_>) -> Option<Condition> {
         let field = match config.text("field")? {
             "url" => Ok(TextField::Url),
             "domain" => Ok(TextField::Domain),
@@ -117,9 +117,9 @@ impl Test {
             config.wrong("op", format!("{} is not an operation on this field; one is {known}", quoted(op)));
             return None;
         }
-        Some(Test(match field {
-            Ok(field) => Kind::Text(field, text_op(config, field, op)?),
-            Err(field) => Kind::Number(field, number_op(config, op)?),
+        Some(Condition(match field {
+            Ok(field) => Comparison::Text(field, text_op(config, field, op)?),
+            Err(field) => Comparison::Number(field, number_op(config, op)?),
         }))
     }
 
@@ -129,29 +129,30 @@ impl Test {
         const TEXT_BYTES: usize = size_of::<String>();
         let texts = |values: &[String]| values.iter().map(|text| TEXT_BYTES + text.len()).sum();
         match &self.0 {
-            Kind::Text(_, TextOp::Matches(_)) => 6 * PATTERN_BYTES_MAX,
-            Kind::Text(_, TextOp::In { values, .. }) => texts(values),
-            Kind::Text(_, TextOp::Contains(text) | TextOp::StartsWith(text) | TextOp::EndsWith(text)) => {
-                text.len()
-            }
-            Kind::Number(_, NumberOp::In { values, .. }) => values.len() * size_of::<i64>(),
-            Kind::Text(_, TextOp::IsNull { .. })
-            | Kind::Number(_, NumberOp::Within { .. } | NumberOp::IsNull { .. }) => 0,
+            Comparison::Text(_, TextOp::Matches(_)) => 6 * PATTERN_BYTES_MAX,
+            Comparison::Text(_, TextOp::In { values, .. }) => texts(values),
+            Comparison::Text(
+                _,
+                TextOp::Contains(text) | TextOp::StartsWith(text) | TextOp::EndsWith(text),
+            ) => text.len(),
+            Comparison::Number(_, NumberOp::In { values, .. }) => values.len() * size_of::<i64>(),
+            Comparison::Text(_, TextOp::IsNull { .. })
+            | Comparison::Number(_, NumberOp::Within { .. } | NumberOp::IsNull { .. }) => 0,
         }
     }
 
     /// Whether it holds for a job after `attempts` attempts, the last of which was answered with `http_status`.
-    pub fn holds(&self, facts: &Facts<'_>, attempts: u32, http_status: Option<u16>) -> bool {
+    pub fn holds(&self, facts: &JobFacts<'_>, attempts: u32, http_status: Option<u16>) -> bool {
         match &self.0 {
-            Kind::Text(TextField::Url, op) => op.holds(&[facts.url]),
-            Kind::Text(TextField::Domain, op) => op.holds(&[facts.domain]),
-            Kind::Text(TextField::PageType, op) => match facts.page_type {
+            Comparison::Text(TextField::Url, op) => op.holds(&[facts.url]),
+            Comparison::Text(TextField::Domain, op) => op.holds(&[facts.domain]),
+            Comparison::Text(TextField::PageType, op) => match facts.page_type {
                 Some(page_type) => op.holds(&[page_type.name()]),
                 None => op.holds::<&str>(&[]),
             },
-            Kind::Text(TextField::Tag, op) => op.holds(facts.tags),
-            Kind::Number(NumberField::Attempts, op) => op.holds(Some(attempts.into())),
-            Kind::Number(NumberField::HttpStatus, op) => op.holds(http_status.map(i64::from)),
+            Comparison::Text(TextField::Tag, op) => op.holds(facts.tags),
+            Comparison::Number(NumberField::Attempts, op) => op.holds(Some(attempts.into())),
+            Comparison::Number(NumberField::HttpStatus, op) => op.holds(http_status.map(i64::from)),
         }
     }
 }
@@ -180,7 +181,7 @@ impl NumberOp {
     }
 }
 
-fn text_op(config: &mut Config<'_>, field: TextField, op: &str) -> Option<TextOp> {
+fn text_op(config: &mut NodeConfig<'_>, field: TextField, op: &str) -> Option<TextOp> {
     let not = matches!(op, "ne" | "not_in" | "not_null");
     match op {
         "is_null" | "not_null" => return Some(TextOp::IsNull { not }),
@@ -224,7 +225,7 @@ fn checked_text(field: TextField, value: &Value) -> Result<String, String> {
     }
 }
 
-fn pattern(config: &mut Config<'_>, text: &str) -> Option<Regex> {
+fn pattern(config: &mut NodeConfig<'_>, text: &str) -> Option<Regex> {
     if text.chars().count() > PATTERN_CHARS_MAX {
         config.wrong("value", format!("a regular expression has at most {PATTERN_CHARS_MAX} characters"));
         return None;
@@ -247,7 +248,7 @@ fn pattern(config: &mut Config<'_>, text: &str) -> Option<Regex> {
     }
 }
 
-fn number_op(config: &mut Config<'_>, op: &str) -> Option<NumberOp> {
+fn number_op(config: &mut NodeConfig<'_>, op: &str) -> Option<NumberOp> {
     let not = matches!(op, "ne" | "not_in" | "not_null");
     match op {
         "is_null" | "not_null" => return Some(NumberOp::IsNull { not }),
@@ -287,7 +288,7 @@ fn whole_number(value: &Value) -> Result<i64, String> {
 }
 
 /// The members of `value`, each read by `member`.
-fn list<T>(config: &mut Config<'_>, member: impl Fn(&Value) -> Result<T, String>) -> Option<Vec<T>> {
+fn list<T>(config: &mut NodeConfig<'_>, member: impl Fn(&Value) -> Result<T, String>) -> Option<Vec<T>> {
     let Some(values) = config.required("value")?.as_array() else {
         config.wrong("value", "must be an array");
         return None;

@@ -6,16 +6,16 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// A node's config while it is read. Every method that gives none has said why.
-pub(super) struct Config<'a> {
+pub(super) struct NodeConfig<'a> {
     /// The node's own path: `dag.nodes[2]`.
     path: String,
     members: Option<&'a Map<String, Value>>,
     pub problems: Vec<Problem>,
 }
 
-impl<'a> Config<'a> {
-    pub fn new(path: String, members: Option<&'a Map<String, Value>>) -> Config<'a> {
-        Config { path, members, problems: Vec::new() }
+impl<'a> NodeConfig<'a> {
+    pub fn new(path: String, members: Option<&'a Map<String, Value>>) -> NodeConfig<'a> {
+        NodeConfig { path, members, problems: Vec::new() }
     }
 
     /// The path of a member.

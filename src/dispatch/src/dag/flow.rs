@@ -3,18 +3,18 @@
 //! Everything here runs over adjacency lists of at most [`super::EDGES_MAX`] edges, without recursion.
 
 use super::shape::EdgeType;
-use super::{Place, Work};
+use super::{NodeIndex, NodeKind};
 
 /// The edges that leave each node.
-pub(super) type Out = Vec<Vec<(EdgeType, Place)>>;
+pub(super) type OutEdges = Vec<Vec<(EdgeType, NodeIndex)>>;
 
 /// The nodes in an order in which every edge leads forward, or the nodes of one cycle in the order of its edges.
-pub(super) fn topological(out: &Out) -> Result<Vec<Place>, Vec<Place>> {
+pub(super) fn topological(out: &OutEdges) -> Result<Vec<NodeIndex>, Vec<NodeIndex>> {
     let mut incoming = vec![0usize; out.len()];
     for (_, target) in out.iter().flatten() {
         incoming[*target] += 1;
     }
-    let mut order: Vec<Place> = (0..out.len()).filter(|place| incoming[*place] == 0).collect();
+    let mut order: Vec<NodeIndex> = (0..out.len()).filter(|place| incoming[*place] == 0).collect();
     let mut at = 0;
     while let Some(&place) = order.get(at) {
         at += 1;
@@ -30,9 +30,9 @@ pub(super) fn topological(out: &Out) -> Result<Vec<Place>, Vec<Place>> {
 
 /// A cycle among the nodes that still have incoming edges: each of them has a predecessor that does too, so going
 /// backwards comes to a node for the second time.
-fn cycle(out: &Out, incoming: &[usize]) -> Vec<Place> {
-    let stuck = |place: &Place| incoming[*place] > 0;
-    let before = |place: Place| {
+fn cycle(out: &OutEdges, incoming: &[usize]) -> Vec<NodeIndex> {
+    let stuck = |place: &NodeIndex| incoming[*place] > 0;
+    let before = |place: NodeIndex| {
         (0..out.len()).filter(stuck).find(|from| out[*from].iter().any(|(_, target)| *target == place))
     };
     let mut way = Vec::new();
@@ -50,7 +50,7 @@ fn cycle(out: &Out, incoming: &[usize]) -> Vec<Place> {
 }
 
 /// Which nodes a walk can come to.
-pub(super) fn reachable(out: &Out, start: Place) -> Vec<bool> {
+pub(super) fn reachable(out: &OutEdges, start: NodeIndex) -> Vec<bool> {
     let mut reached = vec![false; out.len()];
     let mut open = vec![start];
     while let Some(place) = open.pop() {
@@ -62,13 +62,18 @@ pub(super) fn reachable(out: &Out, start: Place) -> Vec<bool> {
 }
 
 /// For each node whether every way to it has had a page delivered. `order` is [`topological`]'s.
-pub(super) fn page_at_hand(out: &Out, works: &[Work], order: &[Place], reached: &[bool]) -> Vec<bool> {
+pub(super) fn page_at_hand(
+    out: &OutEdges,
+    works: &[NodeKind],
+    order: &[NodeIndex],
+    reached: &[bool],
+) -> Vec<bool> {
     let mut page = vec![true; out.len()];
     for &place in order.iter().filter(|place| reached[**place]) {
-        if matches!(works[place], Work::Start { .. }) {
+        if matches!(works[place], NodeKind::Start { .. }) {
             page[place] = false;
         }
-        let delivers = matches!(works[place], Work::Provider { .. } | Work::Race { .. });
+        let delivers = matches!(works[place], NodeKind::Provider { .. } | NodeKind::Race { .. });
         for &(kind, target) in &out[place] {
             page[target] &= page[place] || (delivers && kind == EdgeType::Success);
         }
@@ -77,7 +82,7 @@ pub(super) fn page_at_hand(out: &Out, works: &[Work], order: &[Place], reached: 
 }
 
 /// The most attempts on any way from `start`. `order` is [`topological`]'s.
-pub(super) fn attempts_max(out: &Out, works: &[Work], order: &[Place], reached: &[bool]) -> u32 {
+pub(super) fn attempts_max(out: &OutEdges, works: &[NodeKind], order: &[NodeIndex], reached: &[bool]) -> u32 {
     let mut most = vec![0u32; out.len()];
     for &place in order.iter().filter(|place| reached[**place]) {
         most[place] = most[place].saturating_add(works[place].attempts_max());

@@ -8,7 +8,7 @@
 //!   stored with the job, so that a waiting job holds nothing and a walk goes on after a restart where it stood;
 //! - [`condition`]: what condition nodes ask; [`draw`]: graphs that the box draws itself.
 //!
-//! Which providers and outputs an organization has is not known here: [`Reading`] names those that the graph wants.
+//! Which providers and outputs an organization has is not known here: [`ParsedDag`] names those that the graph wants.
 
 pub mod condition;
 mod config;
@@ -21,10 +21,10 @@ pub mod shape;
 mod tests;
 pub mod walk;
 
-pub use condition::{Facts, Test};
-pub use read::{Mention, Reading};
+pub use condition::{Condition, JobFacts};
+pub use read::{NameReference, ParsedDag};
 pub use shape::{Dag, DagEdge, DagNode, EdgeType, Fault, NodeType, Problem};
-pub use walk::{Ending, Event, Seen, Step, Walk};
+pub use walk::{AttemptSummary, Step, StepEvent, Walk, WalkEnd};
 
 use base::ids::{OutputId, ProviderId};
 
@@ -54,13 +54,13 @@ pub const WEIGHT_MAX: u32 = 1_000_000;
 pub const QUALITY_MIN_DEFAULT: f64 = 0.5;
 
 /// A node's place in its graph, which is its place in the drawing.
-pub type Place = usize;
+pub type NodeIndex = usize;
 
 /// A graph that holds; see the module page for what that means.
 #[derive(Clone, Debug)]
 pub struct Graph {
     pub(super) nodes: Vec<Node>,
-    pub(super) start: Place,
+    pub(super) start: NodeIndex,
     pub(super) reachable: Vec<bool>,
     pub(super) attempts_max: u32,
 }
@@ -69,19 +69,19 @@ pub struct Graph {
 #[derive(Clone, Debug)]
 pub struct Node {
     pub id: String,
-    pub work: Work,
+    pub work: NodeKind,
 }
 
 /// What a node does, and where it leads.
 #[derive(Clone, Debug)]
-pub enum Work {
+pub enum NodeKind {
     Start {
-        next: Place,
+        next: NodeIndex,
     },
     Condition {
-        test: Test,
-        on_true: Place,
-        on_false: Place,
+        test: Condition,
+        on_true: NodeIndex,
+        on_false: NodeIndex,
     },
     Provider {
         provider: ProviderId,
@@ -92,26 +92,26 @@ pub enum Work {
     Race {
         providers: Vec<ProviderId>,
         options: Overrides,
-        success: Place,
-        failure: Place,
+        success: NodeIndex,
+        failure: NodeIndex,
     },
     Split {
         /// Where to, and with which weight, in the order of the edges.
-        branches: Vec<(Place, u32)>,
+        branches: Vec<(NodeIndex, u32)>,
         by: SplitBy,
     },
     Wait {
         ms: u32,
-        next: Place,
+        next: NodeIndex,
     },
     Extract {
         min_quality: f64,
-        success: Place,
-        low_quality: Place,
+        success: NodeIndex,
+        low_quality: NodeIndex,
     },
     Output {
         output: OutputId,
-        next: Place,
+        next: NodeIndex,
     },
     End {
         succeeded: bool,
@@ -121,11 +121,11 @@ pub enum Work {
 /// Where a provider node leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProviderEdges {
-    pub success: Place,
-    pub failure: Place,
+    pub success: NodeIndex,
+    pub failure: NodeIndex,
     /// What `failure` takes when they are not drawn.
-    pub blocked: Option<Place>,
-    pub timeout: Option<Place>,
+    pub blocked: Option<NodeIndex>,
+    pub timeout: Option<NodeIndex>,
 }
 
 /// What a node says about how a page is fetched; the job's own options fill in the rest.
@@ -187,8 +187,10 @@ impl Graph {
         let nodes = self.nodes.iter().zip(&self.reachable).filter(|(_, reachable)| **reachable);
         nodes.flat_map(|(node, _)| {
             let (providers, options) = match &node.work {
-                Work::Provider { provider, options, .. } => (std::slice::from_ref(provider), Some(options)),
-                Work::Race { providers, options, .. } => (providers.as_slice(), Some(options)),
+                NodeKind::Provider { provider, options, .. } => {
+                    (std::slice::from_ref(provider), Some(options))
+                }
+                NodeKind::Race { providers, options, .. } => (providers.as_slice(), Some(options)),
                 _ => (&[][..], None),
             };
             providers.iter().filter_map(move |provider| Some((*provider, options?)))
@@ -215,27 +217,27 @@ impl Graph {
     }
 }
 
-impl Work {
+impl NodeKind {
     pub fn kind(&self) -> NodeType {
         match self {
-            Work::Start { .. } => NodeType::Start,
-            Work::Condition { .. } => NodeType::Condition,
-            Work::Provider { .. } => NodeType::Provider,
-            Work::Race { .. } => NodeType::Race,
-            Work::Split { .. } => NodeType::Split,
-            Work::Wait { .. } => NodeType::Wait,
-            Work::Extract { .. } => NodeType::Extract,
-            Work::Output { .. } => NodeType::Output,
-            Work::End { .. } => NodeType::End,
+            NodeKind::Start { .. } => NodeType::Start,
+            NodeKind::Condition { .. } => NodeType::Condition,
+            NodeKind::Provider { .. } => NodeType::Provider,
+            NodeKind::Race { .. } => NodeType::Race,
+            NodeKind::Split { .. } => NodeType::Split,
+            NodeKind::Wait { .. } => NodeType::Wait,
+            NodeKind::Extract { .. } => NodeType::Extract,
+            NodeKind::Output { .. } => NodeType::Output,
+            NodeKind::End { .. } => NodeType::End,
         }
     }
 
     /// What the node keeps beside itself, bytes.
     fn memory_bytes(&self) -> usize {
         match self {
-            Work::Condition { test, .. } => test.memory_bytes(),
-            Work::Race { providers, .. } => providers.len() * size_of::<ProviderId>(),
-            Work::Split { branches, .. } => branches.len() * size_of::<(Place, u32)>(),
+            NodeKind::Condition { test, .. } => test.memory_bytes(),
+            NodeKind::Race { providers, .. } => providers.len() * size_of::<ProviderId>(),
+            NodeKind::Split { branches, .. } => branches.len() * size_of::<(NodeIndex, u32)>(),
             _ => 0,
         }
     }
@@ -243,8 +245,8 @@ impl Work {
     /// The most attempts that one visit of the node makes.
     fn attempts_max(&self) -> u32 {
         match self {
-            Work::Provider { retries, .. } => retries + 1,
-            Work::Race { providers, .. } => u32::try_from(providers.len()).unwrap_or(u32::MAX),
+            NodeKind::Provider { retries, .. } => retries + 1,
+            NodeKind::Race { providers, .. } => u32::try_from(providers.len()).unwrap_or(u32::MAX),
             _ => 0,
         }
     }

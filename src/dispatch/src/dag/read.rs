@@ -1,19 +1,19 @@
 //! From a drawing to a [`Graph`], or to everything that is wrong with it at once.
 
-use super::config::Config;
-use super::flow::{self, Out};
+use super::config::NodeConfig;
+use super::flow::{self, OutEdges};
 use super::shape::{Dag, DagNode, EdgeType, Fault, NodeType, Problem, one_of, quoted, with_article};
 use super::{
-    ATTEMPTS_MAX, DAG_BYTES_MAX, EDGES_MAX, Graph, NODE_ID_CHARS_MAX, NODES_MAX, Node, Overrides, Place,
-    ProviderEdges, QUALITY_MIN_DEFAULT, RACE_MAX, RETRIES_MAX, SplitBy, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN, Test,
-    WAIT_MS_MAX, WEIGHT_MAX, Work,
+    ATTEMPTS_MAX, Condition, DAG_BYTES_MAX, EDGES_MAX, Graph, NODE_ID_CHARS_MAX, NODES_MAX, Node, NodeIndex,
+    NodeKind, Overrides, ProviderEdges, QUALITY_MIN_DEFAULT, RACE_MAX, RETRIES_MAX, SplitBy, TIMEOUT_MS_MAX,
+    TIMEOUT_MS_MIN, WAIT_MS_MAX, WEIGHT_MAX,
 };
 use base::ids::{OutputId, ProviderId};
 use std::collections::{HashMap, HashSet};
 
 /// A place in the drawing that names something an organization has or has not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mention<T> {
+pub struct NameReference<T> {
     /// `dag.nodes[2].config.providerId`
     pub path: String,
     pub id: T,
@@ -21,17 +21,17 @@ pub struct Mention<T> {
 
 /// What was read from a drawing.
 #[derive(Debug)]
-pub struct Reading {
+pub struct ParsedDag {
     /// Present when there are no errors.
     pub graph: Option<Graph>,
     /// In the order of the drawing: nodes, edges, then the whole.
     pub errors: Vec<Problem>,
     pub warnings: Vec<Problem>,
-    pub providers: Vec<Mention<ProviderId>>,
-    pub outputs: Vec<Mention<OutputId>>,
+    pub providers: Vec<NameReference<ProviderId>>,
+    pub outputs: Vec<NameReference<OutputId>>,
 }
 
-impl Reading {
+impl ParsedDag {
     /// What the graph names and the organization does not have.
     pub fn missing(
         &self,
@@ -57,30 +57,30 @@ impl Reading {
 /// An edge whose ends and type are known.
 struct Edge {
     kind: EdgeType,
-    target: Place,
+    target: NodeIndex,
 }
 
 /// The drawing while it is read.
-struct Reader<'a> {
+struct DagReader<'a> {
     dag: &'a Dag,
-    reading: Reading,
+    reading: ParsedDag,
     /// The first node of each id.
-    places: HashMap<&'a str, Place>,
+    places: HashMap<&'a str, NodeIndex>,
     kinds: Vec<Option<NodeType>>,
     edges: Vec<Vec<Edge>>,
 }
 
 impl Graph {
     /// Reads a drawing.
-    pub fn read(dag: &Dag) -> Reading {
-        let reading = Reading {
+    pub fn read(dag: &Dag) -> ParsedDag {
+        let reading = ParsedDag {
             graph: None,
             errors: Vec::new(),
             warnings: Vec::new(),
             providers: Vec::new(),
             outputs: Vec::new(),
         };
-        let mut reader = Reader {
+        let mut reader = DagReader {
             dag,
             reading,
             places: HashMap::new(),
@@ -98,7 +98,7 @@ impl Graph {
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> DagReader<'a> {
     /// Whether the drawing is small enough to be looked at; everything after this is bounded by it.
     fn has_room(&mut self) -> bool {
         let (nodes, edges) = (self.dag.nodes.len(), self.dag.edges.len());
@@ -190,7 +190,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The type of an edge that leaves `source`, if it is one that a node of that type has.
-    fn edge_kind(&mut self, path: &str, name: &str, source: Option<Place>) -> Option<EdgeType> {
+    fn edge_kind(&mut self, path: &str, name: &str, source: Option<NodeIndex>) -> Option<EdgeType> {
         let path = format!("{path}.type");
         let Some(kind) = EdgeType::named(name) else {
             let known = one_of(EdgeType::ALL.iter().map(|kind| kind.name()));
@@ -209,7 +209,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    fn add_edge(&mut self, path: &str, source: Place, edge: Edge) {
+    fn add_edge(&mut self, path: &str, source: NodeIndex, edge: Edge) {
         // A split has as many edges as branches; every other node one of each type.
         let is_split = self.kinds[source] == Some(NodeType::Split);
         let is_twin = |other: &Edge| other.kind == edge.kind && (!is_split || other.target == edge.target);
@@ -224,15 +224,15 @@ impl<'a> Reader<'a> {
     }
 
     /// What each node does; none for a node with which something is wrong.
-    fn works(&mut self) -> Vec<Option<Work>> {
+    fn works(&mut self) -> Vec<Option<NodeKind>> {
         let dag = self.dag;
         (0..).zip(&dag.nodes).map(|(place, node)| self.work(place, node)).collect()
     }
 
-    fn work(&mut self, place: Place, node: &'a DagNode) -> Option<Work> {
+    fn work(&mut self, place: NodeIndex, node: &'a DagNode) -> Option<NodeKind> {
         let kind = self.kinds[place]?;
         let path = format!("dag.nodes[{place}]");
-        let mut config = Config::new(path.clone(), node.config.as_ref());
+        let mut config = NodeConfig::new(path.clone(), node.config.as_ref());
         config.warn_of_others(kind, &mut self.reading.warnings);
         let missing: Vec<_> =
             kind.edges().0.iter().filter(|kind| self.target(place, **kind).is_none()).collect();
@@ -250,29 +250,34 @@ impl<'a> Reader<'a> {
         work.filter(|_| missing.is_empty())
     }
 
-    fn target(&self, place: Place, kind: EdgeType) -> Option<Place> {
+    fn target(&self, place: NodeIndex, kind: EdgeType) -> Option<NodeIndex> {
         self.edges[place].iter().find(|edge| edge.kind == kind).map(|edge| edge.target)
     }
 
     /// Where a required edge leads. One that is missing is reported by the caller, and the node is then not used.
-    fn must(&self, place: Place, kind: EdgeType) -> Place {
+    fn must(&self, place: NodeIndex, kind: EdgeType) -> NodeIndex {
         self.target(place, kind).unwrap_or(place)
     }
 
-    fn read_work(&mut self, kind: NodeType, place: Place, config: &mut Config<'a>) -> Option<Work> {
+    fn read_work(
+        &mut self,
+        kind: NodeType,
+        place: NodeIndex,
+        config: &mut NodeConfig<'a>,
+    ) -> Option<NodeKind> {
         let next = self.must(place, EdgeType::Always);
         let (success, failure) = (self.must(place, EdgeType::Success), self.must(place, EdgeType::Failure));
         Some(match kind {
-            NodeType::Start => Work::Start { next },
-            NodeType::Condition => Work::Condition {
-                test: Test::read(config)?,
+            NodeType::Start => NodeKind::Start { next },
+            NodeType::Condition => NodeKind::Condition {
+                test: Condition::read(config)?,
                 on_true: self.must(place, EdgeType::True),
                 on_false: self.must(place, EdgeType::False),
             },
             NodeType::Provider => {
                 let provider = config.id::<ProviderId>("providerId", "a provider");
                 if let Some(id) = provider {
-                    self.reading.providers.push(Mention { path: config.at("providerId"), id });
+                    self.reading.providers.push(NameReference { path: config.at("providerId"), id });
                 }
                 let options = overrides(config);
                 let retries = config.number("retries", 0..=RETRIES_MAX);
@@ -282,7 +287,7 @@ impl<'a> Reader<'a> {
                     blocked: self.target(place, EdgeType::Blocked),
                     timeout: self.target(place, EdgeType::Timeout),
                 };
-                Work::Provider {
+                NodeKind::Provider {
                     provider: provider?,
                     options: options?,
                     retries: retries?.unwrap_or(0),
@@ -294,26 +299,26 @@ impl<'a> Reader<'a> {
                 let timeout_ms = config.number("timeoutMs", TIMEOUT_MS_MIN..=TIMEOUT_MS_MAX);
                 let robots = config.flag("robots");
                 let options = Overrides { timeout_ms: timeout_ms?, robots: robots?, ..Overrides::default() };
-                Work::Race { providers: providers?, options, success, failure }
+                NodeKind::Race { providers: providers?, options, success, failure }
             }
             NodeType::Split => self.split(place, config)?,
             NodeType::Wait => {
                 config.required("ms")?;
-                Work::Wait { ms: config.number("ms", 0..=WAIT_MS_MAX)?.unwrap_or_default(), next }
+                NodeKind::Wait { ms: config.number("ms", 0..=WAIT_MS_MAX)?.unwrap_or_default(), next }
             }
-            NodeType::Extract => Work::Extract {
+            NodeType::Extract => NodeKind::Extract {
                 min_quality: min_quality(config)?,
                 success,
                 low_quality: self.must(place, EdgeType::LowQuality),
             },
             NodeType::Output => {
                 let output = config.id::<OutputId>("outputId", "an output")?;
-                self.reading.outputs.push(Mention { path: config.at("outputId"), id: output });
-                Work::Output { output, next }
+                self.reading.outputs.push(NameReference { path: config.at("outputId"), id: output });
+                NodeKind::Output { output, next }
             }
             NodeType::End => match config.text("status")? {
-                "succeeded" => Work::End { succeeded: true },
-                "failed" => Work::End { succeeded: false },
+                "succeeded" => NodeKind::End { succeeded: true },
+                "failed" => NodeKind::End { succeeded: false },
                 other => {
                     let message = format!("must be succeeded or failed, not {}", quoted(other));
                     config.wrong("status", message);
@@ -323,7 +328,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn racers(&mut self, config: &mut Config<'_>) -> Option<Vec<ProviderId>> {
+    fn racers(&mut self, config: &mut NodeConfig<'_>) -> Option<Vec<ProviderId>> {
         let Some(members) = config.required("providerIds")?.as_array() else {
             config.wrong("providerIds", "must be an array");
             return None;
@@ -336,7 +341,7 @@ impl<'a> Reader<'a> {
         for (i, member) in members.iter().enumerate() {
             let name = format!("providerIds[{i}]");
             let Some(id) = config.parse_id::<ProviderId>(&name, member, "a provider") else { continue };
-            self.reading.providers.push(Mention { path: config.at(&name), id });
+            self.reading.providers.push(NameReference { path: config.at(&name), id });
             if providers.contains(&id) {
                 config.wrong(&name, "is named twice");
             } else {
@@ -346,7 +351,7 @@ impl<'a> Reader<'a> {
         (providers.len() == members.len()).then_some(providers)
     }
 
-    fn split(&mut self, place: Place, config: &mut Config<'_>) -> Option<Work> {
+    fn split(&mut self, place: NodeIndex, config: &mut NodeConfig<'_>) -> Option<NodeKind> {
         let by = match config.optional("by").map(|value| value.as_str()) {
             None | Some(Some("url")) => SplitBy::Url,
             Some(Some("job")) => SplitBy::Job,
@@ -386,12 +391,12 @@ impl<'a> Reader<'a> {
             config.wrong("weights", "must have one that is not zero");
             return None;
         }
-        Some(Work::Split { branches, by })
+        Some(NodeKind::Split { branches, by })
     }
 
     /// What holds for the whole drawing, and the graph when everything does.
-    fn whole(&mut self, works: Vec<Option<Work>>) {
-        let out: Out = self
+    fn whole(&mut self, works: Vec<Option<NodeKind>>) {
+        let out: OutEdges = self
             .edges
             .iter()
             .map(|edges| edges.iter().map(|edge| (edge.kind, edge.target)).collect())
@@ -410,7 +415,7 @@ impl<'a> Reader<'a> {
             let message = format!("no way leads from the start to {}", quoted(&node.id));
             self.reading.warnings.push(Problem::new(format!("dag.nodes[{i}]"), Fault::Unreachable, message));
         }
-        let works: Option<Vec<Work>> = works.into_iter().collect();
+        let works: Option<Vec<NodeKind>> = works.into_iter().collect();
         let (Some(works), Ok(order), true) = (works, order, self.reading.errors.is_empty()) else { return };
         self.pages(&out, &works, &order, &reachable);
         let attempts_max = flow::attempts_max(&out, &works, &order, &reachable);
@@ -427,10 +432,10 @@ impl<'a> Reader<'a> {
     }
 
     /// An extract node reads a page and an end delivers one: on every way to them there must be one.
-    fn pages(&mut self, out: &Out, works: &[Work], order: &[Place], reachable: &[bool]) {
+    fn pages(&mut self, out: &OutEdges, works: &[NodeKind], order: &[NodeIndex], reachable: &[bool]) {
         let page = flow::page_at_hand(out, works, order, reachable);
         for (i, work) in works.iter().enumerate().filter(|(i, _)| reachable[*i] && !page[*i]) {
-            if matches!(work, Work::Extract { .. } | Work::End { succeeded: true }) {
+            if matches!(work, NodeKind::Extract { .. } | NodeKind::End { succeeded: true }) {
                 let message = format!(
                     "{} can be reached without a page: a provider or race must have succeeded on every way to it",
                     quoted(&self.dag.nodes[i].id)
@@ -441,7 +446,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn overrides(config: &mut Config<'_>) -> Option<Overrides> {
+fn overrides(config: &mut NodeConfig<'_>) -> Option<Overrides> {
     let (render, premium, robots) = (config.flag("render"), config.flag("premium"), config.flag("robots"));
     let timeout_ms = config.number("timeoutMs", TIMEOUT_MS_MIN..=TIMEOUT_MS_MAX);
     let country = match config.optional("country").map(|value| value.as_str()) {
@@ -463,7 +468,7 @@ fn overrides(config: &mut Config<'_>) -> Option<Overrides> {
     })
 }
 
-fn min_quality(config: &mut Config<'_>) -> Option<f64> {
+fn min_quality(config: &mut NodeConfig<'_>) -> Option<f64> {
     let Some(value) = config.optional("minQuality") else { return Some(QUALITY_MIN_DEFAULT) };
     let quality = value.as_f64().filter(|quality| (0.0..=1.0).contains(quality));
     if quality.is_none() {

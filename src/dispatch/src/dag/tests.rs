@@ -3,8 +3,8 @@
 
 use super::draw;
 use super::shape::{Dag, Fault};
-use super::walk::{Ending, Event, Seen, Step, Walk};
-use super::{Facts, Graph, Reading, Tariff};
+use super::walk::{AttemptSummary, Step, StepEvent, Walk, WalkEnd};
+use super::{Graph, JobFacts, ParsedDag, Tariff};
 use base::ids::ProviderId;
 use base::terms::PageType;
 use fetch::Outcome;
@@ -55,12 +55,12 @@ fn changed(pointer: &str, value: Option<Value>) -> Dag {
     dag(drawing)
 }
 
-fn errors(reading: &Reading) -> Vec<(&str, &str)> {
+fn errors(reading: &ParsedDag) -> Vec<(&str, &str)> {
     reading.errors.iter().map(|problem| (problem.path.as_str(), problem.fault.name())).collect()
 }
 
-fn facts<'a>(url: &'a str, tags: &'a [String]) -> Facts<'a> {
-    Facts { url, domain: "example.com", page_type: Some(PageType::Product), tags, job: [7; 16] }
+fn facts<'a>(url: &'a str, tags: &'a [String]) -> JobFacts<'a> {
+    JobFacts { url, domain: "example.com", page_type: Some(PageType::Product), tags, job: [7; 16] }
 }
 
 #[test]
@@ -316,7 +316,11 @@ fn a_drawing_has_its_limits() {
 }
 
 /// Walks with answers given in order; what was asked of whom, and how it ended.
-fn run(drawing: &Dag, facts: &Facts<'_>, answers: &[(Outcome, Option<u16>)]) -> (Vec<ProviderId>, Ending) {
+fn run(
+    drawing: &Dag,
+    facts: &JobFacts<'_>,
+    answers: &[(Outcome, Option<u16>)],
+) -> (Vec<ProviderId>, WalkEnd) {
     let graph = Graph::read(drawing).graph.unwrap();
     let mut walk = Walk::begin(&graph, facts);
     let (mut asked, mut answers) = (Vec::new(), answers.iter());
@@ -325,17 +329,17 @@ fn run(drawing: &Dag, facts: &Facts<'_>, answers: &[(Outcome, Option<u16>)]) -> 
             Step::Attempt { provider, .. } => {
                 asked.push(provider);
                 let (outcome, http_status) = *answers.next().expect("no further attempt");
-                Event::Attempted(Seen { outcome, http_status })
+                StepEvent::Attempted(AttemptSummary { outcome, http_status })
             }
-            Step::Wait { .. } => Event::Waited,
-            Step::Extract { .. } => Event::Judged(Some(0.4)),
+            Step::Wait { .. } => StepEvent::Waited,
+            Step::Extract { .. } => StepEvent::Judged(Some(0.4)),
             Step::End(ending) => {
                 assert!(answers.next().is_none(), "an attempt was not made");
                 return (asked, ending);
             }
             other => panic!("{other:?}"),
         };
-        assert_eq!(walk.clone().advance(&graph, facts, Event::Noted), Err(super::walk::WrongEvent));
+        assert_eq!(walk.clone().advance(&graph, facts, StepEvent::Noted), Err(super::walk::WrongEvent));
         walk.advance(&graph, facts, event).unwrap();
     }
 }
@@ -347,16 +351,19 @@ fn a_walk_takes_the_edge_of_the_outcome() {
     let (a, b) = (provider(1), provider(2));
     let two = dag(two());
     let run = |answers: &[(Outcome, Option<u16>)]| run(&two, &facts, answers);
-    assert_eq!(run(&[(Success, Some(200))]), (vec![a], Ending::Delivered { attempt: 1 }));
-    assert_eq!(run(&[(Blocked, Some(403)), (Success, None)]), (vec![a, b], Ending::Delivered { attempt: 2 }));
-    assert_eq!(run(&[(TargetError, Some(404))]), (vec![a], Ending::Answered { attempt: 1 }));
-    assert_eq!(run(&[(Timeout, None), (TargetError, None)]), (vec![a, b], Ending::Answered { attempt: 2 }));
-    assert_eq!(run(&[(NetworkError, None), (ProviderError, None)]), (vec![a, b], Ending::Failed));
+    assert_eq!(run(&[(Success, Some(200))]), (vec![a], WalkEnd::Delivered { attempt: 1 }));
+    assert_eq!(
+        run(&[(Blocked, Some(403)), (Success, None)]),
+        (vec![a, b], WalkEnd::Delivered { attempt: 2 })
+    );
+    assert_eq!(run(&[(TargetError, Some(404))]), (vec![a], WalkEnd::Answered { attempt: 1 }));
+    assert_eq!(run(&[(Timeout, None), (TargetError, None)]), (vec![a, b], WalkEnd::Answered { attempt: 2 }));
+    assert_eq!(run(&[(NetworkError, None), (ProviderError, None)]), (vec![a, b], WalkEnd::Failed));
     // A target that says that it is in trouble has not given its final answer.
     let trouble = (TargetError, Some(503));
-    assert_eq!(run(&[trouble, (Success, Some(200))]), (vec![a, b], Ending::Delivered { attempt: 2 }));
-    assert_eq!(run(&[trouble, (TargetError, Some(500))]), (vec![a, b], Ending::Failed));
-    assert_eq!(run(&[trouble, (TargetError, Some(404))]), (vec![a, b], Ending::Answered { attempt: 2 }));
+    assert_eq!(run(&[trouble, (Success, Some(200))]), (vec![a, b], WalkEnd::Delivered { attempt: 2 }));
+    assert_eq!(run(&[trouble, (TargetError, Some(500))]), (vec![a, b], WalkEnd::Failed));
+    assert_eq!(run(&[trouble, (TargetError, Some(404))]), (vec![a, b], WalkEnd::Answered { attempt: 2 }));
 }
 
 #[test]
@@ -367,7 +374,7 @@ fn a_node_tries_again_what_may_pass() {
     let again = changed("/nodes/1/config", Some(json!({ "providerId": a, "retries": 2 })));
     assert_eq!(
         run(&again, &facts, &[(Blocked, None), (Timeout, None), (Success, None)]),
-        (vec![a, a, a], Ending::Delivered { attempt: 3 })
+        (vec![a, a, a], WalkEnd::Delivered { attempt: 3 })
     );
     assert_eq!(
         run(
@@ -375,11 +382,11 @@ fn a_node_tries_again_what_may_pass() {
             &facts,
             &[(Blocked, None), (TargetError, Some(502)), (NetworkError, None), (Success, None)]
         ),
-        (vec![a, a, a, b], Ending::Delivered { attempt: 4 })
+        (vec![a, a, a, b], WalkEnd::Delivered { attempt: 4 })
     );
     assert_eq!(
         run(&again, &facts, &[(ProviderError, None), (Success, None)]),
-        (vec![a, b], Ending::Delivered { attempt: 2 })
+        (vec![a, b], WalkEnd::Delivered { attempt: 2 })
     );
 }
 
@@ -404,19 +411,21 @@ fn a_page_of_low_quality_stays_at_hand() {
     let drawing = dag(drawing);
     let (a, c) = (provider(1), provider(3));
     let walk = |answer| run(&drawing, &facts, &[(Success, None), (answer, None)]);
-    assert_eq!(walk(Success), (vec![a, c], Ending::Delivered { attempt: 2 }));
-    assert_eq!(walk(Blocked), (vec![a, c], Ending::Delivered { attempt: 1 }));
+    assert_eq!(walk(Success), (vec![a, c], WalkEnd::Delivered { attempt: 2 }));
+    assert_eq!(walk(Blocked), (vec![a, c], WalkEnd::Delivered { attempt: 1 }));
 }
 
 #[test]
 fn conditions_read_the_job() {
     let tags = ["daily".to_owned(), "shoes".to_owned()];
     let facts = facts("https://www.example.com/p/17?x=1", &tags);
-    let untagged = Facts { tags: &[], page_type: None, ..facts };
+    let untagged = JobFacts { tags: &[], page_type: None, ..facts };
     let test = |field: &str, op: &str, value: Value| {
         let config = json!({ "field": field, "op": op, "value": value });
         let graph = Graph::read(&with_node("condition", config, &["true", "false"])).graph.unwrap();
-        let super::Work::Condition { test, .. } = &graph.nodes()[5].work else { panic!("not a condition") };
+        let super::NodeKind::Condition { test, .. } = &graph.nodes()[5].work else {
+            panic!("not a condition")
+        };
         test.clone()
     };
     for (field, op, value, with, without) in [
@@ -487,7 +496,7 @@ fn a_split_is_even_and_stable() {
         .unwrap()
     };
     let side = |graph: &Graph, url: &str, job: u8| {
-        let walk = Walk::begin(graph, &Facts { job: [job; 16], ..facts(url, &[]) });
+        let walk = Walk::begin(graph, &JobFacts { job: [job; 16], ..facts(url, &[]) });
         graph.nodes()[walk.at].id.clone()
     };
     let (by_url, by_job) = (drawing("url"), drawing("job"));
@@ -515,9 +524,9 @@ fn the_built_in_path_tries_each_provider_once() {
     let path = draw::chain(&ids);
     assert_eq!(
         run(&path, &facts, &[(Timeout, None), (Blocked, None), (ProviderError, None)]),
-        (ids, Ending::Failed)
+        (ids, WalkEnd::Failed)
     );
-    assert_eq!(run(&draw::chain(&[]), &facts, &[]), (vec![], Ending::Failed));
+    assert_eq!(run(&draw::chain(&[]), &facts, &[]), (vec![], WalkEnd::Failed));
     let many: Vec<_> = (0..200).map(provider).collect();
     assert_eq!(Graph::read(&draw::chain(&many)).graph.unwrap().attempts_max(), 32);
 }
@@ -530,7 +539,8 @@ fn failing_over_to(second: u8) -> Graph {
 
 #[test]
 fn a_graph_goes_on_where_somebody_else_can_be_asked() {
-    let facts = Facts { url: "http://x.test/", domain: "x.test", page_type: None, tags: &[], job: [0; 16] };
+    let facts =
+        JobFacts { url: "http://x.test/", domain: "x.test", page_type: None, tags: &[], job: [0; 16] };
     let graph = failing_over_to(2);
     let walk = Walk::begin(&graph, &facts);
     let only = |n: u8| move |asked: ProviderId, _: &super::Overrides| asked == provider(n);
@@ -545,8 +555,8 @@ fn a_graph_goes_on_where_somebody_else_can_be_asked() {
     );
     // At the last one nobody is left, and a page that is at hand is something.
     let mut last = walk.clone();
-    let failed = Seen { outcome: Outcome::Timeout, http_status: None };
-    last.advance(&graph, &facts, Event::Attempted(failed)).unwrap();
+    let failed = AttemptSummary { outcome: Outcome::Timeout, http_status: None };
+    last.advance(&graph, &facts, StepEvent::Attempted(failed)).unwrap();
     assert!(!last.goes_on(&graph, &facts, |_, _| true));
     let pause = json!({ "id": "b", "type": "wait", "config": { "ms": 5 } });
     let mut drawing = two();
@@ -562,19 +572,20 @@ fn a_graph_goes_on_where_somebody_else_can_be_asked() {
 
 #[test]
 fn a_walk_that_stays_counts_its_attempts_and_does_the_same_again() {
-    let facts = Facts { url: "http://x.test/", domain: "x.test", page_type: None, tags: &[], job: [0; 16] };
+    let facts =
+        JobFacts { url: "http://x.test/", domain: "x.test", page_type: None, tags: &[], job: [0; 16] };
     let retries = changed("/nodes/1/config/retries", Some(json!(1)));
     let graph = Graph::read(&retries).graph.unwrap();
     let mut walk = Walk::begin(&graph, &facts);
     let step = walk.next(&graph);
-    walk.stay(&[Seen { outcome: Outcome::ProviderError, http_status: None }; 3]);
+    walk.stay(&[AttemptSummary { outcome: Outcome::ProviderError, http_status: None }; 3]);
     assert_eq!((walk.next(&graph), walk.attempts, walk.tries), (step, 3, 0));
-    let timeout = Event::Attempted(Seen { outcome: Outcome::Timeout, http_status: None });
+    let timeout = StepEvent::Attempted(AttemptSummary { outcome: Outcome::Timeout, http_status: None });
     walk.advance(&graph, &facts, timeout).unwrap();
     assert_eq!((walk.next(&graph), walk.attempts), (step, 4), "its tries are all left");
-    let success = Event::Attempted(Seen { outcome: Outcome::Success, http_status: Some(200) });
+    let success = StepEvent::Attempted(AttemptSummary { outcome: Outcome::Success, http_status: Some(200) });
     walk.advance(&graph, &facts, success).unwrap();
-    assert_eq!(walk.next(&graph), Step::End(Ending::Delivered { attempt: 5 }));
+    assert_eq!(walk.next(&graph), Step::End(WalkEnd::Delivered { attempt: 5 }));
 }
 
 #[test]
@@ -593,17 +604,18 @@ fn who_lost_a_race_counts_and_changes_nothing() {
         ],
     });
     let graph = Graph::read(&dag(drawing)).graph.unwrap();
-    let facts = Facts { url: "http://x.test/", domain: "x.test", page_type: None, tags: &[], job: [0; 16] };
-    let seen = |outcome, http_status| Seen { outcome, http_status };
+    let facts =
+        JobFacts { url: "http://x.test/", domain: "x.test", page_type: None, tags: &[], job: [0; 16] };
+    let seen = |outcome, http_status| AttemptSummary { outcome, http_status };
     let lost = seen(Outcome::Canceled, None);
     for (outcome, ending) in [
-        (Outcome::Success, Ending::Delivered { attempt: 2 }),
-        (Outcome::TargetError, Ending::Answered { attempt: 2 }),
-        (Outcome::Blocked, Ending::Failed),
+        (Outcome::Success, WalkEnd::Delivered { attempt: 2 }),
+        (Outcome::TargetError, WalkEnd::Answered { attempt: 2 }),
+        (Outcome::Blocked, WalkEnd::Failed),
     ] {
         let mut walk = Walk::begin(&graph, &facts);
         let came = [seen(Outcome::Timeout, None), seen(outcome, Some(200)), lost];
-        walk.advance(&graph, &facts, Event::Raced(&came)).unwrap();
+        walk.advance(&graph, &facts, StepEvent::Raced(&came)).unwrap();
         assert_eq!((walk.next(&graph), walk.attempts), (Step::End(ending), 3), "{outcome:?}");
     }
 }

@@ -12,7 +12,7 @@
 //!   not, and takes the edge at once.
 //! - Where nobody is left to ask ([`Walk::goes_on`]) the caller may [`stay`](Walk::stay) and have the node's work done again.
 
-use super::{Facts, Graph, Overrides, Place, SplitBy, Work};
+use super::{Graph, JobFacts, NodeIndex, NodeKind, Overrides, SplitBy};
 use base::ids::{OutputId, ProviderId};
 use fetch::Outcome;
 use ring::digest::{SHA256, digest};
@@ -20,7 +20,7 @@ use ring::digest::{SHA256, digest};
 /// Where a job stands. Numbers of attempts count from 1 over the whole job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Walk {
-    pub at: Place,
+    pub at: NodeIndex,
     /// Attempts that the present node has made.
     pub tries: u32,
     /// Attempts that the job has made.
@@ -38,23 +38,23 @@ pub struct Walk {
 /// What is to be done next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step<'g> {
-    /// One request through one provider; then [`Event::Attempted`].
+    /// One request through one provider; then [`StepEvent::Attempted`].
     Attempt { node: &'g str, provider: ProviderId, options: &'g Overrides },
-    /// Requests through all of them at once, until one is final; then [`Event::Raced`].
+    /// Requests through all of them at once, until one is final; then [`StepEvent::Raced`].
     Race { node: &'g str, providers: &'g [ProviderId], options: &'g Overrides },
-    /// Nothing for so long; then [`Event::Waited`].
+    /// Nothing for so long; then [`StepEvent::Waited`].
     Wait { ms: u32 },
-    /// The quality of the page at hand; then [`Event::Judged`].
+    /// The quality of the page at hand; then [`StepEvent::Judged`].
     Extract { min_quality: f64 },
-    /// The job is to be delivered to this output when it ends; then [`Event::Noted`].
+    /// The job is to be delivered to this output when it ends; then [`StepEvent::Noted`].
     Output { output: OutputId },
     /// Nothing more.
-    End(Ending),
+    End(WalkEnd),
 }
 
 /// How a walk ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum WalkEnd {
     /// With the page of this attempt, which is charged.
     Delivered { attempt: u32 },
     /// With the target's own answer in this attempt, which is charged as far as it was an answer.
@@ -67,12 +67,12 @@ pub enum Ending {
 
 /// What came of an attempt, as far as the walk cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct AttemptSummary {
     pub outcome: Outcome,
     pub http_status: Option<u16>,
 }
 
-impl Seen {
+impl AttemptSummary {
     /// Whether no other provider can do better.
     pub fn is_final(&self) -> bool {
         self.outcome.is_final(self.http_status)
@@ -81,11 +81,11 @@ impl Seen {
 
 /// What came of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Event<'e> {
-    Attempted(Seen),
+pub enum StepEvent<'e> {
+    Attempted(AttemptSummary),
     /// The attempts that were made: those that ended, in that order, and behind them those that were given up because one
     /// had a final answer, which is who has won.
-    Raced(&'e [Seen]),
+    Raced(&'e [AttemptSummary]),
     Waited,
     /// The composite quality of the page at hand; none when there is no schema to judge it by, which is good enough.
     Judged(Option<f64>),
@@ -106,7 +106,7 @@ impl std::error::Error for WrongEvent {}
 
 impl Walk {
     /// A walk at the first node that has something to do.
-    pub fn begin(graph: &Graph, facts: &Facts<'_>) -> Walk {
+    pub fn begin(graph: &Graph, facts: &JobFacts<'_>) -> Walk {
         let mut walk = Walk {
             at: graph.start,
             tries: 0,
@@ -123,31 +123,38 @@ impl Walk {
     /// What is to be done.
     pub fn next<'g>(&self, graph: &'g Graph) -> Step<'g> {
         if let Some(attempt) = self.answered {
-            return Step::End(Ending::Answered { attempt });
+            return Step::End(WalkEnd::Answered { attempt });
         }
-        let Some(node) = graph.nodes.get(self.at) else { return Step::End(Ending::Lost) };
+        let Some(node) = graph.nodes.get(self.at) else { return Step::End(WalkEnd::Lost) };
         match &node.work {
-            Work::Provider { provider, options, .. } => {
+            NodeKind::Provider { provider, options, .. } => {
                 Step::Attempt { node: &node.id, provider: *provider, options }
             }
-            Work::Race { providers, options, .. } => Step::Race { node: &node.id, providers, options },
-            Work::Wait { ms, .. } => Step::Wait { ms: *ms },
-            Work::Extract { min_quality, .. } => Step::Extract { min_quality: *min_quality },
-            Work::Output { output, .. } => Step::Output { output: *output },
-            Work::End { succeeded: false } => Step::End(Ending::Failed),
-            Work::End { succeeded: true } => match self.page {
-                Some(attempt) => Step::End(Ending::Delivered { attempt }),
-                None => Step::End(Ending::Lost),
+            NodeKind::Race { providers, options, .. } => Step::Race { node: &node.id, providers, options },
+            NodeKind::Wait { ms, .. } => Step::Wait { ms: *ms },
+            NodeKind::Extract { min_quality, .. } => Step::Extract { min_quality: *min_quality },
+            NodeKind::Output { output, .. } => Step::Output { output: *output },
+            NodeKind::End { succeeded: false } => Step::End(WalkEnd::Failed),
+            NodeKind::End { succeeded: true } => match self.page {
+                Some(attempt) => Step::End(WalkEnd::Delivered { attempt }),
+                None => Step::End(WalkEnd::Lost),
             },
-            Work::Start { .. } | Work::Condition { .. } | Work::Split { .. } => Step::End(Ending::Lost),
+            NodeKind::Start { .. } | NodeKind::Condition { .. } | NodeKind::Split { .. } => {
+                Step::End(WalkEnd::Lost)
+            }
         }
     }
 
     /// Takes in what came of the step that [`Walk::next`] gave.
-    pub fn advance(&mut self, graph: &Graph, facts: &Facts<'_>, event: Event<'_>) -> Result<(), WrongEvent> {
+    pub fn advance(
+        &mut self,
+        graph: &Graph,
+        facts: &JobFacts<'_>,
+        event: StepEvent<'_>,
+    ) -> Result<(), WrongEvent> {
         let node = graph.nodes.get(self.at).filter(|_| self.answered.is_none()).ok_or(WrongEvent)?;
         let next = match (&node.work, event) {
-            (Work::Provider { retries, edges, .. }, Event::Attempted(seen)) => {
+            (NodeKind::Provider { retries, edges, .. }, StepEvent::Attempted(seen)) => {
                 self.see(seen);
                 match seen.outcome {
                     Outcome::Success => edges.success,
@@ -159,7 +166,7 @@ impl Walk {
                     _ => edges.failure,
                 }
             }
-            (Work::Race { success, failure, .. }, Event::Raced(seen)) => {
+            (NodeKind::Race { success, failure, .. }, StepEvent::Raced(seen)) => {
                 seen.iter().for_each(|seen| self.see(*seen));
                 match seen.iter().find(|seen| seen.is_final()).map(|seen| seen.outcome) {
                     Some(Outcome::Success) => *success,
@@ -167,11 +174,15 @@ impl Walk {
                     None => *failure,
                 }
             }
-            (Work::Wait { next, .. }, Event::Waited) => *next,
-            (Work::Extract { min_quality, success, low_quality }, Event::Judged(quality)) => {
-                if quality.is_none_or(|quality| quality >= *min_quality) { *success } else { *low_quality }
+            (NodeKind::Wait { next, .. }, StepEvent::Waited) => *next,
+            (NodeKind::Extract { min_quality, success, low_quality }, StepEvent::Judged(quality)) => {
+                if quality.is_none_or(|quality| quality >= *min_quality) {
+                    *success
+                } else {
+                    *low_quality
+                }
             }
-            (Work::Output { output, next }, Event::Noted) => {
+            (NodeKind::Output { output, next }, StepEvent::Noted) => {
                 if !self.outputs.contains(output) {
                     self.outputs.push(*output);
                 }
@@ -185,7 +196,7 @@ impl Walk {
 
     /// Takes in attempts of the present node that told nothing of the target, and stays there: its work is done again.
     /// They count as attempts of the job and not as the node's tries.
-    pub fn stay(&mut self, seen: &[Seen]) {
+    pub fn stay(&mut self, seen: &[AttemptSummary]) {
         for seen in seen {
             self.attempts += 1;
             self.http_status = seen.http_status.or(self.http_status);
@@ -197,10 +208,10 @@ impl Walk {
     pub fn goes_on(
         &self,
         graph: &Graph,
-        facts: &Facts<'_>,
+        facts: &JobFacts<'_>,
         can_ask: impl Fn(ProviderId, &Overrides) -> bool,
     ) -> bool {
-        const FAILED: Seen = Seen { outcome: Outcome::ProviderError, http_status: None };
+        const FAILED: AttemptSummary = AttemptSummary { outcome: Outcome::ProviderError, http_status: None };
         let mut ahead = self.clone();
         let mut is_ahead = false;
         // There is no cycle, so this ends; the count holds for a graph that is damaged in memory, too.
@@ -210,18 +221,18 @@ impl Walk {
                     if is_ahead && can_ask(provider, options) {
                         return true;
                     }
-                    ahead.advance(graph, facts, Event::Attempted(FAILED))
+                    ahead.advance(graph, facts, StepEvent::Attempted(FAILED))
                 }
                 Step::Race { providers, options, .. } => {
                     if is_ahead && providers.iter().any(|provider| can_ask(*provider, options)) {
                         return true;
                     }
-                    ahead.advance(graph, facts, Event::Raced(&vec![FAILED; providers.len()]))
+                    ahead.advance(graph, facts, StepEvent::Raced(&vec![FAILED; providers.len()]))
                 }
                 Step::Wait { .. } | Step::Extract { .. } => return true,
-                Step::Output { .. } => ahead.advance(graph, facts, Event::Noted),
+                Step::Output { .. } => ahead.advance(graph, facts, StepEvent::Noted),
                 Step::End(ending) => {
-                    return matches!(ending, Ending::Delivered { .. } | Ending::Answered { .. });
+                    return matches!(ending, WalkEnd::Delivered { .. } | WalkEnd::Answered { .. });
                 }
             };
             if failed.is_err() {
@@ -232,7 +243,7 @@ impl Walk {
         false
     }
 
-    fn see(&mut self, seen: Seen) {
+    fn see(&mut self, seen: AttemptSummary) {
         self.attempts += 1;
         self.tries += 1;
         self.http_status = seen.http_status.or(self.http_status);
@@ -244,18 +255,18 @@ impl Walk {
     }
 
     /// Goes to `place` and on from there to the first node with something to do.
-    fn go(&mut self, graph: &Graph, facts: &Facts<'_>, place: Place) {
+    fn go(&mut self, graph: &Graph, facts: &JobFacts<'_>, place: NodeIndex) {
         self.at = place;
         self.tries = 0;
         // There is no cycle, so this ends; the count holds for a graph that is damaged in memory, too.
         for _ in 0..graph.nodes.len() {
             let Some(node) = graph.nodes.get(self.at) else { return };
             self.at = match &node.work {
-                Work::Start { next } => *next,
-                Work::Condition { test, on_true, on_false } => {
+                NodeKind::Start { next } => *next,
+                NodeKind::Condition { test, on_true, on_false } => {
                     if test.holds(facts, self.attempts, self.http_status) { *on_true } else { *on_false }
                 }
-                Work::Split { branches, by } => choose(&node.id, branches, *by, facts),
+                NodeKind::Split { branches, by } => choose(&node.id, branches, *by, facts),
                 _ => return,
             };
         }
@@ -264,7 +275,7 @@ impl Walk {
 
 /// The branch that a job takes: the hash of the node's id and of what the choice hangs on falls into the branch's share.
 /// The rule is kept for ever, or URLs would change sides with an upgrade.
-fn choose(node: &str, branches: &[(Place, u32)], by: SplitBy, facts: &Facts<'_>) -> Place {
+fn choose(node: &str, branches: &[(NodeIndex, u32)], by: SplitBy, facts: &JobFacts<'_>) -> NodeIndex {
     let key = match by {
         SplitBy::Url => facts.url.as_bytes(),
         SplitBy::Job => &facts.job,

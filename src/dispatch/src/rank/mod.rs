@@ -15,4 +15,4 @@ mod tests;
 
 pub use board::{Arm, Board, Sample};
 pub use estimate::{Estimate, Strategy};
-pub use plan::{Evidence, Place, Plan};
+pub use plan::{DomainBoard, Evidence, Plan};

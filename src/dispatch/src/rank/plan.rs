@@ -28,7 +28,7 @@ pub const EXPLORE_PERMILLE_COLD: u32 = 200;
 const HOPELESS: f64 = 0.15;
 
 /// A domain and what is known of it.
-pub struct Place<'a> {
+pub struct DomainBoard<'a> {
     pub domain: &'a str,
     pub board: &'a Board,
 }
@@ -49,7 +49,7 @@ pub struct Evidence<'a> {
     /// The connected providers and what a delivery costs, in the order of their creation.
     pub providers: &'a [(ProviderId, u64)],
     pub overall: &'a Board,
-    pub places: &'a [Place<'a>],
+    pub places: &'a [DomainBoard<'a>],
     pub strategy: Strategy,
     /// Attempts at a domain before it can have an order of its own; [`DOMAIN_SAMPLES_MIN`] for what jobs have taught.
     pub domain_samples_min: u64,

@@ -2,7 +2,7 @@
 
 use super::board::{Board, Sample};
 use super::estimate::{Strategy, estimate};
-use super::plan::{DOMAIN_SAMPLES_MIN, EXPLORE_PERMILLE, EXPLORE_PERMILLE_COLD, Evidence, Place, Plan};
+use super::plan::{DOMAIN_SAMPLES_MIN, DomainBoard, EXPLORE_PERMILLE, EXPLORE_PERMILLE_COLD, Evidence, Plan};
 use crate::dag;
 use base::ids::ProviderId;
 use fetch::Outcome;
@@ -30,13 +30,13 @@ fn board(arms: &[(u128, usize, usize)]) -> Board {
 fn evidence<'a>(
     providers: &'a [(ProviderId, u64)],
     overall: &'a Board,
-    places: &'a [Place<'a>],
+    places: &'a [DomainBoard<'a>],
     strategy: Strategy,
 ) -> Evidence<'a> {
     Evidence { providers, overall, places, strategy, domain_samples_min: DOMAIN_SAMPLES_MIN }
 }
 
-fn plan(overall: &Board, places: &[Place<'_>], strategy: Strategy, current: &Plan) -> Plan {
+fn plan(overall: &Board, places: &[DomainBoard<'_>], strategy: Strategy, current: &Plan) -> Plan {
     let providers: Vec<_> = (1..=3).map(|n| (provider(n), 1)).collect();
     evidence(&providers, overall, places, strategy).plan(current)
 }
@@ -63,13 +63,13 @@ fn a_domain_with_few_attempts_is_judged_by_the_rest_of_the_web() {
     assert!(of(1, Some(&here)) > of(2, Some(&here)), "a failure against a success proves nothing");
     let here = board(&[(1, 90, 1), (2, 90, 1_000)]);
     assert!(of(2, Some(&here)) > of(1, Some(&here)) + 0.5, "ninety do");
-    let places = [Place { domain: "hard.example", board: &here }];
+    let places = [DomainBoard { domain: "hard.example", board: &here }];
     let found = plan(&overall, &places, Strategy::SuccessRate, &Plan::default());
     assert_eq!(found.overall[0], provider(1));
     assert_eq!(found.of("hard.example").unwrap()[0], provider(2));
     // Too little traffic for an order of its own.
     let quiet = board(&[(1, DOMAIN_SAMPLES_MIN as usize - 1, 1)]);
-    let places = [Place { domain: "quiet.example", board: &quiet }];
+    let places = [DomainBoard { domain: "quiet.example", board: &quiet }];
     assert!(plan(&overall, &places, Strategy::SuccessRate, &Plan::default()).domains.is_empty());
 }
 
@@ -158,7 +158,7 @@ fn finding_out_is_bounded() {
     let cold = plan(&Board::default(), &[], Strategy::Balanced, &Plan::default());
     assert!((1..=EXPLORE_PERMILLE_COLD).contains(&share(&cold)), "{cold:?}");
     let known = board(&[(1, 300, 20), (2, 300, 4), (3, 300, 2)]);
-    let places = [Place { domain: "a.example", board: &known }];
+    let places = [DomainBoard { domain: "a.example", board: &known }];
     let known = plan(&known, &places, Strategy::Balanced, &cold);
     assert!((1..=EXPLORE_PERMILLE).contains(&share(&known)), "{known:?}");
     assert!(known.explore.iter().all(|(id, _)| *id != provider(1)), "the first needs no try: {known:?}");
@@ -197,13 +197,14 @@ fn a_plan_with_many_orders_still_fits_a_graph() {
     let graph = reading.graph.unwrap_or_else(|| panic!("{:?}", reading.errors));
     assert!(reading.warnings.is_empty() && graph.nodes().len() <= dag::NODES_MAX);
     let order = |domain: &str| {
-        let facts = dag::Facts { url: "http://x.example/", domain, page_type: None, tags: &[], job: [3; 16] };
+        let facts =
+            dag::JobFacts { url: "http://x.example/", domain, page_type: None, tags: &[], job: [3; 16] };
         let mut walk = dag::Walk::begin(&graph, &facts);
         let mut order = Vec::new();
         while let dag::Step::Attempt { node, provider, .. } = walk.next(&graph) {
             order.extend((!node.starts_with("try-")).then_some(provider));
-            let seen = dag::Seen { outcome: Outcome::Timeout, http_status: None };
-            walk.advance(&graph, &facts, dag::Event::Attempted(seen)).unwrap();
+            let seen = dag::AttemptSummary { outcome: Outcome::Timeout, http_status: None };
+            walk.advance(&graph, &facts, dag::StepEvent::Attempted(seen)).unwrap();
         }
         order
     };
@@ -228,10 +229,10 @@ fn a_domains_order_stays_until_its_own_attempts_say_otherwise() {
     assert_eq!(next.overall[0], provider(1));
     assert_eq!(next.domains, [of_domain([3, 2, 1])], "nothing is known of it");
     let few = board(&[(3, DOMAIN_SAMPLES_MIN as usize - 1, 1)]);
-    let places = [Place { domain: "bench.example", board: &few }];
+    let places = [DomainBoard { domain: "bench.example", board: &few }];
     assert_eq!(plan(&overall, &places, Strategy::SuccessRate, &next).domains, next.domains, "too little is");
     let many = board(&[(1, 60, 100), (2, 60, 3), (3, 60, 1)]);
-    let places = [Place { domain: "bench.example", board: &many }];
+    let places = [DomainBoard { domain: "bench.example", board: &many }];
     let found = plan(&overall, &places, Strategy::SuccessRate, &next);
     assert_eq!(found.of("bench.example").unwrap_or(&found.overall)[0], provider(1));
     // Who was disconnected is left out, and who is new stands at the end.

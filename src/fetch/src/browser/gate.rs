@@ -65,41 +65,41 @@ const HOP_BY_HOP: [HeaderName; 9] = [
 
 /// Why a host could not be reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct ConnectFailure {
     pub outcome: Outcome,
     pub error: String,
 }
 
 /// One page's way out.
-pub struct Gate {
+pub struct EgressProxy {
     pub address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<EgressShared>,
     accepting: JoinHandle<()>,
 }
 
-struct Shared {
+struct EgressShared {
     connector: Arc<Connector>,
     owner: Option<OrgId>,
     bytes: AtomicU64,
     bytes_max: u64,
     is_open: AtomicBool,
-    failures: Mutex<HashMap<String, Failure>>,
+    failures: Mutex<HashMap<String, ConnectFailure>>,
     closed: watch::Sender<bool>,
     connections: Arc<Semaphore>,
 }
 
-type Answer = Response<Either<Full<Bytes>, Counted>>;
+type Answer = Response<Either<Full<Bytes>, CountedBody>>;
 
-impl Gate {
+impl EgressProxy {
     /// A closed gate that lets `bytes_max` in once it is open.
     pub async fn new(
         connector: Arc<Connector>,
         owner: Option<OrgId>,
         bytes_max: u64,
-    ) -> std::io::Result<Gate> {
+    ) -> std::io::Result<EgressProxy> {
         let listener = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(EgressShared {
             connector,
             owner,
             bytes: AtomicU64::new(0),
@@ -110,7 +110,7 @@ impl Gate {
             connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
         });
         let accepting = tokio::spawn(accept(listener, shared.clone()));
-        Ok(Gate { address, shared, accepting })
+        Ok(EgressProxy { address, shared, accepting })
     }
 
     /// Lets requests out from now on.
@@ -133,12 +133,12 @@ impl Gate {
     }
 
     /// Why the URL's host could not be reached, the last time it was asked for.
-    pub fn failure(&self, url: &WebUrl) -> Option<Failure> {
+    pub fn failure(&self, url: &WebUrl) -> Option<ConnectFailure> {
         self.shared.failures.lock().get(&place_of(url)).cloned()
     }
 }
 
-impl Drop for Gate {
+impl Drop for EgressProxy {
     fn drop(&mut self) {
         self.accepting.abort();
         self.shared.closed.send_replace(true);
@@ -149,7 +149,7 @@ fn place_of(url: &WebUrl) -> String {
     format!("{}:{}", url.host(), url.port())
 }
 
-impl Shared {
+impl EgressShared {
     /// Counts bytes that came in; an error when they are too many.
     fn count(&self, bytes: usize) -> std::io::Result<()> {
         let bytes = bytes as u64;
@@ -161,13 +161,13 @@ impl Shared {
         tracing::debug!(%place, error = error as &dyn std::error::Error, "a page could not reach a host");
         let mut failures = self.failures.lock();
         if failures.len() < FAILURES_MAX {
-            let failure = Failure { outcome: Outcome::of_error(error), error: error.to_string() };
+            let failure = ConnectFailure { outcome: Outcome::of_error(error), error: error.to_string() };
             failures.insert(place_of(place), failure);
         }
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, shared: Arc<EgressShared>) {
     loop {
         let Ok(permit) = shared.connections.clone().acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else { continue };
@@ -188,7 +188,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 /// An error closes the connection without an answer, which the browser cannot take for one of the target.
-async fn serve(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answer, &'static str> {
+async fn serve(request: Request<Incoming>, shared: Arc<EgressShared>) -> Result<Answer, &'static str> {
     if !shared.is_open.load(Ordering::Relaxed) {
         return Ok(plain(StatusCode::FORBIDDEN));
     }
@@ -210,7 +210,7 @@ fn place(scheme: &str, uri: &Uri) -> Option<WebUrl> {
     WebUrl::parse(&format!("{scheme}://{}/", uri.authority()?)).ok()
 }
 
-async fn tunnel(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answer, &'static str> {
+async fn tunnel(request: Request<Incoming>, shared: Arc<EgressShared>) -> Result<Answer, &'static str> {
     let Some(place) = place("http", request.uri()) else { return Ok(plain(StatusCode::BAD_REQUEST)) };
     let stream = match shared.connector.stream_to(&place).await {
         Ok((stream, _)) => stream,
@@ -259,7 +259,7 @@ where
     }
 }
 
-async fn relay(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answer, &'static str> {
+async fn relay(request: Request<Incoming>, shared: Arc<EgressShared>) -> Result<Answer, &'static str> {
     let (head, body) = request.into_parts();
     let place =
         head.uri.scheme_str().filter(|scheme| *scheme == "http").and_then(|_| place("http", &head.uri));
@@ -282,7 +282,7 @@ async fn relay(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Answer
     match shared.connector.send(&outgoing).await {
         Ok((response, lease)) => {
             let (head, body) = response.into_parts();
-            let mut answer = Response::new(Either::Right(Counted { body, lease: Some(lease), shared }));
+            let mut answer = Response::new(Either::Right(CountedBody { body, lease: Some(lease), shared }));
             *answer.status_mut() = head.status;
             *answer.headers_mut() = end_to_end(head.headers);
             Ok(answer)
@@ -303,13 +303,13 @@ fn end_to_end(mut headers: HeaderMap) -> HeaderMap {
 }
 
 /// A target's body on its way in.
-struct Counted {
+struct CountedBody {
     body: Incoming,
     lease: Option<Lease>,
-    shared: Arc<Shared>,
+    shared: Arc<EgressShared>,
 }
 
-impl Body for Counted {
+impl Body for CountedBody {
     type Data = Bytes;
     type Error = std::io::Error;
 
@@ -352,14 +352,14 @@ mod tests {
     use crate::tests::site::{Reply, Site, direct, page, sent};
     use tokio::net::TcpStream;
 
-    async fn open_gate(site: &Site, bytes_max: u64) -> Gate {
-        let gate = Gate::new(direct(site).connector().clone(), None, bytes_max).await.unwrap();
+    async fn open_gate(site: &Site, bytes_max: u64) -> EgressProxy {
+        let gate = EgressProxy::new(direct(site).connector().clone(), None, bytes_max).await.unwrap();
         gate.open();
         gate
     }
 
     /// Everything that the gate answers to `request` until it closes the connection.
-    async fn ask(gate: &Gate, request: &str) -> String {
+    async fn ask(gate: &EgressProxy, request: &str) -> String {
         let mut stream = TcpStream::connect(gate.address).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
@@ -441,7 +441,7 @@ mod tests {
     async fn a_closed_gate_lets_nothing_out_and_a_heavy_page_is_cut_off() {
         let site = Site::start(|_| Reply::Drip(b"HTTP/1.1 200 X\r\n\r\n".to_vec())).await;
         let request = format!("GET http://{}/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", site.addr);
-        let gate = Gate::new(direct(&site).connector().clone(), None, 10).await.unwrap();
+        let gate = EgressProxy::new(direct(&site).connector().clone(), None, 10).await.unwrap();
         assert!(ask(&gate, &request).await.starts_with("HTTP/1.1 403"));
         assert_eq!(site.connections(), 0);
         gate.open();

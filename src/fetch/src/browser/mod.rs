@@ -29,15 +29,16 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::time::timeout;
 
-use super::direct::{Direct, retry_after};
+use super::direct::Direct;
 use super::outcome::{Detector, Fault, Outcome};
 use super::provider::{Attempt, CreditMatrix, LEFT_ALONE, NOT_ASKED, Provider, TIER_STANDARD};
+use super::retry_after::retry_after;
 use super::{BODY_BYTES_MAX, FetchError, FetchReport, FetchRequest, PageHeaders};
 use base::health::Part;
-use gate::Gate;
-use page::{PageError, Rendered, Trace};
+use gate::EgressProxy;
+use page::{PageError, PageTrace, Rendered};
 pub use pool::Browsers;
-use pool::{End, Turn};
+use pool::{BrowserEnd, PageLease};
 
 /// What a page and everything that it loads may weigh on the wire. Heavy pages without their pictures stay under 10 MB.
 pub const WEIGHT_BYTES_MAX: u64 = 50_000_000;
@@ -118,8 +119,8 @@ pub struct BrowserProvider {
 
 /// What a fetch leaves behind, however it ends.
 #[derive(Default)]
-struct Left {
-    trace: Trace,
+struct FetchTrace {
+    trace: PageTrace,
     bytes: u64,
 }
 
@@ -150,7 +151,7 @@ impl BrowserProvider {
     }
 
     /// A place in a browser, or what becomes of the request without one.
-    async fn turn(&self, request: &FetchRequest, is_apart: bool) -> Result<Turn, Attempt> {
+    async fn turn(&self, request: &FetchRequest, is_apart: bool) -> Result<PageLease, Attempt> {
         let waiting = request.stage.wait();
         let down = |error| Attempt::faulty(Fault::Down, error);
         let place = match timeout(request.patience, self.browsers.place(request.owner)).await {
@@ -170,25 +171,27 @@ impl BrowserProvider {
     }
 
     /// What becomes of the page in this browser; none where the browser was lost and nobody can tell by whose fault.
-    async fn try_in(&self, turn: Turn, request: &FetchRequest) -> Option<Attempt> {
+    async fn try_in(&self, turn: PageLease, request: &FetchRequest) -> Option<Attempt> {
         let begun = Instant::now();
-        let mut left = Left::default();
+        let mut left = FetchTrace::default();
         // Boxed: its state is some kilobytes, too much to carry inside every caller's future.
         let rendering = Box::pin(self.render(&turn, request, &mut left));
         let result = match timeout(request.timeout, rendering).await {
             Ok(result) => result,
-            Err(_elapsed) => Err(Failed::Page(FetchError::TimedOut { timeout: request.timeout }.into())),
+            Err(_elapsed) => {
+                Err(RenderFailure::Page(FetchError::TimedOut { timeout: request.timeout }.into()))
+            }
         };
         let attempt = match result {
             Ok(rendered) => Attempt::from(delivered(rendered, &left, begun.elapsed())),
-            Err(Failed::Start(error)) => Attempt::faulty(Fault::Down, error),
-            Err(Failed::Lack(part, error)) => {
+            Err(RenderFailure::Start(error)) => Attempt::faulty(Fault::Down, error),
+            Err(RenderFailure::Lack(part, error)) => {
                 Attempt { lack: Some(part), ..Attempt::failed(Outcome::NetworkError, error) }
             }
-            Err(Failed::Lost(End::Stopped, _)) => {
+            Err(RenderFailure::Lost(BrowserEnd::Stopped, _)) => {
                 Attempt::faulty(Fault::Down, "the box has ended its browser")
             }
-            Err(Failed::Lost(end, pages)) => {
+            Err(RenderFailure::Lost(end, pages)) => {
                 if !left.trace.has_begun {
                     return None;
                 }
@@ -197,24 +200,29 @@ impl BrowserProvider {
                     return None;
                 }
                 let error = match end {
-                    End::TooBig => "the page took more memory than the browser may have, and ended it",
+                    BrowserEnd::TooBig => "the page took more memory than the browser may have, and ended it",
                     _ => "the page brought the browser down",
                 };
                 Attempt::faulty(Fault::Unsupported, error)
             }
-            Err(Failed::Page(error)) => failed(error, left.trace.status),
+            Err(RenderFailure::Page(error)) => failed(error, left.trace.status),
         };
         let crawl_delays = left.trace.crawl_delays;
         Some(Attempt { crawl_delays, bytes: left.bytes, duration: begun.elapsed(), ..attempt })
     }
 
-    async fn render(&self, turn: &Turn, request: &FetchRequest, left: &mut Left) -> Result<Rendered, Failed> {
-        let gate = Gate::new(self.direct.connector().clone(), request.owner, WEIGHT_BYTES_MAX).await;
+    async fn render(
+        &self,
+        turn: &PageLease,
+        request: &FetchRequest,
+        left: &mut FetchTrace,
+    ) -> Result<Rendered, RenderFailure> {
+        let gate = EgressProxy::new(self.direct.connector().clone(), request.owner, WEIGHT_BYTES_MAX).await;
         let gate = gate.map_err(|e| match Part::lacking(&e) {
-            Some(part) => Failed::Lack(part, e.to_string()),
-            None => Failed::Start(format!("the browser has no way out: {e}")),
+            Some(part) => RenderFailure::Lack(part, e.to_string()),
+            None => RenderFailure::Start(format!("the browser has no way out: {e}")),
         })?;
-        let counted = Counted { gate, bytes: &mut left.bytes };
+        let counted = CountedEgress { gate, bytes: &mut left.bytes };
         let browser = &turn.browser;
         let rendered =
             page::render(browser, &counted.gate, &self.direct, request, &self.settings, &mut left.trace)
@@ -222,41 +230,41 @@ impl BrowserProvider {
         rendered.map_err(|error| {
             let end = match &error {
                 PageError::Fetch(_) => None,
-                PageError::Gone => Some(browser.note_end(End::ByItself)),
+                PageError::Gone => Some(browser.note_end(BrowserEnd::ByItself)),
                 // A browser that is being ended refuses, breaks off, and is gone in the end.
                 _ => browser.end(),
             };
             match end {
-                Some((end, pages)) => Failed::Lost(end, pages),
-                None => Failed::Page(error),
+                Some((end, pages)) => RenderFailure::Lost(end, pages),
+                None => RenderFailure::Page(error),
             }
         })
     }
 }
 
 /// Carries a gate's count out, also when the time is over.
-struct Counted<'a> {
-    gate: Gate,
+struct CountedEgress<'a> {
+    gate: EgressProxy,
     bytes: &'a mut u64,
 }
 
-impl Drop for Counted<'_> {
+impl Drop for CountedEgress<'_> {
     fn drop(&mut self) {
         *self.bytes = self.gate.bytes();
     }
 }
 
-enum Failed {
+enum RenderFailure {
     /// No browser could be had.
     Start(String),
     /// The box has none of this left.
     Lack(Part, String),
     /// The browser ended, when so many pages were open in it.
-    Lost(End, usize),
+    Lost(BrowserEnd, usize),
     Page(PageError),
 }
 
-fn delivered(rendered: Rendered, left: &Left, duration: Duration) -> FetchReport {
+fn delivered(rendered: Rendered, left: &FetchTrace, duration: Duration) -> FetchReport {
     let Rendered { url, status, headers, body } = rendered;
     let verdict = Detector::builtin().classify(status, &headers, &body);
     FetchReport {

@@ -21,13 +21,13 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, sleep_until};
 
-use super::gate::Gate;
+use super::gate::EgressProxy;
 use super::launch::text;
-use super::pool::Running;
+use super::pool::RunningBrowser;
 use super::protocol::{CallError, Client, Event, TOLD_WHEN_OVER};
 use super::{PageSettings, Until};
 use crate::body::BodyError;
-use crate::direct::{Direct, HARMLESS, Leave, is_same_place};
+use crate::direct::{Direct, HARMLESS, VisitPermits, is_same_place};
 use crate::headers::callers_own;
 use crate::{CrawlDelays, FetchError, FetchRequest, Hop, Outcome, REDIRECTS_MAX};
 use base::web::WebUrl;
@@ -65,7 +65,7 @@ pub enum PageError {
 }
 
 /// What stands where the page was expected.
-enum Look {
+enum LookResult {
     Page(Box<Rendered>),
     /// Another document is on its way there.
     Elsewhere,
@@ -89,7 +89,7 @@ impl From<CallError> for PageError {
 
 /// What happens on the way, kept outside the future that makes it, so that it outlives a timeout.
 #[derive(Debug, Default)]
-pub struct Trace {
+pub struct PageTrace {
     /// The page was let out: from here on what happens may be its own doing.
     pub has_begun: bool,
     pub status: Option<u16>,
@@ -99,7 +99,7 @@ pub struct Trace {
 
 /// A context, thrown away with everything in it when this is dropped.
 struct BrowsingContext {
-    browser: Arc<Running>,
+    browser: Arc<RunningBrowser>,
     id: String,
 }
 
@@ -119,9 +119,9 @@ impl Drop for BrowsingContext {
 }
 
 /// Unregisters a page's events.
-struct Listening<'a>(&'a Client, &'a str);
+struct EventSubscription<'a>(&'a Client, &'a str);
 
-impl Drop for Listening<'_> {
+impl Drop for EventSubscription<'_> {
     fn drop(&mut self) {
         self.0.forget(self.1);
     }
@@ -129,12 +129,12 @@ impl Drop for Listening<'_> {
 
 /// Loads a page and gives what stands there once it has settled.
 pub async fn render(
-    browser: &Arc<Running>,
-    gate: &Gate,
+    browser: &Arc<RunningBrowser>,
+    gate: &EgressProxy,
     direct: &Direct,
     request: &FetchRequest,
     settings: &PageSettings,
-    trace: &mut Trace,
+    trace: &mut PageTrace,
 ) -> Result<Rendered, PageError> {
     let client = &browser.client;
     let params = json!({
@@ -151,7 +151,7 @@ pub async fn render(
         client.call(None, "Target.attachToTarget", json!({ "targetId": target, "flatten": true })).await?;
     let session = text(&attached, "sessionId");
     let events = client.listen(&session);
-    let _listening = Listening(client, &session);
+    let _listening = EventSubscription(client, &session);
     let page = Page {
         client,
         gate,
@@ -162,7 +162,7 @@ pub async fn render(
         session: &session,
         frame: &target,
         callers: callers_own(&request.headers),
-        leave: Leave::new(&request.url),
+        leave: VisitPermits::new(&request.url),
         asked: request.url.clone(),
         pending: None,
         current: None,
@@ -187,16 +187,16 @@ struct Document {
 
 struct Page<'a> {
     client: &'a Client,
-    gate: &'a Gate,
+    gate: &'a EgressProxy,
     direct: &'a Direct,
     request: &'a FetchRequest,
     settings: &'a PageSettings,
-    trace: &'a mut Trace,
+    trace: &'a mut PageTrace,
     session: &'a str,
     /// The main frame. Its id is the target's.
     frame: &'a str,
     callers: HeaderMap,
-    leave: Leave<'a>,
+    leave: VisitPermits<'a>,
     /// The URL that the main frame asked for last.
     asked: WebUrl,
     /// The document that is about to be shown, and the one that is.
@@ -261,14 +261,14 @@ impl Page<'_> {
                 continue;
             }
             match self.look().await {
-                Ok(Look::Page(rendered)) => return Ok(*rendered),
-                Ok(Look::TooLarge) => return Err(self.too_large()),
+                Ok(LookResult::Page(rendered)) => return Ok(*rendered),
+                Ok(LookResult::TooLarge) => return Err(self.too_large()),
                 // The page went elsewhere meanwhile: what comes there is the page.
-                Ok(Look::Elsewhere) | Err(CallError::Refused(_)) if looks < LOOKS_MAX => {
+                Ok(LookResult::Elsewhere) | Err(CallError::Refused(_)) if looks < LOOKS_MAX => {
                     looks += 1;
                     self.wait_again();
                 }
-                Ok(Look::Elsewhere) => {
+                Ok(LookResult::Elsewhere) => {
                     return Err(PageError::Unsupported("the page does not come to rest".to_owned()));
                 }
                 Err(error) => return Err(error.into()),
@@ -518,7 +518,7 @@ impl Page<'_> {
     }
 
     /// Writes the page out, if it is the document that was expected there.
-    async fn look(&mut self) -> Result<Look, CallError> {
+    async fn look(&mut self) -> Result<LookResult, CallError> {
         let params = json!({ "frameId": self.frame, "worldName": "gleaner" });
         let world = self.call("Page.createIsolatedWorld", params).await?;
         let expression = LOOK.replace("BYTES_MAX", &self.settings.bytes_max.to_string());
@@ -528,25 +528,27 @@ impl Page<'_> {
         let mut looked = self.call("Runtime.evaluate", params).await?;
         let seen = &mut looked["result"]["value"];
         if self.pending.is_some() || text(seen, "at").starts_with("chrome-error:") {
-            return Ok(Look::Elsewhere);
+            return Ok(LookResult::Elsewhere);
         }
         // Taken out and not copied: it may be large.
         let html = match seen.as_object_mut().and_then(|seen| seen.remove("html")) {
-            Some(Value::String(html)) if html.len() > self.settings.bytes_max => return Ok(Look::TooLarge),
+            Some(Value::String(html)) if html.len() > self.settings.bytes_max => {
+                return Ok(LookResult::TooLarge);
+            }
             Some(Value::String(html)) if !html.is_empty() => html,
-            Some(Value::Null) => return Ok(Look::TooLarge),
+            Some(Value::Null) => return Ok(LookResult::TooLarge),
             _ => return Err(CallError::Refused("the page could not be written out".to_owned())),
         };
         let Some(Document { url, status, mut headers, .. }) = self.current.take() else {
-            return Ok(Look::Elsewhere);
+            return Ok(LookResult::Elsewhere);
         };
         // What is handed on was written out anew, in this charset.
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-        Ok(Look::Page(Box::new(Rendered { url, status, headers, body: Bytes::from(html) })))
+        Ok(LookResult::Page(Box::new(Rendered { url, status, headers, body: Bytes::from(html) })))
     }
 }
 
-fn too_heavy(gate: &Gate) -> PageError {
+fn too_heavy(gate: &EgressProxy) -> PageError {
     let error = format!("the page and what it loads weigh more than {} MB", gate.bytes_max() / 1_000_000);
     PageError::Load(Outcome::TargetError, error)
 }

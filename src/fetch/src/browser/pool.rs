@@ -2,7 +2,7 @@
 //!
 //! A browser takes seconds and a hundred megabytes to start and each page in it a fraction of that, so pages share
 //! browsers, each in a context of its own: no page sees another's cookies, cache or storage. How many pages there are at
-//! once is the operator's; more wait for their turn, and organizations take turns ([`Line`]). A browser is ended when
+//! once is the operator's; more wait for their turn, and organizations take turns ([`FairSemaphore`]). A browser is ended when
 //! nobody has used it for a while, after so many pages, when it takes more memory than it may ([`BrowserSettings`]), and
 //! with the box.
 //!
@@ -24,7 +24,7 @@ use super::BrowserSettings;
 use super::launch::{Process, find, group_bytes};
 use super::protocol::Client;
 use base::ids::OrgId;
-use base::line::{Line, Rules, Slot};
+use base::line::{FairPermit, FairSemaphore, FairnessRules};
 
 /// Pages at once in one browser.
 const PAGES_PER_BROWSER: usize = 8;
@@ -41,15 +41,15 @@ const SUSPECTED_FOR: Duration = Duration::from_secs(10 * 60);
 pub type Owner = Option<OrgId>;
 
 /// The right to have a page open.
-pub type Place = Slot<Owner>;
+pub type PagePermit = FairPermit<Owner>;
 
 /// All browsers of the box.
 pub struct Browsers {
     settings: BrowserSettings,
     executable: Option<PathBuf>,
-    line: Arc<Line<Owner>>,
+    line: Arc<FairSemaphore<Owner>>,
     /// Held while one is chosen or started, so that two pages do not start two.
-    running: tokio::sync::Mutex<Vec<Arc<Running>>>,
+    running: tokio::sync::Mutex<Vec<Arc<RunningBrowser>>>,
     /// When a browser was lost in which each of these had a page.
     suspects: Mutex<HashMap<Owner, Instant>>,
     watches: Mutex<Vec<JoinHandle<()>>>,
@@ -58,7 +58,7 @@ pub struct Browsers {
 
 /// Whose pages a browser is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Guests {
+enum Tenancy {
     Everybody,
     Of(Owner),
     /// One page, and then it ends.
@@ -67,7 +67,7 @@ enum Guests {
 
 /// Why a browser ended, or is about to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum BrowserEnd {
     ByItself,
     /// It took more memory than it may.
     TooBig,
@@ -76,32 +76,32 @@ pub enum End {
 }
 
 /// One browser, as far as its pages are concerned.
-pub struct Running {
+pub struct RunningBrowser {
     pub client: Client,
     pub user_agent: String,
-    guests: Guests,
+    guests: Tenancy,
     served_max: usize,
     idle_timeout: Duration,
-    stay: Mutex<Stay>,
+    stay: Mutex<BrowserUsage>,
     stop: Notify,
 }
 
-struct Stay {
+struct BrowserUsage {
     pages: usize,
     served: usize,
     is_retired: bool,
     idle_since: Instant,
     /// Why it ended, and how many pages were open then.
-    end: Option<(End, usize)>,
+    end: Option<(BrowserEnd, usize)>,
 }
 
 /// A page's place in a browser.
-pub struct Turn {
-    pub browser: Arc<Running>,
-    _place: Place,
+pub struct PageLease {
+    pub browser: Arc<RunningBrowser>,
+    _place: PagePermit,
 }
 
-impl Drop for Turn {
+impl Drop for PageLease {
     fn drop(&mut self) {
         let mut stay = self.browser.stay.lock();
         stay.idle_since = Instant::now();
@@ -109,14 +109,15 @@ impl Drop for Turn {
     }
 }
 
-impl Running {
-    fn new(process: &Process, guests: Guests, settings: &BrowserSettings) -> Arc<Running> {
-        let stay = Stay { pages: 0, served: 0, is_retired: false, idle_since: Instant::now(), end: None };
-        Arc::new(Running {
+impl RunningBrowser {
+    fn new(process: &Process, guests: Tenancy, settings: &BrowserSettings) -> Arc<RunningBrowser> {
+        let stay =
+            BrowserUsage { pages: 0, served: 0, is_retired: false, idle_since: Instant::now(), end: None };
+        Arc::new(RunningBrowser {
             client: process.client.clone(),
             user_agent: process.user_agent.clone(),
             guests,
-            served_max: if guests == Guests::One { 1 } else { settings.pages_served_max },
+            served_max: if guests == Tenancy::One { 1 } else { settings.pages_served_max },
             idle_timeout: settings.idle_timeout,
             stay: Mutex::new(stay),
             stop: Notify::new(),
@@ -129,7 +130,7 @@ impl Running {
     }
 
     /// Notes that it ends. What was noted first stands, with the pages that were open then.
-    pub fn note_end(&self, why: End) -> (End, usize) {
+    pub fn note_end(&self, why: BrowserEnd) -> (BrowserEnd, usize) {
         let mut stay = self.stay.lock();
         stay.is_retired = true;
         let pages = stay.pages;
@@ -137,15 +138,15 @@ impl Running {
     }
 
     /// Why it ended and with how many pages; none as long as it has not.
-    pub fn end(&self) -> Option<(End, usize)> {
+    pub fn end(&self) -> Option<(BrowserEnd, usize)> {
         if self.client.is_gone() {
-            return Some(self.note_end(End::ByItself));
+            return Some(self.note_end(BrowserEnd::ByItself));
         }
         self.stay.lock().end
     }
 
     /// Takes a place in it, unless nobody is let in any more.
-    fn enter(self: &Arc<Self>, place: Place) -> Result<Turn, Place> {
+    fn enter(self: &Arc<Self>, place: PagePermit) -> Result<PageLease, PagePermit> {
         let mut stay = self.stay.lock();
         if stay.is_retired || stay.pages >= PAGES_PER_BROWSER {
             return Err(place);
@@ -154,7 +155,7 @@ impl Running {
         stay.served += 1;
         stay.is_retired = stay.served >= self.served_max;
         drop(stay);
-        Ok(Turn { browser: self.clone(), _place: place })
+        Ok(PageLease { browser: self.clone(), _place: place })
     }
 
     fn pages(&self) -> usize {
@@ -182,7 +183,7 @@ impl Browsers {
         {
             tracing::warn!(%error, "old browser profiles could not be removed");
         }
-        let line = Line::new(Rules {
+        let line = FairSemaphore::new(FairnessRules {
             places: settings.pages,
             kept: settings.pages.div_ceil(PLACES_KEPT_PART),
             kept_after: KEPT_OUT_MAX,
@@ -215,7 +216,7 @@ impl Browsers {
     }
 
     /// A place for a page of the organization's, as soon as it has one. The error is for a customer.
-    pub async fn place(&self, owner: Owner) -> Result<Place, String> {
+    pub async fn place(&self, owner: Owner) -> Result<PagePermit, String> {
         self.line.enter(owner).await.map_err(|_| stopping())
     }
 
@@ -225,12 +226,17 @@ impl Browsers {
     }
 
     /// Has a page's browser at hand: one that it shares, or one of its own. The error is for a customer.
-    pub async fn open(self: &Arc<Self>, owner: Owner, place: Place, is_apart: bool) -> Result<Turn, String> {
+    pub async fn open(
+        self: &Arc<Self>,
+        owner: Owner,
+        place: PagePermit,
+        is_apart: bool,
+    ) -> Result<PageLease, String> {
         let pool = self.clone();
         // A task of its own: whoever cannot wait for a start has at least started it for the next one.
         let chosen = tokio::spawn(async move {
             match is_apart {
-                true => pool.start(Guests::One, place).await,
+                true => pool.start(Tenancy::One, place).await,
                 false => pool.choose(owner, place).await,
             }
         });
@@ -244,15 +250,15 @@ impl Browsers {
         suspects.insert(owner, Instant::now());
     }
 
-    fn guests_with(&self, owner: Owner) -> Guests {
+    fn guests_with(&self, owner: Owner) -> Tenancy {
         let since = self.suspects.lock().get(&owner).copied();
         match since.is_some_and(|since| since.elapsed() < SUSPECTED_FOR) {
-            true => Guests::Of(owner),
-            false => Guests::Everybody,
+            true => Tenancy::Of(owner),
+            false => Tenancy::Everybody,
         }
     }
 
-    async fn choose(&self, owner: Owner, mut place: Place) -> Result<Turn, String> {
+    async fn choose(&self, owner: Owner, mut place: PagePermit) -> Result<PageLease, String> {
         let guests = self.guests_with(owner);
         let mut running = self.running.lock().await;
         running.retain(|browser| !browser.client.is_gone());
@@ -277,7 +283,7 @@ impl Browsers {
     }
 
     /// Starts a browser for a page alone. Nobody waits for that but the page itself.
-    async fn start(&self, guests: Guests, place: Place) -> Result<Turn, String> {
+    async fn start(&self, guests: Tenancy, place: PagePermit) -> Result<PageLease, String> {
         let (browser, process) = self.launch(guests).await?;
         let turn = browser.enter(place).map_err(|_| "the browser ended as soon as it was started")?;
         let mut running = self.running.lock().await;
@@ -290,7 +296,7 @@ impl Browsers {
         Ok(turn)
     }
 
-    async fn launch(&self, guests: Guests) -> Result<(Arc<Running>, Process), String> {
+    async fn launch(&self, guests: Tenancy) -> Result<(Arc<RunningBrowser>, Process), String> {
         if self.line.is_closed() {
             return Err(stopping());
         }
@@ -301,10 +307,10 @@ impl Browsers {
             Process::start(executable, self.settings.sandbox, profile).await.inspect_err(|error| {
                 tracing::warn!(%error, executable = %executable.display(), "a browser could not be started");
             })?;
-        Ok((Running::new(&process, guests, &self.settings), process))
+        Ok((RunningBrowser::new(&process, guests, &self.settings), process))
     }
 
-    fn watch(&self, process: Process, browser: &Arc<Running>) {
+    fn watch(&self, process: Process, browser: &Arc<RunningBrowser>) {
         let mut watches = self.watches.lock();
         watches.retain(|watch| !watch.is_finished());
         watches.push(tokio::spawn(watch(process, browser.clone(), self.settings.memory_bytes_max)));
@@ -330,18 +336,18 @@ fn stopping() -> String {
 }
 
 /// Stays with a browser until it ends or has to be ended.
-async fn watch(mut process: Process, browser: Arc<Running>, memory_bytes_max: u64) {
+async fn watch(mut process: Process, browser: Arc<RunningBrowser>, memory_bytes_max: u64) {
     let mut ticks = tokio::time::interval(WATCH_EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             () = process.ended() => {
                 tracing::warn!("a browser has ended by itself");
-                browser.note_end(End::ByItself);
+                browser.note_end(BrowserEnd::ByItself);
                 break;
             }
             () = browser.stop.notified() => {
-                browser.note_end(End::Stopped);
+                browser.note_end(BrowserEnd::Stopped);
                 break;
             }
             _ = ticks.tick() => {}
@@ -354,7 +360,7 @@ async fn watch(mut process: Process, browser: Arc<Running>, memory_bytes_max: u6
         let bytes = tokio::task::spawn_blocking(move || group_bytes(group)).await.unwrap_or(0);
         if bytes > memory_bytes_max {
             tracing::warn!(bytes, memory_bytes_max, "a browser took too much memory and is ended");
-            browser.note_end(End::TooBig);
+            browser.note_end(BrowserEnd::TooBig);
             break;
         }
     }

@@ -57,10 +57,10 @@ impl fmt::Display for CallError {
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct ProtocolMessage {
     id: Option<u64>,
     result: Option<Value>,
-    error: Option<Refusal>,
+    error: Option<ProtocolError>,
     method: Option<String>,
     params: Option<Value>,
     #[serde(rename = "sessionId")]
@@ -68,14 +68,14 @@ struct Message {
 }
 
 #[derive(Deserialize)]
-struct Refusal {
+struct ProtocolError {
     message: String,
 }
 
 type Answer = Result<Value, CallError>;
 
 #[derive(Default)]
-struct State {
+struct ClientState {
     last_id: u64,
     waiting: HashMap<u64, oneshot::Sender<Answer>>,
     sessions: HashMap<String, Session>,
@@ -84,11 +84,11 @@ struct State {
 
 struct Session {
     events: mpsc::Sender<Event>,
-    watched: Option<Watched>,
+    watched: Option<WatchedDocument>,
 }
 
 /// A document under way, and how much more of it may come.
-struct Watched {
+struct WatchedDocument {
     request: String,
     bytes_left: u64,
 }
@@ -118,13 +118,13 @@ impl Session {
 #[derive(Clone)]
 pub struct Client {
     outbox: mpsc::Sender<Vec<u8>>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ClientState>>,
 }
 
 /// Forgets a call that nobody waits for any more.
-struct Waiting<'a>(&'a Mutex<State>, u64);
+struct PendingCall<'a>(&'a Mutex<ClientState>, u64);
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingCall<'_> {
     fn drop(&mut self) {
         self.0.lock().waiting.remove(&self.1);
     }
@@ -157,7 +157,7 @@ impl Client {
             state.waiting.insert(id, answer);
             id
         };
-        let _waiting = Waiting(&self.state, id);
+        let _waiting = PendingCall(&self.state, id);
         let message = encode(id, session, method, params);
         self.outbox.send(message).await.map_err(|_| CallError::Gone)?;
         answered.await.unwrap_or(Err(CallError::Gone))
@@ -187,7 +187,8 @@ impl Client {
     /// Tells a page ([`TOLD_WHEN_OVER`]) when this request, in the place of any other, has brought more than so many bytes.
     pub fn watch(&self, session: &str, request: &str, bytes_max: usize) {
         if let Some(session) = self.state.lock().sessions.get_mut(session) {
-            session.watched = Some(Watched { request: request.to_owned(), bytes_left: bytes_max as u64 });
+            session.watched =
+                Some(WatchedDocument { request: request.to_owned(), bytes_left: bytes_max as u64 });
         }
     }
 
@@ -214,7 +215,7 @@ async fn write(mut pipe: pipe::Sender, mut messages: mpsc::Receiver<Vec<u8>>) {
     }
 }
 
-async fn read(mut pipe: pipe::Receiver, state: Arc<Mutex<State>>) {
+async fn read(mut pipe: pipe::Receiver, state: Arc<Mutex<ClientState>>) {
     let mut splitter = Splitter::default();
     let mut chunk = vec![0; CHUNK_BYTES];
     while let Ok(count @ 1..) = pipe.read(&mut chunk).await {
@@ -260,8 +261,8 @@ impl Splitter {
     }
 }
 
-fn take(state: &Mutex<State>, message: &[u8]) {
-    let Ok(message) = serde_json::from_slice::<Message>(message) else {
+fn take(state: &Mutex<ClientState>, message: &[u8]) {
+    let Ok(message) = serde_json::from_slice::<ProtocolMessage>(message) else {
         tracing::debug!(bytes = message.len(), "the browser said something that cannot be read");
         return;
     };

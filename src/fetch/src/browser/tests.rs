@@ -57,7 +57,7 @@ impl Lab {
         Provider::fetch(&self.provider, &asked).await
     }
 
-    async fn turn(&self, owner: pool::Owner) -> Turn {
+    async fn turn(&self, owner: pool::Owner) -> PageLease {
         let place = self.browsers.place(owner).await.unwrap();
         self.browsers.open(owner, place, false).await.unwrap()
     }
@@ -297,7 +297,7 @@ async fn a_browser_that_dies_is_replaced_and_one_that_hangs_in_the_air_is_ended(
 }
 
 /// Waits until a browser's process has ended.
-async fn until_gone(browser: &pool::Running) {
+async fn until_gone(browser: &pool::RunningBrowser) {
     let begun = Instant::now();
     while !browser.client.is_gone() {
         assert!(begun.elapsed() < PATIENCE, "the browser runs for ever");

@@ -1,6 +1,6 @@
 //! Talking a proxy into a connection: CONNECT over HTTP (RFC 9110, section 9.3.6) and SOCKS5 (RFC 1928, 1929).
 //!
-//! What goes wrong here is told apart by whose trouble it is, because different things follow from it: see [`Trouble`].
+//! What goes wrong here is told apart by whose trouble it is, because different things follow from it: see [`ProxyFailure`].
 //! Nothing that a proxy says is believed to be short: every answer has a limit.
 
 use std::fmt::Write as _;
@@ -12,9 +12,9 @@ use http::header::RETRY_AFTER;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use url::Host;
 
-use super::Trouble;
+use super::ProxyFailure;
 use super::address::{Login, Proxy};
-use crate::direct::retry_after;
+use crate::retry_after::retry_after;
 use base::web::WebUrl;
 
 /// The head of a proxy's answer to CONNECT, in bytes.
@@ -50,7 +50,7 @@ impl Destination {
 /// A proxy that did not bring a connection about.
 #[derive(Debug)]
 pub struct Refusal {
-    pub trouble: Trouble,
+    pub trouble: ProxyFailure,
     /// Completes a sentence that begins with the proxy.
     pub reason: String,
     /// How long the proxy asked to be left alone.
@@ -58,7 +58,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    pub fn new(trouble: Trouble, reason: impl Into<String>) -> Self {
+    pub fn new(trouble: ProxyFailure, reason: impl Into<String>) -> Self {
         Self { trouble, reason: reason.into(), retry_after: None }
     }
 }
@@ -66,7 +66,7 @@ impl Refusal {
 /// A connection that ended early.
 impl From<std::io::Error> for Refusal {
     fn from(_: std::io::Error) -> Self {
-        Self::new(Trouble::Down, "closed the connection")
+        Self::new(ProxyFailure::Down, "closed the connection")
     }
 }
 
@@ -99,20 +99,20 @@ where
             break at + 4;
         }
         if answer.len() > ANSWER_BYTES_MAX {
-            return Err(Refusal::new(Trouble::Down, "answered CONNECT with too much"));
+            return Err(Refusal::new(ProxyFailure::Down, "answered CONNECT with too much"));
         }
         if stream.read_buf(&mut answer).await? == 0 {
             let reason = if answer.is_empty() { "closed the connection" } else { "broke off its answer" };
-            return Err(Refusal::new(Trouble::Down, reason));
+            return Err(Refusal::new(ProxyFailure::Down, reason));
         }
     };
     let head = String::from_utf8_lossy(&answer[..end]);
     match status_of(&head) {
         // The client speaks first, so what came behind the answer belongs to nobody.
         Some(200..=299) if answer.len() == end => Ok(()),
-        Some(200..=299) => Err(Refusal::new(Trouble::Down, "answered CONNECT with a body")),
+        Some(200..=299) => Err(Refusal::new(ProxyFailure::Down, "answered CONNECT with a body")),
         Some(status) => Err(by_status(status, &head)),
-        None => Err(Refusal::new(Trouble::Down, "answered CONNECT with something that is not HTTP")),
+        None => Err(Refusal::new(ProxyFailure::Down, "answered CONNECT with something that is not HTTP")),
     }
 }
 
@@ -126,13 +126,13 @@ fn status_of(head: &str) -> Option<u16> {
 /// What a refused CONNECT means. Proxies agree on 407; the rest is the plain meaning of the statuses.
 fn by_status(status: u16, head: &str) -> Refusal {
     let (trouble, reason) = match status {
-        407 => (Trouble::BadLogin, "does not accept its user name and password (407)".to_owned()),
-        402 => (Trouble::NoCredits, "wants to be paid (402)".to_owned()),
-        429 => (Trouble::Throttled, "was asked too often (429)".to_owned()),
-        408 | 504 => (Trouble::Silent, format!("got no answer from the target ({status})")),
-        502 | 503 => (Trouble::Unreachable, format!("could not reach the target ({status})")),
-        500..=599 => (Trouble::Unreachable, format!("failed ({status})")),
-        _ => (Trouble::Unsupported, format!("refuses to connect to the target ({status})")),
+        407 => (ProxyFailure::BadLogin, "does not accept its user name and password (407)".to_owned()),
+        402 => (ProxyFailure::NoCredits, "wants to be paid (402)".to_owned()),
+        429 => (ProxyFailure::Throttled, "was asked too often (429)".to_owned()),
+        408 | 504 => (ProxyFailure::Silent, format!("got no answer from the target ({status})")),
+        502 | 503 => (ProxyFailure::Unreachable, format!("could not reach the target ({status})")),
+        500..=599 => (ProxyFailure::Unreachable, format!("failed ({status})")),
+        _ => (ProxyFailure::Unsupported, format!("refuses to connect to the target ({status})")),
     };
     let field = |line: &str| {
         let (name, value) = line.split_once(':')?;
@@ -164,15 +164,15 @@ where
     stream.write_all(greeting).await?;
     let [version, method] = read::<2, _>(stream).await?;
     if version != VERSION {
-        return Err(Refusal::new(Trouble::Down, "does not speak SOCKS5"));
+        return Err(Refusal::new(ProxyFailure::Down, "does not speak SOCKS5"));
     }
     match (method, login) {
         (NO_LOGIN, _) => {}
         (BY_PASSWORD, Some(login)) => log_in(stream, login).await?,
         (_, Some(_)) => {
-            return Err(Refusal::new(Trouble::BadLogin, "takes no user name and password"));
+            return Err(Refusal::new(ProxyFailure::BadLogin, "takes no user name and password"));
         }
-        (_, None) => return Err(Refusal::new(Trouble::BadLogin, "wants a user name and password")),
+        (_, None) => return Err(Refusal::new(ProxyFailure::BadLogin, "wants a user name and password")),
     }
     let mut request = vec![VERSION, CONNECT, RESERVED];
     let port = match to {
@@ -190,8 +190,9 @@ where
             addr.port()
         }
         Destination::Name(name, port) => {
-            let length = u8::try_from(name.len())
-                .map_err(|_| Refusal::new(Trouble::Unsupported, "takes no name longer than 255 bytes"))?;
+            let length = u8::try_from(name.len()).map_err(|_| {
+                Refusal::new(ProxyFailure::Unsupported, "takes no name longer than 255 bytes")
+            })?;
             request.extend([NAME, length]);
             request.extend(name.as_bytes());
             *port
@@ -201,7 +202,7 @@ where
     stream.write_all(&request).await?;
     let [version, reply, _, kind] = read::<4, _>(stream).await?;
     if version != VERSION {
-        return Err(Refusal::new(Trouble::Down, "does not speak SOCKS5"));
+        return Err(Refusal::new(ProxyFailure::Down, "does not speak SOCKS5"));
     }
     by_reply(reply)?;
     // The address that the proxy connects from; nobody needs it, and it stands before the target's first byte.
@@ -209,7 +210,7 @@ where
         IPV4 => 4,
         IPV6 => 16,
         NAME => read::<1, _>(stream).await?[0].into(),
-        _ => return Err(Refusal::new(Trouble::Down, "does not speak SOCKS5")),
+        _ => return Err(Refusal::new(ProxyFailure::Down, "does not speak SOCKS5")),
     };
     let mut rest = vec![0; length + 2];
     stream.read_exact(&mut rest).await?;
@@ -223,14 +224,14 @@ where
     let mut request = vec![LOGIN_VERSION];
     for text in [&login.user, &login.password] {
         let length = u8::try_from(text.len())
-            .map_err(|_| Refusal::new(Trouble::BadLogin, "takes no longer user name and password"))?;
+            .map_err(|_| Refusal::new(ProxyFailure::BadLogin, "takes no longer user name and password"))?;
         request.push(length);
         request.extend(text.as_bytes());
     }
     stream.write_all(&request).await?;
     match read::<2, _>(stream).await? {
         [_, 0] => Ok(()),
-        _ => Err(Refusal::new(Trouble::BadLogin, "does not accept its user name and password")),
+        _ => Err(Refusal::new(ProxyFailure::BadLogin, "does not accept its user name and password")),
     }
 }
 
@@ -238,13 +239,13 @@ where
 fn by_reply(reply: u8) -> Result<(), Refusal> {
     let (trouble, reason) = match reply {
         0 => return Ok(()),
-        2 => (Trouble::Unsupported, "refuses to connect to the target"),
-        3 | 4 => (Trouble::Unreachable, "cannot reach the target"),
-        5 => (Trouble::Unreachable, "was refused by the target"),
-        6 => (Trouble::Silent, "got no answer from the target"),
-        7 => (Trouble::Unsupported, "does not make connections"),
-        8 => (Trouble::Unsupported, "does not take this kind of address"),
-        _ => (Trouble::Unreachable, "could not connect to the target"),
+        2 => (ProxyFailure::Unsupported, "refuses to connect to the target"),
+        3 | 4 => (ProxyFailure::Unreachable, "cannot reach the target"),
+        5 => (ProxyFailure::Unreachable, "was refused by the target"),
+        6 => (ProxyFailure::Silent, "got no answer from the target"),
+        7 => (ProxyFailure::Unsupported, "does not make connections"),
+        8 => (ProxyFailure::Unsupported, "does not take this kind of address"),
+        _ => (ProxyFailure::Unreachable, "could not connect to the target"),
     };
     Err(Refusal::new(trouble, reason))
 }
@@ -260,7 +261,7 @@ mod tests {
     use super::*;
 
     /// What comes of a proxy that says `answer`, and what it was told.
-    async fn told(entry: &str, to: &Destination, answer: &[u8]) -> (Result<(), Trouble>, Vec<u8>) {
+    async fn told(entry: &str, to: &Destination, answer: &[u8]) -> (Result<(), ProxyFailure>, Vec<u8>) {
         let proxy = Proxy::parse(entry, None).unwrap();
         let (mut ours, mut its) = tokio::io::duplex(64 * 1024);
         its.write_all(answer).await.unwrap();
@@ -290,23 +291,23 @@ mod tests {
     #[tokio::test]
     async fn an_http_answer_says_whose_trouble_it_is() {
         for (answer, trouble) in [
-            ("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", Trouble::BadLogin),
-            ("HTTP/1.1 402 Pay\r\n\r\n", Trouble::NoCredits),
-            ("HTTP/1.1 429 Slow\r\nRetry-After: 7\r\n\r\n", Trouble::Throttled),
-            ("HTTP/1.1 403 Forbidden\r\n\r\nbody", Trouble::Unsupported),
-            ("HTTP/1.1 502 Bad Gateway\r\n\r\n", Trouble::Unreachable),
-            ("HTTP/1.1 504 Gateway Timeout\r\n\r\n", Trouble::Silent),
-            ("HTTP/1.1 200 OK\r\n\r\n<html>", Trouble::Down),
-            ("HTTP/2 200\r\n\r\n", Trouble::Down),
-            ("SSH-2.0-OpenSSH_9.2\r\n\r\n", Trouble::Down),
-            ("HTTP/1.1 2000 OK\r\n\r\n", Trouble::Down),
+            ("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", ProxyFailure::BadLogin),
+            ("HTTP/1.1 402 Pay\r\n\r\n", ProxyFailure::NoCredits),
+            ("HTTP/1.1 429 Slow\r\nRetry-After: 7\r\n\r\n", ProxyFailure::Throttled),
+            ("HTTP/1.1 403 Forbidden\r\n\r\nbody", ProxyFailure::Unsupported),
+            ("HTTP/1.1 502 Bad Gateway\r\n\r\n", ProxyFailure::Unreachable),
+            ("HTTP/1.1 504 Gateway Timeout\r\n\r\n", ProxyFailure::Silent),
+            ("HTTP/1.1 200 OK\r\n\r\n<html>", ProxyFailure::Down),
+            ("HTTP/2 200\r\n\r\n", ProxyFailure::Down),
+            ("SSH-2.0-OpenSSH_9.2\r\n\r\n", ProxyFailure::Down),
+            ("HTTP/1.1 2000 OK\r\n\r\n", ProxyFailure::Down),
         ] {
             let (opened, _) = told("http://p.test:1", &name(), answer.as_bytes()).await;
             assert_eq!(opened, Err(trouble), "{answer:?}");
         }
         let endless = format!("HTTP/1.1 200 OK\r\n{}", "x: y\r\n".repeat(10_000));
         let (opened, _) = told("http://p.test:1", &name(), &endless.as_bytes()[..40_000]).await;
-        assert_eq!(opened, Err(Trouble::Down));
+        assert_eq!(opened, Err(ProxyFailure::Down));
         assert_eq!(
             by_status(429, "HTTP/1.1 429 Slow\r\nretry-after: 7\r\n\r\n").retry_after,
             Some(Duration::from_secs(7))
@@ -337,17 +338,17 @@ mod tests {
     #[tokio::test]
     async fn a_socks_reply_says_whose_trouble_it_is() {
         for (answer, trouble) in [
-            (&[5, 0xff][..], Trouble::BadLogin),
-            (&[5, 2, 1, 1], Trouble::BadLogin),
-            (&[4, 90], Trouble::Down),
-            (b"HTTP/1.1 400 Bad\r\n\r\n", Trouble::Down),
-            (&[5, 0], Trouble::Down),
-            (&[], Trouble::Down),
-            (&[5, 0, 5, 1, 0, 1, 0, 0, 0, 0, 0, 0], Trouble::Unreachable),
-            (&[5, 0, 5, 2, 0, 1, 0, 0, 0, 0, 0, 0], Trouble::Unsupported),
-            (&[5, 0, 5, 4, 0, 1, 0, 0, 0, 0, 0, 0], Trouble::Unreachable),
-            (&[5, 0, 5, 6, 0, 1, 0, 0, 0, 0, 0, 0], Trouble::Silent),
-            (&[5, 0, 5, 0, 0, 9, 0, 0, 0, 0, 0, 0], Trouble::Down),
+            (&[5, 0xff][..], ProxyFailure::BadLogin),
+            (&[5, 2, 1, 1], ProxyFailure::BadLogin),
+            (&[4, 90], ProxyFailure::Down),
+            (b"HTTP/1.1 400 Bad\r\n\r\n", ProxyFailure::Down),
+            (&[5, 0], ProxyFailure::Down),
+            (&[], ProxyFailure::Down),
+            (&[5, 0, 5, 1, 0, 1, 0, 0, 0, 0, 0, 0], ProxyFailure::Unreachable),
+            (&[5, 0, 5, 2, 0, 1, 0, 0, 0, 0, 0, 0], ProxyFailure::Unsupported),
+            (&[5, 0, 5, 4, 0, 1, 0, 0, 0, 0, 0, 0], ProxyFailure::Unreachable),
+            (&[5, 0, 5, 6, 0, 1, 0, 0, 0, 0, 0, 0], ProxyFailure::Silent),
+            (&[5, 0, 5, 0, 0, 9, 0, 0, 0, 0, 0, 0], ProxyFailure::Down),
         ] {
             let proxy = Proxy::parse("socks5://me:pw@p.test:1", None).unwrap();
             let (mut ours, mut its) = tokio::io::duplex(4_096);

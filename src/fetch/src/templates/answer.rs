@@ -11,11 +11,11 @@ use http::{HeaderMap, StatusCode};
 use serde_json::Value as Json;
 use std::time::{Duration, SystemTime};
 
-use super::hosted::Account;
-use super::{BodyPlace, Encoding, HeaderPlace, Place, Rule, Step, Template};
-use crate::direct::retry_after;
-use crate::outcome::{Detector, Fault, Means, Outcome};
+use super::account::Account;
+use super::{AnswerRule, BodySource, Encoding, HeaderSource, JsonStep, Template, ValueSource};
+use crate::outcome::{AnswerMeaning, Detector, Fault, Outcome};
 use crate::provider::{Attempt, Page};
+use crate::retry_after::retry_after;
 use crate::{FetchRequest, PageHeaders};
 use base::web::WebUrl;
 
@@ -37,7 +37,7 @@ pub struct Answer {
 }
 
 /// An answer beside its template.
-struct Reading<'a> {
+struct AnswerReader<'a> {
     template: &'a Template,
     account: &'a Account,
     answer: &'a Answer,
@@ -47,13 +47,13 @@ struct Reading<'a> {
 /// What `answer` says about `request`. CPU work in proportion to the body: large ones belong on the blocking pool.
 pub fn read(template: &Template, account: &Account, request: &FetchRequest, answer: &Answer) -> Attempt {
     let json = if template.response.reads_json { serde_json::from_slice(&answer.body).ok() } else { None };
-    let reading = Reading { template, account, answer, json };
+    let reading = AnswerReader { template, account, answer, json };
     let mut attempt = reading.attempt(request);
     attempt.bytes = answer.bytes_received;
     attempt
 }
 
-impl Reading<'_> {
+impl AnswerReader<'_> {
     fn attempt(&self, request: &FetchRequest) -> Attempt {
         // The last rule speaks always, or the template would not have been taken.
         let Some(rule) = self.template.rules.iter().find(|rule| self.speaks(rule)) else {
@@ -77,7 +77,7 @@ impl Reading<'_> {
     }
 
     /// The target answered: its status and its page decide.
-    fn of_target(&self, rule: &Rule, request: &FetchRequest) -> Attempt {
+    fn of_target(&self, rule: &AnswerRule, request: &FetchRequest) -> Attempt {
         let status = rule.target_status.or_else(|| self.target_status_if_told()).unwrap_or(200);
         let (body, is_text) = match self.body() {
             Some(Ok(found)) => found,
@@ -107,18 +107,20 @@ impl Reading<'_> {
     }
 
     /// What happened, in words: what the rule says, and the provider's own text.
-    fn account_of(&self, means: Means) -> String {
+    fn account_of(&self, means: AnswerMeaning) -> String {
         let name = &self.template.name;
         let what = match means {
-            Means::Target | Means::TargetError => "could not bring the page".to_owned(),
-            Means::Blocked => "was blocked by the target".to_owned(),
-            Means::Timeout => "ran out of time".to_owned(),
-            Means::Unreachable => "could not reach the target".to_owned(),
-            Means::Fault(Fault::BadKey) => "refused the credentials".to_owned(),
-            Means::Fault(Fault::NoCredits) => "says that the plan is used up".to_owned(),
-            Means::Fault(Fault::Throttled) => "says that the plan's rate is exceeded".to_owned(),
-            Means::Fault(Fault::Down) => format!("failed ({})", self.answer.status),
-            Means::Fault(Fault::Unsupported) => format!("refused the request ({})", self.answer.status),
+            AnswerMeaning::Target | AnswerMeaning::TargetError => "could not bring the page".to_owned(),
+            AnswerMeaning::Blocked => "was blocked by the target".to_owned(),
+            AnswerMeaning::Timeout => "ran out of time".to_owned(),
+            AnswerMeaning::Unreachable => "could not reach the target".to_owned(),
+            AnswerMeaning::Fault(Fault::BadKey) => "refused the credentials".to_owned(),
+            AnswerMeaning::Fault(Fault::NoCredits) => "says that the plan is used up".to_owned(),
+            AnswerMeaning::Fault(Fault::Throttled) => "says that the plan's rate is exceeded".to_owned(),
+            AnswerMeaning::Fault(Fault::Down) => format!("failed ({})", self.answer.status),
+            AnswerMeaning::Fault(Fault::Unsupported) => {
+                format!("refused the request ({})", self.answer.status)
+            }
         };
         match self.error() {
             Some(error) => format!("{name} {what}: {error}"),
@@ -140,12 +142,12 @@ impl Reading<'_> {
         Some(text.trim().chars().take(ERROR_CHARS_MAX).collect())
     }
 
-    fn speaks(&self, rule: &Rule) -> bool {
+    fn speaks(&self, rule: &AnswerRule) -> bool {
         let status = self.answer.status;
-        let holds = |(place, text): &(Place, String)| {
+        let holds = |(place, text): &(ValueSource, String)| {
             self.text(place).is_some_and(|found| found.eq_ignore_ascii_case(text))
         };
-        let contains = |(place, text): &(Place, String)| {
+        let contains = |(place, text): &(ValueSource, String)| {
             let found = self.text(place).unwrap_or_default().to_ascii_lowercase();
             found.contains(&text.to_ascii_lowercase())
         };
@@ -160,41 +162,41 @@ impl Reading<'_> {
                 .all(|(place, regex)| self.text(place).is_some_and(|found| regex.is_match(&found)))
     }
 
-    fn is_there(&self, place: &Place) -> bool {
+    fn is_there(&self, place: &ValueSource) -> bool {
         match place {
-            Place::Status => true,
-            Place::Body => !self.answer.body.is_empty(),
-            Place::Header(name) => self.answer.headers.contains_key(name),
-            Place::Json(steps) => self.json(steps).is_some(),
-            Place::FirstOf(places) => places.iter().any(|place| self.is_there(place)),
+            ValueSource::Status => true,
+            ValueSource::Body => !self.answer.body.is_empty(),
+            ValueSource::Header(name) => self.answer.headers.contains_key(name),
+            ValueSource::Json(steps) => self.json(steps).is_some(),
+            ValueSource::FirstOf(places) => places.iter().any(|place| self.is_there(place)),
         }
     }
 
-    fn json(&self, steps: &[Step]) -> Option<&Json> {
+    fn json(&self, steps: &[JsonStep]) -> Option<&Json> {
         walk(self.json.as_ref()?, steps)
     }
 
     /// What stands at a place, as text.
-    fn text(&self, place: &Place) -> Option<String> {
+    fn text(&self, place: &ValueSource) -> Option<String> {
         match place {
-            Place::Status => Some(self.answer.status.to_string()),
-            Place::Body => {
+            ValueSource::Status => Some(self.answer.status.to_string()),
+            ValueSource::Body => {
                 let body = &self.answer.body;
                 Some(String::from_utf8_lossy(&body[..body.len().min(SEARCHED_BYTES_MAX)]).into_owned())
             }
-            Place::Header(name) => {
+            ValueSource::Header(name) => {
                 self.answer.headers.get(name).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned())
             }
-            Place::Json(steps) => match self.json(steps)? {
+            ValueSource::Json(steps) => match self.json(steps)? {
                 Json::String(text) => Some(text.clone()),
                 other @ (Json::Number(_) | Json::Bool(_)) => Some(other.to_string()),
                 _ => None,
             },
-            Place::FirstOf(places) => self.first(places),
+            ValueSource::FirstOf(places) => self.first(places),
         }
     }
 
-    fn first(&self, places: &[Place]) -> Option<String> {
+    fn first(&self, places: &[ValueSource]) -> Option<String> {
         places.iter().find_map(|place| self.text(place))
     }
 
@@ -217,7 +219,7 @@ impl Reading<'_> {
 
     /// The page, and whether the provider decoded it to text.
     fn body(&self) -> Option<Result<(Bytes, bool), &'static str>> {
-        let applies = |place: &&BodyPlace| match &place.only_if {
+        let applies = |place: &&BodySource| match &place.only_if {
             None => true,
             Some((at, text)) => self.text(at).is_some_and(|found| found.eq_ignore_ascii_case(text)),
         };
@@ -225,10 +227,10 @@ impl Reading<'_> {
         bodies.filter(applies).find_map(|place| self.body_at(place))
     }
 
-    fn body_at(&self, place: &BodyPlace) -> Option<Result<(Bytes, bool), &'static str>> {
+    fn body_at(&self, place: &BodySource) -> Option<Result<(Bytes, bool), &'static str>> {
         let raw = match &place.from {
-            Place::Body => self.answer.body.clone(),
-            Place::Json(steps) => match self.json(steps)? {
+            ValueSource::Body => self.answer.body.clone(),
+            ValueSource::Json(steps) => match self.json(steps)? {
                 Json::String(text) => Bytes::copy_from_slice(text.as_bytes()),
                 _ => return Some(Err("answered with something that is no page")),
             },
@@ -249,8 +251,8 @@ impl Reading<'_> {
     fn target_headers(&self, is_text: bool) -> HeaderMap {
         let mut headers = match &self.template.response.target_headers {
             None => HeaderMap::new(),
-            Some(HeaderPlace::Own(prefix)) => own_headers(&self.answer.headers, prefix),
-            Some(HeaderPlace::Json(steps)) => self.json(steps).map(json_headers).unwrap_or_default(),
+            Some(HeaderSource::Own(prefix)) => own_headers(&self.answer.headers, prefix),
+            Some(HeaderSource::Json(steps)) => self.json(steps).map(json_headers).unwrap_or_default(),
         };
         if let Some(kind) = self.first(&self.template.response.content_type)
             && let Ok(value) = HeaderValue::from_str(&kind)
@@ -274,12 +276,12 @@ impl Reading<'_> {
     }
 }
 
-fn walk<'a>(mut json: &'a Json, steps: &[Step]) -> Option<&'a Json> {
+fn walk<'a>(mut json: &'a Json, steps: &[JsonStep]) -> Option<&'a Json> {
     for step in steps {
         json = match step {
-            Step::Key(key) => json.get(key)?,
-            Step::Index(index) => json.get(index)?,
-            Step::Where { field, text } => json.as_array()?.iter().find(|entry| {
+            JsonStep::Key(key) => json.get(key)?,
+            JsonStep::Index(index) => json.get(index)?,
+            JsonStep::Where { field, text } => json.as_array()?.iter().find(|entry| {
                 entry.get(field).and_then(Json::as_str).is_some_and(|found| found.eq_ignore_ascii_case(text))
             })?,
         };

@@ -9,34 +9,22 @@ use futures::future::BoxFuture;
 use tokio::time::timeout;
 
 use super::Template;
+use super::account::Account;
 use super::answer::{self, Answer};
 use super::request::{self, Prepared};
 use crate::body::{self, BodyError, BodyLimits, Overflow};
 use crate::connect::{Connector, Outgoing};
 use crate::direct::inflate;
 use crate::error::FetchError;
-use crate::fields::Values;
 use crate::outcome::{Fault, Outcome};
-use crate::provider::{Attempt, CreditMatrix, Provider};
+use crate::provider::{Attempt, Provider};
 use crate::{BODY_BYTES_MAX, FetchRequest};
 use base::ids::OrgId;
-use base::web::WebUrl;
 
 /// A page inside JSON weighs more than the page: Base64 a third, escapes at most as much again.
 const ANSWER_BYTES_MAX: usize = 2 * BODY_BYTES_MAX + (64 << 10);
 /// An answer beyond this is read on the blocking pool: below it, reading takes a millisecond or two.
 const INLINE_BYTES_MAX: usize = 128 * 1024;
-
-/// What an organization has at a hosted provider.
-#[derive(Clone)]
-pub struct Account {
-    /// Where to ask instead of the vendor's own address.
-    pub base_url: Option<WebUrl>,
-    /// By the template's fields, checked.
-    pub credentials: Values,
-    pub settings: Values,
-    pub credits: CreditMatrix,
-}
 
 /// One account at one hosted provider.
 pub struct Hosted {

@@ -14,13 +14,13 @@ use super::file::{
     ParameterEntry, PriceEntry, RendersEntry, RequestEntry, ResponseEntry, RuleEntry, StatusEntry,
 };
 use super::{
-    BodyPlace, Condition, Countries, Encoding, HeaderPlace, HeaderStyle, Hole, PREMIUM_TIER_SETTING,
-    Parameter, ParameterPlace, Part, Place, Renders, RequestTemplate, ResponseTemplate, Rule, Step, Template,
-    TemplateError, Test, Text, Value,
+    AnswerRule, BodySource, Condition, ConditionTest, Countries, Encoding, HeaderSource, HeaderStyle,
+    JsonStep, PREMIUM_TIER_SETTING, Parameter, ParameterTarget, Placeholder, Renders, RequestTemplate,
+    ResponseTemplate, Template, TemplateError, Text, TextPart, Value, ValueSource,
 };
 use crate::fields::{Field, FieldKind};
 use crate::headers;
-use crate::outcome::Means;
+use crate::outcome::AnswerMeaning;
 use crate::provider::{CreditMatrix, TIER_STANDARD, TierPrice};
 use base::web::WebUrl;
 
@@ -28,16 +28,16 @@ use base::web::WebUrl;
 const REGEX_BYTES_MAX: usize = 64 << 10;
 
 /// Where in the file a check stands, so that it can say so.
-struct Check<'a> {
+struct FileContext<'a> {
     file: &'a str,
     credentials: &'a [Field],
     settings: &'a [Field],
     tiers: &'a [String],
 }
 
-type Checked<T> = Result<T, TemplateError>;
+type LoadResult<T> = Result<T, TemplateError>;
 
-fn refuse<T>(file: &str, key: impl Into<String>, reason: impl Into<String>) -> Checked<T> {
+fn refuse<T>(file: &str, key: impl Into<String>, reason: impl Into<String>) -> LoadResult<T> {
     Err(TemplateError { file: file.to_owned(), key: key.into(), reason: reason.into() })
 }
 
@@ -83,10 +83,10 @@ pub fn parse(file: &str, text: &str) -> Result<Template, TemplateError> {
             }
         }
     }
-    let check = Check { file, credentials: &credentials, settings: &settings, tiers: &tiers };
+    let check = FileContext { file, credentials: &credentials, settings: &settings, tiers: &tiers };
     let request = check.request(entry.request)?;
     let (response, rules) = (check.response(entry.response)?, check.rules(entry.rule)?);
-    let rules_read_json = rules.iter().any(Rule::reads_json);
+    let rules_read_json = rules.iter().any(AnswerRule::reads_json);
     Ok(Template {
         id: entry.id,
         name: entry.name,
@@ -102,7 +102,7 @@ pub fn parse(file: &str, text: &str) -> Result<Template, TemplateError> {
     })
 }
 
-fn fields(file: &str, group: &str, entries: &[FieldEntry]) -> Checked<Vec<Field>> {
+fn fields(file: &str, group: &str, entries: &[FieldEntry]) -> LoadResult<Vec<Field>> {
     let mut fields: Vec<Field> = Vec::with_capacity(entries.len());
     for (i, entry) in entries.iter().enumerate() {
         let key = |part: &str| format!("{group}[{i}].{part}");
@@ -134,7 +134,7 @@ fn fields(file: &str, group: &str, entries: &[FieldEntry]) -> Checked<Vec<Field>
     Ok(fields)
 }
 
-fn credits(file: &str, entries: BTreeMap<String, PriceEntry>) -> Checked<CreditMatrix> {
+fn credits(file: &str, entries: BTreeMap<String, PriceEntry>) -> LoadResult<CreditMatrix> {
     if !entries.contains_key(TIER_STANDARD) {
         return refuse(file, "credits", format!("has no tier {TIER_STANDARD}"));
     }
@@ -163,12 +163,12 @@ fn json_of(value: &toml::Value) -> Result<serde_json::Value, String> {
     })
 }
 
-impl Check<'_> {
-    fn refuse<T>(&self, key: impl Into<String>, reason: impl Into<String>) -> Checked<T> {
+impl FileContext<'_> {
+    fn refuse<T>(&self, key: impl Into<String>, reason: impl Into<String>) -> LoadResult<T> {
         refuse(self.file, key, reason)
     }
 
-    fn request(&self, entry: RequestEntry) -> Checked<RequestTemplate> {
+    fn request(&self, entry: RequestEntry) -> LoadResult<RequestTemplate> {
         if !entry.path.starts_with('/') || entry.path.contains(['?', '#']) {
             return self.refuse("request.path", "must begin with / and have no query");
         }
@@ -191,11 +191,13 @@ impl Check<'_> {
         for (i, parameter) in entry.parameter.into_iter().enumerate() {
             parameters.push(self.parameter(&format!("request.parameter[{i}]"), parameter, is_post)?);
         }
-        if !parameters.iter().any(|parameter| holes(&parameter.value).contains(&&Hole::Url)) {
+        if !parameters.iter().any(|parameter| holes(&parameter.value).contains(&&Placeholder::Url)) {
             return self.refuse("request.parameter", "none of them holds {url}");
         }
         let in_a_parameter = |parameter: &Parameter| {
-            holes(&parameter.value).iter().any(|hole| matches!(hole, Hole::Headers | Hole::HeaderList))
+            holes(&parameter.value)
+                .iter()
+                .any(|hole| matches!(hole, Placeholder::Headers | Placeholder::HeaderList))
         };
         let basic = match entry.basic {
             None => None,
@@ -209,7 +211,7 @@ impl Check<'_> {
             if refusal.when.is_empty() {
                 return self.refuse(key, "has no condition, so every request would be refused");
             }
-            let when: Checked<Vec<_>> = refusal.when.iter().map(|c| self.condition(&key, c)).collect();
+            let when: LoadResult<Vec<_>> = refusal.when.iter().map(|c| self.condition(&key, c)).collect();
             refusals.push((when?, refusal.reason));
         }
         Ok(RequestTemplate {
@@ -233,18 +235,18 @@ impl Check<'_> {
         })
     }
 
-    fn parameter(&self, key: &str, entry: ParameterEntry, is_post: bool) -> Checked<Parameter> {
+    fn parameter(&self, key: &str, entry: ParameterEntry, is_post: bool) -> LoadResult<Parameter> {
         let place = match (entry.query, entry.header, entry.json) {
-            (Some(name), None, None) => ParameterPlace::Query(name),
+            (Some(name), None, None) => ParameterTarget::Query(name),
             (None, Some(name), None) => match HeaderName::from_bytes(name.as_bytes()) {
                 Ok(name) => match headers::refusal(&name) {
                     Some(why) => return self.refuse(format!("{key}.header"), format!("{name} {why}")),
-                    None => ParameterPlace::Header(name),
+                    None => ParameterTarget::Header(name),
                 },
                 Err(_) => return self.refuse(format!("{key}.header"), format!("{name} is no header's name")),
             },
             (None, None, Some(path)) if is_post => {
-                ParameterPlace::Json(path.split('.').map(str::to_owned).collect())
+                ParameterTarget::Json(path.split('.').map(str::to_owned).collect())
             }
             (None, None, Some(_)) => {
                 return self.refuse(format!("{key}.json"), "a GET has no body; use method = \"POST\"");
@@ -256,13 +258,13 @@ impl Check<'_> {
         Ok(Parameter { place, value, when: when.collect::<Result<_, _>>()? })
     }
 
-    fn value(&self, key: &str, value: &toml::Value) -> Checked<Value> {
+    fn value(&self, key: &str, value: &toml::Value) -> LoadResult<Value> {
         Ok(match value {
             toml::Value::String(text) => {
                 let parts = self.text(key, text)?;
                 match parts.as_slice() {
                     [] => Value::Fixed("".into()),
-                    [Part::Literal(literal)] => Value::Fixed(literal.as_str().into()),
+                    [TextPart::Literal(literal)] => Value::Fixed(literal.as_str().into()),
                     _ => Value::Text(parts),
                 }
             }
@@ -280,7 +282,7 @@ impl Check<'_> {
     }
 
     /// Text with holes: `{url}`, `{credential.apiKey}`. Braces that are meant as such are written twice.
-    fn text(&self, key: &str, text: &str) -> Checked<Text> {
+    fn text(&self, key: &str, text: &str) -> LoadResult<Text> {
         let mut parts = Vec::new();
         let mut literal = String::new();
         let mut rest = text;
@@ -297,61 +299,63 @@ impl Check<'_> {
                 return self.refuse(key, format!("has a single {brace} (write it twice when it is meant)"));
             };
             if !literal.is_empty() {
-                parts.push(Part::Literal(std::mem::take(&mut literal)));
+                parts.push(TextPart::Literal(std::mem::take(&mut literal)));
             }
-            parts.push(Part::Hole(self.hole(key, name)?));
+            parts.push(TextPart::Hole(self.hole(key, name)?));
             rest = after;
         }
         literal.push_str(rest);
         if !literal.is_empty() {
-            parts.push(Part::Literal(literal));
+            parts.push(TextPart::Literal(literal));
         }
         Ok(parts)
     }
 
-    fn hole(&self, key: &str, name: &str) -> Checked<Hole> {
+    fn hole(&self, key: &str, name: &str) -> LoadResult<Placeholder> {
         let known = |fields: &[Field], name: &str| fields.iter().any(|field| field.name == name);
         Ok(match name {
-            "url" => Hole::Url,
-            "render" => Hole::Render,
-            "premium" => Hole::Premium,
-            "tier" => Hole::Tier,
-            "country" => Hole::Country,
-            "timeout_ms" => Hole::TimeoutMs,
-            "timeout_sec" => Hole::TimeoutSec,
-            "headers" => Hole::Headers,
-            "header_list" => Hole::HeaderList,
+            "url" => Placeholder::Url,
+            "render" => Placeholder::Render,
+            "premium" => Placeholder::Premium,
+            "tier" => Placeholder::Tier,
+            "country" => Placeholder::Country,
+            "timeout_ms" => Placeholder::TimeoutMs,
+            "timeout_sec" => Placeholder::TimeoutSec,
+            "headers" => Placeholder::Headers,
+            "header_list" => Placeholder::HeaderList,
             _ => match name.split_once('.') {
                 Some(("credential", field)) if known(self.credentials, field) => {
-                    Hole::Credential(field.to_owned())
+                    Placeholder::Credential(field.to_owned())
                 }
-                Some(("setting", field)) if known(self.settings, field) => Hole::Setting(field.to_owned()),
+                Some(("setting", field)) if known(self.settings, field) => {
+                    Placeholder::Setting(field.to_owned())
+                }
                 _ => return self.refuse(key, format!("{{{name}}} is nothing that can be filled in")),
             },
         })
     }
 
-    fn condition(&self, key: &str, text: &str) -> Checked<Condition> {
+    fn condition(&self, key: &str, text: &str) -> LoadResult<Condition> {
         let (is_negated, text) = match text.strip_prefix('!') {
             Some(text) => (true, text),
             None => (false, text),
         };
         let test = match (text, text.split_once(['=', '.'])) {
-            ("render", _) => Test::Render,
-            ("country", _) => Test::Country,
-            ("headers", _) => Test::Headers,
+            ("render", _) => ConditionTest::Render,
+            ("country", _) => ConditionTest::Country,
+            ("headers", _) => ConditionTest::Headers,
             (_, Some(("tier", tier))) if self.tiers.iter().any(|known| known == tier) => {
-                Test::Tier(tier.to_owned())
+                ConditionTest::Tier(tier.to_owned())
             }
             (_, Some(("setting", name))) if self.settings.iter().any(|field| field.name == name) => {
-                Test::Setting(name.to_owned())
+                ConditionTest::Setting(name.to_owned())
             }
             _ => return self.refuse(key, format!("{text:?} is no condition")),
         };
         Ok(Condition { is_negated, test })
     }
 
-    fn response(&self, entry: ResponseEntry) -> Checked<ResponseTemplate> {
+    fn response(&self, entry: ResponseEntry) -> LoadResult<ResponseTemplate> {
         if entry.body.is_empty() {
             return self.refuse("response.body", "names no place");
         }
@@ -369,7 +373,7 @@ impl Check<'_> {
                 EncodingEntry::Text => Encoding::Text,
                 EncodingEntry::Base64 => Encoding::Base64,
             };
-            bodies.push(BodyPlace {
+            bodies.push(BodySource {
                 from: self.place(&format!("{key}.from"), &body.from)?,
                 encoding,
                 only_if,
@@ -379,15 +383,15 @@ impl Check<'_> {
             None => None,
             Some(text) => match (text.strip_prefix("header:"), text.strip_prefix("json:")) {
                 (Some(pattern), _) if pattern.ends_with('*') => {
-                    Some(HeaderPlace::Own(pattern.trim_end_matches('*').to_ascii_lowercase()))
+                    Some(HeaderSource::Own(pattern.trim_end_matches('*').to_ascii_lowercase()))
                 }
-                (_, Some(path)) => Some(HeaderPlace::Json(self.steps("response.target_headers", path)?)),
+                (_, Some(path)) => Some(HeaderSource::Json(self.steps("response.target_headers", path)?)),
                 _ => {
                     return self.refuse("response.target_headers", "must be header:PREFIX* or json:PATH");
                 }
             },
         };
-        let places = |key: &str, texts: &[String]| -> Checked<Vec<Place>> {
+        let places = |key: &str, texts: &[String]| -> LoadResult<Vec<ValueSource>> {
             texts.iter().map(|text| self.place(&format!("response.{key}"), text)).collect()
         };
         let response = ResponseTemplate {
@@ -403,45 +407,45 @@ impl Check<'_> {
         if response.target_status.is_empty() {
             return self.refuse("response.target_status", "names no place");
         }
-        let reads_json = response.places().any(Place::is_json)
-            || matches!(response.target_headers, Some(HeaderPlace::Json(_)));
+        let reads_json = response.places().any(ValueSource::is_json)
+            || matches!(response.target_headers, Some(HeaderSource::Json(_)));
         Ok(ResponseTemplate { reads_json, ..response })
     }
 
-    fn rules(&self, entries: Vec<RuleEntry>) -> Checked<Vec<Rule>> {
-        let mut rules: Vec<Rule> = Vec::with_capacity(entries.len());
+    fn rules(&self, entries: Vec<RuleEntry>) -> LoadResult<Vec<AnswerRule>> {
+        let mut rules: Vec<AnswerRule> = Vec::with_capacity(entries.len());
         for (i, entry) in entries.into_iter().enumerate() {
             let key = |part: &str| format!("rule[{i}].{part}");
             if rules.iter().any(|rule| rule.id == entry.id) {
                 return self.refuse(key("id"), format!("{} is given twice", entry.id));
             }
-            let Some(means) = Means::named(&entry.means) else {
-                return self.refuse(key("means"), format!("must be one of {}", Means::WORDS));
+            let Some(means) = AnswerMeaning::named(&entry.means) else {
+                return self.refuse(key("means"), format!("must be one of {}", AnswerMeaning::WORDS));
             };
-            let places = |part: &str, texts: &[String]| -> Checked<Vec<Place>> {
+            let places = |part: &str, texts: &[String]| -> LoadResult<Vec<ValueSource>> {
                 texts.iter().map(|text| self.place(&key(part), text)).collect()
             };
-            let pairs = |part: &str, entries: Vec<AtEntry>| -> Checked<Vec<(Place, String)>> {
+            let pairs = |part: &str, entries: Vec<AtEntry>| -> LoadResult<Vec<(ValueSource, String)>> {
                 entries.into_iter().map(|e| Ok((self.place(&key(part), &e.at)?, e.text))).collect()
             };
             let matches = pairs("matches", entry.matches)?.into_iter().map(|(place, text)| {
                 let regex = regex::RegexBuilder::new(&text).size_limit(REGEX_BYTES_MAX).build();
                 regex.map(|regex| (place, regex)).or_else(|e| self.refuse(key("matches"), e.to_string()))
             });
-            rules.push(Rule {
+            rules.push(AnswerRule {
                 statuses: self.statuses(&key("status"), entry.status)?,
                 has: places("has", &entry.has)?,
                 lacks: places("lacks", &entry.lacks)?,
                 is: pairs("is", entry.is)?,
                 contains: pairs("contains", entry.contains)?,
-                matches: matches.collect::<Checked<Vec<(Place, Regex)>>>()?,
+                matches: matches.collect::<LoadResult<Vec<(ValueSource, Regex)>>>()?,
                 means,
                 target_status: entry.target_status,
                 id: entry.id,
             });
         }
         let last = rules.len().saturating_sub(1);
-        match rules.iter().position(Rule::is_unconditional) {
+        match rules.iter().position(AnswerRule::is_unconditional) {
             Some(at) if at == last => Ok(rules),
             Some(at) => self
                 .refuse(format!("rule[{at}]"), "has no condition, so the rules after it would never speak"),
@@ -449,7 +453,7 @@ impl Check<'_> {
         }
     }
 
-    fn statuses(&self, key: &str, entries: Vec<StatusEntry>) -> Checked<Vec<(u16, u16)>> {
+    fn statuses(&self, key: &str, entries: Vec<StatusEntry>) -> LoadResult<Vec<(u16, u16)>> {
         let parse = |entry| match entry {
             StatusEntry::One(status) => Some((status, status)),
             StatusEntry::Range(text) => {
@@ -461,26 +465,26 @@ impl Check<'_> {
         all.map_or_else(|| self.refuse(key, "must be statuses (404) or ranges of them (\"500-599\")"), Ok)
     }
 
-    fn place(&self, key: &str, text: &str) -> Checked<Place> {
+    fn place(&self, key: &str, text: &str) -> LoadResult<ValueSource> {
         if text.contains('|') {
             let places = text.split('|').map(|one| self.place(key, one.trim()));
-            return Ok(Place::FirstOf(places.collect::<Result<_, _>>()?));
+            return Ok(ValueSource::FirstOf(places.collect::<Result<_, _>>()?));
         }
         match text.split_once(':') {
-            None if text == "status" => Ok(Place::Status),
-            None if text == "body" => Ok(Place::Body),
+            None if text == "status" => Ok(ValueSource::Status),
+            None if text == "body" => Ok(ValueSource::Body),
             Some(("header", name)) => match HeaderName::from_bytes(name.as_bytes()) {
-                Ok(name) => Ok(Place::Header(name)),
+                Ok(name) => Ok(ValueSource::Header(name)),
                 Err(_) => self.refuse(key, format!("{name} is no header's name")),
             },
-            Some(("json", path)) => Ok(Place::Json(self.steps(key, path)?)),
+            Some(("json", path)) => Ok(ValueSource::Json(self.steps(key, path)?)),
             _ => self
                 .refuse(key, format!("{text:?} is no place; write status, body, header:NAME or json:PATH")),
         }
     }
 
     /// `results.0.content`, `headers[name=content-type].value`.
-    fn steps(&self, key: &str, path: &str) -> Checked<Vec<Step>> {
+    fn steps(&self, key: &str, path: &str) -> LoadResult<Vec<JsonStep>> {
         let mut steps = Vec::new();
         for segment in path.split('.') {
             let (name, filter) = match segment.split_once('[') {
@@ -494,37 +498,37 @@ impl Check<'_> {
             };
             match name.parse::<usize>() {
                 _ if name.is_empty() => return self.refuse(key, format!("{path:?} has an empty step")),
-                Ok(index) => steps.push(Step::Index(index)),
-                Err(_) => steps.push(Step::Key(name.to_owned())),
+                Ok(index) => steps.push(JsonStep::Index(index)),
+                Err(_) => steps.push(JsonStep::Key(name.to_owned())),
             }
             if let Some((field, text)) = filter {
-                steps.push(Step::Where { field: field.to_owned(), text: text.to_owned() });
+                steps.push(JsonStep::Where { field: field.to_owned(), text: text.to_owned() });
             }
         }
         Ok(steps)
     }
 }
 
-impl Place {
+impl ValueSource {
     fn is_json(&self) -> bool {
         match self {
-            Place::Json(_) => true,
-            Place::FirstOf(places) => places.iter().any(Place::is_json),
-            Place::Status | Place::Body | Place::Header(_) => false,
+            ValueSource::Json(_) => true,
+            ValueSource::FirstOf(places) => places.iter().any(ValueSource::is_json),
+            ValueSource::Status | ValueSource::Body | ValueSource::Header(_) => false,
         }
     }
 }
 
-impl Rule {
+impl AnswerRule {
     fn is_unconditional(&self) -> bool {
         self.statuses.is_empty() && self.places().next().is_none()
     }
 
     fn reads_json(&self) -> bool {
-        self.places().any(Place::is_json)
+        self.places().any(ValueSource::is_json)
     }
 
-    fn places(&self) -> impl Iterator<Item = &Place> {
+    fn places(&self) -> impl Iterator<Item = &ValueSource> {
         let pairs = self.is.iter().chain(&self.contains).map(|(place, _)| place);
         let matches = self.matches.iter().map(|(place, _)| place);
         self.has.iter().chain(&self.lacks).chain(pairs).chain(matches)
@@ -532,7 +536,7 @@ impl Rule {
 }
 
 impl ResponseTemplate {
-    fn places(&self) -> impl Iterator<Item = &Place> {
+    fn places(&self) -> impl Iterator<Item = &ValueSource> {
         let lists = [&self.target_status, &self.final_url, &self.content_type, &self.cost, &self.error];
         let conditions = self.bodies.iter().filter_map(|body| body.only_if.as_ref().map(|(place, _)| place));
         lists.into_iter().flatten().chain(self.bodies.iter().map(|body| &body.from)).chain(conditions)
@@ -540,14 +544,14 @@ impl ResponseTemplate {
 }
 
 /// Every hole of a value.
-fn holes(value: &Value) -> Vec<&Hole> {
+fn holes(value: &Value) -> Vec<&Placeholder> {
     match value {
         Value::Fixed(_) => Vec::new(),
         Value::Text(parts) => parts
             .iter()
             .filter_map(|part| match part {
-                Part::Hole(hole) => Some(hole),
-                Part::Literal(_) => None,
+                TextPart::Hole(hole) => Some(hole),
+                TextPart::Literal(_) => None,
             })
             .collect(),
         Value::List(items) => items.iter().flat_map(holes).collect(),

@@ -13,6 +13,7 @@
 //! cannot harm; credentials go into the request and into nothing else, an error text that repeats one is blanked; the
 //! guard judges the provider's address like any other.
 
+mod account;
 pub mod answer;
 mod file;
 pub mod hosted;
@@ -29,11 +30,12 @@ use std::sync::Arc;
 use http::header::HeaderName;
 use regex::Regex;
 
-pub use hosted::{Account, Hosted};
+pub use account::Account;
+pub use hosted::Hosted;
 
 use super::FetchRequest;
 use super::fields::{Field, Values};
-use super::outcome::Means;
+use super::outcome::AnswerMeaning;
 use super::provider::{CreditMatrix, TIER_PREMIUM, TIER_STANDARD};
 use base::web::WebUrl;
 
@@ -90,7 +92,7 @@ pub struct Template {
     pub credits: CreditMatrix,
     request: RequestTemplate,
     response: ResponseTemplate,
-    rules: Vec<Rule>,
+    rules: Vec<AnswerRule>,
 }
 
 /// Every template, in the order of their names.
@@ -196,8 +198,8 @@ impl Template {
         refused.map(|(_, reason)| format!("{} {reason}", self.name))
     }
 
-    fn facts<'a>(&'a self, settings: &'a Values, request: &'a FetchRequest) -> Facts<'a> {
-        Facts {
+    fn facts<'a>(&'a self, settings: &'a Values, request: &'a FetchRequest) -> RequestFacts<'a> {
+        RequestFacts {
             settings,
             tier: self.tier(settings, request.premium).unwrap_or_default(),
             render: self.is_rendered(request.render),
@@ -208,7 +210,7 @@ impl Template {
 }
 
 /// What a condition of a template asks about a request.
-struct Facts<'a> {
+struct RequestFacts<'a> {
     settings: &'a Values,
     tier: &'a str,
     render: bool,
@@ -216,14 +218,14 @@ struct Facts<'a> {
     headers: bool,
 }
 
-impl Facts<'_> {
+impl RequestFacts<'_> {
     fn hold(&self, condition: &Condition) -> bool {
         let holds = match &condition.test {
-            Test::Render => self.render,
-            Test::Country => self.country,
-            Test::Headers => self.headers,
-            Test::Tier(tier) => self.tier == tier,
-            Test::Setting(name) => match self.settings.get(name) {
+            ConditionTest::Render => self.render,
+            ConditionTest::Country => self.country,
+            ConditionTest::Headers => self.headers,
+            ConditionTest::Tier(tier) => self.tier == tier,
+            ConditionTest::Setting(name) => match self.settings.get(name) {
                 None | Some(serde_json::Value::Null | serde_json::Value::Bool(false)) => false,
                 Some(serde_json::Value::String(text)) => !text.is_empty(),
                 Some(_) => true,
@@ -286,13 +288,13 @@ enum HeaderStyle {
 
 #[derive(Debug)]
 struct Parameter {
-    place: ParameterPlace,
+    place: ParameterTarget,
     value: Value,
     when: Vec<Condition>,
 }
 
 #[derive(Debug)]
-enum ParameterPlace {
+enum ParameterTarget {
     Query(String),
     Header(HeaderName),
     /// Where in the JSON body, from outside in.
@@ -309,16 +311,16 @@ enum Value {
     Table(Vec<(String, Value)>),
 }
 
-type Text = Vec<Part>;
+type Text = Vec<TextPart>;
 
 #[derive(Debug)]
-enum Part {
+enum TextPart {
     Literal(String),
-    Hole(Hole),
+    Hole(Placeholder),
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Hole {
+enum Placeholder {
     Url,
     Render,
     Premium,
@@ -337,11 +339,11 @@ enum Hole {
 #[derive(Debug)]
 struct Condition {
     is_negated: bool,
-    test: Test,
+    test: ConditionTest,
 }
 
 #[derive(Debug)]
-enum Test {
+enum ConditionTest {
     Render,
     Country,
     Headers,
@@ -351,22 +353,22 @@ enum Test {
 
 #[derive(Debug)]
 struct ResponseTemplate {
-    bodies: Vec<BodyPlace>,
-    target_status: Vec<Place>,
-    target_headers: Option<HeaderPlace>,
-    final_url: Vec<Place>,
-    content_type: Vec<Place>,
-    cost: Vec<Place>,
-    error: Vec<Place>,
+    bodies: Vec<BodySource>,
+    target_status: Vec<ValueSource>,
+    target_headers: Option<HeaderSource>,
+    final_url: Vec<ValueSource>,
+    content_type: Vec<ValueSource>,
+    cost: Vec<ValueSource>,
+    error: Vec<ValueSource>,
     /// Whether any place is in a JSON body, which then has to be parsed.
     reads_json: bool,
 }
 
 #[derive(Debug)]
-struct BodyPlace {
-    from: Place,
+struct BodySource {
+    from: ValueSource,
     encoding: Encoding,
-    only_if: Option<(Place, String)>,
+    only_if: Option<(ValueSource, String)>,
 }
 
 /// How a page is written into an answer.
@@ -381,18 +383,18 @@ enum Encoding {
 
 /// Where in an answer something stands.
 #[derive(Debug, Clone, PartialEq)]
-enum Place {
+enum ValueSource {
     /// The status of the answer itself.
     Status,
     Body,
     Header(HeaderName),
-    Json(Vec<Step>),
+    Json(Vec<JsonStep>),
     /// The first of these at which something stands.
-    FirstOf(Vec<Place>),
+    FirstOf(Vec<ValueSource>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Step {
+enum JsonStep {
     Key(String),
     Index(usize),
     /// The entry of a list whose field has this text, without regard to case.
@@ -404,22 +406,22 @@ enum Step {
 
 /// Where the target's headers stand.
 #[derive(Debug)]
-enum HeaderPlace {
+enum HeaderSource {
     /// Among the answer's own, behind this prefix.
     Own(String),
-    Json(Vec<Step>),
+    Json(Vec<JsonStep>),
 }
 
 #[derive(Debug)]
-struct Rule {
+struct AnswerRule {
     id: String,
     statuses: Vec<(u16, u16)>,
-    has: Vec<Place>,
-    lacks: Vec<Place>,
-    is: Vec<(Place, String)>,
-    contains: Vec<(Place, String)>,
-    matches: Vec<(Place, Regex)>,
-    means: Means,
+    has: Vec<ValueSource>,
+    lacks: Vec<ValueSource>,
+    is: Vec<(ValueSource, String)>,
+    contains: Vec<(ValueSource, String)>,
+    matches: Vec<(ValueSource, Regex)>,
+    means: AnswerMeaning,
     /// The target's status, where the rule knows it better than the answer's places do.
     target_status: Option<u16>,
 }

@@ -8,8 +8,8 @@ use http::{HeaderMap, Method};
 use serde_json::{Map, Value as Json};
 use url::form_urlencoded::Serializer;
 
-use super::hosted::Account;
-use super::{Facts, HeaderStyle, Hole, ParameterPlace, Part, Template, Value};
+use super::account::Account;
+use super::{HeaderStyle, ParameterTarget, Placeholder, RequestFacts, Template, TextPart, Value};
 use crate::body;
 use crate::headers::callers_own;
 use crate::{FetchRequest, user_agent};
@@ -29,13 +29,13 @@ pub struct Prepared {
 }
 
 /// What the holes of a template are filled with.
-struct Filling<'a> {
+struct PlaceholderValues<'a> {
     template: &'a Template,
     account: &'a Account,
     request: &'a FetchRequest,
     /// The job's own headers that may be passed on.
     headers: HeaderMap,
-    facts: Facts<'a>,
+    facts: RequestFacts<'a>,
     country: Option<String>,
     timeout_ms: u64,
 }
@@ -48,7 +48,7 @@ pub fn prepare(template: &Template, account: &Account, request: &FetchRequest) -
     }
     let spec = &template.request;
     let asked_ms = u64::try_from(request.timeout.as_millis()).unwrap_or(u64::MAX);
-    let filling = Filling {
+    let filling = PlaceholderValues {
         template,
         account,
         request,
@@ -65,7 +65,7 @@ pub fn prepare(template: &Template, account: &Account, request: &FetchRequest) -
     filling.prepare()
 }
 
-impl Filling<'_> {
+impl PlaceholderValues<'_> {
     fn prepare(&self) -> Result<Prepared, String> {
         let spec = &self.template.request;
         let mut query = Serializer::new(String::new());
@@ -85,13 +85,13 @@ impl Filling<'_> {
             }
             let value = self.fill(&parameter.value);
             match &parameter.place {
-                ParameterPlace::Query(name) => {
+                ParameterTarget::Query(name) => {
                     query.append_pair(name, &text_of(&value));
                 }
-                ParameterPlace::Header(name) => {
+                ParameterTarget::Header(name) => {
                     headers.insert(name.clone(), header(&text_of(&value))?);
                 }
-                ParameterPlace::Json(path) => put(&mut json, path, value),
+                ParameterTarget::Json(path) => put(&mut json, path, value),
             }
         }
         if let Some([user, password]) = &spec.basic {
@@ -139,7 +139,7 @@ impl Filling<'_> {
         match value {
             Value::Fixed(json) => json.clone(),
             Value::Text(parts) => match parts.as_slice() {
-                [Part::Hole(hole)] => self.hole(hole),
+                [TextPart::Hole(hole)] => self.hole(hole),
                 _ => self.text(parts).into(),
             },
             Value::List(items) => items.iter().map(|item| self.fill(item)).collect(),
@@ -149,35 +149,35 @@ impl Filling<'_> {
         }
     }
 
-    fn text(&self, parts: &[Part]) -> String {
-        let one = |part: &Part| match part {
-            Part::Literal(text) => text.clone(),
-            Part::Hole(hole) => text_of(&self.hole(hole)),
+    fn text(&self, parts: &[TextPart]) -> String {
+        let one = |part: &TextPart| match part {
+            TextPart::Literal(text) => text.clone(),
+            TextPart::Hole(hole) => text_of(&self.hole(hole)),
         };
         parts.iter().map(one).collect()
     }
 
-    fn hole(&self, hole: &Hole) -> Json {
+    fn hole(&self, hole: &Placeholder) -> Json {
         let values = |values: &Map<String, Json>, name: &str| values.get(name).cloned().unwrap_or_default();
         let text = |value: &HeaderValue| Json::from(String::from_utf8_lossy(value.as_bytes()).into_owned());
         match hole {
-            Hole::Url => self.request.url.as_str().into(),
-            Hole::Render => self.facts.render.into(),
-            Hole::Premium => self.request.premium.into(),
-            Hole::Tier => self.facts.tier.into(),
-            Hole::Country => self.country.clone().into(),
-            Hole::TimeoutMs => self.timeout_ms.into(),
-            Hole::TimeoutSec => self.timeout_ms.div_ceil(1_000).into(),
-            Hole::Headers => {
+            Placeholder::Url => self.request.url.as_str().into(),
+            Placeholder::Render => self.facts.render.into(),
+            Placeholder::Premium => self.request.premium.into(),
+            Placeholder::Tier => self.facts.tier.into(),
+            Placeholder::Country => self.country.clone().into(),
+            Placeholder::TimeoutMs => self.timeout_ms.into(),
+            Placeholder::TimeoutSec => self.timeout_ms.div_ceil(1_000).into(),
+            Placeholder::Headers => {
                 self.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
             }
-            Hole::HeaderList => self
+            Placeholder::HeaderList => self
                 .headers
                 .iter()
                 .map(|(name, value)| serde_json::json!({ "name": name.as_str(), "value": text(value) }))
                 .collect(),
-            Hole::Credential(name) => values(&self.account.credentials, name),
-            Hole::Setting(name) => values(&self.account.settings, name),
+            Placeholder::Credential(name) => values(&self.account.credentials, name),
+            Placeholder::Setting(name) => values(&self.account.settings, name),
         }
     }
 }

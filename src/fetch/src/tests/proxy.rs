@@ -9,8 +9,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::site::{Site, assert_fails, page, request, settings};
 use super::tls::{acceptor, tls_site};
-use crate::direct::Way;
-use crate::proxy::Trouble;
+use crate::direct::FetchRoute;
+use crate::proxy::ProxyFailure;
 use crate::*;
 
 /// A proxy that connects to `target` whatever it is told, and remembers the first line of each request.
@@ -67,7 +67,7 @@ fn direct_via(ports: &[SocketAddr], more: FetchSettings, resolving: bool) -> Dir
 async fn through(direct: &Direct, entry: &str, url: &str) -> FetchReport {
     let proxy = Arc::new(Proxy::parse(entry, None).unwrap());
     let url = WebUrl::parse(url).unwrap();
-    direct.fetch_by(request(url), Way { proxy: Some(&proxy), scope: "test ", owner: None }).await
+    direct.fetch_by(request(url), FetchRoute { proxy: Some(&proxy), scope: "test ", owner: None }).await
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn an_https_proxy_is_spoken_to_under_tls() {
     assert_eq!(*told.lock(), [format!("GET {url} HTTP/1.1")]);
     let untrusting = direct_via(&[proxy, site.addr], settings(), true);
     let report = through(&untrusting, &format!("https://{proxy}"), &url).await;
-    assert_eq!((report.outcome, report.trouble), (Outcome::ProviderError, Some(Trouble::Down)));
+    assert_eq!((report.outcome, report.trouble), (Outcome::ProviderError, Some(ProxyFailure::Down)));
     assert!(report.error.unwrap().contains("failed in its TLS handshake"));
 }
 
@@ -144,7 +144,7 @@ async fn a_proxy_at_a_closed_address_is_not_connected_to() {
     let direct = direct_via(&[], settings(), false);
     for entry in [format!("http://{}", site.addr), format!("socks5://shop.test:{}", site.addr.port())] {
         let report = through(&direct, &entry, "http://93.184.215.14/").await;
-        assert_eq!((report.outcome, report.trouble), (Outcome::ProviderError, Some(Trouble::Down)));
+        assert_eq!((report.outcome, report.trouble), (Outcome::ProviderError, Some(ProxyFailure::Down)));
         let error = report.error.unwrap();
         assert!(error.contains("cannot be used") && error.contains("network.allow"), "{error}");
     }

@@ -57,7 +57,7 @@ const FIRST_WAIT: Duration = Duration::from_secs(5);
 
 /// Where a part stands.
 #[derive(Clone, Debug, Default, PartialEq)]
-enum State {
+enum PartState {
     /// Not tried yet, or waiting for something that comes by itself.
     #[default]
     Running,
@@ -73,7 +73,7 @@ enum State {
 pub struct SelfTest {
     parts: Vec<&'static StartTest>,
     /// Where each part stands, in the order of `parts`.
-    states: Mutex<Vec<State>>,
+    states: Mutex<Vec<PartState>>,
     changed: Notify,
 }
 
@@ -91,7 +91,7 @@ impl SelfTest {
     }
 
     fn of(parts: Vec<&'static StartTest>) -> SelfTest {
-        let states = Mutex::new(vec![State::default(); parts.len()]);
+        let states = Mutex::new(vec![PartState::default(); parts.len()]);
         SelfTest { parts, states, changed: Notify::new() }
     }
 
@@ -107,17 +107,17 @@ impl SelfTest {
         loop {
             let begun = Instant::now();
             let state = match (part.run)(services.clone()).await {
-                Ok(true) => State::Passed(begun.elapsed()),
-                Ok(false) => (part.partly)(services).map_or(State::Running, State::Partly),
-                Err(error) if error.code() == Code::KillSwitched => State::Off(error.for_operator()),
-                Err(error) => State::Failed(error.for_operator()),
+                Ok(true) => PartState::Passed(begun.elapsed()),
+                Ok(false) => (part.partly)(services).map_or(PartState::Running, PartState::Partly),
+                Err(error) if error.code() == Code::KillSwitched => PartState::Off(error.for_operator()),
+                Err(error) => PartState::Failed(error.for_operator()),
             };
             let before = std::mem::replace(&mut self.states.lock()[at], state.clone());
             self.changed.notify_waiters();
             match &state {
-                State::Passed(_) | State::Off(_) => return,
-                State::Running | State::Partly(_) => tokio::time::sleep(WAIT_AFTER).await,
-                State::Failed(reason) => {
+                PartState::Passed(_) | PartState::Off(_) => return,
+                PartState::Running | PartState::Partly(_) => tokio::time::sleep(WAIT_AFTER).await,
+                PartState::Failed(reason) => {
                     if before != state {
                         tracing::error!(part = part.name, reason, "the self-test fails and is tried again");
                     }
@@ -146,30 +146,30 @@ impl SelfTest {
     }
 
     fn is_done(&self, at: usize) -> bool {
-        matches!(self.states.lock()[at], State::Passed(_) | State::Off(_))
+        matches!(self.states.lock()[at], PartState::Passed(_) | PartState::Off(_))
     }
 
     /// What keeps the box from being ready.
     pub fn check(&self) -> Result<(), Lack> {
         let states = self.states.lock();
-        let named = |wanted: fn(&State) -> Option<String>| {
+        let named = |wanted: fn(&PartState) -> Option<String>| {
             let lacks = self.parts.iter().zip(states.iter());
             let lacks = lacks.filter_map(|(part, state)| Some(format!("{}: {}", part.name, wanted(state)?)));
             lacks.collect::<Vec<_>>().join("; ")
         };
         let failed = named(|state| match state {
-            State::Failed(reason) => Some(reason.clone()),
+            PartState::Failed(reason) => Some(reason.clone()),
             _ => None,
         });
         if !failed.is_empty() {
             return Err(Lack::Failing(failed));
         }
-        let running = named(|state| (*state == State::Running).then(|| "is being tried".to_owned()));
+        let running = named(|state| (*state == PartState::Running).then(|| "is being tried".to_owned()));
         if !running.is_empty() {
             return Err(Lack::Starting(running));
         }
         let partly = named(|state| match state {
-            State::Partly(how) => Some(how.clone()),
+            PartState::Partly(how) => Some(how.clone()),
             _ => None,
         });
         if partly.is_empty() { Ok(()) } else { Err(Lack::Partly(partly)) }
@@ -178,12 +178,12 @@ impl SelfTest {
     /// Every part with where it stands, for the operator.
     pub fn status(&self) -> Value {
         let states = self.states.lock();
-        let of = |state: &State| match state {
-            State::Running => json!({ "state": "running" }),
-            State::Partly(how) => json!({ "state": "partly", "reason": how }),
-            State::Passed(took) => json!({ "state": "passed", "ms": took.as_millis() as u64 }),
-            State::Off(reason) => json!({ "state": "off", "reason": reason }),
-            State::Failed(reason) => json!({ "state": "failed", "reason": reason }),
+        let of = |state: &PartState| match state {
+            PartState::Running => json!({ "state": "running" }),
+            PartState::Partly(how) => json!({ "state": "partly", "reason": how }),
+            PartState::Passed(took) => json!({ "state": "passed", "ms": took.as_millis() as u64 }),
+            PartState::Off(reason) => json!({ "state": "off", "reason": reason }),
+            PartState::Failed(reason) => json!({ "state": "failed", "reason": reason }),
         };
         self.parts.iter().zip(states.iter()).map(|(part, state)| (part.name.to_owned(), of(state))).collect()
     }
@@ -211,24 +211,24 @@ mod tests {
     #[test]
     fn a_part_that_fails_is_told_before_one_that_is_not_tried_yet() {
         let test = SelfTest::of(parts());
-        let set = |part: &str, state: State| {
+        let set = |part: &str, state: PartState| {
             let at = test.parts.iter().position(|known| known.name == part).unwrap();
             test.states.lock()[at] = state;
         };
         assert!(
             matches!(test.check(), Err(Lack::Starting(text)) if text.starts_with("store: is being tried; "))
         );
-        set("store", State::Passed(Duration::ZERO));
-        set("search", State::Failed("no room".into()));
+        set("store", PartState::Passed(Duration::ZERO));
+        set("search", PartState::Failed("no room".into()));
         assert!(matches!(test.check(), Err(Lack::Failing(text)) if text == "search: no room"));
-        set("search", State::Passed(Duration::ZERO));
-        set("sql", State::Off("switched off".into()));
+        set("search", PartState::Passed(Duration::ZERO));
+        set("sql", PartState::Off("switched off".into()));
         assert!(test.check().is_ok());
         assert_eq!(test.status()["sql"], json!({ "state": "off", "reason": "switched off" }));
         // What works in part keeps nobody waiting, and is told.
-        set("search", State::Partly("70 results so far".into()));
+        set("search", PartState::Partly("70 results so far".into()));
         assert!(matches!(test.check(), Err(Lack::Partly(text)) if text == "search: 70 results so far"));
-        set("store", State::Running);
+        set("store", PartState::Running);
         assert!(matches!(test.check(), Err(Lack::Starting(_))));
     }
 }

@@ -15,11 +15,11 @@ const LOOK_MAX: Duration = Duration::from_secs(30);
 /// What was seen last.
 #[derive(Default)]
 pub(super) struct Watch {
-    state: Mutex<State>,
+    state: Mutex<WatchState>,
 }
 
 #[derive(Default)]
-struct State {
+struct WatchState {
     looked: Option<Instant>,
     /// Of the machine's clock, that were seen.
     jumps: Option<u64>,

@@ -86,7 +86,7 @@ pub(super) fn snapshots(config: &Config) -> Result<Part> {
 /// Results of statements, exports of them and of personal data: that they are there, and as long as they were made.
 pub(super) fn kept(store: &Inspection, config: &Config) -> Result<Part> {
     let data = &config.storage.data_dir;
-    let files = store.read(|tx| bi::kept_files(tx, &data.join("results"), &data.join("exports")))?;
+    let files = store.read(|tx| bi::retained_files(tx, &data.join("results"), &data.join("exports")))?;
     let personal = store.read(|tx| account::kept_files(tx, &data.join("account-exports")))?;
     let about =
         format!("{} results and exports of statements, {} of personal data", files.len(), personal.len());

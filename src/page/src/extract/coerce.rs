@@ -32,7 +32,7 @@ const HOST_BYTES_MAX: usize = 1 << 10;
 
 /// Why a text is not taken as a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum ValueRefusal {
     /// It is not of the attribute's type.
     Type(Reason, String),
     /// Work or room has run out.
@@ -40,16 +40,16 @@ pub(super) enum Refusal {
 }
 
 /// Bytes that the values of a page may still take.
-pub(super) struct Room {
+pub(super) struct ByteBudget {
     bytes: usize,
 }
 
-impl Room {
-    pub(super) fn for_page() -> Room {
-        Room { bytes: VALUE_BYTES_MAX }
+impl ByteBudget {
+    pub(super) fn for_page() -> ByteBudget {
+        ByteBudget { bytes: VALUE_BYTES_MAX }
     }
 
-    pub(super) fn take(&mut self, value: &Json) -> Result<(), Refusal> {
+    pub(super) fn take(&mut self, value: &Json) -> Result<(), ValueRefusal> {
         // What the JSON value itself takes in memory counts as well.
         let bytes = size_of::<Json>() + value.as_str().map_or(0, str::len);
         match self.bytes.checked_sub(bytes) {
@@ -57,7 +57,9 @@ impl Room {
                 self.bytes = left;
                 Ok(())
             }
-            None => Err(Refusal::Budget("the values of the page are longer than 8 MB in all".to_owned())),
+            None => {
+                Err(ValueRefusal::Budget("the values of the page are longer than 8 MB in all".to_owned()))
+            }
         }
     }
 }
@@ -125,14 +127,16 @@ pub(super) fn coerce(
     text: &str,
     base: &Url,
     mark: Option<DecimalMark>,
-) -> Result<Json, Refusal> {
+) -> Result<Json, ValueRefusal> {
     match kind {
         AttributeType::Text | AttributeType::TextList => Ok(Json::String(text.to_owned())),
         AttributeType::Url | AttributeType::UrlList => url(text, base),
         AttributeType::Boolean => Ok(Json::Bool(boolean(text))),
         AttributeType::Number => parse_number(&text[..text.floor_char_boundary(NUMBER_BYTES_MAX)], mark)
             .map(json_number)
-            .ok_or_else(|| Refusal::Type(Reason::NotANumber, format!("`{}` is not a number", shown(text)))),
+            .ok_or_else(|| {
+                ValueRefusal::Type(Reason::NotANumber, format!("`{}` is not a number", shown(text)))
+            }),
     }
 }
 
@@ -145,8 +149,8 @@ pub(super) fn json_number(number: f64) -> Json {
 }
 
 /// Resolves a link. Only web addresses count: `javascript:`, `mailto:` and `data:` lead to no page.
-fn url(text: &str, base: &Url) -> Result<Json, Refusal> {
-    let refuse = |why: &str| Refusal::Type(Reason::NotAUrl, format!("`{}` is {why}", shown(text)));
+fn url(text: &str, base: &Url) -> Result<Json, ValueRefusal> {
+    let refuse = |why: &str| ValueRefusal::Type(Reason::NotAUrl, format!("`{}` is {why}", shown(text)));
     if !is_joinable(text, LINK_BYTES_MAX) {
         return Err(refuse("too long for a link"));
     }
@@ -239,9 +243,12 @@ mod tests {
         let ok = |text: &str| url(text, &base).unwrap();
         assert_eq!(ok("../c?x=1"), "https://shop.example/c?x=1");
         assert_eq!(ok("//cdn.example/i.png"), "https://cdn.example/i.png");
-        assert!(matches!(url("javascript:void(0)", &base), Err(Refusal::Type(Reason::NotAUrl, _))));
-        assert!(matches!(url("data:image/png;base64,AA", &base), Err(Refusal::Type(Reason::NotAUrl, _))));
-        assert!(matches!(url("https://", &base), Err(Refusal::Type(Reason::NotAUrl, _))));
+        assert!(matches!(url("javascript:void(0)", &base), Err(ValueRefusal::Type(Reason::NotAUrl, _))));
+        assert!(matches!(
+            url("data:image/png;base64,AA", &base),
+            Err(ValueRefusal::Type(Reason::NotAUrl, _))
+        ));
+        assert!(matches!(url("https://", &base), Err(ValueRefusal::Type(Reason::NotAUrl, _))));
     }
 
     #[test]
@@ -258,7 +265,7 @@ mod tests {
         }
         let base = Url::parse("https://shop.example/").unwrap();
         for long in ["x".repeat(LINK_BYTES_MAX + 1), format!("//{}/", "ü".repeat(600))] {
-            assert!(matches!(url(&long, &base), Err(Refusal::Type(Reason::NotAUrl, _))));
+            assert!(matches!(url(&long, &base), Err(ValueRefusal::Type(Reason::NotAUrl, _))));
         }
     }
 
@@ -272,8 +279,8 @@ mod tests {
 
     #[test]
     fn room_ends() {
-        let mut room = Room { bytes: 2 * size_of::<Json>() + 3 };
+        let mut room = ByteBudget { bytes: 2 * size_of::<Json>() + 3 };
         assert!(room.take(&Json::from("abc")).is_ok());
-        assert!(matches!(room.take(&Json::from("d")), Err(Refusal::Budget(_))));
+        assert!(matches!(room.take(&Json::from("d")), Err(ValueRefusal::Budget(_))));
     }
 }

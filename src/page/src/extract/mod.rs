@@ -35,7 +35,7 @@ use url::Url;
 
 use crate::html::{Document, NodeId};
 use crate::xpath::{EvalError, Fuel, NodeRef, Value, XPath, number_to_text};
-use coerce::{Refusal, Room, is_joinable};
+use coerce::{ByteBudget, ValueRefusal, is_joinable};
 use quality::Tally;
 use schema::Compiled;
 
@@ -81,7 +81,13 @@ impl Schema {
     ///
     /// Never fails: what goes wrong, the end of the fuel included, is an entry in [`Extraction::errors`].
     pub fn extract(&self, document: &Document, base: &Url, fuel: &mut Fuel) -> Extraction {
-        let mut run = Run { document, base, fuel, context: root_context(document), room: Room::for_page() };
+        let mut run = ExtractionRun {
+            document,
+            base,
+            fuel,
+            context: root_context(document),
+            room: ByteBudget::for_page(),
+        };
         let mut values = Map::new();
         let mut errors = Vec::new();
         let mut tally = Tally::new(self.attributes().len());
@@ -91,7 +97,7 @@ impl Schema {
             let found = run.find(attribute, &mut details);
             let dry = (!details.is_empty()).then_some(Reason::Budget);
             let reason = match found {
-                Found::Value(value) => {
+                AttributeOutcome::Value(value) => {
                     let failures = attribute.validate(&value, run.fuel);
                     tally.found(failures.is_empty());
                     let invalid = (!failures.is_empty()).then_some(Reason::Invalid);
@@ -99,13 +105,13 @@ impl Schema {
                     values.insert(attribute.name.clone(), value);
                     invalid.or(dry)
                 }
-                Found::Refused(reason, detail) => {
+                AttributeOutcome::Refused(reason, detail) => {
                     tally.refused();
                     details.push(detail);
                     Some(reason)
                 }
-                Found::Unwanted => dry.or(Some(Reason::AntiPattern)),
-                Found::Nothing => dry.or(Some(Reason::NotFound)),
+                AttributeOutcome::Unwanted => dry.or(Some(Reason::AntiPattern)),
+                AttributeOutcome::Nothing => dry.or(Some(Reason::NotFound)),
             };
             errors.extend(reason.map(|reason| AttributeError {
                 name: attribute.name.clone(),
@@ -118,7 +124,7 @@ impl Schema {
 }
 
 /// What all XPaths of an attribute together came to.
-enum Found {
+enum AttributeOutcome {
     Value(Json),
     /// There was something, but not of the attribute's type: what it is not, and where.
     Refused(Reason, String),
@@ -128,78 +134,80 @@ enum Found {
 }
 
 /// One extraction under way.
-struct Run<'a> {
+struct ExtractionRun<'a> {
     document: &'a Document,
     base: &'a Url,
     fuel: &'a mut Fuel,
     context: NodeId,
-    room: Room,
+    room: ByteBudget,
 }
 
-impl Run<'_> {
+impl ExtractionRun<'_> {
     /// `dry` gets the XPaths for which there was no fuel.
-    fn find(&mut self, attribute: &Compiled, dry: &mut Vec<String>) -> Found {
-        let mut found = Found::Nothing;
+    fn find(&mut self, attribute: &Compiled, dry: &mut Vec<String>) -> AttributeOutcome {
+        let mut found = AttributeOutcome::Nothing;
         for (number, xpath) in attribute.xpaths.iter().enumerate() {
             match self.evaluate(attribute, xpath) {
-                Ok(Candidate::Value(value)) => return Found::Value(value),
-                Ok(Candidate::Unwanted) if matches!(found, Found::Nothing) => found = Found::Unwanted,
+                Ok(ValueCandidate::Value(value)) => return AttributeOutcome::Value(value),
+                Ok(ValueCandidate::Unwanted) if matches!(found, AttributeOutcome::Nothing) => {
+                    found = AttributeOutcome::Unwanted
+                }
                 Ok(_) => {}
-                Err(Refusal::Budget(error)) => dry.push(format!("xpaths[{number}]: {error}")),
-                Err(Refusal::Type(reason, detail)) => {
-                    found = Found::Refused(reason, format!("xpaths[{number}]: {detail}"));
+                Err(ValueRefusal::Budget(error)) => dry.push(format!("xpaths[{number}]: {error}")),
+                Err(ValueRefusal::Type(reason, detail)) => {
+                    found = AttributeOutcome::Refused(reason, format!("xpaths[{number}]: {detail}"));
                 }
             }
         }
         found
     }
 
-    fn evaluate(&mut self, attribute: &Compiled, xpath: &XPath) -> Result<Candidate, Refusal> {
+    fn evaluate(&mut self, attribute: &Compiled, xpath: &XPath) -> Result<ValueCandidate, ValueRefusal> {
         let value = xpath.evaluate(self.document, self.context, self.fuel)?;
         if attribute.kind.is_list() {
             return self.list(attribute, &value);
         }
         match (attribute.kind, &value) {
-            (AttributeType::Boolean, Value::Bool(boolean)) => Ok(Candidate::Value(Json::Bool(*boolean))),
+            (AttributeType::Boolean, Value::Bool(boolean)) => Ok(ValueCandidate::Value(Json::Bool(*boolean))),
             (AttributeType::Number, Value::Number(number)) if number.is_finite() => {
-                Ok(Candidate::Value(coerce::json_number(*number)))
+                Ok(ValueCandidate::Value(coerce::json_number(*number)))
             }
             // No number (`number(//absent)`) is nothing found.
-            (_, Value::Number(number)) if !number.is_finite() => Ok(Candidate::Blank),
+            (_, Value::Number(number)) if !number.is_finite() => Ok(ValueCandidate::Blank),
             (AttributeType::Boolean, Value::Nodes(nodes)) => match nodes.first() {
                 Some(first) => self.presence(attribute, *first),
-                None => Ok(Candidate::Blank),
+                None => Ok(ValueCandidate::Blank),
             },
             _ => self.single(attribute, &value),
         }
     }
 
     /// The first text that is not blank.
-    fn single(&mut self, attribute: &Compiled, value: &Value) -> Result<Candidate, Refusal> {
-        let mut result = Ok(Candidate::Blank);
+    fn single(&mut self, attribute: &Compiled, value: &Value) -> Result<ValueCandidate, ValueRefusal> {
+        let mut result = Ok(ValueCandidate::Blank);
         texts(self.document, value, &mut |node, text| {
             result = self.accept(attribute, node, text);
             // A blank text is no value; look at the next.
-            matches!(result, Ok(Candidate::Blank))
+            matches!(result, Ok(ValueCandidate::Blank))
         });
         result
     }
 
-    fn list(&mut self, attribute: &Compiled, value: &Value) -> Result<Candidate, Refusal> {
+    fn list(&mut self, attribute: &Compiled, value: &Value) -> Result<ValueCandidate, ValueRefusal> {
         let mut members = Vec::new();
         let mut refusal = None;
-        let mut none = Candidate::Blank;
+        let mut none = ValueCandidate::Blank;
         texts(self.document, value, &mut |node, text| match self.accept(attribute, node, text) {
-            Ok(Candidate::Value(value)) => {
+            Ok(ValueCandidate::Value(value)) => {
                 members.push(value);
                 true
             }
-            Ok(Candidate::Unwanted) => {
-                none = Candidate::Unwanted;
+            Ok(ValueCandidate::Unwanted) => {
+                none = ValueCandidate::Unwanted;
                 true
             }
-            Ok(Candidate::Blank) => true,
-            Err(refused @ Refusal::Type(..)) => {
+            Ok(ValueCandidate::Blank) => true,
+            Err(refused @ ValueRefusal::Type(..)) => {
                 refusal.get_or_insert(refused);
                 true
             }
@@ -210,17 +218,17 @@ impl Run<'_> {
         });
         match refusal {
             // A list that was cut off is no list.
-            Some(budget @ Refusal::Budget(_)) => Err(budget),
-            _ if !members.is_empty() => Ok(Candidate::Value(Json::Array(members))),
+            Some(budget @ ValueRefusal::Budget(_)) => Err(budget),
+            _ if !members.is_empty() => Ok(ValueCandidate::Value(Json::Array(members))),
             Some(refusal) => Err(refusal),
             None => Ok(none),
         }
     }
 
     /// A boolean from a node: what its text says, and true where the text says nothing.
-    fn presence(&mut self, attribute: &Compiled, node: NodeRef) -> Result<Candidate, Refusal> {
+    fn presence(&mut self, attribute: &Compiled, node: NodeRef) -> Result<ValueCandidate, ValueRefusal> {
         match self.accept(attribute, Some(node.node()), node.string_value(self.document))? {
-            Candidate::Blank => Ok(Candidate::Value(Json::Bool(true))),
+            ValueCandidate::Blank => Ok(ValueCandidate::Value(Json::Bool(true))),
             said => Ok(said),
         }
     }
@@ -231,16 +239,16 @@ impl Run<'_> {
         attribute: &Compiled,
         node: Option<NodeId>,
         raw: &str,
-    ) -> Result<Candidate, Refusal> {
+    ) -> Result<ValueCandidate, ValueRefusal> {
         self.fuel.spend(1 + raw.len() as u64 / 8)?;
         let text = collapse_space(raw);
         if text.is_empty() {
-            return Ok(Candidate::Blank);
+            return Ok(ValueCandidate::Blank);
         }
         for pattern in &attribute.anti_patterns {
             self.fuel.spend(pattern.cost(text.len()))?;
             if pattern.is_match(&text) {
-                return Ok(Candidate::Unwanted);
+                return Ok(ValueCandidate::Unwanted);
             }
         }
         self.fuel.spend(coerce::cost(attribute.kind, &text, self.base))?;
@@ -257,21 +265,21 @@ impl Run<'_> {
             kind => coerce::coerce(kind, &text, self.base, None)?,
         };
         self.room.take(&value)?;
-        Ok(Candidate::Value(value))
+        Ok(ValueCandidate::Value(value))
     }
 }
 
 /// What one text came to.
-enum Candidate {
+enum ValueCandidate {
     Value(Json),
     Blank,
     /// An antiPattern matched.
     Unwanted,
 }
 
-impl From<EvalError> for Refusal {
-    fn from(error: EvalError) -> Refusal {
-        Refusal::Budget(error.to_string())
+impl From<EvalError> for ValueRefusal {
+    fn from(error: EvalError) -> ValueRefusal {
+        ValueRefusal::Budget(error.to_string())
     }
 }
 

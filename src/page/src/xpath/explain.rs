@@ -98,9 +98,9 @@ impl Writer<'_> {
     fn path(&mut self, path: &Path, depth: usize) {
         let walk = if path.walkable { " (walkable)" } else { "" };
         match &path.start {
-            Start::Context => self.line(depth, &format!("from the context node{walk}")),
-            Start::Root => self.line(depth, &format!("from the root{walk}")),
-            Start::Expr(start) => {
+            PathStart::Context => self.line(depth, &format!("from the context node{walk}")),
+            PathStart::Root => self.line(depth, &format!("from the root{walk}")),
+            PathStart::Expr(start) => {
                 self.line(depth, "from each of");
                 self.expr(start, depth + 1);
             }
@@ -145,15 +145,15 @@ impl Writer<'_> {
         }
     }
 
-    fn test(&self, test: &Test) -> String {
+    fn test(&self, test: &NodeTest) -> String {
         match test {
-            Test::Node => "node()".to_owned(),
-            Test::Any => "*".to_owned(),
-            Test::Name(name) => self.name(*name).to_owned(),
-            Test::Text => "text()".to_owned(),
-            Test::Comment => "comment()".to_owned(),
-            Test::Pi(None) => "processing-instruction()".to_owned(),
-            Test::Pi(Some(target)) => format!("processing-instruction({target:?})"),
+            NodeTest::Node => "node()".to_owned(),
+            NodeTest::Any => "*".to_owned(),
+            NodeTest::Name(name) => self.name(*name).to_owned(),
+            NodeTest::Text => "text()".to_owned(),
+            NodeTest::Comment => "comment()".to_owned(),
+            NodeTest::Pi(None) => "processing-instruction()".to_owned(),
+            NodeTest::Pi(Some(target)) => format!("processing-instruction({target:?})"),
         }
     }
 

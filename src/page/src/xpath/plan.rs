@@ -89,7 +89,7 @@ pub(super) struct Tokens {
 
 #[derive(Debug)]
 pub(super) struct Path {
-    pub start: Start,
+    pub start: PathStart,
     pub steps: Vec<Step>,
     /// Walking the steps depth-first from one node meets no node twice, so an existence test needs no node-set.
     pub walkable: bool,
@@ -98,7 +98,7 @@ pub(super) struct Path {
 }
 
 #[derive(Debug)]
-pub(super) enum Start {
+pub(super) enum PathStart {
     Context,
     Root,
     Expr(Box<Expr>),
@@ -107,7 +107,7 @@ pub(super) enum Start {
 #[derive(Debug)]
 pub(super) struct Step {
     pub axis: Axis,
-    pub test: Test,
+    pub test: NodeTest,
     pub predicates: Vec<Predicate>,
     /// Some predicate looks at position or size, so nodes are filtered group by group.
     pub positional: bool,
@@ -119,9 +119,9 @@ pub(super) struct Step {
     pub seeds: Vec<Seed>,
 }
 
-/// The principal node type is already worked in: on the attribute axis [`Test::Any`] and [`Test::Name`] mean attributes.
+/// The principal node type is already worked in: on the attribute axis [`NodeTest::Any`] and [`NodeTest::Name`] mean attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Test {
+pub(super) enum NodeTest {
     Node,
     Any,
     Name(NameIndex),
@@ -317,7 +317,7 @@ impl Expr {
             | Expr::Contains(inner, _)
             | Expr::Matches(inner, _)
             | Expr::Filter(inner, _) => inner.uses_position(),
-            Expr::Path(Path { start: Start::Expr(start), .. }) => start.uses_position(),
+            Expr::Path(Path { start: PathStart::Expr(start), .. }) => start.uses_position(),
             _ => false,
         }
     }
@@ -339,9 +339,9 @@ impl Expr {
             | Expr::Matches(inner, _)
             | Expr::Filter(inner, _) => inner.uses_context(),
             Expr::Path(path) => match &path.start {
-                Start::Context => true,
-                Start::Root => false,
-                Start::Expr(start) => start.uses_context(),
+                PathStart::Context => true,
+                PathStart::Root => false,
+                PathStart::Expr(start) => start.uses_context(),
             },
             Expr::Number(_) | Expr::Literal(_) | Expr::Once(..) => false,
         }

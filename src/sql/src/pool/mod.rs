@@ -1,6 +1,6 @@
 //! The server's side of the workers: keeping them warm, talking to them, and ending them.
 //!
-//! A statement waits for its turn ([`Line`]), gets a worker that has served its organization or nobody yet (`shelf`), and
+//! A statement waits for its turn ([`FairSemaphore`]), gets a worker that has served its organization or nobody yet (`shelf`), and
 //! is planned before `start` answers, so that a statement that cannot run is refused at once. Then it runs on its own
 //! until it has finished, its time is up, it is canceled or switched off, or whoever waits for it goes away. After a
 //! good end the worker rests and may serve the same organization again; in every other case, also when nobody waits for the
@@ -44,7 +44,7 @@ use super::protocol::{BindRequest, DeletionsSource, Outcome, PlanInfo, SegmentSo
 use super::sandbox::{self, SandboxSupport};
 use super::snapshot::Pin;
 use super::snapshot::manifest::SegmentEntry;
-use base::line::{Line, Rules, TurnedAway};
+use base::line::{AcquireError, FairSemaphore, FairnessRules};
 use disk::{make_folder, make_scratch, open_folder};
 
 /// Statements that may wait for a worker, per worker.
@@ -264,7 +264,7 @@ impl Drop for Listed {
 #[derive(Debug)]
 pub struct Workers {
     settings: Arc<WorkerSettings>,
-    line: Arc<Line<Uuid>>,
+    line: Arc<FairSemaphore<Uuid>>,
     shelf: Arc<Shelf>,
     disk: Arc<Disk>,
     sandbox: SandboxSupport,
@@ -294,7 +294,7 @@ impl Workers {
             disk: Disk::new(folders, settings.reserve_bytes),
             sandbox: sandbox::support(),
             settings: Arc::new(settings),
-            line: Line::new(Rules {
+            line: FairSemaphore::new(FairnessRules {
                 places: concurrency,
                 kept: PLACES_KEPT,
                 // Their short statements go past others' long ones at once.
@@ -539,16 +539,16 @@ async fn switched_off(
 }
 
 /// Why a statement may not even wait.
-fn turned_away(why: TurnedAway) -> QueryError {
+fn turned_away(why: AcquireError) -> QueryError {
     match why {
-        TurnedAway::Full => QueryError {
+        AcquireError::Full => QueryError {
             retriable: true,
             ..QueryError::new(
                 ErrorCode::TooManyQueries,
                 "Too many statements wait for their turn; send it later.",
             )
         },
-        TurnedAway::Closed => QueryError::internal("the line is closed"),
+        AcquireError::Closed => QueryError::internal("the line is closed"),
     }
 }
 

@@ -6,8 +6,8 @@
 
 use super::keep::{ErasedParts, blank, tag};
 use super::list::number;
-use super::row::Framed;
-use super::{ChainOf, shortened};
+use super::row::AuditFrame;
+use super::{ScopedChain, shortened};
 use crate::System;
 use crate::key::after_prefix;
 use crate::readable::readable;
@@ -80,7 +80,7 @@ impl System {
 /// whose address they hold.
 fn holding(
     view: &dyn View,
-    chain: &ChainOf,
+    chain: &ScopedChain,
     (address, until): (&str, Timestamp),
     after: Option<&[u8]>,
 ) -> Result<Found> {
@@ -93,7 +93,7 @@ fn holding(
     for (key, _) in entries {
         let number = number(key.last_chunk::<8>().map_or(&[], |bytes| bytes.as_slice()))?;
         let Some(bytes) = view.get(chain.tables.rows, &chain.row_key(number))? else { continue };
-        let Some(framed) = Framed::read(&bytes) else {
+        let Some(framed) = AuditFrame::read(&bytes) else {
             found.push(number);
             continue;
         };

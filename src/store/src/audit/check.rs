@@ -3,8 +3,8 @@
 //! The walk recomputes every link from the row before, and compares the ends with the head row. After a break it goes on
 //! from what the next row says of itself, so that one damage is one finding and not one for every row after it.
 
-use super::ChainOf;
-use super::row::{AuditBodyV1, ChainHeadV1, Framed, link};
+use super::ScopedChain;
+use super::row::{AuditBodyV1, AuditFrame, ChainHeadV1, link};
 use crate::key::after_prefix;
 use crate::view::{RawRow, View};
 use base::digest::Digest;
@@ -35,11 +35,11 @@ pub type CheckSeal<'a> = &'a dyn Fn(&[u8], &[u8]) -> bool;
 /// Walks one chain. `org` is none for the box's own.
 pub(crate) fn chain(
     view: &dyn View,
-    chain: &ChainOf,
+    chain: &ScopedChain,
     org: Option<OrgId>,
     check_seal: Option<CheckSeal<'_>>,
 ) -> Result<ChainReport> {
-    let mut walk = Walk::new(chain);
+    let mut walk = ChainWalk::new(chain);
     let head = walk.head(view, check_seal)?;
     walk.rows(view, &head)?;
     walk.index_sizes(view)?;
@@ -49,8 +49,8 @@ pub(crate) fn chain(
     Ok(ChainReport { org, rows: walk.seen, sealed: walk.sealed, findings: walk.findings })
 }
 
-struct Walk<'a> {
-    chain: &'a ChainOf,
+struct ChainWalk<'a> {
+    chain: &'a ScopedChain,
     findings: Vec<String>,
     hidden: usize,
     sealed: bool,
@@ -59,9 +59,9 @@ struct Walk<'a> {
     resource_entries: u64,
 }
 
-impl Walk<'_> {
-    fn new(chain: &ChainOf) -> Walk<'_> {
-        Walk {
+impl ChainWalk<'_> {
+    fn new(chain: &ScopedChain) -> ChainWalk<'_> {
+        ChainWalk {
             chain,
             findings: Vec::new(),
             hidden: 0,
@@ -150,7 +150,7 @@ impl Walk<'_> {
             self.add(format!("row {number} stands before the beginning that the head row knows"));
             before = None;
         }
-        let Some(framed) = Framed::read(bytes) else {
+        let Some(framed) = AuditFrame::read(bytes) else {
             self.add(format!("row {number} was changed: it cannot be read"));
             return Ok(None);
         };
@@ -159,14 +159,20 @@ impl Walk<'_> {
         {
             self.add(format!("row {number} was changed or moved: its hash does not fit"));
         }
-        match Framed::open(bytes) {
+        match AuditFrame::open(bytes) {
             Ok((framed, body)) => self.parts(view, number, &framed, &body)?,
             Err(_) => self.add(format!("row {number} cannot be read")),
         }
         Ok(Some(framed.hash))
     }
 
-    fn parts(&mut self, view: &dyn View, number: u64, framed: &Framed<'_>, body: &AuditBodyV1) -> Result<()> {
+    fn parts(
+        &mut self,
+        view: &dyn View,
+        number: u64,
+        framed: &AuditFrame<'_>,
+        body: &AuditBodyV1,
+    ) -> Result<()> {
         if !framed.personal_is_whole(body) {
             self.add(format!("row {number} was changed: its personal part does not fit"));
         }

@@ -5,11 +5,11 @@
 //! leads nowhere. Both work in bounded operations.
 
 use super::list::number;
-use super::row::{Framed, frame};
-use super::{ChainOf, Event};
+use super::row::{AuditFrame, frame};
+use super::{Event, ScopedChain};
 use crate::System;
 use crate::readable::{pass_over, readable};
-use crate::tx::{Scope, Writes};
+use crate::tx::{Scope, WriteTx};
 use crate::view::{View, WriteView};
 use base::audit::Action;
 use base::clock::Moment;
@@ -20,7 +20,7 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 /// Rows of one operation: some 10 ms of the writer.
 const ROWS_PER_WRITE: usize = 500;
 
-impl<S: Scope> Writes<'_, S> {
+impl<S: Scope> WriteTx<'_, S> {
     /// Removes up to `limit` of the oldest rows that are from before `before`; returns how many.
     pub fn prune_audit(&self, before: Moment, limit: usize) -> Result<usize> {
         // What erases an organization takes its chain with it, and must not get a head row back.
@@ -34,7 +34,7 @@ impl<S: Scope> Writes<'_, S> {
         let mut gone = 0;
         for (key, bytes) in rows {
             // The chain proves what is left only if rows go one behind the other: this one stays, and those behind it.
-            let opened = readable("an audit row", tag(&chain, head.first), Framed::open(&bytes))?;
+            let opened = readable("an audit row", tag(&chain, head.first), AuditFrame::open(&bytes))?;
             let Some((framed, body)) = opened else { break };
             if self.clock().moment_of(body.at) >= before {
                 break;
@@ -71,16 +71,16 @@ impl std::ops::AddAssign for ErasedParts {
 }
 
 /// A row in the log.
-pub(super) fn tag(chain: &ChainOf, number: u64) -> String {
+pub(super) fn tag(chain: &ScopedChain, number: u64) -> String {
     let chain: String = chain.prefix.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{chain}:{number}")
 }
 
 /// Leaves a row without its personal part, which needs no look into the rest of it: what of a row cannot be read goes, too.
-pub(super) fn blank(view: &WriteView<'_>, chain: &ChainOf, number: u64) -> Result<ErasedParts> {
+pub(super) fn blank(view: &WriteView<'_>, chain: &ScopedChain, number: u64) -> Result<ErasedParts> {
     let key = chain.row_key(number);
     let Some(bytes) = view.get(chain.tables.rows, &key)? else { return Ok(ErasedParts::default()) };
-    let Some(framed) = Framed::read(&bytes) else {
+    let Some(framed) = AuditFrame::read(&bytes) else {
         let damaged = Error::internal("read an audit row", "its frame is damaged");
         pass_over("an audit row of an erased person", tag(chain, number), &damaged);
         return Ok(ErasedParts { erased: 0, left: 1 });
@@ -96,7 +96,7 @@ pub(super) fn blank(view: &WriteView<'_>, chain: &ChainOf, number: u64) -> Resul
 /// with, if there may be more, and how many parts went.
 fn erase_some(
     view: &WriteView<'_>,
-    chain: &ChainOf,
+    chain: &ScopedChain,
     user: UserId,
     from: u64,
     limit: usize,
@@ -187,7 +187,7 @@ impl System {
             match first.first().filter(|(key, _)| key.starts_with(&chain.prefix)) {
                 Some((key, bytes)) => {
                     let number = number(&key[chain.prefix.len()..])?;
-                    let opened = readable("an audit row", tag(&chain, number), Framed::open(bytes))?;
+                    let opened = readable("an audit row", tag(&chain, number), AuditFrame::open(bytes))?;
                     Ok(opened.is_some_and(|(_, body)| tx.clock().moment_of(body.at) < before))
                 }
                 None => Ok(false),

@@ -3,10 +3,10 @@
 //! Times never fall within a chain, so a time is found by halving, and a page reads only rows between its two times. An
 //! actor and a kind of thing have indexes; what no index answers is looked through a bounded number of rows a page.
 
-use super::row::{Framed, ResourceV1};
-use super::{ChainOf, Detail};
+use super::row::{AuditFrame, ResourceV1};
+use super::{Detail, ScopedChain};
 use crate::origin::Actor;
-use crate::tx::{Rows, Scope, SysRead};
+use crate::tx::{ReadTx, Scope, SysRead};
 use crate::view::View;
 use base::audit::Action;
 use base::clock::Timestamp;
@@ -61,7 +61,7 @@ pub struct AuditEntry {
 
 impl AuditEntry {
     fn read(number: u64, bytes: &[u8]) -> Result<AuditEntry> {
-        let (framed, body) = Framed::open(bytes)?;
+        let (framed, body) = AuditFrame::open(bytes)?;
         let personal = framed.personal()?;
         let mut details = body.details;
         let mut entry = AuditEntry {
@@ -111,7 +111,7 @@ impl SysRead<'_> {
     }
 }
 
-impl<S: Scope> Rows<'_, S> {
+impl<S: Scope> ReadTx<'_, S> {
     /// One page of the chain, newest first.
     pub fn audit_page(&self, filter: &AuditFilter, request: &PageRequest) -> Result<Page<AuditEntry>> {
         let (view, chain) = self.audit_parts();
@@ -158,7 +158,7 @@ impl<S: Scope> Rows<'_, S> {
 }
 
 /// The table whose keys end with row numbers, and the prefix under which the wanted ones are.
-fn way(chain: &ChainOf, filter: &AuditFilter) -> (&'static str, Vec<u8>) {
+fn way(chain: &ScopedChain, filter: &AuditFilter) -> (&'static str, Vec<u8>) {
     if let Some(actor) = filter.actor {
         return (chain.tables.by_actor, chain.actor_prefix(actor));
     }
@@ -189,12 +189,12 @@ fn is_wanted(filter: &AuditFilter, entry: &AuditEntry) -> bool {
 }
 
 /// The first number in `low..high` whose row is of `time` or later.
-fn seek(view: &dyn View, chain: &ChainOf, mut low: u64, mut high: u64, time: Timestamp) -> Result<u64> {
+fn seek(view: &dyn View, chain: &ScopedChain, mut low: u64, mut high: u64, time: Timestamp) -> Result<u64> {
     while low < high {
         let middle = low + (high - low) / 2;
         let missing = || Error::internal("read the audit log", format!("row {middle} is missing"));
         let bytes = view.get(chain.tables.rows, &chain.row_key(middle))?.ok_or_else(missing)?;
-        let (_, body) = Framed::open(&bytes)?;
+        let (_, body) = AuditFrame::open(&bytes)?;
         if body.at < time {
             low = middle + 1;
         } else {

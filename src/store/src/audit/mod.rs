@@ -6,7 +6,7 @@
 //!
 //! Invariants:
 //! - an operation of a person, a key or the operator that changes rows writes an audit row, or says why it need not
-//!   with [`Writes::unaudited`]; a debug build refuses one that does neither, a release build logs it;
+//!   with [`WriteTx::unaudited`]; a debug build refuses one that does neither, a release build logs it;
 //! - an organization behind a fence takes no audit rows; what erases it writes into the box's chain;
 //! - numbers are contiguous and times never fall within a chain;
 //! - a row's hash covers the one before it; the head row holds the last number and hash, and what was pruned at the
@@ -29,7 +29,7 @@ pub use row::Detail;
 
 use super::key::KeyWriter;
 use super::origin::{Actor, Origin};
-use super::tx::{Scope, SysWrite, Writes};
+use super::tx::{Scope, SysWrite, WriteTx};
 use super::view::{View, WriteView};
 use base::audit::Action;
 use base::clock::Timestamp;
@@ -77,14 +77,14 @@ pub(super) static OF_SYSTEM: Chain = Chain {
 
 /// What all operations of a store share.
 #[derive(Default)]
-pub(super) struct Shared {
+pub(super) struct AuditShared {
     refusals: Refusals,
     seal: OnceLock<Seal>,
 }
 
 type Seal = Box<dyn Fn(&[u8]) -> Vec<u8> + Send + Sync>;
 
-impl Shared {
+impl AuditShared {
     pub(super) fn seal_with(&self, seal: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static) {
         if self.seal.set(Box::new(seal)).is_err() {
             tracing::error!("the audit log has its seal already; the second one is not used");
@@ -228,7 +228,7 @@ impl From<Uuid> for Detail {
     }
 }
 
-impl<S: Scope> Writes<'_, S> {
+impl<S: Scope> WriteTx<'_, S> {
     /// Writes an audit row that becomes true together with this operation.
     pub fn audit(&self, event: Event) -> Result<()> {
         if self.is_behind_fence() {
@@ -258,14 +258,14 @@ impl SysWrite<'_> {
 }
 
 /// A chain of one scope: its tables, and what stands in front of its keys.
-pub(super) struct ChainOf {
+pub(super) struct ScopedChain {
     tables: &'static Chain,
     prefix: Vec<u8>,
 }
 
-impl ChainOf {
-    pub(super) fn new(tables: &'static Chain, prefix: Vec<u8>) -> ChainOf {
-        ChainOf { tables, prefix }
+impl ScopedChain {
+    pub(super) fn new(tables: &'static Chain, prefix: Vec<u8>) -> ScopedChain {
+        ScopedChain { tables, prefix }
     }
 
     fn row_key(&self, number: u64) -> Vec<u8> {
@@ -327,7 +327,7 @@ impl ChainOf {
 /// Adds a row at the end of a chain.
 fn append(
     view: &WriteView<'_>,
-    chain: &ChainOf,
+    chain: &ScopedChain,
     origin: &Origin,
     event: Event,
     now: Timestamp,

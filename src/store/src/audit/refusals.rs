@@ -27,14 +27,14 @@ pub const REFUSAL_WINDOW: Duration = Duration::from_secs(60);
 const KINDS_MAX: usize = 256;
 
 #[derive(PartialEq, Eq, Hash)]
-struct Kind {
+struct RefusalKind {
     org: Option<OrgId>,
     action: &'static str,
     /// None where kinds are too many to be told apart.
     who: Option<(Actor, super::ResourceV1, Option<[u8; 8]>)>,
 }
 
-struct Counted {
+struct RefusalCount {
     since: Now,
     /// Those after the row that was written at once.
     more: u64,
@@ -44,13 +44,13 @@ struct Counted {
 
 /// The kinds of the last minute.
 #[derive(Default)]
-pub struct Refusals(Mutex<HashMap<Kind, Counted>>);
+pub struct Refusals(Mutex<HashMap<RefusalKind, RefusalCount>>);
 
 impl Refusals {
     /// Counts a refusal; whether it is the first of its kind, to be written now.
     fn is_first(&self, org: Option<OrgId>, event: &Event, origin: &Arc<Origin>, now: &Now) -> bool {
         let mut kinds = self.0.lock();
-        let mut kind = Kind { org, action: event.action.name(), who: Some(who(event, origin)) };
+        let mut kind = RefusalKind { org, action: event.action.name(), who: Some(who(event, origin)) };
         if kinds.len() >= KINDS_MAX && !kinds.contains_key(&kind) {
             kind.who = None;
         }
@@ -59,7 +59,7 @@ impl Refusals {
         let counted = kinds.entry(kind).or_insert_with(|| {
             is_new = true;
             let origin = if is_told_apart { Arc::clone(origin) } else { Origin::system() };
-            Counted { since: now.clone(), more: 0, event: event.clone(), origin }
+            RefusalCount { since: now.clone(), more: 0, event: event.clone(), origin }
         });
         if is_new && is_told_apart {
             return true;
@@ -69,7 +69,7 @@ impl Refusals {
     }
 
     /// Takes out what was counted and is older than the window, or everything.
-    fn take(&self, now: Moment, all: bool) -> Vec<(Kind, Counted)> {
+    fn take(&self, now: Moment, all: bool) -> Vec<(RefusalKind, RefusalCount)> {
         let mut kinds = self.0.lock();
         kinds
             .extract_if(|_, counted| all || now.since(counted.since.moment) >= REFUSAL_WINDOW)
@@ -78,11 +78,11 @@ impl Refusals {
     }
 
     /// Counts again what could not be written, with what was counted meanwhile.
-    fn put_back(&self, kind: Kind, counted: Counted) {
+    fn put_back(&self, kind: RefusalKind, counted: RefusalCount) {
         match self.0.lock().entry(kind) {
             Entry::Occupied(mut since) => {
                 let more = since.get().more;
-                *since.get_mut() = Counted { more: counted.more + more, ..counted };
+                *since.get_mut() = RefusalCount { more: counted.more + more, ..counted };
             }
             Entry::Vacant(free) => drop(free.insert(counted)),
         }

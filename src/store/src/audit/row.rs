@@ -155,24 +155,24 @@ pub(super) fn frame(hash: &Digest, body: &[u8], personal: &[u8]) -> Vec<u8> {
 }
 
 /// A stored row taken apart, its parts still bytes.
-pub(super) struct Framed<'a> {
+pub(super) struct AuditFrame<'a> {
     pub hash: Digest,
     pub body: &'a [u8],
     /// Empty when there is none, or none any more.
     pub personal: &'a [u8],
 }
 
-impl<'a> Framed<'a> {
-    pub fn read(bytes: &'a [u8]) -> Option<Framed<'a>> {
+impl<'a> AuditFrame<'a> {
+    pub fn read(bytes: &'a [u8]) -> Option<AuditFrame<'a>> {
         let (&[FRAME], rest) = bytes.split_first_chunk::<1>()? else { return None };
         let (hash, rest) = rest.split_first_chunk::<32>()?;
         let (length, rest) = rest.split_first_chunk::<4>()?;
         let (body, personal) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
-        Some(Framed { hash: *hash, body, personal })
+        Some(AuditFrame { hash: *hash, body, personal })
     }
 
-    pub fn open(bytes: &'a [u8]) -> Result<(Framed<'a>, AuditBodyV1)> {
-        let framed = Framed::read(bytes).ok_or_else(|| damaged("its frame is damaged"))?;
+    pub fn open(bytes: &'a [u8]) -> Result<(AuditFrame<'a>, AuditBodyV1)> {
+        let framed = AuditFrame::read(bytes).ok_or_else(|| damaged("its frame is damaged"))?;
         let body = framed.opened()?;
         Ok((framed, body))
     }

@@ -327,7 +327,7 @@ async fn a_damaged_row_tells_of_an_erased_person_no_more_or_is_counted() {
         org.read(|tx| {
             let (view, chain) = tx.audit_parts();
             let bytes = view.get(OF_ORG.rows, &chain.row_key(number))?.unwrap();
-            Ok(row::Framed::read(&bytes).map(|framed| framed.personal.len()))
+            Ok(row::AuditFrame::read(&bytes).map(|framed| framed.personal.len()))
         })
     };
     assert!(personal(2).unwrap().unwrap() > 0);
@@ -509,7 +509,7 @@ async fn a_sealed_end_cannot_be_made_anew() {
             let (view, chain) = (tx.raw(), tx.chain());
             let mut head = chain.head(view)?.unwrap();
             let bytes = view.get(OF_ORG.rows, &chain.row_key(2))?.unwrap();
-            (head.next, head.hash) = (3, row::Framed::read(&bytes).unwrap().hash);
+            (head.next, head.hash) = (3, row::AuditFrame::read(&bytes).unwrap().hash);
             head.seal = seal.or(head.seal);
             view.set(OF_ORG.rows, chain.row_key(3), None);
             view.set(

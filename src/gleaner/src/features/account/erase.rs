@@ -40,14 +40,14 @@ const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 /// Which erasures are left alone for a moment because a step of theirs failed, until when.
 #[derive(Default)]
-pub(super) struct Retries {
+pub(super) struct ErasureRetries {
     until: Mutex<HashMap<ErasureId, Instant>>,
     /// Whether this process has begun the phases anew that another left: their parts are counted in an order that an
     /// upgrade may have changed, and each may be done twice.
     begun: AtomicBool,
 }
 
-impl Retries {
+impl ErasureRetries {
     fn is_due(&self, id: ErasureId) -> bool {
         self.until.lock().get(&id).is_none_or(|until| Instant::now() >= *until)
     }
@@ -64,9 +64,9 @@ const REPEATS_MAX: u32 = 3;
 
 /// When the store's file was written anew last, and how long that took.
 #[derive(Default)]
-pub(super) struct Scrubs(Mutex<Option<(Instant, Duration)>>, Mutex<HashMap<ErasureId, u32>>);
+pub(super) struct RewriteTimes(Mutex<Option<(Instant, Duration)>>, Mutex<HashMap<ErasureId, u32>>);
 
-impl Scrubs {
+impl RewriteTimes {
     fn is_due(&self) -> bool {
         self.0.lock().is_none_or(|(ended, took)| ended.elapsed() >= took * SCRUB_REST)
     }

@@ -86,7 +86,7 @@ pub(super) async fn run(context: TaskContext) -> Result<()> {
             // One that cannot be made keeps no other from being made.
             if readable("an export", id, make(&context, &accounts, export.clone()).await)?.is_none() {
                 let failed =
-                    set_status(context.system(), *id, ExportStatusV1::Failed, Built::default()).await;
+                    set_status(context.system(), *id, ExportStatusV1::Failed, BuiltExport::default()).await;
                 readable("an export", id, failed)?;
             }
         }
@@ -109,7 +109,7 @@ async fn make(context: &TaskContext, accounts: &Accounts, export: AccountExportV
         // Erased since: the erasure takes the row, and there is nothing to show.
         return system.write_freeing(move |tx| tx.delete(&EXPORTS, &export.id).map(drop)).await;
     };
-    set_status(system, export.id, ExportStatusV1::Running, Built::default()).await?;
+    set_status(system, export.id, ExportStatusV1::Running, BuiltExport::default()).await?;
     let person = Person {
         id: user.id,
         email: user.email,
@@ -131,14 +131,14 @@ async fn make(context: &TaskContext, accounts: &Accounts, export: AccountExportV
         Err(_) if context.stopping() => Ok(()),
         Err(error) => {
             tracing::error!(export = %export.id, %error, "an export of personal data failed");
-            set_status(system, export.id, ExportStatusV1::Failed, Built::default()).await.map(drop)
+            set_status(system, export.id, ExportStatusV1::Failed, BuiltExport::default()).await.map(drop)
         }
     }
 }
 
 /// A file that was made.
 #[derive(Default)]
-struct Built {
+struct BuiltExport {
     bytes: u64,
     /// Whose things it tells of.
     orgs: BTreeSet<OrgId>,
@@ -149,7 +149,7 @@ async fn set_status(
     system: &System,
     id: AccountExportId,
     status: ExportStatusV1,
-    built: Built,
+    built: BuiltExport,
 ) -> Result<bool> {
     system
         .write(move |tx| {
@@ -172,7 +172,7 @@ async fn set_status(
 }
 
 /// Writes the zip.
-fn build(system: &System, person: &Person, path: &Path, stop: &dyn Fn() -> bool) -> Result<Built> {
+fn build(system: &System, person: &Person, path: &Path, stop: &dyn Fn() -> bool) -> Result<BuiltExport> {
     let unfinished = path.with_extension("new");
     let failed = |e: io::Error| Error::internal("write an export", e);
     remove_file(&unfinished)?;
@@ -194,7 +194,7 @@ fn build(system: &System, person: &Person, path: &Path, stop: &dyn Fn() -> bool)
     file.sync_all().map_err(failed)?;
     disk::rename(&unfinished, path).map_err(failed)?;
     let bytes = file.metadata().map_err(failed)?.len();
-    Ok(Built { bytes, orgs })
+    Ok(BuiltExport { bytes, orgs })
 }
 
 /// One file: `{"about": "...", "items": [...], "truncated": false}`. Adds the organizations that its items name to `orgs`;

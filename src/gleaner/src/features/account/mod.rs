@@ -25,7 +25,7 @@ use base::audit::Action;
 use base::clock::Timestamp;
 use base::ids::{AccountExportId, ErasureId};
 use base::{Code, Error, Result};
-use erase::{Retries, Scrubs};
+use erase::{ErasureRetries, RewriteTimes};
 use futures::future::BoxFuture;
 use rows::{AccountExportV2, ERASURES, EXPORTS, ErasureV1, ExportStatusV1, SubjectV1};
 use schemars::JsonSchema;
@@ -105,15 +105,15 @@ pub static FEATURE: Feature = Feature {
 /// What this slice keeps beside the store; one for the box.
 pub struct Accounts {
     exports: PathBuf,
-    scrubs: Scrubs,
-    retries: Retries,
+    scrubs: RewriteTimes,
+    retries: ErasureRetries,
 }
 
 impl Accounts {
     /// Exports are kept in `exports`, a folder that is made if need be and that only the box's user can enter.
     pub fn open(exports: PathBuf) -> Result<Accounts> {
         disk::open_folder(&exports).map_err(|e| Error::internal("make the folder of exports", e))?;
-        Ok(Accounts { exports, scrubs: Scrubs::default(), retries: Retries::default() })
+        Ok(Accounts { exports, scrubs: RewriteTimes::default(), retries: ErasureRetries::default() })
     }
 
     fn exports_dir(&self) -> &FilePath {

@@ -9,7 +9,7 @@ use secrets::keyring::Keyring;
 use store::fault::FaultyDisk;
 use store::{MIGRATIONS, Store, System};
 
-struct Place {
+struct TestBox {
     clock: Clock,
     system: System,
     auth: Arc<Auth>,
@@ -18,7 +18,7 @@ struct Place {
     org: OrgId,
 }
 
-fn place() -> Place {
+fn place() -> TestBox {
     let folder = tempfile::tempdir().unwrap();
     let keyring = Arc::new(Keyring::load_or_create(&folder.path().join("keys.toml")).unwrap());
     let (disk, clock) = (FaultyDisk::new(), Clock::system());
@@ -31,10 +31,10 @@ fn place() -> Place {
     let auth = Arc::new(Auth::new(system.clone(), keyring, settings).unwrap());
     let usage = Arc::new(KeyUsage::default());
     let callers = Callers::new(auth.clone(), usage.clone());
-    Place { clock, system, auth, usage, callers, org: OrgId::new() }
+    TestBox { clock, system, auth, usage, callers, org: OrgId::new() }
 }
 
-impl Place {
+impl TestBox {
     async fn set_user(&self, id: UserId, membership: Option<(OrgId, Role)>) {
         self.system
             .write(move |tx| {

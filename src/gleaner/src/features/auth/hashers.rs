@@ -18,19 +18,19 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 /// Of -20 to 19: where others want the core too, a thread gets about a tenth of what each of them does.
 const NICENESS: i32 = 10;
 
-type Work = Box<dyn FnOnce() + Send>;
+type HashJob = Box<dyn FnOnce() + Send>;
 
 /// The threads, and the queue before them. The threads end when this is dropped.
 pub struct Hashers {
     running: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
-    queue: mpsc::Sender<Work>,
+    queue: mpsc::Sender<HashJob>,
     wait_max: Duration,
 }
 
 impl Hashers {
     pub fn start() -> Result<Hashers> {
-        let (queue, inbox) = mpsc::channel::<Work>();
+        let (queue, inbox) = mpsc::channel::<HashJob>();
         let inbox = Arc::new(Mutex::new(inbox));
         for n in 0..RUNNING_MAX {
             let inbox = Arc::clone(&inbox);
@@ -63,7 +63,7 @@ impl Hashers {
     }
 }
 
-fn serve(inbox: &Mutex<mpsc::Receiver<Work>>) {
+fn serve(inbox: &Mutex<mpsc::Receiver<HashJob>>) {
     if let Err(error) = give_way() {
         tracing::warn!(%error, "the threads that hash passwords run at the priority of all others");
     }

@@ -60,7 +60,7 @@ pub static LOGIN_FAILURES: SysTable<Digest, LoginFailuresV1> =
 
 /// Whose failures a try to log in counts among.
 #[derive(Clone)]
-pub struct Counters {
+pub struct LoginCounters {
     network: Digest,
     account: Digest,
     ip: IpAddr,
@@ -69,9 +69,9 @@ pub struct Counters {
 
 /// Whose failures a password counts among that somebody who is logged in is asked for once more.
 #[derive(Clone)]
-pub struct Confirmations {
+pub struct PasswordCounters {
     own: Digest,
-    login: Counters,
+    login: LoginCounters,
 }
 
 /// Codes that somebody typed and that there are not: of a person, and of a network, within the window.
@@ -80,15 +80,15 @@ const GUESSES_PER_NETWORK_MAX: usize = 30;
 
 /// Whose guess a code counts among, that a person types off another screen.
 #[derive(Clone, Copy)]
-pub struct Guesses {
+pub struct CodeGuesses {
     user: Digest,
     network: Digest,
 }
 
-impl Guesses {
-    pub fn of(user: UserId, ip: IpAddr) -> Guesses {
+impl CodeGuesses {
+    pub fn of(user: UserId, ip: IpAddr) -> CodeGuesses {
         let user = sha256(&[b"code-user:".as_slice(), user.0.as_bytes()].concat());
-        Guesses { user, network: network("code-ip", ip) }
+        CodeGuesses { user, network: network("code-ip", ip) }
     }
 
     /// Refuses with 429 and `Retry-After` when either has no guesses left.
@@ -165,11 +165,11 @@ pub fn forget(tx: &SysWrite<'_>, person: &Person) -> Result<Erased> {
     Ok(erased)
 }
 
-impl Counters {
-    pub fn of(ip: IpAddr, email: &Email) -> Counters {
+impl LoginCounters {
+    pub fn of(ip: IpAddr, email: &Email) -> LoginCounters {
         let email = email.as_str();
         let (network, account) = (network("ip", ip), account("account", email));
-        Counters { network, account, ip, email: email.to_owned() }
+        LoginCounters { network, account, ip, email: email.to_owned() }
     }
 
     /// Refuses with 429 and `Retry-After` when either has no tries left; the account never has none for its owner's own
@@ -199,9 +199,9 @@ impl Counters {
     }
 }
 
-impl Confirmations {
-    pub fn of(ip: IpAddr, email: &Email) -> Confirmations {
-        Confirmations { own: account(CONFIRMATIONS, email.as_str()), login: Counters::of(ip, email) }
+impl PasswordCounters {
+    pub fn of(ip: IpAddr, email: &Email) -> PasswordCounters {
+        PasswordCounters { own: account(CONFIRMATIONS, email.as_str()), login: LoginCounters::of(ip, email) }
     }
 
     /// Refuses with 429 and `Retry-After` when the person has no tries left. What others failed at does not matter here.
@@ -304,7 +304,7 @@ mod tests {
     fn an_ipv6_network_counts_as_one_and_accounts_apart_from_addresses() {
         let email = Email::parse("ada@example.com").unwrap();
         let of = |ip: &str| {
-            let counters = Counters::of(ip.parse().unwrap(), &email);
+            let counters = LoginCounters::of(ip.parse().unwrap(), &email);
             [counters.network, counters.account]
         };
         assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:2"));

@@ -32,9 +32,11 @@ pub use directory::{
     inviter_stands, list_orgs,
 };
 pub use email::Email;
-pub use limits::{Guesses, network};
+pub use limits::{CodeGuesses, network};
 pub use mail::{MailToken, mark_verified};
-pub use operator::{Newcomer, ResetLink, UserEntry, list_users, reset_link_by_operator, verify_by_operator};
+pub use operator::{
+    NewAccount, ResetLink, UserEntry, list_users, reset_link_by_operator, verify_by_operator,
+};
 pub use personal::erase_account;
 pub use rows::{USERS, USERS_BY_EMAIL, USERS_BY_ORG, UserV1};
 pub use service::{

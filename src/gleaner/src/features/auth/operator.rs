@@ -107,7 +107,7 @@ pub async fn verify_by_operator(system: &System, email: &str) -> Result<UserId> 
 const FIRST_LINK_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// An account that the operator makes, with what it takes before the transaction.
-pub struct Newcomer {
+pub struct NewAccount {
     email: Email,
     name: Name,
     password_hash: String,
@@ -115,12 +115,12 @@ pub struct Newcomer {
     public_url: String,
 }
 
-impl Newcomer {
+impl NewAccount {
     /// Hashes a password that nobody knows. Without a name the person is called by what stands before the @.
-    pub async fn prepare(auth: &Auth, email: &str, name: Option<&str>) -> Result<Newcomer> {
+    pub async fn prepare(auth: &Auth, email: &str, name: Option<&str>) -> Result<NewAccount> {
         let email = Email::parse(email)?;
         let name = Name::parse("name", name.unwrap_or(email.local()))?;
-        Ok(Newcomer {
+        Ok(NewAccount {
             password_hash: auth.passwords.hash(NewPassword::nobodys()?).await?,
             token: auth.mail_token(MailKind::ResetPassword)?,
             public_url: auth.public_url().to_owned(),

@@ -19,11 +19,11 @@ const NETWORKS_MAX: usize = 100_000;
 /// The registrations of this hour.
 pub struct Registrations {
     per_hour: u32,
-    counts: Mutex<Counts>,
+    counts: Mutex<HourCounts>,
 }
 
 #[derive(Default)]
-struct Counts {
+struct HourCounts {
     hour: i64,
     of: HashMap<IpAddr, u32>,
 }
@@ -38,7 +38,7 @@ impl Registrations {
         let hour = now.millis().div_euclid(HOUR_MS);
         let mut counts = self.counts.lock();
         if counts.hour != hour {
-            *counts = Counts { hour, of: HashMap::new() };
+            *counts = HourCounts { hour, of: HashMap::new() };
         }
         let mut network = network_of(ip, V4_BITS);
         if counts.of.len() >= NETWORKS_MAX && !counts.of.contains_key(&network) {

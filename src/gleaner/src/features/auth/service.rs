@@ -6,7 +6,7 @@
 
 use super::directory::{ORG, OrgV1, good_invite};
 use super::email::Email;
-use super::limits::{self, Confirmations, Counters};
+use super::limits::{self, LoginCounters, PasswordCounters};
 use super::mail::{self, MailToken};
 use super::networks;
 use super::password::{self, NewPassword, Passwords};
@@ -192,7 +192,7 @@ impl Auth {
     pub async fn login(&self, email: &str, password: &str, ip: IpAddr) -> Result<LoggedIn> {
         let email = Email::parse(email)?;
         password::check_length(password)?;
-        let counters = Counters::of(ip, &email);
+        let counters = LoginCounters::of(ip, &email);
         if let Err(throttled) = self.system.read(|tx| counters.check(tx)) {
             // A count that could not be read is no refusal.
             if throttled.code() == Code::RateLimited {
@@ -239,7 +239,7 @@ impl Auth {
         password::check_length(password)?;
         let user =
             self.system.read(|tx| tx.get(&USERS, &id))?.ok_or_else(|| Error::new(Code::AuthInvalid))?;
-        let counters = Confirmations::of(ip, &Email::parse(&user.email)?);
+        let counters = PasswordCounters::of(ip, &Email::parse(&user.email)?);
         self.system.read(|tx| counters.check(tx))?;
         let matches = self.passwords.verify(password.to_owned(), Some(user.password_hash)).await?;
         // Asked again: of tries that were checked at the same time, only those within the limit count, right or wrong.

@@ -1,6 +1,6 @@
 //! Accounts on a real store with a clock that moves.
 
-use super::limits::{Counters, LOGIN_FAILURES};
+use super::limits::{LOGIN_FAILURES, LoginCounters};
 use super::rows::{REFRESH_TOKENS, RESETS, VERIFICATIONS};
 use super::service::Registrant;
 use super::*;
@@ -444,7 +444,7 @@ async fn what_has_expired_is_swept_and_nothing_else() {
 async fn a_counter_keeps_ten_failures_at_most() {
     let at = TestBox::start(Registration::Open);
     let email = super::email::Email::parse("ada@example.com").unwrap();
-    let counters = Counters::of(ELSEWHERE, &email);
+    let counters = LoginCounters::of(ELSEWHERE, &email);
     at.system()
         .write(move |tx| {
             for _ in 0..50 {

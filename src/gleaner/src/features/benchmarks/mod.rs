@@ -14,8 +14,10 @@ pub use results::learned;
 pub use rows::{BENCHMARKS, BenchmarkStatus, BenchmarkV1};
 
 use super::Feature;
-use crate::features::jobs::{self, Desk, cancel_job};
-use crate::features::workflows::{Book, Mode, NewWorkflow, SmartV1, Strategy, WorkflowView, make_smart};
+use crate::features::jobs::{self, SubmitContext, cancel_job};
+use crate::features::workflows::{
+    Mode, NewWorkflow, ProviderDirectory, SmartV1, Strategy, WorkflowView, make_smart,
+};
 use base::audit::Action;
 use base::clock::Timestamp;
 use base::ids::{BenchmarkId, ProviderId};
@@ -72,8 +74,8 @@ pub static FEATURE: Feature = Feature {
     ],
     tasks: &[TaskSpec::new("benchmarks.follow", FOLLOW_EVERY, |context| Box::pin(task::follow_all(context)))],
     needs: &[
-        Need::of::<Desk>(),
-        Need::of::<Book>(),
+        Need::of::<SubmitContext>(),
+        Need::of::<ProviderDirectory>(),
         Need::of::<AddressGuard>(),
     ],
     views: &[views::BENCHMARK_VIEW, views::PROBE_VIEW],
@@ -162,9 +164,9 @@ async fn start(
     Body(request): Body<NewBenchmark>,
 ) -> Result<Created<BenchmarkView>> {
     let urls = checked_urls(&request.urls, &org.service::<AddressGuard>())?;
-    let desk = org.service::<Desk>();
+    let context = org.service::<SubmitContext>();
     let begun = org.write(move |tx| {
-        let row = begin(tx, &desk, urls)?;
+        let row = begin(tx, &context, urls)?;
         tx.audit(Event::new(Action::BenchmarkStarted).of(row.id).with("probes", row.total_probes))?;
         Ok(row)
     });
@@ -195,13 +197,13 @@ fn checked_urls(given: &[String], guard: &AddressGuard) -> Result<Vec<WebUrl>> {
 }
 
 /// Writes the benchmark and all its probes, and reserves what they cost: everything or nothing.
-fn begin(tx: &OrgWrite<'_>, desk: &Desk, urls: Vec<WebUrl>) -> Result<BenchmarkV1> {
+fn begin(tx: &OrgWrite<'_>, context: &SubmitContext, urls: Vec<WebUrl>) -> Result<BenchmarkV1> {
     let open = tx.lookup(&BENCHMARKS, &OPEN, |key| key.u8(1))?;
     if let Some(open) = open.map(|row| fresh(tx, row)).transpose()? {
         // What has ended a moment ago stands in the way only until it is written down.
         if !open.status.is_open() {
             tx.put(&BENCHMARKS, &open.id, &open)?;
-            return begin(tx, desk, urls);
+            return begin(tx, context, urls);
         }
         let message = format!(
             "The benchmark {} has not ended. Wait for it, or cancel it with POST /api/v1/benchmarks/{}/cancel.",
@@ -209,7 +211,7 @@ fn begin(tx: &OrgWrite<'_>, desk: &Desk, urls: Vec<WebUrl>) -> Result<BenchmarkV
         );
         return Err(Error::conflict(message).title("Benchmark already running"));
     }
-    let connected = desk.book.connected(tx)?;
+    let connected = context.directory.connected(tx)?;
     if connected.is_empty() {
         return Err(Error::invalid("providers", "no provider is connected and enabled; connect one first"));
     }
@@ -237,7 +239,7 @@ fn begin(tx: &OrgWrite<'_>, desk: &Desk, urls: Vec<WebUrl>) -> Result<BenchmarkV
         finished_at: None,
     };
     tx.insert(&BENCHMARKS, &row.id, &row)?;
-    jobs::probe(tx, desk, row.id, &urls, &connected)?;
+    jobs::probe(tx, context, row.id, &urls, &connected)?;
     Ok(row)
 }
 
@@ -269,9 +271,9 @@ async fn results(org: Org<WorkflowsRead>, Path(id): Path<BenchmarkId>) -> Result
 }
 
 async fn cancel(org: Org<WorkflowsWrite>, Path(id): Path<BenchmarkId>) -> Result<Body<BenchmarkView>> {
-    let desk = org.service::<Desk>();
+    let context = org.service::<SubmitContext>();
     let stopped = org.write(move |tx| {
-        let row = stop(tx, &desk, id)?;
+        let row = stop(tx, &context, id)?;
         tx.audit(Event::new(Action::BenchmarkCanceled).of(id))?;
         Ok(row)
     });
@@ -279,14 +281,14 @@ async fn cancel(org: Org<WorkflowsWrite>, Path(id): Path<BenchmarkId>) -> Result
 }
 
 /// Ends a benchmark and its probes.
-fn stop(tx: &OrgWrite<'_>, desk: &Desk, id: BenchmarkId) -> Result<BenchmarkV1> {
+fn stop(tx: &OrgWrite<'_>, context: &SubmitContext, id: BenchmarkId) -> Result<BenchmarkV1> {
     let mut row = fresh(tx, tx.require(&BENCHMARKS, &id)?)?;
     if !row.status.is_open() {
         return Err(Error::conflict(format!("The benchmark has ended: it is {}.", row.status.name())));
     }
     let mut canceled = 0;
     for job in probes(tx, id)?.into_iter().filter(|job| !job.status.has_ended()) {
-        cancel_job(tx, desk, job.id)?;
+        cancel_job(tx, context, job.id)?;
         canceled += 1;
     }
     let jobs = probes(tx, id)?;
@@ -325,7 +327,7 @@ async fn generate(
         author: org.principal().user(),
         publish: true,
     };
-    let book = org.service::<Book>();
+    let directory = org.service::<ProviderDirectory>();
     let made = org.write(move |tx| {
         let row = fresh(tx, tx.require(&BENCHMARKS, &id)?)?;
         if row.status != BenchmarkStatus::Completed {
@@ -335,7 +337,7 @@ async fn generate(
             )));
         }
         let learned = learned(&probes(tx, id)?);
-        let made = make_smart(tx, &book, new, smart, Some(learned))?;
+        let made = make_smart(tx, &directory, new, smart, Some(learned))?;
         let event = Event::new(Action::WorkflowCreated).of(made.workflow.workflow_id);
         tx.audit(event.with("strategy", smart.strategy.name()).with("benchmarkId", Uuid::from(id)))?;
         Ok(made)

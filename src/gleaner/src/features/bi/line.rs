@@ -31,7 +31,7 @@ impl Lines {
     }
 
     /// A place in an organization's line, if there is one.
-    pub(super) fn enter(&self, org: OrgId) -> Option<Place> {
+    pub(super) fn enter(&self, org: OrgId) -> Option<StatementPermit> {
         let mut known = self.known.lock();
         if known.lines.len() >= known.sweep_at && !known.lines.contains_key(&org) {
             // Who has a place has its line.
@@ -58,7 +58,7 @@ struct Line {
 }
 
 /// A place in the line; given back when dropped.
-pub(super) struct Place {
+pub(super) struct StatementPermit {
     _place: OwnedSemaphorePermit,
     line: Arc<Line>,
 }
@@ -70,13 +70,13 @@ impl Line {
     }
 
     /// A place, if there is one.
-    fn enter(self: Arc<Self>) -> Option<Place> {
+    fn enter(self: Arc<Self>) -> Option<StatementPermit> {
         let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
-        Some(Place { _place: place, line: self })
+        Some(StatementPermit { _place: place, line: self })
     }
 }
 
-impl Place {
+impl StatementPermit {
     /// The right to run, if nobody is before.
     pub(super) fn try_run(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.line.slots).try_acquire_owned().ok()

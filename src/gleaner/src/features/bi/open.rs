@@ -1,7 +1,8 @@
 //! What the slice opens at a start: snapshots and their feed, SQL workers, results and exports.
 
 use super::{
-    BiConfig, BiSettings, Exports, Kept, KeptBounds, Queries, SnapshotFeed, load_kill_switches, recover,
+    BiConfig, BiSettings, Exports, Queries, ResultRetention, RetentionBounds, SnapshotFeed, load_kill_switches,
+    recover,
 };
 use crate::config::Config;
 use crate::features::wiring::{Folder, StartTest, Wiring};
@@ -136,10 +137,11 @@ async fn open_kept(
     system: System,
     workers: Arc<Workers>,
     exports: PathBuf,
-) -> Result<Arc<Kept>> {
+) -> Result<Arc<ResultRetention>> {
     let bounds =
-        KeptBounds { org_bytes_max: bi.results_org_mb << 20, box_bytes_max: bi.results_box_mb << 20 };
-    let opened = tokio::task::spawn_blocking(move || Kept::open(system, workers, exports, bounds)).await;
+        RetentionBounds { org_bytes_max: bi.results_org_mb << 20, box_bytes_max: bi.results_box_mb << 20 };
+    let opened =
+        tokio::task::spawn_blocking(move || ResultRetention::open(system, workers, exports, bounds)).await;
     let kept = opened.map_err(|e| Error::internal("count results", e))?;
     kept.map(Arc::new).map_err(|e| Error::internal("count results", e))
 }

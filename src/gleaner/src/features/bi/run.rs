@@ -4,7 +4,7 @@
 //! waits for its turn, lets a worker plan and run, and writes how that ended. A statement that ends at once is written once,
 //! when it has ended: nobody has been told its id before, and a commit costs as much as a small statement does. What the
 //! driver is at is told to whoever waits, as a [`Stage`]. A statement that cannot be planned was never submitted, and its
-//! row goes, unless its caller has been answered with its id meanwhile: the two settle that by a [`Fate`]. A driver that
+//! row goes, unless its caller has been answered with its id meanwhile: the two settle that by a [`RowDisposition`]. A driver that
 //! dies leaves a row that has not ended and no entry in the list of live ones: the tidying task finds it.
 //!
 //! The rows and the row that tells of them reach the disk side by side, and only then whoever waits hears of the end. Where
@@ -14,7 +14,7 @@
 //! An Idempotency-Key is written with the row and goes with it, so of two requests with one key that come at once only
 //! one becomes a statement, and a key whose statement was refused may be used again.
 
-use super::line::Place;
+use super::line::StatementPermit;
 use super::rows::{
     CoverageV1, QUERIES, QueryFailureV1, QueryStatus, QueryV2, ResultV1, SUBMISSIONS, SubmissionV1,
 };
@@ -81,7 +81,7 @@ impl Stage {
 
 /// Whether a statement's row stays, which its caller and its driver settle between them.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum RowDisposition {
     Open,
     /// The caller was told the id.
     Stays,
@@ -90,21 +90,21 @@ enum Fate {
 }
 
 /// What a caller holds while it waits.
-pub(super) struct Watch {
+pub(super) struct StatementWatch {
     pub(super) stages: watch::Receiver<Stage>,
-    fate: Arc<Mutex<Fate>>,
+    disposition: Arc<Mutex<RowDisposition>>,
 }
 
-impl Watch {
+impl StatementWatch {
     /// The stage now. Unless the statement was refused, its row stays from here on whatever comes: the caller is
     /// about to be told its id.
     pub(super) async fn promise(mut self) -> Stage {
         let goes = {
-            let mut fate = self.fate.lock();
-            if *fate == Fate::Open {
-                *fate = Fate::Stays;
+            let mut disposition = self.disposition.lock();
+            if *disposition == RowDisposition::Open {
+                *disposition = RowDisposition::Stays;
             }
-            *fate == Fate::Goes
+            *disposition == RowDisposition::Goes
         };
         if goes {
             // An error means that the driver is gone; its last stage stands.
@@ -115,14 +115,14 @@ impl Watch {
 }
 
 /// The way to a driver.
-pub(super) struct Live {
+pub(super) struct LiveStatement {
     pub(super) org: OrgId,
     cancel: watch::Sender<bool>,
     stages: watch::Receiver<Stage>,
-    fate: Arc<Mutex<Fate>>,
+    disposition: Arc<Mutex<RowDisposition>>,
 }
 
-impl Live {
+impl LiveStatement {
     /// Asks for the statement's end.
     pub(super) fn cancel(&self) {
         self.cancel.send_replace(true);
@@ -133,13 +133,13 @@ impl Live {
     }
 
     /// For another caller who waits for the same statement.
-    pub(super) fn watch(&self) -> Watch {
-        Watch { stages: self.stages.clone(), fate: Arc::clone(&self.fate) }
+    pub(super) fn watch(&self) -> StatementWatch {
+        StatementWatch { stages: self.stages.clone(), disposition: Arc::clone(&self.disposition) }
     }
 }
 
 /// How a statement ended.
-enum End {
+enum StatementEnd {
     /// It was only planned.
     Planned,
     Outcome(Outcome),
@@ -148,7 +148,7 @@ enum End {
 }
 
 /// What goes with a statement beside its row.
-pub(super) struct More {
+pub(super) struct StatementExtras {
     /// What stands behind its submission key.
     pub(super) submission: Option<SubmissionV1>,
     /// The statement that counts the readings it leaves out.
@@ -160,11 +160,11 @@ pub(super) struct Driver {
     queries: Arc<Queries>,
     org: OrgStore,
     query: QueryV2,
-    more: More,
+    more: StatementExtras,
     /// Its row is written, or the writing of it has begun.
     is_begun: Arc<AtomicBool>,
     stage: watch::Sender<Stage>,
-    fate: Arc<Mutex<Fate>>,
+    disposition: Arc<Mutex<RowDisposition>>,
     canceled: watch::Receiver<bool>,
 }
 
@@ -186,18 +186,23 @@ impl Driver {
         queries: Arc<Queries>,
         org: OrgStore,
         query: QueryV2,
-        more: More,
-        place: Place,
-    ) -> Watch {
-        let fate = Arc::new(Mutex::new(Fate::Open));
+        more: StatementExtras,
+        place: StatementPermit,
+    ) -> StatementWatch {
+        let disposition = Arc::new(Mutex::new(RowDisposition::Open));
         let (stage, stages) = watch::channel(Stage::Planning);
         let (cancel, canceled) = watch::channel(false);
-        let live = Live { org: org.id(), cancel, stages: stages.clone(), fate: Arc::clone(&fate) };
+        let live = LiveStatement {
+            org: org.id(),
+            cancel,
+            stages: stages.clone(),
+            disposition: Arc::clone(&disposition),
+        };
         queries.live.lock().insert(query.id, Arc::new(live));
         let listed = Listed { queries: Arc::clone(&queries), id: query.id };
-        let watch = Watch { stages, fate: Arc::clone(&fate) };
+        let watch = StatementWatch { stages, disposition: Arc::clone(&disposition) };
         let is_begun = Arc::default();
-        let driver = Driver { queries, org, query, more, is_begun, stage, fate, canceled };
+        let driver = Driver { queries, org, query, more, is_begun, stage, disposition, canceled };
         // Whoever submitted it is who acts until its end, also when they have their answer.
         tokio::spawn(Origin::current().scope(async move {
             let _listed = listed;
@@ -206,7 +211,7 @@ impl Driver {
         watch
     }
 
-    async fn drive(mut self, place: Place) {
+    async fn drive(mut self, place: StatementPermit) {
         let last = match self.carry(&place).await {
             Ok(stage) => stage,
             Err(error) => {
@@ -219,7 +224,7 @@ impl Driver {
         self.stage.send_replace(last);
     }
 
-    async fn carry(&mut self, place: &Place) -> Result<Stage> {
+    async fn carry(&mut self, place: &StatementPermit) -> Result<Stage> {
         let begin = self.begin();
         let (begin, slot) = match place.try_run() {
             // A key has to be this statement's before anything is done under it. And what cannot be stored need not run.
@@ -234,7 +239,7 @@ impl Driver {
             }
         };
         let Some(_slot) = slot else {
-            self.end(End::Canceled).await?;
+            self.end(StatementEnd::Canceled).await?;
             return Ok(Stage::Ended);
         };
         let ran = match begin {
@@ -242,7 +247,7 @@ impl Driver {
             Some(begin) => self.run_while(begin).await?,
         };
         match ran {
-            Ok(End::Failed(error)) if self.query.started_at.is_none() && is_refusal(&error) => {
+            Ok(StatementEnd::Failed(error)) if self.query.started_at.is_none() && is_refusal(&error) => {
                 self.refuse(Stage::Refused(Box::new(error.clone())), failure(error)).await
             }
             Ok(end) => {
@@ -261,7 +266,7 @@ impl Driver {
 
     /// Plans and runs, and writes the row beside that unless it ends before. Whatever is written of the statement later comes
     /// after its row, since writes keep their order. Fails when the row cannot be written.
-    async fn run_while(&mut self, begin: impl Future<Output = Result<bool>>) -> Result<Result<End>> {
+    async fn run_while(&mut self, begin: impl Future<Output = Result<bool>>) -> Result<Result<StatementEnd>> {
         let (begin, mut run) = (pin!(begin), pin!(self.run()));
         if let Ok(ran) = tokio::time::timeout(STORED_AFTER, &mut run).await {
             return Ok(ran);
@@ -279,7 +284,7 @@ impl Driver {
     }
 
     /// Waits for the statement's turn; none when it was canceled meanwhile.
-    async fn turn(&self, place: &Place) -> Option<OwnedSemaphorePermit> {
+    async fn turn(&self, place: &StatementPermit) -> Option<OwnedSemaphorePermit> {
         self.stage.send_replace(Stage::Waiting);
         let mut canceled = self.canceled.clone();
         tokio::select! {
@@ -291,11 +296,11 @@ impl Driver {
     /// The statement was never submitted: its row goes. Or, if somebody was told its id, it has failed.
     async fn refuse(&mut self, refusal: Stage, failure: QueryFailureV1) -> Result<Stage> {
         let stays = {
-            let mut fate = self.fate.lock();
-            if *fate == Fate::Open {
-                *fate = Fate::Goes;
+            let mut disposition = self.disposition.lock();
+            if *disposition == RowDisposition::Open {
+                *disposition = RowDisposition::Goes;
             }
-            *fate == Fate::Stays
+            *disposition == RowDisposition::Stays
         };
         if stays {
             self.query.failure = Some(failure);
@@ -320,18 +325,18 @@ impl Driver {
     }
 
     /// Plans and runs. A statement that comes upon damaged files is run again over those that were made anew.
-    async fn run(&mut self) -> Result<End> {
+    async fn run(&mut self) -> Result<StatementEnd> {
         match self.attempt().await? {
-            End::Failed(error) if error.damage => {
+            StatementEnd::Failed(error) if error.damage => {
                 let (feed, org) = (Arc::clone(&self.queries.feed), self.org.id());
                 tracing::warn!(query = %self.query.id, detail = error.detail, "a statement came upon damaged files");
                 let healed = tokio::task::spawn_blocking(move || feed.heal(org)).await;
                 match healed {
                     Ok(Ok(true)) => self.attempt().await,
-                    Ok(Ok(false)) => Ok(End::Failed(error)),
+                    Ok(Ok(false)) => Ok(StatementEnd::Failed(error)),
                     Ok(Err(failed)) => {
                         tracing::error!(error = %failed, "damaged SQL tables could not be made anew");
-                        Ok(End::Failed(error))
+                        Ok(StatementEnd::Failed(error))
                     }
                     Err(failed) => Err(Error::internal("make SQL tables anew", failed)),
                 }
@@ -341,7 +346,7 @@ impl Driver {
     }
 
     /// Plans and runs once.
-    async fn attempt(&mut self) -> Result<End> {
+    async fn attempt(&mut self) -> Result<StatementEnd> {
         let feed = &self.queries.feed;
         let (pin, freshness_sec) = feed.pin(self.org.id(), feed.specs(&self.org)?)?;
         let pin = match self.query.scope.agent() {
@@ -355,46 +360,46 @@ impl Driver {
         if self.query.dry {
             let planned = tokio::select! {
                 planned = self.queries.workers.plan(statement) => planned,
-                () = asked(&mut canceled) => return Ok(End::Canceled),
+                () = asked(&mut canceled) => return Ok(StatementEnd::Canceled),
             };
             return Ok(match planned {
                 Ok(plan) => {
                     self.planned(&plan)?;
-                    End::Planned
+                    StatementEnd::Planned
                 }
-                Err(error) => End::Failed(error),
+                Err(error) => StatementEnd::Failed(error),
             });
         }
         let started = tokio::select! {
             started = self.queries.workers.start(statement) => started,
-            () = asked(&mut canceled) => return Ok(End::Canceled),
+            () = asked(&mut canceled) => return Ok(StatementEnd::Canceled),
         };
         match started {
             Ok((plan, running)) => {
                 self.planned(&plan)?;
                 let end = self.wait(running, canceled).await?;
                 match (end, self.more.coverage.clone()) {
-                    (End::Outcome(outcome), Some(sql)) => self.cover(pin, sql, outcome).await,
+                    (StatementEnd::Outcome(outcome), Some(sql)) => self.cover(pin, sql, outcome).await,
                     (end, _) => Ok(end),
                 }
             }
-            Err(error) => Ok(End::Failed(error)),
+            Err(error) => Ok(StatementEnd::Failed(error)),
         }
     }
 
     /// Counts what a structured aggregate has left out, in the snapshot that it read.
-    async fn cover(&mut self, pin: Pin, sql: String, outcome: Outcome) -> Result<End> {
+    async fn cover(&mut self, pin: Pin, sql: String, outcome: Outcome) -> Result<StatementEnd> {
         let mut canceled = self.canceled.clone();
         let rows = tokio::select! {
             rows = self.queries.rows_of(pin, sql) => rows,
-            () = asked(&mut canceled) => return Ok(End::Canceled),
+            () = asked(&mut canceled) => return Ok(StatementEnd::Canceled),
         };
         Ok(match rows {
             Ok(rows) => {
                 self.query.coverage = rows.first().and_then(coverage);
-                End::Outcome(outcome)
+                StatementEnd::Outcome(outcome)
             }
-            Err(error) => End::Failed(error),
+            Err(error) => StatementEnd::Failed(error),
         })
     }
 
@@ -407,7 +412,11 @@ impl Driver {
     }
 
     /// Waits for the end. A statement that takes longer is written as running meanwhile.
-    async fn wait(&mut self, mut running: Running, mut canceled: watch::Receiver<bool>) -> Result<End> {
+    async fn wait(
+        &mut self,
+        mut running: Running,
+        mut canceled: watch::Receiver<bool>,
+    ) -> Result<StatementEnd> {
         let cancel = running.cancel_handle();
         let outcome = match tokio::time::timeout(RUNNING_AFTER, &mut running).await {
             Ok(outcome) => outcome,
@@ -438,20 +447,20 @@ impl Driver {
             }
         };
         Ok(match outcome {
-            Ok(outcome) => End::Outcome(outcome),
-            Err(error) if error.code == ErrorCode::Canceled => End::Canceled,
-            Err(error) => End::Failed(error),
+            Ok(outcome) => StatementEnd::Outcome(outcome),
+            Err(error) if error.code == ErrorCode::Canceled => StatementEnd::Canceled,
+            Err(error) => StatementEnd::Failed(error),
         })
     }
 
-    async fn end(&mut self, end: End) -> Result<()> {
-        let has_rows = matches!(end, End::Outcome(_));
+    async fn end(&mut self, end: StatementEnd) -> Result<()> {
+        let has_rows = matches!(end, StatementEnd::Outcome(_));
         let status = match end {
-            End::Planned => {
+            StatementEnd::Planned => {
                 self.query.result = Some(ResultV1::default());
                 QueryStatus::Success
             }
-            End::Outcome(outcome) => {
+            StatementEnd::Outcome(outcome) => {
                 self.query.result = Some(ResultV1 {
                     rows: outcome.rows,
                     bytes: outcome.bytes,
@@ -461,11 +470,11 @@ impl Driver {
                 });
                 QueryStatus::Success
             }
-            End::Failed(error) => {
+            StatementEnd::Failed(error) => {
                 self.query.failure = Some(failure(error));
                 QueryStatus::Failed
             }
-            End::Canceled => {
+            StatementEnd::Canceled => {
                 let message = "The statement was canceled.".to_owned();
                 self.query.failure =
                     Some(QueryFailureV1 { code: "canceled".to_owned(), message, retriable: true });

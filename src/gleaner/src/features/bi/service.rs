@@ -7,10 +7,10 @@
 use super::content::Runnable;
 use super::erase::ended;
 use super::feed::SnapshotFeed;
-use super::kept::Kept;
 use super::line::Lines;
+use super::retention::ResultRetention;
 use super::rows::{QUERIES, QueryStatus, QueryV2, SavedRunV1, ScopeV1, SubmissionV1};
-use super::run::{Driver, Live, More, Stage, Watch};
+use super::run::{Driver, LiveStatement, Stage, StatementExtras, StatementWatch};
 use super::submissions::{self, SubmissionKey};
 use crate::features::{AgentKnown, HorizonsOf};
 use base::audit::Action;
@@ -61,12 +61,12 @@ pub struct Queries {
     pub(super) workers: Arc<Workers>,
     pub(super) feed: Arc<SnapshotFeed>,
     /// What ended statements leave on the disk.
-    pub(super) kept: Arc<Kept>,
+    pub(super) kept: Arc<ResultRetention>,
     lines: Lines,
     /// Held while the kill switches are read and handed on, so that two operators at once end with both switches.
     pub(super) switching: Mutex<()>,
     /// Statements that have a driver.
-    pub(super) live: Mutex<HashMap<QueryId, Arc<Live>>>,
+    pub(super) live: Mutex<HashMap<QueryId, Arc<LiveStatement>>>,
     /// Tables whose example values are being looked for.
     pub(super) sampling: Mutex<HashSet<(OrgId, TableName)>>,
     /// Held by the look that goes on.
@@ -118,7 +118,7 @@ impl Queries {
         settings: BiSettings,
         workers: Arc<Workers>,
         feed: Arc<SnapshotFeed>,
-        kept: Arc<Kept>,
+        kept: Arc<ResultRetention>,
         horizons: Vec<HorizonsOf>,
         agents: Vec<AgentKnown>,
     ) -> Queries {
@@ -192,7 +192,7 @@ impl Queries {
         let id = query.id;
         let submission =
             new.key.as_ref().map(|key| SubmissionV1 { query: id, request: key.request, created_at });
-        let more = More { submission, coverage: new.content.coverage };
+        let more = StatementExtras { submission, coverage: new.content.coverage };
         let watch = Driver::spawn(Arc::clone(self), org.clone(), query, more, place);
         if let Stage::Replayed = watched(watch, deadline).await? {
             // Another request with the key came in between; what it made answers, whatever becomes of it.
@@ -384,7 +384,7 @@ pub(super) fn not_ready(status: QueryStatus) -> Error {
         .field("status", status.name())
 }
 
-/// The rows of a query that succeeded made room for others (`kept.rs`).
+/// The rows of a query that succeeded made room for others (`retention.rs`).
 pub(super) fn given_up() -> Error {
     Error::new(Code::Transient).message(
         "The rows of this query were given up to make room for newer results; submit it again to have them.",
@@ -415,7 +415,7 @@ pub(super) fn unreadable(error: ResultError) -> Error {
 
 /// Waits for the statement's end or until `deadline`, and gives its stage then. The caller may be told the id after
 /// that. A statement that was refused is an error.
-async fn watched(mut watch: Watch, deadline: Instant) -> Result<Stage> {
+async fn watched(mut watch: StatementWatch, deadline: Instant) -> Result<Stage> {
     wait_for_stage(&mut watch.stages, deadline).await;
     match watch.promise().await {
         Stage::Refused(error) => Err(refusal(*error)),

@@ -13,7 +13,7 @@ use base::{Code, Error, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
-use store::{Adding, OrgRead, Room};
+use store::{OrgRead, PendingGrowth, QuotaCheck};
 
 /// The part of a cap on bytes that is kept for changes of what is there.
 const RESERVE_PART: u64 = 16;
@@ -37,7 +37,7 @@ const TABLE_CAPS: &[TableCap] = &[
 ];
 
 /// What holds every organization to its plan's caps, for the store.
-pub fn room(plans: Arc<Plans>) -> Box<Room> {
+pub fn room(plans: Arc<Plans>) -> Box<QuotaCheck> {
     Box::new(move |tx, adding| {
         // An organization that is being made or erased has no account; nobody stores anything in it.
         let Some(account) = tx.get(&ACCOUNTS, &())? else { return Ok(()) };
@@ -54,7 +54,7 @@ pub fn room(plans: Arc<Plans>) -> Box<Room> {
 }
 
 /// Which cap the operation goes beyond, in words.
-fn over(limits: &PlanLimits, adding: &Adding) -> Option<String> {
+fn over(limits: &PlanLimits, adding: &PendingGrowth) -> Option<String> {
     let (total, growth) = (adding.total, adding.growth);
     let bytes_max = limits.storage_bytes();
     let reserve = if growth.rows > 0 { 0 } else { bytes_max / RESERVE_PART };
@@ -149,8 +149,8 @@ mod tests {
         PlanLimits { webhook_urls_per_day: 1, storage_mb: 1, rows: 10, urls: 3, workflow_versions: 2 }
     }
 
-    fn adding(total: (u64, u64), growth: (i64, i64)) -> Adding {
-        Adding {
+    fn adding(total: (u64, u64), growth: (i64, i64)) -> PendingGrowth {
+        PendingGrowth {
             total: Used { rows: total.0, bytes: total.1 },
             growth: Growth { rows: growth.0, bytes: growth.1 },
             tables: Vec::new(),
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn each_cap_is_named_and_none_stops_what_shrinks() {
-        let names = |adding: &Adding| over(&limits(), adding).unwrap_or_default();
+        let names = |adding: &PendingGrowth| over(&limits(), adding).unwrap_or_default();
         assert_eq!(names(&adding((10, 1_000_000), (1, 10))), "");
         assert!(names(&adding((10, 1_000_001), (1, 10))).contains("1000000 bytes (storageBytes)"));
         assert!(names(&adding((11, 10), (1, 10))).contains("10 rows (rows)"));
@@ -167,7 +167,7 @@ mod tests {
         // A change of what is there may use the reserve, and no more.
         assert_eq!(names(&adding((10, 1_062_500), (0, 10))), "");
         assert!(names(&adding((10, 1_062_501), (0, 10))).contains("storageBytes"));
-        let urls = |rows, growth| Adding {
+        let urls = |rows, growth| PendingGrowth {
             tables: vec![("urls", Used { rows, bytes: 0 }, Growth { rows: growth, bytes: 0 })],
             ..adding((4, 4), (growth, 1))
         };

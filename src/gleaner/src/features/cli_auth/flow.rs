@@ -15,7 +15,7 @@ use base::permission::Permissions;
 use base::{Code, Error, Result};
 use schemars::JsonSchema;
 use secrets::Digest;
-use secrets::keyring::{Keyring, Place};
+use secrets::keyring::{Keyring, SealContext};
 use serde::Serialize;
 use server::task::TaskContext;
 use std::time::Duration;
@@ -35,26 +35,27 @@ const DRAWS_MAX: usize = 8;
 /// Where a code stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+#[schemars(rename = "State")]
+pub enum CodeState {
     Pending,
     Approved,
     Expired,
     Consumed,
 }
 
-impl State {
-    pub fn of(row: &DeviceCodeV1, now: Moment) -> State {
+impl CodeState {
+    pub fn of(row: &DeviceCodeV1, now: Moment) -> CodeState {
         match (&row.approval, row.delivered_at) {
-            (_, Some(_)) => State::Consumed,
-            _ if row.expires_at <= now => State::Expired,
-            (Some(_), None) => State::Approved,
-            (None, None) => State::Pending,
+            (_, Some(_)) => CodeState::Consumed,
+            _ if row.expires_at <= now => CodeState::Expired,
+            (Some(_), None) => CodeState::Approved,
+            (None, None) => CodeState::Pending,
         }
     }
 
     /// The 410 of a code that is not what it would have to be.
     fn gone(self) -> Error {
-        let code = if self == State::Expired { Code::AuthCodeExpired } else { Code::AuthCodeConsumed };
+        let code = if self == CodeState::Expired { Code::AuthCodeExpired } else { Code::AuthCodeConsumed };
         Error::new(code).message("Start again with POST /api/v1/cli-auth/start.")
     }
 }
@@ -106,8 +107,8 @@ pub fn find(tx: &SysRead<'_>, typed: &str) -> Result<DeviceCodeV1> {
 
 /// Refuses a try that cannot be approved (any more); the pre-check.
 pub fn refuse_ended(row: &DeviceCodeV1, now: Moment) -> Result<()> {
-    match State::of(row, now) {
-        State::Pending => Ok(()),
+    match CodeState::of(row, now) {
+        CodeState::Pending => Ok(()),
         other => Err(other.gone()),
     }
 }
@@ -145,10 +146,10 @@ impl Approval {
         tx.org(self.org).audit(Event::new(Action::CliAuthApproved).of(key.id))?;
         // A code that was swept meanwhile had ended.
         let Some(mut row) = tx.get(&DEVICE_CODES, &self.device)? else {
-            return Ok(Err(State::Expired.gone()));
+            return Ok(Err(CodeState::Expired.gone()));
         };
-        match State::of(&row, tx.moment()) {
-            State::Pending => {
+        match CodeState::of(&row, tx.moment()) {
+            CodeState::Pending => {
                 row.approval = Some(ApprovalV1 { org: self.org, key: key.id, sealed: self.sealed });
                 tx.put(&DEVICE_CODES, &row.device, &row)?;
                 Ok(Ok(()))
@@ -167,8 +168,8 @@ pub enum Polled {
 /// Looks at the code `device` for its command line; delivers the key once.
 pub fn poll(tx: &SysWrite<'_>, device: &Digest, keyring: &Keyring) -> Result<Polled> {
     let mut row = tx.require(&DEVICE_CODES, device)?;
-    let state = State::of(&row, tx.moment());
-    if matches!(state, State::Expired | State::Consumed) {
+    let state = CodeState::of(&row, tx.moment());
+    if matches!(state, CodeState::Expired | CodeState::Consumed) {
         return Err(state.gone());
     }
     if let Some(polled_at) = row.polled_at {
@@ -212,8 +213,8 @@ fn deliver(
     Ok(Polled::Delivered { secret, org: approval.org, org_name: org.require(&ORG, &())?.name })
 }
 
-fn place<'a>(org: &'a OrgId, device: &'a Digest) -> Place<'a> {
-    Place { org: org.0.as_bytes(), table: DEVICE_CODES.name(), id: device, field: "secret" }
+fn place<'a>(org: &'a OrgId, device: &'a Digest) -> SealContext<'a> {
+    SealContext { org: org.0.as_bytes(), table: DEVICE_CODES.name(), id: device, field: "secret" }
 }
 
 fn too_fast(title: &'static str, message: &str, wait: Duration) -> Error {

@@ -10,13 +10,13 @@ mod personal;
 mod rows;
 
 use crate::features::Feature;
-use crate::features::auth::{Auth, Guesses, network};
+use crate::features::auth::{Auth, CodeGuesses, network};
 use base::clock::Timestamp;
 use base::ids::OrgId;
 use base::name::Name;
 use base::{Code, Error, Result};
 use code::DeviceCode;
-use flow::{Approval, CODE_TIME, POLL_INTERVAL, Polled, State};
+use flow::{Approval, CODE_TIME, CodeState, POLL_INTERVAL, Polled};
 use rows::{DEVICE_CODES, DeviceCodeV1};
 use schemars::JsonSchema;
 use secrets::keyring::Keyring;
@@ -97,7 +97,7 @@ struct CliAuthQuery {
 #[derive(Serialize, JsonSchema)]
 struct CliAuthView {
     hostname: String,
-    status: State,
+    status: CodeState,
     expires_at: Timestamp,
 }
 
@@ -121,7 +121,7 @@ struct PollCliAuthRequest {
 #[derive(Serialize, JsonSchema)]
 struct PendingCliAuthView {
     /// `pending`.
-    status: State,
+    status: CodeState,
     /// Seconds until the next poll, at least.
     interval: u64,
 }
@@ -129,7 +129,7 @@ struct PendingCliAuthView {
 #[derive(Serialize, JsonSchema)]
 struct DeliveredCliAuthView {
     /// `approved`.
-    status: State,
+    status: CodeState,
     /// The key itself, in this answer and nowhere else.
     api_key: String,
     org_id: OrgId,
@@ -160,7 +160,7 @@ async fn start(
 /// The try behind what a person typed. A code is short, for it is typed; so who types many that there are not has to wait. It
 /// is looked up where it is counted: of guesses that are made at once, only as many as the limit allows are answered.
 async fn typed(caller: &Browser, ip: IpAddr, code: String) -> Result<DeviceCodeV1> {
-    let guesses = Guesses::of(caller.principal().user(), ip);
+    let guesses = CodeGuesses::of(caller.principal().user(), ip);
     // Also where the disk is full: what is written is a count.
     let found = caller.system().write_freeing(move |tx| {
         guesses.check(tx)?;
@@ -184,7 +184,7 @@ async fn info(
 ) -> Result<Body<CliAuthView>> {
     let row = typed(&caller, ip, query.user_code).await?;
     let now = caller.look();
-    let (status, expires_at) = (State::of(&row, now.moment), now.date_of(row.expires_at));
+    let (status, expires_at) = (CodeState::of(&row, now.moment), now.date_of(row.expires_at));
     Ok(Body(CliAuthView { hostname: row.hostname, status, expires_at }))
 }
 
@@ -214,11 +214,11 @@ async fn poll(
     let interval = POLL_INTERVAL.as_secs();
     Ok(match caller.system().write(move |tx| flow::poll(tx, &device, &keyring)).await? {
         Polled::Pending => Either::Left(
-            Accepted::new(PendingCliAuthView { status: State::Pending, interval })
+            Accepted::new(PendingCliAuthView { status: CodeState::Pending, interval })
                 .retry_after(POLL_INTERVAL.as_secs() as u32),
         ),
         Polled::Delivered { secret, org, org_name } => Either::Right(Body(DeliveredCliAuthView {
-            status: State::Approved,
+            status: CodeState::Approved,
             api_key: secret,
             org_id: org,
             org_name,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use store::fault::FaultyDisk;
 use store::{MIGRATIONS, Store, SysRead, System};
 
-struct Place {
+struct TestBox {
     clock: Clock,
     system: System,
     keyring: Arc<Keyring>,
@@ -21,7 +21,7 @@ struct Place {
     typed: String,
 }
 
-async fn place() -> Place {
+async fn place() -> TestBox {
     let folder = tempfile::tempdir().unwrap();
     let keyring = Arc::new(Keyring::load_or_create(&folder.path().join("keys.toml")).unwrap());
     let (disk, clock) = (FaultyDisk::new(), Clock::system());
@@ -46,10 +46,10 @@ async fn place() -> Place {
         })
         .await
         .unwrap();
-    Place { clock, system, keyring, org, user, device, typed: code.shown() }
+    TestBox { clock, system, keyring, org, user, device, typed: code.shown() }
 }
 
-impl Place {
+impl TestBox {
     /// An approval that has passed the pre-check.
     fn checked(&self) -> Approval {
         let row = self.system.read(|tx| pending(tx, &self.typed)).unwrap();

@@ -64,12 +64,12 @@ pub struct SearchFeed {
     /// Held while rows are on their way into the index.
     feeding: Mutex<()>,
     /// The index is to be looked at: after a start, and after it failed in a way that may be damage.
-    suspect: Mutex<Suspicion>,
+    suspect: Mutex<CheckReason>,
 }
 
 /// Why the index is to be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Suspicion {
+enum CheckReason {
     None,
     /// Files may have been altered while nobody served them.
     Start,
@@ -80,7 +80,7 @@ enum Suspicion {
 }
 
 /// What a look at the index says.
-enum Looked {
+enum IndexVerdict {
     Sound,
     /// Why it is to be made anew.
     Damaged(String),
@@ -159,7 +159,7 @@ impl SearchFeed {
             has_staged: AtomicBool::new(false),
             filled: AtomicU64::new(0),
             feeding: Mutex::default(),
-            suspect: Mutex::new(Suspicion::Start),
+            suspect: Mutex::new(CheckReason::Start),
         })
     }
 
@@ -244,65 +244,65 @@ impl SearchFeed {
     /// Looks at the index if there is a reason to; one that is damaged, or lacks results, is emptied and filled anew.
     fn look_if_suspect(&self, stop: &dyn Fn() -> bool) -> Result<()> {
         // What fails while it is looked at is a reason to look again.
-        let suspicion = std::mem::replace(&mut *self.suspect.lock(), Suspicion::None);
+        let suspicion = std::mem::replace(&mut *self.suspect.lock(), CheckReason::None);
         let looked = self.look(suspicion, stop);
         let left = *looked.as_ref().unwrap_or(&suspicion);
         let mut now = self.suspect.lock();
-        if *now == Suspicion::None {
+        if *now == CheckReason::None {
             *now = left;
         }
         looked.map(drop)
     }
 
     /// Gives what is still to be looked at.
-    fn look(&self, suspicion: Suspicion, stop: &dyn Fn() -> bool) -> Result<Suspicion> {
+    fn look(&self, suspicion: CheckReason, stop: &dyn Fn() -> bool) -> Result<CheckReason> {
         // Its files are read while it is fed and searched; that takes as long as it is large.
         let sound = match suspicion {
-            Suspicion::None => return Ok(Suspicion::None),
-            Suspicion::Count => Looked::Sound,
-            Suspicion::Start | Suspicion::Failure => self.files(stop)?,
+            CheckReason::None => return Ok(CheckReason::None),
+            CheckReason::Count => IndexVerdict::Sound,
+            CheckReason::Start | CheckReason::Failure => self.files(stop)?,
         };
         let _feeding = self.feeding.lock();
         let why = match (sound, suspicion) {
-            (Looked::Later, _) => return Ok(suspicion),
-            (Looked::Damaged(why), _) => why,
-            (Looked::Sound, Suspicion::Failure | Suspicion::Count) => match self.documents(stop)? {
-                Looked::Sound => return Ok(Suspicion::None),
-                Looked::Later => return Ok(Suspicion::Count),
-                Looked::Damaged(why) => why,
+            (IndexVerdict::Later, _) => return Ok(suspicion),
+            (IndexVerdict::Damaged(why), _) => why,
+            (IndexVerdict::Sound, CheckReason::Failure | CheckReason::Count) => match self.documents(stop)? {
+                IndexVerdict::Sound => return Ok(CheckReason::None),
+                IndexVerdict::Later => return Ok(CheckReason::Count),
+                IndexVerdict::Damaged(why) => why,
             },
-            (Looked::Sound, _) => return Ok(Suspicion::None),
+            (IndexVerdict::Sound, _) => return Ok(CheckReason::None),
         };
         tracing::error!(why, "the search index is damaged and filled anew");
         self.index.clear().map_err(search_error)?;
         *self.unnoted.lock() = None;
         self.reached.store(self.index.position(), Ordering::Release);
-        Ok(Suspicion::None)
+        Ok(CheckReason::None)
     }
 
     /// Whether the files of the index are what was written.
-    fn files(&self, stop: &dyn Fn() -> bool) -> Result<Looked> {
+    fn files(&self, stop: &dyn Fn() -> bool) -> Result<IndexVerdict> {
         match self.index.verify(stop) {
-            Ok(None) => Ok(Looked::Later),
-            Ok(Some(damaged)) if damaged.is_empty() => Ok(Looked::Sound),
-            Ok(Some(damaged)) => Ok(Looked::Damaged(format!("damaged files: {}", damaged.join(", ")))),
-            Err(SearchError::Damaged(error)) => Ok(Looked::Damaged(error.to_string())),
+            Ok(None) => Ok(IndexVerdict::Later),
+            Ok(Some(damaged)) if damaged.is_empty() => Ok(IndexVerdict::Sound),
+            Ok(Some(damaged)) => Ok(IndexVerdict::Damaged(format!("damaged files: {}", damaged.join(", ")))),
+            Err(SearchError::Damaged(error)) => Ok(IndexVerdict::Damaged(error.to_string())),
             Err(error) => Err(search_error(error)),
         }
     }
 
     /// Whether the index has a document for each result, as far as that can be told now: when it has taken in everything.
     /// Rows that cannot be read may be in it or not, and of an organization that is being erased one goes before the other.
-    fn documents(&self, stop: &dyn Fn() -> bool) -> Result<Looked> {
+    fn documents(&self, stop: &dyn Fn() -> bool) -> Result<IndexVerdict> {
         self.system.read(|tx| {
             if !tx.changes(self.committed(), 1)?.is_empty() {
-                return Ok(Looked::Later);
+                return Ok(IndexVerdict::Later);
             }
             let mut last = None;
             while let Some(org) = tx.next_org(RESULTS.name(), last)? {
                 last = Some(org);
                 if stop() {
-                    return Ok(Looked::Later);
+                    return Ok(IndexVerdict::Later);
                 }
                 if tx.is_fenced(org) {
                     continue;
@@ -310,15 +310,17 @@ impl SearchFeed {
                 let documents = self.index.documents_of(org.0).map_err(search_error)?;
                 let rows = tx.org(org).used(RESULTS.name())?.rows;
                 if documents < rows && documents < readable_results(tx, org)? || documents > rows {
-                    return Ok(Looked::Damaged(format!("{documents} documents for {rows} results of {org}")));
+                    return Ok(IndexVerdict::Damaged(format!(
+                        "{documents} documents for {rows} results of {org}"
+                    )));
                 }
             }
-            Ok(Looked::Sound)
+            Ok(IndexVerdict::Sound)
         })
     }
 
     fn suspect_failure(&self) {
-        *self.suspect.lock() = Suspicion::Failure;
+        *self.suspect.lock() = CheckReason::Failure;
     }
 
     /// An error of the index, which is looked at when it may be damaged.

@@ -25,7 +25,7 @@ pub use held::{drop_held, held, hold};
 pub use pages::adopt as adopt_pages;
 pub use rows::{RESULTS, RESULTS_BY_ID, RedirectV1, ResultV3};
 pub use schemas::{ImportSummary, ImportedSchema, export_schemas, import_schemas};
-pub use service::{Extractor, ResultDraft, Scraped, record};
+pub use service::{DeliveredPage, Extractor, ResultDraft, record};
 pub use wire::{ResultMetadata, ResultView};
 
 use crate::features::Feature;

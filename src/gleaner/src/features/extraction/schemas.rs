@@ -301,7 +301,7 @@ pub struct ImportedSchema {
 }
 
 /// A schema of a file that may be stored.
-struct Checked {
+struct CheckedSchema {
     pair: SchemaPair,
     attributes: Json,
     confidence: f64,
@@ -319,7 +319,7 @@ pub async fn import_schemas(
     system.write(move |tx| store_all(tx, &checked)).await
 }
 
-fn check_file(json: &str, default_domain: Option<&str>) -> Result<Vec<Checked>> {
+fn check_file(json: &str, default_domain: Option<&str>) -> Result<Vec<CheckedSchema>> {
     let mut reader = serde_json::Deserializer::from_str(json);
     let file: SchemaFile = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
@@ -342,7 +342,7 @@ fn check_file(json: &str, default_domain: Option<&str>) -> Result<Vec<Checked>> 
     Ok(checked)
 }
 
-fn check_entry(entry: SchemaEntry, default_domain: Option<&str>, path: &str) -> Result<Checked> {
+fn check_entry(entry: SchemaEntry, default_domain: Option<&str>, path: &str) -> Result<CheckedSchema> {
     let field = |name: &str| format!("{path}.{name}");
     let Some(domain) = entry.domain.as_deref().or(default_domain) else {
         return Err(Error::invalid(&field("domain"), "is missing, and the import names no domain for all"));
@@ -356,7 +356,7 @@ fn check_entry(entry: SchemaEntry, default_domain: Option<&str>, path: &str) -> 
     }
     let attributes = serde_json::to_value(&entry.attributes)
         .map_err(|e| Error::internal("write a schema's attributes", e))?;
-    Ok(Checked {
+    Ok(CheckedSchema {
         pair: SchemaPair::new(&domain, entry.page_type),
         attributes: Json(attributes),
         confidence,
@@ -364,7 +364,7 @@ fn check_entry(entry: SchemaEntry, default_domain: Option<&str>, path: &str) -> 
     })
 }
 
-fn store_all(tx: &SysWrite<'_>, checked: &[Checked]) -> Result<ImportSummary> {
+fn store_all(tx: &SysWrite<'_>, checked: &[CheckedSchema]) -> Result<ImportSummary> {
     let mut summary = ImportSummary::default();
     for entry in checked {
         let newest = newest(tx, [&entry.pair.domain; 2], entry.pair.page_type)?;
@@ -392,7 +392,7 @@ fn store_all(tx: &SysWrite<'_>, checked: &[Checked]) -> Result<ImportSummary> {
     Ok(summary)
 }
 
-fn store_version(tx: &SysWrite<'_>, entry: &Checked, version: u32) -> Result<()> {
+fn store_version(tx: &SysWrite<'_>, entry: &CheckedSchema, version: u32) -> Result<()> {
     let row = PlatformSchemaV1 {
         id: SchemaId::new(),
         domain: entry.pair.domain.clone(),

@@ -51,7 +51,7 @@ const PREVIOUS_ROWS_MAX: usize = 16;
 
 /// A page that a provider delivered for a job.
 #[derive(Clone, Debug)]
-pub struct Scraped {
+pub struct DeliveredPage {
     pub job: JobId,
     pub url_id: Option<UrlId>,
     /// The URL that was asked for.
@@ -171,7 +171,7 @@ impl Extractor {
     /// Keeps the page (it is on the disk when this returns) and extracts what a schema finds on it.
     /// Without a schema for the page the draft has no values and no quality. Fails with 413 for a page larger than the blob
     /// store takes, and with 503 when the disk does not take it at the moment.
-    pub async fn process(&self, org: &OrgStore, page: Scraped) -> Result<ResultDraft> {
+    pub async fn process(&self, org: &OrgStore, page: DeliveredPage) -> Result<ResultDraft> {
         let kept = self.blobs.org(org.id().0).put_page(page.body.clone()).await;
         let kept = kept.inspect_err(|error| self.note_failure(error)).map_err(blob_error)?;
         let clock = org.clock().clone();
@@ -196,7 +196,7 @@ impl Extractor {
     }
 }
 
-fn draft(page: Scraped, kept: BlobRef, read: PageReading, now: Timestamp) -> ResultDraft {
+fn draft(page: DeliveredPage, kept: BlobRef, read: PageReading, now: Timestamp) -> ResultDraft {
     let attributes = read.found.as_ref().map(|(schema, _)| Arc::clone(&schema.attributes));
     ResultDraft { row: result_row(page, kept, read, now), attributes: attributes.unwrap_or_default() }
 }
@@ -218,7 +218,7 @@ struct PageReading {
     found: Option<(Arc<CompiledSchema>, Extraction)>,
 }
 
-fn read_page(schemas: &Schemas, page: &Scraped, fuel: &mut Fuel) -> Result<PageReading> {
+fn read_page(schemas: &Schemas, page: &DeliveredPage, fuel: &mut Fuel) -> Result<PageReading> {
     if !is_document(page.content_type.as_deref()) {
         return Ok(PageReading::default());
     }
@@ -254,7 +254,7 @@ fn is_document(content_type: Option<&str>) -> bool {
     media.is_empty() || media == "text/plain" || media.contains("html") || media.ends_with("xml")
 }
 
-fn result_row(page: Scraped, kept: BlobRef, read: PageReading, now: Timestamp) -> ResultV2 {
+fn result_row(page: DeliveredPage, kept: BlobRef, read: PageReading, now: Timestamp) -> ResultV2 {
     let mut row = ResultV2 {
         id: ResultId::new(),
         job: page.job,

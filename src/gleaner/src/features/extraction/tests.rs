@@ -6,7 +6,7 @@ use super::feed::{INDEXED, SearchFeed};
 use super::held::{HeldV1, HeldV2};
 use super::rows::{COLUMNS, RESULTS, RESULTS_BY_ID, RedirectV1, ResultV1, ResultV2, ResultV3};
 use super::schemas::good_until;
-use super::service::{Extractor, Scraped, record};
+use super::service::{DeliveredPage, Extractor, record};
 use super::*;
 use base::clock::{Clock, Timestamp};
 use base::codec::{self, Json};
@@ -56,7 +56,7 @@ impl Bench {
     }
 
     /// Extracts a page and stores its result.
-    async fn collect(&self, page: Scraped) -> ResultV3 {
+    async fn collect(&self, page: DeliveredPage) -> ResultV3 {
         let job = page.job;
         let draft = self.extractor.process(&self.org, page).await.unwrap();
         self.org.write(move |tx| record(tx, draft)).await.unwrap();
@@ -79,9 +79,9 @@ impl Bench {
     }
 }
 
-fn page(url: &str, html: &str) -> Scraped {
+fn page(url: &str, html: &str) -> DeliveredPage {
     let url = WebUrl::parse(url).unwrap();
-    Scraped {
+    DeliveredPage {
         job: JobId::new(),
         url_id: None,
         domain: url.domain(),
@@ -311,7 +311,7 @@ async fn a_page_that_fits_confirms_its_schema() {
     let days = |at: Timestamp, days: u64| at.after(std::time::Duration::from_secs(days * 24 * 3_600));
     assert_eq!((at, good_until(&row, at)), (None, days(row.created_at, 90)), "no page has been read");
     // A page that lacks everything says nothing good of it.
-    let wanted = |html: &str| Scraped { page_type: Some(PageType::Product), ..page(SHOP, html) };
+    let wanted = |html: &str| DeliveredPage { page_type: Some(PageType::Product), ..page(SHOP, html) };
     bench.collect(wanted("<p>We have moved.</p>")).await;
     bench.extractor.keep_confirmed().await.unwrap();
     assert_eq!(confirmed().1, None);
@@ -491,7 +491,8 @@ async fn a_result_and_a_draft_of_before_redirects_are_read() {
     let bench = Bench::new();
     bench.import(json!([product_schema()])).await.unwrap();
     let hop = RedirectV1 { url: "http://shop.example/old".to_owned(), http_status: 301 };
-    let row = bench.collect(Scraped { redirects: vec![hop], ..page(SHOP, &product("Plane", "1")) }).await;
+    let row =
+        bench.collect(DeliveredPage { redirects: vec![hop], ..page(SHOP, &product("Plane", "1")) }).await;
     assert_eq!(row.redirects.len(), 1);
     let kept = row.clone();
     let old = ResultV1 {

@@ -1,7 +1,7 @@
 //! One request of a job through one provider, and what a node and a job make of it together.
 
 use super::rows::{AttemptV1, JobV1};
-use crate::features::providers::{NOT_ASKED, PROVIDERS, ProviderV1, Providers, Standing};
+use crate::features::providers::{Availability, NOT_ASKED, PROVIDERS, ProviderV1, Providers};
 use base::Result;
 use base::clock::Timestamp;
 use base::ids::ProviderId;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use store::OrgStore;
 
 /// An attempt, and who made it.
-pub(super) struct Made {
+pub(super) struct MadeAttempt {
     pub provider: ProviderId,
     pub adapter: String,
     pub started_at: Timestamp,
@@ -22,21 +22,21 @@ pub(super) struct Made {
 }
 
 /// A request that went out, or waits for a place to do so.
-pub(super) struct Begun {
+pub(super) struct OpenRequest {
     adapter: String,
     started_at: Timestamp,
     at: Instant,
     stage: Stage,
 }
 
-impl Begun {
+impl OpenRequest {
     /// Whether it waits for a place in the browser and has asked nobody.
     pub fn only_waits(&self) -> bool {
         self.stage.has_only_waited()
     }
 
     /// The request, given up because another provider had answered; none where nobody was asked.
-    pub fn lost(&self, provider: ProviderId) -> Option<Made> {
+    pub fn lost(&self, provider: ProviderId) -> Option<MadeAttempt> {
         self.given_up(
             provider,
             "another provider of the race had answered; what this one has billed is not known",
@@ -44,17 +44,17 @@ impl Begun {
     }
 
     /// The request, given up with its job.
-    fn canceled(&self, provider: ProviderId) -> Option<Made> {
+    fn canceled(&self, provider: ProviderId) -> Option<MadeAttempt> {
         self.given_up(provider, "the job was canceled; what the provider has billed is not known")
     }
 
-    fn given_up(&self, provider: ProviderId, error: &str) -> Option<Made> {
+    fn given_up(&self, provider: ProviderId, error: &str) -> Option<MadeAttempt> {
         if self.only_waits() {
             return None;
         }
         let duration = self.at.elapsed().saturating_sub(self.stage.waited(self.at));
         let attempt = Attempt { duration, ..Attempt::failed(Outcome::Canceled, error) };
-        Some(Made { provider, adapter: self.adapter.clone(), started_at: self.started_at(), attempt })
+        Some(MadeAttempt { provider, adapter: self.adapter.clone(), started_at: self.started_at(), attempt })
     }
 
     /// When its time began, without the wait for a place.
@@ -66,24 +66,24 @@ impl Begun {
 /// What a run has done that its job's row may not say yet. It outlives the run, so that a job which is canceled under way
 /// says what was asked for it.
 #[derive(Default)]
-pub(super) struct Trail(Mutex<Trailed>);
+pub(super) struct AttemptLog(Mutex<LoggedAttempts>);
 
 #[derive(Default)]
-struct Trailed {
+struct LoggedAttempts {
     made: Vec<AttemptV1>,
-    asked: Vec<Asked>,
+    asked: Vec<PendingRequest>,
 }
 
-struct Asked {
+struct PendingRequest {
     node_id: Option<String>,
     provider: ProviderId,
-    begun: Arc<OnceLock<Begun>>,
+    begun: Arc<OnceLock<OpenRequest>>,
 }
 
-impl Trail {
+impl AttemptLog {
     /// These are about to be asked, each of which tells when its request goes out.
-    pub fn ask(&self, node_id: Option<&str>, providers: &[(ProviderId, Arc<OnceLock<Begun>>)]) {
-        let asked = providers.iter().map(|(provider, begun)| Asked {
+    pub fn ask(&self, node_id: Option<&str>, providers: &[(ProviderId, Arc<OnceLock<OpenRequest>>)]) {
+        let asked = providers.iter().map(|(provider, begun)| PendingRequest {
             node_id: node_id.map(str::to_owned),
             provider: *provider,
             begun: begun.clone(),
@@ -92,7 +92,7 @@ impl Trail {
     }
 
     /// An attempt came to its end.
-    pub fn made(&self, begun: &Arc<OnceLock<Begun>>, attempt: Option<&AttemptV1>) {
+    pub fn made(&self, begun: &Arc<OnceLock<OpenRequest>>, attempt: Option<&AttemptV1>) {
         let mut trailed = self.0.lock();
         trailed.asked.retain(|asked| !Arc::ptr_eq(&asked.begun, begun));
         trailed.made.extend(attempt.cloned());
@@ -115,14 +115,14 @@ impl Trail {
     /// Whether all that is under way is a wait for a place in the browser.
     pub fn waits_for_place(&self) -> bool {
         let trailed = self.0.lock();
-        let waits = |asked: &Asked| asked.begun.get().is_some_and(|begun| begun.stage.is_waiting());
+        let waits = |asked: &PendingRequest| asked.begun.get().is_some_and(|begun| begun.stage.is_waiting());
         !trailed.asked.is_empty() && trailed.asked.iter().all(waits)
     }
 }
 
 /// An attempt as it is kept.
-pub(super) fn attempt_row(n: u32, node_id: Option<String>, made: Made) -> AttemptV1 {
-    let Made { provider, started_at, attempt, .. } = made;
+pub(super) fn attempt_row(n: u32, node_id: Option<String>, made: MadeAttempt) -> AttemptV1 {
+    let MadeAttempt { provider, started_at, attempt, .. } = made;
     AttemptV1 {
         n,
         node_id,
@@ -150,8 +150,8 @@ pub(super) async fn ask_one(
     org: &OrgStore,
     (provider, rests): (ProviderId, bool),
     request: &FetchRequest,
-    begun: &OnceLock<Begun>,
-) -> Result<Made> {
+    begun: &OnceLock<OpenRequest>,
+) -> Result<MadeAttempt> {
     let started_at = org.clock().now();
     let account = match connected(org, provider)? {
         Some(row) => providers.account(org.id(), &row).map_err(|e| e.for_operator()),
@@ -165,11 +165,11 @@ pub(super) async fn ask_one(
     let attempt = match account {
         Err(error) => not_asked(error),
         Ok(account) => match providers.standing(org.id(), provider, &request.url.domain()) {
-            Standing::Cooling { trouble, .. } => {
+            Availability::Cooling { trouble, .. } => {
                 let why = trouble.map_or(String::new(), |trouble| format!(" ({})", trouble.error));
                 not_asked(format!("{} is left alone for a while{why}", account.name))
             }
-            Standing::WeakHere if rests => {
+            Availability::WeakHere if rests => {
                 let domain = request.url.domain();
                 not_asked(format!("{} rests for a while: it has failed in a row at {domain}", account.name))
             }
@@ -178,14 +178,14 @@ pub(super) async fn ask_one(
                 None => {
                     let (adapter, stage) = (adapter.clone(), Stage::default());
                     let request = FetchRequest { stage: stage.clone(), ..request.clone() };
-                    begun.get_or_init(|| Begun { adapter, started_at, at: Instant::now(), stage });
+                    begun.get_or_init(|| OpenRequest { adapter, started_at, at: Instant::now(), stage });
                     providers.fetch(&account, request).await
                 }
             },
         },
     };
-    let started_at = begun.get().map_or(started_at, Begun::started_at);
-    Ok(Made { provider, adapter, started_at, attempt })
+    let started_at = begun.get().map_or(started_at, OpenRequest::started_at);
+    Ok(MadeAttempt { provider, adapter, started_at, attempt })
 }
 
 /// What a provider is asked: the job's own wishes, and what the node says instead.

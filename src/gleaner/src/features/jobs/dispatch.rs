@@ -12,12 +12,14 @@
 //! keeps its page and waits; one that has to end all the same is put back and does not count as interrupted, and neither
 //! does one that a planned restart cuts off.
 
-use super::ask::Trail;
-use super::finish::{Cut, PutBack, Taken, add_canceled, claim, postpone, put_back_run};
-use super::queue::{Due, FairQueue, Inbox, Queued, Round, Slot};
+use super::ask::AttemptLog;
+use super::finish::{
+    ClaimOutcome, Interruption, RequeueOutcome, add_canceled, claim, postpone, put_back_run,
+};
+use super::queue::{DueJob, FairQueue, Inbox, QueuedJob, RoundResult, RunSlot};
 use super::rows::JobV1;
-use super::run::{Begin, Run};
-use super::running::{Running, Underway};
+use super::run::{Run, RunStart};
+use super::running::{RunHandle, RunRegistry};
 use super::walks::{PLANNED_STOP, PlannedStopV1};
 use crate::features::extraction::Extractor;
 use crate::features::providers::Providers;
@@ -27,7 +29,7 @@ use base::health::{Health, Part};
 use base::ids::{JobId, OrgId};
 use base::web::Domain;
 use base::{Code, Error, Result};
-use fetch::{Permit, Politeness, Why};
+use fetch::{PauseReason, Permit, Politeness};
 use futures::FutureExt;
 use parking_lot::Mutex;
 use server::panic_text;
@@ -95,7 +97,7 @@ pub struct Dispatcher {
     inbox: Arc<Inbox>,
     queue: Mutex<FairQueue>,
     /// The jobs that run here, and how to tell each that it was canceled.
-    running: Arc<Running>,
+    running: Arc<RunRegistry>,
     /// Jobs that may have been marked running by a claim that failed.
     pub(super) doubtful: Mutex<Vec<(OrgId, JobId)>>,
     /// Organizations without room for what their jobs would bring, as far as one was to begin.
@@ -114,12 +116,12 @@ pub struct Dispatcher {
 }
 
 /// A job that was taken.
-struct Claimed {
+struct ClaimedJob {
     job: JobV1,
     org: OrgStore,
     permit: Permit,
-    slot: Slot,
-    underway: Arc<Underway>,
+    slot: RunSlot,
+    underway: Arc<RunHandle>,
 }
 
 impl Dispatcher {
@@ -166,12 +168,12 @@ impl Dispatcher {
             }
         }
         drop(nowhere);
-        self.inbox.queued(jobs.into_iter().map(|job| Queued::of(org, job)));
+        self.inbox.queued(jobs.into_iter().map(|job| QueuedJob::of(org, job)));
     }
 
     /// Has it be told of jobs as soon as the operation that queues them is committed.
     pub(super) fn queued_after<'j>(&self, tx: &OrgWrite<'_>, jobs: impl IntoIterator<Item = &'j JobV1>) {
-        let jobs: Vec<_> = jobs.into_iter().map(|job| Queued::of(tx.org_id(), job)).collect();
+        let jobs: Vec<_> = jobs.into_iter().map(|job| QueuedJob::of(tx.org_id(), job)).collect();
         let inbox = Arc::clone(&self.inbox);
         tx.after_commit(move |committed| match committed {
             Committed::Stands => inbox.queued(jobs),
@@ -228,11 +230,11 @@ impl Dispatcher {
     }
 
     /// Notes what has become of jobs that were put back; after the commit.
-    pub(super) fn note_put_back(&self, org: OrgId, put_back: &PutBack) {
+    pub(super) fn note_put_back(&self, org: OrgId, put_back: &RequeueOutcome) {
         match put_back {
-            PutBack::Queued(job) => self.queued(org, [job.as_ref()]),
-            PutBack::GivenUp => drop(self.given_up.fetch_add(1, Ordering::Relaxed)),
-            PutBack::Untouched => {}
+            RequeueOutcome::Queued(job) => self.queued(org, [job.as_ref()]),
+            RequeueOutcome::GivenUp => drop(self.given_up.fetch_add(1, Ordering::Relaxed)),
+            RequeueOutcome::Untouched => {}
         }
     }
 
@@ -346,7 +348,7 @@ impl Dispatcher {
             "jobs that did not end in time are let go; they run again at the next start"
         );
         // What a run wrote at its end stands before this in the writer's queue, and a job that has ended stays so.
-        self.put_back_all(cut, Cut::ByTheBox).await.map(drop)
+        self.put_back_all(cut, Interruption::ByTheBox).await.map(drop)
     }
 
     /// Tries whether what was wrong works again.
@@ -377,7 +379,7 @@ impl Dispatcher {
         let mut tasks = self.tasks.lock().await;
         while tasks.try_join_next().is_some() {}
         loop {
-            let Round { due, is_cut, next_in } = self.look()?;
+            let RoundResult { due, is_cut, next_in } = self.look()?;
             let pause =
                 if is_cut { CUT_ROUND_PAUSE } else { ROUND_EVERY.min(next_in.unwrap_or(ROUND_EVERY)) };
             if due.is_empty() {
@@ -390,11 +392,11 @@ impl Dispatcher {
     }
 
     /// One look of the fair queue.
-    fn look(&self) -> Result<Round> {
+    fn look(&self) -> Result<RoundResult> {
         let mut queue = self.queue.lock();
         queue.listen(self.system.clock().moment());
         if queue.free() == 0 {
-            return Ok(Round::default());
+            return Ok(RoundResult::default());
         }
         let round = self.system.read(|tx| queue.round(tx, &self.politeness, Instant::now()));
         self.looks.store(queue.looks(), Ordering::Relaxed);
@@ -404,7 +406,7 @@ impl Dispatcher {
     /// Marks the jobs running, each with a lease; those that somebody canceled meanwhile are left out.
     ///
     /// Each can be abandoned from before its row says that it runs: who cancels it in between is heard.
-    async fn claim(&self, due: Vec<Due>) -> Result<Vec<Claimed>> {
+    async fn claim(&self, due: Vec<DueJob>) -> Result<Vec<ClaimedJob>> {
         let wanted: Vec<_> = due.iter().map(|due| (due.queued.org, due.job)).collect();
         let told: Vec<_> = wanted.iter().map(|key| (*key, self.running.begin(*key))).collect();
         let claimed = match self.claim_all(wanted).await {
@@ -420,17 +422,17 @@ impl Dispatcher {
         let mut jobs = Vec::with_capacity(due.len());
         for ((due, (key, underway)), job) in due.into_iter().zip(told).zip(claimed) {
             match job {
-                Taken::Job(job) => {
+                ClaimOutcome::Job(job) => {
                     self.full.lock().remove(&key.0);
                     let org = self.system.org(due.queued.org);
-                    jobs.push(Claimed { job: *job, org, permit: due.permit, slot: due.slot, underway });
+                    jobs.push(ClaimedJob { job: *job, org, permit: due.permit, slot: due.slot, underway });
                 }
-                Taken::Gone => {
+                ClaimOutcome::Gone => {
                     self.running.end(key, &underway);
                     due.permit.unused();
                     self.led_nowhere(key.0, key.1);
                 }
-                Taken::NoRoom => {
+                ClaimOutcome::NoRoom => {
                     self.running.end(key, &underway);
                     due.permit.unused();
                     self.full.lock().insert(key.0);
@@ -448,16 +450,16 @@ impl Dispatcher {
     }
 
     /// Claims in one operation; where a row cannot be read, in one each, so that it keeps nobody else waiting.
-    async fn claim_all(&self, wanted: Vec<(OrgId, JobId)>) -> Result<Vec<Taken>> {
+    async fn claim_all(&self, wanted: Vec<(OrgId, JobId)>) -> Result<Vec<ClaimOutcome>> {
         let claiming =
             self.system.write_each("a job", wanted.clone(), |tx, (org, id)| match tx.is_fenced(*org) {
-                true => Ok(Taken::Gone),
+                true => Ok(ClaimOutcome::Gone),
                 false => claim(&tx.org(*org), *id),
             });
         let claimed = claiming.await?.into_iter().zip(wanted).map(|(taken, (_, id))| {
             taken.unwrap_or_else(|| {
                 self.pass_over(id);
-                Taken::Gone
+                ClaimOutcome::Gone
             })
         });
         Ok(claimed.collect())
@@ -487,10 +489,10 @@ impl Dispatcher {
         self.pass_over(job);
     }
 
-    async fn run_job(self: Arc<Self>, claimed: Claimed) {
-        let Claimed { job, org, permit, slot, underway } = claimed;
+    async fn run_job(self: Arc<Self>, claimed: ClaimedJob) {
+        let ClaimedJob { job, org, permit, slot, underway } = claimed;
         let (id, run, before) = (job.id, job.run, job.attempts.len());
-        let Underway { canceled, trail } = &*underway;
+        let RunHandle { canceled, trail } = &*underway;
         let going = async {
             tokio::select! {
                 biased;
@@ -526,8 +528,8 @@ impl Dispatcher {
         tracing::warn!(job = %id, %error, "a job could not be finished; it will run again");
         let cut = match error.code() {
             // What the box lacked: its store, its disk, a descriptor.
-            Code::ServiceUnavailable => Cut::ByTheBox,
-            _ => Cut::Unknown,
+            Code::ServiceUnavailable => Interruption::ByTheBox,
+            _ => Interruption::Unknown,
         };
         let mut pause = PUT_BACK_PAUSE.0;
         loop {
@@ -535,7 +537,7 @@ impl Dispatcher {
                 org.write(move |tx| put_back_run(tx, id, run, tx.moment().after(RETRY_AFTER), cut)).await;
             match again {
                 // It was given up or canceled; or an earlier try stands although it was said to have failed.
-                Ok(PutBack::Untouched) => return self.look_again(),
+                Ok(RequeueOutcome::Untouched) => return self.look_again(),
                 Ok(put_back) => return self.note_put_back(org.id(), &put_back),
                 Err(error) if self.stopping() || error.code() != Code::ServiceUnavailable => {
                     tracing::warn!(job = %id, %error, "a job could not be put back; its lease will end");
@@ -551,11 +553,11 @@ impl Dispatcher {
         }
     }
 
-    async fn run_on(&self, org: &OrgStore, job: JobV1, visit: (Permit, &Trail)) -> Result<()> {
+    async fn run_on(&self, org: &OrgStore, job: JobV1, visit: (Permit, &AttemptLog)) -> Result<()> {
         let (id, run) = (job.id, job.run);
         match Run::load(self, org, job, visit)? {
-            Begin::Run(going) => going.go().await,
-            Begin::Postponed(run_at, reason) => {
+            RunStart::Run(going) => going.go().await,
+            RunStart::Postponed(run_at, reason) => {
                 let job = org.write(move |tx| postpone(tx, id, run, run_at, &reason)).await?;
                 self.queued(org.id(), &job);
                 Ok(())
@@ -576,7 +578,7 @@ impl Dispatcher {
     }
 
     /// Until when the host of a job wants to be left alone, and by what word of it.
-    pub(super) fn asked_pause(&self, host: &str) -> Option<(Timestamp, Why)> {
+    pub(super) fn asked_pause(&self, host: &str) -> Option<(Timestamp, PauseReason)> {
         let now = Instant::now();
         let (until, why) = self.politeness.asked_pause(host, now)?;
         Some((self.system.clock().now().after(until.saturating_duration_since(now)), why))

@@ -28,7 +28,7 @@ const EXCUSED_MAX: u32 = 500;
 
 /// What cut a run off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(super) enum Interruption {
     /// The box's own trouble, or a planned restart: it does not count.
     ByTheBox,
     /// Perhaps the job itself.
@@ -37,7 +37,7 @@ pub(super) enum Cut {
 
 /// What became of a job that was to be put back.
 #[derive(Clone, Debug)]
-pub(super) enum PutBack {
+pub(super) enum RequeueOutcome {
     /// It stands in the queue again.
     Queued(Box<JobV1>),
     /// It was cut off too often: it has failed.
@@ -48,7 +48,7 @@ pub(super) enum PutBack {
 
 /// How far a run came.
 #[derive(Clone)]
-pub(super) struct Progress {
+pub(super) struct RunProgress {
     pub row: WalkV3,
     /// All attempts of the job.
     pub attempts: Vec<AttemptV1>,
@@ -58,7 +58,7 @@ pub(super) struct Progress {
 
 /// How a job ended.
 #[derive(Clone)]
-pub(super) struct Ended {
+pub(super) struct JobEnd {
     /// All attempts of the job.
     pub attempts: Vec<AttemptV1>,
     pub outputs: Vec<OutputId>,
@@ -77,7 +77,7 @@ fn lease(job: &JobV1, now: Moment) -> Moment {
 }
 
 /// What came of an attempt to take a job from the queue.
-pub(super) enum Taken {
+pub(super) enum ClaimOutcome {
     Job(Box<JobV1>),
     /// It does not stand there any more.
     Gone,
@@ -87,23 +87,23 @@ pub(super) enum Taken {
 }
 
 #[cfg(test)]
-impl Taken {
+impl ClaimOutcome {
     pub fn job(self) -> Option<JobV1> {
         match self {
-            Taken::Job(job) => Some(*job),
-            Taken::Gone | Taken::NoRoom => None,
+            ClaimOutcome::Job(job) => Some(*job),
+            ClaimOutcome::Gone | ClaimOutcome::NoRoom => None,
         }
     }
 }
 
 /// Takes a job from the queue.
-pub(super) fn claim(tx: &OrgWrite<'_>, id: JobId) -> Result<Taken> {
-    let Some(mut job) = tx.get(&JOBS, &id)? else { return Ok(Taken::Gone) };
+pub(super) fn claim(tx: &OrgWrite<'_>, id: JobId) -> Result<ClaimOutcome> {
+    let Some(mut job) = tx.get(&JOBS, &id)? else { return Ok(ClaimOutcome::Gone) };
     if job.status != JobStatus::Queued {
-        return Ok(Taken::Gone);
+        return Ok(ClaimOutcome::Gone);
     }
     match tx.ask_room() {
-        Err(full) if full.code() == Code::QuotaExceeded => return Ok(Taken::NoRoom),
+        Err(full) if full.code() == Code::QuotaExceeded => return Ok(ClaimOutcome::NoRoom),
         asked => asked?,
     }
     job.status = JobStatus::Running;
@@ -111,7 +111,7 @@ pub(super) fn claim(tx: &OrgWrite<'_>, id: JobId) -> Result<Taken> {
     job.started_at = Some(tx.now());
     job.lease_until = Some(lease(&job, tx.moment()));
     tx.put(&JOBS, &id, &job)?;
-    Ok(Taken::Job(Box::new(job)))
+    Ok(ClaimOutcome::Job(Box::new(job)))
 }
 
 /// The job, when `run` is still the one that has it.
@@ -120,28 +120,33 @@ fn of_run(tx: &OrgWrite<'_>, id: JobId, run: u32) -> Result<Option<JobV1>> {
 }
 
 /// Puts a running job back into the queue, or gives it up after too many runs.
-pub(super) fn put_back(tx: &OrgWrite<'_>, id: JobId, run_at: Moment, cut: Cut) -> Result<PutBack> {
-    let Some(mut job) = tx.get(&JOBS, &id)? else { return Ok(PutBack::Untouched) };
+pub(super) fn put_back(
+    tx: &OrgWrite<'_>,
+    id: JobId,
+    run_at: Moment,
+    cut: Interruption,
+) -> Result<RequeueOutcome> {
+    let Some(mut job) = tx.get(&JOBS, &id)? else { return Ok(RequeueOutcome::Untouched) };
     if job.status != JobStatus::Running {
-        return Ok(PutBack::Untouched);
+        return Ok(RequeueOutcome::Untouched);
     }
     job.lease_until = None;
     let mut row = walks::load(tx, id)?;
-    if cut == Cut::ByTheBox && row.excused < EXCUSED_MAX {
+    if cut == Interruption::ByTheBox && row.excused < EXCUSED_MAX {
         row.excused += 1;
         tx.put(&WALKS, &id, &row)?;
-    } else if walks::interruptions(&row, &job) >= RUNS_MAX || cut == Cut::ByTheBox {
+    } else if walks::interruptions(&row, &job) >= RUNS_MAX || cut == Interruption::ByTheBox {
         job.error = Some(match cut {
-            Cut::ByTheBox => "given up: the box could not finish it in many runs".to_owned(),
-            Cut::Unknown => format!("given up after {RUNS_MAX} interrupted runs"),
+            Interruption::ByTheBox => "given up: the box could not finish it in many runs".to_owned(),
+            Interruption::Unknown => format!("given up after {RUNS_MAX} interrupted runs"),
         });
         end(tx, job, JobStatus::Failed, (0, &[]), None)?;
-        return Ok(PutBack::GivenUp);
+        return Ok(RequeueOutcome::GivenUp);
     }
     job.status = JobStatus::Queued;
     job.run_at = run_at;
     tx.put(&JOBS, &id, &job)?;
-    Ok(PutBack::Queued(Box::new(job)))
+    Ok(RequeueOutcome::Queued(Box::new(job)))
 }
 
 pub(super) fn put_back_run(
@@ -149,11 +154,11 @@ pub(super) fn put_back_run(
     id: JobId,
     run: u32,
     run_at: Moment,
-    cut: Cut,
-) -> Result<PutBack> {
+    cut: Interruption,
+) -> Result<RequeueOutcome> {
     match of_run(tx, id, run)? {
         Some(_) => put_back(tx, id, run_at, cut),
-        None => Ok(PutBack::Untouched),
+        None => Ok(RequeueOutcome::Untouched),
     }
 }
 
@@ -184,14 +189,20 @@ pub(super) fn postpone(
 }
 
 /// Writes how far a run came that goes on.
-pub(super) fn keep(tx: &OrgWrite<'_>, id: JobId, run: u32, progress: Progress) -> Result<()> {
+pub(super) fn keep(tx: &OrgWrite<'_>, id: JobId, run: u32, progress: RunProgress) -> Result<()> {
     let Some(mut job) = of_run(tx, id, run)? else { return Ok(()) };
     job.lease_until = Some(lease(&job, tx.moment()));
     write_progress(tx, job, progress)
 }
 
 /// Writes how far a run came, and puts the job back into the queue for `run_at`.
-pub(super) fn park(tx: &OrgWrite<'_>, id: JobId, run: u32, progress: Progress, run_at: Moment) -> Result<()> {
+pub(super) fn park(
+    tx: &OrgWrite<'_>,
+    id: JobId,
+    run: u32,
+    progress: RunProgress,
+    run_at: Moment,
+) -> Result<()> {
     let Some(mut job) = of_run(tx, id, run)? else { return Ok(()) };
     job.status = JobStatus::Queued;
     job.lease_until = None;
@@ -199,7 +210,7 @@ pub(super) fn park(tx: &OrgWrite<'_>, id: JobId, run: u32, progress: Progress, r
     write_progress(tx, job, progress)
 }
 
-fn write_progress(tx: &OrgWrite<'_>, mut job: JobV1, progress: Progress) -> Result<()> {
+fn write_progress(tx: &OrgWrite<'_>, mut job: JobV1, progress: RunProgress) -> Result<()> {
     job.attempts = progress.attempts;
     match progress.held {
         Some(draft) => extraction::hold(tx, draft)?,
@@ -210,7 +221,7 @@ fn write_progress(tx: &OrgWrite<'_>, mut job: JobV1, progress: Progress) -> Resu
 }
 
 /// Writes how a job ended: result, credits, URL, job and what it teaches, in one operation.
-pub(super) fn finish(tx: &OrgWrite<'_>, id: JobId, run: u32, ended: Ended) -> Result<()> {
+pub(super) fn finish(tx: &OrgWrite<'_>, id: JobId, run: u32, ended: JobEnd) -> Result<()> {
     let Some(mut job) = of_run(tx, id, run)? else {
         // Canceled just now, it may be: what was asked for it is true all the same.
         return add_canceled(tx, id, run, ended.attempts);

@@ -21,7 +21,7 @@ pub use crate::features::providers::NOT_ASKED;
 pub use dispatch::{DispatchParts, DispatchSettings, Dispatcher};
 use queue::runs_max;
 pub use rows::{AttemptV1, BY_BENCHMARK, JOBS, JobV1};
-pub use submit::{Desk, cancel_job, probe};
+pub use submit::{SubmitContext, cancel_job, probe};
 pub use walks::JOB_OUTPUTS;
 
 use super::{Feature, Holding};
@@ -83,7 +83,7 @@ pub static FEATURE: Feature = Feature {
     needs: &[
         Need::of::<Dispatcher>(),
         Need::of::<AddressGuard>(),
-        Need::of::<Desk>(),
+        Need::of::<SubmitContext>(),
         Need::of::<Retention>(),
     ],
     views: &[views::VIEW, views::RESULT_VIEW],
@@ -172,9 +172,9 @@ async fn submit_one(
     Body(new): Body<NewJob>,
 ) -> Result<Either<Created<JobView>, Body<JobView>>> {
     let checked = submit::check("", new, &org.service::<AddressGuard>())?;
-    let desk = org.service::<Desk>();
+    let context = org.service::<SubmitContext>();
     let submitted = org.write(move |tx| {
-        let submitted = submit::submit(tx, &desk, vec![checked])?.pop();
+        let submitted = submit::submit(tx, &context, vec![checked])?.pop();
         if let Some(made) = submitted.as_ref().filter(|one| one.is_new) {
             tx.audit(Event::new(Action::JobSubmitted).of(made.job.id))?;
         }
@@ -223,10 +223,10 @@ async fn submit_batch(
         checked.collect::<Result<Vec<_>>>()
     };
     let checked = apart_if(count > JOBS_AT_ONCE, check).await??;
-    let desk = org.service::<Desk>();
+    let context = org.service::<SubmitContext>();
     let jobs = org
         .write(move |tx| {
-            let all = submit::submit(tx, &desk, checked)?;
+            let all = submit::submit(tx, &context, checked)?;
             let made: Vec<_> = all.iter().filter(|one| one.is_new).map(|one| one.job.id).collect();
             if !made.is_empty() {
                 let event = Event::new(Action::JobBatchSubmitted).with("count", made.len());
@@ -291,10 +291,10 @@ async fn poll(org: Org<JobsRead>, Body(request): Body<PollRequest>) -> Result<Bo
 }
 
 async fn cancel_one(org: Org<JobsWrite>, Path(id): Path<JobId>) -> Result<Body<JobView>> {
-    let desk = org.service::<Desk>();
+    let context = org.service::<SubmitContext>();
     let canceled = org.write(move |tx| {
         tx.needs_no_room();
-        let job = cancel_job(tx, &desk, id)?;
+        let job = cancel_job(tx, &context, id)?;
         tx.audit(Event::new(Action::JobCanceled).of(id))?;
         Ok(job)
     });
@@ -302,9 +302,9 @@ async fn cancel_one(org: Org<JobsWrite>, Path(id): Path<JobId>) -> Result<Body<J
 }
 
 async fn retry(org: Org<Spends<JobsWrite>>, Path(id): Path<JobId>) -> Result<Created<JobView>> {
-    let desk = org.service::<Desk>();
+    let context = org.service::<SubmitContext>();
     let retried = org.write(move |tx| {
-        let job = submit::retry(tx, &desk, id)?;
+        let job = submit::retry(tx, &context, id)?;
         tx.audit(Event::new(Action::JobRetried).of(job.id).with("of", Uuid::from(id)))?;
         Ok(job)
     });

@@ -1,6 +1,6 @@
 //! What the slice opens at a start: the dispatcher, and what submitting asks.
 
-use super::{Desk, DispatchParts, DispatchSettings, Dispatcher, runs_max};
+use super::{DispatchParts, DispatchSettings, Dispatcher, SubmitContext, runs_max};
 use crate::config::Config;
 use crate::features::providers::DispatchConfig;
 use crate::features::wiring::Wiring;
@@ -29,8 +29,13 @@ pub(super) fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> 
         };
         let dispatcher = Dispatcher::new(wiring.system(), parts, dispatch_settings(wiring.config));
         let dispatcher = wiring.hang::<Dispatcher>(dispatcher);
-        let desk = Desk { plans: wiring.part(), book: wiring.part(), graphs: wiring.part(), dispatcher };
-        wiring.hang::<Desk>(desk);
+        let context = SubmitContext {
+            plans: wiring.part(),
+            directory: wiring.part(),
+            graphs: wiring.part(),
+            dispatcher,
+        };
+        wiring.hang::<SubmitContext>(context);
         Ok(())
     })
 }

@@ -5,7 +5,7 @@
 //! then on: nobody else waits for it.
 
 use super::dispatch::Dispatcher;
-use super::finish::{Cut, PutBack, put_back};
+use super::finish::{Interruption, RequeueOutcome, put_back};
 use super::rows::{JOBS, LEASE, QUEUE, QUEUE_BEFORE};
 use super::walks::PLANNED_STOP;
 use base::Result;
@@ -17,14 +17,14 @@ const RECOVERED_PER_WRITE: usize = 256;
 
 /// What becomes of the mark of a planned stop.
 #[derive(Clone, Copy)]
-enum Mark {
+enum StopMark {
     Stays,
     Goes,
 }
 
 /// Which leases are looked at.
 #[derive(Clone, Copy)]
-enum Lease {
+enum LeaseFilter {
     Any,
     Ended,
 }
@@ -36,7 +36,7 @@ impl Dispatcher {
         while self.system.write(move_queue).await? > 0 {}
         let mut total = 0;
         loop {
-            let lost = self.left_running(Lease::Any)?;
+            let lost = self.left_running(LeaseFilter::Any)?;
             let count = lost.len();
             // A planned restart cut them off, which is nobody's fault. Its mark is for them alone: it goes with the last of
             // them, so that nothing which is cut off later is told to have been planned.
@@ -44,8 +44,9 @@ impl Dispatcher {
             // One that cannot be read was written by a stop all the same.
             let is_planned =
                 readable("that the box was told to stop", "", planned)?.is_none_or(|row| row.is_some());
-            let cut = if is_planned { Cut::ByTheBox } else { Cut::Unknown };
-            let ends_with = if is_planned && count < RECOVERED_PER_WRITE { Mark::Goes } else { Mark::Stays };
+            let cut = if is_planned { Interruption::ByTheBox } else { Interruption::Unknown };
+            let ends_with =
+                if is_planned && count < RECOVERED_PER_WRITE { StopMark::Goes } else { StopMark::Stays };
             self.put_back_lost(lost, cut, ends_with).await?;
             total += count;
             if count < RECOVERED_PER_WRITE {
@@ -55,14 +56,14 @@ impl Dispatcher {
     }
 
     /// Some of the jobs with such a lease that nobody here runs.
-    fn left_running(&self, lease: Lease) -> Result<Vec<(OrgId, JobId)>> {
+    fn left_running(&self, lease: LeaseFilter) -> Result<Vec<(OrgId, JobId)>> {
         let (running, unreadable) = (self.running_ids(), self.unreadable.lock().clone());
         let limit = RECOVERED_PER_WRITE + running.len() + unreadable.len();
         self.system.read(|tx| {
             let now = time_key(tx.moment());
             let end = match lease {
-                Lease::Any => None,
-                Lease::Ended => Some(&now[..]),
+                LeaseFilter::Any => None,
+                LeaseFilter::Ended => Some(&now[..]),
             };
             let entries = tx.scan_global(&JOBS, &LEASE, &[], end, limit)?;
             let left = entries.into_iter().map(|entry| (entry.org, entry.key));
@@ -76,19 +77,25 @@ impl Dispatcher {
 
     /// Puts back jobs whose lease has ended although nobody here runs them.
     pub(super) async fn put_back_expired(&self) -> Result<()> {
-        let lost = self.left_running(Lease::Ended)?;
+        let lost = self.left_running(LeaseFilter::Ended)?;
         if lost.is_empty() {
             return Ok(());
         }
         tracing::warn!(jobs = lost.len(), "leases ended without a result; the jobs run again");
-        self.put_back_lost(lost, Cut::Unknown, Mark::Stays).await
+        self.put_back_lost(lost, Interruption::Unknown, StopMark::Stays).await
     }
 
     /// Puts back jobs to which entries of leases led. An entry that leads to no running job twice is damaged, and is passed
     /// over.
-    async fn put_back_lost(&self, lost: Vec<(OrgId, JobId)>, cut: Cut, mark: Mark) -> Result<()> {
+    async fn put_back_lost(
+        &self,
+        lost: Vec<(OrgId, JobId)>,
+        cut: Interruption,
+        mark: StopMark,
+    ) -> Result<()> {
         let put_back = self.put_back_with(lost.clone(), cut, mark).await?;
-        let untouched = lost.into_iter().zip(put_back).filter(|(_, put)| matches!(put, PutBack::Untouched));
+        let untouched =
+            lost.into_iter().zip(put_back).filter(|(_, put)| matches!(put, RequeueOutcome::Untouched));
         untouched.for_each(|((org, id), _)| self.led_nowhere(org, id));
         Ok(())
     }
@@ -101,31 +108,40 @@ impl Dispatcher {
         }
         let (count, running) = (doubtful.len(), self.running_ids());
         let lost = doubtful.into_iter().filter(|entry| !running.contains(entry)).collect();
-        self.put_back_all(lost, Cut::ByTheBox).await?;
+        self.put_back_all(lost, Interruption::ByTheBox).await?;
         self.doubtful.lock().drain(..count);
         // Most of them stand in the queue as before, and what the queue knew of them is gone.
         self.look_again();
         Ok(())
     }
 
-    pub(super) async fn put_back_all(&self, lost: Vec<(OrgId, JobId)>, cut: Cut) -> Result<Vec<PutBack>> {
-        self.put_back_with(lost, cut, Mark::Stays).await
+    pub(super) async fn put_back_all(
+        &self,
+        lost: Vec<(OrgId, JobId)>,
+        cut: Interruption,
+    ) -> Result<Vec<RequeueOutcome>> {
+        self.put_back_with(lost, cut, StopMark::Stays).await
     }
 
     /// The same; the mark of a planned stop goes in the operation that puts them back.
-    async fn put_back_with(&self, lost: Vec<(OrgId, JobId)>, cut: Cut, mark: Mark) -> Result<Vec<PutBack>> {
+    async fn put_back_with(
+        &self,
+        lost: Vec<(OrgId, JobId)>,
+        cut: Interruption,
+        mark: StopMark,
+    ) -> Result<Vec<RequeueOutcome>> {
         let jobs = lost.iter().copied().map(Some);
-        let with_mark: Vec<_> = jobs.chain(matches!(mark, Mark::Goes).then_some(None)).collect();
+        let with_mark: Vec<_> = jobs.chain(matches!(mark, StopMark::Goes).then_some(None)).collect();
         let putting_back = self.system.write_each("a job", with_mark, move |tx, lost| match lost {
-            None => tx.delete(&PLANNED_STOP, &()).map(|_| PutBack::Untouched),
-            Some((org, _)) if tx.is_fenced(*org) => Ok(PutBack::Untouched),
+            None => tx.delete(&PLANNED_STOP, &()).map(|_| RequeueOutcome::Untouched),
+            Some((org, _)) if tx.is_fenced(*org) => Ok(RequeueOutcome::Untouched),
             Some((org, id)) => put_back(&tx.org(*org), *id, tx.moment(), cut),
         });
         // The mark stands last, and is no job.
         let put_back = putting_back.await?.into_iter().zip(lost).map(|(put_back, (org, id))| {
             let put_back = put_back.unwrap_or_else(|| {
                 self.pass_over(id);
-                PutBack::Untouched
+                RequeueOutcome::Untouched
             });
             self.note_put_back(org, &put_back);
             put_back

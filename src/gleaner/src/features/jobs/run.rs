@@ -9,20 +9,20 @@
 //! as the graph has somebody else. Where it has nobody else, the job waits for it; and one whose own request was the one
 //! too many asks again. Waiting is bounded in times ([`PARKS_MAX`]), and asking again in attempts ([`AGAIN_MAX`]).
 
-use super::ask::{Begun, Made, Trail, ask_one, attempt_row, connected, request};
+use super::ask::{AttemptLog, MadeAttempt, OpenRequest, ask_one, attempt_row, connected, request};
 use super::dispatch::Dispatcher;
-use super::finish::{self, Ended, Progress};
+use super::finish::{self, JobEnd, RunProgress};
 use super::rows::{AttemptV1, JobV1};
 use super::walks::{self, PositionV1, WalkV3, facts};
-use crate::features::extraction::{self, RedirectV1, ResultDraft, Scraped};
-use crate::features::providers::{self, NOT_ASKED, Path, Standing, visits_itself};
+use crate::features::extraction::{self, DeliveredPage, RedirectV1, ResultDraft};
+use crate::features::providers::{self, Availability, NOT_ASKED, Path, visits_itself};
 use base::clock::Moment;
 use base::ids::ProviderId;
 use base::terms::JobStatus;
 use base::web::WebUrl;
 use base::{Code, Error, Result};
-use dispatch::dag::{Ending, Event, Graph, Overrides, Seen, Step, Walk};
-use fetch::{Fault, Hop, LEFT_ALONE, Outcome, Permit, Wait};
+use dispatch::dag::{AttemptSummary, Graph, Overrides, Step, StepEvent, Walk, WalkEnd};
+use fetch::{Fault, Hop, LEFT_ALONE, Outcome, Permit, VisitWait};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use std::sync::{Arc, OnceLock};
@@ -54,7 +54,7 @@ const POSTPONE: (Duration, Duration) = (Duration::from_millis(500), Duration::fr
 
 /// The newest page that an attempt brought.
 enum PageAtHand {
-    Scraped(Box<Scraped>),
+    Scraped(Box<DeliveredPage>),
     Draft(Box<ResultDraft>),
 }
 
@@ -77,11 +77,11 @@ pub(super) struct Run<'a> {
     reason: Option<String>,
     /// Leave to visit the domain; given back as soon as no visit follows at once.
     permit: Option<Permit>,
-    trail: &'a Trail,
+    trail: &'a AttemptLog,
 }
 
 /// Where a run can begin.
-pub(super) enum Begin<'a> {
+pub(super) enum RunStart<'a> {
     Run(Box<Run<'a>>),
     /// Nobody can be asked before this moment, and why.
     Postponed(Moment, String),
@@ -93,8 +93,8 @@ impl<'a> Run<'a> {
         dispatcher: &'a Dispatcher,
         org: &'a OrgStore,
         job: JobV1,
-        (permit, trail): (Permit, &'a Trail),
-    ) -> Result<Begin<'a>> {
+        (permit, trail): (Permit, &'a AttemptLog),
+    ) -> Result<RunStart<'a>> {
         let url = WebUrl::parse(&job.url).map_err(|e| Error::internal("read a job's URL", e))?;
         let (mut row, held) = org.read(|tx| {
             let row = walks::load(tx, job.id)?;
@@ -119,7 +119,7 @@ impl<'a> Run<'a> {
                         let wait = until.saturating_duration_since(Instant::now());
                         tracing::debug!(job = %job.id, reason, "nobody can be asked now; the job waits");
                         let run_at = org.clock().moment().after(wait.clamp(POSTPONE.0, POSTPONE.1));
-                        return Ok(Begin::Postponed(run_at, reason));
+                        return Ok(RunStart::Postponed(run_at, reason));
                     }
                 };
                 let graph = dispatcher.graphs.chain(&chain)?;
@@ -131,7 +131,7 @@ impl<'a> Run<'a> {
             Some(position) => position.into(),
             None => Walk::begin(&graph, &facts(&job)),
         };
-        Ok(Begin::Run(Box::new(Run {
+        Ok(RunStart::Run(Box::new(Run {
             dispatcher,
             org,
             job,
@@ -161,7 +161,7 @@ impl<'a> Run<'a> {
                 if (visits > 1 || self.permit.is_none())
                     && let Err(pause) = self.next_visit()
                 {
-                    return self.park(pause, Waits::InTurn).await;
+                    return self.park(pause, WaitReason::InTurn).await;
                 }
                 if visits > 1 {
                     self.keep_progress().await?;
@@ -173,37 +173,37 @@ impl<'a> Run<'a> {
             match step {
                 Step::Attempt { node, provider, options } => {
                     let seen = match self.visit(&graph, node, &[provider], options).await? {
-                        Visit::Seen(seen) => seen,
-                        Visit::Later(pause, waits) => return self.park(pause, waits).await,
+                        VisitOutcome::Seen(seen) => seen,
+                        VisitOutcome::Later(pause, waits) => return self.park(pause, waits).await,
                     };
                     let seen = seen
                         .first()
                         .copied()
                         .ok_or_else(|| Error::internal("ask a provider", "it said nothing"))?;
-                    self.advance(&graph, Event::Attempted(seen))?;
+                    self.advance(&graph, StepEvent::Attempted(seen))?;
                 }
                 Step::Race { node, providers, options } => {
                     match self.visit(&graph, node, providers, options).await? {
-                        Visit::Seen(seen) => self.advance(&graph, Event::Raced(&seen))?,
-                        Visit::Later(pause, waits) => return self.park(pause, waits).await,
+                        VisitOutcome::Seen(seen) => self.advance(&graph, StepEvent::Raced(&seen))?,
+                        VisitOutcome::Later(pause, waits) => return self.park(pause, waits).await,
                     }
                 }
                 Step::Wait { ms } => {
-                    self.advance(&graph, Event::Waited)?;
-                    return self.park(Duration::from_millis(ms.into()), Waits::InTurn).await;
+                    self.advance(&graph, StepEvent::Waited)?;
+                    return self.park(Duration::from_millis(ms.into()), WaitReason::InTurn).await;
                 }
                 Step::Extract { min_quality } => {
                     let quality = self.draft().await?.and_then(|draft| draft.quality());
                     self.note_quality(quality, min_quality);
-                    self.advance(&graph, Event::Judged(quality))?;
+                    self.advance(&graph, StepEvent::Judged(quality))?;
                 }
-                Step::Output { .. } => self.advance(&graph, Event::Noted)?,
+                Step::Output { .. } => self.advance(&graph, StepEvent::Noted)?,
                 Step::End(ending) => return self.end(ending).await,
             }
         }
     }
 
-    fn advance(&mut self, graph: &Graph, event: Event<'_>) -> Result<()> {
+    fn advance(&mut self, graph: &Graph, event: StepEvent<'_>) -> Result<()> {
         self.walk
             .advance(graph, &facts(&self.job), event)
             .map_err(|e| Error::internal("walk a job's graph", e))
@@ -227,8 +227,10 @@ impl<'a> Run<'a> {
         };
         match leave {
             Ok(()) => Ok(()),
-            Err(Wait::NotBefore(at) | Wait::HostNotBefore(at)) => Err(at.saturating_duration_since(now)),
-            Err(Wait::Busy) => Err(BUSY_PAUSE),
+            Err(VisitWait::NotBefore(at) | VisitWait::HostNotBefore(at)) => {
+                Err(at.saturating_duration_since(now))
+            }
+            Err(VisitWait::Busy) => Err(BUSY_PAUSE),
         }
     }
 
@@ -239,25 +241,25 @@ impl<'a> Run<'a> {
         node: &str,
         providers: &[ProviderId],
         options: &Overrides,
-    ) -> Result<Visit> {
+    ) -> Result<VisitOutcome> {
         if let Some(pause) = self.cooling(graph, providers) {
-            return Ok(Visit::Later(pause, Waits::ForOneLeftAlone));
+            return Ok(VisitOutcome::Later(pause, WaitReason::ForOneLeftAlone));
         }
         if let Some(pause) = self.crowded(providers) {
-            return Ok(Visit::Later(pause, Waits::ForRoom));
+            return Ok(VisitOutcome::Later(pause, WaitReason::ForRoom));
         }
         self.row.crowded = 0;
         let rests = self.rests(graph, providers);
         let Some(asked) = self.ask(node, providers, options, &rests).await? else {
-            return Ok(Visit::Later(Duration::ZERO, Waits::InTurn));
+            return Ok(VisitOutcome::Later(Duration::ZERO, WaitReason::InTurn));
         };
         if (asked.is_throttled || asked.left_alone_until.is_some())
             && let Some((pause, waits)) = self.again(graph, providers, &asked)
         {
             self.walk.stay(&asked.seen);
-            return Ok(Visit::Later(pause, waits));
+            return Ok(VisitOutcome::Later(pause, waits));
         }
-        Ok(Visit::Seen(asked.seen))
+        Ok(VisitOutcome::Seen(asked.seen))
     }
 
     /// Which of these are not asked because they have failed in a row at this domain: others go first, but better they than
@@ -265,15 +267,16 @@ impl<'a> Run<'a> {
     fn rests(&self, graph: &Graph, providers: &[ProviderId]) -> Vec<bool> {
         let (domain, org) = (self.url.domain(), self.org.id());
         let standing = |provider| self.dispatcher.providers.standing(org, provider, &domain);
-        let is_weak = |provider: &ProviderId| matches!(standing(*provider), Standing::WeakHere);
+        let is_weak = |provider: &ProviderId| matches!(standing(*provider), Availability::WeakHere);
         let weak: Vec<bool> = providers.iter().map(is_weak).collect();
         if !weak.contains(&true) {
             return weak;
         }
         let is_ready = |provider, options: &Overrides| {
-            matches!(standing(provider), Standing::Ready) && self.can_ask(provider, options).unwrap_or(false)
+            matches!(standing(provider), Availability::Ready)
+                && self.can_ask(provider, options).unwrap_or(false)
         };
-        let has_others = providers.iter().any(|provider| matches!(standing(*provider), Standing::Ready))
+        let has_others = providers.iter().any(|provider| matches!(standing(*provider), Availability::Ready))
             || self.walk.goes_on(graph, &facts(&self.job), is_ready);
         if has_others { weak } else { vec![false; providers.len()] }
     }
@@ -285,7 +288,7 @@ impl<'a> Run<'a> {
         let mut soonest = None;
         for provider in providers {
             match self.dispatcher.providers.standing(self.org.id(), *provider, &domain) {
-                Standing::Cooling { until, trouble } => {
+                Availability::Cooling { until, trouble } => {
                     let fault = trouble.map(|trouble| trouble.fault);
                     let pause = until.saturating_duration_since(Instant::now()).max(POSTPONE.0);
                     // A benchmark is not to stand still for hours, and who is down may stay so.
@@ -295,7 +298,7 @@ impl<'a> Run<'a> {
                         soonest = Some(soonest.map_or(pause, |soonest: Duration| soonest.min(pause)));
                     }
                 }
-                Standing::Ready | Standing::WeakHere => return None,
+                Availability::Ready | Availability::WeakHere => return None,
             }
         }
         let pause = soonest.filter(|_| self.row.cooled < PARKS_MAX)?.min(POSTPONE.1);
@@ -304,7 +307,12 @@ impl<'a> Run<'a> {
 
     /// For how long the job should wait to ask these again: none of them told anything of the target, one for being
     /// throttled, or because a redirect led to a host that is left alone for a while.
-    fn again(&self, graph: &Graph, providers: &[ProviderId], asked: &Asked) -> Option<(Duration, Waits)> {
+    fn again(
+        &self,
+        graph: &Graph,
+        providers: &[ProviderId],
+        asked: &AskResult,
+    ) -> Option<(Duration, WaitReason)> {
         let tells_nothing = |attempt: &&AttemptV1| {
             attempt.outcome == Outcome::ProviderError || attempt.rule.as_deref() == Some(LEFT_ALONE)
         };
@@ -320,12 +328,12 @@ impl<'a> Run<'a> {
             let pause = until.saturating_duration_since(Instant::now());
             // A benchmark is not to stand still for hours.
             let may_last = self.job.benchmark_id.is_none() || pause <= COOLING_WAIT_MAX;
-            return may_last.then_some((pause.max(POSTPONE.0), Waits::InTurn));
+            return may_last.then_some((pause.max(POSTPONE.0), WaitReason::InTurn));
         }
         // Or it has just lost its place at the provider to another request, and nobody is at fault.
         let was_crowded = just_made.into_iter().any(|attempt| attempt.rule.as_deref() == Some(NOT_ASKED));
-        let crowded = was_crowded.then_some((CROWDED_PAUSE, Waits::ForRoom));
-        let cooling = self.cooling(graph, providers).map(|pause| (pause, Waits::ForOneLeftAlone));
+        let crowded = was_crowded.then_some((CROWDED_PAUSE, WaitReason::ForRoom));
+        let cooling = self.cooling(graph, providers).map(|pause| (pause, WaitReason::ForOneLeftAlone));
         cooling.or(crowded)
     }
 
@@ -339,7 +347,7 @@ impl<'a> Run<'a> {
     fn can_ask(&self, provider: ProviderId, options: &Overrides) -> Result<bool> {
         let providers = &self.dispatcher.providers;
         let standing = providers.standing(self.org.id(), provider, &self.url.domain());
-        if matches!(standing, Standing::Cooling { .. }) {
+        if matches!(standing, Availability::Cooling { .. }) {
             return Ok(false);
         }
         let Some(row) = connected(self.org, provider)? else { return Ok(false) };
@@ -366,11 +374,11 @@ impl<'a> Run<'a> {
         providers: &[ProviderId],
         options: &Overrides,
         rests: &[bool],
-    ) -> Result<Option<Asked>> {
+    ) -> Result<Option<AskResult>> {
         let request = request(&self.job, &self.url, options);
         let (dispatcher, org, asked) = (self.dispatcher, self.org, &request);
         // When each one's request went out.
-        let begun: Vec<(ProviderId, Arc<OnceLock<Begun>>)> =
+        let begun: Vec<(ProviderId, Arc<OnceLock<OpenRequest>>)> =
             providers.iter().map(|provider| (*provider, Arc::default())).collect();
         self.trail.ask(self.node_id(node), &begun);
         let mut asking: FuturesUnordered<_> = begun
@@ -408,23 +416,23 @@ impl<'a> Run<'a> {
                 break;
             }
         }
-        let has_ended = |own: &Arc<OnceLock<Begun>>| ended.iter().any(|other| Arc::ptr_eq(own, other));
+        let has_ended = |own: &Arc<OnceLock<OpenRequest>>| ended.iter().any(|other| Arc::ptr_eq(own, other));
         let losers: Vec<_> = begun.iter().filter(|(_, own)| !has_ended(own)).collect();
         drop(asking);
         for (provider, own) in losers {
             let lost = own.get().and_then(|begun| begun.lost(*provider));
             seen.extend(lost.map(|made| self.note(node, made, own)));
         }
-        if !seen.iter().any(Seen::is_final) {
+        if !seen.iter().any(AttemptSummary::is_final) {
             self.look_for_lack(&lacking)?;
         }
-        Ok(Some(Asked { seen, is_throttled, left_alone_until }))
+        Ok(Some(AskResult { seen, is_throttled, left_alone_until }))
     }
 
     /// Whether a job for which nobody was asked yet, because all of its requests wait for a place in the browser, goes back
     /// into the queue: others could use the visit of the domain that it holds meanwhile, or the box drains.
-    fn gives_up_its_wait(&self, begun: &[(ProviderId, Arc<OnceLock<Begun>>)]) -> bool {
-        if !begun.iter().all(|(_, begun)| begun.get().is_some_and(Begun::only_waits)) {
+    fn gives_up_its_wait(&self, begun: &[(ProviderId, Arc<OnceLock<OpenRequest>>)]) -> bool {
+        if !begun.iter().all(|(_, begun)| begun.get().is_some_and(OpenRequest::only_waits)) {
             return false;
         }
         let gives_way = || self.dispatcher.gives_way(self.org.id(), &self.url.domain(), true);
@@ -437,7 +445,7 @@ impl<'a> Run<'a> {
     }
 
     /// An attempt that failed for want of something of the box's own is none.
-    fn look_for_lack(&self, came: &[Made]) -> Result<()> {
+    fn look_for_lack(&self, came: &[MadeAttempt]) -> Result<()> {
         let lacking = came.iter().find_map(|made| Some((made.attempt.lack?, made)));
         let Some((part, made)) = lacking else { return Ok(()) };
         let error = made.attempt.error.clone().unwrap_or_default();
@@ -448,7 +456,12 @@ impl<'a> Run<'a> {
     }
 
     /// Writes an attempt down and takes its page.
-    fn note(&mut self, node: &str, mut made: Made, begun: &Arc<OnceLock<Begun>>) -> Seen {
+    fn note(
+        &mut self,
+        node: &str,
+        mut made: MadeAttempt,
+        begun: &Arc<OnceLock<OpenRequest>>,
+    ) -> AttemptSummary {
         // What a hosted service passes on was said to its own machines, and in the answer of one that an organization runs
         // itself it could be anything: nobody else's visits depend on it.
         if visits_itself(&made.adapter) {
@@ -456,7 +469,7 @@ impl<'a> Run<'a> {
         }
         let n = self.job.attempts.len() + self.made.len() + 1;
         let n = u32::try_from(n).unwrap_or(u32::MAX);
-        let seen = Seen { outcome: made.attempt.outcome, http_status: made.attempt.http_status };
+        let seen = AttemptSummary { outcome: made.attempt.outcome, http_status: made.attempt.http_status };
         let (charge, page) = (made.attempt.charge, made.attempt.page.take());
         let (adapter, started_at) = (std::mem::take(&mut made.adapter), made.started_at);
         let row = attempt_row(n, self.node_id(node).map(str::to_owned), made);
@@ -468,7 +481,7 @@ impl<'a> Run<'a> {
         match (seen.outcome, page) {
             (Outcome::Success, Some(page)) => {
                 self.row.page_charge = charge;
-                self.page = Some(PageAtHand::Scraped(Box::new(Scraped {
+                self.page = Some(PageAtHand::Scraped(Box::new(DeliveredPage {
                     job: self.job.id,
                     url_id: self.job.url_id,
                     url: self.url.clone(),
@@ -504,7 +517,7 @@ impl<'a> Run<'a> {
 
     /// Stores the page and reads it. While it cannot be stored this waits: what was fetched is here, and another run would
     /// visit the target again.
-    async fn keep(&self, page: &Scraped) -> Result<ResultDraft> {
+    async fn keep(&self, page: &DeliveredPage) -> Result<ResultDraft> {
         let deadline = Instant::now() + WRITE_WITHIN;
         loop {
             let kept = self.dispatcher.extractor.process(self.org, page.clone()).await;
@@ -535,17 +548,17 @@ impl<'a> Run<'a> {
     }
 
     /// What has to be true before the job goes on, in a row.
-    async fn progress(&mut self, parked: Option<Waits>) -> Result<Progress> {
+    async fn progress(&mut self, parked: Option<WaitReason>) -> Result<RunProgress> {
         let held = match self.walk.page {
             Some(_) => self.draft().await?.cloned(),
             None => None,
         };
         self.row.position = Some(PositionV1::from(&self.walk));
         self.row.parks += u32::from(parked.is_some());
-        self.row.cooled += u32::from(parked == Some(Waits::ForOneLeftAlone));
-        self.row.crowded += u32::from(parked == Some(Waits::ForRoom));
+        self.row.cooled += u32::from(parked == Some(WaitReason::ForOneLeftAlone));
+        self.row.crowded += u32::from(parked == Some(WaitReason::ForRoom));
         self.job.attempts.append(&mut self.made);
-        Ok(Progress { row: self.row.clone(), attempts: self.job.attempts.clone(), held })
+        Ok(RunProgress { row: self.row.clone(), attempts: self.job.attempts.clone(), held })
     }
 
     /// Writes where the job stands before its next attempt.
@@ -556,7 +569,7 @@ impl<'a> Run<'a> {
     }
 
     /// Puts the job back into the queue for later; without a pause, where it stood among its organization's.
-    async fn park(mut self, pause: Duration, waits: Waits) -> Result<()> {
+    async fn park(mut self, pause: Duration, waits: WaitReason) -> Result<()> {
         let progress = self.progress(Some(waits)).await?;
         let (id, run) = (self.job.id, self.job.run);
         let run_at = match pause {
@@ -569,12 +582,12 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    async fn end(mut self, ending: Ending) -> Result<()> {
+    async fn end(mut self, ending: WalkEnd) -> Result<()> {
         let is_probe = self.job.benchmark_id.is_some();
         let (status, charged) = match ending {
-            Ending::Delivered { .. } => (JobStatus::Succeeded, self.row.page_charge),
-            Ending::Answered { .. } => (JobStatus::Failed, self.answer_charge),
-            Ending::Failed | Ending::Lost => (JobStatus::Failed, 0),
+            WalkEnd::Delivered { .. } => (JobStatus::Succeeded, self.row.page_charge),
+            WalkEnd::Answered { .. } => (JobStatus::Failed, self.answer_charge),
+            WalkEnd::Failed | WalkEnd::Lost => (JobStatus::Failed, 0),
         };
         let draft = match status {
             // A probe is there to be measured: it makes no result.
@@ -583,7 +596,7 @@ impl<'a> Run<'a> {
         };
         self.job.attempts.append(&mut self.made);
         let answered = match ending {
-            Ending::Answered { attempt } => Some(attempt),
+            WalkEnd::Answered { attempt } => Some(attempt),
             _ => None,
         };
         // A race's losers stand behind the one that says how it ended.
@@ -600,7 +613,7 @@ impl<'a> Run<'a> {
         };
         // Of a page that an earlier run brought, the walk's row knows what it costs.
         self.charges.extend(self.walk.page.map(|n| (n, self.row.page_charge)));
-        let ended = Ended {
+        let ended = JobEnd {
             charges: std::mem::take(&mut self.charges),
             attempts: std::mem::take(&mut self.job.attempts),
             outputs: std::mem::take(&mut self.walk.outputs),
@@ -647,8 +660,8 @@ fn why_failed(last: &AttemptV1) -> String {
 }
 
 /// What came of asking.
-struct Asked {
-    seen: Vec<Seen>,
+struct AskResult {
+    seen: Vec<AttemptSummary>,
     /// An account was throttled.
     is_throttled: bool,
     /// A redirect led to a host that is not to be visited before this moment.
@@ -656,15 +669,15 @@ struct Asked {
 }
 
 /// What came of a visit of the domain.
-enum Visit {
-    Seen(Vec<Seen>),
+enum VisitOutcome {
+    Seen(Vec<AttemptSummary>),
     /// The job had better wait for so long.
-    Later(Duration, Waits),
+    Later(Duration, WaitReason),
 }
 
 /// What a job waits for. Only waiting for somebody who may never come back is bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waits {
+enum WaitReason {
     /// Its turn at the domain, the time that its graph names, a host that said for how long.
     InTurn,
     /// A provider that is left alone.

@@ -1,6 +1,6 @@
 //! The runs that go on here, and how each is told that its job was canceled.
 
-use super::ask::Trail;
+use super::ask::AttemptLog;
 use base::ids::{JobId, OrgId};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -11,26 +11,26 @@ type Key = (OrgId, JobId);
 
 /// Of most jobs one run; of a job that was put back the earlier run may be about to end while the next one is claimed.
 #[derive(Default)]
-pub(super) struct Running(Mutex<HashMap<Key, Vec<Arc<Underway>>>>);
+pub(super) struct RunRegistry(Mutex<HashMap<Key, Vec<Arc<RunHandle>>>>);
 
 /// A run, as others see it.
 #[derive(Default)]
-pub(super) struct Underway {
+pub(super) struct RunHandle {
     /// Tells it that its job was canceled.
     pub canceled: Notify,
-    pub trail: Trail,
+    pub trail: AttemptLog,
 }
 
-impl Running {
+impl RunRegistry {
     /// A run begins, or may: from here on it hears of a cancel.
-    pub fn begin(&self, key: Key) -> Arc<Underway> {
-        let run = Arc::<Underway>::default();
+    pub fn begin(&self, key: Key) -> Arc<RunHandle> {
+        let run = Arc::<RunHandle>::default();
         self.0.lock().entry(key).or_default().push(Arc::clone(&run));
         run
     }
 
     /// A run is over, or never came to be.
-    pub fn end(&self, key: Key, over: &Arc<Underway>) {
+    pub fn end(&self, key: Key, over: &Arc<RunHandle>) {
         let mut all = self.0.lock();
         if let Some(runs) = all.get_mut(&key) {
             runs.retain(|run| !Arc::ptr_eq(run, over));
@@ -66,8 +66,8 @@ mod tests {
 
     #[test]
     fn a_cancel_is_heard_by_a_run_that_is_claimed_while_the_one_before_it_ends() {
-        let (running, key) = (Running::default(), (OrgId::new(), JobId::new()));
-        let heard = |run: &Arc<Underway>| run.canceled.notified().now_or_never().is_some();
+        let (running, key) = (RunRegistry::default(), (OrgId::new(), JobId::new()));
+        let heard = |run: &Arc<RunHandle>| run.canceled.notified().now_or_never().is_some();
         // Parked without a pause: the job is claimed again before its earlier run is forgotten.
         let first = running.begin(key);
         let second = running.begin(key);

@@ -5,7 +5,7 @@ use super::rows::{BY_EXTERNAL_ID, JOBS, JobV1, OptionsV1};
 use super::walks::{self, WALKS, WalkV3};
 use crate::features::billing::{self, Plans};
 use crate::features::urls;
-use crate::features::workflows::{self, Book, Connected, Graphs, WorkflowV1};
+use crate::features::workflows::{self, Connected, Graphs, ProviderDirectory, WorkflowV1};
 use base::codec::Json;
 use base::ids::{BenchmarkId, JobId, ProviderId, UrlId, WorkflowId};
 use base::limits::{JOB_HEADERS_BYTES_MAX, TAG_CHARS_MAX, TAGS_MAX};
@@ -38,9 +38,9 @@ const PRIORITY_DEFAULT: u8 = 5;
 
 /// What submitting and canceling need beside the transaction: prices, plans, graphs, and who runs jobs. Hung up in the
 /// services.
-pub struct Desk {
+pub struct SubmitContext {
     pub plans: Arc<Plans>,
-    pub book: Arc<Book>,
+    pub directory: Arc<ProviderDirectory>,
     pub graphs: Arc<Graphs>,
     pub dispatcher: Arc<Dispatcher>,
 }
@@ -102,8 +102,8 @@ pub struct NewOptions {
 }
 
 /// A job whose own values were checked; what it refers to is checked when it is written.
-pub struct Checked {
-    target: Target,
+pub struct CheckedJob {
+    target: JobTarget,
     request: NewJob,
     options: OptionsV1,
     tags: Vec<String>,
@@ -112,14 +112,14 @@ pub struct Checked {
     field: String,
 }
 
-enum Target {
+enum JobTarget {
     Url(WebUrl),
     Registered(UrlId),
 }
 
 /// Checks everything that can be told without the store. `field` is what stands before a field's name in an error:
 /// empty, or `jobs[3].`.
-pub fn check(field: &str, request: NewJob, guard: &AddressGuard) -> Result<Checked> {
+pub fn check(field: &str, request: NewJob, guard: &AddressGuard) -> Result<CheckedJob> {
     let name = |part: &str| format!("{field}{part}");
     if request.priority.is_some_and(|priority| priority > 9) {
         return Err(Error::invalid(&name("priority"), "must be 0 to 9"));
@@ -127,8 +127,8 @@ pub fn check(field: &str, request: NewJob, guard: &AddressGuard) -> Result<Check
     let target = match (&request.url, request.url_id) {
         (Some(_), Some(_)) => return Err(Error::invalid(&name("url"), "give either url or urlId, not both")),
         (None, None) => return Err(Error::invalid(&name("url"), "is missing; give url or urlId")),
-        (None, Some(id)) => Target::Registered(id),
-        (Some(text), None) => Target::Url(checked_url(&name("url"), text, guard)?),
+        (None, Some(id)) => JobTarget::Registered(id),
+        (Some(text), None) => JobTarget::Url(checked_url(&name("url"), text, guard)?),
     };
     if let Some(id) = &request.external_id
         && (id.is_empty() || id.chars().count() > EXTERNAL_ID_CHARS_MAX)
@@ -140,7 +140,7 @@ pub fn check(field: &str, request: NewJob, guard: &AddressGuard) -> Result<Check
         None => None,
         Some(_) => Some(hash(&request)?),
     };
-    Ok(Checked {
+    Ok(CheckedJob {
         target,
         options: options(&name("options"), request.options.clone().unwrap_or_default())?,
         tags: labels::tags(&name("tags"), request.tags.clone().unwrap_or_default())?,
@@ -234,16 +234,16 @@ pub struct Submitted {
 
 /// Writes the jobs, reserves their credits and puts them into the queue: one operation, durable when it returns, all or
 /// none. A job that its external id knows already is given back as it is.
-pub fn submit(tx: &OrgWrite<'_>, desk: &Desk, all: Vec<Checked>) -> Result<Vec<Submitted>> {
+pub fn submit(tx: &OrgWrite<'_>, context: &SubmitContext, all: Vec<CheckedJob>) -> Result<Vec<Submitted>> {
     refuse_rivals(&all)?;
-    let all = all.into_iter().map(|new| write(tx, desk, new)).collect::<Result<Vec<_>>>()?;
-    pay(tx, desk, all.iter().filter(|one| one.is_new).map(|one| &one.job))?;
+    let all = all.into_iter().map(|new| write(tx, context, new)).collect::<Result<Vec<_>>>()?;
+    pay(tx, context, all.iter().filter(|one| one.is_new).map(|one| &one.job))?;
     Ok(all)
 }
 
 /// Of two in one request that share an external id and ask for different things neither has a job that could be named.
-fn refuse_rivals(all: &[Checked]) -> Result<()> {
-    let mut known: HashMap<&str, &Checked> = HashMap::new();
+fn refuse_rivals(all: &[CheckedJob]) -> Result<()> {
+    let mut known: HashMap<&str, &CheckedJob> = HashMap::new();
     for new in all {
         let Some(id) = &new.request.external_id else { continue };
         let first = *known.entry(id).or_insert(new);
@@ -260,19 +260,23 @@ fn refuse_rivals(all: &[Checked]) -> Result<()> {
 
 /// Reserves what these jobs may be charged, together: a refusal tells the balance as it was before the first of them. The
 /// dispatcher hears of them when they are durable, whoever waits for the answer.
-fn pay<'j>(tx: &OrgWrite<'_>, desk: &Desk, jobs: impl Iterator<Item = &'j JobV1> + Clone) -> Result<()> {
+fn pay<'j>(
+    tx: &OrgWrite<'_>,
+    context: &SubmitContext,
+    jobs: impl Iterator<Item = &'j JobV1> + Clone,
+) -> Result<()> {
     let wanted: Vec<_> = jobs.clone().map(|job| (job.id, job.credits_reserved)).collect();
     if wanted.is_empty() {
         return Ok(());
     }
     let account = billing::account(tx)?;
-    billing::reserve(tx, billing::plan_of(&desk.plans, &account)?, &wanted)?;
-    desk.dispatcher.queued_after(tx, jobs);
+    billing::reserve(tx, billing::plan_of(&context.plans, &account)?, &wanted)?;
+    context.dispatcher.queued_after(tx, jobs);
     Ok(())
 }
 
 /// Writes one job; its credits are the caller's to reserve.
-fn write(tx: &OrgWrite<'_>, desk: &Desk, new: Checked) -> Result<Submitted> {
+fn write(tx: &OrgWrite<'_>, context: &SubmitContext, new: CheckedJob) -> Result<Submitted> {
     if let (Some(id), Some(hash)) = (&new.request.external_id, new.request_hash)
         && let Some(first) = tx.lookup(&JOBS, &BY_EXTERNAL_ID, |key| key.str(id))?
     {
@@ -285,11 +289,11 @@ fn write(tx: &OrgWrite<'_>, desk: &Desk, new: Checked) -> Result<Submitted> {
         )));
     }
     let (url, registered) = match new.target {
-        Target::Url(url) => {
+        JobTarget::Url(url) => {
             let row = urls::find(tx, &url)?;
             (url, row)
         }
-        Target::Registered(id) => {
+        JobTarget::Registered(id) => {
             let missing = || {
                 let reason = format!("{}urlId: is not a registered URL", new.field);
                 Error::not_found(urls::URLS.noun()).message(reason)
@@ -328,21 +332,26 @@ fn write(tx: &OrgWrite<'_>, desk: &Desk, new: Checked) -> Result<Submitted> {
         request_hash: new.request_hash,
         ..new_job(tx, &url, new.options)
     };
-    enqueue(tx, desk, job, workflow).map(|job| Submitted { job, is_new: true })
+    enqueue(tx, context, job, workflow).map(|job| Submitted { job, is_new: true })
 }
 
 /// Binds the job to the version of `workflow` that is live now, or to the built-in path, and notes the most that it can be
 /// charged there, which the caller has to reserve.
-fn enqueue(tx: &OrgWrite<'_>, desk: &Desk, mut job: JobV1, workflow: Option<WorkflowV1>) -> Result<JobV1> {
+fn enqueue(
+    tx: &OrgWrite<'_>,
+    context: &SubmitContext,
+    mut job: JobV1,
+    workflow: Option<WorkflowV1>,
+) -> Result<JobV1> {
     job.workflow_id = workflow.as_ref().map(|workflow| workflow.workflow_id);
     job.workflow_version_id = workflow.as_ref().map(|workflow| workflow.version_id);
-    let connected = desk.book.connected(tx)?;
+    let connected = context.directory.connected(tx)?;
     let tariff = Tariff { render: job.options.render, premium: job.options.premium };
     let most = match workflow {
         Some(workflow) => {
             workflows::bind(tx, &workflow)?;
             let price = |id: ProviderId, tariff| price_of(&connected, id, tariff);
-            desk.graphs.of(tx, workflow.version_id)?.credits_max(Some(tariff), price)
+            context.graphs.of(tx, workflow.version_id)?.credits_max(Some(tariff), price)
         }
         None if connected.is_empty() => {
             return Err(Error::conflict(
@@ -368,7 +377,7 @@ fn insert(tx: &OrgWrite<'_>, mut job: JobV1, most: u64) -> Result<JobV1> {
 /// Jobs that each ask one provider for one page and make no result: a benchmark's probes.
 pub fn probe(
     tx: &OrgWrite<'_>,
-    desk: &Desk,
+    context: &SubmitContext,
     benchmark: BenchmarkId,
     urls: &[WebUrl],
     providers: &[Connected],
@@ -384,7 +393,7 @@ pub fn probe(
             jobs.push(insert(tx, job, provider.price(tariff))?);
         }
     }
-    pay(tx, desk, jobs.iter())
+    pay(tx, context, jobs.iter())
 }
 
 fn new_job(tx: &OrgRead<'_>, url: &WebUrl, options: OptionsV1) -> JobV1 {
@@ -421,9 +430,9 @@ fn new_job(tx: &OrgRead<'_>, url: &WebUrl, options: OptionsV1) -> JobV1 {
 }
 
 /// Ends a job that has not ended, and its run as soon as that is durable, whoever waits for the answer.
-pub fn cancel_job(tx: &OrgWrite<'_>, desk: &Desk, id: JobId) -> Result<JobV1> {
+pub fn cancel_job(tx: &OrgWrite<'_>, context: &SubmitContext, id: JobId) -> Result<JobV1> {
     let job = cancel(tx, id)?;
-    desk.dispatcher.abandon_after(tx, id);
+    context.dispatcher.abandon_after(tx, id);
     Ok(job)
 }
 
@@ -446,7 +455,7 @@ pub(super) fn cancel(tx: &OrgWrite<'_>, id: JobId) -> Result<JobV1> {
 }
 
 /// A new job that asks for what an ended one asked for.
-pub fn retry(tx: &OrgWrite<'_>, desk: &Desk, id: JobId) -> Result<JobV1> {
+pub fn retry(tx: &OrgWrite<'_>, context: &SubmitContext, id: JobId) -> Result<JobV1> {
     let old = tx.require(&JOBS, &id)?;
     if !old.status.has_ended() {
         return Err(Error::conflict(format!(
@@ -485,7 +494,7 @@ pub fn retry(tx: &OrgWrite<'_>, desk: &Desk, id: JobId) -> Result<JobV1> {
         lease_until: None,
         ..old
     };
-    let job = enqueue(tx, desk, job, workflow)?;
-    pay(tx, desk, std::iter::once(&job))?;
+    let job = enqueue(tx, context, job, workflow)?;
+    pay(tx, context, std::iter::once(&job))?;
     Ok(job)
 }

@@ -10,7 +10,7 @@ use base::ids::{
 };
 use base::terms::{JobStatus, PageType};
 use base::web::host_of;
-use fetch::{CostSource, Outcome, Why};
+use fetch::{CostSource, Outcome, PauseReason};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -148,8 +148,8 @@ impl WaitingView {
         let host = host_of(&row.url);
         if let Some((until, why)) = dispatcher.asked_pause(host) {
             let reason = match why {
-                Why::RetryAfter => WaitingReason::RetryAfter,
-                Why::CrawlDelay => WaitingReason::CrawlDelay,
+                PauseReason::RetryAfter => WaitingReason::RetryAfter,
+                PauseReason::CrawlDelay => WaitingReason::CrawlDelay,
             };
             return Some(WaitingView { until: Some(until), reason, asked_by: Some(host.to_owned()) });
         }

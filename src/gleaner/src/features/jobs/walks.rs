@@ -9,7 +9,7 @@ use base::Result;
 use base::clock::Timestamp;
 use base::codec::{CodecError, Record, decode_body};
 use base::ids::{JobId, OutputId, ProviderId};
-use dispatch::dag::{Facts, Walk};
+use dispatch::dag::{JobFacts, Walk};
 use serde::{Deserialize, Serialize};
 use store::{OrgRead, OrgTable, OrgWrite, SysTable};
 
@@ -157,8 +157,8 @@ impl Record for JobOutputsV1 {}
 pub static JOB_OUTPUTS: OrgTable<JobId, JobOutputsV1> = OrgTable::new("job_outputs", "Job").fed();
 
 /// What a graph may ask of a job.
-pub fn facts(job: &JobV1) -> Facts<'_> {
-    Facts {
+pub fn facts(job: &JobV1) -> JobFacts<'_> {
+    JobFacts {
         url: &job.url,
         domain: &job.domain,
         page_type: job.page_type,

@@ -6,7 +6,7 @@
 use super::rows::{MAIL, MailState, MailV3};
 use base::ids::MailId;
 use base::{Error, Result};
-use secrets::keyring::{Keyring, Place};
+use secrets::keyring::{Keyring, SealContext};
 use secrets::{Digest, sha256};
 use serde::{Deserialize, Serialize};
 use store::{SysWrite, System};
@@ -27,8 +27,8 @@ pub struct SealedTokenV1 {
     pub sealed: Vec<u8>,
 }
 
-fn place(digest: &Digest) -> Place<'_> {
-    Place { org: &[], table: MAIL.name(), id: digest, field: "token" }
+fn place(digest: &Digest) -> SealContext<'_> {
+    SealContext { org: &[], table: MAIL.name(), id: digest, field: "token" }
 }
 
 /// Seals a token for the row of its message.

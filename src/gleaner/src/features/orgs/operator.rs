@@ -3,7 +3,7 @@
 //! An organization is named by its id or by its name; a name that several have is refused with their ids.
 
 use crate::features::auth::{
-    Auth, Newcomer, ORGS, OrgEntryV1, ResetLink, USERS, USERS_BY_ORG, UserV1, list_orgs,
+    Auth, NewAccount, ORGS, OrgEntryV1, ResetLink, USERS, USERS_BY_ORG, UserV1, list_orgs,
 };
 use crate::features::billing::{self, Plans, RechargeStatus, RechargeV1};
 use crate::features::mail::{Letter, NewMail};
@@ -129,7 +129,7 @@ pub async fn create_user(auth: &Auth, orgs: &Orgs, new: NewPerson) -> Result<Per
     if new.org.is_none() && new.role.is_some() {
         return Err(Error::invalid("--role", "is a role in an organization; name it with --org"));
     }
-    let newcomer = Newcomer::prepare(auth, &new.email, new.name.as_deref()).await?;
+    let newcomer = NewAccount::prepare(auth, &new.email, new.name.as_deref()).await?;
     let seeds = Arc::clone(&orgs.seeds);
     auth.system()
         .write(move |tx| {

@@ -5,25 +5,25 @@
 //! trusted again, and who is broken says so at the first request.
 
 use super::adapters::{
-    Adapter, Adapters, Kind, LOAD_MEDIA, OBEY_ROBOTS, PROXY, WAIT_MS, WAIT_UNTIL, WAIT_UNTIL_LOADED,
+    Adapter, AdapterKind, Adapters, LOAD_MEDIA, OBEY_ROBOTS, PROXY, WAIT_MS, WAIT_UNTIL, WAIT_UNTIL_LOADED,
     WAIT_UNTIL_PARSED,
 };
 use super::proxies;
 use super::rows::{PROVIDERS, PriceV1, ProviderV1};
-use super::trials::Trials;
+use super::trials::ProviderTests;
 use base::clock::{Clock, Timestamp};
 use base::ids::{OrgId, ProviderId};
 use base::web::{Domain, WebUrl};
 use base::{Error, Result};
-use fetch::proxy::Cooling;
+use fetch::proxies::CoolingProxy;
 use fetch::templates::Account as HostedAccount;
 use fetch::{
-    Attempt, Breakers, BrowserProvider, Browsers, Direct, DirectProvider, Fault, FetchRequest, Hosted, Leave,
-    NOT_ASKED, Outcome, PageSettings, Politeness, Provider, ProxyList, ProxyProvider, Report, Templates,
-    TierPrice, Until, Values, fields,
+    Admission, Attempt, BreakerReport, Breakers, BrowserProvider, Browsers, Direct, DirectProvider, Fault,
+    FetchRequest, Hosted, NOT_ASKED, Outcome, PageSettings, Politeness, Provider, ProxyList, ProxyProvider,
+    Templates, TierPrice, Until, Values, fields,
 };
 use parking_lot::Mutex;
-use secrets::keyring::{Keyring, Place};
+use secrets::keyring::{Keyring, SealContext};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -55,16 +55,16 @@ pub struct ProviderParts {
 pub struct Providers {
     adapters: Adapters,
     parts: ProviderParts,
-    state: Mutex<State>,
-    trials: Trials,
+    state: Mutex<AccountsState>,
+    trials: ProviderTests,
 }
 
 #[derive(Default)]
-struct State {
+struct AccountsState {
     live: HashMap<(OrgId, ProviderId), Arc<Account>>,
     accounts: Breakers<(OrgId, ProviderId)>,
     domains: Breakers<(OrgId, ProviderId, Domain)>,
-    troubles: HashMap<(OrgId, ProviderId), Trouble>,
+    troubles: HashMap<(OrgId, ProviderId), AccountTrouble>,
 }
 
 /// A provider that is ready to fetch.
@@ -85,7 +85,7 @@ pub struct Account {
 
 /// Why an account is left alone.
 #[derive(Clone, Debug)]
-pub struct Trouble {
+pub struct AccountTrouble {
     pub fault: Fault,
     pub error: String,
     pub at: Timestamp,
@@ -93,21 +93,21 @@ pub struct Trouble {
 
 /// Whether a provider may be asked now.
 #[derive(Clone, Debug)]
-pub enum Standing {
+pub enum Availability {
     Ready,
     /// It has failed in a row at this domain; others should be tried first.
     WeakHere,
     /// The account is left alone until then.
     Cooling {
         until: Instant,
-        trouble: Option<Trouble>,
+        trouble: Option<AccountTrouble>,
     },
 }
 
 impl Providers {
     pub fn new(parts: ProviderParts) -> Providers {
         let adapters = Adapters::new(&parts.templates);
-        Providers { adapters, parts, state: Mutex::default(), trials: Trials::default() }
+        Providers { adapters, parts, state: Mutex::default(), trials: ProviderTests::default() }
     }
 
     pub fn adapters(&self) -> &Adapters {
@@ -117,7 +117,7 @@ impl Providers {
     /// Why this box has no use for an adapter, in words for a customer; none when it has.
     pub fn unavailable(&self, adapter: &Adapter) -> Option<String> {
         match adapter.kind {
-            Kind::Browser => self.parts.browsers.lack(),
+            AdapterKind::Browser => self.parts.browsers.lack(),
             _ => None,
         }
     }
@@ -155,8 +155,8 @@ impl Providers {
         let direct = &self.parts.direct;
         let mut proxies = None;
         let provider: Arc<dyn Provider> = match &adapter.kind {
-            Kind::Direct => Arc::new(DirectProvider::new(direct.clone(), matrix)),
-            Kind::Proxy => {
+            AdapterKind::Direct => Arc::new(DirectProvider::new(direct.clone(), matrix)),
+            AdapterKind::Proxy => {
                 let list = proxies::list(&self.open_credentials(org, row)?, &settings)
                     .map_err(|e| Error::internal("read a provider's proxies", e))?;
                 let list = Arc::new(list);
@@ -165,11 +165,11 @@ impl Providers {
                 let scope = format!("{}/{} ", row.id, row.revision);
                 Arc::new(ProxyProvider::new(direct.clone(), list, scope, matrix))
             }
-            Kind::Browser => {
+            AdapterKind::Browser => {
                 let browsers = self.parts.browsers.clone();
                 Arc::new(BrowserProvider::new(browsers, direct.clone(), page_settings(&settings), matrix))
             }
-            Kind::Hosted(template) => {
+            AdapterKind::Hosted(template) => {
                 let base_url = row.base_url.as_deref().map(WebUrl::parse).transpose();
                 let account = HostedAccount {
                     base_url: base_url.map_err(|e| Error::internal("read a provider's address", e))?,
@@ -239,7 +239,7 @@ impl Providers {
         row.credits.iter().map(price).collect()
     }
 
-    pub(super) fn trials(&self) -> &Trials {
+    pub(super) fn trials(&self) -> &ProviderTests {
         &self.trials
     }
 
@@ -252,18 +252,18 @@ impl Providers {
     }
 
     /// Whether a provider may be asked now, without taking the one trial that a broken one has.
-    pub fn standing(&self, org: OrgId, id: ProviderId, domain: &Domain) -> Standing {
+    pub fn standing(&self, org: OrgId, id: ProviderId, domain: &Domain) -> Availability {
         let now = Instant::now();
         let state = self.state.lock();
         match state.accounts.look(&(org, id), now) {
-            Leave::NotBefore(until) => {
-                return Standing::Cooling { until, trouble: state.troubles.get(&(org, id)).cloned() };
+            Admission::NotBefore(until) => {
+                return Availability::Cooling { until, trouble: state.troubles.get(&(org, id)).cloned() };
             }
-            Leave::Go => {}
+            Admission::Go => {}
         }
         match state.domains.look(&(org, id, domain.clone()), now) {
-            Leave::NotBefore(_) => Standing::WeakHere,
-            Leave::Go => Standing::Ready,
+            Admission::NotBefore(_) => Availability::WeakHere,
+            Admission::Go => Availability::Ready,
         }
     }
 
@@ -285,7 +285,7 @@ impl Providers {
                 }
             },
         };
-        let trial = Trial::begin(self, account, domain.clone());
+        let trial = BreakerTrial::begin(self, account, domain.clone());
         let attempt = account.provider.fetch(&request).await;
         if attempt.lack.is_some() || attempt.rule.as_deref() == Some(NOT_ASKED) {
             // What the box itself has too little of says nothing about the account; the trial is let go.
@@ -315,8 +315,8 @@ impl Providers {
     fn let_go(&self, account: &Account, domain: Domain) {
         let now = Instant::now();
         let mut state = self.state.lock();
-        state.accounts.report(&(account.org, account.id), Report::Neutral, now);
-        state.domains.report(&(account.org, account.id, domain), Report::Neutral, now);
+        state.accounts.report(&(account.org, account.id), BreakerReport::Neutral, now);
+        state.domains.report(&(account.org, account.id, domain), BreakerReport::Neutral, now);
     }
 
     /// What an attempt says of an account, for tests of who waits for it.
@@ -330,41 +330,41 @@ impl Providers {
         let key = (account.org, account.id);
         let on_account = match attempt.outcome {
             // Nobody knows whose silence it is.
-            Outcome::Timeout => Report::Neutral,
-            _ => Report::on_account(attempt.fault, attempt.retry_after),
+            Outcome::Timeout => BreakerReport::Neutral,
+            _ => BreakerReport::on_account(attempt.fault, attempt.retry_after),
         };
         let mut state = self.state.lock();
         let on_account = match on_account {
             // It was under way when the pause began, and does not end it.
-            Report::Good if state.accounts.is_open(&key, now) => Report::Neutral,
+            BreakerReport::Good if state.accounts.is_open(&key, now) => BreakerReport::Neutral,
             report => report,
         };
         match (on_account, attempt.fault) {
-            (Report::Bad { .. }, Some(fault)) => {
+            (BreakerReport::Bad { .. }, Some(fault)) => {
                 let error = attempt.error.clone().unwrap_or_default();
                 tracing::info!(provider = %account.id, fault = fault.as_str(), %error, "a provider is left alone for a while");
-                state.troubles.insert(key, Trouble { fault, error, at: self.parts.clock.now() });
+                state.troubles.insert(key, AccountTrouble { fault, error, at: self.parts.clock.now() });
             }
-            (Report::Good, _) => {
+            (BreakerReport::Good, _) => {
                 state.troubles.remove(&key);
             }
             _ => {}
         }
         state.accounts.report(&key, on_account, now);
         let at_domain = match attempt.left_alone_until {
-            Some(_) => Report::Neutral,
-            None => Report::at_domain(attempt.outcome, attempt.http_status),
+            Some(_) => BreakerReport::Neutral,
+            None => BreakerReport::at_domain(attempt.outcome, attempt.http_status),
         };
         state.domains.report(&(key.0, key.1, domain), at_domain, now);
     }
 
     /// What keeps an account from being asked now, and until when.
-    pub(super) fn trouble(&self, org: OrgId, id: ProviderId) -> Option<(Trouble, Timestamp)> {
+    pub(super) fn trouble(&self, org: OrgId, id: ProviderId) -> Option<(AccountTrouble, Timestamp)> {
         let now = Instant::now();
         let state = self.state.lock();
         match state.accounts.look(&(org, id), now) {
-            Leave::Go => None,
-            Leave::NotBefore(until) => {
+            Admission::Go => None,
+            Admission::NotBefore(until) => {
                 let trouble = state.troubles.get(&(org, id)).cloned()?;
                 Some((trouble, self.parts.clock.now().after(until.duration_since(now))))
             }
@@ -372,14 +372,18 @@ impl Providers {
     }
 
     /// How many proxies an account has, and which of them are left alone until when; none for other accounts.
-    pub(super) fn proxies(&self, org: OrgId, row: &ProviderV1) -> Option<(usize, Vec<(Cooling, Timestamp)>)> {
+    pub(super) fn proxies(
+        &self,
+        org: OrgId,
+        row: &ProviderV1,
+    ) -> Option<(usize, Vec<(CoolingProxy, Timestamp)>)> {
         if row.adapter != PROXY {
             return None;
         }
         let account = self.account(org, row).ok()?;
         let list = account.proxies.as_ref()?;
         let (instant, now) = (Instant::now(), self.parts.clock.now());
-        let until = |cooling: Cooling| {
+        let until = |cooling: CoolingProxy| {
             let until = now.after(cooling.until.saturating_duration_since(instant));
             (cooling, until)
         };
@@ -423,16 +427,16 @@ fn page_settings(settings: &Values) -> PageSettings {
 }
 
 /// A request under way, which may be the one trial of a broken provider. A run that is canceled, or loses a race, drops it.
-struct Trial<'a> {
+struct BreakerTrial<'a> {
     providers: &'a Providers,
     account: &'a Account,
     domain: Option<Domain>,
 }
 
-impl<'a> Trial<'a> {
-    fn begin(providers: &'a Providers, account: &'a Account, domain: Domain) -> Trial<'a> {
+impl<'a> BreakerTrial<'a> {
+    fn begin(providers: &'a Providers, account: &'a Account, domain: Domain) -> BreakerTrial<'a> {
         providers.begin(account, &domain);
-        Trial { providers, account, domain: Some(domain) }
+        BreakerTrial { providers, account, domain: Some(domain) }
     }
 
     /// There is an answer.
@@ -441,7 +445,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-impl Drop for Trial<'_> {
+impl Drop for BreakerTrial<'_> {
     fn drop(&mut self) {
         if let Some(domain) = self.domain.take() {
             self.providers.let_go(self.account, domain);
@@ -450,8 +454,8 @@ impl Drop for Trial<'_> {
 }
 
 /// Where a credential is sealed.
-pub(super) fn place<'a>(org: &'a OrgId, id: &'a ProviderId, field: &'a str) -> Place<'a> {
-    Place { org: org.0.as_bytes(), table: PROVIDERS.name(), id: id.0.as_bytes(), field }
+pub(super) fn place<'a>(org: &'a OrgId, id: &'a ProviderId, field: &'a str) -> SealContext<'a> {
+    SealContext { org: org.0.as_bytes(), table: PROVIDERS.name(), id: id.0.as_bytes(), field }
 }
 
 /// The row's settings with the adapter's defaults. What the adapter no longer takes falls back to the default, so that

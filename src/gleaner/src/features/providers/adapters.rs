@@ -52,12 +52,12 @@ pub struct Adapter {
     pub credentials: Vec<Field>,
     pub settings: Vec<Field>,
     pub credits: CreditMatrix,
-    pub kind: Kind,
+    pub kind: AdapterKind,
 }
 
 /// What an adapter is made of.
 #[derive(Debug, Clone)]
-pub enum Kind {
+pub enum AdapterKind {
     Direct,
     Proxy,
     Browser,
@@ -100,7 +100,7 @@ fn direct() -> Adapter {
         credentials: Vec::new(),
         settings: vec![obey_robots()],
         credits: CreditMatrix::flat(1, 1),
-        kind: Kind::Direct,
+        kind: AdapterKind::Direct,
     }
 }
 
@@ -131,7 +131,7 @@ fn proxy() -> Adapter {
             Field::text(COUNTRY, country).kind(FieldKind::Country, None).optional(),
         ],
         credits: CreditMatrix::flat(1, 1),
-        kind: Kind::Proxy,
+        kind: AdapterKind::Proxy,
     }
 }
 
@@ -159,7 +159,7 @@ fn browser() -> Adapter {
             Field::text(LOAD_MEDIA, media).kind(FieldKind::Boolean, Some(Value::Bool(false))),
         ],
         credits: CreditMatrix::flat(5, 5),
-        kind: Kind::Browser,
+        kind: AdapterKind::Browser,
     }
 }
 
@@ -173,7 +173,7 @@ fn hosted(template: &Arc<Template>) -> Adapter {
         credentials: template.credentials.clone(),
         settings: template.settings.clone(),
         credits: template.credits.clone(),
-        kind: Kind::Hosted(template.clone()),
+        kind: AdapterKind::Hosted(template.clone()),
     }
 }
 
@@ -181,17 +181,17 @@ impl Adapter {
     /// What of a request this adapter cannot do, in words; none when it can do everything.
     pub fn lacks(&self, settings: &Values, request: &FetchRequest) -> Option<String> {
         match &self.kind {
-            Kind::Hosted(template) => template.lacks(settings, request),
-            Kind::Direct | Kind::Proxy | Kind::Browser => {
-                let renders = matches!(self.kind, Kind::Browser);
+            AdapterKind::Hosted(template) => template.lacks(settings, request),
+            AdapterKind::Direct | AdapterKind::Proxy | AdapterKind::Browser => {
+                let renders = matches!(self.kind, AdapterKind::Browser);
                 let stands_in = settings.get(COUNTRY).and_then(Value::as_str);
                 let what = match request {
                     FetchRequest { render: true, .. } if !renders => "render pages",
                     FetchRequest { premium: true, .. } => "have a premium tier",
                     FetchRequest { country: None, .. } => return None,
                     FetchRequest { country: Some(asked), .. } => match (&self.kind, stands_in) {
-                        (Kind::Proxy, Some(country)) if country == asked => return None,
-                        (Kind::Proxy, Some(country)) => {
+                        (AdapterKind::Proxy, Some(country)) if country == asked => return None,
+                        (AdapterKind::Proxy, Some(country)) => {
                             return Some(format!("{} stands in {country}, not in {asked}", self.name));
                         }
                         _ => "take a country",
@@ -205,10 +205,10 @@ impl Adapter {
     /// What a delivery costs with these settings, `over` replacing prices of the adapter's own.
     pub fn price(&self, settings: &Values, over: &[TierPrice], render: bool, premium: bool) -> u64 {
         let (tier, render) = match &self.kind {
-            Kind::Direct | Kind::Proxy => (TIER_STANDARD, render),
+            AdapterKind::Direct | AdapterKind::Proxy => (TIER_STANDARD, render),
             // It renders whether it is asked to or not.
-            Kind::Browser => (TIER_STANDARD, true),
-            Kind::Hosted(template) => {
+            AdapterKind::Browser => (TIER_STANDARD, true),
+            AdapterKind::Hosted(template) => {
                 (template.tier(settings, premium).unwrap_or(TIER_STANDARD), template.is_rendered(render))
             }
         };

@@ -18,7 +18,9 @@ mod trials;
 mod views;
 mod wire;
 
-pub use accounts::{Account, PROVIDERS_PER_ORG_MAX, ProviderParts, Providers, Standing, Trouble, enabled};
+pub use accounts::{
+    Account, AccountTrouble, Availability, PROVIDERS_PER_ORG_MAX, ProviderParts, Providers, enabled,
+};
 pub use adapters::{Adapter, Adapters, visits_itself};
 pub use config::{BrowserConfig, DispatchConfig, NetworkConfig, ProvidersConfig};
 pub use path::Path;

@@ -8,7 +8,8 @@ use crate::features::auth::list_orgs;
 use crate::features::wiring::Wiring;
 use base::{Error, Result};
 use fetch::{
-    AddressGuard, BrowserSettings, Browsers, Direct, FetchSettings, Pace, Politeness, Templates, user_agent,
+    AddressGuard, BrowserSettings, Browsers, Direct, FetchSettings, Politeness, Templates, VisitLimits,
+    user_agent,
 };
 use futures::future::BoxFuture;
 use server::Services;
@@ -60,9 +61,9 @@ fn templates(config: &Config) -> Result<Templates> {
     Templates::load(folder).map_err(|e| Error::invalid("providers.dir", e))
 }
 
-fn pace(config: &Config) -> Pace {
+fn pace(config: &Config) -> VisitLimits {
     let dispatch: &DispatchConfig = config.section();
-    Pace {
+    VisitLimits {
         per_domain_concurrency: dispatch.per_domain_concurrency,
         min_delay: Duration::from_millis(dispatch.min_delay_ms),
         pause_max: Duration::from_secs(dispatch.pause_max_sec),

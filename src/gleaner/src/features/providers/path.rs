@@ -4,7 +4,7 @@
 //! as long as another can. One whose account is left alone is left out altogether. One that has failed in a row at this
 //! domain goes to the end: others first, but better it than nobody.
 
-use super::accounts::{Account, Providers, Standing, Trouble};
+use super::accounts::{Account, AccountTrouble, Availability, Providers};
 use super::rows::ProviderV1;
 use base::ids::OrgId;
 use base::web::Domain;
@@ -45,9 +45,9 @@ impl Providers {
         let (mut ready, mut weak, mut cooling) = (Vec::new(), Vec::new(), Vec::new());
         for account in accounts {
             match self.standing(org, account.id, domain) {
-                Standing::Ready => ready.push(account),
-                Standing::WeakHere => weak.push(account),
-                Standing::Cooling { until, trouble } => cooling.push((account, until, trouble)),
+                Availability::Ready => ready.push(account),
+                Availability::WeakHere => weak.push(account),
+                Availability::Cooling { until, trouble } => cooling.push((account, until, trouble)),
             }
         }
         ready.append(&mut weak);
@@ -55,7 +55,7 @@ impl Providers {
     }
 }
 
-fn postponed(cooling: &[(Arc<Account>, Instant, Option<Trouble>)]) -> Path {
+fn postponed(cooling: &[(Arc<Account>, Instant, Option<AccountTrouble>)]) -> Path {
     let reasons: Vec<String> = cooling
         .iter()
         .map(|(account, _, trouble)| match trouble {
@@ -64,7 +64,8 @@ fn postponed(cooling: &[(Arc<Account>, Instant, Option<Trouble>)]) -> Path {
         })
         .collect();
     let reason = reasons.join("; ");
-    let passes = |trouble: &Option<Trouble>| trouble.as_ref().is_none_or(|t| !t.fault.needs_somebody());
+    let passes =
+        |trouble: &Option<AccountTrouble>| trouble.as_ref().is_none_or(|t| !t.fault.needs_somebody());
     match cooling.iter().filter(|(.., trouble)| passes(trouble)).map(|(_, until, _)| *until).min() {
         Some(until) => Path::Later { until, reason },
         None => Path::Nobody { reason },

@@ -1,6 +1,6 @@
 //! The rules around accounts: what is sealed, what moves a provider in the path, what a job is priced.
 
-use super::accounts::{ProviderParts, Providers, Standing};
+use super::accounts::{Availability, ProviderParts, Providers};
 use super::path::Path;
 use super::rows::ProviderV1;
 use super::wire::{NewProvider, ProviderPatch};
@@ -10,8 +10,8 @@ use base::clock::Clock;
 use base::ids::OrgId;
 use base::web::WebUrl;
 use fetch::{
-    AddressGuard, BrowserSettings, Browsers, Direct, Fault, FetchRequest, FetchSettings, Outcome, Pace,
-    Politeness, Templates,
+    AddressGuard, BrowserSettings, Browsers, Direct, Fault, FetchRequest, FetchSettings, Outcome, Politeness,
+    Templates, VisitLimits,
 };
 use secrets::keyring::Keyring;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ impl Lab {
         let guard = AddressGuard::new(&[allow.parse().unwrap()], &[]);
         let providers = Providers::new(ProviderParts {
             templates: Templates::load(None).unwrap(),
-            politeness: Politeness::new(Pace::new(2, Duration::ZERO)),
+            politeness: Politeness::new(VisitLimits::new(2, Duration::ZERO)),
             lower_prices: false,
             direct: Arc::new(Direct::new(FetchSettings::default(), guard.clone())),
             browsers: Browsers::new(BrowserSettings::default()),
@@ -180,7 +180,7 @@ async fn the_path_leaves_alone_who_is_broken() {
 async fn until_ready(lab: &Lab, row: &ProviderV1) {
     let url = WebUrl::parse("http://a.test/").unwrap();
     for _ in 0..6_000 {
-        if matches!(lab.providers.standing(lab.org.id(), row.id, &url.domain()), Standing::Ready) {
+        if matches!(lab.providers.standing(lab.org.id(), row.id, &url.domain()), Availability::Ready) {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -226,11 +226,14 @@ async fn a_trial_that_is_given_up_lets_another_begin() {
             assert!(silent.is_err(), "{silent:?}");
         }
         let standing = lab.providers.standing(lab.org.id(), row.id, &request.url.domain());
-        assert!(matches!(standing, Standing::Cooling { .. }), "others wait for the trial: {standing:?}");
+        assert!(matches!(standing, Availability::Cooling { .. }), "others wait for the trial: {standing:?}");
         // Its job is canceled, or it loses a race.
         drop(asking);
         let standing = lab.providers.standing(lab.org.id(), row.id, &request.url.domain());
-        assert!(matches!(standing, Standing::Ready), "trial {trial} blocks nobody any more: {standing:?}");
+        assert!(
+            matches!(standing, Availability::Ready),
+            "trial {trial} blocks nobody any more: {standing:?}"
+        );
     }
     vendor.abort();
 }

@@ -8,7 +8,7 @@ use super::adapters::visits_itself;
 use base::ids::OrgId;
 use base::web::WebUrl;
 use base::{Code, Error, Result};
-use fetch::{Attempt, FetchRequest, Permit, Politeness, Wait};
+use fetch::{Attempt, FetchRequest, Permit, Politeness, VisitWait};
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -26,32 +26,32 @@ const VISIT_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What organizations have tried lately.
-pub(super) struct Trials {
-    by_org: Mutex<HashMap<OrgId, Tried>>,
+pub(super) struct ProviderTests {
+    by_org: Mutex<HashMap<OrgId, RecentTests>>,
     room: Arc<Semaphore>,
 }
 
 #[derive(Default)]
-struct Tried {
+struct RecentTests {
     /// When tests began, oldest first, of the last [`WINDOW`].
     at: VecDeque<Instant>,
     running: usize,
 }
 
-impl Default for Trials {
+impl Default for ProviderTests {
     fn default() -> Self {
-        Trials { by_org: Mutex::default(), room: Arc::new(Semaphore::new(AT_ONCE)) }
+        ProviderTests { by_org: Mutex::default(), room: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 }
 
 /// A test under way.
-struct Turn<'a> {
-    trials: &'a Trials,
+struct TestPermit<'a> {
+    trials: &'a ProviderTests,
     org: OrgId,
     _room: OwnedSemaphorePermit,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for TestPermit<'_> {
     fn drop(&mut self) {
         if let Some(tried) = self.trials.by_org.lock().get_mut(&self.org) {
             tried.running -= 1;
@@ -59,9 +59,9 @@ impl Drop for Turn<'_> {
     }
 }
 
-impl Trials {
+impl ProviderTests {
     /// Begins a test, or refuses it with 429 and how long to wait.
-    fn begin(&self, org: OrgId, now: Instant) -> Result<Turn<'_>> {
+    fn begin(&self, org: OrgId, now: Instant) -> Result<TestPermit<'_>> {
         let mut by_org = self.by_org.lock();
         by_org.retain(|_, tried| {
             while tried.at.front().is_some_and(|at| now.saturating_duration_since(*at) >= WINDOW) {
@@ -83,7 +83,7 @@ impl Trials {
         let room = room.map_err(|_| refuse("Other tests are under way on this box.".to_owned(), soon))?;
         tried.at.push_back(now);
         tried.running += 1;
-        Ok(Turn { trials: self, org, _room: room })
+        Ok(TestPermit { trials: self, org, _room: room })
     }
 }
 
@@ -99,8 +99,8 @@ async fn permit(polite: &Politeness, url: &WebUrl) -> Result<Permit> {
         let now = Instant::now();
         let until = match polite.try_acquire(&domain, host, now) {
             Ok(permit) => return Ok(permit),
-            Err(Wait::Busy) => now + LOOK_EVERY,
-            Err(Wait::NotBefore(at) | Wait::HostNotBefore(at)) => at,
+            Err(VisitWait::Busy) => now + LOOK_EVERY,
+            Err(VisitWait::NotBefore(at) | VisitWait::HostNotBefore(at)) => at,
         };
         if until > begun + VISIT_WITHIN {
             let message = format!("{host} is left alone for now; jobs and tests wait for it alike.");
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn an_organization_tests_so_often_and_others_all_the_same() {
-        let trials = Trials::default();
+        let trials = ProviderTests::default();
         let (one, other, now) = (OrgId::new(), OrgId::new(), Instant::now());
         for _ in 0..TESTS_MAX {
             drop(trials.begin(one, now).unwrap());

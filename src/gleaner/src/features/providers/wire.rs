@@ -1,7 +1,7 @@
 //! Providers on the wire (data/docs/api.md, "Providers").
 
 use super::accounts::Providers;
-use super::adapters::{Adapter, Kind};
+use super::adapters::{Adapter, AdapterKind};
 use super::rows::ProviderV1;
 use super::service::{CONCURRENCY_MAX, PRICE_MAX};
 use base::clock::Timestamp;
@@ -274,11 +274,11 @@ impl From<Attempt> for TestView {
 impl Adapter {
     /// Whether it is asked at an address that can be replaced.
     pub fn is_hosted(&self) -> bool {
-        matches!(self.kind, Kind::Hosted(_))
+        matches!(self.kind, AdapterKind::Hosted(_))
     }
 
     /// Whether its credentials are a list of proxies.
     pub fn is_proxy(&self) -> bool {
-        matches!(self.kind, Kind::Proxy)
+        matches!(self.kind, AdapterKind::Proxy)
     }
 }

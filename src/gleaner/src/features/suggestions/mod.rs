@@ -7,7 +7,7 @@ mod task;
 pub use rows::{SUGGESTIONS, SuggestionStatus, SuggestionV1};
 
 use super::Feature;
-use crate::features::workflows::{Book, PlanV1};
+use crate::features::workflows::{PlanV1, ProviderDirectory};
 use base::audit::Action;
 use base::clock::Timestamp;
 use base::ids::{ProviderId, SuggestionId, WorkflowId};
@@ -52,7 +52,7 @@ pub static FEATURE: Feature = Feature {
         TaskSpec::new("suggestions.learn", LEARN_EVERY, |context| Box::pin(task::learn_and_look(context))),
         TaskSpec::new("suggestions.look", LOOK_EVERY, |context| Box::pin(task::look_at_all(context))),
     ],
-    needs: &[Need::of::<Book>()],
+    needs: &[Need::of::<ProviderDirectory>()],
     ..Feature::NONE
 };
 
@@ -163,9 +163,9 @@ async fn get(org: Org<WorkflowsRead>, Path(id): Path<SuggestionId>) -> Result<Bo
 }
 
 async fn apply(org: Org<WorkflowsWrite>, Path(id): Path<SuggestionId>) -> Result<Body<SuggestionView>> {
-    let (book, by) = (org.service::<Book>(), org.principal().user());
+    let (directory, by) = (org.service::<ProviderDirectory>(), org.principal().user());
     let applied = org.write(move |tx| {
-        let (row, current) = service::apply(tx, &book, id, by)?;
+        let (row, current) = service::apply(tx, &directory, id, by)?;
         let event = Event::new(Action::SuggestionApplied).of(id);
         tx.audit(
             event.with("workflowId", Uuid::from(row.workflow_id)).with("version", current.version.version),

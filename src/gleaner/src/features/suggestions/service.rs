@@ -2,8 +2,8 @@
 
 use super::rows::{BY_WORKFLOW, EvidenceV1, OPEN, SUGGESTIONS, SuggestionStatus, SuggestionV1};
 use crate::features::workflows::{
-    self, Book, Current, Learned, Mode, PlanV1, SmartV1, WORKFLOWS, WORKFLOWS_MAX, WorkflowStatus,
-    WorkflowV1, plan_of, write_plan, write_version,
+    self, Current, Learned, Mode, PlanV1, ProviderDirectory, SmartV1, WORKFLOWS, WORKFLOWS_MAX,
+    WorkflowStatus, WorkflowV1, plan_of, write_plan, write_version,
 };
 use base::audit::Action;
 use base::ids::{ProviderId, SuggestionId, UserId, WorkflowId};
@@ -58,12 +58,12 @@ impl Proposal {
 /// The plan that would follow a smart workflow's present one, if it is another.
 pub fn propose(
     tx: &OrgRead<'_>,
-    book: &Book,
+    directory: &ProviderDirectory,
     learned: &Learned,
     workflow: WorkflowV1,
     smart: SmartV1,
 ) -> Result<Option<Proposal>> {
-    let connected = book.connected(tx)?;
+    let connected = directory.connected(tx)?;
     if connected.is_empty() {
         // Nothing could be drawn; the graph stays, and its jobs say what is missing.
         return Ok(None);
@@ -317,13 +317,13 @@ fn applicable(tx: &OrgRead<'_>, row: &SuggestionV1) -> Result<WorkflowV1> {
 /// Makes the proposed ranking the workflow's new version.
 pub fn apply(
     tx: &OrgWrite<'_>,
-    book: &Book,
+    directory: &ProviderDirectory,
     id: SuggestionId,
     by: UserId,
 ) -> Result<(SuggestionV1, Current)> {
     let row = open(tx, id)?;
     let workflow = applicable(tx, &row)?;
-    let connected = book.connected(tx)?;
+    let connected = directory.connected(tx)?;
     // Who was disconnected since the suggestion was made is left out.
     let here = |id: &ProviderId| connected.iter().any(|provider| provider.id == *id);
     let mut plan: Plan = row.proposed.clone().into();

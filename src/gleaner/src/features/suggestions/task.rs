@@ -4,7 +4,9 @@
 //! those organizations. Once a minute it looks at all of them, because providers come and go without a job.
 
 use super::service::{Outcome, Proposal, act, propose, stale, withdraw};
-use crate::features::workflows::{Book, Learned, learn, next_to_learn, next_with_plans, smart_workflows};
+use crate::features::workflows::{
+    Learned, ProviderDirectory, learn, next_to_learn, next_with_plans, smart_workflows,
+};
 use base::ids::{OrgId, SuggestionId};
 use base::{Error, Result};
 use server::task::TaskContext;
@@ -18,7 +20,7 @@ const WRITES_PER_TURN: usize = 50;
 
 /// Takes in what waits, and looks at the workflows that it may concern.
 pub(super) async fn learn_and_look(context: TaskContext) -> Result<()> {
-    let book = context.service::<Book>();
+    let directory = context.service::<ProviderDirectory>();
     let mut after = None;
     while let Some((id, is_fenced)) = next(&context, after, next_to_learn)? {
         after = Some(id);
@@ -33,7 +35,7 @@ pub(super) async fn learn_and_look(context: TaskContext) -> Result<()> {
         if let Err(error) = learn_in(&org).await {
             tracing::warn!(org = %id, %error, "what jobs have taught could not be taken in");
         }
-        look_or_say(&org, &book).await;
+        look_or_say(&org, &directory).await;
     }
     Ok(())
 }
@@ -61,7 +63,7 @@ fn next(
 
 /// Looks at every smart workflow of the box.
 pub(super) async fn look_at_all(context: TaskContext) -> Result<()> {
-    let book = context.service::<Book>();
+    let directory = context.service::<ProviderDirectory>();
     let mut after = None;
     while let Some((id, is_fenced)) = next(&context, after, next_with_plans)? {
         after = Some(id);
@@ -69,23 +71,23 @@ pub(super) async fn look_at_all(context: TaskContext) -> Result<()> {
             return Ok(());
         }
         if !is_fenced {
-            look_or_say(&context.system().org(id), &book).await;
+            look_or_say(&context.system().org(id), &directory).await;
         }
     }
     Ok(())
 }
 
 /// What fails in one organization keeps no other from its turn.
-async fn look_or_say(org: &OrgStore, book: &Arc<Book>) {
-    if let Err(error) = look(org, book).await {
+async fn look_or_say(org: &OrgStore, directory: &Arc<ProviderDirectory>) {
+    if let Err(error) = look(org, directory).await {
         tracing::warn!(org = %org.id(), %error, "the smart workflows of an organization could not be looked at");
     }
 }
 
-async fn look(org: &OrgStore, book: &Arc<Book>) -> Result<()> {
-    let (own, book) = (org.clone(), Arc::clone(book));
+async fn look(org: &OrgStore, directory: &Arc<ProviderDirectory>) -> Result<()> {
+    let (own, directory) = (org.clone(), Arc::clone(directory));
     // Ranking many domains takes its time.
-    let looked = tokio::task::spawn_blocking(move || proposals(&own, &book)).await;
+    let looked = tokio::task::spawn_blocking(move || proposals(&own, &directory)).await;
     let (proposed, stale) = looked.map_err(|e| Error::internal("rank providers", e))??;
     if !stale.is_empty() {
         let count = org.write(move |tx| withdraw(tx, &stale)).await?;
@@ -104,7 +106,7 @@ async fn look(org: &OrgStore, book: &Arc<Book>) -> Result<()> {
 }
 
 /// What would be better, and the open suggestions that are no longer.
-fn proposals(org: &OrgStore, book: &Book) -> Result<(Vec<Proposal>, Vec<SuggestionId>)> {
+fn proposals(org: &OrgStore, directory: &ProviderDirectory) -> Result<(Vec<Proposal>, Vec<SuggestionId>)> {
     org.read(|tx| {
         let smart = smart_workflows(tx)?;
         if smart.is_empty() {
@@ -115,7 +117,7 @@ fn proposals(org: &OrgStore, book: &Book) -> Result<(Vec<Proposal>, Vec<Suggesti
             .into_iter()
             .map(|(workflow, smart)| {
                 let id = workflow.workflow_id;
-                let proposed = propose(tx, book, &learned, workflow, smart);
+                let proposed = propose(tx, directory, &learned, workflow, smart);
                 Ok(readable("the plan of a smart workflow", id, proposed)?.flatten())
             })
             .collect::<Result<Vec<_>>>()?;

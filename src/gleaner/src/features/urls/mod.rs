@@ -215,7 +215,7 @@ async fn get(org: Org<UrlsRead>, Path(id): Path<UrlId>) -> Result<Body<UrlView>>
 }
 
 /// An entry that may become a row.
-struct Candidate {
+struct UrlCandidate {
     /// Position in the request.
     index: usize,
     /// As it came.
@@ -279,7 +279,7 @@ fn judge(
     org: &OrgStore,
     entries: Vec<UrlEntry>,
     guard: &AddressGuard,
-) -> Result<(Vec<Candidate>, Registered)> {
+) -> Result<(Vec<UrlCandidate>, Registered)> {
     let mut answer = Registered::default();
     let mut candidates = Vec::with_capacity(entries.len());
     let mut known = BTreeMap::new();
@@ -305,12 +305,12 @@ fn judge(
     Ok((candidates, answer))
 }
 
-fn candidate(index: usize, entry: NewUrl, guard: &AddressGuard) -> Result<Candidate, String> {
+fn candidate(index: usize, entry: NewUrl, guard: &AddressGuard) -> Result<UrlCandidate, String> {
     let url = WebUrl::parse(&entry.url).map_err(|e| e.to_string())?;
     guard.check_literal(&url).map_err(|refused| refused.to_string())?;
     let field = format!("urls[{index}]");
     let words = |e: Error| e.detail().unwrap_or_default().to_owned();
-    Ok(Candidate {
+    Ok(UrlCandidate {
         index,
         text: entry.url,
         domain: url.domain(),
@@ -344,7 +344,7 @@ fn unknown_workflow(
     Ok((!is_known).then_some(id))
 }
 
-fn register(tx: &OrgWrite<'_>, candidates: Vec<Candidate>) -> Result<Registered> {
+fn register(tx: &OrgWrite<'_>, candidates: Vec<UrlCandidate>) -> Result<Registered> {
     let mut done = Registered::default();
     let mut touched = Vec::new();
     for new in candidates {

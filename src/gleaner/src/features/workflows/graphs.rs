@@ -20,29 +20,29 @@ const ENTRY_BYTES: usize = 256;
 /// Reads versions into graphs. Hung up in the services.
 #[derive(Default)]
 pub struct Graphs {
-    read: Mutex<Kept<WorkflowVersionId>>,
+    read: Mutex<GraphCache<WorkflowVersionId>>,
     /// Built-in paths by their providers.
-    chains: Mutex<Kept<Vec<ProviderId>>>,
+    chains: Mutex<GraphCache<Vec<ProviderId>>>,
 }
 
 /// Graphs that were read, and what they take.
-struct Kept<K> {
+struct GraphCache<K> {
     graphs: HashMap<K, Arc<Graph>>,
     bytes: usize,
 }
 
-impl<K> Default for Kept<K> {
+impl<K> Default for GraphCache<K> {
     fn default() -> Self {
-        Kept { graphs: HashMap::new(), bytes: 0 }
+        GraphCache { graphs: HashMap::new(), bytes: 0 }
     }
 }
 
-impl<K: Eq + Hash> Kept<K> {
+impl<K: Eq + Hash> GraphCache<K> {
     fn keep(&mut self, key: K, graph: &Arc<Graph>) {
         let bytes = graph.memory_bytes() + ENTRY_BYTES;
         if self.bytes + bytes > GRAPHS_BYTES_MAX {
             // Which ones are in use shows at once, and reading one again takes a fraction of a millisecond.
-            *self = Kept::default();
+            *self = GraphCache::default();
         }
         // Two that read the same one at once count it once.
         if self.graphs.insert(key, graph.clone()).is_none() {
@@ -110,7 +110,7 @@ mod tests {
         let (large, small) = (graph(60), graph(0));
         assert!((40 << 20..GRAPHS_BYTES_MAX).contains(&large.memory_bytes()), "{}", large.memory_bytes());
         assert!(small.memory_bytes() < 2_000, "{}", small.memory_bytes());
-        let mut kept = Kept::default();
+        let mut kept = GraphCache::default();
         for key in 0..20_000 {
             kept.keep(key, &small);
         }

@@ -53,8 +53,8 @@ use view::ValidationView;
 fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
     Box::pin(async move {
         // No slice keeps outputs yet, so no graph can name one.
-        let book = Book::new(wiring.part(), |_, _| Ok(false));
-        wiring.hang::<Book>(book);
+        let directory = ProviderDirectory::new(wiring.part(), |_, _| Ok(false));
+        wiring.hang::<ProviderDirectory>(directory);
         let graphs = wiring.hang::<Graphs>(Graphs::default());
         let users = ProviderUsers::new(move |org, provider| asking(org, &graphs, provider));
         wiring.hang::<ProviderUsers>(users);
@@ -116,7 +116,7 @@ pub static FEATURE: Feature = Feature {
             .about("Whether a better ranking is applied or suggested; from the next look of the worker on.")
             .fails(&[Code::InvalidInput, Code::NotFound]),
     ],
-    needs: &[Need::of::<Book>(), Need::of::<Graphs>()],
+    needs: &[Need::of::<ProviderDirectory>(), Need::of::<Graphs>()],
     views: &[views::VIEW],
     ..Feature::NONE
 };
@@ -139,18 +139,18 @@ impl Connected {
 type OutputFn = Box<dyn Fn(&OrgRead<'_>, OutputId) -> Result<bool> + Send + Sync>;
 
 /// Which providers and outputs an organization has, and what providers cost. Hung up in the services.
-pub struct Book {
+pub struct ProviderDirectory {
     providers: Arc<Providers>,
     has_output: OutputFn,
 }
 
-impl Book {
+impl ProviderDirectory {
     /// `has_output` is the outputs slice's, which stands above this one.
     pub fn new(
         providers: Arc<Providers>,
         has_output: impl Fn(&OrgRead<'_>, OutputId) -> Result<bool> + Send + Sync + 'static,
-    ) -> Book {
-        Book { providers, has_output: Box::new(has_output) }
+    ) -> ProviderDirectory {
+        ProviderDirectory { providers, has_output: Box::new(has_output) }
     }
 
     /// The enabled providers in the order of their creation.
@@ -227,9 +227,9 @@ async fn create(
         author: org.principal().user(),
         publish: false,
     };
-    let (drawn, book) = (drawn(request.dag).await?, org.service::<Book>());
+    let (drawn, directory) = (drawn(request.dag).await?, org.service::<ProviderDirectory>());
     let made = org.write(move |tx| {
-        let made = service::create(tx, &book, new, &drawn)?;
+        let made = service::create(tx, &directory, new, &drawn)?;
         tx.audit(note(Action::WorkflowCreated, &made))?;
         Ok(made)
     });
@@ -261,9 +261,9 @@ async fn create_smart(
         author: org.principal().user(),
         publish: true,
     };
-    let book = org.service::<Book>();
+    let directory = org.service::<ProviderDirectory>();
     let made = org.write(move |tx| {
-        let made = make_smart(tx, &book, new, smart, None)?;
+        let made = make_smart(tx, &directory, new, smart, None)?;
         tx.audit(note(Action::WorkflowCreated, &made).with("strategy", smart.strategy.name()))?;
         Ok(made)
     });
@@ -279,10 +279,10 @@ async fn validate(
     org: Org<WorkflowsRead>,
     Body(request): Body<ValidationRequest>,
 ) -> Result<Body<ValidationView>> {
-    let (drawn, book) = (drawn(request.dag).await?, org.service::<Book>());
+    let (drawn, directory) = (drawn(request.dag).await?, org.service::<ProviderDirectory>());
     org.read(|tx| {
-        let problems = drawn.problems(tx, &book)?;
-        Ok(ValidationView::new(&drawn.reading, problems, &book.connected(tx)?))
+        let problems = drawn.problems(tx, &directory)?;
+        Ok(ValidationView::new(&drawn.reading, problems, &directory.connected(tx)?))
     })
     .map(Body)
 }
@@ -310,7 +310,7 @@ async fn update(
         return Err(Error::invalid("name", "give a name, a dag or both; there is nothing to change"));
     }
     let name = request.name.map(|name| Name::parse("name", &name)).transpose()?.map(Name::into_string);
-    let book = org.service::<Book>();
+    let directory = org.service::<ProviderDirectory>();
     let drawn = match request.dag {
         Some(dag) => Some(drawn(dag).await?),
         None => None,
@@ -319,7 +319,7 @@ async fn update(
     let updated = org.write(move |tx| {
         let present = service::current(tx, id)?;
         condition.check(&Etag::of(&WorkflowView::from(present.clone()))?)?;
-        let updated = service::update(tx, &book, present, name, drawn.as_ref(), author)?;
+        let updated = service::update(tx, &directory, present, name, drawn.as_ref(), author)?;
         tx.audit(note(Action::WorkflowUpdated, &updated))?;
         Ok(updated)
     });
@@ -348,11 +348,11 @@ async fn clone(org: Org<WorkflowsWrite>, Path(id): Path<WorkflowId>) -> Result<C
 }
 
 async fn publish(org: Org<WorkflowsWrite>, Path(id): Path<WorkflowId>) -> Result<Body<WorkflowView>> {
-    let book = org.service::<Book>();
+    let directory = org.service::<ProviderDirectory>();
     let present = org.read(|tx| service::current(tx, id))?.version;
     let read = (present.id, drawn(present.dag.into()).await?);
     let live = org.write(move |tx| {
-        let (live, changed) = service::publish(tx, &book, id, read)?;
+        let (live, changed) = service::publish(tx, &directory, id, read)?;
         if changed {
             tx.audit(note(Action::WorkflowPublished, &live))?;
         }

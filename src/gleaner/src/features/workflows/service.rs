@@ -4,7 +4,7 @@
 //! that holds and whose providers are connected; so a job that finds a published workflow finds a graph it can walk. A
 //! provider that is disconnected later is met by the job as an attempt that fails.
 
-use super::Book;
+use super::ProviderDirectory;
 use super::graphs::Graphs;
 use super::route::Route;
 use super::rows::{
@@ -15,7 +15,7 @@ use base::clock::Moment;
 use base::ids::{OutputId, ProviderId, UserId, WorkflowId, WorkflowVersionId};
 use base::web::WebUrl;
 use base::{Code, Error, Result};
-use dispatch::dag::{Dag, Fault, Graph, Problem, Reading};
+use dispatch::dag::{Dag, Fault, Graph, ParsedDag, Problem};
 use store::{Key, Order, OrgRead, OrgStore, OrgWrite, readable};
 
 /// Workflows of one organization that are not archived.
@@ -34,7 +34,7 @@ pub struct Current {
 /// A graph that was read outside of the transaction, with its drawing.
 pub struct Drawn {
     pub dag: Dag,
-    pub reading: Reading,
+    pub reading: ParsedDag,
 }
 
 impl Drawn {
@@ -43,9 +43,9 @@ impl Drawn {
     }
 
     /// Everything that is wrong with it in this organization.
-    pub fn problems(&self, tx: &OrgRead<'_>, book: &Book) -> Result<Vec<Problem>> {
-        let connected = book.connected(tx)?;
-        let has_output = |id: OutputId| book.has_output(tx, id);
+    pub fn problems(&self, tx: &OrgRead<'_>, directory: &ProviderDirectory) -> Result<Vec<Problem>> {
+        let connected = directory.connected(tx)?;
+        let has_output = |id: OutputId| directory.has_output(tx, id);
         let missing = self.reading.missing(
             |id: ProviderId| connected.iter().any(|provider| provider.id == id),
             |id| has_output(id).unwrap_or(false),
@@ -54,8 +54,8 @@ impl Drawn {
     }
 
     /// Refuses a graph that may not be kept; one that is only kept may name providers that are not connected.
-    fn check(&self, tx: &OrgRead<'_>, book: &Book, publishing: bool) -> Result<()> {
-        let problems = self.problems(tx, book)?;
+    fn check(&self, tx: &OrgRead<'_>, directory: &ProviderDirectory, publishing: bool) -> Result<()> {
+        let problems = self.problems(tx, directory)?;
         let tolerated = |problem: &&Problem| !publishing && problem.fault == Fault::ProviderNotConnected;
         let mut counted = problems.iter().filter(|problem| !tolerated(problem));
         let Some(first) = counted.next() else { return Ok(()) };
@@ -96,8 +96,13 @@ fn refuse_too_many(tx: &OrgWrite<'_>) -> Result<()> {
     )))
 }
 
-pub fn create(tx: &OrgWrite<'_>, book: &Book, new: NewWorkflow, drawn: &Drawn) -> Result<Current> {
-    drawn.check(tx, book, new.publish)?;
+pub fn create(
+    tx: &OrgWrite<'_>,
+    directory: &ProviderDirectory,
+    new: NewWorkflow,
+    drawn: &Drawn,
+) -> Result<Current> {
+    drawn.check(tx, directory, new.publish)?;
     refuse_too_many(tx)?;
     let now = tx.now();
     let mut workflow = WorkflowV1 {
@@ -252,7 +257,7 @@ pub fn numbered(tx: &OrgRead<'_>, id: WorkflowId, number: &str) -> Result<Curren
 /// A change of name or graph: a new version, which is live at once when the workflow is.
 pub fn update(
     tx: &OrgWrite<'_>,
-    book: &Book,
+    directory: &ProviderDirectory,
     present: Current,
     name: Option<String>,
     drawn: Option<&Drawn>,
@@ -266,7 +271,7 @@ pub fn update(
         ));
     }
     if let Some(drawn) = drawn {
-        drawn.check(tx, book, workflow.is_published())?;
+        drawn.check(tx, directory, workflow.is_published())?;
     }
     workflow.name = name.unwrap_or(workflow.name);
     let dag = drawn.map_or_else(|| present.version.dag.into(), |drawn| drawn.dag.clone());
@@ -304,7 +309,7 @@ pub fn clone(tx: &OrgWrite<'_>, id: WorkflowId, author: UserId) -> Result<Curren
 /// the graph of its newest version as it was read outside of the transaction, which reading one would hold up.
 pub fn publish(
     tx: &OrgWrite<'_>,
-    book: &Book,
+    directory: &ProviderDirectory,
     id: WorkflowId,
     read: (WorkflowVersionId, Drawn),
 ) -> Result<(Current, bool)> {
@@ -318,7 +323,7 @@ pub fn publish(
         // It was edited meanwhile.
         _ => Drawn::new(version.dag.clone().into()),
     };
-    drawn.check(tx, book, true)?;
+    drawn.check(tx, directory, true)?;
     take_route(tx, &workflow)?;
     workflow.status = WorkflowStatus::Published;
     workflow.published_at = Some(tx.now());

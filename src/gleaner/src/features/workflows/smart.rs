@@ -6,12 +6,12 @@
 use super::boards::Learned;
 use super::rows::{Mode, SmartV1, WORKFLOWS, WorkflowV1};
 use super::service::{self, Current, Drawn, NewWorkflow};
-use super::{Book, Connected};
+use super::{Connected, ProviderDirectory};
 use base::codec::Record;
 use base::ids::{OrgId, ProviderId, WorkflowId};
 use base::{Error, Result};
 use dispatch::dag::{Dag, Tariff, draw};
-use dispatch::rank::{Board, Estimate, Evidence, Place, Plan};
+use dispatch::rank::{Board, DomainBoard, Estimate, Evidence, Plan};
 use serde::{Deserialize, Serialize};
 use store::{OrgRead, OrgTable, OrgWrite, SysRead};
 
@@ -75,7 +75,8 @@ fn with_evidence<T>(
 ) -> T {
     let tariff = Tariff { render: false, premium: false };
     let providers: Vec<_> = connected.iter().map(|provider| (provider.id, provider.price(tariff))).collect();
-    let places: Vec<_> = learned.domains.iter().map(|(domain, board)| Place { domain, board }).collect();
+    let places: Vec<_> =
+        learned.domains.iter().map(|(domain, board)| DomainBoard { domain, board }).collect();
     run(&Evidence {
         providers: &providers,
         overall: &learned.overall,
@@ -89,12 +90,12 @@ fn with_evidence<T>(
 /// everything that the organization has learned.
 pub fn make_smart(
     tx: &OrgWrite<'_>,
-    book: &Book,
+    directory: &ProviderDirectory,
     new: NewWorkflow,
     smart: SmartV1,
     learned: Option<Learned>,
 ) -> Result<Current> {
-    let connected = book.connected(tx)?;
+    let connected = directory.connected(tx)?;
     if connected.is_empty() {
         return Err(Error::invalid("providers", "no provider is connected; connect one first"));
     }
@@ -103,7 +104,7 @@ pub fn make_smart(
         None => Learned::load(tx)?,
     };
     let ranked = rank(&learned, &connected, smart, &Plan::default());
-    let made = service::create(tx, book, new, &Drawn::new(ranked.dag))?;
+    let made = service::create(tx, directory, new, &Drawn::new(ranked.dag))?;
     write_plan(tx, made.workflow.workflow_id, &ranked.plan)?;
     Ok(made)
 }

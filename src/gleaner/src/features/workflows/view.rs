@@ -5,7 +5,7 @@ use super::rows::{Mode, Strategy, WorkflowStatus};
 use super::service::Current;
 use base::clock::Timestamp;
 use base::ids::{ProviderId, UserId, WorkflowId, WorkflowVersionId};
-use dispatch::dag::{Dag, Fault, Problem, Reading};
+use dispatch::dag::{Dag, Fault, ParsedDag, Problem};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -110,7 +110,11 @@ impl From<Problem> for ProblemView {
 }
 
 impl ValidationView {
-    pub(super) fn new(reading: &Reading, problems: Vec<Problem>, connected: &[Connected]) -> ValidationView {
+    pub(super) fn new(
+        reading: &ParsedDag,
+        problems: Vec<Problem>,
+        connected: &[Connected],
+    ) -> ValidationView {
         let price = |id: ProviderId, tariff| {
             connected.iter().find(|provider| provider.id == id).map_or(0, |provider| provider.price(tariff))
         };

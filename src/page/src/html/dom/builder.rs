@@ -28,7 +28,7 @@ pub struct AttributeRow {
 
 /// A further piece of a text node, or a further attribute of an element.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Late<T> {
+pub(super) struct LatePart<T> {
     pub(super) row: u32,
     pub(super) item: T,
 }
@@ -42,7 +42,7 @@ pub(super) const TAG_KEPT: u8 = !(FLAG_OPEN | FLAG_PIECED);
 
 /// What is known of every row: a column each. The first five become the document's.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
+pub(super) struct RowColumns {
     pub(super) tags: Vec<u8>,
     pub(super) names: Vec<NameId>,
     pub(super) parents: Vec<u32>,
@@ -53,9 +53,9 @@ pub(super) struct Rows {
     pub(super) firsts: Vec<u32>,
 }
 
-impl Rows {
-    fn with_capacity(rows: usize) -> Rows {
-        let mut made = Rows::default();
+impl RowColumns {
+    fn with_capacity(rows: usize) -> RowColumns {
+        let mut made = RowColumns::default();
         made.reserve(rows);
         made
     }
@@ -101,15 +101,15 @@ pub struct Builder {
     pub names: NameTable,
     pub quirks: QuirksMode,
     pub truncated: Option<Budget>,
-    pub(super) rows: Rows,
+    pub(super) rows: RowColumns,
     pub(super) attribute_names: Vec<NameId>,
     pub(super) attribute_spans: Vec<Span>,
     /// Attribute rows of the finished document, if every row created so far stays in it.
     pub(super) attribute_total: usize,
-    pub(super) pieces: Vec<Late<Span>>,
+    pub(super) pieces: Vec<LatePart<Span>>,
     /// Set when a node was taken from between two texts.
     pub(super) texts_may_touch: bool,
-    pub(super) late_attributes: Vec<Late<AttributeRow>>,
+    pub(super) late_attributes: Vec<LatePart<AttributeRow>>,
     /// Whether an HTML `<base>` was created.
     pub(super) has_base: bool,
     pub(super) doctype: Option<DoctypeIds>,
@@ -124,7 +124,7 @@ impl Builder {
             names: NameTable::default(),
             quirks: QuirksMode::NoQuirks,
             truncated: None,
-            rows: Rows::with_capacity(source_bytes / 32 + 16),
+            rows: RowColumns::with_capacity(source_bytes / 32 + 16),
             attribute_names: Vec::with_capacity(source_bytes / 64 + 16),
             attribute_spans: Vec::with_capacity(source_bytes / 64 + 16),
             attribute_total: 0,
@@ -238,7 +238,7 @@ impl Builder {
     /// Adds an attribute to an element that exists already; the caller knows that it has none of this name.
     pub fn add_late_attribute(&mut self, row: u32, attribute: AttributeRow) {
         self.attribute_total += 1;
-        self.late_attributes.push(Late { row, item: attribute });
+        self.late_attributes.push(LatePart { row, item: attribute });
     }
 
     #[inline]
@@ -354,7 +354,7 @@ impl Builder {
             span.end = piece.end;
         } else {
             *tag |= FLAG_PIECED;
-            self.pieces.push(Late { row, item: piece });
+            self.pieces.push(LatePart { row, item: piece });
         }
     }
 

@@ -5,14 +5,14 @@
 //! are gathered one by one. Attributes are handed over likewise where no tag was thrown away and no element got its
 //! attributes twice.
 
-use super::builder::{Builder, Rows, TAG_KEPT};
+use super::builder::{Builder, RowColumns, TAG_KEPT};
 use super::names;
 use super::{
     AttrId, Document, NAMESPACE_SHIFT, NONE, NameId, Namespace, NodeKind, Span, pack, resolve, unpack_kind,
 };
 
 /// Rows in document order, with the links of the nodes they become.
-struct Walked {
+struct DocumentOrder {
     /// The row of each node.
     rows: Vec<u32>,
     parents: Vec<u32>,
@@ -58,7 +58,7 @@ impl Builder {
     /// child follows its parent, every further sibling the end of the one before it, and the document's end is the end of
     /// all rows (so none was taken out of the tree).
     fn close_in_order(&mut self) -> bool {
-        let Rows { firsts, next, lasts, .. } = &mut self.rows;
+        let RowColumns { firsts, next, lasts, .. } = &mut self.rows;
         let count = firsts.len();
         for row in (0..count).rev() {
             let (first, last, after) = (firsts[row], lasts[row], next[row]);
@@ -103,8 +103,8 @@ impl Builder {
     /// row of each node.
     fn gather(&mut self, document: &mut Document, root: u32) -> Vec<u32> {
         let rows = std::mem::take(&mut self.rows);
-        let walked = Walked::preorder(&rows, root);
-        let Rows { tags, names, parents, previous, lasts, spans, next, firsts } = rows;
+        let walked = DocumentOrder::preorder(&rows, root);
+        let RowColumns { tags, names, parents, previous, lasts, spans, next, firsts } = rows;
         drop((parents, previous, lasts, next, firsts));
         document.parents = walked.parents;
         document.ends = walked.ends;
@@ -214,10 +214,10 @@ impl Builder {
     }
 }
 
-impl Walked {
-    fn preorder(rows: &Rows, root: u32) -> Walked {
+impl DocumentOrder {
+    fn preorder(rows: &RowColumns, root: u32) -> DocumentOrder {
         let count = rows.len();
-        let mut walked = Walked {
+        let mut walked = DocumentOrder {
             rows: Vec::with_capacity(count),
             parents: Vec::with_capacity(count),
             ends: Vec::with_capacity(count),

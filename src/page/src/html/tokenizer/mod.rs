@@ -18,7 +18,7 @@ use super::tree::Parser;
 
 /// What the tree builder wants read next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Raw {
+pub(super) enum TextMode {
     /// Ordinary markup.
     Data,
     /// Text with character references, up to the element's end tag.
@@ -35,7 +35,7 @@ impl Parser<'_> {
     /// Reads the source to its end, or until a budget stops it.
     pub(super) fn run(&mut self) {
         while self.position < self.source.len() && !self.stopped {
-            if self.raw == Raw::Data {
+            if self.raw == TextMode::Data {
                 self.data();
             } else {
                 self.raw_text();

@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memchr2};
 
-use super::{Raw, is_space};
+use super::{TextMode, is_space};
 use crate::html::dom::names::NameId;
 use crate::html::tree::Parser;
 
@@ -12,12 +12,12 @@ impl Parser<'_> {
         let start = self.position;
         let found = match self.raw {
             _ if self.raw_name == NameId::NONE => None,
-            Raw::Plaintext => None,
-            Raw::Script => self.script_end(start),
+            TextMode::Plaintext => None,
+            TextMode::Script => self.script_end(start),
             _ => self.raw_end(start),
         };
         let end = found.unwrap_or(self.source.len());
-        let range = if self.raw == Raw::Rcdata {
+        let range = if self.raw == TextMode::Rcdata {
             self.resolve_references(start, end, false)
         } else {
             (start as u32, end as u32)
@@ -26,7 +26,7 @@ impl Parser<'_> {
         self.text(from, to, false);
         self.position = end;
         if found.is_some() {
-            self.raw = Raw::Data;
+            self.raw = TextMode::Data;
             self.end_tag_at(end);
         }
     }

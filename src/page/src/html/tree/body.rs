@@ -1,9 +1,9 @@
 //! "In body": start tags, and text in every mode.
 
-use super::{Flow, Mode, OPEN_SCAN_MAX, Open, Parser, Tag, tags};
+use super::{Flow, InsertionMode, OPEN_SCAN_MAX, OpenElement, Parser, Tag, tags};
 use crate::html::dom::names::{self, NameId};
 use crate::html::dom::{Namespace, QuirksMode};
-use crate::html::tokenizer::Raw;
+use crate::html::tokenizer::TextMode;
 
 impl Parser<'_> {
     pub(super) fn body_start(&mut self, tag: &mut Tag) -> Flow {
@@ -67,7 +67,7 @@ impl Parser<'_> {
                 }
                 self.insert_html(tag);
                 self.frameset_ok = false;
-                self.mode = Mode::InTable;
+                self.mode = InsertionMode::InTable;
             }
             names::SVG => self.foreign_root(tag, Namespace::Svg),
             names::MATH => self.foreign_root(tag, Namespace::MathMl),
@@ -95,25 +95,25 @@ impl Parser<'_> {
                 self.frameset_ok = false;
             }
             names::TEXTAREA => {
-                self.insert_raw(tag, Raw::Rcdata);
+                self.insert_raw(tag, TextMode::Rcdata);
                 self.ignore_line_feed = true;
                 self.frameset_ok = false;
             }
             names::IFRAME => {
                 self.frameset_ok = false;
-                self.insert_raw(tag, Raw::Rawtext);
+                self.insert_raw(tag, TextMode::Rawtext);
             }
-            names::NOEMBED => self.insert_raw(tag, Raw::Rawtext),
+            names::NOEMBED => self.insert_raw(tag, TextMode::Rawtext),
             names::XMP => {
                 self.close_p();
                 self.reconstruct();
                 self.frameset_ok = false;
-                self.insert_raw(tag, Raw::Rawtext);
+                self.insert_raw(tag, TextMode::Rawtext);
             }
             names::PLAINTEXT => {
                 self.close_p();
                 self.insert_html(tag);
-                self.raw = Raw::Plaintext;
+                self.raw = TextMode::Plaintext;
             }
             names::APPLET | names::MARQUEE | names::OBJECT => {
                 self.ordinary_start(tag);
@@ -154,7 +154,7 @@ impl Parser<'_> {
                 self.builder.detach(body.row);
                 self.truncate_stack(1);
                 self.insert_html(tag);
-                self.mode = Mode::InFrameset;
+                self.mode = InsertionMode::InFrameset;
             }
             _ => {}
         }
@@ -295,19 +295,22 @@ impl Parser<'_> {
     /// Deals with text in the current mode; gives the start of what must be dealt with in the mode that is current then.
     fn text_by_mode(&mut self, start: u32, end: u32, nul: bool) -> Option<u32> {
         match self.mode {
-            Mode::InBody | Mode::InCell | Mode::InCaption | Mode::InTemplate => {
+            InsertionMode::InBody
+            | InsertionMode::InCell
+            | InsertionMode::InCaption
+            | InsertionMode::InTemplate => {
                 self.body_text(start, end);
                 None
             }
-            Mode::Text => {
+            InsertionMode::Text => {
                 self.insert_text(start, end);
                 None
             }
-            Mode::InTable | Mode::InTableBody | Mode::InRow => {
+            InsertionMode::InTable | InsertionMode::InTableBody | InsertionMode::InRow => {
                 self.table_text(start, end);
                 None
             }
-            Mode::InFrameset | Mode::AfterFrameset | Mode::AfterAfterFrameset => {
+            InsertionMode::InFrameset | InsertionMode::AfterFrameset | InsertionMode::AfterAfterFrameset => {
                 self.white_space_only(start, end);
                 None
             }
@@ -342,8 +345,8 @@ impl Parser<'_> {
     /// White space before the first visible character, in the modes that treat the two differently.
     fn leading_white_space(&mut self, start: u32, end: u32) {
         match self.mode {
-            Mode::Initial | Mode::BeforeHtml | Mode::BeforeHead => {}
-            Mode::AfterBody | Mode::AfterAfterBody => self.body_text(start, end),
+            InsertionMode::Initial | InsertionMode::BeforeHtml | InsertionMode::BeforeHead => {}
+            InsertionMode::AfterBody | InsertionMode::AfterAfterBody => self.body_text(start, end),
             _ => self.insert_text(start, end),
         }
     }
@@ -351,19 +354,21 @@ impl Parser<'_> {
     /// The first visible character changes the mode; gives where the rest starts, or `None` where it is dropped.
     fn visible_text_begins(&mut self, rest: u32, end: u32) -> Option<u32> {
         match self.mode {
-            Mode::Initial | Mode::BeforeHtml | Mode::BeforeHead => self.step_towards_head(),
-            Mode::InHead => self.leave_head(),
-            Mode::InHeadNoscript => self.leave_noscript(),
-            Mode::AfterHead => self.create_body(),
-            Mode::InColumnGroup if !self.top().is(names::COLGROUP) => {
+            InsertionMode::Initial | InsertionMode::BeforeHtml | InsertionMode::BeforeHead => {
+                self.step_towards_head()
+            }
+            InsertionMode::InHead => self.leave_head(),
+            InsertionMode::InHeadNoscript => self.leave_noscript(),
+            InsertionMode::AfterHead => self.create_body(),
+            InsertionMode::InColumnGroup if !self.top().is(names::COLGROUP) => {
                 self.white_space_only(rest, end);
                 return None;
             }
-            Mode::InColumnGroup => {
+            InsertionMode::InColumnGroup => {
                 self.pop();
-                self.mode = Mode::InTable;
+                self.mode = InsertionMode::InTable;
             }
-            _ => self.mode = Mode::InBody,
+            _ => self.mode = InsertionMode::InBody,
         }
         Some(rest)
     }
@@ -384,7 +389,7 @@ impl Parser<'_> {
         }
         for (start, end) in runs {
             // After everything, white space follows the rules of the body.
-            if self.mode == Mode::AfterAfterFrameset {
+            if self.mode == InsertionMode::AfterAfterFrameset {
                 self.reconstruct();
             }
             self.insert_text(start, end);
@@ -395,9 +400,9 @@ impl Parser<'_> {
     #[inline]
     fn is_foreign_for_text(&self) -> bool {
         self.is_foreign()
-            && self
-                .adjusted_top()
-                .is_some_and(|open: Open| open.flags & (tags::HTML_INTEGRATION | tags::TEXT_INTEGRATION) == 0)
+            && self.adjusted_top().is_some_and(|open: OpenElement| {
+                open.flags & (tags::HTML_INTEGRATION | tags::TEXT_INTEGRATION) == 0
+            })
     }
 }
 

@@ -1,6 +1,6 @@
 //! "In body": end tags.
 
-use super::{Flow, Mode, Parser, Tag, tags};
+use super::{Flow, InsertionMode, Parser, Tag, tags};
 use crate::html::dom::names::{self, NameId};
 
 impl Parser<'_> {
@@ -98,7 +98,7 @@ impl Parser<'_> {
         if !has_body || !self.in_scope(names::BODY, tags::SCOPE) {
             return Flow::Done;
         }
-        self.mode = Mode::AfterBody;
+        self.mode = InsertionMode::AfterBody;
         if name == names::HTML { Flow::Again } else { Flow::Done }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! An attribute in a namespace keeps its prefix in its name (`xlink:href`), as XPath users of lxml write it.
 
-use super::{Flow, Open, Parser, Tag, tags};
+use super::{Flow, OpenElement, Parser, Tag, tags};
 use crate::html::dom::Namespace;
 use crate::html::dom::names::{self, NameId};
 
@@ -118,7 +118,7 @@ fn adjusted(table: &'static [&'static str], name: &str) -> Option<&'static str> 
 impl Parser<'_> {
     /// The current node, or the context of a fragment where only the root is open.
     #[inline]
-    pub(super) fn adjusted_top(&self) -> Option<Open> {
+    pub(super) fn adjusted_top(&self) -> Option<OpenElement> {
         match self.context {
             Some(context) if self.stack.len() == 1 => Some(context),
             _ => self.stack.last().copied(),
@@ -164,7 +164,7 @@ impl Parser<'_> {
             while self.start_by_mode(&mut tag) == Flow::Again {}
             return;
         }
-        let namespace = self.adjusted_top().map_or(Namespace::Html, Open::namespace);
+        let namespace = self.adjusted_top().map_or(Namespace::Html, OpenElement::namespace);
         self.insert_foreign(&mut tag, namespace);
     }
 
@@ -200,7 +200,7 @@ impl Parser<'_> {
         let row = self.builder.create_element(tag.name, namespace, tag.attributes());
         self.insert(row);
         if !tag.self_closing {
-            self.push(Open::new(row, tag.name, namespace, flags));
+            self.push(OpenElement::new(row, tag.name, namespace, flags));
         }
     }
 

@@ -3,7 +3,7 @@
 //! Whether an entry's element is open is a bit of its row, because reconstruction asks it at every piece of text. Copies of
 //! an element share its attribute rows until the tree is written out; the budget counts them as if they did not.
 
-use super::{FORMATTING_MAX, OPEN_SCAN_MAX, Open, Parser, Tag, tags};
+use super::{FORMATTING_MAX, OPEN_SCAN_MAX, OpenElement, Parser, Tag, tags};
 use crate::html::dom::names::{NameId, hash};
 use crate::html::dom::{Budget, Namespace};
 
@@ -11,7 +11,7 @@ const MARKER: u32 = u32::MAX;
 
 /// An active formatting element, or a marker (`row` is [`MARKER`]).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Format {
+pub(super) struct FormattingEntry {
     row: u32,
     name: NameId,
     /// Of the attributes, whatever their order; made when there is another element to compare with.
@@ -20,7 +20,7 @@ pub(super) struct Format {
 
 impl Parser<'_> {
     pub(super) fn push_marker(&mut self) {
-        self.formats.push(Format { row: MARKER, name: NameId::NONE, attributes_hash: None });
+        self.formats.push(FormattingEntry { row: MARKER, name: NameId::NONE, attributes_hash: None });
     }
 
     pub(super) fn clear_to_marker(&mut self) {
@@ -38,7 +38,7 @@ impl Parser<'_> {
             return;
         }
         self.builder.set_open(row, true);
-        self.formats.push(Format { row, name: tag.name, attributes_hash: None });
+        self.formats.push(FormattingEntry { row, name: tag.name, attributes_hash: None });
         self.apply_noahs_ark();
     }
 
@@ -50,7 +50,7 @@ impl Parser<'_> {
 
     /// The attributes' hash of the entry at `at`, made once.
     fn attributes_hash(&mut self, at: usize) -> u64 {
-        let Format { row, attributes_hash, .. } = self.formats[at];
+        let FormattingEntry { row, attributes_hash, .. } = self.formats[at];
         if let Some(known) = attributes_hash {
             return known;
         }
@@ -85,7 +85,7 @@ impl Parser<'_> {
         }
         // The hash is seeded and 64 bits wide: where it and the name agree, all attributes agree.
         let wanted = Some(self.attributes_hash(newest));
-        let alike = |format: &Format| format.name == name && format.attributes_hash == wanted;
+        let alike = |format: &FormattingEntry| format.name == name && format.attributes_hash == wanted;
         let family = &self.formats[since..newest];
         if family.iter().filter(|format| alike(format)).count() >= 3
             && let Some(earliest) = family.iter().position(alike)
@@ -94,7 +94,7 @@ impl Parser<'_> {
         }
     }
 
-    fn is_open_or_marker(&self, format: &Format) -> bool {
+    fn is_open_or_marker(&self, format: &FormattingEntry) -> bool {
         format.row == MARKER || self.builder.is_open(format.row)
     }
 
@@ -114,10 +114,10 @@ impl Parser<'_> {
             if self.copies_left == 0 {
                 return self.forget_formats();
             }
-            let Format { row, name, .. } = self.formats[at];
+            let FormattingEntry { row, name, .. } = self.formats[at];
             let copy = self.copy_element(row, name);
             self.insert(copy);
-            self.push(Open::new(copy, name, Namespace::Html, tags::flags(name, Namespace::Html)));
+            self.push(OpenElement::new(copy, name, Namespace::Html, tags::flags(name, Namespace::Html)));
             self.builder.set_open(copy, true);
             self.formats[at].row = copy;
             self.check_budget();
@@ -196,7 +196,7 @@ impl Parser<'_> {
     /// One round of the algorithm: the formatting element at `position` on the stack gives its place to a copy inside the
     /// furthest block, which is at `block` on the stack.
     fn adopt_block(&mut self, active: usize, position: usize, block: usize) {
-        let Format { row, name, attributes_hash } = self.formats[active];
+        let FormattingEntry { row, name, attributes_hash } = self.formats[active];
         let (ancestor, furthest) = (self.stack[position - 1], self.stack[block].row);
         let mut bookmark = active;
         let mut last = furthest;
@@ -238,12 +238,12 @@ impl Parser<'_> {
         let copy = self.copy_element(row, name);
         self.builder.move_children(furthest, copy);
         self.builder.append(furthest, copy);
-        self.move_format(row, bookmark, Format { row: copy, name, attributes_hash });
+        self.move_format(row, bookmark, FormattingEntry { row: copy, name, attributes_hash });
         self.move_open(row, furthest, copy);
     }
 
     /// Replaces the entry of `row` in the list by `format`, placed where the bookmark stands.
-    fn move_format(&mut self, row: u32, mut bookmark: usize, format: Format) {
+    fn move_format(&mut self, row: u32, mut bookmark: usize, format: FormattingEntry) {
         if let Some(old) = self.position_active(row) {
             self.formats.remove(old);
             bookmark -= usize::from(old < bookmark);

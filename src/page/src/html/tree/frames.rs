@@ -1,7 +1,7 @@
 //! What follows the body, and framesets: "after body", "after after body", "in frameset", "after frameset",
 //! "after after frameset".
 
-use super::{Flow, Mode, Parser, Tag};
+use super::{Flow, InsertionMode, Parser, Tag};
 use crate::html::dom::names::{self, NameId};
 
 impl Parser<'_> {
@@ -9,18 +9,18 @@ impl Parser<'_> {
         if tag.name == names::HTML {
             return self.body_start(tag);
         }
-        self.mode = Mode::InBody;
+        self.mode = InsertionMode::InBody;
         Flow::Again
     }
 
     pub(super) fn after_body_end(&mut self, name: NameId) -> Flow {
-        if self.mode == Mode::AfterBody && name == names::HTML {
+        if self.mode == InsertionMode::AfterBody && name == names::HTML {
             if self.context.is_none() {
-                self.mode = Mode::AfterAfterBody;
+                self.mode = InsertionMode::AfterAfterBody;
             }
             return Flow::Done;
         }
-        self.mode = Mode::InBody;
+        self.mode = InsertionMode::InBody;
         Flow::Again
     }
 
@@ -28,10 +28,10 @@ impl Parser<'_> {
         match tag.name {
             names::HTML => return self.body_start(tag),
             names::NOFRAMES => return self.head_start(tag),
-            names::FRAMESET if self.mode == Mode::InFrameset => {
+            names::FRAMESET if self.mode == InsertionMode::InFrameset => {
                 self.insert_html(tag);
             }
-            names::FRAME if self.mode == Mode::InFrameset => {
+            names::FRAME if self.mode == InsertionMode::InFrameset => {
                 self.insert_void(tag);
             }
             _ => {}
@@ -41,13 +41,13 @@ impl Parser<'_> {
 
     pub(super) fn frameset_end(&mut self, name: NameId) -> Flow {
         match (self.mode, name) {
-            (Mode::InFrameset, names::FRAMESET) if self.stack.len() > 1 => {
+            (InsertionMode::InFrameset, names::FRAMESET) if self.stack.len() > 1 => {
                 self.pop();
                 if self.context.is_none() && !self.top().is(names::FRAMESET) {
-                    self.mode = Mode::AfterFrameset;
+                    self.mode = InsertionMode::AfterFrameset;
                 }
             }
-            (Mode::AfterFrameset, names::HTML) => self.mode = Mode::AfterAfterFrameset,
+            (InsertionMode::AfterFrameset, names::HTML) => self.mode = InsertionMode::AfterAfterFrameset,
             _ => {}
         }
         Flow::Done

@@ -1,56 +1,61 @@
 //! Everything before the body: "initial", "before html", "before head", "in head", "in head noscript", "after head",
 //! and templates, whose contents are parsed by "in template".
 
-use super::{Flow, Mode, Open, Parser, Tag, tags};
+use super::{Flow, InsertionMode, OpenElement, Parser, Tag, tags};
 use crate::html::dom::names::{self, NameId};
 use crate::html::dom::{Namespace, QuirksMode};
-use crate::html::tokenizer::Raw;
+use crate::html::tokenizer::TextMode;
 
 impl Parser<'_> {
     pub(super) fn create_root(&mut self, tag: Tag) {
         let row = self.builder.create_element(names::HTML, Namespace::Html, tag.attributes());
         self.builder.append(0, row);
-        self.push(Open::new(row, names::HTML, Namespace::Html, tags::flags(names::HTML, Namespace::Html)));
-        self.mode = Mode::BeforeHead;
+        self.push(OpenElement::new(
+            row,
+            names::HTML,
+            Namespace::Html,
+            tags::flags(names::HTML, Namespace::Html),
+        ));
+        self.mode = InsertionMode::BeforeHead;
     }
 
     pub(super) fn create_head(&mut self, tag: Tag) {
         self.head = Some(self.insert_html(&tag));
-        self.mode = Mode::InHead;
+        self.mode = InsertionMode::InHead;
     }
 
     pub(super) fn leave_head(&mut self) {
         self.pop();
-        self.mode = Mode::AfterHead;
+        self.mode = InsertionMode::AfterHead;
     }
 
     pub(super) fn leave_noscript(&mut self) {
         self.pop();
-        self.mode = Mode::InHead;
+        self.mode = InsertionMode::InHead;
     }
 
     pub(super) fn create_body(&mut self) {
         self.insert_phantom(names::BODY);
-        self.mode = Mode::InBody;
+        self.mode = InsertionMode::InBody;
     }
 
     /// One step from "initial", "before html" or "before head" towards the head, for a token that none of them takes.
     pub(super) fn step_towards_head(&mut self) {
         match self.mode {
-            Mode::Initial => {
+            InsertionMode::Initial => {
                 self.builder.quirks = QuirksMode::Quirks;
-                self.mode = Mode::BeforeHtml;
+                self.mode = InsertionMode::BeforeHtml;
             }
-            Mode::BeforeHtml => self.create_root(Tag::bare(names::HTML)),
+            InsertionMode::BeforeHtml => self.create_root(Tag::bare(names::HTML)),
             _ => self.create_head(Tag::bare(names::HEAD)),
         }
     }
 
     pub(super) fn before_start(&mut self, tag: &mut Tag) -> Flow {
         match (self.mode, tag.name) {
-            (Mode::BeforeHtml, names::HTML) => self.create_root(*tag),
-            (Mode::BeforeHead, names::HTML) => return self.body_start(tag),
-            (Mode::BeforeHead, names::HEAD) => self.create_head(*tag),
+            (InsertionMode::BeforeHtml, names::HTML) => self.create_root(*tag),
+            (InsertionMode::BeforeHead, names::HTML) => return self.body_start(tag),
+            (InsertionMode::BeforeHead, names::HEAD) => self.create_head(*tag),
             _ => {
                 self.step_towards_head();
                 return Flow::Again;
@@ -61,7 +66,7 @@ impl Parser<'_> {
 
     pub(super) fn before_end(&mut self, name: NameId) -> Flow {
         let acts = matches!(name, names::HEAD | names::BODY | names::HTML | names::BR);
-        if self.mode == Mode::Initial || acts {
+        if self.mode == InsertionMode::Initial || acts {
             self.step_towards_head();
             return Flow::Again;
         }
@@ -74,19 +79,19 @@ impl Parser<'_> {
             names::BASE | names::BASEFONT | names::BGSOUND | names::LINK | names::META => {
                 self.insert_void(tag);
             }
-            names::TITLE => self.insert_raw(tag, Raw::Rcdata),
-            names::NOFRAMES | names::STYLE => self.insert_raw(tag, Raw::Rawtext),
+            names::TITLE => self.insert_raw(tag, TextMode::Rcdata),
+            names::NOFRAMES | names::STYLE => self.insert_raw(tag, TextMode::Rawtext),
             names::NOSCRIPT => {
                 self.insert_html(tag);
-                self.mode = Mode::InHeadNoscript;
+                self.mode = InsertionMode::InHeadNoscript;
             }
-            names::SCRIPT => self.insert_raw(tag, Raw::Script),
+            names::SCRIPT => self.insert_raw(tag, TextMode::Script),
             names::TEMPLATE => {
                 self.insert_html(tag);
                 self.push_marker();
                 self.frameset_ok = false;
-                self.mode = Mode::InTemplate;
-                self.template_modes.push(Mode::InTemplate);
+                self.mode = InsertionMode::InTemplate;
+                self.template_modes.push(InsertionMode::InTemplate);
             }
             names::HEAD => {}
             _ => {
@@ -142,12 +147,12 @@ impl Parser<'_> {
             names::BODY => {
                 self.insert_html(tag);
                 self.frameset_ok = false;
-                self.mode = Mode::InBody;
+                self.mode = InsertionMode::InBody;
                 Flow::Done
             }
             names::FRAMESET => {
                 self.insert_html(tag);
-                self.mode = Mode::InFrameset;
+                self.mode = InsertionMode::InFrameset;
                 Flow::Done
             }
             name if tags::html(name) & tags::HEAD_PART != 0 => self.start_in_closed_head(tag),
@@ -162,7 +167,12 @@ impl Parser<'_> {
     /// A head element after `</head>` still goes into the head.
     fn start_in_closed_head(&mut self, tag: &mut Tag) -> Flow {
         let Some(head) = self.head else { return self.head_start(tag) };
-        self.push(Open::new(head, names::HEAD, Namespace::Html, tags::flags(names::HEAD, Namespace::Html)));
+        self.push(OpenElement::new(
+            head,
+            names::HEAD,
+            Namespace::Html,
+            tags::flags(names::HEAD, Namespace::Html),
+        ));
         let flow = self.head_start(tag);
         if let Some(at) = self.position_open(head) {
             self.remove_open(at);
@@ -200,11 +210,13 @@ impl Parser<'_> {
     pub(super) fn template_start(&mut self, tag: &mut Tag) -> Flow {
         let mode = match tag.name {
             name if tags::html(name) & tags::HEAD_PART != 0 => return self.head_start(tag),
-            names::CAPTION | names::COLGROUP | names::TBODY | names::TFOOT | names::THEAD => Mode::InTable,
-            names::COL => Mode::InColumnGroup,
-            names::TR => Mode::InTableBody,
-            names::TD | names::TH => Mode::InRow,
-            _ => Mode::InBody,
+            names::CAPTION | names::COLGROUP | names::TBODY | names::TFOOT | names::THEAD => {
+                InsertionMode::InTable
+            }
+            names::COL => InsertionMode::InColumnGroup,
+            names::TR => InsertionMode::InTableBody,
+            names::TD | names::TH => InsertionMode::InRow,
+            _ => InsertionMode::InBody,
         };
         self.template_modes.pop();
         self.template_modes.push(mode);

@@ -1,35 +1,35 @@
 //! Insertion: where a new node goes (foster parenting included), and the ways to make one.
 
 use super::tags;
-use super::{Mode, OPEN_SCAN_MAX, Open, Parser, Place, Tag};
+use super::{InsertionLocation, InsertionMode, OPEN_SCAN_MAX, OpenElement, Parser, Tag};
 use crate::html::dom::Namespace;
 use crate::html::dom::names::{self, NameId};
-use crate::html::tokenizer::Raw;
+use crate::html::tokenizer::TextMode;
 
 impl Parser<'_> {
     /// "The appropriate place for inserting a node", for a given target.
-    pub(super) fn place(&self, target: Open) -> Place {
+    pub(super) fn place(&self, target: OpenElement) -> InsertionLocation {
         if !self.fostering || target.flags & tags::TABLE_OUTER == 0 {
-            return Place::Append(target.row);
+            return InsertionLocation::Append(target.row);
         }
         for (at, open) in self.stack.iter().enumerate().rev().take(OPEN_SCAN_MAX) {
             if open.is(names::TEMPLATE) {
-                return Place::Append(open.row);
+                return InsertionLocation::Append(open.row);
             }
             if open.is(names::TABLE) {
                 return match self.builder.parent(open.row) {
-                    Some(_) => Place::Before(open.row),
-                    None => Place::Append(self.stack[at.saturating_sub(1)].row),
+                    Some(_) => InsertionLocation::Before(open.row),
+                    None => InsertionLocation::Append(self.stack[at.saturating_sub(1)].row),
                 };
             }
         }
-        Place::Append(self.stack[0].row)
+        InsertionLocation::Append(self.stack[0].row)
     }
 
-    pub(super) fn put(&mut self, place: Place, row: u32) {
+    pub(super) fn put(&mut self, place: InsertionLocation, row: u32) {
         match place {
-            Place::Append(parent) => self.builder.append(parent, row),
-            Place::Before(sibling) => self.builder.insert_before(sibling, row),
+            InsertionLocation::Append(parent) => self.builder.append(parent, row),
+            InsertionLocation::Before(sibling) => self.builder.insert_before(sibling, row),
         }
     }
 
@@ -51,8 +51,8 @@ impl Parser<'_> {
             return self.builder.append_text(top.row, start, end);
         }
         match self.place(top) {
-            Place::Append(parent) => self.builder.append_text(parent, start, end),
-            Place::Before(sibling) => self.builder.insert_text_before(sibling, start, end),
+            InsertionLocation::Append(parent) => self.builder.append_text(parent, start, end),
+            InsertionLocation::Before(sibling) => self.builder.insert_text_before(sibling, start, end),
         }
     }
 
@@ -61,7 +61,7 @@ impl Parser<'_> {
     pub(super) fn insert_html(&mut self, tag: &Tag) -> u32 {
         let row = self.insert_void(tag);
         let flags = tags::flags(tag.name, Namespace::Html);
-        self.push(Open { row, key: tag.name.0, flags });
+        self.push(OpenElement { row, key: tag.name.0, flags });
         row
     }
 
@@ -78,12 +78,12 @@ impl Parser<'_> {
     }
 
     /// Inserts an element whose content is text alone, and has the tokenizer read it so.
-    pub(super) fn insert_raw(&mut self, tag: &Tag, raw: Raw) {
+    pub(super) fn insert_raw(&mut self, tag: &Tag, raw: TextMode) {
         self.insert_html(tag);
         self.raw = raw;
         self.raw_name = tag.name;
         self.original_mode = self.mode;
-        self.mode = Mode::Text;
+        self.mode = InsertionMode::Text;
     }
 
     /// Adds to `<html>` (0) or `<body>` (1) the attributes of a further tag that it does not have yet.

@@ -23,8 +23,8 @@ use std::collections::HashSet;
 
 use super::dom::names::{self, NameId, STATIC_COUNT};
 use super::dom::{Budget, Builder, DoctypeIds, Namespace, QuirksMode};
-use super::tokenizer::Raw;
-use formatting::Format;
+use super::tokenizer::TextMode;
+use formatting::FormattingEntry;
 use tags::Flags;
 
 /// How many open elements a search looks at. Browsers nest no deeper than 512 themselves.
@@ -41,7 +41,7 @@ pub(super) const COPY_BYTES: usize = 8;
 
 /// The insertion modes. "In table text" is not among them: pending text is flushed by whatever token follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Mode {
+pub(super) enum InsertionMode {
     Initial,
     BeforeHtml,
     BeforeHead,
@@ -73,7 +73,7 @@ pub(super) enum Flow {
 
 /// An entry of the stack of open elements. `key` is the name for HTML elements and matches no HTML name for others.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Open {
+pub(super) struct OpenElement {
     pub(super) row: u32,
     pub(super) key: u32,
     pub(super) flags: Flags,
@@ -82,14 +82,14 @@ pub(super) struct Open {
 const SVG_KEY: u32 = 1 << 30;
 const MATHML_KEY: u32 = 1 << 31;
 
-impl Open {
-    fn new(row: u32, name: NameId, namespace: Namespace, flags: Flags) -> Open {
+impl OpenElement {
+    fn new(row: u32, name: NameId, namespace: Namespace, flags: Flags) -> OpenElement {
         let bits = match namespace {
             Namespace::Html => 0,
             Namespace::Svg => SVG_KEY,
             Namespace::MathMl => MATHML_KEY,
         };
-        Open { row, key: name.0 | bits, flags }
+        OpenElement { row, key: name.0 | bits, flags }
     }
 
     #[inline]
@@ -137,7 +137,7 @@ impl Tag {
 
 /// Where a node goes.
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum InsertionLocation {
     Append(u32),
     Before(u32),
 }
@@ -147,7 +147,7 @@ pub(super) struct Parser<'s> {
     pub(super) source: &'s str,
     pub(super) position: usize,
     pub(super) has_nul: bool,
-    pub(super) raw: Raw,
+    pub(super) raw: TextMode,
     /// The element whose end tag ends raw text.
     pub(super) raw_name: NameId,
     /// Attribute names seen in the tag whose number is `epoch`.
@@ -158,12 +158,12 @@ pub(super) struct Parser<'s> {
     pub(super) stopped: bool,
     pub(super) ignore_line_feed: bool,
     rows_max: usize,
-    mode: Mode,
-    original_mode: Mode,
-    template_modes: Vec<Mode>,
-    stack: Vec<Open>,
+    mode: InsertionMode,
+    original_mode: InsertionMode,
+    template_modes: Vec<InsertionMode>,
+    stack: Vec<OpenElement>,
     counts: [u32; STATIC_COUNT],
-    formats: Vec<Format>,
+    formats: Vec<FormattingEntry>,
     /// Copies of formatting elements that may still be made.
     copies_left: usize,
     head: Option<u32>,
@@ -173,7 +173,7 @@ pub(super) struct Parser<'s> {
     /// Characters met directly in a table, waiting for the token that tells where they go.
     pending: Vec<(u32, u32)>,
     pending_visible: bool,
-    context: Option<Open>,
+    context: Option<OpenElement>,
     /// Attribute names that `<html>` and `<body>` already have, filled when a second tag adds to them.
     merged: [Option<HashSet<NameId>>; 2],
 }
@@ -184,7 +184,7 @@ impl<'s> Parser<'s> {
             source,
             position: 0,
             has_nul: memchr::memchr(0, source.as_bytes()).is_some(),
-            raw: Raw::Data,
+            raw: TextMode::Data,
             raw_name: NameId::NONE,
             epoch: 0,
             seen: vec![0; STATIC_COUNT * 2],
@@ -193,8 +193,8 @@ impl<'s> Parser<'s> {
             stopped: false,
             ignore_line_feed: false,
             rows_max: source.len() + NODES_BASE,
-            mode: Mode::Initial,
-            original_mode: Mode::InBody,
+            mode: InsertionMode::Initial,
+            original_mode: InsertionMode::InBody,
             template_modes: Vec::new(),
             stack: Vec::with_capacity(64),
             counts: [0; STATIC_COUNT],
@@ -223,25 +223,27 @@ impl<'s> Parser<'s> {
     /// Reads the whole source as the content of an element; gives the builder and the row whose children are the result.
     pub(super) fn fragment(mut self, context: &str, namespace: Namespace) -> (Builder, u32) {
         let name = self.builder.names.intern(context);
-        self.mode = Mode::BeforeHtml;
+        self.mode = InsertionMode::BeforeHtml;
         self.create_root(Tag::bare(names::HTML));
         let root = self.stack[0].row;
         if namespace == Namespace::Html {
             self.raw = match name {
-                names::TITLE | names::TEXTAREA => Raw::Rcdata,
-                names::STYLE | names::XMP | names::IFRAME | names::NOEMBED | names::NOFRAMES => Raw::Rawtext,
-                names::SCRIPT => Raw::Script,
-                names::PLAINTEXT => Raw::Plaintext,
-                _ => Raw::Data,
+                names::TITLE | names::TEXTAREA => TextMode::Rcdata,
+                names::STYLE | names::XMP | names::IFRAME | names::NOEMBED | names::NOFRAMES => {
+                    TextMode::Rawtext
+                }
+                names::SCRIPT => TextMode::Script,
+                names::PLAINTEXT => TextMode::Plaintext,
+                _ => TextMode::Data,
             };
             match name {
-                names::TEMPLATE => self.template_modes.push(Mode::InTemplate),
+                names::TEMPLATE => self.template_modes.push(InsertionMode::InTemplate),
                 // The context itself is no node of ours; the document stands in for "some form around this".
                 names::FORM => self.form = Some(0),
                 _ => {}
             }
         }
-        self.context = Some(Open::new(0, name, namespace, tags::flags(name, namespace)));
+        self.context = Some(OpenElement::new(0, name, namespace, tags::flags(name, namespace)));
         self.reset_mode();
         self.run();
         if !self.stopped {
@@ -279,20 +281,24 @@ impl Parser<'_> {
     #[inline]
     pub(super) fn start_by_mode(&mut self, tag: &mut Tag) -> Flow {
         match self.mode {
-            Mode::InBody | Mode::Text => self.body_start(tag),
-            Mode::InCell => self.cell_start(tag),
-            Mode::InTable => self.table_start(tag),
-            Mode::InTableBody => self.table_body_start(tag),
-            Mode::InRow => self.row_start(tag),
-            Mode::InCaption => self.caption_start(tag),
-            Mode::InColumnGroup => self.column_group_start(tag),
-            Mode::InTemplate => self.template_start(tag),
-            Mode::InHead => self.head_start(tag),
-            Mode::InHeadNoscript => self.head_noscript_start(tag),
-            Mode::AfterHead => self.after_head_start(tag),
-            Mode::Initial | Mode::BeforeHtml | Mode::BeforeHead => self.before_start(tag),
-            Mode::AfterBody | Mode::AfterAfterBody => self.after_body_start(tag),
-            Mode::InFrameset | Mode::AfterFrameset | Mode::AfterAfterFrameset => self.frameset_start(tag),
+            InsertionMode::InBody | InsertionMode::Text => self.body_start(tag),
+            InsertionMode::InCell => self.cell_start(tag),
+            InsertionMode::InTable => self.table_start(tag),
+            InsertionMode::InTableBody => self.table_body_start(tag),
+            InsertionMode::InRow => self.row_start(tag),
+            InsertionMode::InCaption => self.caption_start(tag),
+            InsertionMode::InColumnGroup => self.column_group_start(tag),
+            InsertionMode::InTemplate => self.template_start(tag),
+            InsertionMode::InHead => self.head_start(tag),
+            InsertionMode::InHeadNoscript => self.head_noscript_start(tag),
+            InsertionMode::AfterHead => self.after_head_start(tag),
+            InsertionMode::Initial | InsertionMode::BeforeHtml | InsertionMode::BeforeHead => {
+                self.before_start(tag)
+            }
+            InsertionMode::AfterBody | InsertionMode::AfterAfterBody => self.after_body_start(tag),
+            InsertionMode::InFrameset | InsertionMode::AfterFrameset | InsertionMode::AfterAfterFrameset => {
+                self.frameset_start(tag)
+            }
         }
     }
 
@@ -310,26 +316,30 @@ impl Parser<'_> {
     #[inline]
     fn end_by_mode(&mut self, name: NameId) -> Flow {
         match self.mode {
-            Mode::InBody => self.body_end(name),
-            Mode::Text => {
+            InsertionMode::InBody => self.body_end(name),
+            InsertionMode::Text => {
                 self.pop();
                 self.mode = self.original_mode;
                 Flow::Done
             }
-            Mode::InCell => self.cell_end(name),
-            Mode::InTable => self.table_end(name),
-            Mode::InTableBody => self.table_body_end(name),
-            Mode::InRow => self.row_end(name),
-            Mode::InCaption => self.caption_end(name),
-            Mode::InColumnGroup => self.column_group_end(name),
-            Mode::InTemplate if name == names::TEMPLATE => self.template_end(),
-            Mode::InTemplate => Flow::Done,
-            Mode::InHead => self.head_end(name),
-            Mode::InHeadNoscript => self.head_noscript_end(name),
-            Mode::AfterHead => self.after_head_end(name),
-            Mode::Initial | Mode::BeforeHtml | Mode::BeforeHead => self.before_end(name),
-            Mode::AfterBody | Mode::AfterAfterBody => self.after_body_end(name),
-            Mode::InFrameset | Mode::AfterFrameset | Mode::AfterAfterFrameset => self.frameset_end(name),
+            InsertionMode::InCell => self.cell_end(name),
+            InsertionMode::InTable => self.table_end(name),
+            InsertionMode::InTableBody => self.table_body_end(name),
+            InsertionMode::InRow => self.row_end(name),
+            InsertionMode::InCaption => self.caption_end(name),
+            InsertionMode::InColumnGroup => self.column_group_end(name),
+            InsertionMode::InTemplate if name == names::TEMPLATE => self.template_end(),
+            InsertionMode::InTemplate => Flow::Done,
+            InsertionMode::InHead => self.head_end(name),
+            InsertionMode::InHeadNoscript => self.head_noscript_end(name),
+            InsertionMode::AfterHead => self.after_head_end(name),
+            InsertionMode::Initial | InsertionMode::BeforeHtml | InsertionMode::BeforeHead => {
+                self.before_end(name)
+            }
+            InsertionMode::AfterBody | InsertionMode::AfterAfterBody => self.after_body_end(name),
+            InsertionMode::InFrameset | InsertionMode::AfterFrameset | InsertionMode::AfterAfterFrameset => {
+                self.frameset_end(name)
+            }
         }
     }
 
@@ -339,10 +349,13 @@ impl Parser<'_> {
             return self.insert(row);
         }
         match self.mode {
-            Mode::Initial | Mode::BeforeHtml | Mode::AfterAfterBody | Mode::AfterAfterFrameset => {
+            InsertionMode::Initial
+            | InsertionMode::BeforeHtml
+            | InsertionMode::AfterAfterBody
+            | InsertionMode::AfterAfterFrameset => {
                 self.builder.append(0, row);
             }
-            Mode::AfterBody => {
+            InsertionMode::AfterBody => {
                 let html = self.stack[0].row;
                 self.builder.append(html, row);
             }
@@ -367,11 +380,11 @@ impl Parser<'_> {
     pub(super) fn doctype(&mut self, name: NameId, ids: DoctypeIds, quirks: QuirksMode) {
         self.ignore_line_feed = false;
         self.flush_pending();
-        if self.mode == Mode::Initial {
+        if self.mode == InsertionMode::Initial {
             self.builder.quirks = quirks;
             let row = self.builder.create_doctype(name, ids);
             self.builder.append(0, row);
-            self.mode = Mode::BeforeHtml;
+            self.mode = InsertionMode::BeforeHtml;
         }
     }
 
@@ -379,19 +392,19 @@ impl Parser<'_> {
         self.flush_pending();
         loop {
             match self.mode {
-                Mode::Text => {
+                InsertionMode::Text => {
                     self.pop();
                     self.mode = self.original_mode;
                 }
-                Mode::Initial => {
+                InsertionMode::Initial => {
                     self.builder.quirks = QuirksMode::Quirks;
-                    self.mode = Mode::BeforeHtml;
+                    self.mode = InsertionMode::BeforeHtml;
                 }
-                Mode::BeforeHtml => self.create_root(Tag::bare(names::HTML)),
-                Mode::BeforeHead => self.create_head(Tag::bare(names::HEAD)),
-                Mode::InHead => self.leave_head(),
-                Mode::InHeadNoscript => self.leave_noscript(),
-                Mode::AfterHead => self.create_body(),
+                InsertionMode::BeforeHtml => self.create_root(Tag::bare(names::HTML)),
+                InsertionMode::BeforeHead => self.create_head(Tag::bare(names::HEAD)),
+                InsertionMode::InHead => self.leave_head(),
+                InsertionMode::InHeadNoscript => self.leave_noscript(),
+                InsertionMode::AfterHead => self.create_body(),
                 // A template left open in the head, say, must be closed for the body to be made.
                 _ if self.has_template() => self.close_template(),
                 _ => return,

@@ -1,20 +1,20 @@
 //! The stack of open elements: scope searches, implied end tags, the insertion mode that follows from it.
 
 use super::tags::{self, Flags};
-use super::{Mode, OPEN_SCAN_MAX, Open, Parser};
+use super::{InsertionMode, OPEN_SCAN_MAX, OpenElement, Parser};
 use crate::html::dom::names::{self, NameId};
 
 impl Parser<'_> {
     /// The current node. The root is never popped, so there always is one once the root exists.
     #[inline]
-    pub(super) fn top(&self) -> Open {
+    pub(super) fn top(&self) -> OpenElement {
         self.stack[self.stack.len() - 1]
     }
 
     /// Adds to an entry what it inherits from the one below it. Entries that end the button scope inherit nothing; no such
     /// entry, and no `<p>`, is ever taken out of the middle of the stack, so what was inherited stays true.
     #[inline]
-    pub(super) fn inheriting(mut open: Open, below: Option<&Open>) -> Open {
+    pub(super) fn inheriting(mut open: OpenElement, below: Option<&OpenElement>) -> OpenElement {
         if open.is(names::P) {
             open.flags |= tags::P_IN_SCOPE;
         } else if open.flags & (tags::SCOPE | tags::BUTTON_SCOPE) == 0 {
@@ -24,7 +24,7 @@ impl Parser<'_> {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, open: Open) {
+    pub(super) fn push(&mut self, open: OpenElement) {
         let open = Self::inheriting(open, self.stack.last());
         if open.flags & tags::COUNTED != 0 {
             self.counts[open.key as usize] += 1;
@@ -42,7 +42,7 @@ impl Parser<'_> {
     }
 
     #[inline]
-    pub(super) fn closed(&mut self, open: Open) {
+    pub(super) fn closed(&mut self, open: OpenElement) {
         if open.flags & tags::COUNTED != 0 {
             self.counts[open.key as usize] -= 1;
         }
@@ -127,7 +127,7 @@ impl Parser<'_> {
 
     /// "Reset the insertion mode appropriately".
     pub(super) fn reset_mode(&mut self) {
-        self.mode = Mode::InBody;
+        self.mode = InsertionMode::InBody;
         for (at, open) in self.stack.iter().enumerate().rev().take(OPEN_SCAN_MAX) {
             let last = at == 0;
             let open = match self.context {
@@ -135,18 +135,18 @@ impl Parser<'_> {
                 _ => *open,
             };
             let mode = match open.html_name() {
-                names::TD | names::TH if !last => Mode::InCell,
-                names::TR => Mode::InRow,
-                names::TBODY | names::THEAD | names::TFOOT => Mode::InTableBody,
-                names::CAPTION => Mode::InCaption,
-                names::COLGROUP => Mode::InColumnGroup,
-                names::TABLE => Mode::InTable,
-                names::TEMPLATE => self.template_modes.last().copied().unwrap_or(Mode::InTemplate),
-                names::HEAD if !last => Mode::InHead,
-                names::BODY => Mode::InBody,
-                names::FRAMESET => Mode::InFrameset,
-                names::HTML if self.head.is_none() => Mode::BeforeHead,
-                names::HTML => Mode::AfterHead,
+                names::TD | names::TH if !last => InsertionMode::InCell,
+                names::TR => InsertionMode::InRow,
+                names::TBODY | names::THEAD | names::TFOOT => InsertionMode::InTableBody,
+                names::CAPTION => InsertionMode::InCaption,
+                names::COLGROUP => InsertionMode::InColumnGroup,
+                names::TABLE => InsertionMode::InTable,
+                names::TEMPLATE => self.template_modes.last().copied().unwrap_or(InsertionMode::InTemplate),
+                names::HEAD if !last => InsertionMode::InHead,
+                names::BODY => InsertionMode::InBody,
+                names::FRAMESET => InsertionMode::InFrameset,
+                names::HTML if self.head.is_none() => InsertionMode::BeforeHead,
+                names::HTML => InsertionMode::AfterHead,
                 _ => continue,
             };
             self.mode = mode;

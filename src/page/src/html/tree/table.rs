@@ -1,6 +1,6 @@
 //! Tables: "in table", "in table text", "in caption", "in column group", "in table body", "in row", "in cell".
 
-use super::{Flow, Mode, Parser, Tag, tags};
+use super::{Flow, InsertionMode, Parser, Tag, tags};
 use crate::html::dom::names::{self, NameId};
 
 impl Parser<'_> {
@@ -10,29 +10,29 @@ impl Parser<'_> {
                 self.pop_to_context(tags::TABLE_SCOPE);
                 self.push_marker();
                 self.insert_html(tag);
-                self.mode = Mode::InCaption;
+                self.mode = InsertionMode::InCaption;
             }
             names::COLGROUP => {
                 self.pop_to_context(tags::TABLE_SCOPE);
                 self.insert_html(tag);
-                self.mode = Mode::InColumnGroup;
+                self.mode = InsertionMode::InColumnGroup;
             }
             names::COL => {
                 self.pop_to_context(tags::TABLE_SCOPE);
                 self.insert_phantom(names::COLGROUP);
-                self.mode = Mode::InColumnGroup;
+                self.mode = InsertionMode::InColumnGroup;
                 return Flow::Again;
             }
             names::TBODY | names::TFOOT | names::THEAD => {
                 self.pop_to_context(tags::TABLE_SCOPE);
                 self.insert_html(tag);
-                self.mode = Mode::InTableBody;
+                self.mode = InsertionMode::InTableBody;
             }
             names::TD | names::TH | names::TR => {
                 self.pop_to_context(tags::TABLE_SCOPE);
                 let row = self.insert_phantom(names::TBODY);
                 self.builder.mark_implied(row);
-                self.mode = Mode::InTableBody;
+                self.mode = InsertionMode::InTableBody;
                 return Flow::Again;
             }
             names::TABLE => return if self.close_table() { Flow::Again } else { Flow::Done },
@@ -131,7 +131,7 @@ impl Parser<'_> {
             self.close_implied(NameId::NONE);
             self.pop_until(names::CAPTION);
             self.clear_to_marker();
-            self.mode = Mode::InTable;
+            self.mode = InsertionMode::InTable;
         }
         open
     }
@@ -172,7 +172,7 @@ impl Parser<'_> {
             return Flow::Done;
         }
         self.pop();
-        self.mode = Mode::InTable;
+        self.mode = InsertionMode::InTable;
         Flow::Again
     }
 
@@ -193,13 +193,13 @@ impl Parser<'_> {
             names::TR => {
                 self.pop_to_context(tags::BODY_CONTEXT);
                 self.insert_html(tag);
-                self.mode = Mode::InRow;
+                self.mode = InsertionMode::InRow;
                 Flow::Done
             }
             names::TH | names::TD => {
                 self.pop_to_context(tags::BODY_CONTEXT);
                 self.insert_phantom(names::TR);
-                self.mode = Mode::InRow;
+                self.mode = InsertionMode::InRow;
                 Flow::Again
             }
             names::CAPTION | names::COL | names::COLGROUP | names::TBODY | names::TFOOT | names::THEAD => {
@@ -216,7 +216,7 @@ impl Parser<'_> {
         }
         self.pop_to_context(tags::BODY_CONTEXT);
         self.pop();
-        self.mode = Mode::InTable;
+        self.mode = InsertionMode::InTable;
         Flow::Again
     }
 
@@ -226,7 +226,7 @@ impl Parser<'_> {
                 if self.in_scope(name, tags::TABLE_SCOPE) {
                     self.pop_to_context(tags::BODY_CONTEXT);
                     self.pop();
-                    self.mode = Mode::InTable;
+                    self.mode = InsertionMode::InTable;
                 }
                 Flow::Done
             }
@@ -240,7 +240,7 @@ impl Parser<'_> {
             names::TH | names::TD => {
                 self.pop_to_context(tags::ROW_CONTEXT);
                 self.insert_html(tag);
-                self.mode = Mode::InCell;
+                self.mode = InsertionMode::InCell;
                 self.push_marker();
                 Flow::Done
             }
@@ -255,7 +255,7 @@ impl Parser<'_> {
         }
         self.pop_to_context(tags::ROW_CONTEXT);
         self.pop();
-        self.mode = Mode::InTableBody;
+        self.mode = InsertionMode::InTableBody;
         Flow::Again
     }
 
@@ -284,7 +284,7 @@ impl Parser<'_> {
             }
         }
         self.clear_to_marker();
-        self.mode = Mode::InRow;
+        self.mode = InsertionMode::InRow;
     }
 
     pub(super) fn cell_start(&mut self, tag: &mut Tag) -> Flow {
@@ -306,7 +306,7 @@ impl Parser<'_> {
                     self.close_implied(NameId::NONE);
                     self.pop_until(name);
                     self.clear_to_marker();
-                    self.mode = Mode::InRow;
+                    self.mode = InsertionMode::InRow;
                 }
                 Flow::Done
             }

@@ -115,7 +115,7 @@ impl Compiler<'_> {
             }
             AstKind::Call { prefix, name, arguments } => self.call(ast.at, *prefix, name, arguments)?,
             AstKind::Path { absolute, steps } => {
-                let start = if *absolute { Start::Root } else { Start::Context };
+                let start = if *absolute { PathStart::Root } else { PathStart::Context };
                 self.path(start, steps)?
             }
             AstKind::Filter { primary, predicates, steps } => {
@@ -126,7 +126,7 @@ impl Compiler<'_> {
                 }
                 if !steps.is_empty() {
                     self.want_nodes(&expr, primary.at, "`/` starts from")?;
-                    expr = self.path(Start::Expr(Box::new(expr)), steps)?;
+                    expr = self.path(PathStart::Expr(Box::new(expr)), steps)?;
                 }
                 expr
             }
@@ -252,46 +252,46 @@ impl Compiler<'_> {
         }
     }
 
-    fn path(&mut self, start: Start, steps: &[AstStep<'_>]) -> Result<Expr, CompileError> {
+    fn path(&mut self, start: PathStart, steps: &[AstStep<'_>]) -> Result<Expr, CompileError> {
         let mut compiled = Vec::with_capacity(steps.len());
         for step in steps {
             compiled.push(self.step(step)?);
         }
         let steps = self.fuse(compiled);
-        if matches!(start, Start::Context) {
+        if matches!(start, PathStart::Context) {
             if steps.is_empty() {
                 return Ok(Expr::Context);
             }
-            if let [Step { axis: Axis::Attribute, test: Test::Name(name), predicates, .. }] = &steps[..]
+            if let [Step { axis: Axis::Attribute, test: NodeTest::Name(name), predicates, .. }] = &steps[..]
                 && predicates.is_empty()
             {
                 return Ok(Expr::Attribute(*name));
             }
         }
-        if let Start::Expr(inner) = start {
-            return Ok(if steps.is_empty() { *inner } else { Self::finish(Start::Expr(inner), steps) });
+        if let PathStart::Expr(inner) = start {
+            return Ok(if steps.is_empty() { *inner } else { Self::finish(PathStart::Expr(inner), steps) });
         }
         Ok(Self::finish(start, steps))
     }
 
-    fn finish(start: Start, steps: Vec<Step>) -> Expr {
-        let walk::Walk { walkable, ordered } = walk::of_path(&start, &steps);
+    fn finish(start: PathStart, steps: Vec<Step>) -> Expr {
+        let walk::PathTraits { walkable, ordered } = walk::of_path(&start, &steps);
         Expr::Path(Path { start, steps, walkable, ordered })
     }
 
     fn step(&mut self, step: &AstStep<'_>) -> Result<Step, CompileError> {
         let test = match step.test {
-            AstTest::Node => Test::Node,
-            AstTest::Any => Test::Any,
-            AstTest::Text => Test::Text,
-            AstTest::Comment => Test::Comment,
-            AstTest::Pi(target) => Test::Pi(target.map(Into::into)),
-            AstTest::Name { prefix: None, local, .. } => Test::Name(self.name(local)),
+            AstTest::Node => NodeTest::Node,
+            AstTest::Any => NodeTest::Any,
+            AstTest::Text => NodeTest::Text,
+            AstTest::Comment => NodeTest::Comment,
+            AstTest::Pi(target) => NodeTest::Pi(target.map(Into::into)),
+            AstTest::Name { prefix: None, local, .. } => NodeTest::Name(self.name(local)),
             // HTML has no namespaces to declare; these two are how its parser names foreign attributes.
             AstTest::Name { prefix: Some(prefix @ ("xml" | "xlink")), local, .. }
                 if step.axis == Axis::Attribute =>
             {
-                Test::Name(self.name(&format!("{prefix}:{local}")))
+                NodeTest::Name(self.name(&format!("{prefix}:{local}")))
             }
             AstTest::Name { prefix: Some(prefix), local, at } => {
                 let message = format!("unknown prefix `{prefix}` (say `*[name()='{prefix}:{local}']`)");
@@ -357,8 +357,8 @@ impl Compiler<'_> {
                     Axis::Attribute => {
                         // Only elements have attributes; the named one leads to its owners.
                         if let Some(last) = fused.last_mut() {
-                            last.test = Test::Any;
-                            if let Test::Name(name) = step.test {
+                            last.test = NodeTest::Any;
+                            if let NodeTest::Name(name) = step.test {
                                 last.seeds.push(Seed::Attribute(name));
                             }
                         }
@@ -374,7 +374,7 @@ impl Compiler<'_> {
 
 /// `axis::node()` without predicates.
 fn is_plain(step: &Step, axis: Axis) -> bool {
-    step.axis == axis && step.test == Test::Node && step.predicates.is_empty() && step.seeds.is_empty()
+    step.axis == axis && step.test == NodeTest::Node && step.predicates.is_empty() && step.seeds.is_empty()
 }
 
 /// How a predicate looks at the position.

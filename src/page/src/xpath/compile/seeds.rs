@@ -50,8 +50,8 @@ fn collect(expr: &Expr, names: &[Box<str>], seeds: &mut Vec<Seed>) {
         Expr::Or(members) => either(members, names, seeds),
         Expr::Attribute(name) => seeds.push(Seed::Attribute(*name)),
         // `[self::h1]`; alternatives of it are how one asks for any of several elements.
-        Expr::Path(Path { start: Start::Context, steps, .. }) => {
-            if let [Step { axis: Axis::SelfNode, test: Test::Name(name), .. }] = &steps[..] {
+        Expr::Path(Path { start: PathStart::Context, steps, .. }) => {
+            if let [Step { axis: Axis::SelfNode, test: NodeTest::Name(name), .. }] = &steps[..] {
                 seeds.push(Seed::Element(*name));
             }
         }

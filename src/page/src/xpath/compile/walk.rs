@@ -11,7 +11,7 @@ const WALK_STEPS_MAX: usize = 8;
 
 /// What a walk over a path is good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Walk {
+pub(super) struct PathTraits {
     /// It meets no node twice.
     pub walkable: bool,
     /// It meets the nodes in document order.
@@ -26,11 +26,11 @@ enum Shape {
     Attributes,
 }
 
-const NO_WALK: Walk = Walk { walkable: false, ordered: false };
+const NO_WALK: PathTraits = PathTraits { walkable: false, ordered: false };
 
 /// Looks at the steps of a path that starts at the context node or the root.
-pub(super) fn of_path(start: &Start, steps: &[Step]) -> Walk {
-    if matches!(start, Start::Expr(_)) || steps.len() > WALK_STEPS_MAX {
+pub(super) fn of_path(start: &PathStart, steps: &[Step]) -> PathTraits {
+    if matches!(start, PathStart::Expr(_)) || steps.len() > WALK_STEPS_MAX {
         return NO_WALK;
     }
     let mut shape = Shape::One;
@@ -56,5 +56,5 @@ pub(super) fn of_path(start: &Start, steps: &[Step]) -> Walk {
             _ => return NO_WALK,
         };
     }
-    Walk { walkable: true, ordered }
+    PathTraits { walkable: true, ordered }
 }

@@ -11,7 +11,7 @@ const SCAN_NODES_MAX: u32 = 48;
 
 /// A node test with its name looked up in the document.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Match<'a> {
+pub(super) enum NodeMatch<'a> {
     /// The document has no such name.
     Never,
     Node,
@@ -22,18 +22,18 @@ pub(super) enum Match<'a> {
     Pi(Option<&'a str>),
 }
 
-impl Match<'_> {
+impl NodeMatch<'_> {
     /// Whether a node of the tree passes.
     #[inline]
     pub(super) fn accepts(self, document: &Document, node: NodeId) -> bool {
         match self {
-            Match::Never => false,
-            Match::Node => document.kind(node) != NodeKind::Doctype,
-            Match::Any => document.is_element(node),
-            Match::Name(name) => document.name_id(node) == name && document.is_element(node),
-            Match::Text => document.is_text(node),
-            Match::Comment => document.kind(node) == NodeKind::Comment,
-            Match::Pi(target) => {
+            NodeMatch::Never => false,
+            NodeMatch::Node => document.kind(node) != NodeKind::Doctype,
+            NodeMatch::Any => document.is_element(node),
+            NodeMatch::Name(name) => document.name_id(node) == name && document.is_element(node),
+            NodeMatch::Text => document.is_text(node),
+            NodeMatch::Comment => document.kind(node) == NodeKind::Comment,
+            NodeMatch::Pi(target) => {
                 document.kind(node) == NodeKind::Pi
                     && target.is_none_or(|target| document.name(node) == target)
             }
@@ -43,9 +43,9 @@ impl Match<'_> {
 
 /// Where to go from a node.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Route<'a> {
+pub(super) struct AxisRoute<'a> {
     pub axis: Axis,
-    pub found: Match<'a>,
+    pub found: NodeMatch<'a>,
     /// See [`super::super::plan::Step::through_tbody`].
     pub through_tbody: bool,
 }
@@ -55,7 +55,7 @@ pub(super) struct Route<'a> {
 /// Adds the nodes looked at to `looked`.
 pub(super) fn each<V>(
     document: &Document,
-    route: Route<'_>,
+    route: AxisRoute<'_>,
     from: NodeRef,
     looked: &mut u64,
     mut visit: V,
@@ -111,7 +111,7 @@ where
 }
 
 #[inline]
-fn offer<V>(document: &Document, found: Match<'_>, node: NodeId, visit: &mut V) -> Outcome<bool>
+fn offer<V>(document: &Document, found: NodeMatch<'_>, node: NodeId, visit: &mut V) -> Outcome<bool>
 where
     V: FnMut(NodeRef) -> Outcome<bool>,
 {
@@ -122,7 +122,7 @@ where
 /// recommendation would count the owner's children too).
 fn from_attribute<V>(
     document: &Document,
-    route: Route<'_>,
+    route: AxisRoute<'_>,
     from: NodeRef,
     looked: &mut u64,
     mut visit: V,
@@ -135,15 +135,17 @@ where
     }
     let owner = NodeRef::of(from.node());
     let or_self = |visit: &mut V| match route.found {
-        Match::Node => visit(from),
+        NodeMatch::Node => visit(from),
         _ => Ok(true),
     };
     match route.axis {
         Axis::SelfNode | Axis::DescendantOrSelf => or_self(&mut visit),
-        Axis::Parent => each(document, Route { axis: Axis::SelfNode, ..route }, owner, looked, visit),
-        Axis::Ancestor => each(document, Route { axis: Axis::AncestorOrSelf, ..route }, owner, looked, visit),
+        Axis::Parent => each(document, AxisRoute { axis: Axis::SelfNode, ..route }, owner, looked, visit),
+        Axis::Ancestor => {
+            each(document, AxisRoute { axis: Axis::AncestorOrSelf, ..route }, owner, looked, visit)
+        }
         Axis::AncestorOrSelf => Ok(or_self(&mut visit)?
-            && each(document, Route { axis: Axis::AncestorOrSelf, ..route }, owner, looked, visit)?),
+            && each(document, AxisRoute { axis: Axis::AncestorOrSelf, ..route }, owner, looked, visit)?),
         Axis::Following | Axis::Preceding => each(document, route, owner, looked, visit),
         _ => Ok(true),
     }
@@ -151,7 +153,7 @@ where
 
 fn attributes<V>(
     document: &Document,
-    found: Match<'_>,
+    found: NodeMatch<'_>,
     node: NodeId,
     looked: &mut u64,
     mut visit: V,
@@ -163,8 +165,8 @@ where
         *looked += 1;
         let attribute = AttrId(row);
         let passes = match found {
-            Match::Name(name) => document.attr_name_id(attribute) == name,
-            Match::Any | Match::Node => true,
+            NodeMatch::Name(name) => document.attr_name_id(attribute) == name,
+            NodeMatch::Any | NodeMatch::Node => true,
             _ => false,
         };
         if passes && !visit(NodeRef::of_attribute(node, attribute))? {
@@ -176,7 +178,7 @@ where
 
 fn children<V>(
     document: &Document,
-    route: Route<'_>,
+    route: AxisRoute<'_>,
     node: NodeId,
     looked: &mut u64,
     mut visit: V,
@@ -184,7 +186,7 @@ fn children<V>(
 where
     V: FnMut(NodeRef) -> Outcome<bool>,
 {
-    if let Match::Never = route.found {
+    if let NodeMatch::Never = route.found {
         return Ok(true);
     }
     let end = document.subtree_end(node).0;
@@ -211,7 +213,7 @@ where
 /// Nodes of a range of document order.
 fn scan<V>(
     document: &Document,
-    found: Match<'_>,
+    found: NodeMatch<'_>,
     range: std::ops::Range<u32>,
     looked: &mut u64,
     mut visit: V,
@@ -220,8 +222,8 @@ where
     V: FnMut(NodeRef) -> Outcome<bool>,
 {
     match found {
-        Match::Never => {}
-        Match::Name(name) if range.end.saturating_sub(range.start) > SCAN_NODES_MAX => {
+        NodeMatch::Never => {}
+        NodeMatch::Name(name) if range.end.saturating_sub(range.start) > SCAN_NODES_MAX => {
             let rows = document.element_postings(name);
             let first = rows.partition_point(|row| *row < range.start);
             for row in rows[first..].iter().take_while(|row| **row < range.end) {
@@ -246,7 +248,7 @@ where
 /// Nodes before `node` that do not contain it, nearest first.
 fn preceding<V>(
     document: &Document,
-    found: Match<'_>,
+    found: NodeMatch<'_>,
     node: NodeId,
     looked: &mut u64,
     mut visit: V,
@@ -256,8 +258,8 @@ where
 {
     let is_before = |row: u32| document.subtree_end(NodeId(row)).0 <= node.0;
     match found {
-        Match::Never => {}
-        Match::Name(name) => {
+        NodeMatch::Never => {}
+        NodeMatch::Name(name) => {
             let rows = document.element_postings(name);
             let end = rows.partition_point(|row| *row < node.0);
             for row in rows[..end].iter().rev() {

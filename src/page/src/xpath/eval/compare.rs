@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use super::super::plan::*;
 use super::super::value::text_to_number;
-use super::{Context, Evaluator, Kept, Outcome, text};
+use super::{CachedValue, Context, Evaluator, Outcome, text};
 
 type Texts<'a> = Rc<HashSet<Cow<'a, str>>>;
 
@@ -165,7 +165,7 @@ impl<'a> Evaluator<'a> {
         }
         // Evaluating a kept set here fills its slot.
         if let Expr::Once(slot, inner) = expr
-            && let Kept::Nodes(nodes) = self.keep(*slot, inner, context)?
+            && let CachedValue::Nodes(nodes) = self.keep(*slot, inner, context)?
         {
             self.spend(nodes.len() as u64)?;
         }

@@ -119,7 +119,7 @@ impl<'a> Evaluator<'a> {
     fn count(&mut self, expr: &'a Expr, context: Context) -> Outcome<usize> {
         match expr {
             Expr::Once(slot, inner) => match self.keep(*slot, inner, context)? {
-                super::Kept::Nodes(nodes) => Ok(nodes.len()),
+                super::CachedValue::Nodes(nodes) => Ok(nodes.len()),
                 _ => Ok(0),
             },
             Expr::Path(path) if path.walkable => {

@@ -49,7 +49,7 @@ impl Context {
 
 /// A value that depends on the document only.
 #[derive(Clone)]
-enum Kept<'a> {
+enum CachedValue<'a> {
     Nodes(Rc<Vec<NodeRef>>),
     Number(f64),
     Text(Rc<Cow<'a, str>>),
@@ -67,7 +67,7 @@ struct Evaluator<'a> {
     document: &'a Document,
     names: Vec<NameId>,
     fuel: u64,
-    kept: Vec<Option<Kept<'a>>>,
+    kept: Vec<Option<CachedValue<'a>>>,
     /// The texts of kept node-sets, for comparisons.
     kept_texts: HashMap<usize, Rc<HashSet<Cow<'a, str>>>>,
     /// Their smallest and largest numbers.
@@ -170,10 +170,10 @@ impl<'a> Evaluator<'a> {
                 Ok(part.find(whole.as_bytes()).is_some())
             }
             Expr::Once(slot, inner) => Ok(match self.keep(*slot, inner, context)? {
-                Kept::Nodes(nodes) => !nodes.is_empty(),
-                Kept::Number(number) => number != 0.0 && !number.is_nan(),
-                Kept::Text(text) => !text.is_empty(),
-                Kept::Boolean(boolean) => boolean,
+                CachedValue::Nodes(nodes) => !nodes.is_empty(),
+                CachedValue::Number(number) => number != 0.0 && !number.is_nan(),
+                CachedValue::Text(text) => !text.is_empty(),
+                CachedValue::Boolean(boolean) => boolean,
             }),
             _ => match expr.kind() {
                 Type::Nodes => self.any_node(expr, context, &mut |_, _| Ok(true)),
@@ -213,7 +213,7 @@ impl<'a> Evaluator<'a> {
             }
             Expr::Once(slot, inner) if inner.kind() == Type::Number => {
                 match self.keep(*slot, inner, context)? {
-                    Kept::Number(number) => Ok(number),
+                    CachedValue::Number(number) => Ok(number),
                     _ => Ok(f64::NAN),
                 }
             }
@@ -231,7 +231,7 @@ impl<'a> Evaluator<'a> {
             Expr::Literal(text) => Ok(Cow::Borrowed(text)),
             Expr::Once(slot, inner) if inner.kind() == Type::Text => {
                 match self.keep(*slot, inner, context)? {
-                    Kept::Text(text) => Ok((*text).clone()),
+                    CachedValue::Text(text) => Ok((*text).clone()),
                     _ => Ok(Cow::Borrowed("")),
                 }
             }
@@ -277,7 +277,7 @@ impl<'a> Evaluator<'a> {
                 Ok(nodes)
             }
             Expr::Once(slot, inner) => Ok(match self.keep(*slot, inner, context)? {
-                Kept::Nodes(nodes) => {
+                CachedValue::Nodes(nodes) => {
                     self.spend(nodes.len() as u64)?;
                     (*nodes).clone()
                 }
@@ -303,7 +303,7 @@ impl<'a> Evaluator<'a> {
                 Ok(first)
             }
             Expr::Once(slot, inner) => Ok(match self.keep(*slot, inner, context)? {
-                Kept::Nodes(nodes) => nodes.first().copied(),
+                CachedValue::Nodes(nodes) => nodes.first().copied(),
                 _ => None,
             }),
             _ => Ok(self.nodes(expr, context, 1)?.first().copied()),
@@ -325,7 +325,7 @@ impl<'a> Evaluator<'a> {
             }
             Expr::Path(path) if path.walkable => {
                 let start = match path.start {
-                    Start::Root => NodeRef::of(Document::ROOT),
+                    PathStart::Root => NodeRef::of(Document::ROOT),
                     _ => context.node,
                 };
                 self.walk(&path.steps, start, test)
@@ -339,7 +339,7 @@ impl<'a> Evaluator<'a> {
                 Ok(false)
             }
             Expr::Once(slot, inner) => {
-                if let Kept::Nodes(nodes) = self.keep(*slot, inner, context)? {
+                if let CachedValue::Nodes(nodes) = self.keep(*slot, inner, context)? {
                     for node in nodes.iter() {
                         if test(self, *node)? {
                             return Ok(true);
@@ -360,15 +360,15 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The value of an expression that looks at the document only, computed when first asked for.
-    fn keep(&mut self, slot: usize, inner: &'a Expr, context: Context) -> Outcome<Kept<'a>> {
+    fn keep(&mut self, slot: usize, inner: &'a Expr, context: Context) -> Outcome<CachedValue<'a>> {
         if let Some(kept) = &self.kept[slot] {
             return Ok(kept.clone());
         }
         let kept = match inner.kind() {
-            Type::Nodes => Kept::Nodes(Rc::new(self.nodes(inner, context, usize::MAX)?)),
-            Type::Number => Kept::Number(self.number(inner, context)?),
-            Type::Text => Kept::Text(Rc::new(self.text(inner, context)?)),
-            Type::Boolean => Kept::Boolean(self.boolean(inner, context)?),
+            Type::Nodes => CachedValue::Nodes(Rc::new(self.nodes(inner, context, usize::MAX)?)),
+            Type::Number => CachedValue::Number(self.number(inner, context)?),
+            Type::Text => CachedValue::Text(Rc::new(self.text(inner, context)?)),
+            Type::Boolean => CachedValue::Boolean(self.boolean(inner, context)?),
         };
         self.kept[slot] = Some(kept.clone());
         Ok(kept)

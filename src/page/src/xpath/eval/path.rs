@@ -7,7 +7,7 @@
 
 use super::super::plan::*;
 use super::super::value::NodeRef;
-use super::axes::{Match, Route, each};
+use super::axes::{AxisRoute, NodeMatch, each};
 use super::{Context, Evaluator, MEMO_BYTES_MAX, MEMO_STARTS_AT, Outcome};
 use crate::html::{Document, NameId, NodeId};
 
@@ -25,9 +25,9 @@ pub(super) fn sort_unique(nodes: &mut Vec<NodeRef>) {
 impl<'a> Evaluator<'a> {
     pub(super) fn path(&mut self, path: &'a Path, context: Context, limit: usize) -> Outcome<Vec<NodeRef>> {
         let mut current = match &path.start {
-            Start::Context => vec![context.node],
-            Start::Root => vec![NodeRef::of(Document::ROOT)],
-            Start::Expr(expr) => self.nodes(expr, context, usize::MAX)?,
+            PathStart::Context => vec![context.node],
+            PathStart::Root => vec![NodeRef::of(Document::ROOT)],
+            PathStart::Expr(expr) => self.nodes(expr, context, usize::MAX)?,
         };
         let last = path.steps.len().saturating_sub(1);
         for (at, step) in path.steps.iter().enumerate() {
@@ -41,22 +41,22 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The route of a step, with its name looked up.
-    fn route(&self, step: &'a Step) -> Route<'a> {
+    fn route(&self, step: &'a Step) -> AxisRoute<'a> {
         let found = match &step.test {
-            Test::Node => Match::Node,
-            Test::Any => Match::Any,
-            Test::Text => Match::Text,
-            Test::Comment => Match::Comment,
-            Test::Pi(target) => Match::Pi(target.as_deref()),
-            Test::Name(name) if self.names[*name] == NameId::NONE => Match::Never,
-            Test::Name(name) => Match::Name(self.names[*name]),
+            NodeTest::Node => NodeMatch::Node,
+            NodeTest::Any => NodeMatch::Any,
+            NodeTest::Text => NodeMatch::Text,
+            NodeTest::Comment => NodeMatch::Comment,
+            NodeTest::Pi(target) => NodeMatch::Pi(target.as_deref()),
+            NodeTest::Name(name) if self.names[*name] == NameId::NONE => NodeMatch::Never,
+            NodeTest::Name(name) => NodeMatch::Name(self.names[*name]),
         };
-        Route { axis: step.axis, found, through_tbody: step.through_tbody }
+        AxisRoute { axis: step.axis, found, through_tbody: step.through_tbody }
     }
 
     fn step(&mut self, step: &'a Step, from: &[NodeRef], limit: usize) -> Outcome<Vec<NodeRef>> {
         let route = self.route(step);
-        if let Match::Never = route.found {
+        if let NodeMatch::Never = route.found {
             return Ok(Vec::new());
         }
         if from.last().is_some_and(|node| node.made().is_some()) {
@@ -80,7 +80,7 @@ impl<'a> Evaluator<'a> {
     fn candidates(
         &mut self,
         step: &'a Step,
-        route: Route<'a>,
+        route: AxisRoute<'a>,
         from: &[NodeRef],
         out: &mut Vec<NodeRef>,
     ) -> Outcome<()> {
@@ -108,7 +108,7 @@ impl<'a> Evaluator<'a> {
     /// Appends what the route finds from each node in turn.
     fn collect(
         &mut self,
-        route: Route<'a>,
+        route: AxisRoute<'a>,
         from: impl IntoIterator<Item = NodeRef>,
         out: &mut Vec<NodeRef>,
     ) -> Outcome<()> {
@@ -127,7 +127,7 @@ impl<'a> Evaluator<'a> {
     fn below(
         &mut self,
         step: &'a Step,
-        route: Route<'a>,
+        route: AxisRoute<'a>,
         from: &[NodeRef],
         out: &mut Vec<NodeRef>,
     ) -> Outcome<()> {
@@ -136,7 +136,7 @@ impl<'a> Evaluator<'a> {
         let mut covered = 0;
         for node in from {
             if node.is_attribute() {
-                if or_self && matches!(route.found, Match::Node) {
+                if or_self && matches!(route.found, NodeMatch::Node) {
                     out.push(*node);
                 }
                 continue;
@@ -170,13 +170,13 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Ancestors of all of `from`: a climb ends where the climb from the node before it has been.
-    fn climb(&mut self, route: Route<'a>, from: &[NodeRef], out: &mut Vec<NodeRef>) -> Outcome<()> {
+    fn climb(&mut self, route: AxisRoute<'a>, from: &[NodeRef], out: &mut Vec<NodeRef>) -> Outcome<()> {
         let document = self.document;
         let or_self = route.axis == Axis::AncestorOrSelf;
         let mut before = NodeId(0);
         for node in from {
             let own = node.node();
-            if node.is_attribute() && or_self && matches!(route.found, Match::Node) {
+            if node.is_attribute() && or_self && matches!(route.found, NodeMatch::Node) {
                 out.push(*node);
             }
             let mut next = if or_self || node.is_attribute() { Some(own) } else { document.parent(own) };
@@ -213,7 +213,7 @@ impl<'a> Evaluator<'a> {
     fn step_by_context(
         &mut self,
         step: &'a Step,
-        route: Route<'a>,
+        route: AxisRoute<'a>,
         from: &[NodeRef],
     ) -> Outcome<Vec<NodeRef>> {
         // Predicates before the one that counts are asked on the way, so that `[@class][1]` ends at the first one found.
@@ -247,7 +247,7 @@ impl<'a> Evaluator<'a> {
     fn step_by_parent(
         &mut self,
         step: &'a Step,
-        route: Route<'a>,
+        route: AxisRoute<'a>,
         from: &[NodeRef],
     ) -> Outcome<Vec<NodeRef>> {
         let mut nodes = Vec::new();
@@ -458,8 +458,8 @@ impl<'a> Evaluator<'a> {
 /// Steps from texts that `re:match` made: they have one text child, as lxml's `match` elements do, and nothing around them.
 fn from_made(step: &Step, from: &[NodeRef]) -> Vec<NodeRef> {
     let stays = match step.axis {
-        Axis::Child | Axis::Descendant => matches!(step.test, Test::Text | Test::Node),
-        Axis::SelfNode | Axis::DescendantOrSelf => step.test == Test::Node,
+        Axis::Child | Axis::Descendant => matches!(step.test, NodeTest::Text | NodeTest::Node),
+        Axis::SelfNode | Axis::DescendantOrSelf => step.test == NodeTest::Node,
         _ => false,
     };
     let made = from.iter().filter(|node| node.made().is_some()).copied();

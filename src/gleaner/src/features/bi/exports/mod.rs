@@ -15,7 +15,7 @@ mod task;
 pub(super) use rows::EXPORTS;
 pub(super) use task::{expire, make, oldest, tidy};
 
-use super::kept::Kept;
+use super::retention::ResultRetention;
 use super::rows::{QUERIES, QueryFailureV1, QueryStatus, QueryV2};
 use super::service::{given_up, not_ready};
 use crate::features::{Link, raw};
@@ -67,7 +67,7 @@ pub(super) static LINKS: &[Link] = &[Link { kind: LINK, open: open_link, media_t
 /// Where the files are, and how they are reached.
 pub struct Exports {
     folder: PathBuf,
-    kept: Arc<Kept>,
+    kept: Arc<ResultRetention>,
     links: Arc<Links>,
     /// The box's address, in front of links.
     public_url: String,
@@ -89,7 +89,7 @@ impl Exports {
     /// Prepares the folder and removes files that were not finished.
     pub fn open(
         folder: PathBuf,
-        kept: Arc<Kept>,
+        kept: Arc<ResultRetention>,
         links: Arc<Links>,
         public_url: String,
         bytes_max: u64,
@@ -128,7 +128,7 @@ impl Exports {
     }
 
     /// What all files take.
-    pub(super) fn kept(&self) -> &Kept {
+    pub(super) fn kept(&self) -> &ResultRetention {
         &self.kept
     }
 

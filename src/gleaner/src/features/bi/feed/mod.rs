@@ -62,7 +62,7 @@ pub struct SnapshotFeed {
     applied: AtomicU64,
     /// What the file says of `applied`.
     stored: AtomicU64,
-    doubt: watch::Sender<Doubt>,
+    doubt: watch::Sender<SuspectSnapshots>,
     /// Rows that were left out because their view failed.
     quarantined: AtomicU64,
     progress: Mutex<Progress>,
@@ -76,12 +76,12 @@ pub struct SnapshotFeed {
 
 /// Whose snapshots are not a state that the store has had.
 #[derive(Default)]
-struct Doubt {
+struct SuspectSnapshots {
     everyone: bool,
     of: HashSet<OrgId>,
 }
 
-impl Doubt {
+impl SuspectSnapshots {
     fn is_about(&self, org: OrgId) -> bool {
         self.everyone || self.of.contains(&org)
     }
@@ -119,7 +119,7 @@ impl SnapshotFeed {
             views,
             applied: AtomicU64::new(0),
             stored: AtomicU64::new(0),
-            doubt: watch::Sender::new(Doubt { everyone: true, of: HashSet::new() }),
+            doubt: watch::Sender::new(SuspectSnapshots { everyone: true, of: HashSet::new() }),
             quarantined: AtomicU64::new(0),
             progress: Mutex::default(),
             feeding: Mutex::default(),
@@ -310,7 +310,7 @@ impl SnapshotFeed {
         let (complete, mended) = self.publishing.count(|| self.publish(changes_max))?;
         if complete {
             // What was rebuilt just now has newer rows than its position says, until the next pass.
-            self.doubt.send_replace(Doubt { everyone: false, of: mended });
+            self.doubt.send_replace(SuspectSnapshots { everyone: false, of: mended });
         }
         let go_on = !complete || !self.is_consistent();
         self.note_caught_up();

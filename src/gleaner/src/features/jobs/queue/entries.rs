@@ -10,14 +10,14 @@ use std::sync::Arc;
 use store::{KeyWriter, SysRead};
 
 /// What the entries of one host of one domain begin with, within an organization.
-pub(super) type Head = Arc<[u8]>;
+pub(super) type HostPrefix = Arc<[u8]>;
 
 /// What follows the head in an entry: rank and time.
 const TAIL_BYTES: usize = 9;
 /// How a part of a key ends, raised by one: greater than every key that begins with the part.
 const BEYOND: u8 = 2;
 
-pub(super) fn head(domain: &str, host: &str) -> Head {
+pub(super) fn head(domain: &str, host: &str) -> HostPrefix {
     let mut key = KeyWriter::default();
     key.str(domain).str(host);
     key.into_bytes().into()
@@ -33,8 +33,8 @@ fn end_of(head: &[u8]) -> Vec<u8> {
 }
 
 /// The first entry of a host.
-pub(super) struct First {
-    pub head: Head,
+pub(super) struct FirstEntry {
+    pub head: HostPrefix,
     /// None in a row that is damaged.
     pub place: Option<(Domain, Box<str>)>,
     pub rank: u8,
@@ -44,7 +44,7 @@ pub(super) struct First {
 }
 
 /// The first entry at or behind `from`.
-pub(super) fn first(tx: &SysRead<'_>, org: OrgId, from: &[u8]) -> Result<Option<First>> {
+pub(super) fn first(tx: &SysRead<'_>, org: OrgId, from: &[u8]) -> Result<Option<FirstEntry>> {
     let entries = tx.org(org).index_entries::<JobId, _>(&QUEUE, from, None, 1)?;
     let Some(entry) = entries.into_iter().next() else { return Ok(None) };
     let (head, rank, run_at) = split(&entry.index_key)?;
@@ -55,12 +55,12 @@ pub(super) fn first(tx: &SysRead<'_>, org: OrgId, from: &[u8]) -> Result<Option<
         // One damaged row must not keep everybody else waiting.
         tracing::error!(job = %entry.key, "a job in the queue has no domain; it is passed over");
     }
-    Ok(Some(First { behind: end_of(head), head: head.into(), place, rank, run_at }))
+    Ok(Some(FirstEntry { behind: end_of(head), head: head.into(), place, rank, run_at }))
 }
 
 /// What one look at a host found.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct HostScan {
     /// Jobs that are due, with their ranks, in their order.
     pub due: VecDeque<(u8, JobId)>,
     /// When the first one is due that is not yet, as far as that was seen.
@@ -77,13 +77,13 @@ pub(super) struct Found {
 /// when it is given.
 pub(super) fn look(
     tx: &SysRead<'_>,
-    (org, head): (OrgId, &Head),
+    (org, head): (OrgId, &HostPrefix),
     passed_over: &HashSet<JobId>,
-    before: Option<Found>,
+    before: Option<HostScan>,
     limit: usize,
-) -> Result<Found> {
+) -> Result<HostScan> {
     let end = end_of(head);
-    let mut found = before.unwrap_or_else(|| Found { from: head.to_vec(), ..Found::default() });
+    let mut found = before.unwrap_or_else(|| HostScan { from: head.to_vec(), ..HostScan::default() });
     found.looks = 0;
     let now = tx.moment();
     while found.due.len() < limit && !found.is_all {

@@ -9,10 +9,10 @@
 //! Visits may last as long as a job's time, and an organization's own proxy that never answers holds them for nothing. So
 //! an organization that has no visit of a domain waits [`KEPT_OUT_MAX`] for one to end and then begins beside the others.
 
-use super::{FairQueue, LaneId, Ready};
+use super::{FairQueue, LaneId, ReadyReason};
 use base::ids::OrgId;
 use base::web::Domain;
-use fetch::{Guest, Politeness, Wait};
+use fetch::{Politeness, VisitWait, VisitorKind};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ pub(super) struct Waiter {
 
 /// One domain with runs or waiters.
 #[derive(Default)]
-pub(super) struct Gate {
+pub(super) struct DomainGate {
     waiters: Vec<Waiter>,
     /// Runs by organization.
     running: HashMap<OrgId, u32>,
@@ -43,7 +43,7 @@ pub(super) struct Gate {
     timer: Option<Instant>,
 }
 
-impl Gate {
+impl DomainGate {
     fn running(&self, org: OrgId) -> u32 {
         self.running.get(&org).copied().unwrap_or(0)
     }
@@ -103,21 +103,21 @@ impl FairQueue {
     /// Whether somebody of the organization waits at a domain's gate.
     #[cfg(test)]
     pub fn is_waiting(&self, org: OrgId, domain: &Domain) -> bool {
-        let of_org = |gate: &Gate| gate.waiters.iter().any(|waiter| waiter.lane.org == org);
+        let of_org = |gate: &DomainGate| gate.waiters.iter().any(|waiter| waiter.lane.org == org);
         self.gates.get(domain).is_some_and(of_org)
     }
 
     /// Lets a lane wait at its domain's gate; one that was called keeps its place in the line.
-    pub(super) fn wait(&mut self, lane: &LaneId, domain: &Domain, wait: Option<Wait>) {
+    pub(super) fn wait(&mut self, lane: &LaneId, domain: &Domain, wait: Option<VisitWait>) {
         let place = self.count();
         let Some(known) = self.lane_mut(lane) else { return };
         known.waits = true;
         self.unready(lane);
         let gate = self.gates.entry(domain.clone()).or_default();
         let (not_before, look_at) = match wait {
-            Some(Wait::HostNotBefore(at)) => (Some(at), Some(at)),
-            Some(Wait::NotBefore(at)) => (None, Some(at)),
-            Some(Wait::Busy) | None => (None, None),
+            Some(VisitWait::HostNotBefore(at)) => (Some(at), Some(at)),
+            Some(VisitWait::NotBefore(at)) => (None, Some(at)),
+            Some(VisitWait::Busy) | None => (None, None),
         };
         match gate.waiters.iter_mut().find(|waiter| waiter.lane == *lane) {
             Some(waiter) => (waiter.called, waiter.not_before) = (None, not_before),
@@ -153,14 +153,14 @@ impl FairQueue {
     }
 
     /// What a lane is to the domain at whose gate it may wait.
-    pub(super) fn guest(&self, lane: &LaneId, domain: &Domain, now: Instant) -> Guest {
+    pub(super) fn guest(&self, lane: &LaneId, domain: &Domain, now: Instant) -> VisitorKind {
         let Some(gate) = self.gates.get(domain).filter(|gate| gate.running(lane.org) == 0) else {
-            return Guest::Usual;
+            return VisitorKind::Usual;
         };
         let waiter = gate.waiters.iter().find(|waiter| waiter.lane == *lane);
         match waiter.is_some_and(|waiter| waiter.since + KEPT_OUT_MAX <= now) {
-            true => Guest::KeptOut,
-            false => Guest::Usual,
+            true => VisitorKind::KeptOut,
+            false => VisitorKind::Usual,
         }
     }
 
@@ -201,21 +201,21 @@ impl FairQueue {
                 Ok(()) => {
                     (waiter.called, waiter.not_before) = (Some(now), None);
                     self.called.push_back((now, domain.clone(), lane.clone()));
-                    self.make_ready(&lane, Ready::Called);
+                    self.make_ready(&lane, ReadyReason::Called);
                     free = free.saturating_sub(1);
                     if free == 0 {
                         return;
                     }
                 }
-                Err(Wait::HostNotBefore(at)) => {
+                Err(VisitWait::HostNotBefore(at)) => {
                     waiter.not_before = Some(at);
                     self.set_timer(domain, at);
                 }
-                Err(Wait::NotBefore(at)) => {
+                Err(VisitWait::NotBefore(at)) => {
                     self.set_timer(domain, at);
                     return;
                 }
-                Err(Wait::Busy) => return,
+                Err(VisitWait::Busy) => return,
             }
         }
     }

@@ -14,7 +14,7 @@ const TOLD_MAX: usize = 65_536;
 
 /// A job that waits, as far as its place in the queue hangs on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::features::jobs) struct Queued {
+pub(in crate::features::jobs) struct QueuedJob {
     pub org: OrgId,
     pub domain: String,
     pub host: String,
@@ -22,9 +22,9 @@ pub(in crate::features::jobs) struct Queued {
     pub run_at: Moment,
 }
 
-impl Queued {
-    pub fn of(org: OrgId, job: &JobV1) -> Queued {
-        Queued {
+impl QueuedJob {
+    pub fn of(org: OrgId, job: &JobV1) -> QueuedJob {
+        QueuedJob {
             org,
             domain: job.domain.clone(),
             host: host_of(&job.url).to_owned(),
@@ -35,8 +35,8 @@ impl Queued {
 }
 
 #[derive(Default)]
-pub(super) struct Told {
-    pub queued: Vec<Queued>,
+pub(super) struct InboxBatch {
+    pub queued: Vec<QueuedJob>,
     pub ended: Vec<(OrgId, Domain)>,
     /// The queue is to be looked through soon: more was told than is kept, or jobs may wait that nobody told of.
     pub has_more: bool,
@@ -49,13 +49,13 @@ pub(super) struct Told {
 /// Where it is told.
 #[derive(Default)]
 pub(in crate::features::jobs) struct Inbox {
-    told: Mutex<Told>,
+    told: Mutex<InboxBatch>,
     wake: Notify,
 }
 
 impl Inbox {
     /// Says that jobs stand in the queue; after the commit that put them there.
-    pub fn queued(&self, jobs: impl IntoIterator<Item = Queued>) {
+    pub fn queued(&self, jobs: impl IntoIterator<Item = QueuedJob>) {
         // Before the lock: what stands behind the iterator may need it, as a slot does that is given back.
         let mut jobs: Vec<_> = jobs.into_iter().take(TOLD_MAX + 1).collect();
         {
@@ -96,24 +96,24 @@ impl Inbox {
         self.wake.notified().await;
     }
 
-    pub(super) fn take(&self) -> Told {
+    pub(super) fn take(&self) -> InboxBatch {
         std::mem::take(&mut self.told.lock())
     }
 }
 
 /// A slot of the box that a run has; dropping it gives it back.
-pub(in crate::features::jobs) struct Slot {
+pub(in crate::features::jobs) struct RunSlot {
     inbox: Arc<Inbox>,
     place: Option<(OrgId, Domain)>,
 }
 
-impl Slot {
-    pub(super) fn new(inbox: Arc<Inbox>, org: OrgId, domain: Domain) -> Slot {
-        Slot { inbox, place: Some((org, domain)) }
+impl RunSlot {
+    pub(super) fn new(inbox: Arc<Inbox>, org: OrgId, domain: Domain) -> RunSlot {
+        RunSlot { inbox, place: Some((org, domain)) }
     }
 }
 
-impl Drop for Slot {
+impl Drop for RunSlot {
     fn drop(&mut self) {
         self.inbox.told.lock().ended.extend(self.place.take());
         self.inbox.wake();

@@ -20,7 +20,7 @@ mod gates;
 mod inbox;
 mod slots;
 
-pub(super) use inbox::{Inbox, Queued, Slot};
+pub(super) use inbox::{Inbox, QueuedJob, RunSlot};
 pub use slots::runs_max;
 
 use super::rows::QUEUE_TABLE;
@@ -28,10 +28,10 @@ use base::Result;
 use base::clock::Moment;
 use base::ids::{JobId, OrgId};
 use base::web::Domain;
-use entries::{Found, Head};
-use fetch::{Permit, Politeness, Wait};
-use gates::Gate;
-use slots::Slots;
+use entries::{HostPrefix, HostScan};
+use fetch::{Permit, Politeness, VisitWait};
+use gates::DomainGate;
+use slots::SlotCounts;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -54,19 +54,19 @@ const SWEEP_AGAIN: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct LaneId {
     org: OrgId,
-    head: Head,
+    head: HostPrefix,
 }
 
 /// Why a lane is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Ready {
+enum ReadyReason {
     /// Its domain's gate keeps a visit for it.
     Called,
     /// It may have a job that is due.
     Hopes,
 }
 
-type ReadyKey = (Ready, u8, u64, Head);
+type ReadyKey = (ReadyReason, u8, u64, HostPrefix);
 
 struct Lane {
     domain: Domain,
@@ -83,7 +83,7 @@ struct Lane {
 
 /// How far an organization's part of the index was looked through.
 #[derive(Debug, PartialEq, Eq)]
-enum Walk {
+enum ScanProgress {
     Done,
     /// From this key on; and once more from the beginning, if something came behind it.
     At {
@@ -93,9 +93,9 @@ enum Walk {
 }
 
 struct OrgQueue {
-    lanes: HashMap<Head, Lane>,
+    lanes: HashMap<HostPrefix, Lane>,
     ready: BTreeSet<ReadyKey>,
-    walk: Walk,
+    walk: ScanProgress,
     /// When the first of the lanes is due that are not remembered.
     walk_at: Option<Moment>,
     running: usize,
@@ -111,7 +111,7 @@ impl OrgQueue {
         OrgQueue {
             lanes: HashMap::new(),
             ready: BTreeSet::new(),
-            walk: Walk::Done,
+            walk: ScanProgress::Done,
             walk_at: None,
             running: 0,
             misses: 0,
@@ -121,31 +121,31 @@ impl OrgQueue {
     }
 
     fn has_hope(&self) -> bool {
-        !self.ready.is_empty() || self.walk != Walk::Done
+        !self.ready.is_empty() || self.walk != ScanProgress::Done
     }
 
     /// Looks through everything, also what is behind the walk that is going on.
     fn walk_again(&mut self) {
         match &mut self.walk {
-            Walk::Done => self.walk = Walk::At { from: Vec::new(), again: false },
-            Walk::At { again, .. } => *again = true,
+            ScanProgress::Done => self.walk = ScanProgress::At { from: Vec::new(), again: false },
+            ScanProgress::At { again, .. } => *again = true,
         }
     }
 }
 
 /// A job that a round may take.
-pub(super) struct Due {
+pub(super) struct DueJob {
     pub job: JobId,
     pub permit: Permit,
-    pub slot: Slot,
+    pub slot: RunSlot,
     /// As it was told, for when it cannot be taken after all.
-    pub queued: Queued,
+    pub queued: QueuedJob,
 }
 
 /// What a round found.
 #[derive(Default)]
-pub(super) struct Round {
-    pub due: Vec<Due>,
+pub(super) struct RoundResult {
+    pub due: Vec<DueJob>,
     /// It ended at its bound; there may be more.
     pub is_cut: bool,
     /// How soon there may be something to do that nobody tells of.
@@ -154,12 +154,12 @@ pub(super) struct Round {
 
 /// What is remembered of the queue, and who has which slots.
 pub(super) struct FairQueue {
-    slots: Slots,
+    slots: SlotCounts,
     inbox: Arc<Inbox>,
     orgs: HashMap<OrgId, OrgQueue>,
     /// Organizations with something to look at: runs and misses, turn.
     active: BTreeSet<(usize, u64, OrgId)>,
-    gates: HashMap<Domain, Gate>,
+    gates: HashMap<Domain, DomainGate>,
     timers: BTreeSet<(Instant, Domain)>,
     called: VecDeque<(Instant, Domain, LaneId)>,
     sleepers: BTreeSet<(Moment, LaneId)>,
@@ -179,7 +179,7 @@ pub(super) struct FairQueue {
 impl FairQueue {
     pub fn new(slots: usize, inbox: Arc<Inbox>) -> FairQueue {
         FairQueue {
-            slots: Slots::new(slots),
+            slots: SlotCounts::new(slots),
             inbox,
             orgs: HashMap::new(),
             active: BTreeSet::new(),
@@ -230,9 +230,9 @@ impl FairQueue {
     }
 
     /// Up to as many jobs as there are slots that may be given, each with leave to visit its domain.
-    pub fn round(&mut self, tx: &SysRead<'_>, polite: &Politeness, now: Instant) -> Result<Round> {
+    pub fn round(&mut self, tx: &SysRead<'_>, polite: &Politeness, now: Instant) -> Result<RoundResult> {
         self.wake(tx, polite, now)?;
-        let (mut round, mut seen) = (Round::default(), HashMap::new());
+        let (mut round, mut seen) = (RoundResult::default(), HashMap::new());
         let mut looks = 0;
         while self.free() > 0 {
             if looks >= LOOKS_PER_ROUND {
@@ -316,7 +316,7 @@ impl FairQueue {
             }
             own.listed = key;
         }
-        let is_idle = own.lanes.is_empty() && own.walk == Walk::Done && own.walk_at.is_none();
+        let is_idle = own.lanes.is_empty() && own.walk == ScanProgress::Done && own.walk_at.is_none();
         if key.is_none() && is_idle && own.running == 0 {
             self.orgs.remove(&org);
         }
@@ -348,7 +348,7 @@ impl FairQueue {
             if let Some(known) = self.lane_mut(&lane) {
                 known.asleep = None;
             }
-            self.make_ready(&lane, Ready::Hopes);
+            self.make_ready(&lane, ReadyReason::Hopes);
         }
         while let Some((at, _)) = self.walks.first()
             && *at <= tx.moment()
@@ -379,7 +379,7 @@ impl FairQueue {
     }
 
     /// Somebody has queued a job.
-    fn note(&mut self, job: &Queued, now: Moment) {
+    fn note(&mut self, job: &QueuedJob, now: Moment) {
         let Ok(domain) = Domain::parse(&job.domain) else { return };
         let lane = LaneId { org: job.org, head: entries::head(&job.domain, &job.host) };
         let is_due = job.run_at <= now;
@@ -392,16 +392,16 @@ impl FairQueue {
                     self.sleepers.remove(&(at, lane.clone()));
                 }
                 if is_due {
-                    self.make_ready(&lane, Ready::Hopes);
+                    self.make_ready(&lane, ReadyReason::Hopes);
                 } else {
                     self.sleep(&lane, job.run_at);
                 }
             }
             Some(known) if is_due && job.rank < known.rank => {
                 known.rank = job.rank;
-                if known.ready.as_ref().is_some_and(|(ready, ..)| *ready == Ready::Hopes) {
+                if known.ready.as_ref().is_some_and(|(ready, ..)| *ready == ReadyReason::Hopes) {
                     self.unready(&lane);
-                    self.make_ready(&lane, Ready::Hopes);
+                    self.make_ready(&lane, ReadyReason::Hopes);
                 }
             }
             Some(_) => {}
@@ -418,7 +418,7 @@ impl FairQueue {
                 };
                 own.lanes.insert(lane.head.clone(), known);
                 if is_due {
-                    self.make_ready(&lane, Ready::Hopes);
+                    self.make_ready(&lane, ReadyReason::Hopes);
                 } else {
                     self.sleep(&lane, job.run_at);
                 }
@@ -427,7 +427,7 @@ impl FairQueue {
         self.list(job.org);
     }
 
-    fn make_ready(&mut self, lane: &LaneId, ready: Ready) {
+    fn make_ready(&mut self, lane: &LaneId, ready: ReadyReason) {
         self.unready(lane);
         let turn = self.count();
         if let Some(own) = self.orgs.get_mut(&lane.org)
@@ -476,12 +476,12 @@ impl FairQueue {
         &mut self,
         tx: &SysRead<'_>,
         lane: &LaneId,
-        seen: &mut HashMap<LaneId, Found>,
+        seen: &mut HashMap<LaneId, HostScan>,
         (polite, now): (&Politeness, Instant),
-    ) -> Result<(Option<Due>, usize)> {
+    ) -> Result<(Option<DueJob>, usize)> {
         let Some(known) = self.lane_mut(lane) else { return Ok((None, 1)) };
         let (domain, host) = (known.domain.clone(), known.host.clone());
-        let is_called = matches!(known.ready, Some((Ready::Called, ..)));
+        let is_called = matches!(known.ready, Some((ReadyReason::Called, ..)));
         // A visit that is begun puts off the next, so leave is asked for when there is a job for it and looked at before.
         let guest = self.guest(lane, &domain, now);
         let stopped = match polite.look(guest, &domain, &host, now) {
@@ -494,7 +494,7 @@ impl FairQueue {
             return Ok((None, 1));
         }
         let mut found = match seen.remove(lane) {
-            Some(found) if !found.due.is_empty() => Found { looks: 0, ..found },
+            Some(found) if !found.due.is_empty() => HostScan { looks: 0, ..found },
             before => {
                 let most = ENTRIES_AT_ONCE.min(self.free());
                 entries::look(tx, (lane.org, &lane.head), &self.passed_over, before, most)?
@@ -508,7 +508,7 @@ impl FairQueue {
         if !is_called && self.is_outranked(lane, rank) {
             found.due.push_front((rank, job));
             seen.insert(lane.clone(), found);
-            self.make_ready(lane, Ready::Hopes);
+            self.make_ready(lane, ReadyReason::Hopes);
             return Ok((None, cost));
         }
         let permit = match polite.try_acquire_as(guest, &domain, &host, now) {
@@ -518,7 +518,7 @@ impl FairQueue {
                 return Ok((None, cost));
             }
         };
-        let queued = Queued {
+        let queued = QueuedJob {
             org: lane.org,
             domain: domain.as_str().to_owned(),
             host: host.into(),
@@ -530,14 +530,14 @@ impl FairQueue {
             self.settle(lane, &domain, found.next_at, (polite, now));
         } else {
             self.leave(lane, &domain);
-            self.make_ready(lane, Ready::Hopes);
+            self.make_ready(lane, ReadyReason::Hopes);
             seen.insert(lane.clone(), found);
         }
         if is_called {
             self.call(&domain, polite, now);
         }
-        let slot = Slot::new(self.inbox.clone(), lane.org, domain);
-        Ok((Some(Due { job, permit, slot, queued }), cost))
+        let slot = RunSlot::new(self.inbox.clone(), lane.org, domain);
+        Ok((Some(DueJob { job, permit, slot, queued }), cost))
     }
 
     /// Whether another lane of the organization has a job that comes before one of this rank; notes the rank.
@@ -546,7 +546,8 @@ impl FairQueue {
         let Some(known) = own.lanes.get_mut(&lane.head) else { return false };
         let was = std::mem::replace(&mut known.rank, rank);
         let mut others = own.ready.iter().filter(|(.., head)| *head != lane.head);
-        rank > was && others.next().is_some_and(|(ready, other, ..)| (*ready, *other) < (Ready::Hopes, rank))
+        rank > was
+            && others.next().is_some_and(|(ready, other, ..)| (*ready, *other) < (ReadyReason::Hopes, rank))
     }
 
     fn begin_run(&mut self, org: OrgId, domain: &Domain) {
@@ -561,13 +562,13 @@ impl FairQueue {
         &mut self,
         lane: &LaneId,
         domain: &Domain,
-        wait: Option<Wait>,
+        wait: Option<VisitWait>,
         (polite, now): (&Politeness, Instant),
         clock: Moment,
     ) {
         let until = match wait {
-            Some(Wait::NotBefore(at) | Wait::HostNotBefore(at)) => Some(at),
-            Some(Wait::Busy) | None => None,
+            Some(VisitWait::NotBefore(at) | VisitWait::HostNotBefore(at)) => Some(at),
+            Some(VisitWait::Busy) | None => None,
         };
         let lanes = self.orgs.get(&lane.org).map_or(0, |own| own.lanes.len());
         match until.filter(|_| lanes > LANES_PER_ORG_MAX) {
@@ -612,7 +613,7 @@ impl FairQueue {
     /// An organization that is being erased.
     fn forget(&mut self, org: OrgId, polite: &Politeness, now: Instant) {
         let Some(own) = self.orgs.get_mut(&org) else { return };
-        own.walk = Walk::Done;
+        own.walk = ScanProgress::Done;
         if let Some(at) = own.walk_at.take() {
             self.walks.remove(&(at, org));
         }
@@ -630,13 +631,13 @@ impl FairQueue {
         let mut cost = 0;
         for _ in 0..LANES_PER_STEP {
             let Some(own) = self.orgs.get_mut(&org) else { break };
-            let Walk::At { from, again } = &mut own.walk else { break };
+            let ScanProgress::At { from, again } = &mut own.walk else { break };
             let first = entries::first(tx, org, from)?;
             cost += 1;
             let Some(first) = first else {
                 own.walk = match *again {
-                    true => Walk::At { from: Vec::new(), again: false },
-                    false => Walk::Done,
+                    true => ScanProgress::At { from: Vec::new(), again: false },
+                    false => ScanProgress::Done,
                 };
                 break;
             };
@@ -659,7 +660,7 @@ impl FairQueue {
             own.lanes.insert(lane.head.clone(), known);
             match next_at {
                 Some(at) => self.sleep(&lane, at),
-                None => self.make_ready(&lane, Ready::Hopes),
+                None => self.make_ready(&lane, ReadyReason::Hopes),
             }
         }
         Ok(cost.max(1))

@@ -15,16 +15,16 @@ pub fn runs_max(slots: usize) -> usize {
 }
 
 /// How many slots there are and are in use.
-pub(super) struct Slots {
+pub(super) struct SlotCounts {
     usual: usize,
     in_use: usize,
     /// Organizations with a run.
     busy: usize,
 }
 
-impl Slots {
-    pub fn new(usual: usize) -> Slots {
-        Slots { usual, in_use: 0, busy: 0 }
+impl SlotCounts {
+    pub fn new(usual: usize) -> SlotCounts {
+        SlotCounts { usual, in_use: 0, busy: 0 }
     }
 
     /// Slots that nobody has, those beside the others included.

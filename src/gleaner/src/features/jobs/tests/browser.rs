@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::features::jobs::view::JobView;
-use fetch::browser::pool::Place;
+use fetch::browser::pool::PagePermit;
 
 impl Lab {
     /// A lab whose first provider is the browser, with every place of it taken by others.
-    async fn with_full_browser(per_domain: u32) -> (Lab, Vec<Place>) {
+    async fn with_full_browser(per_domain: u32) -> (Lab, Vec<PagePermit>) {
         let mut lab = Lab::new(8, per_domain, Duration::ZERO).await;
         lab.edit_direct(|row| row.adapter = "browser".to_owned()).await;
         let mut taken = Vec::new();

@@ -30,7 +30,7 @@ impl Lab {
     fn looks_until_taken(&self, job: JobId) -> u64 {
         let inbox = Arc::new(Inbox::default());
         let mut queue = FairQueue::new(16, inbox);
-        let polite = Politeness::new(Pace::new(4, Duration::ZERO));
+        let polite = Politeness::new(VisitLimits::new(4, Duration::ZERO));
         let system = self.store.system();
         for _ in 0..1_000 {
             queue.listen(self.store.clock().moment());

@@ -20,10 +20,10 @@ async fn ask(lab: &Lab, org: &OrgStore, n: usize) -> base::Result<JobId> {
     let request =
         json!({ "url": format!("http://a.test:{}/{n}", lab.web.port), "options": { "headers": headers } });
     let checked = submit::check("", serde_json::from_value(request).unwrap(), &lab.guard)?;
-    let desk = lab.desk.clone();
+    let context = lab.context.clone();
     let asked = org.write(move |tx| {
         tx.unaudited("a test");
-        submit::submit(tx, &desk, vec![checked])
+        submit::submit(tx, &context, vec![checked])
     });
     let origin = Origin::request(IpAddr::V4(Ipv4Addr::LOCALHOST), RequestId::accept(None));
     origin.scope(asked).await.map(|made| made[0].job.id)
@@ -56,11 +56,11 @@ async fn a_full_organization_is_refused_by_name_ends_what_it_has_and_troubles_no
     // Somebody else's room is their own.
     let other = ask(&lab, &neighbour, 0).await.unwrap();
     // Ending goes on, as a request.
-    let (first, desk) = (made[0], lab.desk.clone());
+    let (first, context) = (made[0], lab.context.clone());
     let cancel = lab.org.write(move |tx| {
         tx.unaudited("a test");
         tx.needs_no_room();
-        cancel_job(tx, &desk, first)
+        cancel_job(tx, &context, first)
     });
     let origin = Origin::request(IpAddr::V4(Ipv4Addr::LOCALHOST), RequestId::accept(None));
     assert_eq!(origin.scope(cancel).await.unwrap().status, JobStatus::Canceled);

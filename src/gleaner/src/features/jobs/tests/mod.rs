@@ -12,12 +12,12 @@ mod waits;
 use super::FEATURE;
 use super::dispatch::{DispatchParts, DispatchSettings, Dispatcher};
 use super::rows::{JOBS, JobV1, LEASE, QUEUE};
-use super::submit::{self, Desk, NewJob};
+use super::submit::{self, NewJob, SubmitContext};
 use crate::features::billing::{self, Plans, Retention, TRANSACTIONS, Terms};
 use crate::features::extraction::{Extractor, RESULTS};
 use crate::features::providers::{self, ProviderParts, Providers};
 use crate::features::urls::{URLS, UrlV1};
-use crate::features::workflows::{Book, Graphs};
+use crate::features::workflows::{Graphs, ProviderDirectory};
 use base::clock::{Clock, Moment, Timestamp};
 use base::codec::Json;
 use base::health::Health;
@@ -27,7 +27,8 @@ use base::{Code, Error};
 use blob::BlobStore;
 use bytes::Bytes;
 use fetch::{
-    AddressGuard, BrowserSettings, Browsers, Direct, FetchSettings, Outcome, Pace, Politeness, Templates,
+    AddressGuard, BrowserSettings, Browsers, Direct, FetchSettings, Outcome, Politeness, Templates,
+    VisitLimits,
 };
 use http::{Request, Response};
 use http_body_util::Full;
@@ -179,7 +180,7 @@ struct Lab {
     store: Store,
     org: OrgStore,
     plans: Arc<Plans>,
-    desk: Arc<Desk>,
+    context: Arc<SubmitContext>,
     guard: AddressGuard,
     browsers: Arc<Browsers>,
     dispatcher: Arc<Dispatcher>,
@@ -225,7 +226,7 @@ impl Lab {
         hosts.insert("nowhere.test".to_owned(), Vec::new());
         let settings = FetchSettings { hosts, ..FetchSettings::default() };
         let blobs = Arc::new(BlobStore::open_local(dir.path().join("pages")).unwrap());
-        let politeness = Politeness::new(Pace::new(per_domain, min_delay));
+        let politeness = Politeness::new(VisitLimits::new(per_domain, min_delay));
         let health = Health::default();
         // It can be waited for, and cannot be started.
         let browsers = Browsers::new(BrowserSettings {
@@ -246,7 +247,7 @@ impl Lab {
             clock: Clock::system(),
         }));
         let graphs = Arc::new(Graphs::default());
-        let book = Arc::new(Book::new(providers.clone(), |_, _| Ok(false)));
+        let directory = Arc::new(ProviderDirectory::new(providers.clone(), |_, _| Ok(false)));
         let parts = DispatchParts {
             providers,
             graphs: graphs.clone(),
@@ -256,9 +257,14 @@ impl Lab {
         };
         let settings = DispatchSettings { concurrency, drain: DRAIN };
         let dispatcher = Arc::new(Dispatcher::new(store.system(), parts, settings));
-        let desk = Arc::new(Desk { plans: plans.clone(), book, graphs, dispatcher: dispatcher.clone() });
+        let context = Arc::new(SubmitContext {
+            plans: plans.clone(),
+            directory,
+            graphs,
+            dispatcher: dispatcher.clone(),
+        });
         let supervisor = None;
-        Lab { web, disk, store, org, plans, desk, guard, browsers, dispatcher, health, supervisor, dir }
+        Lab { web, disk, store, org, plans, context, guard, browsers, dispatcher, health, supervisor, dir }
     }
 
     /// Runs the dispatcher as the appliance does.
@@ -292,8 +298,8 @@ impl Lab {
         request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let request: NewJob = serde_json::from_value(request).unwrap();
         let checked = submit::check("", request, &self.guard).unwrap();
-        let desk = self.desk.clone();
-        let made = org.write(move |tx| submit::submit(tx, &desk, vec![checked])).await.unwrap();
+        let context = self.context.clone();
+        let made = org.write(move |tx| submit::submit(tx, &context, vec![checked])).await.unwrap();
         made[0].job.id
     }
 
@@ -439,9 +445,9 @@ async fn what_the_target_lacks_is_charged_and_what_was_never_sent_is_not() {
     assert_eq!((unknown.status, unknown.credits_charged, lab.spent()), (JobStatus::Failed, 0, 1));
     assert!(unknown.error.is_some());
 
-    let desk = lab.desk.clone();
+    let context = lab.context.clone();
     let id = gone.id;
-    let retried = lab.org.write(move |tx| submit::retry(tx, &desk, id)).await.unwrap();
+    let retried = lab.org.write(move |tx| submit::retry(tx, &context, id)).await.unwrap();
     assert_eq!((retried.status, retried.run, &retried.url), (JobStatus::Queued, 0, &gone.url));
     assert_ne!(retried.id, gone.id);
 }
@@ -488,9 +494,9 @@ async fn an_external_id_makes_one_job() {
     assert_eq!(lab.spent(), 1);
     let other = json!({ "url": "http://a.test/other", "externalId": "order-7" });
     let checked = submit::check("jobs[3].", serde_json::from_value(other).unwrap(), &lab.guard).unwrap();
-    let desk = lab.desk.clone();
+    let context = lab.context.clone();
     let refused =
-        lab.org.write(move |tx| submit::submit(tx, &desk, vec![checked]).map(drop)).await.unwrap_err();
+        lab.org.write(move |tx| submit::submit(tx, &context, vec![checked]).map(drop)).await.unwrap_err();
     assert_eq!(refused.code(), Code::Conflict);
     assert!(refused.detail().unwrap().starts_with("jobs[3].externalId"));
 }
@@ -500,9 +506,9 @@ async fn a_refusal_in_a_batch_names_the_entry() {
     let lab = Lab::new(1, 1, Duration::ZERO).await;
     let missing = json!({ "urlId": UrlId::new() });
     let checked = submit::check("jobs[3].", serde_json::from_value(missing).unwrap(), &lab.guard).unwrap();
-    let desk = lab.desk.clone();
+    let context = lab.context.clone();
     let refused =
-        lab.org.write(move |tx| submit::submit(tx, &desk, vec![checked]).map(drop)).await.unwrap_err();
+        lab.org.write(move |tx| submit::submit(tx, &context, vec![checked]).map(drop)).await.unwrap_err();
     assert_eq!(refused.sentence(), Error::not_found(URLS.noun()).sentence());
     assert!(refused.detail().is_some_and(|detail| detail.starts_with("jobs[3].urlId")), "{refused}");
 }

@@ -189,18 +189,18 @@ async fn whoever_asked_may_be_gone_before_the_commit() {
     let url = format!("http://a.test:{}/held/never/x", lab.web.port);
     let request = json!({ "url": url, "options": { "timeoutMs": 120_000 } });
     let checked = submit::check("", serde_json::from_value(request).unwrap(), &lab.guard).unwrap();
-    let desk = lab.desk.clone();
-    let write = lab.org.write(move |tx| submit::submit(tx, &desk, vec![checked]).map(drop));
+    let context = lab.context.clone();
+    let write = lab.org.write(move |tx| submit::submit(tx, &context, vec![checked]).map(drop));
     drop(write.now_or_never());
     lab.until("the page is asked for", |lab| lab.web.count("a.test/held/never/x") == 1).await;
     let newest = lab.org.read(|tx| tx.scan(&JOBS, None, Order::Descending, 1)).unwrap();
-    let (id, desk) = (newest[0].0, lab.desk.clone());
-    drop(lab.org.write(move |tx| cancel_job(tx, &desk, id)).now_or_never());
+    let (id, context) = (newest[0].0, lab.context.clone());
+    drop(lab.org.write(move |tx| cancel_job(tx, &context, id)).now_or_never());
     // By itself the run ends later than anything is waited for; a retry needs its slot.
     lab.until("the run is over", |lab| lab.dispatcher.running() == 0).await;
     assert_eq!(lab.job(id).status, JobStatus::Canceled);
-    let (first, desk) = (first, lab.desk.clone());
-    drop(lab.org.write(move |tx| submit::retry(tx, &desk, first)).now_or_never());
+    let (first, context) = (first, lab.context.clone());
+    drop(lab.org.write(move |tx| submit::retry(tx, &context, first)).now_or_never());
     lab.until("it is visited again", |lab| lab.web.count("a.test/first") == 2).await;
 }
 

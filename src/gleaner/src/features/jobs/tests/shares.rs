@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::features::jobs::finish::claim;
-use crate::features::jobs::queue::{Due, FairQueue, Inbox, Queued, runs_max};
+use crate::features::jobs::queue::{DueJob, FairQueue, Inbox, QueuedJob, runs_max};
 
 const SLOTS: usize = 32;
 const STEP: Duration = Duration::from_millis(100);
@@ -14,7 +14,7 @@ struct Run {
     org: OrgId,
     ends: usize,
     /// Slot and leave.
-    _due: Due,
+    _due: DueJob,
 }
 
 /// A queue, and who runs.
@@ -40,7 +40,7 @@ impl Play {
             lab: Lab::new(1, 1, Duration::ZERO).await,
             queue: FairQueue::new(SLOTS, inbox.clone()),
             inbox,
-            polite: Politeness::new(Pace::new(1_000, Duration::ZERO)),
+            polite: Politeness::new(VisitLimits::new(1_000, Duration::ZERO)),
             begun: Instant::now(),
             step: 0,
             runs: Vec::new(),
@@ -53,7 +53,7 @@ impl Play {
     async fn comes(&mut self, jobs: usize, takes: usize) -> OrgId {
         let org = self.lab.neighbour().await;
         let jobs = self.lab.fill_domains(&org, jobs, Moment(0)).await;
-        self.inbox.queued(jobs.iter().map(|job| Queued::of(org.id(), job)));
+        self.inbox.queued(jobs.iter().map(|job| QueuedJob::of(org.id(), job)));
         self.takes.insert(org.id(), takes);
         org.id()
     }
@@ -80,7 +80,7 @@ impl Play {
         self.step += 1;
     }
 
-    async fn begin(&mut self, due: Due) {
+    async fn begin(&mut self, due: DueJob) {
         let (org, job) = (due.queued.org, due.job);
         let taken = self.lab.store.system().org(org).write(move |tx| claim(tx, job)).await.unwrap();
         assert!(taken.job().is_some(), "a job is taken once");

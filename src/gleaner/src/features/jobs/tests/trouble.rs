@@ -1,7 +1,7 @@
 //! The box's own trouble: no job pays for it, none is taken while it lasts, and it is over without a restart.
 
 use super::*;
-use crate::features::jobs::finish::{Cut, PutBack, RUNS_MAX, claim, put_back_run};
+use crate::features::jobs::finish::{Interruption, RUNS_MAX, RequeueOutcome, claim, put_back_run};
 use crate::features::jobs::walks::{self, PLANNED_STOP, PlannedStopV1};
 use base::health::Part;
 use std::sync::atomic::Ordering;
@@ -60,20 +60,20 @@ async fn a_drain_does_not_wait_for_the_end_of_the_trouble() {
 async fn runs_that_the_box_cut_off_do_not_count() {
     let lab = Lab::new(1, 1, Duration::ZERO).await;
     let id = lab.submit("a.test/x").await;
-    let cut_off = async |cut: Cut| {
+    let cut_off = async |cut: Interruption| {
         let put_back = lab.org.write(move |tx| {
             let job = claim(tx, id)?.job().expect("it is queued");
             put_back_run(tx, id, job.run, tx.moment(), cut)
         });
-        matches!(put_back.await.unwrap(), PutBack::Queued(_))
+        matches!(put_back.await.unwrap(), RequeueOutcome::Queued(_))
     };
     for _ in 0..20 {
-        assert!(cut_off(Cut::ByTheBox).await);
+        assert!(cut_off(Interruption::ByTheBox).await);
     }
     for _ in 1..RUNS_MAX {
-        assert!(cut_off(Cut::Unknown).await);
+        assert!(cut_off(Interruption::Unknown).await);
     }
-    assert!(!cut_off(Cut::Unknown).await);
+    assert!(!cut_off(Interruption::Unknown).await);
     let job = lab.job(id);
     assert_eq!((job.status, job.run), (JobStatus::Failed, 20 + RUNS_MAX));
     assert!(job.error.unwrap().contains("5 interrupted runs"));

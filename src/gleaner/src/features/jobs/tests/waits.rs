@@ -1,10 +1,10 @@
 //! Who waits for what, and holds nothing meanwhile: slots of the box, room at a provider, leave to visit a domain.
 
 use super::*;
-use crate::features::jobs::ask::Trail;
+use crate::features::jobs::ask::AttemptLog;
 use crate::features::jobs::cancel_job;
 use crate::features::jobs::finish::{claim, postpone};
-use crate::features::jobs::run::{Begin, PARKS_MAX, Run};
+use crate::features::jobs::run::{PARKS_MAX, Run, RunStart};
 use crate::features::jobs::walks::{self, WALKS, WalkV3};
 use crate::features::providers::{PROVIDERS, ProviderV1};
 use crate::features::workflows::{WorkflowStatus, WorkflowV1, write_version};
@@ -51,8 +51,8 @@ impl Lab {
     /// Cancels jobs as the API does.
     async fn cancel(&self, jobs: impl IntoIterator<Item = JobId>) {
         for id in jobs {
-            let desk = self.desk.clone();
-            self.org.write(move |tx| cancel_job(tx, &desk, id)).await.unwrap();
+            let context = self.context.clone();
+            self.org.write(move |tx| cancel_job(tx, &context, id)).await.unwrap();
         }
     }
 
@@ -63,9 +63,9 @@ impl Lab {
         let permit =
             self.dispatcher.politeness.try_acquire(&domain, domain.as_str(), Instant::now()).unwrap();
         between(self);
-        match Run::load(&self.dispatcher, &self.org, job, (permit, &Trail::default())).unwrap() {
-            Begin::Run(run) => run.go().await.unwrap(),
-            Begin::Postponed(_, reason) => panic!("{reason}"),
+        match Run::load(&self.dispatcher, &self.org, job, (permit, &AttemptLog::default())).unwrap() {
+            RunStart::Run(run) => run.go().await.unwrap(),
+            RunStart::Postponed(_, reason) => panic!("{reason}"),
         }
     }
 }

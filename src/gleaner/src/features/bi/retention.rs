@@ -32,7 +32,7 @@ const YOUNG: Duration = Duration::from_secs(60);
 
 /// How much may be kept.
 #[derive(Clone, Copy, Debug)]
-pub struct KeptBounds {
+pub struct RetentionBounds {
     /// Of one organization, bytes.
     pub org_bytes_max: u64,
     /// Of all, bytes.
@@ -40,30 +40,30 @@ pub struct KeptBounds {
 }
 
 /// The files of results and exports.
-pub struct Kept {
+pub struct ResultRetention {
     system: System,
     workers: Arc<Workers>,
     exports_folder: PathBuf,
-    bounds: KeptBounds,
-    held: Mutex<Held>,
+    bounds: RetentionBounds,
+    held: Mutex<RetainedBytes>,
     /// Held while room is made, so that two do not give up twice as much as is needed.
     making: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
-struct Held {
-    orgs: HashMap<OrgId, OrgHeld>,
+struct RetainedBytes {
+    orgs: HashMap<OrgId, OrgRetained>,
     bytes: u64,
 }
 
 #[derive(Default)]
-struct OrgHeld {
+struct OrgRetained {
     bytes: u64,
     /// No query up to this one has rows any more.
     bare_to: Option<QueryId>,
 }
 
-impl Held {
+impl RetainedBytes {
     fn add(&mut self, org: OrgId, bytes: u64) {
         self.orgs.entry(org).or_default().bytes += bytes;
         self.bytes += bytes;
@@ -80,7 +80,7 @@ impl Held {
     }
 
     /// Who has to give something up, now that `org` has got more.
-    fn over(&self, org: OrgId, bounds: KeptBounds) -> Option<OrgId> {
+    fn over(&self, org: OrgId, bounds: RetentionBounds) -> Option<OrgId> {
         if self.orgs.get(&org).is_some_and(|own| own.bytes > bounds.org_bytes_max) {
             return Some(org);
         }
@@ -91,13 +91,13 @@ impl Held {
 
 /// A file that a row says is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptFile {
+pub struct RetainedFile {
     pub path: PathBuf,
     pub bytes: u64,
 }
 
 /// Every file of a result or an export that its row says is there, in the folders of results and exports.
-pub fn kept_files(tx: &SysRead<'_>, results: &Path, exports: &Path) -> Result<Vec<KeptFile>> {
+pub fn retained_files(tx: &SysRead<'_>, results: &Path, exports: &Path) -> Result<Vec<RetainedFile>> {
     let mut files = Vec::new();
     let mut after = None;
     loop {
@@ -107,7 +107,7 @@ pub fn kept_files(tx: &SysRead<'_>, results: &Path, exports: &Path) -> Result<Ve
         for (org, id, row) in &step.rows {
             if let Some(result) = row.result.filter(|result| result.kept && !row.dry && !tx.is_fenced(*org)) {
                 let path = results.join(org.to_string()).join(format!("{id}.arrow"));
-                files.push(KeptFile { path, bytes: result.bytes });
+                files.push(RetainedFile { path, bytes: result.bytes });
             }
         }
     }
@@ -118,7 +118,7 @@ pub fn kept_files(tx: &SysRead<'_>, results: &Path, exports: &Path) -> Result<Ve
         after = Some(next);
         for (org, _, row) in step.rows.iter().filter(|(org, ..)| !tx.is_fenced(*org)) {
             if let Some(bytes) = row.bytes {
-                files.push(KeptFile { path: exports::path(exports, *org, row), bytes });
+                files.push(RetainedFile { path: exports::path(exports, *org, row), bytes });
             }
         }
     }
@@ -128,16 +128,16 @@ pub fn kept_files(tx: &SysRead<'_>, results: &Path, exports: &Path) -> Result<Ve
 /// Rows of one look into the store.
 const ROWS_PER_LOOK: usize = 200;
 
-impl Kept {
+impl ResultRetention {
     /// Counts what is there. Blocking: every file is looked at.
     pub fn open(
         system: System,
         workers: Arc<Workers>,
         exports_folder: PathBuf,
-        bounds: KeptBounds,
-    ) -> io::Result<Kept> {
+        bounds: RetentionBounds,
+    ) -> io::Result<ResultRetention> {
         let (held, making) = Default::default();
-        let kept = Kept { system, workers, exports_folder, bounds, held, making };
+        let kept = ResultRetention { system, workers, exports_folder, bounds, held, making };
         for root in [kept.workers.results_dir(), &kept.exports_folder] {
             for folder in fs::read_dir(root).into_iter().flatten() {
                 let folder = folder?;
@@ -307,9 +307,9 @@ mod tests {
 
     #[test]
     fn who_is_over_gives_up() {
-        let bounds = KeptBounds { org_bytes_max: 100, box_bytes_max: 150 };
+        let bounds = RetentionBounds { org_bytes_max: 100, box_bytes_max: 150 };
         let (small, large) = (OrgId::new(), OrgId::new());
-        let mut held = Held::default();
+        let mut held = RetainedBytes::default();
         held.add(large, 100);
         assert_eq!(held.over(large, bounds), None);
         held.add(small, 51);

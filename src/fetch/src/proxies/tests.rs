@@ -9,10 +9,10 @@ fn list(count: usize, rotation: Rotation) -> ProxyList {
     ProxyList::new((0..count).map(proxy).collect(), rotation)
 }
 
-fn report(trouble: Option<Trouble>, status: Option<u16>) -> FetchReport {
+fn report(trouble: Option<ProxyFailure>, status: Option<u16>) -> FetchReport {
     let url = WebUrl::parse("http://shop.test/").unwrap();
     FetchReport {
-        outcome: trouble.map_or(Outcome::Success, Trouble::outcome),
+        outcome: trouble.map_or(Outcome::Success, ProxyFailure::outcome),
         rule: None,
         status,
         final_url: url,
@@ -35,8 +35,8 @@ fn report(trouble: Option<Trouble>, status: Option<u16>) -> FetchReport {
 fn first(list: &ProxyList, domain: &str) -> Result<usize, Fault> {
     let order = list.order(domain, &mut list.state.lock());
     match list.next(&order, &[]) {
-        Next::Try(index) => Ok(index),
-        Next::None { fault, until, .. } => {
+        NextProxy::Try(index) => Ok(index),
+        NextProxy::None { fault, until, .. } => {
             assert!(until > Instant::now());
             Err(fault)
         }
@@ -48,7 +48,7 @@ fn each_page_takes_the_next() {
     let list = list(3, Rotation::EachPage);
     let taken: Vec<usize> = (0..7).map(|_| first(&list, "a.test").unwrap()).collect();
     assert_eq!(taken, [0, 1, 2, 0, 1, 2, 0]);
-    list.report(1, &report(Some(Trouble::BadLogin), None));
+    list.report(1, &report(Some(ProxyFailure::BadLogin), None));
     let taken: Vec<usize> = (0..6).map(|_| first(&list, "a.test").unwrap()).collect();
     assert!(!taken.contains(&1), "{taken:?}");
     assert!(taken.contains(&0) && taken.contains(&2), "{taken:?}");
@@ -65,7 +65,7 @@ fn a_domain_keeps_its_proxy_as_long_as_it_works() {
     let again: Vec<usize> = domains.iter().map(|domain| first(&list, domain).unwrap()).collect();
     assert_eq!(before, again);
     assert!((0..5).all(|index| before.contains(&index)), "everybody has some: {before:?}");
-    list.report(2, &report(Some(Trouble::BadLogin), None));
+    list.report(2, &report(Some(ProxyFailure::BadLogin), None));
     let after: Vec<usize> = domains.iter().map(|domain| first(&list, domain).unwrap()).collect();
     for (before, after) in before.iter().zip(&after) {
         assert!(*after != 2 && (before == after || *before == 2), "only its own domains move");
@@ -77,13 +77,13 @@ fn doubts_come_slowly_and_leave_nobody_without() {
     let list = list(2, Rotation::EachPage);
     for index in [0, 1] {
         for _ in 0..4 {
-            list.report(index, &report(Some(Trouble::Unreachable), None));
+            list.report(index, &report(Some(ProxyFailure::Unreachable), None));
         }
     }
     assert!(list.cooling().is_empty(), "four targets that cannot be reached are a clump");
-    list.report(0, &report(Some(Trouble::Silent), None));
+    list.report(0, &report(Some(ProxyFailure::Silent), None));
     assert_eq!(list.cooling().len(), 1);
-    list.report(1, &report(Some(Trouble::Silent), None));
+    list.report(1, &report(Some(ProxyFailure::Silent), None));
     assert_eq!(list.cooling().len(), 2);
     assert!(first(&list, "a.test").is_ok(), "better one of them than nobody");
     list.report(0, &report(None, Some(404)));
@@ -93,14 +93,14 @@ fn doubts_come_slowly_and_leave_nobody_without() {
 #[test]
 fn troubles_of_its_own_close_a_proxy_at_once() {
     let list = list(2, Rotation::EachPage);
-    list.report(0, &report(Some(Trouble::Unsupported), None));
+    list.report(0, &report(Some(ProxyFailure::Unsupported), None));
     assert!(list.cooling().is_empty(), "a refused target says nothing");
-    list.report(0, &report(Some(Trouble::BadLogin), None));
+    list.report(0, &report(Some(ProxyFailure::BadLogin), None));
     assert_eq!((first(&list, "a.test"), first(&list, "a.test")), (Ok(1), Ok(1)));
-    list.report(1, &report(Some(Trouble::Down), None));
+    list.report(1, &report(Some(ProxyFailure::Down), None));
     assert_eq!(first(&list, "a.test"), Err(Fault::Down), "one of them may come back by itself");
     list.report(1, &report(None, Some(200)));
     assert_eq!(first(&list, "a.test"), Ok(1));
-    list.report(1, &report(Some(Trouble::NoCredits), None));
+    list.report(1, &report(Some(ProxyFailure::NoCredits), None));
     assert!(first(&list, "a.test").unwrap_err().needs_somebody());
 }
