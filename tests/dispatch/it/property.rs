@@ -4,8 +4,8 @@
 use base::ids::ProviderId;
 use base::terms::PageType;
 use dispatch::dag::{
-    ATTEMPTS_MAX, AttemptSummary, Dag, Fault, Graph, JobFacts, NODES_MAX, NodeKind, Overrides, Step, StepEvent,
-    Tariff, Walk, WalkEnd,
+    ATTEMPTS_MAX, AttemptSummary, Dag, Fault, Graph, JobFacts, NODES_MAX, NodeKind, Overrides, Step,
+    StepEvent, Tariff, Walk, WalkEnd,
 };
 use dispatch_oracle::generate::{ALL, Dice, nonsense, spoil, valid};
 use dispatch_oracle::reference::{self, Asked, Made, Story, World};

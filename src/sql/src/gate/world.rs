@@ -45,7 +45,8 @@ impl World {
 
     /// A session over what an agent sees of `jobs` and `urls`.
     pub(super) async fn of_agent(&self) -> SessionState {
-        let own = agent::tables(&self.state, |name| matches!(name, "jobs" | "urls"), Uuid::from_u128(2));
+        let rows = |name: &str| (name.to_owned(), "metadata ->> 'agentId' = 'one'".to_owned());
+        let own = agent::tables(&self.state, ["jobs", "urls"].map(|name| rows(name)).into());
         session(&self.folder, own.await.expect("views"))
     }
 }
@@ -69,6 +70,7 @@ fn table(name: &str, columns: &[(&str, ColumnKind)]) -> TableSpec {
         columns: columns.iter().map(|(name, kind)| ColumnSpec::new(*name, *kind)).collect(),
         catalog_version: 1,
         newest: None,
+        agent_rows: None,
     }
 }
 

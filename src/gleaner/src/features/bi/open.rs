@@ -1,8 +1,8 @@
 //! What the slice opens at a start: snapshots and their feed, SQL workers, results and exports.
 
 use super::{
-    BiConfig, BiSettings, Exports, Queries, ResultRetention, RetentionBounds, SnapshotFeed, load_kill_switches,
-    recover,
+    BiConfig, BiSettings, Exports, Queries, ResultRetention, RetentionBounds, SnapshotFeed,
+    load_kill_switches, recover,
 };
 use crate::config::Config;
 use crate::features::wiring::{Folder, StartTest, Wiring};
