@@ -702,7 +702,7 @@ SELECT make_interval(1, 2, 3, 4, 5, 6, 7.5), make_interval(0, 0, 0, 10), quote_i
 SELECT a IS NULL, c IS NULL FROM (VALUES (1), (2)) l(a) FULL JOIN (SELECT count(*) FROM (VALUES (0)) v) r(c) ON a = c + 7 ORDER BY c IS NULL DESC, a;
 SELECT a, c FROM (VALUES (1), (2)) l(a) LEFT JOIN (SELECT count(*) AS c FROM (VALUES (0)) v) r ON a = c ORDER BY c NULLS FIRST, a;
 SELECT a, row_number() OVER (ORDER BY c NULLS FIRST, a) FROM (VALUES (1), (2)) l(a) LEFT JOIN (SELECT count(*) AS c FROM (VALUES (0)) v) r ON a = c ORDER BY 1;
-SELECT coalesce('x', k), k, count(*) FROM (VALUES ('a'), ('b')) t(k) GROUP BY GROUPING SETS ((coalesce('x', k), k), (k), ()) ORDER BY 1, 2 NULLS FIRST;
+SELECT * FROM (SELECT coalesce('x', k), k, count(*) FROM (VALUES ('a'), ('b')) t(k) GROUP BY GROUPING SETS ((coalesce('x', k), k), (k), ())) AS whole ORDER BY 1, 2 NULLS FIRST;
 SELECT k, n, count(*) FROM (VALUES ('a', 1), ('a', 2), ('b', 1)) t(k, n) WHERE k = 'a' GROUP BY ROLLUP (k, n) ORDER BY k NULLS FIRST, n NULLS FIRST;
 
 -- A constant looked for among what is none
