@@ -353,8 +353,9 @@ where
 mod tests {
     use super::*;
     use crate::door::Door;
-    use crate::gate::{Anonymous, Authenticator, Entitlement, Gatekeeper};
+    use crate::gate::{Anonymous, Authenticator, Gatekeeper};
     use crate::metrics::{Counter, Metrics};
+    use crate::permit::Entitlement;
     use crate::{ApiSettings, Handler, NoContent, Readiness, Route, RouteGroup, Services};
     use base::clock::Clock;
     use base::{Code, Error, Result};

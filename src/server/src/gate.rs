@@ -7,7 +7,7 @@
 use crate::call::{Call, Context};
 use crate::mount::Mount;
 use crate::openapi::Operation;
-use crate::permit::{Needs, QuotaNeed, Requirement};
+use crate::permit::{Entitlement, Needs, QuotaNeed, Requirement};
 use base::ids::OrgId;
 use base::permission::Permission;
 use base::{Code, Error, Result};
@@ -30,17 +30,6 @@ pub trait Gatekeeper: Send + Sync {
     fn trial(&self, org: &OrgStore) -> Result<()>;
     /// Refuses with [`Code::PaymentRequired`] (trial over) or [`Code::QuotaExceeded`] (credits gone).
     fn quota(&self, org: &OrgStore) -> Result<()>;
-}
-
-/// A feature that a plan may or may not have, by its key among the `features` in `data/plans.toml`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entitlement(pub &'static str);
-
-impl Entitlement {
-    /// The key in `data/plans.toml`.
-    pub fn name(self) -> &'static str {
-        self.0
-    }
 }
 
 /// The first argument of a handler.

@@ -56,9 +56,7 @@ pub use builtin::PUBLIC_ROUTES;
 pub use call::{Call, Context};
 pub use etag::Etag;
 pub use file::FileDownload;
-pub use gate::{
-    Anonymous, Authenticator, Browser, Entitlement, Gate, Gatekeeper, Org, OrgContext, OwnOr, User,
-};
+pub use gate::{Anonymous, Authenticator, Browser, Gate, Gatekeeper, Org, OrgContext, OwnOr, User};
 pub use input::header::{Accept, IdempotencyKey, IfMatch};
 pub use input::path::{Path, PathParam};
 pub use input::query::Query;
@@ -70,6 +68,7 @@ pub use output::{
     Accepted, Body, Created, Download, Either, Html, NoContent, Output, Text, WithHeaders, WithStatus,
 };
 pub use page::WebPage;
+pub use permit::Entitlement;
 pub use route::{Endpoint, Handler, Route, RouteGroup};
 pub use server::{Drained, Listeners, Server, ServerSettings, TlsSettings};
 pub use services::{Need, Services};

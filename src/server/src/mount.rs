@@ -3,7 +3,7 @@
 //! A slice declares its mount beside its routes ([`RouteGroup`](crate::RouteGroup)). It holds for every route below its path,
 //! whoever adds one, and for paths there that do not exist.
 
-use crate::gate::Entitlement;
+use crate::permit::Entitlement;
 use base::Code;
 
 /// A path of the API with rules of its own.

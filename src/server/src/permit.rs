@@ -1,9 +1,20 @@
-//! Types that name what a gate asks for: `Org<JobsRead>`, `Org<Quota<JobsWrite>>`.
+//! What a gate asks for: types that name it, as in `Org<JobsRead>` and `Org<Quota<JobsWrite>>`, and what a plan must have.
 //!
 //! A marker is a type and never a value, so a permission can neither be forgotten in a call nor be computed at run time.
 
 use base::permission::Permission;
 use std::marker::PhantomData;
+
+/// A feature that a plan may or may not have, by its key among the `features` in `data/plans.toml`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entitlement(pub &'static str);
+
+impl Entitlement {
+    /// The key in `data/plans.toml`.
+    pub fn name(self) -> &'static str {
+        self.0
+    }
+}
 
 /// What an [`Org`](crate::Org) gate asks for.
 #[derive(Clone, Copy, Debug)]

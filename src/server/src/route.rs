@@ -6,11 +6,12 @@
 
 use crate::body::Response;
 use crate::call::{Call, Stage};
-use crate::gate::{Entitlement, Gate};
+use crate::gate::Gate;
 use crate::input::Input;
 use crate::mount::{self, Mount};
 use crate::openapi::Operation;
 use crate::output::Output;
+use crate::permit::Entitlement;
 use base::limits::{BODY_BYTES_MAX, BODY_BYTES_MAX_LARGE};
 use base::{Code, Result};
 use futures::future::BoxFuture;

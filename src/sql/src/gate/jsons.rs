@@ -388,7 +388,7 @@ impl Kinds {
 
 #[cfg(test)]
 mod tests {
-    use crate::gate::world::{World, admitted};
+    use crate::gate::tests::world::{World, admitted};
 
     #[tokio::test]
     async fn what_is_json_is_told_from_below() {

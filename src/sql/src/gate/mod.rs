@@ -32,13 +32,13 @@ mod quantified;
 mod refuse;
 mod rules;
 mod sets;
+#[cfg(test)]
+mod tests;
 mod tokens;
 mod tuples;
 mod typed;
 mod window_keys;
 mod windows;
-#[cfg(test)]
-mod world;
 mod written;
 
 use std::collections::BTreeSet;

@@ -84,7 +84,7 @@ mod tests {
     use datafusion::sql::sqlparser::{dialect::PostgreSqlDialect, parser::Parser};
 
     use super::*;
-    use crate::gate::world::World;
+    use crate::gate::tests::world::World;
     use crate::scan::SegmentTable;
 
     /// The plan's text, and what it reads.

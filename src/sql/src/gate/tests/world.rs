@@ -7,8 +7,8 @@ use datafusion::execution::session_state::SessionState;
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use super::Admitted;
 use crate::catalog::{ColumnKind, ColumnSpec, NewestOf, TableName, TableSpec};
+use crate::gate::Admitted;
 use crate::protocol::BindRequest;
 use crate::session::{Session, TableMap, segment_tables};
 use crate::snapshot::Snapshots;
@@ -17,13 +17,13 @@ use crate::{agent, pool};
 const TABLES: [&str; 4] = ["jobs", "latest_readings", "readings", "urls"];
 
 /// A session over `jobs` and `urls`, whose columns `tags` and `metadata` are JSON, and `readings` with the newest of each URL.
-pub(super) struct World {
-    pub(super) state: SessionState,
+pub(in crate::gate) struct World {
+    pub(in crate::gate) state: SessionState,
     folder: TempDir,
 }
 
 impl World {
-    pub(super) fn new() -> Self {
+    pub(in crate::gate) fn new() -> Self {
         use ColumnKind::{Json, Text, Timestamp};
         let folder = tempfile::tempdir().expect("a folder");
         let snapshots = Snapshots::open(folder.path().join("snapshots")).expect("open");
@@ -44,9 +44,9 @@ impl World {
     }
 
     /// A session over what an agent sees of `jobs` and `urls`.
-    pub(super) async fn of_agent(&self) -> SessionState {
+    pub(in crate::gate) async fn of_agent(&self) -> SessionState {
         let rows = |name: &str| (name.to_owned(), "metadata ->> 'agentId' = 'one'".to_owned());
-        let own = agent::tables(&self.state, ["jobs", "urls"].map(|name| rows(name)).into());
+        let own = agent::tables(&self.state, ["jobs", "urls"].map(rows).into());
         session(&self.folder, own.await.expect("views"))
     }
 }
@@ -75,7 +75,7 @@ fn table(name: &str, columns: &[(&str, ColumnKind)]) -> TableSpec {
 }
 
 /// The statement, let through.
-pub(super) async fn admitted(state: &SessionState, sql: &str) -> Admitted {
+pub(in crate::gate) async fn admitted(state: &SessionState, sql: &str) -> Admitted {
     let tables = BTreeSet::from(TABLES.map(str::to_owned));
-    super::admit(state, sql, &tables).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"))
+    crate::gate::admit(state, sql, &tables).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"))
 }

@@ -1,0 +1,3 @@
+//! What the tests of the gate's files share.
+
+pub(super) mod world;
