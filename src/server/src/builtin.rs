@@ -22,9 +22,9 @@ pub static PUBLIC_ROUTES: &[Route] =
 /// Outside the prefix.
 pub static ROUTES: &[Route] = &[
     Route::get("/", "home", &Handler::new(home)),
-    Route::get("/healthz", "healthz", &Handler::new(healthz)),
-    Route::get("/readyz", "readyz", &Handler::new(readyz)),
-    Route::get("/metrics", "metrics", &Handler::new(metrics)),
+    Route::get("/healthz", "healthz", &Handler::new(healthz)).without_turns(),
+    Route::get("/readyz", "readyz", &Handler::new(readyz)).without_turns(),
+    Route::get("/metrics", "metrics", &Handler::new(metrics)).without_turns(),
     Route::get("/docs", "docs", &Handler::new(reference)),
     Route::get("/docs/errors", "errorPages", &Handler::new(error_index)),
     Route::get("/docs/errors/{code}", "errorPage", &Handler::new(error_page)),

@@ -48,7 +48,7 @@ pub mod task;
 mod tls;
 mod turns;
 
-pub use apart::{apart, apart_if};
+pub use apart::{apart, apart_if, on_own_task};
 pub use api::panic_text;
 pub use api::{Api, ApiSettings, Lack, Readiness};
 pub use body::{BoxError, Response, ResponseBody};

@@ -101,6 +101,7 @@ pub struct Route {
     pub(super) codes: &'static [Code],
     pub(super) codes_as: &'static [(u16, Code)],
     pub(super) secret: bool,
+    pub(super) in_turns: bool,
     pub(super) endpoint: &'static dyn Endpoint,
 }
 
@@ -117,6 +118,7 @@ impl Route {
             codes: &[],
             codes_as: &[],
             secret: false,
+            in_turns: true,
             endpoint,
         }
     }
@@ -167,6 +169,13 @@ impl Route {
     #[must_use]
     pub const fn secret(mut self) -> Route {
         self.secret = true;
+        self
+    }
+
+    /// Answered at once however much its caller has taken: cheap, and asked by who watches the box.
+    #[must_use]
+    pub(super) const fn without_turns(mut self) -> Route {
+        self.in_turns = false;
         self
     }
 
@@ -260,10 +269,13 @@ macro_rules! handlers {
                     let gate = G::admit(call)?;
                     call.check_query()?;
                     $(let $name = $input::extract(call).await?;)*
-                    call.progress.reach(Stage::Begun);
                     let (turns, holder) = (Arc::clone(call.api().turns()), call.holder());
-                    let work = pin!(async { (self.function)(gate, $($name),*).await?.respond(call) });
-                    turns.run(holder, work).await
+                    let in_turns = call.route().in_turns;
+                    let work = pin!(async {
+                        call.progress.reach(Stage::Begun);
+                        (self.function)(gate, $($name),*).await?.respond(call)
+                    });
+                    if in_turns { turns.run(holder, work).await } else { work.await }
                 })
             }
 

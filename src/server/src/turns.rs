@@ -13,6 +13,7 @@
 //! and not for the end of somebody's page. (`cargo bench --bench neighbours -- lists`: p50 of a neighbour 36 ms without turns.)
 
 use crate::room::Holder;
+use nix::time::{ClockId, clock_gettime};
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
@@ -202,16 +203,21 @@ pub(super) struct InTurns<F> {
 struct Run<'a> {
     turns: &'a Turns,
     holder: Holder,
-    since: Instant,
+    /// What this thread had taken of a processor before.
+    before: Duration,
     has_turn: bool,
+}
+
+/// What this thread has taken of a processor: while it waits for one, it takes nothing from others.
+fn taken_by_thread() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 impl Drop for Run<'_> {
     fn drop(&mut self) {
-        let now = Instant::now();
-        let took = now.saturating_duration_since(self.since);
+        let took = taken_by_thread().saturating_sub(self.before);
         if took >= COUNTED_MIN {
-            self.turns.count(self.holder, took, now);
+            self.turns.count(self.holder, took, Instant::now());
         }
         if self.has_turn {
             self.turns.leave();
@@ -238,7 +244,7 @@ impl<F: Future + Unpin> Future for InTurns<F> {
                 false
             }
         };
-        let _run = Run { turns: &own.turns, holder: own.holder, since: Instant::now(), has_turn };
+        let _run = Run { turns: &own.turns, holder: own.holder, before: taken_by_thread(), has_turn };
         let work = Pin::new(&mut own.work);
         if has_turn && Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread {
             block_in_place(|| work.poll(context))
@@ -278,7 +284,7 @@ mod tests {
     fn take(turns: &Turns) -> Run<'_> {
         let holder = Holder::Org(OrgId::new());
         assert!(turns.enter(holder, Waker::noop()).is_some_and(|ticket| ticket.take(Waker::noop())));
-        Run { turns, holder, since: Instant::now(), has_turn: true }
+        Run { turns, holder, before: taken_by_thread(), has_turn: true }
     }
 
     #[tokio::test]

@@ -8,6 +8,10 @@
 //! - Of a key that is NULL in other grouping sets: `GROUP BY ROLLUP (status) HAVING status = 'x'`, or one that folds into a constant
 //!   (seed 50039).
 //!
+//!
+//! And an order is believed of what a frame that slides counts: `count(x) OVER (ORDER BY x ROWS 1 PRECEDING)` is 1, 2, 1, 0 over 1, 2
+//! and two NULLs.
+//!
 //! So above such a node stands one that hands its rows on as they are, and says nothing of what is constant there, nor of an order
 //! that rests on that.
 
@@ -19,6 +23,7 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, Tr
 use datafusion::common::{JoinType, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::equivalence::AcrossPartitions;
+use datafusion::physical_expr::window::WindowExpr;
 use datafusion::physical_expr::{ConstExpr, EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
@@ -28,6 +33,7 @@ use datafusion::physical_plan::filter_pushdown::{
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties, Statistics,
 };
@@ -39,7 +45,7 @@ pub(super) struct FalseConstants;
 impl PhysicalOptimizerRule for FalseConstants {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
-            if !is_mixed(&node) && !fills_up(&node) {
+            if !is_mixed(&node) && !fills_up(&node) && !slides(&node) {
                 return Ok(Transformed::no(node));
             }
             Ok(Transformed::yes(Arc::new(Barrier::above(node)) as Arc<dyn ExecutionPlan>))
@@ -70,6 +76,14 @@ fn fills_up(node: &Arc<dyn ExecutionPlan>) -> bool {
     let sets = node.downcast_ref::<AggregateExec>().map(|aggregate| aggregate.group_expr());
     matches!(join, Some(JoinType::Left | JoinType::Right | JoinType::Full))
         || sets.is_some_and(|groups| groups.has_grouping_set())
+}
+
+/// Whether it aggregates over frames that lose rows at their beginning.
+fn slides(node: &Arc<dyn ExecutionPlan>) -> bool {
+    let window = node.downcast_ref::<BoundedWindowAggExec>().map(BoundedWindowAggExec::window_expr);
+    let window = window.or_else(|| node.downcast_ref::<WindowAggExec>().map(WindowAggExec::window_expr));
+    let starts_open = |expr: &Arc<dyn WindowExpr>| expr.get_window_frame().start_bound.is_unbounded();
+    window.is_some_and(|exprs| !exprs.iter().all(starts_open))
 }
 
 /// The node.

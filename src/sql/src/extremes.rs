@@ -86,8 +86,10 @@ impl AggregateUDFImpl for Extreme {
         AggregateOrderSensitivity::Insensitive
     }
 
-    fn set_monotonicity(&self, data_type: &DataType) -> SetMonotonicity {
-        self.inner.inner().set_monotonicity(data_type)
+    /// Of an expanding frame DataFusion would take the values for ordered, with NULL at the end: before the first value there are
+    /// NULLs in front.
+    fn set_monotonicity(&self, _: &DataType) -> SetMonotonicity {
+        SetMonotonicity::NotMonotonic
     }
 }
 

@@ -704,6 +704,12 @@ SELECT a, c FROM (VALUES (1), (2)) l(a) LEFT JOIN (SELECT count(*) AS c FROM (VA
 SELECT a, row_number() OVER (ORDER BY c NULLS FIRST, a) FROM (VALUES (1), (2)) l(a) LEFT JOIN (SELECT count(*) AS c FROM (VALUES (0)) v) r ON a = c ORDER BY 1;
 SELECT * FROM (SELECT coalesce('x', k), k, count(*) FROM (VALUES ('a'), ('b')) t(k) GROUP BY GROUPING SETS ((coalesce('x', k), k), (k), ())) AS whole ORDER BY 1, 2 NULLS FIRST;
 SELECT k, n, count(*) FROM (VALUES ('a', 1), ('a', 2), ('b', 1)) t(k, n) WHERE k = 'a' GROUP BY ROLLUP (k, n) ORDER BY k NULLS FIRST, n NULLS FIRST;
+SELECT id, max(x) OVER (ORDER BY id) AS m FROM (VALUES (1, NULL), (2, 5), (3, 7)) v(id, x) ORDER BY m LIMIT 1;
+SELECT p, id, min(x) OVER (PARTITION BY p ORDER BY id) AS m FROM (VALUES (1, 1, NULL), (1, 2, 5), (1, 3, 3), (2, 1, 4)) v(p, id, x) ORDER BY p, m DESC NULLS LAST, id;
+SELECT max(x) OVER (ORDER BY x DESC NULLS LAST ROWS 1 PRECEDING) AS m FROM (VALUES (5), (3), (1)) v(x) ORDER BY m;
+SELECT count(x) OVER (ORDER BY x ROWS 1 PRECEDING) AS c FROM (VALUES (1), (2), (NULL), (NULL)) v(x) ORDER BY c;
+SELECT x, max(x) OVER (ORDER BY x ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING) AS m FROM (VALUES (1), (2), (3)) v(x) ORDER BY m, x;
+SELECT max(x) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS m FROM (VALUES (1, 5), (2, NULL)) v(id, x) ORDER BY m DESC;
 
 -- A constant looked for among what is none
 SELECT count(*) FROM (VALUES (true), (false)) t(b) WHERE DATE '2027-12-31' NOT IN (CASE WHEN b THEN DATE '2026-06-30' END, DATE '2026-03-29');
@@ -711,6 +717,7 @@ SELECT b, TIMESTAMP '2027-12-31 00:00:00' IN (CASE WHEN b THEN TIMESTAMP '2027-1
 
 -- Letters without a case where case does not matter
 SELECT t, t ~* '^[[:upper:]]', t ~ '^[[:upper:]]', t !~* '[[:lower:]]', t ~* p, t ~ p, regexp_replace(t, '[[:upper:]]', '.', 'gi') FROM (VALUES ('日本', '[[:upper:]]'), ('ab', '(?c)B'), ('1', '[[:lower:]]')) v(t, p) ORDER BY t;
+SELECT t, t ~* '(?c)ABC', t !~* '(?c)^abc$', t ~* '(?c)^ABC', t ~* 'ABC' FROM (VALUES ('xabcx'), ('ABC'), ('abc')) v(t) ORDER BY t;
 
 -- JSON is JSON through whatever hands it on
 SELECT u.url, json_build_object('m', u.metadata, 'n', 1) FROM urls u ORDER BY 1;

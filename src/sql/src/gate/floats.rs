@@ -134,7 +134,10 @@ pub(super) fn among_others(expr: Expr) -> Transformed<Expr> {
         Expr::InList(list)
             if is_constant(&list.expr)
                 && !list.list.iter().all(is_constant)
-                && may_be_copied(&list.expr, list.list.len()) =>
+                && may_be_copied(
+                    &list.expr,
+                    list.list.iter().filter(|item| !is_constant(item)).count() + 1,
+                ) =>
         {
             let InList { expr, list, negated } = list;
             let (constants, others): (Vec<_>, Vec<_>) = list.into_iter().partition(is_constant);

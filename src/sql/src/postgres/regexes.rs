@@ -132,9 +132,11 @@ fn within(pattern: &str, mut options: Options, ignores_case: bool) -> Option<Str
 }
 
 /// A translated pattern for an operator. Of one that means a text DataFusion makes a LIKE, where a backslash means something else;
-/// it makes none of a group.
+/// it makes none of a group. Nor does it see that case matters in one of `~*` that begins with `(?-i)`.
 pub(crate) fn of_operator(translated: String) -> String {
-    if translated.contains("\\\\") || translated.contains("\\x") {
+    let (options, _) = translated.split_once(')').unwrap_or_default();
+    let minds_case = options.starts_with("(?") && options.ends_with("-i");
+    if minds_case || translated.contains("\\\\") || translated.contains("\\x") {
         format!("({translated})")
     } else {
         translated

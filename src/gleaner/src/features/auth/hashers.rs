@@ -46,19 +46,22 @@ impl Hashers {
     /// Runs `work` when it is its turn; `service_unavailable` when too many wait, or this one waited too long.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
         let busy = || Error::unavailable("Too many people are logging in at this moment; try again shortly.");
-        let place = self.waiting.try_acquire().map_err(|_| busy())?;
-        let turn = tokio::time::timeout(self.wait_max, Arc::clone(&self.running).acquire_owned());
-        let turn =
-            turn.await.map_err(|_| busy())?.map_err(|e| Error::internal("wait to hash a password", e))?;
-        drop(place);
+        let place = Arc::clone(&self.waiting).try_acquire_owned().map_err(|_| busy())?;
         let (reply, answer) = oneshot::channel();
-        let work = Box::new(move || {
-            // The turn goes with the work: a caller who hangs up does not make room before the core is free.
-            let _turn = turn;
-            // Who hung up wants no answer.
-            let _ = reply.send(work());
-        });
-        self.queue.send(work).map_err(|_| Error::internal("hash a password", "its threads have ended"))?;
+        let (running, queue, wait_max) = (Arc::clone(&self.running), self.queue.clone(), self.wait_max);
+        server::on_own_task(async move {
+            let turn = tokio::time::timeout(wait_max, running.acquire_owned()).await.map_err(|_| busy())?;
+            let turn = turn.map_err(|e| Error::internal("wait to hash a password", e))?;
+            drop(place);
+            let work = Box::new(move || {
+                // The turn goes with the work: a caller who hangs up does not make room before the core is free.
+                let _turn = turn;
+                // Who hung up wants no answer.
+                let _ = reply.send(work());
+            });
+            queue.send(work).map_err(|_| Error::internal("hash a password", "its threads have ended"))
+        })
+        .await?;
         answer.await.map_err(|_| Error::internal("hash a password", "the work has panicked"))
     }
 }
