@@ -101,7 +101,7 @@ const CIRCLES: [(&str, &str, &str); 22] = [
     ("page/src/html", "tokenizer tree", "the tree builder tells the tokenizer what to read next: one room"),
     (
         "server/src",
-        "api builtin call connection door envelope file gate input openapi output refusal route router server tls",
+        "api builtin call connection door file gate input openapi output refusal route router server tls",
         "to be cut: a call knows the whole interface, and every part of that takes a call",
     ),
     ("sql/src", "errors reasons", "to be cut: the nearest name is looked for in errors"),
