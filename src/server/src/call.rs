@@ -76,12 +76,12 @@ impl Context {
         self.services().service::<T>()
     }
 
-    /// Where error pages are, without a slash at the end.
     /// The path under which people reach the box, as in `/gleaner`; empty where it has a host of its own.
     pub fn prefix(&self) -> &str {
         &self.api.settings().prefix
     }
 
+    /// Where error pages are, without a slash at the end.
     pub fn docs_base(&self) -> &str {
         &self.api.settings().docs_base
     }
