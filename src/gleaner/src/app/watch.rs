@@ -26,7 +26,7 @@ struct WatchState {
     room: Option<disk::Room>,
     /// What the disk lacks.
     short: Option<String>,
-    /// The folder of all data as it was when it was first seen.
+    /// The folder of all data as it was when the box opened it.
     data: Option<disk::Identity>,
     /// Where each feed stands, and since when.
     feeds: BTreeMap<&'static str, Feed>,
@@ -54,6 +54,13 @@ pub(super) struct DiskLook {
 }
 
 impl Watch {
+    /// Over the folder of all data as it is now.
+    pub(super) fn over(data: &Path) -> Watch {
+        let watch = Watch::default();
+        watch.state.lock().data = disk::identity(data).ok();
+        watch
+    }
+
     /// Whether there are more jumps of the clock than at the look before.
     pub(super) fn clock_jumped(&self, jumps: u64) -> bool {
         self.state.lock().jumps.replace(jumps).is_some_and(|before| before != jumps)
@@ -90,19 +97,16 @@ impl Watch {
         look
     }
 
-    /// Why `folder` is not the one any more that was first seen under this name, if so. Files that are open go on to be
+    /// Why `folder` is not the one any more that the box opened under this name, if so. Files that are open go on to be
     /// written wherever they are; what is opened anew comes to lie elsewhere, and one of the two lacks after the next start.
     fn gone(&self, folder: &Path) -> Option<String> {
         let found = disk::identity(folder);
-        let mut state = self.state.lock();
-        let reason = match (state.data, found) {
+        let first = self.state.lock().data;
+        let reason = match (first, found) {
             (Some(first), Ok(now)) if first == now => return None,
             (Some(_), Ok(_)) => "another folder is there now".to_owned(),
             (Some(_), Err(error)) => error.to_string(),
-            (None, found) => {
-                state.data = found.ok();
-                return None;
-            }
+            (None, _) => return None,
         };
         Some(format!(
             "the folder {} was moved, removed or unmounted under the box ({reason}); writes are refused until it is back",
@@ -232,9 +236,8 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let (data, aside) = (temp.path().join("data"), temp.path().join("aside"));
         std::fs::create_dir(&data).unwrap();
-        let watch = Watch::default();
+        let watch = Watch::over(&data);
         let look = || watch.look(std::slice::from_ref(&data), &Reserve { bytes: 0 });
-        assert!(!look().is_gone);
         std::fs::rename(&data, &aside).unwrap();
         assert_eq!(look(), DiskLook { is_full: false, is_gone: true });
         let reason = watch.disk().unwrap_err();
