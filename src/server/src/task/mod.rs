@@ -13,7 +13,9 @@ mod follow;
 
 pub use follow::{Consumer, follow};
 
-use crate::{Metrics, Services, panic_text};
+use crate::metrics::Metrics;
+use crate::panics::panic_text;
+use crate::services::Services;
 use base::clock::{Moment, Now, Timestamp};
 use base::{Error, Result};
 use futures::FutureExt;
