@@ -3,13 +3,17 @@
 //! The parts: [`SnapshotFeed`] keeps the snapshots in step with the store, [`Queries`] takes statements in and
 //! carries them to their end. Parsing, planning and running happen in worker processes (crate `sql`).
 
+mod compile;
 mod config;
 mod content;
 mod erase;
+mod export_rows;
 mod exports;
 mod feed;
 mod line;
 mod open;
+mod quiesce;
+mod refusals;
 mod retention;
 mod rows;
 mod run;
@@ -89,7 +93,7 @@ pub static FEATURE: Feature = Feature {
         &rows::SUBMISSIONS,
         &rows::CATALOG,
         &rows::SAMPLES,
-        &exports::EXPORTS,
+        &export_rows::EXPORTS,
         &switch::KILL_SWITCHES,
     ],
     routes: &[

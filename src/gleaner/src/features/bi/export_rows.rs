@@ -1,13 +1,18 @@
-//! Exports as they are stored.
+//! Exports as they are stored, and their files.
 
-use crate::features::bi::rows::QueryFailureV1;
+use super::rows::QueryFailureV1;
+use base::Result;
 use base::clock::{Moment, Timestamp};
 use base::codec::Record;
-use base::ids::{BiExportId, QueryId, UserId};
+use base::ids::{BiExportId, OrgId, QueryId, UserId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sql::ExportFormat;
-use store::{Index, OrgTable};
+use std::path::{Path, PathBuf};
+use store::{Index, OrgStore, OrgTable};
+
+/// Rows of one look for the oldest.
+const CHUNK_ROWS: usize = 64;
 
 /// Where an export stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -84,3 +89,40 @@ pub static BY_QUERY: Index<ExportV1> =
 
 pub static EXPORTS: OrgTable<BiExportId, ExportV1> =
     OrgTable::new("bi_exports", "Export").uncounted().indexed(&[&WAITING, &OPEN, &EXPIRING, &BY_QUERY]);
+
+/// The file of an export in the folder of all of them.
+pub(super) fn path(folder: &Path, org: OrgId, export: &ExportV1) -> PathBuf {
+    folder.join(org.to_string()).join(format!("{}.{}", export.id, export.format.name()))
+}
+
+/// The oldest export of an organization that has a file.
+pub(super) fn oldest(store: &OrgStore) -> Result<Option<ExportV1>> {
+    store.read(|tx| {
+        let mut after = None::<Vec<u8>>;
+        loop {
+            let step = tx.readable(&EXPORTS, after.as_deref(), CHUNK_ROWS)?;
+            after = step.more();
+            let has_file = |export: &ExportV1| {
+                export.status == ExportStatus::Success && export.expires_at.is_some_and(|at| at > tx.moment())
+            };
+            let found = step.rows.into_iter().find(|(_, export)| has_file(export));
+            if found.is_some() || after.is_none() {
+                return Ok(found.map(|(_, export)| export));
+            }
+        }
+    })
+}
+
+/// Lets an export be gone from now on: its file was given up.
+pub(super) async fn expire(store: &OrgStore, id: BiExportId) -> Result<()> {
+    store
+        .write(move |tx| {
+            if let Some(mut export) = tx.get(&EXPORTS, &id)? {
+                export.expires_at = Some(tx.moment());
+                tx.put(&EXPORTS, &id, &export)?;
+            }
+            tx.unaudited("a file that makes room goes by itself, as those do that are too old");
+            Ok(())
+        })
+        .await
+}
