@@ -7,7 +7,7 @@
 //! Folders, each of which needs only those above it:
 //!
 //! ```text
-//! wire     connections and bytes: the door, TLS, framing, envelopes of errors
+//! wire     connections and bytes: their limit, TLS, framing, envelopes of errors
 //! spec     what a route says of itself, as data: path, limits, mount, permissions
 //! call     one request: what it carries, and the parts of the box that it finds
 //! route    gates, inputs, outputs, handlers, the table and the look-up of a path
@@ -43,7 +43,7 @@ mod wire;
 pub use apart::{apart, apart_if, on_own_task};
 pub use api::{Api, PUBLIC_ROUTES, openapi};
 pub use call::access::{Authenticator, Gatekeeper};
-pub use call::readiness::{Lack, Readiness};
+pub use call::readiness::{Readiness, ReadinessIssue};
 pub use call::request::{Call, Context};
 pub use metrics::Metrics;
 pub use panics::panic_text;
@@ -64,7 +64,7 @@ pub use route::{gate, input};
 pub use server::{Drained, Listeners, Server};
 pub use services::{Need, Services};
 pub use settings::{ApiSettings, ServerSettings, TlsSettings};
-pub use spec::mount::{Mount, Refusals};
+pub use spec::mount::{Mount, RefusalCodes};
 pub use spec::permit::{self, Entitlement};
 pub use spec::route::{RouteSpec, Verb};
 pub use wire::body::{BoxError, Response, ResponseBody};

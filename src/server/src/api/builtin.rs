@@ -1,6 +1,6 @@
 //! The trunk's own routes: health, metrics, the reference, its guides and its error pages.
 
-use crate::call::readiness::Lack;
+use crate::call::readiness::ReadinessIssue;
 use crate::call::request::{Call, Context};
 use crate::docs::{self, pages};
 use crate::route::body::Body;
@@ -23,9 +23,9 @@ pub static PUBLIC_ROUTES: &[Route] =
 /// Outside the prefix.
 pub static ROUTES: &[Route] = &[
     Route::get("/", "home", &Handler::new(home)),
-    Route::get("/healthz", "healthz", &Handler::new(healthz)).without_turns(),
-    Route::get("/readyz", "readyz", &Handler::new(readyz)).without_turns(),
-    Route::get("/metrics", "metrics", &Handler::new(metrics)).without_turns(),
+    Route::get("/healthz", "healthz", &Handler::new(healthz)).unscheduled(),
+    Route::get("/readyz", "readyz", &Handler::new(readyz)).unscheduled(),
+    Route::get("/metrics", "metrics", &Handler::new(metrics)).unscheduled(),
     Route::get("/docs", "docs", &Handler::new(reference)),
     Route::get("/docs/errors", "errorPages", &Handler::new(error_index)),
     Route::get("/docs/errors/{code}", "errorPage", &Handler::new(error_page)),
@@ -58,9 +58,9 @@ async fn readyz(gate: Anonymous) -> Result<Either<Body<ReadyView>, WithStatus<50
     for (name, result) in state.readiness.results() {
         let (told, text) = match result {
             Ok(()) => (None, "ok".to_owned()),
-            Err(Lack::Starting(text)) => (Some(&mut starting), text),
-            Err(Lack::Partly(text)) => (None, text),
-            Err(Lack::Failing(text)) => (Some(&mut failing), text),
+            Err(ReadinessIssue::Starting(text)) => (Some(&mut starting), text),
+            Err(ReadinessIssue::Partly(text)) => (None, text),
+            Err(ReadinessIssue::Failing(text)) => (Some(&mut failing), text),
         };
         if let Some(told) = told {
             told.push(format!("{name}: {text}"));
@@ -78,15 +78,15 @@ async fn readyz(gate: Anonymous) -> Result<Either<Body<ReadyView>, WithStatus<50
     Ok(if ready { Either::Left(Body(view)) } else { Either::Right(WithStatus(view)) })
 }
 
-async fn metrics(gate: Watcher) -> Result<Text> {
+async fn metrics(gate: MetricsGate) -> Result<Text> {
     Ok(Text("text/plain; version=0.0.4; charset=utf-8", gate.0.state().metrics.render()))
 }
 
 /// Who may see the box's numbers: a caller at one of the operator's addresses, or with the operator's token. They tell how
 /// much every organization does, so they are for nobody else.
-struct Watcher(Context);
+struct MetricsGate(Context);
 
-impl Gate for Watcher {
+impl Gate for MetricsGate {
     fn admit(call: &Call) -> Result<Self> {
         let settings = &call.state().settings;
         let address = call.client_ip();
@@ -100,7 +100,7 @@ impl Gate for Watcher {
         let knows =
             |token: &String| bearer.is_some_and(|text| sha256(text.as_bytes()) == sha256(token.as_bytes()));
         if is_near || settings.metrics_token.as_ref().is_some_and(knows) {
-            return Ok(Watcher(call.context.clone()));
+            return Ok(MetricsGate(call.context.clone()));
         }
         Err(Error::new(Code::AuthForbidden).message(
             "Metrics are for the operator: from the networks in server.metrics_from, or with the token in \

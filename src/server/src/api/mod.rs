@@ -9,21 +9,21 @@ pub mod openapi;
 pub use builtin::PUBLIC_ROUTES;
 
 use crate::call::access::{Authenticator, Gatekeeper};
-use crate::call::known::{IGNORED_FIELDS, Ignored, Known, PREFERENCE_APPLIED, STRICT};
+use crate::call::known_fields::{IGNORED_FIELDS, IgnoredFields, KnownFields, PREFERENCE_APPLIED, STRICT};
 use crate::call::readiness::Readiness;
-use crate::call::request::{Call, Context, Progress, Stage};
+use crate::call::request::{Call, Context, RequestProgress, RequestStage};
 use crate::call::state::{ApiState, Parts as StateParts};
 use crate::docs;
 use crate::metrics::Metrics;
 use crate::panics::PanicText;
 use crate::route::gate;
 use crate::route::input::{self, spare_body};
-use crate::route::router::{Found, Matched, Router};
+use crate::route::router::{MatchedRoute, RouteLookup, Router};
 use crate::route::table::{Route, RouteGroup};
 use crate::services::Services;
 use crate::settings::ApiSettings;
 use crate::wire::body::{Response, ResponseBody};
-use crate::wire::door::Guest;
+use crate::wire::limiter::ClientConnection;
 use crate::wire::{envelope, forwarded, host};
 use base::audit::Action;
 use base::ids::RequestId;
@@ -76,7 +76,7 @@ impl Api {
             services,
             authenticator: Box::new(authenticator),
             gatekeeper: Box::new(gatekeeper),
-            known: Known::of(&document),
+            known_fields: KnownFields::of(&document),
             reference: docs::reference(&settings.prefix, &document).into(),
             openapi: document.to_string().into(),
             settings,
@@ -110,7 +110,7 @@ impl Api {
         let rest =
             path.strip_prefix(self.settings().prefix.as_str()).filter(|_| !self.settings().prefix.is_empty());
         let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with('/')) else { return };
-        if !matches!(self.router.find(&parts.method, path), Found::Nothing) {
+        if !matches!(self.router.find(&parts.method, path), RouteLookup::Nothing) {
             return;
         }
         let mut text = if rest.is_empty() { "/".to_owned() } else { rest.to_owned() };
@@ -125,9 +125,13 @@ impl Api {
         }
     }
 
-    /// Answers one request on the connection `guest`. Never fails: whatever happens becomes a response. The answer to HEAD,
+    /// Answers one request on the connection `connection`. Never fails: whatever happens becomes a response. The answer to HEAD,
     /// and a 304, still have the body that they will be sent without.
-    pub(crate) async fn answer(self: Arc<Self>, request: Request<Incoming>, guest: Arc<Guest>) -> Response {
+    pub(crate) async fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        connection: Arc<ClientConnection>,
+    ) -> Response {
         let started = Instant::now();
         let (mut parts, body) = request.into_parts();
         self.strip_prefix(&mut parts);
@@ -141,17 +145,18 @@ impl Api {
                 spare_body(body, &parts.headers).await;
                 ("-", Err(refused.unwrap_or_else(|| Error::new(Code::InvalidInput))))
             }
-            Found::Route(matched) => {
+            RouteLookup::Route(matched) => {
                 let route = matched.route;
                 is_secret = route.spec().secret;
                 // The route's own path: a percent-encoded letter must not change the envelope.
                 shape = envelope::shape(matched.mount.structured, &parts.headers);
-                let Matched { mount, captures, metrics, .. } = matched;
+                let MatchedRoute { mount, captures, metrics, .. } = matched;
                 let client_ip =
-                    forwarded::client_ip(guest.ip(), &parts.headers, &self.settings().trusted_proxies);
-                let context = Context::new(Arc::clone(&self.state), request_id.clone(), client_ip, guest);
+                    forwarded::client_ip(connection.ip(), &parts.headers, &self.settings().trusted_proxies);
+                let context =
+                    Context::new(Arc::clone(&self.state), request_id.clone(), client_ip, connection);
                 let running = metrics.begin();
-                let (progress, ignored) = (Progress::new(), Ignored::default());
+                let (progress, ignored) = (RequestProgress::new(), IgnoredFields::default());
                 let body = Some(body);
                 let route_of = route.spec();
                 let call = Call {
@@ -162,7 +167,7 @@ impl Api {
                     mount,
                     captures,
                     progress,
-                    room: None,
+                    body_reservation: None,
                     ignored,
                 };
                 let result = run(route, call).await;
@@ -172,11 +177,11 @@ impl Api {
                 metrics.end(status, started.elapsed());
                 (route.path(), result)
             }
-            Found::OtherMethod { allow } => {
+            RouteLookup::OtherMethod { allow } => {
                 spare_body(body, &parts.headers).await;
                 ("-", other_method(&parts.method, allow))
             }
-            Found::Nothing => {
+            RouteLookup::Nothing => {
                 spare_body(body, &parts.headers).await;
                 ("-", Err(Error::new(Code::NotFound).message("There is nothing at this path.")))
             }
@@ -208,12 +213,12 @@ async fn run(route: &'static Route, mut call: Call) -> Result<Response> {
     let (progress, time_max) = (call.progress.clone(), route.spec().time_max);
     let acted = origin.scope(async {
         // Who shows a good credential with the first request has it from the first request on.
-        if !context.guest().is_known() {
+        if !context.connection().is_known() {
             gate::introduce(&call);
         }
-        let turn = context.guest().turn().await?;
+        let permit = context.connection().request_permit().await?;
         let result = route.endpoint().call(&mut call).await;
-        drop(turn);
+        drop(permit);
         if let Err(error) = &result
             && is_denial(error.code())
         {
@@ -271,12 +276,12 @@ fn is_denial(code: Code) -> bool {
     )
 }
 
-fn too_slow(limit: Duration, progress: &Progress) -> Error {
+fn too_slow(limit: Duration, progress: &RequestProgress) -> Error {
     let secs = limit.as_secs();
-    if progress.is(Stage::Sending) {
+    if progress.is(RequestStage::Sending) {
         return input::never_came(limit);
     }
-    if !progress.is(Stage::Begun) {
+    if !progress.is(RequestStage::Begun) {
         return Error::unavailable(format!(
             "The request had not begun after {secs} s, because the box has much to do. Nothing was done."
         ));

@@ -2,11 +2,11 @@
 
 use base::Result;
 
-type Check = Box<dyn Fn() -> Result<(), Lack> + Send + Sync>;
+type ReadinessCheck = Box<dyn Fn() -> Result<(), ReadinessIssue> + Send + Sync>;
 
 /// Why a check of readiness does not hold, in words for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lack {
+pub enum ReadinessIssue {
     /// It comes by itself: the box is still starting.
     Starting(String),
     /// It works, and not as well as it will: the box is ready all the same.
@@ -18,7 +18,7 @@ pub enum Lack {
 /// What must hold before the box calls itself ready: named checks that app plugs in.
 #[derive(Default)]
 pub struct Readiness {
-    checks: Vec<(&'static str, Check)>,
+    checks: Vec<(&'static str, ReadinessCheck)>,
 }
 
 impl Readiness {
@@ -29,7 +29,7 @@ impl Readiness {
         name: &'static str,
         check: impl Fn() -> Result<(), String> + Send + Sync + 'static,
     ) -> Readiness {
-        self.with_start(name, move || check().map_err(Lack::Failing))
+        self.with_start(name, move || check().map_err(ReadinessIssue::Failing))
     }
 
     /// The same for a check that can tell a start from a failure.
@@ -37,13 +37,13 @@ impl Readiness {
     pub fn with_start(
         mut self,
         name: &'static str,
-        check: impl Fn() -> Result<(), Lack> + Send + Sync + 'static,
+        check: impl Fn() -> Result<(), ReadinessIssue> + Send + Sync + 'static,
     ) -> Readiness {
         self.checks.push((name, Box::new(check)));
         self
     }
 
-    pub(crate) fn results(&self) -> impl Iterator<Item = (&'static str, Result<(), Lack>)> {
+    pub(crate) fn results(&self) -> impl Iterator<Item = (&'static str, Result<(), ReadinessIssue>)> {
         self.checks.iter().map(|(name, check)| (*name, check()))
     }
 }

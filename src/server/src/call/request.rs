@@ -1,13 +1,13 @@
 //! One request between the router and its handler.
 
-use crate::call::known::{self, Ignored, Known};
-use crate::call::room::{Held, Holder};
+use crate::call::body_budget::{BodyReservation, FairnessKey};
+use crate::call::known_fields::{self, IgnoredFields, KnownFields};
 use crate::call::state::ApiState;
 use crate::services::Services;
 use crate::spec::captures::Captures;
 use crate::spec::mount::Mount;
 use crate::spec::route::RouteSpec;
-use crate::wire::door::{ADDRESS_V4_BITS, Guest};
+use crate::wire::limiter::{ADDRESS_V4_BITS, ClientConnection};
 use base::Result;
 use base::clock::{Moment, Now, Timestamp};
 use base::ids::RequestId;
@@ -29,7 +29,7 @@ pub struct Context {
     request_id: RequestId,
     client_ip: IpAddr,
     origin: Arc<Origin>,
-    guest: Arc<Guest>,
+    connection: Arc<ClientConnection>,
 }
 
 impl Context {
@@ -37,10 +37,10 @@ impl Context {
         state: Arc<ApiState>,
         request_id: RequestId,
         client_ip: IpAddr,
-        guest: Arc<Guest>,
+        connection: Arc<ClientConnection>,
     ) -> Context {
         let origin = Origin::request(client_ip, request_id.clone());
-        Context { state, request_id, client_ip, origin, guest }
+        Context { state, request_id, client_ip, origin, connection }
     }
 
     pub fn request_id(&self) -> &RequestId {
@@ -96,16 +96,16 @@ impl Context {
     }
 
     /// The connection that the request came on.
-    pub(crate) fn guest(&self) -> &Arc<Guest> {
-        &self.guest
+    pub(crate) fn connection(&self) -> &Arc<ClientConnection> {
+        &self.connection
     }
 
     /// Whose the bytes of the request's body are.
-    pub(crate) fn holder(&self) -> Holder {
+    pub(crate) fn fairness_key(&self) -> FairnessKey {
         match (self.origin.org(), self.origin.actor()) {
-            (Some(org), _) => Holder::Org(org),
-            (None, Actor::User(user) | Actor::ApiKey { maker: user, .. }) => Holder::User(user),
-            _ => Holder::Address(network_of(self.client_ip, ADDRESS_V4_BITS)),
+            (Some(org), _) => FairnessKey::Org(org),
+            (None, Actor::User(user) | Actor::ApiKey { maker: user, .. }) => FairnessKey::User(user),
+            _ => FairnessKey::Address(network_of(self.client_ip, ADDRESS_V4_BITS)),
         }
     }
 }
@@ -113,7 +113,7 @@ impl Context {
 /// How far a request has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Stage {
+pub(crate) enum RequestStage {
     /// It waits for its turn, or for room.
     Waiting,
     /// Its body is being sent.
@@ -126,18 +126,18 @@ pub(crate) enum Stage {
 
 /// The stage of a request, which outlives it: who gives it up looks how far it came.
 #[derive(Clone, Debug)]
-pub(crate) struct Progress(Arc<AtomicU8>);
+pub(crate) struct RequestProgress(Arc<AtomicU8>);
 
-impl Progress {
-    pub(crate) fn new() -> Progress {
-        Progress(Arc::new(AtomicU8::new(Stage::Waiting as u8)))
+impl RequestProgress {
+    pub(crate) fn new() -> RequestProgress {
+        RequestProgress(Arc::new(AtomicU8::new(RequestStage::Waiting as u8)))
     }
 
-    pub(crate) fn reach(&self, stage: Stage) {
+    pub(crate) fn reach(&self, stage: RequestStage) {
         self.0.store(stage as u8, Ordering::Relaxed);
     }
 
-    pub(crate) fn is(&self, stage: Stage) -> bool {
+    pub(crate) fn is(&self, stage: RequestStage) -> bool {
         self.0.load(Ordering::Relaxed) == stage as u8
     }
 }
@@ -151,11 +151,11 @@ pub struct Call {
     pub(crate) route: &'static RouteSpec,
     pub(crate) mount: &'static Mount,
     pub(crate) captures: Captures,
-    pub(crate) progress: Progress,
+    pub(crate) progress: RequestProgress,
     /// The room of the body, until the request is answered.
-    pub(crate) room: Option<Held>,
+    pub(crate) body_reservation: Option<BodyReservation>,
     /// What the caller sent and the operation does not know.
-    pub(crate) ignored: Ignored,
+    pub(crate) ignored: IgnoredFields,
 }
 
 impl Call {
@@ -186,19 +186,19 @@ impl Call {
     pub(crate) fn check_query(&mut self) -> Result<()> {
         let query = self.parts.uri.query().unwrap_or("");
         if !query.is_empty() {
-            self.context.state.known.check_query(self.route.id(), query, &mut self.ignored);
+            self.context.state.known_fields.check_query(self.route.id(), query, &mut self.ignored);
         }
-        known::refuse(&self.ignored, self.is_strict())
+        known_fields::refuse(&self.ignored, self.is_strict())
     }
 
     /// What every operation knows of a request.
-    pub(crate) fn known(&self) -> Arc<Known> {
-        Arc::clone(&self.context.state.known)
+    pub(crate) fn known_fields(&self) -> Arc<KnownFields> {
+        Arc::clone(&self.context.state.known_fields)
     }
 
     /// Whether the caller wants unknown names to be refused.
     pub(crate) fn is_strict(&self) -> bool {
-        known::is_strict(&self.parts.headers)
+        known_fields::is_strict(&self.parts.headers)
     }
 
     pub(crate) fn captures(&self) -> &Captures {

@@ -1,10 +1,10 @@
 //! What every request finds: the box's parts, and what is counted over all requests.
 
 use crate::call::access::{Authenticator, Gatekeeper};
-use crate::call::known::Known;
+use crate::call::body_budget::BodyBudgets;
+use crate::call::known_fields::KnownFields;
 use crate::call::readiness::Readiness;
-use crate::call::room::Rooms;
-use crate::call::turns::Turns;
+use crate::call::scheduler::FairScheduler;
 use crate::metrics::Metrics;
 use crate::services::Services;
 use crate::settings::ApiSettings;
@@ -20,10 +20,10 @@ pub(crate) struct ApiState {
     pub(crate) settings: ApiSettings,
     pub(crate) metrics: Metrics,
     pub(crate) readiness: Readiness,
-    pub(crate) rooms: Rooms,
-    pub(crate) turns: Arc<Turns>,
+    pub(crate) body_budgets: BodyBudgets,
+    pub(crate) scheduler: Arc<FairScheduler>,
     /// The parameters and members that the operations have.
-    pub(crate) known: Arc<Known>,
+    pub(crate) known_fields: Arc<KnownFields>,
     /// The OpenAPI document, and the page that is made from it.
     pub(crate) openapi: Bytes,
     pub(crate) reference: Bytes,
@@ -38,7 +38,7 @@ pub(crate) struct Parts {
     pub(crate) settings: ApiSettings,
     pub(crate) metrics: Metrics,
     pub(crate) readiness: Readiness,
-    pub(crate) known: Known,
+    pub(crate) known_fields: KnownFields,
     pub(crate) openapi: Bytes,
     pub(crate) reference: Bytes,
 }
@@ -52,7 +52,7 @@ impl ApiState {
             settings,
             metrics,
             readiness,
-            known,
+            known_fields,
             openapi,
             reference,
         } = parts;
@@ -60,12 +60,12 @@ impl ApiState {
             services,
             authenticator,
             gatekeeper,
-            rooms: Rooms::new(settings.bodies_bytes_max, &metrics),
-            turns: Turns::new(),
+            body_budgets: BodyBudgets::new(settings.bodies_bytes_max, &metrics),
+            scheduler: FairScheduler::new(),
             settings,
             metrics,
             readiness,
-            known: Arc::new(known),
+            known_fields: Arc::new(known_fields),
             openapi,
             reference,
             draining: AtomicBool::new(false),

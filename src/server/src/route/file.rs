@@ -80,11 +80,13 @@ impl FileDownload {
             return Ok(None);
         };
         match parse(text, self.bytes) {
-            Asked::Range(first, last) => Ok(Some((first, last))),
-            Asked::Nothing => Ok(None),
-            Asked::Beyond => Err(Error::invalid("Range", format!("the file has {} bytes", self.bytes))
-                .with_status(StatusCode::RANGE_NOT_SATISFIABLE.as_u16())
-                .header("content-range", format!("bytes */{}", self.bytes))),
+            RequestedRange::Range(first, last) => Ok(Some((first, last))),
+            RequestedRange::Nothing => Ok(None),
+            RequestedRange::Beyond => {
+                Err(Error::invalid("Range", format!("the file has {} bytes", self.bytes))
+                    .with_status(StatusCode::RANGE_NOT_SATISFIABLE.as_u16())
+                    .header("content-range", format!("bytes */{}", self.bytes)))
+            }
         }
     }
 
@@ -120,7 +122,7 @@ impl FileDownload {
         let body = if is_known {
             ResponseBody::empty()
         } else {
-            ResponseBody::stream(Exactly {
+            ResponseBody::stream(SizedBody {
                 inner: Box::pin(StreamBody::new(read(self.file, first, length))),
                 left: length,
             })
@@ -175,17 +177,19 @@ fn wants_octets(headers: &HeaderMap) -> bool {
 
 /// What a `Range` header comes to for a file of a size.
 #[derive(Debug, PartialEq, Eq)]
-enum Asked {
+enum RequestedRange {
     Range(u64, u64),
     /// Not one range of bytes: the whole file.
     Nothing,
     Beyond,
 }
 
-fn parse(text: &str, bytes: u64) -> Asked {
-    let Some(range) = text.trim().strip_prefix("bytes=").map(str::trim) else { return Asked::Nothing };
+fn parse(text: &str, bytes: u64) -> RequestedRange {
+    let Some(range) = text.trim().strip_prefix("bytes=").map(str::trim) else {
+        return RequestedRange::Nothing;
+    };
     let Some((first, last)) = range.split_once('-').filter(|_| !range.contains(',')) else {
-        return Asked::Nothing;
+        return RequestedRange::Nothing;
     };
     let number = |text: &str| {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -194,24 +198,24 @@ fn parse(text: &str, bytes: u64) -> Asked {
     };
     match (first.trim(), last.trim()) {
         ("", count) => match number(count) {
-            None => Asked::Nothing,
-            Some(0) => Asked::Beyond,
-            Some(_) if bytes == 0 => Asked::Beyond,
-            Some(count) => Asked::Range(bytes.saturating_sub(count), bytes - 1),
+            None => RequestedRange::Nothing,
+            Some(0) => RequestedRange::Beyond,
+            Some(_) if bytes == 0 => RequestedRange::Beyond,
+            Some(count) => RequestedRange::Range(bytes.saturating_sub(count), bytes - 1),
         },
         (first, last) => match (number(first), number(last)) {
             (Some(first), None) if !last.is_empty() || first >= bytes => {
                 if last.is_empty() {
-                    Asked::Beyond
+                    RequestedRange::Beyond
                 } else {
-                    Asked::Nothing
+                    RequestedRange::Nothing
                 }
             }
-            (Some(first), None) => Asked::Range(first, bytes - 1),
-            (Some(first), Some(last)) if last < first => Asked::Nothing,
-            (Some(first), Some(_)) if first >= bytes => Asked::Beyond,
-            (Some(first), Some(last)) => Asked::Range(first, last.min(bytes - 1)),
-            (None, _) => Asked::Nothing,
+            (Some(first), None) => RequestedRange::Range(first, bytes - 1),
+            (Some(first), Some(last)) if last < first => RequestedRange::Nothing,
+            (Some(first), Some(_)) if first >= bytes => RequestedRange::Beyond,
+            (Some(first), Some(last)) => RequestedRange::Range(first, last.min(bytes - 1)),
+            (None, _) => RequestedRange::Nothing,
         },
     }
 }
@@ -241,12 +245,12 @@ fn read(
 }
 
 /// A body whose length is known, so that it is announced and a HEAD has it too.
-struct Exactly<B> {
+struct SizedBody<B> {
     inner: Pin<Box<B>>,
     left: u64,
 }
 
-impl<B: Body<Data = Bytes>> Body for Exactly<B> {
+impl<B: Body<Data = Bytes>> Body for SizedBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
@@ -279,28 +283,31 @@ mod tests {
     #[test]
     fn one_range_of_bytes_is_understood() {
         for (text, expected) in [
-            ("bytes=0-0", Asked::Range(0, 0)),
-            ("bytes=5-", Asked::Range(5, 9)),
-            ("bytes=5-99", Asked::Range(5, 9)),
-            ("bytes=-3", Asked::Range(7, 9)),
-            ("bytes=-99", Asked::Range(0, 9)),
-            (" bytes= 2 - 3 ", Asked::Range(2, 3)),
-            ("bytes=10-", Asked::Beyond),
-            ("bytes=10-12", Asked::Beyond),
-            ("bytes=99999999999999999999-", Asked::Beyond),
-            ("bytes=-0", Asked::Beyond),
-            ("bytes=3-2", Asked::Nothing),
-            ("bytes=0-1,3-4", Asked::Nothing),
-            ("bytes=a-b", Asked::Nothing),
-            ("bytes=1-x", Asked::Nothing),
-            ("bytes=-", Asked::Nothing),
-            ("bytes=--1", Asked::Nothing),
-            ("bytes=", Asked::Nothing),
-            ("items=0-1", Asked::Nothing),
-            ("", Asked::Nothing),
+            ("bytes=0-0", RequestedRange::Range(0, 0)),
+            ("bytes=5-", RequestedRange::Range(5, 9)),
+            ("bytes=5-99", RequestedRange::Range(5, 9)),
+            ("bytes=-3", RequestedRange::Range(7, 9)),
+            ("bytes=-99", RequestedRange::Range(0, 9)),
+            (" bytes= 2 - 3 ", RequestedRange::Range(2, 3)),
+            ("bytes=10-", RequestedRange::Beyond),
+            ("bytes=10-12", RequestedRange::Beyond),
+            ("bytes=99999999999999999999-", RequestedRange::Beyond),
+            ("bytes=-0", RequestedRange::Beyond),
+            ("bytes=3-2", RequestedRange::Nothing),
+            ("bytes=0-1,3-4", RequestedRange::Nothing),
+            ("bytes=a-b", RequestedRange::Nothing),
+            ("bytes=1-x", RequestedRange::Nothing),
+            ("bytes=-", RequestedRange::Nothing),
+            ("bytes=--1", RequestedRange::Nothing),
+            ("bytes=", RequestedRange::Nothing),
+            ("items=0-1", RequestedRange::Nothing),
+            ("", RequestedRange::Nothing),
         ] {
             assert_eq!(parse(text, 10), expected, "{text}");
         }
-        assert_eq!((parse("bytes=0-", 0), parse("bytes=-1", 0)), (Asked::Beyond, Asked::Beyond));
+        assert_eq!(
+            (parse("bytes=0-", 0), parse("bytes=-1", 0)),
+            (RequestedRange::Beyond, RequestedRange::Beyond)
+        );
     }
 }

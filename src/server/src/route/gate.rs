@@ -214,7 +214,7 @@ impl<G: Requirement> Gate for Org<G> {
 /// Makes the caller known to the connection, if there is a good credential; what is wrong with one is for the gate to say.
 pub(crate) fn introduce(call: &Call) {
     if call.headers().contains_key(AUTHORIZATION) && credential_of(call).is_ok() {
-        call.context.guest().introduce();
+        call.context.connection().introduce();
     }
 }
 
@@ -255,7 +255,7 @@ impl<G: Requirement> Gate for OwnOr<G> {
 fn authenticate(call: &Call) -> Result<Principal> {
     let principal = credential_of(call)?;
     call.context.origin().identify(&principal);
-    call.context.guest().introduce();
+    call.context.connection().introduce();
     Ok(principal)
 }
 

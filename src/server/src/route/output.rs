@@ -173,9 +173,9 @@ impl<O: Output> Output for WithHeaders<O> {
 
 /// Something to save: bytes at hand or a stream, with its media type and, perhaps, the name to save it under; or a file
 /// on the disk.
-pub struct Download(Saved);
+pub struct Download(DownloadSource);
 
-enum Saved {
+enum DownloadSource {
     Body { content_type: Cow<'static, str>, file_name: Option<String>, body: ResponseBody },
     File(FileDownload),
 }
@@ -196,15 +196,15 @@ impl Download {
     }
 
     fn body(content_type: Cow<'static, str>, body: ResponseBody) -> Download {
-        Download(Saved::Body { content_type, file_name: None, body })
+        Download(DownloadSource::Body { content_type, file_name: None, body })
     }
 
     /// The name to save it under. Characters that a header cannot carry are left out.
     #[must_use]
     pub fn file_name(mut self, name: &str) -> Download {
         match &mut self.0 {
-            Saved::Body { file_name, .. } => *file_name = Some(name.to_owned()),
-            Saved::File(file) => file.rename(name),
+            DownloadSource::Body { file_name, .. } => *file_name = Some(name.to_owned()),
+            DownloadSource::File(file) => file.rename(name),
         }
         self
     }
@@ -212,19 +212,19 @@ impl Download {
 
 impl From<FileDownload> for Download {
     fn from(file: FileDownload) -> Download {
-        Download(Saved::File(file))
+        Download(DownloadSource::File(file))
     }
 }
 
 impl Output for Download {
     fn respond(self, call: &Call) -> Result<Response> {
         match self.0 {
-            Saved::Body { content_type, file_name, body } => {
+            DownloadSource::Body { content_type, file_name, body } => {
                 let mut response = Response::new(body);
                 attachment(response.headers_mut(), &content_type, file_name.as_deref())?;
                 Ok(response)
             }
-            Saved::File(file) => file.respond(call),
+            DownloadSource::File(file) => file.respond(call),
         }
     }
 

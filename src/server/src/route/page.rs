@@ -1,6 +1,6 @@
 //! Pages of the slices for people: a slice declares one as the endpoint of a route.
 
-use crate::call::request::{Call, Stage};
+use crate::call::request::{Call, RequestStage};
 use crate::docs;
 use crate::route::gate::{Anonymous, Gate};
 use crate::route::operation::Operation;
@@ -15,10 +15,10 @@ use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY};
 /// A page that anybody may read.
 pub struct WebPage {
     title: &'static str,
-    content: Content,
+    content: PageContent,
 }
 
-enum Content {
+enum PageContent {
     Guide(&'static str),
     Errors(&'static str),
     Linked { html: &'static str, script: &'static str },
@@ -27,26 +27,30 @@ enum Content {
 impl WebPage {
     /// Markdown, with a way to the reference.
     pub const fn guide(title: &'static str, markdown: &'static str) -> WebPage {
-        WebPage { title, content: Content::Guide(markdown) }
+        WebPage { title, content: PageContent::Guide(markdown) }
     }
 
     /// Markdown about errors, with a way to all of them.
     pub const fn about_errors(title: &'static str, markdown: &'static str) -> WebPage {
-        WebPage { title, content: Content::Errors(markdown) }
+        WebPage { title, content: PageContent::Errors(markdown) }
     }
 
     /// What a mailed link leads to, whose token is behind the `#`: HTML with one script, which may call the box and is the
     /// only one that runs there.
     pub const fn linked(title: &'static str, html: &'static str, script: &'static str) -> WebPage {
-        WebPage { title, content: Content::Linked { html, script } }
+        WebPage { title, content: PageContent::Linked { html, script } }
     }
 
     fn respond(&self, call: &Call) -> Result<Response> {
         let prefix = call.prefix();
         match self.content {
-            Content::Guide(text) => Html(docs::page_of_slice(prefix, self.title, text).into()).respond(call),
-            Content::Errors(text) => Html(docs::error_page(prefix, self.title, text).into()).respond(call),
-            Content::Linked { html, script } => {
+            PageContent::Guide(text) => {
+                Html(docs::page_of_slice(prefix, self.title, text).into()).respond(call)
+            }
+            PageContent::Errors(text) => {
+                Html(docs::error_page(prefix, self.title, text).into()).respond(call)
+            }
+            PageContent::Linked { html, script } => {
                 WithHeaders::new(Html(docs::link_page(self.title, html, script).into()))
                     .header(CONTENT_SECURITY_POLICY, docs::link_policy(script))
                     .header(CACHE_CONTROL, HeaderValue::from_static("no-store"))
@@ -62,7 +66,7 @@ impl Endpoint for WebPage {
         Box::pin(async move {
             Anonymous::admit(call)?;
             call.check_query()?;
-            call.progress.reach(Stage::Begun);
+            call.progress.reach(RequestStage::Begun);
             self.respond(call)
         })
     }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A route found, with what the request needs of it.
-pub struct Matched {
+pub struct MatchedRoute {
     pub(crate) route: &'static Route,
     pub(crate) mount: &'static Mount,
     pub(crate) captures: Captures,
@@ -22,8 +22,8 @@ pub struct Matched {
 }
 
 /// What became of a look-up.
-pub enum Found<'a> {
-    Route(Matched),
+pub enum RouteLookup<'a> {
+    Route(MatchedRoute),
     /// The path is known, the method is not its.
     OtherMethod {
         allow: &'a HeaderValue,
@@ -32,18 +32,18 @@ pub enum Found<'a> {
 }
 
 #[derive(Default)]
-struct Node {
+struct TrieNode {
     literals: Vec<(&'static str, usize)>,
     variable: Option<usize>,
-    leaf: Option<Leaf>,
+    leaf: Option<TrieLeaf>,
 }
 
-struct Leaf {
-    entries: [Option<Entry>; Verb::ALL.len()],
+struct TrieLeaf {
+    entries: [Option<RouteEntry>; Verb::ALL.len()],
     allow: HeaderValue,
 }
 
-struct Entry {
+struct RouteEntry {
     route: &'static Route,
     mount: &'static Mount,
     metrics: Arc<RouteMetrics>,
@@ -51,7 +51,7 @@ struct Entry {
 
 /// The route table, ready to be asked.
 pub struct Router {
-    nodes: Vec<Node>,
+    nodes: Vec<TrieNode>,
     mounts: Vec<&'static Mount>,
 }
 
@@ -62,7 +62,7 @@ impl Router {
     /// On a table that contradicts itself; see the module's page.
     pub fn build(groups: &[RouteGroup], metrics: &Metrics) -> Router {
         let mounts = groups.iter().filter_map(|group| group.mount).collect();
-        let mut router = Router { nodes: vec![Node::default()], mounts };
+        let mut router = Router { nodes: vec![TrieNode::default()], mounts };
         let mut ids = BTreeSet::new();
         let mut shapes = BTreeMap::new();
         for (_, route, mount) in mounted(groups) {
@@ -98,15 +98,16 @@ impl Router {
                 next
             };
             if at == next {
-                self.nodes.push(Node::default());
+                self.nodes.push(TrieNode::default());
             }
         }
-        let leaf = self.nodes[at]
-            .leaf
-            .get_or_insert_with(|| Leaf { entries: Default::default(), allow: HeaderValue::from_static("") });
+        let leaf = self.nodes[at].leaf.get_or_insert_with(|| TrieLeaf {
+            entries: Default::default(),
+            allow: HeaderValue::from_static(""),
+        });
         let slot = &mut leaf.entries[route.verb() as usize];
         assert!(slot.is_none(), "{} {} is routed twice", route.method(), route.path());
-        *slot = Some(Entry { route, mount, metrics });
+        *slot = Some(RouteEntry { route, mount, metrics });
         let mut allow: Vec<_> = leaf.entries.iter().flatten().map(|entry| entry.route.method()).collect();
         if leaf.entries[Verb::Get as usize].is_some() {
             allow.push("HEAD");
@@ -116,22 +117,22 @@ impl Router {
     }
 
     /// The route of a path as it stands in the request line, still percent-encoded.
-    pub fn find(&self, method: &Method, path: &str) -> Found<'_> {
+    pub fn find(&self, method: &Method, path: &str) -> RouteLookup<'_> {
         let mut captures = Captures::default();
         let Some(leaf) = path.strip_prefix('/').and_then(|_| self.walk(0, path, 1, &mut captures)) else {
-            return Found::Nothing;
+            return RouteLookup::Nothing;
         };
         match Verb::of(method).and_then(|verb| leaf.entries[verb as usize].as_ref()) {
             Some(entry) => {
                 let (route, mount, metrics) = (entry.route, entry.mount, Arc::clone(&entry.metrics));
-                Found::Route(Matched { route, mount, captures, metrics })
+                RouteLookup::Route(MatchedRoute { route, mount, captures, metrics })
             }
-            None => Found::OtherMethod { allow: &leaf.allow },
+            None => RouteLookup::OtherMethod { allow: &leaf.allow },
         }
     }
 
     /// Walks from node `at` on; `start` is where the next segment begins.
-    fn walk(&self, at: usize, path: &str, start: usize, captures: &mut Captures) -> Option<&Leaf> {
+    fn walk(&self, at: usize, path: &str, start: usize, captures: &mut Captures) -> Option<&TrieLeaf> {
         let node = &self.nodes[at];
         if start > path.len() || (at == 0 && path.len() == 1) {
             return node.leaf.as_ref();
@@ -181,13 +182,13 @@ mod tests {
 
     fn id_of(method: &Method, path: &str) -> String {
         match Router::build(&[RouteGroup::new("t", TABLE)], &Metrics::new()).find(method, path) {
-            Found::Route(matched) => {
+            RouteLookup::Route(matched) => {
                 let values: Vec<_> =
                     (0..VARIABLES_MAX).map_while(|i| matched.captures.get(path, i)).collect();
                 format!("{} {}", matched.route.id(), values.join(","))
             }
-            Found::OtherMethod { allow } => allow.to_str().unwrap().to_owned(),
-            Found::Nothing => "-".to_owned(),
+            RouteLookup::OtherMethod { allow } => allow.to_str().unwrap().to_owned(),
+            RouteLookup::Nothing => "-".to_owned(),
         }
     }
 

@@ -4,7 +4,7 @@
 //! input is read for a caller who is not admitted, and a handler without a gate does not compile. One request costs one
 //! boxed future; everything inside it is static dispatch.
 
-use crate::call::request::{Call, Stage};
+use crate::call::request::{Call, RequestStage};
 use crate::route::gate::Gate;
 use crate::route::input::Input;
 use crate::route::operation::Operation;
@@ -108,8 +108,8 @@ impl Route {
 
     /// Answered at once however much its caller has taken: cheap, and asked by who watches the box.
     #[must_use]
-    pub(crate) const fn without_turns(mut self) -> Route {
-        self.spec.in_turns = false;
+    pub(crate) const fn unscheduled(mut self) -> Route {
+        self.spec.is_scheduled = false;
         self
     }
 
@@ -190,13 +190,13 @@ macro_rules! handlers {
                     let gate = G::admit(call)?;
                     call.check_query()?;
                     $(let $name = $input::extract(call).await?;)*
-                    let (turns, holder) = (Arc::clone(&call.state().turns), call.holder());
-                    let in_turns = call.route().in_turns;
+                    let (scheduler, key) = (Arc::clone(&call.state().scheduler), call.fairness_key());
+                    let is_scheduled = call.route().is_scheduled;
                     let work = pin!(async {
-                        call.progress.reach(Stage::Begun);
+                        call.progress.reach(RequestStage::Begun);
                         (self.function)(gate, $($name),*).await?.respond(call)
                     });
-                    if in_turns { turns.run(holder, work).await } else { work.await }
+                    if is_scheduled { scheduler.run(key, work).await } else { work.await }
                 })
             }
 

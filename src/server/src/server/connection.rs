@@ -7,11 +7,11 @@
 
 use crate::api::Api;
 use crate::settings::ServerSettings;
-use crate::wire::activity::{Activity, Running};
+use crate::wire::activity::{Activity, RunningRequest};
 use crate::wire::body::{BoxError, Response};
-use crate::wire::door::{Guest, STREAMS_MAX};
 use crate::wire::etag;
-use crate::wire::refusal::Refusals;
+use crate::wire::limiter::{ClientConnection, STREAMS_MAX};
+use crate::wire::refusal::RefusalIo;
 use bytes::Bytes;
 use http::header::{ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{Extensions, HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
@@ -49,7 +49,7 @@ const STALL_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// What connections are to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum ServingPhase {
     Serving,
     /// Finish what runs, take nothing new.
     Draining,
@@ -83,20 +83,20 @@ pub(crate) fn builder(settings: &ServerSettings, is_proxy: bool) -> auto::Builde
 /// Serves one connection until it ends, is told to, or idles too long.
 pub(crate) async fn serve<I>(
     io: I,
-    guest: Arc<Guest>,
+    client: Arc<ClientConnection>,
     api: Arc<Api>,
     builder: Arc<auto::Builder<TokioExecutor>>,
     settings: Arc<ServerSettings>,
-    mut phase: watch::Receiver<Phase>,
+    mut phase: watch::Receiver<ServingPhase>,
 ) where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let activity = Arc::clone(&guest.activity);
+    let activity = Arc::clone(&client.activity);
     let watched = Arc::clone(&activity);
-    let asking = Arc::clone(&guest);
+    let asking = Arc::clone(&client);
     let compressed = compression(tower::service_fn(move |request: Request<Incoming>| {
-        let (api, guest) = (Arc::clone(&api), Arc::clone(&asking));
-        async move { Ok::<Response, Infallible>(api.answer(request, guest).await) }
+        let (api, client) = (Arc::clone(&api), Arc::clone(&asking));
+        async move { Ok::<Response, Infallible>(api.answer(request, client).await) }
     }));
     let service = service_fn(move |request: Request<Incoming>| {
         let running = watched.begin();
@@ -106,10 +106,10 @@ pub(crate) async fn serve<I>(
             let Ok(mut response) = compressed.oneshot(request).await;
             etag::mark_coding(response.headers_mut());
             let response = without_body(is_head, response);
-            Ok::<_, Infallible>(response.map(|body| Tracked { body, running }))
+            Ok::<_, Infallible>(response.map(|body| TrackedBody { body, running }))
         }
     });
-    let io = Refusals::new(io, Arc::clone(&activity));
+    let io = RefusalIo::new(io, Arc::clone(&activity));
     let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
     let mut next_look = settings.head_time_max;
     let mut leaving: Option<Instant> = None;
@@ -117,18 +117,18 @@ pub(crate) async fn serve<I>(
         tokio::select! {
             result = connection.as_mut() => {
                 if let Err(error) = result {
-                    tracing::debug!(target: "gleaner::connection", peer = %guest.ip(), %error, "connection ended");
+                    tracing::debug!(target: "gleaner::connection", peer = %client.ip(), %error, "connection ended");
                 }
                 return;
             }
             changed = phase.changed() => match (changed, *phase.borrow_and_update()) {
-                (Ok(()), Phase::Serving) => {}
-                (Ok(()), Phase::Draining) => connection.as_mut().graceful_shutdown(),
-                (_, Phase::Ended) | (Err(_), _) => return,
+                (Ok(()), ServingPhase::Serving) => {}
+                (Ok(()), ServingPhase::Draining) => connection.as_mut().graceful_shutdown(),
+                (_, ServingPhase::Ended) | (Err(_), _) => return,
             },
             // Another one is let in instead: a silent stranger's at once, any other as HTTP has it.
-            () = guest.is_dismissed() => {
-                if guest.may_be_cut() {
+            () = client.is_dismissed() => {
+                if client.may_be_cut() {
                     return;
                 }
                 leaving.get_or_insert_with(Instant::now);
@@ -137,15 +137,15 @@ pub(crate) async fn serve<I>(
             () = tokio::time::sleep(next_look) => {
                 next_look = settings.idle_max / 4;
                 match verdict(&activity, &settings) {
-                    Verdict::Fine => {}
-                    Verdict::Cut => return,
+                    WatchdogVerdict::Fine => {}
+                    WatchdogVerdict::Cut => return,
                     // Politely first: what is already written still goes out.
-                    Verdict::Idle if leaving.is_none() => {
+                    WatchdogVerdict::Idle if leaving.is_none() => {
                         leaving = Some(Instant::now());
                         connection.as_mut().graceful_shutdown();
                     }
-                    Verdict::Idle if leaving.is_some_and(|since| since.elapsed() > STALL_TIME_MAX) => return,
-                    Verdict::Idle => {}
+                    WatchdogVerdict::Idle if leaving.is_some_and(|since| since.elapsed() > STALL_TIME_MAX) => return,
+                    WatchdogVerdict::Idle => {}
                 }
             }
         }
@@ -196,7 +196,7 @@ fn without_body<B: Body>(is_head: bool, response: http::Response<B>) -> http::Re
 }
 
 /// What becomes of a connection.
-enum Verdict {
+enum WatchdogVerdict {
     Fine,
     /// Nothing runs and nothing has happened for too long.
     Idle,
@@ -205,24 +205,28 @@ enum Verdict {
 }
 
 /// What becomes of a connection that does this.
-fn verdict(activity: &Activity, settings: &ServerSettings) -> Verdict {
+fn verdict(activity: &Activity, settings: &ServerSettings) -> WatchdogVerdict {
     let quiet = activity.quiet();
     if !activity.has_asked() {
-        return if quiet >= settings.head_time_max { Verdict::Cut } else { Verdict::Fine };
+        return if quiet >= settings.head_time_max { WatchdogVerdict::Cut } else { WatchdogVerdict::Fine };
     }
     if activity.is_idle() {
-        return if quiet >= settings.idle_max { Verdict::Idle } else { Verdict::Fine };
+        return if quiet >= settings.idle_max { WatchdogVerdict::Idle } else { WatchdogVerdict::Fine };
     }
-    if activity.is_stalled() && quiet >= STALL_TIME_MAX { Verdict::Cut } else { Verdict::Fine }
+    if activity.is_stalled() && quiet >= STALL_TIME_MAX {
+        WatchdogVerdict::Cut
+    } else {
+        WatchdogVerdict::Fine
+    }
 }
 
 /// A response body, if it has one, that keeps its request counted and notes when it moves.
-struct Tracked<B> {
+struct TrackedBody<B> {
     body: Option<B>,
-    running: Running,
+    running: RunningRequest,
 }
 
-impl<B> Body for Tracked<B>
+impl<B> Body for TrackedBody<B>
 where
     B: Body<Data = Bytes, Error = BoxError> + Unpin,
 {
@@ -259,7 +263,7 @@ mod tests {
     use crate::metrics::{Counter, Metrics};
     use crate::route::gate::Anonymous;
     use crate::spec::permit::Entitlement;
-    use crate::wire::door::Door;
+    use crate::wire::limiter::ConnectionLimiter;
     use crate::{ApiSettings, Handler, NoContent, Readiness, Route, RouteGroup, Services};
     use base::clock::Clock;
     use base::{Code, Error, Result};
@@ -314,14 +318,14 @@ mod tests {
         let groups = [RouteGroup::new("work", ROUTES)];
         let (settings, metrics) = (ApiSettings::default(), Metrics::new());
         let api = Api::new(services, &groups, Nobody, Nobody, settings, metrics, Readiness::default());
-        let door = Door::new(10, 10, Counter::default(), Counter::default());
-        let place = door.admit([192, 0, 2, 1].into(), false).unwrap();
+        let limiter = ConnectionLimiter::new(10, 10, Counter::default(), Counter::default());
+        let permit = limiter.admit([192, 0, 2, 1].into(), false).unwrap();
         let (mut client, server) = tokio::io::duplex(1 << 16);
         let settings = Arc::new(ServerSettings::default());
-        let (_phase, watching) = watch::channel(Phase::Serving);
+        let (_phase, watching) = watch::channel(ServingPhase::Serving);
         let serving = tokio::spawn(serve(
             server,
-            place.0.clone(),
+            permit.0.clone(),
             api,
             Arc::new(builder(&settings, false)),
             settings,
@@ -329,8 +333,8 @@ mod tests {
         ));
         client.write_all(b"GET /api/v1/work HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
         asked.begun.notified().await;
-        // The door had found it silent, a moment before.
-        place.0.tell_to_leave();
+        // The limiter had found it silent, a moment before.
+        permit.0.tell_to_leave();
         for _ in 0..20 {
             tokio::task::yield_now().await;
         }

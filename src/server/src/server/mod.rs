@@ -1,7 +1,7 @@
 //! The accept loop: sockets, TLS, the cap on connections, and the drain.
 //!
 //! HTTP/1.1 and HTTP/2 share each socket: in the clear the first bytes tell them apart (RFC 9113, 3.3, prior knowledge),
-//! under TLS the protocol is negotiated. At the cap a silent connection makes room for a newcomer (see `door.rs`); where all
+//! under TLS the protocol is negotiated. At the cap a silent connection makes room for a newcomer (see `limiter.rs`); where all
 //! are at work, nothing is accepted and the kernel's queue holds newcomers.
 //!
 //! Drain: stop accepting, let requests in flight finish (idle connections close at once), and after the time given name
@@ -12,10 +12,10 @@ mod connection;
 use crate::api::Api;
 use crate::metrics::Gauge;
 use crate::settings::ServerSettings;
-use crate::wire::door::{Door, Place};
+use crate::wire::limiter::{ConnectionLimiter, ConnectionPermit};
 use crate::wire::refusal;
 use crate::wire::tls::Certificates;
-use connection::Phase;
+use connection::ServingPhase;
 use hyper_util::rt::TokioExecutor;
 use hyper_util::server::conn::auto;
 use std::fmt;
@@ -55,17 +55,17 @@ pub struct Drained {
 /// Listening sockets, before and while they serve.
 pub struct Server {
     listeners: Vec<TcpListener>,
-    shared: Shared,
+    context: AcceptContext,
 }
 
 /// What every connection gets a copy of.
 #[derive(Clone)]
-struct Shared {
+struct AcceptContext {
     api: Arc<Api>,
     settings: Arc<ServerSettings>,
     builder: Arc<auto::Builder<TokioExecutor>>,
     proxy_builder: Arc<auto::Builder<TokioExecutor>>,
-    door: Arc<Door>,
+    limiter: Arc<ConnectionLimiter>,
     tls: Option<Certificates>,
     slots: Arc<Semaphore>,
     open: Gauge,
@@ -108,17 +108,26 @@ impl Server {
         let counter =
             |why| api.metrics().counter("gleaner_http_connections_ended_total", ended, &[("why", why)]);
         let (dismissed, refused) = (counter("silent"), counter("too_many_of_address"));
-        let door = Door::new(settings.connections_max, settings.per_address_max, dismissed, refused);
+        let limiter =
+            ConnectionLimiter::new(settings.connections_max, settings.per_address_max, dismissed, refused);
         let [builder, proxy_builder] =
             [false, true].map(|is_proxy| Arc::new(connection::builder(&settings, is_proxy)));
-        let shared =
-            Shared { api, settings: Arc::new(settings), builder, proxy_builder, door, tls, slots, open };
-        Ok(Server { listeners: listeners.0, shared })
+        let context = AcceptContext {
+            api,
+            settings: Arc::new(settings),
+            builder,
+            proxy_builder,
+            limiter,
+            tls,
+            slots,
+            open,
+        };
+        Ok(Server { listeners: listeners.0, context })
     }
 
     /// The certificates that it shows, to renew them while it serves; none without TLS.
     pub fn certificates(&self) -> Option<Certificates> {
-        self.shared.tls.clone()
+        self.context.tls.clone()
     }
 
     /// The first socket's address, with the port that the system chose.
@@ -128,66 +137,66 @@ impl Server {
 
     /// Serves until `shutdown` ends, then drains.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Drained {
-        let (phase, watching) = watch::channel(Phase::Serving);
+        let (phase, watching) = watch::channel(ServingPhase::Serving);
         let accepting: Vec<_> = self
             .listeners
             .into_iter()
-            .map(|listener| tokio::spawn(accept(listener, self.shared.clone(), watching.clone())))
+            .map(|listener| tokio::spawn(accept(listener, self.context.clone(), watching.clone())))
             .collect();
         drop(watching);
         shutdown.await;
-        self.shared.api.start_draining();
-        phase.send_replace(Phase::Draining);
+        self.context.api.start_draining();
+        phase.send_replace(ServingPhase::Draining);
         for task in accepting {
             let _ = task.await;
         }
-        let all = u32::try_from(self.shared.settings.connections_max).unwrap_or(u32::MAX);
+        let all = u32::try_from(self.context.settings.connections_max).unwrap_or(u32::MAX);
         let finished =
-            tokio::time::timeout(self.shared.settings.drain_max, self.shared.slots.acquire_many(all)).await;
+            tokio::time::timeout(self.context.settings.drain_max, self.context.slots.acquire_many(all)).await;
         let unfinished =
-            if finished.is_ok() { Vec::new() } else { self.shared.api.metrics().running_routes() };
+            if finished.is_ok() { Vec::new() } else { self.context.api.metrics().running_routes() };
         for (route, count) in &unfinished {
             tracing::warn!(target: "gleaner::server", route, count, "still running after the time to drain");
         }
-        phase.send_replace(Phase::Ended);
+        phase.send_replace(ServingPhase::Ended);
         Drained { unfinished }
     }
 }
 
-/// How often one that waits at the door looks whether somebody has fallen silent.
+/// How often one that waits to be accepted looks whether somebody has fallen silent.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Accepts until the server drains.
-async fn accept(listener: TcpListener, shared: Shared, mut phase: watch::Receiver<Phase>) {
+async fn accept(listener: TcpListener, context: AcceptContext, mut phase: watch::Receiver<ServingPhase>) {
     loop {
         let next = async {
             let accepted = listener.accept().await;
-            (accepted, slot(&shared).await)
+            (accepted, slot(&context).await)
         };
         let (accepted, slot) = tokio::select! {
             next = next => next,
-            _ = phase.wait_for(|phase| *phase != Phase::Serving) => return,
+            _ = phase.wait_for(|phase| *phase != ServingPhase::Serving) => return,
         };
         let Some(slot) = slot else { return };
         match accepted {
             Ok((stream, peer)) => {
-                let is_proxy = shared.api.settings().trusts(peer.ip());
-                let Some(place) = shared.door.admit(peer.ip(), is_proxy) else {
-                    turn_away(&stream, peer, &shared);
+                let is_proxy = context.api.settings().trusts(peer.ip());
+                let Some(permit) = context.limiter.admit(peer.ip(), is_proxy) else {
+                    refuse(&stream, peer, &context);
                     continue;
                 };
-                let (shared, phase) = (shared.clone(), phase.clone());
+                let (context, phase) = (context.clone(), phase.clone());
                 tokio::spawn(async move {
-                    shared.open.add(1);
-                    let closed = Closed(shared.open.clone(), slot);
-                    greet(stream, place, is_proxy, shared, phase).await;
-                    drop(closed);
+                    context.open.add(1);
+                    let open_connection = OpenConnection(context.open.clone(), slot);
+                    handshake(stream, permit, is_proxy, context, phase).await;
+                    drop(open_connection);
                 });
             }
             Err(error) => {
                 // Out of file descriptors, mostly: a silent connection gives its own, and the pause keeps this from spinning.
                 tracing::warn!(target: "gleaner::server", %error, "cannot accept");
-                shared.door.make_room(Instant::now());
+                context.limiter.make_room(Instant::now());
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
         }
@@ -196,13 +205,13 @@ async fn accept(listener: TcpListener, shared: Shared, mut phase: watch::Receive
 
 /// One of the connections that are served at once; where there is none, a silent one is sent away. None when the server has
 /// ended.
-async fn slot(shared: &Shared) -> Option<OwnedSemaphorePermit> {
+async fn slot(context: &AcceptContext) -> Option<OwnedSemaphorePermit> {
     loop {
-        let waiting = Arc::clone(&shared.slots).acquire_owned();
-        if let Ok(slot) = Arc::clone(&shared.slots).try_acquire_owned() {
+        let waiting = Arc::clone(&context.slots).acquire_owned();
+        if let Ok(slot) = Arc::clone(&context.slots).try_acquire_owned() {
             return Some(slot);
         }
-        shared.door.make_room(Instant::now());
+        context.limiter.make_room(Instant::now());
         if let Ok(slot) = tokio::time::timeout(LOOK_AGAIN, waiting).await {
             return slot.ok();
         }
@@ -210,50 +219,50 @@ async fn slot(shared: &Shared) -> Option<OwnedSemaphorePermit> {
 }
 
 /// Tells one of too many connections of an address so, where it can be told in the clear, and lets it go.
-fn turn_away(stream: &TcpStream, peer: SocketAddr, shared: &Shared) {
+fn refuse(stream: &TcpStream, peer: SocketAddr, context: &AcceptContext) {
     tracing::debug!(target: "gleaner::server", %peer, "turned away: its address has as many connections as it may");
-    if shared.tls.is_none() {
+    if context.tls.is_none() {
         // What does not fit into an empty buffer is not written: nobody waits for a stranger to read.
         let _ = stream.try_write(refusal::too_many_connections().as_bytes());
     }
 }
 
 /// Gives a connection's slot back, however it ends.
-struct Closed(Gauge, #[allow(dead_code, reason = "held until dropped")] OwnedSemaphorePermit);
+struct OpenConnection(Gauge, #[allow(dead_code, reason = "held until dropped")] OwnedSemaphorePermit);
 
-impl Drop for Closed {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.add(-1);
     }
 }
 
 /// Shakes hands where TLS is spoken, then serves.
-async fn greet(
+async fn handshake(
     stream: TcpStream,
-    place: Place,
+    permit: ConnectionPermit,
     is_proxy: bool,
-    shared: Shared,
-    phase: watch::Receiver<Phase>,
+    context: AcceptContext,
+    phase: watch::Receiver<ServingPhase>,
 ) {
     // Answers are written whole; waiting to fill a packet only adds delay.
     let _ = stream.set_nodelay(true);
-    let Shared { api, settings, builder, proxy_builder, tls, .. } = shared;
+    let AcceptContext { api, settings, builder, proxy_builder, tls, .. } = context;
     let builder = if is_proxy { proxy_builder } else { builder };
-    let guest = Arc::clone(&place.0);
+    let client = Arc::clone(&permit.0);
     let Some(certificates) = tls else {
-        return connection::serve(stream, guest, api, builder, settings, phase).await;
+        return connection::serve(stream, client, api, builder, settings, phase).await;
     };
     let shaken = tokio::select! {
         shaken = tokio::time::timeout(settings.head_time_max, certificates.acceptor().accept(stream)) => shaken,
-        () = guest.is_dismissed() => return,
+        () = client.is_dismissed() => return,
     };
     match shaken {
-        Ok(Ok(stream)) => connection::serve(stream, guest, api, builder, settings, phase).await,
+        Ok(Ok(stream)) => connection::serve(stream, client, api, builder, settings, phase).await,
         Ok(Err(error)) => {
-            tracing::debug!(target: "gleaner::server", peer = %guest.ip(), %error, "TLS handshake failed")
+            tracing::debug!(target: "gleaner::server", peer = %client.ip(), %error, "TLS handshake failed")
         }
         Err(_) => {
-            tracing::debug!(target: "gleaner::server", peer = %guest.ip(), "TLS handshake took too long")
+            tracing::debug!(target: "gleaner::server", peer = %client.ip(), "TLS handshake took too long")
         }
     }
 }

@@ -18,12 +18,12 @@ pub struct Mount {
     /// Whether errors are structured, as `application/json`, whatever a caller accepts.
     pub structured: bool,
     /// The codes of the gates' refusals.
-    pub refusals: Refusals,
+    pub refusals: RefusalCodes,
 }
 
 /// The codes with which the gates refuse.
 #[derive(Clone, Copy, Debug)]
-pub struct Refusals {
+pub struct RefusalCodes {
     /// The caller has no organization.
     pub org: Code,
     /// The organization's plan does not have it.
@@ -40,7 +40,7 @@ pub(crate) static UNMOUNTED: Mount = Mount {
     plan: None,
     verified: false,
     structured: false,
-    refusals: Refusals {
+    refusals: RefusalCodes {
         org: Code::OrgNotFound,
         plan: Code::PlanRequired,
         unverified: Code::AuthForbidden,

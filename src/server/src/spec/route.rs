@@ -62,7 +62,7 @@ pub struct RouteSpec {
     pub(crate) codes: &'static [Code],
     pub(crate) codes_as: &'static [(u16, Code)],
     pub(crate) secret: bool,
-    pub(crate) in_turns: bool,
+    pub(crate) is_scheduled: bool,
 }
 
 impl RouteSpec {
@@ -78,7 +78,7 @@ impl RouteSpec {
             codes: &[],
             codes_as: &[],
             secret: false,
-            in_turns: true,
+            is_scheduled: true,
         }
     }
 

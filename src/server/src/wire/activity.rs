@@ -30,9 +30,9 @@ impl Activity {
     }
 
     /// Notes that a request waits, for as long as what it gives is kept.
-    pub(crate) fn wait(self: &Arc<Self>) -> Waiting {
+    pub(crate) fn wait(self: &Arc<Self>) -> WaitingRequest {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        Waiting(Arc::clone(self))
+        WaitingRequest(Arc::clone(self))
     }
 
     /// Whether no request is at work here: there is none, or all wait for the client, to send its body or to take an answer.
@@ -78,11 +78,11 @@ impl Activity {
         self.answered() == Some(requests)
     }
 
-    pub(crate) fn begin(self: &Arc<Self>) -> Running {
+    pub(crate) fn begin(self: &Arc<Self>) -> RunningRequest {
         self.running.fetch_add(1, Ordering::Relaxed);
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.touch();
-        Running { activity: Arc::clone(self), sending: false }
+        RunningRequest { activity: Arc::clone(self), sending: false }
     }
 
     fn touch(&self) {
@@ -92,22 +92,22 @@ impl Activity {
 }
 
 /// A request that waits.
-pub(crate) struct Waiting(Arc<Activity>);
+pub(crate) struct WaitingRequest(Arc<Activity>);
 
-impl Drop for Waiting {
+impl Drop for WaitingRequest {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// A request on this connection, until its response is sent or given up.
-pub(crate) struct Running {
+pub(crate) struct RunningRequest {
     activity: Arc<Activity>,
     /// Whether a part of the response was handed over and the client has not asked for the next.
     sending: bool,
 }
 
-impl Running {
+impl RunningRequest {
     /// Notes that the response moved.
     pub(crate) fn touch(&self) {
         self.activity.touch();
@@ -122,7 +122,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningRequest {
     fn drop(&mut self) {
         self.set_sending(false);
         self.activity.running.fetch_sub(1, Ordering::Relaxed);

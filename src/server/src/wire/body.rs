@@ -17,22 +17,22 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub type Response = http::Response<ResponseBody>;
 
 /// The body of a [`Response`].
-pub struct ResponseBody(Kind);
+pub struct ResponseBody(BodyKind);
 
-enum Kind {
+enum BodyKind {
     Full(Option<Bytes>),
     Stream(UnsyncBoxBody<Bytes, BoxError>),
 }
 
 impl ResponseBody {
     pub fn empty() -> ResponseBody {
-        ResponseBody(Kind::Full(None))
+        ResponseBody(BodyKind::Full(None))
     }
 
     /// Bytes at hand; their number becomes `content-length`.
     pub fn full(bytes: impl Into<Bytes>) -> ResponseBody {
         let bytes = bytes.into();
-        ResponseBody(Kind::Full(if bytes.is_empty() { None } else { Some(bytes) }))
+        ResponseBody(BodyKind::Full(if bytes.is_empty() { None } else { Some(bytes) }))
     }
 
     /// A stream of frames.
@@ -41,7 +41,7 @@ impl ResponseBody {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        ResponseBody(Kind::Stream(body.map_err(Into::into).boxed_unsync()))
+        ResponseBody(BodyKind::Stream(body.map_err(Into::into).boxed_unsync()))
     }
 }
 
@@ -54,22 +54,24 @@ impl Body for ResponseBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match &mut self.0 {
-            Kind::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Kind::Stream(stream) => Pin::new(stream).poll_frame(cx),
+            BodyKind::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            BodyKind::Stream(stream) => Pin::new(stream).poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Kind::Full(bytes) => bytes.is_none(),
-            Kind::Stream(stream) => stream.is_end_stream(),
+            BodyKind::Full(bytes) => bytes.is_none(),
+            BodyKind::Stream(stream) => stream.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Kind::Stream(stream) => stream.size_hint(),
+            BodyKind::Full(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            BodyKind::Stream(stream) => stream.size_hint(),
         }
     }
 }

@@ -23,16 +23,16 @@ const MESSAGE_BYTES_MAX: usize = 1_000;
 
 /// Which envelope a request's errors wear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum ErrorShape {
     Flat,
     Structured,
     Mounted,
 }
 
 /// The envelope where errors are structured always or not, and for what the caller accepts.
-pub fn shape(is_structured: bool, headers: &HeaderMap) -> Shape {
+pub fn shape(is_structured: bool, headers: &HeaderMap) -> ErrorShape {
     if is_structured {
-        return Shape::Mounted;
+        return ErrorShape::Mounted;
     }
     let asked = headers
         .get_all(http::header::ACCEPT)
@@ -40,7 +40,7 @@ pub fn shape(is_structured: bool, headers: &HeaderMap) -> Shape {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|text| text.split(','))
         .any(accepts_structured);
-    if asked { Shape::Structured } else { Shape::Flat }
+    if asked { ErrorShape::Structured } else { ErrorShape::Flat }
 }
 
 /// Whether one element of `Accept` names the media type and does not refuse it by `q=0` (RFC 9110, 12.4.2).
@@ -63,11 +63,11 @@ fn shortened(message: &str) -> Cow<'_, str> {
 }
 
 /// The members of an error's body; the structured shapes name the request and the base of the error pages.
-fn body(error: &Error, shape: Shape, place: Option<(&RequestId, &str)>) -> Map<String, Value> {
+fn body(error: &Error, shape: ErrorShape, place: Option<(&RequestId, &str)>) -> Map<String, Value> {
     let detail = error.detail().map(shortened);
     let mut body = Map::new();
     match (shape, place) {
-        (Shape::Structured | Shape::Mounted, Some((request_id, docs_base))) => {
+        (ErrorShape::Structured | ErrorShape::Mounted, Some((request_id, docs_base))) => {
             let code = error.code().name();
             let inner = json!({
                 "code": code,
@@ -92,17 +92,17 @@ fn body(error: &Error, shape: Shape, place: Option<(&RequestId, &str)>) -> Map<S
 
 /// The flat shape as text, for what is refused before there is a request.
 pub fn flat(error: &Error) -> String {
-    Value::Object(body(error, Shape::Flat, None)).to_string()
+    Value::Object(body(error, ErrorShape::Flat, None)).to_string()
 }
 
 /// The response for `error`.
-pub fn render(error: &Error, shape: Shape, request_id: &RequestId, docs_base: &str) -> Response {
-    let shape = if error.status() == 401 { Shape::Flat } else { shape };
+pub fn render(error: &Error, shape: ErrorShape, request_id: &RequestId, docs_base: &str) -> Response {
+    let shape = if error.status() == 401 { ErrorShape::Flat } else { shape };
     let body = body(error, shape, Some((request_id, docs_base)));
     let mut response = Response::new(ResponseBody::full(Value::Object(body).to_string()));
     *response.status_mut() =
         StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let media = if shape == Shape::Structured { STRUCTURED } else { "application/json" };
+    let media = if shape == ErrorShape::Structured { STRUCTURED } else { "application/json" };
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
     if error.status() == 401 {
@@ -128,11 +128,11 @@ mod tests {
             headers.insert("accept", HeaderValue::from_static(accept));
             shape(false, &headers)
         };
-        assert_eq!(ask("application/json"), Shape::Flat);
-        assert_eq!(ask("text/html, application/vnd.service.v1+json;q=0.9"), Shape::Structured);
-        assert_eq!(ask("Application/Vnd.Service.V1+JSON"), Shape::Structured);
-        assert_eq!(ask("application/vnd.service.v1+json; q=0"), Shape::Flat);
-        assert_eq!(ask("application/vnd.service.v2+json"), Shape::Flat);
-        assert_eq!(shape(true, &HeaderMap::new()), Shape::Mounted);
+        assert_eq!(ask("application/json"), ErrorShape::Flat);
+        assert_eq!(ask("text/html, application/vnd.service.v1+json;q=0.9"), ErrorShape::Structured);
+        assert_eq!(ask("Application/Vnd.Service.V1+JSON"), ErrorShape::Structured);
+        assert_eq!(ask("application/vnd.service.v1+json; q=0"), ErrorShape::Flat);
+        assert_eq!(ask("application/vnd.service.v2+json"), ErrorShape::Flat);
+        assert_eq!(shape(true, &HeaderMap::new()), ErrorShape::Mounted);
     }
 }

@@ -13,7 +13,7 @@ const HTTP_2: &[u8] = b"PRI * HTTP/2.0";
 
 /// What comes next on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum FramingState {
     FirstLine,
     HeaderLine,
     /// So many bytes of a body.
@@ -30,7 +30,7 @@ enum Next {
 /// The lines of one connection, as its bytes arrive.
 #[derive(Debug)]
 pub(crate) struct Framing {
-    next: Next,
+    next: FramingState,
     /// The beginning of the present line.
     line: Vec<u8>,
     /// The present line is longer than what is kept of it.
@@ -44,7 +44,7 @@ pub(crate) struct Framing {
 impl Framing {
     pub(crate) fn new() -> Framing {
         Framing {
-            next: Next::FirstLine,
+            next: FramingState::FirstLine,
             line: Vec::new(),
             is_cut: false,
             last: 0,
@@ -58,16 +58,16 @@ impl Framing {
         let mut at = 0;
         while at < bytes.len() {
             match &mut self.next {
-                Next::Unseen => return,
-                Next::Body(left) | Next::Chunk(left) => {
+                FramingState::Unseen => return,
+                FramingState::Body(left) | FramingState::Chunk(left) => {
                     let step = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len() - at);
                     *left -= step as u64;
                     let is_over = *left == 0;
                     at += step;
                     if is_over {
                         self.next = match self.next {
-                            Next::Chunk(_) => Next::ChunkEnd,
-                            _ => Next::FirstLine,
+                            FramingState::Chunk(_) => FramingState::ChunkEnd,
+                            _ => FramingState::FirstLine,
                         };
                     }
                 }
@@ -86,13 +86,13 @@ impl Framing {
         let Some(end) = end else { return bytes.len() };
         if self.last != b'\r' {
             bytes[at + end] = 0;
-            self.next = Next::Unseen;
+            self.next = FramingState::Unseen;
             return bytes.len();
         }
         self.last = 0;
         if self.is_uncertain() {
             bytes[at + end] = 0;
-            self.next = Next::Unseen;
+            self.next = FramingState::Unseen;
             return bytes.len();
         }
         self.next = self.after_line();
@@ -118,8 +118,8 @@ impl Framing {
     /// Whether the line says how long something is, in more digits than are kept.
     fn is_uncertain(&self) -> bool {
         let number = match self.next {
-            Next::HeaderLine => value(&self.line, b"content-length"),
-            Next::ChunkSize => Some(self.line.as_slice()),
+            FramingState::HeaderLine => value(&self.line, b"content-length"),
+            FramingState::ChunkSize => Some(self.line.as_slice()),
             _ => None,
         };
         let ends_in_digits = self.line.last().is_some_and(u8::is_ascii_hexdigit);
@@ -127,36 +127,36 @@ impl Framing {
         self.is_cut && ends_in_digits && number.is_some_and(is_digits)
     }
 
-    fn after_line(&mut self) -> Next {
+    fn after_line(&mut self) -> FramingState {
         let line = self.line.strip_suffix(b"\r").unwrap_or(&self.line);
         let is_empty = line.is_empty();
         match self.next {
             // Empty lines before a request are passed over (RFC 9112, 2.2).
-            Next::FirstLine if is_empty => Next::FirstLine,
-            Next::FirstLine if line.starts_with(HTTP_2) => Next::Unseen,
-            Next::FirstLine => {
+            FramingState::FirstLine if is_empty => FramingState::FirstLine,
+            FramingState::FirstLine if line.starts_with(HTTP_2) => FramingState::Unseen,
+            FramingState::FirstLine => {
                 (self.length, self.is_chunked) = (0, false);
-                Next::HeaderLine
+                FramingState::HeaderLine
             }
-            Next::HeaderLine if !is_empty => {
+            FramingState::HeaderLine if !is_empty => {
                 if let Some(length) = value(line, b"content-length") {
                     // What is no number is refused by whoever reads it.
                     self.length = std::str::from_utf8(length).ok().and_then(|n| n.parse().ok()).unwrap_or(0);
                 } else if value(line, b"transfer-encoding").is_some() {
                     self.is_chunked = true;
                 }
-                Next::HeaderLine
+                FramingState::HeaderLine
             }
-            Next::HeaderLine if self.is_chunked => Next::ChunkSize,
-            Next::HeaderLine if self.length > 0 => Next::Body(self.length),
-            Next::HeaderLine => Next::FirstLine,
-            Next::ChunkSize => match chunk_size(line) {
-                Some(0) => Next::Trailer,
-                Some(size) => Next::Chunk(size),
-                None => Next::Unseen,
+            FramingState::HeaderLine if self.is_chunked => FramingState::ChunkSize,
+            FramingState::HeaderLine if self.length > 0 => FramingState::Body(self.length),
+            FramingState::HeaderLine => FramingState::FirstLine,
+            FramingState::ChunkSize => match chunk_size(line) {
+                Some(0) => FramingState::Trailer,
+                Some(size) => FramingState::Chunk(size),
+                None => FramingState::Unseen,
             },
-            Next::ChunkEnd => Next::ChunkSize,
-            Next::Trailer if is_empty => Next::FirstLine,
+            FramingState::ChunkEnd => FramingState::ChunkSize,
+            FramingState::Trailer if is_empty => FramingState::FirstLine,
             other => other,
         }
     }

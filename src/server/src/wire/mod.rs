@@ -3,11 +3,11 @@
 
 pub(crate) mod activity;
 pub(crate) mod body;
-pub(crate) mod door;
 pub(crate) mod envelope;
 pub(crate) mod etag;
 pub(crate) mod forwarded;
 mod framing;
 pub(crate) mod host;
+pub(crate) mod limiter;
 pub(crate) mod refusal;
 pub(crate) mod tls;

@@ -2,7 +2,7 @@
 //!
 //! A head that is not HTTP/1.1, or is too large, never becomes a request: hyper answers with a bare status and closes. A
 //! person who has sent a header too many should learn as much from that as from any other error, and find the answer in
-//! the log by its id. So [`Refusals`] stands between hyper and the socket and writes an envelope in the bare answer's
+//! the log by its id. So [`RefusalIo`] stands between hyper and the socket and writes an envelope in the bare answer's
 //! place.
 //!
 //! Only bytes that no request has caused are looked at: those that come when everything of every response so far has
@@ -31,7 +31,7 @@ const LINGER_TIME_MAX: Duration = Duration::from_secs(1);
 const LINGER_BYTES_MAX: usize = 1 << 20;
 
 /// A connection's bytes, with hyper's own answers replaced.
-pub(crate) struct Refusals<I> {
+pub(crate) struct RefusalIo<I> {
     io: I,
     activity: Arc<Activity>,
     framing: Framing,
@@ -48,9 +48,9 @@ struct Linger {
     bytes_left: usize,
 }
 
-impl<I: AsyncRead + AsyncWrite + Unpin> Refusals<I> {
-    pub(crate) fn new(io: I, activity: Arc<Activity>) -> Refusals<I> {
-        Refusals { io, activity, framing: Framing::new(), answered: 0, due: Vec::new(), linger: None }
+impl<I: AsyncRead + AsyncWrite + Unpin> RefusalIo<I> {
+    pub(crate) fn new(io: I, activity: Arc<Activity>) -> RefusalIo<I> {
+        RefusalIo { io, activity, framing: Framing::new(), answered: 0, due: Vec::new(), linger: None }
     }
 
     /// Whether what is written now answers no request.
@@ -165,7 +165,7 @@ fn reason(status: u16) -> Option<Error> {
     Some(Error::new(Code::InvalidInput).with_status(status).title(title).message(message))
 }
 
-impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for Refusals<I> {
+impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for RefusalIo<I> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -179,7 +179,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for Refusals<I> {
     }
 }
 
-impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Refusals<I> {
+impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for RefusalIo<I> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         ready!(self.poll_due(cx))?;
         if self.take(bytes) {
@@ -241,7 +241,7 @@ mod tests {
     async fn talk(sent: &[&str]) -> String {
         let (client, server) = tokio::io::duplex(1 << 20);
         let activity = Arc::new(Activity::new());
-        let io = Refusals::new(server, activity.clone());
+        let io = RefusalIo::new(server, activity.clone());
         let service = hyper::service::service_fn(move |_: Request<Incoming>| {
             let running = activity.begin();
             async move {

@@ -49,7 +49,7 @@ use server::permit::BiRead;
 use server::task::{Stage, TaskSpec};
 use server::{
     Accepted, Body, Either, Entitlement, Handler, Mount, Need, Org, OrgContext, Path, PathParam, Query,
-    Refusals, Route, WebPage,
+    RefusalCodes, Route, WebPage,
 };
 use service::{NewQuery, Submitted};
 use sql::TableName;
@@ -66,7 +66,7 @@ pub static MOUNT: Mount = Mount {
     plan: Some(Entitlement("sqlConsole")),
     verified: true,
     structured: true,
-    refusals: Refusals {
+    refusals: RefusalCodes {
         org: Code::NoOrg,
         plan: Code::FeatureDisabled,
         unverified: Code::EmailNotVerified,

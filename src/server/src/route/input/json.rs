@@ -1,7 +1,7 @@
 //! JSON into types, with errors that a person can act on.
 //!
 //! A body is read in two steps: as plain JSON, which finds what is no JSON at all (line and column), and from there into
-//! its type through [`Lenient`], which takes `null` for "left out" (data/docs/api.md, "Conventions") and refuses an array
+//! its type through [`LenientDeserializer`], which takes `null` for "left out" (data/docs/api.md, "Conventions") and refuses an array
 //! where an object is due, however deep: serde would fill a struct from it, member by member, and nobody means that. Only
 //! when that fails is the second step taken again to find the path of the wrong field.
 
@@ -14,10 +14,10 @@ use std::borrow::Cow;
 
 /// Plain JSON as `T`.
 pub fn typed<T: DeserializeOwned>(value: &Value) -> Result<T> {
-    if let Ok(parsed) = T::deserialize(Lenient(value)) {
+    if let Ok(parsed) = T::deserialize(LenientDeserializer(value)) {
         return Ok(parsed);
     }
-    serde_path_to_error::deserialize(Lenient(value)).map_err(|error| {
+    serde_path_to_error::deserialize(LenientDeserializer(value)).map_err(|error| {
         let path = error.path().to_string();
         wrong_field(&path, &error.into_inner().to_string())
     })
@@ -130,7 +130,7 @@ fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
 /// A JSON value whose objects, where a struct is read from them, seem to lack the members that are `null`. Free-form
 /// objects keep theirs.
 #[derive(Clone, Copy)]
-struct Lenient<'de>(&'de Value);
+struct LenientDeserializer<'de>(&'de Value);
 
 type Failure = serde_json::Error;
 
@@ -142,7 +142,7 @@ macro_rules! scalars {
     )*};
 }
 
-impl<'de> IntoDeserializer<'de, Failure> for Lenient<'de> {
+impl<'de> IntoDeserializer<'de, Failure> for LenientDeserializer<'de> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -150,19 +150,19 @@ impl<'de> IntoDeserializer<'de, Failure> for Lenient<'de> {
     }
 }
 
-impl<'de> Deserializer<'de> for Lenient<'de> {
+impl<'de> Deserializer<'de> for LenientDeserializer<'de> {
     type Error = Failure;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
         match self.0 {
             Value::Array(items) => {
-                let mut items = SeqDeserializer::new(items.iter().map(Lenient));
+                let mut items = SeqDeserializer::new(items.iter().map(LenientDeserializer));
                 let value = visitor.visit_seq(&mut items)?;
                 items.end().map(|()| value)
             }
-            Value::Object(members) => {
-                visitor.visit_map(MapDeserializer::new(members.iter().map(|(k, v)| (k.as_str(), Lenient(v)))))
-            }
+            Value::Object(members) => visitor.visit_map(MapDeserializer::new(
+                members.iter().map(|(k, v)| (k.as_str(), LenientDeserializer(v))),
+            )),
             plain => plain.deserialize_any(visitor),
         }
     }
@@ -176,7 +176,8 @@ impl<'de> Deserializer<'de> for Lenient<'de> {
         match self.0 {
             Value::Object(members) => {
                 let given = members.iter().filter(|(_, value)| !value.is_null());
-                visitor.visit_map(MapDeserializer::new(given.map(|(k, v)| (k.as_str(), Lenient(v)))))
+                visitor
+                    .visit_map(MapDeserializer::new(given.map(|(k, v)| (k.as_str(), LenientDeserializer(v)))))
             }
             Value::Array(_) => Err(de::Error::invalid_type(Unexpected::Seq, &"a map")),
             _ => self.deserialize_any(visitor),

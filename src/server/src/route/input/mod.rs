@@ -9,8 +9,8 @@ pub mod path;
 pub mod query;
 
 use crate::apart::apart_if;
-use crate::call::known;
-use crate::call::request::{Call, Stage};
+use crate::call::known_fields;
+use crate::call::request::{Call, RequestStage};
 use crate::route::body::Body;
 use crate::route::operation::Operation;
 use base::limits::BODY_BYTES_AT_ONCE;
@@ -160,14 +160,14 @@ fn refuse_coding(call: &Call) -> Result<()> {
 
 /// A body as `T`; a large one is read apart from the threads that answer.
 async fn from_json<T: DeserializeOwned + Send + 'static>(call: &mut Call, bytes: Bytes) -> Result<T> {
-    call.progress.reach(Stage::Reading);
-    let (names, operation, is_strict) = (call.known(), call.route().id(), call.is_strict());
+    call.progress.reach(RequestStage::Reading);
+    let (names, operation, is_strict) = (call.known_fields(), call.route().id(), call.is_strict());
     let mut ignored = std::mem::take(&mut call.ignored);
     let is_large = bytes.len() > BODY_BYTES_AT_ONCE;
     let read = move || {
         let typed = json::read(&bytes).and_then(|value| {
             names.check_body(operation, &value, &mut ignored);
-            known::refuse(&ignored, is_strict)?;
+            known_fields::refuse(&ignored, is_strict)?;
             json::typed(&value)
         });
         (typed, ignored)
@@ -182,7 +182,7 @@ const QUIET_TIME_MAX: Duration = Duration::from_secs(10);
 /// How much of a body is made room for before it comes.
 const AHEAD_BYTES_MAX: usize = 64 << 10;
 
-/// The whole body, up to the route's limit, however it is framed. It has its room before it is read; see `room.rs`.
+/// The whole body, up to the route's limit, however it is framed. It has its room before it is read; see `call/body_budget.rs`.
 async fn read_body(call: &mut Call) -> Result<Bytes> {
     let limit = call.route().body_bytes_max;
     let Some(mut body) = call.body.take() else { return Ok(Bytes::new()) };
@@ -195,9 +195,9 @@ async fn read_body(call: &mut Call) -> Result<Bytes> {
         spare_body(body, call.headers()).await;
         return Err(too_large(limit));
     }
-    let _waiting = call.guest().activity.wait();
-    call.room = Some(call.state().rooms.take(call.holder(), length).await?);
-    call.progress.reach(Stage::Sending);
+    let _waiting = call.connection().activity.wait();
+    call.body_reservation = Some(call.state().body_budgets.take(call.fairness_key(), length).await?);
+    call.progress.reach(RequestStage::Sending);
     let mut whole = BytesMut::with_capacity(length.min(AHEAD_BYTES_MAX));
     loop {
         let frame = match tokio::time::timeout(QUIET_TIME_MAX, body.frame()).await {
@@ -211,7 +211,7 @@ async fn read_body(call: &mut Call) -> Result<Bytes> {
         let Some(part) = frame.data_ref() else { continue };
         if whole.len() + part.len() > limit {
             drop(whole);
-            call.room = None;
+            call.body_reservation = None;
             spare_body(body, call.headers()).await;
             return Err(too_large(limit));
         }

@@ -34,7 +34,7 @@ impl<T: DeserializeOwned + JsonSchema + Send> Input for Query<T> {
 }
 
 fn parse<T: DeserializeOwned>(query: &str) -> Result<T> {
-    let mut parameters: Vec<(Cow<'_, str>, Values<'_>)> = Vec::new();
+    let mut parameters: Vec<(Cow<'_, str>, ParameterValues<'_>)> = Vec::new();
     // By name: a head has room for some twenty thousand, too many to look through for each.
     let mut places: HashMap<Cow<'_, str>, usize> = HashMap::new();
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
@@ -51,7 +51,7 @@ fn parse<T: DeserializeOwned>(query: &str) -> Result<T> {
             }
             None => {
                 places.insert(name.clone(), parameters.len());
-                parameters.push((name, Values(vec![value])));
+                parameters.push((name, ParameterValues(vec![value])));
             }
         }
     }
@@ -63,9 +63,9 @@ fn parse<T: DeserializeOwned>(query: &str) -> Result<T> {
 }
 
 /// What was given under one name; at least one.
-struct Values<'a>(Vec<Cow<'a, str>>);
+struct ParameterValues<'a>(Vec<Cow<'a, str>>);
 
-impl Values<'_> {
+impl ParameterValues<'_> {
     /// The value where only one may be.
     fn single(mut self) -> Result<String, Failure> {
         match (self.0.pop(), self.0.is_empty()) {
@@ -75,7 +75,7 @@ impl Values<'_> {
     }
 }
 
-impl<'de> IntoDeserializer<'de, Failure> for Values<'_> {
+impl<'de> IntoDeserializer<'de, Failure> for ParameterValues<'_> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -99,7 +99,7 @@ macro_rules! numbers {
     )*};
 }
 
-impl<'de> Deserializer<'de> for Values<'_> {
+impl<'de> Deserializer<'de> for ParameterValues<'_> {
     type Error = Failure;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
@@ -132,7 +132,7 @@ impl<'de> Deserializer<'de> for Values<'_> {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Failure> {
-        visitor.visit_seq(SeqDeserializer::new(self.0.into_iter().map(|value| Values(vec![value]))))
+        visitor.visit_seq(SeqDeserializer::new(self.0.into_iter().map(|value| ParameterValues(vec![value]))))
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(

@@ -1,7 +1,7 @@
 //! What an operation knows of a request: the parameters and members that the reference has.
 //!
 //! What a caller sends beyond that is ignored, as it must be for clients of other releases, and most often it is a name
-//! that was typed wrong. So every answer names what was ignored in `X-Ignored-Fields`, nested members by their path, and
+//! that was typed wrong. So every answer names what was ignored in `X-IgnoredFields-Fields`, nested members by their path, and
 //! with `Prefer: handling=strict` (RFC 7240, 4.4) it is a 400 that names the known ones instead (data/docs/api.md,
 //! "Unknown names").
 //!
@@ -29,18 +29,18 @@ const NAME_BYTES_MAX: usize = 64;
 const MORE: &str = "...";
 
 /// Every operation's names.
-pub struct Known {
-    operations: HashMap<String, Operation>,
-    shapes: Vec<Shape>,
+pub struct KnownFields {
+    operations: HashMap<String, OperationFields>,
+    shapes: Vec<FieldShape>,
 }
 
-struct Operation {
+struct OperationFields {
     query: BTreeMap<String, ()>,
     body: Option<usize>,
 }
 
-/// What a JSON value may be, as far as its members are known by name; places are in [`Known::shapes`].
-enum Shape {
+/// What a JSON value may be, as far as its members are known by name; places are in [`KnownFields::shapes`].
+enum FieldShape {
     /// Anything: nothing in it is known, and so nothing unknown.
     Any,
     Object {
@@ -59,7 +59,7 @@ enum Shape {
 
 /// What was sent and is not known.
 #[derive(Debug, Default)]
-pub struct Ignored {
+pub struct IgnoredFields {
     names: Vec<String>,
     has_more: bool,
     /// Paths without their positions: of a thousand elements with one wrong name the first says it.
@@ -68,7 +68,7 @@ pub struct Ignored {
     known: Vec<String>,
 }
 
-impl Ignored {
+impl IgnoredFields {
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
@@ -79,7 +79,7 @@ impl Ignored {
         self.names.iter().map(String::as_str).chain(more).collect::<Vec<_>>().join(", ")
     }
 
-    fn add<'k>(&mut self, path: &Path<'_>, known: impl Iterator<Item = &'k String>) {
+    fn add<'k>(&mut self, path: &FieldPath<'_>, known: impl Iterator<Item = &'k String>) {
         // What is sent may have thousands of names that nobody knows.
         if self.has_more {
             return;
@@ -113,21 +113,21 @@ impl Ignored {
 }
 
 /// Where in a body something stands.
-enum Path<'p> {
+enum FieldPath<'p> {
     Root,
-    Member(&'p Path<'p>, &'p str),
-    Element(&'p Path<'p>, usize),
+    Member(&'p FieldPath<'p>, &'p str),
+    Element(&'p FieldPath<'p>, usize),
 }
 
-impl Path<'_> {
+impl FieldPath<'_> {
     /// As errors write it: `jobs[3].options.headers`.
     fn text(&self, with_positions: bool) -> String {
         match self {
-            Path::Root => String::new(),
-            Path::Member(Path::Root, name) => plain(name),
-            Path::Member(parent, name) => format!("{}.{}", parent.text(with_positions), plain(name)),
-            Path::Element(parent, at) if with_positions => format!("{}[{at}]", parent.text(true)),
-            Path::Element(parent, _) => format!("{}[]", parent.text(false)),
+            FieldPath::Root => String::new(),
+            FieldPath::Member(FieldPath::Root, name) => plain(name),
+            FieldPath::Member(parent, name) => format!("{}.{}", parent.text(with_positions), plain(name)),
+            FieldPath::Element(parent, at) if with_positions => format!("{}[{at}]", parent.text(true)),
+            FieldPath::Element(parent, _) => format!("{}[]", parent.text(false)),
         }
     }
 }
@@ -153,10 +153,10 @@ fn plain(name: &str) -> String {
     text
 }
 
-impl Known {
+impl KnownFields {
     /// What every operation of an OpenAPI document knows.
-    pub fn of(document: &Value) -> Known {
-        let mut reader = Reader { document, shapes: vec![Shape::Any], named: HashMap::new() };
+    pub fn of(document: &Value) -> KnownFields {
+        let mut reader = SchemaReader { document, shapes: vec![FieldShape::Any], named: HashMap::new() };
         let mut operations = HashMap::new();
         let paths = document["paths"].as_object().into_iter().flatten();
         for operation in paths.flat_map(|(_, path)| path.as_object().into_iter().flatten()).map(|(_, o)| o) {
@@ -164,57 +164,58 @@ impl Known {
             let query = parameters.filter(|parameter| parameter["in"] == "query");
             let query = query.filter_map(|parameter| Some((parameter["name"].as_str()?.to_owned(), ())));
             let schema = operation.pointer("/requestBody/content/application~1json/schema");
-            let known = Operation { query: query.collect(), body: schema.map(|schema| reader.read(schema)) };
+            let known =
+                OperationFields { query: query.collect(), body: schema.map(|schema| reader.read(schema)) };
             operations.insert(operation["operationId"].as_str().unwrap_or_default().to_owned(), known);
         }
-        Known { operations, shapes: reader.shapes }
+        KnownFields { operations, shapes: reader.shapes }
     }
 
     /// Notes the parameters of a query string that the operation does not have.
-    pub fn check_query(&self, operation: &str, query: &str, ignored: &mut Ignored) {
+    pub fn check_query(&self, operation: &str, query: &str, ignored: &mut IgnoredFields) {
         let Some(known) = self.operations.get(operation) else { return };
         for (name, _) in url::form_urlencoded::parse(query.as_bytes()) {
             if !known.query.contains_key(&*name) {
-                ignored.add(&Path::Member(&Path::Root, &name), known.query.keys());
+                ignored.add(&FieldPath::Member(&FieldPath::Root, &name), known.query.keys());
             }
         }
     }
 
     /// Notes the members of a body that the operation does not have.
-    pub fn check_body(&self, operation: &str, body: &Value, ignored: &mut Ignored) {
+    pub fn check_body(&self, operation: &str, body: &Value, ignored: &mut IgnoredFields) {
         if let Some(shape) = self.operations.get(operation).and_then(|known| known.body) {
-            self.walk(shape, body, &Path::Root, ignored);
+            self.walk(shape, body, &FieldPath::Root, ignored);
         }
     }
 
-    fn walk(&self, shape: usize, value: &Value, path: &Path<'_>, ignored: &mut Ignored) {
+    fn walk(&self, shape: usize, value: &Value, path: &FieldPath<'_>, ignored: &mut IgnoredFields) {
         match (&self.shapes[shape], value) {
-            (Shape::Object { members, others }, Value::Object(given)) => {
+            (FieldShape::Object { members, others }, Value::Object(given)) => {
                 for (name, value) in given {
-                    let path = Path::Member(path, name);
+                    let path = FieldPath::Member(path, name);
                     match members.get(name).or(others.as_ref()) {
                         Some(shape) => self.walk(*shape, value, &path, ignored),
                         None => ignored.add(&path, members.keys()),
                     }
                 }
             }
-            (Shape::Array(element), Value::Array(given)) => {
+            (FieldShape::Array(element), Value::Array(given)) => {
                 for (at, value) in given.iter().enumerate() {
-                    self.walk(*element, value, &Path::Element(path, at), ignored);
+                    self.walk(*element, value, &FieldPath::Element(path, at), ignored);
                 }
             }
-            (Shape::Tagged { tag, variants }, Value::Object(given)) => {
+            (FieldShape::Tagged { tag, variants }, Value::Object(given)) => {
                 let variant = given.get(tag).and_then(Value::as_str).and_then(|tag| variants.get(tag));
                 // What is none of them is refused by whoever reads it.
                 if let Some(shape) = variant {
                     self.walk(*shape, value, path, ignored);
                 }
             }
-            (Shape::Choice(choices), _) => {
+            (FieldShape::Choice(choices), _) => {
                 // The one that it fits; of several the one that knows it best.
                 let fitting = choices.iter().filter(|choice| self.fits(**choice, value));
                 let best = fitting.min_by_key(|choice| {
-                    let mut ignored = Ignored::default();
+                    let mut ignored = IgnoredFields::default();
                     self.walk(**choice, value, path, &mut ignored);
                     ignored.seen.len()
                 });
@@ -228,31 +229,31 @@ impl Known {
 
     fn fits(&self, shape: usize, value: &Value) -> bool {
         match (&self.shapes[shape], value) {
-            (Shape::Object { .. } | Shape::Tagged { .. }, Value::Object(_)) => true,
-            (Shape::Array(_), Value::Array(_)) => true,
-            (Shape::Choice(choices), _) => choices.iter().any(|choice| self.fits(*choice, value)),
+            (FieldShape::Object { .. } | FieldShape::Tagged { .. }, Value::Object(_)) => true,
+            (FieldShape::Array(_), Value::Array(_)) => true,
+            (FieldShape::Choice(choices), _) => choices.iter().any(|choice| self.fits(*choice, value)),
             _ => false,
         }
     }
 }
 
 /// Schemas while they are read; each named one once, so that one may contain itself.
-struct Reader<'d> {
+struct SchemaReader<'d> {
     document: &'d Value,
-    shapes: Vec<Shape>,
+    shapes: Vec<FieldShape>,
     named: HashMap<&'d str, usize>,
 }
 
-/// The place of [`Shape::Any`].
+/// The place of [`FieldShape::Any`].
 const ANY: usize = 0;
 
-impl<'d> Reader<'d> {
+impl<'d> SchemaReader<'d> {
     fn read(&mut self, schema: &'d Value) -> usize {
         if let Some(reference) = schema["$ref"].as_str() {
             if let Some(known) = self.named.get(reference) {
                 return *known;
             }
-            let place = self.add(Shape::Any);
+            let place = self.add(FieldShape::Any);
             self.named.insert(reference, place);
             let target = self.document.pointer(reference.trim_start_matches('#')).unwrap_or(&Value::Null);
             let shape = self.shape(target);
@@ -260,17 +261,17 @@ impl<'d> Reader<'d> {
             return place;
         }
         match self.shape(schema) {
-            Shape::Any => ANY,
+            FieldShape::Any => ANY,
             shape => self.add(shape),
         }
     }
 
-    fn add(&mut self, shape: Shape) -> usize {
+    fn add(&mut self, shape: FieldShape) -> usize {
         self.shapes.push(shape);
         self.shapes.len() - 1
     }
 
-    fn shape(&mut self, schema: &'d Value) -> Shape {
+    fn shape(&mut self, schema: &'d Value) -> FieldShape {
         if let (Some(tag), Some(mapping)) = (
             schema.pointer("/discriminator/propertyName").and_then(Value::as_str),
             schema.pointer("/discriminator/mapping").and_then(Value::as_object),
@@ -280,26 +281,26 @@ impl<'d> Reader<'d> {
             let variants = mapping.iter().filter_map(|(tag, name)| Some((tag.clone(), of_name(name)?)));
             let variants: Vec<_> = variants.collect();
             let variants = variants.into_iter().map(|(tag, choice)| (tag, self.read(choice))).collect();
-            return Shape::Tagged { tag: tag.to_owned(), variants };
+            return FieldShape::Tagged { tag: tag.to_owned(), variants };
         }
         for several in ["anyOf", "oneOf", "allOf"] {
             if let Some(choices) = schema[several].as_array() {
-                return Shape::Choice(choices.iter().map(|choice| self.read(choice)).collect());
+                return FieldShape::Choice(choices.iter().map(|choice| self.read(choice)).collect());
             }
         }
         if schema["items"].is_object() {
-            return Shape::Array(self.read(&schema["items"]));
+            return FieldShape::Array(self.read(&schema["items"]));
         }
         let others = match &schema["additionalProperties"] {
             Value::Null | Value::Bool(false) => None,
             others => Some(self.read(others)),
         };
         match (schema["properties"].as_object(), others) {
-            (None, None) => Shape::Any,
+            (None, None) => FieldShape::Any,
             (members, others) => {
                 let members = members.into_iter().flatten();
                 let members = members.map(|(name, schema)| (name.clone(), self.read(schema))).collect();
-                Shape::Object { members, others }
+                FieldShape::Object { members, others }
             }
         }
     }
@@ -316,7 +317,7 @@ pub fn is_strict(headers: &HeaderMap) -> bool {
 }
 
 /// Refuses what was noted, if the caller wants that.
-pub fn refuse(ignored: &Ignored, strict: bool) -> Result<()> {
+pub fn refuse(ignored: &IgnoredFields, strict: bool) -> Result<()> {
     if strict && !ignored.is_empty() { Err(ignored.refusal()) } else { Ok(()) }
 }
 
@@ -359,8 +360,8 @@ mod tests {
     }
 
     fn ignored(body: Value) -> String {
-        let mut ignored = Ignored::default();
-        Known::of(&document()).check_body("a", &body, &mut ignored);
+        let mut ignored = IgnoredFields::default();
+        KnownFields::of(&document()).check_body("a", &body, &mut ignored);
         ignored.header()
     }
 
@@ -400,14 +401,14 @@ mod tests {
 
     #[test]
     fn a_strict_caller_is_told_the_known_ones() {
-        let known = Known::of(&document());
-        let mut ignored = Ignored::default();
+        let known = KnownFields::of(&document());
+        let mut ignored = IgnoredFields::default();
         known.check_query("a", "limit=1&limt=2&x=&limt=3", &mut ignored);
         assert_eq!(ignored.header(), "limt, x");
         assert!(refuse(&ignored, false).is_ok());
         let refused = refuse(&ignored, true).unwrap_err();
         assert_eq!(refused.detail(), Some("limt: is not known; known are limit. Nor is any of x."));
-        let mut ignored = Ignored::default();
+        let mut ignored = IgnoredFields::default();
         known.check_query("of no document", "x=1", &mut ignored);
         assert!(ignored.is_empty() && refuse(&ignored, true).is_ok());
     }

@@ -32,7 +32,7 @@ const WAIT_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Whose bytes they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Holder {
+pub(crate) enum FairnessKey {
     Org(OrgId),
     User(UserId),
     /// Somebody without a credential; see [`base::network`].
@@ -40,36 +40,36 @@ pub(crate) enum Holder {
 }
 
 /// The rooms of a box.
-pub(crate) struct Rooms {
-    known: Arc<Room>,
-    small: Arc<Room>,
-    large: Arc<Room>,
+pub(crate) struct BodyBudgets {
+    known: Arc<BodyBudget>,
+    small: Arc<BodyBudget>,
+    large: Arc<BodyBudget>,
     wait_max: Duration,
 }
 
-struct Room {
+struct BodyBudget {
     bytes: usize,
     units: Arc<Semaphore>,
     share: usize,
-    holders: Mutex<HashMap<Holder, Arc<Semaphore>>>,
+    holders: Mutex<HashMap<FairnessKey, Arc<Semaphore>>>,
 }
 
 /// Room that a request has.
-pub(crate) struct Held {
+pub(crate) struct BodyReservation {
     of_share: Option<OwnedSemaphorePermit>,
     #[allow(dead_code, reason = "held until dropped")]
     of_all: Option<OwnedSemaphorePermit>,
-    room: Arc<Room>,
-    holder: Holder,
+    room: Arc<BodyBudget>,
+    key: FairnessKey,
 }
 
-impl Rooms {
+impl BodyBudgets {
     /// `known_bytes` for callers with a credential.
-    pub(crate) fn new(known_bytes: usize, metrics: &Metrics) -> Rooms {
+    pub(crate) fn new(known_bytes: usize, metrics: &Metrics) -> BodyBudgets {
         // A large body must fit into a share.
         let share = (known_bytes / KNOWN_SHARES).max(BODY_BYTES_MAX_LARGE);
         let room = |name, bytes, share| {
-            let room = Room::new(bytes, share);
+            let room = BodyBudget::new(bytes, share);
             let asked = Arc::clone(&room);
             let about = "Bytes of bodies that requests under way have room for.";
             metrics.gauge_of("gleaner_http_body_bytes", about, &[("room", name)], move || {
@@ -77,7 +77,7 @@ impl Rooms {
             });
             room
         };
-        Rooms {
+        BodyBudgets {
             known: room("known", known_bytes.max(share), share),
             small: room("strangers_small", SMALL_ROOM_BYTES, SMALL_ROOM_BYTES / SHARES),
             large: room("strangers_large", LARGE_ROOM_BYTES, LARGE_ROOM_BYTES / SHARES),
@@ -85,15 +85,15 @@ impl Rooms {
         }
     }
 
-    /// Room for `bytes` of `holder`'s; waits for it, and says after a while that there is none.
-    pub(crate) async fn take(&self, holder: Holder, bytes: usize) -> Result<Held> {
-        let room = match holder {
-            Holder::Org(_) | Holder::User(_) => &self.known,
-            Holder::Address(_) if bytes <= SMALL_BYTES_MAX => &self.small,
-            Holder::Address(_) => &self.large,
+    /// Room for `bytes` of `key`'s; waits for it, and says after a while that there is none.
+    pub(crate) async fn take(&self, key: FairnessKey, bytes: usize) -> Result<BodyReservation> {
+        let room = match key {
+            FairnessKey::Org(_) | FairnessKey::User(_) => &self.known,
+            FairnessKey::Address(_) if bytes <= SMALL_BYTES_MAX => &self.small,
+            FairnessKey::Address(_) => &self.large,
         };
         let units = u32::try_from(bytes.div_ceil(UNIT_BYTES).max(1)).unwrap_or(u32::MAX);
-        let own = room.holder(holder);
+        let own = room.key(key);
         let none = |error: Error| error.header("retry-after", "1");
         let of_share = tokio::time::timeout(self.wait_max, own.acquire_many_owned(units)).await;
         let Ok(Ok(of_share)) = of_share else {
@@ -102,7 +102,8 @@ impl Rooms {
                 "Bodies of yours that are under way take {share} MiB already, and no more are held at once. Nothing was done."
             )));
         };
-        let mut held = Held { of_share: Some(of_share), of_all: None, room: Arc::clone(room), holder };
+        let mut held =
+            BodyReservation { of_share: Some(of_share), of_all: None, room: Arc::clone(room), key };
         match tokio::time::timeout(self.wait_max, Arc::clone(&room.units).acquire_many_owned(units)).await {
             Ok(Ok(of_all)) => {
                 held.of_all = Some(of_all);
@@ -115,10 +116,10 @@ impl Rooms {
     }
 }
 
-impl Room {
-    fn new(bytes: usize, share: usize) -> Arc<Room> {
+impl BodyBudget {
+    fn new(bytes: usize, share: usize) -> Arc<BodyBudget> {
         let units = Arc::new(Semaphore::new(bytes / UNIT_BYTES));
-        Arc::new(Room { bytes, units, share, holders: Mutex::default() })
+        Arc::new(BodyBudget { bytes, units, share, holders: Mutex::default() })
     }
 
     fn held_bytes(&self) -> usize {
@@ -126,20 +127,20 @@ impl Room {
     }
 
     /// What of a holder's share is free.
-    fn holder(&self, holder: Holder) -> Arc<Semaphore> {
+    fn key(&self, key: FairnessKey) -> Arc<Semaphore> {
         let mut holders = self.holders.lock();
         let new = || Arc::new(Semaphore::new(self.share / UNIT_BYTES));
-        Arc::clone(holders.entry(holder).or_insert_with(new))
+        Arc::clone(holders.entry(key).or_insert_with(new))
     }
 }
 
-impl Drop for Held {
+impl Drop for BodyReservation {
     fn drop(&mut self) {
         drop(self.of_share.take());
         let mut holders = self.room.holders.lock();
         // The map's own, and nobody else's: nothing is held and nobody waits.
-        if holders.get(&self.holder).is_some_and(|share| Arc::strong_count(share) == 1) {
-            holders.remove(&self.holder);
+        if holders.get(&self.key).is_some_and(|share| Arc::strong_count(share) == 1) {
+            holders.remove(&self.key);
         }
     }
 }
@@ -148,14 +149,17 @@ impl Drop for Held {
 mod tests {
     use super::*;
 
-    fn address(last: u8) -> Holder {
-        Holder::Address(IpAddr::from([192, 0, 2, last]))
+    fn address(last: u8) -> FairnessKey {
+        FairnessKey::Address(IpAddr::from([192, 0, 2, last]))
     }
 
     #[tokio::test]
     async fn nobody_takes_more_than_a_share_and_nobody_waits_for_ever() {
-        let rooms = Rooms { wait_max: Duration::from_millis(50), ..Rooms::new(64 << 20, &Metrics::new()) };
-        let org = Holder::Org(OrgId::new());
+        let rooms = BodyBudgets {
+            wait_max: Duration::from_millis(50),
+            ..BodyBudgets::new(64 << 20, &Metrics::new())
+        };
+        let org = FairnessKey::Org(OrgId::new());
         let mut held = Vec::new();
         for _ in 0..2 {
             held.push(rooms.take(org, 8 << 20).await.unwrap());
@@ -164,12 +168,12 @@ mod tests {
         assert_eq!(refused.code(), Code::RateLimited);
         assert!(refused.detail().unwrap().contains("16 MiB"));
         for _ in 0..3 {
-            let other = Holder::Org(OrgId::new());
+            let other = FairnessKey::Org(OrgId::new());
             for _ in 0..2 {
                 held.push(rooms.take(other, 8 << 20).await.unwrap());
             }
         }
-        let full = rooms.take(Holder::User(UserId::new()), 1).await.err().unwrap();
+        let full = rooms.take(FairnessKey::User(UserId::new()), 1).await.err().unwrap();
         assert_eq!(full.code(), Code::ServiceUnavailable);
         rooms.take(address(1), 300).await.expect("strangers have a room of their own");
         let waiting = rooms.take(org, 8 << 20);
@@ -181,7 +185,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_login_does_not_wait_for_megabytes() {
-        let rooms = Rooms { wait_max: Duration::from_millis(50), ..Rooms::new(64 << 20, &Metrics::new()) };
+        let rooms = BodyBudgets {
+            wait_max: Duration::from_millis(50),
+            ..BodyBudgets::new(64 << 20, &Metrics::new())
+        };
         let mut held = Vec::new();
         for last in 0..8 {
             for _ in 0..4 {
