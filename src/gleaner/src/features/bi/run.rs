@@ -27,7 +27,7 @@ use base::{Code, Error, Result};
 use futures::future::{Either, join, select};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use sql::{Cap, ErrorCode, Outcome, Pin, PlanInfo, QueryBackend, QueryError, Running, Statement};
+use sql::{Cap, ErrorCode, Outcome, Pin, PlanInfo, QueryBackend, QueryError, Statement, StatementHandle};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -414,7 +414,7 @@ impl Driver {
     /// Waits for the end. A statement that takes longer is written as running meanwhile.
     async fn wait(
         &mut self,
-        mut running: Running,
+        mut running: StatementHandle,
         mut canceled: watch::Receiver<bool>,
     ) -> Result<StatementEnd> {
         let cancel = running.cancel_handle();

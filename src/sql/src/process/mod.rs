@@ -1,6 +1,6 @@
 //! The server's side of the workers: keeping them warm, talking to them, and ending them.
 //!
-//! A statement waits for its turn ([`FairSemaphore`]), gets a worker that has served its organization or nobody yet (`shelf`), and
+//! A statement waits for its turn ([`FairSemaphore`]), gets a worker that has served its organization or nobody yet (`idle`), and
 //! is planned before `start` answers, so that a statement that cannot run is refused at once. Then it runs on its own
 //! until it has finished, its time is up, it is canceled or switched off, or whoever waits for it goes away. After a
 //! good end the worker rests and may serve the same organization again; in every other case, also when nobody waits for the
@@ -9,12 +9,12 @@
 //!
 //! [`QueryBackend`] is the boundary: what submits statements knows this trait, so that many boxes can come behind it.
 
-mod reserve;
-mod session;
-mod shelf;
-mod switch;
-mod taking;
-mod worker;
+mod child;
+mod collect;
+mod disk_watch;
+mod idle;
+mod kill_switch;
+mod run;
 
 use std::collections::HashMap;
 use std::fs;
@@ -33,11 +33,11 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use self::reserve::Disk;
-use self::session::{Refused, Session};
-use self::shelf::Shelf;
-pub use self::switch::{Fingerprint, KillSwitches};
-use self::worker::{Bond, Charge, Nursery, Worker};
+use self::child::{Binding, ResourceLease, WorkerProcess, WorkerSpawner};
+use self::disk_watch::DiskWatch;
+use self::idle::IdlePool;
+pub use self::kill_switch::{Fingerprint, KillSwitches};
+use self::run::{PlanFailure, WorkerSession};
 use super::errors::{ErrorCode, QueryError};
 use super::gate;
 use super::protocol::{BindRequest, DeletionsSource, Outcome, PlanInfo, SegmentSource, TableSource};
@@ -70,7 +70,7 @@ pub struct WorkerSettings {
     pub memory_bytes: u64,
     /// What all workers together may take; `concurrency_box` gives way to it.
     pub memory_box_bytes: u64,
-    /// Disk a statement may spill to.
+    /// DiskWatch a statement may spill to.
     pub spill_bytes_max: u64,
     /// Most rows of a result; the rest is cut off and said to be.
     pub rows_max: u64,
@@ -159,7 +159,7 @@ pub trait QueryBackend: Send + Sync {
     /// Plans only.
     fn plan(&self, statement: Statement) -> BoxFuture<'_, Result<PlanInfo, QueryError>>;
     /// Plans, and lets the statement run if that went well.
-    fn start(&self, statement: Statement) -> BoxFuture<'_, Result<(PlanInfo, Running), QueryError>>;
+    fn start(&self, statement: Statement) -> BoxFuture<'_, Result<(PlanInfo, StatementHandle), QueryError>>;
 }
 
 /// Cancels a running statement; may be cloned and used at any time, also after the end.
@@ -167,25 +167,25 @@ pub trait QueryBackend: Send + Sync {
 pub struct CancelHandle(Arc<watch::Sender<bool>>);
 
 impl CancelHandle {
-    /// Asks for the end; `Running::wait` then gives `canceled`, unless the statement ended before.
+    /// Asks for the end; `StatementHandle::wait` then gives `canceled`, unless the statement ended before.
     pub fn cancel(&self) {
         self.0.send_replace(true);
     }
 }
 
 /// A statement that runs. Dropping it ends it.
-pub struct Running {
+pub struct StatementHandle {
     outcome: BoxFuture<'static, Result<Outcome, QueryError>>,
     cancel: CancelHandle,
 }
 
-impl std::fmt::Debug for Running {
+impl std::fmt::Debug for StatementHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Running")
+        f.write_str("StatementHandle")
     }
 }
 
-impl Running {
+impl StatementHandle {
     /// A handle that cancels it from elsewhere.
     pub fn cancel_handle(&self) -> CancelHandle {
         self.cancel.clone()
@@ -198,7 +198,7 @@ impl Running {
     }
 }
 
-impl Future for Running {
+impl Future for StatementHandle {
     type Output = Result<Outcome, QueryError>;
 
     fn poll(mut self: StdPin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -207,9 +207,9 @@ impl Future for Running {
 }
 
 /// A task that ends when nobody waits for it any more.
-struct Task(JoinHandle<Result<Outcome, QueryError>>);
+struct AbortingTask(JoinHandle<Result<Outcome, QueryError>>);
 
-impl Future for Task {
+impl Future for AbortingTask {
     type Output = Result<Outcome, QueryError>;
 
     fn poll(mut self: StdPin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -218,7 +218,7 @@ impl Future for Task {
     }
 }
 
-impl Drop for Task {
+impl Drop for AbortingTask {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -249,12 +249,12 @@ pub struct WorkerCounts {
 type RunningList = Arc<Mutex<HashMap<Uuid, RunningStatement>>>;
 
 /// An entry in the list of what runs; gone when dropped.
-pub(super) struct Listed {
+pub(super) struct RunningEntry {
     list: RunningList,
     query_id: Uuid,
 }
 
-impl Drop for Listed {
+impl Drop for RunningEntry {
     fn drop(&mut self) {
         self.list.lock().remove(&self.query_id);
     }
@@ -264,9 +264,9 @@ impl Drop for Listed {
 #[derive(Debug)]
 pub struct Workers {
     settings: Arc<WorkerSettings>,
-    line: Arc<FairSemaphore<Uuid>>,
-    shelf: Arc<Shelf>,
-    disk: Arc<Disk>,
+    queue: Arc<FairSemaphore<Uuid>>,
+    idle: Arc<IdlePool>,
+    disk: Arc<DiskWatch>,
     sandbox: SandboxSupport,
     switches: watch::Sender<Arc<KillSwitches>>,
     running: RunningList,
@@ -288,20 +288,20 @@ impl Workers {
                 "fewer SQL statements run at once than asked for: their memory is more than the box's share"
             );
         }
-        let nursery = Nursery::new(settings.exe.clone(), settings.spill_dir.clone())?;
+        let spawner = WorkerSpawner::new(settings.exe.clone(), settings.spill_dir.clone())?;
         let folders = [settings.spill_dir.clone(), settings.results_dir.clone()];
         Ok(Self {
-            disk: Disk::new(folders, settings.reserve_bytes),
+            disk: DiskWatch::new(folders, settings.reserve_bytes),
             sandbox: sandbox::support(),
             settings: Arc::new(settings),
-            line: FairSemaphore::new(FairnessRules {
+            queue: FairSemaphore::new(FairnessRules {
                 places: concurrency,
                 kept: PLACES_KEPT,
                 // Their short statements go past others' long ones at once.
                 kept_after: Duration::ZERO,
                 waiting_max: concurrency * WAITING_PER_WORKER_MAX,
             }),
-            shelf: Shelf::new(nursery, concurrency),
+            idle: IdlePool::new(spawner, concurrency),
             switches: watch::Sender::default(),
             running: RunningList::default(),
         })
@@ -309,7 +309,7 @@ impl Workers {
 
     /// Starts workers before anybody asks for one.
     pub fn warm(&self) {
-        self.shelf.restock();
+        self.idle.restock();
     }
 
     /// The folder of all results: in it one folder an organization.
@@ -331,7 +331,7 @@ impl Workers {
     ) -> impl Future<Output = io::Result<()>> + use<> {
         let path = self.result_path(organization, query_id);
         async move {
-            match tokio::task::spawn_blocking(move || taking::sync(&path)).await {
+            match tokio::task::spawn_blocking(move || collect::sync(&path)).await {
                 Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 Ok(synced) => synced,
                 Err(error) => Err(io::Error::other(error)),
@@ -346,13 +346,13 @@ impl Workers {
 
     /// Statements that wait for a free worker.
     pub fn waiting(&self) -> usize {
-        self.line.waiting()
+        self.queue.waiting()
     }
 
     /// What the workers are at.
     pub fn counts(&self) -> WorkerCounts {
-        let (fresh, resting) = self.shelf.counts();
-        WorkerCounts { running: self.line.taken(), waiting: self.line.waiting(), fresh, resting }
+        let (fresh, resting) = self.idle.counts();
+        WorkerCounts { running: self.queue.taken(), waiting: self.queue.waiting(), fresh, resting }
     }
 
     /// The statements that are planned or run, the longest first.
@@ -369,17 +369,21 @@ impl Workers {
 
     /// Whether statements of an organization run or wait, or a worker has not let go of its last one.
     pub fn serves(&self, organization: Uuid) -> bool {
-        self.line.has(organization)
+        self.queue.has(organization)
     }
 
     /// Ends the workers that rest for an organization, and returns when they are gone. For one that is being erased, once
     /// no statement of it is left.
     pub async fn forget(&self, organization: Uuid) {
-        self.shelf.forget(organization).await;
+        self.idle.forget(organization).await;
     }
 
     /// Gets a worker and lets it plan, and run what it has planned if `is_run`.
-    async fn begin(&self, statement: Statement, is_run: bool) -> Result<(PlanInfo, Session), QueryError> {
+    async fn begin(
+        &self,
+        statement: Statement,
+        is_run: bool,
+    ) -> Result<(PlanInfo, WorkerSession), QueryError> {
         gate::check_length(&statement.sql)?;
         let Statement { pin, sql, query_id } = statement;
         let organization = pin.organization();
@@ -388,9 +392,9 @@ impl Workers {
         let check = || switches.borrow().check(organization, fingerprint);
         check()?;
         self.check_sandbox(self.sandbox)?;
-        let slot = self.line.enter(organization).await.map_err(turned_away)?;
+        let slot = self.queue.enter(organization).await.map_err(turned_away)?;
         check()?;
-        let charge: Charge = Arc::new((slot, pin.clone()));
+        let lease: ResourceLease = Arc::new((slot, pin.clone()));
         let listed = Arc::new(self.list(organization, query_id, fingerprint));
         let deadline = Instant::now() + self.settings.query_timeout;
         let result = self.result_path(organization, query_id);
@@ -401,18 +405,18 @@ impl Workers {
         loop {
             let mut off = switches.clone();
             let (worker, has_rested) = tokio::select! {
-                worker = self.worker(organization, &pin.folder, &charge) => worker?,
+                worker = self.worker(organization, &pin.folder, &lease) => worker?,
                 error = switched_off(&mut off, organization, fingerprint) => return Err(error),
                 () = tokio::time::sleep_until(deadline) => {
                     return Err(QueryError::timed_out(self.settings.query_timeout));
                 }
             };
-            let session = Session {
-                holding: self.disk.hold(query_id, worker.home()),
+            let session = WorkerSession {
+                claim: self.disk.hold(query_id, worker.home()),
                 disk: Arc::clone(&self.disk),
                 worker,
                 has_rested,
-                shelf: Arc::clone(&self.shelf),
+                idle: Arc::clone(&self.idle),
                 settings: Arc::clone(&self.settings),
                 deadline,
                 organization,
@@ -425,8 +429,8 @@ impl Workers {
             match session.plan(sql.clone(), &pin, is_run).await {
                 Ok(planned) => return Ok(planned),
                 // A statement that makes the kernel kill its worker may do that twice, and not more.
-                Err(Refused::Killed(_)) if !is_second => is_second = true,
-                Err(Refused::Killed(error) | Refused::Failed(error)) => return Err(error),
+                Err(PlanFailure::Killed(_)) if !is_second => is_second = true,
+                Err(PlanFailure::Killed(error) | PlanFailure::Failed(error)) => return Err(error),
             }
         }
     }
@@ -436,17 +440,17 @@ impl Workers {
         &self,
         organization: Uuid,
         folder: &Path,
-        charge: &Charge,
-    ) -> Result<(Worker, bool), QueryError> {
-        let bond = Bond::of(organization, folder);
+        lease: &ResourceLease,
+    ) -> Result<(WorkerProcess, bool), QueryError> {
+        let binding = Binding::of(organization, folder);
         // Those that wait may all have died meanwhile; when more than those die, something is wrong with every one.
-        for tries_left in (0..=self.shelf.waiting_max()).rev() {
-            let (mut worker, is_new) = self.shelf.take(bond).await?;
-            worker.charge(Arc::clone(charge));
+        for tries_left in (0..=self.idle.waiting_max()).rev() {
+            let (mut worker, is_new) = self.idle.take(binding).await?;
+            worker.hold(Arc::clone(lease));
             if worker.bound.is_some() {
                 return Ok((worker, true));
             }
-            let error = match self.bound(&mut worker, bond, folder).await {
+            let error = match self.bound(&mut worker, binding, folder).await {
                 Ok(sandbox) => {
                     self.check_sandbox(sandbox)?;
                     return Ok((worker, false));
@@ -465,16 +469,21 @@ impl Workers {
     }
 
     /// Makes a fresh worker the organization's, and says what holds it.
-    async fn bound(&self, worker: &mut Worker, bond: Bond, folder: &Path) -> io::Result<SandboxSupport> {
+    async fn bound(
+        &self,
+        worker: &mut WorkerProcess,
+        binding: Binding,
+        folder: &Path,
+    ) -> io::Result<SandboxSupport> {
         let request = BindRequest {
-            segments: bond.has_folder().then(|| folder.to_owned()),
+            segments: binding.has_folder().then(|| folder.to_owned()),
             home: worker.home().to_owned(),
             memory_bytes: self.settings.memory_bytes,
             data_bytes_max: self.settings.data_bytes_max(),
             spill_bytes_max: self.settings.spill_bytes_max,
             result_bytes_max: self.settings.bytes_max,
         };
-        let bound = tokio::time::timeout(BIND_WAIT, worker.bind(bond, request)).await;
+        let bound = tokio::time::timeout(BIND_WAIT, worker.bind(binding, request)).await;
         bound.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
@@ -487,16 +496,16 @@ impl Workers {
         Err(QueryError::new(ErrorCode::KillSwitched, what))
     }
 
-    fn list(&self, organization: Uuid, query_id: Uuid, fingerprint: Fingerprint) -> Listed {
+    fn list(&self, organization: Uuid, query_id: Uuid, fingerprint: Fingerprint) -> RunningEntry {
         let entry = RunningStatement { organization, query_id, fingerprint, since: SystemTime::now() };
         self.running.lock().insert(query_id, entry);
-        Listed { list: Arc::clone(&self.running), query_id }
+        RunningEntry { list: Arc::clone(&self.running), query_id }
     }
 }
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        self.shelf.close();
+        self.idle.close();
     }
 }
 
@@ -509,14 +518,14 @@ impl QueryBackend for Workers {
         })
     }
 
-    fn start(&self, statement: Statement) -> BoxFuture<'_, Result<(PlanInfo, Running), QueryError>> {
+    fn start(&self, statement: Statement) -> BoxFuture<'_, Result<(PlanInfo, StatementHandle), QueryError>> {
         Box::pin(async move {
             let (info, session) = self.begin(statement, true).await?;
             let (sender, canceled) = watch::channel(false);
             let cancel = CancelHandle(Arc::new(sender));
             // A task of its own, so that the time limit holds even while nobody polls.
-            let task = Task(tokio::spawn(session.finish(canceled)));
-            Ok((info, Running { outcome: Box::pin(task), cancel }))
+            let task = AbortingTask(tokio::spawn(session.finish(canceled)));
+            Ok((info, StatementHandle { outcome: Box::pin(task), cancel }))
         })
     }
 }

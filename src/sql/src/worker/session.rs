@@ -27,35 +27,28 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use url::Url;
 
-use super::checked::CheckedArithmetic;
 use super::constants::FalseConstants;
-use super::extremes::extremes;
-use super::functions::{AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, WINDOW_FUNCTIONS};
-use super::information::{self, INFORMATION, Specs};
 use super::logical;
-use super::ordered::ordered_aggregates;
-use super::postgres::{Operators, functions};
-use super::protocol::{BindRequest, TableSource};
 use super::pushdown;
-use super::scan::{CodedAggregations, EagerAggregations, LeanScans, SeenValues, SegmentTable};
 use super::semi::OnceEach;
-use super::sum::checked_sum;
+use crate::catalog::{CATALOG, SCHEMA, TableMap};
+use crate::checked::CheckedArithmetic;
+use crate::extremes::extremes;
+use crate::functions::{AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, WINDOW_FUNCTIONS};
+use crate::information::{self, INFORMATION, Specs};
+use crate::limits::NESTING_MAX;
+use crate::ordered::ordered_aggregates;
+use crate::postgres::{Operators, functions};
+use crate::protocol::{BindRequest, TableSource};
+use crate::scan::{CodedAggregations, EagerAggregations, LeanScans, SeenValues, SegmentTable};
+use crate::sum::checked_sum;
 
 /// Parallel parts of a plan.
 pub(super) const PARTITIONS: usize = 2;
 /// Rows of a batch: that of the segments, which are then handed on as they are.
-const BATCH_ROWS: usize = super::segment::BATCH_ROWS_MAX;
-/// How deeply a statement may nest; a level costs some 100 KB of the planning stack.
-pub(super) const NESTING_MAX: usize = 100;
-pub(super) const CATALOG: &str = "gleaner";
-/// The one schema, so that `public.readings` is what `readings` is, as in PostgreSQL.
-pub(super) const SCHEMA: &str = "public";
-
-/// The tables of a session by their names.
-pub(super) type TableMap = BTreeMap<String, Arc<dyn TableProvider>>;
-
+const BATCH_ROWS: usize = crate::segment::BATCH_ROWS_MAX;
 /// The organization's tables over their segments.
-pub(super) fn segment_tables(tables: Vec<TableSource>) -> TableMap {
+pub(crate) fn segment_tables(tables: Vec<TableSource>) -> TableMap {
     let entry = |table: TableSource| (table.spec.name.to_string(), Arc::new(SegmentTable::new(table)));
     let tables: BTreeMap<String, Arc<SegmentTable>> = tables.into_iter().map(entry).collect();
     for table in tables.values() {
@@ -97,7 +90,7 @@ static FUNCTIONS: LazyLock<Functions> = LazyLock::new(|| {
 /// The session of a worker: made once, with other tables for each statement. To make it anew and drop it was nearly half of
 /// what planning a point query took (perf).
 #[derive(Debug)]
-pub(super) struct Session {
+pub(crate) struct Session {
     state: SessionState,
     tables: Arc<Tables>,
 }
@@ -146,7 +139,7 @@ impl Session {
 
     /// The state itself, for a test that has one statement after the other over the same tables.
     #[cfg(test)]
-    pub(super) fn of(bound: &BindRequest, tables: TableMap) -> Result<SessionState> {
+    pub(crate) fn of(bound: &BindRequest, tables: TableMap) -> Result<SessionState> {
         let mut session = Self::new(bound)?;
         session.begin(tables);
         Ok(session.state)

@@ -10,6 +10,15 @@
 //! What does not change from one statement to the next is kept: the session with its hundreds of functions, and the tables
 //! while the server says that they are the same. Of a small statement that was a good part.
 
+pub(crate) mod agent;
+mod constants;
+mod explain;
+mod logical;
+mod pushdown;
+pub(crate) mod selftest;
+mod semi;
+pub(crate) mod session;
+
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::mem::ManuallyDrop;
@@ -30,18 +39,16 @@ use rustix::process::Signal;
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
-use super::agent;
-use super::errors::QueryError;
-use super::explain;
-use super::gate;
-use super::protocol::{
+use self::session::Session;
+use crate::catalog::TableMap;
+use crate::errors::QueryError;
+use crate::gate;
+use crate::protocol::{
     self, BindRequest, ColumnInfo, Outcome, PlanInfo, PlanRequest, Reply, Request, RunRequest,
 };
-use super::sandbox::{self, Walls};
-use super::scan::forget_others;
-use super::selftest;
-use super::session::{self, Session, TableMap};
-use super::spool::{self, Spool};
+use crate::sandbox::{self, Walls};
+use crate::scan::forget_others;
+use crate::spool::{self, Spool};
 
 /// What a worker is called in lists of processes, which would show the path's last part otherwise.
 const PROCESS_NAME: &str = "gleaner-sql";

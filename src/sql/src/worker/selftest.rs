@@ -16,7 +16,7 @@ use std::process::{Command, ExitCode, Stdio};
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
-use super::sandbox::{self, SandboxSupport, Walls};
+use crate::sandbox::{self, SandboxSupport, Walls};
 
 /// What the self-test is told, as JSON in one argument.
 #[derive(Debug, Serialize, Deserialize)]
