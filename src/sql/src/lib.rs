@@ -42,8 +42,8 @@ pub use self::export::{ExportError, ExportFormat, Exported, Halt, export};
 pub use self::gate::{STATEMENT_BYTES_MAX, check_form};
 pub use self::parameters::{PARAMETERS_MAX, with_parameters};
 pub use self::process::{
-    CancelHandle, Fingerprint, KillSwitches, QueryBackend, RunningStatement, Statement, StatementHandle,
-    WorkerCounts, WorkerSettings, Workers, box_memory_bytes, own_program,
+    CancelHandle, Fingerprint, KillSwitches, QueryBackend, QueueTicket, RunningStatement, Statement,
+    StatementHandle, Turn, WorkerCounts, WorkerSettings, Workers, box_memory_bytes, own_program,
 };
 pub use self::protocol::{Cap, ColumnInfo, Outcome, PlanInfo};
 pub use self::snapshot::manifest::FORMAT as SNAPSHOT_FORMAT;

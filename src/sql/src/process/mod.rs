@@ -1,6 +1,6 @@
 //! The server's side of the workers: keeping them warm, talking to them, and ending them.
 //!
-//! A statement waits for its turn ([`FairSemaphore`]), gets a worker that has served its organization or nobody yet (`idle`), and
+//! A statement waits for its turn (`queue`), gets a worker that has served its organization or nobody yet (`idle`), and
 //! is planned before `start` answers, so that a statement that cannot run is refused at once. Then it runs on its own
 //! until it has finished, its time is up, it is canceled or switched off, or whoever waits for it goes away. After a
 //! good end the worker rests and may serve the same organization again; in every other case, also when nobody waits for the
@@ -14,7 +14,9 @@ mod collect;
 mod disk_watch;
 mod idle;
 mod kill_switch;
+mod queue;
 mod run;
+mod settings;
 
 use std::collections::HashMap;
 use std::fs;
@@ -37,112 +39,24 @@ use self::child::{Binding, ResourceLease, WorkerProcess, WorkerSpawner};
 use self::disk_watch::DiskWatch;
 use self::idle::IdlePool;
 pub use self::kill_switch::{Fingerprint, KillSwitches};
+use self::queue::turned_away;
+pub use self::queue::{QueueTicket, Turn};
 use self::run::{PlanFailure, WorkerSession};
+use self::settings::PLACES_KEPT;
+pub use self::settings::{WorkerSettings, box_memory_bytes, own_program};
 use super::errors::{ErrorCode, QueryError};
 use super::gate;
 use super::protocol::{BindRequest, DeletionsSource, Outcome, PlanInfo, SegmentSource, TableSource};
 use super::sandbox::{self, SandboxSupport};
 use super::snapshot::Pin;
 use super::snapshot::manifest::SegmentEntry;
-use base::line::{AcquireError, FairSemaphore, FairnessRules};
+use base::line::{FairSemaphore, FairnessRules, OrganizationLimit};
 use disk::{make_folder, make_scratch, open_folder};
 
 /// Statements that may wait for a worker, per worker.
 const WAITING_PER_WORKER_MAX: usize = 8;
 /// How long a worker may take to lock itself in, which takes a millisecond on an idle box.
 const BIND_WAIT: Duration = Duration::from_secs(10);
-/// What a process may allocate, in multiples of the memory pool: the pool does not see everything.
-const DATA_LIMIT_POOLS: u64 = 4;
-/// And this much besides, for stacks and the program itself.
-const DATA_LIMIT_BASE_BYTES: u64 = 256 << 20;
-
-/// Places beside `concurrency_box` for organizations with nothing running.
-const PLACES_KEPT: usize = 1;
-
-/// How workers are run.
-#[derive(Clone, Debug)]
-pub struct WorkerSettings {
-    /// The program, usually `own_program()`; it must call `worker_main` on the argument `sql-worker`.
-    pub exe: PathBuf,
-    /// Longest run of a statement, planning included.
-    pub query_timeout: Duration,
-    /// Memory pool of a statement; the process may take about four times as much.
-    pub memory_bytes: u64,
-    /// What all workers together may take; `concurrency_box` gives way to it.
-    pub memory_box_bytes: u64,
-    /// DiskWatch a statement may spill to.
-    pub spill_bytes_max: u64,
-    /// Most rows of a result; the rest is cut off and said to be.
-    pub rows_max: u64,
-    /// Most bytes of a result, likewise.
-    pub bytes_max: u64,
-    /// Where workers have their folders; emptied at the start.
-    pub spill_dir: PathBuf,
-    /// Where results are kept, one folder an organization.
-    pub results_dir: PathBuf,
-    /// Free space at which the store stops to write. Statements that need much disk end before that.
-    pub reserve_bytes: u64,
-    /// Run nothing where the kernel cannot hold a worker.
-    pub require_sandbox: bool,
-    /// Statements that run at once.
-    pub concurrency_box: usize,
-}
-
-impl WorkerSettings {
-    /// Statements that run at once: as many as were asked for and have their pools in the box's share; one at least.
-    fn concurrency(&self) -> usize {
-        let affordable = self.memory_box_bytes / self.memory_bytes.max(1);
-        self.concurrency_box.min(usize::try_from(affordable).unwrap_or(usize::MAX)).max(1)
-    }
-
-    /// What one worker may allocate: some pools, but not so much that all of them together could take twice the share.
-    fn data_bytes_max(&self) -> u64 {
-        let wanted = self.memory_bytes.saturating_mul(DATA_LIMIT_POOLS);
-        let needed = self.memory_bytes.saturating_add(DATA_LIMIT_BASE_BYTES);
-        let fair = self.memory_box_bytes.saturating_mul(2) / (self.concurrency() + PLACES_KEPT) as u64;
-        wanted.saturating_add(DATA_LIMIT_BASE_BYTES).min(fair.max(needed))
-    }
-}
-
-/// The program that runs, to start workers of: the very file, also when an upgrade has put another one in its place
-/// meanwhile or removed it. A worker of another release would not understand this server.
-pub fn own_program() -> io::Result<PathBuf> {
-    let running = Path::new("/proc/self/exe");
-    if running.exists() { Ok(running.to_owned()) } else { std::env::current_exe() }
-}
-
-/// Memory of this box in bytes: the machine's, or what its control group allows if that is less.
-pub fn box_memory_bytes() -> u64 {
-    let system = rustix::system::sysinfo();
-    // The fields' types differ between processors.
-    #[allow(clippy::unnecessary_cast)]
-    let machine = (system.totalram as u64).saturating_mul(system.mem_unit as u64);
-    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    memory_allowed(&own, Path::new("/sys/fs/cgroup")).fold(machine, u64::min)
-}
-
-/// The memory limits of the control groups that `own` (`/proc/self/cgroup`) names below `root`, of both versions: the
-/// second has one tree with `memory.max`, the first a tree for memory with `memory.limit_in_bytes`.
-fn memory_allowed(own: &str, root: &Path) -> impl Iterator<Item = u64> {
-    let line = |wanted: &str| {
-        own.lines().find_map(|line| {
-            let mut parts = line.splitn(3, ':').skip(1);
-            let of = parts.next()?.split(',').any(|controller| controller == wanted);
-            parts.next().filter(|_| of).map(|path| path.trim_start_matches('/').to_owned())
-        })
-    };
-    let trees =
-        [("", root.to_owned(), "memory.max"), ("memory", root.join("memory"), "memory.limit_in_bytes")];
-    let mut found = Vec::new();
-    for (controller, root, file) in trees {
-        let group = root.join(line(controller).unwrap_or_default());
-        let groups = group.ancestors().take_while(|group| group.starts_with(&root));
-        let read = |group: &Path| fs::read_to_string(group.join(file)).ok()?.trim().parse::<u64>().ok();
-        found.extend(groups.filter_map(read));
-    }
-    found.into_iter()
-}
-
 /// A statement to run.
 #[derive(Clone, Debug)]
 pub struct Statement {
@@ -156,9 +70,9 @@ pub struct Statement {
 
 /// Where statements are planned and run.
 pub trait QueryBackend: Send + Sync {
-    /// Plans only.
+    /// Waits for its turn and plans only.
     fn plan(&self, statement: Statement) -> BoxFuture<'_, Result<PlanInfo, QueryError>>;
-    /// Plans, and lets the statement run if that went well.
+    /// Waits for its turn, plans, and lets the statement run if that went well.
     fn start(&self, statement: Statement) -> BoxFuture<'_, Result<(PlanInfo, StatementHandle), QueryError>>;
 }
 
@@ -344,7 +258,7 @@ impl Workers {
         self.settings.query_timeout
     }
 
-    /// Statements that wait for a free worker.
+    /// Statements that wait for their turn.
     pub fn waiting(&self) -> usize {
         self.queue.waiting()
     }
@@ -378,23 +292,61 @@ impl Workers {
         self.idle.forget(organization).await;
     }
 
+    /// Refuses a statement that would be refused whenever its turn came.
+    pub fn check(&self, organization: Uuid, sql: &str) -> Result<(), QueryError> {
+        gate::check_length(sql)?;
+        self.switches.borrow().check(organization, Fingerprint::of(sql))?;
+        self.check_sandbox(self.sandbox)
+    }
+
+    /// A place in the queue for a statement of the organization, within its limit; an error when there is none.
+    pub fn enqueue(&self, organization: Uuid, limit: OrganizationLimit) -> Result<QueueTicket, QueryError> {
+        let joined = self.queue.join(organization, Some(limit));
+        joined.map(QueueTicket).map_err(|why| turned_away(why, Some(limit)))
+    }
+
+    /// Plans only, in a turn that has come.
+    pub async fn plan_in(&self, turn: &Turn, statement: Statement) -> Result<PlanInfo, QueryError> {
+        let (info, session) = self.begin(turn, statement, false).await?;
+        session.rest();
+        Ok(info)
+    }
+
+    /// Plans, and lets the statement run if that went well, in a turn that has come.
+    pub async fn start_in(
+        &self,
+        turn: &Turn,
+        statement: Statement,
+    ) -> Result<(PlanInfo, StatementHandle), QueryError> {
+        let (info, session) = self.begin(turn, statement, true).await?;
+        let (sender, canceled) = watch::channel(false);
+        let cancel = CancelHandle(Arc::new(sender));
+        // A task of its own, so that the time limit holds even while nobody polls.
+        let task = AbortingTask(tokio::spawn(session.finish(canceled)));
+        Ok((info, StatementHandle { outcome: Box::pin(task), cancel }))
+    }
+
+    /// The turn of a statement that no organization's limit counts.
+    async fn own_turn(&self, statement: &Statement) -> Result<Turn, QueryError> {
+        let organization = statement.pin.organization();
+        self.check(organization, &statement.sql)?;
+        let ticket = self.queue.join(organization, None).map_err(|why| turned_away(why, None))?;
+        QueueTicket(ticket).turn().await
+    }
+
     /// Gets a worker and lets it plan, and run what it has planned if `is_run`.
     async fn begin(
         &self,
+        turn: &Turn,
         statement: Statement,
         is_run: bool,
     ) -> Result<(PlanInfo, WorkerSession), QueryError> {
-        gate::check_length(&statement.sql)?;
         let Statement { pin, sql, query_id } = statement;
         let organization = pin.organization();
         let fingerprint = Fingerprint::of(&sql);
         let switches = self.switches.subscribe();
-        let check = || switches.borrow().check(organization, fingerprint);
-        check()?;
-        self.check_sandbox(self.sandbox)?;
-        let slot = self.queue.enter(organization).await.map_err(turned_away)?;
-        check()?;
-        let lease: ResourceLease = Arc::new((slot, pin.clone()));
+        self.check(organization, &sql)?;
+        let lease: ResourceLease = Arc::new((turn.worker_slot().await?, pin.clone()));
         let listed = Arc::new(self.list(organization, query_id, fingerprint));
         let deadline = Instant::now() + self.settings.query_timeout;
         let result = self.result_path(organization, query_id);
@@ -512,20 +464,15 @@ impl Drop for Workers {
 impl QueryBackend for Workers {
     fn plan(&self, statement: Statement) -> BoxFuture<'_, Result<PlanInfo, QueryError>> {
         Box::pin(async move {
-            let (info, session) = self.begin(statement, false).await?;
-            session.rest();
-            Ok(info)
+            let turn = self.own_turn(&statement).await?;
+            self.plan_in(&turn, statement).await
         })
     }
 
     fn start(&self, statement: Statement) -> BoxFuture<'_, Result<(PlanInfo, StatementHandle), QueryError>> {
         Box::pin(async move {
-            let (info, session) = self.begin(statement, true).await?;
-            let (sender, canceled) = watch::channel(false);
-            let cancel = CancelHandle(Arc::new(sender));
-            // A task of its own, so that the time limit holds even while nobody polls.
-            let task = AbortingTask(tokio::spawn(session.finish(canceled)));
-            Ok((info, StatementHandle { outcome: Box::pin(task), cancel }))
+            let turn = self.own_turn(&statement).await?;
+            self.start_in(&turn, statement).await
         })
     }
 }
@@ -544,20 +491,6 @@ async fn switched_off(
         if switches.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
-    }
-}
-
-/// Why a statement may not even wait.
-fn turned_away(why: AcquireError) -> QueryError {
-    match why {
-        AcquireError::Full => QueryError {
-            retriable: true,
-            ..QueryError::new(
-                ErrorCode::TooManyQueries,
-                "Too many statements wait for their turn; send it later.",
-            )
-        },
-        AcquireError::Closed => QueryError::internal("the line is closed"),
     }
 }
 
@@ -598,24 +531,6 @@ pub(super) fn sources(pin: &Pin) -> Vec<TableSource> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn control_groups_of_both_versions_bound_the_memory() {
-        let root = tempfile::tempdir().unwrap();
-        let write = |path: &str, text: &str| {
-            let path = root.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
-        write("box/memory.max", "max\n");
-        write("box/inner/memory.max", "3000\n");
-        write("memory/docker/memory.limit_in_bytes", "2000\n");
-        write("memory/docker/abc/memory.limit_in_bytes", "9223372036854771712\n");
-        let least = |own: &str| memory_allowed(own, root.path()).min();
-        assert_eq!(least("0::/box/inner\n"), Some(3_000));
-        assert_eq!(least("5:cpu,cpuacct:/x\n4:memory:/docker/abc\n"), Some(2_000));
-        assert_eq!(least(""), None);
-    }
 
     #[test]
     fn clearing_takes_workers_folders_and_nothing_else() {

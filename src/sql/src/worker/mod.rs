@@ -46,7 +46,7 @@ use crate::gate;
 use crate::protocol::{
     self, BindRequest, ColumnInfo, Outcome, PlanInfo, PlanRequest, Reply, Request, RunRequest,
 };
-use crate::sandbox::{self, Walls};
+use crate::sandbox::{self, Confinement};
 use crate::scan::forget_others;
 use crate::spool::{self, Spool};
 
@@ -83,13 +83,13 @@ pub fn worker_main() -> ExitCode {
     let dies_with_it = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_ok();
     let mut input = io::stdin().lock();
     let Ok(Some(Request::Bind(bound))) = protocol::read(&mut input) else { return ExitCode::SUCCESS };
-    let walls = Walls {
+    let confinement = Confinement {
         read: bound.segments.as_deref(),
         write: &bound.home,
         data_bytes_max: bound.data_bytes_max,
         file_bytes_max: bound.spill_bytes_max.max(bound.result_bytes_max + RESULT_SLACK_BYTES),
     };
-    match sandbox::enter(&walls) {
+    match sandbox::enter(&confinement) {
         Ok(sandbox) => {
             if answer(&Reply::Bound(sandbox)).is_err() {
                 return ExitCode::SUCCESS;
@@ -139,7 +139,7 @@ struct Engine {
 }
 
 /// A statement that can be run.
-struct Planned {
+struct PlannedStatement {
     plan: Arc<dyn ExecutionPlan>,
     info: PlanInfo,
 }
@@ -188,7 +188,7 @@ impl Engine {
         Ok(())
     }
 
-    fn plan(&mut self, request: PlanRequest) -> Result<Planned, QueryError> {
+    fn plan(&mut self, request: PlanRequest) -> Result<PlannedStatement, QueryError> {
         if let Some(sources) = request.tables {
             forget_others(&sources);
             self.tables = session::segment_tables(sources);
@@ -237,7 +237,7 @@ async fn plan(
     all: TableMap,
     sql: &str,
     of_agent: Option<Uuid>,
-) -> Result<Planned, QueryError> {
+) -> Result<PlannedStatement, QueryError> {
     let mut tables: BTreeSet<String> = all.keys().cloned().collect();
     let of_agents = of_agent.map(|id| agent::conditions(&all, id));
     let mut state = session.begin(all);
@@ -277,7 +277,7 @@ async fn plan(
         estimated_rows,
         estimated_bytes,
     };
-    Ok(Planned { plan, info })
+    Ok(PlannedStatement { plan, info })
 }
 
 /// A plan that gives the lines of another one.

@@ -62,13 +62,13 @@ pub(crate) fn segment_tables(tables: Vec<TableSource>) -> TableMap {
 }
 
 /// The functions that every session has; made once, for there are hundreds.
-struct Functions {
+struct RegisteredFunctions {
     scalars: Vec<Arc<ScalarUDF>>,
     aggregates: Vec<Arc<AggregateUDF>>,
     windows: Vec<Arc<WindowUDF>>,
 }
 
-static FUNCTIONS: LazyLock<Functions> = LazyLock::new(|| {
+static FUNCTIONS: LazyLock<RegisteredFunctions> = LazyLock::new(|| {
     let mut scalars = SessionStateDefaults::default_scalar_functions();
     let own = functions();
     scalars.retain(|function| SCALAR_FUNCTIONS.binary_search(&function.name()).is_ok());
@@ -84,7 +84,7 @@ static FUNCTIONS: LazyLock<Functions> = LazyLock::new(|| {
     aggregates.extend(ordered_aggregates());
     let mut windows = SessionStateDefaults::default_window_functions();
     windows.retain(|function| WINDOW_FUNCTIONS.binary_search(&function.name()).is_ok());
-    Functions { scalars, aggregates, windows }
+    RegisteredFunctions { scalars, aggregates, windows }
 });
 
 /// The session of a worker: made once, with other tables for each statement. To make it anew and drop it was nearly half of
@@ -100,7 +100,7 @@ impl Session {
         let runtime = runtime(bound.memory_bytes, bound.home.clone(), bound.spill_bytes_max)?;
         let tables = Arc::<Tables>::default();
         let information = Arc::new(Information(Arc::clone(&tables)));
-        let catalogs = Arc::new(Catalogs(Arc::new(Catalog { tables: Arc::clone(&tables), information })));
+        let catalogs = Arc::new(CatalogList(Arc::new(Catalog { tables: Arc::clone(&tables), information })));
         let mut planners = SessionStateDefaults::default_expr_planners();
         planners.insert(0, Arc::new(CheckedArithmetic));
         planners.insert(0, Arc::new(Operators));
@@ -212,9 +212,9 @@ impl ObjectStoreRegistry for NoStores {
 
 /// The list of the one catalog; nothing can be added.
 #[derive(Debug)]
-struct Catalogs(Arc<Catalog>);
+struct CatalogList(Arc<Catalog>);
 
-impl CatalogProviderList for Catalogs {
+impl CatalogProviderList for CatalogList {
     fn register_catalog(&self, _: String, _: Arc<dyn CatalogProvider>) -> Option<Arc<dyn CatalogProvider>> {
         None
     }
@@ -251,16 +251,16 @@ impl CatalogProvider for Catalog {
 
 /// The organization's tables, as the statement at hand sees them.
 #[derive(Debug, Default)]
-struct Tables(Mutex<Seen>);
+struct Tables(Mutex<VisibleTables>);
 
 #[derive(Debug, Default)]
-struct Seen {
+struct VisibleTables {
     tables: TableMap,
     /// What they say of themselves.
     specs: Specs,
 }
 
-impl Seen {
+impl VisibleTables {
     fn set(&mut self, tables: TableMap) {
         for (name, provider) in &tables {
             // What is not over segments (an agent's) is a view of the table of the same name that was there before.

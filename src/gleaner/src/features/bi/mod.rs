@@ -8,7 +8,6 @@ mod content;
 mod erase;
 mod exports;
 mod feed;
-mod line;
 mod open;
 mod retention;
 mod rows;
@@ -17,6 +16,7 @@ mod samples;
 mod saved;
 mod scope;
 mod service;
+mod state;
 mod submissions;
 mod switch;
 mod tables;
@@ -39,7 +39,7 @@ use base::page::{Page, PageRequest};
 use base::permission::Permission;
 use base::{Code, Error, Result};
 use content::Content;
-use rows::{QUERIES, QueryStatus};
+use rows::{QUERIES, QueryStatus, QueryV2};
 use serde_json::{Value, json};
 use server::permit::BiRead;
 use server::task::{Stage, TaskSpec};
@@ -49,6 +49,7 @@ use server::{
 };
 use service::{NewQuery, Submitted};
 use sql::TableName;
+use state::StatementState;
 use std::time::Duration;
 use view::{
     CanceledView, EligibilityView, ExecutionView, ManifestEnvelope, ManifestView, NewQueryView, PageQuery,
@@ -265,12 +266,18 @@ async fn list(
     Query(filter): Query<QueryFilter>,
     page: PageRequest,
 ) -> Result<Body<Page<ExecutionView>>> {
-    let rows = org.read(|tx| tx.page(&QUERIES, &page, |query| filter.accepts(query)))?;
-    Ok(Body(rows.map(ExecutionView::from)))
+    let states = org.service::<Queries>().states(org.id());
+    let told = |query: QueryV2| StatementState::told(states.get(&query.id), query);
+    let accepts = |query: &QueryV2| match states.contains_key(&query.id) {
+        true => filter.accepts(&told(query.clone())),
+        false => filter.accepts(query),
+    };
+    let rows = org.read(|tx| tx.page(&QUERIES, &page, accepts))?;
+    Ok(Body(rows.map(|query| ExecutionView::from(told(query)))))
 }
 
 async fn get(org: Org<BiRead>, Path(id): Path<QueryId>) -> Result<Body<ExecutionView>> {
-    Ok(Body(org.read(|tx| tx.require(&QUERIES, &id))?.into()))
+    Ok(Body(org.service::<Queries>().find(org.store(), id)?.into()))
 }
 
 async fn cancel(org: Org<BiRead>, Path(id): Path<QueryId>) -> Result<Body<CanceledView>> {
@@ -284,7 +291,7 @@ async fn results(
     Query(wanted): Query<PageQuery>,
 ) -> Result<Body<ResultPageView>> {
     let page_size = page_size(wanted.page_size)?;
-    let query = org.read(|tx| tx.require(&QUERIES, &id))?;
+    let query = org.service::<Queries>().find(org.store(), id)?;
     let page = org.service::<Queries>().page(org.id(), &query, wanted.page.unwrap_or(0), page_size).await?;
     let mut page = ResultPageView::of(&query, page);
     page.export_eligibility = Some(EligibilityView::of(&query, org.may(Permission::BiWrite)));
@@ -297,7 +304,7 @@ async fn manifest(
     Query(wanted): Query<PageSizeQuery>,
 ) -> Result<Body<ManifestEnvelope>> {
     let page_size = page_size(wanted.page_size)?;
-    let query = org.read(|tx| tx.require(&QUERIES, &id))?;
+    let query = org.service::<Queries>().find(org.store(), id)?;
     let kept = org.service::<Queries>().results_kept();
     let freshness_sec = match query.freshness_sec {
         Some(seconds) => seconds,
