@@ -9,15 +9,19 @@
 //! Who has a place keeps it for as long as it likes, so there are some beside the others ([`FairnessRules::kept`]), for
 //! organizations with less than their share: what these want goes past what takes others long. The last of them is for
 //! one that has no place at all.
+//!
+//! An organization may have a limit of its own ([`OrganizationLimit`]). Who is beyond it stands in the same line and keeps
+//! nobody else from a place: it is passed over until one of its own has ended.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 
 /// How a line is kept.
 #[derive(Clone, Copy, Debug)]
@@ -32,11 +36,22 @@ pub struct FairnessRules {
     pub waiting_max: usize,
 }
 
+/// What one organization may have of a line, however much of it is free.
+#[derive(Clone, Copy, Debug)]
+pub struct OrganizationLimit {
+    /// Places at once; one at least.
+    pub running: usize,
+    /// How many may wait beyond those.
+    pub waiting: usize,
+}
+
 /// Why somebody is not let into the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AcquireError {
     /// Too many wait, one of its own among them.
     Full,
+    /// Its organization has as many in the line as its own limit lets it have.
+    OverLimit,
     /// Nobody gets a place any more.
     Closed,
 }
@@ -55,6 +70,8 @@ struct SemaphoreState<K> {
     taken: usize,
     /// Places that each organization has.
     held: HashMap<K, usize>,
+    /// Those of them that count against the organization's own limit.
+    counted: HashMap<K, usize>,
     /// In the order of arrival.
     waiting: Vec<Waiter<K>>,
     /// Since when each organization that waits has gone unserved: at its last turn, or when it began to wait.
@@ -66,6 +83,8 @@ struct SemaphoreState<K> {
 #[derive(Debug)]
 struct Waiter<K> {
     organization: K,
+    /// How many of its organization may have a place at once, itself among them.
+    running_max: Option<usize>,
     arrival: u64,
     since: Instant,
     turn: oneshot::Sender<()>,
@@ -76,15 +95,29 @@ struct Waiter<K> {
 pub struct FairPermit<K: Copy + Eq + Hash> {
     line: Arc<FairSemaphore<K>>,
     organization: K,
+    is_counted: AtomicBool,
 }
 
-/// One who waits; gone when dropped before its turn.
-struct PendingAcquire<'a, K: Copy + Eq + Hash> {
-    line: &'a Arc<FairSemaphore<K>>,
+/// One who stands in the line, or has a place that it has not taken yet. Dropping it leaves the line.
+#[derive(Debug)]
+pub struct Ticket<K: Copy + Eq + Hash> {
+    line: Arc<FairSemaphore<K>>,
     organization: K,
-    arrival: u64,
-    turn: oneshot::Receiver<()>,
-    is_done: bool,
+    running_max: Option<usize>,
+    state: TicketState,
+}
+
+#[derive(Debug)]
+enum TicketState {
+    /// It has a place.
+    Granted,
+    Waiting {
+        arrival: u64,
+        since: Instant,
+        turn: oneshot::Receiver<()>,
+    },
+    /// Its place was taken, or the line was closed.
+    Done,
 }
 
 impl<K: Copy + Eq + Hash> FairSemaphore<K> {
@@ -96,6 +129,7 @@ impl<K: Copy + Eq + Hash> FairSemaphore<K> {
             is_closed: false,
             taken: 0,
             held: HashMap::new(),
+            counted: HashMap::new(),
             waiting: Vec::new(),
             unserved_since: HashMap::new(),
             moments: 0,
@@ -139,51 +173,115 @@ impl<K: Copy + Eq + Hash> FairSemaphore<K> {
 
     /// Waits for a place.
     pub async fn enter(self: &Arc<Self>, organization: K) -> Result<FairPermit<K>, AcquireError> {
-        let mut wait = {
-            let mut state = self.state.lock();
-            if state.is_closed {
-                return Err(AcquireError::Closed);
-            }
-            let now = Instant::now();
-            // Where one may be had at once nobody waits who could have it.
-            if state.may_have(organization, now, now) {
-                state.give(organization);
-                return Ok(FairPermit { line: Arc::clone(self), organization });
-            }
-            if state.waiting.len() >= self.rules.waiting_max && state.waits(organization) {
-                return Err(AcquireError::Full);
+        self.join(organization, None)?.turn().await
+    }
+
+    /// Takes a place, or one in the line; an organization's own limit binds those that join with one.
+    pub fn join(
+        self: &Arc<Self>,
+        organization: K,
+        limit: Option<OrganizationLimit>,
+    ) -> Result<Ticket<K>, AcquireError> {
+        let mut state = self.state.lock();
+        if state.is_closed {
+            return Err(AcquireError::Closed);
+        }
+        let running_max = limit.map(|limit| limit.running.max(1));
+        let before = state.own_before(organization, u64::MAX);
+        if let Some((limit, running_max)) = limit.zip(running_max)
+            && before >= running_max.saturating_add(limit.waiting)
+        {
+            return Err(AcquireError::OverLimit);
+        }
+        let is_within = running_max.is_none_or(|most| before < most);
+        let now = Instant::now();
+        // Where one may be had at once nobody waits who could have it.
+        let ticket_state = if is_within && state.may_have(organization, now, now) {
+            state.give(organization, running_max.is_some());
+            TicketState::Granted
+        } else {
+            // Who waits for its own organization takes nobody's room in the line.
+            if is_within {
+                let contending = state.contending();
+                if contending.len() >= self.rules.waiting_max && contending.contains(&organization) {
+                    return Err(AcquireError::Full);
+                }
             }
             state.moments += 1;
             let arrival = state.moments;
             state.unserved_since.entry(organization).or_insert(arrival);
             let (sender, turn) = oneshot::channel();
-            state.waiting.push(Waiter { organization, arrival, since: now, turn: sender });
-            PendingAcquire { line: self, organization, arrival, turn, is_done: false }
+            state.waiting.push(Waiter { organization, running_max, arrival, since: now, turn: sender });
+            TicketState::Waiting { arrival, since: now, turn }
         };
-        let turn = match timeout(self.rules.kept_after, &mut wait.turn).await {
-            Ok(turn) => turn,
-            Err(_elapsed) => {
-                // From now on a kept place may be for it.
-                self.state.lock().next();
-                (&mut wait.turn).await
-            }
-        };
-        turn.map_err(|_| AcquireError::Closed)?;
-        wait.is_done = true;
-        Ok(FairPermit { line: Arc::clone(self), organization })
+        Ok(Ticket { line: Arc::clone(self), organization, running_max, state: ticket_state })
     }
 
     /// Takes a place back and gives it to the next.
-    fn leave(&self, organization: K) {
+    fn leave(&self, organization: K, is_counted: bool) {
         let mut state = self.state.lock();
         state.taken -= 1;
-        if let Some(held) = state.held.get_mut(&organization) {
-            *held -= 1;
-            if *held == 0 {
-                state.held.remove(&organization);
-            }
+        lower(&mut state.held, organization);
+        if is_counted {
+            lower(&mut state.counted, organization);
         }
         state.next();
+    }
+}
+
+/// Takes one off an organization's count.
+fn lower<K: Eq + Hash>(counts: &mut HashMap<K, usize>, organization: K) {
+    if let Some(count) = counts.get_mut(&organization) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(&organization);
+        }
+    }
+}
+
+impl<K: Copy + Eq + Hash> Ticket<K> {
+    /// Whether it had a place at once.
+    pub fn is_granted(&self) -> bool {
+        matches!(self.state, TicketState::Granted)
+    }
+
+    /// How many of its own organization have to end before it may have a place. None of them: it waits for a place alone,
+    /// or has one. (Of others it says nothing: how busy they are is not for it to know.)
+    pub fn position(&self) -> usize {
+        let (TicketState::Waiting { arrival, .. }, Some(most)) = (&self.state, self.running_max) else {
+            return 0;
+        };
+        let state = self.line.state.lock();
+        (state.own_before(self.organization, *arrival) + 1).saturating_sub(most)
+    }
+
+    /// Waits for the place.
+    pub async fn turn(mut self) -> Result<FairPermit<K>, AcquireError> {
+        if let TicketState::Waiting { since, turn, .. } = &mut self.state {
+            let came = match timeout_at(*since + self.line.rules.kept_after, &mut *turn).await {
+                Ok(came) => came,
+                Err(_elapsed) => {
+                    // From now on a kept place may be for it.
+                    self.line.state.lock().next();
+                    turn.await
+                }
+            };
+            came.map_err(|_| AcquireError::Closed)?;
+        }
+        self.state = TicketState::Done;
+        let is_counted = AtomicBool::new(self.running_max.is_some());
+        Ok(FairPermit { line: Arc::clone(&self.line), organization: self.organization, is_counted })
+    }
+}
+
+impl<K: Copy + Eq + Hash> FairPermit<K> {
+    /// Its organization may have another one beside it from now on, although the place is not free yet.
+    pub fn uncount(&self) {
+        if self.is_counted.swap(false, Ordering::Relaxed) {
+            let mut state = self.line.state.lock();
+            lower(&mut state.counted, self.organization);
+            state.next();
+        }
     }
 }
 
@@ -194,6 +292,35 @@ impl<K: Copy + Eq + Hash> SemaphoreState<K> {
 
     fn held(&self, organization: K) -> usize {
         self.held.get(&organization).copied().unwrap_or(0)
+    }
+
+    fn counted(&self, organization: K) -> usize {
+        self.counted.get(&organization).copied().unwrap_or(0)
+    }
+
+    /// How many of an organization that its limit counts have a place or came before `arrival`.
+    fn own_before(&self, organization: K, arrival: u64) -> usize {
+        let is_before = |waiting: &&Waiter<K>| {
+            waiting.organization == organization && waiting.running_max.is_some() && waiting.arrival < arrival
+        };
+        self.counted(organization) + self.waiting.iter().filter(is_before).count()
+    }
+
+    /// Whether the organization's own limit lets this one have a place.
+    fn is_within_limit(&self, waiting: &Waiter<K>) -> bool {
+        waiting.running_max.is_none_or(|most| self.counted(waiting.organization) < most)
+    }
+
+    /// The organizations of those that wait for a place, and not for another one of their own to end.
+    fn contending(&self) -> Vec<K> {
+        let mut ahead: HashMap<K, usize> = HashMap::new();
+        let contends = |waiting: &&Waiter<K>| {
+            let Some(most) = waiting.running_max else { return true };
+            let own = ahead.entry(waiting.organization).or_default();
+            *own += 1;
+            self.counted(waiting.organization) + *own <= most
+        };
+        self.waiting.iter().filter(contends).map(|waiting| waiting.organization).collect()
     }
 
     /// Whether one of the organization, which has waited since then, may have a place now.
@@ -219,8 +346,11 @@ impl<K: Copy + Eq + Hash> SemaphoreState<K> {
         (self.rules.places / parties.len()).max(1)
     }
 
-    fn give(&mut self, organization: K) {
+    fn give(&mut self, organization: K, is_counted: bool) {
         self.taken += 1;
+        if is_counted {
+            *self.counted.entry(organization).or_default() += 1;
+        }
         *self.held.entry(organization).or_default() += 1;
     }
 
@@ -234,12 +364,12 @@ impl<K: Copy + Eq + Hash> SemaphoreState<K> {
                 (self.held(*organization), since, *arrival)
             };
             let may_have = |index: &usize| {
-                let Waiter { organization, since, .. } = &self.waiting[*index];
-                self.may_have(*organization, *since, now)
+                let waiting = &self.waiting[*index];
+                self.is_within_limit(waiting) && self.may_have(waiting.organization, waiting.since, now)
             };
             let Some(next) = (0..self.waiting.len()).filter(may_have).min_by_key(rank) else { return };
             let next = self.waiting.remove(next);
-            self.give(next.organization);
+            self.give(next.organization, next.running_max.is_some());
             self.moments += 1;
             let moment = self.moments;
             if self.waits(next.organization) {
@@ -247,338 +377,40 @@ impl<K: Copy + Eq + Hash> SemaphoreState<K> {
             } else {
                 self.unserved_since.remove(&next.organization);
             }
-            // Whoever has gone away meanwhile gives the place back itself: its wait is dropped and not done.
+            // Whoever has gone away meanwhile gives the place back itself: its ticket is dropped and not done.
             let _ = next.turn.send(());
         }
     }
 }
 
-impl<K: Copy + Eq + Hash> Drop for PendingAcquire<'_, K> {
+impl<K: Copy + Eq + Hash> Drop for Ticket<K> {
     fn drop(&mut self) {
-        if self.is_done {
-            return;
-        }
+        let is_counted = self.running_max.is_some();
+        let (arrival, turn) = match &mut self.state {
+            TicketState::Done => return,
+            TicketState::Granted => return self.line.leave(self.organization, is_counted),
+            TicketState::Waiting { arrival, turn, .. } => (*arrival, turn),
+        };
         let mut state = self.line.state.lock();
         let before = state.waiting.len();
-        state.waiting.retain(|waiting| waiting.arrival != self.arrival);
+        state.waiting.retain(|waiting| waiting.arrival != arrival);
         let was_waiting = state.waiting.len() < before;
         if !state.waits(self.organization) {
             state.unserved_since.remove(&self.organization);
         }
         drop(state);
-        if !was_waiting && self.turn.try_recv().is_ok() {
+        if !was_waiting && turn.try_recv().is_ok() {
             // Its turn had come, and nobody will use it.
-            self.line.leave(self.organization);
+            self.line.leave(self.organization, is_counted);
         }
     }
 }
 
 impl<K: Copy + Eq + Hash> Drop for FairPermit<K> {
     fn drop(&mut self) {
-        self.line.leave(self.organization);
+        self.line.leave(self.organization, *self.is_counted.get_mut());
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tokio::task::JoinHandle;
-
-    const A: u8 = 1;
-    const B: u8 = 2;
-    const C: u8 = 3;
-    const D: u8 = 4;
-
-    /// A line whose kept places can be had at once.
-    fn line(places: usize, kept: usize, waiting_max: usize) -> Arc<FairSemaphore<u8>> {
-        FairSemaphore::new(FairnessRules { places, kept, kept_after: Duration::ZERO, waiting_max })
-    }
-
-    /// Lets one of the organization wait, and returns when it stands in the line.
-    async fn waits(
-        line: &Arc<FairSemaphore<u8>>,
-        organization: u8,
-    ) -> JoinHandle<Result<FairPermit<u8>, AcquireError>> {
-        let (own, before) = (Arc::clone(line), line.waiting());
-        let waiting = tokio::spawn(async move { own.enter(organization).await });
-        while line.waiting() <= before {
-            tokio::task::yield_now().await;
-        }
-        waiting
-    }
-
-    #[tokio::test]
-    async fn the_one_who_runs_least_is_next() {
-        let line = line(2, 0, 10);
-        let (first, second) = (line.enter(A).await.expect("free"), line.enter(A).await.expect("free"));
-        let order = Arc::new(Mutex::new(Vec::new()));
-        let mut tasks = Vec::new();
-        for (index, organization) in [A, A, B].into_iter().enumerate() {
-            let (line, order) = (Arc::clone(&line), Arc::clone(&order));
-            let before = index;
-            tasks.push(tokio::spawn({
-                let line = Arc::clone(&line);
-                async move {
-                    let slot = line.enter(organization).await.expect("a turn");
-                    order.lock().push((organization, index));
-                    drop(slot);
-                }
-            }));
-            while line.waiting() <= before {
-                tokio::task::yield_now().await;
-            }
-        }
-        drop(first);
-        for task in tasks {
-            task.await.expect("it ends");
-        }
-        assert_eq!(*order.lock(), [(B, 2), (A, 0), (A, 1)]);
-        drop(second);
-        assert_eq!((line.taken(), line.waiting()), (0, 0));
-    }
-
-    /// Lets statements in one after the other, one of each given organization, frees the slot that is taken and gives the
-    /// order in which they have their turns.
-    async fn order_of(line: &Arc<FairSemaphore<u8>>, taken: FairPermit<u8>, arrivals: &[u8]) -> Vec<u8> {
-        let order = Arc::new(Mutex::new(Vec::new()));
-        let mut tasks = Vec::new();
-        for (before, organization) in arrivals.iter().copied().enumerate() {
-            let (own, order) = (Arc::clone(line), Arc::clone(&order));
-            tasks.push(tokio::spawn(async move {
-                let slot = own.enter(organization).await.expect("a turn");
-                order.lock().push(organization);
-                drop(slot);
-            }));
-            while line.waiting() <= before {
-                tokio::task::yield_now().await;
-            }
-        }
-        drop(taken);
-        for task in tasks {
-            task.await.expect("it ends");
-        }
-        order.lock().clone()
-    }
-
-    #[tokio::test]
-    async fn more_busy_organizations_than_slots_take_turns() {
-        // One slot, and three organizations that have more to run: whoever came with one statement, and last, has its turn
-        // when every other has had one, and not when all of theirs have ended.
-        let line = line(1, 0, 100);
-        let taken = line.enter(D).await.expect("free");
-        let arrivals = [A, A, A, A, B, B, B, C, C, D];
-        let order = order_of(&line, taken, &arrivals).await;
-        assert_eq!(order, [A, B, C, D, A, B, C, A, B, A]);
-        let state = line.state.lock();
-        assert!(state.unserved_since.is_empty() && state.held.is_empty(), "nothing is remembered of them");
-    }
-
-    #[tokio::test]
-    async fn who_comes_again_at_once_does_not_go_before_those_that_wait() {
-        let line = line(1, 0, 100);
-        let taken = line.enter(A).await.expect("free");
-        let served = Arc::new(Mutex::new(Vec::new()));
-        let comes_again = |organization: u8, times: usize| {
-            let (line, served) = (Arc::clone(&line), Arc::clone(&served));
-            tokio::spawn(async move {
-                for _ in 0..times {
-                    let slot = line.enter(organization).await.expect("a turn");
-                    served.lock().push(organization);
-                    drop(slot);
-                }
-            })
-        };
-        let many = comes_again(A, 20);
-        while line.waiting() < 1 {
-            tokio::task::yield_now().await;
-        }
-        let waits = comes_again(B, 2);
-        while line.waiting() < 2 {
-            tokio::task::yield_now().await;
-        }
-        drop(taken);
-        many.await.expect("it ends");
-        waits.await.expect("it ends");
-        let order = served.lock().clone();
-        // B came second and is served second, and whenever it waits again it has the turn after the next.
-        assert_eq!(order.iter().position(|organization| *organization == B), Some(1));
-        assert!(order[..6].iter().filter(|organization| **organization == B).count() == 2, "{order:?}");
-    }
-
-    #[tokio::test]
-    async fn who_goes_away_leaves_nothing() {
-        let line = line(1, 0, 1);
-        let slot = line.enter(A).await.expect("free");
-        let waiting = tokio::spawn({
-            let line = Arc::clone(&line);
-            async move { line.enter(B).await.map(drop) }
-        });
-        while line.waiting() == 0 {
-            tokio::task::yield_now().await;
-        }
-        assert_eq!(line.enter(B).await.expect_err("full"), AcquireError::Full);
-        assert!(line.has(A) && line.has(B));
-        waiting.abort();
-        assert!(waiting.await.is_err());
-        assert_eq!(line.waiting(), 0);
-        drop(slot);
-        drop(line.enter(B).await.expect("free again"));
-        assert_eq!(line.taken(), 0);
-        assert!(!line.has(A) && !line.has(B));
-    }
-
-    #[tokio::test]
-    async fn who_runs_nothing_has_a_place_beside_the_others() {
-        let line = line(2, 1, 10);
-        let long = [line.enter(A).await.expect("free"), line.enter(A).await.expect("free")];
-        let enter = |organization| {
-            let line = Arc::clone(&line);
-            tokio::spawn(async move { line.enter(organization).await.expect("a turn") })
-        };
-        let own = enter(A);
-        while line.waiting() < 1 {
-            tokio::task::yield_now().await;
-        }
-        // At once, and not behind the one that came before.
-        let beside = line.enter(B).await.expect("the kept place");
-        let (second, third) = (enter(B), enter(C));
-        while line.waiting() < 3 {
-            tokio::task::yield_now().await;
-        }
-        assert_eq!(line.taken(), 3);
-        drop(beside);
-        // The kept place goes to one of those with nothing running; both had one of their own in the line.
-        let mut served = vec![second, third];
-        while !served.is_empty() {
-            let at = loop {
-                match served.iter().position(tokio::task::JoinHandle::is_finished) {
-                    Some(at) => break at,
-                    None => tokio::task::yield_now().await,
-                }
-            };
-            assert_eq!(line.taken(), 3);
-            drop(served.remove(at).await.expect("a turn"));
-        }
-        assert_eq!((line.taken(), line.waiting()), (2, 1), "the place is not for who runs already");
-        drop(long);
-        drop(own.await.expect("a turn"));
-        assert_eq!((line.taken(), line.waiting()), (0, 0));
-    }
-
-    #[tokio::test]
-    async fn one_organization_keeps_no_other_out() {
-        let line = line(1, 0, 2);
-        let slot = line.enter(A).await.expect("free");
-        let enter = |organization| {
-            let line = Arc::clone(&line);
-            tokio::spawn(async move { line.enter(organization).await.map(drop) })
-        };
-        let own = [enter(A), enter(A)];
-        while line.waiting() < 2 {
-            tokio::task::yield_now().await;
-        }
-        assert_eq!(line.enter(A).await.expect_err("full"), AcquireError::Full);
-        let other = enter(B);
-        while line.waiting() < 3 {
-            tokio::task::yield_now().await;
-        }
-        assert_eq!(line.enter(B).await.expect_err("full"), AcquireError::Full);
-        drop(slot);
-        for waiting in own.into_iter().chain([other]) {
-            waiting.await.expect("it ends").expect("its turn");
-        }
-        assert_eq!((line.taken(), line.waiting()), (0, 0));
-    }
-
-    #[tokio::test]
-    async fn who_has_less_than_a_share_waits_a_while_for_a_place_beside_the_others() {
-        let for_ever = Duration::from_secs(3_600);
-        let line = FairSemaphore::new(FairnessRules {
-            places: 4,
-            kept: 2,
-            kept_after: for_ever,
-            waiting_max: usize::MAX,
-        });
-        let mut endless = Vec::new();
-        for _ in 0..4 {
-            endless.push(line.enter(A).await.expect("free"));
-        }
-        let own = waits(&line, A).await;
-        // Two of B: only when they have waited may one have a place beside those of A.
-        let (first, second) = (waits(&line, B).await, waits(&line, B).await);
-        line.state.lock().next();
-        assert_eq!((line.taken(), line.waiting()), (4, 3));
-        line.state.lock().rules.kept_after = Duration::ZERO;
-        line.state.lock().next();
-        let first = first.await.expect("it ends").expect("a kept place");
-        // B has less than its share still, but the last kept place is for those that have none.
-        assert_eq!((line.taken(), line.waiting()), (5, 2));
-        let third = line.enter(C).await.expect("the last kept place");
-        assert_eq!((line.taken(), line.waiting()), (6, 2));
-        drop(third);
-        assert_eq!((line.taken(), line.waiting()), (5, 2));
-        // What ends of the others makes up for the place beside them; then the kept one can be had again.
-        drop(endless.pop());
-        let second = second.await.expect("it ends").expect("B, with less than its share");
-        assert_eq!((line.taken(), line.waiting()), (5, 1));
-        drop((first, second));
-        drop(own.await.expect("it ends").expect("A, as nobody else wants it"));
-        assert_eq!((line.taken(), line.waiting()), (3, 0));
-    }
-
-    #[tokio::test]
-    async fn a_kept_place_is_had_after_its_time_although_nobody_leaves() {
-        let kept_after = Duration::from_millis(20);
-        let line =
-            FairSemaphore::new(FairnessRules { places: 1, kept: 1, kept_after, waiting_max: usize::MAX });
-        let taken = line.enter(A).await.expect("free");
-        let begun = Instant::now();
-        let beside = line.enter(B).await.expect("the kept place");
-        assert!(begun.elapsed() >= kept_after && line.taken() == 2);
-        drop((taken, beside));
-    }
-
-    #[tokio::test]
-    async fn nobody_gets_more_than_a_share_while_others_wait() {
-        let line = line(4, 0, usize::MAX);
-        let mut of_a = Vec::new();
-        for _ in 0..4 {
-            of_a.push(line.enter(A).await.expect("free"));
-        }
-        let mut more_of_a = Vec::new();
-        let mut of_others = Vec::new();
-        for organization in [B, B, B, C, C, C] {
-            more_of_a.push(waits(&line, A).await);
-            of_others.push((organization, waits(&line, organization).await));
-        }
-        for _ in 0..3 {
-            drop(of_a.pop());
-        }
-        let held = |organization| line.state.lock().held(organization);
-        // Three share four places: one each, and the fourth to who has gone unserved for longest.
-        assert_eq!([A, B, C].map(held), [2, 1, 1]);
-        for waiting in more_of_a.into_iter().chain(of_others.into_iter().map(|(_, waiting)| waiting)) {
-            waiting.abort();
-            drop(waiting.await);
-        }
-        drop(of_a);
-        assert_eq!(
-            (line.taken(), line.waiting()),
-            (0, 0),
-            "who goes away leaves nothing, also with its turn in hand"
-        );
-    }
-
-    #[tokio::test]
-    async fn a_line_that_is_closed_turns_everybody_away() {
-        let line = line(1, 0, 10);
-        let slot = line.enter(A).await.expect("free");
-        let waiting = waits(&line, B).await;
-        line.close();
-        assert_eq!(waiting.await.expect("it ends").expect_err("closed"), AcquireError::Closed);
-        assert_eq!(line.enter(A).await.expect_err("closed"), AcquireError::Closed);
-        assert!(line.is_closed() && line.taken() == 1);
-        drop(slot);
-        assert_eq!((line.taken(), line.waiting()), (0, 0));
-    }
-}
+mod tests;

@@ -7,11 +7,21 @@
 //! Arrow's schema marks every column nullable, whatever `ColumnSpec::nullable` says: a segment written before a
 //! column existed reads as NULL there, and DataFusion would drop `IS NULL` on a column declared otherwise.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use datafusion::catalog::TableProvider;
 use serde::{Deserialize, Serialize};
+
+/// The one catalog.
+pub(super) const CATALOG: &str = "gleaner";
+/// The one schema, so that `public.readings` is what `readings` is, as in PostgreSQL.
+pub(super) const SCHEMA: &str = "public";
+
+/// The tables of a session by their names.
+pub(super) type TableMap = BTreeMap<String, Arc<dyn TableProvider>>;
 
 /// Longest table name, in characters (data/docs/api.md, "The SQL console").
 pub const TABLE_NAME_CHARS_MAX: usize = 128;

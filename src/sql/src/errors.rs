@@ -11,14 +11,13 @@ use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
 use serde::{Deserialize, Serialize};
 
+use super::names::QUOTED_CHARS_MAX;
+pub(super) use super::names::quoted;
 use super::reasons::{
     CORRELATED, Reason, UNPLANNABLE, form_reason, part_reason, plan_reason, regex_reason, schema_reason,
     written_value,
 };
 use super::segment::SegmentError;
-
-/// Longest piece of a statement quoted in a message, in characters.
-const QUOTED_CHARS_MAX: usize = 128;
 
 /// What went wrong, in the terms of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -228,11 +227,6 @@ impl QueryError {
     }
 }
 
-/// A piece of the statement, cut and cleaned so that it can stand in a message.
-pub(super) fn quoted(text: &str) -> String {
-    text.chars().take(QUOTED_CHARS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
 /// An error of a function of ours, for the customer as it is.
 pub(super) fn told(error: QueryError) -> DataFusionError {
     DataFusionError::External(Box::new(error))
@@ -324,28 +318,6 @@ fn syntax_error(error: &ParserError) -> QueryError {
     }
 }
 
-/// The valid name with the fewest edits, if it is close enough to be meant.
-pub(super) fn nearest_name<'a>(name: &str, valid: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let short = valid.filter(|valid| valid.len() <= QUOTED_CHARS_MAX);
-    let near = short.map(|valid| (edits(name, valid), valid)).min()?;
-    (near.0 <= name.chars().count().div_ceil(3).max(1)).then_some(near.1)
-}
-
-/// Levenshtein distance, upper and lower case alike.
-fn edits(a: &str, b: &str) -> usize {
-    let a: Vec<char> = a.chars().take(QUOTED_CHARS_MAX).flat_map(char::to_lowercase).collect();
-    let mut row: Vec<usize> = (0..=a.len()).collect();
-    for (i, right) in b.chars().flat_map(char::to_lowercase).enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, left) in a.iter().enumerate() {
-            let changed = diagonal + usize::from(*left != right);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[a.len()]
-}
-
 fn resources_text(text: &str) -> QueryError {
     if text.contains("disk") || text.contains("spill") {
         return QueryError::out_of_spill();
@@ -405,6 +377,7 @@ mod tests {
     use datafusion::common::{Column, SchemaError};
 
     use super::*;
+    use crate::names::nearest_name;
 
     #[test]
     fn the_nearest_column_is_named_and_no_other() {

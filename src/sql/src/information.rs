@@ -13,8 +13,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::common::Result;
 use datafusion::datasource::MemTable;
 
-use super::catalog::TableSpec;
-use super::session::{CATALOG, SCHEMA, TableMap};
+use super::catalog::{CATALOG, SCHEMA, TableMap, TableSpec};
 use super::spool;
 
 /// The schema's name.

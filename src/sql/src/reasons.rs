@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 use datafusion::common::{Column, SchemaError};
 use regex::{Captures, Regex};
 
-use super::errors::{nearest_name, quoted};
 use super::functions::{AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, WINDOW_FUNCTIONS};
+use super::names::{nearest_name, quoted};
 
 /// A sentence, and the piece of the statement that it is about.
 pub(super) struct Reason {

@@ -110,7 +110,7 @@ pub fn support() -> SandboxSupport {
 
 /// The walls of one worker.
 #[derive(Clone, Debug)]
-pub(super) struct Walls<'a> {
+pub(super) struct Confinement<'a> {
     /// The organization's segments; none when it has no folder yet.
     pub(super) read: Option<&'a Path>,
     /// The worker's own folder.
@@ -131,13 +131,13 @@ pub(super) fn give_way() {
 
 /// Locks the process in, for good. Must be called while it has one thread: the rules hold for this thread and those
 /// that it starts. Gives what holds; what the kernel has and refuses to apply is an error.
-pub(super) fn enter(walls: &Walls<'_>) -> io::Result<SandboxSupport> {
+pub(super) fn enter(confinement: &Confinement<'_>) -> io::Result<SandboxSupport> {
     limit(Resource::Core, 0)?;
-    limit(Resource::Data, walls.data_bytes_max)?;
-    limit(Resource::Fsize, walls.file_bytes_max)?;
+    limit(Resource::Data, confinement.data_bytes_max)?;
+    limit(Resource::Fsize, confinement.file_bytes_max)?;
     limit(Resource::Nofile, OPEN_FILES_MAX)?;
-    drop_capabilities(walls)?;
-    let landlock = lock_files(walls).map_err(io::Error::other)?;
+    drop_capabilities(confinement)?;
+    let landlock = lock_files(confinement).map_err(io::Error::other)?;
     let seccomp = lock_calls()?;
     Ok(SandboxSupport { landlock, seccomp })
 }
@@ -147,7 +147,7 @@ pub(super) fn enter(walls: &Walls<'_>) -> io::Result<SandboxSupport> {
 ///
 /// One stays where the data folder is another user's (root in a container, over a folder of the machine's): without it not
 /// even the worker's own folder could be reached. What it opens Landlock decides in any case.
-fn drop_capabilities(walls: &Walls<'_>) -> io::Result<()> {
+fn drop_capabilities(confinement: &Confinement<'_>) -> io::Result<()> {
     let failed = |error: caps::errors::CapsError| io::Error::other(format!("drop capabilities: {error}"));
     let held = |set| caps::read(None, set).map_err(failed);
     if held(CapSet::Effective)?.contains(&Capability::CAP_SETPCAP) {
@@ -159,7 +159,8 @@ fn drop_capabilities(walls: &Walls<'_>) -> io::Result<()> {
     let _ = caps::clear(None, CapSet::Ambient);
     caps::clear(None, CapSet::Inheritable).map_err(failed)?;
     let mut kept = held(CapSet::Permitted)?;
-    let is_needed = !is_reached_by_owner(walls.write) || !walls.read.is_none_or(is_reached_by_owner);
+    let is_needed =
+        !is_reached_by_owner(confinement.write) || !confinement.read.is_none_or(is_reached_by_owner);
     kept.retain(|capability| is_needed && *capability == Capability::CAP_DAC_OVERRIDE);
     for set in [CapSet::Effective, CapSet::Permitted] {
         caps::set(None, set, &kept).map_err(failed)?;
@@ -183,7 +184,7 @@ fn limit(resource: Resource, most: u64) -> io::Result<()> {
     Ok(())
 }
 
-fn lock_files(walls: &Walls<'_>) -> Result<Holds, Box<dyn std::error::Error + Send + Sync>> {
+fn lock_files(confinement: &Confinement<'_>) -> Result<Holds, Box<dyn std::error::Error + Send + Sync>> {
     let reading = AccessFs::ReadFile | AccessFs::ReadDir;
     // Everything but running programs and making devices and sockets.
     let writing = AccessFs::from_all(LANDLOCK_NEWEST)
@@ -200,8 +201,8 @@ fn lock_files(walls: &Walls<'_>) -> Result<Holds, Box<dyn std::error::Error + Se
         .handle_access(AccessNet::from_all(LANDLOCK_NEWEST))?
         .scope(Scope::from_all(LANDLOCK_NEWEST))?
         .create()?
-        .add_rule(PathBeneath::new(PathFd::new(walls.write)?, writing))?;
-    if let Some(folder) = walls.read {
+        .add_rule(PathBeneath::new(PathFd::new(confinement.write)?, writing))?;
+    if let Some(folder) = confinement.read {
         ruleset = ruleset.add_rule(PathBeneath::new(PathFd::new(folder)?, reading))?;
     }
     Ok(match ruleset.restrict_self()?.ruleset {

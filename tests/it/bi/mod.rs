@@ -15,6 +15,7 @@ mod values;
 use crate::harness::process::Process;
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, PASSWORD, collect, eventually, expect, get, member, post, text};
+use base::clock::Timestamp;
 use serde_json::{Value, json};
 use server::client::{Client, Reply};
 use server::task::Signals;
@@ -289,6 +290,45 @@ async fn a_running_statement_is_canceled_and_its_place_given_back() {
     let done = expect(submit(&client, "SELECT count(*) FROM urls").await, 200);
     let done = format!("{QUERIES}/{}/cancel", text(&done, "jobId"));
     assert_eq!(expect(post(&client, &done, &json!({})).await, 200), json!({ "status": "success" }));
+}
+
+/// The row of a statement is written anew some time after it began to run. Whoever is answered in that time is told what
+/// it is at all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_that_runs_is_not_called_queued() {
+    const WAIT_MS: i64 = 800;
+    let settings = [("BI__CONCURRENCY_PER_ORG", "1"), ("BI__QUEUE_PER_ORG", "1"), ("BI__CONCURRENCY", "2")];
+    let appliance = Appliance::start_with(&settings).await;
+    let client = appliance.member("begins").await.api;
+    register(&client, 300).await;
+    let first = expect(post(&client, QUERIES, &json!({ "sql": ENDLESS, "waitMs": 0 })).await, 202);
+    let mut before = text(&first, "jobId").to_owned();
+    // The next one's turn comes shortly before its caller is answered.
+    for early_ms in [30, 60, 90, 120, 200] {
+        let sent = Timestamp::by_machine();
+        let (asking, body) = (client.clone(), json!({ "sql": ENDLESS, "waitMs": WAIT_MS }));
+        let asked = tokio::spawn(async move { post(&asking, QUERIES, &body).await });
+        tokio::time::sleep(Duration::from_millis((WAIT_MS - early_ms) as u64)).await;
+        expect(post(&client, &format!("{QUERIES}/{before}/cancel"), &json!({})).await, 200);
+        let answer = expect(asked.await.expect("an answer"), 202);
+        before = text(&answer, "jobId").to_owned();
+        let running = eventually("it runs", Duration::from_secs(20), || async {
+            let execution = expect(get(&client, &format!("{QUERIES}/{before}")).await, 200);
+            (execution["status"] == "running").then_some(execution)
+        })
+        .await;
+        let listed = expect(get(&client, &format!("{QUERIES}?status=running")).await, 200);
+        assert_eq!(listed["items"][0]["jobId"], running["jobId"], "{listed}");
+        if answer["status"] == "queued" {
+            let started: Timestamp = text(&running, "startedAt").parse().expect("a time");
+            let answered = sent.millis() + WAIT_MS;
+            assert!(started.millis() + 5 >= answered, "it ran for {} ms", answered - started.millis());
+        } else {
+            let of = |execution: &Value| (execution["status"].clone(), execution["startedAt"].clone());
+            assert_eq!(of(&answer), of(&running));
+        }
+    }
+    expect(post(&client, &format!("{QUERIES}/{before}/cancel"), &json!({})).await, 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

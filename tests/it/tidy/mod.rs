@@ -73,12 +73,6 @@ const CIRCLES: &[(&str, &str, &str)] = &[
         "`Queries` takes a statement in and has a driver carry it, which asks `Queries` for what it needs",
     ),
     ("page/src/html", "tokenizer tree", "the tree builder tells the tokenizer what to read next: one room"),
-    ("sql/src", "errors reasons", "to be cut: the nearest name is looked for in errors"),
-    (
-        "sql/src",
-        "gate information newest pool postgres scan session spool",
-        "to be cut: constants and small functions that belong into leaves",
-    ),
     ("sql/src/gate", "calls dialect", "to be cut: both walk calls"),
     ("sql/src/gate", "floats intervals", "to be cut: comparisons stand in both"),
     (
@@ -86,8 +80,6 @@ const CIRCLES: &[(&str, &str, &str)] = &[
         "forms predicates sets",
         "expressions, their conditions and the queries in them hold each other",
     ),
-    ("sql/src/postgres", "times zone", "to be cut: dates stand in times"),
-    ("sql/src/snapshot", "apply merge newest", "to be cut: the forms of a change stand in apply"),
     (
         "store/src",
         "after audit changes engine known migrate readable rewrite table tx usage view writer",

@@ -60,7 +60,8 @@ pub(super) fn workbook(
     }
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     let foreign: Vec<bool> = schema.fields().iter().map(|field| is_foreign(field.data_type())).collect();
-    let mut book = Book { zip: ZipWriter::new(target), sheets: 0, rows: 0, bytes: 0, line: String::new() };
+    let mut book =
+        WorkbookWriter { zip: ZipWriter::new(target), sheets: 0, rows: 0, bytes: 0, line: String::new() };
     book.begin_sheet(&names)?;
     while let Some(batch) = batches.next()? {
         for row in 0..batch.num_rows() {
@@ -80,7 +81,7 @@ pub(super) fn workbook(
 }
 
 /// The file while it is written.
-struct Book<W: Write + Seek> {
+struct WorkbookWriter<W: Write + Seek> {
     zip: ZipWriter<W>,
     sheets: usize,
     /// Rows of the present sheet, and its bytes before compression.
@@ -90,7 +91,7 @@ struct Book<W: Write + Seek> {
     line: String,
 }
 
-impl<W: Write + Seek> Book<W> {
+impl<W: Write + Seek> WorkbookWriter<W> {
     fn file(&mut self, name: &str) -> Result<(), ExportError> {
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Deflated)

@@ -52,14 +52,15 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::Statement;
 
-use super::errors::{ErrorCode, QueryError, nearest_name};
+use super::catalog::SCHEMA;
+use super::errors::{ErrorCode, QueryError};
 use super::information;
-use super::session::{NESTING_MAX, SCHEMA};
+use super::limits::NESTING_MAX;
+use super::names::nearest_name;
 
 pub(super) use self::lateral::names_outside;
 pub use self::limits::STATEMENT_BYTES_MAX;
 pub(super) use self::limits::check_length;
-pub(super) use self::names::unique;
 pub(super) use self::places::placed;
 
 /// Stack for a parser in the server's process: memory is taken only as deep as a statement goes.

@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::ordering;
+use crate::names::unique;
 
 /// What PostgreSQL calls a column that has no name.
 const UNNAMED: &str = "?column?";
@@ -132,17 +133,6 @@ fn name_item(item: &mut SelectItem, used: &mut HashSet<String>) {
         }
         _ => {}
     }
-}
-
-/// `name`, or `name_2`, `name_3` … when it is taken; the answer is then taken.
-pub(crate) fn unique(name: &str, used: &mut HashSet<String>) -> String {
-    let mut candidate = name.to_owned();
-    let mut number = 2;
-    while !used.insert(candidate.clone()) {
-        candidate = format!("{name}_{number}");
-        number += 1;
-    }
-    candidate
 }
 
 /// An identifier without quotes means its lower case.

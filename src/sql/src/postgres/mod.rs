@@ -38,7 +38,7 @@ pub(super) use self::picture::{NAME as TO_CHAR_OF_NUMBERS, is_picture};
 pub(super) use self::regexes::{of_operator, translated, translated_for, translated_with};
 pub(super) use self::spans::{length as span_length, picked as span_picked, span as span_of};
 pub(super) use self::text::bytes_of;
-pub(super) use self::times::{date_of, without_zone};
+pub(super) use self::times::without_zone;
 pub(super) use self::totals::of_spans;
 
 /// The functions, for the session.

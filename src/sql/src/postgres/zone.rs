@@ -20,8 +20,8 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::times::{date_of, first_day};
 use super::{per_second, refused};
+use crate::dates::{date_of, first_day};
 use crate::errors::quoted;
 
 /// How the type of points in time names its zone, which is that of DataFusion's `now()`.

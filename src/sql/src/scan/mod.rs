@@ -61,7 +61,7 @@ pub(super) struct SegmentTable {
     /// What it says of itself.
     pub(super) spec: Arc<TableSpec>,
     sources: Arc<Vec<Arc<Source>>>,
-    known: Arc<Known>,
+    known: Arc<LazyStatistics>,
     /// Which of its rows are kept in a table of their own, if any are.
     pub(super) newest: Option<NewestOf>,
     /// That table, if the statement may read it.
@@ -70,14 +70,14 @@ pub(super) struct SegmentTable {
 
 /// What is known of a table's columns, looked up when it is asked for.
 #[derive(Debug)]
-struct Known(Vec<OnceLock<ColumnStatistics>>);
+struct LazyStatistics(Vec<OnceLock<ColumnStatistics>>);
 
 impl SegmentTable {
     /// The table over its segments, which the server lists oldest first.
     pub(super) fn new(table: TableSource) -> Self {
         let schema = table.spec.shown_schema();
         let sources = table.segments.into_iter().rev().map(|segment| Arc::new(Source::new(segment)));
-        let known = Known(schema.fields().iter().map(|_| OnceLock::new()).collect());
+        let known = LazyStatistics(schema.fields().iter().map(|_| OnceLock::new()).collect());
         Self {
             sources: Arc::new(sources.collect()),
             known: Arc::new(known),
@@ -139,7 +139,7 @@ struct Wanted {
 pub(super) struct Scan {
     table: SchemaRef,
     sources: Arc<Vec<Arc<Source>>>,
-    known: Arc<Known>,
+    known: Arc<LazyStatistics>,
     /// The table's columns that come out.
     projection: Arc<Vec<usize>>,
     schema: SchemaRef,

@@ -29,11 +29,11 @@ const SHARED_TEXT_BYTES_MAX: usize = 32 << 10;
 const PICKED_ONE_OF: usize = 2;
 
 /// The segments that this process has open.
-static LIBRARY: LazyLock<Mutex<HashMap<PathBuf, Known>>> = LazyLock::new(Mutex::default);
+static LIBRARY: LazyLock<Mutex<HashMap<PathBuf, CachedSegment>>> = LazyLock::new(Mutex::default);
 
 /// An open segment with what was worked out of it.
 #[derive(Clone, Debug)]
-struct Known {
+struct CachedSegment {
     segment: Arc<Segment>,
     extremes: Arc<Vec<OnceLock<Extremes>>>,
 }
@@ -103,12 +103,12 @@ impl Source {
             return Ok(opened);
         }
         let known = LIBRARY.lock().get(&self.path).cloned();
-        let Known { segment, extremes } = match known {
+        let CachedSegment { segment, extremes } = match known {
             Some(known) => known,
             None => {
                 let segment = Arc::new(Segment::open(&self.path)?);
                 let extremes = segment.schema().fields().iter().map(|_| OnceLock::new()).collect();
-                let known = Known { segment, extremes: Arc::new(extremes) };
+                let known = CachedSegment { segment, extremes: Arc::new(extremes) };
                 LIBRARY.lock().insert(self.path.clone(), known.clone());
                 known
             }

@@ -268,12 +268,12 @@ fn remove_unnamed(folder: &Path, named: &HashSet<String>) -> Result<(), SegmentE
 }
 
 /// A manifest that is written and synced, but does not count yet.
-pub(super) struct Prepared<'a> {
+pub(super) struct PreparedManifest<'a> {
     folder: &'a Path,
     parent: File,
 }
 
-impl Prepared<'_> {
+impl PreparedManifest<'_> {
     /// Makes it the folder's manifest.
     pub(super) fn rename(&self) -> io::Result<()> {
         fs::rename(self.folder.join(MANIFEST_NEW_FILE), self.folder.join(MANIFEST_FILE))
@@ -290,7 +290,7 @@ pub(super) fn prepare<'a>(
     folder: &'a Path,
     snapshot: &Snapshot,
     next_file: u64,
-) -> Result<Prepared<'a>, SegmentError> {
+) -> Result<PreparedManifest<'a>, SegmentError> {
     let segment = |entry: &SegmentEntry| SegmentV2 {
         file: entry.file.name(),
         rows: entry.rows,
@@ -321,7 +321,7 @@ pub(super) fn prepare<'a>(
     // The names of the new files must be durable before the manifest that relies on them.
     let parent = File::open(folder)?;
     parent.sync_all()?;
-    Ok(Prepared { folder, parent })
+    Ok(PreparedManifest { folder, parent })
 }
 
 const _: () = assert!(KEY_BYTES == 16, "keys are written as UUIDs in the manifest");

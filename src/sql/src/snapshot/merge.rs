@@ -17,8 +17,8 @@ use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, StringArray, new_nu
 use datafusion::arrow::compute::interleave_record_batch;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
-use super::apply::{Deleted, Names, finish};
 use super::coding::{self, Coded, Recode, is_set};
+use super::files::{DeletionMarks, FileNames, finish};
 use super::manifest::{SegmentEntry, Snapshot};
 use crate::segment::{
     BATCH_ROWS_MAX, BATCH_TEXT_BYTES_MAX, KEY_COLUMN, Key, Segment, SegmentError, SegmentWriter, is_coded,
@@ -45,7 +45,10 @@ fn tier(entry: &SegmentEntry) -> usize {
 }
 
 /// Merges where far too many segments have piled up, because nobody merges or merging cannot keep up.
-pub(super) fn merge_overdue(names: &Names<'_>, entries: &mut Vec<SegmentEntry>) -> Result<(), SegmentError> {
+pub(super) fn merge_overdue(
+    names: &FileNames<'_>,
+    entries: &mut Vec<SegmentEntry>,
+) -> Result<(), SegmentError> {
     while let Some(due) = due(entries, OVERDUE_SEGMENTS) {
         let mut inputs = Vec::with_capacity(due.len());
         for index in due.into_iter().rev() {
@@ -67,7 +70,7 @@ pub(super) fn next_due(snapshot: &Snapshot) -> Option<(String, Vec<SegmentEntry>
 
 /// The snapshot `old` with `merged` in the place of `inputs`; none when one of those is not there any more.
 pub(super) fn put_in_place(
-    names: &Names<'_>,
+    names: &FileNames<'_>,
     old: &Snapshot,
     table: &str,
     inputs: &[SegmentEntry],
@@ -86,7 +89,7 @@ pub(super) fn put_in_place(
             gone.insert(now.open()?.key(row)?);
         }
     }
-    let mut deleted = Deleted::default();
+    let mut deleted = DeletionMarks::default();
     if let Some(merged) = merged {
         deleted.mark(std::slice::from_ref(&merged), &gone.into_iter().collect::<Vec<_>>())?;
         entries.push(merged);
@@ -119,7 +122,7 @@ fn due(entries: &[SegmentEntry], segments: usize) -> Option<Vec<usize>> {
 }
 
 /// A snapshot without segments that hold deleted rows; `None` when there is none.
-pub(super) fn compact(names: &Names<'_>, old: &Snapshot) -> Result<Option<Snapshot>, SegmentError> {
+pub(super) fn compact(names: &FileNames<'_>, old: &Snapshot) -> Result<Option<Snapshot>, SegmentError> {
     let mut new = old.clone();
     let mut changed = false;
     for entries in new.tables.values_mut() {
@@ -139,7 +142,7 @@ fn old_deletes(entry: &SegmentEntry) -> bool {
 }
 
 /// One column of the output, as one input has it.
-enum Source<'a> {
+enum InputColumn<'a> {
     /// The input has no such column.
     Missing,
     /// Plain in both, or codes of the input that become text again.
@@ -152,7 +155,7 @@ enum Source<'a> {
 struct Cursor<'a> {
     segment: &'a Segment,
     deleted: &'a [u8],
-    columns: Vec<Source<'a>>,
+    columns: Vec<InputColumn<'a>>,
     /// The schema of `rows`: the output's, with codes where it is coded.
     schema: SchemaRef,
     row: usize,
@@ -163,7 +166,12 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    fn new(segment: &'a Segment, deleted: &'a [u8], columns: Vec<Source<'a>>, schema: &SchemaRef) -> Self {
+    fn new(
+        segment: &'a Segment,
+        deleted: &'a [u8],
+        columns: Vec<InputColumn<'a>>,
+        schema: &SchemaRef,
+    ) -> Self {
         Self {
             segment,
             deleted,
@@ -205,12 +213,12 @@ impl<'a> Cursor<'a> {
         for (source, field) in self.columns.iter().zip(self.schema.fields()) {
             let stored = |column: usize| self.segment.read(batch, &[column]).map(|mut read| read.remove(0));
             columns.push(match source {
-                Source::Missing => new_null_array(field.data_type(), rows),
-                Source::Plain(column) if is_coded(self.segment.schema().field(*column).data_type()) => {
+                InputColumn::Missing => new_null_array(field.data_type(), rows),
+                InputColumn::Plain(column) if is_coded(self.segment.schema().field(*column).data_type()) => {
                     self.segment.text(*column, &stored(*column)?)?
                 }
-                Source::Plain(column) => stored(*column)?,
-                Source::Coded(column, recode) => {
+                InputColumn::Plain(column) => stored(*column)?,
+                InputColumn::Coded(column, recode) => {
                     let stored = column.map(stored).transpose()?;
                     recode.column(stored.as_ref(), rows)
                 }
@@ -221,7 +229,7 @@ impl<'a> Cursor<'a> {
 }
 
 /// The output of a merge, as far as it is not written yet.
-struct Output {
+struct MergeOutput {
     writer: SegmentWriter,
     /// The columns that are plain text.
     text_columns: Vec<usize>,
@@ -230,7 +238,7 @@ struct Output {
     text_bytes: usize,
 }
 
-impl Output {
+impl MergeOutput {
     fn push(&mut self, cursor: &mut Cursor<'_>) -> Result<(), SegmentError> {
         let row = cursor.locate()?;
         let pending = *cursor.pending.get_or_insert_with(|| {
@@ -265,7 +273,7 @@ impl Output {
 
 /// Merges the live rows of the inputs (oldest first) into one segment; `None` when there are none.
 pub(super) fn merge(
-    names: &Names<'_>,
+    names: &FileNames<'_>,
     inputs: &[SegmentEntry],
 ) -> Result<Option<SegmentEntry>, SegmentError> {
     let schema = union_schema(inputs)?;
@@ -283,7 +291,7 @@ pub(super) fn merge(
     let file = names.file('s', "arrow");
     let dictionaries = coded.iter().map(|own| own.as_ref().map(|own| Arc::clone(&own.values))).collect();
     let is_text = |&index: &usize| *working.field(index).data_type() == DataType::Utf8;
-    let mut output = Output {
+    let mut output = MergeOutput {
         writer: SegmentWriter::create(&file.path, &schema, dictionaries)?,
         text_columns: (0..working.fields().len()).filter(is_text).collect(),
         batches: Vec::new(),
@@ -299,10 +307,10 @@ pub(super) fn merge(
             match (&coded[index], found) {
                 (Some(own), found) => {
                     let texts = texts[index].as_ref().and_then(|texts| texts[input].as_ref());
-                    Source::Coded(found.map(|(column, _)| column), own.recode(texts))
+                    InputColumn::Coded(found.map(|(column, _)| column), own.recode(texts))
                 }
-                (None, Some((column, _))) => Source::Plain(column),
-                (None, None) => Source::Missing,
+                (None, Some((column, _))) => InputColumn::Plain(column),
+                (None, None) => InputColumn::Missing,
             }
         };
         let columns = schema.fields().iter().enumerate().map(source).collect();
@@ -313,7 +321,7 @@ pub(super) fn merge(
 }
 
 /// Takes the rows of all inputs in the order of their keys.
-fn walk(cursors: &mut [Cursor<'_>], output: &mut Output) -> Result<(), SegmentError> {
+fn walk(cursors: &mut [Cursor<'_>], output: &mut MergeOutput) -> Result<(), SegmentError> {
     let mut heap = BinaryHeap::with_capacity(cursors.len());
     for (index, cursor) in cursors.iter_mut().enumerate() {
         heap.extend(cursor.settle()?.map(|key| Reverse((key, index))));

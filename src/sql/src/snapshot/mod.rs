@@ -11,7 +11,9 @@
 //! - segments of a table are few: eight of one size class are merged into one of the next, beside the feed.
 
 mod apply;
+mod change;
 mod coding;
+mod files;
 pub(crate) mod manifest;
 mod merge;
 mod newest;
@@ -27,8 +29,8 @@ use datafusion::arrow::error::ArrowError;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use self::apply::Names;
-pub use self::apply::{Applied, Changes, TableChange};
+pub use self::change::{Applied, Changes, TableChange};
+use self::files::FileNames;
 use self::manifest::{SegmentEntry, Snapshot};
 use super::catalog::TableSpec;
 pub use super::segment::{Key, SegmentError};
@@ -366,8 +368,8 @@ impl Snapshots {
 }
 
 impl Organization {
-    fn names(&self) -> Names<'_> {
-        Names::new(&self.folder, &self.next_file)
+    fn names(&self) -> FileNames<'_> {
+        FileNames::new(&self.folder, &self.next_file)
     }
 
     /// Merges segments of a table into one; not if the organization was removed.

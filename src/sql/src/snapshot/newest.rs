@@ -19,7 +19,7 @@ use datafusion::arrow::array::{
 };
 use ring::digest::{SHA256, digest};
 
-use super::apply::TableChange;
+use super::change::TableChange;
 use super::coding::is_set;
 use super::manifest::{SegmentEntry, Snapshot};
 use super::{SnapshotError, merge};
@@ -45,13 +45,13 @@ pub(super) fn derive(old: &Snapshot, changes: &[TableChange]) -> Result<Vec<Tabl
     let mut derived = Vec::new();
     for (table, changed) in sources.into_values() {
         if let (Some(newest), Some(kept)) = (&table.newest, table.newest_table()) {
-            derived.extend(Deriving::new(old, table, newest, Arc::new(kept))?.changes(&changed)?);
+            derived.extend(NewestDerivation::new(old, table, newest, Arc::new(kept))?.changes(&changed)?);
         }
     }
     Ok(derived)
 }
 
-struct Deriving<'a> {
+struct NewestDerivation<'a> {
     source: &'a [SegmentEntry],
     kept: &'a [SegmentEntry],
     /// Which rows of each of those are deleted, read when it is first asked.
@@ -64,7 +64,7 @@ struct Deriving<'a> {
     at: usize,
 }
 
-impl<'a> Deriving<'a> {
+impl<'a> NewestDerivation<'a> {
     fn new(
         old: &'a Snapshot,
         table: &'a Arc<TableSpec>,
@@ -210,7 +210,7 @@ impl<'a> Deriving<'a> {
             let deleted = entry.deleted_bits()?;
             for batch in 0..segment.batches() {
                 let (first, rows) = segment.batch_range(batch);
-                let wanted = Wanted::read(segment, batch, by, orphans)?;
+                let wanted = RowSelection::read(segment, batch, by, orphans)?;
                 if wanted.is_none() {
                     continue;
                 }
@@ -264,13 +264,13 @@ impl<'a> Deriving<'a> {
 }
 
 /// The rows of a batch whose value is asked for.
-enum Wanted<'a> {
+enum RowSelection<'a> {
     None,
     Codes(Int32Array, HashMap<i32, &'a str>),
     Texts(StringArray, &'a BTreeSet<&'a str>),
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> RowSelection<'a> {
     fn read(
         segment: &Segment,
         batch: usize,

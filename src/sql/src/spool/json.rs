@@ -26,7 +26,7 @@ use datafusion::arrow::datatypes::{
 use datafusion::arrow::util::display::array_value_to_string;
 use serde_json::{Map, Number, Value};
 
-use crate::postgres::date_of;
+use crate::dates::date_of;
 
 /// The largest integer up to which every integer is a double.
 const EXACT_INTEGER_MAX: u64 = 1 << 53;

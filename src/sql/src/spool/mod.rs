@@ -25,7 +25,7 @@ use datafusion::arrow::ipc::writer::FileWriter;
 pub(super) use self::result::guarded;
 pub use self::result::{ResultError, ResultFile};
 use super::errors::QueryError;
-use super::gate::unique;
+use super::names::unique;
 use super::protocol::{Cap, Outcome};
 
 /// Rows of a batch at most.
@@ -116,13 +116,13 @@ fn stored_type(data_type: &DataType) -> DataType {
 }
 
 /// Counts what goes through: the size of a result is what is written, never what arrays say they take.
-struct Counted {
+struct CountingWriter {
     file: BufWriter<File>,
     bytes: u64,
     checksum: Hasher,
 }
 
-impl Write for Counted {
+impl Write for CountingWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.file.write(bytes)?;
         self.checksum.update(&bytes[..written]);
@@ -141,7 +141,7 @@ pub(super) struct Spool {
     part: PathBuf,
     schema: SchemaRef,
     batches: BatchCoalescer,
-    writer: FileWriter<Counted>,
+    writer: FileWriter<CountingWriter>,
     rows: u64,
     batch_rows: Vec<u64>,
     rows_max: u64,
@@ -165,7 +165,7 @@ impl Spool {
         let schema = Arc::new(Schema::new(fields));
         let part = path.with_extension(PART_EXTENSION);
         let file = BufWriter::with_capacity(1 << 18, File::create(&part)?);
-        let file = Counted { file, bytes: 0, checksum: Hasher::new() };
+        let file = CountingWriter { file, bytes: 0, checksum: Hasher::new() };
         let writer = FileWriter::try_new(file, &schema).map_err(QueryError::internal)?;
         let batches = BatchCoalescer::new(Arc::clone(&schema), BATCH_ROWS_MAX);
         let (path, batch_rows) = (path.to_owned(), Vec::new());

@@ -83,13 +83,13 @@ pub struct ResultFile {
     bytes: usize,
     schema: SchemaRef,
     decoder: FileDecoder,
-    batches: Vec<Place>,
+    batches: Vec<BatchLocation>,
     rows: u64,
 }
 
 /// Where a batch lies, and of which rows it is.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct BatchLocation {
     block: Block,
     first_row: u64,
     rows: u64,
@@ -183,7 +183,7 @@ impl ResultFile {
         for (block, rows) in footer.recordBatches().iter().flatten().zip(batch_rows) {
             let rows = rows.parse().ok().filter(|rows| (1..=BATCH_ROWS_MAX as u64).contains(rows));
             let rows = rows.ok_or_else(|| damaged("it does not say how many rows a batch has"))?;
-            batches.push(Place { block: *block, first_row, rows });
+            batches.push(BatchLocation { block: *block, first_row, rows });
             first_row += rows;
         }
         if first_row != rows {
@@ -248,7 +248,7 @@ impl ResultFile {
     pub fn batch(&self, index: u64) -> Result<RecordBatch, ResultError> {
         let missing = || damaged("a batch is missing");
         let index = usize::try_from(index).map_err(|_| missing())?;
-        let Place { block, rows, .. } = *self.batches.get(index).ok_or_else(missing)?;
+        let BatchLocation { block, rows, .. } = *self.batches.get(index).ok_or_else(missing)?;
         let offset = usize::try_from(block.offset()).map_err(|_| missing())?;
         let metadata = usize::try_from(block.metaDataLength()).map_err(|_| missing())?;
         let body = usize::try_from(block.bodyLength()).map_err(|_| missing())?;

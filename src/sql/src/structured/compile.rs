@@ -9,8 +9,9 @@ use super::coverage::{self, Horizon};
 use super::literal::{self, NAME_BYTES_MAX, identifier};
 use super::{Bucket, Dimension, Direction, Filter, FilterOp, Measure, MeasureFn, Structured};
 use crate::catalog::{ColumnKind, ColumnSpec, TableSpec};
-use crate::errors::{QueryError, nearest_name, quoted};
+use crate::errors::QueryError;
 use crate::gate::STATEMENT_BYTES_MAX;
+use crate::names::{nearest_name, quoted};
 
 pub(super) const MEASURES_MAX: usize = 50;
 pub(super) const DIMENSIONS_MAX: usize = 20;

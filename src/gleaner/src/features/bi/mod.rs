@@ -10,7 +10,6 @@ mod erase;
 mod export_rows;
 mod exports;
 mod feed;
-mod line;
 mod open;
 mod quiesce;
 mod refusals;
@@ -21,6 +20,7 @@ mod samples;
 mod saved;
 mod scope;
 mod service;
+mod state;
 mod submissions;
 mod switch;
 mod tables;
@@ -43,7 +43,7 @@ use base::page::{Page, PageRequest};
 use base::permission::Permission;
 use base::{Code, Error, Result};
 use content::Content;
-use rows::{QUERIES, QueryStatus};
+use rows::{QUERIES, QueryStatus, QueryV2};
 use serde_json::{Value, json};
 use server::permit::BiRead;
 use server::task::{Stage, TaskSpec};
@@ -53,6 +53,7 @@ use server::{
 };
 use service::{NewQuery, Submitted};
 use sql::TableName;
+use state::StatementState;
 use std::time::Duration;
 use view::{
     CanceledView, EligibilityView, ExecutionView, ManifestEnvelope, ManifestView, NewQueryView, PageQuery,
@@ -269,12 +270,18 @@ async fn list(
     Query(filter): Query<QueryFilter>,
     page: PageRequest,
 ) -> Result<Body<Page<ExecutionView>>> {
-    let rows = org.read(|tx| tx.page(&QUERIES, &page, |query| filter.accepts(query)))?;
-    Ok(Body(rows.map(ExecutionView::from)))
+    let states = org.service::<Queries>().states(org.id());
+    let told = |query: QueryV2| StatementState::told(states.get(&query.id), query);
+    let accepts = |query: &QueryV2| match states.contains_key(&query.id) {
+        true => filter.accepts(&told(query.clone())),
+        false => filter.accepts(query),
+    };
+    let rows = org.read(|tx| tx.page(&QUERIES, &page, accepts))?;
+    Ok(Body(rows.map(|query| ExecutionView::from(told(query)))))
 }
 
 async fn get(org: Org<BiRead>, Path(id): Path<QueryId>) -> Result<Body<ExecutionView>> {
-    Ok(Body(org.read(|tx| tx.require(&QUERIES, &id))?.into()))
+    Ok(Body(org.service::<Queries>().find(org.store(), id)?.into()))
 }
 
 async fn cancel(org: Org<BiRead>, Path(id): Path<QueryId>) -> Result<Body<CanceledView>> {
@@ -288,7 +295,7 @@ async fn results(
     Query(wanted): Query<PageQuery>,
 ) -> Result<Body<ResultPageView>> {
     let page_size = page_size(wanted.page_size)?;
-    let query = org.read(|tx| tx.require(&QUERIES, &id))?;
+    let query = org.service::<Queries>().find(org.store(), id)?;
     let page = org.service::<Queries>().page(org.id(), &query, wanted.page.unwrap_or(0), page_size).await?;
     let mut page = ResultPageView::of(&query, page);
     page.export_eligibility = Some(EligibilityView::of(&query, org.may(Permission::BiWrite)));
@@ -301,7 +308,7 @@ async fn manifest(
     Query(wanted): Query<PageSizeQuery>,
 ) -> Result<Body<ManifestEnvelope>> {
     let page_size = page_size(wanted.page_size)?;
-    let query = org.read(|tx| tx.require(&QUERIES, &id))?;
+    let query = org.service::<Queries>().find(org.store(), id)?;
     let kept = org.service::<Queries>().results_kept();
     let freshness_sec = match query.freshness_sec {
         Some(seconds) => seconds,

@@ -3,9 +3,9 @@
 //! The driver is a task of its own, so a caller that goes away takes nothing with it. It writes the row as queued,
 //! waits for its turn, lets a worker plan and run, and writes how that ended. A statement that ends at once is written once,
 //! when it has ended: nobody has been told its id before, and a commit costs as much as a small statement does. What the
-//! driver is at is told to whoever waits, as a [`Stage`]. A statement that cannot be planned was never submitted, and its
-//! row goes, unless its caller has been answered with its id meanwhile: the two settle that by a [`RowDisposition`]. A driver that
-//! dies leaves a row that has not ended and no entry in the list of live ones: the tidying task finds it.
+//! driver is at is told to whoever waits or asks, as a [`StatementState`], from which the row is written too. A statement
+//! that cannot be planned was never submitted, and its row goes, unless its caller has been answered with its id
+//! meanwhile: the two settle that by a [`RowDisposition`]. A driver that dies leaves a row that has not ended and no entry in the list of live ones: the tidying task finds it.
 //!
 //! The rows and the row that tells of them reach the disk side by side, and only then whoever waits hears of the end. Where
 //! power fails in between, the row may be left without its rows, or with a part of them, which a checksum tells
@@ -14,26 +14,29 @@
 //! An Idempotency-Key is written with the row and goes with it, so of two requests with one key that come at once only
 //! one becomes a statement, and a key whose statement was refused may be used again.
 
-use super::line::StatementPermit;
-use super::rows::{
-    CoverageV1, QUERIES, QueryFailureV1, QueryStatus, QueryV2, ResultV1, SUBMISSIONS, SubmissionV1,
-};
+use super::rows::{CoverageV1, QUERIES, QueryFailureV1, QueryV2, ResultV1, SUBMISSIONS, SubmissionV1};
 use super::service::{Queries, is_refusal};
+use super::state::{
+    LiveStatement, Progress, RowDisposition, RunFacts, StatementState, StatementWatch, Withdrawal,
+};
 use super::submissions;
 use base::audit::Action;
+use base::clock::Timestamp;
 use base::codec::Json;
-use base::ids::{OrgId, QueryId};
+use base::ids::QueryId;
 use base::{Code, Error, Result};
 use futures::future::{Either, join, select};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use sql::{Cap, ErrorCode, Outcome, Pin, PlanInfo, QueryBackend, QueryError, Running, Statement};
+use sql::{
+    Cap, ErrorCode, Outcome, Pin, PlanInfo, QueryError, QueueTicket, Statement, StatementHandle, Turn,
+};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use store::{Event, OrgStore, OrgWrite, Origin};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use uuid::Uuid;
 
 /// Statements of an organization that are kept although it has used all its room, in bytes of their rows.
@@ -50,99 +53,11 @@ const STORED_AFTER: Duration = Duration::from_millis(20);
 const END_TRIES: u32 = 120;
 const END_PAUSE: Duration = Duration::from_millis(500);
 
-/// What a driver is at.
-#[derive(Clone, Debug)]
-pub(super) enum Stage {
-    /// Its row is not written yet, or its turn has come and it is being planned.
-    Planning,
-    /// It waits for others of its organization.
-    Waiting,
-    /// It was planned and runs.
-    Running,
-    /// It has ended, and its row says how.
-    Ended,
-    /// It cannot be planned; there is no row any more.
-    Refused(Box<QueryError>),
-    /// Something of ours failed before it was planned; the text is for the caller.
-    Broken(String),
-    /// Another statement was submitted under the same key before; it answers, and there is no row of this one.
-    Replayed,
-}
-
-impl Stage {
-    pub(super) fn is_past_planning(&self) -> bool {
-        !matches!(self, Stage::Planning)
-    }
-
-    pub(super) fn has_ended(&self) -> bool {
-        matches!(self, Stage::Ended | Stage::Refused(_) | Stage::Broken(_) | Stage::Replayed)
-    }
-}
-
-/// Whether a statement's row stays, which its caller and its driver settle between them.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum RowDisposition {
-    Open,
-    /// The caller was told the id.
-    Stays,
-    /// The driver takes the row away; the caller hears so when it is gone.
-    Goes,
-}
-
-/// What a caller holds while it waits.
-pub(super) struct StatementWatch {
-    pub(super) stages: watch::Receiver<Stage>,
-    disposition: Arc<Mutex<RowDisposition>>,
-}
-
-impl StatementWatch {
-    /// The stage now. Unless the statement was refused, its row stays from here on whatever comes: the caller is
-    /// about to be told its id.
-    pub(super) async fn promise(mut self) -> Stage {
-        let goes = {
-            let mut disposition = self.disposition.lock();
-            if *disposition == RowDisposition::Open {
-                *disposition = RowDisposition::Stays;
-            }
-            *disposition == RowDisposition::Goes
-        };
-        if goes {
-            // An error means that the driver is gone; its last stage stands.
-            let _ = self.stages.wait_for(Stage::has_ended).await;
-        }
-        self.stages.borrow().clone()
-    }
-}
-
-/// The way to a driver.
-pub(super) struct LiveStatement {
-    pub(super) org: OrgId,
-    cancel: watch::Sender<bool>,
-    stages: watch::Receiver<Stage>,
-    disposition: Arc<Mutex<RowDisposition>>,
-}
-
-impl LiveStatement {
-    /// Asks for the statement's end.
-    pub(super) fn cancel(&self) {
-        self.cancel.send_replace(true);
-    }
-
-    pub(super) fn stages(&self) -> watch::Receiver<Stage> {
-        self.stages.clone()
-    }
-
-    /// For another caller who waits for the same statement.
-    pub(super) fn watch(&self) -> StatementWatch {
-        StatementWatch { stages: self.stages.clone(), disposition: Arc::clone(&self.disposition) }
-    }
-}
-
 /// How a statement ended.
 enum StatementEnd {
     /// It was only planned.
-    Planned,
-    Outcome(Outcome),
+    Planned(Arc<RunFacts>),
+    Outcome(Arc<RunFacts>, Outcome, Option<CoverageV1>),
     Failed(QueryError),
     Canceled,
 }
@@ -163,18 +78,24 @@ pub(super) struct Driver {
     more: StatementExtras,
     /// Its row is written, or the writing of it has begun.
     is_begun: Arc<AtomicBool>,
-    stage: watch::Sender<Stage>,
+    progress: watch::Sender<Progress>,
     disposition: Arc<Mutex<RowDisposition>>,
     canceled: watch::Receiver<bool>,
+    /// From when its turn has come until its end is written.
+    turn: Option<Arc<Turn>>,
+    /// Since it was planned.
+    run: Option<Arc<RunFacts>>,
+    /// When it ended, where that was before its row could be written.
+    ended_at: Option<Timestamp>,
 }
 
 /// Takes the statement off the list of live ones, also when the driver panics.
-struct Listed {
+struct LiveEntry {
     queries: Arc<Queries>,
     id: QueryId,
 }
 
-impl Drop for Listed {
+impl Drop for LiveEntry {
     fn drop(&mut self) {
         self.queries.live.lock().remove(&self.id);
     }
@@ -187,87 +108,101 @@ impl Driver {
         org: OrgStore,
         query: QueryV2,
         more: StatementExtras,
-        place: StatementPermit,
+        ticket: QueueTicket,
     ) -> StatementWatch {
         let disposition = Arc::new(Mutex::new(RowDisposition::Open));
-        let (stage, stages) = watch::channel(Stage::Planning);
+        let state = match ticket.is_first() {
+            true => StatementState::Planning,
+            false => StatementState::Queued { position: ticket.position() },
+        };
+        let (progress, told) = watch::channel(Progress { state, is_stored: false });
         let (cancel, canceled) = watch::channel(false);
         let live = LiveStatement {
             org: org.id(),
             cancel,
-            stages: stages.clone(),
+            progress: told.clone(),
             disposition: Arc::clone(&disposition),
         };
         queries.live.lock().insert(query.id, Arc::new(live));
-        let listed = Listed { queries: Arc::clone(&queries), id: query.id };
-        let watch = StatementWatch { stages, disposition: Arc::clone(&disposition) };
-        let is_begun = Arc::default();
-        let driver = Driver { queries, org, query, more, is_begun, stage, disposition, canceled };
+        let listed = LiveEntry { queries: Arc::clone(&queries), id: query.id };
+        let watch = StatementWatch { progress: told, disposition: Arc::clone(&disposition) };
+        let driver = Driver {
+            queries,
+            org,
+            query,
+            more,
+            is_begun: Arc::default(),
+            progress,
+            disposition,
+            canceled,
+            turn: None,
+            run: None,
+            ended_at: None,
+        };
         // Whoever submitted it is who acts until its end, also when they have their answer.
         tokio::spawn(Origin::current().scope(async move {
             let _listed = listed;
-            driver.drive(place).await;
+            driver.drive(ticket).await;
         }));
         watch
     }
 
-    async fn drive(mut self, place: StatementPermit) {
-        let last = match self.carry(&place).await {
-            Ok(stage) => stage,
+    async fn drive(mut self, ticket: QueueTicket) {
+        let last = match self.carry(ticket).await {
+            Ok(last) => last,
             Err(error) => {
                 tracing::error!(query = %self.query.id, %error, "a statement could not be stored");
-                Stage::Broken("The statement could not be stored; look before you send it again.".to_owned())
+                let text = "The statement could not be stored; look before you send it again.";
+                StatementState::Withdrawn(Withdrawal::Broken(text.to_owned()))
             }
         };
         // The next may go on before anybody is told that this one has ended.
-        drop(place);
-        self.stage.send_replace(last);
+        self.turn = None;
+        self.enter(last);
     }
 
-    async fn carry(&mut self, place: &StatementPermit) -> Result<Stage> {
+    /// It stands there from now on, for everybody who asks.
+    fn enter(&mut self, state: StatementState) {
+        state.tell(&mut self.query);
+        self.progress.send_modify(|progress| progress.state = state);
+    }
+
+    async fn carry(&mut self, ticket: QueueTicket) -> Result<StatementState> {
         let begin = self.begin();
-        let (begin, slot) = match place.try_run() {
-            // A key has to be this statement's before anything is done under it. And what cannot be stored need not run.
-            Some(slot) if self.query.submission_key.is_none() && !self.org.disk_full() => {
-                (Some(begin), Some(slot))
-            }
-            slot => {
-                if !begin.await? {
-                    return Ok(Stage::Replayed);
-                }
-                (None, if slot.is_some() { slot } else { self.turn(place).await })
-            }
-        };
-        let Some(_slot) = slot else {
-            self.end(StatementEnd::Canceled).await?;
-            return Ok(Stage::Ended);
-        };
-        let ran = match begin {
-            None => self.run().await,
-            Some(begin) => self.run_while(begin).await?,
+        // A key has to be this statement's before anything is done under it. What cannot be stored need not run. And what
+        // waits for others of its own organization has the time to be stored first.
+        let is_beside =
+            self.query.submission_key.is_none() && !self.org.disk_full() && ticket.position() == 0;
+        let ran = if is_beside {
+            self.run_while(begin, ticket).await?
+        } else if begin.await? {
+            self.run(ticket).await
+        } else {
+            return Ok(StatementState::Withdrawn(Withdrawal::Replayed));
         };
         match ran {
-            Ok(StatementEnd::Failed(error)) if self.query.started_at.is_none() && is_refusal(&error) => {
-                self.refuse(Stage::Refused(Box::new(error.clone())), failure(error)).await
+            Ok(StatementEnd::Failed(error)) if self.run.is_none() && is_refusal(&error) => {
+                self.refuse(Withdrawal::Refused(Box::new(error.clone())), failure(error)).await
             }
-            Ok(end) => {
-                self.end(end).await?;
-                Ok(Stage::Ended)
-            }
+            Ok(end) => self.end(end).await,
             Err(error) => {
                 tracing::error!(query = %self.query.id, %error, "a statement could not be carried through");
                 let text = error.detail().unwrap_or("The statement could not be run.").to_owned();
                 let failure =
                     QueryFailureV1 { code: "transient".to_owned(), message: text.clone(), retriable: true };
-                self.refuse(Stage::Broken(text), failure).await
+                self.refuse(Withdrawal::Broken(text), failure).await
             }
         }
     }
 
     /// Plans and runs, and writes the row beside that unless it ends before. Whatever is written of the statement later comes
     /// after its row, since writes keep their order. Fails when the row cannot be written.
-    async fn run_while(&mut self, begin: impl Future<Output = Result<bool>>) -> Result<Result<StatementEnd>> {
-        let (begin, mut run) = (pin!(begin), pin!(self.run()));
+    async fn run_while(
+        &mut self,
+        begin: impl Future<Output = Result<bool>>,
+        ticket: QueueTicket,
+    ) -> Result<Result<StatementEnd>> {
+        let (begin, mut run) = (pin!(begin), pin!(self.run(ticket)));
         if let Ok(ran) = tokio::time::timeout(STORED_AFTER, &mut run).await {
             return Ok(ran);
         }
@@ -283,18 +218,8 @@ impl Driver {
         }
     }
 
-    /// Waits for the statement's turn; none when it was canceled meanwhile.
-    async fn turn(&self, place: &StatementPermit) -> Option<OwnedSemaphorePermit> {
-        self.stage.send_replace(Stage::Waiting);
-        let mut canceled = self.canceled.clone();
-        tokio::select! {
-            slot = place.run() => slot,
-            () = asked(&mut canceled) => None,
-        }
-    }
-
     /// The statement was never submitted: its row goes. Or, if somebody was told its id, it has failed.
-    async fn refuse(&mut self, refusal: Stage, failure: QueryFailureV1) -> Result<Stage> {
+    async fn refuse(&mut self, refusal: Withdrawal, failure: QueryFailureV1) -> Result<StatementState> {
         let stays = {
             let mut disposition = self.disposition.lock();
             if *disposition == RowDisposition::Open {
@@ -303,9 +228,8 @@ impl Driver {
             *disposition == RowDisposition::Stays
         };
         if stays {
-            self.query.failure = Some(failure);
-            self.finish(QueryStatus::Failed).await?;
-            return Ok(Stage::Ended);
+            let (run, at) = (self.run.clone(), self.end_time());
+            return self.finish(StatementState::Failed { run, failure, at }).await;
         }
         let (id, key) = (self.query.id, self.query.submission_key);
         let submitted = (!self.is_begun()).then(|| submitted(&self.query));
@@ -321,18 +245,33 @@ impl Driver {
                 tx.audit(Event::new(Action::BiQueryRefused).of(id))
             })
             .await?;
-        Ok(refusal)
+        Ok(StatementState::Withdrawn(refusal))
     }
 
-    /// Plans and runs. A statement that comes upon damaged files is run again over those that were made anew.
-    async fn run(&mut self) -> Result<StatementEnd> {
-        match self.attempt().await? {
+    /// Waits for its turn, plans and runs. A statement that comes upon damaged files is run again over those that were
+    /// made anew.
+    async fn run(&mut self, ticket: QueueTicket) -> Result<StatementEnd> {
+        if let Err(refused) = self.queries.workers.check(self.org.id().0, &self.query.sql) {
+            return Ok(StatementEnd::Failed(refused));
+        }
+        let mut canceled = self.canceled.clone();
+        let turn = tokio::select! {
+            turn = ticket.turn() => turn,
+            () = asked(&mut canceled) => return Ok(StatementEnd::Canceled),
+        };
+        let turn = match turn {
+            Ok(turn) => Arc::new(turn),
+            Err(closed) => return Ok(StatementEnd::Failed(closed)),
+        };
+        self.turn = Some(Arc::clone(&turn));
+        self.enter(StatementState::Planning);
+        match self.attempt(&turn).await? {
             StatementEnd::Failed(error) if error.damage => {
                 let (feed, org) = (Arc::clone(&self.queries.feed), self.org.id());
                 tracing::warn!(query = %self.query.id, detail = error.detail, "a statement came upon damaged files");
                 let healed = tokio::task::spawn_blocking(move || feed.heal(org)).await;
                 match healed {
-                    Ok(Ok(true)) => self.attempt().await,
+                    Ok(Ok(true)) => self.attempt(&turn).await,
                     Ok(Ok(false)) => Ok(StatementEnd::Failed(error)),
                     Ok(Err(failed)) => {
                         tracing::error!(error = %failed, "damaged SQL tables could not be made anew");
@@ -346,7 +285,8 @@ impl Driver {
     }
 
     /// Plans and runs once.
-    async fn attempt(&mut self) -> Result<StatementEnd> {
+    async fn attempt(&mut self, turn: &Turn) -> Result<StatementEnd> {
+        self.ended_at = None;
         let feed = &self.queries.feed;
         let (pin, freshness_sec) = feed.pin(self.org.id(), feed.specs(&self.org)?)?;
         let pin = match self.query.scope.agent() {
@@ -359,28 +299,30 @@ impl Driver {
         let mut canceled = self.canceled.clone();
         if self.query.dry {
             let planned = tokio::select! {
-                planned = self.queries.workers.plan(statement) => planned,
+                planned = self.queries.workers.plan_in(turn, statement) => planned,
                 () = asked(&mut canceled) => return Ok(StatementEnd::Canceled),
             };
             return Ok(match planned {
-                Ok(plan) => {
-                    self.planned(&plan)?;
-                    StatementEnd::Planned
-                }
+                Ok(plan) => StatementEnd::Planned(self.planned(&plan, freshness_sec)?),
                 Err(error) => StatementEnd::Failed(error),
             });
         }
         let started = tokio::select! {
-            started = self.queries.workers.start(statement) => started,
+            started = self.queries.workers.start_in(turn, statement) => started,
             () = asked(&mut canceled) => return Ok(StatementEnd::Canceled),
         };
         match started {
             Ok((plan, running)) => {
-                self.planned(&plan)?;
-                let end = self.wait(running, canceled).await?;
-                match (end, self.more.coverage.clone()) {
-                    (StatementEnd::Outcome(outcome), Some(sql)) => self.cover(pin, sql, outcome).await,
-                    (end, _) => Ok(end),
+                let run = self.planned(&plan, freshness_sec)?;
+                self.enter(StatementState::Running(Arc::clone(&run)));
+                let outcome = match self.wait(running, canceled).await? {
+                    Ok(outcome) => outcome,
+                    Err(error) if error.code == ErrorCode::Canceled => return Ok(StatementEnd::Canceled),
+                    Err(error) => return Ok(StatementEnd::Failed(error)),
+                };
+                match self.more.coverage.clone() {
+                    Some(sql) => self.cover(turn, pin, sql, (run, outcome)).await,
+                    None => Ok(StatementEnd::Outcome(run, outcome, None)),
                 }
             }
             Err(error) => Ok(StatementEnd::Failed(error)),
@@ -388,105 +330,92 @@ impl Driver {
     }
 
     /// Counts what a structured aggregate has left out, in the snapshot that it read.
-    async fn cover(&mut self, pin: Pin, sql: String, outcome: Outcome) -> Result<StatementEnd> {
+    async fn cover(
+        &self,
+        turn: &Turn,
+        pin: Pin,
+        sql: String,
+        (run, outcome): (Arc<RunFacts>, Outcome),
+    ) -> Result<StatementEnd> {
         let mut canceled = self.canceled.clone();
         let rows = tokio::select! {
-            rows = self.queries.rows_of(pin, sql) => rows,
+            rows = self.queries.rows_in(turn, pin, sql) => rows,
             () = asked(&mut canceled) => return Ok(StatementEnd::Canceled),
         };
         Ok(match rows {
-            Ok(rows) => {
-                self.query.coverage = rows.first().and_then(coverage);
-                StatementEnd::Outcome(outcome)
-            }
+            Ok(rows) => StatementEnd::Outcome(run, outcome, rows.first().and_then(coverage)),
             Err(error) => StatementEnd::Failed(error),
         })
     }
 
-    fn planned(&mut self, plan: &PlanInfo) -> Result<()> {
+    fn planned(&mut self, plan: &PlanInfo, freshness_sec: u64) -> Result<Arc<RunFacts>> {
         let plan = serde_json::to_value(plan).map_err(|e| Error::internal("write down a plan", e))?;
-        self.query.plan = Json(plan);
-        self.query.started_at = Some(self.org.clock().now());
-        self.query.status = QueryStatus::Running;
-        Ok(())
+        let run = Arc::new(RunFacts { plan: Json(plan), freshness_sec, started_at: self.org.clock().now() });
+        self.run = Some(Arc::clone(&run));
+        Ok(run)
     }
 
     /// Waits for the end. A statement that takes longer is written as running meanwhile.
     async fn wait(
         &mut self,
-        mut running: Running,
+        mut running: StatementHandle,
         mut canceled: watch::Receiver<bool>,
-    ) -> Result<StatementEnd> {
+    ) -> Result<Result<Outcome, QueryError>> {
         let cancel = running.cancel_handle();
-        let outcome = match tokio::time::timeout(RUNNING_AFTER, &mut running).await {
-            Ok(outcome) => outcome,
-            Err(_) => {
-                let clock = self.org.clock();
-                // A statement may end while the disk is busy with its row: it has ended then, and not when that is written.
-                let ended = async {
-                    let outcome = tokio::select! {
-                        outcome = &mut running => outcome,
-                        () = asked(&mut canceled) => {
-                            cancel.cancel();
-                            running.wait().await
-                        }
-                    };
-                    (outcome, clock.now())
-                };
-                let written = async {
-                    // Nobody is told of a statement whose row could not be written.
-                    if self.store().await? {
-                        self.stage.send_replace(Stage::Running);
-                    }
-                    Ok(())
-                };
-                let (written, (outcome, ended_at)) = tokio::join!(written, ended);
-                written?;
-                self.query.finished_at = Some(ended_at);
-                outcome
-            }
+        if let Ok(outcome) = tokio::time::timeout(RUNNING_AFTER, &mut running).await {
+            return Ok(outcome);
+        }
+        let clock = self.org.clock();
+        // A statement may end while the disk is busy with its row: it has ended then, and not when that is written.
+        let ended = async {
+            let outcome = tokio::select! {
+                outcome = &mut running => outcome,
+                () = asked(&mut canceled) => {
+                    cancel.cancel();
+                    running.wait().await
+                }
+            };
+            (outcome, clock.now())
         };
-        Ok(match outcome {
-            Ok(outcome) => StatementEnd::Outcome(outcome),
-            Err(error) if error.code == ErrorCode::Canceled => StatementEnd::Canceled,
-            Err(error) => StatementEnd::Failed(error),
-        })
+        let (written, (outcome, ended_at)) = tokio::join!(self.store(), ended);
+        written?;
+        self.ended_at = Some(ended_at);
+        Ok(outcome)
     }
 
-    async fn end(&mut self, end: StatementEnd) -> Result<()> {
-        let has_rows = matches!(end, StatementEnd::Outcome(_));
-        let status = match end {
-            StatementEnd::Planned => {
-                self.query.result = Some(ResultV1::default());
-                QueryStatus::Success
+    /// When it ended: before now, where that is known.
+    fn end_time(&self) -> Timestamp {
+        self.ended_at.unwrap_or_else(|| self.org.clock().now())
+    }
+
+    async fn end(&mut self, end: StatementEnd) -> Result<StatementState> {
+        let (at, run) = (self.end_time(), self.run.clone());
+        let state = match end {
+            StatementEnd::Planned(run) => {
+                StatementState::Finished { run, result: ResultV1::default(), coverage: None, at }
             }
-            StatementEnd::Outcome(outcome) => {
-                self.query.result = Some(ResultV1 {
+            StatementEnd::Failed(error) => StatementState::Failed { run, failure: failure(error), at },
+            StatementEnd::Canceled => StatementState::Canceled { run, at },
+            StatementEnd::Outcome(run, outcome, coverage) => {
+                let result = ResultV1 {
                     rows: outcome.rows,
                     bytes: outcome.bytes,
                     cut_at_rows: outcome.truncated == Some(Cap::Rows),
                     cut_at_bytes: outcome.truncated == Some(Cap::Bytes),
                     kept: true,
-                });
-                QueryStatus::Success
-            }
-            StatementEnd::Failed(error) => {
-                self.query.failure = Some(failure(error));
-                QueryStatus::Failed
-            }
-            StatementEnd::Canceled => {
-                let message = "The statement was canceled.".to_owned();
-                self.query.failure =
-                    Some(QueryFailureV1 { code: "canceled".to_owned(), message, retriable: true });
-                QueryStatus::Canceled
+                };
+                let finished = StatementState::Finished { run, result, coverage, at };
+                return self.end_with_rows(finished).await;
             }
         };
-        if !has_rows {
-            return self.finish(status).await;
-        }
+        self.finish(state).await
+    }
+
+    /// Brings the rows and the row that tells of them to the disk.
+    async fn end_with_rows(&mut self, state: StatementState) -> Result<StatementState> {
         let (org, id) = (self.org.id(), self.query.id);
         let synced = self.queries.workers.sync_result(org.0, id.0);
-        let (finished, synced) = join(self.finish(status), synced).await;
+        let (finished, synced) = join(self.finish(state), synced).await;
         let (kept, result) = (&self.queries.kept, self.queries.workers.result_path(org.0, id.0));
         kept.add_file(org, &result);
         // Without a row nobody would ever ask for it.
@@ -498,17 +427,17 @@ impl Driver {
         }
         if let Err(error) = synced {
             tracing::error!(query = %id, %error, "a result could not be brought to the disk");
-            self.query.result = None;
-            self.query.failure = Some(QueryFailureV1 { retriable: true, ..failure(error.into()) });
-            return if is_nobodys { finished } else { self.finish(QueryStatus::Failed).await };
+            let failure = QueryFailureV1 { retriable: true, ..failure(error.into()) };
+            let failed = StatementState::Failed { run: self.run.clone(), failure, at: self.end_time() };
+            return if is_nobodys { finished } else { self.finish(failed).await };
         }
         kept.make_room(org).await;
         finished
     }
 
-    async fn finish(&mut self, status: QueryStatus) -> Result<()> {
-        self.query.status = status;
-        self.query.finished_at.get_or_insert_with(|| self.org.clock().now());
+    /// Writes how it ended.
+    async fn finish(&mut self, state: StatementState) -> Result<StatementState> {
+        state.tell(&mut self.query);
         for _ in 1..END_TRIES {
             match self.store().await {
                 // Most of all it may be full of what this statement spilled, which is going. A statement of which nothing is
@@ -516,10 +445,10 @@ impl Driver {
                 Err(error) if error.code() == Code::ServiceUnavailable && self.is_begun() => {
                     tokio::time::sleep(END_PAUSE).await;
                 }
-                stored => return stored.map(drop),
+                stored => return stored.map(|_| state),
             }
         }
-        self.store().await.map(drop)
+        self.store().await.map(|_| state)
     }
 
     fn is_begun(&self) -> bool {
@@ -529,10 +458,10 @@ impl Driver {
     /// Writes the new row and its key; false, and nothing is written, when the key is taken.
     fn begin(&self) -> impl Future<Output = Result<bool>> + use<> {
         let (org, query, submission) = (self.org.clone(), self.query.clone(), self.more.submission.clone());
-        let is_begun = Arc::clone(&self.is_begun);
+        let (is_begun, progress) = (Arc::clone(&self.is_begun), self.progress.clone());
         async move {
             is_begun.store(true, Ordering::Relaxed);
-            org.write(move |tx| {
+            let is_own = org.write(move |tx| {
                 if let (Some(key), Some(submission)) = (query.submission_key, submission) {
                     if submissions::find(tx, &key)?.is_some() {
                         return Ok(false);
@@ -548,8 +477,10 @@ impl Driver {
                 tx.put(&QUERIES, &query.id, &query)?;
                 tx.audit(submitted(&query))?;
                 Ok(true)
-            })
-            .await
+            });
+            let is_own = is_own.await?;
+            progress.send_modify(|progress| progress.is_stored = is_own);
+            Ok(is_own)
         }
     }
 
@@ -574,6 +505,7 @@ impl Driver {
             })
             .await?;
         self.is_begun.store(true, Ordering::Relaxed);
+        self.progress.send_modify(|progress| progress.is_stored = is_there);
         Ok(is_there)
     }
 }

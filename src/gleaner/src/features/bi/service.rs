@@ -6,23 +6,24 @@
 
 use super::content::Runnable;
 use super::feed::SnapshotFeed;
-use super::line::Lines;
 use super::quiesce::ended;
 use super::refusals::refusal;
 use super::retention::ResultRetention;
 use super::rows::{QUERIES, QueryStatus, QueryV2, SavedRunV1, ScopeV1, SubmissionV1};
-use super::run::{Driver, LiveStatement, Stage, StatementExtras, StatementWatch};
+use super::run::{Driver, StatementExtras};
+use super::state::{LiveStatement, Progress, StatementState, StatementWatch, Withdrawal};
 use super::submissions::{self, SubmissionKey};
 use crate::features::{AgentKnown, HorizonsOf};
 use base::audit::Action;
 use base::codec::Json;
 use base::ids::{OrgId, QueryId, UserId};
+use base::line::OrganizationLimit;
 use base::{Code, Error, Result};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use sql::{
-    ErrorCode, Pin, QueryBackend, QueryError, ResultError, ResultFile, Statement, TableName, WorkerCounts,
-    Workers,
+    ErrorCode, Pin, QueryBackend, QueryError, ResultError, ResultFile, Statement, TableName, Turn,
+    WorkerCounts, Workers,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -63,7 +64,6 @@ pub struct Queries {
     pub(super) feed: Arc<SnapshotFeed>,
     /// What ended statements leave on the disk.
     pub(super) kept: Arc<ResultRetention>,
-    lines: Lines,
     /// Held while the kill switches are read and handed on, so that two operators at once end with both switches.
     pub(super) switching: Mutex<()>,
     /// Statements that have a driver.
@@ -123,13 +123,11 @@ impl Queries {
         horizons: Vec<HorizonsOf>,
         agents: Vec<AgentKnown>,
     ) -> Queries {
-        let lines = Lines::new(settings.concurrency_per_org, settings.queue_per_org);
         Queries {
             settings,
             workers,
             feed,
             kept,
-            lines,
             switching: Mutex::default(),
             live: Mutex::default(),
             sampling: Mutex::default(),
@@ -163,12 +161,11 @@ impl Queries {
             return Ok(submitted);
         }
         self.feed.settled(org.id()).await?;
-        let place = self.lines.enter(org.id()).ok_or_else(|| {
-            let most = self.settings.concurrency_per_org + self.settings.queue_per_org;
-            Error::new(Code::TooManyQueries).message(format!(
-                "{most} statements of this organization run or wait already; send it when one has ended."
-            ))
-        })?;
+        let limit = OrganizationLimit {
+            running: self.settings.concurrency_per_org,
+            waiting: self.settings.queue_per_org,
+        };
+        let ticket = self.workers.enqueue(org.id().0, limit).map_err(refusal)?;
         let created_at = org.clock().now();
         let query = QueryV2 {
             id: QueryId::new(),
@@ -194,8 +191,8 @@ impl Queries {
         let submission =
             new.key.as_ref().map(|key| SubmissionV1 { query: id, request: key.request, created_at });
         let more = StatementExtras { submission, coverage: new.content.coverage };
-        let watch = Driver::spawn(Arc::clone(self), org.clone(), query, more, place);
-        if let Stage::Replayed = watched(watch, deadline).await? {
+        let watch = Driver::spawn(Arc::clone(self), org.clone(), query, more, ticket);
+        if let StatementState::Withdrawn(Withdrawal::Replayed) = watched(watch, deadline).await? {
             // Another request with the key came in between; what it made answers, whatever becomes of it.
             let query = self.replay(org, new.key.as_ref(), deadline).await?;
             let query = query.ok_or_else(|| {
@@ -204,7 +201,7 @@ impl Queries {
             return Ok(Submitted { query, replayed: true });
         }
         // The store may be slower than the caller's patience.
-        let query = org.read(|tx| tx.get(&QUERIES, &id))?.ok_or_else(|| {
+        let query = self.find_stored(org, id)?.ok_or_else(|| {
             Error::unavailable("The statement is not stored yet; look before you send it again.")
         })?;
         Ok(Submitted { query, replayed: false })
@@ -235,12 +232,38 @@ impl Queries {
         if let Some(live) = live {
             watched(live.watch(), deadline).await?;
         }
-        org.read(|tx| tx.get(&QUERIES, &id))
+        self.find_stored(org, id)
+    }
+
+    /// A statement as it is now.
+    pub(super) fn find(&self, org: &OrgStore, id: QueryId) -> Result<QueryV2> {
+        // In this order: a driver leaves the list after its last row is written.
+        let state = self.state(id);
+        let row = org.read(|tx| tx.require(&QUERIES, &id))?;
+        Ok(StatementState::told(state.as_ref(), row))
+    }
+
+    /// The same; none when there is no row of it (yet).
+    fn find_stored(&self, org: &OrgStore, id: QueryId) -> Result<Option<QueryV2>> {
+        let state = self.state(id);
+        let row = org.read(|tx| tx.get(&QUERIES, &id))?;
+        Ok(row.map(|row| StatementState::told(state.as_ref(), row)))
+    }
+
+    /// What a statement's driver is at; none when it has no driver (any more).
+    pub(super) fn state(&self, id: QueryId) -> Option<StatementState> {
+        self.live.lock().get(&id).map(|live| live.state())
+    }
+
+    /// What the drivers of an organization's statements are at. For a list: to be asked before the rows are read.
+    pub(super) fn states(&self, org: OrgId) -> HashMap<QueryId, StatementState> {
+        let live = self.live.lock();
+        live.iter().filter(|(_, live)| live.org == org).map(|(id, live)| (*id, live.state())).collect()
     }
 
     /// Asks a statement to end, and waits a little for it; gives its row as it is then.
     pub async fn cancel(&self, org: &OrgStore, id: QueryId) -> Result<QueryV2> {
-        let query = org.read(|tx| tx.require(&QUERIES, &id))?;
+        let query = self.find(org, id)?;
         let live = self.live.lock().get(&id).cloned();
         let Some(live) = live.filter(|_| !query.status.has_ended()) else { return Ok(query) };
         let canceled = Arc::clone(&live);
@@ -249,14 +272,13 @@ impl Queries {
             tx.audit(Event::new(Action::BiQueryCanceled).of(id))
         });
         noted.await?;
-        let mut stages = live.stages();
-        let _ = tokio::time::timeout(CANCEL_WAIT, stages.wait_for(Stage::has_ended)).await;
-        org.read(|tx| tx.require(&QUERIES, &id))
+        let mut progress = live.progress.clone();
+        let _ = tokio::time::timeout(CANCEL_WAIT, progress.wait_for(Progress::has_ended)).await;
+        self.find(org, id)
     }
 
     /// Asks every statement of an organization that is being erased to end; whether one has not yet.
     pub(super) fn end_all(&self, org: OrgId) -> bool {
-        self.lines.forget(org);
         let live = self.live.lock();
         let own = live.values().filter(|live| live.org == org).inspect(|live| live.cancel()).count();
         own > 0 || self.sampling.lock().iter().any(|(sampled, _)| *sampled == org)
@@ -314,12 +336,35 @@ impl Queries {
 
     /// The first rows of a statement of the console's own, of which nothing stays. Dropping the future ends it.
     pub(super) async fn rows_of(&self, pin: Pin, sql: String) -> Result<Vec<Map<String, Value>>, QueryError> {
+        self.own_rows(None, pin, sql).await
+    }
+
+    /// The same in the turn of the statement that it belongs to.
+    pub(super) async fn rows_in(
+        &self,
+        turn: &Turn,
+        pin: Pin,
+        sql: String,
+    ) -> Result<Vec<Map<String, Value>>, QueryError> {
+        self.own_rows(Some(turn), pin, sql).await
+    }
+
+    async fn own_rows(
+        &self,
+        turn: Option<&Turn>,
+        pin: Pin,
+        sql: String,
+    ) -> Result<Vec<Map<String, Value>>, QueryError> {
         let failed = |e: &dyn std::fmt::Display| QueryError::new(ErrorCode::Internal, e.to_string());
         let id = QueryId::new();
         let path = self.workers.result_path(pin.organization(), id.0);
         self.own.lock().insert(id);
         let _listed = Own { queries: self, id };
-        let (_, running) = self.workers.start(Statement { pin, sql, query_id: id.0 }).await?;
+        let statement = Statement { pin, sql, query_id: id.0 };
+        let (_, running) = match turn {
+            Some(turn) => self.workers.start_in(turn, statement).await?,
+            None => self.workers.start(statement).await?,
+        };
         running.wait().await?;
         let rows = tokio::task::spawn_blocking(move || {
             let rows = ResultFile::open(&path).and_then(|result| result.first_rows(OWN_ROWS_MAX));
@@ -414,23 +459,23 @@ pub(super) fn unreadable(error: ResultError) -> Error {
         .caused_by(error)
 }
 
-/// Waits for the statement's end or until `deadline`, and gives its stage then. The caller may be told the id after
+/// Waits for the statement's end or until `deadline`, and gives its state then. The caller may be told the id after
 /// that. A statement that was refused is an error.
-async fn watched(mut watch: StatementWatch, deadline: Instant) -> Result<Stage> {
-    wait_for_stage(&mut watch.stages, deadline).await;
+async fn watched(mut watch: StatementWatch, deadline: Instant) -> Result<StatementState> {
+    wait_for_progress(&mut watch.progress, deadline).await;
     match watch.promise().await {
-        Stage::Refused(error) => Err(refusal(*error)),
-        Stage::Broken(reason) => Err(Error::unavailable(reason)),
-        stage => Ok(stage),
+        StatementState::Withdrawn(Withdrawal::Refused(error)) => Err(refusal(*error)),
+        StatementState::Withdrawn(Withdrawal::Broken(reason)) => Err(Error::unavailable(reason)),
+        state => Ok(state),
     }
 }
 
 /// Waits until the statement has ended or `deadline`, and for its plan a little beyond that.
-async fn wait_for_stage(stages: &mut watch::Receiver<Stage>, deadline: Instant) {
+async fn wait_for_progress(progress: &mut watch::Receiver<Progress>, deadline: Instant) {
     let plan_deadline = deadline.max(Instant::now() + PLAN_WAIT);
-    // An error means that the driver is gone; its last stage stands.
-    let _ = timeout_at(plan_deadline, stages.wait_for(Stage::is_past_planning)).await;
-    let _ = timeout_at(deadline, stages.wait_for(Stage::has_ended)).await;
+    // An error means that the driver is gone; its last state stands.
+    let _ = timeout_at(plan_deadline, progress.wait_for(Progress::may_be_told)).await;
+    let _ = timeout_at(deadline, progress.wait_for(Progress::has_ended)).await;
 }
 
 /// Whether planning found the statement wanting, so that it is the request that fails and not the execution.

@@ -7,12 +7,13 @@ use datafusion::execution::session_state::SessionState;
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use crate::catalog::{ColumnKind, ColumnSpec, NewestOf, TableName, TableSpec};
+use crate::catalog::{ColumnKind, ColumnSpec, NewestOf, TableMap, TableName, TableSpec};
 use crate::gate::Admitted;
+use crate::process;
 use crate::protocol::BindRequest;
-use crate::session::{Session, TableMap, segment_tables};
 use crate::snapshot::Snapshots;
-use crate::{agent, pool};
+use crate::worker::agent;
+use crate::worker::session::{Session, segment_tables};
 
 const TABLES: [&str; 4] = ["jobs", "latest_readings", "readings", "urls"];
 
@@ -39,7 +40,7 @@ impl World {
         let latest = readings.newest_table().expect("one");
         let tables = [table("jobs", labelled), table("urls", labelled), readings, latest];
         let pin = snapshots.pin(Uuid::from_u128(1), tables.map(Arc::new).to_vec()).expect("pin");
-        let tables = segment_tables(pool::sources(&pin));
+        let tables = segment_tables(process::sources(&pin));
         Self { state: session(&folder, tables), folder }
     }
 

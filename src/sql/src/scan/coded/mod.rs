@@ -323,6 +323,4 @@ impl ExecutionPlan for CodedAggregate {
 }
 
 #[cfg(test)]
-mod random;
-#[cfg(test)]
 mod tests;

@@ -16,7 +16,8 @@ pub(super) use task::{make, tidy};
 use super::export_rows::{BY_QUERY, EXPORTS, ExportStatus, ExportV1, OPEN, path};
 use super::retention::ResultRetention;
 use super::rows::{QUERIES, QueryFailureV1, QueryStatus, QueryV2};
-use super::service::{given_up, not_ready};
+use super::service::{Queries, given_up, not_ready};
+use super::state::StatementState;
 use crate::features::{Link, raw};
 use base::audit::Action;
 use base::clock::{Moment, Timestamp};
@@ -247,10 +248,11 @@ pub(super) async fn request(
     let (format, requested_by) = (wanted.format, org.principal().user());
     let exports = org.service::<Exports>();
     let lost = lost(&exports, org.store(), id, format).await?;
+    let state = org.service::<Queries>().state(id);
     let (bytes_max, signals) = (exports.bytes_max, org.service::<Signals>());
     let export = org
         .write(move |tx| {
-            let query = tx.require(&QUERIES, &id)?;
+            let query = StatementState::told(state.as_ref(), tx.require(&QUERIES, &id)?);
             let rows = exportable(&query)?;
             let there = there(tx, id, format)?;
             let mut good = there.iter().filter(|export| is_good(export, tx.moment()));

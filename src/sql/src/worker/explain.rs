@@ -14,8 +14,8 @@ use datafusion::datasource::MemTable;
 use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::{Distinct, Expr, FetchType, LogicalPlan, SkipType, TableScan};
 
-use super::reasons::written;
-use super::scan::SegmentTable;
+use crate::reasons::written;
+use crate::scan::SegmentTable;
 
 /// The one column, as PostgreSQL calls it.
 const COLUMN: &str = "QUERY PLAN";

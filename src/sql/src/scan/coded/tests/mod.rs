@@ -1,6 +1,8 @@
 //! Every statement gives the same with the rules of this folder as without them, on segments of all kinds: coded, plain,
 //! with rows deleted, with NULLs, and with a column that older segments lack.
 
+mod random;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,13 +22,14 @@ use crate::cells::Cell;
 use crate::protocol::BindRequest;
 use crate::segment::BATCH_ROWS_MAX;
 use crate::snapshot::{Snapshots, TableChange};
-use crate::{newest, pool, session};
+use crate::worker::session;
+use crate::{newest, process};
 
-pub(super) const ORG: Uuid = Uuid::from_u128(7);
+const ORG: Uuid = Uuid::from_u128(7);
 const ROWS: u64 = 30_000;
 const URLS: u64 = 600;
 
-pub(super) fn spec(name: &str, columns: &[(&str, ColumnKind)]) -> TableSpec {
+fn spec(name: &str, columns: &[(&str, ColumnKind)]) -> TableSpec {
     TableSpec {
         name: TableName::parse(name).expect("a name"),
         description: String::new(),
@@ -51,7 +54,7 @@ fn readings(early: bool) -> Arc<TableSpec> {
 }
 
 /// A table that keeps the newest row by a column, by their times `at`.
-pub(super) fn readings_newest(table: &str, by: &str) -> NewestOf {
+fn readings_newest(table: &str, by: &str) -> NewestOf {
     NewestOf {
         table: TableName::parse(table).expect("a name"),
         description: String::new(),
@@ -61,7 +64,7 @@ pub(super) fn readings_newest(table: &str, by: &str) -> NewestOf {
 }
 
 /// What sessions of the tests may use.
-pub(super) fn bound(folder: &Path) -> BindRequest {
+fn bound(folder: &Path) -> BindRequest {
     BindRequest {
         segments: None,
         home: folder.to_owned(),
@@ -89,7 +92,7 @@ fn row(n: u64, early: bool) -> Vec<Cell> {
     row
 }
 
-pub(super) fn change(table: &Arc<TableSpec>, n: u64, rows: Vec<Vec<Cell>>) -> TableChange {
+fn change(table: &Arc<TableSpec>, n: u64, rows: Vec<Vec<Cell>>) -> TableChange {
     TableChange { table: Arc::clone(table), key: u128::from(n + 1).to_be_bytes(), rows }
 }
 
@@ -134,7 +137,7 @@ fn world() -> World {
     let pin = snapshots.pin(ORG, tables).expect("pin");
     let bound = bound(folder.path());
     let session =
-        || session::Session::of(&bound, session::segment_tables(pool::sources(&pin))).expect("a session");
+        || session::Session::of(&bound, session::segment_tables(process::sources(&pin))).expect("a session");
     let plain = SessionStateBuilder::new_from_existing(session())
         .with_physical_optimizer_rules(PhysicalOptimizer::new().rules)
         .build();
@@ -420,7 +423,7 @@ async fn a_sum_below_a_join_does_not_overflow_for_rows_that_the_join_leaves_out(
     let changes = (0..100).step_by(10).map(|url| change(&tags, url, vec![tag(url)])).collect();
     snapshots.fill(ORG, changes).expect("fill");
     let pin = snapshots.pin(ORG, vec![numbers, tags]).expect("pin");
-    let tables = session::segment_tables(pool::sources(&pin));
+    let tables = session::segment_tables(process::sources(&pin));
     let ours = session::Session::of(&bound(folder.path()), tables).expect("a session");
     let sql = "SELECT t.tag, sum(x.n), count(*) FROM numbers x JOIN tags t ON x.url = t.url GROUP BY t.tag";
     let (plan, rows) = run(&ours, sql, false).await;
@@ -450,7 +453,7 @@ async fn a_segment_of_more_batches_than_a_turn_has_is_read_to_its_end() {
     }
     while snapshots.merge_next().expect("merge") {}
     let pin = snapshots.pin(ORG, vec![table]).expect("pin");
-    let sources = pool::sources(&pin);
+    let sources = process::sources(&pin);
     assert_eq!(sources[0].segments.len(), 1, "one segment of {BATCHES} batches");
     let ours =
         session::Session::of(&bound(folder.path()), session::segment_tables(sources)).expect("a session");

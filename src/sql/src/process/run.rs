@@ -9,12 +9,12 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::reserve::{Disk, Holding};
-use super::shelf::Shelf;
-use super::switch::{Fingerprint, KillSwitches};
-use super::taking::take;
-use super::worker::{Ended, Worker};
-use super::{Listed, WorkerSettings, switched_off};
+use super::child::{ProcessExit, WorkerProcess};
+use super::collect::take;
+use super::disk_watch::{DiskClaim, DiskWatch};
+use super::idle::IdlePool;
+use super::kill_switch::{Fingerprint, KillSwitches};
+use super::{RunningEntry, WorkerSettings, switched_off};
 use crate::errors::{ErrorCode, QueryError};
 use crate::protocol::{Outcome, PlanInfo, PlanRequest, Reply, Request, RunRequest};
 use crate::snapshot::Pin;
@@ -24,11 +24,11 @@ const DEATH_WAIT: Duration = Duration::from_secs(1);
 
 /// A worker that has begun with a statement. Dropping it ends the worker, which is charged with the statement's slot and
 /// snapshot until it is gone.
-pub(super) struct Session {
-    pub(super) worker: Worker,
+pub(super) struct WorkerSession {
+    pub(super) worker: WorkerProcess,
     /// It has served a statement before.
     pub(super) has_rested: bool,
-    pub(super) shelf: Arc<Shelf>,
+    pub(super) idle: Arc<IdlePool>,
     pub(super) settings: Arc<WorkerSettings>,
     pub(super) deadline: Instant,
     pub(super) organization: Uuid,
@@ -37,13 +37,13 @@ pub(super) struct Session {
     pub(super) switches: watch::Receiver<Arc<KillSwitches>>,
     /// Where the result will stand.
     pub(super) result: PathBuf,
-    pub(super) disk: Arc<Disk>,
-    pub(super) holding: Holding,
-    pub(super) listed: Arc<Listed>,
+    pub(super) disk: Arc<DiskWatch>,
+    pub(super) claim: DiskClaim,
+    pub(super) listed: Arc<RunningEntry>,
 }
 
 /// Why a statement was not planned.
-pub(super) enum Refused {
+pub(super) enum PlanFailure {
     Failed(QueryError),
     /// Somebody (the kernel, when memory is short, or an operator) has killed a worker that had rested, before it said
     /// anything of this statement. Another worker may plan it.
@@ -51,7 +51,7 @@ pub(super) enum Refused {
 }
 
 /// What ends the waiting for a worker.
-enum End {
+enum RunEnd {
     Reply(io::Result<Reply>),
     Canceled,
     Switched(QueryError),
@@ -60,14 +60,14 @@ enum End {
     Timeout,
 }
 
-impl Session {
+impl WorkerSession {
     /// Lets the worker plan, and run what it has planned if `is_run`. On an error it is over.
     pub(super) async fn plan(
         mut self,
         sql: String,
         pin: &Pin,
         is_run: bool,
-    ) -> Result<(PlanInfo, Self), Refused> {
+    ) -> Result<(PlanInfo, Self), PlanFailure> {
         let run = RunRequest { result: self.own_result(), rows_max: self.settings.rows_max };
         let (tables, run) = (self.worker.tell(pin), is_run.then_some(run));
         let request = PlanRequest { sql, tables, agent: pin.agent, run };
@@ -76,29 +76,29 @@ impl Session {
             Err(end) => end,
         };
         match end {
-            End::Reply(Ok(Reply::Planned(info))) => Ok((info, self)),
-            End::Reply(Err(broken)) if self.has_rested => {
+            RunEnd::Reply(Ok(Reply::Planned(info))) => Ok((info, self)),
+            RunEnd::Reply(Err(broken)) if self.has_rested => {
                 let killed = self.worker.ended(DEATH_WAIT).await.is_some_and(|ended| ended.was_killed());
                 let error = self.died(broken).await;
-                Err(if killed { Refused::Killed(error) } else { Refused::Failed(error) })
+                Err(if killed { PlanFailure::Killed(error) } else { PlanFailure::Failed(error) })
             }
-            end => Err(Refused::Failed(self.over(end).await)),
+            end => Err(PlanFailure::Failed(self.over(end).await)),
         }
     }
 
     /// Sends an order; a worker that does not read it is ended by the time limit.
-    async fn send(&mut self, request: &Request) -> Result<(), End> {
+    async fn send(&mut self, request: &Request) -> Result<(), RunEnd> {
         match tokio::time::timeout_at(self.deadline, self.worker.send(request)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(broken)) => Err(End::Reply(Err(broken))),
-            Err(_) => Err(End::Timeout),
+            Ok(Err(broken)) => Err(RunEnd::Reply(Err(broken))),
+            Err(_) => Err(RunEnd::Timeout),
         }
     }
 
     /// Waits for the end of the run, whichever comes first.
     pub(super) async fn finish(mut self, canceled: watch::Receiver<bool>) -> Result<Outcome, QueryError> {
         let end = match self.answer(Some(canceled)).await {
-            End::Reply(Ok(Reply::Finished(outcome))) => {
+            RunEnd::Reply(Ok(Reply::Finished(outcome))) => {
                 match self.take_result(&outcome).await {
                     Ok(()) => self.rest(),
                     // Not the worker's fault, and its folder has to be emptied.
@@ -115,16 +115,16 @@ impl Session {
     }
 
     /// Waits for the worker's answer, its time, and those who may end it.
-    async fn answer(&mut self, canceled: Option<watch::Receiver<bool>>) -> End {
+    async fn answer(&mut self, canceled: Option<watch::Receiver<bool>>) -> RunEnd {
         let mut switches = self.switches.clone();
         let switched = switched_off(&mut switches, self.organization, self.fingerprint);
         tokio::select! {
             biased;
-            reply = self.worker.receive() => End::Reply(reply),
-            () = told(canceled) => End::Canceled,
-            error = switched => End::Switched(error),
-            () = self.holding.must_end() => End::NoDisk,
-            () = tokio::time::sleep_until(self.deadline) => End::Timeout,
+            reply = self.worker.receive() => RunEnd::Reply(reply),
+            () = told(canceled) => RunEnd::Canceled,
+            error = switched => RunEnd::Switched(error),
+            () = self.claim.must_end() => RunEnd::NoDisk,
+            () = tokio::time::sleep_until(self.deadline) => RunEnd::Timeout,
         }
     }
 
@@ -148,38 +148,38 @@ impl Session {
 
     /// The statement has ended well; the worker comes to rest while its caller goes on.
     pub(super) fn rest(self) {
-        let Self { mut worker, shelf, listed, holding, .. } = self;
+        let Self { mut worker, idle, listed, claim, .. } = self;
         tokio::spawn(async move {
-            drop((listed, holding));
+            drop((listed, claim));
             if worker.rest().await {
-                let charge = worker.discharge();
-                shelf.give_back(worker);
+                let lease = worker.release();
+                idle.give_back(worker);
                 // In this order: whoever gets the slot finds the worker.
-                drop(charge);
+                drop(lease);
             }
         });
     }
 
     /// The statement has ended badly: says why, and ends the worker unless it only refused. The caller need not wait
     /// until the process is gone, which takes longer the more memory it holds; the slot does.
-    async fn over(self, ended: End) -> QueryError {
+    async fn over(self, ended: RunEnd) -> QueryError {
         match ended {
-            End::Timeout => QueryError::timed_out(self.settings.query_timeout),
-            End::Canceled => QueryError::canceled(),
-            End::NoDisk => QueryError::out_of_disk(),
-            End::Switched(error) => error,
-            End::Reply(Ok(Reply::Failed(error))) if error.code.is_refusal() => {
+            RunEnd::Timeout => QueryError::timed_out(self.settings.query_timeout),
+            RunEnd::Canceled => QueryError::canceled(),
+            RunEnd::NoDisk => QueryError::out_of_disk(),
+            RunEnd::Switched(error) => error,
+            RunEnd::Reply(Ok(Reply::Failed(error))) if error.code.is_refusal() => {
                 self.rest();
                 error
             }
-            End::Reply(Ok(Reply::Failed(error))) => {
+            RunEnd::Reply(Ok(Reply::Failed(error))) => {
                 if error.code == ErrorCode::Internal {
                     tracing::error!(detail = error.detail, query = %self.query_id, "a SQL statement failed inside");
                 }
                 error
             }
-            End::Reply(Ok(_)) => QueryError::internal("a worker answered out of turn"),
-            End::Reply(Err(broken)) => self.died(broken).await,
+            RunEnd::Reply(Ok(_)) => QueryError::internal("a worker answered out of turn"),
+            RunEnd::Reply(Err(broken)) => self.died(broken).await,
         }
     }
 
@@ -204,7 +204,7 @@ async fn told(canceled: Option<watch::Receiver<bool>>) {
 }
 
 /// What a worker's death says about its statement.
-fn death(ended: Option<&Ended>) -> QueryError {
+fn death(ended: Option<&ProcessExit>) -> QueryError {
     let stderr = ended.map_or("", |ended| &ended.stderr);
     if stderr.contains("overflowed its stack") {
         return QueryError::failed("The statement is nested too deeply.");
@@ -212,7 +212,7 @@ fn death(ended: Option<&Ended>) -> QueryError {
     if stderr.contains("memory allocation of") || stderr.contains("Cannot allocate memory") {
         return QueryError::out_of_memory();
     }
-    match ended.and_then(Ended::signal) {
+    match ended.and_then(ProcessExit::signal) {
         // Our own kills never come here: the kernel's, when the box runs out of memory, or somebody at the box.
         Some(libc::SIGKILL) => QueryError::killed(),
         // A mapped file is shorter than it was, or its disk cannot be read.

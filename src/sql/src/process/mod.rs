@@ -1,6 +1,6 @@
 //! The server's side of the workers: keeping them warm, talking to them, and ending them.
 //!
-//! A statement waits for its turn ([`FairSemaphore`]), gets a worker that has served its organization or nobody yet (`shelf`), and
+//! A statement waits for its turn (`queue`), gets a worker that has served its organization or nobody yet (`idle`), and
 //! is planned before `start` answers, so that a statement that cannot run is refused at once. Then it runs on its own
 //! until it has finished, its time is up, it is canceled or switched off, or whoever waits for it goes away. After a
 //! good end the worker rests and may serve the same organization again; in every other case, also when nobody waits for the
@@ -9,12 +9,14 @@
 //!
 //! [`QueryBackend`] is the boundary: what submits statements knows this trait, so that many boxes can come behind it.
 
-mod reserve;
-mod session;
-mod shelf;
-mod switch;
-mod taking;
-mod worker;
+mod child;
+mod collect;
+mod disk_watch;
+mod idle;
+mod kill_switch;
+mod queue;
+mod run;
+mod settings;
 
 use std::collections::HashMap;
 use std::fs;
@@ -33,116 +35,28 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use self::reserve::Disk;
-use self::session::{Refused, Session};
-use self::shelf::Shelf;
-pub use self::switch::{Fingerprint, KillSwitches};
-use self::worker::{Bond, Charge, Nursery, Worker};
+use self::child::{Binding, ResourceLease, WorkerProcess, WorkerSpawner};
+use self::disk_watch::DiskWatch;
+use self::idle::IdlePool;
+pub use self::kill_switch::{Fingerprint, KillSwitches};
+use self::queue::turned_away;
+pub use self::queue::{QueueTicket, Turn};
+use self::run::{PlanFailure, WorkerSession};
+use self::settings::PLACES_KEPT;
+pub use self::settings::{WorkerSettings, box_memory_bytes, own_program};
 use super::errors::{ErrorCode, QueryError};
 use super::gate;
 use super::protocol::{BindRequest, DeletionsSource, Outcome, PlanInfo, SegmentSource, TableSource};
 use super::sandbox::{self, SandboxSupport};
 use super::snapshot::Pin;
 use super::snapshot::manifest::SegmentEntry;
-use base::line::{AcquireError, FairSemaphore, FairnessRules};
+use base::line::{FairSemaphore, FairnessRules, OrganizationLimit};
 use disk::{make_folder, make_scratch, open_folder};
 
 /// Statements that may wait for a worker, per worker.
 const WAITING_PER_WORKER_MAX: usize = 8;
 /// How long a worker may take to lock itself in, which takes a millisecond on an idle box.
 const BIND_WAIT: Duration = Duration::from_secs(10);
-/// What a process may allocate, in multiples of the memory pool: the pool does not see everything.
-const DATA_LIMIT_POOLS: u64 = 4;
-/// And this much besides, for stacks and the program itself.
-const DATA_LIMIT_BASE_BYTES: u64 = 256 << 20;
-
-/// Places beside `concurrency_box` for organizations with nothing running.
-const PLACES_KEPT: usize = 1;
-
-/// How workers are run.
-#[derive(Clone, Debug)]
-pub struct WorkerSettings {
-    /// The program, usually `own_program()`; it must call `worker_main` on the argument `sql-worker`.
-    pub exe: PathBuf,
-    /// Longest run of a statement, planning included.
-    pub query_timeout: Duration,
-    /// Memory pool of a statement; the process may take about four times as much.
-    pub memory_bytes: u64,
-    /// What all workers together may take; `concurrency_box` gives way to it.
-    pub memory_box_bytes: u64,
-    /// Disk a statement may spill to.
-    pub spill_bytes_max: u64,
-    /// Most rows of a result; the rest is cut off and said to be.
-    pub rows_max: u64,
-    /// Most bytes of a result, likewise.
-    pub bytes_max: u64,
-    /// Where workers have their folders; emptied at the start.
-    pub spill_dir: PathBuf,
-    /// Where results are kept, one folder an organization.
-    pub results_dir: PathBuf,
-    /// Free space at which the store stops to write. Statements that need much disk end before that.
-    pub reserve_bytes: u64,
-    /// Run nothing where the kernel cannot hold a worker.
-    pub require_sandbox: bool,
-    /// Statements that run at once.
-    pub concurrency_box: usize,
-}
-
-impl WorkerSettings {
-    /// Statements that run at once: as many as were asked for and have their pools in the box's share; one at least.
-    fn concurrency(&self) -> usize {
-        let affordable = self.memory_box_bytes / self.memory_bytes.max(1);
-        self.concurrency_box.min(usize::try_from(affordable).unwrap_or(usize::MAX)).max(1)
-    }
-
-    /// What one worker may allocate: some pools, but not so much that all of them together could take twice the share.
-    fn data_bytes_max(&self) -> u64 {
-        let wanted = self.memory_bytes.saturating_mul(DATA_LIMIT_POOLS);
-        let needed = self.memory_bytes.saturating_add(DATA_LIMIT_BASE_BYTES);
-        let fair = self.memory_box_bytes.saturating_mul(2) / (self.concurrency() + PLACES_KEPT) as u64;
-        wanted.saturating_add(DATA_LIMIT_BASE_BYTES).min(fair.max(needed))
-    }
-}
-
-/// The program that runs, to start workers of: the very file, also when an upgrade has put another one in its place
-/// meanwhile or removed it. A worker of another release would not understand this server.
-pub fn own_program() -> io::Result<PathBuf> {
-    let running = Path::new("/proc/self/exe");
-    if running.exists() { Ok(running.to_owned()) } else { std::env::current_exe() }
-}
-
-/// Memory of this box in bytes: the machine's, or what its control group allows if that is less.
-pub fn box_memory_bytes() -> u64 {
-    let system = rustix::system::sysinfo();
-    // The fields' types differ between processors.
-    #[allow(clippy::unnecessary_cast)]
-    let machine = (system.totalram as u64).saturating_mul(system.mem_unit as u64);
-    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    memory_allowed(&own, Path::new("/sys/fs/cgroup")).fold(machine, u64::min)
-}
-
-/// The memory limits of the control groups that `own` (`/proc/self/cgroup`) names below `root`, of both versions: the
-/// second has one tree with `memory.max`, the first a tree for memory with `memory.limit_in_bytes`.
-fn memory_allowed(own: &str, root: &Path) -> impl Iterator<Item = u64> {
-    let line = |wanted: &str| {
-        own.lines().find_map(|line| {
-            let mut parts = line.splitn(3, ':').skip(1);
-            let of = parts.next()?.split(',').any(|controller| controller == wanted);
-            parts.next().filter(|_| of).map(|path| path.trim_start_matches('/').to_owned())
-        })
-    };
-    let trees =
-        [("", root.to_owned(), "memory.max"), ("memory", root.join("memory"), "memory.limit_in_bytes")];
-    let mut found = Vec::new();
-    for (controller, root, file) in trees {
-        let group = root.join(line(controller).unwrap_or_default());
-        let groups = group.ancestors().take_while(|group| group.starts_with(&root));
-        let read = |group: &Path| fs::read_to_string(group.join(file)).ok()?.trim().parse::<u64>().ok();
-        found.extend(groups.filter_map(read));
-    }
-    found.into_iter()
-}
-
 /// A statement to run.
 #[derive(Clone, Debug)]
 pub struct Statement {
@@ -156,10 +70,10 @@ pub struct Statement {
 
 /// Where statements are planned and run.
 pub trait QueryBackend: Send + Sync {
-    /// Plans only.
+    /// Waits for its turn and plans only.
     fn plan(&self, statement: Statement) -> BoxFuture<'_, Result<PlanInfo, QueryError>>;
-    /// Plans, and lets the statement run if that went well.
-    fn start(&self, statement: Statement) -> BoxFuture<'_, Result<(PlanInfo, Running), QueryError>>;
+    /// Waits for its turn, plans, and lets the statement run if that went well.
+    fn start(&self, statement: Statement) -> BoxFuture<'_, Result<(PlanInfo, StatementHandle), QueryError>>;
 }
 
 /// Cancels a running statement; may be cloned and used at any time, also after the end.
@@ -167,25 +81,25 @@ pub trait QueryBackend: Send + Sync {
 pub struct CancelHandle(Arc<watch::Sender<bool>>);
 
 impl CancelHandle {
-    /// Asks for the end; `Running::wait` then gives `canceled`, unless the statement ended before.
+    /// Asks for the end; `StatementHandle::wait` then gives `canceled`, unless the statement ended before.
     pub fn cancel(&self) {
         self.0.send_replace(true);
     }
 }
 
 /// A statement that runs. Dropping it ends it.
-pub struct Running {
+pub struct StatementHandle {
     outcome: BoxFuture<'static, Result<Outcome, QueryError>>,
     cancel: CancelHandle,
 }
 
-impl std::fmt::Debug for Running {
+impl std::fmt::Debug for StatementHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Running")
+        f.write_str("StatementHandle")
     }
 }
 
-impl Running {
+impl StatementHandle {
     /// A handle that cancels it from elsewhere.
     pub fn cancel_handle(&self) -> CancelHandle {
         self.cancel.clone()
@@ -198,7 +112,7 @@ impl Running {
     }
 }
 
-impl Future for Running {
+impl Future for StatementHandle {
     type Output = Result<Outcome, QueryError>;
 
     fn poll(mut self: StdPin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -207,9 +121,9 @@ impl Future for Running {
 }
 
 /// A task that ends when nobody waits for it any more.
-struct Task(JoinHandle<Result<Outcome, QueryError>>);
+struct AbortingTask(JoinHandle<Result<Outcome, QueryError>>);
 
-impl Future for Task {
+impl Future for AbortingTask {
     type Output = Result<Outcome, QueryError>;
 
     fn poll(mut self: StdPin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -218,7 +132,7 @@ impl Future for Task {
     }
 }
 
-impl Drop for Task {
+impl Drop for AbortingTask {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -249,12 +163,12 @@ pub struct WorkerCounts {
 type RunningList = Arc<Mutex<HashMap<Uuid, RunningStatement>>>;
 
 /// An entry in the list of what runs; gone when dropped.
-pub(super) struct Listed {
+pub(super) struct RunningEntry {
     list: RunningList,
     query_id: Uuid,
 }
 
-impl Drop for Listed {
+impl Drop for RunningEntry {
     fn drop(&mut self) {
         self.list.lock().remove(&self.query_id);
     }
@@ -264,9 +178,9 @@ impl Drop for Listed {
 #[derive(Debug)]
 pub struct Workers {
     settings: Arc<WorkerSettings>,
-    line: Arc<FairSemaphore<Uuid>>,
-    shelf: Arc<Shelf>,
-    disk: Arc<Disk>,
+    queue: Arc<FairSemaphore<Uuid>>,
+    idle: Arc<IdlePool>,
+    disk: Arc<DiskWatch>,
     sandbox: SandboxSupport,
     switches: watch::Sender<Arc<KillSwitches>>,
     running: RunningList,
@@ -288,20 +202,20 @@ impl Workers {
                 "fewer SQL statements run at once than asked for: their memory is more than the box's share"
             );
         }
-        let nursery = Nursery::new(settings.exe.clone(), settings.spill_dir.clone())?;
+        let spawner = WorkerSpawner::new(settings.exe.clone(), settings.spill_dir.clone())?;
         let folders = [settings.spill_dir.clone(), settings.results_dir.clone()];
         Ok(Self {
-            disk: Disk::new(folders, settings.reserve_bytes),
+            disk: DiskWatch::new(folders, settings.reserve_bytes),
             sandbox: sandbox::support(),
             settings: Arc::new(settings),
-            line: FairSemaphore::new(FairnessRules {
+            queue: FairSemaphore::new(FairnessRules {
                 places: concurrency,
                 kept: PLACES_KEPT,
                 // Their short statements go past others' long ones at once.
                 kept_after: Duration::ZERO,
                 waiting_max: concurrency * WAITING_PER_WORKER_MAX,
             }),
-            shelf: Shelf::new(nursery, concurrency),
+            idle: IdlePool::new(spawner, concurrency),
             switches: watch::Sender::default(),
             running: RunningList::default(),
         })
@@ -309,7 +223,7 @@ impl Workers {
 
     /// Starts workers before anybody asks for one.
     pub fn warm(&self) {
-        self.shelf.restock();
+        self.idle.restock();
     }
 
     /// The folder of all results: in it one folder an organization.
@@ -331,7 +245,7 @@ impl Workers {
     ) -> impl Future<Output = io::Result<()>> + use<> {
         let path = self.result_path(organization, query_id);
         async move {
-            match tokio::task::spawn_blocking(move || taking::sync(&path)).await {
+            match tokio::task::spawn_blocking(move || collect::sync(&path)).await {
                 Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(()),
                 Ok(synced) => synced,
                 Err(error) => Err(io::Error::other(error)),
@@ -344,15 +258,15 @@ impl Workers {
         self.settings.query_timeout
     }
 
-    /// Statements that wait for a free worker.
+    /// Statements that wait for their turn.
     pub fn waiting(&self) -> usize {
-        self.line.waiting()
+        self.queue.waiting()
     }
 
     /// What the workers are at.
     pub fn counts(&self) -> WorkerCounts {
-        let (fresh, resting) = self.shelf.counts();
-        WorkerCounts { running: self.line.taken(), waiting: self.line.waiting(), fresh, resting }
+        let (fresh, resting) = self.idle.counts();
+        WorkerCounts { running: self.queue.taken(), waiting: self.queue.waiting(), fresh, resting }
     }
 
     /// The statements that are planned or run, the longest first.
@@ -369,28 +283,70 @@ impl Workers {
 
     /// Whether statements of an organization run or wait, or a worker has not let go of its last one.
     pub fn serves(&self, organization: Uuid) -> bool {
-        self.line.has(organization)
+        self.queue.has(organization)
     }
 
     /// Ends the workers that rest for an organization, and returns when they are gone. For one that is being erased, once
     /// no statement of it is left.
     pub async fn forget(&self, organization: Uuid) {
-        self.shelf.forget(organization).await;
+        self.idle.forget(organization).await;
+    }
+
+    /// Refuses a statement that would be refused whenever its turn came.
+    pub fn check(&self, organization: Uuid, sql: &str) -> Result<(), QueryError> {
+        gate::check_length(sql)?;
+        self.switches.borrow().check(organization, Fingerprint::of(sql))?;
+        self.check_sandbox(self.sandbox)
+    }
+
+    /// A place in the queue for a statement of the organization, within its limit; an error when there is none.
+    pub fn enqueue(&self, organization: Uuid, limit: OrganizationLimit) -> Result<QueueTicket, QueryError> {
+        let joined = self.queue.join(organization, Some(limit));
+        joined.map(QueueTicket).map_err(|why| turned_away(why, Some(limit)))
+    }
+
+    /// Plans only, in a turn that has come.
+    pub async fn plan_in(&self, turn: &Turn, statement: Statement) -> Result<PlanInfo, QueryError> {
+        let (info, session) = self.begin(turn, statement, false).await?;
+        session.rest();
+        Ok(info)
+    }
+
+    /// Plans, and lets the statement run if that went well, in a turn that has come.
+    pub async fn start_in(
+        &self,
+        turn: &Turn,
+        statement: Statement,
+    ) -> Result<(PlanInfo, StatementHandle), QueryError> {
+        let (info, session) = self.begin(turn, statement, true).await?;
+        let (sender, canceled) = watch::channel(false);
+        let cancel = CancelHandle(Arc::new(sender));
+        // A task of its own, so that the time limit holds even while nobody polls.
+        let task = AbortingTask(tokio::spawn(session.finish(canceled)));
+        Ok((info, StatementHandle { outcome: Box::pin(task), cancel }))
+    }
+
+    /// The turn of a statement that no organization's limit counts.
+    async fn own_turn(&self, statement: &Statement) -> Result<Turn, QueryError> {
+        let organization = statement.pin.organization();
+        self.check(organization, &statement.sql)?;
+        let ticket = self.queue.join(organization, None).map_err(|why| turned_away(why, None))?;
+        QueueTicket(ticket).turn().await
     }
 
     /// Gets a worker and lets it plan, and run what it has planned if `is_run`.
-    async fn begin(&self, statement: Statement, is_run: bool) -> Result<(PlanInfo, Session), QueryError> {
-        gate::check_length(&statement.sql)?;
+    async fn begin(
+        &self,
+        turn: &Turn,
+        statement: Statement,
+        is_run: bool,
+    ) -> Result<(PlanInfo, WorkerSession), QueryError> {
         let Statement { pin, sql, query_id } = statement;
         let organization = pin.organization();
         let fingerprint = Fingerprint::of(&sql);
         let switches = self.switches.subscribe();
-        let check = || switches.borrow().check(organization, fingerprint);
-        check()?;
-        self.check_sandbox(self.sandbox)?;
-        let slot = self.line.enter(organization).await.map_err(turned_away)?;
-        check()?;
-        let charge: Charge = Arc::new((slot, pin.clone()));
+        self.check(organization, &sql)?;
+        let lease: ResourceLease = Arc::new((turn.worker_slot().await?, pin.clone()));
         let listed = Arc::new(self.list(organization, query_id, fingerprint));
         let deadline = Instant::now() + self.settings.query_timeout;
         let result = self.result_path(organization, query_id);
@@ -401,18 +357,18 @@ impl Workers {
         loop {
             let mut off = switches.clone();
             let (worker, has_rested) = tokio::select! {
-                worker = self.worker(organization, &pin.folder, &charge) => worker?,
+                worker = self.worker(organization, &pin.folder, &lease) => worker?,
                 error = switched_off(&mut off, organization, fingerprint) => return Err(error),
                 () = tokio::time::sleep_until(deadline) => {
                     return Err(QueryError::timed_out(self.settings.query_timeout));
                 }
             };
-            let session = Session {
-                holding: self.disk.hold(query_id, worker.home()),
+            let session = WorkerSession {
+                claim: self.disk.hold(query_id, worker.home()),
                 disk: Arc::clone(&self.disk),
                 worker,
                 has_rested,
-                shelf: Arc::clone(&self.shelf),
+                idle: Arc::clone(&self.idle),
                 settings: Arc::clone(&self.settings),
                 deadline,
                 organization,
@@ -425,8 +381,8 @@ impl Workers {
             match session.plan(sql.clone(), &pin, is_run).await {
                 Ok(planned) => return Ok(planned),
                 // A statement that makes the kernel kill its worker may do that twice, and not more.
-                Err(Refused::Killed(_)) if !is_second => is_second = true,
-                Err(Refused::Killed(error) | Refused::Failed(error)) => return Err(error),
+                Err(PlanFailure::Killed(_)) if !is_second => is_second = true,
+                Err(PlanFailure::Killed(error) | PlanFailure::Failed(error)) => return Err(error),
             }
         }
     }
@@ -436,17 +392,17 @@ impl Workers {
         &self,
         organization: Uuid,
         folder: &Path,
-        charge: &Charge,
-    ) -> Result<(Worker, bool), QueryError> {
-        let bond = Bond::of(organization, folder);
+        lease: &ResourceLease,
+    ) -> Result<(WorkerProcess, bool), QueryError> {
+        let binding = Binding::of(organization, folder);
         // Those that wait may all have died meanwhile; when more than those die, something is wrong with every one.
-        for tries_left in (0..=self.shelf.waiting_max()).rev() {
-            let (mut worker, is_new) = self.shelf.take(bond).await?;
-            worker.charge(Arc::clone(charge));
+        for tries_left in (0..=self.idle.waiting_max()).rev() {
+            let (mut worker, is_new) = self.idle.take(binding).await?;
+            worker.hold(Arc::clone(lease));
             if worker.bound.is_some() {
                 return Ok((worker, true));
             }
-            let error = match self.bound(&mut worker, bond, folder).await {
+            let error = match self.bound(&mut worker, binding, folder).await {
                 Ok(sandbox) => {
                     self.check_sandbox(sandbox)?;
                     return Ok((worker, false));
@@ -465,16 +421,21 @@ impl Workers {
     }
 
     /// Makes a fresh worker the organization's, and says what holds it.
-    async fn bound(&self, worker: &mut Worker, bond: Bond, folder: &Path) -> io::Result<SandboxSupport> {
+    async fn bound(
+        &self,
+        worker: &mut WorkerProcess,
+        binding: Binding,
+        folder: &Path,
+    ) -> io::Result<SandboxSupport> {
         let request = BindRequest {
-            segments: bond.has_folder().then(|| folder.to_owned()),
+            segments: binding.has_folder().then(|| folder.to_owned()),
             home: worker.home().to_owned(),
             memory_bytes: self.settings.memory_bytes,
             data_bytes_max: self.settings.data_bytes_max(),
             spill_bytes_max: self.settings.spill_bytes_max,
             result_bytes_max: self.settings.bytes_max,
         };
-        let bound = tokio::time::timeout(BIND_WAIT, worker.bind(bond, request)).await;
+        let bound = tokio::time::timeout(BIND_WAIT, worker.bind(binding, request)).await;
         bound.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 
@@ -487,36 +448,31 @@ impl Workers {
         Err(QueryError::new(ErrorCode::KillSwitched, what))
     }
 
-    fn list(&self, organization: Uuid, query_id: Uuid, fingerprint: Fingerprint) -> Listed {
+    fn list(&self, organization: Uuid, query_id: Uuid, fingerprint: Fingerprint) -> RunningEntry {
         let entry = RunningStatement { organization, query_id, fingerprint, since: SystemTime::now() };
         self.running.lock().insert(query_id, entry);
-        Listed { list: Arc::clone(&self.running), query_id }
+        RunningEntry { list: Arc::clone(&self.running), query_id }
     }
 }
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        self.shelf.close();
+        self.idle.close();
     }
 }
 
 impl QueryBackend for Workers {
     fn plan(&self, statement: Statement) -> BoxFuture<'_, Result<PlanInfo, QueryError>> {
         Box::pin(async move {
-            let (info, session) = self.begin(statement, false).await?;
-            session.rest();
-            Ok(info)
+            let turn = self.own_turn(&statement).await?;
+            self.plan_in(&turn, statement).await
         })
     }
 
-    fn start(&self, statement: Statement) -> BoxFuture<'_, Result<(PlanInfo, Running), QueryError>> {
+    fn start(&self, statement: Statement) -> BoxFuture<'_, Result<(PlanInfo, StatementHandle), QueryError>> {
         Box::pin(async move {
-            let (info, session) = self.begin(statement, true).await?;
-            let (sender, canceled) = watch::channel(false);
-            let cancel = CancelHandle(Arc::new(sender));
-            // A task of its own, so that the time limit holds even while nobody polls.
-            let task = Task(tokio::spawn(session.finish(canceled)));
-            Ok((info, Running { outcome: Box::pin(task), cancel }))
+            let turn = self.own_turn(&statement).await?;
+            self.start_in(&turn, statement).await
         })
     }
 }
@@ -535,20 +491,6 @@ async fn switched_off(
         if switches.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
-    }
-}
-
-/// Why a statement may not even wait.
-fn turned_away(why: AcquireError) -> QueryError {
-    match why {
-        AcquireError::Full => QueryError {
-            retriable: true,
-            ..QueryError::new(
-                ErrorCode::TooManyQueries,
-                "Too many statements wait for their turn; send it later.",
-            )
-        },
-        AcquireError::Closed => QueryError::internal("the line is closed"),
     }
 }
 
@@ -589,24 +531,6 @@ pub(super) fn sources(pin: &Pin) -> Vec<TableSource> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn control_groups_of_both_versions_bound_the_memory() {
-        let root = tempfile::tempdir().unwrap();
-        let write = |path: &str, text: &str| {
-            let path = root.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
-        write("box/memory.max", "max\n");
-        write("box/inner/memory.max", "3000\n");
-        write("memory/docker/memory.limit_in_bytes", "2000\n");
-        write("memory/docker/abc/memory.limit_in_bytes", "9223372036854771712\n");
-        let least = |own: &str| memory_allowed(own, root.path()).min();
-        assert_eq!(least("0::/box/inner\n"), Some(3_000));
-        assert_eq!(least("5:cpu,cpuacct:/x\n4:memory:/docker/abc\n"), Some(2_000));
-        assert_eq!(least(""), None);
-    }
 
     #[test]
     fn clearing_takes_workers_folders_and_nothing_else() {

@@ -1,7 +1,7 @@
 //! A worker process as the server sees it: how it is started, bound, asked, and ended.
 //!
-//! A process belongs to its keeper, a task that waits for its end; everybody else has a [`Worker`], which speaks to it.
-//! When that is dropped, at whatever point of a statement, the keeper kills the process, and only when it is gone it
+//! A process belongs to its supervisor, a task that waits for its end; everybody else has a [`WorkerProcess`], which speaks to it.
+//! When that is dropped, at whatever point of a statement, the supervisor kills the process, and only when it is gone it
 //! removes the worker's folder and lets go of what the statement was charged with: its place in the line above all.
 
 use std::any::Any;
@@ -47,22 +47,22 @@ const STATEMENTS_MAX: u32 = 1_000;
 
 /// Starts workers.
 #[derive(Debug)]
-pub(super) struct Nursery {
+pub(super) struct WorkerSpawner {
     exe: PathBuf,
     spill_dir: PathBuf,
-    spawner: Spawner,
+    thread: SpawnThread,
 }
 
-impl Nursery {
+impl WorkerSpawner {
     pub(super) fn new(exe: PathBuf, spill_dir: PathBuf) -> io::Result<Self> {
-        Ok(Self { exe, spill_dir, spawner: Spawner::start()? })
+        Ok(Self { exe, spill_dir, thread: SpawnThread::start()? })
     }
 
     /// A worker that belongs to nobody yet.
-    pub(super) async fn spawn(&self) -> Result<Worker, QueryError> {
-        let home = Home::create(self.spill_dir.join(Uuid::now_v7().to_string()))?;
-        let child = self.spawner.spawn(worker_command(&self.exe, &home.0)).await?;
-        Worker::of(child, home)
+    pub(super) async fn spawn(&self) -> Result<WorkerProcess, QueryError> {
+        let home = ScratchFolder::create(self.spill_dir.join(Uuid::now_v7().to_string()))?;
+        let child = self.thread.spawn(worker_command(&self.exe, &home.0)).await?;
+        WorkerProcess::of(child, home)
     }
 }
 
@@ -84,16 +84,16 @@ fn worker_command(exe: &Path, folder: &Path) -> Command {
 
 /// A worker's own folder; gone when this is dropped.
 #[derive(Debug)]
-struct Home(PathBuf);
+struct ScratchFolder(PathBuf);
 
-impl Home {
+impl ScratchFolder {
     fn create(path: PathBuf) -> io::Result<Self> {
         disk::make_scratch(&path)?;
         Ok(Self(path))
     }
 }
 
-impl Drop for Home {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         // What stays is removed at the next start.
         let _ = fs::remove_dir_all(&self.0);
@@ -103,12 +103,12 @@ impl Drop for Home {
 /// To whom a worker belongs: the organization, and the very folder that it may read. (A folder that was removed and
 /// made anew is another one to the kernel.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bond {
+pub(super) struct Binding {
     pub(super) organization: Uuid,
     folder: Option<(u64, u64)>,
 }
 
-impl Bond {
+impl Binding {
     /// Of an organization with the folder that it has now.
     pub(super) fn of(organization: Uuid, folder: &Path) -> Self {
         use std::os::unix::fs::MetadataExt;
@@ -123,18 +123,18 @@ impl Bond {
 }
 
 /// What a statement is charged with for as long as the process that ran it may do anything.
-pub(super) type Charge = Arc<dyn Any + Send + Sync>;
+pub(super) type ResourceLease = Arc<dyn Any + Send + Sync>;
 
 /// How a process ended.
 #[derive(Clone, Debug)]
-pub(super) struct Ended {
+pub(super) struct ProcessExit {
     /// None when the kernel did not tell.
     pub(super) status: Option<ExitStatus>,
     /// The beginning of what it said on standard error.
     pub(super) stderr: String,
 }
 
-impl Ended {
+impl ProcessExit {
     /// The signal that ended it.
     pub(super) fn signal(&self) -> Option<i32> {
         self.status.as_ref().and_then(ExitStatus::signal)
@@ -148,22 +148,22 @@ impl Ended {
 
 /// A worker process. Dropping it ends the process.
 #[derive(Debug)]
-pub(super) struct Worker {
-    pub(super) bound: Option<Bond>,
+pub(super) struct WorkerProcess {
+    pub(super) bound: Option<Binding>,
     input: ChildStdin,
     output: ChildStdout,
     home: PathBuf,
     process_id: Option<u32>,
     statements: u32,
-    told: Option<Told>,
-    charge: Arc<Mutex<Option<Charge>>>,
-    /// Tells the keeper to kill; so does dropping it.
+    known: Option<KnownTables>,
+    lease: Arc<Mutex<Option<ResourceLease>>>,
+    /// Tells the supervisor to kill; so does dropping it.
     kill: watch::Sender<bool>,
-    ended: watch::Receiver<Option<Ended>>,
+    ended: watch::Receiver<Option<ProcessExit>>,
 }
 
-impl Worker {
-    fn of(mut child: Child, home: Home) -> Result<Self, QueryError> {
+impl WorkerProcess {
+    fn of(mut child: Child, home: ScratchFolder) -> Result<Self, QueryError> {
         let (Some(input), Some(output), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
@@ -172,10 +172,10 @@ impl Worker {
         let (kill, killed) = watch::channel(false);
         let (tell, ended) = watch::channel(None);
         let (path, process_id) = (home.0.clone(), child.id());
-        let charge = Arc::<Mutex<Option<Charge>>>::default();
-        tokio::spawn(keep(Keeping { child, home, charge: Arc::clone(&charge) }, stderr, killed, tell));
-        let (bound, told, statements) = (None, None, 0);
-        Ok(Self { bound, input, output, home: path, process_id, statements, told, charge, kill, ended })
+        let lease = Arc::<Mutex<Option<ResourceLease>>>::default();
+        tokio::spawn(supervise(Supervised { child, home, lease: Arc::clone(&lease) }, stderr, killed, tell));
+        let (bound, known, statements) = (None, None, 0);
+        Ok(Self { bound, input, output, home: path, process_id, statements, known, lease, kill, ended })
     }
 
     /// Its own folder.
@@ -184,20 +184,24 @@ impl Worker {
     }
 
     /// Charges it with what nobody else may have until it has come to rest or is gone.
-    pub(super) fn charge(&self, with: Charge) {
-        *self.charge.lock() = Some(with);
+    pub(super) fn hold(&self, lease: ResourceLease) {
+        *self.lease.lock() = Some(lease);
     }
 
     /// What it was charged with; its statement has come to rest.
-    pub(super) fn discharge(&self) -> Option<Charge> {
-        self.charge.lock().take()
+    pub(super) fn release(&self) -> Option<ResourceLease> {
+        self.lease.lock().take()
     }
 
     /// Makes it an organization's, for good; gives what holds it.
-    pub(super) async fn bind(&mut self, bond: Bond, request: BindRequest) -> io::Result<SandboxSupport> {
+    pub(super) async fn bind(
+        &mut self,
+        binding: Binding,
+        request: BindRequest,
+    ) -> io::Result<SandboxSupport> {
         match self.ask(&Request::Bind(request)).await? {
             Reply::Bound(sandbox) => {
-                self.bound = Some(bond);
+                self.bound = Some(binding);
                 Ok(sandbox)
             }
             _ => Err(io::Error::other("a worker answered out of turn")),
@@ -207,17 +211,17 @@ impl Worker {
     /// What of a snapshot's tables it has to be told: nothing when it was told the same for the statement before.
     pub(super) fn tell(&mut self, pin: &Pin) -> Option<Vec<TableSource>> {
         // The weak one lets go of the snapshot's files, and yet no other snapshot can have its place.
-        let told = Told { snapshot: Arc::downgrade(&pin.snapshot), tables: Arc::clone(&pin.tables) };
-        if self.told.as_ref().is_some_and(|known| known.is(&told)) {
+        let told = KnownTables { snapshot: Arc::downgrade(&pin.snapshot), tables: Arc::clone(&pin.tables) };
+        if self.known.as_ref().is_some_and(|known| known.is(&told)) {
             return None;
         }
-        self.told = Some(told);
+        self.known = Some(told);
         Some(sources(pin))
     }
 
     /// Whether the process still lives.
     pub(super) fn is_alive(&self) -> bool {
-        // The keeper may not have been told yet; the kernel knows. It is only looked at: the keeper reaps it.
+        // The supervisor may not have been told yet; the kernel knows. It is only looked at: the supervisor reaps it.
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let id = self.process_id.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         self.ended.borrow().is_none()
@@ -253,13 +257,13 @@ impl Worker {
     }
 
     /// Waits a little for the process to end by itself.
-    pub(super) async fn ended(&mut self, grace: Duration) -> Option<Ended> {
+    pub(super) async fn ended(&mut self, grace: Duration) -> Option<ProcessExit> {
         let ended = tokio::time::timeout(grace, self.ended.wait_for(Option::is_some)).await;
         ended.ok()?.ok()?.clone()
     }
 
     /// Ends the process if it still lives, and waits until it is gone; none when nobody can tell how it ended.
-    pub(super) async fn end(mut self) -> Option<Ended> {
+    pub(super) async fn end(mut self) -> Option<ProcessExit> {
         self.kill.send_replace(true);
         self.ended.wait_for(Option::is_some).await.ok()?.clone()
     }
@@ -274,13 +278,13 @@ impl Worker {
 
 /// The tables that a worker knows.
 #[derive(Debug)]
-struct Told {
+struct KnownTables {
     snapshot: Weak<Snapshot>,
     tables: Arc<Vec<Arc<TableSpec>>>,
 }
 
-impl Told {
-    fn is(&self, other: &Told) -> bool {
+impl KnownTables {
+    fn is(&self, other: &KnownTables) -> bool {
         self.snapshot.ptr_eq(&other.snapshot) && self.tables == other.tables
     }
 }
@@ -292,29 +296,29 @@ fn has_no_files(home: &Path) -> bool {
         .is_ok_and(|mut entries| entries.all(|entry| entry.is_ok_and(|entry| is_empty(&entry.path()))))
 }
 
-/// What its keeper has of a worker, in the order in which it goes: the process, its folder, what it was charged with.
-struct Keeping {
+/// What its supervisor has of a worker, in the order in which it goes: the process, its folder, what it was charged with.
+struct Supervised {
     child: Child,
-    home: Home,
-    charge: Arc<Mutex<Option<Charge>>>,
+    home: ScratchFolder,
+    lease: Arc<Mutex<Option<ResourceLease>>>,
 }
 
 /// Waits for the end of a process, which it brings about when it is told to, and clears away.
-async fn keep(
-    mut keeping: Keeping,
+async fn supervise(
+    mut supervised: Supervised,
     stderr: ChildStderr,
     mut told: watch::Receiver<bool>,
-    tell: watch::Sender<Option<Ended>>,
+    tell: watch::Sender<Option<ProcessExit>>,
 ) {
     let mut said = tokio::spawn(beginning(stderr));
     // An error means that nobody speaks to it any more.
     let told = async move { drop(told.wait_for(|kill| *kill).await) };
     let status = tokio::select! {
-        status = keeping.child.wait() => status,
+        status = supervised.child.wait() => status,
         () = told => {
             // Fails only when it is dead already.
-            let _ = keeping.child.start_kill();
-            keeping.child.wait().await
+            let _ = supervised.child.start_kill();
+            supervised.child.wait().await
         }
     };
     let stderr = match tokio::time::timeout(STDERR_WAIT, &mut said).await {
@@ -324,12 +328,12 @@ async fn keep(
             String::new()
         }
     };
-    tell.send_replace(Some(Ended { status: status.ok(), stderr }));
-    let Keeping { child, home, charge } = keeping;
+    tell.send_replace(Some(ProcessExit { status: status.ok(), stderr }));
+    let Supervised { child, home, lease } = supervised;
     drop(child);
     // Gigabytes that were spilled take a while to be unlinked. (When the runtime ends, they are dropped here.)
     let _ = tokio::task::spawn_blocking(move || drop(home)).await;
-    drop(charge.lock().take());
+    drop(lease.lock().take());
 }
 
 /// The beginning of what a process says on standard error. It is read to the end whatever comes, or the process would
@@ -347,13 +351,13 @@ async fn beginning(mut stderr: ChildStderr) -> String {
 /// A thread that does nothing but start workers. A worker asks the kernel to be killed when the *thread* that started
 /// it ends (prctl(2), PR_SET_PDEATHSIG), and threads of a runtime may end while the program lives on.
 #[derive(Debug)]
-struct Spawner(Sender<Order>);
+struct SpawnThread(Sender<SpawnRequest>);
 
-type Order = (Command, Handle, oneshot::Sender<io::Result<Child>>);
+type SpawnRequest = (Command, Handle, oneshot::Sender<io::Result<Child>>);
 
-impl Spawner {
+impl SpawnThread {
     fn start() -> io::Result<Self> {
-        let (orders, received) = channel::<Order>();
+        let (orders, received) = channel::<SpawnRequest>();
         std::thread::Builder::new().name("sql-spawner".to_owned()).spawn(move || {
             for (mut command, runtime, answer) in received {
                 let _entered = runtime.enter();

@@ -27,36 +27,29 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use url::Url;
 
-use super::checked::CheckedArithmetic;
 use super::constants::FalseConstants;
-use super::extremes::extremes;
-use super::functions::{AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, WINDOW_FUNCTIONS};
-use super::information::{self, INFORMATION, Specs};
 use super::logical;
-use super::ordered::ordered_aggregates;
-use super::postgres::{Operators, functions};
-use super::protocol::{BindRequest, TableSource};
 use super::pushdown;
-use super::scan::{CodedAggregations, EagerAggregations, LeanScans, SeenValues, SegmentTable};
 use super::semi::OnceEach;
 use super::statistics;
-use super::sum::checked_sum;
+use crate::catalog::{CATALOG, SCHEMA, TableMap};
+use crate::checked::CheckedArithmetic;
+use crate::extremes::extremes;
+use crate::functions::{AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, WINDOW_FUNCTIONS};
+use crate::information::{self, INFORMATION, Specs};
+use crate::limits::NESTING_MAX;
+use crate::ordered::ordered_aggregates;
+use crate::postgres::{Operators, functions};
+use crate::protocol::{BindRequest, TableSource};
+use crate::scan::{CodedAggregations, EagerAggregations, LeanScans, SeenValues, SegmentTable};
+use crate::sum::checked_sum;
 
 /// Parallel parts of a plan.
 pub(super) const PARTITIONS: usize = 2;
 /// Rows of a batch: that of the segments, which are then handed on as they are.
-const BATCH_ROWS: usize = super::segment::BATCH_ROWS_MAX;
-/// How deeply a statement may nest; a level costs some 100 KB of the planning stack.
-pub(super) const NESTING_MAX: usize = 100;
-pub(super) const CATALOG: &str = "gleaner";
-/// The one schema, so that `public.readings` is what `readings` is, as in PostgreSQL.
-pub(super) const SCHEMA: &str = "public";
-
-/// The tables of a session by their names.
-pub(super) type TableMap = BTreeMap<String, Arc<dyn TableProvider>>;
-
+const BATCH_ROWS: usize = crate::segment::BATCH_ROWS_MAX;
 /// The organization's tables over their segments.
-pub(super) fn segment_tables(tables: Vec<TableSource>) -> TableMap {
+pub(crate) fn segment_tables(tables: Vec<TableSource>) -> TableMap {
     let entry = |table: TableSource| (table.spec.name.to_string(), Arc::new(SegmentTable::new(table)));
     let tables: BTreeMap<String, Arc<SegmentTable>> = tables.into_iter().map(entry).collect();
     for table in tables.values() {
@@ -70,13 +63,13 @@ pub(super) fn segment_tables(tables: Vec<TableSource>) -> TableMap {
 }
 
 /// The functions that every session has; made once, for there are hundreds.
-struct Functions {
+struct RegisteredFunctions {
     scalars: Vec<Arc<ScalarUDF>>,
     aggregates: Vec<Arc<AggregateUDF>>,
     windows: Vec<Arc<WindowUDF>>,
 }
 
-static FUNCTIONS: LazyLock<Functions> = LazyLock::new(|| {
+static FUNCTIONS: LazyLock<RegisteredFunctions> = LazyLock::new(|| {
     let mut scalars = SessionStateDefaults::default_scalar_functions();
     let own = functions();
     scalars.retain(|function| SCALAR_FUNCTIONS.binary_search(&function.name()).is_ok());
@@ -92,13 +85,13 @@ static FUNCTIONS: LazyLock<Functions> = LazyLock::new(|| {
     aggregates.extend(ordered_aggregates());
     let mut windows = SessionStateDefaults::default_window_functions();
     windows.retain(|function| WINDOW_FUNCTIONS.binary_search(&function.name()).is_ok());
-    Functions { scalars, aggregates, windows }
+    RegisteredFunctions { scalars, aggregates, windows }
 });
 
 /// The session of a worker: made once, with other tables for each statement. To make it anew and drop it was nearly half of
 /// what planning a point query took (perf).
 #[derive(Debug)]
-pub(super) struct Session {
+pub(crate) struct Session {
     state: SessionState,
     tables: Arc<Tables>,
 }
@@ -108,7 +101,7 @@ impl Session {
         let runtime = runtime(bound.memory_bytes, bound.home.clone(), bound.spill_bytes_max)?;
         let tables = Arc::<Tables>::default();
         let information = Arc::new(Information(Arc::clone(&tables)));
-        let catalogs = Arc::new(Catalogs(Arc::new(Catalog { tables: Arc::clone(&tables), information })));
+        let catalogs = Arc::new(CatalogList(Arc::new(Catalog { tables: Arc::clone(&tables), information })));
         let mut planners = SessionStateDefaults::default_expr_planners();
         planners.insert(0, Arc::new(CheckedArithmetic));
         planners.insert(0, Arc::new(Operators));
@@ -147,7 +140,7 @@ impl Session {
 
     /// The state itself, for a test that has one statement after the other over the same tables.
     #[cfg(test)]
-    pub(super) fn of(bound: &BindRequest, tables: TableMap) -> Result<SessionState> {
+    pub(crate) fn of(bound: &BindRequest, tables: TableMap) -> Result<SessionState> {
         let mut session = Self::new(bound)?;
         session.begin(tables);
         Ok(session.state)
@@ -221,9 +214,9 @@ impl ObjectStoreRegistry for NoStores {
 
 /// The list of the one catalog; nothing can be added.
 #[derive(Debug)]
-struct Catalogs(Arc<Catalog>);
+struct CatalogList(Arc<Catalog>);
 
-impl CatalogProviderList for Catalogs {
+impl CatalogProviderList for CatalogList {
     fn register_catalog(&self, _: String, _: Arc<dyn CatalogProvider>) -> Option<Arc<dyn CatalogProvider>> {
         None
     }
@@ -260,16 +253,16 @@ impl CatalogProvider for Catalog {
 
 /// The organization's tables, as the statement at hand sees them.
 #[derive(Debug, Default)]
-struct Tables(Mutex<Seen>);
+struct Tables(Mutex<VisibleTables>);
 
 #[derive(Debug, Default)]
-struct Seen {
+struct VisibleTables {
     tables: TableMap,
     /// What they say of themselves.
     specs: Specs,
 }
 
-impl Seen {
+impl VisibleTables {
     fn set(&mut self, tables: TableMap) {
         for (name, provider) in &tables {
             // What is not over segments (an agent's) is a view of the table of the same name that was there before.

@@ -16,7 +16,7 @@ use std::process::{Command, ExitCode, Stdio};
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
-use super::sandbox::{self, SandboxSupport, Walls};
+use crate::sandbox::{self, Confinement, SandboxSupport};
 
 /// What the self-test is told, as JSON in one argument.
 #[derive(Debug, Serialize, Deserialize)]
@@ -80,13 +80,13 @@ fn test(order: &SelfTest) -> io::Result<SelfTestReport> {
     let tries = tries(order);
     let text = |result: io::Result<()>| result.err().map(|error| error.to_string());
     let before: Vec<_> = tries.iter().map(|(.., attempt)| text(attempt())).collect();
-    let walls = Walls {
+    let confinement = Confinement {
         read: Some(&order.read),
         write: &order.write,
         data_bytes_max: 512 << 20,
         file_bytes_max: 1 << 20,
     };
-    let sandbox = sandbox::enter(&walls)?;
+    let sandbox = sandbox::enter(&confinement)?;
     let attempts = tries.into_iter().zip(before).map(|((what, allowed, attempt), before)| {
         let after = text(attempt());
         Attempt { what, allowed, before, after }

@@ -1,6 +1,6 @@
 //! What a statement in the scope of an agent sees (data/docs/api.md, "The SQL console").
 //!
-//! Which rows of a table belong to an agent is the table's own to say ([`TableSpec::agent_rows`](super::catalog::TableSpec)).
+//! Which rows of a table belong to an agent is the table's own to say ([`TableSpec::agent_rows`](crate::catalog::TableSpec)).
 //! A table that says nothing is not there, so naming it is refused like any other table that cannot be read. The tables are
 //! views over the organization's own, planned in the worker, with a barrier before the statement's own conditions, so
 //! whatever a statement does with them, the rows beyond do not come in.
@@ -13,16 +13,15 @@ use datafusion::datasource::ViewTable;
 use datafusion::execution::session_state::SessionState;
 use uuid::Uuid;
 
-use super::catalog::AGENT_PLACE;
-use super::errors::QueryError;
-use super::scan::SegmentTable;
-use super::session::TableMap;
+use crate::catalog::{AGENT_PLACE, TableMap};
+use crate::errors::QueryError;
+use crate::scan::SegmentTable;
 
 /// More rows than any table has.
 const ROWS_MAX: u64 = 1 << 50;
 
 /// The conditions of the tables that an agent may see, by the tables' names.
-pub(super) fn conditions(tables: &TableMap, agent: Uuid) -> BTreeMap<String, String> {
+pub(crate) fn conditions(tables: &TableMap, agent: Uuid) -> BTreeMap<String, String> {
     let agent = agent.to_string();
     let condition = |provider: &Arc<dyn TableProvider>| {
         let rows = provider.downcast_ref::<SegmentTable>()?.spec.agent_rows.as_deref()?;
@@ -33,7 +32,7 @@ pub(super) fn conditions(tables: &TableMap, agent: Uuid) -> BTreeMap<String, Str
 }
 
 /// The agent's tables over those of the `whole` organization.
-pub(super) async fn tables(
+pub(crate) async fn tables(
     whole: &SessionState,
     conditions: BTreeMap<String, String>,
 ) -> Result<TableMap, QueryError> {

@@ -3,7 +3,7 @@
 //! Two kinds: fresh ones, which belong to nobody and may become anybody's, and bound ones, which have served an
 //! organization and serve it again or nobody. There are at most as many of each as statements run at once; the
 //! bound one that has rested longest goes first. A fresh one has run nothing, and a bound one that grew has been ended
-//! (`Worker::rest`), so what waits takes little: the memory of the box is planned for those that run.
+//! (`WorkerProcess::rest`), so what waits takes little: the memory of the box is planned for those that run.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,35 +11,38 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use super::worker::{Bond, Nursery, Worker};
+use super::child::{Binding, WorkerProcess, WorkerSpawner};
 use crate::errors::QueryError;
 
 /// The waiting workers of one box.
 #[derive(Debug)]
-pub(super) struct Shelf {
-    nursery: Nursery,
+pub(super) struct IdlePool {
+    spawner: WorkerSpawner,
     each_max: usize,
-    state: Mutex<State>,
+    state: Mutex<IdleWorkers>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    fresh: Vec<Worker>,
+struct IdleWorkers {
+    fresh: Vec<WorkerProcess>,
     /// Fresh ones that are being started.
     coming: usize,
     /// The one that has rested longest first.
-    bound: VecDeque<Worker>,
+    bound: VecDeque<WorkerProcess>,
     closed: bool,
 }
 
-impl Shelf {
-    pub(super) fn new(nursery: Nursery, each_max: usize) -> Arc<Self> {
-        Arc::new(Self { nursery, each_max: each_max.max(1), state: Mutex::default() })
+impl IdlePool {
+    pub(super) fn new(spawner: WorkerSpawner, each_max: usize) -> Arc<Self> {
+        Arc::new(Self { spawner, each_max: each_max.max(1), state: Mutex::default() })
     }
 
-    /// A worker that may serve under `bond`: one of its own, else a fresh one, else a new one. Whether it is new: any
+    /// A worker that may serve under `binding`: one of its own, else a fresh one, else a new one. Whether it is new: any
     /// other has waited, and may have died since.
-    pub(super) async fn take(self: &Arc<Self>, bond: Bond) -> Result<(Worker, bool), QueryError> {
+    pub(super) async fn take(
+        self: &Arc<Self>,
+        binding: Binding,
+    ) -> Result<(WorkerProcess, bool), QueryError> {
         let found = {
             let mut state = self.state.lock();
             let mut found = None;
@@ -47,29 +50,29 @@ impl Shelf {
             while index > 0 && found.is_none() {
                 index -= 1;
                 let own = state.bound[index].bound;
-                if own.is_none_or(|own| own.organization != bond.organization) {
+                if own.is_none_or(|own| own.organization != binding.organization) {
                     continue;
                 }
                 // The newest first; one that is dead, or walled into a folder that is gone, is of no use.
-                found = state.bound.remove(index).filter(|worker| own == Some(bond) && worker.is_alive());
+                found = state.bound.remove(index).filter(|worker| own == Some(binding) && worker.is_alive());
             }
             while found.is_none()
                 && let Some(worker) = state.fresh.pop()
             {
-                found = Some(worker).filter(Worker::is_alive);
+                found = Some(worker).filter(WorkerProcess::is_alive);
             }
             found
         };
         let taken = match found {
             Some(worker) => (worker, false),
-            None => (self.nursery.spawn().await?, true),
+            None => (self.spawner.spawn().await?, true),
         };
         self.restock();
         Ok(taken)
     }
 
     /// Takes a worker back that has come to rest.
-    pub(super) fn give_back(&self, worker: Worker) {
+    pub(super) fn give_back(&self, worker: WorkerProcess) {
         let mut state = self.state.lock();
         if state.closed || worker.bound.is_none() {
             return;
@@ -85,7 +88,9 @@ impl Shelf {
     pub(super) async fn forget(&self, organization: Uuid) {
         let own = {
             let mut state = self.state.lock();
-            let is_own = |worker: &Worker| worker.bound.is_some_and(|bond| bond.organization == organization);
+            let is_own = |worker: &WorkerProcess| {
+                worker.bound.is_some_and(|binding| binding.organization == organization)
+            };
             let (own, others) = std::mem::take(&mut state.bound).into_iter().partition::<Vec<_>, _>(is_own);
             state.bound = others.into();
             own
@@ -105,10 +110,10 @@ impl Shelf {
             missing
         };
         for _ in 0..missing {
-            let shelf = Arc::clone(self);
+            let idle = Arc::clone(self);
             tokio::spawn(async move {
-                let spawned = shelf.nursery.spawn().await;
-                let mut state = shelf.state.lock();
+                let spawned = idle.spawner.spawn().await;
+                let mut state = idle.state.lock();
                 state.coming -= 1;
                 match spawned {
                     Ok(worker) if !state.closed => state.fresh.push(worker),

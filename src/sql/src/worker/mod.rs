@@ -10,6 +10,16 @@
 //! What does not change from one statement to the next is kept: the session with its hundreds of functions, and the tables
 //! while the server says that they are the same. Of a small statement that was a good part.
 
+pub(crate) mod agent;
+mod constants;
+mod explain;
+mod logical;
+mod pushdown;
+pub(crate) mod selftest;
+mod semi;
+pub(crate) mod session;
+mod statistics;
+
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::mem::ManuallyDrop;
@@ -30,18 +40,16 @@ use rustix::process::Signal;
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
-use super::agent;
-use super::errors::QueryError;
-use super::explain;
-use super::gate;
-use super::protocol::{
+use self::session::Session;
+use crate::catalog::TableMap;
+use crate::errors::QueryError;
+use crate::gate;
+use crate::protocol::{
     self, BindRequest, ColumnInfo, Outcome, PlanInfo, PlanRequest, Reply, Request, RunRequest,
 };
-use super::sandbox::{self, Walls};
-use super::scan::forget_others;
-use super::selftest;
-use super::session::{self, Session, TableMap};
-use super::spool::{self, Spool};
+use crate::sandbox::{self, Confinement};
+use crate::scan::forget_others;
+use crate::spool::{self, Spool};
 
 /// What a worker is called in lists of processes, which would show the path's last part otherwise.
 const PROCESS_NAME: &str = "gleaner-sql";
@@ -76,13 +84,13 @@ pub fn worker_main() -> ExitCode {
     let dies_with_it = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_ok();
     let mut input = io::stdin().lock();
     let Ok(Some(Request::Bind(bound))) = protocol::read(&mut input) else { return ExitCode::SUCCESS };
-    let walls = Walls {
+    let confinement = Confinement {
         read: bound.segments.as_deref(),
         write: &bound.home,
         data_bytes_max: bound.data_bytes_max,
         file_bytes_max: bound.spill_bytes_max.max(bound.result_bytes_max + RESULT_SLACK_BYTES),
     };
-    match sandbox::enter(&walls) {
+    match sandbox::enter(&confinement) {
         Ok(sandbox) => {
             if answer(&Reply::Bound(sandbox)).is_err() {
                 return ExitCode::SUCCESS;
@@ -132,7 +140,7 @@ struct Engine {
 }
 
 /// A statement that can be run.
-struct Planned {
+struct PlannedStatement {
     plan: Arc<dyn ExecutionPlan>,
     info: PlanInfo,
 }
@@ -182,7 +190,7 @@ impl Engine {
         Ok(())
     }
 
-    fn plan(&mut self, request: PlanRequest) -> Result<Planned, QueryError> {
+    fn plan(&mut self, request: PlanRequest) -> Result<PlannedStatement, QueryError> {
         if let Some(sources) = request.tables {
             forget_others(&sources);
             self.tables = session::segment_tables(sources);
@@ -247,7 +255,7 @@ async fn plan(
     all: TableMap,
     sql: &str,
     of_agent: Option<Uuid>,
-) -> Result<Planned, QueryError> {
+) -> Result<PlannedStatement, QueryError> {
     let mut tables: BTreeSet<String> = all.keys().cloned().collect();
     let of_agents = of_agent.map(|id| agent::conditions(&all, id));
     let mut state = session.begin(all);
@@ -287,7 +295,7 @@ async fn plan(
         estimated_rows,
         estimated_bytes,
     };
-    Ok(Planned { plan, info })
+    Ok(PlannedStatement { plan, info })
 }
 
 /// A plan that gives the lines of another one.

@@ -31,16 +31,16 @@ const BLOCK_BYTES: u64 = 512;
 
 /// The disk of one box's statements.
 #[derive(Debug)]
-pub(super) struct Disk {
+pub(super) struct DiskWatch {
     /// Where workers spill and where results are kept, which may be two disks.
     folders: [PathBuf; 2],
     /// What statements leave free.
     least_free_bytes: u64,
-    state: Mutex<State>,
+    state: Mutex<DiskState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct DiskState {
     /// The folders of workers that have a statement, and how to tell it to end.
     holders: HashMap<Uuid, (PathBuf, watch::Sender<bool>)>,
     watched: bool,
@@ -50,13 +50,13 @@ struct State {
 
 /// A statement that may take disk, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Holding {
-    disk: Arc<Disk>,
+pub(super) struct DiskClaim {
+    disk: Arc<DiskWatch>,
     query_id: Uuid,
     told: watch::Receiver<bool>,
 }
 
-impl Disk {
+impl DiskWatch {
     /// Statements leave half as much again as the `reserve_bytes` at which the store stops; all of it when that is none.
     pub(super) fn new(folders: [PathBuf; 2], reserve_bytes: u64) -> Arc<Self> {
         let least_free_bytes = reserve_bytes.saturating_add(reserve_bytes / 2);
@@ -64,7 +64,7 @@ impl Disk {
     }
 
     /// Puts a statement under watch, whose worker has `folder`.
-    pub(super) fn hold(self: &Arc<Self>, query_id: Uuid, folder: &Path) -> Holding {
+    pub(super) fn hold(self: &Arc<Self>, query_id: Uuid, folder: &Path) -> DiskClaim {
         let (tell, told) = watch::channel(false);
         let mut state = self.state.lock();
         state.holders.insert(query_id, (folder.to_owned(), tell));
@@ -72,7 +72,7 @@ impl Disk {
             tokio::spawn(Arc::clone(self).watch());
         }
         drop(state);
-        Holding { disk: Arc::clone(self), query_id, told }
+        DiskClaim { disk: Arc::clone(self), query_id, told }
     }
 
     /// Whether less is free than statements have to leave.
@@ -136,7 +136,7 @@ impl Disk {
     }
 }
 
-impl Holding {
+impl DiskClaim {
     /// Ends when the statement has to give its disk back; never, if it has not.
     pub(super) async fn must_end(&self) {
         // An error means that the watch is over, which it is not before this is dropped.
@@ -146,7 +146,7 @@ impl Holding {
     }
 }
 
-impl Drop for Holding {
+impl Drop for DiskClaim {
     fn drop(&mut self) {
         self.disk.state.lock().holders.remove(&self.query_id);
     }
@@ -177,7 +177,7 @@ mod tests {
             fs::write(home.join("datafusion").join("spilled"), vec![1; bytes]).expect("written");
         }
         // More than any disk has: it is short from the beginning.
-        let disk = Disk::new([root.path().to_owned(), root.path().to_owned()], 1 << 62);
+        let disk = DiskWatch::new([root.path().to_owned(), root.path().to_owned()], 1 << 62);
         assert!(disk.has_no_room_for(HELD_BYTES_MIN) && !disk.has_no_room_for(HELD_BYTES_MIN - 1));
         let [small, large, largest] = homes.each_ref().map(|home| disk.hold(Uuid::now_v7(), home));
         largest.must_end().await;
@@ -191,7 +191,7 @@ mod tests {
         assert!(!*small.told.borrow(), "it holds next to nothing");
         drop(small);
         assert!(disk.state.lock().holders.is_empty());
-        let free = Disk::new([root.path().to_owned(), root.path().to_owned()], 0);
+        let free = DiskWatch::new([root.path().to_owned(), root.path().to_owned()], 0);
         assert!(!free.has_no_room_for(u64::MAX), "no reserve, no bound");
     }
 }

@@ -15,11 +15,12 @@ use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use tempfile::TempDir;
 
-use super::tests::{ORG, answer, bound, change, readings_newest, spec};
+use super::{ORG, answer, bound, change, readings_newest, spec};
 use crate::catalog::{ColumnKind, TableSpec};
 use crate::cells::{self, Cell};
+use crate::process;
 use crate::snapshot::Snapshots;
-use crate::{pool, session};
+use crate::worker::session;
 
 /// Worlds of an ordinary run.
 const WORLDS: u64 = 4;
@@ -187,7 +188,8 @@ fn world(random: &mut Random) -> World {
     tables.extend(table.newest_table().map(Arc::new));
     let pin = snapshots.pin(ORG, tables).expect("pin");
     let bound = bound(folder.path());
-    let ours = session::Session::of(&bound, session::segment_tables(pool::sources(&pin))).expect("a session");
+    let ours =
+        session::Session::of(&bound, session::segment_tables(process::sources(&pin))).expect("a session");
     let memory = [(facts(false, shape.newest), rows), (tags(), tagged)]
         .map(|(table, rows)| (table.name.to_string(), in_memory(&table, &rows)));
     let plain = session::Session::of(&bound, memory.into_iter().collect()).expect("a session");
