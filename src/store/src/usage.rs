@@ -287,8 +287,7 @@ mod tests {
 
     impl Record for NoteV1 {}
 
-    static BY_TEXT: Index<NoteV1> =
-        Index::unique("notes.by_text", |note, keys| keys.add(|key| key.str(&note.text)));
+    static BY_TEXT: Index<String, NoteV1> = Index::unique("notes.by_text", |note, keys| keys.add(&note.text));
     // Names of tables that the first count knows.
     static NOTES: OrgTable<JobId, NoteV1> = OrgTable::new("urls", "Note").indexed(&[&BY_TEXT]);
     static PLAIN: OrgTable<String, NoteV1> = OrgTable::new("jobs", "Note");

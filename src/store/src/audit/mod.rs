@@ -27,7 +27,7 @@ pub use keep::ErasedParts;
 pub use list::{AuditEntry, AuditFilter};
 pub use row::Detail;
 
-use super::key::KeyWriter;
+use super::key::AsPart;
 use super::origin::{Actor, Origin};
 use super::tx::{Scope, SysWrite, WriteTx};
 use super::view::{View, WriteView};
@@ -318,9 +318,9 @@ impl ScopedChain {
     }
 
     fn resource_prefix(&self, kind: &str) -> Vec<u8> {
-        let mut key = KeyWriter(self.prefix.clone());
-        key.str(kind);
-        key.0
+        let mut key = self.prefix.clone();
+        kind.write_as(&mut key);
+        key
     }
 }
 
