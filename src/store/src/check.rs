@@ -1,10 +1,13 @@
 //! Comparing the rows of any table with its indexes, without knowing the slice: for `gleaner doctor`.
 
+use super::counts::Used;
 use super::key::Key;
+use super::migrate;
+use super::raw::{RawRow, View};
+use super::scope::Scope;
 use super::table::{Reach, Table};
-use super::tx::{Scope, index_entry};
-use super::usage::{self, Used};
-use super::view::{RawRow, View};
+use super::tx::index_entry;
+use super::usage;
 use base::Result;
 use base::codec::{self, Record};
 use base::ids::OrgId;
@@ -129,8 +132,10 @@ impl<S: Scope, K: Key, V: Record> AnyTable for Table<S, K, V> {
                 report.add(format!("the index {} has {} entries without a row", index.name, entries - due));
             }
         }
-        for finding in usage::differences(walk.0, self.name, &report.used)? {
-            report.add(finding);
+        if migrate::is_done(walk.0, usage::FIRST_COUNT)? {
+            for finding in usage::differences(walk.0, self.name, &report.used)? {
+                report.add(finding);
+            }
         }
         if report.hidden > 0 {
             report.findings.push(format!("and {} more findings", report.hidden));

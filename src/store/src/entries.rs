@@ -2,10 +2,11 @@
 
 use super::index_key::{IndexKey, Prefix, Seek, part_bytes};
 use super::key::{Key, after_prefix, encoded};
+use super::raw::{RawRow, View};
 use super::readable::{damaged_key, owner, step};
+use super::scope::{OrgScope, Scope};
 use super::table::{AnyIndex, Index, OrgTable, Reach, SysTable};
-use super::tx::{Order, OrgRead, OrgScope, OrgWrite, Scope, SysRead, SysWrite, index_entry};
-use super::view::{RawRow, View};
+use super::tx::{Order, OrgRead, OrgWrite, SysRead, SysWrite, index_entry};
 use base::ids::OrgId;
 use base::{Error, Result};
 use std::ops::Bound::{Excluded, Included, Unbounded};

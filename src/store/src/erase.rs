@@ -15,8 +15,9 @@
 use super::changes;
 use super::key::after_prefix;
 use super::known::{FENCES, GLOBALS, interned};
+use super::raw::View;
 use super::tx::SysWrite;
-use super::view::{View, WriteView};
+use super::view::WriteView;
 use base::ids::OrgId;
 use base::{Error, Result};
 use std::collections::BTreeMap;
@@ -469,7 +470,7 @@ mod tests {
             }
             written.unwrap();
             let in_file = store.inner.handle.read(|view| {
-                use crate::view::View;
+                use crate::raw::View;
                 view.scan(FENCES, std::ops::Bound::Unbounded, std::ops::Bound::Unbounded, false, 10)
             });
             let in_file = !in_file.unwrap().is_empty();

@@ -7,9 +7,10 @@
 use super::index_key::{IndexKey, Prefix, prefix_bytes};
 use super::key::{Key, encoded};
 use super::known::interned;
+use super::raw::View;
+use super::scope::Scope;
 use super::table::{Index, Table};
-use super::tx::{Scope, SysWrite, WriteTx, index_entry};
-use super::view::View;
+use super::tx::{SysWrite, WriteTx, index_entry};
 use base::codec::Record;
 use base::{Error, Result};
 use parking_lot::Mutex;

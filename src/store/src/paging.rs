@@ -6,8 +6,9 @@
 
 use super::index_key::{IndexKey, Prefix};
 use super::key::Key;
+use super::scope::Scope;
 use super::table::{Index, Table};
-use super::tx::{Order, ReadTx, Scope, decoded};
+use super::tx::{Order, ReadTx, decoded};
 use base::Result;
 use base::codec::Record;
 use base::limits::{LIST_BYTES_MAX, LIST_SCAN_BYTES_MAX, PAGE_SCAN_ROWS_MAX};

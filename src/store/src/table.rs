@@ -4,7 +4,7 @@
 //! can be read through `System` only: the leases of jobs are one (`jobs.lease`), so leases and rows can never disagree.
 
 use super::index_key::{IndexKey, IndexKeys};
-use super::tx::{OrgScope, Scope, SystemScope};
+use super::scope::{OrgScope, Scope, SystemScope};
 use std::marker::PhantomData;
 
 /// How far an index reaches.

@@ -3,13 +3,15 @@
 //! `OrgRead` and `OrgWrite` put the organization in front of every key, so no function takes an organization and a
 //! row id together, and a missing row and somebody else's are one look-up with one answer.
 
-use super::audit::{self, Chain, ScopedChain};
+use super::after::Committed;
 use super::changes;
+use super::counts::Growth;
 use super::index_key::{IndexKey, Prefix, prefix_bytes};
 use super::key::{Key, after_prefix, encoded};
+use super::raw::{RawRow, View};
+use super::scope::{OrgScope, Scope, SystemScope};
 use super::table::{Index, IndexForm, OrgTable, Reach, Table};
-use super::usage::Growth;
-use super::view::{RawRow, View, WriteView};
+use super::view::WriteView;
 use base::clock::{Moment, Now, Timestamp};
 use base::codec::{self, Record};
 use base::ids::OrgId;
@@ -17,59 +19,6 @@ use base::limits::VALUE_BYTES_MAX;
 use base::{Code, Error, Result};
 use std::ops::Deref;
 use std::time::Duration;
-
-/// The scope of one organization.
-#[derive(Clone, Copy)]
-pub struct OrgScope(pub(super) OrgId);
-
-/// The scope of rows without an organization.
-#[derive(Clone, Copy)]
-pub struct SystemScope;
-
-/// What stands in front of every key of a scope.
-pub trait Scope: Copy + 'static {
-    /// Length of what stands in front.
-    const PREFIX_BYTES: usize;
-
-    fn prefix(&self) -> Vec<u8>;
-
-    fn org(&self) -> Option<OrgId>;
-
-    /// Where the scope's audit rows are.
-    fn chain(&self) -> &'static Chain;
-}
-
-impl Scope for OrgScope {
-    const PREFIX_BYTES: usize = 16;
-
-    fn prefix(&self) -> Vec<u8> {
-        self.0.0.as_bytes().to_vec()
-    }
-
-    fn org(&self) -> Option<OrgId> {
-        Some(self.0)
-    }
-
-    fn chain(&self) -> &'static Chain {
-        &audit::OF_ORG
-    }
-}
-
-impl Scope for SystemScope {
-    const PREFIX_BYTES: usize = 0;
-
-    fn prefix(&self) -> Vec<u8> {
-        Vec::new()
-    }
-
-    fn org(&self) -> Option<OrgId> {
-        None
-    }
-
-    fn chain(&self) -> &'static Chain {
-        &audit::OF_SYSTEM
-    }
-}
 
 /// Rows of one scope at one moment.
 pub struct ReadTx<'v, S> {
@@ -134,11 +83,6 @@ impl<'v, S: Scope> ReadTx<'v, S> {
 
     pub(super) fn view(&self) -> &'v dyn View {
         self.view
-    }
-
-    /// The scope's audit chain and the view to read it with.
-    pub(super) fn audit_parts(&self) -> (&'v dyn View, ScopedChain) {
-        (self.view, ScopedChain::new(self.scope.chain(), self.scope.prefix()))
     }
 
     fn key<K: Key>(&self, key: &K) -> Vec<u8> {
@@ -407,14 +351,6 @@ impl SysRead<'_> {
     pub fn behind_fence(&self, org: OrgId) -> OrgRead<'_> {
         ReadTx { hidden: false, ..ReadTx::new(self.view, OrgScope(org), self.now.clone()) }
     }
-
-    /// The audit chain of an organization, or the box's own.
-    pub(super) fn audit_chain(&self, org: Option<OrgId>) -> (&dyn View, ScopedChain) {
-        match org {
-            Some(org) => self.org(org).audit_parts(),
-            None => self.audit_parts(),
-        }
-    }
 }
 
 impl OrgRead<'_> {
@@ -460,11 +396,6 @@ impl<'v, S: Scope> WriteTx<'v, S> {
     /// The view itself, for what the store keeps beside the slices' tables.
     pub(super) fn raw(&self) -> &'v WriteView<'v> {
         self.view
-    }
-
-    /// The scope's audit chain.
-    pub(super) fn chain(&self) -> ScopedChain {
-        self.rows.audit_parts().1
     }
 
     /// Stores `row` under `key`, replacing one that is there. A key that a unique index has already is refused.
@@ -558,7 +489,7 @@ impl<'v, S: Scope> WriteTx<'v, S> {
 
     fn tell<K: Key, V>(&self, table: &Table<S, K, V>, key: &K, deleted: bool) {
         if let (true, Some(org)) = (table.fed, self.scope.org()) {
-            self.view.tell(org, table.name, &encoded(key), deleted, self.now.date);
+            changes::tell(self.view, org, table.name, &encoded(key), deleted, self.now.date);
         }
     }
 
@@ -597,6 +528,12 @@ impl<'v, S: Scope> WriteTx<'v, S> {
 
     fn entry(&self, index: IndexForm, key: &[u8], primary: &[u8]) -> (Vec<u8>, Vec<u8>) {
         index_entry(index, &self.scope.prefix(), key, primary)
+    }
+
+    /// Has `act` run once this operation is committed, or may be; not where it was refused or nothing of it was kept. It runs
+    /// on the writer's thread: short, and without a write of its own.
+    pub fn after_commit(&self, act: impl FnOnce(Committed) + Send + 'static) {
+        self.view.act_after(Box::new(act));
     }
 
     /// The number that the next change record of this operation will carry.

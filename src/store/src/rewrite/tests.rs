@@ -48,7 +48,7 @@ fn dump(store: &Store) -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
     let all = (Bound::Unbounded, Bound::Unbounded);
     let mut rows = Vec::new();
     for table in tables(handle).unwrap().into_iter().filter(|table| *table != META) {
-        use crate::view::View;
+        use crate::raw::View;
         let found = handle.read(|view| view.scan(table, all.0, all.1, false, usize::MAX)).unwrap();
         rows.extend(found.into_iter().map(|(key, value)| (table, key, value)));
     }
