@@ -45,6 +45,7 @@
 pub mod admin;
 pub mod app;
 pub mod config;
+pub mod console;
 pub mod demo;
 pub mod doctor;
 pub mod features;

@@ -4,8 +4,6 @@
 //! So what must follow a commit does not stand behind the `await` of whoever asked for it: the operation says it here, and
 //! the writer does it, before it answers.
 
-use super::tx::{Scope, WriteTx};
-
 /// What is known of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Committed {
@@ -16,11 +14,3 @@ pub enum Committed {
 }
 
 pub(super) type CommitHook = Box<dyn FnOnce(Committed) + Send>;
-
-impl<S: Scope> WriteTx<'_, S> {
-    /// Has `act` run once this operation is committed, or may be; not where it was refused or nothing of it was kept. It runs
-    /// on the writer's thread: short, and without a write of its own.
-    pub fn after_commit(&self, act: impl FnOnce(Committed) + Send + 'static) {
-        self.raw().act_after(Box::new(act));
-    }
-}

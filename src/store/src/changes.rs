@@ -4,8 +4,9 @@
 //! number it has applied catches up after a crash, never misses and never doubles. A record names the row and not
 //! its content: a consumer reads the row as it is now, so applying a record twice, or late, does no harm.
 
-use super::readable::pass_over;
-use super::view::{View, WriteView};
+use super::passed::pass_over;
+use super::raw::View;
+use super::view::WriteView;
 use base::clock::Timestamp;
 use base::ids::OrgId;
 use base::{Error, Result};
@@ -31,7 +32,7 @@ pub struct Change {
 }
 
 /// at (8) | org (16) | deleted (1) | length of the table's name (1) | name | key
-pub(super) fn encode(org: OrgId, table: &str, key: &[u8], deleted: bool, at: Timestamp) -> Vec<u8> {
+fn encode(org: OrgId, table: &str, key: &[u8], deleted: bool, at: Timestamp) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(26 + table.len() + key.len());
     bytes.extend_from_slice(&at.0.to_be_bytes());
     bytes.extend_from_slice(org.0.as_bytes());
@@ -67,6 +68,19 @@ fn number(key: &[u8]) -> Result<u64> {
     key.try_into()
         .map(u64::from_be_bytes)
         .map_err(|_| Error::internal("read a change record", "its number is damaged"))
+}
+
+/// Adds a change record to an operation.
+pub(super) fn tell(
+    view: &WriteView<'_>,
+    org: OrgId,
+    table: &'static str,
+    key: &[u8],
+    deleted: bool,
+    at: Timestamp,
+) {
+    let sequence = view.take_sequence();
+    view.set(TABLE, sequence.to_be_bytes().to_vec(), Some(encode(org, table, key, deleted, at)));
 }
 
 pub(super) fn read(view: &dyn View, after: u64, limit: usize) -> Result<Vec<Change>> {

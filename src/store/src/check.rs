@@ -1,10 +1,13 @@
 //! Comparing the rows of any table with its indexes, without knowing the slice: for `gleaner doctor`.
 
-use super::key::{IndexKeys, Key};
+use super::counts::Used;
+use super::key::Key;
+use super::migrate;
+use super::raw::{RawRow, View};
+use super::scope::Scope;
 use super::table::{Reach, Table};
-use super::tx::{Scope, index_entry};
-use super::usage::{self, Used};
-use super::view::{RawRow, View};
+use super::tx::index_entry;
+use super::usage;
 use base::Result;
 use base::codec::{self, Record};
 use base::ids::OrgId;
@@ -96,7 +99,7 @@ impl<S: Scope, K: Key, V: Record> AnyTable for Table<S, K, V> {
         let mut due = Vec::with_capacity(self.indexes.len());
         for index in self.indexes {
             let mut before = 0;
-            if let Some(name) = index.before {
+            if let Some(name) = index.form().before {
                 walk.rows(name, |_, _| {
                     before += 1;
                     Ok(())
@@ -105,7 +108,7 @@ impl<S: Scope, K: Key, V: Record> AnyTable for Table<S, K, V> {
             due.push(ExpectedEntries { entries: 0, before, unmoved: 0 });
         }
         walk.rows(self.name, |key, value| self.check_row(walk, key, value, &mut due, &mut report))?;
-        for (index, due) in self.indexes.iter().zip(due) {
+        for (index, due) in self.indexes.iter().map(|index| index.form()).zip(due) {
             if let Some(name) = index.before.filter(|_| due.before > 0) {
                 report.older.push(format!(
                     "the folder is of an older release: {} entries of the index {name} move to {} at the first start",
@@ -129,8 +132,10 @@ impl<S: Scope, K: Key, V: Record> AnyTable for Table<S, K, V> {
                 report.add(format!("the index {} has {} entries without a row", index.name, entries - due));
             }
         }
-        for finding in usage::differences(walk.0, self.name, &report.used)? {
-            report.add(finding);
+        if migrate::is_done(walk.0, usage::FIRST_COUNT)? {
+            for finding in usage::differences(walk.0, self.name, &report.used)? {
+                report.add(finding);
+            }
         }
         if report.hidden > 0 {
             report.findings.push(format!("and {} more findings", report.hidden));
@@ -171,11 +176,10 @@ impl<S: Scope, K: Key, V: Record> Table<S, K, V> {
             report.used.entry(org).or_default().add(self.size(key, value, Some(&row)));
         }
         for (index, due) in self.indexes.iter().zip(due) {
-            let mut keys = IndexKeys::default();
-            (index.keys)(&row, &mut keys);
-            keys.0.sort_unstable();
-            keys.0.dedup();
-            for index_key in keys.0 {
+            let (mut keys, index) = (index.keys_of(&row), index.form());
+            keys.sort_unstable();
+            keys.dedup();
+            for index_key in keys {
                 due.entries += 1;
                 let (entry, target) = index_entry(index, scope, &index_key, primary);
                 match walk.0.get(index.name, &entry)? {
@@ -224,11 +228,11 @@ mod tests {
 
     impl Record for CardV1 {}
 
-    static BY_WORD: Index<CardV1> = Index::new("cards.by_word", |card, keys| {
-        card.words.iter().for_each(|word| keys.add(|key| key.str(word)));
+    static BY_WORD: Index<String, CardV1> = Index::new("cards.by_word", |card, keys| {
+        card.words.iter().for_each(|word| keys.add(word));
     });
-    static QUEUE: Index<CardV1> = Index::global("cards.queue", |card, keys| {
-        keys.add(|key| key.u64(card.words.len() as u64));
+    static QUEUE: Index<u64, CardV1> = Index::global("cards.queue", |card, keys| {
+        keys.add(card.words.len() as u64);
     });
     static CARDS: OrgTable<JobId, CardV1> = OrgTable::new("cards", "Card").indexed(&[&BY_WORD, &QUEUE]);
 
@@ -262,14 +266,14 @@ mod tests {
 
         let key = |parts: &[&[u8]]| [&[org.0.as_bytes().as_slice()], parts].concat().concat();
         let red = key(&[b"red\0\x01", id.0.as_bytes()]);
-        set(&store, BY_WORD.name, red.clone(), None).await;
+        set(&store, BY_WORD.name(), red.clone(), None).await;
         let found = report(&store).findings;
         assert!(found.len() == 1 && found[0].ends_with("is not in the index cards.by_word"), "{found:?}");
-        set(&store, BY_WORD.name, red, Some(JobId::new().0.as_bytes().to_vec())).await;
+        set(&store, BY_WORD.name(), red, Some(JobId::new().0.as_bytes().to_vec())).await;
         assert!(report(&store).findings[0].contains("under another's name"));
-        set(&store, BY_WORD.name, key(&[b"red\0\x01", id.0.as_bytes()]), Some(id.0.as_bytes().to_vec()))
+        set(&store, BY_WORD.name(), key(&[b"red\0\x01", id.0.as_bytes()]), Some(id.0.as_bytes().to_vec()))
             .await;
-        set(&store, BY_WORD.name, key(&[b"green\0\x01", id.0.as_bytes()]), Some(id.0.as_bytes().to_vec()))
+        set(&store, BY_WORD.name(), key(&[b"green\0\x01", id.0.as_bytes()]), Some(id.0.as_bytes().to_vec()))
             .await;
         assert_eq!(report(&store).findings, ["the index cards.by_word has 1 entries without a row"]);
         set(&store, CARDS.name, key(&[id.0.as_bytes()]), Some(vec![9, 9])).await;
@@ -290,8 +294,8 @@ mod tests {
     /// An index that came in the place of another: what still stands there is no damage, and what stands in neither is.
     #[tokio::test]
     async fn what_an_older_release_left_is_no_damage() {
-        static PLACE: Index<CardV1> =
-            Index::new("cards.place", |card: &CardV1, keys| keys.add(|key| key.str(&card.words[0])))
+        static PLACE: Index<String, CardV1> =
+            Index::new("cards.place", |card: &CardV1, keys| keys.add(&card.words[0]))
                 .instead_of("cards.before");
         static PLACED: OrgTable<JobId, CardV1> = OrgTable::new("placed", "Card").indexed(&[&PLACE]);
         let disk = FaultyDisk::new();
@@ -306,7 +310,7 @@ mod tests {
         assert_eq!((report().findings.len(), report().older.len()), (0, 0));
         let entry =
             |id: JobId| [org.id().0.as_bytes().as_slice(), b"red\0\x01".as_slice(), id.0.as_bytes()].concat();
-        set(&store, PLACE.name, entry(ids[0]), None).await;
+        set(&store, PLACE.name(), entry(ids[0]), None).await;
         assert_eq!(report().findings.len(), 1);
         set(&store, "cards.before", b"somewhere".to_vec(), Some(ids[0].0.as_bytes().to_vec())).await;
         let left = report();
@@ -315,7 +319,7 @@ mod tests {
             left.older[0].contains("1 entries of the index cards.before move to cards.place"),
             "{left:?}"
         );
-        set(&store, PLACE.name, entry(ids[1]), None).await;
+        set(&store, PLACE.name(), entry(ids[1]), None).await;
         assert_eq!(report().findings, ["1 rows are neither in the index cards.place nor in cards.before"]);
     }
 }

@@ -1,13 +1,17 @@
 //! The database handle behind which the file can be closed and opened while the appliance runs.
 
-use super::health::ReadFailure;
+use super::health::{DAMAGED, ReadFailure, file_failed};
 use super::known::{Registry, interned};
-use super::rewrite::{self, Tracker};
-use super::view::{ReadView, definition};
+use super::raw::definition;
+use super::tracker::Tracker;
+use super::view::{Batch, ReadView};
+use super::wipe::{beside, discard_leftovers};
 use arc_swap::ArcSwap;
 use base::{Error, Result};
 use parking_lot::{Mutex, RwLock};
-use redb::{Database, ReadableDatabase, ReadableTableMetadata, StorageBackend, TableHandle};
+use redb::{
+    Database, ReadableDatabase, ReadableTableMetadata, StorageBackend, TableHandle, WriteTransaction,
+};
 use std::fs::{Metadata, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -59,21 +63,6 @@ pub(super) struct DatabaseHandle {
 /// its files until it has begun.
 const TAKEN_WAIT: Duration = Duration::from_secs(3);
 
-/// The error of an operation on the file. A disk that fails is unavailable, which passes; all else is ours, or damage.
-pub(super) fn file_failed(doing: &'static str, error: impl Into<redb::Error>) -> Error {
-    let error = error.into();
-    match error {
-        redb::Error::Io(_) | redb::Error::PreviousIo | redb::Error::DatabaseClosed => {
-            Error::unavailable("the disk of the store has failed; it is opened again")
-                .caused_by(format!("{doing}: {error}"))
-        }
-        redb::Error::Corrupted(what) => Error::internal(doing, format!("{what}: {DAMAGED}")),
-        error => Error::internal(doing, error),
-    }
-}
-
-const DAMAGED: &str = "the store's file is damaged; `gleaner doctor` says more, with the box off";
-
 impl DatabaseHandle {
     pub(super) fn open(source: Backing, cache_bytes: usize) -> Result<DatabaseHandle> {
         let database = open_when_free(&source, cache_bytes)?;
@@ -97,7 +86,7 @@ impl DatabaseHandle {
     /// Removes what a crash has left beside the file: nobody else is at work on it now that it is open.
     pub(super) fn clear_up(&self) {
         if let Some(path) = self.path() {
-            rewrite::discard_leftovers(path);
+            discard_leftovers(path);
         }
     }
 
@@ -111,6 +100,11 @@ impl DatabaseHandle {
 
     pub(super) fn cache_bytes(&self) -> usize {
         self.cache_bytes
+    }
+
+    /// The operations of one commit, on its open transaction.
+    pub(super) fn batch<'t>(&self, tx: &'t WriteTransaction, next_sequence: u64) -> Batch<'t> {
+        Batch::new(tx, next_sequence, self.known(), self.tracker.clone(), self.trouble.clone())
     }
 
     pub(super) fn known(&self) -> Arc<Registry> {
@@ -349,7 +343,7 @@ fn is_at(file: &Metadata, path: &Path) -> bool {
 /// from one that was damaged later.
 pub(super) fn found(path: &Path) -> Result<()> {
     let failed = |e: std::io::Error| Error::internal("make the store's file", e);
-    let draft = rewrite::beside(path, "first");
+    let draft = beside(path, "first");
     disk::remove(&draft).map_err(failed)?;
     drop(open_database(&Backing::File(draft.clone()), FOUND_CACHE_BYTES, true)?);
     disk::sync_file(&draft).map_err(failed)?;

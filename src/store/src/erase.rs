@@ -15,8 +15,9 @@
 use super::changes;
 use super::key::after_prefix;
 use super::known::{FENCES, GLOBALS, interned};
+use super::raw::View;
 use super::tx::SysWrite;
-use super::view::{View, WriteView};
+use super::view::WriteView;
 use base::ids::OrgId;
 use base::{Error, Result};
 use std::collections::BTreeMap;
@@ -258,15 +259,14 @@ mod tests {
 
     impl Record for CardV1 {}
 
-    static BY_TITLE: Index<CardV1> =
-        Index::unique("cards.by_title", |card, keys| keys.add(|key| key.str(&card.title)));
-    static BY_LENGTH: Index<CardV1> =
-        Index::new("cards.by_length", |card, keys| keys.add(|key| key.u64(card.title.len() as u64)));
-    static QUEUE: Index<CardV1> =
-        Index::global("cards.queue", |card, keys| keys.add(|key| key.str(&card.title)));
-    static TOKENS: Index<CardV1> = Index::global_unique("cards.tokens", |card, keys| {
+    static BY_TITLE: Index<String, CardV1> =
+        Index::unique("cards.by_title", |card, keys| keys.add(&card.title));
+    static BY_LENGTH: Index<u64, CardV1> =
+        Index::new("cards.by_length", |card, keys| keys.add(card.title.len() as u64));
+    static QUEUE: Index<String, CardV1> = Index::global("cards.queue", |card, keys| keys.add(&card.title));
+    static TOKENS: Index<String, CardV1> = Index::global_unique("cards.tokens", |card, keys| {
         if card.title.starts_with("token") {
-            keys.add(|key| key.str(&card.title));
+            keys.add(&card.title);
         }
     });
     static CARDS: OrgTable<JobId, CardV1> =
@@ -404,8 +404,8 @@ mod tests {
     /// A slice of a later release: its table and its index are named nowhere but in it.
     #[tokio::test]
     async fn a_table_that_nobody_declared_here_is_covered() {
-        static LATER_QUEUE: Index<CardV1> = Index::global("later.queue", |card, keys| {
-            keys.add(|key| key.str(&card.title));
+        static LATER_QUEUE: Index<String, CardV1> = Index::global("later.queue", |card, keys| {
+            keys.add(&card.title);
         });
         static LATER: OrgTable<u64, CardV1> = OrgTable::new("later", "Later").indexed(&[&LATER_QUEUE]);
         let disk = FaultyDisk::new();
@@ -426,16 +426,16 @@ mod tests {
     fn looks_empty(store: &Store, org: &OrgStore, id: JobId, token: &str) {
         org.read(|tx| {
             assert_eq!(tx.get(&CARDS, &id)?, None);
-            assert_eq!(tx.lookup(&CARDS, &BY_TITLE, |key| key.str(token))?, None);
+            assert_eq!(tx.lookup(&CARDS, &BY_TITLE, token)?, None);
             assert!(tx.scan(&CARDS, None, Order::Ascending, 10)?.is_empty());
             assert!(tx.keys("cards", None, 10)?.is_empty());
-            assert!(!tx.exists(&BY_TITLE, |key| key.str(token))?);
+            assert!(!tx.exists(&BY_TITLE, token)?);
             assert_eq!(tx.count(&CARDS, 10)?, 0);
             Ok(())
         })
         .unwrap();
         let system = store.system();
-        let by_token = system.read(|tx| tx.lookup_global(&CARDS, &TOKENS, |key| key.str(token))).unwrap();
+        let by_token = system.read(|tx| tx.lookup_global(&CARDS, &TOKENS, token)).unwrap();
         assert!(by_token.is_none());
         assert!(system.read(|tx| Ok(tx.is_fenced(org.id()))).unwrap());
     }
@@ -470,7 +470,7 @@ mod tests {
             }
             written.unwrap();
             let in_file = store.inner.handle.read(|view| {
-                use crate::view::View;
+                use crate::raw::View;
                 view.scan(FENCES, std::ops::Bound::Unbounded, std::ops::Bound::Unbounded, false, 10)
             });
             let in_file = !in_file.unwrap().is_empty();

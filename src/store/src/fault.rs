@@ -4,11 +4,13 @@
 //! random choice of the 512-byte sectors written since the last sync, which is what a disk may do;
 //! [`FaultyDisk::fill_after`] lets a number of bytes through and then answers "no space left", as a full disk does.
 
-use super::key::{Key, KeyWriter, encoded};
+use super::index_key::{IndexKey, Prefix, prefix_bytes};
+use super::key::{Key, encoded};
 use super::known::interned;
+use super::raw::View;
+use super::scope::Scope;
 use super::table::{Index, Table};
-use super::tx::{Scope, SysWrite, WriteTx, index_entry};
-use super::view::View;
+use super::tx::{SysWrite, WriteTx, index_entry};
 use base::codec::Record;
 use base::{Error, Result};
 use parking_lot::Mutex;
@@ -56,16 +58,24 @@ pub fn damage_first(tx: &SysWrite<'_>, table: &str) -> Result<bool> {
 
 /// Puts an entry into an index that leads to this row without being the row's: what a bit that flips in
 /// the key of an entry leaves.
-pub fn stray_entry<S: Scope, K: Key, V: Record>(
+pub fn stray_entry<S: Scope, K: Key, V: Record, I: IndexKey>(
     tx: &WriteTx<'_, S>,
-    index: &Index<V>,
-    write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+    index: &Index<I, V>,
+    index_key: impl Prefix<I, Rest = ()>,
     key: &K,
 ) {
-    let mut entry = KeyWriter::default();
-    write(&mut entry);
-    let (entry, target) = index_entry(index, &tx.scope.prefix(), &entry.into_bytes(), &encoded(key));
-    tx.raw().set(index.name, entry, Some(target));
+    broken_entry(tx, index, &prefix_bytes(Vec::new(), &index_key), key);
+}
+
+/// Puts an entry into an index that leads to this row under bytes which need not be a key of the index.
+pub fn broken_entry<S: Scope, K: Key, V: Record, I: IndexKey>(
+    tx: &WriteTx<'_, S>,
+    index: &Index<I, V>,
+    index_key: &[u8],
+    key: &K,
+) {
+    let (entry, target) = index_entry(index.form, &tx.scope.prefix(), index_key, &encoded(key));
+    tx.raw().set(index.name(), entry, Some(target));
 }
 
 /// The simulated disk; clones share it.

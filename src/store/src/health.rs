@@ -1,12 +1,27 @@
 //! How the file does: what readiness, the status and the metrics say of the writer, and whether reads fail.
 
-use base::{Code, Result};
+use base::{Code, Error, Result};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// A commit that takes longer is trouble: a disk that hangs, or one that is far too slow.
 const COMMIT_MAX: Duration = Duration::from_secs(30);
+
+/// The error of an operation on the file. A disk that fails is unavailable, which passes; all else is ours, or damage.
+pub(super) fn file_failed(doing: &'static str, error: impl Into<redb::Error>) -> Error {
+    let error = error.into();
+    match error {
+        redb::Error::Io(_) | redb::Error::PreviousIo | redb::Error::DatabaseClosed => {
+            Error::unavailable("the disk of the store has failed; it is opened again")
+                .caused_by(format!("{doing}: {error}"))
+        }
+        redb::Error::Corrupted(what) => Error::internal(doing, format!("{what}: {DAMAGED}")),
+        error => Error::internal(doing, error),
+    }
+}
+
+pub(super) const DAMAGED: &str = "the store's file is damaged; `gleaner doctor` says more, with the box off";
 
 /// What the writer is doing.
 #[derive(Debug, Default)]

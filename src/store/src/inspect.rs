@@ -7,9 +7,10 @@ use super::audit::{ChainReport, CheckSeal, ORG_TABLES, check_chain};
 use super::check::{AnyTable, CheckSnapshot, TableReport};
 use super::engine::{Backing, DatabaseHandle};
 use super::migrate;
-use super::rewrite;
-use super::tx::{SysRead, SystemScope};
+use super::scope::SystemScope;
+use super::tx::SysRead;
 use super::usage;
+use super::wipe;
 use base::clock::Timestamp;
 use base::ids::OrgId;
 use base::{Error, Result};
@@ -38,7 +39,7 @@ impl Inspection {
     /// Files that a rewriting which was cut off has left beside the store: with rows, also erased ones. The next start
     /// overwrites and removes them; looking changes nothing.
     pub fn leftovers(&self) -> Vec<PathBuf> {
-        self.handle.path().map(rewrite::leftovers).unwrap_or_default()
+        self.handle.path().map(wipe::leftovers).unwrap_or_default()
     }
 
     pub fn file_bytes(&self) -> u64 {
@@ -92,7 +93,10 @@ impl Inspection {
 
     /// Compares what each organization is counted with in all tables with the sum of its tables.
     pub fn counts(&self) -> Result<Vec<String>> {
-        self.handle.read(|view| usage::sums(view))
+        self.handle.read(|view| match migrate::is_done(view, usage::FIRST_COUNT)? {
+            true => usage::sums(view),
+            false => Ok(Vec::new()),
+        })
     }
 
     /// Compares the rows of a table with its indexes, and with what organizations are counted with.

@@ -4,7 +4,7 @@
 //! look into a set. A name in the register of global indexes is written with the first entry of the index: an erasure
 //! finds every one of them, also those of slices that this release does not have.
 
-use super::view::View;
+use super::raw::View;
 use base::ids::OrgId;
 use base::{Error, Result};
 use parking_lot::Mutex;

@@ -14,21 +14,31 @@ mod after;
 mod audit;
 mod changes;
 mod check;
+mod counts;
 mod engine;
 mod entries;
 mod erase;
+mod event;
 pub mod fault;
 mod health;
+mod index_key;
 mod inspect;
 mod key;
 mod known;
 mod migrate;
 mod origin;
 mod paging;
+mod passed;
 mod principal;
+mod quota;
+mod raw;
 mod readable;
+mod refusals;
 mod rewrite;
+mod scope;
+mod shared;
 mod table;
+mod tracker;
 mod tx;
 mod usage;
 mod view;
@@ -36,22 +46,27 @@ mod wipe;
 mod writer;
 
 pub use after::Committed;
-pub use audit::{AuditEntry, AuditFilter, ChainReport, CheckSeal, Detail, ErasedParts, Event};
+pub use audit::{AuditEntry, AuditFilter, ChainReport, CheckSeal, ErasedParts};
 pub use changes::Change;
 pub use check::{AnyTable, TableReport};
-pub use entries::Entry;
+pub use counts::{Growth, PendingGrowth, Used};
+pub use entries::{Entry, GlobalEntry, IndexStep};
 pub use erase::ErasedRows;
+pub use event::{Detail, Event};
 pub use health::WriterHealth;
+pub use index_key::{IndexKey, IndexKeys, NoPart, Prefix, Seek};
 pub use inspect::Inspection;
-pub use key::{IndexKeys, Key, KeyWriter, time_key};
+pub use key::{AsPart, Key, KeyPart, LastText, Name};
 pub use migrate::{MIGRATIONS, Migration};
 pub use origin::{Actor, Origin};
+pub use passed::{is_unreadable, pass_over, passed_over, readable};
 pub use principal::{AuthMethod, Identity, Principal};
-pub use readable::{Readable, is_unreadable, pass_over, passed_over, readable};
+pub use readable::Readable;
 pub use rewrite::Rewritten;
+pub use scope::{OrgScope, SystemScope};
 pub use table::{Index, OrgTable, SysTable, Table};
-pub use tx::{GlobalEntry, Order, OrgRead, OrgScope, OrgWrite, SysRead, SysWrite, SystemScope};
-pub use usage::{Growth, PendingGrowth, QuotaCheck, Used};
+pub use tx::{Order, OrgRead, OrgWrite, SysRead, SysWrite};
+pub use usage::QuotaCheck;
 pub use writer::WriterStats;
 
 use base::clock::{Clock, Now};
@@ -60,6 +75,7 @@ use base::limits::READ_TX_MS_MAX;
 use base::{Code, Error, Result};
 use engine::{Backing, DatabaseHandle};
 use parking_lot::Mutex;
+use raw::View;
 use redb::StorageBackend;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -68,7 +84,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use uuid::Uuid;
-use view::{View, WriteView};
+use view::WriteView;
 use writer::{Writer, writer_gone};
 
 /// The store's own table: the layout's version, the outbox's bookkeeping.
@@ -88,8 +104,8 @@ struct Inner {
     /// Held while the file is written anew.
     rewriting: Mutex<()>,
     reserve_bytes: AtomicU64,
-    audit: Arc<audit::AuditShared>,
-    room: Arc<usage::QuotaHook>,
+    audit: Arc<shared::AuditShared>,
+    room: Arc<quota::QuotaHook>,
 }
 
 /// The page cache of a store over a backend of the caller's.
@@ -206,7 +222,7 @@ impl Store {
 
     /// Who says whether an organization has room for what a request adds; said once, before anything is served.
     pub fn limit_room(&self, room: Box<QuotaCheck>) {
-        self.inner.room.set(room);
+        self.inner.room.set(usage::within_operations(room));
     }
 
     /// The number of the newest committed change record, to wait on.

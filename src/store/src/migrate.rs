@@ -5,8 +5,9 @@
 //! served; a folder that a newer release has written is refused rather than misread.
 
 use super::engine::DatabaseHandle;
-use super::tx::{SysWrite, SystemScope};
-use super::view::View;
+use super::raw::View;
+use super::scope::SystemScope;
+use super::tx::SysWrite;
 use super::{META, changes, usage, writer};
 use base::clock::Clock;
 use base::{Error, Result};

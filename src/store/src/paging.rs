@@ -4,9 +4,11 @@
 //! rows than were asked for and a cursor. So it does when its rows come to [`LIST_BYTES_MAX`], or those that it looked at
 //! to [`LIST_SCAN_BYTES_MAX`]: a row may take a megabyte.
 
-use super::key::{Key, KeyWriter};
+use super::index_key::{IndexKey, Prefix};
+use super::key::Key;
+use super::scope::Scope;
 use super::table::{Index, Table};
-use super::tx::{Order, ReadTx, Scope, decoded};
+use super::tx::{Order, ReadTx, decoded};
 use base::Result;
 use base::codec::Record;
 use base::limits::{LIST_BYTES_MAX, LIST_SCAN_BYTES_MAX, PAGE_SCAN_ROWS_MAX};
@@ -26,16 +28,16 @@ impl<S: Scope> ReadTx<'_, S> {
     }
 
     /// One page of the rows under an index prefix, last key first, of the rows that `keep` accepts.
-    pub fn page_by<K: Key, V: Record>(
+    pub fn page_by<K: Key, V: Record, I: IndexKey>(
         &self,
         table: &Table<S, K, V>,
-        index: &Index<V>,
-        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+        index: &Index<I, V>,
+        prefix: impl Prefix<I>,
         request: &PageRequest,
         keep: impl FnMut(&V) -> bool,
     ) -> Result<Page<V>> {
-        let prefix = self.index_prefix(index, write);
-        self.page_of(index.name, prefix, request, keep, |_, primary| self.by_primary_sized(table, primary))
+        let prefix = self.index_prefix(index, &prefix);
+        self.page_of(index.name(), prefix, request, keep, |_, primary| self.by_primary_sized(table, primary))
     }
 
     fn page_of<V>(

@@ -5,65 +5,23 @@
 //! Whoever looks reads step by step, each row alone ([`Readable`]); whoever writes does it for all together, and where that
 //! fails for each by itself (`write_each`).
 
-use super::key::{Key, KeyWriter, after_prefix, time_key};
+use super::index_key::{IndexKey, Prefix, part_bytes};
+use super::key::{Key, KeyPart, after_prefix};
+use super::passed::{pass_over, readable};
+use super::raw::RawRow;
+use super::scope::{OrgScope, Scope};
 use super::table::{Index, OrgTable, Reach, SysTable, Table};
-use super::tx::{OrgScope, OrgWrite, ReadTx, Scope, SysRead, SysWrite, decoded};
-use super::view::RawRow;
+use super::tx::{OrgWrite, ReadTx, SysRead, SysWrite, decoded};
 use super::{OrgStore, System};
 use base::clock::Moment;
 use base::codec::Record;
 use base::ids::OrgId;
 use base::{Code, Error, Result};
-use parking_lot::Mutex;
-use std::collections::BTreeSet;
 use std::fmt::{Debug, Display};
 use std::ops::Bound::{Excluded, Unbounded};
-use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Things that the log names; beyond them damage is counted no more.
-const NAMED_MAX: usize = 10_000;
 /// Rows that a sweep removes by one write operation.
 const SWEPT_PER_WRITE: usize = 256;
-
-/// What was passed over since the start, each thing once.
-static PASSED_OVER: AtomicU64 = AtomicU64::new(0);
-static NAMED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-
-/// How many things could not be read and were passed over since the process began.
-pub fn passed_over() -> u64 {
-    PASSED_OVER.load(Ordering::Relaxed)
-}
-
-/// Notes that something cannot be read, or not be changed, and is passed over.
-pub fn pass_over(what: &str, which: impl Display, error: &Error) {
-    let is_new = {
-        let mut named = NAMED.lock();
-        named.len() < NAMED_MAX && named.insert(format!("{what} {which}"))
-    };
-    let error = error.for_operator();
-    if is_new {
-        PASSED_OVER.fetch_add(1, Ordering::Relaxed);
-        tracing::error!(what, %which, error, "it cannot be read and is passed over; `gleaner doctor` names what is damaged");
-    } else {
-        tracing::debug!(what, %which, error, "it is passed over once more");
-    }
-}
-
-/// Whether the error is the thing's own (it is damaged), and not the box's that could not read for the moment.
-pub fn is_unreadable(error: &Error) -> bool {
-    error.code() == Code::InternalError
-}
-
-/// What was read; none where it is there and cannot be read, which is passed over.
-pub fn readable<T>(what: &str, which: impl Display, read: Result<T>) -> Result<Option<T>> {
-    match read {
-        Err(error) if is_unreadable(&error) => {
-            pass_over(what, which, &error);
-            Ok(None)
-        }
-        read => read.map(Some),
-    }
-}
 
 /// A step of a walk.
 pub struct Readable<T> {
@@ -84,7 +42,7 @@ impl<T> Readable<T> {
 }
 
 /// A step over what was found. `read` gives none for what is to be left out without a word.
-fn step<T>(
+pub(super) fn step<T>(
     table: &'static str,
     found: Vec<RawRow>,
     limit: usize,
@@ -110,7 +68,7 @@ impl Display for Hex<'_> {
     }
 }
 
-fn damaged_key() -> Error {
+pub(super) fn damaged_key() -> Error {
     Error::internal("decode a key", "it is damaged")
 }
 
@@ -119,7 +77,7 @@ fn no_row() -> Error {
 }
 
 impl<S: Scope> ReadTx<'_, S> {
-    /// The place in the table behind which a step goes on after the row of this key.
+    /// The place in the table behind which a step of [`ReadTx::readable`] goes on after the row of this key.
     pub fn place<K: Key>(&self, key: &K) -> Vec<u8> {
         let mut place = self.scope.prefix();
         key.encode(&mut place);
@@ -141,24 +99,41 @@ impl<S: Scope> ReadTx<'_, S> {
         })
     }
 
-    /// The readable rows of up to `limit` entries of an index behind `after`: of those whose keys start with what `write`
-    /// composes, and go on, where `until` is given, with a moment no later than that. A damaged entry may lead to any row.
-    pub fn readable_by<K: Key, V: Record>(
+    /// The readable rows of up to `limit` entries of an index behind `after`: of those whose keys begin with `prefix` and go
+    /// on, where `until` is given, with no more than that. A damaged entry may lead to any row.
+    pub fn readable_by<K: Key, V: Record, I: IndexKey, P: Prefix<I>>(
         &self,
         table: &Table<S, K, V>,
-        index: &Index<V>,
-        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
-        until: Option<Moment>,
+        index: &Index<I, V>,
+        prefix: P,
+        until: Option<<P::Rest as IndexKey>::First>,
         after: Option<&[u8]>,
         limit: usize,
     ) -> Result<Readable<(K, V)>> {
-        let first = self.index_prefix(index, write);
-        let last = until.map_or_else(|| first.clone(), |until| [&first[..], &time_key(until)].concat());
-        let found = self.scan_between(index.name, &first, &last, after, limit)?;
-        step(index.name, found, limit, |_, primary| {
+        let first = self.index_prefix(index, &prefix);
+        let mut last = first.clone();
+        if let Some(until) = until {
+            until.write_part(&mut last);
+        }
+        let found = self.scan_between(index.name(), &first, &last, after, limit)?;
+        step(index.name(), found, limit, |_, primary| {
             let key = K::decode(primary).ok_or_else(damaged_key)?;
             Ok(Some((key, self.by_primary(table, primary)?.ok_or_else(no_row)?)))
         })
+    }
+}
+
+impl<K: Key, V> OrgTable<K, V> {
+    /// The place behind which a step of [`ReadTx::readable_all`] goes on after the row of this organization and key.
+    pub fn place(&self, org: OrgId, key: &K) -> Vec<u8> {
+        let mut place = OrgScope(org).prefix();
+        key.encode(&mut place);
+        place
+    }
+
+    /// Whose row is in that place, and under which key.
+    pub fn owner(&self, place: &[u8]) -> Result<(OrgId, K)> {
+        owner(place)
     }
 }
 
@@ -179,22 +154,21 @@ impl SysRead<'_> {
     }
 
     /// The readable rows of up to `limit` entries of a global index behind `after`; where `until` is given, of those whose
-    /// keys begin with a moment no later than that. Organizations behind a fence have none. A damaged entry may lead to any
-    /// row.
-    pub fn readable_global<K: Key, V: Record>(
+    /// keys begin with no more than that. Organizations behind a fence have none. A damaged entry may lead to any row.
+    pub fn readable_global<K: Key, V: Record, I: IndexKey>(
         &self,
         table: &OrgTable<K, V>,
-        index: &Index<V>,
-        until: Option<Moment>,
+        index: &Index<I, V>,
+        until: Option<I::First>,
         after: Option<&[u8]>,
         limit: usize,
     ) -> Result<Readable<(OrgId, K, V)>> {
-        debug_assert!(index.reach == Reach::Global);
+        debug_assert!(index.form.reach == Reach::Global);
         let low = after.map_or(Unbounded, Excluded);
-        let end = until.and_then(|until| after_prefix(&time_key(until)));
+        let end = until.and_then(|until| after_prefix(&part_bytes(&until)));
         let high = end.as_deref().map_or(Unbounded, Excluded);
-        let found = self.view().scan(index.name, low, high, false, limit)?;
-        step(index.name, found, limit, |_, target| {
+        let found = self.view().scan(index.name(), low, high, false, limit)?;
+        step(index.name(), found, limit, |_, target| {
             let (org, key) = owner::<K>(target)?;
             if self.is_fenced(org) {
                 return Ok(None);
@@ -205,7 +179,7 @@ impl SysRead<'_> {
     }
 }
 
-fn owner<K: Key>(bytes: &[u8]) -> Result<(OrgId, K)> {
+pub(super) fn owner<K: Key>(bytes: &[u8]) -> Result<(OrgId, K)> {
     let parts = bytes.split_at_checked(OrgScope::PREFIX_BYTES);
     parts.and_then(|(org, key)| Some((OrgId::decode(org)?, K::decode(key)?))).ok_or_else(damaged_key)
 }
@@ -287,7 +261,7 @@ impl System {
     pub async fn sweep<K: Key + 'static, V: Record>(
         &self,
         table: &'static SysTable<K, V>,
-        index: &'static Index<V>,
+        index: &'static Index<Moment, V>,
         ends_at: fn(&V) -> Moment,
         until: Moment,
         stopping: impl Fn() -> bool,
@@ -297,7 +271,7 @@ impl System {
             let (gone, more) = self
                 .write_freeing(move |tx| {
                     let from = after.as_deref();
-                    let step = tx.readable_by(table, index, |key| key, Some(until), from, SWEPT_PER_WRITE)?;
+                    let step = tx.readable_by(table, index, (), Some(until), from, SWEPT_PER_WRITE)?;
                     let mut gone = 0;
                     for (key, _) in step.rows.iter().filter(|(_, row)| ends_at(row) <= until) {
                         gone += u64::from(tx.delete(table, key)?);
@@ -339,6 +313,7 @@ impl OrgStore {
 mod tests {
     use super::*;
     use crate::fault::{FaultyDisk, damage_row};
+    use crate::passed::passed_over;
     use crate::{MIGRATIONS, Store};
     use base::clock::Clock;
     use serde::{Deserialize, Serialize};
@@ -351,11 +326,9 @@ mod tests {
 
     impl Record for TokenV1 {}
 
-    static BY_END: Index<TokenV1> =
-        Index::new("tokens.by_end", |row, keys| keys.add(|key| key.moment(row.ends_at)));
+    static BY_END: Index<Moment, TokenV1> = Index::new("tokens.by_end", |row, keys| keys.add(row.ends_at));
     static TOKENS: SysTable<u64, TokenV1> = SysTable::new("tokens", "Token").indexed(&[&BY_END]);
-    static DUE: Index<TokenV1> =
-        Index::global("own_tokens.due", |row, keys| keys.add(|key| key.moment(row.ends_at)));
+    static DUE: Index<Moment, TokenV1> = Index::global("own_tokens.due", |row, keys| keys.add(row.ends_at));
     static OWN_TOKENS: OrgTable<u64, TokenV1> = OrgTable::new("own_tokens", "Token").indexed(&[&DUE]);
 
     fn open() -> Store {
@@ -391,7 +364,7 @@ mod tests {
         system
             .write(move |tx| {
                 let raw = tx.raw();
-                raw.set(BY_END.name(), time_key(Moment(3)).to_vec(), Some(last.to_be_bytes().to_vec()));
+                raw.set(BY_END.name(), part_bytes(&Moment(3)), Some(last.to_be_bytes().to_vec()));
                 Ok(())
             })
             .await

@@ -18,19 +18,19 @@
 use super::META;
 use super::engine::{Backing, DatabaseHandle, open_database};
 use super::known::{FENCES, interned};
-use super::view::{Overlay, definition};
-use super::wipe::{allocated_bytes, discard, free_bytes_beside, is_same};
+use super::raw::definition;
+use super::tracker::NotedKeys;
+use super::wipe::{allocated_bytes, beside, discard, discard_leftovers, free_bytes_beside};
 use super::writer::{Writer, begin};
 use base::ids::OrgId;
 use base::{Error, Result};
 use disk::{remove, sync_name};
 use memchr::memmem::Finder;
-use parking_lot::Mutex;
 use redb::{Database, ReadableDatabase, ReadableTable, TableError, TableHandle};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Bound;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -69,39 +69,6 @@ pub struct Rewritten {
     pub pause: Duration,
     /// Tables with rows that still name what was looked for, and how many; without the fences, which must.
     pub naming: Vec<(String, u64)>,
-}
-
-type NotedKeys = BTreeSet<(&'static str, Vec<u8>)>;
-
-/// Keys that the writer has changed since copying began.
-#[derive(Default)]
-pub(super) struct Tracker(Mutex<Option<NotedKeys>>);
-
-impl Tracker {
-    /// Notes the keys of an operation, if anybody copies.
-    pub(super) fn note(&self, changes: &BTreeMap<&'static str, Overlay>) {
-        if let Some(noted) = &mut *self.0.lock() {
-            let keys = changes.iter().flat_map(|(table, rows)| rows.keys().map(|key| (*table, key.clone())));
-            noted.extend(keys);
-        }
-    }
-
-    fn begin(&self) {
-        *self.0.lock() = Some(NotedKeys::new());
-    }
-
-    fn count(&self) -> usize {
-        self.0.lock().as_ref().map_or(0, NotedKeys::len)
-    }
-
-    /// The keys noted so far; noting goes on.
-    fn take(&self) -> NotedKeys {
-        self.0.lock().as_mut().map(std::mem::take).unwrap_or_default()
-    }
-
-    fn end(&self) -> NotedKeys {
-        self.0.lock().take().unwrap_or_default()
-    }
 }
 
 /// Writes the file anew; see [`super::Store::rewrite`].
@@ -424,30 +391,6 @@ fn tables(handle: &DatabaseHandle) -> Result<Vec<&'static str>> {
 
 fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     Error::internal("write the store anew", error)
-}
-
-pub(super) fn beside(path: &Path, what: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".");
-    name.push(what);
-    PathBuf::from(name)
-}
-
-/// What a rewriting that was cut off has left beside the file, by name.
-pub(super) fn leftovers(path: &Path) -> Vec<PathBuf> {
-    ["new", "old"].map(|what| beside(path, what)).into_iter().filter(|left| left.exists()).collect()
-}
-
-/// Removes what a crash has left beside the file. Only for whoever has the file open. What cannot be removed is said in the
-/// log: it must not keep the box from starting.
-pub(super) fn discard_leftovers(path: &Path) {
-    for left in ["new", "old"].map(|what| beside(path, what)) {
-        // A second name of the file itself, when it was cut off before the renaming.
-        let done = if is_same(&left, path) { remove(&left) } else { discard(&left, &|| false) };
-        if let Err(error) = done {
-            tracing::warn!(%error, file = %left.display(), "what was left beside the store could not be removed");
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //! An index is a function from a row to keys; `put` and `delete` keep it. A *global* index crosses organizations and
 //! can be read through `System` only: the leases of jobs are one (`jobs.lease`), so leases and rows can never disagree.
 
-use super::key::IndexKeys;
-use super::tx::{OrgScope, Scope, SystemScope};
+use super::index_key::{IndexKey, IndexKeys};
+use super::scope::{OrgScope, Scope, SystemScope};
 use std::marker::PhantomData;
 
 /// How far an index reaches.
@@ -16,46 +16,81 @@ pub(super) enum Reach {
     Global,
 }
 
-/// A secondary index, declared beside its table.
-pub struct Index<V> {
+/// What there is to an index beside its keys.
+#[derive(Clone, Copy)]
+pub struct IndexForm {
     pub(super) name: &'static str,
     pub(super) unique: bool,
     pub(super) reach: Reach,
-    pub(super) keys: fn(&V, &mut IndexKeys),
     /// The index that older releases kept in its place, and whose entries the first start moves.
     pub(super) before: Option<&'static str>,
 }
 
-impl<V> Index<V> {
+/// A secondary index with keys `K` of rows `V`, declared beside its table.
+pub struct Index<K, V> {
+    pub(super) form: IndexForm,
+    keys: fn(&V, &mut IndexKeys<K>),
+}
+
+impl<K, V> Index<K, V> {
+    const fn of(
+        name: &'static str,
+        unique: bool,
+        reach: Reach,
+        keys: fn(&V, &mut IndexKeys<K>),
+    ) -> Index<K, V> {
+        Index { form: IndexForm { name, unique, reach, before: None }, keys }
+    }
+
     /// An index named `table.what`; several rows may share a key.
-    pub const fn new(name: &'static str, keys: fn(&V, &mut IndexKeys)) -> Index<V> {
-        Index { name, unique: false, reach: Reach::Scope, keys, before: None }
+    pub const fn new(name: &'static str, keys: fn(&V, &mut IndexKeys<K>)) -> Index<K, V> {
+        Index::of(name, false, Reach::Scope, keys)
     }
 
     /// An index in which a key stands for one row; a second row is refused with `already_exists`.
-    pub const fn unique(name: &'static str, keys: fn(&V, &mut IndexKeys)) -> Index<V> {
-        Index { name, unique: true, reach: Reach::Scope, keys, before: None }
+    pub const fn unique(name: &'static str, keys: fn(&V, &mut IndexKeys<K>)) -> Index<K, V> {
+        Index::of(name, true, Reach::Scope, keys)
     }
 
     /// An index over the rows of all organizations, readable through `System`.
-    pub const fn global(name: &'static str, keys: fn(&V, &mut IndexKeys)) -> Index<V> {
-        Index { name, unique: false, reach: Reach::Global, keys, before: None }
+    pub const fn global(name: &'static str, keys: fn(&V, &mut IndexKeys<K>)) -> Index<K, V> {
+        Index::of(name, false, Reach::Global, keys)
+    }
+
+    /// A global index in which a key stands for one row of one organization.
+    pub const fn global_unique(name: &'static str, keys: fn(&V, &mut IndexKeys<K>)) -> Index<K, V> {
+        Index::of(name, true, Reach::Global, keys)
     }
 
     pub const fn name(&self) -> &'static str {
-        self.name
+        self.form.name
     }
 
     /// Says which index older releases kept in its place: each of its entries stands for one that this one lacks until the
     /// first start has moved it.
-    pub const fn instead_of(mut self, before: &'static str) -> Index<V> {
-        self.before = Some(before);
+    pub const fn instead_of(mut self, before: &'static str) -> Index<K, V> {
+        self.form.before = Some(before);
         self
     }
+}
 
-    /// A global index in which a key stands for one row of one organization.
-    pub const fn global_unique(name: &'static str, keys: fn(&V, &mut IndexKeys)) -> Index<V> {
-        Index { name, unique: true, reach: Reach::Global, keys, before: None }
+/// An index of rows `V`, whatever its keys are: as its table keeps it.
+pub trait AnyIndex<V>: Sync {
+    fn form(&self) -> IndexForm;
+
+    /// The keys of a row, as bytes.
+    fn keys_of(&self, row: &V) -> Vec<Vec<u8>>;
+}
+
+impl<K: IndexKey, V> AnyIndex<V> for Index<K, V> {
+    fn form(&self) -> IndexForm {
+        self.form
+    }
+
+    fn keys_of(&self, row: &V) -> Vec<Vec<u8>> {
+        let mut keys = IndexKeys::new();
+        (self.keys)(row, &mut keys);
+        keys.keys
     }
 }
 
@@ -63,7 +98,7 @@ impl<V> Index<V> {
 pub struct Table<S, K, V: 'static> {
     pub(super) name: &'static str,
     pub(super) noun: &'static str,
-    pub(super) indexes: &'static [&'static Index<V>],
+    pub(super) indexes: &'static [&'static dyn AnyIndex<V>],
     pub(super) fed: bool,
     uncounted: bool,
     weight: Option<fn(&V) -> u64>,
@@ -81,7 +116,7 @@ impl<S, K, V> Table<S, K, V> {
         Table { name, noun, indexes: &[], fed: false, uncounted: false, weight: None, marker: PhantomData }
     }
 
-    pub const fn indexed(mut self, indexes: &'static [&'static Index<V>]) -> Self {
+    pub const fn indexed(mut self, indexes: &'static [&'static dyn AnyIndex<V>]) -> Self {
         self.indexes = indexes;
         self
     }

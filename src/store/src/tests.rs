@@ -18,14 +18,13 @@ struct NoteV1 {
 
 impl Record for NoteV1 {}
 
-static BY_TITLE: Index<NoteV1> =
-    Index::unique("notes.by_title", |note, keys| keys.add(|key| key.str(&note.title)));
-static BY_RANK: Index<NoteV1> = Index::new("notes.by_rank", |note, keys| {
-    keys.add(|key| key.u64(note.rank));
+static BY_TITLE: Index<String, NoteV1> = Index::unique("notes.by_title", |note, keys| keys.add(&note.title));
+static BY_RANK: Index<u64, NoteV1> = Index::new("notes.by_rank", |note, keys| {
+    keys.add(note.rank);
 });
-static DUE: Index<NoteV1> = Index::global("notes.due", |note, keys| {
+static DUE: Index<u64, NoteV1> = Index::global("notes.due", |note, keys| {
     if note.rank > 100 {
-        keys.add(|key| key.u64(note.rank));
+        keys.add(note.rank);
     }
 });
 static NOTES: OrgTable<JobId, NoteV1> =
@@ -93,25 +92,25 @@ async fn indexes_follow_the_row() {
     put(&org, note("second", 5)).await.unwrap();
     assert_eq!(put(&org, note("first", 9)).await.unwrap_err().code(), Code::AlreadyExists);
 
-    let ranked =
-        |rank| org.read(|tx| tx.scan_index(&NOTES, &BY_RANK, |k| k.u64(rank), Order::Ascending, 10)).unwrap();
+    let ranked = |rank| org.read(|tx| tx.scan_index(&NOTES, &BY_RANK, rank, Order::Ascending, 10)).unwrap();
     assert_eq!(ranked(5).len(), 2);
     first.rank = 500;
     first.title = "renamed".to_owned();
     put(&org, first.clone()).await.unwrap();
     assert_eq!(ranked(5).len(), 1);
     assert_eq!(ranked(500), vec![first.clone()]);
-    let by_title =
-        |title: &'static str| org.read(|tx| tx.lookup(&NOTES, &BY_TITLE, |k| k.str(title))).unwrap();
+    let by_title = |title: &'static str| org.read(|tx| tx.lookup(&NOTES, &BY_TITLE, title)).unwrap();
     assert_eq!(by_title("first"), None);
     assert_eq!(by_title("renamed"), Some(first.clone()));
 
-    let due = store.system().read(|tx| tx.scan_global(&NOTES, &DUE, &[], None, 10)).unwrap();
+    let due =
+        store.system().read(|tx| tx.scan_global(&NOTES, &DUE, &Seek::start(), None, 10)).unwrap().entries;
     assert_eq!(due.iter().map(|entry| (entry.org, entry.key)).collect::<Vec<_>>(), [(org.id(), first.id)]);
     let gone = first.clone();
     assert!(org.write(move |tx| tx.delete(&NOTES, &gone.id)).await.unwrap());
     assert_eq!(by_title("renamed"), None);
-    assert!(store.system().read(|tx| tx.scan_global(&NOTES, &DUE, &[], None, 10)).unwrap().is_empty());
+    let due = store.system().read(|tx| tx.scan_global(&NOTES, &DUE, &Seek::start(), None, 10)).unwrap();
+    assert!(due.entries.is_empty() && due.is_last);
 }
 
 #[tokio::test]
@@ -147,7 +146,7 @@ async fn a_refused_put_changes_no_index_even_when_the_operation_goes_on() {
     mine.title = "taken".to_owned();
     let refused = org.write(move |tx| Ok(tx.put(&NOTES, &mine.id, &mine).is_err())).await.unwrap();
     assert!(refused);
-    let found = org.read(|tx| tx.lookup(&NOTES, &BY_TITLE, |key| key.str("mine"))).unwrap();
+    let found = org.read(|tx| tx.lookup(&NOTES, &BY_TITLE, "mine")).unwrap();
     assert_eq!(found.map(|note| note.title).as_deref(), Some("mine"));
 }
 
@@ -186,7 +185,7 @@ async fn a_scan_sees_exactly_what_a_map_would() {
             assert_eq!(ids(tx.scan(&NOTES, Some(&pick), Order::Descending, limit)?), down);
             let ranked: Vec<_> =
                 expected.values().rev().filter(|note| note.rank == rank).take(limit).cloned().collect();
-            let found = tx.scan_index(&NOTES, &BY_RANK, |key| key.u64(rank), Order::Descending, limit)?;
+            let found = tx.scan_index(&NOTES, &BY_RANK, rank, Order::Descending, limit)?;
             assert_eq!(found, ranked);
         }
         Ok(())
@@ -205,9 +204,8 @@ async fn pages_are_stable_while_rows_arrive() {
     let mut request = PageRequest { limit: 4, cursor: None };
     let mut titles = Vec::new();
     loop {
-        let page = org
-            .read(|tx| tx.page_by(&NOTES, &BY_RANK, |k| k.u64(0), &request, |note| note.title != "n4"))
-            .unwrap();
+        let page =
+            org.read(|tx| tx.page_by(&NOTES, &BY_RANK, 0, &request, |note| note.title != "n4")).unwrap();
         titles.extend(page.items.into_iter().map(|note| note.title));
         put(&org, note(&format!("late{}", titles.len()), 0)).await.unwrap();
         match page.next_cursor {
@@ -454,7 +452,7 @@ async fn after_a_power_loss_everything_answered_is_there() {
         let kept = revived.system().org(org.id());
         for note in &answered {
             assert_eq!(kept.read(|tx| tx.require(&NOTES, &note.id)).unwrap(), *note);
-            let found = kept.read(|tx| tx.lookup(&NOTES, &BY_TITLE, |k| k.str(&note.title))).unwrap();
+            let found = kept.read(|tx| tx.lookup(&NOTES, &BY_TITLE, &note.title)).unwrap();
             assert_eq!(found.as_ref(), Some(note));
         }
         assert_eq!(*revived.sequence().borrow(), answered.len() as u64);

@@ -3,12 +3,15 @@
 //! `OrgRead` and `OrgWrite` put the organization in front of every key, so no function takes an organization and a
 //! row id together, and a missing row and somebody else's are one look-up with one answer.
 
-use super::audit::{self, Chain, ScopedChain};
+use super::after::Committed;
 use super::changes;
-use super::key::{IndexKeys, Key, KeyWriter, after_prefix, encoded};
-use super::table::{Index, OrgTable, Reach, Table};
-use super::usage::Growth;
-use super::view::{RawRow, View, WriteView};
+use super::counts::Growth;
+use super::index_key::{IndexKey, Prefix, prefix_bytes};
+use super::key::{Key, after_prefix, encoded};
+use super::raw::{RawRow, View};
+use super::scope::{OrgScope, Scope, SystemScope};
+use super::table::{Index, IndexForm, OrgTable, Reach, Table};
+use super::view::WriteView;
 use base::clock::{Moment, Now, Timestamp};
 use base::codec::{self, Record};
 use base::ids::OrgId;
@@ -16,59 +19,6 @@ use base::limits::VALUE_BYTES_MAX;
 use base::{Code, Error, Result};
 use std::ops::Deref;
 use std::time::Duration;
-
-/// The scope of one organization.
-#[derive(Clone, Copy)]
-pub struct OrgScope(pub(super) OrgId);
-
-/// The scope of rows without an organization.
-#[derive(Clone, Copy)]
-pub struct SystemScope;
-
-/// What stands in front of every key of a scope.
-pub trait Scope: Copy + 'static {
-    /// Length of what stands in front.
-    const PREFIX_BYTES: usize;
-
-    fn prefix(&self) -> Vec<u8>;
-
-    fn org(&self) -> Option<OrgId>;
-
-    /// Where the scope's audit rows are.
-    fn chain(&self) -> &'static Chain;
-}
-
-impl Scope for OrgScope {
-    const PREFIX_BYTES: usize = 16;
-
-    fn prefix(&self) -> Vec<u8> {
-        self.0.0.as_bytes().to_vec()
-    }
-
-    fn org(&self) -> Option<OrgId> {
-        Some(self.0)
-    }
-
-    fn chain(&self) -> &'static Chain {
-        &audit::OF_ORG
-    }
-}
-
-impl Scope for SystemScope {
-    const PREFIX_BYTES: usize = 0;
-
-    fn prefix(&self) -> Vec<u8> {
-        Vec::new()
-    }
-
-    fn org(&self) -> Option<OrgId> {
-        None
-    }
-
-    fn chain(&self) -> &'static Chain {
-        &audit::OF_SYSTEM
-    }
-}
 
 /// Rows of one scope at one moment.
 pub struct ReadTx<'v, S> {
@@ -135,11 +85,6 @@ impl<'v, S: Scope> ReadTx<'v, S> {
         self.view
     }
 
-    /// The scope's audit chain and the view to read it with.
-    pub(super) fn audit_parts(&self) -> (&'v dyn View, ScopedChain) {
-        (self.view, ScopedChain::new(self.scope.chain(), self.scope.prefix()))
-    }
-
     fn key<K: Key>(&self, key: &K) -> Vec<u8> {
         let mut bytes = self.scope.prefix();
         key.encode(&mut bytes);
@@ -166,14 +111,14 @@ impl<'v, S: Scope> ReadTx<'v, S> {
         self.get(table, key)?.ok_or_else(|| Error::not_found(table.noun))
     }
 
-    /// The row for which `index` holds exactly the key that `write` composes; the first in key order if several do.
-    pub fn lookup<K: Key, V: Record>(
+    /// The row for which `index` holds this key; the first one if it does for several.
+    pub fn lookup<K: Key, V: Record, I: IndexKey>(
         &self,
         table: &Table<S, K, V>,
-        index: &Index<V>,
-        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+        index: &Index<I, V>,
+        key: impl Prefix<I, Rest = ()>,
     ) -> Result<Option<V>> {
-        let prefix = self.index_prefix(index, write);
+        let (prefix, index) = (self.index_prefix(index, &key), index.form);
         let primary = if index.unique {
             self.get_raw(index.name, &prefix)?
         } else {
@@ -182,14 +127,14 @@ impl<'v, S: Scope> ReadTx<'v, S> {
         primary.map_or(Ok(None), |primary| self.by_primary(table, &primary))
     }
 
-    /// Whether `index` has any row under the key that `write` composes.
-    pub fn exists<V: Record>(
+    /// Whether `index` has any row whose key begins with `prefix`.
+    pub fn exists<V: Record, I: IndexKey>(
         &self,
-        index: &Index<V>,
-        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+        index: &Index<I, V>,
+        prefix: impl Prefix<I>,
     ) -> Result<bool> {
-        let prefix = self.index_prefix(index, write);
-        Ok(!self.scan_raw(index.name, &prefix, None, Order::Ascending, 1)?.is_empty())
+        let prefix = self.index_prefix(index, &prefix);
+        Ok(!self.scan_raw(index.name(), &prefix, None, Order::Ascending, 1)?.is_empty())
     }
 
     /// Up to `limit` rows of the table after `after` (exclusive).
@@ -208,18 +153,18 @@ impl<'v, S: Scope> ReadTx<'v, S> {
             .collect()
     }
 
-    /// Up to `limit` rows whose index keys start with the parts that `write` composes, in the order of the index.
-    pub fn scan_index<K: Key, V: Record>(
+    /// Up to `limit` rows whose index keys begin with `prefix`, in the order of the index.
+    pub fn scan_index<K: Key, V: Record, I: IndexKey>(
         &self,
         table: &Table<S, K, V>,
-        index: &Index<V>,
-        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+        index: &Index<I, V>,
+        prefix: impl Prefix<I>,
         order: Order,
         limit: usize,
     ) -> Result<Vec<V>> {
-        let prefix = self.index_prefix(index, write);
+        let prefix = self.index_prefix(index, &prefix);
         let mut rows = Vec::new();
-        for (_, primary) in self.scan_raw(index.name, &prefix, None, order, limit)? {
+        for (_, primary) in self.scan_raw(index.name(), &prefix, None, order, limit)? {
             rows.extend(self.by_primary(table, &primary)?);
         }
         Ok(rows)
@@ -230,14 +175,14 @@ impl<'v, S: Scope> ReadTx<'v, S> {
         self.count_raw(table.name, &self.scope.prefix(), max)
     }
 
-    /// How many entries `index` has whose keys start with the parts that `write` composes, counting no further than `max`.
-    pub fn count_index<V: Record>(
+    /// How many entries `index` has whose keys begin with `prefix`, counting no further than `max`.
+    pub fn count_index<V: Record, I: IndexKey>(
         &self,
-        index: &Index<V>,
-        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+        index: &Index<I, V>,
+        prefix: impl Prefix<I>,
         max: usize,
     ) -> Result<usize> {
-        self.count_raw(index.name, &self.index_prefix(index, write), max)
+        self.count_raw(index.name(), &self.index_prefix(index, &prefix), max)
     }
 
     /// Entries between the first that begins with `first` and the last that begins with `last`, behind `after`.
@@ -294,15 +239,13 @@ impl<'v, S: Scope> ReadTx<'v, S> {
         if self.hidden { Ok(None) } else { self.view.get(table, key) }
     }
 
-    pub(super) fn index_prefix<V>(
+    pub(super) fn index_prefix<V, I: IndexKey>(
         &self,
-        index: &Index<V>,
-        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+        index: &Index<I, V>,
+        prefix: &impl Prefix<I>,
     ) -> Vec<u8> {
-        debug_assert!(index.reach == Reach::Scope, "a global index is read through System");
-        let mut key = KeyWriter(self.scope.prefix());
-        write(&mut key);
-        key.0
+        debug_assert!(index.form.reach == Reach::Scope, "a global index is read through System");
+        prefix_bytes(self.scope.prefix(), prefix)
     }
 
     pub(super) fn scan_raw(
@@ -353,44 +296,17 @@ fn scan_prefix(
     view.scan_within(table, low, high, order == Order::Descending, limit, bytes_max)
 }
 
-/// One entry of a global index.
-#[derive(Clone, Debug)]
-pub struct GlobalEntry<K> {
-    /// The index key's own bytes, to go on after or to seek from.
-    pub index_key: Vec<u8>,
-    pub org: OrgId,
-    pub key: K,
-}
-
 impl SysRead<'_> {
-    /// Up to `limit` entries of a global index whose keys are at least `from` (and greater than it when `from` is an
-    /// entry's whole `index_key` followed by anything), in key order.
-    pub fn scan_global<K: Key, V: Record>(
+    /// The row, and its organization, for which a unique global index holds this key.
+    pub fn lookup_global<K: Key, V: Record, I: IndexKey>(
         &self,
         table: &OrgTable<K, V>,
-        index: &Index<V>,
-        from: &[u8],
-        below: Option<&[u8]>,
-        limit: usize,
-    ) -> Result<Vec<GlobalEntry<K>>> {
-        use std::ops::Bound::{Excluded, Included, Unbounded};
-        debug_assert!(index.reach == Reach::Global);
-        let high = below.map_or(Unbounded, Excluded);
-        let rows = self.view.scan(index.name, Included(from), high, false, limit)?;
-        rows.into_iter().map(|(key, value)| global_entry(table.name, index.unique, key, &value)).collect()
-    }
-
-    /// The row, and its organization, for which a unique global index holds the key that `write` composes.
-    pub fn lookup_global<K: Key, V: Record>(
-        &self,
-        table: &OrgTable<K, V>,
-        index: &Index<V>,
-        write: impl FnOnce(&mut KeyWriter) -> &mut KeyWriter,
+        index: &Index<I, V>,
+        key: impl Prefix<I, Rest = ()>,
     ) -> Result<Option<(OrgId, V)>> {
-        debug_assert!(index.reach == Reach::Global && index.unique);
-        let mut key = KeyWriter::default();
-        write(&mut key);
-        let Some(target) = self.view.get(index.name, &key.0)? else { return Ok(None) };
+        debug_assert!(index.form.reach == Reach::Global && index.form.unique);
+        let key = prefix_bytes(Vec::new(), &key);
+        let Some(target) = self.view.get(index.name(), &key)? else { return Ok(None) };
         let org = org_of(&target)?;
         if self.view.is_fenced(org) {
             return Ok(None);
@@ -434,14 +350,6 @@ impl SysRead<'_> {
     /// The rows of one organization, also behind its fence: for what erases them.
     pub fn behind_fence(&self, org: OrgId) -> OrgRead<'_> {
         ReadTx { hidden: false, ..ReadTx::new(self.view, OrgScope(org), self.now.clone()) }
-    }
-
-    /// The audit chain of an organization, or the box's own.
-    pub(super) fn audit_chain(&self, org: Option<OrgId>) -> (&dyn View, ScopedChain) {
-        match org {
-            Some(org) => self.org(org).audit_parts(),
-            None => self.audit_parts(),
-        }
     }
 }
 
@@ -488,11 +396,6 @@ impl<'v, S: Scope> WriteTx<'v, S> {
     /// The view itself, for what the store keeps beside the slices' tables.
     pub(super) fn raw(&self) -> &'v WriteView<'v> {
         self.view
-    }
-
-    /// The scope's audit chain.
-    pub(super) fn chain(&self) -> ScopedChain {
-        self.rows.audit_parts().1
     }
 
     /// Stores `row` under `key`, replacing one that is there. A key that a unique index has already is refused.
@@ -586,7 +489,7 @@ impl<'v, S: Scope> WriteTx<'v, S> {
 
     fn tell<K: Key, V>(&self, table: &Table<S, K, V>, key: &K, deleted: bool) {
         if let (true, Some(org)) = (table.fed, self.scope.org()) {
-            self.view.tell(org, table.name, &encoded(key), deleted, self.now.date);
+            changes::tell(self.view, org, table.name, &encoded(key), deleted, self.now.date);
         }
     }
 
@@ -600,18 +503,13 @@ impl<'v, S: Scope> WriteTx<'v, S> {
         let primary = encoded(key);
         // Nothing is changed before every index has agreed: a caller may go on after a refusal.
         let mut changes = Vec::new();
-        for index in table.indexes {
-            let (mut before, mut after) = (IndexKeys::default(), IndexKeys::default());
-            if let Some(row) = old {
-                (index.keys)(row, &mut before);
-            }
-            if let Some(row) = new {
-                (index.keys)(row, &mut after);
-            }
-            for key in before.0.iter().filter(|key| !after.0.contains(key)) {
+        for (index, form) in table.indexes.iter().map(|index| (index, index.form())) {
+            let keys = |row: Option<&V>| row.map(|row| index.keys_of(row)).unwrap_or_default();
+            let (index, before, after) = (form, keys(old), keys(new));
+            for key in before.iter().filter(|key| !after.contains(key)) {
                 changes.push((index.name, self.entry(index, key, &primary).0, None));
             }
-            for key in after.0.iter().filter(|key| !before.0.contains(key)) {
+            for key in after.iter().filter(|key| !before.contains(key)) {
                 let (entry, target) = self.entry(index, key, &primary);
                 if index.reach == Reach::Global {
                     self.view.register_global(index.name);
@@ -628,8 +526,14 @@ impl<'v, S: Scope> WriteTx<'v, S> {
         Ok(())
     }
 
-    fn entry<V>(&self, index: &Index<V>, key: &[u8], primary: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    fn entry(&self, index: IndexForm, key: &[u8], primary: &[u8]) -> (Vec<u8>, Vec<u8>) {
         index_entry(index, &self.scope.prefix(), key, primary)
+    }
+
+    /// Has `act` run once this operation is committed, or may be; not where it was refused or nothing of it was kept. It runs
+    /// on the writer's thread: short, and without a write of its own.
+    pub fn after_commit(&self, act: impl FnOnce(Committed) + Send + 'static) {
+        self.view.act_after(Box::new(act));
     }
 
     /// The number that the next change record of this operation will carry.
@@ -651,12 +555,7 @@ impl SysWrite<'_> {
 }
 
 /// An index entry of a row in a scope: its key and what it points to.
-pub(super) fn index_entry<V>(
-    index: &Index<V>,
-    scope: &[u8],
-    key: &[u8],
-    primary: &[u8],
-) -> (Vec<u8>, Vec<u8>) {
+pub(super) fn index_entry(index: IndexForm, scope: &[u8], key: &[u8], primary: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let tail: &[u8] = if index.unique { &[] } else { primary };
     match index.reach {
         Reach::Scope => ([scope, key, tail].concat(), primary.to_vec()),
@@ -682,17 +581,4 @@ fn org_of(key: &[u8]) -> Result<OrgId> {
     key.get(..16)
         .and_then(OrgId::decode)
         .ok_or_else(|| Error::internal("decode a key", "it names no organization"))
-}
-
-fn global_entry<K: Key>(
-    table: &'static str,
-    unique: bool,
-    mut entry: Vec<u8>,
-    target: &[u8],
-) -> Result<GlobalEntry<K>> {
-    let org = org_of(target)?;
-    if !unique {
-        entry.truncate(entry.len().saturating_sub(target.len()));
-    }
-    Ok(GlobalEntry { index_key: entry, org, key: primary_key(table, &target[16..])? })
 }

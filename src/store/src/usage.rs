@@ -10,22 +10,20 @@
 //! function that the billing slice gives ([`Store::limit_room`](super::Store::limit_room)). What the box does by itself
 //! (a job that ends, a task) is never refused: it asks before it begins.
 
-use super::migrate;
+use super::counts::{ALL_TABLES, Growth, PendingGrowth, TABLE, Used, damaged};
 use super::origin::Actor;
-use super::readable::readable;
-use super::tx::{OrgRead, OrgScope, OrgWrite, ReadTx, SysRead, SysWrite};
-use super::view::{View, WriteView};
+use super::passed::readable;
+use super::quota::ViewCheck;
+use super::raw::View;
+use super::scope::OrgScope;
+use super::tx::{OrgRead, OrgWrite, ReadTx, SysRead, SysWrite};
+use super::view::WriteView;
+use base::Result;
 use base::clock::Now;
 use base::ids::OrgId;
-use base::{Error, Result};
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::OnceLock;
 
-/// organization (16) | name of a table, empty for all together → rows (8) | bytes (8)
-pub(super) const TABLE: &str = "usage";
-/// The name under which all tables together stand.
-const ALL_TABLES: &str = "";
 /// The migration that counts what there was before.
 pub(super) const FIRST_COUNT: &str = "what organizations store";
 /// Bytes of rows that one look of a first count reads.
@@ -33,91 +31,12 @@ const COUNT_BYTES: usize = 8 << 20;
 /// Rows that one look of a first count reads.
 const COUNT_ROWS: usize = 4_096;
 
-/// What is stored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Used {
-    pub rows: u64,
-    pub bytes: u64,
-}
-
-impl Used {
-    pub(super) fn add(&mut self, bytes: u64) {
-        self.rows += 1;
-        self.bytes += bytes;
-    }
-
-    pub(super) fn after(self, growth: Growth) -> Used {
-        Used {
-            rows: self.rows.saturating_add_signed(growth.rows),
-            bytes: self.bytes.saturating_add_signed(growth.bytes),
-        }
-    }
-
-    pub(super) fn encode(self) -> Vec<u8> {
-        [self.rows.to_be_bytes(), self.bytes.to_be_bytes()].concat()
-    }
-
-    pub(super) fn decode(bytes: &[u8]) -> Result<Used> {
-        let (parts, []) = bytes.as_chunks::<8>() else { return Err(damaged()) };
-        let [rows, bytes] = parts else { return Err(damaged()) };
-        Ok(Used { rows: u64::from_be_bytes(*rows), bytes: u64::from_be_bytes(*bytes) })
-    }
-}
-
-fn damaged() -> Error {
-    Error::internal("read what an organization stores", "a count is damaged")
-}
-
-/// By how much something grows; less than zero where it shrinks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Growth {
-    pub rows: i64,
-    pub bytes: i64,
-}
-
-/// What operations add to the counts, by organization and table.
-pub(super) type Growths = BTreeMap<(OrgId, &'static str), Growth>;
-
-/// Adds to a table's count and to that of all tables.
-pub(super) fn grow(all: &mut Growths, org: OrgId, table: &'static str, by: Growth) {
-    for name in [table, ALL_TABLES] {
-        let sum = all.entry((org, name)).or_default();
-        sum.rows += by.rows;
-        sum.bytes += by.bytes;
-    }
-}
-
-pub(super) fn key(org: OrgId, table: &str) -> Vec<u8> {
-    [org.0.as_bytes().as_slice(), table.as_bytes()].concat()
-}
-
-/// What the operation under way adds to one organization, for whoever says whether there is room.
-pub struct PendingGrowth {
-    /// What all tables would have after it.
-    pub total: Used,
-    /// By how much that is more.
-    pub growth: Growth,
-    /// The tables it touches: what they would have, and by how much that is more.
-    pub tables: Vec<(&'static str, Used, Growth)>,
-}
-
 /// Says whether an organization has room for what an operation adds; an error refuses the operation.
 pub type QuotaCheck = dyn Fn(&OrgRead<'_>, &PendingGrowth) -> Result<()> + Send + Sync;
 
-/// Who says so; nobody until the slice that knows has come.
-#[derive(Default)]
-pub(super) struct QuotaHook(OnceLock<Box<QuotaCheck>>);
-
-impl QuotaHook {
-    pub(super) fn set(&self, room: Box<QuotaCheck>) {
-        if self.0.set(room).is_err() {
-            tracing::error!("the store knows already who limits its room; the second one is not asked");
-        }
-    }
-
-    pub(super) fn ask(&self, rows: &OrgRead<'_>, adding: &PendingGrowth) -> Result<()> {
-        self.0.get().map_or(Ok(()), |room| room(rows, adding))
-    }
+/// The check as it is asked within an operation.
+pub(super) fn within_operations(room: Box<QuotaCheck>) -> Box<ViewCheck> {
+    Box::new(move |view, org, now, adding| room(&ReadTx::new(view, OrgScope(org), now.clone()), adding))
 }
 
 /// Refuses an operation of somebody outside of the box that adds more than its organizations have room for.
@@ -139,7 +58,7 @@ pub(super) fn check(view: &WriteView<'_>, actor: Actor, now: &Now) -> Result<()>
                 .map(|((_, table), growth)| Ok((*table, view.used(*org, table)?, *growth)))
                 .collect::<Result<_>>()?,
         };
-        room.ask(&ReadTx::new(view, OrgScope(*org), now.clone()), &adding)?;
+        room.ask(view, *org, now, &adding)?;
     }
     Ok(())
 }
@@ -161,10 +80,8 @@ impl OrgWrite<'_> {
     pub fn ask_room(&self) -> Result<()> {
         let Some(room) = self.raw().room() else { return Ok(()) };
         let growth = Growth { rows: 1, bytes: 1 };
-        room.ask(
-            self,
-            &PendingGrowth { total: self.used_in_all()?.after(growth), growth, tables: Vec::new() },
-        )
+        let adding = PendingGrowth { total: self.used_in_all()?.after(growth), growth, tables: Vec::new() };
+        room.ask(self.raw(), self.org_id(), self.clock(), &adding)
     }
 }
 
@@ -228,16 +145,13 @@ pub(super) fn kept(view: &dyn View, of: &str) -> Result<BTreeMap<OrgId, Used>> {
     Ok(counts)
 }
 
-/// Where counts and rows of a table differ, in words. `found` is what its rows come to.
+/// Where counts and rows of a table differ, in words. `found` is what its rows come to. Not of a folder that no release with
+/// counts has opened yet: it has none ([`FIRST_COUNT`]).
 pub(super) fn differences(
     view: &dyn View,
     table: &str,
     found: &BTreeMap<OrgId, Used>,
 ) -> Result<Vec<String>> {
-    // A folder that no release with counts has opened yet has none.
-    if !migrate::is_done(view, FIRST_COUNT)? {
-        return Ok(Vec::new());
-    }
     let kept = kept(view, table)?;
     let orgs: std::collections::BTreeSet<_> = kept.keys().chain(found.keys()).collect();
     let of = |counts: &BTreeMap<OrgId, Used>, org| counts.get(org).copied().unwrap_or_default();
@@ -273,10 +187,10 @@ mod tests {
     use super::*;
     use crate::fault::FaultyDisk;
     use crate::{AnyTable, Index, MIGRATIONS, OrgTable, Origin, Store};
-    use base::Code;
     use base::clock::Clock;
     use base::codec::Record;
     use base::ids::{JobId, RequestId};
+    use base::{Code, Error};
     use serde::{Deserialize, Serialize};
     use std::net::{IpAddr, Ipv4Addr};
 
@@ -287,8 +201,7 @@ mod tests {
 
     impl Record for NoteV1 {}
 
-    static BY_TEXT: Index<NoteV1> =
-        Index::unique("notes.by_text", |note, keys| keys.add(|key| key.str(&note.text)));
+    static BY_TEXT: Index<String, NoteV1> = Index::unique("notes.by_text", |note, keys| keys.add(&note.text));
     // Names of tables that the first count knows.
     static NOTES: OrgTable<JobId, NoteV1> = OrgTable::new("urls", "Note").indexed(&[&BY_TEXT]);
     static PLAIN: OrgTable<String, NoteV1> = OrgTable::new("jobs", "Note");

@@ -3,70 +3,21 @@
 //! A scan says how many rows it wants, always: nothing here can run away.
 
 use super::after::CommitHook;
-use super::audit::AuditShared;
-use super::changes;
-use super::engine::{DatabaseHandle, file_failed};
-use super::health::ReadFailure;
+use super::counts::{self, Growth, Growths, Used};
+use super::health::{ReadFailure, file_failed};
 use super::known::{Registry, interned};
 use super::origin::Origin;
-use super::rewrite::Tracker;
-use super::usage::{self, Growth, Growths, QuotaHook, Used};
-use base::clock::Timestamp;
+use super::quota::QuotaHook;
+use super::raw::{Bytes, Overlay, RawRow, View, definition};
+use super::shared::AuditShared;
+use super::tracker::Tracker;
 use base::ids::OrgId;
 use base::{Error, Result};
-use redb::{
-    ReadOnlyTable, ReadTransaction, ReadableTable, TableDefinition, TableError, TableHandle, WriteTransaction,
-};
+use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, TableError, TableHandle, WriteTransaction};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
-
-/// Key and value as redb has them.
-pub(super) type RawRow = (Vec<u8>, Vec<u8>);
-
-type Bytes = &'static [u8];
-
-pub(super) fn definition(name: &'static str) -> TableDefinition<'static, Bytes, Bytes> {
-    TableDefinition::new(name)
-}
-
-/// Raw rows at one moment.
-pub(super) trait View {
-    fn get(&self, table: &'static str, key: &[u8]) -> Result<Option<Vec<u8>>>;
-
-    /// Up to `limit` rows between two bounds, from the high end when `reverse`.
-    fn scan(
-        &self,
-        table: &'static str,
-        low: Bound<&[u8]>,
-        high: Bound<&[u8]>,
-        reverse: bool,
-        limit: usize,
-    ) -> Result<Vec<RawRow>> {
-        self.scan_within(table, low, high, reverse, limit, usize::MAX)
-    }
-
-    /// The same, ended by the row with which `bytes_max` of keys and values are reached: rows may be large.
-    fn scan_within(
-        &self,
-        table: &'static str,
-        low: Bound<&[u8]>,
-        high: Bound<&[u8]>,
-        reverse: bool,
-        limit: usize,
-        bytes_max: usize,
-    ) -> Result<Vec<RawRow>>;
-
-    /// What an organization stores in a table; see `usage.rs`.
-    fn used(&self, org: OrgId, table: &str) -> Result<Used> {
-        self.get(usage::TABLE, &usage::key(org, table))?
-            .map_or(Ok(Used::default()), |count| Used::decode(&count))
-    }
-
-    /// Whether the organization stands behind a fence: it has no rows any more for whoever does not erase them.
-    fn is_fenced(&self, org: OrgId) -> bool;
-}
 
 fn failed(doing: &'static str) -> impl Fn(redb::StorageError) -> Error {
     move |e| file_failed(doing, e)
@@ -217,17 +168,23 @@ pub(super) struct Batch<'t> {
 }
 
 impl<'t> Batch<'t> {
-    pub(super) fn new(tx: &'t WriteTransaction, next_sequence: u64, handle: &DatabaseHandle) -> Batch<'t> {
+    pub(super) fn new(
+        tx: &'t WriteTransaction,
+        next_sequence: u64,
+        known: Arc<Registry>,
+        tracker: Arc<Tracker>,
+        trouble: Arc<ReadFailure>,
+    ) -> Batch<'t> {
         Batch {
             tx,
             tables: RefCell::default(),
             next_sequence: Cell::new(next_sequence),
             dirty: Cell::new(false),
-            known: handle.known(),
+            known,
             learned: RefCell::default(),
             grown: RefCell::default(),
-            tracker: handle.tracker.clone(),
-            trouble: handle.trouble.clone(),
+            tracker,
+            trouble,
         }
     }
 
@@ -254,11 +211,11 @@ impl<'t> Batch<'t> {
             if !self.is_fenced(*org) {
                 let used = self.used(*org, table)?;
                 let row = (used != Used::default()).then(|| used.encode());
-                counts.insert(usage::key(*org, table), row);
+                counts.insert(counts::key(*org, table), row);
             }
         }
         self.grown.borrow_mut().clear();
-        self.write(BTreeMap::from([(usage::TABLE, counts)]))
+        self.write(BTreeMap::from([(counts::TABLE, counts)]))
     }
 
     fn write(&self, changes: BTreeMap<&'static str, Overlay>) -> Result<()> {
@@ -309,9 +266,6 @@ pub(super) struct WriteView<'b> {
     exempt: Cell<bool>,
     after: RefCell<Vec<CommitHook>>,
 }
-
-/// New values by key; none where the row goes.
-pub(super) type Overlay = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 /// The batch without its transaction's lifetime, which redb's tables are invariant in.
 pub(super) trait BatchView: View {
@@ -364,7 +318,7 @@ impl View for Batch<'_> {
     }
 
     fn used(&self, org: OrgId, table: &str) -> Result<Used> {
-        let kept = self.get(usage::TABLE, &usage::key(org, table))?;
+        let kept = self.get(counts::TABLE, &counts::key(org, table))?;
         let kept = kept.map_or(Ok(Used::default()), |count| Used::decode(&count))?;
         let grown = self.grown.borrow();
         // Keys borrow a name for as long as the process lives; this one need not.
@@ -510,7 +464,7 @@ impl<'b> WriteView<'b> {
 
     /// Notes that an organization's table grows.
     pub(super) fn grow(&self, org: OrgId, table: &'static str, by: Growth) {
-        usage::grow(&mut self.grown.borrow_mut(), org, table, by);
+        counts::grow(&mut self.grown.borrow_mut(), org, table, by);
     }
 
     /// What the operation adds so far, by organization and table.
@@ -540,12 +494,11 @@ impl<'b> WriteView<'b> {
         self.overlay.borrow_mut().entry(table).or_default().insert(key, value);
     }
 
-    /// Adds a change record.
-    pub(super) fn tell(&self, org: OrgId, table: &'static str, key: &[u8], deleted: bool, now: Timestamp) {
+    /// The number of a change record that the operation adds.
+    pub(super) fn take_sequence(&self) -> u64 {
         let sequence = self.next_sequence();
         self.told.set(self.told.get() + 1);
-        let record = changes::encode(org, table, key, deleted, now);
-        self.set(changes::TABLE, sequence.to_be_bytes().to_vec(), Some(record));
+        sequence
     }
 
     pub(super) fn next_sequence(&self) -> u64 {

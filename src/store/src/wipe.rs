@@ -1,4 +1,4 @@
-//! Files that go for good: overwritten, then removed; and the room that a second copy of a file needs.
+//! Files that go for good: overwritten, then removed; what is left beside the store's file; and the room that a second copy of a file needs.
 //!
 //! Overwriting is a best effort, removing is not: a file whose bytes cannot be overwritten goes all the same, or it would
 //! hold the disk and every later start. Only blocks that the file has are written. redb makes its file longer than it is
@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// The share of its time for which overwriting rests, so that others get at the disk.
@@ -91,6 +91,30 @@ pub(super) fn allocated_bytes(path: &Path) -> io::Result<u64> {
 /// Free bytes of the disk that the file at `path` stands on.
 pub(super) fn free_bytes_beside(path: &Path) -> io::Result<u64> {
     free_bytes(folder_of(path))
+}
+
+pub(super) fn beside(path: &Path, what: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(what);
+    PathBuf::from(name)
+}
+
+/// What a rewriting that was cut off has left beside the file, by name.
+pub(super) fn leftovers(path: &Path) -> Vec<PathBuf> {
+    ["new", "old"].map(|what| beside(path, what)).into_iter().filter(|left| left.exists()).collect()
+}
+
+/// Removes what a crash has left beside the file. Only for whoever has the file open. What cannot be removed is said in the
+/// log: it must not keep the box from starting.
+pub(super) fn discard_leftovers(path: &Path) {
+    for left in ["new", "old"].map(|what| beside(path, what)) {
+        // A second name of the file itself, when it was cut off before the renaming.
+        let done = if is_same(&left, path) { remove(&left) } else { discard(&left, &|| false) };
+        if let Err(error) = done {
+            tracing::warn!(%error, file = %left.display(), "what was left beside the store could not be removed");
+        }
+    }
 }
 
 #[cfg(test)]

@@ -17,9 +17,10 @@
 //! Nothing of the writer's ends its thread: a panic is caught, and the writer goes on with the next operations.
 
 use super::after::{CommitHook, Committed};
-use super::engine::{DatabaseHandle, file_failed};
-use super::health::WriterHealth;
-use super::view::{Batch, View, WriteView, definition};
+use super::engine::DatabaseHandle;
+use super::health::{WriterHealth, file_failed};
+use super::raw::{View, definition};
+use super::view::WriteView;
 use super::{META, changes};
 use base::clock::{Clock, ClockStateV1, Now};
 use base::codec::{decode, encode};
@@ -284,7 +285,7 @@ pub(super) fn commit_one(
     let database = handle.database()?;
     let tx = begin(&database)?;
     let learned = {
-        let open = Batch::new(&tx, next_sequence, handle);
+        let open = handle.batch(&tx, next_sequence);
         let view = WriteView::new(&open);
         run(&view)?;
         view.apply()?;
@@ -512,7 +513,7 @@ impl WriterThread {
         let now = self.clock.look();
         let begun = Instant::now();
         let (next_sequence, dirty, learned) = {
-            let open = Batch::new(&tx, self.next_sequence, &self.handle);
+            let open = self.handle.batch(&tx, self.next_sequence);
             while let Some(operation) = waiting.pop_front() {
                 batch.push(operation);
                 let view = WriteView::new(&open);

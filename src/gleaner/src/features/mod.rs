@@ -26,6 +26,9 @@ pub mod wiring;
 pub mod workflows;
 
 use crate::config::{Config, SectionSpec};
+pub use crate::console::{
+    NAMED_BY_METADATA, View, ViewRows, column, console_table, seen_by_agents, table_name,
+};
 use base::Result;
 use base::clock::Timestamp;
 use base::ids::{AgentId, OrgId, UserId};
@@ -33,8 +36,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use server::task::{TaskContext, TaskSpec};
 use server::{Anonymous, Download, Mount, Need, Route, Services};
-use sql::{Cell, ColumnKind, ColumnSpec, Horizon, TableName, TableSpec};
-use std::sync::Arc;
+use sql::Horizon;
 use store::{AnyTable, OrgRead, SysRead, SysWrite};
 use wiring::{Close, ConsumerSpec, Finish, Folder, Gauges, Open, SeedOf, StartTest, Status};
 
@@ -203,54 +205,6 @@ pub struct Link {
     pub open: fn(Anonymous, subject: Vec<u8>) -> BoxFuture<'static, Result<Download>>,
     /// Of what kinds what it leads to may be, for the reference.
     pub media_types: fn() -> Vec<&'static str>,
-}
-
-/// How the rows of one fed table look as tables of the SQL console.
-pub struct View {
-    /// The store table whose change records this follows.
-    pub source: &'static str,
-    /// Every console table this fills, with the columns that every organization has.
-    pub tables: fn() -> Vec<TableSpec>,
-    /// The console rows of the row under `key` as it is now; none in a table means that it has none there (any more).
-    /// Every table that the row could ever stand in is named, so that old rows are replaced.
-    pub rows: fn(&OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>>,
-}
-
-/// The rows of one console table that come from one stored row.
-pub struct ViewRows {
-    pub table: Arc<TableSpec>,
-    pub rows: Vec<Vec<Cell>>,
-}
-
-/// A console table's description.
-///
-/// # Panics
-/// When the name is not a table's: it is a literal of ours.
-pub fn console_table(name: &str, about: &str, columns: Vec<ColumnSpec>) -> Arc<TableSpec> {
-    let name = table_name(name);
-    let description = about.to_owned();
-    Arc::new(TableSpec { name, description, columns, catalog_version: 1, newest: None, agent_rows: None })
-}
-
-/// Belongs to the agent whose id its own `metadata` names; for [`TableSpec::agent_rows`].
-pub const NAMED_BY_METADATA: &str = "metadata ->> 'agentId' = '{agent}'";
-
-/// The table, of which an agent's statements see the rows that fulfil this.
-pub fn seen_by_agents(table: Arc<TableSpec>, rows: impl Into<String>) -> Arc<TableSpec> {
-    Arc::new(TableSpec { agent_rows: Some(rows.into()), ..Arc::unwrap_or_clone(table) })
-}
-
-/// A console table's name.
-///
-/// # Panics
-/// When it is not one: it is a literal of ours.
-pub fn table_name(name: &str) -> TableName {
-    TableName::parse(name).expect("a console table's name is a literal of ours")
-}
-
-/// A nullable column with its description.
-pub fn column(name: &str, kind: ColumnKind, about: &str) -> ColumnSpec {
-    ColumnSpec::new(name, kind).describe(about)
 }
 
 /// Every slice of this release.

@@ -4,14 +4,15 @@
 //! somebody else's, and no index tells whose, so every row that could hold one is looked at: those of bulk actions hold
 //! none. It is a walk for background work: page by page, and a write only where something was found.
 
+use super::ScopedChain;
 use super::keep::{ErasedParts, blank, tag};
 use super::list::number;
 use super::row::AuditFrame;
-use super::{ScopedChain, shortened};
 use crate::System;
+use crate::event::shortened;
 use crate::key::after_prefix;
-use crate::readable::readable;
-use crate::view::View;
+use crate::passed::readable;
+use crate::raw::View;
 use base::Result;
 use base::clock::Timestamp;
 use base::ids::OrgId;

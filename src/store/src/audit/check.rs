@@ -6,8 +6,8 @@
 use super::ScopedChain;
 use super::row::{AuditBodyV1, AuditFrame, ChainHeadV1, link};
 use crate::key::after_prefix;
+use crate::raw::{RawRow, View};
 use crate::tx::SysRead;
-use crate::view::{RawRow, View};
 use base::digest::Digest;
 use base::ids::OrgId;
 use base::{Error, Result};

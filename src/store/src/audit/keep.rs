@@ -4,13 +4,16 @@
 //! nothing else is missing. Of an erased person the personal parts go; the rows stay, under the person's id, which by then
 //! leads nowhere. Both work in bounded operations.
 
+use super::ScopedChain;
 use super::list::number;
 use super::row::{AuditFrame, frame};
-use super::{Event, ScopedChain};
 use crate::System;
-use crate::readable::{pass_over, readable};
-use crate::tx::{Scope, WriteTx};
-use crate::view::{View, WriteView};
+use crate::event::Event;
+use crate::passed::{pass_over, readable};
+use crate::raw::View;
+use crate::scope::Scope;
+use crate::tx::WriteTx;
+use crate::view::WriteView;
 use base::audit::Action;
 use base::clock::Moment;
 use base::ids::{OrgId, UserId};
@@ -27,7 +30,7 @@ impl<S: Scope> WriteTx<'_, S> {
         if self.is_behind_fence() {
             return Ok(0);
         }
-        let (view, chain) = (self.raw(), self.chain());
+        let (view, chain) = (self.raw(), self.audit_parts().1);
         let Some(mut head) = chain.head(view)? else { return Ok(0) };
         let (low, high) = (chain.row_key(head.first), chain.row_key(head.next));
         let rows = view.scan(chain.tables.rows, Included(&low), Excluded(&high), false, limit)?;

@@ -3,11 +3,13 @@
 //! Times never fall within a chain, so a time is found by halving, and a page reads only rows between its two times. An
 //! actor and a kind of thing have indexes; what no index answers is looked through a bounded number of rows a page.
 
-use super::row::{AuditFrame, ResourceV1};
-use super::{Detail, ScopedChain};
+use super::ScopedChain;
+use super::row::AuditFrame;
+use crate::event::{Detail, ResourceV1};
 use crate::origin::Actor;
-use crate::tx::{ReadTx, Scope, SysRead};
-use crate::view::View;
+use crate::raw::View;
+use crate::scope::Scope;
+use crate::tx::{ReadTx, SysRead};
 use base::audit::Action;
 use base::clock::Timestamp;
 use base::digest::Digest;

@@ -25,27 +25,22 @@ pub(super) use check::chain as check_chain;
 pub use check::{ChainReport, CheckSeal};
 pub use keep::ErasedParts;
 pub use list::{AuditEntry, AuditFilter};
-pub use row::Detail;
 
-use super::key::KeyWriter;
+use super::event::Event;
+use super::key::AsPart;
 use super::origin::{Actor, Origin};
-use super::tx::{Scope, SysWrite, WriteTx};
-use super::view::{View, WriteView};
+use super::raw::View;
+use super::scope::Scope;
+use super::tx::{ReadTx, SysRead, SysWrite, WriteTx};
+use super::view::WriteView;
 use base::audit::Action;
 use base::clock::Timestamp;
 use base::codec;
 use base::digest::sha256;
-use base::ids::{OrgId, UserId};
+use base::ids::OrgId;
 use base::{Code, Error, Result};
-use refusals::Refusals;
-use row::{AuditBodyV1, AuditPersonalV1, ChainHeadV1, ResourceV1, encode, frame, link};
-use std::sync::OnceLock;
+use row::{AuditBodyV1, AuditPersonalV1, ChainHeadV1, encode, frame, link};
 use uuid::Uuid;
-
-/// Characters of one text in a row's details.
-const DETAIL_CHARS_MAX: usize = 200;
-/// Ids that one detail names; beyond them the count beside it speaks.
-const DETAIL_IDS_MAX: usize = 20;
 
 /// The tables of one kind of chain.
 pub struct Chain {
@@ -75,23 +70,6 @@ pub(super) static OF_SYSTEM: Chain = Chain {
     by_resource: "audit_system.by_resource",
 };
 
-/// What all operations of a store share.
-#[derive(Default)]
-pub(super) struct AuditShared {
-    refusals: Refusals,
-    seal: OnceLock<Seal>,
-}
-
-type Seal = Box<dyn Fn(&[u8]) -> Vec<u8> + Send + Sync>;
-
-impl AuditShared {
-    pub(super) fn seal_with(&self, seal: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static) {
-        if self.seal.set(Box::new(seal)).is_err() {
-            tracing::error!("the audit log has its seal already; the second one is not used");
-        }
-    }
-}
-
 /// Holds an operation that changes rows to saying something to the audit log.
 pub(super) fn check_operation(view: &WriteView<'_>, actor: Actor) -> Result<()> {
     if actor == Actor::System || !view.lacks_audit() {
@@ -106,125 +84,21 @@ pub(super) fn check_operation(view: &WriteView<'_>, actor: Actor) -> Result<()> 
     Ok(())
 }
 
-/// Something to be written down.
-#[derive(Clone, Debug)]
-#[must_use = "an event is written by tx.audit"]
-pub struct Event {
-    action: Action,
-    resource: ResourceV1,
-    actor: Option<Actor>,
-    person: Option<UserId>,
-    details: Vec<(&'static str, Detail)>,
-    personal: Vec<(&'static str, String)>,
+impl<'v, S: Scope> ReadTx<'v, S> {
+    /// The scope's audit chain and the view to read it with.
+    pub(super) fn audit_parts(&self) -> (&'v dyn View, ScopedChain) {
+        let tables = if self.scope.org().is_some() { &OF_ORG } else { &OF_SYSTEM };
+        (self.view(), ScopedChain::new(tables, self.scope.prefix()))
+    }
 }
 
-impl Event {
-    pub fn new(action: Action) -> Event {
-        Event {
-            action,
-            resource: ResourceV1::None,
-            actor: None,
-            person: None,
-            details: Vec::new(),
-            personal: Vec::new(),
+impl SysRead<'_> {
+    /// The audit chain of an organization, or the box's own.
+    pub(super) fn audit_chain(&self, org: Option<OrgId>) -> (&dyn View, ScopedChain) {
+        match org {
+            Some(org) => self.org(org).audit_parts(),
+            None => self.audit_parts(),
         }
-    }
-
-    /// What it was done to.
-    pub fn of(mut self, id: impl Into<Uuid>) -> Event {
-        self.resource = ResourceV1::Id(id.into());
-        self
-    }
-
-    /// What it was done to, where things have names of the box's or the organization's own (an operation, a domain);
-    /// never a person's.
-    pub fn named(mut self, name: impl Into<String>) -> Event {
-        self.resource = ResourceV1::Name(shortened(name.into()));
-        self
-    }
-
-    /// Who did it, where they proved who they are in the request's body (a password, a token from a message).
-    pub fn by(mut self, user: UserId) -> Event {
-        self.actor = Some(Actor::User(user));
-        self
-    }
-
-    /// Whose account it concerns, where the caller is unknown: the row's personal part may be theirs.
-    pub fn about(mut self, user: UserId) -> Event {
-        self.person = Some(user);
-        self
-    }
-
-    /// A detail: a number, a word of a vocabulary, an id. Nothing that tells a person.
-    pub fn with(mut self, name: &'static str, value: impl Into<Detail>) -> Event {
-        let value = match value.into() {
-            Detail::Text(text) => Detail::Text(shortened(text)),
-            other => other,
-        };
-        self.details.push((name, value));
-        self
-    }
-
-    /// The first ids of several things that it was done to.
-    pub fn ids(mut self, name: &'static str, ids: impl IntoIterator<Item = impl Into<Uuid>>) -> Event {
-        let ids = ids.into_iter().take(DETAIL_IDS_MAX).map(Into::into).collect();
-        self.details.push((name, Detail::Ids(ids)));
-        self
-    }
-
-    /// A detail that tells a person (an e-mail address); it goes when they are erased.
-    pub fn personal(mut self, name: &'static str, text: impl Into<String>) -> Event {
-        self.personal.push((name, shortened(text.into())));
-        self
-    }
-}
-
-fn shortened(text: String) -> String {
-    match text.char_indices().nth(DETAIL_CHARS_MAX) {
-        None => text,
-        Some((at, _)) => format!("{}…", &text[..at]),
-    }
-}
-
-impl From<&str> for Detail {
-    fn from(text: &str) -> Detail {
-        Detail::Text(text.to_owned())
-    }
-}
-
-impl From<String> for Detail {
-    fn from(text: String) -> Detail {
-        Detail::Text(text)
-    }
-}
-
-impl From<bool> for Detail {
-    fn from(flag: bool) -> Detail {
-        Detail::Flag(flag)
-    }
-}
-
-impl From<usize> for Detail {
-    fn from(number: usize) -> Detail {
-        Detail::Number(i64::try_from(number).unwrap_or(i64::MAX))
-    }
-}
-
-impl From<u64> for Detail {
-    fn from(number: u64) -> Detail {
-        Detail::Number(i64::try_from(number).unwrap_or(i64::MAX))
-    }
-}
-
-impl From<u32> for Detail {
-    fn from(number: u32) -> Detail {
-        Detail::Number(i64::from(number))
-    }
-}
-
-impl From<Uuid> for Detail {
-    fn from(id: Uuid) -> Detail {
-        Detail::Id(id)
     }
 }
 
@@ -234,7 +108,7 @@ impl<S: Scope> WriteTx<'_, S> {
         if self.is_behind_fence() {
             return Err(Error::new(Code::OrgNotFound));
         }
-        append(self.raw(), &self.chain(), &self.raw().origin(), event, self.now())?;
+        append(self.raw(), &self.audit_parts().1, &self.raw().origin(), event, self.now())?;
         self.raw().mark_audited();
         Ok(())
     }
@@ -286,8 +160,7 @@ impl ScopedChain {
     }
 
     fn put_head(&self, view: &WriteView<'_>, mut head: ChainHeadV1) -> Result<()> {
-        let seal = view.shared().and_then(|shared| shared.seal.get());
-        head.seal = seal.map(|seal| seal(&head.sealed_bytes(&self.prefix)));
+        head.seal = view.shared().and_then(|shared| shared.sealed(&head.sealed_bytes(&self.prefix)));
         let head = &head;
         view.set(self.tables.heads, self.head_key(), Some(encode(head)?));
         Ok(())
@@ -318,9 +191,9 @@ impl ScopedChain {
     }
 
     fn resource_prefix(&self, kind: &str) -> Vec<u8> {
-        let mut key = KeyWriter(self.prefix.clone());
-        key.str(kind);
-        key.0
+        let mut key = self.prefix.clone();
+        kind.write_as(&mut key);
+        key
     }
 }
 

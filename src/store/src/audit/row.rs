@@ -4,6 +4,7 @@
 //! request id, an invited address) is covered by the body through a salted digest only, so that it can be erased and
 //! the chain still proves that nothing else was touched. The digest says nothing without the salt, which goes with it.
 
+use crate::event::{Detail, ResourceV1};
 use crate::origin::Actor;
 use base::clock::Timestamp;
 use base::codec::{self, Record};
@@ -50,24 +51,6 @@ impl From<ActorV1> for Actor {
             ActorV1::ApiKey(key, maker) => Actor::ApiKey { key, maker },
         }
     }
-}
-
-/// What it was done to, stored by position: add at the end.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(super) enum ResourceV1 {
-    None,
-    Id(Uuid),
-    Name(String),
-}
-
-/// One value of a row's details, stored by position: add at the end.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Detail {
-    Text(String),
-    Number(i64),
-    Flag(bool),
-    Id(Uuid),
-    Ids(Vec<Uuid>),
 }
 
 /// The chained part.

@@ -2,11 +2,12 @@
 
 use super::list::AuditFilter;
 use super::*;
+use crate::event::Detail;
 use crate::fault::FaultyDisk;
 use crate::{AuthMethod, Identity, MIGRATIONS, OrgStore, OrgWrite, Store};
 use base::Code;
 use base::clock::{Clock, Moment};
-use base::ids::{ApiKeyId, JobId, RequestId};
+use base::ids::{ApiKeyId, JobId, RequestId, UserId};
 use base::page::PageRequest;
 use base::permission::Role;
 use std::sync::Arc;
@@ -117,7 +118,7 @@ pub(super) fn chain_findings(store: &Store, org: Option<OrgId>) -> Vec<String> {
 /// Changes the stored row of a number: gone, or with one byte flipped.
 async fn damage(org: &OrgStore, table: &'static str, number: u64, flip: Option<usize>) {
     org.write(move |tx| {
-        let chain = tx.chain();
+        let chain = tx.audit_parts().1;
         let key = if table == OF_ORG.heads { chain.head_key() } else { chain.row_key(number) };
         let changed = flip.map(|at| {
             let mut bytes = tx.raw().get(table, &key).unwrap().unwrap();
@@ -188,7 +189,7 @@ async fn swapped_rows_a_lost_head_and_a_lost_index_entry_are_noticed() {
     }
     let swap = || {
         org.write(|tx| {
-            let (view, chain) = (tx.raw(), tx.chain());
+            let (view, chain) = (tx.raw(), tx.audit_parts().1);
             let (a, b) = (chain.row_key(2), chain.row_key(3));
             let (first, second) = (view.get(OF_ORG.rows, &a)?, view.get(OF_ORG.rows, &b)?);
             view.set(OF_ORG.rows, a, second);
@@ -204,7 +205,7 @@ async fn swapped_rows_a_lost_head_and_a_lost_index_entry_are_noticed() {
     assert_eq!(findings(&store, org.id()), Vec::<String>::new());
 
     let entry = org.write(|tx| {
-        let key = [tx.chain().resource_prefix("url").as_slice(), &3u64.to_be_bytes()].concat();
+        let key = [tx.audit_parts().1.resource_prefix("url").as_slice(), &3u64.to_be_bytes()].concat();
         tx.raw().set(OF_ORG.by_resource, key, None);
         Ok(())
     });
@@ -386,7 +387,7 @@ async fn an_erased_person_is_gone_and_the_chain_holds() {
     assert_eq!(store.system().erase_personal(ada).await.unwrap().erased, 0, "again changes nothing");
     // A personal part that was put back is noticed, too.
     let forged = two.write(|tx| {
-        let key = tx.chain().row_key(1);
+        let key = tx.audit_parts().1.row_key(1);
         let bytes = tx.raw().get(OF_ORG.rows, &key)?.unwrap();
         tx.raw().set(OF_ORG.rows, key, Some([bytes.as_slice(), b"forged"].concat()));
         Ok(())
@@ -506,7 +507,7 @@ async fn a_sealed_end_cannot_be_made_anew() {
     // Who can write to the store and knows how chains are made cuts the last row and makes the end fit.
     let forge = |seal: Option<Vec<u8>>| {
         org.write(move |tx| {
-            let (view, chain) = (tx.raw(), tx.chain());
+            let (view, chain) = (tx.raw(), tx.audit_parts().1);
             let mut head = chain.head(view)?.unwrap();
             let bytes = view.get(OF_ORG.rows, &chain.row_key(2))?.unwrap();
             (head.next, head.hash) = (3, row::AuditFrame::read(&bytes).unwrap().hash);

@@ -15,8 +15,8 @@ struct LineV1 {
 
 impl Record for LineV1 {}
 
-static BY_RANK: Index<LineV1> = Index::new("lines.by_rank", |line, keys| {
-    keys.add(|key| key.u64(line.rank));
+static BY_RANK: Index<u64, LineV1> = Index::new("lines.by_rank", |line, keys| {
+    keys.add(line.rank);
 });
 static LINES: OrgTable<u64, LineV1> = OrgTable::new("lines", "Line").indexed(&[&BY_RANK]).fed();
 
@@ -48,7 +48,7 @@ fn dump(store: &Store) -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
     let all = (Bound::Unbounded, Bound::Unbounded);
     let mut rows = Vec::new();
     for table in tables(handle).unwrap().into_iter().filter(|table| *table != META) {
-        use crate::view::View;
+        use crate::raw::View;
         let found = handle.read(|view| view.scan(table, all.0, all.1, false, usize::MAX)).unwrap();
         rows.extend(found.into_iter().map(|(key, value)| (table, key, value)));
     }
@@ -141,7 +141,7 @@ async fn writes_that_go_on_meanwhile_are_all_there() {
         let of_rank = org
             .read(|tx| {
                 let order = crate::Order::Ascending;
-                tx.scan_index(&LINES, &BY_RANK, |key| key.u64(rank), order, 100_000)
+                tx.scan_index(&LINES, &BY_RANK, rank, order, 100_000)
             })
             .unwrap();
         assert_eq!(of_rank.len(), rows.iter().filter(|(_, line)| line.rank == rank).count());

@@ -118,8 +118,7 @@ pub(super) async fn run(context: TaskContext) -> Result<()> {
 }
 
 fn open(system: &System, wanted: impl Fn(&ErasureV1) -> bool) -> Result<Vec<ErasureId>> {
-    let open =
-        system.read(|tx| tx.readable_by(&ERASURES, &ERASURES_OPEN, |key| key, None, None, OPEN_MAX))?;
+    let open = system.read(|tx| tx.readable_by(&ERASURES, &ERASURES_OPEN, (), None, None, OPEN_MAX))?;
     // A damaged entry may lead to one that is done.
     let open = open.rows.into_iter().filter(|(_, row)| row.phase != PhaseV1::Done && wanted(row));
     Ok(open.map(|(id, _)| id).collect())

@@ -37,7 +37,7 @@ const SWEEP_ROWS_MAX: usize = 256;
 
 /// Asks for an export; the one that is not made yet, if there is one.
 pub(super) fn request(tx: &SysWrite<'_>, user: UserId, org: Option<OrgId>) -> Result<AccountExportV2> {
-    let own = tx.scan_index(&EXPORTS, &EXPORTS_BY_USER, |key| key.id(user), Order::Ascending, 64)?;
+    let own = tx.scan_index(&EXPORTS, &EXPORTS_BY_USER, user, Order::Ascending, 64)?;
     if let Some(open) = own.iter().find(|export| export.is_open()) {
         return Ok(open.clone());
     }
@@ -78,7 +78,7 @@ pub(super) async fn run(context: TaskContext) -> Result<()> {
     loop {
         let open = context
             .system()
-            .read(|tx| tx.readable_by(&EXPORTS, &EXPORTS_OPEN, |key| key, None, after.as_deref(), 1))?;
+            .read(|tx| tx.readable_by(&EXPORTS, &EXPORTS_OPEN, (), None, after.as_deref(), 1))?;
         for (id, export) in open.rows.iter().filter(|(_, export)| export.is_open()) {
             if context.stopping() {
                 return Ok(());
@@ -251,7 +251,7 @@ fn readme(kinds: &[&Personal], now: &str) -> String {
 /// Removes the files of a person's exports.
 pub(super) fn remove_files_of(accounts: &Accounts, system: &System, user: UserId) -> Result<()> {
     // Also those whose rows cannot be read.
-    let own = system.read(|tx| tx.lookup_keys(&EXPORTS, &EXPORTS_BY_USER, |key| key.id(user), 64))?;
+    let own = system.read(|tx| tx.lookup_keys(&EXPORTS, &EXPORTS_BY_USER, user, 64))?;
     own.iter().try_for_each(|id| remove_file(&accounts.export_path(*id)))
 }
 

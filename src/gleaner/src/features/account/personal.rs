@@ -42,8 +42,7 @@ pub(super) static KINDS: &[Personal] = &[
         },
         erase: |tx: &SysWrite<'_>, person, _| {
             let of = person.id;
-            let own =
-                tx.readable_by(&EXPORTS, &EXPORTS_BY_USER, |key| key.id(of), None, None, EXPORTS_MAX)?;
+            let own = tx.readable_by(&EXPORTS, &EXPORTS_BY_USER, of, None, None, EXPORTS_MAX)?;
             let mut erased = Erased { left: own.passed_over, ..Erased::default() };
             for (id, _) in &own.rows {
                 erased.removed += u64::from(tx.delete(&EXPORTS, id)?);
@@ -104,5 +103,5 @@ fn action(org: Option<OrgId>, entry: &AuditEntry) -> Value {
 }
 
 fn own(tx: &SysRead<'_>, person: &Person) -> Result<Vec<AccountExportV2>> {
-    tx.scan_index(&EXPORTS, &EXPORTS_BY_USER, |key| key.id(person.id), Order::Ascending, EXPORTS_MAX)
+    tx.scan_index(&EXPORTS, &EXPORTS_BY_USER, person.id, Order::Ascending, EXPORTS_MAX)
 }

@@ -131,9 +131,9 @@ fn add(counts: &mut Vec<(String, u64)>, name: &str, more: u64) {
 }
 
 /// Those that are not done, oldest first.
-pub static ERASURES_OPEN: Index<ErasureV1> = Index::new("erasures.open", |row, keys| {
+pub static ERASURES_OPEN: Index<Timestamp, ErasureV1> = Index::new("erasures.open", |row, keys| {
     if row.phase != PhaseV1::Done {
-        keys.add(|key| key.time(row.requested_at));
+        keys.add(row.requested_at);
     }
 });
 pub static ERASURES: SysTable<ErasureId, ErasureV1> =
@@ -217,16 +217,18 @@ impl AccountExportV2 {
 }
 
 /// A person's exports, oldest first.
-pub static EXPORTS_BY_USER: Index<AccountExportV2> = Index::new("account_exports.by_user", |row, keys| {
-    keys.add(|key| key.id(row.user).time(row.requested_at));
-});
+pub static EXPORTS_BY_USER: Index<(UserId, Timestamp), AccountExportV2> =
+    Index::new("account_exports.by_user", |row, keys| {
+        keys.add((row.user, row.requested_at));
+    });
 /// Those that nobody has made yet, oldest first.
-pub static EXPORTS_OPEN: Index<AccountExportV2> = Index::new("account_exports.open", |row, keys| {
-    if row.is_open() {
-        keys.add(|key| key.time(row.requested_at));
-    }
-});
-pub static EXPORTS_BY_END: Index<AccountExportV2> =
-    Index::new("account_exports.by_end", |row, keys| keys.add(|key| key.moment(row.expires_at)));
+pub static EXPORTS_OPEN: Index<Timestamp, AccountExportV2> =
+    Index::new("account_exports.open", |row, keys| {
+        if row.is_open() {
+            keys.add(row.requested_at);
+        }
+    });
+pub static EXPORTS_BY_END: Index<Moment, AccountExportV2> =
+    Index::new("account_exports.by_end", |row, keys| keys.add(row.expires_at));
 pub static EXPORTS: SysTable<AccountExportId, AccountExportV2> =
     SysTable::new("account_exports", "Export").indexed(&[&EXPORTS_BY_USER, &EXPORTS_OPEN, &EXPORTS_BY_END]);

@@ -55,20 +55,20 @@ pub struct InviteV1 {
 
 impl Record for InviteV1 {}
 
-pub static INVITES_BY_TOKEN: Index<InviteV1> =
-    Index::global_unique("invites.by_token", |row, keys| keys.add(|key| key.fixed(&row.token)));
+pub static INVITES_BY_TOKEN: Index<Digest, InviteV1> =
+    Index::global_unique("invites.by_token", |row, keys| keys.add(&row.token));
 /// One invitation of an organization to an address at a time.
-pub static INVITES_BY_EMAIL: Index<InviteV1> =
-    Index::unique("invites.by_email", |row, keys| keys.add(|key| key.str(&row.email)));
-pub static INVITES_BY_END: Index<InviteV1> =
-    Index::global("invites.by_end", |row, keys| keys.add(|key| key.moment(row.expires_at)));
+pub static INVITES_BY_EMAIL: Index<String, InviteV1> =
+    Index::unique("invites.by_email", |row, keys| keys.add(&row.email));
+pub static INVITES_BY_END: Index<Moment, InviteV1> =
+    Index::global("invites.by_end", |row, keys| keys.add(row.expires_at));
 pub static INVITES: OrgTable<InviteId, InviteV1> =
     OrgTable::new("invites", "Invite").indexed(&[&INVITES_BY_TOKEN, &INVITES_BY_EMAIL, &INVITES_BY_END]);
 
 /// The invitation behind a token and its organization, if it is good now.
 pub fn good_invite(tx: &SysRead<'_>, token: &str) -> Result<Option<(OrgId, InviteV1)>> {
     let digest = sha256(token.as_bytes());
-    let found = tx.lookup_global(&INVITES, &INVITES_BY_TOKEN, |key| key.fixed(&digest))?;
+    let found = tx.lookup_global(&INVITES, &INVITES_BY_TOKEN, &digest)?;
     let Some((org, invite)) = found.filter(|(_, invite)| invite.expires_at > tx.moment()) else {
         return Ok(None);
     };

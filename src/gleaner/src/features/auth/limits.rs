@@ -48,10 +48,10 @@ pub struct LoginFailuresV1 {
 
 impl Record for LoginFailuresV1 {}
 
-pub static FAILURES_BY_NEWEST: Index<LoginFailuresV1> =
+pub static FAILURES_BY_NEWEST: Index<Moment, LoginFailuresV1> =
     Index::new("login_failures.by_newest", |row, keys| {
         if let Some(&newest) = row.at.last() {
-            keys.add(|key| key.moment(newest));
+            keys.add(newest);
         }
     });
 pub static LOGIN_FAILURES: SysTable<Digest, LoginFailuresV1> =
@@ -176,7 +176,7 @@ impl LoginCounters {
     }
 
     fn is_from_home(&self, tx: &SysRead<'_>) -> Result<bool> {
-        match tx.lookup(&USERS, &USERS_BY_EMAIL, |key| key.str(&self.email))? {
+        match tx.lookup(&USERS, &USERS_BY_EMAIL, &self.email)? {
             Some(user) => networks::knows(tx, user.id, self.ip),
             None => Ok(false),
         }

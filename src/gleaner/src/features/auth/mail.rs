@@ -104,13 +104,7 @@ pub fn mark_verified(tx: &SysWrite<'_>, user: &mut UserV1) -> Result<()> {
 /// Removes the outstanding tokens of a person, and the messages that carry them.
 fn forget_verifications(tx: &SysWrite<'_>, user: UserId) -> Result<()> {
     let all = |key| -> Result<Vec<VerificationV1>> {
-        tx.scan_index(
-            &VERIFICATIONS,
-            &VERIFICATIONS_BY_USER,
-            |k| k.id(key),
-            Order::Ascending,
-            PER_USER_ROWS_MAX,
-        )
+        tx.scan_index(&VERIFICATIONS, &VERIFICATIONS_BY_USER, key, Order::Ascending, PER_USER_ROWS_MAX)
     };
     for row in all(user)? {
         tx.delete(&VERIFICATIONS, &row.token)?;

@@ -54,7 +54,7 @@ impl From<UserV1> for UserEntry {
 /// People, newest first: of an organization, or all.
 pub fn list_users(tx: &SysRead<'_>, org: Option<OrgId>, limit: usize) -> Result<Vec<UserEntry>> {
     let rows = match org {
-        Some(org) => tx.scan_index(&USERS, &USERS_BY_ORG, |key| key.id(org), Order::Descending, limit)?,
+        Some(org) => tx.scan_index(&USERS, &USERS_BY_ORG, org, Order::Descending, limit)?,
         None => {
             let rows = tx.scan(&USERS, None, Order::Descending, limit)?;
             rows.into_iter().map(|(_, user)| user).collect()
@@ -66,7 +66,7 @@ pub fn list_users(tx: &SysRead<'_>, org: Option<OrgId>, limit: usize) -> Result<
 /// The account of an address; one that does not exist is refused with those that are like it.
 fn find(tx: &SysRead<'_>, email: &str) -> Result<UserV1> {
     let email = Email::parse(email)?;
-    if let Some(user) = tx.lookup(&USERS, &USERS_BY_EMAIL, |key| key.str(email.as_str()))? {
+    if let Some(user) = tx.lookup(&USERS, &USERS_BY_EMAIL, email.as_str())? {
         return Ok(user);
     }
     let like = nearest(email.as_str(), addresses(tx)?, NAMED_MAX);
@@ -133,7 +133,7 @@ impl NewAccount {
     /// link on.
     pub fn create(&self, tx: &SysWrite<'_>) -> Result<(UserV1, ResetLink)> {
         let email = self.email.as_str();
-        if tx.exists(&USERS_BY_EMAIL, |key| key.str(email))? {
+        if tx.exists(&USERS_BY_EMAIL, email)? {
             return Err(Error::new(Code::AlreadyExists).message(format!(
                 "{email} has an account already; `gleaner admin user reset-link {email}` gives a link to it"
             )));

@@ -24,13 +24,8 @@ pub(super) static KINDS: &[Personal] = &[
         name: "sessions",
         about: "Your logins that have not ended: when they began, were last used, and will end.",
         show: |tx, person, _| {
-            let rows = tx.scan_index(
-                &REFRESH_TOKENS,
-                &REFRESH_BY_USER,
-                |key| key.id(person.id),
-                Order::Ascending,
-                ROWS_MAX,
-            )?;
+            let rows =
+                tx.scan_index(&REFRESH_TOKENS, &REFRESH_BY_USER, person.id, Order::Ascending, ROWS_MAX)?;
             Ok(Shown::all(rows.iter().map(|row| {
                 json!({ "createdAt": row.created_at, "refreshedAt": row.refreshed_at, "expiresAt": tx.date_of(row.expires_at) })
             })))
@@ -74,7 +69,7 @@ fn account(user: &UserV1) -> Value {
 /// A session that cannot be read is good for nothing; it is counted all the same.
 fn end_sessions(tx: &SysWrite<'_>, person: &Person) -> Result<Erased> {
     let of = person.id;
-    let own = tx.readable_by(&REFRESH_TOKENS, &REFRESH_BY_USER, |key| key.id(of), None, None, ROWS_MAX)?;
+    let own = tx.readable_by(&REFRESH_TOKENS, &REFRESH_BY_USER, of, None, None, ROWS_MAX)?;
     let mut ended = Erased { left: own.passed_over, ..Erased::default() };
     for (family, _) in &own.rows {
         ended.removed += u64::from(tx.delete(&REFRESH_TOKENS, family)?);
@@ -90,8 +85,7 @@ pub fn erase_account(tx: &SysWrite<'_>, user: &UserV1) -> Result<Vec<(&'static s
     let sessions = end_sessions(tx, &person)?.removed;
     let mut tokens = 0;
     let of = user.id;
-    let own =
-        tx.readable_by(&VERIFICATIONS, &VERIFICATIONS_BY_USER, |key| key.id(of), None, None, ROWS_MAX)?;
+    let own = tx.readable_by(&VERIFICATIONS, &VERIFICATIONS_BY_USER, of, None, None, ROWS_MAX)?;
     for (token, _) in &own.rows {
         tokens += u64::from(tx.delete(&VERIFICATIONS, token)?);
     }

@@ -98,7 +98,7 @@ fn refused() -> Error {
 }
 
 fn request(tx: &SysWrite<'_>, email: &Email, token: &MailToken, public_url: &str) -> Result<()> {
-    let user = tx.lookup(&USERS, &USERS_BY_EMAIL, |key| key.str(email.as_str()))?;
+    let user = tx.lookup(&USERS, &USERS_BY_EMAIL, email.as_str())?;
     let place = free_place(tx, email.as_str())?;
     let row = begin(tx, place, user.as_ref().map(|user| user.id), token, RESET_TIME)?;
     let event = Event::new(Action::AuthResetRequested);
@@ -174,7 +174,7 @@ fn begin(
 
 /// The person whom a token was sent to, if it is good now.
 fn good(tx: &SysRead<'_>, token: &Digest) -> Result<Option<UserV1>> {
-    let row = tx.lookup(&RESETS, &RESETS_BY_TOKEN, |key| key.fixed(token))?;
+    let row = tx.lookup(&RESETS, &RESETS_BY_TOKEN, token)?;
     let Some(row) = row.filter(|row| row.expires_at > tx.moment()) else { return Ok(None) };
     Ok(row.user.map(|id| tx.get(&USERS, &id)).transpose()?.flatten())
 }

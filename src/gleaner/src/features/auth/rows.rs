@@ -30,12 +30,12 @@ pub struct UserV1 {
 
 impl Record for UserV1 {}
 
-pub static USERS_BY_EMAIL: Index<UserV1> =
-    Index::unique("users.by_email", |user, keys| keys.add(|key| key.str(&user.email)));
+pub static USERS_BY_EMAIL: Index<String, UserV1> =
+    Index::unique("users.by_email", |user, keys| keys.add(&user.email));
 /// The members of an organization.
-pub static USERS_BY_ORG: Index<UserV1> = Index::new("users.by_org", |user, keys| {
+pub static USERS_BY_ORG: Index<(OrgId, UserId), UserV1> = Index::new("users.by_org", |user, keys| {
     if let Some((org, _)) = user.membership {
-        keys.add(|key| key.id(org).id(user.id));
+        keys.add((org, user.id));
     }
 });
 pub static USERS: SysTable<UserId, UserV1> =
@@ -56,10 +56,10 @@ pub struct RefreshFamilyV1 {
 impl Record for RefreshFamilyV1 {}
 
 /// A person's logins, the one that ends first in front.
-pub static REFRESH_BY_USER: Index<RefreshFamilyV1> =
-    Index::new("refresh_tokens.by_user", |row, keys| keys.add(|key| key.id(row.user).moment(row.expires_at)));
-pub static REFRESH_BY_END: Index<RefreshFamilyV1> =
-    Index::new("refresh_tokens.by_end", |row, keys| keys.add(|key| key.moment(row.expires_at)));
+pub static REFRESH_BY_USER: Index<(UserId, Moment), RefreshFamilyV1> =
+    Index::new("refresh_tokens.by_user", |row, keys| keys.add((row.user, row.expires_at)));
+pub static REFRESH_BY_END: Index<Moment, RefreshFamilyV1> =
+    Index::new("refresh_tokens.by_end", |row, keys| keys.add(row.expires_at));
 pub static REFRESH_TOKENS: SysTable<Uuid, RefreshFamilyV1> =
     SysTable::new("refresh_tokens", "Refresh token").indexed(&[&REFRESH_BY_USER, &REFRESH_BY_END]);
 
@@ -73,10 +73,10 @@ pub struct VerificationV1 {
 
 impl Record for VerificationV1 {}
 
-pub static VERIFICATIONS_BY_USER: Index<VerificationV1> =
-    Index::new("verifications.by_user", |row, keys| keys.add(|key| key.id(row.user)));
-pub static VERIFICATIONS_BY_END: Index<VerificationV1> =
-    Index::new("verifications.by_end", |row, keys| keys.add(|key| key.moment(row.expires_at)));
+pub static VERIFICATIONS_BY_USER: Index<UserId, VerificationV1> =
+    Index::new("verifications.by_user", |row, keys| keys.add(row.user));
+pub static VERIFICATIONS_BY_END: Index<Moment, VerificationV1> =
+    Index::new("verifications.by_end", |row, keys| keys.add(row.expires_at));
 pub static VERIFICATIONS: SysTable<Digest, VerificationV1> =
     SysTable::new("verifications", "Verification").indexed(&[&VERIFICATIONS_BY_USER, &VERIFICATIONS_BY_END]);
 
@@ -92,9 +92,9 @@ pub struct PasswordResetV1 {
 
 impl Record for PasswordResetV1 {}
 
-pub static RESETS_BY_TOKEN: Index<PasswordResetV1> =
-    Index::unique("password_resets.by_token", |row, keys| keys.add(|key| key.fixed(&row.token)));
-pub static RESETS_BY_END: Index<PasswordResetV1> =
-    Index::new("password_resets.by_end", |row, keys| keys.add(|key| key.moment(row.expires_at)));
+pub static RESETS_BY_TOKEN: Index<Digest, PasswordResetV1> =
+    Index::unique("password_resets.by_token", |row, keys| keys.add(&row.token));
+pub static RESETS_BY_END: Index<Moment, PasswordResetV1> =
+    Index::new("password_resets.by_end", |row, keys| keys.add(row.expires_at));
 pub static RESETS: SysTable<Digest, PasswordResetV1> =
     SysTable::new("password_resets", "Password reset").indexed(&[&RESETS_BY_TOKEN, &RESETS_BY_END]);

@@ -151,7 +151,7 @@ impl Auth {
         if !was_invited {
             self.registrations.count(new.ip, self.system.clock().moment())?;
         }
-        if self.system.read(|tx| tx.exists(&USERS_BY_EMAIL, |key| key.str(email.as_str())))? {
+        if self.system.read(|tx| tx.exists(&USERS_BY_EMAIL, email.as_str()))? {
             return Err(taken());
         }
         let password_hash = self.passwords.hash(password).await?;
@@ -200,8 +200,7 @@ impl Auth {
             }
             return Err(throttled);
         }
-        let user =
-            self.system.read(|tx| tx.lookup(&USERS, &USERS_BY_EMAIL, |key| key.str(email.as_str())))?;
+        let user = self.system.read(|tx| tx.lookup(&USERS, &USERS_BY_EMAIL, email.as_str()))?;
         let account = user.as_ref().map(|user| (user.id, member_of(user)));
         let hash = user.as_ref().map(|user| user.password_hash.clone());
         let matches = self.passwords.verify(password.to_owned(), hash.clone()).await?;

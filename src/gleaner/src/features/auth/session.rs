@@ -67,13 +67,8 @@ impl RefreshToken {
 
 /// Begins a login of `user` whose first token is `token`.
 pub fn start(tx: &SysWrite<'_>, user: UserId, token: &RefreshToken) -> Result<()> {
-    let rows = tx.scan_index(
-        &REFRESH_TOKENS,
-        &REFRESH_BY_USER,
-        |key| key.id(user),
-        Order::Ascending,
-        SESSIONS_PER_USER_MAX,
-    )?;
+    let rows =
+        tx.scan_index(&REFRESH_TOKENS, &REFRESH_BY_USER, user, Order::Ascending, SESSIONS_PER_USER_MAX)?;
     if let (SESSIONS_PER_USER_MAX, Some(first)) = (rows.len(), rows.first()) {
         tx.delete(&REFRESH_TOKENS, &first.family)?;
     }
@@ -130,13 +125,8 @@ pub fn end(tx: &SysWrite<'_>, shown: &RefreshToken) -> Result<Option<UserId>> {
 /// Ends every login of a person and refuses every access token that was issued to them so far; and nobody's network is theirs
 /// any more, for whoever had a login had made his own one of them. The caller stores `user`.
 pub fn end_all(tx: &SysWrite<'_>, user: &mut UserV1) -> Result<()> {
-    let all = tx.scan_index(
-        &REFRESH_TOKENS,
-        &REFRESH_BY_USER,
-        |key| key.id(user.id),
-        Order::Ascending,
-        SESSIONS_PER_USER_MAX,
-    )?;
+    let all =
+        tx.scan_index(&REFRESH_TOKENS, &REFRESH_BY_USER, user.id, Order::Ascending, SESSIONS_PER_USER_MAX)?;
     for row in all {
         tx.delete(&REFRESH_TOKENS, &row.family)?;
     }

@@ -198,7 +198,7 @@ fn checked_urls(given: &[String], guard: &AddressGuard) -> Result<Vec<WebUrl>> {
 
 /// Writes the benchmark and all its probes, and reserves what they cost: everything or nothing.
 fn begin(tx: &OrgWrite<'_>, context: &SubmitContext, urls: Vec<WebUrl>) -> Result<BenchmarkV1> {
-    let open = tx.lookup(&BENCHMARKS, &OPEN, |key| key.u8(1))?;
+    let open = tx.lookup(&BENCHMARKS, &OPEN, 1_u8)?;
     if let Some(open) = open.map(|row| fresh(tx, row)).transpose()? {
         // What has ended a moment ago stands in the way only until it is written down.
         if !open.status.is_open() {

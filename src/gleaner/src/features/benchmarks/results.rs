@@ -21,7 +21,7 @@ pub const PROBES_MAX: usize = 1_000;
 /// A benchmark's probes, in the order in which they were made.
 pub fn probes(tx: &OrgRead<'_>, id: BenchmarkId) -> Result<Vec<JobV1>> {
     // One that cannot be read has shown nothing.
-    let probes = tx.readable_by(&JOBS, &BY_BENCHMARK, |key| key.id(id), None, None, PROBES_MAX)?;
+    let probes = tx.readable_by(&JOBS, &BY_BENCHMARK, id, None, None, PROBES_MAX)?;
     Ok(probes.rows.into_iter().map(|(_, probe)| probe).collect())
 }
 

@@ -61,16 +61,16 @@ pub struct BenchmarkV1 {
 impl Record for BenchmarkV1 {}
 
 /// The benchmark of an organization that has not ended: one at a time.
-pub static OPEN: Index<BenchmarkV1> = Index::unique("benchmarks.open", |row, keys| {
+pub static OPEN: Index<u8, BenchmarkV1> = Index::unique("benchmarks.open", |row, keys| {
     if row.status.is_open() {
-        keys.add(|key| key.u8(1));
+        keys.add(1_u8);
     }
 });
 
 /// The benchmarks of all organizations that have not ended, for the task that follows them.
-pub static FOLLOWED: Index<BenchmarkV1> = Index::global("benchmarks.followed", |row, keys| {
+pub static FOLLOWED: Index<Timestamp, BenchmarkV1> = Index::global("benchmarks.followed", |row, keys| {
     if row.status.is_open() {
-        keys.add(|key| key.time(row.created_at));
+        keys.add(row.created_at);
     }
 });
 

@@ -5,16 +5,16 @@ use super::rows::{BENCHMARKS, FOLLOWED};
 use base::Result;
 use base::ids::{BenchmarkId, OrgId};
 use server::task::TaskContext;
-use store::OrgStore;
+use store::{OrgStore, Seek};
 
 /// Benchmarks looked at in one activation; an organization has one at a time.
 const FOLLOWED_MAX: usize = 1_000;
 
 pub(super) async fn follow_all(context: TaskContext) -> Result<()> {
     let open: Vec<(OrgId, BenchmarkId)> = context.system().read(|tx| {
-        let entries = tx.scan_global(&BENCHMARKS, &FOLLOWED, &[], None, FOLLOWED_MAX)?;
+        let found = tx.scan_global(&BENCHMARKS, &FOLLOWED, &Seek::start(), None, FOLLOWED_MAX)?;
         // Of an organization that is being erased the entries go by themselves.
-        let open = entries.into_iter().filter(|entry| !tx.is_fenced(entry.org));
+        let open = found.entries.into_iter().filter(|entry| !tx.is_fenced(entry.org));
         Ok(open.map(|entry| (entry.org, entry.key)).collect())
     })?;
     for (org, id) in open {

@@ -63,29 +63,29 @@ pub struct ExportV1 {
 impl Record for ExportV1 {}
 
 /// Exports that have not ended, oldest first.
-pub static WAITING: Index<ExportV1> = Index::global("bi_exports.waiting", |export, keys| {
+pub static WAITING: Index<Timestamp, ExportV1> = Index::global("bi_exports.waiting", |export, keys| {
     if !export.status.has_ended() {
-        keys.add(|key| key.time(export.created_at));
+        keys.add(export.created_at);
     }
 });
 
 /// The same of one organization.
-pub static OPEN: Index<ExportV1> = Index::new("bi_exports.open", |export, keys| {
+pub static OPEN: Index<Timestamp, ExportV1> = Index::new("bi_exports.open", |export, keys| {
     if !export.status.has_ended() {
-        keys.add(|key| key.time(export.created_at));
+        keys.add(export.created_at);
     }
 });
 
 /// Exports that have ended, by when they go.
-pub static EXPIRING: Index<ExportV1> = Index::global("bi_exports.expiring", |export, keys| {
+pub static EXPIRING: Index<Moment, ExportV1> = Index::global("bi_exports.expiring", |export, keys| {
     if let Some(at) = export.expires_at {
-        keys.add(|key| key.moment(at));
+        keys.add(at);
     }
 });
 
 /// Exports of a query.
-pub static BY_QUERY: Index<ExportV1> =
-    Index::new("bi_exports.query", |export, keys| keys.add(|key| key.id(export.query)));
+pub static BY_QUERY: Index<QueryId, ExportV1> =
+    Index::new("bi_exports.query", |export, keys| keys.add(export.query));
 
 pub static EXPORTS: OrgTable<BiExportId, ExportV1> =
     OrgTable::new("bi_exports", "Export").uncounted().indexed(&[&WAITING, &OPEN, &EXPIRING, &BY_QUERY]);

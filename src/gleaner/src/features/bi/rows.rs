@@ -9,7 +9,7 @@ use base::ids::{AgentId, QueryId, SavedQueryId, UserId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sql::{ColumnKind, ColumnSpec, TableName, TableSpec};
-use store::{Index, KeyWriter, OrgTable};
+use store::{Index, OrgTable};
 use uuid::Uuid;
 
 /// Where a submitted statement stands: it waits, runs, or has ended in one of three ways for good.
@@ -181,9 +181,9 @@ impl From<QueryV1> for QueryV2 {
 }
 
 /// Statements that have not ended: after a crash those that nobody runs any more are found here.
-pub static LIVE: Index<QueryV2> = Index::global("bi_queries.live", |query, keys| {
+pub static LIVE: Index<Timestamp, QueryV2> = Index::global("bi_queries.live", |query, keys| {
     if !query.status.has_ended() {
-        keys.add(|key| key.time(query.created_at));
+        keys.add(query.created_at);
     }
 });
 
@@ -217,22 +217,13 @@ pub struct SavedQueryV1 {
 impl Record for SavedQueryV1 {}
 
 /// A name stands for one statement in each scope.
-pub static BY_NAME: Index<SavedQueryV1> = Index::unique("bi_saved_queries.name", |saved, keys| {
-    keys.add(|key| saved.scope.key(key).str(&saved.name));
-});
+pub static BY_NAME: Index<(Option<AgentId>, String), SavedQueryV1> =
+    Index::unique("bi_saved_queries.name", |saved, keys| {
+        keys.add((saved.scope.agent(), &saved.name));
+    });
 
 pub static SAVED_QUERIES: OrgTable<SavedQueryId, SavedQueryV1> =
     OrgTable::new("bi_saved_queries", "Saved query").indexed(&[&BY_NAME]);
-
-impl ScopeV1 {
-    /// The scope in an index key.
-    pub fn key(self, key: &mut KeyWriter) -> &mut KeyWriter {
-        match self {
-            ScopeV1::Org => key.u8(0),
-            ScopeV1::Agent(agent) => key.u8(1).id(agent),
-        }
-    }
-}
 
 /// What an Idempotency-Key was used for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -246,9 +237,10 @@ pub struct SubmissionV1 {
 impl Record for SubmissionV1 {}
 
 /// Keys by age, for removing those that are too old.
-pub static SUBMISSIONS_BY_AGE: Index<SubmissionV1> = Index::global("bi_submissions.by_age", |row, keys| {
-    keys.add(|key| key.time(row.created_at));
-});
+pub static SUBMISSIONS_BY_AGE: Index<Timestamp, SubmissionV1> =
+    Index::global("bi_submissions.by_age", |row, keys| {
+        keys.add(row.created_at);
+    });
 
 /// By the Idempotency-Key.
 pub static SUBMISSIONS: OrgTable<Uuid, SubmissionV1> =

@@ -4,7 +4,7 @@ use super::exports;
 use super::rows::{LIVE, QUERIES, QueryFailureV1, QueryStatus, QueryV2, SUBMISSIONS, SUBMISSIONS_BY_AGE};
 use super::service::Queries;
 use super::submissions;
-use base::clock::{Moment, Now, Timestamp};
+use base::clock::{Now, Timestamp};
 use base::ids::{OrgId, QueryId};
 use base::{Error, Result};
 use futures::future::BoxFuture;
@@ -14,7 +14,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::{System, readable};
+use store::{Seek, System, readable};
 
 /// Rows of one look and one write.
 const CHUNK_ROWS: usize = 500;
@@ -62,13 +62,12 @@ pub async fn recover(system: &System) -> Result<()> {
 
 /// A statement that has not ended and has no driver will never end by itself. It may simply be sent again.
 async fn end_abandoned(system: &System, is_live: impl Fn(QueryId) -> bool) -> Result<()> {
-    let mut from = Vec::new();
+    let mut from = Seek::start();
     loop {
-        let entries = system.read(|tx| tx.scan_global(&QUERIES, &LIVE, &from, None, CHUNK_ROWS))?;
-        let Some(last) = entries.last() else { return Ok(()) };
-        from = [last.index_key.as_slice(), last.org.0.as_bytes(), last.key.0.as_bytes(), &[0]].concat();
+        let look = system.read(|tx| tx.scan_global(&QUERIES, &LIVE, &from, None, CHUNK_ROWS))?;
         // A driver is listed before it writes its row, so a row without one has lost it.
-        let lost: Vec<_> = entries.iter().map(|e| (e.org, e.key)).filter(|(_, id)| !is_live(*id)).collect();
+        let lost: Vec<_> =
+            look.entries.iter().map(|e| (e.org, e.key)).filter(|(_, id)| !is_live(*id)).collect();
         let ended = system.write_each("a statement", lost, |tx, (org, id)| {
             let rows = tx.org(*org);
             let query = rows.get(&QUERIES, id)?.filter(|query| !query.status.has_ended());
@@ -85,6 +84,10 @@ async fn end_abandoned(system: &System, is_live: impl Fn(QueryId) -> bool) -> Re
             Ok(())
         });
         ended.await?;
+        if look.is_last {
+            return Ok(());
+        }
+        from = look.next;
     }
 }
 
@@ -134,8 +137,7 @@ fn remove_result(queries: &Queries, org: OrgId, id: QueryId) -> bool {
 
 /// Removes Idempotency-Keys that may be used again anyway.
 async fn forget_keys(system: &System, now: Now) -> Result<()> {
-    // The index is in the order of dates, which are kept as moments are.
-    let until = Moment(earlier(now.date, submissions::KEPT).millis());
+    let until = earlier(now.date, submissions::KEPT);
     let mut after = None::<Vec<u8>>;
     loop {
         let old = system.read(|tx| {

@@ -28,8 +28,9 @@ pub use rows::{
 };
 pub use terms::Terms;
 
-use super::{Feature, View, ViewRows, column, console_table};
+use super::Feature;
 use crate::config::SectionSpec;
+use crate::console::{Column, ConsoleTable, View, ViewRows, int, optional_text, text, time};
 use base::clock::Timestamp;
 use base::ids::{JobId, TransactionId};
 use base::page::{Page, PageRequest};
@@ -40,7 +41,7 @@ use serde::{Deserialize, Serialize};
 use server::permit::BillingRead;
 use server::task::TaskSpec;
 use server::{Body, Entitlement, Gatekeeper, Handler, Need, Org, OrgContext, Query, Route};
-use sql::{Cell, ColumnKind, TableSpec};
+use sql::{Cell, ColumnKind};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use store::{Key, OrgRead, OrgStore};
@@ -76,7 +77,7 @@ pub static FEATURE: Feature = Feature {
     gauges: Some(open::gauges),
     needs: &[Need::of::<Plans>(), Need::of::<Retention>()],
     tasks: &[TaskSpec::new("billing.renew", RENEW_EVERY, |context| Box::pin(task::renew_all(context)))],
-    views: &[View { source: "transactions", tables: || vec![SPEC.as_ref().clone()], rows: view_rows }],
+    views: &[View { source: "transactions", tables: || vec![TRANSACTION_TABLE.spec()], rows: view_rows }],
     ..Feature::NONE
 };
 
@@ -265,34 +266,36 @@ impl Gatekeeper for PlanGate {
     }
 }
 
-static SPEC: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
-    console_table(
+static TRANSACTION_TABLE: LazyLock<ConsoleTable<TransactionV1>> = LazyLock::new(|| {
+    ConsoleTable::<TransactionV1>::new(
         "credit_transactions",
         "The credit ledger: one row a change of the balance.",
-        vec![
-            column("id", ColumnKind::Text, "The transaction").required(),
-            column("at", ColumnKind::Timestamp, "When").required(),
-            column("kind", ColumnKind::Text, "grant, reserve, settle, refund, recharge or adjust").required(),
-            column("amount", ColumnKind::Int64, "Credits, negative out of the balance").required(),
-            column("balance_after", ColumnKind::Int64, "The balance after it").required(),
-            column("job_id", ColumnKind::Text, "The job it belongs to"),
-            column("note", ColumnKind::Text, "What the operator or the box noted"),
+        [
+            Column::required("id", ColumnKind::Text, "The transaction", |row| text(row.id)),
+            Column::required("at", ColumnKind::Timestamp, "When", |row| time(row.at)),
+            Column::required(
+                "kind",
+                ColumnKind::Text,
+                "grant, reserve, settle, refund, recharge or adjust",
+                |row| Cell::from(row.kind.name()),
+            ),
+            Column::required("amount", ColumnKind::Int64, "Credits, negative out of the balance", |row| {
+                Cell::Int(row.amount)
+            }),
+            Column::required("balance_after", ColumnKind::Int64, "The balance after it", |row| {
+                int(row.balance_after)
+            }),
+            Column::nullable("job_id", ColumnKind::Text, "The job it belongs to", |row| {
+                optional_text(row.job_id)
+            }),
+            Column::nullable("note", ColumnKind::Text, "What the operator or the box noted", |row| {
+                optional_text(row.note.as_ref())
+            }),
         ],
     )
 });
 
 fn view_rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
     let Some(id) = TransactionId::decode(key) else { return Ok(Vec::new()) };
-    let rows = tx.get(&TRANSACTIONS, &id)?.map(|row| {
-        vec![
-            Cell::from(row.id.to_string()),
-            Cell::Time(row.at.millis()),
-            Cell::from(row.kind.name()),
-            Cell::Int(row.amount),
-            Cell::Int(i64::try_from(row.balance_after).unwrap_or(i64::MAX)),
-            row.job_id.map_or(Cell::Null, |id| Cell::from(id.to_string())),
-            row.note.map_or(Cell::Null, Cell::from),
-        ]
-    });
-    Ok(vec![ViewRows { table: SPEC.clone(), rows: rows.into_iter().collect() }])
+    Ok(vec![TRANSACTION_TABLE.rows(&tx.get(&TRANSACTIONS, &id)?)])
 }

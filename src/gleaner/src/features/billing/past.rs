@@ -31,13 +31,13 @@ pub struct PastUseV1 {
 
 impl Record for PastUseV1 {}
 
-static PAST_USES_BY_ORG: Index<PastUseV1> = Index::new("past_uses.by_org", |row, keys| {
+static PAST_USES_BY_ORG: Index<OrgId, PastUseV1> = Index::new("past_uses.by_org", |row, keys| {
     for org in &row.orgs {
-        keys.add(|key| key.id(*org));
+        keys.add(*org);
     }
 });
-static PAST_USES_BY_END: Index<PastUseV1> =
-    Index::new("past_uses.by_end", |row, keys| keys.add(|key| key.moment(row.ends_at)));
+static PAST_USES_BY_END: Index<Moment, PastUseV1> =
+    Index::new("past_uses.by_end", |row, keys| keys.add(row.ends_at));
 pub static PAST_USES: SysTable<PersonMark, PastUseV1> =
     SysTable::new("past_uses", "Past use").indexed(&[&PAST_USES_BY_ORG, &PAST_USES_BY_END]);
 
@@ -75,7 +75,7 @@ pub fn leave_account(tx: &SysWrite<'_>, org: OrgId) -> Result<()> {
 }
 
 fn marks_of(tx: &SysRead<'_>, org: OrgId) -> Result<Vec<(PersonMark, PastUseV1)>> {
-    let found = tx.lookup_keys(&PAST_USES, &PAST_USES_BY_ORG, |key| key.id(org), 16)?;
+    let found = tx.lookup_keys(&PAST_USES, &PAST_USES_BY_ORG, org, 16)?;
     let mark = |person| {
         let mark = readable("what a person used before", org, tx.require(&PAST_USES, &person))?;
         Ok(mark.map(|mark| (person, mark)))

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::permit::{BillingRead, BillingWrite};
 use server::{Body, Created, Org, Query};
-use store::{Event, SysRead, SysWrite};
+use store::{Event, Seek, SysRead, SysWrite};
 
 /// Credits of one request or one grant.
 pub const RECHARGE_CREDITS_MAX: u64 = 1_000_000_000;
@@ -88,8 +88,7 @@ pub(super) async fn create(
     let row = org
         .write(move |tx| {
             let status = RechargeStatus::Pending;
-            let waiting =
-                tx.count_index(&RECHARGES_BY_STATUS, |key| key.u8(status as u8), PENDING_PER_ORG_MAX)?;
+            let waiting = tx.count_index(&RECHARGES_BY_STATUS, status as u8, PENDING_PER_ORG_MAX)?;
             if waiting >= PENDING_PER_ORG_MAX {
                 return Err(Error::conflict(format!(
                     "{PENDING_PER_ORG_MAX} requests wait for the operator of this box already."
@@ -137,8 +136,9 @@ pub fn note(field: &str, given: Option<&str>) -> Result<Option<String>> {
 
 /// The requests that wait for the operator, oldest first, with their organizations.
 pub fn pending_recharges(tx: &SysRead<'_>, limit: usize) -> Result<Vec<(OrgId, RechargeV1)>> {
-    let found = tx.scan_global(&RECHARGES, &RECHARGES_PENDING, &[], None, limit)?;
+    let found = tx.scan_global(&RECHARGES, &RECHARGES_PENDING, &Seek::start(), None, limit)?;
     found
+        .entries
         .into_iter()
         .filter(|entry| !tx.is_fenced(entry.org))
         .map(|entry| Ok((entry.org, tx.org(entry.org).require(&RECHARGES, &entry.key)?)))
@@ -153,7 +153,7 @@ pub fn decide_recharge(
     approve: bool,
     answer: Option<String>,
 ) -> Result<(OrgId, RechargeV1)> {
-    let found = tx.lookup_global(&RECHARGES, &RECHARGES_BY_ID, |key| key.id(id))?;
+    let found = tx.lookup_global(&RECHARGES, &RECHARGES_BY_ID, id)?;
     let missing = || {
         let message = format!("no recharge request has the id {id}; see gleaner admin recharge list");
         Error::not_found(RECHARGES.noun()).message(message)

@@ -163,17 +163,17 @@ pub struct RechargeV1 {
 impl Record for RechargeV1 {}
 
 /// The operator names a request by its id alone.
-pub static RECHARGES_BY_ID: Index<RechargeV1> =
-    Index::global_unique("recharges.by_id", |row, keys| keys.add(|key| key.id(row.id)));
+pub static RECHARGES_BY_ID: Index<RechargeId, RechargeV1> =
+    Index::global_unique("recharges.by_id", |row, keys| keys.add(row.id));
 /// What waits for the operator, oldest first.
-pub static RECHARGES_PENDING: Index<RechargeV1> = Index::global("recharges.pending", |row, keys| {
-    if row.status == RechargeStatus::Pending {
-        keys.add(|key| key.time(row.created_at));
-    }
-});
+pub static RECHARGES_PENDING: Index<Timestamp, RechargeV1> =
+    Index::global("recharges.pending", |row, keys| {
+        if row.status == RechargeStatus::Pending {
+            keys.add(row.created_at);
+        }
+    });
 /// What an organization waits for.
-pub static RECHARGES_BY_STATUS: Index<RechargeV1> = Index::new("recharges.by_status", |row, keys| {
-    keys.add(|key| key.u8(row.status as u8).time(row.created_at))
-});
+pub static RECHARGES_BY_STATUS: Index<(u8, Timestamp), RechargeV1> =
+    Index::new("recharges.by_status", |row, keys| keys.add((row.status as u8, row.created_at)));
 pub static RECHARGES: OrgTable<RechargeId, RechargeV1> = OrgTable::new("recharges", "Recharge request")
     .indexed(&[&RECHARGES_BY_ID, &RECHARGES_PENDING, &RECHARGES_BY_STATUS]);

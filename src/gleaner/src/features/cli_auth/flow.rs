@@ -62,13 +62,8 @@ impl CodeState {
 
 /// Begins a try; gives what the person types.
 pub fn start(tx: &SysWrite<'_>, device: &DeviceCode, hostname: String, network: Digest) -> Result<UserCode> {
-    let newest = tx.scan_index(
-        &DEVICE_CODES,
-        &BY_NETWORK,
-        |key| key.fixed(&network),
-        Order::Descending,
-        CODES_PER_NETWORK_MAX,
-    )?;
+    let newest =
+        tx.scan_index(&DEVICE_CODES, &BY_NETWORK, &network, Order::Descending, CODES_PER_NETWORK_MAX)?;
     if newest.len() == CODES_PER_NETWORK_MAX
         && let Some(first) = newest.last().filter(|row| row.expires_at > tx.moment())
     {
@@ -77,7 +72,7 @@ pub fn start(tx: &SysWrite<'_>, device: &DeviceCode, hostname: String, network: 
     }
     let mut code = UserCode::generate()?;
     for _ in 1..DRAWS_MAX {
-        if !tx.exists(&BY_USER_CODE, |key| key.str(code.letters()))? {
+        if !tx.exists(&BY_USER_CODE, code.letters())? {
             break;
         }
         code = UserCode::generate()?;
@@ -102,7 +97,7 @@ pub fn start(tx: &SysWrite<'_>, device: &DeviceCode, hostname: String, network: 
 pub fn find(tx: &SysRead<'_>, typed: &str) -> Result<DeviceCodeV1> {
     let unknown = || Error::not_found(DEVICE_CODES.noun());
     let code = UserCode::parse(typed).ok_or_else(unknown)?;
-    tx.lookup(&DEVICE_CODES, &BY_USER_CODE, |key| key.str(code.letters()))?.ok_or_else(unknown)
+    tx.lookup(&DEVICE_CODES, &BY_USER_CODE, code.letters())?.ok_or_else(unknown)
 }
 
 /// Refuses a try that cannot be approved (any more); the pre-check.

@@ -35,13 +35,14 @@ pub struct ApprovalV1 {
     pub sealed: Vec<u8>,
 }
 
-pub static BY_USER_CODE: Index<DeviceCodeV1> =
-    Index::unique("device_codes.by_user_code", |row, keys| keys.add(|key| key.str(&row.user_code)));
-pub static BY_END: Index<DeviceCodeV1> =
-    Index::new("device_codes.by_end", |row, keys| keys.add(|key| key.moment(row.expires_at)));
+pub static BY_USER_CODE: Index<String, DeviceCodeV1> =
+    Index::unique("device_codes.by_user_code", |row, keys| keys.add(&row.user_code));
+pub static BY_END: Index<Moment, DeviceCodeV1> =
+    Index::new("device_codes.by_end", |row, keys| keys.add(row.expires_at));
 /// A network's codes, the one that ends first in front.
-pub static BY_NETWORK: Index<DeviceCodeV1> = Index::new("device_codes.by_network", |row, keys| {
-    keys.add(|key| key.fixed(&row.network).moment(row.expires_at));
-});
+pub static BY_NETWORK: Index<(Digest, Moment), DeviceCodeV1> =
+    Index::new("device_codes.by_network", |row, keys| {
+        keys.add((&row.network, row.expires_at));
+    });
 pub static DEVICE_CODES: SysTable<Digest, DeviceCodeV1> =
     SysTable::new("device_codes", "Device code").indexed(&[&BY_USER_CODE, &BY_END, &BY_NETWORK]);

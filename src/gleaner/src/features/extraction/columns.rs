@@ -10,12 +10,14 @@
 
 use super::rows::{
     COLUMNS, ColumnKindV1, ColumnsV2, DOMAIN_COLUMNS, DomainTable, LATE_COLUMNS, LateColumnV1, LateColumnsV1,
-    TypedColumnV2,
+    ResultV3, TypedColumnV2,
 };
+use crate::console::{Column, optional_int, optional_text, text, time};
 use base::Result;
 use base::clock::Timestamp;
 use base::terms::PageType;
-use sql::Horizon;
+use sql::{Cell, ColumnKind, Horizon};
+use std::sync::LazyLock;
 use store::{OrgRead, OrgWrite};
 
 /// Typed columns of one table. What comes later is found in `reading_values` and in the JSON of `readings`.
@@ -28,18 +30,26 @@ pub const TYPED_TABLES: [&str; 5] = ["products", "product_lists", "serps", "arti
 const LATE_MAX: usize = 1_000;
 
 /// The columns that every page-type table begins with; no attribute may take their names.
-pub const COMMON_COLUMNS: [&str; 10] = [
-    "result_id",
-    "job_id",
-    "url_id",
-    "url",
-    "domain",
-    "page_type",
-    "schema_version",
-    "quality_composite",
-    "scraped_at",
-    "extracted_at",
-];
+pub static COMMON: LazyLock<[Column<ResultV3>; 10]> = LazyLock::new(|| {
+    use ColumnKind::{Float64, Int64, Text, Timestamp};
+    let (required, nullable) = (Column::<ResultV3>::required, Column::<ResultV3>::nullable);
+    [
+        required("result_id", Text, "The result.", |row| text(row.id)),
+        required("job_id", Text, "The job that made it.", |row| text(row.job)),
+        nullable("url_id", Text, "The registered URL, if it was one.", |row| optional_text(row.url_id)),
+        required("url", Text, "The URL that was asked for.", |row| Cell::from(row.url.as_str())),
+        required("domain", Text, "The URL's registrable domain.", |row| Cell::from(row.domain.as_str())),
+        required("page_type", Text, "The kind of page.", |row| optional_text(row.page_type)),
+        required("schema_version", Int64, "The version of the schema that read the page.", |row| {
+            optional_int(row.schema.map(|schema| schema.version))
+        }),
+        required("quality_composite", Float64, "0.6 completeness + 0.4 validation.", |row| {
+            row.quality.map_or(Cell::Null, |quality| Cell::Float(quality.composite))
+        }),
+        required("scraped_at", Timestamp, "When the page was fetched.", |row| time(row.scraped_at)),
+        required("extracted_at", Timestamp, "When it was read, the last time.", |row| time(row.extracted_at)),
+    ]
+});
 
 /// An attribute as the console sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -188,7 +198,8 @@ impl ColumnsV2 {
     }
 
     fn is_free(&self, name: &str) -> bool {
-        !COMMON_COLUMNS.contains(&name) && self.columns.iter().all(|column| column.column != name)
+        COMMON.iter().all(|column| column.spec().name != name)
+            && self.columns.iter().all(|column| column.column != name)
     }
 }
 

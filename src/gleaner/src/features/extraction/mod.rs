@@ -273,7 +273,7 @@ async fn get_result_by_job(
 
 async fn get_result(org: Org<WorkflowsRead>, Path(id): Path<ResultId>) -> Result<Body<ResultView>> {
     let feed = org.service::<SearchFeed>();
-    let row = org.read(|tx| tx.lookup(&RESULTS, &RESULTS_BY_ID, |key| key.id(id)))?;
+    let row = org.read(|tx| tx.lookup(&RESULTS, &RESULTS_BY_ID, id))?;
     let row = row.ok_or_else(|| Error::not_found(RESULTS.noun()))?;
     let indexed_at = feed.indexed_at(&row)?;
     Ok(Body(ResultView::new(row, indexed_at)))

@@ -45,11 +45,11 @@ impl std::fmt::Display for PageKey {
 
 impl Key for PageKey {
     fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.0);
+        self.0.encode(out);
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
-        bytes.try_into().ok().map(PageKey)
+        Key::decode(bytes).map(PageKey)
     }
 }
 
@@ -74,8 +74,8 @@ pub struct NamingV1 {
 
 impl Record for NamingV1 {}
 
-static BY_PAGE: Index<NamingV1> =
-    Index::new("page_namings.by_page", |row, keys| keys.add(|key| key.fixed(&row.page)));
+static BY_PAGE: Index<[u8; 32], NamingV1> =
+    Index::new("page_namings.by_page", |row, keys| keys.add(&row.page));
 
 pub static NAMINGS: OrgTable<JobId, NamingV1> = OrgTable::new("page_namings", "Page").indexed(&[&BY_PAGE]);
 
@@ -110,7 +110,7 @@ pub(super) fn name(tx: &OrgWrite<'_>, job: JobId, page: &PageRefV1) -> Result<()
 pub(super) fn release(tx: &OrgWrite<'_>, job: JobId) -> Result<bool> {
     let Some(naming) = tx.get(&NAMINGS, &job)? else { return Ok(false) };
     tx.delete(&NAMINGS, &job)?;
-    if !tx.exists(&BY_PAGE, |key| key.fixed(&naming.page))? {
+    if !tx.exists(&BY_PAGE, &naming.page)? {
         let key = PageKey(naming.page);
         let Some(page) = readable("a kept page", key, tx.get(&PAGES, &key))? else { return Ok(true) };
         let stored_size = page.map_or(0, |page| page.stored_size);
@@ -162,15 +162,16 @@ type Named = Vec<(OrgId, JobId, PageRefV1)>;
 /// The next results, or drafts when those are through, and where that leads.
 fn next_unnamed(system: &System, mut at: AdoptionV1) -> Result<(Named, AdoptionV1)> {
     system.read(|tx| {
-        let results = tx.readable_all(&RESULTS, place(at.results_after).as_deref(), ADOPTED_PER_WRITE)?;
+        let results =
+            tx.readable_all(&RESULTS, place(&RESULTS, at.results_after).as_deref(), ADOPTED_PER_WRITE)?;
         if let Some(next) = results.next {
-            at.results_after = Some(owner(&next)?);
+            at.results_after = Some(RESULTS.owner(&next)?);
             let named = results.rows.into_iter().map(|(org, job, row)| (org, job, row.page)).collect();
             return Ok((named, at));
         }
-        let drafts = tx.readable_all(&HELD, place(at.drafts_after).as_deref(), ADOPTED_PER_WRITE)?;
+        let drafts = tx.readable_all(&HELD, place(&HELD, at.drafts_after).as_deref(), ADOPTED_PER_WRITE)?;
         match drafts.next {
-            Some(next) => at.drafts_after = Some(owner(&next)?),
+            Some(next) => at.drafts_after = Some(HELD.owner(&next)?),
             None => at.done = true,
         }
         Ok((drafts.rows.into_iter().map(|(org, job, held)| (org, job, held.row.page)).collect(), at))
@@ -178,15 +179,8 @@ fn next_unnamed(system: &System, mut at: AdoptionV1) -> Result<(Named, AdoptionV
 }
 
 /// A result's place in the walk through those of all organizations.
-fn place(at: Option<(OrgId, JobId)>) -> Option<Vec<u8>> {
-    at.map(|(org, job)| [org.0.into_bytes(), job.0.into_bytes()].concat())
-}
-
-fn owner(place: &[u8]) -> Result<(OrgId, JobId)> {
-    let parts = place.split_at_checked(16);
-    parts
-        .and_then(|(org, job)| Some((OrgId::decode(org)?, JobId::decode(job)?)))
-        .ok_or_else(|| Error::internal("name the pages of results", "a result's key is damaged"))
+fn place<V>(table: &OrgTable<JobId, V>, at: Option<(OrgId, JobId)>) -> Option<Vec<u8>> {
+    at.map(|(org, job)| table.place(org, &job))
 }
 
 /// Removes the files of an organization's pages that nobody names; what was kept again lately stays for the next time.

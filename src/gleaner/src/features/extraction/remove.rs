@@ -22,7 +22,7 @@ const STEP_ROWS: usize = 32;
 
 pub(super) async fn delete_one(org: Org<WorkflowsWrite>, Path(id): Path<ResultId>) -> Result<NoContent> {
     let deleted = org.write_freeing(move |tx| {
-        let row = tx.lookup(&RESULTS, &RESULTS_BY_ID, |key| key.id(id))?;
+        let row = tx.lookup(&RESULTS, &RESULTS_BY_ID, id)?;
         let row = row.ok_or_else(|| Error::not_found(RESULTS.noun()))?;
         delete(tx, row.job)?;
         tx.audit(Event::new(Action::ResultDeleted).of(id))
@@ -128,7 +128,7 @@ async fn remove(org: &Org<WorkflowsWrite>, ids: Vec<ResultId>) -> Result<(u64, V
     let done = org.write_freeing(move |tx| {
         let (mut gone, mut missing) = (Vec::new(), Vec::new());
         for id in ids {
-            match tx.lookup(&RESULTS, &RESULTS_BY_ID, |key| key.id(id))? {
+            match tx.lookup(&RESULTS, &RESULTS_BY_ID, id)? {
                 Some(row) => {
                     delete(tx, row.job)?;
                     gone.push(id);

@@ -17,7 +17,7 @@ use server::task::TaskContext;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use store::{Key, OrgStore, OrgWrite, System};
+use store::{Key, OrgStore, OrgWrite, Seek, System};
 
 /// Rows removed by one operation.
 const STEP_ROWS: usize = 32;
@@ -165,19 +165,18 @@ async fn remove_all(rows: &OrgStore, jobs: Vec<JobId>, remove: Remove) -> Result
 /// Removes the oldest results of URLs that have more than `keep`. Walks the index of results by URL, which is in the order of
 /// the URLs and within one by time.
 async fn surplus(context: &TaskContext, rows: &OrgStore, keep: usize, count: &AtomicU64) -> Result<()> {
-    let (mut after, mut url) = (None::<Vec<u8>>, Vec::new());
+    let (mut from, mut url) = (Seek::start(), None);
     let mut newest = VecDeque::new();
     while !context.stopping() {
-        let entries = rows.read(|tx| tx.keys(RESULTS_BY_URL.name(), after.as_deref(), LOOK_ENTRIES))?;
+        let look = rows.read(|tx| tx.index_entries(&RESULTS, &RESULTS_BY_URL, (), &from, LOOK_ENTRIES))?;
         let mut due = Vec::new();
-        for entry in &entries {
-            let Some((of_url, rest)) = entry.split_at_checked(16) else { continue };
-            let Some(job) = rest.get(8..).and_then(JobId::decode) else { continue };
-            if of_url != url {
-                url = of_url.to_vec();
+        for entry in look.entries {
+            let Some((of_url, _)) = entry.rest else { continue };
+            if url != Some(of_url) {
+                url = Some(of_url);
                 newest.clear();
             }
-            newest.push_back(job);
+            newest.push_back(entry.key);
             if newest.len() > keep {
                 due.extend(newest.pop_front());
             }
@@ -185,10 +184,10 @@ async fn surplus(context: &TaskContext, rows: &OrgStore, keep: usize, count: &At
         for step in due.chunks(STEP_ROWS) {
             count.fetch_add(remove_all(rows, step.to_vec(), delete).await?, Ordering::Relaxed);
         }
-        if entries.len() < LOOK_ENTRIES {
+        if look.is_last {
             return Ok(());
         }
-        after = entries.into_iter().next_back();
+        from = look.next;
     }
     Ok(())
 }

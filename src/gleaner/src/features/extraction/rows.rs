@@ -10,7 +10,7 @@ use base::terms::PageType;
 use ring::digest::{SHA256, digest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use store::{Index, Key, OrgTable, SysTable};
+use store::{Index, Key, LastText, Name, OrgTable, SysTable};
 
 /// What one job extracted from one page, as it was kept before redirects were.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -242,29 +242,28 @@ pub struct PageRefV1 {
     pub stored_size: u64,
 }
 
-/// Under which key the results of a URL stand together: a hash, so that a key is short whatever the URL.
+/// Under what the results of a URL stand together: a hash, so that a key is short whatever the URL.
+pub type UrlDigest = [u8; 16];
+
+/// The part of a [`RESULTS_BY_URL`] key that all results of `url` (normalized) share.
+///
 /// The URL's text and not its id decides, because a URL that was removed and registered again is the same page, and a job
 /// may name a URL that is not registered.
-fn url_key(url: &str) -> [u8; 16] {
+pub fn url_digest(url: &str) -> UrlDigest {
     let mut key = [0; 16];
     key.copy_from_slice(&digest(&SHA256, url.as_bytes()).as_ref()[..16]);
     key
 }
 
 /// Results by their own id.
-pub static RESULTS_BY_ID: Index<ResultV3> =
-    Index::unique("results.by_id", |row, keys| keys.add(|key| key.id(row.id)));
+pub static RESULTS_BY_ID: Index<ResultId, ResultV3> =
+    Index::unique("results.by_id", |row, keys| keys.add(row.id));
 
-/// Results of a URL, oldest first; see [`results_of_url`]. A row of an earlier release stands where its date had put it.
-pub static RESULTS_BY_URL: Index<ResultV3> = Index::new("results.by_url", |row, keys| {
-    keys.add(|key| key.fixed(&url_key(&row.url)).moment(row.place));
-});
-
-/// Composes the part of a [`RESULTS_BY_URL`] key that all results of `url` (normalized) share.
-pub fn results_of_url(url: &str) -> impl FnOnce(&mut store::KeyWriter) -> &mut store::KeyWriter {
-    let prefix = url_key(url);
-    move |key| key.fixed(&prefix)
-}
+/// Results of a URL, oldest first; see [`url_digest`]. A row of an earlier release stands where its date had put it.
+pub static RESULTS_BY_URL: Index<(UrlDigest, Moment), ResultV3> =
+    Index::new("results.by_url", |row, keys| {
+        keys.add((url_digest(&row.url), row.place));
+    });
 
 /// The results of an organization.
 pub static RESULTS: OrgTable<JobId, ResultV3> =
@@ -317,17 +316,17 @@ impl SchemaPair {
 
 impl Key for SchemaPair {
     fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.domain.as_bytes());
-        // No host name contains this byte, so one domain's keys are never inside another's.
-        out.push(0);
-        out.push(self.page_type as u8);
+        (Name(self.domain.clone()), self.page_type as u8).encode(out);
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
-        let (rest, &[zero, page_type]) = bytes.split_last_chunk::<2>()?;
-        let page_type = *PageType::ALL.get(usize::from(page_type))?;
-        (zero == 0).then_some(SchemaPair { domain: String::from_utf8(rest.to_vec()).ok()?, page_type })
+        let (Name(domain), page_type) = Key::decode(bytes)?;
+        Some(SchemaPair { domain, page_type: page_type_at(page_type)? })
     }
+}
+
+fn page_type_at(place: u8) -> Option<PageType> {
+    PageType::ALL.get(usize::from(place)).copied()
 }
 
 /// A page type of a domain, and a version.
@@ -339,25 +338,25 @@ pub struct SchemaKey {
 
 impl Key for SchemaKey {
     fn encode(&self, out: &mut Vec<u8>) {
-        self.pair.encode(out);
-        out.extend_from_slice(&self.version.to_be_bytes());
+        (Name(self.pair.domain.clone()), self.pair.page_type as u8, self.version).encode(out);
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
-        let (pair, version) = bytes.split_last_chunk::<4>()?;
-        Some(SchemaKey { pair: SchemaPair::decode(pair)?, version: u32::from_be_bytes(*version) })
+        let (Name(domain), page_type, version) = Key::decode(bytes)?;
+        Some(SchemaKey { pair: SchemaPair { domain, page_type: page_type_at(page_type)? }, version })
     }
 }
 
 /// Schemas in the order in which they came.
-pub static SCHEMAS_BY_AGE: Index<PlatformSchemaV1> = Index::new("platform_schemas.by_age", |row, keys| {
-    keys.add(|key| key.time(row.created_at));
-});
+pub static SCHEMAS_BY_AGE: Index<Timestamp, PlatformSchemaV1> =
+    Index::new("platform_schemas.by_age", |row, keys| {
+        keys.add(row.created_at);
+    });
 
 /// Schemas of a domain in the order in which they came.
-pub static SCHEMAS_BY_DOMAIN: Index<PlatformSchemaV1> =
+pub static SCHEMAS_BY_DOMAIN: Index<(String, Timestamp), PlatformSchemaV1> =
     Index::new("platform_schemas.by_domain", |row, keys| {
-        keys.add(|key| key.str(&row.domain).time(row.created_at));
+        keys.add((&row.domain, row.created_at));
     });
 
 /// The schemas of the platform, every version of them.
@@ -467,16 +466,12 @@ pub struct DomainTable {
 
 impl Key for DomainTable {
     fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.table.as_bytes());
-        // No table's name contains this byte, so one table's keys are never inside another's.
-        out.push(0);
-        out.extend_from_slice(self.domain.as_bytes());
+        (Name(self.table.clone()), LastText(self.domain.clone())).encode(out);
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
-        let text = std::str::from_utf8(bytes).ok()?;
-        let (table, domain) = text.split_once('\0')?;
-        Some(DomainTable { table: table.to_owned(), domain: domain.to_owned() })
+        let (Name(table), LastText(domain)) = Key::decode(bytes)?;
+        Some(DomainTable { table, domain })
     }
 }
 

@@ -250,11 +250,11 @@ pub fn list(
     let request = PageRequest { limit, cursor: None };
     let keep = |row: &PlatformSchemaV1| page_type.is_none_or(|wanted| row.page_type == wanted);
     let page = match domain {
-        None => tx.page_by(&PLATFORM_SCHEMAS, &SCHEMAS_BY_AGE, |key| key, &request, keep)?,
+        None => tx.page_by(&PLATFORM_SCHEMAS, &SCHEMAS_BY_AGE, (), &request, keep)?,
         Some(text) => {
             // What is no domain has no schemas.
             let Some(domain) = schema_domain(text) else { return Ok(Vec::new()) };
-            tx.page_by(&PLATFORM_SCHEMAS, &SCHEMAS_BY_DOMAIN, |key| key.str(&domain), &request, keep)?
+            tx.page_by(&PLATFORM_SCHEMAS, &SCHEMAS_BY_DOMAIN, &domain, &request, keep)?
         }
     };
     Ok(page.items)

@@ -9,7 +9,7 @@ use super::draft::ResultDraft;
 use super::pages;
 use super::rows::{
     AttributeErrorV1, PageRefV1, PlatformSchemaV1, QualityV1, RESULTS, RESULTS_BY_URL, RedirectV1, ResultV2,
-    ResultV3, SchemaRefV1, results_of_url,
+    ResultV3, SchemaRefV1, url_digest,
 };
 use super::schemas::{self, CompiledSchema, Schemas};
 use base::clock::Timestamp;
@@ -366,7 +366,7 @@ pub fn delete(tx: &OrgWrite<'_>, job: JobId) -> Result<bool> {
 
 /// The newest results of a URL.
 fn readings(tx: &OrgWrite<'_>, url: &str, limit: usize) -> Result<Vec<ResultV3>> {
-    tx.scan_index(&RESULTS, &RESULTS_BY_URL, results_of_url(url), Order::Descending, limit)
+    tx.scan_index(&RESULTS, &RESULTS_BY_URL, url_digest(url), Order::Descending, limit)
 }
 
 /// The newest result of the same URL whose page was fetched before this one's.

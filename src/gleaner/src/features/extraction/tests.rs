@@ -129,7 +129,7 @@ async fn a_page_becomes_a_result_and_a_second_visit_says_what_changed() {
     let blobs = bench.blobs.org(bench.org.id().0);
     let hash: BlobHash = super::views::hex(&first.page.hash).parse().unwrap();
     assert_eq!(blobs.get_page(&hash).await.unwrap().unwrap(), html);
-    let by_id = bench.org.read(|tx| tx.lookup(&RESULTS, &RESULTS_BY_ID, |key| key.id(first.id))).unwrap();
+    let by_id = bench.org.read(|tx| tx.lookup(&RESULTS, &RESULTS_BY_ID, first.id)).unwrap();
     assert_eq!(by_id.as_ref(), Some(&first));
 
     // Another layout with the same values is the same content.
@@ -215,7 +215,7 @@ async fn what_is_read_after_a_wrong_year_is_the_newest() {
     let days = |row: &ResultV3| row.scraped_at.since(rows[0].scraped_at).as_secs() / 86_400;
     assert_eq!(rows.iter().map(days).collect::<Vec<_>>(), [0, 365, 0, 365, 0, 0], "a date is what it is");
     let of_url = bench.org.read(|tx| {
-        let newest = super::rows::results_of_url(SHOP);
+        let newest = super::rows::url_digest(SHOP);
         tx.scan_index(&RESULTS, &super::rows::RESULTS_BY_URL, newest, Order::Descending, 10)
     });
     let ids: Vec<_> = of_url.unwrap().iter().map(|row| row.id).collect();

@@ -4,15 +4,17 @@
 //! in typed columns. Which columns an organization's page-type tables have is in its own rows ([`super::columns`]), so
 //! nothing here looks beyond the organization.
 
-use super::columns::{COMMON_COLUMNS, TYPED_TABLES, table_of};
+use super::columns::{COMMON, TYPED_TABLES, table_of};
 use super::rows::{COLUMNS, ColumnKindV1, ColumnsV2, RESULTS, ResultV3, TypedColumnV2};
-use crate::features::{NAMED_BY_METADATA, View, ViewRows, column, console_table, seen_by_agents, table_name};
-use base::clock::Timestamp;
+use crate::console::{
+    Column, ConsoleTable, NAMED_BY_METADATA, View, ViewRows, column, console_table, optional_int,
+    optional_text, seen_by_agents, table_name, text, time,
+};
 use base::ids::JobId;
 use base::{Error, Result};
 use parking_lot::Mutex;
 use serde_json::Value;
-use sql::{Cell, ColumnKind, ColumnSpec, NewestOf, TableSpec};
+use sql::{Cell, ColumnKind, NewestOf, TableSpec};
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -21,35 +23,72 @@ use store::{Key, OrgRead};
 /// How results look in the console.
 pub static VIEWS: &[View] = &[View { source: RESULTS.name(), tables, rows }];
 
-static READINGS: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
+static READINGS: LazyLock<ConsoleTable<ResultV3>> = LazyLock::new(|| {
     use ColumnKind::{Float64, Int64, Json, Text, Timestamp};
-    let mut table = console_table(
+    let table = ConsoleTable::<ResultV3>::new(
         "readings",
         "One row for each result: what a job extracted from a page.",
-        vec![
-            column("result_id", Text, "The result.").required(),
-            column("job_id", Text, "The job that made it.").required(),
-            column("url_id", Text, "The registered URL, if it was one."),
-            column("url", Text, "The URL that was asked for.").required(),
-            column("domain", Text, "The URL's registrable domain.").required(),
-            column("page_type", Text, "product, product_list, serp, article, job_posting or bestseller."),
-            column("schema_version", Int64, "The version of the schema that read the page."),
-            column("values", Json, "The extracted values by attribute.").required(),
-            column("quality_composite", Float64, "0.6 completeness + 0.4 validation."),
-            column("quality_completeness", Float64, "Share of attributes with a value."),
-            column("quality_validation", Float64, "Share of values that passed type and validation."),
-            column("provider", Text, "The provider that delivered the page.").required(),
-            column("http_status", Int64, "The target's answer.").required(),
-            column("content_hash", Text, "SHA-256 of the values, or of the page without a schema.")
-                .required(),
-            column("changed", Json, "Attributes that differ from the URL's previous result.").required(),
-            column("title", Text, "The page's title."),
-            column("scraped_at", Timestamp, "When the page was fetched.").required(),
-            column("extracted_at", Timestamp, "When it was read.").required(),
+        [
+            Column::required("result_id", Text, "The result.", |row| text(row.id)),
+            Column::required("job_id", Text, "The job that made it.", |row| text(row.job)),
+            Column::nullable("url_id", Text, "The registered URL, if it was one.", |row| {
+                optional_text(row.url_id)
+            }),
+            Column::required("url", Text, "The URL that was asked for.", |row| Cell::from(row.url.as_str())),
+            Column::required("domain", Text, "The URL's registrable domain.", |row| {
+                Cell::from(row.domain.as_str())
+            }),
+            Column::nullable(
+                "page_type",
+                Text,
+                "product, product_list, serp, article, job_posting or bestseller.",
+                |row| optional_text(row.page_type),
+            ),
+            Column::nullable(
+                "schema_version",
+                Int64,
+                "The version of the schema that read the page.",
+                |row| optional_int(row.schema.map(|schema| schema.version)),
+            ),
+            Column::required("values", Json, "The extracted values by attribute.", |row| text(&row.values.0)),
+            Column::nullable("quality_composite", Float64, "0.6 completeness + 0.4 validation.", |row| {
+                row.quality.map_or(Cell::Null, |quality| Cell::Float(quality.composite))
+            }),
+            Column::nullable("quality_completeness", Float64, "Share of attributes with a value.", |row| {
+                row.quality.map_or(Cell::Null, |quality| Cell::Float(quality.completeness))
+            }),
+            Column::nullable(
+                "quality_validation",
+                Float64,
+                "Share of values that passed type and validation.",
+                |row| row.quality.map_or(Cell::Null, |quality| Cell::Float(quality.validation)),
+            ),
+            Column::required("provider", Text, "The provider that delivered the page.", |row| {
+                Cell::from(row.provider.as_str())
+            }),
+            Column::required("http_status", Int64, "The target's answer.", |row| {
+                Cell::Int(i64::from(row.http_status))
+            }),
+            Column::required(
+                "content_hash",
+                Text,
+                "SHA-256 of the values, or of the page without a schema.",
+                |row| Cell::from(hex(&row.content_hash)),
+            ),
+            Column::required(
+                "changed",
+                Json,
+                "Attributes that differ from the URL's previous result.",
+                |row| text(Value::from(row.changed.clone())),
+            ),
+            Column::nullable("title", Text, "The page's title.", |row| optional_text(row.title.as_ref())),
+            Column::required("scraped_at", Timestamp, "When the page was fetched.", |row| {
+                time(row.scraped_at)
+            }),
+            Column::required("extracted_at", Timestamp, "When it was read.", |row| time(row.extracted_at)),
         ],
     );
-    Arc::make_mut(&mut table).newest = Some(newest_of_each_url("readings"));
-    seen_by_agents(table, readings_of_agent())
+    table.newest(newest_of_each_url("readings")).seen_by_agents(readings_of_agent())
 });
 
 /// An agent sees what its jobs read, and what was read of its URLs.
@@ -72,37 +111,67 @@ fn newest_of_each_url(table: &str) -> NewestOf {
     }
 }
 
-static READING_VALUES: LazyLock<Arc<TableSpec>> = LazyLock::new(|| {
+/// An extracted value.
+struct ReadingValue {
+    result: Arc<ResultV3>,
+    attribute: String,
+    position: usize,
+    value: Value,
+    is_changed: bool,
+}
+
+static READING_VALUES: LazyLock<ConsoleTable<ReadingValue>> = LazyLock::new(|| {
     use ColumnKind::{Bool, Float64, Int64, Text, Timestamp};
-    let mut table = console_table(
+    let table = ConsoleTable::<ReadingValue>::new(
         "reading_values",
         "One row for each extracted value; a list has one for each member.",
-        vec![
-            column("result_id", Text, "The result.").required(),
-            column("job_id", Text, "The job that made it.").required(),
-            column("url_id", Text, "The registered URL, if it was one."),
-            column("url", Text, "The URL that was asked for.").required(),
-            column("domain", Text, "The URL's registrable domain.").required(),
-            column("page_type", Text, "The kind of page."),
-            column("attribute", Text, "The attribute's name.").required(),
-            column("position", Int64, "Place in a list, from 0; 0 for a single value.").required(),
-            column("value_text", Text, "The value as text.").required(),
-            column("value_number", Float64, "The value, if it is a number."),
-            column("value_bool", Bool, "The value, if it is a truth value."),
-            column("is_changed", Bool, "Whether the attribute differs from the URL's previous result.")
-                .required(),
-            column("scraped_at", Timestamp, "When the page was fetched.").required(),
+        [
+            Column::required("result_id", Text, "The result.", |row| text(row.result.id)),
+            Column::required("job_id", Text, "The job that made it.", |row| text(row.result.job)),
+            Column::nullable("url_id", Text, "The registered URL, if it was one.", |row| {
+                optional_text(row.result.url_id)
+            }),
+            Column::required("url", Text, "The URL that was asked for.", |row| {
+                Cell::from(row.result.url.as_str())
+            }),
+            Column::required("domain", Text, "The URL's registrable domain.", |row| {
+                Cell::from(row.result.domain.as_str())
+            }),
+            Column::nullable("page_type", Text, "The kind of page.", |row| {
+                optional_text(row.result.page_type)
+            }),
+            Column::required("attribute", Text, "The attribute's name.", |row| {
+                Cell::from(row.attribute.as_str())
+            }),
+            Column::required("position", Int64, "Place in a list, from 0; 0 for a single value.", |row| {
+                Cell::Int(i64::try_from(row.position).unwrap_or(i64::MAX))
+            }),
+            Column::required("value_text", Text, "The value as text.", |row| plain_text(&row.value)),
+            Column::nullable("value_number", Float64, "The value, if it is a number.", |row| {
+                row.value.as_f64().map_or(Cell::Null, Cell::Float)
+            }),
+            Column::nullable("value_bool", Bool, "The value, if it is a truth value.", |row| {
+                row.value.as_bool().map_or(Cell::Null, Cell::Bool)
+            }),
+            Column::required(
+                "is_changed",
+                Bool,
+                "Whether the attribute differs from the URL's previous result.",
+                |row| Cell::Bool(row.is_changed),
+            ),
+            Column::required("scraped_at", Timestamp, "When the page was fetched.", |row| {
+                time(row.result.scraped_at)
+            }),
         ],
     );
-    Arc::make_mut(&mut table).catalog_version = 2;
     let results = format!("SELECT result_id FROM readings WHERE job_id IN ({})", *JOBS_OF_AGENT);
-    seen_by_agents(table, format!("url_id IN ({}) OR result_id IN ({results})", *URLS_OF_AGENT))
+    table.version(2).seen_by_agents(format!("url_id IN ({}) OR result_id IN ({results})", *URLS_OF_AGENT))
 });
 
 /// Every table, with the columns that all organizations have.
 fn tables() -> Vec<TableSpec> {
     let typed = TYPED_TABLES.iter().map(|table| typed_table(table, &ColumnsV2::default()));
-    [READINGS.clone(), READING_VALUES.clone()].into_iter().chain(typed).map(Arc::unwrap_or_clone).collect()
+    [READINGS.spec(), READING_VALUES.spec()].into_iter().chain(typed.map(Arc::unwrap_or_clone)).collect()
 }
 
 /// Grows when the common columns change.
@@ -110,7 +179,7 @@ const COMMON_VERSION: u64 = 2;
 
 /// A page-type table with an organization's columns.
 fn typed_table(name: &str, own: &ColumnsV2) -> Arc<TableSpec> {
-    let mut columns: Vec<_> = COMMON_COLUMNS.iter().map(|name| common_column(name)).collect();
+    let mut columns: Vec<_> = COMMON.iter().map(|column| column.spec().clone()).collect();
     columns.extend(own.columns.iter().map(|own| {
         let kind = match own.kind {
             ColumnKindV1::Text => ColumnKind::Text,
@@ -152,35 +221,13 @@ fn typed_table_again(name: &'static str, own: &ColumnsV2) -> Arc<TableSpec> {
     }
 }
 
-fn common_column(name: &str) -> ColumnSpec {
-    use ColumnKind::{Float64, Int64, Text, Timestamp};
-    let described = |kind, text| column(name, kind, text);
-    match name {
-        "result_id" => described(Text, "The result.").required(),
-        "job_id" => described(Text, "The job that made it.").required(),
-        "url_id" => described(Text, "The registered URL, if it was one."),
-        "url" => described(Text, "The URL that was asked for.").required(),
-        "domain" => described(Text, "The URL's registrable domain.").required(),
-        "page_type" => described(Text, "The kind of page.").required(),
-        "schema_version" => described(Int64, "The version of the schema that read the page.").required(),
-        "quality_composite" => described(Float64, "0.6 completeness + 0.4 validation.").required(),
-        "extracted_at" => described(Timestamp, "When it was read, the last time.").required(),
-        _ => described(Timestamp, "When the page was fetched.").required(),
-    }
-}
-
 /// The console rows of the result under `key` as it is now; none in every table when it is gone.
 fn rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
     let job = JobId::decode(key)
         .ok_or_else(|| Error::internal("read a change of a result", "its key is damaged"))?;
-    let row = tx.get(&RESULTS, &job)?;
-    let mut all = vec![
-        ViewRows { table: READINGS.clone(), rows: row.iter().map(reading).collect() },
-        ViewRows {
-            table: READING_VALUES.clone(),
-            rows: row.as_ref().map(reading_values).unwrap_or_default(),
-        },
-    ];
+    let row = tx.get(&RESULTS, &job)?.map(Arc::new);
+    let values = row.as_ref().map(reading_values).unwrap_or_default();
+    let mut all = vec![READINGS.rows(row.as_deref()), READING_VALUES.rows(&values)];
     let own = row.as_ref().filter(|row| row.schema.is_some()).and_then(|row| row.page_type).map(table_of);
     for name in TYPED_TABLES {
         let columns = tx.get(&COLUMNS, &name.to_owned())?.unwrap_or_default();
@@ -193,70 +240,25 @@ fn rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
     Ok(all)
 }
 
-fn reading(row: &ResultV3) -> Vec<Cell> {
-    let quality = row.quality;
-    vec![
-        text(row.id),
-        text(row.job),
-        optional(row.url_id),
-        Cell::from(row.url.as_str()),
-        Cell::from(row.domain.as_str()),
-        optional(row.page_type),
-        row.schema.map_or(Cell::Null, |schema| Cell::Int(i64::from(schema.version))),
-        text(&row.values.0),
-        quality.map_or(Cell::Null, |quality| Cell::Float(quality.composite)),
-        quality.map_or(Cell::Null, |quality| Cell::Float(quality.completeness)),
-        quality.map_or(Cell::Null, |quality| Cell::Float(quality.validation)),
-        Cell::from(row.provider.as_str()),
-        Cell::Int(i64::from(row.http_status)),
-        Cell::from(hex(&row.content_hash)),
-        text(Value::from(row.changed.clone())),
-        row.title.as_deref().map_or(Cell::Null, Cell::from),
-        time(row.scraped_at),
-        time(row.extracted_at),
-    ]
-}
-
-fn reading_values(row: &ResultV3) -> Vec<Vec<Cell>> {
-    let mut rows = Vec::new();
+fn reading_values(row: &Arc<ResultV3>) -> Vec<ReadingValue> {
+    let mut values = Vec::new();
     for (attribute, value) in row.values.0.as_object().into_iter().flatten() {
         let members = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
         let is_changed = row.changed.contains(attribute);
-        for (position, member) in members.iter().enumerate() {
-            rows.push(vec![
-                text(row.id),
-                text(row.job),
-                optional(row.url_id),
-                Cell::from(row.url.as_str()),
-                Cell::from(row.domain.as_str()),
-                optional(row.page_type),
-                Cell::from(attribute.as_str()),
-                Cell::Int(i64::try_from(position).unwrap_or(i64::MAX)),
-                plain_text(member),
-                member.as_f64().map_or(Cell::Null, Cell::Float),
-                member.as_bool().map_or(Cell::Null, Cell::Bool),
-                Cell::Bool(is_changed),
-                time(row.scraped_at),
-            ]);
-        }
+        values.extend(members.iter().enumerate().map(|(position, member)| ReadingValue {
+            result: Arc::clone(row),
+            attribute: attribute.clone(),
+            position,
+            value: member.clone(),
+            is_changed,
+        }));
     }
-    rows
+    values
 }
 
 /// The row of a page-type table: the common columns, then a cell for each of the organization's.
 fn typed(row: &ResultV3, columns: &ColumnsV2) -> Vec<Cell> {
-    let mut cells = vec![
-        text(row.id),
-        text(row.job),
-        optional(row.url_id),
-        Cell::from(row.url.as_str()),
-        Cell::from(row.domain.as_str()),
-        optional(row.page_type),
-        row.schema.map_or(Cell::Null, |schema| Cell::Int(i64::from(schema.version))),
-        row.quality.map_or(Cell::Null, |quality| Cell::Float(quality.composite)),
-        time(row.scraped_at),
-        time(row.extracted_at),
-    ];
+    let mut cells: Vec<_> = COMMON.iter().map(|column| column.cell(row)).collect();
     cells.extend(columns.columns.iter().map(|column| typed_cell(row, column)));
     cells
 }
@@ -274,18 +276,6 @@ fn typed_cell(row: &ResultV3, column: &TypedColumnV2) -> Cell {
 
 fn plain_text(value: &Value) -> Cell {
     value.as_str().map_or_else(|| text(value), Cell::from)
-}
-
-fn text(value: impl ToString) -> Cell {
-    Cell::from(value.to_string())
-}
-
-fn optional(value: Option<impl ToString>) -> Cell {
-    value.map_or(Cell::Null, text)
-}
-
-fn time(time: Timestamp) -> Cell {
-    Cell::Time(time.millis())
 }
 
 /// A digest in lower-case hexadecimal.

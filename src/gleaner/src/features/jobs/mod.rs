@@ -138,13 +138,12 @@ async fn list(
     let dispatcher = org.service::<Dispatcher>();
     let wanted = |job: &JobV1| filter.accepts(job);
     if let Some(benchmark) = filter.benchmark_id {
-        let probes =
-            |tx: &OrgRead<'_>| tx.page_by(&JOBS, &BY_BENCHMARK, |key| key.id(benchmark), &page, wanted);
+        let probes = |tx: &OrgRead<'_>| tx.page_by(&JOBS, &BY_BENCHMARK, benchmark, &page, wanted);
         return Ok(Body(viewed(&org, org.read(probes)?, &dispatcher)?));
     }
     let rows = org.read(|tx| match (filter.url_id, filter.status) {
-        (Some(url), _) => tx.page_by(&JOBS, &BY_URL, |key| key.id(url), &page, wanted),
-        (None, Some(status)) => tx.page_by(&JOBS, &BY_STATUS, |key| key.u8(status as u8), &page, wanted),
+        (Some(url), _) => tx.page_by(&JOBS, &BY_URL, url, &page, wanted),
+        (None, Some(status)) => tx.page_by(&JOBS, &BY_STATUS, status as u8, &page, wanted),
         (None, None) => tx.page(&JOBS, &page, wanted),
     })?;
     Ok(Body(viewed(&org, rows, &dispatcher)?))

@@ -10,7 +10,7 @@ use super::rows::{JOBS, LEASE, QUEUE, QUEUE_BEFORE};
 use super::walks::PLANNED_STOP;
 use base::Result;
 use base::ids::{JobId, OrgId};
-use store::{SysWrite, readable, time_key};
+use store::{Seek, SysWrite, readable};
 
 /// Jobs put back by one write operation.
 const RECOVERED_PER_WRITE: usize = 256;
@@ -60,13 +60,12 @@ impl Dispatcher {
         let (running, unreadable) = (self.running_ids(), self.unreadable.lock().clone());
         let limit = RECOVERED_PER_WRITE + running.len() + unreadable.len();
         self.system.read(|tx| {
-            let now = time_key(tx.moment());
             let end = match lease {
                 LeaseFilter::Any => None,
-                LeaseFilter::Ended => Some(&now[..]),
+                LeaseFilter::Ended => Some(tx.moment()),
             };
-            let entries = tx.scan_global(&JOBS, &LEASE, &[], end, limit)?;
-            let left = entries.into_iter().map(|entry| (entry.org, entry.key));
+            let found = tx.scan_global(&JOBS, &LEASE, &Seek::start(), end, limit)?;
+            let left = found.entries.into_iter().map(|entry| (entry.org, entry.key));
             // Of an organization that is being erased the entries go by themselves.
             let left = left.filter(|(org, id)| {
                 !running.contains(&(*org, *id)) && !unreadable.contains(id) && !tx.is_fenced(*org)

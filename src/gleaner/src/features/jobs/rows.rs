@@ -90,32 +90,34 @@ impl JobV1 {
 
 impl Record for JobV1 {}
 
-pub static BY_STATUS: Index<JobV1> =
-    Index::new("jobs.by_status", |job, keys| keys.add(|key| key.u8(job.status as u8)));
+pub static BY_STATUS: Index<u8, JobV1> = Index::new("jobs.by_status", |job, keys| keys.add(job.status as u8));
 
-pub static BY_URL: Index<JobV1> = Index::new("jobs.by_url", |job, keys| {
+pub static BY_URL: Index<UrlId, JobV1> = Index::new("jobs.by_url", |job, keys| {
     if let Some(url) = job.url_id {
-        keys.add(|key| key.id(url));
+        keys.add(url);
     }
 });
 
-pub static BY_EXTERNAL_ID: Index<JobV1> = Index::unique("jobs.by_external_id", |job, keys| {
+pub static BY_EXTERNAL_ID: Index<String, JobV1> = Index::unique("jobs.by_external_id", |job, keys| {
     if let Some(id) = &job.external_id {
-        keys.add(|key| key.str(id));
+        keys.add(id);
     }
 });
 
 /// The probes of a benchmark.
-pub static BY_BENCHMARK: Index<JobV1> = Index::new("jobs.by_benchmark", |job, keys| {
+pub static BY_BENCHMARK: Index<BenchmarkId, JobV1> = Index::new("jobs.by_benchmark", |job, keys| {
     if let Some(benchmark) = job.benchmark_id {
-        keys.add(|key| key.id(benchmark));
+        keys.add(benchmark);
     }
 });
 
-/// Queued jobs by domain, host, rank (the highest priority first) and time.
-pub static QUEUE: Index<JobV1> = Index::new(QUEUE_TABLE, |job: &JobV1, keys| {
+/// Domain, host, rank (the highest priority first) and time.
+pub type QueueKey = (String, String, u8, Moment);
+
+/// Queued jobs; see [`QueueKey`].
+pub static QUEUE: Index<QueueKey, JobV1> = Index::new(QUEUE_TABLE, |job: &JobV1, keys| {
     if job.status == JobStatus::Queued {
-        keys.add(|key| key.str(&job.domain).str(host_of(&job.url)).u8(rank(job.priority)).moment(job.run_at));
+        keys.add((&job.domain, host_of(&job.url), rank(job.priority), job.run_at));
     }
 })
 .instead_of(QUEUE_BEFORE);
@@ -131,9 +133,9 @@ pub fn rank(priority: u8) -> u8 {
     9 - priority.min(9)
 }
 
-pub static LEASE: Index<JobV1> = Index::global("jobs.lease", |job, keys| {
+pub static LEASE: Index<Moment, JobV1> = Index::global("jobs.lease", |job, keys| {
     if let Some(until) = job.lease_until {
-        keys.add(|key| key.moment(until));
+        keys.add(until);
     }
 });
 

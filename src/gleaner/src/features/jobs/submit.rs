@@ -278,7 +278,7 @@ fn pay<'j>(
 /// Writes one job; its credits are the caller's to reserve.
 fn write(tx: &OrgWrite<'_>, context: &SubmitContext, new: CheckedJob) -> Result<Submitted> {
     if let (Some(id), Some(hash)) = (&new.request.external_id, new.request_hash)
-        && let Some(first) = tx.lookup(&JOBS, &BY_EXTERNAL_ID, |key| key.str(id))?
+        && let Some(first) = tx.lookup(&JOBS, &BY_EXTERNAL_ID, id)?
     {
         if first.request_hash == Some(hash) {
             return Ok(Submitted { job: first, is_new: false });

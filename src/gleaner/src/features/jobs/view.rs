@@ -207,7 +207,7 @@ impl JobView {
 /// Whether there is the result that the job made: it may have been deleted, or gone when its time was over.
 pub(super) fn has_result(tx: &OrgRead<'_>, job: &JobV1) -> Result<bool> {
     match job.result_id {
-        Some(id) => tx.exists(&RESULTS_BY_ID, |key| key.id(id)),
+        Some(id) => tx.exists(&RESULTS_BY_ID, id),
         None => Ok(false),
     }
 }

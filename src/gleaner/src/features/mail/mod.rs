@@ -177,7 +177,7 @@ pub fn forget(tx: &SysWrite<'_>, about: impl Into<Uuid>, kind: MailKind) -> Resu
         let mails = tx.readable_by(
             &MAIL,
             &MAIL_BY_ABOUT,
-            |key| key.id(about).u8(kind as u8),
+            (about, kind as u8),
             None,
             after.as_deref(),
             FORGOTTEN_AT_ONCE,
@@ -194,8 +194,7 @@ pub fn forget(tx: &SysWrite<'_>, about: impl Into<Uuid>, kind: MailKind) -> Resu
 
 /// Removes messages to an address, sent or not; how many. To be repeated until there are none.
 pub fn erase_to(tx: &SysWrite<'_>, address: &str) -> Result<usize> {
-    let mails =
-        tx.readable_by(&MAIL, &MAIL_BY_ADDRESS, |key| key.str(address), None, None, ERASED_ROWS_MAX)?;
+    let mails = tx.readable_by(&MAIL, &MAIL_BY_ADDRESS, address, None, None, ERASED_ROWS_MAX)?;
     mails.rows.iter().try_for_each(|(id, _)| tx.delete(&MAIL, id).map(drop))?;
     Ok(mails.rows.len())
 }
@@ -203,7 +202,7 @@ pub fn erase_to(tx: &SysWrite<'_>, address: &str) -> Result<usize> {
 /// Removes messages that went out in the name of an organization, or wait to; how many. To be repeated until there are
 /// none.
 pub fn erase_of(tx: &SysWrite<'_>, org: OrgId) -> Result<usize> {
-    let mails = tx.readable_by(&MAIL, &MAIL_BY_ORG, |key| key.id(org), None, None, ERASED_ROWS_MAX)?;
+    let mails = tx.readable_by(&MAIL, &MAIL_BY_ORG, org, None, None, ERASED_ROWS_MAX)?;
     mails.rows.iter().try_for_each(|(id, _)| tx.delete(&MAIL, id).map(drop))?;
     Ok(mails.rows.len())
 }

@@ -67,7 +67,7 @@ pub fn outbox(tx: &SysRead<'_>, mailer: &Mailer, limit: usize) -> Result<Vec<Kep
 
 /// How many messages are in a state that has an index: queued or failed.
 pub fn waiting(tx: &SysRead<'_>, state: MailState) -> Result<usize> {
-    tx.count_index(&MAIL_BY_STATE, |key| key.u8(state as u8), COUNTED_ROWS_MAX)
+    tx.count_index(&MAIL_BY_STATE, state as u8, COUNTED_ROWS_MAX)
 }
 
 /// Sends a message to `to` now, past the queue, to see whether mail arrives; an error says why it does not. `public_url` is

@@ -208,27 +208,28 @@ impl From<MailV1> for MailV2 {
 }
 
 /// Messages that carry something, by what they are about. On disk under the name it had when every one was about a user.
-pub static MAIL_BY_ABOUT: Index<MailV3> = Index::new("mail.by_user", |mail, keys| {
+pub static MAIL_BY_ABOUT: Index<(Uuid, u8), MailV3> = Index::new("mail.by_user", |mail, keys| {
     if mail.state != MailState::Sent {
-        keys.add(|key| key.id(mail.about).u8(mail.kind as u8));
+        keys.add((mail.about, mail.kind as u8));
     }
 });
 /// Rows of version 1 are in neither of these until they are written again; they end with [`super::task::MAIL_KEPT`].
-pub static MAIL_BY_ADDRESS: Index<MailV3> =
-    Index::new("mail.by_address", |mail, keys| keys.add(|key| key.str(&mail.to)));
-pub static MAIL_BY_ORG: Index<MailV3> = Index::new("mail.by_org", |mail, keys| {
+pub static MAIL_BY_ADDRESS: Index<String, MailV3> =
+    Index::new("mail.by_address", |mail, keys| keys.add(&mail.to));
+pub static MAIL_BY_ORG: Index<OrgId, MailV3> = Index::new("mail.by_org", |mail, keys| {
     if let Some(org) = mail.org {
-        keys.add(|key| key.id(org));
+        keys.add(org);
     }
 });
 /// What waits, by when it is due; and what failed, by when.
-pub static MAIL_BY_STATE: Index<MailV3> = Index::new("mail.by_state", |mail, keys| match mail.state {
-    MailState::Queued => keys.add(|key| key.u8(mail.state as u8).moment(mail.next_try_at)),
-    MailState::Failed => {
-        keys.add(|key| key.u8(mail.state as u8).time(mail.ended_at.unwrap_or(mail.created_at)))
-    }
-    MailState::Sent | MailState::Kept => {}
-});
+pub static MAIL_BY_STATE: Index<(u8, Moment), MailV3> =
+    Index::new("mail.by_state", |mail, keys| match mail.state {
+        MailState::Queued => keys.add((mail.state as u8, mail.next_try_at)),
+        MailState::Failed => {
+            keys.add((mail.state as u8, Moment(mail.ended_at.unwrap_or(mail.created_at).millis())))
+        }
+        MailState::Sent | MailState::Kept => {}
+    });
 pub static MAIL: SysTable<MailId, MailV3> = SysTable::new("mail", "Message").indexed(&[
     &MAIL_BY_ABOUT,
     &MAIL_BY_ADDRESS,

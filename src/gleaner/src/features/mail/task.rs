@@ -49,7 +49,7 @@ pub(super) fn due(tx: &SysRead<'_>) -> Result<Vec<MailId>> {
     loop {
         let (from, limit) = (after.as_deref(), BATCH_ROWS_MAX - due.len());
         let queued = MailState::Queued as u8;
-        let step = tx.readable_by(&MAIL, &MAIL_BY_STATE, |key| key.u8(queued), Some(now), from, limit)?;
+        let step = tx.readable_by(&MAIL, &MAIL_BY_STATE, queued, Some(now), from, limit)?;
         after = step.more();
         let waits = |mail: &MailV3| mail.state == MailState::Queued && mail.next_try_at <= now;
         due.extend(step.rows.into_iter().filter(|(_, mail)| waits(mail)).map(|(id, _)| id));

@@ -23,7 +23,7 @@ const INVITES_PER_STEP: usize = 500;
 pub fn end_membership(tx: &SysWrite<'_>, user: &UserV1) -> Result<Vec<ApiKeyId>> {
     let Some((org, role)) = user.membership else { return Ok(Vec::new()) };
     if role == Role::Owner && not_the_last_owner(tx, org, user.id).is_err() {
-        let members = tx.scan_index(&USERS, &USERS_BY_ORG, |key| key.id(org), Order::Ascending, 2)?;
+        let members = tx.scan_index(&USERS, &USERS_BY_ORG, org, Order::Ascending, 2)?;
         return Err(Error::conflict(if members.len() > 1 {
             "You are the last owner of your organization: make another member an owner, or erase the organization with \
              DELETE /api/v1/orgs/current first."
@@ -46,8 +46,7 @@ pub fn dissolve(tx: &SysWrite<'_>, org: OrgId, caller: UserId, confirm_name: &st
         ));
     }
     // A member whose row is damaged cannot log in, and leads behind the fence.
-    let members =
-        tx.readable_by(&USERS, &USERS_BY_ORG, |key| key.id(org), None, None, MEMBERS_PER_ORG_MAX)?;
+    let members = tx.readable_by(&USERS, &USERS_BY_ORG, org, None, None, MEMBERS_PER_ORG_MAX)?;
     for (id, mut member) in members.rows {
         member.membership = None;
         tx.put(&USERS, &id, &member)?;

@@ -166,13 +166,13 @@ struct NewInvite {
 impl NewInvite {
     fn send(self, tx: &SysWrite<'_>) -> Result<InviteV1> {
         self.by.may_change(tx, self.org, None, Some(self.role))?;
-        let invited = tx.lookup(&USERS, &USERS_BY_EMAIL, |key| key.str(self.email.as_str()))?;
+        let invited = tx.lookup(&USERS, &USERS_BY_EMAIL, self.email.as_str())?;
         // Of an account elsewhere nothing is told: it may be invited, and sees itself that it cannot accept.
         if invited.and_then(|user| user.membership).is_some_and(|(org, _)| org == self.org) {
             return Err(Error::new(Code::AlreadyExists).title("Already a member of this organization"));
         }
         let own = tx.org(self.org);
-        if let Some(earlier) = own.lookup(&INVITES, &INVITES_BY_EMAIL, |key| key.str(self.email.as_str()))? {
+        if let Some(earlier) = own.lookup(&INVITES, &INVITES_BY_EMAIL, self.email.as_str())? {
             forget(tx, self.org, &earlier)?;
         }
         if own.count(&INVITES, INVITES_PER_ORG_MAX)? >= INVITES_PER_ORG_MAX {
@@ -264,8 +264,7 @@ fn join(tx: &SysWrite<'_>, id: UserId, token: &str) -> Result<(OrgId, UserV1)> {
             .title("Invitation is for another address")
             .message("Log in with the account of the address that the invitation was sent to."));
     }
-    let members =
-        tx.scan_index(&USERS, &USERS_BY_ORG, |key| key.id(org), Order::Ascending, MEMBERS_PER_ORG_MAX)?;
+    let members = tx.scan_index(&USERS, &USERS_BY_ORG, org, Order::Ascending, MEMBERS_PER_ORG_MAX)?;
     if members.len() >= MEMBERS_PER_ORG_MAX {
         return Err(Error::conflict(format!("An organization has at most {MEMBERS_PER_ORG_MAX} members.")));
     }

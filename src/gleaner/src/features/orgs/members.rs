@@ -50,9 +50,10 @@ pub(super) struct UpdateMemberRequest {
 
 pub(super) async fn list(org: Org<OrgRead>, page: PageRequest) -> Result<Body<Page<MemberView>>> {
     let id = org.id();
-    let rows = org.service::<Auth>().system().read(|tx| {
-        tx.page_by(&USERS, &USERS_BY_ORG, |key| key.id(id), &page, |user| role_in(user, id).is_some())
-    })?;
+    let rows = org
+        .service::<Auth>()
+        .system()
+        .read(|tx| tx.page_by(&USERS, &USERS_BY_ORG, id, &page, |user| role_in(user, id).is_some()))?;
     Ok(Body(Page {
         items: rows
             .items
@@ -96,8 +97,7 @@ fn member(tx: &SysRead<'_>, org: OrgId, id: UserId) -> Result<(UserV1, Role)> {
 }
 
 pub(super) fn not_the_last_owner(tx: &SysRead<'_>, org: OrgId, owner: UserId) -> Result<()> {
-    let all =
-        tx.scan_index(&USERS, &USERS_BY_ORG, |key| key.id(org), Order::Ascending, MEMBERS_PER_ORG_MAX)?;
+    let all = tx.scan_index(&USERS, &USERS_BY_ORG, org, Order::Ascending, MEMBERS_PER_ORG_MAX)?;
     if all.iter().any(|user| user.id != owner && role_in(user, org) == Some(Role::Owner)) {
         return Ok(());
     }

@@ -60,7 +60,7 @@ fn summary(tx: &SysRead<'_>, plans: &Plans, entry: OrgEntryV1) -> Result<OrgSumm
         plan: account.plan,
         period_ends_at: tx.date_of(account.period_ends_at),
         trial_ends_at: account.trial_ends_at.map(|ends| tx.date_of(ends)),
-        members: tx.count_index(&USERS_BY_ORG, |key| key.id(entry.id), MEMBERS_PER_ORG_MAX)?,
+        members: tx.count_index(&USERS_BY_ORG, entry.id, MEMBERS_PER_ORG_MAX)?,
     })
 }
 
@@ -158,9 +158,7 @@ fn enroll(
     let missing = match find(tx, org) {
         Ok(entry) => {
             let role = role.unwrap_or(Role::Viewer);
-            if tx.count_index(&USERS_BY_ORG, |key| key.id(entry.id), MEMBERS_PER_ORG_MAX)?
-                >= MEMBERS_PER_ORG_MAX
-            {
+            if tx.count_index(&USERS_BY_ORG, entry.id, MEMBERS_PER_ORG_MAX)? >= MEMBERS_PER_ORG_MAX {
                 let reason = format!("An organization has at most {MEMBERS_PER_ORG_MAX} members.");
                 return Err(Error::conflict(reason));
             }
@@ -354,8 +352,7 @@ pub async fn decide_recharge(
 
 fn tell_owners(tx: &SysWrite<'_>, org: OrgId, row: &RechargeV1, url: &str) -> Result<()> {
     let name = org_name(tx, org)?;
-    let members =
-        tx.scan_index(&USERS, &USERS_BY_ORG, |key| key.id(org), Order::Ascending, MEMBERS_PER_ORG_MAX)?;
+    let members = tx.scan_index(&USERS, &USERS_BY_ORG, org, Order::Ascending, MEMBERS_PER_ORG_MAX)?;
     let owners = members.iter().filter(|user| matches!(user.membership, Some((_, Role::Owner))));
     for owner in owners {
         let about: UserId = owner.id;

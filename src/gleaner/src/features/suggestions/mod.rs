@@ -152,7 +152,7 @@ async fn list(
 ) -> Result<Body<Page<SuggestionView>>> {
     let wanted = |row: &SuggestionV1| filter.status.is_none_or(|status| row.status == status);
     let rows = org.read(|tx| match filter.workflow_id {
-        Some(workflow) => tx.page_by(&SUGGESTIONS, &BY_WORKFLOW, |key| key.id(workflow), &page, wanted),
+        Some(workflow) => tx.page_by(&SUGGESTIONS, &BY_WORKFLOW, workflow, &page, wanted),
         None => tx.page(&SUGGESTIONS, &page, wanted),
     })?;
     Ok(Body(rows.map(SuggestionView::from)))

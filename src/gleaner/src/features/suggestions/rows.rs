@@ -67,14 +67,15 @@ pub struct EvidenceV1 {
 }
 
 /// The suggestions of a workflow, oldest first.
-pub static BY_WORKFLOW: Index<SuggestionV1> = Index::new("suggestions.by_workflow", |row, keys| {
-    keys.add(|key| key.id(row.workflow_id));
-});
+pub static BY_WORKFLOW: Index<WorkflowId, SuggestionV1> =
+    Index::new("suggestions.by_workflow", |row, keys| {
+        keys.add(row.workflow_id);
+    });
 
 /// The one of a workflow that is open.
-pub static OPEN: Index<SuggestionV1> = Index::unique("suggestions.open", |row, keys| {
+pub static OPEN: Index<WorkflowId, SuggestionV1> = Index::unique("suggestions.open", |row, keys| {
     if row.status == SuggestionStatus::Open {
-        keys.add(|key| key.id(row.workflow_id));
+        keys.add(row.workflow_id);
     }
 });
 

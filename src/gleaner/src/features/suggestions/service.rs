@@ -185,9 +185,7 @@ fn suggest(tx: &OrgWrite<'_>, workflow: &WorkflowV1, proposal: Proposal) -> Resu
     let same = |row: &SuggestionV1| {
         row.proposed.overall == proposed.overall && row.proposed.domains == proposed.domains
     };
-    let newest = tx
-        .scan_index(&SUGGESTIONS, &BY_WORKFLOW, |key| key.id(workflow.workflow_id), Order::Descending, 1)?
-        .pop();
+    let newest = tx.scan_index(&SUGGESTIONS, &BY_WORKFLOW, workflow.workflow_id, Order::Descending, 1)?.pop();
     // What is open already, or was turned down, is not said again.
     let said = |row: &SuggestionV1| {
         same(row) && matches!(row.status, SuggestionStatus::Open | SuggestionStatus::Dismissed)
@@ -228,7 +226,7 @@ fn suggest(tx: &OrgWrite<'_>, workflow: &WorkflowV1, proposal: Proposal) -> Resu
 
 /// Takes the open suggestion of a workflow back, if there is one; whether there was.
 fn supersede(tx: &OrgWrite<'_>, workflow: WorkflowId) -> Result<bool> {
-    let Some(mut open) = tx.lookup(&SUGGESTIONS, &OPEN, |key| key.id(workflow))? else { return Ok(false) };
+    let Some(mut open) = tx.lookup(&SUGGESTIONS, &OPEN, workflow)? else { return Ok(false) };
     open.status = SuggestionStatus::Superseded;
     open.resolved_at = Some(tx.now());
     tx.put(&SUGGESTIONS, &open.id, &open)?;
@@ -243,7 +241,7 @@ pub fn stale(tx: &OrgRead<'_>, proposals: &[Proposal]) -> Result<Vec<SuggestionI
         proposal.is_some_and(Proposal::moves_orders)
     };
     let mut stale = Vec::new();
-    for (id, row) in tx.readable_by(&SUGGESTIONS, &OPEN, |key| key, None, None, WORKFLOWS_MAX)?.rows {
+    for (id, row) in tx.readable_by(&SUGGESTIONS, &OPEN, (), None, None, WORKFLOWS_MAX)?.rows {
         let workflow = tx.get(&WORKFLOWS, &row.workflow_id);
         let Some(workflow) = readable("a workflow", row.workflow_id, workflow)? else { continue };
         let is_about = workflow.as_ref().is_some_and(|workflow| is_about(&row, workflow));
@@ -407,9 +405,8 @@ mod tests {
 
         fn newest(&self) -> SuggestionV1 {
             let id = self.workflow.workflow_id;
-            let newest = self
-                .org
-                .read(|tx| tx.scan_index(&SUGGESTIONS, &BY_WORKFLOW, |key| key.id(id), Order::Descending, 1));
+            let newest =
+                self.org.read(|tx| tx.scan_index(&SUGGESTIONS, &BY_WORKFLOW, id, Order::Descending, 1));
             newest.unwrap().pop().unwrap()
         }
     }

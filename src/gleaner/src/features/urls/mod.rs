@@ -195,8 +195,8 @@ async fn list(
     filter.domain = filter.domain.map(Domain::of_filter);
     let wanted = |row: &UrlV1| accepts(&filter, row);
     let rows = org.read(|tx| match (filter.tag.first(), &filter.domain) {
-        (Some(tag), _) => tx.page_by(&URLS, &BY_TAG, |key| key.str(tag), &page, wanted),
-        (None, Some(domain)) => tx.page_by(&URLS, &BY_DOMAIN, |key| key.str(domain), &page, wanted),
+        (Some(tag), _) => tx.page_by(&URLS, &BY_TAG, tag, &page, wanted),
+        (None, Some(domain)) => tx.page_by(&URLS, &BY_DOMAIN, domain, &page, wanted),
         (None, None) => tx.page(&URLS, &page, wanted),
     })?;
     Ok(Body(rows.map(UrlView::from)))
@@ -401,7 +401,7 @@ fn register(tx: &OrgWrite<'_>, candidates: Vec<UrlCandidate>) -> Result<Register
 
 /// The row of a normalized URL, if it is registered.
 pub fn find(tx: &OrgRead<'_>, url: &WebUrl) -> Result<Option<UrlV1>> {
-    tx.lookup(&URLS, &BY_URL, |key| key.str(url.as_str()))
+    tx.lookup(&URLS, &BY_URL, url.as_str())
 }
 
 /// Notes on the URL's row how its newest job ended, and when the page of its result was fetched, where that is its newest

@@ -117,8 +117,8 @@ pub(super) async fn delete_many(
 fn matching(tx: &OrgRead<'_>, filter: &UrlFilter, page: &PageRequest) -> Result<Page<UrlId>> {
     let wanted = |row: &UrlV1| accepts(filter, row);
     let found = match (filter.tag.first(), &filter.domain) {
-        (Some(tag), _) => tx.page_by(&URLS, &BY_TAG, |key| key.str(tag), page, wanted)?,
-        (None, Some(domain)) => tx.page_by(&URLS, &BY_DOMAIN, |key| key.str(domain), page, wanted)?,
+        (Some(tag), _) => tx.page_by(&URLS, &BY_TAG, tag, page, wanted)?,
+        (None, Some(domain)) => tx.page_by(&URLS, &BY_DOMAIN, domain, page, wanted)?,
         (None, None) => tx.page(&URLS, page, wanted)?,
     };
     Ok(found.map(|row| row.id))

@@ -25,14 +25,13 @@ pub struct UrlV1 {
 
 impl Record for UrlV1 {}
 
-pub static BY_URL: Index<UrlV1> = Index::unique("urls.by_url", |row, keys| keys.add(|key| key.str(&row.url)));
+pub static BY_URL: Index<String, UrlV1> = Index::unique("urls.by_url", |row, keys| keys.add(&row.url));
 
-pub static BY_DOMAIN: Index<UrlV1> =
-    Index::new("urls.by_domain", |row, keys| keys.add(|key| key.str(&row.domain)));
+pub static BY_DOMAIN: Index<String, UrlV1> = Index::new("urls.by_domain", |row, keys| keys.add(&row.domain));
 
-pub static BY_TAG: Index<UrlV1> = Index::new("urls.by_tag", |row, keys| {
+pub static BY_TAG: Index<String, UrlV1> = Index::new("urls.by_tag", |row, keys| {
     for tag in &row.tags {
-        keys.add(|key| key.str(tag));
+        keys.add(tag);
     }
 });
 

@@ -106,8 +106,8 @@ pub struct BoardUseV1 {
 
 impl Record for BoardUseV1 {}
 
-static BY_UNTIL: Index<BoardUseV1> =
-    Index::new("board_uses.by_until", |row, keys| keys.add(|key| key.moment(row.until)));
+static BY_UNTIL: Index<Moment, BoardUseV1> =
+    Index::new("board_uses.by_until", |row, keys| keys.add(row.until));
 
 /// By domain, as the boards are; the board of all together has none and never goes.
 pub static BOARD_USES: OrgTable<String, BoardUseV1> =
@@ -257,7 +257,7 @@ fn make_room(tx: &OrgWrite<'_>, held: &BTreeMap<&str, Board>, free: &mut Option<
 
 /// Lets go of the board that may go first and is not at hand; whether there was one.
 fn evict(tx: &OrgWrite<'_>, held: &BTreeMap<&str, Board>) -> Result<bool> {
-    let uses = tx.readable_by(&BOARD_USES, &BY_UNTIL, |key| key, None, None, held.len() + 1)?;
+    let uses = tx.readable_by(&BOARD_USES, &BY_UNTIL, (), None, None, held.len() + 1)?;
     let mut first =
         uses.rows.into_iter().map(|(_, row)| row.domain).find(|domain| !held.contains_key(domain.as_str()));
     if first.is_none() {

@@ -444,7 +444,7 @@ async fn versions(
 ) -> Result<Body<Page<WorkflowView>>> {
     let page = org.read(|tx| {
         let workflow = tx.require(&WORKFLOWS, &id)?;
-        let rows = tx.page_by(&VERSIONS, &BY_NUMBER, |key| key.id(id), &page, |_| true)?;
+        let rows = tx.page_by(&VERSIONS, &BY_NUMBER, id, &page, |_| true)?;
         Ok(rows.map(|version| Current { workflow: workflow.clone(), version }))
     })?;
     Ok(Body(page.map(WorkflowView::of_version)))

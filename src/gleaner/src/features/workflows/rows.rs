@@ -203,9 +203,9 @@ impl From<DagV1> for Dag {
 }
 
 /// The published workflow of a route.
-pub static BY_ROUTE: Index<WorkflowV1> = Index::unique("workflows.by_route", |row, keys| {
+pub static BY_ROUTE: Index<String, WorkflowV1> = Index::unique("workflows.by_route", |row, keys| {
     if let Some(route) = row.route.as_ref().filter(|_| row.is_published()) {
-        keys.add(|key| key.str(route));
+        keys.add(route);
     }
 });
 
@@ -213,9 +213,10 @@ pub static WORKFLOWS: OrgTable<WorkflowId, WorkflowV1> =
     OrgTable::new("workflows", "Workflow").indexed(&[&BY_ROUTE]).fed();
 
 /// The versions of a workflow by their number.
-pub static BY_NUMBER: Index<VersionV1> = Index::unique("workflow_versions.by_number", |row, keys| {
-    keys.add(|key| key.id(row.workflow_id).u64(row.version.into()));
-});
+pub static BY_NUMBER: Index<(WorkflowId, u64), VersionV1> =
+    Index::unique("workflow_versions.by_number", |row, keys| {
+        keys.add((row.workflow_id, u64::from(row.version)));
+    });
 
 pub static VERSIONS: OrgTable<WorkflowVersionId, VersionV1> =
     OrgTable::new("workflow_versions", "Workflow version").indexed(&[&BY_NUMBER]);

@@ -171,7 +171,7 @@ pub fn write_version(
 fn forget_unused(tx: &OrgWrite<'_>, workflow: &WorkflowV1) -> Result<()> {
     let Some(number) = workflow.version.checked_sub(UNUSED_VERSIONS_KEPT) else { return Ok(()) };
     let id = workflow.workflow_id;
-    let old = tx.lookup(&VERSIONS, &BY_NUMBER, |key| key.id(id).u64(number.into()))?;
+    let old = tx.lookup(&VERSIONS, &BY_NUMBER, (id, u64::from(number)))?;
     let Some(old) = old else { return Ok(()) };
     if old.created_by.is_none() && tx.get(&VERSION_USES, &old.id)?.is_none() {
         tx.delete(&VERSIONS, &old.id)?;
@@ -202,7 +202,7 @@ pub fn forget_versions(
     let workflow = readable("a workflow", id, tx.get(&WORKFLOWS, &id))?.flatten();
     let Some(workflow) = workflow else { return Ok((0, Some(id))) };
     let most = FORGOTTEN_PER_STEP + 1;
-    let oldest = tx.readable_by(&VERSIONS, &BY_NUMBER, |key| key.id(id), None, None, most)?.rows;
+    let oldest = tx.readable_by(&VERSIONS, &BY_NUMBER, id, None, None, most)?.rows;
     let oldest: Vec<_> = oldest.into_iter().map(|(_, version)| version).collect();
     let kept_from = match workflow.status {
         WorkflowStatus::Archived => workflow.version,
@@ -250,7 +250,7 @@ pub fn numbered(tx: &OrgRead<'_>, id: WorkflowId, number: &str) -> Result<Curren
     let workflow = tx.require(&WORKFLOWS, &id)?;
     let missing = || Error::not_found(VERSIONS.noun());
     let number: u32 = number.parse().map_err(|_| missing())?;
-    let version = tx.lookup(&VERSIONS, &BY_NUMBER, |key| key.id(id).u64(number.into()))?;
+    let version = tx.lookup(&VERSIONS, &BY_NUMBER, (id, u64::from(number)))?;
     Ok(Current { workflow, version: version.ok_or_else(missing)? })
 }
 
@@ -335,7 +335,7 @@ pub fn publish(
 /// Refuses a route that another published workflow has, and names that one.
 fn take_route(tx: &OrgRead<'_>, workflow: &WorkflowV1) -> Result<()> {
     let Some(route) = &workflow.route else { return Ok(()) };
-    match tx.lookup(&WORKFLOWS, &BY_ROUTE, |key| key.str(route))? {
+    match tx.lookup(&WORKFLOWS, &BY_ROUTE, route)? {
         Some(holder) if holder.workflow_id != workflow.workflow_id => Err(Error::conflict(format!(
             "The route {route} belongs to the published workflow \"{}\" ({}). Unpublish it or give one of them another route.",
             holder.name, holder.workflow_id
@@ -421,7 +421,7 @@ pub fn asking(org: &OrgStore, graphs: &Graphs, provider: ProviderId) -> Result<V
 /// The published workflow whose route takes a job for `url`, if there is one.
 pub fn routed(tx: &OrgRead<'_>, url: &WebUrl) -> Result<Option<WorkflowV1>> {
     for route in Route::of_url(url) {
-        if let Some(workflow) = tx.lookup(&WORKFLOWS, &BY_ROUTE, |key| key.str(&route))? {
+        if let Some(workflow) = tx.lookup(&WORKFLOWS, &BY_ROUTE, &route)? {
             return Ok(Some(workflow));
         }
     }

@@ -264,7 +264,7 @@ pub(super) async fn request(
             for export in there.into_iter().filter(|export| lost.contains(&export.id)) {
                 tx.put(&EXPORTS, &export.id, &ExportV1 { expires_at: Some(tx.moment()), ..export })?;
             }
-            if tx.scan_index(&EXPORTS, &OPEN, |key| key, Order::Ascending, OPEN_PER_ORG_MAX)?.len()
+            if tx.scan_index(&EXPORTS, &OPEN, (), Order::Ascending, OPEN_PER_ORG_MAX)?.len()
                 >= OPEN_PER_ORG_MAX
             {
                 return Err(Error::new(Code::TooManyQueries).message(format!(
@@ -324,8 +324,7 @@ fn exportable(query: &QueryV2) -> Result<u64> {
 
 /// The exports of a query in one format, newest first.
 fn there(tx: &OrgRead<'_>, query: QueryId, format: ExportFormat) -> Result<Vec<ExportV1>> {
-    let mut all =
-        tx.scan_index(&EXPORTS, &BY_QUERY, |key| key.id(query), Order::Descending, PER_QUERY_MAX)?;
+    let mut all = tx.scan_index(&EXPORTS, &BY_QUERY, query, Order::Descending, PER_QUERY_MAX)?;
     all.retain(|export| export.format == format);
     Ok(all)
 }

@@ -23,7 +23,7 @@ mod slots;
 pub(super) use inbox::{Inbox, QueuedJob, RunSlot};
 pub use slots::runs_max;
 
-use super::rows::QUEUE_TABLE;
+use super::rows::{QUEUE_TABLE, QueueKey};
 use base::Result;
 use base::clock::Moment;
 use base::ids::{JobId, OrgId};
@@ -35,7 +35,7 @@ use slots::SlotCounts;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::SysRead;
+use store::{Seek, SysRead};
 
 /// How often one round asks the store; what is left is the next round's.
 const LOOKS_PER_ROUND: usize = 512;
@@ -87,7 +87,7 @@ enum ScanProgress {
     Done,
     /// From this key on; and once more from the beginning, if something came behind it.
     At {
-        from: Vec<u8>,
+        from: Seek<QueueKey>,
         again: bool,
     },
 }
@@ -127,7 +127,7 @@ impl OrgQueue {
     /// Looks through everything, also what is behind the walk that is going on.
     fn walk_again(&mut self) {
         match &mut self.walk {
-            ScanProgress::Done => self.walk = ScanProgress::At { from: Vec::new(), again: false },
+            ScanProgress::Done => self.walk = ScanProgress::At { from: Seek::start(), again: false },
             ScanProgress::At { again, .. } => *again = true,
         }
     }
@@ -381,7 +381,7 @@ impl FairQueue {
     /// Somebody has queued a job.
     fn note(&mut self, job: &QueuedJob, now: Moment) {
         let Ok(domain) = Domain::parse(&job.domain) else { return };
-        let lane = LaneId { org: job.org, head: entries::head(&job.domain, &job.host) };
+        let lane = LaneId { org: job.org, head: HostPrefix::new(&job.domain, &job.host) };
         let is_due = job.run_at <= now;
         let own = self.orgs.entry(job.org).or_insert_with(OrgQueue::new);
         let has_room = own.lanes.len() < 2 * LANES_PER_ORG_MAX;
@@ -634,18 +634,19 @@ impl FairQueue {
             let ScanProgress::At { from, again } = &mut own.walk else { break };
             let first = entries::first(tx, org, from)?;
             cost += 1;
-            let Some(first) = first else {
+            let Some(look) = first else {
                 own.walk = match *again {
-                    true => ScanProgress::At { from: Vec::new(), again: false },
+                    true => ScanProgress::At { from: Seek::start(), again: false },
                     false => ScanProgress::Done,
                 };
                 break;
             };
-            from.clone_from(&first.behind);
-            let Some((domain, host)) = first.place else { continue };
+            *from = look.behind;
+            let Some(first) = look.found else { continue };
             if own.lanes.contains_key(&first.head) {
                 continue;
             }
+            let (domain, host) = (first.domain, first.head.host().into());
             let lane = LaneId { org, head: first.head };
             let (mut rank, mut next_at) = (first.rank, None);
             if first.run_at > tx.moment() {

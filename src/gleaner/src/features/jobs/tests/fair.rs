@@ -3,7 +3,7 @@
 use super::*;
 use crate::features::jobs::queue::{FairQueue, Inbox};
 use crate::features::jobs::rows::{BY_BENCHMARK, BY_EXTERNAL_ID, BY_STATUS, BY_URL, QUEUE_BEFORE};
-use store::{Index, OrgTable};
+use store::{Index, OrgTable, Seek};
 
 impl Lab {
     async fn submit_many(&self, org: &OrgStore, count: usize, place: &str, more: Value) -> Vec<JobId> {
@@ -23,7 +23,7 @@ impl Lab {
 
     /// Jobs of an organization that run now.
     fn running_of(&self, org: &OrgStore) -> usize {
-        org.read(|tx| tx.count_index(&BY_STATUS, |key| key.u8(JobStatus::Running as u8), 1_000)).unwrap()
+        org.read(|tx| tx.count_index(&BY_STATUS, JobStatus::Running as u8, 1_000)).unwrap()
     }
 
     /// How often a queue that knows nothing asks the store until it takes this job.
@@ -210,16 +210,16 @@ async fn domains_that_are_due_and_have_no_slot_cost_their_neighbours_nothing() {
     let mut lab = Lab::over(web, disk, id, (64, 100, Duration::ZERO));
     lab.start();
     lab.until("every one of them was taken", |lab| {
-        lab.org.read(|tx| tx.count_index(&BY_STATUS, |key| key.u8(JobStatus::Queued as u8), 1)).unwrap() == 0
+        lab.org.read(|tx| tx.count_index(&BY_STATUS, JobStatus::Queued as u8, 1)).unwrap() == 0
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_queue_of_an_older_release_is_taken_over() {
-    static BEFORE: Index<JobV1> = Index::global(QUEUE_BEFORE, |job, keys| {
+    static BEFORE: Index<(String, u8, Moment), JobV1> = Index::global(QUEUE_BEFORE, |job, keys| {
         if job.status == JobStatus::Queued {
-            keys.add(|key| key.str(&job.domain).u8(9 - job.priority.min(9)).moment(job.run_at));
+            keys.add((&job.domain, 9 - job.priority.min(9), job.run_at));
         }
     });
     static JOBS_BEFORE: OrgTable<JobId, JobV1> = OrgTable::new("jobs", "Job")
@@ -247,8 +247,9 @@ async fn the_queue_of_an_older_release_is_taken_over() {
     }
     assert_eq!(lab.job(canceled).status, JobStatus::Canceled);
     assert_eq!((lab.web.log().len(), lab.queued_and_leased()), (299, (0, 0)));
-    let left = lab.store.system().read(|tx| tx.scan_global(&JOBS_BEFORE, &BEFORE, &[], None, 1)).unwrap();
-    assert!(left.is_empty(), "nothing is left there");
+    let left = lab.store.system();
+    let left = left.read(|tx| tx.scan_global(&JOBS_BEFORE, &BEFORE, &Seek::start(), None, 1)).unwrap();
+    assert!(left.entries.is_empty(), "nothing is left there");
 }
 
 /// The second attempt of a job is a visit like another: who has waited for the domain meanwhile goes first.

@@ -47,7 +47,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::fault::FaultyDisk;
-use store::{MIGRATIONS, Order, OrgStore, Store};
+use store::{MIGRATIONS, Order, OrgStore, Seek, Store};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -363,9 +363,10 @@ impl Lab {
 
     /// Entries of the queue and of the leases.
     fn queued_and_leased(&self) -> (usize, usize) {
-        let queued = self.org.read(|tx| tx.index_entries::<JobId, _>(&QUEUE, &[], None, 1_000)).unwrap();
-        let leased = self.store.system().read(|tx| tx.scan_global(&JOBS, &LEASE, &[], None, 1_000)).unwrap();
-        (queued.len(), leased.len())
+        let queued = self.org.read(|tx| tx.index_entries(&JOBS, &QUEUE, (), &Seek::start(), 1_000)).unwrap();
+        let leased = self.store.system();
+        let leased = leased.read(|tx| tx.scan_global(&JOBS, &LEASE, &Seek::start(), None, 1_000)).unwrap();
+        (queued.entries.len(), leased.entries.len())
     }
 
     /// What must hold when every job has ended, whatever happened on the way.

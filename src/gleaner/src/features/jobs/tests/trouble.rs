@@ -5,7 +5,7 @@ use crate::features::jobs::finish::{Interruption, RUNS_MAX, RequeueOutcome, clai
 use crate::features::jobs::walks::{self, PLANNED_STOP, PlannedStopV1};
 use base::health::Part;
 use std::sync::atomic::Ordering;
-use store::fault::{damage_row, stray_entry};
+use store::fault::{broken_entry, damage_row, stray_entry};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_that_cannot_be_stored_for_a_while_cost_no_job_and_no_second_visit() {
@@ -249,9 +249,13 @@ async fn entries_that_lead_to_no_job_are_passed_over() {
     lab.org
         .write(move |tx| {
             for id in [nobody, over] {
-                stray_entry(tx, &QUEUE, |key| key.str("a.test").str("a.test").u8(0).moment(Moment(0)), &id);
+                stray_entry(tx, &QUEUE, ("a.test", "a.test", 0_u8, Moment(0)), &id);
             }
-            stray_entry(tx, &LEASE, |key| key.moment(Moment(0)), &nobody);
+            stray_entry(tx, &LEASE, Moment(0), &nobody);
+            // Keys that are none: of no host, and within one.
+            for key in [&b"\x00\x00"[..], &b"a.test\x00\x01a.test\x00\x01\x00"[..]] {
+                broken_entry(tx, &QUEUE, key, &nobody);
+            }
             Ok(())
         })
         .await
