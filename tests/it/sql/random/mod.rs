@@ -9,7 +9,7 @@
 //! What is different (data/docs/sql.md, "What differs") is not generated. The worlds are those of the seeds 1 to [`WORLDS`];
 //! `GLEANER_RANDOM_SEEDS=100..200` runs others, with `GLEANER_RANDOM_STATEMENTS` a world. A failure names its seed. With
 //! `GLEANER_RANDOM_FILE=f` the statements of a file (one a line) run over the world of the first seed, or of their own where they
-//! begin with it as a failure's line does (`seed 7: SELECT …`).
+//! begin with it as a failure's line does (`seed 7: SELECT …`); with `ordered ` in front rows are compared in order.
 
 mod expressions;
 mod generate;
@@ -37,6 +37,8 @@ const WORLDS: u64 = 3;
 const STATEMENTS: usize = 100;
 /// More faults than these are not shown.
 const SHOWN_MAX: usize = 12;
+/// Rows of each side that are shown from the first on that differs.
+const SHOWN_ROWS_MAX: usize = 4;
 /// Rows that are compared; a statement with more is not.
 const ROWS_MAX: u64 = 20_000;
 
@@ -172,7 +174,10 @@ fn difference(asked: &Asked, ours: &[Map<String, Value>], theirs: &Table) -> Opt
         return None;
     }
     let at = first.unwrap_or(left.len().min(right.len()));
-    let show = |rows: &[Vec<Value>]| rows.get(at).map(|row| json!(row).to_string());
+    let show = |rows: &[Vec<Value>]| {
+        let shown = rows.iter().skip(at).take(SHOWN_ROWS_MAX).map(|row| json!(row).to_string());
+        Some(shown.collect::<Vec<_>>().join(" ")).filter(|shown| !shown.is_empty())
+    };
     Some(format!(
         "rows {:?}, row {at}:\n  ours   {}\n  theirs {}",
         (left.len(), right.len()),
@@ -235,13 +240,14 @@ async fn random_statements_are_answered_as_postgresql_answers_them() {
     if let Ok(file) = std::env::var("GLEANER_RANDOM_FILE") {
         let mut world = World::new(seeds().start, &it, &mut postgres);
         for line in std::fs::read_to_string(file).expect("a file").lines().filter(|line| !line.is_empty()) {
+            let (is_ordered, line) = line.strip_prefix("ordered ").map_or((false, line), |line| (true, line));
             let of_world = line.strip_prefix("seed ").and_then(|line| line.split_once(": "));
             let (seed, sql) = of_world.unwrap_or(("", line));
             if let Some(seed) = seed.parse().ok().filter(|seed| *seed != world.seed) {
                 world.forget(&it);
                 world = World::new(seed, &it, &mut postgres);
             }
-            let asked = Asked { sql: sql.trim_end_matches(';').to_owned(), is_ordered: false };
+            let asked = Asked { sql: sql.trim_end_matches(';').to_owned(), is_ordered };
             ask(&it, &world, &mut postgres, &asked, &mut all).await;
         }
     } else {

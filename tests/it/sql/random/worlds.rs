@@ -149,6 +149,7 @@ const DOMAINS: &[&str] = &["a.example", "b.example", "shop.example", "Z.example"
 const STATUSES: &[&str] = &["succeeded", "failed", "waiting", "canceled"];
 const TAGS: &[&str] = &["even", "odd", "six", "new", "ü"];
 const ATTRIBUTES: &[&str] = &["name", "price", "stock", "even", "maker"];
+/// All of them binary fractions, so that a sum is the same in any order, to the last digit.
 const FLOATS: &[f64] = &[
     0.0,
     -0.0,
@@ -158,13 +159,13 @@ const FLOATS: &[f64] = &[
     2.5,
     3.5,
     -2.5,
-    0.1,
-    0.3,
+    0.125,
+    0.375,
     100.0,
     1e6,
-    1e-3,
+    0.0009765625,
     12.25,
-    99.99,
+    99.75,
     f64::NAN,
     f64::INFINITY,
     f64::NEG_INFINITY,
