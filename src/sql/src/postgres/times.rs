@@ -1,7 +1,7 @@
 //! `date_trunc` and `date_bin` over all times that there are.
 //!
 //! DataFusion's go by way of nanoseconds, which begin in 1677 and end in 2262. Points in time are cut as a clock in UTC shows
-//! them; for another clock they are taken there before (`gate/forms.rs`).
+//! them; for another clock they are taken there before (`rules/calls.rs`).
 
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::days::{date_of, first_day};
 use super::zone::is_named;
 use super::{per_second, refused};
 use crate::errors::quoted;
@@ -30,11 +31,16 @@ const NANOS_PER_DAY: i64 = DAY_SECS * 1_000_000_000;
 /// The first of January 1970 was a Thursday.
 const DAYS_FROM_MONDAY: i64 = 3;
 
-pub(super) fn functions() -> Vec<ScalarUDF> {
-    let trunc = Trunc { signature: Signature::user_defined(Volatility::Immutable) };
-    let bin = Bin { signature: Signature::user_defined(Volatility::Immutable) };
-    let clock = ToClock { signature: Signature::any(1, Volatility::Immutable) };
-    vec![ScalarUDF::from(trunc), ScalarUDF::from(bin), ScalarUDF::from(clock)]
+pub(super) fn date_trunc() -> ScalarUDF {
+    ScalarUDF::from(Trunc { signature: Signature::user_defined(Volatility::Immutable) })
+}
+
+pub(super) fn date_bin() -> ScalarUDF {
+    ScalarUDF::from(Bin { signature: Signature::user_defined(Volatility::Immutable) })
+}
+
+pub(super) fn to_clock() -> ScalarUDF {
+    ScalarUDF::from(ToClock { signature: Signature::any(1, Volatility::Immutable) })
 }
 
 /// To what a time is cut.
@@ -96,27 +102,6 @@ impl Unit {
             }
         }
     }
-}
-
-/// The year, the month and the day of the month of a day since 1970, by years that begin in March, in eras of 400 of them.
-pub(crate) fn date_of(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (era * 400 + year + i64::from(month <= 2), month, day)
-}
-
-/// The first day of a month, in days since 1970.
-pub(super) fn first_day(year: i64, month: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let months = (month + 9) % 12;
-    let day = (153 * months + 2) / 5;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + day - 719_468
 }
 
 /// What times are cut: timestamps as they are, dates and texts as timestamps.

@@ -20,7 +20,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::times::{date_of, first_day};
+use super::days::{date_of, first_day};
 use super::{per_second, refused};
 use crate::errors::quoted;
 

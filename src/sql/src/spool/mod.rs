@@ -25,7 +25,7 @@ use datafusion::arrow::ipc::writer::FileWriter;
 pub(super) use self::result::guarded;
 pub use self::result::{ResultError, ResultFile};
 use super::errors::QueryError;
-use super::gate::unique;
+use super::postgres::rules::unique;
 use super::protocol::{Cap, Outcome};
 
 /// Rows of a batch at most.
