@@ -793,7 +793,7 @@ SELECT round(acos(0.5)::numeric, 9) AS a, round(asin(0.5)::numeric, 9) AS b, rou
 SELECT round(acosh(2)::numeric, 8) AS a, round(asinh(0.5)::numeric, 8) AS b, round(atanh(0.5)::numeric, 8) AS c, round(cosh(0.5)::numeric, 8) AS d, round(sinh(0.5)::numeric, 8) AS e, round(tanh(0.5)::numeric, 8) AS f;
 SELECT log10(1000::float8) AS a, log10(0.001::float8) AS b;
 SELECT array_cat(ARRAY[1, 2], ARRAY[3]) AS a, array_prepend(0, ARRAY[1]) AS b, array_positions(ARRAY[1, 2, 1], 1) AS c, array_ndims(ARRAY[1, 2]) AS d;
-SELECT array_replace(ARRAY[1, 2], 1, 5) AS a, array_remove(ARRAY[1, 2, 1], 1) AS b;
+SELECT array_replace(ARRAY[1, 2, 1], 1, 5) AS a, array_remove(ARRAY[1, 2, 1], 1) AS b;
 SELECT character_length(name), octet_length(name) FROM products ORDER BY name;
 SELECT encode(decode('00ff', 'hex'), 'hex') AS a, encode(decode('AP8=', 'base64'), 'hex') AS b;
 SELECT url, json_object_keys(metadata) AS k FROM urls ORDER BY url, k;

@@ -38,7 +38,7 @@ pub(super) static ROWS: &[Row] = &[
     scalar("array_remove_all", "any[], any → any[]").also(&["list_remove_all"]).json(Json::OfFirst).extra(),
     scalar("array_remove_n", "any[], any, bigint → any[]").also(&["list_remove_n"]).json(Json::OfFirst).extra(),
     scalar("array_repeat", "any, bigint → any[]").also(&["list_repeat"]).json(Json::OfFirst).extra(),
-    scalar("array_replace", "any[], any, any → any[]").also(&["list_replace"]).json(Json::OfFirst),
+    scalar("array_replace", "any[], any, any → any[]").also(&["list_replace"]).calls("array_replace_all").json(Json::OfFirst),
     scalar("array_replace_all", "any[], any, any → any[]").also(&["list_replace_all"]).json(Json::OfFirst).extra(),
     scalar("array_replace_n", "any[], any, any, bigint → any[]").also(&["list_replace_n"]).json(Json::OfFirst).extra(),
     scalar("array_resize", "any[], bigint, any → any[]").also(&["list_resize"]).extra(),
