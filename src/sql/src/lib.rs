@@ -35,6 +35,7 @@ mod semi;
 mod session;
 pub mod snapshot;
 pub mod spool;
+mod statistics;
 pub mod structured;
 mod sum;
 mod worker;

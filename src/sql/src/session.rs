@@ -36,6 +36,7 @@ use super::protocol::{BindRequest, TableSource};
 use super::pushdown;
 use super::scan::{CodedAggregations, EagerAggregations, LeanScans, SeenValues, SegmentTable};
 use super::semi::OnceEach;
+use super::statistics;
 
 /// Parallel parts of a plan.
 pub(super) const PARTITIONS: usize = 2;
@@ -128,7 +129,8 @@ impl Session {
 fn rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> =
         vec![Arc::new(FalseConstants), Arc::new(EagerAggregations)];
-    rules.extend(PhysicalOptimizer::new().rules.into_iter().map(pushdown::in_stead));
+    let theirs = PhysicalOptimizer::new().rules;
+    rules.extend(theirs.into_iter().map(pushdown::in_stead).map(statistics::in_stead));
     rules.push(Arc::new(SeenValues));
     rules.push(Arc::new(CodedAggregations));
     rules.push(Arc::new(LeanScans));

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::mem::ManuallyDrop;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use datafusion::execution::TaskContext;
@@ -139,6 +139,7 @@ struct Planned {
 
 impl Engine {
     fn new(bound: BindRequest) -> io::Result<Self> {
+        note_panics();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(session::PARTITIONS)
             .thread_stack_size(RUN_STACK_BYTES)
@@ -210,12 +211,28 @@ impl Engine {
     }
 }
 
-/// A panic inside DataFusion is one failed statement; its text goes to standard error by the panic hook.
+/// Where the last panic of any thread was, for whoever reads the log: a message such as "index out of bounds" does not say
+/// in which crate. No backtrace: behind its walls a worker cannot read its own symbols.
+static PANICKED_AT: Mutex<Option<String>> = Mutex::new(None);
+
+/// Has [`caught`] know where a panic was. Standard error goes on to hear of it, too.
+fn note_panics() {
+    let say = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        *PANICKED_AT.lock().unwrap_or_else(PoisonError::into_inner) =
+            panic.location().map(ToString::to_string);
+        say(panic);
+    }));
+}
+
+/// A panic inside DataFusion is one failed statement; its text and its place go to the log.
 fn caught<T>(work: impl FnOnce() -> Result<T, QueryError>) -> Result<T, QueryError> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default();
-        Err(QueryError::internal(format!("the worker panicked: {text}")))
+        let place = PANICKED_AT.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let place = place.map(|place| format!(" at {place}")).unwrap_or_default();
+        Err(QueryError::internal(format!("the worker panicked{place}: {text}")))
     })
 }
 

@@ -163,6 +163,11 @@ SELECT name, max(price) OVER (ORDER BY name GROUPS BETWEEN 1 PRECEDING AND 1 FOL
 SELECT name, sum(stock) OVER (ORDER BY name ROWS UNBOUNDED PRECEDING) FROM products ORDER BY name;
 SELECT name, count(*) FILTER (WHERE even) OVER (ORDER BY name) FROM products ORDER BY name;
 
+-- One row out of one row: what is counted below is not what is counted above
+SELECT count(*) FILTER (WHERE n > 100), sum(n) FILTER (WHERE n > 1) FROM (SELECT count(*) AS n FROM urls) t;
+SELECT min(4) FROM (SELECT sum(2.5) FROM urls HAVING count(*) > 1) t(c) HAVING sum('1'::float8) FILTER (WHERE true) > 0;
+SELECT max(n) FILTER (WHERE n < 0), count(n) FILTER (WHERE n < 0) FROM (SELECT count(*) AS n FROM urls UNION ALL SELECT count(*) FROM readings) t;
+
 -- Joins, subqueries, sets, WITH
 SELECT p.name, r.title FROM products p JOIN readings r ON r.result_id = p.result_id ORDER BY p.name;
 SELECT p.name, r.http_status FROM products p JOIN readings r USING (result_id) ORDER BY p.name;

@@ -329,6 +329,12 @@ impl Generator {
         Made { sql: format!("SELECT {} FROM {from} WHERE {test}", item.0), kinds: item.1 }
     }
 
+    /// A double to add up. The order in which doubles are added is nobody's promise and decides on the last digit, so no
+    /// written one is here that binary fractions cannot say: `HAVING avg('0.1'::float8) > '0.1'::float8` has no answer.
+    fn summed_float(&mut self) -> String {
+        self.expression(Float, 0).replace("'0.1'", "'0.25'")
+    }
+
     fn aggregate(&mut self) -> (String, Kind) {
         let (call, kind) = match self.random.below(18) {
             16 => {
@@ -346,8 +352,8 @@ impl Generator {
             }
             4 => (format!("sum({})", self.expression(Int, 1)), Num),
             5 => (format!("avg({})", self.expression(Int, 1)), Num),
-            6 => (format!("sum({})", self.expression(Float, 0)), Float),
-            7 => (format!("avg({})", self.expression(Float, 0)), Float),
+            6 => (format!("sum({})", self.summed_float()), Float),
+            7 => (format!("avg({})", self.summed_float()), Float),
             8..=11 => {
                 let kind = self.random.pick(&[Int, Float, Text, Time, Date, Num]);
                 let which = self.random.pick(&["min", "max"]);
