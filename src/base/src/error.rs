@@ -1,7 +1,7 @@
 //! The one table of error codes, and the error every layer above the engines returns.
 //!
 //! A code has a wire name, a status and a sentence; its page is `data/errors/<name>.md`. The three shapes in which an
-//! error travels are known to `server/src/envelope.rs` alone. An [`Error`] carries its cause for the log and never for the
+//! error travels are known to `server/src/wire/envelope.rs` alone. An [`Error`] carries its cause for the log and never for the
 //! client: what a client may read is `title`, `message` and `fields`.
 
 use serde_json::Value;

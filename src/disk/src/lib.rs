@@ -9,7 +9,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Folders above the given one whose names [`hold`] makes durable.
@@ -161,6 +161,19 @@ pub fn room(folder: &Path) -> io::Result<Room> {
     let stat = rustix::fs::statvfs(folder)?;
     let files = (stat.f_files > 0).then_some(stat.f_favail);
     Ok(Room { bytes: stat.f_bavail.saturating_mul(stat.f_frsize), files })
+}
+
+/// Which folder a path leads to: another one after it was moved away, removed and made anew, or unmounted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+/// The folder (or file) that `path` leads to now.
+pub fn identity(path: &Path) -> io::Result<Identity> {
+    let found = fs::metadata(path)?;
+    Ok(Identity { device: found.dev(), inode: found.ino() })
 }
 
 /// What is free on the disk of `folder` for a process without privileges, bytes.

@@ -108,7 +108,7 @@ impl App {
         let needs = features::ALL.iter().flat_map(|feature| feature.needs);
         services.check(needs).map_err(|missing| Error::internal("wire the appliance", missing.join(", ")))?;
         let self_test = SelfTest::new(&metrics);
-        let watch = Arc::<Watch>::default();
+        let watch = Arc::new(Watch::over(&config.storage.data_dir));
         upkeep::measure(&metrics, &services, &watch);
         let (callers, gate) = features::doors(&services);
 

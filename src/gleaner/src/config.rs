@@ -5,7 +5,6 @@
 //! ([`Section`]), with the bounds of their numbers. An operator's file is laid over it, the environment over both; an unknown key is refused
 //! with its name, because a misspelt one that is silently ignored costs somebody an evening.
 
-use crate::features;
 use base::web::WebUrl;
 use base::{Error, Result};
 use ipnet::IpNet;
@@ -15,7 +14,7 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use toml::{Table, Value};
@@ -28,7 +27,8 @@ pub const DEFAULTS: &str = include_str!("../../../appliance.toml");
 /// A shorter token could be guessed.
 const METRICS_TOKEN_BYTES_MIN: usize = 16;
 
-const ENV_PREFIX: &str = "GLEANER_";
+/// Variables of the environment that are meant for the box.
+pub(crate) const ENV_PREFIX: &str = "GLEANER_";
 
 /// The whole configuration; the meaning of each key stands in `appliance.toml`.
 #[derive(Clone, Debug, Deserialize)]
@@ -79,11 +79,6 @@ impl SectionSpec {
             check: |config| config.section::<T>().check(config),
         }
     }
-}
-
-/// The sections of all slices.
-fn sections() -> impl Iterator<Item = &'static SectionSpec> {
-    features::ALL.iter().flat_map(|feature| feature.sections)
 }
 
 /// Reads what stands at a place of the configuration; an error names the key in full.
@@ -166,35 +161,10 @@ impl TryFrom<String> for Network {
 }
 
 impl Config {
-    /// The same with the environment of this process. A variable of ours that is not UTF-8 is refused by its name;
-    /// others are nobody's business here.
-    pub fn load_here(file: Option<&Path>) -> Result<Config> {
-        let mut env = Vec::new();
-        for (name, value) in std::env::vars_os() {
-            let Some(name) = name.to_str().filter(|name| name.starts_with(ENV_PREFIX)) else { continue };
-            match value.into_string() {
-                Ok(value) => env.push((name.to_owned(), value)),
-                // Only a name with two underscores side by side sets a key.
-                Err(_) if !name.contains("__") => {}
-                Err(_) => return Err(Error::invalid(name, "the value is not UTF-8")),
-            }
-        }
-        Config::load(file, env)
-    }
-
-    /// The defaults under `file`, if there is one, under the environment `env`. Relative paths are made absolute, from the
-    /// working directory.
-    pub fn load(file: Option<&Path>, env: impl IntoIterator<Item = (String, String)>) -> Result<Config> {
-        let given = match file {
-            None => String::new(),
-            Some(path) => std::fs::read_to_string(path)
-                .map_err(|e| Error::invalid(&path.display().to_string(), format!("cannot be read: {e}")))?,
-        };
-        let name = file.map_or("configuration".to_owned(), |path| path.display().to_string());
-        Config::merge(&name, &given, env)
-    }
-
-    pub(crate) fn merge(
+    /// The defaults under the text `given`, which is called `name` where it is wrong, under the environment `env`; with these
+    /// sections beside those of the box itself. Relative paths are made absolute, from the working directory.
+    pub(crate) fn with_sections(
+        sections: &[&'static SectionSpec],
         name: &str,
         given: &str,
         env: impl IntoIterator<Item = (String, String)>,
@@ -211,18 +181,18 @@ impl Config {
                 set(&mut table, &key, path, &text)?;
             }
         }
-        check_names(&table)?;
-        check_bounds(&table)?;
+        check_names(&table, sections)?;
+        check_bounds(&table, sections)?;
         let mut read_sections = Vec::new();
-        for section in sections() {
+        for section in sections {
             let given = table.remove(section.name).unwrap_or_else(|| Value::Table(Table::new()));
             read_sections.push((section.read)(given)?);
         }
         let config: Config = read("", Value::Table(table))?;
-        Config { sections: read_sections, ..config }.check()
+        Config { sections: read_sections, ..config }.check(sections)
     }
 
-    fn check(self) -> Result<Config> {
+    fn check(self, sections: &[&'static SectionSpec]) -> Result<Config> {
         if self.storage.data_dir.as_os_str().is_empty() {
             return Err(Error::invalid("storage.data_dir", "must not be empty; the default is data/var"));
         }
@@ -243,7 +213,7 @@ impl Config {
                 format!("must be {METRICS_TOKEN_BYTES_MIN} or more characters of ASCII without spaces");
             return Err(Error::invalid("server.metrics_token", reason));
         }
-        for section in sections() {
+        for section in sections {
             (section.check)(&self)?;
         }
         Ok(self)
@@ -327,16 +297,18 @@ const BOUNDS: Bounds = &[
 ];
 
 /// Every number of the configuration, by its key in full.
-fn all_bounds() -> impl Iterator<Item = (String, &'static RangeInclusive<i64>)> {
-    let of_slices = sections().flat_map(|section| {
+fn all_bounds(
+    sections: &[&'static SectionSpec],
+) -> impl Iterator<Item = (String, &'static RangeInclusive<i64>)> {
+    let of_slices = sections.iter().flat_map(|section| {
         section.bounds.iter().map(|(key, bounds)| (format!("{}.{key}", section.name), bounds))
     });
     BOUNDS.iter().map(|(key, bounds)| ((*key).to_owned(), bounds)).chain(of_slices)
 }
 
 /// A section that there is not is refused by its name.
-fn check_names(table: &Table) -> Result<()> {
-    let known: Vec<_> = TRUNK.into_iter().chain(sections().map(|section| section.name)).collect();
+fn check_names(table: &Table, sections: &[&'static SectionSpec]) -> Result<()> {
+    let known: Vec<_> = TRUNK.into_iter().chain(sections.iter().map(|section| section.name)).collect();
     match table.keys().find(|key| !known.contains(&key.as_str())) {
         None => Ok(()),
         Some(unknown) => {
@@ -347,8 +319,8 @@ fn check_names(table: &Table) -> Result<()> {
     }
 }
 
-fn check_bounds(table: &Table) -> Result<()> {
-    for (key, bounds) in all_bounds() {
+fn check_bounds(table: &Table, sections: &[&'static SectionSpec]) -> Result<()> {
+    for (key, bounds) in all_bounds(sections) {
         let mut parts = key.split('.');
         let first = parts.next().and_then(|section| table.get(section));
         // What is no number is refused by its type.
@@ -404,6 +376,7 @@ mod tests {
     use crate::features::auth::{AuthConfig, Registration};
     use crate::features::bi::BiConfig;
     use crate::features::providers::{DispatchConfig, NetworkConfig};
+    use crate::features::wiring::sections;
 
     fn load(file: &str, env: &[(&str, &str)]) -> Result<Config> {
         Config::merge("test.toml", file, env.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())))
@@ -446,12 +419,12 @@ mod tests {
     fn every_number_has_bounds_that_are_kept() {
         let mut numbers = Vec::new();
         collect("", &DEFAULTS.parse().unwrap(), &mut numbers);
-        let bounded: Vec<_> = all_bounds().map(|(key, _)| key).collect();
+        let bounded: Vec<_> = all_bounds(&sections()).map(|(key, _)| key).collect();
         for key in &numbers {
             assert!(bounded.contains(key), "{key} has no bounds");
         }
         assert_eq!(numbers.len(), bounded.len(), "an entry for a key that is gone");
-        for (key, bounds) in all_bounds() {
+        for (key, bounds) in all_bounds(&sections()) {
             let variable = format!("GLEANER_{}", key.replace('.', "__").to_uppercase());
             let with = |number: i64| load("", &[(variable.as_str(), &number.to_string())]);
             assert!(with(*bounds.start()).is_ok() && with(*bounds.end()).is_ok(), "{key}");

@@ -30,7 +30,7 @@ pub async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static)
 }
 
 /// Waits on a task of its own for something of which the box has few, and begins to use it there. A handler that waited for it
-/// itself would get it, and keep it from everybody until the handler's own turn comes (`turns`). Ends when nobody waits any more.
+/// itself would get it, and keep it from everybody until the handler's own turn comes (`call/scheduler.rs`). Ends when nobody waits any more.
 pub async fn on_own_task<T: Send + 'static>(
     begin: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {

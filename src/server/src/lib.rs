@@ -4,72 +4,69 @@
 //! behind its gate, all of it under a time limit and a panic guard, then one log line and the metrics. A slice meets
 //! only data and types: a [`Route`] table, a gate as a handler's first argument, inputs, an output.
 //!
+//! Folders, each of which needs only those above it:
+//!
+//! ```text
+//! wire     connections and bytes: their limit, TLS, framing, envelopes of errors
+//! spec     what a route says of itself, as data: path, limits, mount, permissions
+//! call     one request: what it carries, and the parts of the box that it finds
+//! route    gates, inputs, outputs, handlers, the table and the look-up of a path
+//! api      the interface: answers a request; the OpenAPI document; the trunk's own routes
+//! server   the accept loop and the life of a connection
+//! ```
+//!
+//! Beside them stand `task` (background work) and leaves that all may use (`metrics`, `services`, `settings`, `docs`).
+//!
 //! Invariants:
 //! - a handler cannot run before its gate admitted the caller, because the gate is an argument of it;
 //! - a 401 comes from [`gate`] and nowhere else, except a login that refuses a password;
-//! - an error becomes bytes in [`envelope`] and nowhere else;
+//! - an error becomes bytes in [`wire::envelope`] and nowhere else;
 //! - the OpenAPI document is made from the table that routes, and every gate, input and output describes itself, so it
 //!   cannot differ from what is served.
 
 mod apart;
 mod api;
-mod body;
-mod builtin;
 mod call;
 pub mod client;
-mod connection;
 mod docs;
-mod door;
-mod envelope;
-mod etag;
-mod file;
-mod forwarded;
-mod framing;
-pub mod gate;
-mod host;
-pub mod input;
-mod known;
-mod markdown;
 pub mod metrics;
-mod mount;
-pub mod openapi;
-mod output;
-mod page;
-mod pages;
-pub mod permit;
-mod refusal;
+mod panics;
 pub mod removal;
-mod room;
 mod route;
-mod router;
 mod server;
 mod services;
+mod settings;
+mod spec;
 pub mod task;
-mod tls;
-mod turns;
+mod wire;
 
 pub use apart::{apart, apart_if, on_own_task};
-pub use api::panic_text;
-pub use api::{Api, ApiSettings, Lack, Readiness};
-pub use body::{BoxError, Response, ResponseBody};
-pub use builtin::PUBLIC_ROUTES;
-pub use call::{Call, Context};
-pub use etag::Etag;
-pub use file::FileDownload;
-pub use gate::{Anonymous, Authenticator, Browser, Gate, Gatekeeper, Org, OrgContext, OwnOr, User};
-pub use input::header::{Accept, IdempotencyKey, IfMatch};
-pub use input::path::{Path, PathParam};
-pub use input::query::Query;
-pub use input::{ClientIp, Input, RawBody};
+pub use api::{Api, PUBLIC_ROUTES, openapi};
+pub use call::access::{Authenticator, Gatekeeper};
+pub use call::readiness::{Readiness, ReadinessIssue};
+pub use call::request::{Call, Context};
 pub use metrics::Metrics;
-pub use mount::{Mount, Refusals};
-pub use openapi::Operation;
-pub use output::{
-    Accepted, Body, Created, Download, Either, Html, NoContent, Output, Text, WithHeaders, WithStatus,
+pub use panics::panic_text;
+pub use route::body::Body;
+pub use route::file::FileDownload;
+pub use route::gate::{Anonymous, Browser, Gate, Org, OrgContext, OwnOr, User};
+pub use route::input::header::{Accept, IdempotencyKey, IfMatch};
+pub use route::input::path::{Path, PathParam};
+pub use route::input::query::Query;
+pub use route::input::{ClientIp, Input, RawBody};
+pub use route::operation::Operation;
+pub use route::output::{
+    Accepted, Created, Download, Either, Html, NoContent, Output, Text, WithHeaders, WithStatus,
 };
-pub use page::WebPage;
-pub use permit::Entitlement;
-pub use route::{Endpoint, Handler, Route, RouteGroup};
-pub use server::{Drained, Listeners, Server, ServerSettings, TlsSettings};
+pub use route::page::WebPage;
+pub use route::table::{Endpoint, Handler, Route, RouteGroup};
+pub use route::{gate, input};
+pub use server::{Drained, Listeners, Server};
 pub use services::{Need, Services};
-pub use tls::Certificates;
+pub use settings::{ApiSettings, ServerSettings, TlsSettings};
+pub use spec::mount::{Mount, RefusalCodes};
+pub use spec::permit::{self, Entitlement};
+pub use spec::route::{RouteSpec, Verb};
+pub use wire::body::{BoxError, Response, ResponseBody};
+pub use wire::etag::Etag;
+pub use wire::tls::Certificates;

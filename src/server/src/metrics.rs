@@ -77,12 +77,12 @@ impl Histogram {
     }
 }
 
-type Ask = Box<dyn Fn() -> f64 + Send + Sync>;
+type ReadGauge = Box<dyn Fn() -> f64 + Send + Sync>;
 
 enum Series {
     Counter(Counter),
     Gauge(Gauge),
-    Asked(Ask),
+    Asked(ReadGauge),
     Histogram(Histogram),
 }
 
@@ -251,9 +251,9 @@ pub struct RouteMetrics {
 
 impl RouteMetrics {
     /// Counts a request as running until the answer is dropped.
-    pub(super) fn begin(self: &Arc<Self>) -> Running {
+    pub(super) fn begin(self: &Arc<Self>) -> RunningRequest {
         self.running.add(1);
-        Running(Arc::clone(self))
+        RunningRequest(Arc::clone(self))
     }
 
     pub(super) fn end(&self, status: u16, took: Duration) {
@@ -265,9 +265,9 @@ impl RouteMetrics {
 }
 
 /// A request that is running; a dropped connection ends it too.
-pub(super) struct Running(Arc<RouteMetrics>);
+pub(super) struct RunningRequest(Arc<RouteMetrics>);
 
-impl Drop for Running {
+impl Drop for RunningRequest {
     fn drop(&mut self) {
         self.0.running.add(-1);
     }

@@ -10,14 +10,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use store::{Store, System};
 
-type Part = Arc<dyn Any + Send + Sync>;
+type ServicePart = Arc<dyn Any + Send + Sync>;
 
 /// The store, the clock and the parts that app hung up.
 #[derive(Clone)]
 pub struct Services {
     store: Store,
     system: System,
-    parts: HashMap<TypeId, Part>,
+    parts: HashMap<TypeId, ServicePart>,
 }
 
 impl Services {

@@ -239,6 +239,14 @@ impl Store {
         }
     }
 
+    /// Refuses writes (503) while the folder of the data is not the one any more that was opened: what would be written
+    /// would not be there after the next start.
+    pub fn set_folder_gone(&self, gone: bool) {
+        if self.inner.writer.folder_gone.swap(gone, Ordering::Relaxed) != gone {
+            tracing::error!(gone, "the data folder under its name");
+        }
+    }
+
     /// What the store leaves free on its disk when it needs room for itself.
     pub fn keep_free(&self, reserve_bytes: u64) {
         self.inner.reserve_bytes.store(reserve_bytes, Ordering::Relaxed);

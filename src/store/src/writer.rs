@@ -134,6 +134,7 @@ pub(super) struct Writer {
     pub(super) sequence: watch::Receiver<u64>,
     /// Set while the disk has less room than its reserve.
     pub(super) disk_full: Arc<AtomicBool>,
+    pub(super) folder_gone: AtomicBool,
     pub(super) health: Arc<WriterHealth>,
 }
 
@@ -166,6 +167,7 @@ impl Writer {
             stats,
             sequence,
             disk_full: Arc::default(),
+            folder_gone: AtomicBool::default(),
             health,
         })
     }
@@ -179,6 +181,12 @@ impl Writer {
         if self.disk_full.load(Ordering::Relaxed) {
             self.health.refuses(1);
             return Err(Error::unavailable("the disk is full; nothing can be written until it has room"));
+        }
+        if self.folder_gone.load(Ordering::Relaxed) {
+            self.health.refuses(1);
+            return Err(Error::unavailable(
+                "the data folder was moved or unmounted; nothing can be written until it is back",
+            ));
         }
         self.submit_freeing(run)
     }

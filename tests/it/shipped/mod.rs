@@ -2,6 +2,7 @@
 //! said here, no configuration file, the README's commands as typed. Other tests have absolute folders and keys set, which
 //! is how a box whose default configuration had no SQL went unseen.
 
+mod folders;
 mod reload;
 mod selftest;
 

@@ -11,7 +11,7 @@
 use crate::config::Config;
 use crate::features;
 use base::{Error, Result};
-use secrets::keyring::{Keyring, refuse_inside};
+use secrets::keyring::{Keyring, Purpose, refuse_inside};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -73,5 +73,16 @@ fn left_of_an_earlier_life(config: &Config) -> Vec<PathBuf> {
 /// The box's secrets. Fresh keys cannot open what lost ones have sealed, so only a store without rows gets some.
 pub(super) fn keyring(config: &Config, store: &Store) -> Result<Keyring> {
     let load = if store.is_blank()? { Keyring::load_or_create } else { Keyring::load };
-    load(&config.key_file()).map_err(|e| Error::invalid("storage.key_file", e))
+    let keyring = load(&config.key_file()).map_err(|e| Error::invalid("storage.key_file", e))?;
+    // With another box's keys this one would start, seal its audit chains anew, and open nothing that the right ones sealed.
+    let is_own = |head: &[u8], seal: &[u8]| keyring.is_stamp(Purpose::AuditHead, head, seal);
+    if !store.system().read(|tx| tx.knows_audit_seals(&is_own))? {
+        let reason = format!(
+            "the keys in {} are not those that {} was written with: put the key file back that belongs to it",
+            config.key_file().display(),
+            config.store_file().display()
+        );
+        return Err(Error::invalid("storage.key_file", reason));
+    }
+    Ok(keyring)
 }

@@ -11,7 +11,7 @@ use base::{Code, Error, Result};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use server::{Lack, Metrics, Services};
+use server::{Metrics, ReadinessIssue, Services};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -135,7 +135,7 @@ impl SelfTest {
                 let mut changed = pin!(self.changed.notified());
                 // From here on no change is missed.
                 changed.as_mut().enable();
-                if !matches!(self.check(), Err(Lack::Starting(_))) {
+                if !matches!(self.check(), Err(ReadinessIssue::Starting(_))) {
                     return;
                 }
                 changed.await;
@@ -150,7 +150,7 @@ impl SelfTest {
     }
 
     /// What keeps the box from being ready.
-    pub fn check(&self) -> Result<(), Lack> {
+    pub fn check(&self) -> Result<(), ReadinessIssue> {
         let states = self.states.lock();
         let named = |wanted: fn(&PartState) -> Option<String>| {
             let lacks = self.parts.iter().zip(states.iter());
@@ -162,17 +162,17 @@ impl SelfTest {
             _ => None,
         });
         if !failed.is_empty() {
-            return Err(Lack::Failing(failed));
+            return Err(ReadinessIssue::Failing(failed));
         }
         let running = named(|state| (*state == PartState::Running).then(|| "is being tried".to_owned()));
         if !running.is_empty() {
-            return Err(Lack::Starting(running));
+            return Err(ReadinessIssue::Starting(running));
         }
         let partly = named(|state| match state {
             PartState::Partly(how) => Some(how.clone()),
             _ => None,
         });
-        if partly.is_empty() { Ok(()) } else { Err(Lack::Partly(partly)) }
+        if partly.is_empty() { Ok(()) } else { Err(ReadinessIssue::Partly(partly)) }
     }
 
     /// Every part with where it stands, for the operator.
@@ -216,19 +216,21 @@ mod tests {
             test.states.lock()[at] = state;
         };
         assert!(
-            matches!(test.check(), Err(Lack::Starting(text)) if text.starts_with("store: is being tried; "))
+            matches!(test.check(), Err(ReadinessIssue::Starting(text)) if text.starts_with("store: is being tried; "))
         );
         set("store", PartState::Passed(Duration::ZERO));
         set("search", PartState::Failed("no room".into()));
-        assert!(matches!(test.check(), Err(Lack::Failing(text)) if text == "search: no room"));
+        assert!(matches!(test.check(), Err(ReadinessIssue::Failing(text)) if text == "search: no room"));
         set("search", PartState::Passed(Duration::ZERO));
         set("sql", PartState::Off("switched off".into()));
         assert!(test.check().is_ok());
         assert_eq!(test.status()["sql"], json!({ "state": "off", "reason": "switched off" }));
         // What works in part keeps nobody waiting, and is told.
         set("search", PartState::Partly("70 results so far".into()));
-        assert!(matches!(test.check(), Err(Lack::Partly(text)) if text == "search: 70 results so far"));
+        assert!(
+            matches!(test.check(), Err(ReadinessIssue::Partly(text)) if text == "search: 70 results so far")
+        );
         set("store", PartState::Running);
-        assert!(matches!(test.check(), Err(Lack::Starting(_))));
+        assert!(matches!(test.check(), Err(ReadinessIssue::Starting(_))));
     }
 }

@@ -50,9 +50,12 @@ async fn look(services: &Arc<Services>, config: &Config, watch: &Arc<Watch>, loo
     let reserve = Reserve { bytes: config.storage.reserve_mb << 20 };
     // On a thread that may hang with the disk.
     let looked = watch.clone();
-    let full = tokio::task::spawn_blocking(move || looked.look(&folders, &reserve)).await;
-    match full {
-        Ok(full) => store.set_disk_full(full),
+    let seen = tokio::task::spawn_blocking(move || looked.look(&folders, &reserve)).await;
+    match seen {
+        Ok(seen) => {
+            store.set_disk_full(seen.is_full);
+            store.set_folder_gone(seen.is_gone);
+        }
         Err(error) => tracing::warn!(%error, "the disk could not be looked at"),
     }
     follow_feeds(services, watch);

@@ -2,7 +2,7 @@
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Files that must be left on the disk, where it counts them: a page, a segment and a result are a file each.
@@ -26,6 +26,8 @@ struct WatchState {
     room: Option<disk::Room>,
     /// What the disk lacks.
     short: Option<String>,
+    /// The folder of all data as it was when the box opened it.
+    data: Option<disk::Identity>,
     /// Where each feed stands, and since when.
     feeds: BTreeMap<&'static str, Feed>,
 }
@@ -42,15 +44,32 @@ pub(super) struct Reserve {
     pub bytes: u64,
 }
 
+/// What a look at the disk has found.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct DiskLook {
+    /// It has less room than must stay free.
+    pub is_full: bool,
+    /// The folder of all data is not the one any more that the box has opened.
+    pub is_gone: bool,
+}
+
 impl Watch {
+    /// Over the folder of all data as it is now.
+    pub(super) fn over(data: &Path) -> Watch {
+        let watch = Watch::default();
+        watch.state.lock().data = disk::identity(data).ok();
+        watch
+    }
+
     /// Whether there are more jumps of the clock than at the look before.
     pub(super) fn clock_jumped(&self, jumps: u64) -> bool {
         self.state.lock().jumps.replace(jumps).is_some_and(|before| before != jumps)
     }
 
-    /// Looks at the disk of `folders`; whether it is short of what must stay free. One that cannot be asked is short of
-    /// nothing, and said to be silent.
-    pub(super) fn look(&self, folders: &[PathBuf], reserve: &Reserve) -> bool {
+    /// Looks at the disk of `folders`, the first of which holds the others. One that cannot be asked is short of nothing, and
+    /// said to be silent.
+    pub(super) fn look(&self, folders: &[PathBuf], reserve: &Reserve) -> DiskLook {
+        let gone = folders.first().and_then(|folder| self.gone(folder));
         let mut least: Option<disk::Room> = None;
         let mut silent = None;
         for folder in folders {
@@ -70,12 +89,29 @@ impl Watch {
             }
         }
         let short = least.and_then(|room| shortage(&room, reserve));
-        let full = short.is_some();
+        let look = DiskLook { is_full: short.is_some(), is_gone: gone.is_some() };
         let mut state = self.state.lock();
         state.looked = Some(Instant::now());
         state.room = least;
-        state.short = short.or(silent);
-        full
+        state.short = gone.or(short).or(silent);
+        look
+    }
+
+    /// Why `folder` is not the one any more that the box opened under this name, if so. Files that are open go on to be
+    /// written wherever they are; what is opened anew comes to lie elsewhere, and one of the two lacks after the next start.
+    fn gone(&self, folder: &Path) -> Option<String> {
+        let found = disk::identity(folder);
+        let first = self.state.lock().data;
+        let reason = match (first, found) {
+            (Some(first), Ok(now)) if first == now => return None,
+            (Some(_), Ok(_)) => "another folder is there now".to_owned(),
+            (Some(_), Err(error)) => error.to_string(),
+            (None, _) => return None,
+        };
+        Some(format!(
+            "the folder {} was moved, removed or unmounted under the box ({reason}); writes are refused until it is back",
+            folder.display()
+        ))
     }
 
     /// Notes where a feed stands, and how old what it has not taken in is.
@@ -188,10 +224,31 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let watch = Watch::default();
         let folders = [temp.path().to_owned(), temp.path().join("pages")];
-        assert!(!watch.look(&folders, &Reserve { bytes: 0 }));
+        assert_eq!(watch.look(&folders, &Reserve { bytes: 0 }), DiskLook::default());
         assert!(watch.room().unwrap().bytes > 0);
-        assert!(watch.look(&folders, &Reserve { bytes: u64::MAX }));
+        assert!(watch.look(&folders, &Reserve { bytes: u64::MAX }).is_full);
         assert!(watch.disk().unwrap_err().contains("reserve"));
         assert_eq!(watch.upkeep(), Ok(()));
+    }
+
+    #[test]
+    fn a_folder_that_went_away_is_missed_until_it_is_back() {
+        let temp = tempfile::tempdir().unwrap();
+        let (data, aside) = (temp.path().join("data"), temp.path().join("aside"));
+        std::fs::create_dir(&data).unwrap();
+        let watch = Watch::over(&data);
+        let look = || watch.look(std::slice::from_ref(&data), &Reserve { bytes: 0 });
+        std::fs::rename(&data, &aside).unwrap();
+        assert_eq!(look(), DiskLook { is_full: false, is_gone: true });
+        let reason = watch.disk().unwrap_err();
+        assert!(reason.contains("No such file") && reason.contains("writes are refused"), "{reason}");
+        // What is found below a disk that was unmounted.
+        std::fs::create_dir(&data).unwrap();
+        assert!(look().is_gone);
+        assert!(watch.disk().unwrap_err().contains("another folder"));
+        std::fs::remove_dir(&data).unwrap();
+        std::fs::rename(&aside, &data).unwrap();
+        assert!(!look().is_gone);
+        assert_eq!(watch.disk(), Ok(()));
     }
 }

@@ -4,7 +4,7 @@
 //! uses; each is opened after those, so their parts hang already.
 
 use super::{ALL, Feature, Holding};
-use crate::config::Config;
+use crate::config::{Config, ENV_PREFIX, SectionSpec};
 use base::clock::Timestamp;
 use base::ids::{OrgId, UserId};
 use base::{Error, Result};
@@ -91,6 +91,50 @@ impl<'a> Wiring<'a> {
     /// A folder or file of this name in the data folder.
     pub fn data(&self, name: &str) -> PathBuf {
         self.config.storage.data_dir.join(name)
+    }
+}
+
+/// The sections of all slices.
+pub(crate) fn sections() -> Vec<&'static SectionSpec> {
+    ALL.iter().flat_map(|feature| feature.sections).collect()
+}
+
+impl Config {
+    /// The same with the environment of this process. A variable of ours that is not UTF-8 is refused by its name;
+    /// others are nobody's business here.
+    pub fn load_here(file: Option<&Path>) -> Result<Config> {
+        let mut env = Vec::new();
+        for (name, value) in std::env::vars_os() {
+            let Some(name) = name.to_str().filter(|name| name.starts_with(ENV_PREFIX)) else { continue };
+            match value.into_string() {
+                Ok(value) => env.push((name.to_owned(), value)),
+                // Only a name with two underscores side by side sets a key.
+                Err(_) if !name.contains("__") => {}
+                Err(_) => return Err(Error::invalid(name, "the value is not UTF-8")),
+            }
+        }
+        Config::load(file, env)
+    }
+
+    /// The defaults under `file`, if there is one, under the environment `env`. Relative paths are made absolute, from the
+    /// working directory.
+    pub fn load(file: Option<&Path>, env: impl IntoIterator<Item = (String, String)>) -> Result<Config> {
+        let given = match file {
+            None => String::new(),
+            Some(path) => std::fs::read_to_string(path)
+                .map_err(|e| Error::invalid(&path.display().to_string(), format!("cannot be read: {e}")))?,
+        };
+        let name = file.map_or("configuration".to_owned(), |path| path.display().to_string());
+        Config::merge(&name, &given, env)
+    }
+
+    /// The same of a text, which is called `name` where it is wrong.
+    pub(crate) fn merge(
+        name: &str,
+        given: &str,
+        env: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Config> {
+        Config::with_sections(&sections(), name, given, env)
     }
 }
 

@@ -13,7 +13,9 @@ mod follow;
 
 pub use follow::{Consumer, follow};
 
-use crate::{Metrics, Services, panic_text};
+use crate::metrics::Metrics;
+use crate::panics::panic_text;
+use crate::services::Services;
 use base::clock::{Moment, Now, Timestamp};
 use base::{Error, Result};
 use futures::FutureExt;
@@ -163,7 +165,7 @@ impl Signals {
     }
 }
 
-struct Running {
+struct RunningTask {
     name: &'static str,
     stage: Stage,
     stop: watch::Sender<bool>,
@@ -172,7 +174,7 @@ struct Running {
 
 /// The tasks that run.
 pub struct Supervisor {
-    running: Vec<Running>,
+    running: Vec<RunningTask>,
 }
 
 impl Supervisor {
@@ -187,8 +189,8 @@ impl Supervisor {
             let (stop, stopping) = watch::channel(false);
             let wake = signals.0.get(spec.name).map_or_else(|| Arc::new(Notify::new()), Arc::clone);
             let context = TaskContext { services: Arc::clone(services), stop: stopping };
-            let handle = tokio::spawn(supervise(spec, context, wake, Counts::new(metrics, spec.name)));
-            Running { name: spec.name, stage: spec.stage, stop, handle }
+            let handle = tokio::spawn(supervise(spec, context, wake, TaskCounters::new(metrics, spec.name)));
+            RunningTask { name: spec.name, stage: spec.stage, stop, handle }
         };
         Supervisor { running: specs.into_iter().map(start).collect() }
     }
@@ -219,17 +221,17 @@ impl Supervisor {
 }
 
 /// What is counted of one task.
-struct Counts {
+struct TaskCounters {
     runs: crate::metrics::Counter,
     failures: crate::metrics::Counter,
     running: crate::metrics::Gauge,
     seconds: crate::metrics::Histogram,
 }
 
-impl Counts {
-    fn new(metrics: &Metrics, name: &'static str) -> Counts {
+impl TaskCounters {
+    fn new(metrics: &Metrics, name: &'static str) -> TaskCounters {
         let labels = &[("task", name)];
-        Counts {
+        TaskCounters {
             runs: metrics.counter("gleaner_task_runs_total", "Activations that ended.", labels),
             failures: metrics.counter("gleaner_task_failures_total", "Activations that failed.", labels),
             running: metrics.gauge("gleaner_task_running", "1 while an activation runs.", labels),
@@ -239,7 +241,7 @@ impl Counts {
 }
 
 /// One task's life.
-async fn supervise(spec: &'static TaskSpec, context: TaskContext, wake: Arc<Notify>, counts: Counts) {
+async fn supervise(spec: &'static TaskSpec, context: TaskContext, wake: Arc<Notify>, counts: TaskCounters) {
     let mut failures_in_row = 0;
     loop {
         let begun = Instant::now();
@@ -274,7 +276,7 @@ fn backoff(failures_in_row: u32) -> Duration {
 }
 
 /// One activation, logged and counted.
-async fn activate(spec: &TaskSpec, context: &TaskContext, counts: &Counts) -> Result<()> {
+async fn activate(spec: &TaskSpec, context: &TaskContext, counts: &TaskCounters) -> Result<()> {
     let begun = Instant::now();
     counts.running.set(1);
     let context = context.clone();

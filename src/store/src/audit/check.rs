@@ -6,6 +6,7 @@
 use super::ScopedChain;
 use super::row::{AuditBodyV1, AuditFrame, ChainHeadV1, link};
 use crate::key::after_prefix;
+use crate::tx::SysRead;
 use crate::view::{RawRow, View};
 use base::digest::Digest;
 use base::ids::OrgId;
@@ -31,6 +32,33 @@ pub struct ChainReport {
 
 /// Whether the second bytes are the seal of the first.
 pub type CheckSeal<'a> = &'a dyn Fn(&[u8], &[u8]) -> bool;
+
+/// Organizations whose heads are looked at before a key file is called a stranger: one head may have been tampered with.
+const HEADS_ASKED: usize = 16;
+
+impl SysRead<'_> {
+    /// Whether `check` knows any of the seals on the ends of the first chains, or there is none: a key file that knows none is
+    /// another box's. One that was changed beside others that fit is the finding of a walk.
+    pub fn knows_audit_seals(&self, check: CheckSeal<'_>) -> Result<bool> {
+        let (mut org, mut strange) = (None, 0);
+        for _ in 0..=HEADS_ASKED {
+            let (view, chain) = self.audit_chain(org);
+            // One that cannot be read is the finding of a walk, too.
+            let head = chain.head(view).ok().flatten();
+            if let Some((head, seal)) = head.as_ref().and_then(|head| Some((head, head.seal.as_ref()?))) {
+                if check(&head.sealed_bytes(&chain.prefix), seal) {
+                    return Ok(true);
+                }
+                strange += 1;
+            }
+            org = match self.next_audited_org(org)? {
+                Some(next) => Some(next),
+                None => break,
+            };
+        }
+        Ok(strange == 0)
+    }
+}
 
 /// Walks one chain. `org` is none for the box's own.
 pub(crate) fn chain(

@@ -15,13 +15,12 @@
 //! repeated verification messages: whoever registers somebody else's address shall not flood it.
 
 use super::email::Email;
-use super::networks;
+use super::networks::{self, network};
 use super::rows::{USERS, USERS_BY_EMAIL};
 use crate::features::{Erased, Person};
 use base::clock::{Moment, Timestamp};
 use base::codec::Record;
 use base::ids::UserId;
-use base::network::network_of;
 use base::{Code, Error, Result};
 use secrets::{Digest, sha256};
 use serde::{Deserialize, Serialize};
@@ -107,16 +106,6 @@ impl CodeGuesses {
         record(tx, &self.user, GUESSES_PER_USER_MAX)?;
         record(tx, &self.network, GUESSES_PER_NETWORK_MAX)
     }
-}
-
-/// The network that an address counts for, under a name of the counter: whoever has one address of IPv6 has the 2^64 of
-/// its network.
-pub fn network(counter: &str, ip: IpAddr) -> Digest {
-    let octets = match network_of(ip, 32) {
-        IpAddr::V4(ip) => ip.octets().to_vec(),
-        IpAddr::V6(ip) => ip.octets()[..8].to_vec(),
-    };
-    sha256(&[counter.as_bytes(), b":", octets.as_slice()].concat())
 }
 
 fn account(counter: &str, email: &str) -> Digest {

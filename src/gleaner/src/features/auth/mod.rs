@@ -32,8 +32,9 @@ pub use directory::{
     inviter_stands, list_orgs,
 };
 pub use email::Email;
-pub use limits::{CodeGuesses, network};
+pub use limits::CodeGuesses;
 pub use mail::{MailToken, mark_verified};
+pub use networks::network;
 pub use operator::{
     NewAccount, ResetLink, UserEntry, list_users, reset_link_by_operator, verify_by_operator,
 };

@@ -3,12 +3,12 @@
 //! One row a person, bounded; a network is kept as a hash under the person's id, so that rows of two people cannot be
 //! held together.
 
-use super::limits::network;
 use base::Result;
 use base::clock::{Moment, Timestamp};
 use base::codec::Record;
 use base::ids::UserId;
-use secrets::Digest;
+use base::network::network_of;
+use secrets::{Digest, sha256};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -33,6 +33,16 @@ impl Record for LoginNetworksV1 {}
 
 pub static LOGIN_NETWORKS: SysTable<UserId, LoginNetworksV1> =
     SysTable::new("login_networks", "Networks of logins");
+
+/// The network that an address counts for, under a name of the counter: whoever has one address of IPv6 has the 2^64 of
+/// its network.
+pub fn network(counter: &str, ip: IpAddr) -> Digest {
+    let octets = match network_of(ip, 32) {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets()[..8].to_vec(),
+    };
+    sha256(&[counter.as_bytes(), b":", octets.as_slice()].concat())
+}
 
 fn key(user: UserId, ip: IpAddr) -> Digest {
     network(&format!("login-ip:{user}"), ip)

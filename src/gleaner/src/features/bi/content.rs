@@ -3,14 +3,13 @@
 //! A request brings one of the two. A structured query is compiled each time it is run, because the tables may have
 //! grown since it was saved; what it came to is the statement's text from then on.
 
+use super::refusals::refusal;
 use super::rows::ContentV1;
-use super::service::{Queries, refusal};
 use base::codec::Json;
 use base::{Code, Error, Result};
 use serde_json::Value;
-use sql::structured::{Compiled, Structured, compile};
-use sql::{QueryError, STATEMENT_BYTES_MAX, with_parameters};
-use store::OrgStore;
+use sql::structured::Structured;
+use sql::{STATEMENT_BYTES_MAX, with_parameters};
 
 /// SQL or a structured query, as a request brings it.
 #[derive(Clone, Debug)]
@@ -80,38 +79,7 @@ impl Content {
     }
 }
 
-impl Queries {
-    /// Makes a statement of `content`. A structured query that does not fit the organization's tables is an error that
-    /// names the field.
-    pub(super) fn runnable(&self, org: &OrgStore, content: Content) -> Result<Runnable> {
-        match content {
-            Content::Sql(sql) => Ok(Runnable { sql, structured: None, coverage: None }),
-            Content::Structured(structured) => {
-                let Compiled { sql, coverage } = self.compiled(org, &structured)?.map_err(refusal)?;
-                Ok(Runnable { sql, structured: Some(json(&structured)?), coverage })
-            }
-        }
-    }
-
-    /// A structured query as SQL.
-    pub(super) fn compiled(
-        &self,
-        org: &OrgStore,
-        structured: &Structured,
-    ) -> Result<std::result::Result<Compiled, QueryError>> {
-        let tables = self.feed.specs(org)?;
-        let horizons = org.read(|tx| {
-            let mut all = Vec::new();
-            for of in &self.horizons {
-                all.extend(of(tx, &structured.table)?);
-            }
-            Ok(all)
-        })?;
-        Ok(compile(structured, &tables, &horizons))
-    }
-}
-
-fn json(structured: &Structured) -> Result<Json> {
+pub(super) fn json(structured: &Structured) -> Result<Json> {
     let value = serde_json::to_value(structured);
     value.map(Json).map_err(|e| Error::internal("write down a structured query", e))
 }

@@ -1,6 +1,8 @@
 //! What the console keeps of an organization outside of the store, and what it holds on a person.
 
-use super::exports::{EXPORTS, Exports};
+use super::export_rows::EXPORTS;
+use super::exports::Exports;
+use super::quiesce::ended;
 use super::rows::{QUERIES, SAVED_QUERIES};
 use super::service::Queries;
 use crate::features::{Erased, Holding, Person, Personal, Shown};
@@ -13,12 +15,8 @@ use server::task::TaskContext;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 use store::{Key, OrgTable, SysRead, SysWrite};
 
-/// How long an erasure waits for statements to end; a worker is killed within a fraction of that.
-const END_WAIT: Duration = Duration::from_secs(20);
-const END_POLL: Duration = Duration::from_millis(20);
 /// Rows that one step of a walk looks at.
 const ROWS_PER_STEP: usize = 200;
 
@@ -50,18 +48,6 @@ fn remove_exports(context: TaskContext, org: OrgId) -> BoxFuture<'static, Result
         exports.kept().recount(org);
         removed
     })
-}
-
-/// Waits until nothing is under way any more; `under_way` tells it to end and says whether something is.
-pub(super) async fn ended(under_way: impl Fn() -> bool) -> Result<()> {
-    let deadline = Instant::now() + END_WAIT;
-    while under_way() {
-        if Instant::now() > deadline {
-            return Err(Error::unavailable("statements of the organization have not ended yet"));
-        }
-        tokio::time::sleep(END_POLL).await;
-    }
-    Ok(())
 }
 
 /// Removes a folder of files, and gives how many those were.

@@ -3,13 +3,17 @@
 //! The parts: [`SnapshotFeed`] keeps the snapshots in step with the store, [`Queries`] takes statements in and
 //! carries them to their end. Parsing, planning and running happen in worker processes (crate `sql`).
 
+mod compile;
 mod config;
 mod content;
 mod erase;
+mod export_rows;
 mod exports;
 mod feed;
 mod line;
 mod open;
+mod quiesce;
+mod refusals;
 mod retention;
 mod rows;
 mod run;
@@ -45,7 +49,7 @@ use server::permit::BiRead;
 use server::task::{Stage, TaskSpec};
 use server::{
     Accepted, Body, Either, Entitlement, Handler, Mount, Need, Org, OrgContext, Path, PathParam, Query,
-    Refusals, Route, WebPage,
+    RefusalCodes, Route, WebPage,
 };
 use service::{NewQuery, Submitted};
 use sql::TableName;
@@ -62,7 +66,7 @@ pub static MOUNT: Mount = Mount {
     plan: Some(Entitlement("sqlConsole")),
     verified: true,
     structured: true,
-    refusals: Refusals {
+    refusals: RefusalCodes {
         org: Code::NoOrg,
         plan: Code::FeatureDisabled,
         unverified: Code::EmailNotVerified,
@@ -89,7 +93,7 @@ pub static FEATURE: Feature = Feature {
         &rows::SUBMISSIONS,
         &rows::CATALOG,
         &rows::SAMPLES,
-        &exports::EXPORTS,
+        &export_rows::EXPORTS,
         &switch::KILL_SWITCHES,
     ],
     routes: &[

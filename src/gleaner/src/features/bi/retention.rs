@@ -9,7 +9,7 @@
 //! there or removes one tells. The count may be behind the disk by what is being written, never for long: when nothing
 //! is left to give up, the organization is counted anew.
 
-use super::exports::{self, EXPORTS};
+use super::export_rows::{self, EXPORTS};
 use super::rows::{QUERIES, QueryV2};
 use base::ids::{OrgId, QueryId};
 use base::{Error, Result};
@@ -118,7 +118,7 @@ pub fn retained_files(tx: &SysRead<'_>, results: &Path, exports: &Path) -> Resul
         after = Some(next);
         for (org, _, row) in step.rows.iter().filter(|(org, ..)| !tx.is_fenced(*org)) {
             if let Some(bytes) = row.bytes {
-                files.push(RetainedFile { path: exports::path(exports, *org, row), bytes });
+                files.push(RetainedFile { path: export_rows::path(exports, *org, row), bytes });
             }
         }
     }
@@ -220,16 +220,16 @@ impl ResultRetention {
     /// Gives up the oldest result or export of an organization; false when there is none.
     async fn give_up_oldest(&self, org: OrgId) -> Result<bool> {
         let result = self.oldest_result(org)?;
-        let export = exports::oldest(&self.system.org(org))?;
+        let export = export_rows::oldest(&self.system.org(org))?;
         let result_at = result.as_ref().and_then(|query| query.finished_at);
         let export_at = export.as_ref().and_then(|export| export.finished_at);
         match (result, export) {
             (Some(query), None) => self.give_up_result(org, query.id).await?,
             (Some(query), Some(_)) if result_at <= export_at => self.give_up_result(org, query.id).await?,
             (_, Some(export)) => {
-                let path = exports::path(&self.exports_folder, org, &export);
+                let path = export_rows::path(&self.exports_folder, org, &export);
                 self.remove_file(org, &path).map_err(|e| Error::internal("give up an export", e))?;
-                exports::expire(&self.system.org(org), export.id).await?;
+                export_rows::expire(&self.system.org(org), export.id).await?;
             }
             (None, None) => return Ok(false),
         }

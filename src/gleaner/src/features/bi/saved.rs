@@ -7,9 +7,10 @@
 //!   not executable, which is another fault than a wrong request.
 
 use super::content::Content;
+use super::refusals::refusal;
 use super::rows::{ContentV1, QUERIES, QueryV2, SAVED_QUERIES, SavedQueryV1, SavedRunV1};
 use super::scope;
-use super::service::{NewQuery, Queries, refusal};
+use super::service::{NewQuery, Queries};
 use super::submissions::SubmissionKey;
 use super::view::{ExecutionView, ScopeKind};
 use super::{WAIT_MS_MAX, answer, shown, wait};

@@ -5,9 +5,10 @@
 //! an error.
 
 use super::content::Runnable;
-use super::erase::ended;
 use super::feed::SnapshotFeed;
 use super::line::Lines;
+use super::quiesce::ended;
+use super::refusals::refusal;
 use super::retention::ResultRetention;
 use super::rows::{QUERIES, QueryStatus, QueryV2, SavedRunV1, ScopeV1, SubmissionV1};
 use super::run::{Driver, LiveStatement, Stage, StatementExtras, StatementWatch};
@@ -439,20 +440,4 @@ pub(super) fn is_refusal(error: &QueryError) -> bool {
         error.code,
         SyntaxError | InvalidSql | RlsDenied | TooManyQueries | KillSwitched | StatementSwitchedOff
     )
-}
-
-/// The request's error for a statement that cannot be planned.
-pub(super) fn refusal(error: QueryError) -> Error {
-    let code = match error.code {
-        ErrorCode::SyntaxError => Code::SyntaxError,
-        ErrorCode::RlsDenied => Code::RlsDenied,
-        ErrorCode::TooManyQueries => Code::TooManyQueries,
-        // It is the statement that is at fault, and another one would do.
-        ErrorCode::StatementSwitchedOff => {
-            return Error::new(Code::KillSwitched).with_status(400).message(error.message);
-        }
-        ErrorCode::KillSwitched => Code::KillSwitched,
-        _ => Code::InvalidSql,
-    };
-    Error::new(code).message(error.message)
 }

@@ -10,6 +10,7 @@ mod retention;
 mod room;
 mod rows;
 mod task;
+mod terms;
 #[cfg(test)]
 mod tests;
 
@@ -20,11 +21,12 @@ pub use recharges::{
     RECHARGE_CREDITS_MAX, credits as recharge_credits, decide_recharge, note as recharge_note,
     pending_recharges,
 };
-pub use retention::{Removed, Retention, Terms, cutoff};
+pub use retention::{Removed, Retention, cutoff};
 pub use room::room;
 pub use rows::{
     ACCOUNTS, AccountV2, RechargeStatus, RechargeV1, TRANSACTIONS, TransactionKind, TransactionV1,
 };
+pub use terms::Terms;
 
 use super::{Feature, View, ViewRows, column, console_table};
 use crate::config::SectionSpec;
@@ -32,7 +34,6 @@ use base::clock::Timestamp;
 use base::ids::{JobId, TransactionId};
 use base::page::{Page, PageRequest};
 use base::{Code, Error, Result};
-use retention::TermsView;
 use room::{LimitsView, StoredView};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,7 @@ use sql::{Cell, ColumnKind, TableSpec};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use store::{Key, OrgRead, OrgStore};
+use terms::TermsView;
 
 /// How soon a period begins after the last one. Who reserves credits begins it at once.
 const RENEW_EVERY: Duration = Duration::from_secs(60);

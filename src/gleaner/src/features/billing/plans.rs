@@ -1,6 +1,6 @@
 //! The plans this box knows: `data/plans.toml`, read once at start.
 
-use super::retention::Terms;
+use super::terms::Terms;
 use base::{Error, Result};
 use serde::Deserialize;
 use server::Entitlement;

@@ -3,82 +3,15 @@
 use super::plan_of;
 use super::plans::Plans;
 use super::rows::ACCOUNTS;
-use crate::config::{Bounds, Section};
+use super::terms::Terms;
 use base::Result;
 use base::clock::Moment;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use store::{OrgRead, readable};
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
-
-/// Terms; 0 is for good.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Terms {
-    /// Days that pages are kept after they were fetched; their results stay.
-    pub pages_days: u32,
-    /// Results of one URL that are kept: the newest ones.
-    pub versions_per_url: u32,
-    /// Days that jobs are kept after they were submitted, once they have ended.
-    pub jobs_days: u32,
-    /// Days that results are kept, with their pages.
-    pub results_days: u32,
-}
-
-impl Section for Terms {
-    const NAME: &'static str = "retention";
-    const BOUNDS: Bounds = &[
-        ("pages_days", 0..=36_500),
-        ("versions_per_url", 0..=1_000_000),
-        ("jobs_days", 0..=36_500),
-        ("results_days", 0..=36_500),
-    ];
-}
-
-impl Terms {
-    /// The shorter of each.
-    fn within(self, other: Terms) -> Terms {
-        let shorter = |one: u32, two: u32| match (one, two) {
-            (0, term) | (term, 0) => term,
-            (one, two) => one.min(two),
-        };
-        Terms {
-            pages_days: shorter(self.pages_days, other.pages_days),
-            versions_per_url: shorter(self.versions_per_url, other.versions_per_url),
-            jobs_days: shorter(self.jobs_days, other.jobs_days),
-            results_days: shorter(self.results_days, other.results_days),
-        }
-    }
-}
-
-/// The terms on the wire; 0 is for good.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct TermsView {
-    /// Days that pages are kept; their results stay.
-    pages_days: u32,
-    /// Results of one URL that are kept: the newest ones.
-    versions_per_url: u32,
-    /// Days that jobs are kept once they have ended.
-    jobs_days: u32,
-    /// Days that results are kept, with their pages.
-    results_days: u32,
-}
-
-impl From<Terms> for TermsView {
-    fn from(terms: Terms) -> TermsView {
-        TermsView {
-            pages_days: terms.pages_days,
-            versions_per_url: terms.versions_per_url,
-            jobs_days: terms.jobs_days,
-            results_days: terms.results_days,
-        }
-    }
-}
 
 /// The moment before which something goes that is kept so many days; none when it is kept for good.
 pub fn cutoff(now: Moment, days: u32) -> Option<Moment> {

@@ -2,49 +2,12 @@
 //! follows). Kept beside the job, so that the job holds no memory and loses nothing in a crash.
 
 use super::columns::TypedAttribute;
-use super::rows::{ColumnKindV1, RESULTS, ResultV1, ResultV2};
-use super::service::ResultDraft;
+use super::draft::ResultDraft;
+use super::held_rows::{HELD, HeldV2};
+use super::rows::RESULTS;
 use base::Result;
-use base::clock::Timestamp;
-use base::codec::{CodecError, Record, decode_body};
 use base::ids::JobId;
-use serde::{Deserialize, Serialize};
-use store::{OrgRead, OrgTable, OrgWrite};
-
-/// The same as it was kept before redirects were.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct HeldV1 {
-    pub row: ResultV1,
-    pub attributes: Vec<(String, ColumnKindV1, Timestamp)>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct HeldV2 {
-    pub row: ResultV2,
-    /// Name and kind of what the schema asked for, and since when it does.
-    pub attributes: Vec<(String, ColumnKindV1, Timestamp)>,
-}
-
-impl Record for HeldV1 {}
-
-impl From<HeldV1> for HeldV2 {
-    fn from(old: HeldV1) -> HeldV2 {
-        HeldV2 { row: old.row.into(), attributes: old.attributes }
-    }
-}
-
-impl Record for HeldV2 {
-    const VERSION: u8 = 2;
-
-    fn upgrade(version: u8, body: &[u8]) -> std::result::Result<Self, CodecError> {
-        match version {
-            1 => decode_body::<HeldV1>(body).map(HeldV2::from),
-            _ => Err(CodecError(format!("a draft of version {version} is unknown to this release"))),
-        }
-    }
-}
-
-pub static HELD: OrgTable<JobId, HeldV2> = OrgTable::new("held_results", "Result");
+use store::{OrgRead, OrgWrite};
 
 /// Keeps a draft with its job, in the place of an earlier one.
 pub fn hold(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<()> {

@@ -5,9 +5,11 @@
 //! the SQL console ([`views`]). A result is shown by its job only when it can also be found; until then the answer is 202.
 
 mod columns;
+mod draft;
 mod erase;
 mod feed;
 mod held;
+mod held_rows;
 mod open;
 mod pages;
 mod remove;
@@ -20,12 +22,13 @@ mod tests;
 mod views;
 mod wire;
 
+pub use draft::ResultDraft;
 pub use feed::SearchFeed;
 pub use held::{drop_held, held, hold};
 pub use pages::adopt as adopt_pages;
 pub use rows::{RESULTS, RESULTS_BY_ID, RedirectV1, ResultV3};
 pub use schemas::{ImportSummary, ImportedSchema, export_schemas, import_schemas};
-pub use service::{DeliveredPage, Extractor, ResultDraft, record};
+pub use service::{DeliveredPage, Extractor, record};
 pub use wire::{ResultMetadata, ResultView};
 
 use crate::features::Feature;
@@ -68,7 +71,7 @@ pub static FEATURE: Feature = Feature {
         &rows::COLUMNS,
         &rows::DOMAIN_COLUMNS,
         &rows::LATE_COLUMNS,
-        &held::HELD,
+        &held_rows::HELD,
         &feed::INDEXED,
         &pages::PAGES,
         &pages::NAMINGS,

@@ -11,7 +11,7 @@
 //! goes after [`ORPHAN_AGE`]. Files have the machine's dates, which say nothing while its clock has just been set: as much as
 //! it was set by is added to these ages, for as long as they are.
 
-use super::held::HELD;
+use super::held_rows::HELD;
 use super::rows::{PageRefV1, RESULTS};
 use crate::features::billing::Removed;
 use base::clock::{Now, Timestamp};

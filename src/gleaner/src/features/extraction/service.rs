@@ -4,7 +4,8 @@
 //! anything names it. [`record`] runs inside the transaction that ends the job, so the job and its result become true
 //! together, and what "the previous result" is cannot change in between.
 
-use super::columns::{self, TypedAttribute};
+use super::columns;
+use super::draft::ResultDraft;
 use super::pages;
 use super::rows::{
     AttributeErrorV1, PageRefV1, PlatformSchemaV1, QualityV1, RESULTS, RESULTS_BY_URL, RedirectV1, ResultV2,
@@ -69,47 +70,6 @@ pub struct DeliveredPage {
     pub body: Bytes,
     pub tags: Vec<String>,
     pub scraped_at: Timestamp,
-}
-
-/// A result that is not yet stored.
-#[derive(Clone, Debug)]
-pub struct ResultDraft {
-    row: ResultV2,
-    /// What the schema asked for, found or not: each gets its column in the console.
-    attributes: Arc<[TypedAttribute]>,
-}
-
-impl ResultDraft {
-    pub(super) fn from_parts(row: ResultV2, attributes: Arc<[TypedAttribute]>) -> ResultDraft {
-        ResultDraft { row, attributes }
-    }
-
-    pub(super) fn into_parts(self) -> (ResultV2, Arc<[TypedAttribute]>) {
-        (self.row, self.attributes)
-    }
-
-    pub fn id(&self) -> ResultId {
-        self.row.id
-    }
-
-    pub fn job(&self) -> JobId {
-        self.row.job
-    }
-
-    /// Hangs further tags on the result, behind those that it has.
-    pub fn add_tags(&mut self, tags: Vec<String>) {
-        let new: Vec<_> = tags.into_iter().filter(|tag| !self.row.tags.contains(tag)).collect();
-        self.row.tags.extend(new);
-    }
-
-    pub fn page_type(&self) -> Option<PageType> {
-        self.row.page_type
-    }
-
-    /// The composite quality; none when no schema applied.
-    pub fn quality(&self) -> Option<f64> {
-        self.row.quality.map(|quality| quality.composite)
-    }
 }
 
 /// Reads pages. Hung up in the services; clones of what it holds are cheap.

@@ -3,7 +3,7 @@
 mod follow;
 
 use super::feed::{INDEXED, SearchFeed};
-use super::held::{HeldV1, HeldV2};
+use super::held_rows::{HeldV1, HeldV2};
 use super::rows::{COLUMNS, RESULTS, RESULTS_BY_ID, RedirectV1, ResultV1, ResultV2, ResultV3};
 use super::schemas::good_until;
 use super::service::{DeliveredPage, Extractor, record};

@@ -18,18 +18,15 @@ use super::finish::{
 };
 use super::queue::{DueJob, FairQueue, Inbox, QueuedJob, RoundResult, RunSlot};
 use super::rows::JobV1;
-use super::run::{Run, RunStart};
+use super::run::{DispatchParts, Run, RunHost, RunStart};
 use super::running::{RunHandle, RunRegistry};
 use super::walks::{PLANNED_STOP, PlannedStopV1};
-use crate::features::extraction::Extractor;
-use crate::features::providers::Providers;
-use crate::features::workflows::Graphs;
 use base::clock::{Now, Timestamp};
-use base::health::{Health, Part};
+use base::health::Part;
 use base::ids::{JobId, OrgId};
 use base::web::Domain;
 use base::{Code, Error, Result};
-use fetch::{PauseReason, Permit, Politeness};
+use fetch::{PauseReason, Permit};
 use futures::FutureExt;
 use parking_lot::Mutex;
 use server::panic_text;
@@ -77,23 +74,10 @@ pub struct DispatchSettings {
     pub drain: Duration,
 }
 
-/// What the dispatcher works with.
-pub struct DispatchParts {
-    pub providers: Arc<Providers>,
-    pub graphs: Arc<Graphs>,
-    pub politeness: Politeness,
-    pub extractor: Arc<Extractor>,
-    pub health: Health,
-}
-
 /// Runs jobs.
 pub struct Dispatcher {
     pub(super) system: System,
-    pub(super) providers: Arc<Providers>,
-    pub(super) graphs: Arc<Graphs>,
-    pub(super) politeness: Politeness,
-    pub(super) extractor: Arc<Extractor>,
-    pub(super) health: Health,
+    pub(super) parts: DispatchParts,
     inbox: Arc<Inbox>,
     queue: Mutex<FairQueue>,
     /// The jobs that run here, and how to tell each that it was canceled.
@@ -129,11 +113,7 @@ impl Dispatcher {
         let inbox = Arc::new(Inbox::default());
         Dispatcher {
             system,
-            providers: parts.providers,
-            graphs: parts.graphs,
-            politeness: parts.politeness,
-            extractor: parts.extractor,
-            health: parts.health,
+            parts,
             queue: Mutex::new(FairQueue::new(settings.concurrency, inbox.clone())),
             inbox,
             running: Arc::default(),
@@ -200,17 +180,6 @@ impl Dispatcher {
     /// How often the queue asked the store since the start: what the rounds cost.
     pub fn looks(&self) -> u64 {
         self.looks.load(Ordering::Relaxed)
-    }
-
-    /// Whether others go first where a run of the organization wants to visit the domain once more; `keeps`: with the visit
-    /// that it has.
-    pub(super) fn gives_way(&self, org: OrgId, domain: &Domain, keeps: bool) -> bool {
-        self.queue.lock().gives_way(org, domain, &self.politeness, keeps)
-    }
-
-    /// Whether the box drains: nothing is waited for any more.
-    pub(super) fn stopping(&self) -> bool {
-        self.stopping.load(Ordering::Relaxed)
     }
 
     /// Whether somebody of the organization waits at a domain's gate.
@@ -292,11 +261,11 @@ impl Dispatcher {
         }
         let mut looked = Instant::now();
         while !context.stopping() {
-            if !self.health.is_well() {
+            if !self.parts.health.is_well() {
                 self.try_again().await;
                 tokio::select! {
                     () = context.stopped() => {}
-                    () = self.health.well() => {}
+                    () = self.parts.health.well() => {}
                     () = tokio::time::sleep(TRIED_EVERY) => {}
                 }
                 continue;
@@ -354,16 +323,16 @@ impl Dispatcher {
     /// Tries whether what was wrong works again.
     async fn try_again(&self) {
         self.tries.fetch_add(1, Ordering::Relaxed);
-        for trouble in self.health.troubles() {
+        for trouble in self.parts.health.troubles() {
             let works = match trouble.part {
-                Part::Pages => self.extractor.try_pages().await.map_err(|error| error.for_operator()),
+                Part::Pages => self.parts.extractor.try_pages().await.map_err(|error| error.for_operator()),
                 Part::Descriptors | Part::Memory => {
                     try_descriptors().await.map_err(|error| error.to_string())
                 }
             };
             match works {
-                Ok(()) => self.health.clear(trouble.part),
-                Err(reason) => self.health.report(trouble.part, reason),
+                Ok(()) => self.parts.health.clear(trouble.part),
+                Err(reason) => self.parts.health.report(trouble.part, reason),
             }
         }
     }
@@ -398,7 +367,7 @@ impl Dispatcher {
         if queue.free() == 0 {
             return Ok(RoundResult::default());
         }
-        let round = self.system.read(|tx| queue.round(tx, &self.politeness, Instant::now()));
+        let round = self.system.read(|tx| queue.round(tx, &self.parts.politeness, Instant::now()));
         self.looks.store(queue.looks(), Ordering::Relaxed);
         round
     }
@@ -574,14 +543,36 @@ impl Dispatcher {
     /// told.
     pub(super) fn fills(&self, org: OrgId, domain: &str) -> bool {
         let Ok(domain) = Domain::parse(domain) else { return false };
-        self.queue.lock().running_at(org, &domain) >= self.politeness.at_once()
+        self.queue.lock().running_at(org, &domain) >= self.parts.politeness.at_once()
     }
 
     /// Until when the host of a job wants to be left alone, and by what word of it.
     pub(super) fn asked_pause(&self, host: &str) -> Option<(Timestamp, PauseReason)> {
         let now = Instant::now();
-        let (until, why) = self.politeness.asked_pause(host, now)?;
+        let (until, why) = self.parts.politeness.asked_pause(host, now)?;
         Some((self.system.clock().now().after(until.saturating_duration_since(now)), why))
+    }
+}
+
+impl RunHost for Dispatcher {
+    fn parts(&self) -> &DispatchParts {
+        &self.parts
+    }
+
+    fn wake(&self) {
+        Dispatcher::wake(self);
+    }
+
+    fn queued(&self, org: OrgId, job: &JobV1) {
+        Dispatcher::queued(self, org, [job]);
+    }
+
+    fn gives_way(&self, org: OrgId, domain: &Domain, keeps: bool) -> bool {
+        self.queue.lock().gives_way(org, domain, &self.parts.politeness, keeps)
+    }
+
+    fn stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
     }
 }
 

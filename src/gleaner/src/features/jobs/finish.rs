@@ -2,7 +2,6 @@
 //! canceled meanwhile changes nothing: every one of these looks whether the job is still that run's.
 
 use super::rows::{AttemptV1, JOBS, JobV1};
-use super::run::PARKS_MAX;
 use super::walks::{self, JOB_OUTPUTS, JobOutputsV1, WALKS, WalkV3};
 use crate::features::extraction::{self, ResultDraft};
 use crate::features::providers::NOT_ASKED;
@@ -17,6 +16,8 @@ use fetch::{LEFT_ALONE, Outcome};
 use std::time::Duration;
 use store::{OrgWrite, readable};
 
+/// How often a job waits for providers that are left alone.
+pub(super) const PARKS_MAX: u32 = 50;
 /// How long past its time limit a run is trusted to be alive.
 const LEASE_MARGIN: Duration = Duration::from_secs(60);
 /// How often a job is taken from the queue before it is given up: one that ends the process each time must not do so

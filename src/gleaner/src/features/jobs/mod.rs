@@ -18,9 +18,10 @@ mod views;
 mod walks;
 
 pub use crate::features::providers::NOT_ASKED;
-pub use dispatch::{DispatchParts, DispatchSettings, Dispatcher};
+pub use dispatch::{DispatchSettings, Dispatcher};
 use queue::runs_max;
 pub use rows::{AttemptV1, BY_BENCHMARK, JOBS, JobV1};
+pub use run::DispatchParts;
 pub use submit::{SubmitContext, cancel_job, probe};
 pub use walks::JOB_OUTPUTS;
 

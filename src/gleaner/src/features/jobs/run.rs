@@ -10,19 +10,20 @@
 //! too many asks again. Waiting is bounded in times ([`PARKS_MAX`]), and asking again in attempts ([`AGAIN_MAX`]).
 
 use super::ask::{AttemptLog, MadeAttempt, OpenRequest, ask_one, attempt_row, connected, request};
-use super::dispatch::Dispatcher;
-use super::finish::{self, JobEnd, RunProgress};
+use super::finish::{self, JobEnd, PARKS_MAX, RunProgress};
 use super::rows::{AttemptV1, JobV1};
 use super::walks::{self, PositionV1, WalkV3, facts};
-use crate::features::extraction::{self, DeliveredPage, RedirectV1, ResultDraft};
-use crate::features::providers::{self, Availability, NOT_ASKED, Path, visits_itself};
+use crate::features::extraction::{self, DeliveredPage, Extractor, RedirectV1, ResultDraft};
+use crate::features::providers::{self, Availability, NOT_ASKED, Path, Providers, visits_itself};
+use crate::features::workflows::Graphs;
 use base::clock::Moment;
-use base::ids::ProviderId;
+use base::health::Health;
+use base::ids::{OrgId, ProviderId};
 use base::terms::JobStatus;
-use base::web::WebUrl;
+use base::web::{Domain, WebUrl};
 use base::{Code, Error, Result};
 use dispatch::dag::{AttemptSummary, Graph, Overrides, Step, StepEvent, Walk, WalkEnd};
-use fetch::{Fault, Hop, LEFT_ALONE, Outcome, Permit, VisitWait};
+use fetch::{Fault, Hop, LEFT_ALONE, Outcome, Permit, Politeness, VisitWait};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use std::sync::{Arc, OnceLock};
@@ -44,8 +45,6 @@ const BUSY_PAUSE: Duration = Duration::from_millis(50);
 const COOLING_WAIT_MAX: Duration = Duration::from_secs(30);
 /// How often a job asks those again whose accounts were throttled.
 const AGAIN_MAX: usize = 5;
-/// How often a job waits for providers that are left alone.
-pub(super) const PARKS_MAX: u32 = 50;
 /// How soon a job is looked at again whose provider has no room for another request, and how many times that at most.
 const CROWDED_PAUSE: Duration = Duration::from_millis(500);
 const CROWDED_STEPS_MAX: u32 = 20;
@@ -58,9 +57,36 @@ enum PageAtHand {
     Draft(Box<ResultDraft>),
 }
 
+/// What runs work with.
+pub struct DispatchParts {
+    pub providers: Arc<Providers>,
+    pub graphs: Arc<Graphs>,
+    pub politeness: Politeness,
+    pub extractor: Arc<Extractor>,
+    pub health: Health,
+}
+
+/// What a run asks of the dispatcher that began it.
+pub(super) trait RunHost: Send + Sync {
+    fn parts(&self) -> &DispatchParts;
+
+    /// Says that there may be something to do.
+    fn wake(&self);
+
+    /// Says that a job stands in the queue, after the commit that put it there.
+    fn queued(&self, org: OrgId, job: &JobV1);
+
+    /// Whether others go first where a run of the organization wants to visit the domain once more; `keeps`: with the
+    /// visit that it has.
+    fn gives_way(&self, org: OrgId, domain: &Domain, keeps: bool) -> bool;
+
+    /// Whether the box drains: nothing is waited for any more.
+    fn stopping(&self) -> bool;
+}
+
 /// A run under way.
 pub(super) struct Run<'a> {
-    dispatcher: &'a Dispatcher,
+    dispatcher: &'a dyn RunHost,
     org: &'a OrgStore,
     job: JobV1,
     url: WebUrl,
@@ -90,7 +116,7 @@ pub(super) enum RunStart<'a> {
 impl<'a> Run<'a> {
     /// Goes on where the job stands.
     pub fn load(
-        dispatcher: &'a Dispatcher,
+        dispatcher: &'a dyn RunHost,
         org: &'a OrgStore,
         job: JobV1,
         (permit, trail): (Permit, &'a AttemptLog),
@@ -104,12 +130,13 @@ impl<'a> Run<'a> {
         })?;
         let mut reason = None;
         let graph = match (&row.chain, job.workflow_version_id) {
-            (Some(chain), _) => dispatcher.graphs.chain(chain)?,
-            (None, Some(version)) => org.read(|tx| dispatcher.graphs.of(tx, version))?,
+            (Some(chain), _) => dispatcher.parts().graphs.chain(chain)?,
+            (None, Some(version)) => org.read(|tx| dispatcher.parts().graphs.of(tx, version))?,
             (None, None) => {
                 let request = request(&job, &url, &Overrides::default());
                 let rows = org.read(providers::enabled)?;
-                let chain = match dispatcher.providers.path(org.id(), &rows, &request, &url.domain()) {
+                let chain = match dispatcher.parts().providers.path(org.id(), &rows, &request, &url.domain())
+                {
                     Path::Try(accounts) => accounts.iter().map(|account| account.id).collect(),
                     Path::Nobody { reason: said } => {
                         reason = Some(said);
@@ -122,7 +149,7 @@ impl<'a> Run<'a> {
                         return Ok(RunStart::Postponed(run_at, reason));
                     }
                 };
-                let graph = dispatcher.graphs.chain(&chain)?;
+                let graph = dispatcher.parts().graphs.chain(&chain)?;
                 row.chain = Some(chain);
                 graph
             }
@@ -221,7 +248,7 @@ impl<'a> Run<'a> {
             Some(permit) => permit.again(now),
             None => {
                 let host = self.url.host();
-                let permit = self.dispatcher.politeness.try_acquire(&domain, host, now);
+                let permit = self.dispatcher.parts().politeness.try_acquire(&domain, host, now);
                 permit.map(|permit| self.permit = Some(permit))
             }
         };
@@ -266,7 +293,7 @@ impl<'a> Run<'a> {
     /// nobody.
     fn rests(&self, graph: &Graph, providers: &[ProviderId]) -> Vec<bool> {
         let (domain, org) = (self.url.domain(), self.org.id());
-        let standing = |provider| self.dispatcher.providers.standing(org, provider, &domain);
+        let standing = |provider| self.dispatcher.parts().providers.standing(org, provider, &domain);
         let is_weak = |provider: &ProviderId| matches!(standing(*provider), Availability::WeakHere);
         let weak: Vec<bool> = providers.iter().map(is_weak).collect();
         if !weak.contains(&true) {
@@ -287,7 +314,7 @@ impl<'a> Run<'a> {
         let domain = self.url.domain();
         let mut soonest = None;
         for provider in providers {
-            match self.dispatcher.providers.standing(self.org.id(), *provider, &domain) {
+            match self.dispatcher.parts().providers.standing(self.org.id(), *provider, &domain) {
                 Availability::Cooling { until, trouble } => {
                     let fault = trouble.map(|trouble| trouble.fault);
                     let pause = until.saturating_duration_since(Instant::now()).max(POSTPONE.0);
@@ -345,7 +372,7 @@ impl<'a> Run<'a> {
 
     /// Whether a provider would be asked now.
     fn can_ask(&self, provider: ProviderId, options: &Overrides) -> Result<bool> {
-        let providers = &self.dispatcher.providers;
+        let providers = &self.dispatcher.parts().providers;
         let standing = providers.standing(self.org.id(), provider, &self.url.domain());
         if matches!(standing, Availability::Cooling { .. }) {
             return Ok(false);
@@ -360,7 +387,7 @@ impl<'a> Run<'a> {
     /// look less often.
     fn crowded(&self, providers: &[ProviderId]) -> Option<Duration> {
         let is_crowded =
-            |provider: &ProviderId| self.dispatcher.providers.is_crowded(self.org.id(), *provider);
+            |provider: &ProviderId| self.dispatcher.parts().providers.is_crowded(self.org.id(), *provider);
         let pause = CROWDED_PAUSE * (self.row.crowded + 1).min(CROWDED_STEPS_MAX);
         providers.iter().all(is_crowded).then_some(pause)
     }
@@ -385,7 +412,8 @@ impl<'a> Run<'a> {
             .iter()
             .zip(rests)
             .map(|((provider, begun), rests)| async move {
-                let made = ask_one(&dispatcher.providers, org, (*provider, *rests), asked, begun).await;
+                let made =
+                    ask_one(&dispatcher.parts().providers, org, (*provider, *rests), asked, begun).await;
                 (begun, made)
             })
             .collect();
@@ -450,6 +478,7 @@ impl<'a> Run<'a> {
         let Some((part, made)) = lacking else { return Ok(()) };
         let error = made.attempt.error.clone().unwrap_or_default();
         self.dispatcher
+            .parts()
             .health
             .report(part, format!("the box has no {} left; a job met: {error}", part.name()));
         Err(Error::unavailable(format!("The box has no {} left.", part.name())))
@@ -465,7 +494,7 @@ impl<'a> Run<'a> {
         // What a hosted service passes on was said to its own machines, and in the answer of one that an organization runs
         // itself it could be anything: nobody else's visits depend on it.
         if visits_itself(&made.adapter) {
-            made.attempt.tell(&self.dispatcher.politeness, Instant::now());
+            made.attempt.tell(&self.dispatcher.parts().politeness, Instant::now());
         }
         let n = self.job.attempts.len() + self.made.len() + 1;
         let n = u32::try_from(n).unwrap_or(u32::MAX);
@@ -520,7 +549,7 @@ impl<'a> Run<'a> {
     async fn keep(&self, page: &DeliveredPage) -> Result<ResultDraft> {
         let deadline = Instant::now() + WRITE_WITHIN;
         loop {
-            let kept = self.dispatcher.extractor.process(self.org, page.clone()).await;
+            let kept = self.dispatcher.parts().extractor.process(self.org, page.clone()).await;
             match kept {
                 Err(error) if self.may_wait(&error, deadline) => tokio::time::sleep(WRITE_EVERY).await,
                 kept => return kept,
@@ -578,7 +607,7 @@ impl<'a> Run<'a> {
         };
         self.write(move |tx| finish::park(tx, id, run, progress.clone(), run_at)).await?;
         self.job.run_at = run_at;
-        self.dispatcher.queued(self.org.id(), [&self.job]);
+        self.dispatcher.queued(self.org.id(), &self.job);
         Ok(())
     }
 

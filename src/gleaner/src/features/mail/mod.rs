@@ -20,8 +20,8 @@ mod token;
 pub use config::MailConfig;
 pub use letters::{Letter, link};
 pub use outbox::{KeptMail, Retried, outbox, retry, send_test, waiting};
-pub use rows::{MAIL, MailKind, MailState, MailV3};
-pub use token::{SealedTokenV1, TOKEN_PLACE, seal, seal_old};
+pub use rows::{MAIL, MailKind, MailState, MailV3, SealedTokenV1};
+pub use token::{TOKEN_PLACE, seal, seal_old};
 
 use crate::config::SectionSpec;
 use crate::features::Feature;

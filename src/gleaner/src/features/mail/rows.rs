@@ -4,10 +4,10 @@
 //! put into its place when the message goes out (see `token.rs`). It goes when the message has been sent, when the token is
 //! used or replaced, and after [`super::task::MAIL_KEPT`] at the latest.
 
-use super::token::SealedTokenV1;
 use base::clock::{Moment, Timestamp};
 use base::codec::{CodecError, Record, decode_body};
 use base::ids::{MailId, OrgId};
+use secrets::Digest;
 use serde::{Deserialize, Serialize};
 use store::{Index, SysTable};
 use uuid::Uuid;
@@ -69,6 +69,14 @@ pub struct MailV1 {
 }
 
 impl Record for MailV1 {}
+
+/// A token that opens with the box's key only.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealedTokenV1 {
+    /// Of the token; what is sealed opens beside it only.
+    pub digest: Digest,
+    pub sealed: Vec<u8>,
+}
 
 /// A message of the release that wrote tokens into the texts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

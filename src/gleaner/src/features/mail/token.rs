@@ -3,12 +3,11 @@
 //! A text has [`TOKEN_PLACE`] where its token belongs; the token is put there when the message goes out and when the operator
 //! reads it. A person who calls themselves like the place gets the token of their own message into their name.
 
-use super::rows::{MAIL, MailState, MailV3};
+use super::rows::{MAIL, MailState, MailV3, SealedTokenV1};
 use base::ids::MailId;
 use base::{Error, Result};
 use secrets::keyring::{Keyring, SealContext};
 use secrets::{Digest, sha256};
-use serde::{Deserialize, Serialize};
 use store::{SysWrite, System};
 
 /// What stands in a text where its token belongs.
@@ -18,14 +17,6 @@ const PREFIXES: [&str; 3] = ["glv_", "glp_", "gli_"];
 /// Characters of a token behind that.
 const TOKEN_CHARS: usize = 43;
 const SEALED_AT_ONCE: usize = 256;
-
-/// A token that opens with the box's key only.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SealedTokenV1 {
-    /// Of the token; what is sealed opens beside it only.
-    pub digest: Digest,
-    pub sealed: Vec<u8>,
-}
 
 fn place(digest: &Digest) -> SealContext<'_> {
     SealContext { org: &[], table: MAIL.name(), id: digest, field: "token" }

@@ -5,7 +5,8 @@
 
 use super::MEMBERS_PER_ORG_MAX;
 use super::invites::forget;
-use super::members::{callers_role, not_the_last_owner};
+use super::members::not_the_last_owner;
+use super::roles::callers_role;
 use crate::features::auth::{INVITES, ORG, ORGS, USERS, USERS_BY_ORG, UserV1};
 use crate::features::{Erased, Person, Personal, Shown, api_keys, billing};
 use base::ids::{ApiKeyId, InviteId, OrgId, UserId};

@@ -7,7 +7,7 @@
 //! Each is a message to somebody who did not ask for it, so an organization sends a bounded number a day, counted whether
 //! or not the invitation is taken back.
 
-use super::members::Caller;
+use super::roles::Caller;
 use super::{MEMBERS_PER_ORG_MAX, OrgLoginView, Orgs};
 use crate::features::auth::{
     Auth, Email, INVITES, INVITES_BY_EMAIL, INVITES_BY_END, InviteV1, MailToken, NewLogin, ORG, OrgView,

@@ -7,6 +7,7 @@ mod ending;
 mod invites;
 mod members;
 pub mod operator;
+mod roles;
 
 use crate::features::Feature;
 use crate::features::auth::{

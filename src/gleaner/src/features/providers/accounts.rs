@@ -10,7 +10,7 @@ use super::adapters::{
 };
 use super::proxies;
 use super::rows::{PROVIDERS, PriceV1, ProviderV1};
-use super::trials::ProviderTests;
+use super::test_limits::ProviderTests;
 use base::clock::{Clock, Timestamp};
 use base::ids::{OrgId, ProviderId};
 use base::web::{Domain, WebUrl};

@@ -3,7 +3,6 @@
 //! `direct`, `proxy` and `browser` are built in; every hosted service is a template. An adapter's description serves
 //! three ends at once: the catalog shows it, a new provider is checked against it, and its price is read off it.
 
-use super::proxies::{PASSWORD, PROXIES, USERNAME};
 use base::web::WebUrl;
 use fetch::fields::{Field, FieldKind};
 use fetch::provider::TIER_STANDARD;
@@ -26,6 +25,11 @@ pub const WAIT_MS: &str = "waitMs";
 pub const LOAD_MEDIA: &str = "loadMedia";
 const WAIT_MS_DEFAULT: i64 = 5_000;
 const WAIT_MS_MAX: i64 = 60_000;
+/// The credential that is the list.
+pub const PROXIES: &str = "proxies";
+/// The login of those entries that have none of their own.
+pub const USERNAME: &str = "username";
+pub const PASSWORD: &str = "password";
 /// Which proxy a page takes.
 pub const ROTATION: &str = "rotation";
 pub const ROTATION_EACH_PAGE: &str = "each_page";

@@ -12,6 +12,7 @@ mod path;
 mod proxies;
 mod rows;
 mod service;
+mod test_limits;
 #[cfg(test)]
 mod tests;
 mod trials;

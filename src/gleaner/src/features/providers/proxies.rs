@@ -1,16 +1,10 @@
 //! The proxies of an account: its list as a person gave it, read and judged.
 
-use super::adapters::{ROTATION, ROTATION_PER_DOMAIN};
+use super::adapters::{PASSWORD, PROXIES, ROTATION, ROTATION_PER_DOMAIN, USERNAME};
 use fetch::proxy::Login;
 use fetch::{AddressGuard, FieldError, Proxy, ProxyList, Rotation, Values};
 use serde_json::Value;
 use std::collections::HashSet;
-
-/// The credential that is the list.
-pub const PROXIES: &str = "proxies";
-/// The login of those entries that have none of their own.
-pub const USERNAME: &str = "username";
-pub const PASSWORD: &str = "password";
 
 /// The proxies that `credentials` name; the first that is none is the error.
 pub fn read(credentials: &Values) -> Result<Vec<Proxy>, FieldError> {

@@ -4,7 +4,7 @@ use super::accounts::{PROVIDERS_PER_ORG_MAX, Providers, place};
 use super::adapters::{Adapter, DIRECT};
 use super::proxies;
 use super::rows::{PROVIDERS, PriceV1, ProviderV1, SEEDED, SeededV1};
-use super::wire::{NewPrice, NewProvider, ProviderPatch};
+use super::wire::{CONCURRENCY_MAX, NewPrice, NewProvider, PRICE_MAX, ProviderPatch};
 use base::codec::Json;
 use base::ids::{OrgId, ProviderId};
 use base::name::Name;
@@ -14,11 +14,6 @@ use fetch::{AddressGuard, FieldError, Values, fields};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use store::{OrgWrite, System, readable};
-
-/// Requests at once that a provider may be given.
-pub(super) const CONCURRENCY_MAX: u32 = 1_000;
-/// Credits that one delivery may be said to cost.
-pub(super) const PRICE_MAX: u64 = 1_000_000;
 
 fn field_error(error: FieldError) -> Error {
     Error::invalid(&error.field, error.reason)

@@ -3,7 +3,6 @@
 use super::accounts::Providers;
 use super::adapters::{Adapter, AdapterKind};
 use super::rows::ProviderV1;
-use super::service::{CONCURRENCY_MAX, PRICE_MAX};
 use base::clock::Timestamp;
 use base::ids::{OrgId, ProviderId};
 use base::limits::NAME_CHARS_MAX;
@@ -12,6 +11,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+
+/// Requests at once that a provider may be given.
+pub(super) const CONCURRENCY_MAX: u32 = 1_000;
+/// Credits that one delivery may be said to cost.
+pub(super) const PRICE_MAX: u64 = 1_000_000;
 
 /// Proxies in trouble that a provider's view names.
 const PROXY_TROUBLES_SHOWN_MAX: usize = 20;

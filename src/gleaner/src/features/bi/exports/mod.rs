@@ -9,12 +9,11 @@
 //! - The file is fetched with a credential, or by a signed link that is good for [`LINK_TIME`] (`features/raw.rs`).
 //! - A file goes [`KEPT`] after it was made, or failed to be; it can be made again for as long as its result is kept.
 
-mod rows;
 mod task;
 
-pub(super) use rows::EXPORTS;
-pub(super) use task::{expire, make, oldest, tidy};
+pub(super) use task::{make, tidy};
 
+use super::export_rows::{BY_QUERY, EXPORTS, ExportStatus, ExportV1, OPEN, path};
 use super::retention::ResultRetention;
 use super::rows::{QUERIES, QueryFailureV1, QueryStatus, QueryV2};
 use super::service::{given_up, not_ready};
@@ -26,7 +25,6 @@ use base::permission::Permission;
 use base::{Code, Error, Result};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use rows::{BY_QUERY, ExportStatus, ExportV1, OPEN};
 use schemars::JsonSchema;
 use secrets::link::Links;
 use serde::{Deserialize, Serialize};
@@ -40,7 +38,7 @@ use sql::{ExportError, ExportFormat};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
-use std::path::{Path as FsPath, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Event, Order, OrgRead, OrgStore, Principal};
@@ -148,11 +146,6 @@ impl Exports {
         let token = raw::sign(&self.links, LINK, &subject, caller, needs, now, end);
         format!("{}/api/v1/raw/{token}", self.public_url.trim_end_matches('/'))
     }
-}
-
-/// The file of an export in the folder of all of them.
-pub(super) fn path(folder: &FsPath, org: OrgId, export: &ExportV1) -> PathBuf {
-    folder.join(org.to_string()).join(format!("{}.{}", export.id, export.format.name()))
 }
 
 /// A file is being written, until this is dropped.

@@ -3,8 +3,8 @@
 //! One activation makes what waits, a few at a time, until nothing does. An export that was being made when the process
 //! ended is made anew: it is still waiting. One that fails has failed; who wants it asks again.
 
-use super::rows::{EXPIRING, EXPORTS, ExportStatus, ExportV1, WAITING};
 use super::{Exports, INVALID, KEPT, TRANSIENT};
+use crate::features::bi::export_rows::{EXPIRING, EXPORTS, ExportStatus, ExportV1, WAITING};
 use crate::features::bi::rows::QueryFailureV1;
 use crate::features::bi::service::Queries;
 use base::clock::Now;
@@ -18,7 +18,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use store::{OrgStore, System, readable};
+use store::{System, readable};
 
 /// Exports that are made at once: each keeps a core and a disk busy.
 const AT_ONCE: usize = 2;
@@ -99,38 +99,6 @@ async fn make_one(context: &TaskContext, org: OrgId, id: BiExportId) -> Result<(
         .await?;
     context.service::<Exports>().kept.make_room(org).await;
     Ok(())
-}
-
-/// The oldest export of an organization that has a file.
-pub(in crate::features::bi) fn oldest(store: &OrgStore) -> Result<Option<ExportV1>> {
-    store.read(|tx| {
-        let mut after = None::<Vec<u8>>;
-        loop {
-            let step = tx.readable(&EXPORTS, after.as_deref(), CHUNK_ROWS)?;
-            after = step.more();
-            let has_file = |export: &ExportV1| {
-                export.status == ExportStatus::Success && export.expires_at.is_some_and(|at| at > tx.moment())
-            };
-            let found = step.rows.into_iter().find(|(_, export)| has_file(export));
-            if found.is_some() || after.is_none() {
-                return Ok(found.map(|(_, export)| export));
-            }
-        }
-    })
-}
-
-/// Lets an export be gone from now on: its file was given up.
-pub(in crate::features::bi) async fn expire(store: &OrgStore, id: BiExportId) -> Result<()> {
-    store
-        .write(move |tx| {
-            if let Some(mut export) = tx.get(&EXPORTS, &id)? {
-                export.expires_at = Some(tx.moment());
-                tx.put(&EXPORTS, &id, &export)?;
-            }
-            tx.unaudited("a file that makes room goes by itself, as those do that are too old");
-            Ok(())
-        })
-        .await
 }
 
 /// The box stops: the export is made at the next start, and this attempt does not count.

@@ -126,7 +126,7 @@ async fn a_full_organization_takes_nobodys_turn_at_a_host_that_wants_pauses() {
     // A pause between two visits that is longer than anything is waited for here, and over for the first of them.
     let pause = 2 * PATIENCE;
     let before = Instant::now().checked_sub(pause).expect("the machine runs for minutes");
-    lab.dispatcher.politeness.set_crawl_delay("a.test", before, pause);
+    lab.dispatcher.parts.politeness.set_crawl_delay("a.test", before, pause);
     let own = lab.submit("a.test/own").await;
     let theirs = lab.submit_for(&neighbour, "a.test/theirs", json!({})).await;
     lab.start();

@@ -10,8 +10,9 @@ mod turns;
 mod waits;
 
 use super::FEATURE;
-use super::dispatch::{DispatchParts, DispatchSettings, Dispatcher};
+use super::dispatch::{DispatchSettings, Dispatcher};
 use super::rows::{JOBS, JobV1, LEASE, QUEUE};
+use super::run::DispatchParts;
 use super::submit::{self, NewJob, SubmitContext};
 use crate::features::billing::{self, Plans, Retention, TRANSACTIONS, Terms};
 use crate::features::extraction::{Extractor, RESULTS};

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::features::jobs::cancel_job;
+use crate::features::jobs::run::RunHost;
 
 /// A row as a process leaves it that dies in its `run`th run.
 fn left_running(run: u32, lease_until: Moment) -> impl FnOnce(&mut JobV1) {

@@ -3,8 +3,8 @@
 use super::*;
 use crate::features::jobs::ask::AttemptLog;
 use crate::features::jobs::cancel_job;
-use crate::features::jobs::finish::{claim, postpone};
-use crate::features::jobs::run::{PARKS_MAX, Run, RunStart};
+use crate::features::jobs::finish::{PARKS_MAX, claim, postpone};
+use crate::features::jobs::run::{Run, RunStart};
 use crate::features::jobs::walks::{self, WALKS, WalkV3};
 use crate::features::providers::{PROVIDERS, ProviderV1};
 use crate::features::workflows::{WorkflowStatus, WorkflowV1, write_version};
@@ -61,9 +61,9 @@ impl Lab {
         let job = self.org.write(move |tx| claim(tx, id)).await.unwrap().job().expect("it is queued");
         let domain = base::web::Domain::parse(&job.domain).unwrap();
         let permit =
-            self.dispatcher.politeness.try_acquire(&domain, domain.as_str(), Instant::now()).unwrap();
+            self.dispatcher.parts.politeness.try_acquire(&domain, domain.as_str(), Instant::now()).unwrap();
         between(self);
-        match Run::load(&self.dispatcher, &self.org, job, (permit, &AttemptLog::default())).unwrap() {
+        match Run::load(&*self.dispatcher, &self.org, job, (permit, &AttemptLog::default())).unwrap() {
             RunStart::Run(run) => run.go().await.unwrap(),
             RunStart::Postponed(_, reason) => panic!("{reason}"),
         }
@@ -170,7 +170,7 @@ async fn a_canceled_job_tells_every_attempt_of_its_run_once() {
 async fn a_redirect_leads_to_no_host_that_is_left_alone() {
     let mut lab = Lab::new(2, 1, Duration::ZERO).await;
     lab.start();
-    let polite = lab.dispatcher.politeness.clone();
+    let polite = lab.dispatcher.parts.politeness.clone();
     // A short pause is waited for on the way.
     let begun = Instant::now();
     polite.hold("b.test", begun, begun + Duration::from_millis(500));
@@ -258,9 +258,9 @@ async fn only_waiting_for_a_provider_in_trouble_is_bounded() {
     let waited = WalkV3 { chain: Some(vec![direct]), parks: PARKS_MAX, crowded: 7, ..WalkV3::default() };
     lab.org.write(move |tx| tx.put(&WALKS, &id, &waited)).await.unwrap();
     let row = lab.org.read(|tx| tx.require(&PROVIDERS, &direct)).unwrap();
-    let account = lab.dispatcher.providers.account(lab.org.id(), &row).unwrap();
+    let account = lab.dispatcher.parts.providers.account(lab.org.id(), &row).unwrap();
     let busy = fetch::Attempt::faulty(fetch::Fault::Throttled, "429");
-    lab.dispatcher.providers.hear(&account, base::web::Domain::parse("a.test").unwrap(), &busy);
+    lab.dispatcher.parts.providers.hear(&account, base::web::Domain::parse("a.test").unwrap(), &busy);
     lab.run_by_hand(id, |_| ()).await;
     let (job, row) = (lab.job(id), lab.org.read(|tx| walks::load(tx, id)).unwrap());
     assert_eq!((job.status, job.attempts.len(), lab.web.log().len()), (JobStatus::Queued, 0, 0), "{job:?}");
@@ -299,7 +299,8 @@ async fn after_work_of_the_boxs_own_the_domain_is_asked_for_leave_again() {
     assert_eq!((lab.job(id).status, lab.job(id).attempts.len()), (JobStatus::Queued, 1), "at its wait node");
     // The page is judged before the second visit; meanwhile the target asks to be left alone.
     let now = Instant::now();
-    let hold = |lab: &Lab| lab.dispatcher.politeness.hold("a.test", now, now + Duration::from_secs(600));
+    let hold =
+        |lab: &Lab| lab.dispatcher.parts.politeness.hold("a.test", now, now + Duration::from_secs(600));
     lab.run_by_hand(id, hold).await;
     let job = lab.job(id);
     assert_eq!((job.status, job.attempts.len(), lab.web.log().len()), (JobStatus::Queued, 1, 1));
@@ -317,14 +318,14 @@ async fn a_drawn_graph_leaves_a_provider_alone_that_keeps_failing_at_a_domain() 
     });
     let second = second.await.unwrap();
     let row = lab.org.read(|tx| tx.require(&PROVIDERS, &first)).unwrap();
-    let account = lab.dispatcher.providers.account(lab.org.id(), &row).unwrap();
+    let account = lab.dispatcher.parts.providers.account(lab.org.id(), &row).unwrap();
     let url = format!("http://a.test:{}/slow/60000/x", lab.web.port);
     let request = fetch::FetchRequest {
         timeout: Duration::from_millis(50),
         ..fetch::FetchRequest::new(base::web::WebUrl::parse(&url).unwrap())
     };
     for _ in 0..fetch::breaker::FAILURES_MAX {
-        let attempt = lab.dispatcher.providers.fetch(&account, request.clone()).await;
+        let attempt = lab.dispatcher.parts.providers.fetch(&account, request.clone()).await;
         assert_eq!(attempt.outcome, Outcome::Timeout);
     }
     let node = |id: &str, provider: ProviderId| json!({ "id": id, "type": "provider", "config": { "providerId": provider } });

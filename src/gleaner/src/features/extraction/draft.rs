@@ -1,0 +1,48 @@
+//! A result on its way: read from a page, and not stored yet.
+
+use super::columns::TypedAttribute;
+use super::rows::ResultV2;
+use base::ids::{JobId, ResultId};
+use base::terms::PageType;
+use std::sync::Arc;
+
+/// A result that is not yet stored.
+#[derive(Clone, Debug)]
+pub struct ResultDraft {
+    pub(super) row: ResultV2,
+    /// What the schema asked for, found or not: each gets its column in the console.
+    pub(super) attributes: Arc<[TypedAttribute]>,
+}
+
+impl ResultDraft {
+    pub(super) fn from_parts(row: ResultV2, attributes: Arc<[TypedAttribute]>) -> ResultDraft {
+        ResultDraft { row, attributes }
+    }
+
+    pub(super) fn into_parts(self) -> (ResultV2, Arc<[TypedAttribute]>) {
+        (self.row, self.attributes)
+    }
+
+    pub fn id(&self) -> ResultId {
+        self.row.id
+    }
+
+    pub fn job(&self) -> JobId {
+        self.row.job
+    }
+
+    /// Hangs further tags on the result, behind those that it has.
+    pub fn add_tags(&mut self, tags: Vec<String>) {
+        let new: Vec<_> = tags.into_iter().filter(|tag| !self.row.tags.contains(tag)).collect();
+        self.row.tags.extend(new);
+    }
+
+    pub fn page_type(&self) -> Option<PageType> {
+        self.row.page_type
+    }
+
+    /// The composite quality; none when no schema applied.
+    pub fn quality(&self) -> Option<f64> {
+        self.row.quality.map(|quality| quality.composite)
+    }
+}

@@ -1,0 +1,83 @@
+//! What every request finds: the box's parts, and what is counted over all requests.
+
+use crate::call::access::{Authenticator, Gatekeeper};
+use crate::call::body_budget::BodyBudgets;
+use crate::call::known_fields::KnownFields;
+use crate::call::readiness::Readiness;
+use crate::call::scheduler::FairScheduler;
+use crate::metrics::Metrics;
+use crate::services::Services;
+use crate::settings::ApiSettings;
+use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What requests are answered with, the same for all of them. It knows no route: what asks and what answers hold it both.
+pub(crate) struct ApiState {
+    pub(crate) services: Arc<Services>,
+    pub(crate) authenticator: Box<dyn Authenticator>,
+    pub(crate) gatekeeper: Box<dyn Gatekeeper>,
+    pub(crate) settings: ApiSettings,
+    pub(crate) metrics: Metrics,
+    pub(crate) readiness: Readiness,
+    pub(crate) body_budgets: BodyBudgets,
+    pub(crate) scheduler: Arc<FairScheduler>,
+    /// The parameters and members that the operations have.
+    pub(crate) known_fields: Arc<KnownFields>,
+    /// The OpenAPI document, and the page that is made from it.
+    pub(crate) openapi: Bytes,
+    pub(crate) reference: Bytes,
+    draining: AtomicBool,
+}
+
+/// What [`ApiState`] is made of, and where it begins.
+pub(crate) struct Parts {
+    pub(crate) services: Arc<Services>,
+    pub(crate) authenticator: Box<dyn Authenticator>,
+    pub(crate) gatekeeper: Box<dyn Gatekeeper>,
+    pub(crate) settings: ApiSettings,
+    pub(crate) metrics: Metrics,
+    pub(crate) readiness: Readiness,
+    pub(crate) known_fields: KnownFields,
+    pub(crate) openapi: Bytes,
+    pub(crate) reference: Bytes,
+}
+
+impl ApiState {
+    pub(crate) fn new(parts: Parts) -> Arc<ApiState> {
+        let Parts {
+            services,
+            authenticator,
+            gatekeeper,
+            settings,
+            metrics,
+            readiness,
+            known_fields,
+            openapi,
+            reference,
+        } = parts;
+        Arc::new(ApiState {
+            services,
+            authenticator,
+            gatekeeper,
+            body_budgets: BodyBudgets::new(settings.bodies_bytes_max, &metrics),
+            scheduler: FairScheduler::new(),
+            settings,
+            metrics,
+            readiness,
+            known_fields: Arc::new(known_fields),
+            openapi,
+            reference,
+            draining: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// From now on the box calls itself not ready.
+    pub(crate) fn start_draining(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+}

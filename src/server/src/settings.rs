@@ -1,0 +1,90 @@
+//! What this crate is told by the configuration.
+
+use ipnet::IpNet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What the trunk is told by the configuration.
+#[derive(Clone, Debug)]
+pub struct ApiSettings {
+    /// Where error pages are, such as `http://box:8080/docs`, without a slash at the end.
+    pub docs_base: String,
+    /// The path under which people reach the box, as in `/gleaner`; empty where it has a host of its own. Requests come
+    /// with it or without: some proxies strip it.
+    pub prefix: String,
+    /// Whether people get the messages that the box writes to them.
+    pub sends_mail: bool,
+    /// Proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Bytes of bodies that callers with a credential may have under way together.
+    pub bodies_bytes_max: usize,
+    /// Networks from which `/metrics` is shown.
+    pub metrics_from: Vec<IpNet>,
+    /// The token with which it is shown to anybody.
+    pub metrics_token: Option<String>,
+}
+
+impl Default for ApiSettings {
+    fn default() -> Self {
+        ApiSettings {
+            docs_base: "/docs".to_owned(),
+            prefix: String::new(),
+            sends_mail: true,
+            trusted_proxies: Vec::new(),
+            bodies_bytes_max: 128 << 20,
+            metrics_from: vec![
+                IpNet::new_assert(Ipv4Addr::LOCALHOST.into(), 8),
+                IpNet::new_assert(Ipv6Addr::LOCALHOST.into(), 128),
+            ],
+            metrics_token: None,
+        }
+    }
+}
+
+impl ApiSettings {
+    /// Whether connections from there are a trusted proxy's.
+    pub(crate) fn trusts(&self, ip: IpAddr) -> bool {
+        let ip = ip.to_canonical();
+        self.trusted_proxies.iter().any(|network| network.contains(&ip))
+    }
+}
+
+/// What the accept loop is told by the configuration.
+#[derive(Clone, Debug)]
+pub struct ServerSettings {
+    /// Addresses to listen on; port 0 lets the system choose.
+    pub listen: Vec<SocketAddr>,
+    /// Files for TLS; without them the sockets speak in the clear.
+    pub tls: Option<TlsSettings>,
+    pub connections_max: usize,
+    /// Connections of one address on which nobody has shown a credential; trusted proxies are not counted.
+    pub per_address_max: usize,
+    /// How long a new connection may take until its first request stands there, TLS handshake included.
+    pub head_time_max: Duration,
+    /// How long a connection may do nothing between requests.
+    pub idle_max: Duration,
+    /// How long requests in flight may take once the server drains.
+    pub drain_max: Duration,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        ServerSettings {
+            listen: vec![SocketAddr::from(([127, 0, 0, 1], 8080))],
+            tls: None,
+            connections_max: 4_096,
+            per_address_max: 512,
+            head_time_max: Duration::from_secs(10),
+            idle_max: Duration::from_secs(75),
+            drain_max: Duration::from_secs(30),
+        }
+    }
+}
+
+/// PEM files: the certificate chain and its private key.
+#[derive(Clone, Debug)]
+pub struct TlsSettings {
+    pub cert: PathBuf,
+    pub key: PathBuf,
+}
