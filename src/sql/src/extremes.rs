@@ -16,11 +16,14 @@ use datafusion::logical_expr::{
     Signature, StatisticsArgs,
 };
 
-/// The functions, by the names `min` and `max`.
-pub(super) fn extremes() -> Vec<Arc<AggregateUDF>> {
-    [Extreme { greatest: false, inner: min_udaf() }, Extreme { greatest: true, inner: max_udaf() }]
-        .map(|extreme| Arc::new(AggregateUDF::from(extreme)))
-        .into()
+/// `min`.
+pub(super) fn least() -> AggregateUDF {
+    AggregateUDF::from(Extreme { greatest: false, inner: min_udaf() })
+}
+
+/// `max`.
+pub(super) fn greatest() -> AggregateUDF {
+    AggregateUDF::from(Extreme { greatest: true, inner: max_udaf() })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

@@ -9,11 +9,11 @@
 pub mod catalog;
 pub mod cells;
 mod checked;
+mod classified;
 mod dates;
 mod errors;
 mod export;
 mod extremes;
-mod functions;
 mod gate;
 mod information;
 mod limits;

@@ -20,17 +20,25 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::PhysicalSortExpr;
 
-/// The functions, under PostgreSQL's names.
-pub(super) fn ordered_aggregates() -> Vec<Arc<AggregateUDF>> {
-    let discrete = Chosen { rule: Rule::Discrete, signature: Signature::any(2, Volatility::Immutable) };
-    let mode = Chosen { rule: Rule::Mode, signature: Signature::any(1, Volatility::Immutable) };
-    vec![
-        Arc::new(AggregateUDF::from(ExactPercentile { inner: percentile_cont_udaf() })),
-        Arc::new(AggregateUDF::from(discrete)),
-        Arc::new(AggregateUDF::from(mode)),
-        Arc::new(AggregateUDF::from(Gathering { inner: array_agg_udaf() })),
-        Arc::new(AggregateUDF::from(Gathering { inner: string_agg_udaf() })),
-    ]
+pub(super) fn percentile_cont() -> AggregateUDF {
+    AggregateUDF::from(ExactPercentile { inner: percentile_cont_udaf() })
+}
+
+pub(super) fn percentile_disc() -> AggregateUDF {
+    let signature = Signature::any(2, Volatility::Immutable);
+    AggregateUDF::from(Chosen { rule: Rule::Discrete, signature })
+}
+
+pub(super) fn mode() -> AggregateUDF {
+    AggregateUDF::from(Chosen { rule: Rule::Mode, signature: Signature::any(1, Volatility::Immutable) })
+}
+
+pub(super) fn array_agg() -> AggregateUDF {
+    AggregateUDF::from(Gathering { inner: array_agg_udaf() })
+}
+
+pub(super) fn string_agg() -> AggregateUDF {
+    AggregateUDF::from(Gathering { inner: string_agg_udaf() })
 }
 
 /// DataFusion's `array_agg` or `string_agg`, but for DISTINCT with an order beside another aggregate with the opposite one: asked

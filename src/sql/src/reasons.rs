@@ -1,6 +1,6 @@
 //! Why a statement cannot be planned, in sentences for whoever wrote it.
 //!
-//! DataFusion's own texts speak of its types, its rules and names that the gate has given things. What they tell is kept: which
+//! DataFusion's own texts speak of its types, its rules and names that the rules have given things. What they tell is kept: which
 //! column, which function, which types, how many. While a statement is planned no row has been read, so a value that such
 //! a text holds is one of the statement's own.
 
@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 use datafusion::common::{Column, SchemaError};
 use regex::{Captures, Regex};
 
-use super::functions::{AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, WINDOW_FUNCTIONS};
 use super::names::{nearest_name, quoted};
+use super::postgres::table::{self, Answer, Row};
 
 /// A sentence, and the piece of the statement that it is about.
 pub(super) struct Reason {
@@ -28,45 +28,6 @@ impl Reason {
         self
     }
 }
-
-/// Functions that people write, of PostgreSQL and of others, and what does it here.
-#[rustfmt::skip]
-const INSTEAD: &[(&str, &str)] = &[
-    ("current_database", "There is one database, and its schema is public."),
-    ("date", "Write time::date."), ("date_add", "Write time + INTERVAL '1 day'."), ("date_format", "Use to_char(time, 'YYYY-MM-DD')."),
-    ("date_sub", "Write time - INTERVAL '1 day'."), ("dateadd", "Write time + INTERVAL '1 day'."),
-    ("datediff", "Subtract the times: extract(epoch FROM a - b), or a::date - b::date."),
-    ("getdate", "Use now()."),
-    ("group_concat", "Use string_agg(text, ',')."), ("if", "Write CASE WHEN … THEN … ELSE … END."),
-    ("ifnull", "Use coalesce."), ("iif", "Write CASE WHEN … THEN … ELSE … END."), ("isnull", "Use coalesce, or IS NULL."),
-    ("jsonb_path_query", "Use -> and jsonb_array_elements."), ("jsonb_set", "Use ||: '{…}'::jsonb || '{\"a\": 1}'::jsonb."),
-    ("justify_days", "Compare spans as they are, or use extract(epoch FROM span)."),
-    ("justify_hours", "Compare spans as they are, or use extract(epoch FROM span)."),
-    ("json_populate_record", "Take the members one by one: (j ->> 'name')::type."),
-    ("json_to_record", "Take the members one by one: (j ->> 'name')::type."),
-    ("json_to_recordset", "Take the elements with json_array_elements(j) AS e in FROM, and (e ->> 'name')::type of each."),
-    ("jsonb_populate_record", "Take the members one by one: (j ->> 'name')::type."),
-    ("jsonb_to_record", "Take the members one by one: (j ->> 'name')::type."),
-    ("jsonb_to_recordset", "Take the elements with jsonb_array_elements(j) AS e in FROM, and (e ->> 'name')::type of each."),
-    ("len", "Use length."), ("listagg", "Use string_agg(text, ',')."),
-    ("pg_typeof", "A statement's dryRun names the types of its columns."), ("regexp_matches", "Use regexp_match."),
-    ("row_to_json", "Use json_build_object('name', column, …)."), ("sha1", "Use sha256 or md5."),
-    ("sha224", "Use sha256, sha384 or sha512."), ("str_to_date", "Use to_date or to_timestamp."),
-    ("strftime", "Use to_char(time, 'YYYY-MM-DD')."), ("substring_index", "Use split_part."),
-    ("to_number", "Take signs out with replace, and cast: replace(text, ',', '')::numeric."),
-    ("uuid_generate_v4", "Use gen_random_uuid()."), ("version", "The box's version is in its status, and not in the console."),
-];
-
-/// Functions that are there under the name that PostgreSQL has for them, and not in the lists of the session's.
-#[rustfmt::skip]
-const ALSO: &[&str] = &[
-    "age", "ceiling", "div", "every", "extract", "format", "gen_random_uuid", "json_agg", "json_array_elements",
-    "json_array_length", "json_build_object", "json_each", "json_each_text", "json_object_agg", "json_object_keys",
-    "jsonb_agg", "jsonb_array_elements", "jsonb_array_length", "jsonb_build_object", "jsonb_each", "jsonb_each_text",
-    "jsonb_object_agg", "jsonb_object_keys", "length", "make_interval", "md5", "mod", "mode", "percentile_disc", "position",
-    "regexp_split_to_array", "regexp_split_to_table", "sha256", "sha384", "sha512", "sign", "string_to_table", "substring",
-    "to_json", "trim", "unnest", "variance", "width_bucket",
-];
 
 /// Why a column cannot be told.
 pub(super) fn schema_reason(error: &SchemaError) -> Reason {
@@ -332,12 +293,14 @@ pub(super) const CORRELATED: &str = "A subquery, or LATERAL, that names a column
 
 fn missing_function(name: &str) -> Reason {
     let shown = quoted(name);
-    let other = INSTEAD.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
-    let near = || {
-        let all = [SCALAR_FUNCTIONS, AGGREGATE_FUNCTIONS, WINDOW_FUNCTIONS, ALSO];
-        nearest_name(name, all.into_iter().flatten().copied()).map(|near| format!(" Did you mean {near}?"))
+    let instead = match table::of(&name.to_ascii_lowercase()).map(|row| row.answer) {
+        Some(Answer::Absent(instead)) => Some(format!(" {instead}")),
+        _ => {
+            let names = table::all().filter(|row| row.is_shown()).map(|row| row.name);
+            nearest_name(name, names).map(|near| format!(" Did you mean {near}?"))
+        }
     };
-    let instead = other.map(|(_, instead)| format!(" {instead}")).or_else(near).unwrap_or_default();
+    let instead = instead.unwrap_or_default();
     Reason::new(format!("There is no function \"{shown}\" here.{instead}")).about(name)
 }
 
@@ -352,13 +315,31 @@ fn ungrouped(expr: &str) -> Reason {
 }
 
 fn arguments(name: &str, types: &str) -> Reason {
-    let name = own_name(name);
+    let own = own_name(name);
     let types = in_own_types(types);
+    let takes = table::of(&name.to_ascii_lowercase()).filter(|row| row.is_shown() && row.said.is_none());
+    let takes = takes.map(|row| format!(" It is {}.", forms(row))).unwrap_or_default();
     Reason::new(match types.is_empty() {
-        true => format!("The function {name} needs arguments."),
-        false => format!("There is no function {name}({types}): cast the arguments to types that it takes, or look at their number."),
+        true => format!("The function {own} needs arguments.{takes}"),
+        false => format!(
+            "There is no function {own}({types}): cast the arguments to types that it takes, or look at their number.{takes}"
+        ),
     })
-    .about(&name)
+    .about(&own)
+}
+
+/// The forms of a function, `round(number) or round(number, bigint)`.
+fn forms(row: &Row) -> String {
+    let forms = row.signatures.split("; ").filter_map(|form| form.split_once('→'));
+    let forms: Vec<String> = forms
+        .map(|(takes, _)| match takes.trim().split_once("WITHIN GROUP") {
+            Some((share, of)) => {
+                format!("{}({}) WITHIN GROUP (ORDER BY {})", row.name, share.trim(), of.trim())
+            }
+            None => format!("{}({})", row.name, takes.trim()),
+        })
+        .collect();
+    forms.join(" or ")
 }
 
 fn operands(left: &str, operator: &str, right: &str) -> Reason {
@@ -370,33 +351,19 @@ fn operands(left: &str, operator: &str, right: &str) -> Reason {
     ))
 }
 
-/// The name under which people know a function that the gate has given another.
+/// The name under which people know a function that the rules have given another.
 fn own_name(name: &str) -> String {
-    match name {
-        "character_length" => "length",
-        "array_has" => "= ANY",
-        "as_json" => "a cast to json",
-        "date_part" => "extract",
-        "json_elements" => "json_array_elements",
-        "json_elements_text" => "json_array_elements_text",
-        "json_keys" => "json_object_keys",
-        "signum" => "sign",
-        "substr" => "substring",
-        "timezone" => "AT TIME ZONE",
-        "to_averaged" => "avg",
-        "to_char_number" => "to_char",
-        "to_shown" => "concat",
-        "to_text" => "a cast to text",
-        "to_whole" => "a cast to a whole number",
-        other => return quoted(other),
+    match table::of(&name.to_ascii_lowercase()).and_then(|row| row.said) {
+        Some(said) => said.to_owned(),
+        None => quoted(name),
     }
-    .to_owned()
 }
 
-/// An expression as it was written, nearly: without the calls that the gate puts around things.
+/// An expression as it was written, nearly: without the calls that the rules put around things.
 pub(super) fn written(expr: &str) -> String {
     static OWN: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"\b(?:as_json|json_value|to_text|to_shown|to_whole|to_averaged)\(([^()]*)\)").ok()
+        let inside: Vec<&str> = table::all().filter(|row| row.is_put_around).map(|row| row.name).collect();
+        Regex::new(&format!(r"\b(?:{})\(([^()]*)\)", inside.join("|"))).ok()
     });
     static TEXT: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r#"\b(?:Utf8View|LargeUtf8|Utf8)\("([^"]*)"\)"#).ok());
@@ -524,9 +491,9 @@ mod tests {
                 Some("lenght"),
             ),
             (
-                "Invalid function 'ifnull'.",
-                "There is no function \"ifnull\" here. Use coalesce.",
-                Some("ifnull"),
+                "Invalid function 'isnull'.",
+                "There is no function \"isnull\" here. Use coalesce, or IS NULL.",
+                Some("isnull"),
             ),
             (
                 "Column in SELECT must be in GROUP BY or an aggregate function: While expanding wildcard, column \"products.price\" must appear in the GROUP BY clause or must be part of an aggregate function, currently only \"a, b\" appears in the SELECT clause satisfies this requirement",
@@ -535,12 +502,12 @@ mod tests {
             ),
             (
                 "Failed to coerce arguments to satisfy a call to 'abs' function: coercion from Utf8 to the signature Numeric(1) failed. No function matches the given name and argument types 'abs(Utf8)'. You might need to add explicit type casts.\n\tCandidate functions:\n\tabs(Numeric)",
-                "There is no function abs(text): cast the arguments to types that it takes, or look at their number.",
+                "There is no function abs(text): cast the arguments to types that it takes, or look at their number. It is abs(number).",
                 Some("abs"),
             ),
             (
                 "x. No function matches the given name and argument types 'round(Decimal128(38, 10), Timestamp(Millisecond, None))'. You might need to add explicit type casts.",
-                "There is no function round(numeric, timestamp): cast the arguments to types that it takes, or look at their number.",
+                "There is no function round(numeric, timestamp): cast the arguments to types that it takes, or look at their number. It is round(number) or round(number, bigint).",
                 Some("round"),
             ),
             (

@@ -792,3 +792,19 @@ SELECT mode() WITHIN GROUP (ORDER BY metadata::jsonb -> 'shelf'), to_json(mode()
 SELECT json_agg(metadata -> 'shelf') OVER (ORDER BY url ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS two FROM urls;
 SELECT to_json(greatest(metadata::jsonb -> 'shelf', '1')), to_json(least(metadata::jsonb -> 'shelf', '1')) FROM urls;
 SELECT json_object_agg(url, metadata) OVER (ORDER BY url ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS two, json_build_object('p', json_agg(metadata) OVER (PARTITION BY metadata ->> 'shelf' ORDER BY url)) AS p FROM urls ORDER BY url;
+
+-- Functions that no statement above calls (every one has a statement: src/sql/src/postgres/table/tests.rs)
+SELECT round(acos(0.5)::numeric, 9) AS a, round(asin(0.5)::numeric, 9) AS b, round(atan(0.5)::numeric, 9) AS c, round(tan(0.5)::numeric, 9) AS d, round(cot(0.5)::numeric, 9) AS e;
+SELECT round(acosh(2)::numeric, 8) AS a, round(asinh(0.5)::numeric, 8) AS b, round(atanh(0.5)::numeric, 8) AS c, round(cosh(0.5)::numeric, 8) AS d, round(sinh(0.5)::numeric, 8) AS e, round(tanh(0.5)::numeric, 8) AS f;
+SELECT log10(1000::float8) AS a, log10(0.001::float8) AS b;
+SELECT array_cat(ARRAY[1, 2], ARRAY[3]) AS a, array_prepend(0, ARRAY[1]) AS b, array_positions(ARRAY[1, 2, 1], 1) AS c, array_ndims(ARRAY[1, 2]) AS d;
+SELECT array_replace(ARRAY[1, 2, 1], 1, 5) AS a, array_remove(ARRAY[1, 2, 1], 1) AS b;
+SELECT character_length(name), octet_length(name) FROM products ORDER BY name;
+SELECT encode(decode('00ff', 'hex'), 'hex') AS a, encode(decode('AP8=', 'base64'), 'hex') AS b;
+SELECT url, json_object_keys(metadata) AS k FROM urls ORDER BY url, k;
+SELECT jsonb_array_length('[1, 2]'::jsonb) AS a, jsonb_typeof('{"a": 1}'::jsonb) AS b, jsonb_extract_path_text('{"a": {"b": 1}}'::jsonb, 'a', 'b') AS c;
+SELECT json_object(ARRAY['a', 'b'], ARRAY['1', '2']);
+SELECT make_time(10, 20, 30);
+SELECT round(regr_avgx(price, stock)::numeric, 6) AS a, round(regr_avgy(price, stock)::numeric, 6) AS b, round(regr_sxx(price, stock)::numeric, 6) AS c, round(regr_sxy(price, stock)::numeric, 6) AS d, round(regr_syy(price, stock)::numeric, 4) AS e FROM products;
+SELECT encode(sha384('abc'::bytea), 'hex');
+SELECT string_to_table('a,b,c', ',') AS t ORDER BY t;

@@ -73,13 +73,6 @@ const CIRCLES: &[(&str, &str, &str)] = &[
         "`Queries` takes a statement in and has a driver carry it, which asks `Queries` for what it needs",
     ),
     ("page/src/html", "tokenizer tree", "the tree builder tells the tokenizer what to read next: one room"),
-    ("sql/src/gate", "calls dialect", "to be cut: both walk calls"),
-    ("sql/src/gate", "floats intervals", "to be cut: comparisons stand in both"),
-    (
-        "sql/src/gate",
-        "forms predicates sets",
-        "expressions, their conditions and the queries in them hold each other",
-    ),
 ];
 
 /// Modules beside each other do not need each other in a circle: each can be read, tested and changed after those below it.

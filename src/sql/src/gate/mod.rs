@@ -1,45 +1,17 @@
 //! The gate: what a text must pass before it is run.
 //!
 //! In order: limits on the text itself (`limits`), one statement that is a query, forms that are refused because they
-//! would be wrong in silence or reach outside (`refuse`), the rules that write a statement as DataFusion means it (`rules`),
-//! every table resolved against the organization's list, DataFusion's plan, `verify_plan`, a walk over the plan with its
-//! subqueries that lets only reading nodes through, the rules that rest on types, and last of all which values are JSON
-//! (`jsons`). Whoever comes this far can still be slow or large; time and
-//! memory are held by killing the process.
+//! would be wrong in silence or reach outside (`refuse`), the rules that write a statement as DataFusion means it
+//! (`postgres/rules`), every table resolved against the organization's list, DataFusion's plan, `verify_plan`, a walk over the
+//! plan with its subqueries that lets only reading nodes through, the rules that rest on types, and last of all which values
+//! are JSON. What functions and operators mean is no matter of the gate: that is `postgres`. Whoever comes this far can still
+//! be slow or large; time and memory are held by killing the process.
 
-mod calls;
-mod casts;
-mod dialect;
-mod floats;
-mod forms;
-mod group_keys;
-mod guards;
-mod intervals;
-mod joins;
-mod jsons;
-mod lateral;
-mod lifted;
 mod limits;
-mod literals;
-mod logic;
-mod multisets;
-mod names;
-mod ordering;
-mod patterns;
 mod places;
-mod predicates;
-mod quantified;
 mod refuse;
-mod rules;
-mod sets;
 #[cfg(test)]
-mod tests;
-mod tokens;
-mod tuples;
-mod typed;
-mod window_keys;
-mod windows;
-mod written;
+pub(crate) mod tests;
 
 use std::collections::BTreeSet;
 
@@ -57,11 +29,12 @@ use super::errors::{ErrorCode, QueryError};
 use super::information;
 use super::limits::NESTING_MAX;
 use super::names::nearest_name;
+use super::postgres::rules;
 
-pub(super) use self::lateral::names_outside;
 pub use self::limits::STATEMENT_BYTES_MAX;
 pub(super) use self::limits::check_length;
 pub(super) use self::places::placed;
+pub(super) use super::postgres::rules::names_outside;
 
 /// Stack for a parser in the server's process: memory is taken only as deep as a statement goes.
 const PARSE_STACK_BYTES: usize = 32 << 20;
@@ -95,7 +68,7 @@ async fn admitted(
     let limit = state.config_options().sql_parser.recursion_limit.get();
     let (mut statement, explained) = asked(parse(sql, limit)?)?;
     let inner = query(&mut statement)?;
-    logic::regroup(inner);
+    rules::regroup(inner);
     refuse::check(inner)?;
     rules::statement(inner)?;
     let mut read = BTreeSet::new();
@@ -106,7 +79,7 @@ async fn admitted(
     let reading = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reading.verify_plan(&plan).map_err(|error| only_queries().with_detail(error))?;
     check_plan(&plan)?;
-    let (plan, json) = jsons::rewrite(rules::plan(plan)?)?;
+    let (plan, json) = rules::json_columns(rules::plan(plan)?)?;
     Ok(Admitted { plan, tables: read.into_iter().collect(), json, explained })
 }
 
@@ -162,7 +135,7 @@ fn parse(sql: &str, limit: usize) -> Result<ParsedStatement, QueryError> {
     use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
     let dialect = PostgreSqlDialect {};
     let tokens =
-        tokens::of(sql).map_err(|error| QueryError::new(ErrorCode::SyntaxError, error.to_string()))?;
+        rules::tokens(sql).map_err(|error| QueryError::new(ErrorCode::SyntaxError, error.to_string()))?;
     let mut parser =
         DFParserBuilder::new(tokens).with_dialect(&dialect).with_recursion_limit(limit).build()?;
     let mut statements = parser.parse_statements()?;

@@ -4,14 +4,13 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Query,
-    Select, SelectFlavor, SetExpr, SetQuantifier, Spanned, Statement, TableFactor, Value, ValueWithSpan,
-    Visit, Visitor,
+    DataType, Expr, Query, Select, SelectFlavor, SetExpr, SetQuantifier, Spanned, Statement, TableFactor,
+    Value, ValueWithSpan, Visit, Visitor,
 };
 
-use super::{calls, dialect, forms, joins, multisets, patterns, places, predicates, sets, tuples, written};
+use super::places;
 use crate::errors::{ErrorCode, QueryError, quoted};
-use crate::postgres::{is_picture, translated, translated_with};
+use crate::postgres::rules::{forms, joins, multisets, predicates, refusals, sets, tuples};
 
 /// Most tables and subqueries in all FROM clauses together: a FROM list becomes a join tree as deep as it is long.
 const RELATIONS_MAX: usize = 100;
@@ -101,7 +100,7 @@ fn query_forms(query: &Query) -> Flow {
     refuse_if(!query.pipe_operators.is_empty(), "The pipe syntax")?;
     let exact = query.fetch.as_ref().is_some_and(|fetch| fetch.with_ties || fetch.percent);
     refuse_if(exact, "FETCH FIRST with PERCENT or TIES")?;
-    refuse_if(query.order_by.as_ref().is_some_and(forms::asks_without_value), OPEN_VALUE)?;
+    refuse_if(query.order_by.as_ref().is_some_and(predicates::asks_without_value), OPEN_VALUE)?;
     set_expressions(&query.body)
 }
 
@@ -125,7 +124,7 @@ fn select_forms(select: &Select) -> Flow {
         refuse_if(forms::asks_openly(condition), OPEN)?;
     }
     refuse_if(select.having.as_ref().is_some_and(forms::asks_openly), OPEN)?;
-    refuse_if(predicates::values_of(select).any(forms::asks_without_value), OPEN_VALUE)?;
+    refuse_if(predicates::values_of(select).any(predicates::asks_without_value), OPEN_VALUE)?;
     refuse_if(select.value_table_mode.is_some(), "AS STRUCT and AS VALUE")?;
     refuse_if(!matches!(select.flavor, SelectFlavor::Standard), "A query that begins with FROM")
 }
@@ -197,37 +196,19 @@ fn reserved(factor: &TableFactor) -> Option<&str> {
 
 fn expr_forms(expr: &Expr) -> Flow {
     match expr {
-        Expr::SimilarTo { .. } if !is_similar(expr) => {
-            refuse("SIMILAR TO with ESCAPE, or a pattern that is no text (use ~ with a regular expression)")
-        }
         Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } if is_cut(right) => {
             refuse("ANY and ALL over a subquery with ORDER BY and LIMIT (compare with the subquery itself)")
         }
-        Expr::BinaryOp { op, right, .. } if dialect::matches_regular(op) => regular_expression(right),
-        Expr::Substring { substring_from: Some(pattern), substring_for: None, .. } => {
-            regular_expression(pattern)
-        }
-        Expr::Function(function) if takes_pattern(&function.name) => {
-            let FunctionArguments::List(list) = &function.args else { return ControlFlow::Continue(()) };
-            match list.args.get(1) {
-                Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(pattern))) => {
-                    flags_of_regular(function)?;
-                    regular_expression(pattern)
-                }
-                _ => ControlFlow::Continue(()),
-            }
-        }
-        Expr::Function(function) if is_distinct_object(function) => refuse(
-            "json_object_agg with DISTINCT (put SELECT DISTINCT of the names and values in a subquery, and the aggregate around it)",
-        ),
         Expr::InList { .. } if tuples::is_too_long(expr) => refuse(&format!(
             "IN over more than {} rows (join with a list of them: JOIN (VALUES …) AS v(a, b) ON …)",
             tuples::ROWS_MAX
         )),
         Expr::RLike { .. } | Expr::MatchAgainst { .. } => refuse("RLIKE and MATCH"),
         Expr::Cast { data_type, .. } if is_padded(data_type) => refuse("The type char(n) (use text)"),
-        Expr::Function(function) if is_named(&function.name, "to_char") => to_char_pattern(&function.args),
-        _ => ControlFlow::Continue(()),
+        _ => match refusals::of(expr) {
+            Some(what) => refuse(&what),
+            None => ControlFlow::Continue(()),
+        },
     }
 }
 
@@ -267,75 +248,6 @@ fn set_expressions(body: &SetExpr) -> Flow {
 /// `char(n)` pads with blanks in PostgreSQL and cuts nothing in DataFusion.
 fn is_padded(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Char(_) | DataType::Character(_) | DataType::Nvarchar(_))
-}
-
-fn is_similar(expr: &Expr) -> bool {
-    forms::similar(&mut expr.clone()).is_some()
-}
-
-fn is_named(name: &datafusion::sql::sqlparser::ast::ObjectName, wanted: &str) -> bool {
-    let last = name.0.last().and_then(|part| part.as_ident());
-    last.is_some_and(|ident| ident.value.eq_ignore_ascii_case(wanted))
-}
-
-/// Whether an object is made of pairs that are told apart: here names and values are gathered each by themselves.
-fn is_distinct_object(function: &Function) -> bool {
-    let named = |wanted| is_named(&function.name, wanted);
-    let is_distinct = match &function.args {
-        FunctionArguments::List(list) => list.duplicate_treatment == Some(DuplicateTreatment::Distinct),
-        _ => false,
-    };
-    is_distinct && (named("json_object_agg") || named("jsonb_object_agg"))
-}
-
-fn takes_pattern(name: &datafusion::sql::sqlparser::ast::ObjectName) -> bool {
-    let named = |wanted: &&str| is_named(name, wanted);
-    let own = ["regexp_count", "regexp_instr", "regexp_match", "regexp_replace", "regexp_substr"];
-    calls::PATTERNED.iter().chain(&own).any(named)
-}
-
-/// A written regular expression has a counterpart in the engine's library, which answers in linear time.
-fn regular_expression(pattern: &Expr) -> Flow {
-    let known = written::literal(pattern).is_none_or(|text| translated(text).is_some());
-    refuse_if(
-        !known,
-        "A regular expression that refers back (\\1), looks ahead (?=), names a collating element or has an escape that \
-         PostgreSQL does not know",
-    )
-}
-
-/// Flags that are written in the statement are known ones.
-fn flags_of_regular(function: &Function) -> Flow {
-    let FunctionArguments::List(list) = &function.args else { return ControlFlow::Continue(()) };
-    let named = |wanted| is_named(&function.name, wanted);
-    let first = if named("regexp_replace") { 3 } else { 2 };
-    let flags = list.args.iter().skip(first).find_map(|argument| match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => written::literal(expr),
-        _ => None,
-    });
-    let flags = flags.unwrap_or_default();
-    let plain = if named("regexp_replace") { flags.replace('g', "") } else { flags.to_owned() };
-    let known = translated_with("", &plain).is_some();
-    refuse_if(!known, &format!("A regular expression with the flags \"{}\"", quoted(flags)))
-}
-
-/// DataFusion's `to_char` takes `%Y-%m-%d` and gives any other pattern back as it is, so what cannot be translated is
-/// refused.
-fn to_char_pattern(arguments: &FunctionArguments) -> Flow {
-    let FunctionArguments::List(list) = arguments else { return ControlFlow::Continue(()) };
-    let pattern = list.args.get(1).and_then(|argument| match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value))) => match &value.value {
-            Value::SingleQuotedString(text) => Some(text.as_str()),
-            _ => None,
-        },
-        _ => None,
-    });
-    let known = |text: &str| text.contains('%') || is_picture(text) || patterns::pieces(text).is_some();
-    let known = pattern.is_some_and(known);
-    refuse_if(
-        !known,
-        "to_char with this pattern (write one like 'YYYY-MM-DD HH24:MI:SS', '%Y-%m-%d' or, of a number, 'FM999,990.00')",
-    )
 }
 
 /// A series of whole numbers is a list in memory.

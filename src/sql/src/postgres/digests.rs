@@ -20,14 +20,16 @@ use ring::digest::{SHA256, SHA384, SHA512, digest};
 use super::refused;
 use crate::errors::{QueryError, quoted, told};
 
-pub(super) fn functions() -> Vec<ScalarUDF> {
-    let of = |sum| ScalarUDF::from(Digests { sum, signature: Signature::any(1, Volatility::Immutable) });
-    let encode = ScalarUDF::from(Encode { signature: Signature::any(2, Volatility::Immutable) });
-    vec![encode, of(Sum::Md5), of(Sum::Sha256), of(Sum::Sha384), of(Sum::Sha512)]
+pub(super) fn udf(sum: Sum) -> ScalarUDF {
+    ScalarUDF::from(Digests { sum, signature: Signature::any(1, Volatility::Immutable) })
+}
+
+pub(super) fn encode() -> ScalarUDF {
+    ScalarUDF::from(Encode { signature: Signature::any(2, Volatility::Immutable) })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Sum {
+pub(super) enum Sum {
     Md5,
     Sha256,
     Sha384,

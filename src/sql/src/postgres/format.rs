@@ -1,7 +1,7 @@
 //! `format('%s costs %s', …)`, and texts quoted for SQL.
 //!
 //! PostgreSQL's manual, 9.4.1: `%[position][flags][width]type` with the types `s`, `I`, `L` and `%`. The arguments come as
-//! texts (`gate/dialect`).
+//! texts (`rules/calls.rs`).
 
 use std::sync::Arc;
 
@@ -18,19 +18,16 @@ use crate::errors::{QueryError, told};
 /// Widest field: a wider one would be blanks and nothing else.
 const WIDTH_MAX: usize = 10_000;
 
-pub(super) fn functions() -> Vec<ScalarUDF> {
-    let udf = |work, signature| ScalarUDF::from(Format { work, signature });
-    let one = || Signature::any(1, Volatility::Immutable);
-    vec![
-        udf(Work::Format, Signature::variadic_any(Volatility::Immutable)),
-        udf(Work::Identifier, one()),
-        udf(Work::Literal, one()),
-        udf(Work::Nullable, one()),
-    ]
+pub(super) fn udf(work: Work) -> ScalarUDF {
+    let signature = match work {
+        Work::Format => Signature::variadic_any(Volatility::Immutable),
+        Work::Identifier | Work::Literal | Work::Nullable => Signature::any(1, Volatility::Immutable),
+    };
+    ScalarUDF::from(Format { work, signature })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Work {
+pub(super) enum Work {
     Format,
     Identifier,
     Literal,

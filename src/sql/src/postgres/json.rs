@@ -15,14 +15,15 @@ use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
+use super::json_text::{NUMBER, number, parse, written};
 use super::{refused, strings};
 use crate::spool::json as cells;
 
 /// What is asked of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Question {
+pub(super) enum Question {
     /// The member of this name, or the element at this place; as text or as JSON.
     Member {
         as_text: bool,
@@ -49,7 +50,7 @@ enum Question {
     Object,
     /// The text, marked as JSON: it is put into other JSON as it is.
     Marked,
-    /// The text as it is: what a cast to JSON gives, by which it is known as such (`gate/jsons.rs`).
+    /// The text as it is: what a cast to JSON gives, by which it is known as such (`rules/jsons.rs`).
     Named,
     /// Two objects or lists put together.
     Concat,
@@ -74,36 +75,6 @@ use Question::{
 
 /// The type of texts that are marked as JSON; no table and no other function has it.
 const MARKED: DataType = DataType::LargeUtf8;
-
-pub(super) fn functions() -> Vec<ScalarUDF> {
-    let named = [
-        ("json_extract_path", Along { as_text: false }),
-        ("jsonb_extract_path", Along { as_text: false }),
-        ("json_extract_path_text", Along { as_text: true }),
-        ("jsonb_extract_path_text", Along { as_text: true }),
-        ("json_array_length", ArrayLength),
-        ("jsonb_array_length", ArrayLength),
-        ("json_typeof", TypeOf),
-        ("jsonb_typeof", TypeOf),
-        ("to_json", ToJson),
-        ("to_jsonb", ToJson),
-        ("json_build_object", Build),
-        ("jsonb_build_object", Build),
-        ("json_build_array", List),
-        ("jsonb_build_array", List),
-        ("json_object", Object),
-        ("json_value", Marked),
-        ("as_json", Named),
-        ("json_elements", Elements { as_text: false }),
-        ("json_elements_text", Elements { as_text: true }),
-        ("json_keys", Keys),
-        ("json_members", Members { as_text: false }),
-        ("json_members_text", Members { as_text: true }),
-        ("json_strip_nulls", Stripped),
-        ("jsonb_strip_nulls", Stripped),
-    ];
-    named.into_iter().map(|(name, question)| udf(name, question)).collect()
-}
 
 pub(super) fn member(as_text: bool) -> ScalarUDF {
     udf(if as_text { "->>" } else { "->" }, Member { as_text })
@@ -143,7 +114,7 @@ pub(super) fn contains() -> ScalarUDF {
     udf("@>", Contains)
 }
 
-fn udf(name: &'static str, question: Question) -> ScalarUDF {
+pub(super) fn udf(name: &'static str, question: Question) -> ScalarUDF {
     let signature = match question {
         Along { .. } | Build | List => Signature::variadic_any(Volatility::Immutable),
         ArrayLength
@@ -465,100 +436,6 @@ fn as_plain(value: Value) -> Option<String> {
         Value::Null => None,
         Value::String(text) => Some(text.trim_start_matches(NUMBER).to_owned()),
         other => Some(written(&other)),
-    }
-}
-
-/// What stands before the digits of a number that is kept as a text, and in no text of JSON: PostgreSQL has none with it.
-const NUMBER: &str = "\u{0}";
-
-/// JSON as a value, none where it is none. A number whose digits the value would not have (`1.50`, more than 64 bits) is kept as
-/// a text behind [`NUMBER`].
-fn parse(text: &str) -> Option<Value> {
-    let mut own = String::new();
-    let (mut rest, mut kept) = (text, false);
-    while let Some(at) = rest.find(|char: char| char == '"' || char == '-' || char.is_ascii_digit()) {
-        let (before, found) = rest.split_at(at);
-        own.push_str(before);
-        let length = if found.starts_with('"') { length_of_text(found)? } else { length_of_number(found) };
-        let (token, behind) = found.split_at(length);
-        let is_same = token.starts_with('"')
-            || serde_json::from_str::<Number>(token).map_or(true, |number| number.to_string() == token);
-        if is_same {
-            match token.contains("\\u0000") {
-                // No text of PostgreSQL's has this character, and here it is the mark of a number.
-                true => {
-                    kept = true;
-                    own.push_str(&without_mark(token));
-                }
-                false => own.push_str(token),
-            }
-        } else {
-            kept = true;
-            own.push_str(&format!("\"\\u0000{token}\""));
-        }
-        rest = behind;
-    }
-    if !kept {
-        return serde_json::from_str(text).ok();
-    }
-    own.push_str(rest);
-    serde_json::from_str(&own).ok()
-}
-
-/// A text of JSON with another character where the one of the number 0 is escaped.
-fn without_mark(token: &str) -> String {
-    let mut own = String::with_capacity(token.len());
-    let mut rest = token;
-    while let Some(at) = rest.find('\\') {
-        let (before, escape) = rest.split_at(at);
-        own.push_str(before);
-        let is_mark = escape.starts_with("\\u0000");
-        let length = if is_mark { 6 } else { 1 + escape[1..].chars().next().map_or(0, char::len_utf8) };
-        let (escape, behind) = escape.split_at(length);
-        own.push_str(if is_mark { "\\ufffd" } else { escape });
-        rest = behind;
-    }
-    own.push_str(rest);
-    own
-}
-
-/// Bytes of a text of JSON with its quotes; none when it does not end.
-fn length_of_text(text: &str) -> Option<usize> {
-    let mut escaped = false;
-    let end = text.bytes().skip(1).position(|byte| {
-        let ends = byte == b'"' && !escaped;
-        escaped = byte == b'\\' && !escaped;
-        ends
-    });
-    end.map(|end| end + 2)
-}
-
-fn length_of_number(text: &str) -> usize {
-    text.bytes().take_while(|byte| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')).count()
-}
-
-/// A value as JSON.
-fn written(value: &Value) -> String {
-    let text = value.to_string();
-    let mark = "\"\\u0000";
-    if !text.contains(mark) {
-        return text;
-    }
-    let mut parts = text.split(mark);
-    let mut own = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (digits, behind) = part.split_once('"').unwrap_or((part, ""));
-        own.extend([digits, behind]);
-    }
-    own
-}
-
-/// A number, however it is kept.
-fn number(value: &Value) -> Option<f64> {
-    match value {
-        Value::Number(number) => number.as_f64(),
-        Value::String(text) => text.strip_prefix(NUMBER)?.parse().ok(),
-        _ => None,
     }
 }
 

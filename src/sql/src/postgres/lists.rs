@@ -16,25 +16,14 @@ use datafusion::logical_expr::{
 
 use super::spans;
 
-pub(super) fn functions() -> Vec<ScalarUDF> {
-    let names = [
-        ("any_eq", "all_eq", Comparison::Eq),
-        ("any_ne", "all_ne", Comparison::Ne),
-        ("any_lt", "all_lt", Comparison::Lt),
-        ("any_le", "all_le", Comparison::Le),
-        ("any_gt", "all_gt", Comparison::Gt),
-        ("any_ge", "all_ge", Comparison::Ge),
-    ];
-    let of = |name, comparison, is_all| {
-        let signature = Signature::user_defined(Volatility::Immutable);
-        ScalarUDF::from(Quantified { name, comparison, is_all, signature })
-    };
-    let both = names.map(|(any, all, comparison)| [of(any, comparison, false), of(all, comparison, true)]);
-    both.into_iter().flatten().collect()
+/// `x op ANY (list)`, or ALL.
+pub(super) fn udf(name: &'static str, comparison: Comparison, is_all: bool) -> ScalarUDF {
+    let signature = Signature::user_defined(Volatility::Immutable);
+    ScalarUDF::from(Quantified { name, comparison, is_all, signature })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Comparison {
+pub(super) enum Comparison {
     Eq,
     Ne,
     Lt,

@@ -1,25 +1,28 @@
-//! What PostgreSQL has and DataFusion has not, or answers otherwise.
+//! What PostgreSQL has and DataFusion has not, or answers otherwise: the one home of what SQL means here.
 //!
-//! Operators are planned here, where the types are known: JSON (`->`, `->>`, `#>`, `#>>`, `?`, `@>`), overlapping lists,
+//! `table` has a row for each function, `rules` what a statement is rewritten by, in order, and the files beside them the
+//! functions themselves. Operators are planned here, where the types are known: JSON (`->`, `->>`, `#>`, `#>>`, `?`, `@>`), overlapping lists,
 //! exact division, a date plus a span of time, text put together with a number. The functions beside them are called by
-//! name, most of them by what `gate/dialect.rs` makes of a statement. All of it was found by asking both the same
+//! name, most of them by what `rules/dialect.rs` makes of a statement. All of it was found by asking both the same
 //! (`tests/it/bi/differential.rs`).
 
 mod digests;
 mod format;
 mod json;
+mod json_text;
 mod lists;
+mod notation;
 mod numbers;
 mod picture;
 mod regexes;
+pub(crate) mod rules;
 mod spans;
 mod sums;
+pub(crate) mod table;
 mod text;
 mod times;
 mod totals;
 mod zone;
-
-use std::sync::Arc;
 
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::compute::cast;
@@ -27,36 +30,20 @@ use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions_nested::array_has::array_has_any_udf;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::{Expr, ExprSchemable, Operator, ScalarUDF, binary_expr, cast as cast_expr};
+use datafusion::logical_expr::{Expr, ExprSchemable, Operator, binary_expr, cast as cast_expr};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
+use self::numbers::Work;
 use crate::errors::{QueryError, told};
 
 pub(super) use self::json::{concatenation as json_concatenation, marked as json_marked};
+pub(super) use self::notation::{of_operator, translated, translated_for, translated_with};
 pub(super) use self::numbers::{plain, without_exponent};
 pub(super) use self::picture::{NAME as TO_CHAR_OF_NUMBERS, is_picture};
-pub(super) use self::regexes::{of_operator, translated, translated_for, translated_with};
 pub(super) use self::spans::{length as span_length, picked as span_picked, span as span_of};
 pub(super) use self::text::bytes_of;
 pub(super) use self::times::without_zone;
 pub(super) use self::totals::of_spans;
-
-/// The functions, for the session.
-pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
-    json::functions()
-        .into_iter()
-        .chain(lists::functions())
-        .chain(numbers::functions())
-        .chain(regexes::functions())
-        .chain(spans::functions())
-        .chain(text::functions())
-        .chain(times::functions())
-        .chain(digests::functions())
-        .chain(format::functions())
-        .chain([picture::function(), zone::function()])
-        .map(Arc::new)
-        .collect()
-}
 
 /// Plans the operators.
 #[derive(Debug)]
@@ -85,13 +72,13 @@ impl ExprPlanner for Operators {
             BinaryOperator::Question if is_json => json::has_key(),
             BinaryOperator::AtArrow if is_json && right.is_string() => json::contains(),
             BinaryOperator::PGOverlap => array_has_any_udf().as_ref().clone(),
-            BinaryOperator::Divide if is_exact(&left, &right) => numbers::division(),
+            BinaryOperator::Divide if is_exact(&left, &right) => numbers::udf(Work::Divide),
             BinaryOperator::Divide
                 if left.is_integer()
                     && right.is_integer()
                     && (sums::is_numeric(&expr.left, schema) || sums::is_numeric(&expr.right, schema)) =>
             {
-                numbers::division()
+                numbers::udf(Work::Divide)
             }
             BinaryOperator::Multiply if is_span(&left) && right.is_numeric() => spans::multiple(),
             BinaryOperator::Multiply if left.is_numeric() && is_span(&right) => {

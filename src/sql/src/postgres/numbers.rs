@@ -16,8 +16,7 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Result, exec_err, internal_err, plan_err};
-use datafusion::functions::math::{functions as math_functions, round as datafusion_round};
-use datafusion::functions_nested::all_default_nested_functions;
+use datafusion::functions::math::round as datafusion_round;
 use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
@@ -26,14 +25,6 @@ use datafusion::logical_expr::{
 };
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-/// Functions that may give a zero or a NaN with a sign of numbers that have none such.
-const PLAIN: &[&str] = &[
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "cot", "degrees",
-    "exp", "ln", "log", "log10", "log2", "nanvl", "power", "radians", "signum", "sin", "sinh", "sqrt", "tan",
-    "tanh", "trunc",
-];
-/// Functions that count.
-const COUNTS: &[&str] = &["array_length", "array_ndims", "array_position", "cardinality"];
 /// Digits of a double, and of a narrow one, that are sure.
 const DOUBLE_DIGITS: usize = 15;
 const NARROW_DIGITS: usize = 6;
@@ -46,29 +37,24 @@ const DIGITS_MAX: u8 = 38;
 /// Digits behind the point of what an average is made of; the average itself has four more.
 const AVERAGED_DIGITS: i8 = 12;
 
-pub(super) fn functions() -> Vec<ScalarUDF> {
-    let any = |count| Signature::any(count, Volatility::Immutable);
-    let own = vec![
-        ScalarUDF::from(Numeric { work: Work::Whole, signature: any(1) }),
-        ScalarUDF::from(Numeric { work: Work::Up, signature: any(1) }),
-        ScalarUDF::from(Numeric { work: Work::Down, signature: any(1) }),
-        ScalarUDF::from(Numeric { work: Work::Averaged, signature: any(1) }),
-        ScalarUDF::from(Numeric { work: Work::Bucket, signature: any(4) }),
-        ScalarUDF::from(Numeric { work: Work::Plain, signature: any(1) }),
-        ScalarUDF::from(Numeric { work: Work::Signed, signature: any(1) }),
-        ScalarUDF::from(Numeric { work: Work::Exact, signature: any(1) }),
-        ScalarUDF::from(Numeric { work: Work::Length, signature: any(1) }),
-        ScalarUDF::from(Numeric { work: Work::Within, signature: any(3) }),
-        ScalarUDF::from(Round::new(true)),
-        ScalarUDF::from(Round::new(false)),
-    ];
-    let others = math_functions().into_iter().filter(|other| PLAIN.contains(&other.name()));
-    let counts = all_default_nested_functions().into_iter().filter(|other| COUNTS.contains(&other.name()));
-    others.chain(counts).map(|inner| ScalarUDF::from(Adapted { inner })).chain(own).collect()
+pub(super) fn udf(work: Work) -> ScalarUDF {
+    let arguments = match work {
+        Work::Divide => 2,
+        Work::Within => 3,
+        Work::Bucket => 4,
+        _ => 1,
+    };
+    ScalarUDF::from(Numeric { work, signature: Signature::any(arguments, Volatility::Immutable) })
 }
 
-pub(super) fn division() -> ScalarUDF {
-    ScalarUDF::from(Numeric { work: Work::Divide, signature: Signature::any(2, Volatility::Immutable) })
+/// DataFusion's function with PostgreSQL's results.
+pub(super) fn adapted(inner: Arc<ScalarUDF>) -> ScalarUDF {
+    ScalarUDF::from(Adapted { inner })
+}
+
+/// `round` with digits that are written out, or with others.
+pub(super) fn round(is_written: bool) -> ScalarUDF {
+    ScalarUDF::from(Round::new(is_written))
 }
 
 /// What comes of computing with doubles, by way of [`Work::Plain`].
@@ -116,8 +102,7 @@ fn exact_digits(value: f64, digits: usize) -> Option<String> {
 
 /// A double without a sign where it means nothing.
 pub(crate) fn plain(double: Expr) -> Expr {
-    ScalarUDF::from(Numeric { work: Work::Plain, signature: Signature::any(1, Volatility::Immutable) })
-        .call(vec![double])
+    udf(Work::Plain).call(vec![double])
 }
 
 /// DataFusion's function with other results: doubles as [`Work::Plain`] has them, counts with a sign.
@@ -285,7 +270,7 @@ fn plain_value(value: f64) -> f64 {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Work {
+pub(super) enum Work {
     Divide,
     /// A number without its fraction, as a cast to a whole number needs it; anything else as it is.
     Whole,
@@ -348,7 +333,7 @@ impl ScalarUDFImpl for Numeric {
             (Work::Averaged, Some(DataType::Decimal128(_, digits))) => {
                 DataType::Decimal128(DIGITS_MAX, (*digits).max(AVERAGED_DIGITS))
             }
-            // `avg` takes it, and gives way to one of our own (`gate/intervals.rs`).
+            // `avg` takes it, and gives way to one of our own (`rules/intervals.rs`).
             (Work::Averaged, Some(DataType::Interval(_))) => DataType::Duration(TimeUnit::Microsecond),
             (Work::Signed, Some(kind)) => signed(kind.clone()),
             (Work::Exact, Some(kind)) if kind.is_floating() => DataType::Utf8,

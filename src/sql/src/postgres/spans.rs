@@ -31,9 +31,8 @@ const DAYS_PER_MONTH: f64 = 30.0;
 const DAYS_PER_YEAR: f64 = 365.25;
 pub(super) const SPAN: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
-pub(super) fn functions() -> Vec<ScalarUDF> {
-    let age = Span { work: Work::Age, signature: Signature::any(2, Volatility::Immutable) };
-    vec![date_part(), ScalarUDF::from(age), length_function(), span_function()]
+pub(super) fn age() -> ScalarUDF {
+    ScalarUDF::from(Span { work: Work::Age, signature: Signature::any(2, Volatility::Immutable) })
 }
 
 pub(super) fn date_part() -> ScalarUDF {
@@ -45,7 +44,7 @@ pub(crate) fn span(difference: Expr) -> Expr {
     span_function().call(vec![difference])
 }
 
-fn span_function() -> ScalarUDF {
+pub(super) fn span_function() -> ScalarUDF {
     ScalarUDF::from(OfDifference { signature: Signature::any(1, Volatility::Immutable) })
 }
 
@@ -95,7 +94,7 @@ pub(crate) fn length(span: Expr) -> Expr {
     length_function().call(vec![span])
 }
 
-fn length_function() -> ScalarUDF {
+pub(super) fn length_function() -> ScalarUDF {
     ScalarUDF::from(Length { signature: Signature::any(1, Volatility::Immutable) })
 }
 
@@ -466,8 +465,8 @@ fn ages(ends: &ArrayRef, begins: &ArrayRef) -> Result<ArrayRef> {
     for pair in ends.iter().zip(begins) {
         ages.push(match pair {
             (Some(end), Some(begin)) => Some(match (civil(end), civil(begin)) {
-                (Some(end), Some(begin)) if end >= begin => age(end, begin, 1, begin),
-                (Some(end), Some(begin)) => age(begin, end, -1, end),
+                (Some(end), Some(begin)) if end >= begin => age_of(end, begin, 1, begin),
+                (Some(end), Some(begin)) => age_of(begin, end, -1, end),
                 _ => return exec_err!("a time is out of the range of age"),
             }),
             _ => None,
@@ -485,7 +484,7 @@ fn civil(micros: i64) -> Option<DateTime> {
 }
 
 /// From an earlier to a later time; days are borrowed of the month of `lender`.
-fn age(later: DateTime, earlier: DateTime, sign: i64, lender: DateTime) -> IntervalMonthDayNano {
+fn age_of(later: DateTime, earlier: DateTime, sign: i64, lender: DateTime) -> IntervalMonthDayNano {
     let clock = |at: DateTime| {
         let secs = i64::from(at.hour()) * 3600 + i64::from(at.minute()) * 60 + i64::from(at.second());
         secs * NANOS_PER_SEC + i64::from(at.subsec_nanosecond())

@@ -24,15 +24,17 @@ const EXPONENT_MIN: i32 = 15;
 /// Those below this one too.
 const EXPONENT_BELOW: i32 = -4;
 
-pub(super) fn functions() -> Vec<ScalarUDF> {
-    let split = Split { signature: Signature::any(2, Volatility::Immutable) };
-    let bytes = Bytes { signature: Signature::any(1, Volatility::Immutable) };
-    let letters = [Letters::Upper, Letters::Lower, Letters::Words].map(|letters| {
-        let signature = Signature::string(1, Volatility::Immutable);
-        ScalarUDF::from(Lettered { letters, signature })
-    });
-    let own = vec![udf(Style::Cast), udf(Style::Shown), ScalarUDF::from(split), ScalarUDF::from(bytes)];
-    own.into_iter().chain(letters).collect()
+/// `upper`, `lower` or `initcap`.
+pub(super) fn lettered(letters: Letters) -> ScalarUDF {
+    ScalarUDF::from(Lettered { letters, signature: Signature::string(1, Volatility::Immutable) })
+}
+
+pub(super) fn regexp_split_to_array() -> ScalarUDF {
+    ScalarUDF::from(Split { signature: Signature::any(2, Volatility::Immutable) })
+}
+
+pub(super) fn to_bytea() -> ScalarUDF {
+    ScalarUDF::from(Bytes { signature: Signature::any(1, Volatility::Immutable) })
 }
 
 /// A value as a cast to text gives it.
@@ -55,14 +57,14 @@ pub(super) fn is_shown_otherwise(kind: &DataType) -> bool {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Style {
+pub(super) enum Style {
     /// What a cast to text gives.
     Cast,
     /// What `concat` and its like write.
     Shown,
 }
 
-fn udf(style: Style) -> ScalarUDF {
+pub(super) fn udf(style: Style) -> ScalarUDF {
     ScalarUDF::from(Text { style, signature: Signature::any(1, Volatility::Immutable) })
 }
 
@@ -261,7 +263,7 @@ impl ScalarUDFImpl for Bytes {
 
 /// How letters are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Letters {
+pub(super) enum Letters {
     Upper,
     Lower,
     /// The first of each word as a capital, the others small.

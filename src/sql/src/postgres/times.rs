@@ -1,7 +1,7 @@
 //! `date_trunc` and `date_bin` over all times that there are.
 //!
 //! DataFusion's go by way of nanoseconds, which begin in 1677 and end in 2262. Points in time are cut as a clock in UTC shows
-//! them; for another clock they are taken there before (`gate/forms.rs`).
+//! them; for another clock they are taken there before (`rules/calls.rs`).
 
 use std::sync::Arc;
 
@@ -31,11 +31,16 @@ const NANOS_PER_DAY: i64 = DAY_SECS * 1_000_000_000;
 /// The first of January 1970 was a Thursday.
 const DAYS_FROM_MONDAY: i64 = 3;
 
-pub(super) fn functions() -> Vec<ScalarUDF> {
-    let trunc = Trunc { signature: Signature::user_defined(Volatility::Immutable) };
-    let bin = Bin { signature: Signature::user_defined(Volatility::Immutable) };
-    let clock = ToClock { signature: Signature::any(1, Volatility::Immutable) };
-    vec![ScalarUDF::from(trunc), ScalarUDF::from(bin), ScalarUDF::from(clock)]
+pub(super) fn date_trunc() -> ScalarUDF {
+    ScalarUDF::from(Trunc { signature: Signature::user_defined(Volatility::Immutable) })
+}
+
+pub(super) fn date_bin() -> ScalarUDF {
+    ScalarUDF::from(Bin { signature: Signature::user_defined(Volatility::Immutable) })
+}
+
+pub(super) fn to_clock() -> ScalarUDF {
+    ScalarUDF::from(ToClock { signature: Signature::any(1, Volatility::Immutable) })
 }
 
 /// To what a time is cut.

@@ -1,7 +1,7 @@
 //! `sum` and `avg` of spans of time: months, days and the clock each for itself, as PostgreSQL adds them.
 //!
 //! DataFusion adds the differences of two times up to one number, of which nobody knows any more how many days it had, and has no
-//! average of spans. The gate puts these functions where those stand (`gate/intervals.rs`).
+//! average of spans. The gate puts these functions where those stand (`rules/intervals.rs`).
 
 use std::sync::Arc;
 

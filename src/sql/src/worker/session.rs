@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
 use datafusion::common::config::{ConfigNonZeroUsize, Dialect};
@@ -18,7 +18,6 @@ use datafusion::execution::object_store::ObjectStoreRegistry;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::execution::{SessionStateDefaults, TaskContext};
-use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 use datafusion::object_store::ObjectStore;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
@@ -34,15 +33,12 @@ use super::semi::OnceEach;
 use super::statistics;
 use crate::catalog::{CATALOG, SCHEMA, TableMap};
 use crate::checked::CheckedArithmetic;
-use crate::extremes::extremes;
-use crate::functions::{AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, WINDOW_FUNCTIONS};
 use crate::information::{self, INFORMATION, Specs};
 use crate::limits::NESTING_MAX;
-use crate::ordered::ordered_aggregates;
-use crate::postgres::{Operators, functions};
+use crate::postgres::Operators;
+use crate::postgres::table::registered;
 use crate::protocol::{BindRequest, TableSource};
 use crate::scan::{CodedAggregations, EagerAggregations, LeanScans, SeenValues, SegmentTable};
-use crate::sum::checked_sum;
 
 /// Parallel parts of a plan.
 pub(super) const PARTITIONS: usize = 2;
@@ -62,32 +58,6 @@ pub(crate) fn segment_tables(tables: Vec<TableSource>) -> TableMap {
     tables.into_iter().map(|(name, table)| (name, table as Arc<dyn TableProvider>)).collect()
 }
 
-/// The functions that every session has; made once, for there are hundreds.
-struct RegisteredFunctions {
-    scalars: Vec<Arc<ScalarUDF>>,
-    aggregates: Vec<Arc<AggregateUDF>>,
-    windows: Vec<Arc<WindowUDF>>,
-}
-
-static FUNCTIONS: LazyLock<RegisteredFunctions> = LazyLock::new(|| {
-    let mut scalars = SessionStateDefaults::default_scalar_functions();
-    let own = functions();
-    scalars.retain(|function| SCALAR_FUNCTIONS.binary_search(&function.name()).is_ok());
-    scalars.retain(|function| own.iter().all(|own| own.name() != function.name()));
-    scalars.extend(own);
-    let mut aggregates = SessionStateDefaults::default_aggregate_functions();
-    aggregates.retain(|function| AGGREGATE_FUNCTIONS.binary_search(&function.name()).is_ok());
-    aggregates.retain(|function| {
-        !matches!(function.name(), "array_agg" | "max" | "min" | "percentile_cont" | "string_agg" | "sum")
-    });
-    aggregates.push(Arc::new(checked_sum()));
-    aggregates.extend(extremes());
-    aggregates.extend(ordered_aggregates());
-    let mut windows = SessionStateDefaults::default_window_functions();
-    windows.retain(|function| WINDOW_FUNCTIONS.binary_search(&function.name()).is_ok());
-    RegisteredFunctions { scalars, aggregates, windows }
-});
-
 /// The session of a worker: made once, with other tables for each statement. To make it anew and drop it was nearly half of
 /// what planning a point query took (perf).
 #[derive(Debug)]
@@ -105,14 +75,15 @@ impl Session {
         let mut planners = SessionStateDefaults::default_expr_planners();
         planners.insert(0, Arc::new(CheckedArithmetic));
         planners.insert(0, Arc::new(Operators));
+        let functions = registered();
         let state = SessionStateBuilder::new()
             .with_config(config(bound.memory_bytes)?)
             .with_runtime_env(runtime)
             .with_catalog_list(catalogs)
             .with_expr_planners(planners)
-            .with_scalar_functions(FUNCTIONS.scalars.clone())
-            .with_aggregate_functions(FUNCTIONS.aggregates.clone())
-            .with_window_functions(FUNCTIONS.windows.clone())
+            .with_scalar_functions(functions.scalars.clone())
+            .with_aggregate_functions(functions.aggregates.clone())
+            .with_window_functions(functions.windows.clone())
             .with_optimizer_rules(logical::rules())
             .with_optimizer_rule(Arc::new(OnceEach))
             .with_physical_optimizer_rules(rules())

@@ -1,3 +1,3 @@
-//! What the tests of the gate's files share.
+//! What the tests of the gate and of the rules share.
 
-pub(super) mod world;
+pub(crate) mod world;

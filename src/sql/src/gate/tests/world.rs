@@ -18,13 +18,13 @@ use crate::worker::session::{Session, segment_tables};
 const TABLES: [&str; 4] = ["jobs", "latest_readings", "readings", "urls"];
 
 /// A session over `jobs` and `urls`, whose columns `tags` and `metadata` are JSON, and `readings` with the newest of each URL.
-pub(in crate::gate) struct World {
-    pub(in crate::gate) state: SessionState,
+pub(crate) struct World {
+    pub(crate) state: SessionState,
     folder: TempDir,
 }
 
 impl World {
-    pub(in crate::gate) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         use ColumnKind::{Json, Text, Timestamp};
         let folder = tempfile::tempdir().expect("a folder");
         let snapshots = Snapshots::open(folder.path().join("snapshots")).expect("open");
@@ -45,7 +45,7 @@ impl World {
     }
 
     /// A session over what an agent sees of `jobs` and `urls`.
-    pub(in crate::gate) async fn of_agent(&self) -> SessionState {
+    pub(crate) async fn of_agent(&self) -> SessionState {
         let rows = |name: &str| (name.to_owned(), "metadata ->> 'agentId' = 'one'".to_owned());
         let own = agent::tables(&self.state, ["jobs", "urls"].map(rows).into());
         session(&self.folder, own.await.expect("views"))
@@ -76,7 +76,7 @@ fn table(name: &str, columns: &[(&str, ColumnKind)]) -> TableSpec {
 }
 
 /// The statement, let through.
-pub(in crate::gate) async fn admitted(state: &SessionState, sql: &str) -> Admitted {
+pub(crate) async fn admitted(state: &SessionState, sql: &str) -> Admitted {
     let tables = BTreeSet::from(TABLES.map(str::to_owned));
     crate::gate::admit(state, sql, &tables).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"))
 }

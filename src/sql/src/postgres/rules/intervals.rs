@@ -15,9 +15,8 @@ use datafusion::logical_expr::{
     WindowFunctionDefinition, cast,
 };
 
-use super::floats::ALIKE;
 use crate::errors::{QueryError, told};
-use crate::postgres::{of_spans, span_length, span_of, span_picked};
+use crate::postgres::{of_spans, span_length, span_of, span_picked, table};
 
 /// A comparison of spans.
 pub(super) fn comparison(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -42,7 +41,7 @@ pub(super) fn comparison(mut expr: Expr, schema: &DFSchema) -> Result<Transforme
 /// PostgreSQL's difference is. DataFusion makes nanoseconds of it, which are 292 years at most.
 pub(super) fn alike(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let sides: Vec<&mut Expr> = match &mut expr {
-        Expr::ScalarFunction(call) if ALIKE.contains(&call.name()) => call.args.iter_mut().collect(),
+        Expr::ScalarFunction(call) if table::is_uniform(call.name()) => call.args.iter_mut().collect(),
         Expr::Case(case) => {
             let results = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
             results.chain(case.else_expr.as_deref_mut()).collect()
@@ -64,25 +63,6 @@ pub(super) fn alike(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::new_transformed(expr, changed)
 }
 
-/// Functions that take the difference of two times as it is: they tell the same of it as of the span.
-const OF_DIFFERENCES: &[&str] = &[
-    "concat",
-    "concat_ws",
-    "date_part",
-    "json_build_array",
-    "json_build_object",
-    "jsonb_build_array",
-    "jsonb_build_object",
-    "span_length",
-    "to_averaged",
-    "to_json",
-    "to_jsonb",
-    "to_plain",
-    "to_shown",
-    "to_span",
-    "to_text",
-];
-
 /// The difference of two times where more is done with it than to compare it or to take it apart: a span of days and the clock, for
 /// each of the two is added and multiplied by itself.
 pub(super) fn spelled_out(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
@@ -92,7 +72,8 @@ pub(super) fn spelled_out(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr
             vec![cast.expr.as_mut()]
         }
         Expr::ScalarFunction(call)
-            if !ALIKE.contains(&call.name()) && OF_DIFFERENCES.binary_search(&call.name()).is_err() =>
+            if !table::is_uniform(call.name())
+                && table::of(call.name()).is_none_or(|row| !row.takes_differences) =>
         {
             call.args.iter_mut().collect()
         }

@@ -24,6 +24,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::catalog::ColumnKind;
+use crate::postgres::table::{self, Json};
 use crate::postgres::{json_concatenation, json_marked};
 use crate::scan::SegmentTable;
 
@@ -37,89 +38,13 @@ enum Kind {
     Open,
 }
 
-/// Functions that give JSON, or lists of it.
-const MAKERS: &[&str] = &[
-    "#>",
-    "->",
-    "as_json",
-    "json_build_array",
-    "json_build_object",
-    "json_elements",
-    "json_extract_path",
-    "json_members",
-    "json_object",
-    "json_strip_nulls",
-    "json_value",
-    "jsonb_build_array",
-    "jsonb_build_object",
-    "jsonb_extract_path",
-    "jsonb_strip_nulls",
-    "to_json",
-    "to_jsonb",
-];
-/// Functions that put what they are given into JSON.
-const TAKERS: &[&str] = &[
-    "json_build_array",
-    "json_build_object",
-    "json_object",
-    "jsonb_build_array",
-    "jsonb_build_object",
-    "to_json",
-    "to_jsonb",
-];
-/// Functions whose result is what their first argument is, or is among what is in it.
-const KEEPING: &[&str] = &[
-    "array_compact",
-    "array_distinct",
-    "array_element",
-    "array_except",
-    "array_max",
-    "array_min",
-    "array_pop_back",
-    "array_pop_front",
-    "array_remove",
-    "array_remove_all",
-    "array_remove_n",
-    "array_repeat",
-    "array_replace",
-    "array_replace_all",
-    "array_replace_n",
-    "array_reverse",
-    "array_slice",
-    "array_sort",
-    "flatten",
-    "nullif",
-];
-/// Functions whose result is any of their arguments, or a list of them.
-const UNITING: &[&str] = &[
-    "array_append",
-    "array_concat",
-    "array_intersect",
-    "array_prepend",
-    "array_union",
-    "coalesce",
-    "greatest",
-    "least",
-    "make_array",
-    "nvl",
-];
-/// Functions of several rows whose result is the argument in one of them, or the list of it.
-const PICKING: &[&str] = &[
-    "any_value",
-    "array_agg",
-    "first_value",
-    "last_value",
-    "max",
-    "min",
-    "mode",
-    "nth_value",
-    "percentile_disc",
-];
-/// Functions of a window with a value for where there is no row.
-const NEIGHBOURS: &[&str] = &["lag", "lead"];
+/// What the result of a function is as far as JSON goes.
+fn json_of(name: &str) -> Json {
+    table::of(name).map_or(Json::Never, |row| row.json)
+}
 
 /// Marks what is put into JSON in the plan and its subqueries; for each column of the result whether it is JSON.
-pub(super) fn rewrite(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<bool>)> {
+pub(crate) fn rewrite(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<bool>)> {
     let (plan, kinds) = Kinds::default().plan(plan)?;
     Ok((plan, kinds.into_iter().map(|kind| kind == Kind::Json).collect()))
 }
@@ -228,7 +153,7 @@ impl Kinds {
     /// A call that puts its arguments into JSON, with those marked that are JSON.
     fn marked(&self, expr: Expr, scope: &Scope) -> Transformed<Expr> {
         match expr {
-            Expr::ScalarFunction(mut call) if TAKERS.contains(&call.name()) => {
+            Expr::ScalarFunction(mut call) if table::of(call.name()).is_some_and(|row| row.takes_json) => {
                 let mut changed = false;
                 for argument in &mut call.args {
                     let is_marked =
@@ -265,7 +190,9 @@ impl Kinds {
                 united(results.map(|result| of(result)))
             }
             Expr::ScalarFunction(call) => self.of_function(call, scope),
-            Expr::AggregateFunction(call) if PICKING.contains(&call.func.name()) => first(&call.params.args),
+            Expr::AggregateFunction(call) if json_of(call.func.name()) == Json::OfFirst => {
+                first(&call.params.args)
+            }
             Expr::WindowFunction(call) => self.of_window(call, scope),
             Expr::ScalarSubquery(subquery) => {
                 let own = self.values.iter().find(|(plan, _)| Arc::ptr_eq(plan, &subquery.subquery));
@@ -277,21 +204,19 @@ impl Kinds {
 
     fn of_function(&self, call: &ScalarFunction, scope: &Scope) -> Kind {
         let mut kinds = call.args.iter().map(|argument| self.kind(argument, scope));
-        match call.name() {
-            name if MAKERS.contains(&name) => Kind::Json,
-            name if KEEPING.contains(&name) => kinds.next().unwrap_or(Kind::Other),
-            name if UNITING.contains(&name) => united(kinds),
-            // That of two texts is no function.
-            "||" => Kind::Json,
-            _ => Kind::Other,
+        match json_of(call.name()) {
+            Json::Always => Kind::Json,
+            Json::OfFirst => kinds.next().unwrap_or(Kind::Other),
+            Json::OfAny => united(kinds),
+            Json::Never | Json::OfNeighbour => Kind::Other,
         }
     }
 
     fn of_window(&self, call: &WindowFunction, scope: &Scope) -> Kind {
         let mut kinds = call.params.args.iter().map(|argument| self.kind(argument, scope));
-        match call.fun.name() {
-            name if PICKING.contains(&name) => kinds.next().unwrap_or(Kind::Other),
-            name if NEIGHBOURS.contains(&name) => {
+        match json_of(call.fun.name()) {
+            Json::OfFirst => kinds.next().unwrap_or(Kind::Other),
+            Json::OfNeighbour => {
                 let default = call.params.args.get(2).map_or(Kind::Open, |default| self.kind(default, scope));
                 united(kinds.next().into_iter().chain([default]))
             }

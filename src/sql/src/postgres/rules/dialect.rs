@@ -14,9 +14,10 @@ use datafusion::sql::sqlparser::ast::{
 use super::calls::{around, call_of, signed_number};
 use super::casts::{cast_expr, in_words, typed_string};
 use super::quantified::{exists, no_row, not_in, quantified, without_columns};
+use super::regular::{escaped, matches_regular, regular, similar};
 use super::written::{binary, call, is, literal, nested, number, taken, text};
-use super::{calls, forms, joins, literals, predicates, sets, tuples};
-use crate::postgres::{of_operator, translated_for, without_exponent};
+use super::{dates, forms, joins, literals, predicates, sets, tuples};
+use crate::postgres::without_exponent;
 
 /// Rewrites the whole statement, subqueries included.
 pub(super) fn rewrite(statement: &mut Statement) {
@@ -124,7 +125,7 @@ impl VisitorMut for Dialect {
                 *expr = call("timezone", vec![taken(time_zone), taken(timestamp)]);
             }
             Expr::Extract { field, expr: time, .. } => {
-                if let Some(part) = calls::part_of_time(&field.to_string(), time) {
+                if let Some(part) = dates::part_of_time(&field.to_string(), time) {
                     *expr = part;
                 }
             }
@@ -193,7 +194,7 @@ fn compared(expr: &mut Expr) {
         }
         Expr::AnyOp { .. } | Expr::AllOp { .. } | Expr::SimilarTo { .. } => {
             let other = literals::of_list(expr).or_else(|| quantified(expr));
-            if let Some(other) = other.or_else(|| forms::similar(expr)) {
+            if let Some(other) = other.or_else(|| similar(expr)) {
                 *expr = other;
             }
         }
@@ -209,47 +210,6 @@ fn compared(expr: &mut Expr) {
         }
         _ => {}
     }
-}
-
-/// Whether an operator takes a regular expression on its right.
-pub(super) fn matches_regular(op: &BinaryOperator) -> bool {
-    use BinaryOperator::{PGRegexIMatch, PGRegexMatch, PGRegexNotIMatch, PGRegexNotMatch};
-    matches!(op, PGRegexMatch | PGRegexIMatch | PGRegexNotMatch | PGRegexNotIMatch)
-}
-
-/// A regular expression as the engine's library takes it, of an operator that does or does not look at case. One that cannot be
-/// had is refused before (`refuse`).
-pub(super) fn regular(pattern: &mut Expr, ignores_case: bool) {
-    *pattern = match literal(pattern) {
-        Some(written) => match translated_for(written, ignores_case) {
-            Some(own) => text(&of_operator(own)),
-            None => return,
-        },
-        None if ignores_case => call("to_regex", vec![taken(pattern), text("i")]),
-        None => call("to_regex", vec![taken(pattern)]),
-    };
-}
-
-/// `LIKE '50!%' ESCAPE '!'` with the backslash that LIKE has anyway; DataFusion knows no other.
-fn escaped(pattern: &mut Expr, escape_char: &mut Option<ValueWithSpan>) {
-    let Some(Value::SingleQuotedString(escape)) = escape_char.as_ref().map(|value| &value.value) else {
-        return;
-    };
-    let (Some(given), escape) = (literal(pattern), escape.chars().next()) else { return };
-    let mut own = String::with_capacity(given.len() + 4);
-    let mut chars = given.chars();
-    while let Some(char) = chars.next() {
-        match char {
-            char if Some(char) == escape => {
-                own.push('\\');
-                own.extend(chars.next());
-            }
-            '\\' => own.push_str("\\\\"),
-            plain => own.push(plain),
-        }
-    }
-    *pattern = text(&own);
-    *escape_char = None;
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub(super) fn in_select(select: &mut Select) {
 }
 
 /// What of a SELECT is a value: its truth may be NULL there, which in WHERE, HAVING and ON is the same as false.
-pub(super) fn values_of(select: &Select) -> impl Iterator<Item = &Expr> {
+pub(crate) fn values_of(select: &Select) -> impl Iterator<Item = &Expr> {
     let selected = select.projection.iter().filter_map(|item| match item {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
         _ => None,
@@ -482,4 +482,32 @@ fn all_counted() -> Expr {
         list.args.push(FunctionArg::Unnamed(FunctionArgExpr::Wildcard));
     }
     count
+}
+
+/// Whether a value asks, anywhere in it but in subqueries, what has no value here ([`has_no_value`]).
+pub(crate) fn asks_without_value(expr: &impl Visit) -> bool {
+    struct Asks {
+        depth: usize,
+    }
+    impl Visitor for Asks {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.depth += 1;
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            self.depth -= 1;
+            ControlFlow::Continue(())
+        }
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            if self.depth == 0 && has_no_value(expr) {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    expr.visit(&mut Asks { depth: 0 }).is_break()
 }

@@ -1,63 +1,20 @@
-//! Forms of PostgreSQL that are others in DataFusion's terms: `SIMILAR TO`, a list of percentiles, the first value of a
-//! subquery, spans by their parts.
+//! Forms of PostgreSQL that are others in DataFusion's terms: several patterns of one LIKE, OVERLAPS, the first value of a
+//! subquery; and what is asked of forms before they are rewritten or refused.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Array, BinaryOperator, CastKind, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, GroupByExpr, Interval, LimitClause, ObjectName, OrderByExpr, OrderByKind, Query,
-    SelectItem, SetExpr, TableFactor, UnaryOperator, Value, ValueWithSpan, Visit, Visitor,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
+    GroupByExpr, LimitClause, ObjectName, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, TableFactor,
+    UnaryOperator, Value, ValueWithSpan, Visit, Visitor,
 };
 
-use super::casts::MOMENT;
-use super::written::{binary, call, literal, nested, number, taken, text};
-use super::{joins, predicates};
-use crate::functions::AGGREGATE_FUNCTIONS;
-use crate::postgres::translated;
+use super::joins;
+use super::written::{binary, call, nested, taken};
+use crate::postgres::table::{self, Kind};
 
 /// Most expressions of a part that is written more than once.
 const COPIED_NODES_MAX: usize = 200;
-
-/// Aggregates of PostgreSQL that are there under another name, or by way of another function.
-const OTHER_AGGREGATES: &[&str] = &["every", "json_agg", "jsonb_agg", "mode", "percentile_disc", "variance"];
-
-/// `SIMILAR TO` with a written pattern as the regular expression that it is; none where it cannot be told.
-pub(super) fn similar(expr: &mut Expr) -> Option<Expr> {
-    let Expr::SimilarTo { negated, expr: whole, pattern, escape_char: None } = expr else { return None };
-    let pattern = regular(literal(pattern)?)?;
-    let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
-    Some(nested(binary(taken(whole), op, text(&pattern))))
-}
-
-/// The pattern of a `SIMILAR TO`: `%` and `_` as in LIKE, `| * + ? { } ( ) [ ]` as in a regular expression, whose brackets are those
-/// of PostgreSQL.
-pub(super) fn regular(pattern: &str) -> Option<String> {
-    let mut own = String::from("^(?:");
-    let mut chars = pattern.chars().peekable();
-    let mut in_class = false;
-    while let Some(char) = chars.next() {
-        match char {
-            '\\' => own.extend(['\\', chars.next()?]),
-            '[' if in_class && chars.peek() == Some(&':') => {
-                own.push('[');
-                own.extend(chars.by_ref().take_while(|char| *char != ']'));
-                own.push(']');
-            }
-            '[' | ']' => {
-                in_class = char == '[';
-                own.push(char);
-            }
-            plain if in_class => own.push(plain),
-            '%' => own.push_str(".*"),
-            '_' => own.push('.'),
-            '|' | '*' | '+' | '?' | '{' | '}' | '(' | ')' => own.push(char),
-            '.' | '^' | '$' => own.extend(['\\', char]),
-            plain => own.push(plain),
-        }
-    }
-    own.push_str(")$");
-    translated(&own)
-}
 
 /// `url LIKE ANY (ARRAY['a%', 'b%'])`, or with the patterns in parentheses, as one LIKE after the other.
 pub(super) fn like_any(expr: &Expr) -> Option<Expr> {
@@ -84,93 +41,6 @@ pub(super) fn like_any(expr: &Expr) -> Option<Expr> {
         one
     });
     each.reduce(|any, one| binary(any, BinaryOperator::Or, one)).map(nested)
-}
-
-/// What stands in the stead of a call, if anything does.
-pub(super) fn call_of(function: &mut Function, name: &str) -> Option<Expr> {
-    let whole = function.clone();
-    let FunctionArguments::List(list) = &mut function.args else { return None };
-    if name == "make_interval" {
-        return span(&list.args);
-    }
-    let mut arguments: Vec<&mut Expr> = list
-        .args
-        .iter_mut()
-        .filter_map(|argument| match argument {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
-            _ => None,
-        })
-        .collect();
-    match (name, arguments.as_mut_slice()) {
-        ("percentile_cont" | "percentile_disc", [Expr::Array(shares)]) if is_small(&whole) => {
-            let one = |share: &Expr| {
-                let mut one = whole.clone();
-                if let FunctionArguments::List(list) = &mut one.args {
-                    list.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(share.clone()))];
-                }
-                Expr::Function(one)
-            };
-            Some(Expr::Array(Array { elem: shares.elem.iter().map(one).collect(), named: true }))
-        }
-        ("date_trunc", [unit, time, zone]) if is_small(*zone) => {
-            // As the clocks there show it, cut, and back.
-            let time = call("timezone", vec![zone.clone(), zoned(taken(time))]);
-            let cut = call("date_trunc", vec![taken(unit), time]);
-            Some(call("timezone", vec![taken(zone), cut]))
-        }
-        ("div", [left, right]) if is_small(*left) && is_small(*right) => {
-            // Without what is left over, so that no digit goes by way of a double.
-            let [left, right] = [left, right].map(|side| nested(taken(side)));
-            let rest = nested(binary(left.clone(), BinaryOperator::Modulo, right.clone()));
-            let whole = nested(binary(left, BinaryOperator::Minus, rest));
-            Some(nested(binary(whole, BinaryOperator::Divide, right)))
-        }
-        ("div", [left, right]) => {
-            let quotient = binary(nested(taken(left)), BinaryOperator::Divide, nested(taken(right)));
-            Some(call("trunc", vec![quotient]))
-        }
-        // No text has the letter of the number 0.
-        ("chr", [code]) => {
-            let within = call("to_within", vec![taken(code), number("1"), number("1114111")]);
-            **code = within;
-            None
-        }
-        ("regexp_substr", [whole, pattern]) => {
-            let pattern = text(&format!("({})", literal(pattern)?));
-            let found = call("regexp_match", vec![taken(whole), pattern]);
-            Some(call("array_element", vec![found, number("1")]))
-        }
-        ("make_timestamp", [year, month, day, hour, minute, second]) => {
-            let date = call("make_date", vec![taken(year), taken(month), taken(day)]);
-            let midnight = Expr::Cast {
-                kind: CastKind::Cast,
-                expr: Box::new(date),
-                data_type: MOMENT,
-                array: false,
-                format: None,
-            };
-            let clock = [(hour, "1 hour", "24"), (minute, "1 minute", "59"), (second, "1 second", "60")];
-            let parts = clock.into_iter().map(|(value, unit, most)| {
-                times(unit, call("to_within", vec![taken(value), number("0"), number(most)]))
-            });
-            parts
-                .reduce(|sum, part| binary(sum, BinaryOperator::Plus, part))
-                .map(|clock| nested(binary(midnight, BinaryOperator::Plus, nested(clock))))
-        }
-        _ => None,
-    }
-}
-
-/// `INTERVAL 'unit' * (value)`.
-fn times(unit: &str, value: Expr) -> Expr {
-    let unit = Expr::Interval(Interval {
-        value: Box::new(text(unit)),
-        leading_field: None,
-        leading_precision: None,
-        last_field: None,
-        fractional_seconds_precision: None,
-    });
-    nested(binary(unit, BinaryOperator::Multiply, nested(value)))
 }
 
 /// `(a, b) OVERLAPS (c, d)`: both begin at once, or each begins before the other ends. The end may stand in front, and be a span
@@ -210,43 +80,6 @@ pub(super) fn overlaps(left: &Expr, right: &Expr) -> Option<Expr> {
 pub(super) fn is_by_bytes(collation: &ObjectName) -> bool {
     let name = collation.0.last().and_then(|part| part.as_ident());
     name.is_some_and(|name| matches!(name.value.as_str(), "C" | "POSIX" | "ucs_basic" | "default"))
-}
-
-/// A time as a point in time.
-fn zoned(time: Expr) -> Expr {
-    use datafusion::sql::sqlparser::ast::CastKind;
-    let data_type = MOMENT;
-    let expr = Box::new(time);
-    let time = Expr::Cast { kind: CastKind::Cast, expr, data_type, array: false, format: None };
-    call("timezone", vec![text("UTC"), time])
-}
-
-/// `make_interval(days => 3, hours => n)` as `INTERVAL '1 day' * 3 + INTERVAL '1 hour' * n`.
-fn span(args: &[FunctionArg]) -> Option<Expr> {
-    const PLACES: &[&str] = &["years", "months", "weeks", "days", "hours", "mins", "secs"];
-    let parts = args.iter().enumerate().map(|(place, argument)| {
-        let (name, value) = match argument {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => ((*PLACES.get(place)?).to_owned(), value),
-            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => (name.value.clone(), value),
-            FunctionArg::ExprNamed { name, arg: FunctionArgExpr::Expr(value), .. } => {
-                (name.to_string(), value)
-            }
-            _ => return None,
-        };
-        let unit = match name.to_ascii_lowercase().as_str() {
-            "years" => "1 year",
-            "months" => "1 month",
-            "weeks" => "7 days",
-            "days" => "1 day",
-            "hours" => "1 hour",
-            "mins" => "1 minute",
-            "secs" => "1 second",
-            _ => return None,
-        };
-        Some(times(unit, value.clone()))
-    });
-    let parts: Vec<Expr> = parts.collect::<Option<_>>()?;
-    parts.into_iter().reduce(|sum, part| binary(sum, BinaryOperator::Plus, part)).map(nested)
 }
 
 /// `(SELECT x FROM t WHERE t.a = outside.a ORDER BY y LIMIT 1)`: the first value in that order, as an aggregate, which the
@@ -377,37 +210,9 @@ pub(super) fn members(expr: &Expr) -> Option<Vec<Expr>> {
     }
 }
 
-/// Whether a value asks, anywhere in it but in subqueries, what has no value here (`predicates::has_no_value`).
-pub(super) fn asks_without_value(expr: &impl Visit) -> bool {
-    struct Asks {
-        depth: usize,
-    }
-    impl Visitor for Asks {
-        type Break = ();
-
-        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.depth += 1;
-            ControlFlow::Continue(())
-        }
-
-        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.depth -= 1;
-            ControlFlow::Continue(())
-        }
-
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            if self.depth == 0 && predicates::has_no_value(expr) {
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    expr.visit(&mut Asks { depth: 0 }).is_break()
-}
-
 /// Whether a condition asks whether something is among the rows of a subquery where NULL is not the same as false: below NOT,
 /// IS, CASE or a comparison, or the opposite of it below OR. The engine's answer to it is true or false only.
-pub(super) fn asks_openly(condition: &Expr) -> bool {
+pub(crate) fn asks_openly(condition: &Expr) -> bool {
     fn of(condition: &Expr, below_or: bool) -> bool {
         match condition {
             Expr::Nested(inner) => of(inner, below_or),
@@ -466,14 +271,14 @@ fn asks(expr: &Expr) -> bool {
 }
 
 /// Whether an expression calls an aggregate or a function of a window, outside of subqueries.
-pub(super) fn aggregates(expr: &Expr) -> bool {
+pub(crate) fn aggregates(expr: &Expr) -> bool {
     let mut calls = Calls { depth: 0, aggregate: false, window: false };
     let _ = expr.visit(&mut calls);
     calls.aggregate || calls.window
 }
 
 /// Whether it calls a function of a window.
-pub(super) fn windows(expr: &Expr) -> bool {
+pub(crate) fn windows(expr: &Expr) -> bool {
     let mut calls = Calls { depth: 0, aggregate: false, window: false };
     let _ = expr.visit(&mut calls);
     calls.window
@@ -504,37 +309,9 @@ impl Visitor for Calls {
         {
             let name = function.name.0.last().and_then(|part| part.as_ident());
             let name = name.map(|name| name.value.to_ascii_lowercase()).unwrap_or_default();
-            let name = name.as_str();
             self.window |= function.over.is_some();
-            self.aggregate |=
-                AGGREGATE_FUNCTIONS.binary_search(&name).is_ok() || OTHER_AGGREGATES.contains(&name);
+            self.aggregate |= table::of(&name).is_some_and(|row| row.kind == Kind::Aggregate);
         }
         ControlFlow::Continue(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_of_similar_to_are_regular_expressions() {
-        for (pattern, text, expected) in [
-            ("a(b|c)+", "abcb", true),
-            ("a", "abc", false),
-            ("%item-(1|2)/_", "https://a.example/item-2/x", true),
-            ("a.c", "abc", false),
-            ("[a-c_]%", "_x", true),
-            ("50\\%", "50%", true),
-            ("50\\%", "50x", false),
-            ("[[:alpha:]]+", "über", true),
-            ("[^[:alpha:]_]", "é", false),
-            ("a.%", "a.\n", true),
-        ] {
-            let regular = regular(pattern).expect("it ends");
-            let found = regex::Regex::new(&regular).expect("a regular expression").is_match(text);
-            assert_eq!(found, expected, "{pattern} as {regular} of {text}");
-        }
-        assert_eq!(regular("a\\"), None);
     }
 }

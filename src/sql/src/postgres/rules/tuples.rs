@@ -9,7 +9,7 @@ use super::forms::{is_small, members};
 use super::written::{binary, nested};
 
 /// Most rows of a list that are compared one by one.
-pub(super) const ROWS_MAX: usize = 1_000;
+pub(crate) const ROWS_MAX: usize = 1_000;
 
 /// What a comparison of rows is, written out; none of anything else, and of rows of unlike length.
 pub(super) fn compared(expr: &Expr) -> Option<Expr> {
@@ -44,7 +44,7 @@ pub(super) fn compared(expr: &Expr) -> Option<Expr> {
 }
 
 /// Whether a list has more rows than are compared.
-pub(super) fn is_too_long(expr: &Expr) -> bool {
+pub(crate) fn is_too_long(expr: &Expr) -> bool {
     matches!(expr, Expr::InList { expr: left, list, .. }
         if members(left).is_some_and(|left| list.len() > ROWS_MAX || !is_small(&left)))
 }

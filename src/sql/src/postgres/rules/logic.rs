@@ -14,7 +14,7 @@ use super::forms::innermost;
 use super::written::{binary, taken};
 
 /// Regroups the whole statement, subqueries included.
-pub(super) fn regroup(statement: &mut Statement) {
+pub(crate) fn regroup(statement: &mut Statement) {
     // The visitor never breaks.
     let _ = statement.visit(&mut Logic);
 }

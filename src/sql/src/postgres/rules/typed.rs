@@ -16,7 +16,7 @@ use regex::Regex;
 
 use super::{floats, guards, intervals};
 use crate::checked;
-use crate::postgres::plain;
+use crate::postgres::{plain, table};
 use base::clock::Timestamp;
 
 /// Rewrites all expressions of the plan and its subqueries.
@@ -88,7 +88,7 @@ fn opposite(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
 /// other: DataFusion makes an exact one of both.
 fn signed(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let sides: Vec<&mut Expr> = match &mut expr {
-        Expr::ScalarFunction(call) if floats::ALIKE.contains(&call.name()) => call.args.iter_mut().collect(),
+        Expr::ScalarFunction(call) if table::is_uniform(call.name()) => call.args.iter_mut().collect(),
         Expr::Case(case) => {
             let results = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
             results.chain(case.else_expr.as_deref_mut()).collect()
@@ -104,9 +104,6 @@ fn signed(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
     Transformed::new_transformed(expr, changed)
 }
-
-/// Functions of which any argument may be a date where a time is meant.
-const OF_TIMES: &[&str] = &["date_bin", "date_trunc"];
 
 /// Spells out the times in a cast; where times are compared, or stand in each other's stead, makes them of one type.
 ///
@@ -129,8 +126,8 @@ fn moments(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         }
         Expr::Between(between) => vec![&mut between.expr, &mut between.low, &mut between.high],
         Expr::InList(list) => std::iter::once(list.expr.as_mut()).chain(&mut list.list).collect(),
-        Expr::ScalarFunction(call) if floats::ALIKE.contains(&call.name()) => call.args.iter_mut().collect(),
-        Expr::ScalarFunction(call) if OF_TIMES.contains(&call.name()) => {
+        Expr::ScalarFunction(call) if table::is_uniform(call.name()) => call.args.iter_mut().collect(),
+        Expr::ScalarFunction(call) if table::of(call.name()).is_some_and(|row| row.takes_dates) => {
             // Every side is made into one, also behind one that was.
             let mut changed = false;
             for side in call.args.iter_mut().skip(1) {

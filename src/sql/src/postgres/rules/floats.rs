@@ -17,6 +17,7 @@ use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Expr, ExprSchemable, cast, lit, not, or};
 
 use super::intervals::compares;
+use crate::postgres::table;
 
 /// Most expressions that come of what is looked for in a list, when it is compared with the list's values one by one.
 const COPIED_NODES_MAX: usize = 10_000;
@@ -27,7 +28,7 @@ pub(super) fn comparison(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr>
         Expr::BinaryExpr(binary) if compares(binary.op) => vec![&mut binary.left, &mut binary.right],
         Expr::Between(between) => vec![&mut between.expr, &mut between.low, &mut between.high],
         Expr::InList(list) => std::iter::once(list.expr.as_mut()).chain(&mut list.list).collect(),
-        Expr::ScalarFunction(call) if ALIKE.contains(&call.name()) => call.args.iter_mut().collect(),
+        Expr::ScalarFunction(call) if table::is_uniform(call.name()) => call.args.iter_mut().collect(),
         Expr::Case(case) => {
             let results = case.when_then_expr.iter_mut().map(|(_, then)| then.as_mut());
             let changed = made_doubles(results.chain(case.else_expr.as_deref_mut()).collect(), schema);
@@ -45,9 +46,6 @@ pub(super) fn comparison(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr>
         expr => Transformed::no(expr),
     }
 }
-
-/// Functions whose arguments are made of one type, which is that of the result: `coalesce(price, 0.5)` is a double.
-pub(super) const ALIKE: &[&str] = &["coalesce", "greatest", "least", "nullif", "nvl"];
 
 fn is_double(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(expr.get_type(schema), Ok(DataType::Float32 | DataType::Float64))

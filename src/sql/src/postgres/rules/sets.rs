@@ -14,36 +14,25 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::forms::is_small;
 use super::written::{call, is, literal, number, taken, template};
+use crate::postgres::table;
 
-/// PostgreSQL's functions and ours that give their rows as a list.
-const SETS: &[(&str, &str)] = &[
-    ("generate_series", "generate_series"),
-    ("json_array_elements", "json_elements"),
-    ("json_array_elements_text", "json_elements_text"),
-    ("json_object_keys", "json_keys"),
-    ("jsonb_array_elements", "json_elements"),
-    ("jsonb_array_elements_text", "json_elements_text"),
-    ("jsonb_object_keys", "json_keys"),
-    ("regexp_split_to_table", "regexp_split_to_array"),
-    ("string_to_table", "string_to_array"),
-];
-
-fn list_of(name: &ObjectName) -> Option<&'static str> {
-    let [part] = name.0.as_slice() else { return None };
-    let name = part.as_ident()?;
-    SETS.iter().find(|(set, _)| is(name, set)).map(|(_, list)| *list)
+/// What gives several rows, by a name that is not in quotes.
+fn rows_of(name: &Ident) -> Option<table::Rows> {
+    let row = name.quote_style.is_none().then(|| table::of(&name.value.to_ascii_lowercase()))?;
+    row?.rows
 }
 
-/// Functions that give rows of two columns, the names of an object and its members; each with the list of the members.
-const EACH: &[(&str, &str)] = &[
-    ("json_each", "json_members"),
-    ("json_each_text", "json_members_text"),
-    ("jsonb_each", "json_members"),
-    ("jsonb_each_text", "json_members_text"),
-];
+/// The function whose list has the rows of another.
+fn list_of(name: &ObjectName) -> Option<&'static str> {
+    let [part] = name.0.as_slice() else { return None };
+    match rows_of(part.as_ident()?)? {
+        table::Rows::Elements(list) => Some(list),
+        table::Rows::Members(_) | table::Rows::Given => None,
+    }
+}
 
 /// Rows in FROM that are the members of lists.
-pub(super) struct Rows {
+pub(crate) struct Rows {
     /// The lists, each with its column's name.
     lists: Vec<(Expr, Ident)>,
     alias: TableAlias,
@@ -54,7 +43,7 @@ pub(super) struct Rows {
 }
 
 /// What a function in FROM gives; none when it is not one of these, or needs nothing to be done.
-pub(super) fn in_from(factor: &TableFactor) -> Option<Rows> {
+pub(crate) fn in_from(factor: &TableFactor) -> Option<Rows> {
     let (name, args, alias, numbered) = match factor {
         TableFactor::Table {
             name,
@@ -81,11 +70,14 @@ pub(super) fn in_from(factor: &TableFactor) -> Option<Rows> {
         .collect();
     let arguments = arguments?;
     let lateral = names_columns(&arguments);
-    let each = EACH.iter().find(|(each, _)| is(own, each));
+    let members = match rows_of(own) {
+        Some(table::Rows::Members(members)) => Some(members),
+        _ => None,
+    };
     let given = alias.clone();
     let alias = given.clone().unwrap_or_else(|| named(own.clone()));
-    let lists = match (each, list_of(name)) {
-        (Some((_, members)), _) => {
+    let lists = match (members, list_of(name)) {
+        (Some(members), _) => {
             let keys = call("json_keys", arguments.clone());
             vec![(keys, Ident::new("key")), (call(members, arguments), Ident::new("value"))]
         }
@@ -126,12 +118,12 @@ fn named(name: Ident) -> TableAlias {
 
 impl Rows {
     /// Whether the lists can be written more than once.
-    pub(super) fn is_small(&self) -> bool {
+    pub(crate) fn is_small(&self) -> bool {
         self.lists.iter().all(|(list, _)| is_small(list))
     }
 
     /// The one list, if that is all that there is, for a look at it.
-    pub(super) fn only(&self) -> Option<&Expr> {
+    pub(crate) fn only(&self) -> Option<&Expr> {
         match self.lists.as_slice() {
             [(list, _)] => Some(list),
             _ => None,
@@ -247,8 +239,8 @@ impl Visitor for HasSets {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         let gives_rows = |name: &ObjectName| {
-            list_of(name).is_some()
-                || name.0.last().and_then(|part| part.as_ident()).is_some_and(|name| is(name, "unnest"))
+            let last = name.0.last().and_then(|part| part.as_ident());
+            list_of(name).is_some() || last.and_then(rows_of) == Some(table::Rows::Given)
         };
         match expr {
             Expr::Function(function) if self.depth == 0 && gives_rows(&function.name) => {

@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError};
 
 /// The tokens of a text, with what the parser wants said.
-pub(super) fn of(sql: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
+pub(crate) fn of(sql: &str) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     let mut tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize_with_location()?;
     let seen: Vec<usize> = (0..tokens.len()).filter(|place| !is_blank(&tokens[*place])).collect();
     let mut bare: Vec<usize> = Vec::new();

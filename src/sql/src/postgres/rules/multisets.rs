@@ -12,12 +12,12 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::{dialect::PostgreSqlDialect, parser::Parser};
 
 /// Whether it is such an operation.
-pub(super) fn is_one(op: SetOperator, quantifier: SetQuantifier) -> bool {
+pub(crate) fn is_one(op: SetOperator, quantifier: SetQuantifier) -> bool {
     quantifier == SetQuantifier::All && matches!(op, SetOperator::Intersect | SetOperator::Except)
 }
 
 /// Whether it can be told how many columns it has, and of what names: `*` is not looked up.
-pub(super) fn is_counted(left: &SetExpr) -> bool {
+pub(crate) fn is_counted(left: &SetExpr) -> bool {
     names(left).is_some()
 }
 

@@ -14,13 +14,13 @@ use super::written::call;
 
 /// Whether `SELECT` is over a join of these kinds that is not rewritten here: of more than two tables, of tables without
 /// names, or with `*`.
-pub(super) fn is_unclear(select: &Select) -> bool {
+pub(crate) fn is_unclear(select: &Select) -> bool {
     let mut joins = select.from.iter().flat_map(|from| &from.joins);
     joins.any(|join| merges(&join.join_operator)) && merged(select).is_none()
 }
 
 /// Whether a join makes one column of two, of which the left one may be missing.
-pub(super) fn merges(operator: &JoinOperator) -> bool {
+pub(crate) fn merges(operator: &JoinOperator) -> bool {
     match operator {
         JoinOperator::Right(on) | JoinOperator::RightOuter(on) | JoinOperator::FullOuter(on) => {
             matches!(on, JoinConstraint::Using(_) | JoinConstraint::Natural)
@@ -44,7 +44,7 @@ pub(super) fn condition_mut(operator: &mut JoinOperator) -> Option<&mut Expr> {
 }
 
 /// The condition of a join, where it has one.
-pub(super) fn condition(operator: &JoinOperator) -> Option<&Expr> {
+pub(crate) fn condition(operator: &JoinOperator) -> Option<&Expr> {
     match operator {
         JoinOperator::Join(JoinConstraint::On(on))
         | JoinOperator::Inner(JoinConstraint::On(on))
@@ -58,7 +58,7 @@ pub(super) fn condition(operator: &JoinOperator) -> Option<&Expr> {
 }
 
 /// Whether a join says nothing of what it joins by: DataFusion takes it for a cross join.
-pub(super) fn is_unbound(operator: &JoinOperator) -> bool {
+pub(crate) fn is_unbound(operator: &JoinOperator) -> bool {
     match operator {
         JoinOperator::Join(on)
         | JoinOperator::Inner(on)

@@ -1,16 +1,51 @@
 //! What is rewritten in a statement that is let through, in order: its text's tree, and then its plan, where the types are known.
 //! Each rule is in the file of its name, and rests on what those before it have made.
 //!
-//! In front of them all `logic` puts the tree as PostgreSQL reads it, for what is refused is looked for in that; behind them
-//! `jsons` tells which values are JSON.
+//! In front of them all `tokens` gives the parser what it wants said and `logic` puts the tree as PostgreSQL reads it, for what is
+//! refused is looked for in that; behind them `jsons` tells which values are JSON.
+
+mod calls;
+mod casts;
+mod dates;
+mod dialect;
+mod floats;
+pub(crate) mod forms;
+mod group_keys;
+mod guards;
+mod intervals;
+pub(crate) mod joins;
+mod jsons;
+mod lateral;
+mod lifted;
+mod literals;
+mod logic;
+pub(crate) mod multisets;
+mod names;
+mod ordering;
+mod patterns;
+pub(crate) mod predicates;
+mod quantified;
+pub(crate) mod refusals;
+mod regular;
+pub(crate) mod sets;
+mod tokens;
+pub(crate) mod tuples;
+mod typed;
+mod window_keys;
+mod windows;
+mod written;
 
 use datafusion::common::DataFusionError;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::Statement;
 
-use super::{dialect, group_keys, lateral, lifted, multisets, names, typed, window_keys, windows};
 use crate::errors::QueryError;
 use crate::newest;
+
+pub(crate) use self::jsons::rewrite as json_columns;
+pub(crate) use self::lateral::names_outside;
+pub(crate) use self::logic::regroup;
+pub(crate) use self::tokens::of as tokens;
 
 struct StatementRule {
     name: &'static str,
@@ -60,7 +95,7 @@ const OF_PLANS: &[PlanRule] = &[
 ];
 
 /// A statement in DataFusion's terms.
-pub(super) fn statement(statement: &mut Statement) -> Result<(), QueryError> {
+pub(crate) fn statement(statement: &mut Statement) -> Result<(), QueryError> {
     for rule in OF_STATEMENTS {
         tracing::trace!(rule = rule.name, "a statement is rewritten");
         (rule.rewrite)(statement)?;
@@ -69,7 +104,7 @@ pub(super) fn statement(statement: &mut Statement) -> Result<(), QueryError> {
 }
 
 /// A plan that means what PostgreSQL means.
-pub(super) fn plan(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
+pub(crate) fn plan(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
     OF_PLANS.iter().try_fold(plan, |plan, rule| {
         tracing::trace!(rule = rule.name, "a plan is rewritten");
         (rule.rewrite)(plan)
