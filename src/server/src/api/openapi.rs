@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 const PREFIX: &str = "/api/v1";
 /// What holds for every operation.
 const ABOUT: &str = "Members of a body and parameters that an operation does not have are ignored, and the answer names them in \
-`X-IgnoredFields-Fields`, nested ones by their path (`dag.nodes[2].config.retires`). With `Prefer: handling=strict` (RFC 7240) they \
+`X-Ignored-Fields`, nested ones by their path (`dag.nodes[2].config.retires`). With `Prefer: handling=strict` (RFC 7240) they \
 are a 400 that names the known ones. In a request null means left out.";
 
 /// The document of these routes, to which the trunk adds its own under the prefix.

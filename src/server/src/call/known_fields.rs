@@ -1,7 +1,7 @@
 //! What an operation knows of a request: the parameters and members that the reference has.
 //!
 //! What a caller sends beyond that is ignored, as it must be for clients of other releases, and most often it is a name
-//! that was typed wrong. So every answer names what was ignored in `X-IgnoredFields-Fields`, nested members by their path, and
+//! that was typed wrong. So every answer names what was ignored in `X-Ignored-Fields`, nested members by their path, and
 //! with `Prefer: handling=strict` (RFC 7240, 4.4) it is a 400 that names the known ones instead (data/docs/api.md,
 //! "Unknown names").
 //!
