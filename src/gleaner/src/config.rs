@@ -30,6 +30,9 @@ const METRICS_TOKEN_BYTES_MIN: usize = 16;
 
 const ENV_PREFIX: &str = "GLEANER_";
 
+/// Variables that the interface names without the prefix, and the keys that they set.
+const OTHER_VARIABLES: [(&str, &str); 1] = [("SCHEDULER_MAX_URLS_PER_RUN", "SCHEDULES__MAX_URLS_PER_RUN")];
+
 /// The whole configuration; the meaning of each key stands in `appliance.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -205,6 +208,9 @@ impl Config {
         let over: Table = given.parse().map_err(|e: toml::de::Error| Error::invalid(name, e))?;
         overlay(&mut table, over);
         for (key, text) in env {
+            if let Some((_, path)) = OTHER_VARIABLES.iter().find(|(name, _)| *name == key) {
+                set(&mut table, &key, path, &text)?;
+            }
             if let Some(path) = key.strip_prefix(ENV_PREFIX)
                 && path.contains("__")
             {
@@ -404,6 +410,7 @@ mod tests {
     use crate::features::auth::{AuthConfig, Registration};
     use crate::features::bi::BiConfig;
     use crate::features::providers::{DispatchConfig, NetworkConfig};
+    use crate::features::schedules::SchedulesConfig;
 
     fn load(file: &str, env: &[(&str, &str)]) -> Result<Config> {
         Config::merge("test.toml", file, env.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())))
@@ -434,10 +441,12 @@ mod tests {
             ("GLEANER_NETWORK__ALLOW", "[\"127.0.0.1/32:8000\"]"),
             ("GLEANER_AUTH__REGISTRATION", "closed"),
             ("GLEANER_HOME", "ignored: it names no section"),
+            ("SCHEDULER_MAX_URLS_PER_RUN", "7"),
         ];
         let config = load(file, &env).unwrap();
         assert_eq!(config.section::<DispatchConfig>().concurrency, 9);
         assert_eq!(config.server.listen.port(), 0);
+        assert_eq!(config.section::<SchedulesConfig>().max_urls_per_run, 7);
         assert_eq!(config.section::<NetworkConfig>().allow.len(), 1);
         assert_eq!(config.section::<AuthConfig>().registration, Registration::Closed);
     }

@@ -112,6 +112,13 @@ pub static BY_BENCHMARK: Index<JobV1> = Index::new("jobs.by_benchmark", |job, ke
     }
 });
 
+/// The jobs of a schedule's run, by their status.
+pub static BY_RUN: Index<JobV1> = Index::new("jobs.by_run", |job, keys| {
+    if let Some(run) = job.schedule_run_id {
+        keys.add(|key| key.id(run).u8(job.status as u8));
+    }
+});
+
 /// Queued jobs by domain, host, rank (the highest priority first) and time.
 pub static QUEUE: Index<JobV1> = Index::new(QUEUE_TABLE, |job: &JobV1, keys| {
     if job.status == JobStatus::Queued {
@@ -138,5 +145,5 @@ pub static LEASE: Index<JobV1> = Index::global("jobs.lease", |job, keys| {
 });
 
 pub static JOBS: OrgTable<JobId, JobV1> = OrgTable::new("jobs", "Job")
-    .indexed(&[&BY_STATUS, &BY_URL, &BY_EXTERNAL_ID, &BY_BENCHMARK, &QUEUE, &LEASE])
+    .indexed(&[&BY_STATUS, &BY_URL, &BY_EXTERNAL_ID, &BY_BENCHMARK, &BY_RUN, &QUEUE, &LEASE])
     .fed();
