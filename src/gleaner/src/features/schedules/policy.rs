@@ -82,7 +82,7 @@ impl<'a> Policy<'a> {
         }
         // Up to where nothing waits for its jitter.
         let high = now.before(self.jitter);
-        let (mut due, mut is_all) = self.times.newest(from, high, MISSED_ROWS_MAX + FIRES_MAX);
+        let (mut due, mut is_all) = self.times.newest(from, high, MISSED_ROWS_MAX + FIRES_MAX + 1);
         due.retain(is_due);
         if due.is_empty() {
             (due, is_all) = (vec![first], true);

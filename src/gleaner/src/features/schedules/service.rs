@@ -234,18 +234,30 @@ pub(super) fn from_now(tx: &OrgRead<'_>, row: &mut ScheduleV1, times: &Times) ->
     set_next(tx, row, times)
 }
 
-/// Sets right what the clock or another release has changed: a schedule's next tick is found anew, and where the clock went
-/// back, ticks come again that no row tells of. Whether it was switched off because it cannot be read.
-pub(super) fn reconcile(tx: &OrgWrite<'_>, id: ScheduleId) -> Result<bool> {
-    let Some(before) = tx.get(&SCHEDULES, &id)?.filter(|row| row.is_enabled) else { return Ok(false) };
-    let mut row = before.clone();
-    let Some(times) = read_or_disable(tx, &mut row)? else { return Ok(true) };
-    row.decided_until = row.decided_until.min(tx.now());
-    set_next(tx, &mut row, &times)?;
-    if row != before {
-        tx.put(&SCHEDULES, &id, &row)?;
+/// Whether the clock or another release has changed what is next of a schedule.
+pub(super) fn is_stale(tx: &OrgRead<'_>, row: &ScheduleV1) -> Result<bool> {
+    if !row.is_enabled {
+        return Ok(false);
     }
+    let Ok(times) = Times::read(&row.cron, &row.timezone) else { return Ok(true) };
+    let mut anew = row.clone();
+    go_on(tx, &mut anew, &times)?;
+    Ok(anew != *row)
+}
+
+/// Sets that right: a schedule's next tick is found anew, and where the clock went back, ticks come again that no row tells
+/// of. Whether it was switched off because it cannot be read.
+pub(super) fn reconcile(tx: &OrgWrite<'_>, id: ScheduleId) -> Result<bool> {
+    let Some(mut row) = tx.get(&SCHEDULES, &id)?.filter(|row| row.is_enabled) else { return Ok(false) };
+    let Some(times) = read_or_disable(tx, &mut row)? else { return Ok(true) };
+    go_on(tx, &mut row, &times)?;
+    tx.put(&SCHEDULES, &id, &row)?;
     Ok(false)
+}
+
+fn go_on(tx: &OrgRead<'_>, row: &mut ScheduleV1, times: &Times) -> Result<()> {
+    row.decided_until = row.decided_until.min(tx.now());
+    set_next(tx, row, times)
 }
 
 /// A message that has room in a row.

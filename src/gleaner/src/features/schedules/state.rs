@@ -16,6 +16,8 @@ pub struct Scheduler {
     /// Those that cannot be read, and why.
     unreadable: Mutex<BTreeMap<Which, String>>,
     overdue: Mutex<BTreeMap<Which, Overdue>>,
+    /// Where following goes on.
+    pub(super) followed: Mutex<Option<Vec<u8>>>,
     pub(super) begun: AtomicU64,
     missed: AtomicU64,
 }
@@ -34,6 +36,7 @@ impl Scheduler {
             seen: Mutex::default(),
             unreadable: Mutex::default(),
             overdue: Mutex::default(),
+            followed: Mutex::default(),
             begun: AtomicU64::default(),
             missed: AtomicU64::default(),
         }

@@ -50,10 +50,10 @@ const OVERDUE_AFTER: Duration = Duration::from_secs(60);
 const REMOVED_PER_STEP: usize = 200;
 
 /// What is due, by organization.
-type Turns<K> = BTreeMap<OrgId, VecDeque<K>>;
+pub(super) type Turns<K> = BTreeMap<OrgId, VecDeque<K>>;
 
 /// The keys of the entries of a global index that begins with a time, up to `until`.
-fn entries<K: Key, V: Record>(
+pub(super) fn entries<K: Key, V: Record>(
     tx: &SysRead<'_>,
     table: &'static OrgTable<K, V>,
     index: &'static Index<V>,
@@ -95,7 +95,7 @@ fn entries<K: Key, V: Record>(
     Ok(found)
 }
 
-fn turns<K>(entries: Vec<(OrgId, K, Vec<u8>)>) -> Turns<K> {
+pub(super) fn turns<K>(entries: Vec<(OrgId, K, Vec<u8>)>) -> Turns<K> {
     let mut all = Turns::new();
     for (org, key, _) in entries {
         all.entry(org).or_default().push_back(key);
@@ -104,7 +104,7 @@ fn turns<K>(entries: Vec<(OrgId, K, Vec<u8>)>) -> Turns<K> {
 }
 
 /// Up to `most` of every organization.
-fn next_turn<K>(turns: &mut Turns<K>, most: usize) -> Vec<(OrgId, Vec<K>)> {
+pub(super) fn next_turn<K>(turns: &mut Turns<K>, most: usize) -> Vec<(OrgId, Vec<K>)> {
     let round = turns.iter_mut().map(|(org, keys)| (*org, keys.drain(..most.min(keys.len())).collect()));
     let round = round.collect();
     turns.retain(|_, keys| !keys.is_empty());
@@ -222,23 +222,33 @@ async fn reconcile_org(org: &OrgStore, scheduler: &Scheduler) -> Result<()> {
         let is_end = keys.len() < TICKS_PER_TURN;
         after = keys.last().cloned();
         for id in keys.iter().filter_map(|key| ScheduleId::decode(key)) {
-            match org.read(|tx| Ok(tx.get(&SCHEDULES, &id)?.map(|row| row.disabled_reason))) {
-                Ok(Some(Some(reason))) => {
-                    scheduler.is_unreadable((org.id(), id), &reason);
-                }
-                Ok(_) => {
-                    if org.write(move |tx| service::reconcile(tx, id)).await? {
-                        note_disabled(org, scheduler, id);
-                    }
-                }
-                Err(error) if is_unreadable(&error) => damaged(org, scheduler, id, &error).await,
-                Err(error) => return Err(error),
-            }
+            reconcile_one(org, scheduler, id).await?;
         }
         if is_end {
             return Ok(());
         }
     }
+}
+
+async fn reconcile_one(org: &OrgStore, scheduler: &Scheduler, id: ScheduleId) -> Result<()> {
+    // Looked at outside of the writer first: mostly nothing has changed.
+    let looked = org.read(|tx| {
+        let Some(row) = tx.get(&SCHEDULES, &id)? else { return Ok((None, false)) };
+        let is_stale = service::is_stale(tx, &row)?;
+        Ok((row.disabled_reason, is_stale))
+    });
+    match looked {
+        Ok((Some(reason), _)) => drop(scheduler.is_unreadable((org.id(), id), &reason)),
+        Ok((None, false)) => {}
+        Ok((None, true)) => {
+            if org.write(move |tx| service::reconcile(tx, id)).await? {
+                note_disabled(org, scheduler, id);
+            }
+        }
+        Err(error) if is_unreadable(&error) => damaged(org, scheduler, id, &error).await,
+        Err(error) => return Err(error),
+    }
+    Ok(())
 }
 
 /// Submits what runs have to submit, part by part, in turns.
@@ -299,7 +309,9 @@ async fn step_or_say(context: &TaskContext, org: OrgId, run: ScheduleRunId) -> O
 
 /// Ends runs whose jobs have ended.
 pub(super) async fn follow_all(context: TaskContext) -> Result<()> {
-    let mut after = None::<Vec<u8>>;
+    // A look goes on where the last one ended: runs that take long hide no others.
+    let scheduler = context.service::<Scheduler>();
+    let mut after = scheduler.followed.lock().take();
     for _ in 0..FOLLOW_STEPS {
         let place = after.clone();
         let step = context
@@ -327,6 +339,7 @@ pub(super) async fn follow_all(context: TaskContext) -> Result<()> {
             break;
         }
     }
+    *scheduler.followed.lock() = after;
     Ok(())
 }
 
