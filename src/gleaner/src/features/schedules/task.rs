@@ -144,7 +144,7 @@ pub(super) async fn tick_all(context: TaskContext) -> Result<()> {
 }
 
 /// Decides what is due of these schedules: all in one operation, and where that fails each by itself. How many runs begin.
-async fn tick_some(org: &OrgStore, scheduler: &Scheduler, ids: Vec<ScheduleId>) -> u32 {
+pub(super) async fn tick_some(org: &OrgStore, scheduler: &Scheduler, ids: Vec<ScheduleId>) -> u32 {
     let all = ids.clone();
     let ticked = org.write(move |tx| all.iter().map(|id| service::tick(tx, *id)).collect::<Result<Vec<_>>>());
     let mut ticked = match ticked.await {

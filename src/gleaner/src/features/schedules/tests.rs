@@ -5,7 +5,7 @@ use super::rows::{
 };
 use super::service::{self, QUEUED_MAX, Ticked};
 use super::state::Scheduler;
-use super::task::{entries, next_turn, turns};
+use super::task::{entries, next_turn, tick_some, turns};
 use super::times::Times;
 use crate::features::jobs::{self, NewOptions};
 use base::audit::Action;
@@ -13,7 +13,7 @@ use base::clock::{Clock, Timestamp};
 use base::ids::{OrgId, ScheduleId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use store::fault::FaultyDisk;
+use store::fault::{FaultyDisk, damage_row};
 use store::{AuditFilter, MIGRATIONS, Order, OrgStore, Store};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -118,6 +118,13 @@ impl Lab {
         ended.await.unwrap()
     }
 
+    /// How many rows of the audit log have this action.
+    fn logged(&self, action: Action) -> usize {
+        let filter = AuditFilter { action: Some(action), ..AuditFilter::default() };
+        let page = base::page::PageRequest::parse(None, None).unwrap();
+        self.org.read(|tx| tx.audit_page(&filter, &page)).unwrap().items.len()
+    }
+
     /// To half a minute past the next whole hour, and some hours more.
     fn to_hour(&self, more: u32) {
         let past = Duration::from_millis(u64::try_from(self.clock.now().millis() % 3_600_000).unwrap());
@@ -184,7 +191,10 @@ async fn an_hour_back_and_forth_fires_nothing_twice() {
     let before = lab.runs(id).len();
     assert_eq!(before, 5);
     // Back by an hour: what has a row does not come again, the hour before that does.
+    let is_stale = || lab.org.read(|tx| service::is_stale(tx, &lab.row(id))).unwrap();
+    assert!(!is_stale());
     lab.clock.set_wall(-3_600_000);
+    assert!(is_stale());
     let back = lab.org.write(move |tx| service::reconcile(tx, id));
     assert!(!back.await.unwrap());
     let row = lab.row(id);
@@ -252,10 +262,28 @@ async fn one_that_cannot_be_read_any_more_is_switched_off_alone() {
     assert!(row.disabled_reason.unwrap().starts_with("timezone: \"Mars/Utopia\" is no IANA time zone"));
     assert!(lab.row(strange).disabled_reason.unwrap().starts_with("cron: has 3 fields"));
     assert_eq!(tick(broken).await, Ticked::default(), "it is not looked at again");
-    let filter = AuditFilter { action: Some(Action::ScheduleDisabled), ..AuditFilter::default() };
-    let page = base::page::PageRequest::parse(None, None).unwrap();
-    let logged = lab.org.read(|tx| tx.audit_page(&filter, &page)).unwrap();
-    assert_eq!(logged.items.len(), 2);
+    assert_eq!(lab.logged(Action::ScheduleDisabled), 2);
+}
+
+#[tokio::test]
+async fn a_damaged_row_keeps_no_other_schedule_from_its_tick() {
+    let (lab, scheduler) = (Lab::new(), Scheduler::new(1));
+    let broken = lab.schedule("* * * * *", |_| {}).await;
+    let sound = lab.schedule("* * * * *", |_| {}).await;
+    lab.org.write(move |tx| damage_row(tx, &SCHEDULES, &broken)).await.unwrap();
+    lab.clock.advance(MINUTE);
+    assert_eq!(tick_some(&lab.org, &scheduler, vec![broken, sound]).await, 1);
+    assert_eq!(lab.count(sound, RunStatus::Running), 1);
+    assert!(scheduler.is_known_unreadable((lab.org.id(), broken)));
+    assert!(!scheduler.is_known_unreadable((lab.org.id(), sound)));
+    assert_eq!(tick_some(&lab.org, &scheduler, vec![broken]).await, 0);
+    assert_eq!(
+        (scheduler.unreadable().len(), lab.logged(Action::ScheduleDisabled)),
+        (1, 1),
+        "it is told once"
+    );
+    scheduler.forget(lab.org.id());
+    assert!(scheduler.unreadable().is_empty());
 }
 
 #[tokio::test]

@@ -82,9 +82,6 @@ fn invalid(unreadable: Unreadable) -> Error {
 
 impl NewSchedule {
     pub fn checked(self, now: Timestamp) -> Result<CheckedSchedule> {
-        let timezone = self.timezone.as_deref().unwrap_or(TIMEZONE_DEFAULT);
-        let timezone = zone_name(timezone).map_err(|reason| Error::invalid("timezone", reason))?;
-        let times = Times::parse(&self.cron, timezone, now).map_err(invalid)?;
         let catch_up_sec = self.catch_up_seconds.unwrap_or(CATCH_UP_SEC_DEFAULT);
         if catch_up_sec > CATCH_UP_SEC_MAX {
             return Err(Error::invalid("catchUpSeconds", format!("must be at most {CATCH_UP_SEC_MAX}")));
@@ -93,6 +90,9 @@ impl NewSchedule {
         if jitter_sec > JITTER_SEC_MAX {
             return Err(Error::invalid("jitterSeconds", format!("must be at most {JITTER_SEC_MAX}")));
         }
+        let timezone = self.timezone.as_deref().unwrap_or(TIMEZONE_DEFAULT);
+        let timezone = zone_name(timezone).map_err(|reason| Error::invalid("timezone", reason))?;
+        let times = Times::parse(&self.cron, timezone, now).map_err(invalid)?;
         let row = ScheduleV1 {
             id: ScheduleId::new(),
             name: Name::parse("name", &self.name)?.into_string(),
