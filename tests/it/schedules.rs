@@ -235,7 +235,7 @@ async fn a_tick_fires_at_its_minute_and_sql_tells_of_it() {
     assert!(jobs.iter().all(|job| job["scheduleId"] == mine.as_str() && job["urlId"].is_string()));
     // Nobody sees another one's.
     let run_id = text(&run, "id");
-    assert_eq!(runs(api, &format!("runId={run_id}")).await, [run.clone()]);
+    assert_eq!(runs(api, &format!("runId={run_id}")).await, std::slice::from_ref(&run));
     for query in [format!("runId={run_id}"), format!("scheduleId={mine}")] {
         assert!(runs(&other.api, &query).await.is_empty());
     }

@@ -393,7 +393,7 @@ pub(super) async fn remove_old(context: TaskContext) -> Result<()> {
             let old: Vec<_> = step.rows.into_iter().take_while(|(id, _)| is_old(*id)).collect();
             after = more.filter(|_| old.len() == seen);
             let over = old.into_iter().filter(|(_, run)| !run.status.is_open()).map(|(_, run)| run).collect();
-            own.write_each_freeing("a schedule's run", over, |tx, run| remove(tx, run)).await?;
+            own.write_each_freeing("a schedule's run", over, remove).await?;
             if after.is_none() {
                 break;
             }
