@@ -34,6 +34,7 @@ mod orgs;
 mod people;
 mod providers;
 mod readme;
+mod schedules;
 mod shipped;
 mod sql;
 mod storage;

@@ -28,6 +28,7 @@ const VARIABLES: &[(&str, Option<&str>)] = &[
     ("/api/v1/orgs/current/members/{userId}", Some("member")),
     ("/api/v1/providers/{id}", Some("provider")),
     ("/api/v1/raw/{token}", None),
+    ("/api/v1/schedules/{id}", Some("schedule")),
     ("/api/v1/urls/{id}", Some("url")),
     ("/api/v1/workflows/{id}", Some("workflow")),
 ];
@@ -37,6 +38,8 @@ const BODIES: &[(&str, &str)] = &[
     ("requestBiExport", r#"{"format":"csv"}"#),
     ("setSmartMode", r#"{"mode":"auto"}"#),
     ("setWorkflowRoute", r#"{"route":"*"}"#),
+    ("toggleSchedule", r#"{"isEnabled":false}"#),
+    ("updateSchedule", r#"{"name":"taken over","cron":"@daily"}"#),
     ("testProvider", r#"{"url":"https://example.com/"}"#),
     ("updateMember", r#"{"role":"viewer"}"#),
     ("updateProvider", r#"{"name":"taken over","isEnabled":false}"#),
@@ -118,7 +121,10 @@ pub async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
         .await,
         201,
     );
+    let schedule = json!({ "name": format!("/{name}"), "cron": "0 0 1 1 *", "isEnabled": false });
+    let schedule = expect(post(&member.api, "/api/v1/schedules", &schedule).await, 201);
     let ids = vec![
+        ("schedule", text(&schedule, "id").to_owned()),
         ("url", text(&urls["items"][0], "id").to_owned()),
         ("result", text(&job, "resultId").to_owned()),
         ("job", job_id),
@@ -196,6 +202,7 @@ async fn a_foreign_id_is_a_missing_id_on_every_route() {
         format!("/api/v1/benchmarks/{}/results", theirs.id("benchmark")),
         format!("/api/v1/workflows/{}/versions/1", theirs.id("workflow")),
         format!("/api/v1/optimization/suggestions/{}", theirs.id("suggestion")),
+        format!("/api/v1/schedules/{}/preview", theirs.id("schedule")),
         format!("/api/v1/bi/exports/{}", theirs.id("export")),
         "/api/v1/orgs/current".to_owned(),
     ] {
@@ -214,12 +221,19 @@ async fn ids_in_bodies(client: &Client, theirs: &Seeded) {
         job
     };
     type Asked<'a> = (&'a str, &'a str, u16, &'a dyn Fn(&str) -> Value);
-    let cases: [Asked<'_>; 6] = [
+    let due = |members: Value| {
+        let mut schedule = json!({ "name": "of others", "cron": "@daily" });
+        schedule.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        schedule
+    };
+    let cases: [Asked<'_>; 8] = [
         ("/api/v1/jobs", "workflow", 404, &|id| one(json!({ "workflowId": id }))),
         ("/api/v1/jobs", "url", 404, &|id| json!({ "urlId": id })),
         ("/api/v1/jobs/batch", "workflow", 404, &|id| json!({ "jobs": [one(json!({ "workflowId": id }))] })),
         ("/api/v1/jobs/batch", "url", 404, &|id| json!({ "jobs": [{ "urlId": id }] })),
         ("/api/v1/urls", "workflow", 400, &|id| json!({ "urls": [one(json!({ "workflowId": id }))] })),
+        ("/api/v1/schedules", "workflow", 404, &|id| due(json!({ "workflowId": id }))),
+        ("/api/v1/schedules", "url", 404, &|id| due(json!({ "urlIds": [id] }))),
         ("/api/v1/jobs/poll", "job", 200, &|id| json!({ "ids": [id] })),
     ];
     for (path, kind, status, body) in cases {
@@ -252,6 +266,7 @@ async fn lists_show_ones_own(client: &Client, other: &str) {
         "providers",
         "workflows",
         "benchmarks",
+        "schedules",
         "optimization/suggestions",
     ];
     for list in lists {

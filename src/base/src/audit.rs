@@ -69,6 +69,13 @@ actions! {
     JobBatchSubmitted "job.batch_submitted" "job" "Several jobs were submitted at once.";
     JobCanceled "job.canceled" "job" "A job was canceled.";
     JobRetried "job.retried" "job" "An ended job was submitted again.";
+    ScheduleCreated "schedule.created" "schedule" "A schedule was made.";
+    ScheduleUpdated "schedule.updated" "schedule" "A schedule was given other terms.";
+    ScheduleToggled "schedule.toggled" "schedule" "A schedule was switched on or off.";
+    ScheduleDeleted "schedule.deleted" "schedule" "A schedule was removed with its runs; their jobs and results stay.";
+    ScheduleTriggered "schedule.triggered" "schedule" "A schedule was run at once.";
+    ScheduleDisabled "schedule.disabled" "schedule" "The box found a schedule that it cannot read any more; it does not fire.";
+    ScheduleMissed "schedule.missed" "schedule" "A schedule's time passed, and the box had decided nothing about it.";
     // Providers, workflows, benchmarks, suggestions.
     ProviderConnected "provider.connected" "provider" "A provider was connected.";
     ProviderUpdated "provider.updated" "provider" "A connected provider was changed.";

@@ -30,6 +30,9 @@ const METRICS_TOKEN_BYTES_MIN: usize = 16;
 /// Variables of the environment that are meant for the box.
 pub(crate) const ENV_PREFIX: &str = "GLEANER_";
 
+/// Variables that the interface names without the prefix, and the keys that they set.
+const OTHER_VARIABLES: [(&str, &str); 1] = [("SCHEDULER_MAX_URLS_PER_RUN", "SCHEDULES__MAX_URLS_PER_RUN")];
+
 /// The whole configuration; the meaning of each key stands in `appliance.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -175,6 +178,9 @@ impl Config {
         let over: Table = given.parse().map_err(|e: toml::de::Error| Error::invalid(name, e))?;
         overlay(&mut table, over);
         for (key, text) in env {
+            if let Some((_, path)) = OTHER_VARIABLES.iter().find(|(name, _)| *name == key) {
+                set(&mut table, &key, path, &text)?;
+            }
             if let Some(path) = key.strip_prefix(ENV_PREFIX)
                 && path.contains("__")
             {
@@ -376,6 +382,7 @@ mod tests {
     use crate::features::auth::{AuthConfig, Registration};
     use crate::features::bi::BiConfig;
     use crate::features::providers::{DispatchConfig, NetworkConfig};
+    use crate::features::schedules::SchedulesConfig;
     use crate::features::wiring::sections;
 
     fn load(file: &str, env: &[(&str, &str)]) -> Result<Config> {
@@ -407,10 +414,12 @@ mod tests {
             ("GLEANER_NETWORK__ALLOW", "[\"127.0.0.1/32:8000\"]"),
             ("GLEANER_AUTH__REGISTRATION", "closed"),
             ("GLEANER_HOME", "ignored: it names no section"),
+            ("SCHEDULER_MAX_URLS_PER_RUN", "7"),
         ];
         let config = load(file, &env).unwrap();
         assert_eq!(config.section::<DispatchConfig>().concurrency, 9);
         assert_eq!(config.server.listen.port(), 0);
+        assert_eq!(config.section::<SchedulesConfig>().max_urls_per_run, 7);
         assert_eq!(config.section::<NetworkConfig>().allow.len(), 1);
         assert_eq!(config.section::<AuthConfig>().registration, Registration::Closed);
     }

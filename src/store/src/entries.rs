@@ -21,9 +21,11 @@ pub struct Entry<R, K> {
 
 /// One entry of a global index: whose row it leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GlobalEntry<K> {
+pub struct GlobalEntry<K, I> {
     pub org: OrgId,
     pub key: K,
+    /// What the index has it under; none where that is damaged.
+    pub under: Option<I>,
 }
 
 /// A step of a walk through an index.
@@ -98,7 +100,7 @@ impl SysRead<'_> {
         from: &Seek<I>,
         below: Option<I::First>,
         limit: usize,
-    ) -> Result<IndexStep<I, GlobalEntry<K>>> {
+    ) -> Result<IndexStep<I, GlobalEntry<K, I>>> {
         debug_assert!(index.form.reach == Reach::Global && index.name().starts_with(table.name()));
         let Some(low) = &from.from else { return Ok(IndexStep::nowhere()) };
         let end = below.map(|below| part_bytes(&below));
@@ -107,9 +109,10 @@ impl SysRead<'_> {
         }
         let high = end.as_deref().map_or(Unbounded, Excluded);
         let found = self.view().scan(index.name(), Included(low), high, false, limit)?;
-        IndexStep::over(index.name(), (found, 0), (from, limit), |_, target| {
+        IndexStep::over(index.name(), (found, 0), (from, limit), |entry, target| {
             let (org, key) = owner(target)?;
-            Ok(GlobalEntry { org, key })
+            let under = entry.get(..entry.len().saturating_sub(target.len())).and_then(I::read);
+            Ok(GlobalEntry { org, key, under })
         })
     }
 

@@ -4,6 +4,7 @@
 //! says what follows it ([`Prefix::Rest`]), so that a bound or an entry's rest is of the right type too.
 
 use super::key::{AsPart, KeyPart, after_prefix, whole};
+use base::ids::OrgId;
 use std::marker::PhantomData;
 
 /// The key of an index: parts in the order in which they sort.
@@ -192,6 +193,13 @@ impl<K: IndexKey> Seek<K> {
     /// The first entry that begins so, or the next one behind where it would be.
     pub fn at(prefix: &impl Prefix<K>) -> Seek<K> {
         Seek::new(Some(prefix_bytes(Vec::new(), prefix)))
+    }
+
+    /// Behind the last entry of a global index that has this whole key and is this organization's.
+    pub fn behind_org(key: &impl Prefix<K, Rest = ()>, org: OrgId) -> Seek<K> {
+        Seek::new(after_prefix(
+            &prefix_bytes(Vec::new(), key).into_iter().chain(*org.0.as_bytes()).collect::<Vec<_>>(),
+        ))
     }
 
     /// Behind the last entry that begins so.

@@ -300,6 +300,6 @@ fn no_action_is_a_dead_word() {
     }
 }
 
-async fn patch(client: &Client, path: &str, body: &Value) -> Reply {
+pub async fn patch(client: &Client, path: &str, body: &Value) -> Reply {
     client.send(Method::PATCH, path, Some(body)).await.unwrap()
 }

@@ -81,6 +81,7 @@ async fn every_operation_that_changes_something_leaves_a_row() {
     devices(&mut walk, &owner.browser, &owner.user_id).await;
     dispatch::dispatching(&mut walk, &web, &owner.api, &key).await;
     collecting(&mut walk, &web, &owner.api, &key).await;
+    schedules(&mut walk, &owner.api, &key).await;
     console(&mut walk, &owner.api, &key).await;
     erasures(&mut walk).await;
     sessions(&mut walk, &owner.email, &owner.user_id).await;
@@ -243,6 +244,25 @@ async fn collecting(walk: &mut Walk<'_>, web: &Web, api: &Client, key: &str) {
     assert_eq!((rows.len(), &rows[0]["details"]["count"]), (1, &json!(30)), "one row for a batch");
     let named = rows[0]["details"]["ids"].as_array().unwrap();
     assert_eq!((named.len(), &named[0]), (20, &made["jobs"][0]["id"]), "the first of them are named");
+}
+
+async fn schedules(walk: &mut Walk<'_>, api: &Client, key: &str) {
+    let by_key = ("api_key", key);
+    let path = "/api/v1/schedules";
+    let new = json!({ "name": "one", "cron": "0 0 1 1 *", "tagFilters": ["nobody has it"] });
+    let reply = post(api, path, &new).await;
+    let id = text(&reply.json, "id").to_owned();
+    let due = |action| Due { action, resource: &id, actor: by_key };
+    walk.left("createSchedule", reply, due("schedule.created")).await;
+    let one = format!("{path}/{id}");
+    let reply = api.send(http::Method::PUT, &one, Some(&new)).await.unwrap();
+    walk.left("updateSchedule", reply, due("schedule.updated")).await;
+    let reply = patch(api, &format!("{one}/toggle"), &json!({ "isEnabled": false })).await;
+    walk.left("toggleSchedule", reply, due("schedule.toggled")).await;
+    let reply = post(api, &format!("{one}/trigger"), &json!({})).await;
+    walk.left("triggerSchedule", reply, due("schedule.triggered")).await;
+    let reply = api.delete(&one).await.unwrap();
+    walk.left("deleteSchedule", reply, due("schedule.deleted")).await;
 }
 
 async fn console(walk: &mut Walk<'_>, api: &Client, key: &str) {

@@ -229,6 +229,8 @@ async fn inventory(member: &Member) -> Vec<usize> {
         "providers",
         "workflows",
         "benchmarks",
+        "schedules",
+        "schedules/runs",
         "optimization/suggestions",
     ] {
         let page = expect(get(&member.browser, &format!("/api/v1/{list}?limit=200")).await, 200);

@@ -327,6 +327,8 @@ async fn a_cursor_leads_nowhere_but_on() {
         "providers",
         "workflows",
         "benchmarks",
+        "schedules",
+        "schedules/runs",
         "optimization/suggestions",
         "bi/queries",
         "bi/saved-queries",

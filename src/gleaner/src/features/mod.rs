@@ -20,6 +20,7 @@ pub mod mail;
 pub mod orgs;
 pub mod providers;
 pub mod raw;
+pub mod schedules;
 pub mod suggestions;
 pub mod urls;
 pub mod wiring;
@@ -219,6 +220,7 @@ pub static ALL: &[&Feature] = &[
     &workflows::FEATURE,
     &suggestions::FEATURE,
     &jobs::FEATURE,
+    &schedules::FEATURE,
     &benchmarks::FEATURE,
     &extraction::FEATURE,
     &billing::FEATURE,

@@ -96,6 +96,7 @@ macro_rules! guides {
 guides! {
     "operating" "readiness, backups, the clock, the operator's commands, mail, what is kept, erasure, the audit log";
     "api" "what the reference cannot say: errors, lists, idempotency, roles, credits, providers, workflows";
+    "schedules" "cron, time zones and summer time, missed ticks, large runs";
     "sql" "tables, values in JSON, what differs from PostgreSQL, bounds, exports";
     "architecture" "crates, how a page goes through, invariants, tenancy, power cuts and full disks";
     "engines" "how the parts work, and the measurements behind them";

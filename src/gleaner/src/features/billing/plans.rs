@@ -42,6 +42,8 @@ pub struct PlanLimits {
     pub urls: u64,
     /// Versions of all workflows.
     pub workflow_versions: u64,
+    /// Schedules, also those that are switched off.
+    pub schedules: u64,
 }
 
 impl PlanLimits {

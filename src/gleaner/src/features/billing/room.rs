@@ -34,6 +34,7 @@ const TABLE_CAPS: &[TableCap] = &[
         name: "workflowVersions",
         most: |limits| limits.workflow_versions,
     },
+    TableCap { table: "schedules", noun: "schedules", name: "schedules", most: |limits| limits.schedules },
 ];
 
 /// What holds every organization to its plan's caps, for the store.
@@ -100,6 +101,8 @@ pub(super) struct LimitsView {
     urls: u64,
     /// Versions of all workflows.
     workflow_versions: u64,
+    /// Schedules, also those that are switched off.
+    schedules: u64,
 }
 
 impl From<&Plan> for LimitsView {
@@ -111,6 +114,7 @@ impl From<&Plan> for LimitsView {
             rows: limits.rows,
             urls: limits.urls,
             workflow_versions: limits.workflow_versions,
+            schedules: limits.schedules,
         }
     }
 }
@@ -125,6 +129,7 @@ pub(super) struct StoredView {
     rows: u64,
     urls: u64,
     workflow_versions: u64,
+    schedules: u64,
 }
 
 /// What the organization stores now.
@@ -137,6 +142,7 @@ pub(super) fn stored(tx: &OrgRead<'_>) -> Result<StoredView> {
         rows: all.rows,
         urls: rows_of("urls")?,
         workflow_versions: rows_of("workflow_versions")?,
+        schedules: rows_of("schedules")?,
     })
 }
 
@@ -146,7 +152,14 @@ mod tests {
     use store::{Growth, Used};
 
     fn limits() -> PlanLimits {
-        PlanLimits { webhook_urls_per_day: 1, storage_mb: 1, rows: 10, urls: 3, workflow_versions: 2 }
+        PlanLimits {
+            webhook_urls_per_day: 1,
+            storage_mb: 1,
+            rows: 10,
+            urls: 3,
+            workflow_versions: 2,
+            schedules: 2,
+        }
     }
 
     fn adding(total: (u64, u64), growth: (i64, i64)) -> PendingGrowth {

@@ -10,6 +10,7 @@ mod retention;
 mod rows;
 mod run;
 mod running;
+mod scheduled;
 mod submit;
 #[cfg(test)]
 mod tests;
@@ -20,9 +21,11 @@ mod walks;
 pub use crate::features::providers::NOT_ASKED;
 pub use dispatch::{DispatchSettings, Dispatcher};
 use queue::runs_max;
-pub use rows::{AttemptV1, BY_BENCHMARK, JOBS, JobV1};
+pub use rows::{AttemptV1, BY_BENCHMARK, JOBS, JobV1, OptionsV1};
 pub use run::DispatchParts;
-pub use submit::{SubmitContext, cancel_job, probe};
+pub use scheduled::{RunCounts, RunJobs, RunPart, is_under_way, run_counts, submit_part};
+pub use submit::{NewOptions, SubmitContext, cancel_job, options, probe};
+pub use view::OptionsView;
 pub use walks::JOB_OUTPUTS;
 
 use super::{Feature, Holding};
@@ -36,7 +39,7 @@ use base::terms::JobStatus;
 use base::web::Domain;
 use base::{Code, Error, Result};
 use fetch::AddressGuard;
-use rows::{BY_STATUS, BY_URL};
+use rows::{BY_RUN, BY_STATUS, BY_URL};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::permit::{JobsRead, JobsWrite, Spends};
@@ -140,6 +143,10 @@ async fn list(
     if let Some(benchmark) = filter.benchmark_id {
         let probes = |tx: &OrgRead<'_>| tx.page_by(&JOBS, &BY_BENCHMARK, benchmark, &page, wanted);
         return Ok(Body(viewed(&org, org.read(probes)?, &dispatcher)?));
+    }
+    if let Some(run) = filter.schedule_run_id {
+        let jobs = |tx: &OrgRead<'_>| tx.page_by(&JOBS, &BY_RUN, run, &page, wanted);
+        return Ok(Body(viewed(&org, org.read(jobs)?, &dispatcher)?));
     }
     let rows = org.read(|tx| match (filter.url_id, filter.status) {
         (Some(url), _) => tx.page_by(&JOBS, &BY_URL, url, &page, wanted),

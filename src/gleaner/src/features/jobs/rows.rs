@@ -111,6 +111,13 @@ pub static BY_BENCHMARK: Index<BenchmarkId, JobV1> = Index::new("jobs.by_benchma
     }
 });
 
+/// The jobs of a schedule's run, by their status.
+pub static BY_RUN: Index<(ScheduleRunId, u8), JobV1> = Index::new("jobs.by_run", |job, keys| {
+    if let Some(run) = job.schedule_run_id {
+        keys.add((run, job.status as u8));
+    }
+});
+
 /// Domain, host, rank (the highest priority first) and time.
 pub type QueueKey = (String, String, u8, Moment);
 
@@ -140,5 +147,5 @@ pub static LEASE: Index<Moment, JobV1> = Index::global("jobs.lease", |job, keys|
 });
 
 pub static JOBS: OrgTable<JobId, JobV1> = OrgTable::new("jobs", "Job")
-    .indexed(&[&BY_STATUS, &BY_URL, &BY_EXTERNAL_ID, &BY_BENCHMARK, &QUEUE, &LEASE])
+    .indexed(&[&BY_STATUS, &BY_URL, &BY_EXTERNAL_ID, &BY_BENCHMARK, &BY_RUN, &QUEUE, &LEASE])
     .fed();

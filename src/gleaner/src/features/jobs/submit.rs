@@ -159,7 +159,8 @@ fn checked_url(field: &str, text: &str, guard: &AddressGuard) -> Result<WebUrl> 
     Ok(url)
 }
 
-fn options(field: &str, given: NewOptions) -> Result<OptionsV1> {
+/// Checked options; `field` is what they are called in an error.
+pub fn options(field: &str, given: NewOptions) -> Result<OptionsV1> {
     let name = |part: &str| format!("{field}.{part}");
     let timeout_ms = given.timeout_ms.unwrap_or(TIMEOUT_MS_DEFAULT);
     if !(TIMEOUT_MS_MIN..=TIMEOUT_MS_MAX).contains(&timeout_ms) {
@@ -335,9 +336,21 @@ fn write(tx: &OrgWrite<'_>, context: &SubmitContext, new: CheckedJob) -> Result<
     enqueue(tx, context, job, workflow).map(|job| Submitted { job, is_new: true })
 }
 
-/// Binds the job to the version of `workflow` that is live now, or to the built-in path, and notes the most that it can be
-/// charged there, which the caller has to reserve.
+/// Writes the job along `workflow`, or along the built-in path; its credits are the caller's to reserve.
 fn enqueue(
+    tx: &OrgWrite<'_>,
+    context: &SubmitContext,
+    job: JobV1,
+    workflow: Option<WorkflowV1>,
+) -> Result<JobV1> {
+    let job = priced(tx, context, job, workflow)?;
+    tx.insert(&JOBS, &job.id, &job)?;
+    Ok(job)
+}
+
+/// The job, bound to the version of `workflow` that is live now, or to the built-in path, with the most that it can be
+/// charged there.
+pub(super) fn priced(
     tx: &OrgWrite<'_>,
     context: &SubmitContext,
     mut job: JobV1,
@@ -360,18 +373,13 @@ fn enqueue(
         }
         None => connected.iter().map(|provider| provider.price(tariff)).max().unwrap_or(0),
     };
-    insert(tx, job, most)
+    job.credits_reserved = most;
+    Ok(job)
 }
 
 fn price_of(connected: &[Connected], id: ProviderId, tariff: Tariff) -> u64 {
     // One that was disconnected delivers nothing, so it charges nothing.
     connected.iter().find(|provider| provider.id == id).map_or(0, |provider| provider.price(tariff))
-}
-
-fn insert(tx: &OrgWrite<'_>, mut job: JobV1, most: u64) -> Result<JobV1> {
-    job.credits_reserved = most;
-    tx.insert(&JOBS, &job.id, &job)?;
-    Ok(job)
 }
 
 /// Jobs that each ask one provider for one page and make no result: a benchmark's probes.
@@ -387,16 +395,21 @@ pub fn probe(
     let mut jobs = Vec::with_capacity(urls.len() * providers.len());
     for url in urls {
         for provider in providers {
-            let job = JobV1 { benchmark_id: Some(benchmark), ..new_job(tx, url, options.clone()) };
+            let job = JobV1 {
+                benchmark_id: Some(benchmark),
+                credits_reserved: provider.price(tariff),
+                ..new_job(tx, url, options.clone())
+            };
             let row = WalkV3 { chain: Some(vec![provider.id]), ..WalkV3::default() };
             tx.put(&WALKS, &job.id, &row)?;
-            jobs.push(insert(tx, job, provider.price(tariff))?);
+            tx.insert(&JOBS, &job.id, &job)?;
+            jobs.push(job);
         }
     }
     pay(tx, context, jobs.iter())
 }
 
-fn new_job(tx: &OrgRead<'_>, url: &WebUrl, options: OptionsV1) -> JobV1 {
+pub(super) fn new_job(tx: &OrgRead<'_>, url: &WebUrl, options: OptionsV1) -> JobV1 {
     JobV1 {
         id: JobId::new(),
         domain: url.domain().as_str().to_owned(),

@@ -1,7 +1,7 @@
 //! Jobs on the wire (data/docs/api.md, "Jobs and dispatch").
 
 use super::dispatch::Dispatcher;
-use super::rows::{AttemptV1, JobV1};
+use super::rows::{AttemptV1, JobV1, OptionsV1};
 use crate::features::extraction::RESULTS_BY_ID;
 use base::Result;
 use base::clock::Timestamp;
@@ -86,7 +86,7 @@ enum WaitingReason {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct OptionsView {
+pub struct OptionsView {
     render: bool,
     country: Option<String>,
     premium: bool,
@@ -112,6 +112,18 @@ struct AttemptView {
     /// The detection rule that spoke.
     rule: Option<String>,
     error: Option<String>,
+}
+
+impl From<OptionsV1> for OptionsView {
+    fn from(row: OptionsV1) -> OptionsView {
+        OptionsView {
+            render: row.render,
+            country: row.country,
+            premium: row.premium,
+            headers: row.headers.into_iter().map(|(name, _)| (name, "***".to_owned())).collect(),
+            timeout_ms: row.timeout_ms,
+        }
+    }
 }
 
 impl From<AttemptV1> for AttemptView {
@@ -184,13 +196,7 @@ impl JobView {
             status: row.status,
             priority: row.priority,
             page_type: row.page_type,
-            options: OptionsView {
-                render: row.options.render,
-                country: row.options.country,
-                premium: row.options.premium,
-                headers: row.options.headers.into_iter().map(|(name, _)| (name, "***".to_owned())).collect(),
-                timeout_ms: row.options.timeout_ms,
-            },
+            options: row.options.into(),
             tags: row.tags,
             metadata: row.metadata.0,
             external_id: row.external_id,

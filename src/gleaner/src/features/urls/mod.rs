@@ -2,9 +2,11 @@
 
 mod remove;
 mod rows;
+mod select;
 mod views;
 
 pub use rows::{URLS, UrlV1};
+pub use select::select;
 
 use super::Feature;
 use crate::features::workflows::{self, WorkflowStatus};

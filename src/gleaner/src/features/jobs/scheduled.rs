@@ -1,0 +1,131 @@
+//! Jobs of a schedule's run: submitted in parts, and counted.
+
+use super::rows::{BY_RUN, JOBS, JobV1, OptionsV1};
+use super::submit::{SubmitContext, new_job, priced};
+use crate::features::{billing, urls, workflows};
+use base::ids::{ScheduleId, ScheduleRunId, UrlId, WorkflowId};
+use base::terms::JobStatus;
+use base::web::WebUrl;
+use base::{Code, Error, Result};
+use store::{OrgRead, OrgWrite, readable};
+
+/// What the jobs of a run have in common.
+#[derive(Clone, Debug)]
+pub struct RunJobs {
+    pub schedule_id: ScheduleId,
+    pub run_id: ScheduleRunId,
+    /// Else the URL's own, else by its route.
+    pub workflow_id: Option<WorkflowId>,
+    pub options: OptionsV1,
+}
+
+/// What came of a part.
+#[derive(Debug, Default)]
+pub struct RunPart {
+    /// Jobs that were made.
+    pub made: u32,
+    /// URLs that could have none, and why the first of them could not.
+    pub refused: u32,
+    pub refusal: Option<String>,
+    /// Why the rest of the run cannot be submitted either.
+    pub stopped: Option<Error>,
+}
+
+/// Writes a job for each of these URLs and reserves its credits, one after the other, until credits or room end. A URL that
+/// can have none keeps no other from its own.
+pub fn submit_part(
+    tx: &OrgWrite<'_>,
+    context: &SubmitContext,
+    run: &RunJobs,
+    urls: &[UrlId],
+) -> Result<RunPart> {
+    let mut part = RunPart::default();
+    match tx.ask_room() {
+        Err(full) if full.code() == Code::QuotaExceeded => {
+            part.stopped = Some(full);
+            return Ok(part);
+        }
+        asked => asked?,
+    }
+    let mut made = Vec::with_capacity(urls.len());
+    for id in urls {
+        let written = write_one(tx, context, run, *id);
+        match readable("a URL of a schedule", id, written) {
+            Ok(Some(job)) => made.push(job),
+            Ok(None) => part.refuse("a URL's row is damaged".to_owned()),
+            Err(error) if matches!(error.code(), Code::PaymentRequired | Code::QuotaExceeded) => {
+                part.stopped = Some(error);
+                break;
+            }
+            Err(error)
+                if matches!(error.code(), Code::Conflict | Code::NotFound | Code::WorkflowDisabled) =>
+            {
+                part.refuse(error.detail().unwrap_or("it cannot be submitted").to_owned());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    part.made = u32::try_from(made.len()).unwrap_or(u32::MAX);
+    context.dispatcher.queued_after(tx, made.iter());
+    Ok(part)
+}
+
+impl RunPart {
+    fn refuse(&mut self, reason: String) {
+        self.refused += 1;
+        self.refusal.get_or_insert(reason);
+    }
+}
+
+fn write_one(tx: &OrgWrite<'_>, context: &SubmitContext, run: &RunJobs, id: UrlId) -> Result<JobV1> {
+    let gone = || Error::not_found(urls::URLS.noun()).message("a URL was deleted meanwhile");
+    let row = tx.get(&urls::URLS, &id)?.ok_or_else(gone)?;
+    let url = WebUrl::parse(&row.url).map_err(|e| Error::internal("read a registered URL", e))?;
+    let workflow = match run.workflow_id.or(row.workflow_id) {
+        None => workflows::routed(tx, &url)?,
+        Some(id) => {
+            let missing = || Error::not_found(workflows::WORKFLOWS.noun()).message("its workflow is gone");
+            Some(workflows::dispatchable(tx, id)?.ok_or_else(missing)?)
+        }
+    };
+    let job = JobV1 {
+        url_id: Some(id),
+        page_type: row.page_type,
+        schedule_id: Some(run.schedule_id),
+        schedule_run_id: Some(run.run_id),
+        ..new_job(tx, &url, run.options.clone())
+    };
+    let job = priced(tx, context, job, workflow)?;
+    // Before it is written: one that cannot be paid leaves nothing.
+    let plan = billing::plan_of(&context.plans, &billing::account(tx)?)?;
+    billing::reserve(tx, plan, &[(job.id, job.credits_reserved)])?;
+    tx.insert(&JOBS, &job.id, &job)?;
+    Ok(job)
+}
+
+/// How far the jobs of a run are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunCounts {
+    pub succeeded: u32,
+    pub failed: u32,
+    pub canceled: u32,
+}
+
+/// Whether a job of the run waits or runs.
+pub fn is_under_way(tx: &OrgRead<'_>, run: ScheduleRunId) -> Result<bool> {
+    let has = |status: JobStatus| tx.exists(&BY_RUN, (run, status as u8));
+    Ok(has(JobStatus::Queued)? || has(JobStatus::Running)?)
+}
+
+/// How the jobs of a run have ended so far.
+pub fn run_counts(tx: &OrgRead<'_>, run: ScheduleRunId) -> Result<RunCounts> {
+    let count = |status: JobStatus| {
+        let count = tx.count_index(&BY_RUN, (run, status as u8), usize::MAX)?;
+        Ok::<_, Error>(u32::try_from(count).unwrap_or(u32::MAX))
+    };
+    Ok(RunCounts {
+        succeeded: count(JobStatus::Succeeded)?,
+        failed: count(JobStatus::Failed)?,
+        canceled: count(JobStatus::Canceled)?,
+    })
+}
