@@ -4,8 +4,9 @@
 //! then runs jobs in batches of the whole shop and reads it again every 2,000 jobs. What counts is that the later figures
 //! do not grow. Settings come from the environment: `GLEANER_STORAGE__CACHE_MB=128 cargo bench --bench soak`.
 
-use gleaner::admin::{self, Request};
+use gleaner::admin;
 use gleaner::demo::shop::Shop;
+use harness::Request;
 use serde_json::{Value, json};
 use server::client::Client;
 use std::path::Path;

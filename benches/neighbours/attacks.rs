@@ -3,7 +3,7 @@
 
 use crate::aim::{Answers, Outcome, answer, label};
 use crate::{SLOTS, Stage, strangers};
-use gleaner::admin::Request;
+use harness::Request;
 use harness::{Member, expect, get, member, post, text};
 use serde_json::{Value, json};
 use server::client::Client;

@@ -20,7 +20,8 @@ mod strangers;
 
 use aim::Outcome;
 use attacks::{Attack, Work};
-use gleaner::admin::{self, Request};
+use gleaner::admin;
+use harness::Request;
 use harness::process::Process;
 use harness::vendors::{SCRAPINGBEE, Simulator};
 use harness::web::{Answer, Web};

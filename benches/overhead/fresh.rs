@@ -10,7 +10,8 @@
 //! counts it. A snapshot is a state of the store, so the n-th reading is counted by the first answer that says n or more.
 
 use super::{CONCURRENCY, DOMAINS, owner, start, status};
-use gleaner::admin::{self, Request};
+use gleaner::admin;
+use harness::Request;
 use harness::process::Process;
 use harness::vendors::{Asked, Reply, SCRAPINGBEE, Simulator, Told, Vendor};
 use harness::{expect, post, text};

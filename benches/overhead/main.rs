@@ -12,7 +12,8 @@
 //!
 //! `cargo bench --bench overhead -- fresh [lean] [JOBS_A_MINUTE]`: how soon the SQL console shows what jobs read; see [`fresh`].
 
-use gleaner::admin::{self, Request};
+use gleaner::admin;
+use harness::Request;
 use serde_json::{Value, json};
 use server::client::Client;
 use std::path::Path;

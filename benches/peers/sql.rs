@@ -19,7 +19,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
-use gleaner::admin::{self, Request};
+use gleaner::admin;
+use harness::Request;
 use serde_json::json;
 use server::client::Client;
 use sql::{Cell, Snapshots, TableChange, TableSpec};

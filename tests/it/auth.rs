@@ -1,7 +1,7 @@
 //! Accounts over HTTP: register, log in, refresh, log out, verify, reset a password.
 
+use crate::harness::Request;
 use crate::harness::{Appliance, PASSWORD, expect, get, post, refused, text};
-use gleaner::admin::Request;
 use serde_json::{Value, json};
 use server::client::{Client, Reply};
 use std::time::Duration;

@@ -1,9 +1,10 @@
 //! Plans, credits and requests for more over HTTP, with the operator on the other side.
 
+use crate::harness::Request;
 use crate::harness::smtp::MailServer;
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, PASSWORD, ended, eventually, expect, get, post, refused, text};
-use gleaner::admin::{self, Request};
+use gleaner::admin;
 use serde_json::{Value, json};
 use server::client::{Client, Reply};
 use std::time::Duration;

@@ -1,10 +1,10 @@
 //! Jobs along workflows: which one a job takes, what each node does, what it costs, and that a waiting job holds nothing.
 
+use crate::harness::Request;
 use crate::harness::vendors::{SCRAPINGBEE, Simulator};
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, collect, ended, eventually, expect, get, post, refused, text};
 use crate::workflows::{at, chain, direct, draft, put};
-use gleaner::admin::Request;
 use serde_json::{Value, json};
 use server::client::Client;
 use std::collections::HashMap;

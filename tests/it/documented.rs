@@ -1,10 +1,10 @@
 //! What the reference says is what the box does, outside the SQL console (whose own test is `bi/shapes.rs`).
 
+use crate::harness::Request;
 use crate::harness::reference::Reference;
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, eventually, expect, get, post, text};
 use crate::tenancy;
-use gleaner::admin::Request;
 use gleaner::features::bi::MOUNT;
 use http::Method;
 use serde_json::json;

@@ -1,8 +1,8 @@
 //! Results and schemas over HTTP: pages of a loopback shop, collected by jobs, read back, found and filtered.
 
+use crate::harness::Request;
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, collect, ended, eventually, expect, get, post, refused, text};
-use gleaner::admin::Request;
 use serde_json::{Value, json};
 use server::client::Client;
 use std::sync::Arc;

@@ -8,6 +8,7 @@
 //!
 //! The seed is always the same, so that a failure is one everywhere; `GRAPHS_SEED=7` tries another.
 
+use crate::harness::Request;
 use crate::harness::vendors::{SCRAPEDO, SCRAPFLY, SCRAPINGBEE, Script, Simulator, Target, Vendor, ZYTE};
 use crate::harness::{Appliance, Member, ended, expect, get, post, refused, text};
 use crate::workflows::{at, chain, put};
@@ -16,7 +17,6 @@ use dispatch::dag::{Dag, Fault};
 use dispatch_oracle::generate::{self, Dice, Palette, spoil, valid};
 use dispatch_oracle::reference::{self, Asked, Story, World};
 use fetch::Outcome;
-use gleaner::admin::Request;
 use serde_json::{Value, json};
 use server::client::Client;
 use std::collections::{BTreeMap, HashMap};

@@ -1,8 +1,8 @@
 //! Jobs through HTTP: submitJob, submitJobs, pollJobs, listJobs, getJob, cancelJob, retryJob.
 
+use crate::harness::Request;
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, collect, ended, eventually, expect, get, post, refused, text};
-use gleaner::admin::Request;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,9 @@
 //! The contract to the letter: small promises that nothing else holds anybody to.
 
+use crate::harness::Request;
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, collect, ended, eventually, expect, get, post, refused, text};
 use crate::workflows::{at, chain, direct, draft, put};
-use gleaner::admin::Request;
 use http::Method;
 use serde_json::{Value, json};
 use server::client::{Client, Reply};

@@ -1,10 +1,11 @@
 //! Mail through a real dialogue with a mail server of the harness: what arrives, what is tried again, what is given up, and
 //! that no request waits for it.
 
+use crate::harness::Request;
 use crate::harness::process::Process;
 use crate::harness::smtp::{Act, MailServer, Received};
 use crate::harness::{Appliance, PASSWORD, eventually, expect, get, post, refused, text};
-use gleaner::admin::{self, Request};
+use gleaner::admin;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;

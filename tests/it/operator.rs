@@ -1,10 +1,11 @@
 //! The operator: the command line, the socket, what a mistake is answered with.
 
+use crate::harness::Request;
 use crate::harness::process::Process;
 use crate::harness::{Appliance, PASSWORD, binary, expect, get, member, post, refused, text};
 use base::ids::OrgId;
 use base::page::PageRequest;
-use gleaner::admin::{self, Request};
+use gleaner::admin;
 use gleaner::features::auth::Auth;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;

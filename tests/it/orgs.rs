@@ -189,7 +189,7 @@ async fn an_invitation_is_for_its_address_once_and_for_a_week() {
     assert_eq!(owner.browser.delete(&path).await.unwrap().status, 204);
     refused(&owner.browser.delete(&path).await.unwrap(), 404, "Invite not found", "");
     refused(&accept(&eve, &second).await, 400, "Validation failed", "token: ");
-    let outbox = at.operator(gleaner::admin::Request::Outbox { limit: 20 }).await;
+    let outbox = at.operator(crate::harness::Request::Outbox { limit: 20 }).await;
     assert!(!outbox.to_string().contains("gli_"), "messages go with their invitations: {outbox}");
 
     let third = invite(&at, &owner.browser, "eve@example.com", "editor").await;

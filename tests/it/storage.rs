@@ -1,10 +1,10 @@
 //! What an organization stores: caps of its plan, lists of heavy rows, what goes by itself, what people delete.
 
+use crate::harness::Request;
 use crate::harness::web::{Answer, Web};
 use crate::harness::{
     Appliance, Member, collect, ended, eventually, expect, get, looks_anew, post, refused, text,
 };
-use gleaner::admin::Request;
 use serde_json::{Value, json};
 use server::task::Signals;
 use std::path::{Path, PathBuf};

@@ -3,15 +3,8 @@
 //! One request and one answer a connection, each one line of JSON. There is no password: who can open the socket can
 //! read the data folder anyway (mode 0600, in a folder of mode 0700).
 
-use crate::features::auth::Auth;
-use crate::features::bi::{self, KillSwitchOrder};
-use crate::features::billing::Plans;
-use crate::features::mail::Mailer;
-use crate::features::orgs::Orgs;
-use crate::features::{account, audit, auth, extraction, mail, orgs};
+use crate::features::wiring;
 use base::audit::Action;
-use base::ids::{MailId, RechargeId};
-use base::permission::Role;
 use base::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -29,6 +22,13 @@ use tokio::task::JoinHandle;
 
 pub mod commands;
 
+pub use wiring::commands::Request;
+
+/// The box's own commands, by their names on the socket: where it stands, and to believe at once that the machine was off for
+/// as long as its clock says.
+const STATUS: &str = "status";
+const CLOCK_ACCEPT: &str = "clock_accept";
+
 /// A request line, bytes: schemas are imported through it.
 const LINE_BYTES_MAX: u64 = 16 << 20;
 /// The longest path of a socket that the kernel takes: 108 bytes with a zero at the end (unix(7)).
@@ -37,50 +37,6 @@ const SOCKET_PATH_BYTES_MAX: usize = 107;
 const CONNECTION_TIME_MAX: Duration = Duration::from_secs(60);
 /// Time before the next connection is accepted after that has failed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// What an operator asks for.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "command", rename_all = "snake_case")]
-pub enum Request {
-    /// Where the box stands.
-    Status,
-    /// Switches SQL statements off or on, or shows what is off and what runs.
-    BiKillSwitch { order: KillSwitchOrder },
-    /// People, newest first: of an organization, or all.
-    UserList { org: Option<String>, limit: usize },
-    /// Makes an account, and a member of an organization, and gives a link to it.
-    UserCreate { email: String, name: Option<String>, org: Option<String>, role: Option<Role> },
-    /// Marks a user's e-mail address as verified.
-    UserVerify { email: String },
-    /// A link with which a user chooses a new password.
-    UserResetLink { email: String },
-    /// Organizations with their plans and credits, oldest first.
-    OrgList,
-    /// Puts an organization on another plan.
-    OrgPlan { org: String, plan: String },
-    /// Adds credits to an organization's account.
-    CreditsGrant { org: String, amount: i64, note: Option<String> },
-    /// Requests for more credits that wait, oldest first.
-    RechargeList,
-    /// Approves or denies a request for more credits.
-    RechargeDecide { id: RechargeId, approve: bool, note: Option<String> },
-    /// Messages, newest first: what waits, what was sent, what failed and why.
-    Outbox { limit: usize },
-    /// Sends a message to an address, to see whether mail arrives.
-    MailTest { to: String },
-    /// Tries to send again what failed or waits: the message of this id, or all.
-    OutboxRetry { id: Option<MailId> },
-    /// Adds the schemas of a JSON document; `domain` for those that name none.
-    SchemaImport { json: String, domain: Option<String> },
-    /// All platform schemas as such a document.
-    SchemaExport,
-    /// Newest rows of an organization's audit log, or of the box's own.
-    Audit { org: Option<String>, limit: usize },
-    /// Believes at once that the machine was off for as long as its clock says.
-    ClockAccept,
-    /// Erasures, newest first: those that go on, and the receipts of those that are done.
-    Erasures { limit: usize },
-}
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -133,7 +89,7 @@ impl AdminSocket {
                 };
                 let (services, status) = (services.clone(), status.clone());
                 tokio::spawn(async move {
-                    let served = tokio::time::timeout(CONNECTION_TIME_MAX, serve(stream, &services, &status));
+                    let served = tokio::time::timeout(CONNECTION_TIME_MAX, serve(stream, services, &status));
                     if let Ok(Err(error)) = served.await {
                         tracing::warn!(%error, "an operator's connection failed");
                     }
@@ -171,7 +127,7 @@ impl Drop for AdminSocket {
     }
 }
 
-async fn serve(stream: UnixStream, services: &Services, status: &StatusFn) -> std::io::Result<()> {
+async fn serve(stream: UnixStream, services: Arc<Services>, status: &StatusFn) -> std::io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut line = String::new();
     BufReader::new(read.take(LINE_BYTES_MAX)).read_line(&mut line).await?;
@@ -190,80 +146,23 @@ async fn serve(stream: UnixStream, services: &Services, status: &StatusFn) -> st
     write.write_all(text.as_bytes()).await
 }
 
-async fn answer(request: Request, services: &Services, status: &StatusFn) -> Result<Value> {
-    let system = services.system();
-    let plans = || services.service::<Plans>();
-    let public_url = || services.service::<Auth>().public_url().to_owned();
-    match request {
-        Request::Status => Ok(status()),
-        Request::ClockAccept => {
+async fn answer(request: Request, services: Arc<Services>, status: &StatusFn) -> Result<Value> {
+    match request.command.as_str() {
+        STATUS => Ok(status()),
+        CLOCK_ACCEPT => {
             let accepted = services.clock().accept();
             if let Some(off) = accepted {
                 let event = Event::new(Action::ClockAccepted).with("offSec", off.as_secs());
-                system.write(move |tx| tx.audit(event)).await?;
+                services.system().write(move |tx| tx.audit(event)).await?;
             }
             Ok(json!({ "acceptedOffSec": accepted.map(|off| off.as_secs()) }))
         }
-        Request::BiKillSwitch { order } => {
-            let order = order.with_org(|org| Ok(system.read(|tx| orgs::operator::find(tx, org))?.id))?;
-            bi::kill_switch(system, &services.service::<bi::Queries>(), order).await
-        }
-        Request::UserList { org, limit } => told(system.read(|tx| {
-            let org = org.map(|org| orgs::operator::find(tx, &org)).transpose()?;
-            auth::list_users(tx, org.map(|org| org.id), limit)
-        })?),
-        Request::UserCreate { email, name, org, role } => {
-            let (auth, orgs) = (services.service::<Auth>(), services.service::<Orgs>());
-            let new = orgs::operator::NewPerson { email, name, org, role };
-            told(orgs::operator::create_user(&auth, &orgs, new).await?)
-        }
-        Request::UserVerify { email } => {
-            let user = auth::verify_by_operator(system, &email).await?;
-            Ok(json!({ "verified": user }))
-        }
-        Request::UserResetLink { email } => {
-            told(auth::reset_link_by_operator(&services.service::<Auth>(), &public_url(), &email).await?)
-        }
-        Request::OrgList => told(system.read(|tx| orgs::operator::summaries(tx, &plans()))?),
-        Request::OrgPlan { org, plan } => told(orgs::operator::set_plan(system, plans(), org, plan).await?),
-        Request::CreditsGrant { org, amount, note } => {
-            told(orgs::operator::grant_credits(system, plans(), org, amount, note).await?)
-        }
-        Request::RechargeList => told(system.read(orgs::operator::recharges)?),
-        Request::RechargeDecide { id, approve, note } => {
-            told(orgs::operator::decide_recharge(system, plans(), public_url(), id, approve, note).await?)
-        }
-        Request::Outbox { limit } => {
-            let mailer = services.service::<Mailer>();
-            told(system.read(|tx| mail::outbox(tx, &mailer, limit))?)
-        }
-        Request::MailTest { to } => {
-            let (mailer, now) = (services.service::<Mailer>(), services.clock().now());
-            mail::send_test(&mailer, now, &to, &public_url()).await?;
-            Ok(json!({ "sent": to, "server": mailer.server() }))
-        }
-        Request::OutboxRetry { id } => told(mail::retry(system, &services.service::<Mailer>(), id).await?),
-        Request::SchemaImport { json, domain } => {
-            told(extraction::import_schemas(system, &json, domain.as_deref()).await?)
-        }
-        Request::SchemaExport => extraction::export_schemas(system),
-        Request::Audit { org, limit } => {
-            let org = org.map(|text| system.read(|tx| orgs::operator::find(tx, &text))).transpose()?;
-            told(audit::newest(system, org.map(|org| org.id), limit)?)
-        }
-        Request::Erasures { limit } => {
-            let erasures = system.read(|tx| account::list_erasures(tx, limit))?;
-            Ok(serde_json::to_value(erasures).map_err(|e| Error::internal("write the erasures", e))?)
-        }
+        _ => wiring::commands::run(request, services).await,
     }
 }
 
-fn told(answer: impl Serialize) -> Result<Value> {
-    serde_json::to_value(answer).map_err(|e| Error::internal("write the answer to the operator", e))
-}
-
 /// Sends one command to the box whose socket is at `path`.
-pub async fn call(path: &Path, request: &Request) -> Result<Value> {
+pub async fn call(path: &Path, request: &impl Serialize) -> Result<Value> {
     let doing = "speak to the appliance";
     let silent = |e: std::io::Error| {
         Error::unavailable(format!(

@@ -1,17 +1,14 @@
 //! The command line: what an operator types, and the exit code it ends with.
 
-use base::ids::MailId;
 use base::{Error, Result};
 use clap::{Parser, Subcommand};
-use gleaner::admin::commands::{
-    BiCommand, CreditsCommand, MailCommand, OrgCommand, RechargeCommand, UserCommand,
-};
-use gleaner::admin::{self, Request};
+use gleaner::admin;
+use gleaner::admin::commands::AdminCommand;
 use gleaner::app::{self, App, Renewed};
 use gleaner::config::{Config, LogFormat};
 use gleaner::log::{self, Log};
 use gleaner::{demo, doctor};
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::process::ExitCode;
@@ -61,81 +58,6 @@ enum Command {
     },
     /// Print the OpenAPI document of this release.
     Openapi,
-}
-
-#[derive(Subcommand)]
-enum AdminCommand {
-    /// Where the box stands.
-    Status,
-    /// Look after the clock.
-    #[command(subcommand)]
-    Clock(ClockCommand),
-    /// Manage the SQL console.
-    #[command(subcommand)]
-    Bi(BiCommand),
-    /// Manage people.
-    #[command(subcommand)]
-    User(UserCommand),
-    /// Manage organizations.
-    #[command(subcommand)]
-    Org(OrgCommand),
-    /// Manage credits.
-    #[command(subcommand)]
-    Credits(CreditsCommand),
-    /// Decide on requests for more credits.
-    #[command(subcommand)]
-    Recharge(RechargeCommand),
-    /// Look after mail.
-    #[command(subcommand)]
-    Mail(MailCommand),
-    /// Show messages, newest first: what waits (with text and link, to pass on), what was sent, what failed and why.
-    Outbox {
-        /// How many are shown at most.
-        #[arg(long, default_value_t = 20)]
-        limit: usize,
-        /// Try to send again what failed or waits: the message of this id, or all without one.
-        #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with = "limit")]
-        retry: Option<Option<MailId>>,
-    },
-    /// Show the newest rows of the audit log.
-    Audit {
-        /// An organization's log, by its id or name, instead of the box's own.
-        #[arg(long)]
-        org: Option<String>,
-        /// How many rows are shown at most.
-        #[arg(long, default_value_t = 50)]
-        limit: usize,
-    },
-    /// Manage platform extraction schemas.
-    #[command(subcommand)]
-    Schema(SchemaCommand),
-    /// Show erasures of people and organizations, newest first: where they stand, and what was removed.
-    Erasures {
-        /// How many are shown at most.
-        #[arg(long, default_value_t = 20)]
-        limit: usize,
-    },
-}
-
-#[derive(Subcommand)]
-enum ClockCommand {
-    /// Count the time that the machine says it was off now, instead of after a while: the clock is right. Terms that ended in
-    /// it end, and what is too old to be kept goes.
-    Accept,
-}
-
-#[derive(Subcommand)]
-enum SchemaCommand {
-    /// Import the schemas of a JSON file ("-" reads standard input).
-    Import {
-        /// The JSON file; "-" is standard input.
-        file: PathBuf,
-        /// The domain of schemas that name none.
-        #[arg(long)]
-        domain: Option<String>,
-    },
-    /// Print all schemas as a file that can be imported.
-    Export,
 }
 
 fn main() -> ExitCode {
@@ -220,7 +142,7 @@ fn run(command: Command) -> Result<()> {
                 Some(socket) => socket,
                 None => load(config)?.socket(),
             };
-            let answer = runtime()?.block_on(admin::call(&socket, &request(command)?))?;
+            let answer = runtime()?.block_on(admin::call(&socket, &command.request()?))?;
             let text =
                 serde_json::to_string_pretty(&answer).map_err(|e| Error::internal("print the answer", e))?;
             print(&format!("{text}\n"))?;
@@ -231,36 +153,6 @@ fn run(command: Command) -> Result<()> {
 
 fn print(text: &str) -> Result<()> {
     log::print(text).map_err(|e| Error::internal("print the answer", e))
-}
-
-fn request(command: AdminCommand) -> Result<Request> {
-    Ok(match command {
-        AdminCommand::Status => Request::Status,
-        AdminCommand::Clock(ClockCommand::Accept) => Request::ClockAccept,
-        AdminCommand::Bi(command) => command.into(),
-        AdminCommand::User(command) => command.into(),
-        AdminCommand::Org(command) => command.into(),
-        AdminCommand::Credits(command) => command.into(),
-        AdminCommand::Recharge(command) => command.into(),
-        AdminCommand::Mail(command) => command.into(),
-        AdminCommand::Outbox { retry: Some(id), .. } => Request::OutboxRetry { id },
-        AdminCommand::Outbox { limit, retry: None } => Request::Outbox { limit },
-        AdminCommand::Audit { org, limit } => Request::Audit { org, limit },
-        AdminCommand::Erasures { limit } => Request::Erasures { limit },
-        AdminCommand::Schema(SchemaCommand::Export) => Request::SchemaExport,
-        AdminCommand::Schema(SchemaCommand::Import { file, domain }) => {
-            let failed = |e: std::io::Error| {
-                Error::invalid(&file.display().to_string(), format!("cannot be read: {e}"))
-            };
-            let mut json = String::new();
-            if file.as_os_str() == "-" {
-                std::io::stdin().read_to_string(&mut json).map_err(failed)?;
-            } else {
-                json = std::fs::read_to_string(&file).map_err(failed)?;
-            }
-            Request::SchemaImport { json, domain }
-        }
-    })
 }
 
 fn load(given: Option<PathBuf>) -> Result<Config> {

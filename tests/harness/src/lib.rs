@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed helper is a failed test")]
 
 pub mod hostile;
+mod operator;
 pub mod postgres;
 pub mod process;
 pub mod proxy;
@@ -18,9 +19,10 @@ pub mod vendors;
 pub mod web;
 
 use base::clock::Clock;
-use gleaner::admin::{self, Request};
+use gleaner::admin;
 use gleaner::app::App;
 use gleaner::config::Config;
+pub use operator::Request;
 use serde_json::{Value, json};
 use server::client::{Client, Reply};
 use server::task::Signals;

@@ -5,9 +5,9 @@ mod export;
 mod org;
 mod person;
 
+use crate::harness::Request;
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, PASSWORD, collect, eventually, expect, get, post, text};
-use gleaner::admin::Request;
 use http::Method;
 use serde_json::{Value, json};
 use server::client::{Client, Reply};

@@ -1,7 +1,7 @@
 //! `gleaner doctor` over a real data folder: it finds nothing in a sound one, and everything that somebody did to the log.
 
+use crate::harness::Request;
 use crate::harness::{Appliance, binary, expect, post};
-use gleaner::admin::Request;
 use redb::{Database, ReadableDatabase, TableDefinition};
 use serde_json::json;
 use std::path::{Path, PathBuf};

@@ -3,9 +3,9 @@
 mod doctor;
 mod walk;
 
+use crate::harness::Request;
 use crate::harness::{Appliance, Member, PASSWORD, eventually, expect, get, post, refused, text};
 use base::audit::Action;
-use gleaner::admin::Request;
 use http::Method;
 use serde_json::{Value, json};
 use server::client::{Client, Reply};

@@ -6,9 +6,9 @@
 mod dispatch;
 
 use super::{box_logs, logs, patch};
+use crate::harness::Request;
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, PASSWORD, collect, eventually, expect, get, post, text};
-use gleaner::admin::Request;
 use serde_json::{Value, json};
 use server::RouteGroup;
 use server::client::{Client, Reply};

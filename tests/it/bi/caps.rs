@@ -3,9 +3,10 @@
 
 use super::exports::{ask, download_path, made};
 use super::{QUERIES, refused, register, submit};
+use crate::harness::Request;
 use crate::harness::process::Process;
 use crate::harness::{Appliance, binary, eventually, expect, get, member, post, text};
-use gleaner::admin::{self, Request};
+use gleaner::admin;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use serde_json::{Value, json};
 use server::client::Client;

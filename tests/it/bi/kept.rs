@@ -1,8 +1,8 @@
 //! What the disk holds of ended statements: the bounds of an organization and of the box, and a disk that is short.
 
 use super::{QUERIES, refused, register, submit};
+use crate::harness::Request;
 use crate::harness::{Appliance, Member, eventually, expect, get, post, text};
-use gleaner::admin::Request;
 use serde_json::{Value, json};
 use server::task::Signals;
 use std::path::Path;

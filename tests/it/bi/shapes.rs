@@ -2,9 +2,9 @@
 //! its schema and nothing beside, each error a status and a code that its operation declares.
 
 use super::{ENDLESS, QUERIES, register};
+use crate::harness::Request;
 use crate::harness::reference::Reference;
 use crate::harness::{Appliance, eventually, expect, get, post, text};
-use gleaner::admin::Request;
 use gleaner::features::bi::{KillSwitchOrder, KillTarget};
 use http::Method;
 use serde_json::{Value, json};

@@ -1,10 +1,10 @@
 //! Structured queries: what they give, what they leave out, and their text on a real PostgreSQL (convertSavedQuery).
 
 use super::{QUERIES, refused, rows};
+use crate::harness::Request;
 use crate::harness::postgres::{Connection, Postgres, comparable};
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, collect, eventually, expect, get, post, text};
-use gleaner::admin::Request;
 use serde_json::{Value, json};
 use server::client::{Client, Reply};
 use std::time::Duration;

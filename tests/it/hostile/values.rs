@@ -1,9 +1,9 @@
 //! Hostile text where text is accepted: kept as it is or refused by name, and never a part of a key, a query or a header.
 
 use super::{Findings, encoded, message, unhurt};
+use crate::harness::Request;
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, PASSWORD, ended, eventually, expect, get, post, text};
-use gleaner::admin::Request;
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -2,10 +2,11 @@
 //! is left open, no period begins twice, a balance is the sum of its ledger, new ids are the greatest, and what lasts for a
 //! while lasts for that while.
 
+use crate::harness::Request;
 use crate::harness::process::Process;
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, PASSWORD, ended, eventually, expect, get, member, post, text};
-use gleaner::admin::{self, Request};
+use gleaner::admin;
 use serde_json::{Value, json};
 use server::client::Client;
 use std::collections::HashSet;

@@ -7,9 +7,10 @@
 use super::disk::{self, Disk, Record};
 use super::shim::Shim;
 use crate::account::{delete, fill, schemas, traces, web};
+use crate::harness::Request;
 use crate::harness::process::Process;
 use crate::harness::{eventually, expect, get, member, post, text};
-use gleaner::admin::{self, Request};
+use gleaner::admin;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;

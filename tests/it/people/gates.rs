@@ -4,9 +4,9 @@
 //! they stand; a route without a line there fails the walk. A gate asks before anything of the request is read, so that
 //! bodies and ids of the walk need not be sound.
 
+use crate::harness::Request;
 use crate::harness::{Appliance, PASSWORD, expect, post, text};
 use base::permission::Permission;
-use gleaner::admin::Request;
 use http::Method;
 use serde_json::json;
 use server::Route;

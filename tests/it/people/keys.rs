@@ -1,7 +1,7 @@
 //! API keys over time: what their maker loses they lose, and being used costs no write.
 
+use crate::harness::Request;
 use crate::harness::{Appliance, expect, get, join, post, refused, text};
-use gleaner::admin::Request;
 use http::Method;
 use serde_json::{Value, json};
 use server::client::{Client, Reply};

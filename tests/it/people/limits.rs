@@ -1,8 +1,8 @@
 //! The limits of what needs no credential: who they count, what they let through, and what they do not tell.
 
 use super::{statuses, together};
+use crate::harness::Request;
 use crate::harness::{Appliance, PASSWORD, expect, get, post, refused, text};
-use gleaner::admin::Request;
 use serde_json::json;
 use server::client::{Client, Reply};
 use std::time::Duration;

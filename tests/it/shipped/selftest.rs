@@ -1,9 +1,10 @@
 //! A box on which a part is dead does not call itself ready, and says which and why.
 
 use super::ready;
+use crate::harness::Request;
 use crate::harness::{Appliance, binary, eventually, get, text};
 use base::clock::Clock;
-use gleaner::admin::{self, Request};
+use gleaner::admin;
 use gleaner::app::App;
 use gleaner::config::Config;
 use server::client::Client;

@@ -1,8 +1,9 @@
 //! What the operator sees and does: the kill switch, and the walls in `admin status`.
 
+use crate::harness::Request;
 use crate::harness::process::Process;
 use crate::harness::{Appliance, eventually, expect, get, post, text};
-use gleaner::admin::{self, Request};
+use gleaner::admin;
 use gleaner::features::bi::{KillSwitchOrder, KillTarget};
 use serde_json::json;
 use server::client::Client;

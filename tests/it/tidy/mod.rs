@@ -259,8 +259,10 @@ fn names_of_slices(sources: &[Source]) -> Vec<String> {
     found
 }
 
-/// What opens and drains the box, and what reads its configuration: both fold over the list of slices.
-const FOLDS: [&str; 2] = ["gleaner/src/app", "gleaner/src/config"];
+/// What opens and drains the box, what reads its configuration, what carries the operator's commands: they fold over the list
+/// of slices.
+const FOLDS: [&str; 4] =
+    ["gleaner/src/admin", "gleaner/src/app", "gleaner/src/config", "gleaner/src/main.rs"];
 
 #[test]
 fn what_folds_over_the_slices_names_none() {

@@ -84,7 +84,7 @@ async fn present(app: &App, shop: &Shop, once: bool) -> Result<()> {
     let (client, key) = settle_in(app).await?;
     let schemas = admin::call(
         &app.socket(),
-        &admin::Request::SchemaImport { json: files::SCHEMAS.to_owned(), domain: Some(domain(shop)) },
+        &json!({ "command": "schema_import", "json": files::SCHEMAS, "domain": domain(shop) }),
     )
     .await?;
     println!("Schemas: {schemas}");
@@ -137,7 +137,7 @@ async fn settle_in(app: &App) -> Result<(Client, String)> {
     let browser = anonymous.bearer(text(&login, "accessToken")?);
     let made = expect(browser.post("/api/v1/orgs", &json!({ "name": "Demo Ltd" })).await, 201)?;
     let email = "demo@gleaner.example".to_owned();
-    admin::call(&app.socket(), &admin::Request::UserVerify { email }).await?;
+    admin::call(&app.socket(), &json!({ "command": "user_verify", "email": email })).await?;
     let owner = anonymous.bearer(text(&made, "accessToken")?);
     let made = expect(owner.post("/api/v1/api-keys", &json!({ "name": "demo" })).await, 201)?;
     let secret = text(&made, "secret")?.to_owned();

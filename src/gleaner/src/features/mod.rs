@@ -39,6 +39,7 @@ use server::task::{TaskContext, TaskSpec};
 use server::{Anonymous, Download, Mount, Need, Route, Services};
 use sql::Horizon;
 use store::{AnyTable, OrgRead, SysRead, SysWrite};
+use wiring::commands::Commands;
 use wiring::{Close, ConsumerSpec, Finish, Folder, Gauges, Open, SeedOf, StartTest, Status};
 
 /// One capability.
@@ -86,6 +87,8 @@ pub struct Feature {
     pub start_test: Option<StartTest>,
     /// Its lines in `gleaner admin status`.
     pub status: Option<Status>,
+    /// Its commands for the operator (`gleaner admin`).
+    pub commands: Option<Commands>,
     /// Its gauges.
     pub gauges: Option<Gauges>,
     /// How many open files its work takes at most, as the configuration says.
@@ -125,6 +128,7 @@ impl Feature {
         consumer: None,
         start_test: None,
         status: None,
+        commands: None,
         gauges: None,
         descriptors: None,
         close: None,

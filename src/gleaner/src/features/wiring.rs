@@ -3,6 +3,8 @@
 //! The trunk folds over the list of slices and names none of them. A slice says in its [`super::Feature`] which others it
 //! uses; each is opened after those, so their parts hang already.
 
+pub mod commands;
+
 use super::{ALL, Feature, Holding};
 use crate::config::{Config, ENV_PREFIX, SectionSpec};
 use base::clock::Timestamp;

@@ -10,6 +10,7 @@
 //! - an erased person's id stays where they did something (audit rows, jobs, statements), as a pseudonym: nobody can tell
 //!   any more whose it was.
 
+mod commands;
 mod erase;
 mod export;
 mod personal;
@@ -68,6 +69,7 @@ pub static FEATURE: Feature = Feature {
     name: "account",
     uses: &["auth", "orgs", "raw"],
     open: Some(open),
+    commands: Some(commands::COMMANDS),
     folders: &[Folder { name: FOLDER, is_needed: false }],
     tables: &[&ERASURES, &EXPORTS],
     routes: &[

@@ -3,6 +3,7 @@
 //! Rows are written below the slices (`store/audit`), by the operations that they tell of. They hold ids; what people and
 //! keys are called is looked up here when a row is shown, so an erased person has no name in old rows either.
 
+mod commands;
 mod config;
 mod export;
 mod view;
@@ -45,6 +46,7 @@ pub static FEATURE: Feature = Feature {
     uses: &["api_keys", "auth"],
     sections: &[SectionSpec::of::<AuditConfig>()],
     open: Some(open),
+    commands: Some(commands::COMMANDS),
     routes: &[Route::get("/api/v1/audit-logs", "listAuditLogs", &Handler::new(list)).about(
         "Who did what, newest first. With Accept: application/x-ndjson the whole of it, one line a row, without pages.",
     )],

@@ -36,7 +36,7 @@ pub use limits::CodeGuesses;
 pub use mail::{MailToken, mark_verified};
 pub use networks::network;
 pub use operator::{
-    NewAccount, ResetLink, UserEntry, list_users, reset_link_by_operator, verify_by_operator,
+    NewAccount, ResetLink, UserEntry, find_org, list_users, reset_link_by_operator, verify_by_operator,
 };
 pub use personal::erase_account;
 pub use rows::{USERS, USERS_BY_EMAIL, USERS_BY_ORG, UserV1};

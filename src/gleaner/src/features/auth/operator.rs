@@ -1,5 +1,6 @@
 //! What the operator of the box does with people.
 
+use super::directory::{OrgEntryV1, list_orgs};
 use super::email::Email;
 use super::mail::{self, MailToken};
 use super::password::NewPassword;
@@ -21,7 +22,7 @@ use store::{Event, Order, SysRead, SysWrite, System};
 /// People that are looked through for an address like the one that was typed, newest first.
 const SEARCHED_ROWS_MAX: usize = 20_000;
 const SEARCHED_CHUNK_ROWS: usize = 1_000;
-/// Addresses that are named in their place.
+/// Addresses or organizations that are named in the place of one that there is not.
 const NAMED_MAX: usize = 3;
 
 /// A person as the operator reads of them.
@@ -191,4 +192,37 @@ pub async fn reset_link_by_operator(auth: &Auth, public_url: &str, email: &str) 
             })
         })
         .await
+}
+
+/// The organization of this id or name; letters' case does not count in a name. A refusal names what may have been meant.
+pub fn find_org(tx: &SysRead<'_>, text: &str) -> Result<OrgEntryV1> {
+    let text = text.trim();
+    let all = list_orgs(tx)?;
+    let id = text.parse::<OrgId>().ok();
+    if let Some(entry) = all.iter().find(|entry| Some(entry.id) == id) {
+        return Ok(entry.clone());
+    }
+    let name = text.to_lowercase();
+    let mut named = all.iter().filter(|entry| entry.name.to_lowercase() == name);
+    match (named.next(), named.next()) {
+        (Some(only), None) => Ok(only.clone()),
+        (Some(first), Some(second)) => {
+            let ids: Vec<String> =
+                [first, second].into_iter().chain(named).map(|entry| entry.id.to_string()).collect();
+            Err(Error::conflict(format!(
+                "{} organizations are named \"{text}\"; give the id: {}",
+                ids.len(),
+                ids.join(", ")
+            )))
+        }
+        (None, _) => {
+            let like = nearest(text, all.into_iter().map(|entry| entry.name), NAMED_MAX);
+            let like: Vec<String> = like.into_iter().map(|name| format!("\"{name}\"")).collect();
+            let message = format!(
+                "Organization not found: none has the id or the name \"{text}\"{}",
+                did_you_mean(&like)
+            );
+            Err(Error::not_found("Organization").message(message))
+        }
+    }
 }

@@ -51,7 +51,7 @@ impl TestBox {
     }
 
     fn mailer(&self) -> Mailer {
-        Mailer::new(None, self.keyring.clone())
+        Mailer::new(None, self.keyring.clone(), "http://box.test")
     }
 
     fn advance(&self, secs: u64) {

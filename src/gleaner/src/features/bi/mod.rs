@@ -3,6 +3,7 @@
 //! The parts: [`SnapshotFeed`] keeps the snapshots in step with the store, [`Queries`] takes statements in and
 //! carries them to their end. Parsing, planning and running happen in worker processes (crate `sql`).
 
+mod commands;
 mod compile;
 mod config;
 mod content;
@@ -32,7 +33,7 @@ pub use exports::Exports;
 pub use feed::SnapshotFeed;
 pub use retention::{ResultRetention, RetainedFile, RetentionBounds, retained_files};
 pub use service::{BiSettings, Queries};
-pub use switch::{KillSwitchOrder, KillTarget, kill_switch, load_kill_switches};
+pub use switch::{KillSwitchOrder, KillTarget, load_kill_switches};
 pub use task::recover;
 
 use super::Feature;
@@ -79,7 +80,8 @@ static ERRORS_PAGE: WebPage = WebPage::about_errors("bi", include_str!("../../..
 
 pub static FEATURE: Feature = Feature {
     name: "bi",
-    uses: &["raw"],
+    uses: &["auth", "raw"],
+    commands: Some(commands::COMMANDS),
     sections: &[SectionSpec::of::<BiConfig>()],
     open: Some(open::open),
     descriptors: Some(open::descriptors),

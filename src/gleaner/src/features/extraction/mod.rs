@@ -5,6 +5,7 @@
 //! the SQL console ([`views`]). A result is shown by its job only when it can also be found; until then the answer is 202.
 
 mod columns;
+mod commands;
 mod draft;
 mod erase;
 mod feed;
@@ -58,6 +59,7 @@ pub static FEATURE: Feature = Feature {
     name: "extraction",
     uses: &["billing"],
     open: Some(open::open),
+    commands: Some(commands::COMMANDS),
     folders: open::FOLDERS,
     consumer: Some(ConsumerSpec::of::<SearchFeed>("extraction.search_feed", FEED_RETRY_MAX, "search documents")),
     start_test: Some(open::START_TEST),

@@ -9,6 +9,7 @@
 //!   never a loop;
 //! - a message that was sent keeps neither its text nor its subject: what remains is to whom, which kind, and when.
 
+mod commands;
 mod config;
 mod letters;
 mod outbox;
@@ -19,7 +20,7 @@ mod token;
 
 pub use config::MailConfig;
 pub use letters::{Letter, link};
-pub use outbox::{KeptMail, Retried, outbox, retry, send_test, waiting};
+pub use outbox::{outbox, waiting};
 pub use rows::{MAIL, MailKind, MailState, MailV3, SealedTokenV1};
 pub use token::{TOKEN_PLACE, seal, seal_old};
 
@@ -58,7 +59,7 @@ fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
         let keyring = wiring.part::<Keyring>();
         seal_old(&wiring.system(), &keyring).await?;
         let smtp = wiring.config.section::<MailConfig>().smtp(wiring.url)?.map(Smtp::new);
-        wiring.hang::<Mailer>(Mailer::new(smtp, keyring));
+        wiring.hang::<Mailer>(Mailer::new(smtp, keyring, wiring.url));
         Ok(())
     })
 }
@@ -89,6 +90,7 @@ pub static FEATURE: Feature = Feature {
     sections: &[SectionSpec::of::<MailConfig>()],
     open: Some(open),
     status: Some(status),
+    commands: Some(commands::COMMANDS),
     gauges: Some(gauges),
     tables: &[&rows::MAIL],
     needs: &[Need::of::<Mailer>()],
@@ -105,12 +107,14 @@ pub static FEATURE: Feature = Feature {
 pub struct Mailer {
     smtp: Option<Smtp>,
     keyring: Arc<Keyring>,
+    /// How people reach the box, without a slash at the end.
+    public_url: String,
 }
 
 impl Mailer {
     /// None: no mail server is configured.
-    pub fn new(smtp: Option<Smtp>, keyring: Arc<Keyring>) -> Mailer {
-        Mailer { smtp, keyring }
+    pub fn new(smtp: Option<Smtp>, keyring: Arc<Keyring>, public_url: &str) -> Mailer {
+        Mailer { smtp, keyring, public_url: public_url.to_owned() }
     }
 
     /// A message as it goes out, with its token.

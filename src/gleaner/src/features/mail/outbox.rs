@@ -72,9 +72,9 @@ pub fn waiting(tx: &SysRead<'_>, state: MailState) -> Result<usize> {
 
 /// Sends a message to `to` now, past the queue, to see whether mail arrives; an error says why it does not. `public_url` is
 /// the box's address without a slash at the end.
-pub async fn send_test(mailer: &Mailer, now: Timestamp, to: &str, public_url: &str) -> Result<()> {
+pub async fn send_test(mailer: &Mailer, now: Timestamp, to: &str) -> Result<()> {
     let smtp = mailer.smtp.as_ref().ok_or_else(no_server)?;
-    let made = test_letter(public_url)?;
+    let made = test_letter(&mailer.public_url)?;
     let since_epoch = Duration::from_millis(u64::try_from(now.millis()).unwrap_or(0));
     let message = Outgoing {
         id: MailId::new().0,

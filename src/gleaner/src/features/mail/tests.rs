@@ -23,7 +23,11 @@ fn mail<'a>(about: UserId, to: &'a str, good_for: Option<Moment>) -> NewMail<'a>
 /// A way out that nobody uses, with keys of its own.
 fn mailer() -> Mailer {
     let folder = tempfile::tempdir().unwrap();
-    Mailer::new(None, Arc::new(Keyring::load_or_create(&folder.path().join("keys.toml")).unwrap()))
+    Mailer::new(
+        None,
+        Arc::new(Keyring::load_or_create(&folder.path().join("keys.toml")).unwrap()),
+        "http://box.test",
+    )
 }
 
 async fn write(system: &System, good_for: Option<Duration>) -> MailV3 {

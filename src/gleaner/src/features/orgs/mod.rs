@@ -3,10 +3,11 @@
 //! Whoever makes an organization owns it. What other slices give a new organization (credits, the built-in provider) is
 //! written by their seeds in the same transaction, so there is never an organization without.
 
+mod commands;
 mod ending;
 mod invites;
 mod members;
-pub mod operator;
+mod operator;
 mod roles;
 
 use crate::features::Feature;
@@ -85,6 +86,7 @@ pub static FEATURE: Feature = Feature {
     ],
     pages: &[Route::get("/invite", "invitePage", &INVITE_PAGE)],
     finish: Some(finish),
+    commands: Some(commands::COMMANDS),
     needs: &[Need::of::<Orgs>(), Need::of::<Auth>()],
     personal: ending::KINDS,
     tasks: &[TaskSpec::new("orgs.sweep", SWEEP_EVERY, |context| Box::pin(invites::sweep(context)))],

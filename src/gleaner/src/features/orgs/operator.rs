@@ -3,7 +3,7 @@
 //! An organization is named by its id or by its name; a name that several have is refused with their ids.
 
 use crate::features::auth::{
-    Auth, NewAccount, ORGS, OrgEntryV1, ResetLink, USERS, USERS_BY_ORG, UserV1, list_orgs,
+    Auth, NewAccount, ORGS, OrgEntryV1, ResetLink, USERS, USERS_BY_ORG, UserV1, find_org as find, list_orgs,
 };
 use crate::features::billing::{self, Plans, RechargeStatus, RechargeV1};
 use crate::features::mail::{Letter, NewMail};
@@ -12,7 +12,7 @@ use base::clock::{Moment, Now, Timestamp};
 use base::ids::{OrgId, RechargeId, UserId};
 use base::name::Name;
 use base::permission::Role;
-use base::similar::{did_you_mean, nearest};
+use base::similar::nearest;
 use base::{Code, Error, Result};
 use serde::Serialize;
 use std::sync::Arc;
@@ -20,8 +20,6 @@ use store::{Event, Order, SysRead, SysWrite, System};
 
 use super::{MEMBERS_PER_ORG_MAX, NewOrg, OrgSeed, Orgs};
 
-/// Organizations that are named in the place of one that does not exist.
-const NAMED_MAX: usize = 3;
 /// Requests that one list shows.
 const RECHARGES_LISTED_MAX: usize = 1_000;
 
@@ -62,39 +60,6 @@ fn summary(tx: &SysRead<'_>, plans: &Plans, entry: OrgEntryV1) -> Result<OrgSumm
         trial_ends_at: account.trial_ends_at.map(|ends| tx.date_of(ends)),
         members: tx.count_index(&USERS_BY_ORG, entry.id, MEMBERS_PER_ORG_MAX)?,
     })
-}
-
-/// The organization of this id or name; letters' case does not count in a name. A refusal names what may have been meant.
-pub fn find(tx: &SysRead<'_>, text: &str) -> Result<OrgEntryV1> {
-    let text = text.trim();
-    let all = list_orgs(tx)?;
-    let id = text.parse::<OrgId>().ok();
-    if let Some(entry) = all.iter().find(|entry| Some(entry.id) == id) {
-        return Ok(entry.clone());
-    }
-    let name = text.to_lowercase();
-    let mut named = all.iter().filter(|entry| entry.name.to_lowercase() == name);
-    match (named.next(), named.next()) {
-        (Some(only), None) => Ok(only.clone()),
-        (Some(first), Some(second)) => {
-            let ids: Vec<String> =
-                [first, second].into_iter().chain(named).map(|entry| entry.id.to_string()).collect();
-            Err(Error::conflict(format!(
-                "{} organizations are named \"{text}\"; give the id: {}",
-                ids.len(),
-                ids.join(", ")
-            )))
-        }
-        (None, _) => {
-            let like = nearest(text, all.into_iter().map(|entry| entry.name), NAMED_MAX);
-            let like: Vec<String> = like.into_iter().map(|name| format!("\"{name}\"")).collect();
-            let message = format!(
-                "Organization not found: none has the id or the name \"{text}\"{}",
-                did_you_mean(&like)
-            );
-            Err(Error::not_found("Organization").message(message))
-        }
-    }
 }
 
 /// A person whom the operator lets in (`gleaner admin user create`).
