@@ -3,6 +3,7 @@
 mod browser;
 mod fair;
 mod full;
+mod races;
 mod runs;
 mod shares;
 mod trouble;
