@@ -68,6 +68,7 @@ fn one_folder_serves_one_process_and_keeps_its_secrets() {
     let (status, _, errors) = run(dir.path(), &["serve"]);
     assert_eq!(status, Some(1), "{errors}");
     assert!(errors.contains("another process has the data folder open"), "{errors}");
+    assert!(errors.contains("gleaner.redb") && errors.contains("`gleaner admin status`"), "{errors}");
     assert_eq!(first.terminate(), Some(0));
     assert!(!data.join("admin.sock").exists(), "the socket goes with its process");
 
@@ -261,6 +262,31 @@ async fn organizations_get_plans_and_credits() {
     assert_eq!(shell.process.terminate(), Some(0));
 }
 
+#[test]
+fn a_port_that_is_taken_is_said_before_anything_is_made() {
+    let dir = TempDir::new().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = taken.local_addr().unwrap();
+    let mut command = Command::new(binary());
+    command.arg("serve").current_dir(dir.path()).env("GLEANER_SERVER__LISTEN", listen.to_string());
+    let output = command.output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains(&format!("cannot listen on {listen}")), "{errors}");
+    assert!(errors.contains("Another program has it") && errors.contains("server.listen"), "{errors}");
+    assert!(!dir.path().join("data").exists(), "neither store nor key");
+}
+
+#[test]
+fn an_id_that_is_none_is_refused_in_plain_words() {
+    let dir = TempDir::new().unwrap();
+    for command in [["admin", "recharge", "approve", "123"], ["admin", "outbox", "--retry", "123"]] {
+        let (status, _, errors) = run(dir.path(), &command);
+        assert_eq!(status, Some(2), "{errors}");
+        assert!(errors.contains("invalid value '123'") && errors.contains("not an id such as"), "{errors}");
+    }
+}
+
 /// Who may register, in each of the three modes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn registration_is_open_by_invitation_or_closed() {
@@ -295,6 +321,13 @@ async fn registration_is_open_by_invitation_or_closed() {
     for token in [None, Some(token.as_str())] {
         refused(&register(&at, "e", token).await, 403, "Registration is closed", "takes no new accounts");
     }
+    // The letter promises no more than that.
+    let outbox = at.operator(Request::Outbox { limit: 20 }).await;
+    let letters = outbox.as_array().unwrap().iter().filter(|mail| mail["to"] == "e@example.com");
+    let letters: Vec<_> = letters.filter_map(|mail| mail["text"].as_str()).collect();
+    assert_eq!(letters.len(), 1, "{outbox}");
+    assert!(letters[0].contains("operator of the box alone"), "{}", letters[0]);
+    assert!(!letters[0].contains("with a new one"), "{}", letters[0]);
     let login = json!({ "email": "c@example.com", "password": PASSWORD });
     expect(post(&at.client(), "/api/v1/auth/login", &login).await, 200);
     at.stop().await;

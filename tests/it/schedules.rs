@@ -2,11 +2,11 @@
 //! triggerSchedule, toggleSchedule, listScheduleRuns.
 
 use crate::audit::patch;
+use crate::harness::Request;
 use crate::harness::process::Process;
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, eventually, expect, get, member, post, refused, text};
 use crate::workflows::{chain, direct, put};
-use gleaner::admin::Request;
 use serde_json::{Value, json};
 use server::client::Client;
 use std::collections::BTreeSet;

@@ -232,9 +232,11 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0.title)?;
-        if let Some(message) = &self.0.message {
-            write!(f, ": {message}")?;
+        match &self.0.message {
+            // A message that begins with the sentence says it for both.
+            Some(message) if message.starts_with(&*self.0.title) => f.write_str(message)?,
+            Some(message) => write!(f, "{}: {message}", self.0.title)?,
+            None => f.write_str(&self.0.title)?,
         }
         if let Some(cause) = &self.0.cause {
             write!(f, " ({cause})")?;
@@ -271,6 +273,14 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), Code::ALL.len());
         assert!(Code::ALL.iter().all(|code| (400..600).contains(&code.status())));
+    }
+
+    #[test]
+    fn what_the_message_says_is_not_said_twice() {
+        let told =
+            Error::not_found("Organization").message("Organization not found: none has the name \"x\"");
+        assert_eq!(told.to_string(), "Organization not found: none has the name \"x\"");
+        assert_eq!(Error::conflict("it has ended").to_string(), "Conflict: it has ended");
     }
 
     #[test]

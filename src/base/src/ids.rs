@@ -37,6 +37,18 @@ pub fn go_on_from(newest_ms: u64) {
     generator.not_before_ms = generator.not_before_ms.max(newest_ms.saturating_add(1));
 }
 
+/// A text that is no id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotAnId;
+
+impl fmt::Display for NotAnId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not an id such as 0198c1d2-6b3e-7c4a-9f10-2a4b6c8d0e1f")
+    }
+}
+
+impl std::error::Error for NotAnId {}
+
 /// The millisecond of the newest id.
 pub fn newest_ms() -> u64 {
     GENERATOR.lock().newest_ms
@@ -98,9 +110,9 @@ macro_rules! id_type {
         }
 
         impl ::std::str::FromStr for $name {
-            type Err = ::uuid::Error;
+            type Err = $crate::ids::NotAnId;
             fn from_str(text: &str) -> ::std::result::Result<Self, Self::Err> {
-                ::uuid::Uuid::parse_str(text).map(Self)
+                ::uuid::Uuid::parse_str(text).map(Self).map_err(|_| $crate::ids::NotAnId)
             }
         }
 
@@ -241,6 +253,17 @@ mod tests {
         assert_eq!(RequestId::accept(Some("a-B_9.z")).as_str(), "a-B_9.z");
         for bad in ["", "with space", "line\nbreak", "ü", &"x".repeat(129)] {
             assert_ne!(RequestId::accept(Some(bad)).as_str(), bad);
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_no_id_is_refused_in_plain_words() {
+        let id = JobId::new();
+        assert_eq!(id.to_string().parse(), Ok(id));
+        for bad in ["", "123", "not-an-id", "0198c1d2-6b3e-7c4a-9f10-2a4b6c8d0e1g"] {
+            let refused = bad.parse::<JobId>().unwrap_err().to_string();
+            let example = refused.strip_prefix("not an id such as ").unwrap();
+            assert!(example.parse::<JobId>().is_ok(), "{refused}");
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::codec::Json;
 use crate::limits::{METADATA_BYTES_MAX, TAG_CHARS_MAX, TAGS_MAX};
+use crate::printable::has_hidden;
 use crate::{Error, Result};
 use serde_json::{Map, Value};
 
@@ -10,8 +11,10 @@ pub fn tags(field: &str, given: Vec<String>) -> Result<Vec<String>> {
     let mut tags: Vec<String> = Vec::with_capacity(given.len().min(TAGS_MAX));
     for (i, tag) in given.into_iter().enumerate() {
         let tag = tag.trim();
-        if tag.is_empty() || tag.chars().count() > TAG_CHARS_MAX || tag.chars().any(char::is_control) {
-            let reason = format!("must be 1 to {TAG_CHARS_MAX} characters without control characters");
+        if tag.is_empty() || tag.chars().count() > TAG_CHARS_MAX || has_hidden(tag) {
+            let reason = format!(
+                "must be 1 to {TAG_CHARS_MAX} characters without control characters, and such as turn the direction of text"
+            );
             return Err(Error::invalid(&format!("{field}[{i}]"), reason));
         }
         if tags.iter().any(|known| known == tag) {
@@ -48,6 +51,17 @@ mod tests {
         assert!(tags("tags", (0..40).map(|i| i.to_string()).collect()).is_err());
         let repeated = (0..40_000).map(|i| (i % 32).to_string()).collect();
         assert_eq!(tags("tags", repeated).unwrap().len(), 32, "those that are named again do not count");
+    }
+
+    #[test]
+    fn a_tag_has_no_character_that_turns_or_hides_text() {
+        for bad in ["a\nb", "a\0", "\u{202e}gpj", "x\u{2066}y", "a\u{2028}b"] {
+            let error = tags("tags", vec!["fine".into(), bad.into()]).unwrap_err();
+            assert!(error.detail().unwrap().starts_with("tags[1]: must be 1 to"), "{bad:?}");
+        }
+        for good in ["шо́п", "عربي\u{200f}", "👩\u{200d}💻"] {
+            assert_eq!(tags("tags", vec![good.into()]).unwrap(), [good]);
+        }
     }
 
     /// The work is bounded by what is kept: were each compared with all before it, this would take an hour.

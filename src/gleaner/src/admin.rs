@@ -161,16 +161,24 @@ async fn answer(request: Request, services: Arc<Services>, status: &StatusFn) ->
     }
 }
 
+/// Why nobody could be spoken to: a box of another user is not one that is off.
+fn silent(path: &Path, error: &std::io::Error) -> Error {
+    let path = path.display();
+    Error::unavailable(match error.kind() {
+        std::io::ErrorKind::PermissionDenied => format!(
+            "the appliance's socket {path} may not be opened: {error}. Speak to it as the user that it runs as."
+        ),
+        _ => format!(
+            "no appliance answers at {path}: {error}. Is `gleaner serve` running? A box with a configuration of its own is \
+             found by --config FILE or --socket FILE."
+        ),
+    })
+}
+
 /// Sends one command to the box whose socket is at `path`.
 pub async fn call(path: &Path, request: &impl Serialize) -> Result<Value> {
     let doing = "speak to the appliance";
-    let silent = |e: std::io::Error| {
-        Error::unavailable(format!(
-            "no appliance answers at {}: {e}. Is `gleaner serve` running? A box with a configuration of its own is found by \
-             --config FILE or --socket FILE.",
-            path.display()
-        ))
-    };
+    let silent = |e: std::io::Error| silent(path, &e);
     let way = Way::to(path).map_err(silent)?;
     let mut stream = UnixStream::connect(&way.path).await.map_err(silent)?;
     let mut line = serde_json::to_string(request).map_err(|e| Error::internal(doing, e))?;
@@ -182,5 +190,30 @@ pub async fn call(path: &Path, request: &impl Serialize) -> Result<Value> {
         Ok(Answer::Ok(value)) => Ok(value),
         Ok(Answer::Refused(reason)) => Err(Error::conflict(reason)),
         Err(error) => Err(Error::internal(doing, error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_box_of_another_user_is_not_said_to_be_off() {
+        let closed = std::io::Error::from_raw_os_error(libc::EACCES);
+        let said = silent(Path::new("/srv/gleaner/admin.sock"), &closed).for_operator();
+        assert!(
+            said.starts_with("the appliance's socket /srv/gleaner/admin.sock may not be opened"),
+            "{said}"
+        );
+        assert!(said.contains("as the user that it runs as") && !said.contains("serve"), "{said}");
+        let folder = tempfile::tempdir().unwrap();
+        let said = call(
+            &folder.path().join("admin.sock"),
+            &Request { command: STATUS.to_owned(), given: serde_json::Map::new() },
+        )
+        .await
+        .unwrap_err()
+        .for_operator();
+        assert!(said.contains("Is `gleaner serve` running?"), "{said}");
     }
 }

@@ -22,6 +22,7 @@ use server::{
     TlsSettings,
 };
 use sql::own_program;
+use std::error::Error as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -85,6 +86,12 @@ impl App {
     pub async fn start_with(config: Config, clock: Clock, exe: PathBuf) -> Result<App> {
         descriptors::raise_limit();
         files::keep_private();
+        // A box that is new makes neither store nor key while it cannot be reached. One that is not is asked for its store
+        // first: where that is taken, so is the port.
+        let early = match config.store_file().exists() {
+            true => None,
+            false => Some(listen(&config).await?),
+        };
         founding::prepare(&config)?;
         files::tighten(config.storage.data_dir.clone());
         let store = open_store(&config, clock).await?;
@@ -94,8 +101,10 @@ impl App {
         let keyring = Arc::new(founding::keyring(&config, &store)?);
         let sealing = keyring.clone();
         store.seal_audit(move |head| sealing.stamp(Purpose::AuditHead, head));
-        let listeners =
-            Listeners::open(&[config.server.listen]).await.map_err(|e| Error::unavailable(e.to_string()))?;
+        let listeners = match early {
+            Some(listeners) => listeners,
+            None => listen(&config).await?,
+        };
         let local = listeners.local_addr().map_err(|e| Error::internal("listen", e))?;
         let url = config.public_url(local);
         let metrics = Metrics::new();
@@ -243,6 +252,18 @@ async fn open_store(config: &Config, clock: Clock) -> Result<Store> {
         .map_err(|e| Error::internal("open the store", e))??;
     store.keep_free(config.storage.reserve_mb << 20);
     Ok(store)
+}
+
+async fn listen(config: &Config) -> Result<Listeners> {
+    Listeners::open(&[config.server.listen]).await.map_err(|error| {
+        let advice = match error.source().and_then(|cause| cause.downcast_ref::<std::io::Error>()) {
+            Some(cause) if cause.kind() == std::io::ErrorKind::AddrInUse => {
+                ". Another program has it: stop that one, or set server.listen (GLEANER_SERVER__LISTEN) to another port"
+            }
+            _ => ". server.listen names an address of this machine, or 0.0.0.0 for all of them",
+        };
+        Error::unavailable(format!("{error}{advice}"))
+    })
 }
 
 fn tls_settings(config: &Config) -> Option<TlsSettings> {

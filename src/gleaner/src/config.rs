@@ -8,8 +8,8 @@
 use base::web::WebUrl;
 use base::{Error, Result};
 use ipnet::IpNet;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{self, DeserializeOwned};
+use serde::{Deserialize, Deserializer};
 use std::any::Any;
 use std::fmt::Debug;
 use std::net::{IpAddr, SocketAddr};
@@ -99,6 +99,7 @@ fn read<T: DeserializeOwned>(place: &str, value: Value) -> Result<T> {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerConfig {
+    #[serde(deserialize_with = "address_and_port")]
     pub listen: SocketAddr,
     pub public_url: String,
     pub trusted_proxies: Vec<Network>,
@@ -163,6 +164,16 @@ impl TryFrom<String> for Network {
     }
 }
 
+fn address_and_port<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map_err(|_| {
+        de::Error::custom(format!(
+            "\"{text}\" is not an address with a port, such as 127.0.0.1:8420, [::1]:8420 or, for every network, \
+             0.0.0.0:8420; a name is not taken"
+        ))
+    })
+}
+
 impl Config {
     /// The defaults under the text `given`, which is called `name` where it is wrong, under the environment `env`; with these
     /// sections beside those of the box itself. Relative paths are made absolute, from the working directory.
@@ -181,10 +192,10 @@ impl Config {
             if let Some((_, path)) = OTHER_VARIABLES.iter().find(|(name, _)| *name == key) {
                 set(&mut table, &key, path, &text)?;
             }
-            if let Some(path) = key.strip_prefix(ENV_PREFIX)
-                && path.contains("__")
-            {
-                set(&mut table, &key, path, &text)?;
+            match key.strip_prefix(ENV_PREFIX) {
+                Some(path) if path.contains("__") => set(&mut table, &key, path, &text)?,
+                Some(path) => refuse_one_underscore(&table, &key, path)?,
+                None => {}
             }
         }
         check_names(&table, sections)?;
@@ -376,6 +387,35 @@ fn set(table: &mut Table, variable: &str, path: &str, text: &str) -> Result<()> 
     Ok(())
 }
 
+/// A variable that names a section and has one underscore where two belong is meant for the box. What names no section
+/// (`GLEANER_HOME`) is somebody else's.
+fn refuse_one_underscore(table: &Table, variable: &str, path: &str) -> Result<()> {
+    let lower = path.to_ascii_lowercase();
+    let names_section = |name: &String| lower.strip_prefix(&**name).is_some_and(|rest| rest.starts_with('_'));
+    let Some(section) = table.keys().find(|name| names_section(name)) else { return Ok(()) };
+    let form = match spelled(table, &lower) {
+        Some(path) => format!("is this {ENV_PREFIX}{path}?"),
+        None => format!(
+            "a key of the section {section} is set by {ENV_PREFIX}{}__KEY",
+            section.to_ascii_uppercase()
+        ),
+    };
+    Err(Error::invalid(variable, format!("two underscores stand between a section and its key: {form}")))
+}
+
+/// The key that was meant, as a variable spells it.
+fn spelled(table: &Table, path: &str) -> Option<String> {
+    table.iter().find_map(|(key, value)| {
+        let rest = path.strip_prefix(key.as_str())?;
+        let key = key.to_ascii_uppercase();
+        match (rest.strip_prefix('_'), value) {
+            (Some(rest), Value::Table(inner)) => Some(format!("{key}__{}", spelled(inner, rest)?)),
+            (None, _) if rest.is_empty() => Some(key),
+            _ => None,
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -425,6 +465,26 @@ mod tests {
     }
 
     #[test]
+    fn one_underscore_where_two_belong_is_refused_with_the_right_form() {
+        for (variable, form) in [
+            ("GLEANER_SERVER_LISTEN", "is this GLEANER_SERVER__LISTEN?"),
+            ("GLEANER_SERVER_TLS_CERT", "is this GLEANER_SERVER__TLS__CERT?"),
+            ("GLEANER_DISPATCH_PER_DOMAIN_CONCURRENCY", "is this GLEANER_DISPATCH__PER_DOMAIN_CONCURRENCY?"),
+            ("GLEANER_auth_registration", "is this GLEANER_AUTH__REGISTRATION?"),
+            ("GLEANER_STORAGE_DIR", "a key of the section storage is set by GLEANER_STORAGE__KEY"),
+        ] {
+            let refused = refusal("", &[(variable, "1")]);
+            assert!(refused.starts_with(&format!("{variable}: two underscores")), "{refused}");
+            assert!(refused.ends_with(form), "{refused}");
+        }
+        // Names of no section are somebody else's.
+        for variable in ["GLEANER_HOME", "GLEANER_SERVERS_LISTEN", "GLEANER_", "GLEANER_LOG", "SERVER_LISTEN"]
+        {
+            assert!(load("", &[(variable, "1")]).is_ok(), "{variable}");
+        }
+    }
+
+    #[test]
     fn every_number_has_bounds_that_are_kept() {
         let mut numbers = Vec::new();
         collect("", &DEFAULTS.parse().unwrap(), &mut numbers);
@@ -471,6 +531,12 @@ mod tests {
         let misspelt = refusal("[server]\nlisten_at = 7", &[]);
         assert!(misspelt.starts_with("server.listen_at: unknown field `listen_at`, expected"), "{misspelt}");
         assert!(refusal("bi = 7", &[]).starts_with("bi: invalid type"));
+        for listen in ["localhost:8420", "8420", "127.0.0.1", ""] {
+            let refused = refusal("", &[("GLEANER_SERVER__LISTEN", listen)]);
+            let reason =
+                format!("server.listen: \"{listen}\" is not an address with a port, such as 127.0.0.1:8420");
+            assert!(refused.starts_with(&reason), "{refused}");
+        }
         assert!(refusal("[dispatch]\nconcurrency = \"many\"", &[]).starts_with("dispatch.concurrency"));
         assert!(refusal("[dispatch]\nconcurrency = 0", &[]).starts_with("dispatch.concurrency"));
         assert!(refusal("not toml", &[]).starts_with("test.toml"));

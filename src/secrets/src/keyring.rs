@@ -66,6 +66,12 @@ pub enum KeyringError {
 impl fmt::Display for KeyringError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Io { doing, path, source } if source.kind() == io::ErrorKind::NotFound => write!(
+                f,
+                "cannot {doing} {}: {source}. Put it back from where it is kept apart from the data; it cannot be made anew, \
+                 and without it nothing opens what it has sealed",
+                path.display()
+            ),
             Self::Io { doing, path, source } => write!(f, "cannot {doing} {}: {source}", path.display()),
             Self::Exposed { path, mode } => write!(
                 f,

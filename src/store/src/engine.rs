@@ -290,7 +290,7 @@ fn open_when_free(source: &Backing, cache_bytes: usize) -> Result<Database> {
     let deadline = Instant::now() + TAKEN_WAIT;
     loop {
         match open_database(source, cache_bytes, true) {
-            Err(error) if error.detail() == Some(TAKEN) && Instant::now() < deadline => {
+            Err(error) if is_taken(&error) && Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(50));
             }
             opened => return opened,
@@ -299,6 +299,39 @@ fn open_when_free(source: &Backing, cache_bytes: usize) -> Result<Database> {
 }
 
 const TAKEN: &str = "another process has the data folder open";
+
+fn is_taken(error: &Error) -> bool {
+    error.detail().is_some_and(|detail| detail.starts_with(TAKEN))
+}
+
+/// Why a file could not be opened, for whoever starts the box or looks at its data: what is wrong, where, and what to do.
+fn cannot_open(source: &Backing, error: redb::DatabaseError) -> Error {
+    let file = match source {
+        Backing::File(path) => format!("the store {}", path.display()),
+        Backing::Backend(_) => "the store".to_owned(),
+    };
+    let error = match redb::Error::from(error) {
+        redb::Error::DatabaseAlreadyOpen => {
+            return Error::unavailable(format!(
+                "{TAKEN}, with {file}. If that is the box, `gleaner admin status` asks it while it runs; else stop it first"
+            ));
+        }
+        redb::Error::Io(error) => error,
+        error @ (redb::Error::Corrupted(_) | redb::Error::UpgradeRequired(_)) => {
+            return damaged(&error);
+        }
+        error => return file_failed("open the store", error),
+    };
+    match error.kind() {
+        std::io::ErrorKind::InvalidData | std::io::ErrorKind::UnexpectedEof => damaged(&error),
+        _ => Error::unavailable(format!("{file} cannot be opened: {error}")),
+    }
+}
+
+/// Whoever reports it says which file, and what to do.
+fn damaged(error: &dyn std::fmt::Display) -> Error {
+    Error::internal("open the store", format!("it is not a Gleaner store, or it is damaged: {error}"))
+}
 
 /// Opens the file; with `create` makes one where there is none, whose name is durable then. redb can panic on one that was
 /// damaged by a disk which does not honour fsync.
@@ -328,8 +361,7 @@ pub(super) fn open_database(source: &Backing, cache_bytes: usize, create: bool) 
     }));
     match opened {
         Ok(Ok(database)) => Ok(database),
-        Ok(Err(redb::DatabaseError::DatabaseAlreadyOpen)) => Err(Error::unavailable(TAKEN)),
-        Ok(Err(error)) => Err(file_failed("open the store", error)),
+        Ok(Err(error)) => Err(cannot_open(source, error)),
         Err(_) => Err(Error::internal("open the store", DAMAGED)),
     }
 }
@@ -342,7 +374,8 @@ fn is_at(file: &Metadata, path: &Path) -> bool {
 /// See [`super::Store::found`]. Made under another name, because a file that is torn while redb lays it out cannot be told
 /// from one that was damaged later.
 pub(super) fn found(path: &Path) -> Result<()> {
-    let failed = |e: std::io::Error| Error::internal("make the store's file", e);
+    let failed =
+        |e: std::io::Error| Error::unavailable(format!("the store {} cannot be made: {e}", path.display()));
     let draft = beside(path, "first");
     disk::remove(&draft).map_err(failed)?;
     drop(open_database(&Backing::File(draft.clone()), FOUND_CACHE_BYTES, true)?);

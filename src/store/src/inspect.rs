@@ -25,13 +25,20 @@ pub struct Inspection {
 impl Inspection {
     /// Opens the file; refuses one that is not there, and one that a process has open.
     pub fn open(path: &Path, cache_bytes: usize) -> Result<Inspection> {
-        if !path.is_file() {
-            let reason = format!("there is no store at {}", path.display());
-            return Err(Error::invalid("storage.data_dir", reason));
-        }
-        if path.metadata().is_ok_and(|about| about.len() == 0) {
-            let reason = format!("the store {} is empty (0 bytes): restore it from a backup", path.display());
-            return Err(Error::invalid("storage.data_dir", reason));
+        let refused = |reason: String| Err(Error::invalid("storage.data_dir", reason));
+        match path.metadata() {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                let file = path.display();
+                return refused(format!(
+                    "{file} cannot be looked at: {error}. Whoever runs the box may look at its data"
+                ));
+            }
+            Ok(about) if about.is_file() && about.len() == 0 => {
+                let file = path.display();
+                return refused(format!("the store {file} is empty (0 bytes): restore it from a backup"));
+            }
+            Ok(about) if about.is_file() => {}
+            _ => return refused(format!("there is no store at {}", path.display())),
         }
         Ok(Inspection { handle: DatabaseHandle::open(Backing::File(path.to_owned()), cache_bytes)? })
     }
@@ -116,4 +123,70 @@ fn orgs_of(tx: &SysRead<'_>, tables: &[&'static str]) -> Result<BTreeSet<OrgId>>
         }
     }
     Ok(orgs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Store;
+    use base::clock::Clock;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn refusal(path: &Path) -> String {
+        let refused = Inspection::open(path, 1 << 20).err().expect("it is refused");
+        refused.for_operator()
+    }
+
+    #[test]
+    fn what_is_no_store_is_said_with_its_path_and_what_to_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("gleaner.redb");
+        let name = path.display().to_string();
+        assert!(refusal(&path).contains(&format!("there is no store at {name}")));
+        // Other bytes, a text, and what a disk that was full has left: none of them may be called a disk that fails.
+        let noise: Vec<u8> = (0..400_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        for bytes in [noise, b"not a store".to_vec(), vec![0; 4096]] {
+            std::fs::write(&path, &bytes).unwrap();
+            let said = refusal(&path);
+            assert!(said.contains("not a Gleaner store") && !said.contains("disk"), "{said}");
+            let said = Store::open(&path, 1 << 20, Clock::system()).err().unwrap().for_operator();
+            assert!(said.contains(&name) && said.contains("not a Gleaner store"), "{said}");
+            assert!(said.contains("restore a backup"), "{said}");
+            assert_eq!(std::fs::read(&path).unwrap(), bytes, "it is left as it is");
+        }
+    }
+
+    #[test]
+    fn a_store_that_is_open_elsewhere_is_named_with_what_to_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("gleaner.redb");
+        Store::found(&path).unwrap();
+        let open = Store::open(&path, 1 << 20, Clock::system()).unwrap();
+        let said = refusal(&path);
+        assert!(said.starts_with("another process has the data folder open"), "{said}");
+        assert!(
+            said.contains(&path.display().to_string()) && said.contains("gleaner admin status"),
+            "{said}"
+        );
+        open.close();
+    }
+
+    #[test]
+    fn a_folder_that_may_not_be_looked_into_is_not_called_empty() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("theirs");
+        std::fs::create_dir(&folder).unwrap();
+        let path = folder.join("gleaner.redb");
+        std::fs::write(&path, b"x").unwrap();
+        // For root nothing is closed, so a path through a file stands for one that cannot be looked at.
+        let within = path.join("gleaner.redb");
+        let said = refusal(&within);
+        assert!(said.contains("cannot be looked at"), "{said}");
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0)).unwrap();
+        if std::fs::metadata(&path).is_err() {
+            let said = refusal(&path);
+            assert!(said.contains("ermission denied"), "{said}");
+        }
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).unwrap();
+    }
 }

@@ -3,8 +3,8 @@
 //! what the model calls dead is refused, what it calls alive is let in, with exactly the permissions it should have.
 //!
 //! Lives of one box go on side by side under one clock, in rounds, between which the clock moves (and the box restarts),
-//! so that their writes share commits as those of real callers do. `GLEANER_AUTH_SEED` repeats a failure, with
-//! `GLEANER_AUTH_LIVES` there are more of them.
+//! so that their writes share commits as those of real callers do. `GLEANER_MODEL_SEED` repeats a failure, with
+//! `GLEANER_MODEL_LIVES` there are more of them.
 
 mod life;
 mod model;
@@ -39,14 +39,14 @@ fn setting(name: &str, default: u64) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_dead_credential_is_accepted_and_no_living_one_refused() {
-    let seed = setting("GLEANER_AUTH_SEED", SEED);
-    let lives = usize::try_from(setting("GLEANER_AUTH_LIVES", LIVES as u64)).unwrap();
+    let seed = setting("GLEANER_MODEL_SEED", SEED);
+    let lives = usize::try_from(setting("GLEANER_MODEL_LIVES", LIVES as u64)).unwrap();
     let boxes: Vec<_> =
         (0..BOXES).map(|number| tokio::spawn(one_box(seed, number, lives.div_ceil(BOXES)))).collect();
     // All of them first: an appliance cannot drain in a runtime that is being torn down.
     let (mut shown, mut events) = (0, BTreeMap::new());
     for (number, one) in futures::future::join_all(boxes).await.into_iter().enumerate() {
-        for life in one.unwrap_or_else(|_| panic!("box {number} failed: GLEANER_AUTH_SEED={seed}")) {
+        for life in one.unwrap_or_else(|_| panic!("box {number} failed: GLEANER_MODEL_SEED={seed}")) {
             shown += life.shown;
             life.events.iter().for_each(|(what, count)| *events.entry(*what).or_insert(0) += count);
         }

@@ -10,6 +10,7 @@
 //!   would be told anything else.
 //! - A provider node tries again, up to its `retries`, what may pass by itself; a provider's own failure (a bad key) does
 //!   not, and takes the edge at once.
+//! - A race may begin with some of its providers and be [put down](Walk::put_down) before the others are asked.
 //! - Where nobody is left to ask ([`Walk::goes_on`]) the caller may [`stay`](Walk::stay) and have the node's work done again.
 
 use super::{Graph, JobFacts, NodeIndex, NodeKind, Overrides, SplitBy};
@@ -201,6 +202,12 @@ impl Walk {
             self.attempts += 1;
             self.http_status = seen.http_status.or(self.http_status);
         }
+    }
+
+    /// Takes in attempts of a race of which others have yet to begin, none of them final, and stays there: its further
+    /// attempts are behind these.
+    pub fn put_down(&mut self, seen: &[AttemptSummary]) {
+        seen.iter().for_each(|seen| self.see(*seen));
     }
 
     /// Whether the drawing knows what to do when the present node's providers fail by themselves: behind that stands

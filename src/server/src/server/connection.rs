@@ -9,12 +9,13 @@ use crate::api::Api;
 use crate::settings::ServerSettings;
 use crate::wire::activity::{Activity, RunningRequest};
 use crate::wire::body::{BoxError, Response};
+use crate::wire::compression::{self, CompressorPermit};
 use crate::wire::etag;
 use crate::wire::limiter::{ClientConnection, STREAMS_MAX};
 use crate::wire::refusal::RefusalIo;
 use bytes::Bytes;
-use http::header::{ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
-use http::{Extensions, HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -28,14 +29,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tower::ServiceExt;
-use tower_http::CompressionLevel;
-use tower_http::compression::Compression;
-use tower_http::compression::predicate::{Predicate, SizeAbove};
 
-/// Smaller responses are not worth compressing (data/docs/api.md, "Conventions").
-const COMPRESS_BYTES_MIN: u64 = 1024;
-/// Level 4 of gzip, brotli and zstd: about the ratio of their defaults, at a fraction of brotli's time.
-const COMPRESS_LEVEL: i32 = 4;
 /// [`STREAMS_MAX`] for a trusted proxy, on whose connection many people are.
 const PROXY_STREAMS_MAX: u32 = 256;
 /// Bytes of bodies that one HTTP/2 connection may send ahead of being read, for all of its requests and for one.
@@ -94,19 +88,24 @@ pub(crate) async fn serve<I>(
     let activity = Arc::clone(&client.activity);
     let watched = Arc::clone(&activity);
     let asking = Arc::clone(&client);
-    let compressed = compression(tower::service_fn(move |request: Request<Incoming>| {
+    let compressed = compression::layer(tower::service_fn(move |request: Request<Incoming>| {
         let (api, client) = (Arc::clone(&api), Arc::clone(&asking));
-        async move { Ok::<Response, Infallible>(api.answer(request, client).await) }
+        async move {
+            let response = api.answer(request, Arc::clone(&client)).await;
+            Ok::<Response, Infallible>(compression::mark(response, &client))
+        }
     }));
-    let service = service_fn(move |request: Request<Incoming>| {
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        compression::allow_plain(request.headers_mut());
         let running = watched.begin();
         let compressed = compressed.clone();
         let is_head = request.method() == Method::HEAD;
         async move {
             let Ok(mut response) = compressed.oneshot(request).await;
             etag::mark_coding(response.headers_mut());
+            let compressor = compression::taken(&mut response);
             let response = without_body(is_head, response);
-            Ok::<_, Infallible>(response.map(|body| TrackedBody { body, running }))
+            Ok::<_, Infallible>(response.map(|body| TrackedBody { body, running, compressor }))
         }
     });
     let io = RefusalIo::new(io, Arc::clone(&activity));
@@ -150,23 +149,6 @@ pub(crate) async fn serve<I>(
             }
         }
     }
-}
-
-/// Compression of what is text and large enough; a download that is compressed already is left alone.
-fn compression<S>(service: S) -> Compression<S, impl Predicate> {
-    let is_text = |_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions| {
-        let media = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-        let media = media.split(';').next().unwrap_or(media).trim();
-        let is_text = media.starts_with("text/")
-            || media.ends_with("json")
-            || media.ends_with("xml")
-            || media.ends_with("javascript");
-        // Ranges are of the file as it is.
-        is_text && !headers.contains_key(ACCEPT_RANGES)
-    };
-    Compression::new(service)
-        .quality(CompressionLevel::Precise(COMPRESS_LEVEL))
-        .compress_when(SizeAbove::new(COMPRESS_BYTES_MIN).and(is_text))
 }
 
 /// Takes the body off the answer to HEAD and off a 304. Here, behind the compression, because their headers are those of
@@ -224,6 +206,8 @@ fn verdict(activity: &Activity, settings: &ServerSettings) -> WatchdogVerdict {
 struct TrackedBody<B> {
     body: Option<B>,
     running: RunningRequest,
+    #[allow(dead_code, reason = "held until dropped")]
+    compressor: Option<CompressorPermit>,
 }
 
 impl<B> Body for TrackedBody<B>

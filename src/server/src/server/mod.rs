@@ -23,7 +23,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// Why the server cannot start; names the address or the file.
@@ -71,6 +71,9 @@ struct AcceptContext {
     open: Gauge,
 }
 
+/// Connections that wait in the kernel to be accepted; it takes as many as `net.core.somaxconn` allows.
+const BACKLOG: u32 = 4096;
+
 /// Sockets that are open and not yet served: who needs to know the port before there is an [`Api`] listens first.
 pub struct Listeners(Vec<TcpListener>);
 
@@ -80,7 +83,7 @@ impl Listeners {
         let mut listeners = Vec::new();
         for address in addresses {
             let failed = |e| BindError { what: format!("cannot listen on {address}"), cause: Box::new(e) };
-            listeners.push(TcpListener::bind(address).await.map_err(failed)?);
+            listeners.push(listen(*address).map_err(failed)?);
         }
         Ok(Listeners(listeners))
     }
@@ -89,6 +92,16 @@ impl Listeners {
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.0.first().ok_or_else(|| io::Error::other("no address to listen on"))?.local_addr()
     }
+}
+
+/// A socket that listens. A burst of connections beyond the system's usual 128 would have each further one wait a second for
+/// its client to try again.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // As with `TcpListener::bind`: a port whose connections of before still linger can be had.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 impl Server {

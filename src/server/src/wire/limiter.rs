@@ -13,6 +13,7 @@
 
 use crate::metrics::Counter;
 use crate::wire::activity::Activity;
+use crate::wire::compression::{CompressorPermit, Compressors};
 use base::network::network_of;
 use base::{Code, Error, Result};
 use parking_lot::Mutex;
@@ -44,6 +45,7 @@ pub(crate) struct ConnectionLimiter {
     table: Mutex<ConnectionTable>,
     dismissed: Counter,
     refused: Counter,
+    compressors: Compressors,
 }
 
 #[derive(Default)]
@@ -72,6 +74,8 @@ pub struct ClientConnection {
     queued: AtomicUsize,
     pub(crate) activity: Arc<Activity>,
     leave: Notify,
+    /// Of its own, of those that all have.
+    compressors: Arc<Semaphore>,
     limiter: Arc<ConnectionLimiter>,
 }
 
@@ -102,6 +106,7 @@ impl ConnectionLimiter {
             table: Mutex::default(),
             dismissed,
             refused,
+            compressors: Compressors::new(),
         })
     }
 
@@ -140,6 +145,7 @@ impl ConnectionLimiter {
             queued: AtomicUsize::new(0),
             activity: Arc::new(Activity::new()),
             leave: Notify::new(),
+            compressors: Compressors::of_connection(is_trusted),
             limiter: Arc::clone(self),
         });
         table.connections.insert(connection.number, Arc::clone(&connection));
@@ -218,6 +224,11 @@ impl ClientConnection {
     /// Whether a request on it has shown a good credential, or it is a trusted proxy's.
     pub fn is_known(&self) -> bool {
         self.known.load(Ordering::Relaxed)
+    }
+
+    /// A compressor for an answer on it, if one is left.
+    pub(crate) fn compressor(&self) -> Option<CompressorPermit> {
+        self.limiter.compressors.take(&self.compressors, self.is_known())
     }
 
     /// A request on it has shown a good credential.

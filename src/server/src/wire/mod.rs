@@ -3,6 +3,7 @@
 
 pub(crate) mod activity;
 pub(crate) mod body;
+pub(crate) mod compression;
 pub(crate) mod envelope;
 pub(crate) mod etag;
 pub(crate) mod forwarded;

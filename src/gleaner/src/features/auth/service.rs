@@ -379,6 +379,11 @@ impl Auth {
         &self.system
     }
 
+    /// Whether who was invited can make an account; if not, accounts are the operator's to make.
+    pub fn takes_invited(&self) -> bool {
+        self.settings.registration != Registration::Closed
+    }
+
     /// The box's address as people reach it, without a slash at the end.
     pub fn public_url(&self) -> &str {
         &self.settings.public_url

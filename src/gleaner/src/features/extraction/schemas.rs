@@ -18,6 +18,7 @@ use base::terms::PageType;
 use base::{Error, Result};
 use page::extract::{Attribute, AttributeType, Extraction, Schema};
 use parking_lot::Mutex;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -319,13 +320,29 @@ pub async fn import_schemas(
     system.write(move |tx| store_all(tx, &checked)).await
 }
 
+/// Why a file cannot be read, in words of the file and not of the program.
+fn unreadable(json: &str, path: &str, error: &serde_json::Error) -> Error {
+    const FORM: &str = "as `gleaner admin schema export` prints them";
+    if serde_json::from_str::<IgnoredAny>(json).is_err() {
+        return Error::invalid("the file", format!("is not JSON, or not all of it: {error}"));
+    }
+    if matches!(path, "." | "?") {
+        let reason = format!("must be an object with a list of schemas, {{\"schemas\": [...]}}, {FORM}");
+        return Error::invalid("the file", reason);
+    }
+    match error.to_string().contains("expected struct ") {
+        true => Error::invalid(path, format!("must be an object, {FORM}")),
+        false => Error::invalid(path, error),
+    }
+}
+
 fn check_file(json: &str, default_domain: Option<&str>) -> Result<Vec<CheckedSchema>> {
     let mut reader = serde_json::Deserializer::from_str(json);
     let file: SchemaFile = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
-        Error::invalid(&path, error.into_inner())
+        unreadable(json, &path, &error.into_inner())
     })?;
-    reader.end().map_err(|error| Error::invalid("schemas", error))?;
+    reader.end().map_err(|error| unreadable(json, "?", &error))?;
     if file.schemas.len() > IMPORT_SCHEMAS_MAX {
         return Err(Error::invalid("schemas", format!("has more than {IMPORT_SCHEMAS_MAX} entries")));
     }
@@ -436,4 +453,32 @@ pub fn export_schemas(system: &System) -> Result<Value> {
         }
     }
     serde_json::to_value(SchemaFile { schemas }).map_err(|e| Error::internal("write the schemas", e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_refused_in_words_of_the_file() {
+        let refusal = |json: &str| check_file(json, None).err().unwrap().detail().unwrap().to_owned();
+        for (json, reason) in [
+            ("{", "the file: is not JSON, or not all of it: EOF"),
+            ("", "the file: is not JSON, or not all of it: EOF"),
+            ("{\"schemas\": []} x", "the file: is not JSON, or not all of it: trailing characters"),
+            ("[]", "the file: must be an object with a list of schemas, {\"schemas\": [...]}"),
+            ("{}", "the file: must be an object with a list of schemas"),
+            ("7", "the file: must be an object with a list of schemas"),
+            (
+                "{\"schemas\": [7]}",
+                "schemas[0]: must be an object, as `gleaner admin schema export` prints them",
+            ),
+            ("{\"schemas\": [[]]}", "schemas[0]: must be an object"),
+            ("{\"schemas\": [{\"pageType\": 7}]}", "schemas[0].pageType: "),
+        ] {
+            let refused = refusal(json);
+            assert!(refused.starts_with(reason), "{json}: {refused}");
+            assert!(!refused.contains("struct"), "{json}: {refused}");
+        }
+    }
 }

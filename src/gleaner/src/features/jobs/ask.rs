@@ -81,14 +81,15 @@ struct PendingRequest {
 }
 
 impl AttemptLog {
-    /// These are about to be asked, each of which tells when its request goes out.
-    pub fn ask(&self, node_id: Option<&str>, providers: &[(ProviderId, Arc<OnceLock<OpenRequest>>)]) {
-        let asked = providers.iter().map(|(provider, begun)| PendingRequest {
-            node_id: node_id.map(str::to_owned),
-            provider: *provider,
-            begun: begun.clone(),
-        });
-        self.0.lock().asked = asked.collect();
+    /// Somebody is about to be asked, and tells when its request goes out.
+    pub fn ask(&self, node_id: Option<&str>, provider: ProviderId, begun: &Arc<OnceLock<OpenRequest>>) {
+        let node_id = node_id.map(str::to_owned);
+        self.0.lock().asked.push(PendingRequest { node_id, provider, begun: begun.clone() });
+    }
+
+    /// Whoever was asked and has not answered is not asked any more.
+    pub fn none_open(&self) {
+        self.0.lock().asked.clear();
     }
 
     /// An attempt came to its end.

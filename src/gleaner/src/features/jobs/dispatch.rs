@@ -571,6 +571,10 @@ impl RunHost for Dispatcher {
         self.queue.lock().gives_way(org, domain, &self.parts.politeness, keeps)
     }
 
+    fn others_go_first(&self, org: OrgId, domain: &Domain) -> bool {
+        self.queue.lock().others_go_first(org, domain, &self.parts.politeness, false)
+    }
+
     fn stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }

@@ -9,6 +9,8 @@
 //! as the graph has somebody else. Where it has nobody else, the job waits for it; and one whose own request was the one
 //! too many asks again. Waiting is bounded in times ([`PARKS_MAX`]), and asking again in attempts ([`AGAIN_MAX`]).
 
+mod places;
+
 use super::ask::{AttemptLog, MadeAttempt, OpenRequest, ask_one, attempt_row, connected, request};
 use super::finish::{self, JobEnd, PARKS_MAX, RunProgress};
 use super::rows::{AttemptV1, JobV1};
@@ -23,9 +25,11 @@ use base::terms::JobStatus;
 use base::web::{Domain, WebUrl};
 use base::{Code, Error, Result};
 use dispatch::dag::{AttemptSummary, Graph, Overrides, Step, StepEvent, Walk, WalkEnd};
-use fetch::{Fault, Hop, LEFT_ALONE, Outcome, Permit, Politeness, VisitWait};
+use fetch::{Fault, Hop, LEFT_ALONE, Outcome, Permit, Politeness};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use places::{BUSY_PAUSE, VisitPlaces};
+use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use store::{OrgStore, OrgWrite};
@@ -38,8 +42,6 @@ const WRITE_WITHIN: Duration = Duration::from_secs(10 * 60);
 const WRITE_EVERY: Duration = Duration::from_millis(200);
 /// How often a job that waits for a place in the browser looks whether others want the visit that it holds.
 const WAIT_LOOK: Duration = Duration::from_secs(5);
-/// How soon a job is looked at again whose domain has no visit free.
-const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
 /// A provider that is left alone for longer than this is not waited for, unless its account is only throttled.
 const COOLING_WAIT_MAX: Duration = Duration::from_secs(30);
@@ -79,6 +81,10 @@ pub(super) trait RunHost: Send + Sync {
     /// Whether others go first where a run of the organization wants to visit the domain once more; `keeps`: with the
     /// visit that it has.
     fn gives_way(&self, org: OrgId, domain: &Domain, keeps: bool) -> bool;
+
+    /// Whether others go first where a run that has visits of the domain wants another one beside them. It loses nothing
+    /// by that.
+    fn others_go_first(&self, org: OrgId, domain: &Domain) -> bool;
 
     /// Whether the box drains: nothing is waited for any more.
     fn stopping(&self) -> bool;
@@ -210,7 +216,8 @@ impl<'a> Run<'a> {
                     self.advance(&graph, StepEvent::Attempted(seen))?;
                 }
                 Step::Race { node, providers, options } => {
-                    match self.visit(&graph, node, providers, options).await? {
+                    let unasked = self.unasked(providers);
+                    match self.visit(&graph, node, &unasked, options).await? {
                         VisitOutcome::Seen(seen) => self.advance(&graph, StepEvent::Raced(&seen))?,
                         VisitOutcome::Later(pause, waits) => return self.park(pause, waits).await,
                     }
@@ -252,13 +259,18 @@ impl<'a> Run<'a> {
                 permit.map(|permit| self.permit = Some(permit))
             }
         };
-        match leave {
-            Ok(()) => Ok(()),
-            Err(VisitWait::NotBefore(at) | VisitWait::HostNotBefore(at)) => {
-                Err(at.saturating_duration_since(now))
-            }
-            Err(VisitWait::Busy) => Err(BUSY_PAUSE),
-        }
+        leave.map_err(|wait| places::pause(wait, now))
+    }
+
+    /// Those of a race that were not asked before the job was put down in the midst of it.
+    fn unasked(&self, racers: &[ProviderId]) -> Vec<ProviderId> {
+        let asked: Vec<&str> = self.newest(self.walk.tries as usize).map(|made| &*made.provider_id).collect();
+        racers.iter().filter(|racer| !asked.contains(&&*racer.to_string())).copied().collect()
+    }
+
+    /// The newest attempts, so many.
+    fn newest(&self, count: usize) -> impl Iterator<Item = &AttemptV1> + Clone {
+        self.job.attempts.iter().chain(&self.made).rev().take(count)
     }
 
     /// Asks these providers, unless the job had better wait for them.
@@ -269,6 +281,9 @@ impl<'a> Run<'a> {
         providers: &[ProviderId],
         options: &Overrides,
     ) -> Result<VisitOutcome> {
+        if providers.is_empty() {
+            return Ok(VisitOutcome::Seen(Vec::new()));
+        }
         if let Some(pause) = self.cooling(graph, providers) {
             return Ok(VisitOutcome::Later(pause, WaitReason::ForOneLeftAlone));
         }
@@ -280,10 +295,18 @@ impl<'a> Run<'a> {
         let Some(asked) = self.ask(node, providers, options, &rests).await? else {
             return Ok(VisitOutcome::Later(Duration::ZERO, WaitReason::InTurn));
         };
+        if let Some(pause) = asked.unasked_for {
+            self.walk.put_down(&asked.seen);
+            return Ok(VisitOutcome::Later(pause, WaitReason::InTurn));
+        }
         if (asked.is_throttled || asked.left_alone_until.is_some())
             && let Some((pause, waits)) = self.again(graph, providers, &asked)
         {
             self.walk.stay(&asked.seen);
+            if matches!(self.walk.next(graph), Step::Race { .. }) {
+                // All of it runs again, what was asked before it was put down included.
+                self.walk.tries = 0;
+            }
             return Ok(VisitOutcome::Later(pause, waits));
         }
         Ok(VisitOutcome::Seen(asked.seen))
@@ -343,7 +366,9 @@ impl<'a> Run<'a> {
         let tells_nothing = |attempt: &&AttemptV1| {
             attempt.outcome == Outcome::ProviderError || attempt.rule.as_deref() == Some(LEFT_ALONE)
         };
-        let just_made = self.made.iter().rev().take(asked.seen.len());
+        let is_race = matches!(self.walk.next(graph), Step::Race { .. });
+        let before = if is_race { self.walk.tries as usize } else { 0 };
+        let just_made = self.newest(before + asked.seen.len());
         if !just_made.clone().all(|attempt| tells_nothing(&attempt)) || self.goes_on(graph) {
             return None;
         }
@@ -392,9 +417,11 @@ impl<'a> Run<'a> {
         providers.iter().all(is_crowded).then_some(pause)
     }
 
-    /// Asks these providers at once until one of them has a final answer; what the others would have said is not waited
-    /// for, and they are written down behind it. Fails where the box itself lacked something: then nobody was asked. None
-    /// where nobody was asked because the job, which waited for a place in the browser, gave its visit to others.
+    /// Asks these providers at once, as far as the domain has places for their visits, until one of them has a final
+    /// answer; what the others would have said is not waited for, and they are written down behind it. Who waits for a
+    /// place begins with the next one, and is not asked when somebody wins before. Fails where the box itself lacked
+    /// something: then nobody was asked. None where nobody was asked because the job, which waited for a place in the
+    /// browser, gave its visit to others.
     async fn ask(
         &mut self,
         node: &str,
@@ -403,58 +430,76 @@ impl<'a> Run<'a> {
         rests: &[bool],
     ) -> Result<Option<AskResult>> {
         let request = request(&self.job, &self.url, options);
-        let (dispatcher, org, asked) = (self.dispatcher, self.org, &request);
+        let (dispatcher, org, asked, url) = (self.dispatcher, self.org, &request, self.url.clone());
+        let mut places = VisitPlaces::new(dispatcher, org.id(), &url, self.permit.take());
+        let mut waiting: VecDeque<_> = providers.iter().copied().zip(rests.iter().copied()).collect();
         // When each one's request went out.
-        let begun: Vec<(ProviderId, Arc<OnceLock<OpenRequest>>)> =
-            providers.iter().map(|provider| (*provider, Arc::default())).collect();
-        self.trail.ask(self.node_id(node), &begun);
-        let mut asking: FuturesUnordered<_> = begun
-            .iter()
-            .zip(rests)
-            .map(|((provider, begun), rests)| async move {
-                let made =
-                    ask_one(&dispatcher.parts().providers, org, (*provider, *rests), asked, begun).await;
-                (begun, made)
-            })
-            .collect();
+        let mut begun: Vec<(ProviderId, Arc<OnceLock<OpenRequest>>)> = Vec::new();
+        let mut asking = FuturesUnordered::new();
         let (mut seen, mut ended, mut lacking) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut is_throttled, mut left_alone_until) = (false, None);
+        let (mut is_throttled, mut left_alone_until, mut unasked_for) = (false, None, None);
         loop {
-            let next = match tokio::time::timeout(WAIT_LOOK, asking.next()).await {
+            let mut look_in = WAIT_LOOK;
+            while let Some((provider, rests)) = waiting.front().copied() {
+                let permit = match places.take() {
+                    Ok(permit) => permit,
+                    Err(pause) if asking.is_empty() => {
+                        unasked_for = Some(pause);
+                        break;
+                    }
+                    Err(pause) => {
+                        look_in = pause.clamp(BUSY_PAUSE, WAIT_LOOK);
+                        break;
+                    }
+                };
+                waiting.pop_front();
+                let own: Arc<OnceLock<OpenRequest>> = Arc::default();
+                self.trail.ask(self.node_id(node), provider, &own);
+                begun.push((provider, own.clone()));
+                asking.push(async move {
+                    let providers = &dispatcher.parts().providers;
+                    let made = ask_one(providers, org, (provider, rests), asked, &own).await;
+                    (own, permit, made)
+                });
+            }
+            let next = match tokio::time::timeout(look_in, asking.next()).await {
                 Ok(next) => next,
                 Err(_elapsed) if ended.is_empty() && self.gives_up_its_wait(&begun) => {
-                    self.trail.ask(None, &[]);
+                    self.trail.none_open();
                     return Ok(None);
                 }
                 Err(_elapsed) => continue,
             };
-            let Some((own, made)) = next else { break };
+            let Some((own, permit, made)) = next else { break };
+            let is_needed = !waiting.is_empty() || asking.is_empty();
+            places.give_back(permit, own.get().is_some(), is_needed);
             let made = made?;
-            ended.push(own);
+            ended.push(own.clone());
             if made.attempt.lack.is_some() {
-                self.trail.made(own, None);
+                self.trail.made(&own, None);
                 lacking.push(made);
                 continue;
             }
             is_throttled |= made.attempt.fault == Some(Fault::Throttled);
             left_alone_until = left_alone_until.max(made.attempt.left_alone_until);
             let is_final = made.attempt.is_final();
-            seen.push(self.note(node, made, own));
+            seen.push(self.note(node, made, &own));
             if is_final {
                 break;
             }
         }
         let has_ended = |own: &Arc<OnceLock<OpenRequest>>| ended.iter().any(|other| Arc::ptr_eq(own, other));
-        let losers: Vec<_> = begun.iter().filter(|(_, own)| !has_ended(own)).collect();
         drop(asking);
-        for (provider, own) in losers {
+        self.permit = places.into_permit();
+        for (provider, own) in begun.iter().filter(|(_, own)| !has_ended(own)) {
             let lost = own.get().and_then(|begun| begun.lost(*provider));
             seen.extend(lost.map(|made| self.note(node, made, own)));
         }
+        self.trail.none_open();
         if !seen.iter().any(AttemptSummary::is_final) {
             self.look_for_lack(&lacking)?;
         }
-        Ok(Some(AskResult { seen, is_throttled, left_alone_until }))
+        Ok(Some(AskResult { seen, is_throttled, left_alone_until, unasked_for }))
     }
 
     /// Whether a job for which nobody was asked yet, because all of its requests wait for a place in the browser, goes back
@@ -695,6 +740,8 @@ struct AskResult {
     is_throttled: bool,
     /// A redirect led to a host that is not to be visited before this moment.
     left_alone_until: Option<Instant>,
+    /// Not all were asked, for want of a visit: none can begin for so long.
+    unasked_for: Option<Duration>,
 }
 
 /// What came of a visit of the domain.

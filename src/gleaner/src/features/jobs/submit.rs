@@ -9,6 +9,7 @@ use crate::features::workflows::{self, Connected, Graphs, ProviderDirectory, Wor
 use base::codec::Json;
 use base::ids::{BenchmarkId, JobId, ProviderId, UrlId, WorkflowId};
 use base::limits::{JOB_HEADERS_BYTES_MAX, TAG_CHARS_MAX, TAGS_MAX};
+use base::printable::has_hidden;
 use base::terms::{JobStatus, PageType};
 use base::web::{URL_BYTES_MAX, WebUrl};
 use base::{Code, Error, Result, labels};
@@ -131,9 +132,11 @@ pub fn check(field: &str, request: NewJob, guard: &AddressGuard) -> Result<Check
         (Some(text), None) => JobTarget::Url(checked_url(&name("url"), text, guard)?),
     };
     if let Some(id) = &request.external_id
-        && (id.is_empty() || id.chars().count() > EXTERNAL_ID_CHARS_MAX)
+        && (id.is_empty() || id.chars().count() > EXTERNAL_ID_CHARS_MAX || has_hidden(id))
     {
-        let reason = format!("must be 1 to {EXTERNAL_ID_CHARS_MAX} characters");
+        let reason = format!(
+            "must be 1 to {EXTERNAL_ID_CHARS_MAX} characters without control characters, and such as turn the direction of text"
+        );
         return Err(Error::invalid(&name("externalId"), reason));
     }
     let request_hash = match &request.external_id {

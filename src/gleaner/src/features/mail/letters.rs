@@ -52,6 +52,8 @@ pub enum Letter<'a> {
         org: &'a str,
         role: &'a str,
         url: &'a str,
+        /// Whether who has no account can make one with the invitation.
+        takes_new: bool,
     },
 }
 
@@ -78,7 +80,17 @@ impl Letter<'_> {
                 ("box", url),
                 ("link", &link(url, "reset-password", TOKEN_PLACE)),
             ]),
-            Letter::Invite { inviter, inviter_email, org, role, url } => INVITE.render(&[
+            Letter::Invite { inviter, inviter_email, org, role, url, takes_new } => INVITE.render(&[
+                (
+                    "account",
+                    match takes_new {
+                        true => "with an account of this address or with a new one",
+                        false => {
+                            "with an account of this address (new ones are made by the operator of the box alone; ask who \
+                             invites you)"
+                        }
+                    },
+                ),
                 ("inviter", &shown(inviter)),
                 ("inviterEmail", inviter_email),
                 ("org", &shown(org)),
@@ -137,10 +149,25 @@ mod tests {
     fn every_letter_has_its_link_in_text_and_html_and_nothing_remote() {
         let (url, token) = ("https://box.example", TOKEN_PLACE);
         let (name, org) = ("Ada <i>", "A & B");
+        let invitation = |takes_new| Letter::Invite {
+            inviter: name,
+            inviter_email: "a@b.de",
+            org,
+            role: "viewer",
+            url,
+            takes_new,
+        };
+        for (takes_new, promised) in [(true, true), (false, false)] {
+            let made = invitation(takes_new).render().unwrap();
+            assert_eq!(made.text.contains("with a new one"), promised, "{}", made.text);
+            assert_eq!(made.html.contains("with a new one"), promised, "{}", made.html);
+            assert_eq!(made.text.contains("operator of the box"), !promised, "{}", made.text);
+        }
         for (letter, page) in [
             (Letter::VerifyEmail { name, url }, "verify-email"),
             (Letter::ResetPassword { name, url }, "reset-password"),
-            (Letter::Invite { inviter: name, inviter_email: "a@b.de", org, role: "viewer", url }, "invite"),
+            (invitation(true), "invite"),
+            (invitation(false), "invite"),
         ] {
             let made = letter.render().unwrap();
             let link = format!("{url}/{page}#{token}");

@@ -20,7 +20,7 @@ mod token;
 
 pub use config::MailConfig;
 pub use letters::{Letter, link};
-pub use outbox::{outbox, waiting};
+pub use outbox::{KeptMail, outbox, waiting};
 pub use rows::{MAIL, MailKind, MailState, MailV3, SealedTokenV1};
 pub use token::{TOKEN_PLACE, seal, seal_old};
 

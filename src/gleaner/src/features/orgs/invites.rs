@@ -110,6 +110,7 @@ pub(super) async fn create(
         role: request.role,
         token,
         public_url: auth.public_url().to_owned(),
+        takes_new: auth.takes_invited(),
         per_day_max: orgs.invites_per_day,
     };
     let row = auth.system().write(move |tx| new.send(tx)).await?;
@@ -160,6 +161,8 @@ struct NewInvite {
     role: Role,
     token: MailToken,
     public_url: String,
+    /// Whether who has no account can make one with the invitation.
+    takes_new: bool,
     per_day_max: u32,
 }
 
@@ -202,6 +205,7 @@ impl NewInvite {
                 org: &own.require(&ORG, &())?.name,
                 role: self.role.name(),
                 url: &self.public_url,
+                takes_new: self.takes_new,
             },
             token: self.token.sealed(),
             good_until: Some(row.expires_at),
@@ -327,6 +331,7 @@ mod tests {
             role: Role::Viewer,
             token: MailToken::generate(MailKind::Invite, &keyring).unwrap(),
             public_url: "http://box.test".to_owned(),
+            takes_new: true,
             per_day_max: 2,
         };
         let (first, second) = (invite("eve@example.com"), invite("bob@example.com"));

@@ -72,10 +72,21 @@ impl FairQueue {
     }
 
     /// Whether a run of the organization that has visited the domain, and wants to visit it once more, has others before it
-    /// who could begin now: of organizations with fewer runs there, and, unless it `keeps` the visit that it has, those
-    /// whom a free visit is kept for. Where it has, its organization goes to the end of the line: what else it has queued
+    /// ([`FairQueue::others_go_first`]). Where it has, its organization goes to the end of the line: what else it has queued
     /// there may have stood in it for longer.
     pub fn gives_way(&mut self, org: OrgId, domain: &Domain, polite: &Politeness, keeps: bool) -> bool {
+        let gives = self.others_go_first(org, domain, polite, keeps);
+        if gives {
+            let place = self.count();
+            let waiters = self.gates.get_mut(domain).into_iter().flat_map(|gate| &mut gate.waiters);
+            waiters.filter(|waiter| waiter.lane.org == org).for_each(|waiter| waiter.place = place);
+        }
+        gives
+    }
+
+    /// Whether others could begin now and go before a run of the organization that is at the domain: of organizations with
+    /// fewer runs there, and, unless it `keeps` the visit that it has, those whom a free visit is kept for.
+    pub fn others_go_first(&self, org: OrgId, domain: &Domain, polite: &Politeness, keeps: bool) -> bool {
         let Some(gate) = self.gates.get(domain) else { return false };
         let (own, now) = (gate.running(org), Instant::now());
         let goes_first = |waiter: &&Waiter| {
@@ -86,13 +97,7 @@ impl FairQueue {
         };
         let others = gate.waiters.iter().filter(goes_first).count();
         let free = polite.free(domain) as usize;
-        let gives = if keeps { others > free } else { others > 0 && others >= free };
-        if gives {
-            let place = self.count();
-            let waiters = self.gates.get_mut(domain).into_iter().flat_map(|gate| &mut gate.waiters);
-            waiters.filter(|waiter| waiter.lane.org == org).for_each(|waiter| waiter.place = place);
-        }
-        gives
+        if keeps { others > free } else { others > 0 && others >= free }
     }
 
     /// How many runs of the organization are at a domain.

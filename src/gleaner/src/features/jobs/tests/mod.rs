@@ -3,6 +3,7 @@
 mod browser;
 mod fair;
 mod full;
+mod races;
 mod runs;
 mod shares;
 mod trouble;
@@ -501,6 +502,12 @@ async fn an_external_id_makes_one_job() {
         lab.org.write(move |tx| submit::submit(tx, &context, vec![checked]).map(drop)).await.unwrap_err();
     assert_eq!(refused.code(), Code::Conflict);
     assert!(refused.detail().unwrap().starts_with("jobs[3].externalId"));
+    for bad in ["", "a\0b", "a\nb", "\u{202e}7-redro", "x\u{2066}y"] {
+        let named = json!({ "url": "http://a.test/x", "externalId": bad });
+        let refused = submit::check("jobs[0].", serde_json::from_value(named).unwrap(), &lab.guard);
+        let refused = refused.err().expect("it is refused");
+        assert!(refused.detail().unwrap().starts_with("jobs[0].externalId: must be 1 to"), "{bad:?}");
+    }
 }
 
 #[tokio::test]
