@@ -182,7 +182,7 @@ mod tests {
         let within = path.join("gleaner.redb");
         let said = refusal(&within);
         assert!(said.contains("cannot be looked at"), "{said}");
-        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0)).unwrap();
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o000)).unwrap();
         if std::fs::metadata(&path).is_err() {
             let said = refusal(&path);
             assert!(said.contains("ermission denied"), "{said}");
