@@ -99,8 +99,11 @@ impl App {
         // anybody is served.
         let mut socket = AdminSocket::bind(config.socket())?;
         let keyring = Arc::new(founding::keyring(&config, &store)?);
-        let sealing = keyring.clone();
-        store.seal_audit(move |head| sealing.stamp(Purpose::AuditHead, head));
+        let (sealing, checking) = (keyring.clone(), keyring.clone());
+        store.seal_audit(
+            move |head| sealing.stamp(Purpose::AuditHead, head),
+            move |head, seal| checking.is_stamp(Purpose::AuditHead, head, seal),
+        );
         let listeners = match early {
             Some(listeners) => listeners,
             None => listen(&config).await?,

@@ -214,10 +214,14 @@ impl Store {
         System { store: self.clone() }
     }
 
-    /// What seals the ends of audit chains from now on, with a key that is not in the data folder; said once, before
-    /// anything is written.
-    pub fn seal_audit(&self, seal: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static) {
-        self.inner.audit.seal_with(seal);
+    /// What seals the ends of audit chains from now on, with a key that is not in the data folder, and what knows such a
+    /// seal (the second bytes) of the first bytes; said once, before anything is written.
+    pub fn seal_audit(
+        &self,
+        make: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static,
+        fits: impl Fn(&[u8], &[u8]) -> bool + Send + Sync + 'static,
+    ) {
+        self.inner.audit.seal_with(make, fits);
     }
 
     /// Who says whether an organization has room for what a request adds; said once, before anything is served.

@@ -159,8 +159,23 @@ impl ScopedChain {
             .map_err(|e| Error::internal("read the head of an audit chain", e))
     }
 
+    /// Writes the head in the place of the one before it. Where the seal of that did not fit, somebody has changed it beside
+    /// the box, and the proof of that stays: a new seal would say that all is well.
     fn put_head(&self, view: &WriteView<'_>, mut head: ChainHeadV1) -> Result<()> {
-        head.seal = view.shared().and_then(|shared| shared.sealed(&head.sealed_bytes(&self.prefix)));
+        if let Some(shared) = view.shared() {
+            let before = self.head(view)?;
+            let forged = before
+                .filter(|before| !shared.fits(&before.sealed_bytes(&self.prefix), before.seal.as_deref()));
+            head.seal = match forged {
+                Some(forged) => {
+                    tracing::error!(
+                        "the head of an audit chain was changed beside the box; `gleaner doctor` says which"
+                    );
+                    forged.seal
+                }
+                None => shared.sealed(&head.sealed_bytes(&self.prefix)),
+            };
+        }
         let head = &head;
         view.set(self.tables.heads, self.head_key(), Some(encode(head)?));
         Ok(())

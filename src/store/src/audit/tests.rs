@@ -489,7 +489,7 @@ async fn a_sealed_end_cannot_be_made_anew() {
     let store = store(&Clock::system());
     // Stands for a key that is elsewhere.
     let seal = |bytes: &[u8]| sha256(&[b"secret", bytes].concat()).to_vec();
-    store.seal_audit(seal);
+    store.seal_audit(seal, move |bytes, given| seal(bytes) == given);
     let org = store.system().org(OrgId::new());
     for _ in 0..3 {
         note(&org, Action::UrlCreated).await;
@@ -525,4 +525,17 @@ async fn a_sealed_end_cannot_be_made_anew() {
     forge(None).await.unwrap();
     assert_eq!(found(), (false, vec!["the head row was changed: its seal does not fit".to_owned()]));
     assert_eq!(findings(&store, org.id()), Vec::<String>::new(), "without the key it looks whole");
+    // What the box goes on to write is no alibi: neither over a seal that does not fit, nor over one that was taken off.
+    note(&org, Action::UrlCreated).await;
+    assert_eq!(found(), (false, vec!["the head row was changed: its seal does not fit".to_owned()]));
+    let unsealed = org.write(|tx| {
+        let (view, chain) = (tx.raw(), tx.audit_parts().1);
+        let mut head = chain.head(view)?.unwrap();
+        head.seal = None;
+        view.set(OF_ORG.heads, chain.head_key(), Some(encode(&head)?));
+        Ok(())
+    });
+    unsealed.await.unwrap();
+    note(&org, Action::UrlCreated).await;
+    assert_eq!(found(), (false, vec!["the head row was changed: it has no seal".to_owned()]));
 }
