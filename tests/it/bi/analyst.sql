@@ -163,6 +163,12 @@ SELECT name, max(price) OVER (ORDER BY name GROUPS BETWEEN 1 PRECEDING AND 1 FOL
 SELECT name, sum(stock) OVER (ORDER BY name ROWS UNBOUNDED PRECEDING) FROM products ORDER BY name;
 SELECT name, count(*) FILTER (WHERE even) OVER (ORDER BY name) FROM products ORDER BY name;
 
+-- What one side of a join determines is no matter of the other's
+SELECT q.m, length(r.url) % 3 AS l, count(*) FROM readings r CROSS JOIN (SELECT maker AS m FROM products GROUP BY 1) q GROUP BY 1, 2 ORDER BY 1, 2 DESC;
+SELECT q.m, length(r.url) % 3 AS l, count(*) FROM readings r CROSS JOIN (SELECT maker AS m FROM products GROUP BY 1) q GROUP BY 1, 2 ORDER BY 1, 2 DESC LIMIT 2;
+SELECT count(*) FROM (SELECT m FROM (SELECT q.m, length(r.url) AS l FROM readings r CROSS JOIN (SELECT DISTINCT maker AS m FROM products) q GROUP BY 1, 2) t GROUP BY m, l) z;
+SELECT DISTINCT m FROM (SELECT q.m, length(r.url) AS l FROM readings r CROSS JOIN (SELECT maker AS m FROM products GROUP BY 1) q GROUP BY 1, 2) t ORDER BY m;
+
 -- One row out of one row: what is counted below is not what is counted above
 SELECT count(*) FILTER (WHERE n > 100), sum(n) FILTER (WHERE n > 1) FROM (SELECT count(*) AS n FROM urls) t;
 SELECT min(4) FROM (SELECT sum(2.5) FROM urls HAVING count(*) > 1) t(c) HAVING sum('1'::float8) FILTER (WHERE true) > 0;

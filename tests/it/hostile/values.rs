@@ -39,7 +39,6 @@ const HOSTILE: &[&str] = &[
     "{{7*7}}${7*7}#{7*7}",
     "${jndi:ldap://x/a}",
     "=cmd|'/c calc'!A1",
-    "\u{202e}gnp.exe",
     "a\u{200b}b",
     "\u{feff}bom",
     "e\u{301}",
@@ -66,7 +65,8 @@ const HOSTILE: &[&str] = &[
     "~",
 ];
 /// Text with characters that a name does not take.
-const CONTROLS: &[&str] = &["a\u{0}b", "a\nb", "a\r\nX-Evil: 1", "a\tb", "\u{1b}[31m", "\u{7f}", "\u{85}"];
+const CONTROLS: &[&str] =
+    &["a\u{0}b", "a\nb", "a\r\nX-Evil: 1", "a\tb", "\u{1b}[31m", "\u{7f}", "\u{85}", "\u{202e}gnp.exe"];
 
 fn hostile<'a>() -> impl Iterator<Item = &'a str> {
     HOSTILE.iter().chain(CONTROLS).copied()

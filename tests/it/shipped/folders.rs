@@ -34,13 +34,13 @@ async fn a_data_folder_that_went_away_is_missed_and_takes_no_writes() {
     assert!(refused.text().contains("the data folder was moved or unmounted"), "{}", refused.text());
 
     fs::rename(&aside, &data).unwrap();
-    ready(&served).await;
     let taken = eventually("writes are taken again", Duration::from_secs(30), || async {
         let reply = post(&client, "/api/v1/auth/register", &person("bob")).await;
         (reply.status == 201).then_some(reply.json)
     })
     .await;
     assert_eq!(taken["user"]["email"], "bob@example.com");
+    ready(&served).await;
     assert_eq!(served.terminate(), Some(0));
 }
 

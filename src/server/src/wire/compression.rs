@@ -5,7 +5,6 @@
 //! few at once, those who have shown no credential have a few together, and an answer for which none is left goes out as it
 //! is, which costs nobody anything but its length.
 
-use super::limiter::ClientConnection;
 use http::header::{ACCEPT_ENCODING, ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use http::{Extensions, HeaderMap, HeaderValue, Response, StatusCode, Version};
 use http_body::Body;
@@ -70,7 +69,10 @@ pub(crate) fn layer<S>(service: S) -> Compression<S, impl Predicate> {
 }
 
 /// Takes a compressor for an answer that is worth one, if there is one left.
-pub(crate) fn mark<B: Body>(mut response: Response<B>, client: &ClientConnection) -> Response<B> {
+pub(crate) fn mark<B: Body>(
+    mut response: Response<B>,
+    compressor: impl FnOnce() -> Option<CompressorPermit>,
+) -> Response<B> {
     let hint = response.body().size_hint();
     let is_small = hint.upper().is_some_and(|most| most < COMPRESS_BYTES_MIN);
     if is_small || !is_text(response.headers()) {
@@ -78,7 +80,7 @@ pub(crate) fn mark<B: Body>(mut response: Response<B>, client: &ClientConnection
     }
     // Also where it goes out as it is this time.
     response.headers_mut().append(VARY, HeaderValue::from_static("accept-encoding"));
-    if let Some(permit) = client.compressor() {
+    if let Some(permit) = compressor() {
         response.extensions_mut().insert(permit);
     }
     response
