@@ -10,11 +10,14 @@ pub(super) struct AuditShared {
     seal: OnceLock<AuditSeal>,
 }
 
+type MakeSeal = dyn Fn(&[u8]) -> Vec<u8> + Send + Sync;
+type FitsSeal = dyn Fn(&[u8], &[u8]) -> bool + Send + Sync;
+
 /// A seal that only the holder of a key can make.
 struct AuditSeal {
-    make: Box<dyn Fn(&[u8]) -> Vec<u8> + Send + Sync>,
+    make: Box<MakeSeal>,
     /// Whether the second bytes are a seal of the first.
-    fits: Box<dyn Fn(&[u8], &[u8]) -> bool + Send + Sync>,
+    fits: Box<FitsSeal>,
 }
 
 impl AuditShared {

@@ -48,8 +48,9 @@ fn what_can_be_written_as_a_part_has_its_bytes() {
     };
     let text = "a\0b".to_owned();
     assert_eq!(written(&|out| text.as_str().write_as(out)), bytes(&text));
-    assert_eq!(written(&|out| (&text).write_as(out)), bytes(&text));
-    assert_eq!(written(&|out| (&[1_u8, 2]).write_as(out)), bytes(&[1_u8, 2]));
+    let (of_text, of_bytes) = (&text, &[1_u8, 2]);
+    assert_eq!(written(&|out| of_text.write_as(out)), bytes(&text));
+    assert_eq!(written(&|out| of_bytes.write_as(out)), bytes(of_bytes));
 }
 
 #[test]

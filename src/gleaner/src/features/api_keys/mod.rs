@@ -114,7 +114,7 @@ impl Callers {
         let secret = KeySecret::parse(text).ok_or_else(refused)?.digest();
         let system = self.auth.system();
         let (org, key, maker, now) = system.read(|tx| {
-            let (org, key) = tx.lookup_global(&API_KEYS, &BY_SECRET, &secret)?.ok_or_else(refused)?;
+            let (org, key) = tx.lookup_global(&API_KEYS, &BY_SECRET, secret)?.ok_or_else(refused)?;
             let maker = tx.get(&USERS, &key.maker)?.ok_or_else(refused)?;
             Ok((org, key, maker, tx.now()))
         })?;

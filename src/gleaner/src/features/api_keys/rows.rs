@@ -89,7 +89,7 @@ impl From<ApiKeyV1> for ApiKeyV2 {
 }
 
 pub static BY_SECRET: Index<[u8; 32], ApiKeyV2> =
-    Index::global_unique("api_keys.by_secret", |key, keys| keys.add(&key.secret));
+    Index::global_unique("api_keys.by_secret", |key, keys| keys.add(key.secret));
 pub static API_KEYS: OrgTable<ApiKeyId, ApiKeyV2> =
     OrgTable::new("api_keys", "API key").indexed(&[&BY_SECRET]);
 

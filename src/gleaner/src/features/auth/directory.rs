@@ -56,7 +56,7 @@ pub struct InviteV1 {
 impl Record for InviteV1 {}
 
 pub static INVITES_BY_TOKEN: Index<Digest, InviteV1> =
-    Index::global_unique("invites.by_token", |row, keys| keys.add(&row.token));
+    Index::global_unique("invites.by_token", |row, keys| keys.add(row.token));
 /// One invitation of an organization to an address at a time.
 pub static INVITES_BY_EMAIL: Index<String, InviteV1> =
     Index::unique("invites.by_email", |row, keys| keys.add(&row.email));
@@ -68,7 +68,7 @@ pub static INVITES: OrgTable<InviteId, InviteV1> =
 /// The invitation behind a token and its organization, if it is good now.
 pub fn good_invite(tx: &SysRead<'_>, token: &str) -> Result<Option<(OrgId, InviteV1)>> {
     let digest = sha256(token.as_bytes());
-    let found = tx.lookup_global(&INVITES, &INVITES_BY_TOKEN, &digest)?;
+    let found = tx.lookup_global(&INVITES, &INVITES_BY_TOKEN, digest)?;
     let Some((org, invite)) = found.filter(|(_, invite)| invite.expires_at > tx.moment()) else {
         return Ok(None);
     };

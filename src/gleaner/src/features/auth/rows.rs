@@ -93,7 +93,7 @@ pub struct PasswordResetV1 {
 impl Record for PasswordResetV1 {}
 
 pub static RESETS_BY_TOKEN: Index<Digest, PasswordResetV1> =
-    Index::unique("password_resets.by_token", |row, keys| keys.add(&row.token));
+    Index::unique("password_resets.by_token", |row, keys| keys.add(row.token));
 pub static RESETS_BY_END: Index<Moment, PasswordResetV1> =
     Index::new("password_resets.by_end", |row, keys| keys.add(row.expires_at));
 pub static RESETS: SysTable<Digest, PasswordResetV1> =

@@ -63,7 +63,7 @@ impl CodeState {
 /// Begins a try; gives what the person types.
 pub fn start(tx: &SysWrite<'_>, device: &DeviceCode, hostname: String, network: Digest) -> Result<UserCode> {
     let newest =
-        tx.scan_index(&DEVICE_CODES, &BY_NETWORK, &network, Order::Descending, CODES_PER_NETWORK_MAX)?;
+        tx.scan_index(&DEVICE_CODES, &BY_NETWORK, network, Order::Descending, CODES_PER_NETWORK_MAX)?;
     if newest.len() == CODES_PER_NETWORK_MAX
         && let Some(first) = newest.last().filter(|row| row.expires_at > tx.moment())
     {

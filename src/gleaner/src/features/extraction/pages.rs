@@ -75,7 +75,7 @@ pub struct NamingV1 {
 impl Record for NamingV1 {}
 
 static BY_PAGE: Index<[u8; 32], NamingV1> =
-    Index::new("page_namings.by_page", |row, keys| keys.add(&row.page));
+    Index::new("page_namings.by_page", |row, keys| keys.add(row.page));
 
 pub static NAMINGS: OrgTable<JobId, NamingV1> = OrgTable::new("page_namings", "Page").indexed(&[&BY_PAGE]);
 
@@ -110,7 +110,7 @@ pub(super) fn name(tx: &OrgWrite<'_>, job: JobId, page: &PageRefV1) -> Result<()
 pub(super) fn release(tx: &OrgWrite<'_>, job: JobId) -> Result<bool> {
     let Some(naming) = tx.get(&NAMINGS, &job)? else { return Ok(false) };
     tx.delete(&NAMINGS, &job)?;
-    if !tx.exists(&BY_PAGE, &naming.page)? {
+    if !tx.exists(&BY_PAGE, naming.page)? {
         let key = PageKey(naming.page);
         let Some(page) = readable("a kept page", key, tx.get(&PAGES, &key))? else { return Ok(true) };
         let stored_size = page.map_or(0, |page| page.stored_size);
