@@ -8,7 +8,7 @@
 //! run writes over the first one's result, because a result is keyed by its job.
 //!
 //! What the box cannot do for a moment is nobody's fault and costs a pause and no work: while something of its own is in
-//! trouble ([`Health`]) it takes no jobs, and tries from time to time whether that is over. A run that meets such a thing
+//! trouble (`Health`) it takes no jobs, and tries from time to time whether that is over. A run that meets such a thing
 //! keeps its page and waits; one that has to end all the same is put back and does not count as interrupted, and neither
 //! does one that a planned restart cuts off.
 
