@@ -13,6 +13,7 @@ mod json_text;
 mod lists;
 mod notation;
 mod numbers;
+mod per_row;
 mod picture;
 mod regexes;
 pub(crate) mod rules;

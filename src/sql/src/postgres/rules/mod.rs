@@ -12,6 +12,7 @@ mod floats;
 pub(crate) mod forms;
 mod group_keys;
 mod guards;
+mod in_lists;
 mod intervals;
 pub(crate) mod joins;
 mod jsons;
