@@ -173,7 +173,7 @@ impl Driver {
         // A key has to be this statement's before anything is done under it. What cannot be stored need not run. And what
         // waits for others of its own organization has the time to be stored first.
         let is_beside =
-            self.query.submission_key.is_none() && !self.org.disk_full() && ticket.position() == 0;
+            self.query.submission_key.is_none() && !self.org.refuses_writes() && ticket.position() == 0;
         let ran = if is_beside {
             self.run_while(begin, ticket).await?
         } else if begin.await? {
