@@ -64,6 +64,7 @@ pub use principal::{AuthMethod, Identity, Principal};
 pub use readable::Readable;
 pub use rewrite::Rewritten;
 pub use scope::{OrgScope, SystemScope};
+pub use shared::SealCheck;
 pub use table::{Index, OrgTable, SysTable, Table};
 pub use tx::{Order, OrgRead, OrgWrite, SysRead, SysWrite};
 pub use usage::QuotaCheck;
@@ -214,14 +215,14 @@ impl Store {
         System { store: self.clone() }
     }
 
-    /// What seals the ends of audit chains from now on, with a key that is not in the data folder, and what knows such a
-    /// seal (the second bytes) of the first bytes; said once, before anything is written.
+    /// What seals the ends of audit chains from now on, with a key that is not in the data folder, and what says of the second
+    /// bytes whether they are such a seal of the first; said once, before anything is written.
     pub fn seal_audit(
         &self,
         make: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static,
-        fits: impl Fn(&[u8], &[u8]) -> bool + Send + Sync + 'static,
+        check: impl Fn(&[u8], &[u8]) -> SealCheck + Send + Sync + 'static,
     ) {
-        self.inner.audit.seal_with(make, fits);
+        self.inner.audit.seal_with(make, check);
     }
 
     /// Who says whether an organization has room for what a request adds; said once, before anything is served.

@@ -31,6 +31,7 @@ use super::key::AsPart;
 use super::origin::{Actor, Origin};
 use super::raw::View;
 use super::scope::Scope;
+use super::shared::{AuditShared, SealCheck};
 use super::tx::{ReadTx, SysRead, SysWrite, WriteTx};
 use super::view::WriteView;
 use base::audit::Action;
@@ -160,17 +161,19 @@ impl ScopedChain {
     }
 
     /// Writes the head in the place of the one before it. Where the seal of that did not fit, somebody has changed it beside
-    /// the box, and the proof of that stays: a new seal would say that all is well.
+    /// the box, and the proof of that stays: a new seal would say that all is well. One of a key that is not held proves
+    /// nothing in either way: the chain goes on under a new seal, and its next row says so ([`append`]).
     fn put_head(&self, view: &WriteView<'_>, mut head: ChainHeadV1) -> Result<()> {
         if let Some(shared) = view.shared() {
             let before = self.head(view)?;
-            let forged = before
-                .filter(|before| !shared.fits(&before.sealed_bytes(&self.prefix), before.seal.as_deref()));
+            let forged = before.filter(|before| self.check(shared, before) == SealCheck::Wrong);
             head.seal = match forged {
                 Some(forged) => {
-                    tracing::error!(
-                        "the head of an audit chain was changed beside the box; `gleaner doctor` says which"
-                    );
+                    if shared.is_news(&self.prefix) {
+                        tracing::error!(
+                            "the head of an audit chain was changed beside the box; `gleaner doctor` says which"
+                        );
+                    }
                     forged.seal
                 }
                 None => shared.sealed(&head.sealed_bytes(&self.prefix)),
@@ -179,6 +182,21 @@ impl ScopedChain {
         let head = &head;
         view.set(self.tables.heads, self.head_key(), Some(encode(head)?));
         Ok(())
+    }
+
+    /// What the seal of a head is worth.
+    fn check(&self, shared: &AuditShared, head: &ChainHeadV1) -> SealCheck {
+        shared.check(&head.sealed_bytes(&self.prefix), head.seal.as_deref())
+    }
+
+    /// Seals the head anew if it is of an older key; whether it was.
+    fn seal_anew(&self, view: &WriteView<'_>) -> Result<bool> {
+        let (Some(shared), Some(head)) = (view.shared(), self.head(view)?) else { return Ok(false) };
+        if self.check(shared, &head) != SealCheck::Older {
+            return Ok(false);
+        }
+        self.put_head(view, head)?;
+        Ok(true)
     }
 
     /// Every index entry of a row: table and key.
@@ -212,6 +230,10 @@ impl ScopedChain {
     }
 }
 
+/// In the details of a row: the key that the end before it was sealed with and that nobody had when the row was written, so
+/// that what went before is as whole as its links, and no more is known.
+const UNPROVEN: &str = "endBeforeSealedWithUnknownKey";
+
 /// Adds a row at the end of a chain.
 fn append(
     view: &WriteView<'_>,
@@ -220,10 +242,12 @@ fn append(
     event: Event,
     now: Timestamp,
 ) -> Result<()> {
-    let mut head = chain.head(view)?.unwrap_or_else(ChainHeadV1::new);
+    let before = chain.head(view)?;
+    let unproven = before.as_ref().zip(view.shared()).map(|(head, shared)| chain.check(shared, head));
+    let mut head = before.unwrap_or_else(ChainHeadV1::new);
     let actor = event.actor.unwrap_or_else(|| origin.actor());
     let personal = personal_part(origin, event.personal)?;
-    let body = AuditBodyV1 {
+    let mut body = AuditBodyV1 {
         at: now,
         actor: actor.into(),
         action: event.action.name().to_owned(),
@@ -233,6 +257,13 @@ fn append(
         details: event.details.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         personal: (!personal.is_empty()).then(|| sha256(&personal)),
     };
+    if let Some(SealCheck::UnknownKey(key)) = unproven {
+        tracing::warn!(
+            key,
+            "an audit chain goes on whose end was sealed with a key that is not in the key file"
+        );
+        body.details.push((UNPROVEN.to_owned(), key.into()));
+    }
     let bytes = encode(&body)?;
     let number = head.next;
     head.hash = link(&chain.prefix, number, &head.hash, &bytes);
