@@ -544,17 +544,20 @@ async fn a_sealed_end_cannot_be_made_anew() {
     assert_eq!(found(), (false, vec!["the head row was changed: it has no seal".to_owned()]));
 }
 
-/// Seals of numbered keys; the newest of those that are held seals.
-fn keyed(keys: &'static [u8]) -> (impl Fn(&[u8]) -> Vec<u8>, impl Fn(&[u8], &[u8]) -> SealCheck) {
-    let seal = |key: u8, bytes: &[u8]| [&[key][..], &sha256(&[&[key][..], bytes].concat())].concat();
-    let check = move |bytes: &[u8], given: &[u8]| match given.first() {
+/// A seal of a numbered key.
+fn seal_of(key: u8, bytes: &[u8]) -> Vec<u8> {
+    [&[key][..], &sha256(&[&[key][..], bytes].concat())].concat()
+}
+
+/// What seals are worth to who holds these keys, the newest first.
+fn check_with(keys: &'static [u8]) -> impl Fn(&[u8], &[u8]) -> SealCheck {
+    move |bytes: &[u8], given: &[u8]| match given.first() {
         Some(key) if !keys.contains(key) => SealCheck::UnknownKey(key.to_string()),
-        Some(key) if seal(*key, bytes) != given => SealCheck::Wrong,
+        Some(key) if seal_of(*key, bytes) != given => SealCheck::Wrong,
         Some(key) if *key == keys[0] => SealCheck::Current,
         Some(_) => SealCheck::Older,
         None => SealCheck::Wrong,
-    };
-    (move |bytes: &[u8]| seal(keys[0], bytes), check)
+    }
 }
 
 #[tokio::test]
@@ -562,12 +565,11 @@ async fn a_chain_to_which_nobody_writes_outlives_the_end_of_its_key() {
     let folder = tempfile::tempdir().unwrap();
     let open = |keys: &'static [u8]| {
         let store = Store::open(&folder.path().join("store.redb"), 4 << 20, Clock::system()).unwrap();
-        let (make, check) = keyed(keys);
-        store.seal_audit(make, check);
+        store.seal_audit(|bytes| seal_of(keys[0], bytes), check_with(keys));
         store
     };
     let findings_with = |store: &Store, org: OrgId, keys: &'static [u8]| {
-        let check = keyed(keys).1;
+        let check = check_with(keys);
         let look = |tx: &crate::SysRead<'_>| {
             let (view, chain) = tx.audit_chain(Some(org));
             check_chain(view, &chain, Some(org), Some(&check))
