@@ -55,7 +55,7 @@ impl<S: Scope> WriteTx<'_, S> {
             gone += 1;
         }
         if gone > 0 {
-            chain.put_head(view, head)?;
+            chain.put_head(view, head, false)?;
         }
         Ok(gone)
     }

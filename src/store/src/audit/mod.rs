@@ -162,20 +162,25 @@ impl ScopedChain {
 
     /// Writes the head in the place of the one before it. Where the seal of that did not fit, somebody has changed it beside
     /// the box, and the proof of that stays: a new seal would say that all is well. One of a key that is not held proves
-    /// nothing in either way: the chain goes on under a new seal, and its next row says so ([`append`]).
-    fn put_head(&self, view: &WriteView<'_>, mut head: ChainHeadV1) -> Result<()> {
+    /// nothing in either way: a row that says so (`is_said`, see [`append`]) goes on under a new seal, and nothing else does.
+    fn put_head(&self, view: &WriteView<'_>, mut head: ChainHeadV1, is_said: bool) -> Result<()> {
         if let Some(shared) = view.shared() {
             let before = self.head(view)?;
-            let forged = before.filter(|before| self.check(shared, before) == SealCheck::Wrong);
-            head.seal = match forged {
-                Some(forged) => {
+            let worth = before.as_ref().map(|before| self.check(shared, before));
+            let stays = match worth {
+                Some(SealCheck::Wrong) => {
                     if shared.is_news(&self.prefix) {
                         tracing::error!(
                             "the head of an audit chain was changed beside the box; `gleaner doctor` says which"
                         );
                     }
-                    forged.seal
+                    true
                 }
+                Some(SealCheck::UnknownKey(_)) => !is_said,
+                _ => false,
+            };
+            head.seal = match before.filter(|_| stays) {
+                Some(before) => before.seal,
                 None => shared.sealed(&head.sealed_bytes(&self.prefix)),
             };
         }
@@ -195,7 +200,7 @@ impl ScopedChain {
         if self.check(shared, &head) != SealCheck::Older {
             return Ok(false);
         }
-        self.put_head(view, head)?;
+        self.put_head(view, head, false)?;
         Ok(true)
     }
 
@@ -273,7 +278,7 @@ fn append(
     for (table, key) in chain.entries(number, &body) {
         view.set(table, key, Some(Vec::new()));
     }
-    chain.put_head(view, head)
+    chain.put_head(view, head, true)
 }
 
 /// The part that can be erased; empty when there is nothing in it.
