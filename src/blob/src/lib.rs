@@ -390,7 +390,7 @@ impl Inner {
     /// That the folder is where it was opened.
     fn check(&self) -> Result<(), BlobError> {
         let checked = self.opened.as_ref().map_or(Ok(()), disk::Found::check);
-        checked.map_err(|error| BlobError::from_io("find the folder of pages", error))
+        checked.map_err(|error| BlobError::from_io("look for a page in its folder", error))
     }
 
     fn file(&self, org: Uuid, hash: &BlobHash) -> PathBuf {
