@@ -18,6 +18,9 @@
 //! kept before a row names it, [`OrgBlobs::remove_untouched`] leaves one that was kept again lately: keeping a page that is
 //! there makes its file's time the present.
 //!
+//! **Where.** All names lie below the folder that was opened. When another one stands under its name, or none (it was
+//! moved, or its disk unmounted), pages are neither kept nor removed nor said to be missing until it is back.
+//!
 //! Compression and fsync run on tokio's blocking threads; so does hashing a page of more than [`INLINE_BYTES_MAX`].
 
 mod known;
@@ -172,6 +175,8 @@ pub struct BlobStore {
 
 struct Inner {
     root: PathBuf,
+    /// The folder that was opened there; none where nobody writes.
+    opened: Option<disk::Found>,
     known: KnownBlobs,
     /// Tells files apart that are being written.
     unfinished: AtomicU64,
@@ -194,8 +199,11 @@ impl BlobStore {
         disk::open_folder(&root).map_err(|error| BlobError::from_io("open the folder of pages", error))?;
         let root =
             root.canonicalize().map_err(|error| BlobError::from_io("open the folder of pages", error))?;
+        let opened =
+            disk::Found::at(&root).map_err(|error| BlobError::from_io("open the folder of pages", error))?;
         let inner = Inner {
             root,
+            opened: Some(opened),
             known: KnownBlobs::default(),
             unfinished: AtomicU64::new(0),
             emptied: RwLock::default(),
@@ -212,8 +220,9 @@ impl BlobStore {
     /// Writes a small file, syncs it and removes it again: whether the folder takes pages. Another process's try at the
     /// same time does no harm.
     pub async fn try_write(&self) -> Result<(), BlobError> {
-        let file = self.inner.root.join(TRIED);
+        let (store, file) = (Arc::clone(&self.inner), self.inner.root.join(TRIED));
         blocking(move || {
+            store.check()?;
             let tried = File::create(&file).and_then(|mut open| {
                 open.write_all(&[0; TRIED_BYTES])?;
                 open.sync_all()
@@ -227,9 +236,10 @@ impl BlobStore {
     /// Removes what writes that were cut off left behind (`<name>#<n>`) and is older than `age`; gives their
     /// number. Reads every folder: for maintenance, not for the way of a request.
     pub async fn sweep_unfinished(&self, age: Duration) -> Result<u64, BlobError> {
-        let root = self.inner.root.clone();
+        let store = Arc::clone(&self.inner);
         blocking(move || {
-            sweep(&root, age).map_err(|error| BlobError::from_io("sweep unfinished pages", error))
+            store.check()?;
+            sweep(&store.root, age).map_err(|error| BlobError::from_io("sweep unfinished pages", error))
         })
         .await
     }
@@ -245,6 +255,7 @@ impl OrgBlobs {
         if bytes.len() > PAGE_BYTES_MAX {
             return Err(BlobError::TooLarge { bytes: bytes.len() as u64 });
         }
+        self.store.check()?;
         let byte_size = bytes.len() as u64;
         let (store, org) = (self.store.clone(), self.org);
         let at_hand = (bytes.len() <= INLINE_BYTES_MAX).then(|| BlobHash::of(&bytes));
@@ -278,6 +289,9 @@ impl OrgBlobs {
                 // The next time it is put it is written again.
                 store.known.forget(org, &hash);
             }
+            if matches!(page, Ok(None)) {
+                store.check()?;
+            }
             page
         })
         .await
@@ -287,6 +301,7 @@ impl OrgBlobs {
     pub async fn delete(&self, hash: &BlobHash) -> Result<bool, BlobError> {
         let (store, org, hash) = (self.store.clone(), self.org, *hash);
         blocking(move || {
+            store.check()?;
             store.known.forget(org, &hash);
             match fs::remove_file(store.file(org, &hash)) {
                 Ok(()) => Ok(true),
@@ -304,6 +319,7 @@ impl OrgBlobs {
             let failed = |error| BlobError::from_io("remove a page", error);
             // Nobody keeps it between the look at its time and its end.
             let _alone = store.keeping.write();
+            store.check()?;
             let file = store.file(org, &hash);
             match fs::metadata(&file).and_then(|found| found.modified()) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
@@ -321,8 +337,9 @@ impl OrgBlobs {
     /// The pages of one of the organization's 256 folders that were not kept within the last `age`, with what each takes on
     /// the disk.
     pub async fn older_than(&self, shard: u8, age: Duration) -> Result<Vec<(BlobHash, u64)>, BlobError> {
-        let folder = self.store.root.join(format!("{}/{shard:02x}", self.org));
+        let (store, folder) = (self.store.clone(), self.store.root.join(format!("{}/{shard:02x}", self.org)));
         blocking(move || {
+            store.check()?;
             older(&folder, age).map_err(|error| BlobError::from_io("look through a folder of pages", error))
         })
         .await
@@ -331,10 +348,11 @@ impl OrgBlobs {
     /// Removes all pages of the organization for good, unfinished ones too, and gives what they took. From here on it
     /// takes none, as long as this process lives.
     pub async fn delete_all(&self) -> Result<BlobUsage, BlobError> {
+        self.store.check()?;
         self.store.emptied.write().insert(self.org);
         self.store.known.forget_all(self.org);
         let usage = self.usage().await?;
-        let (root, folder) = (self.store.root.clone(), self.store.root.join(self.org.to_string()));
+        let (store, folder) = (self.store.clone(), self.store.root.join(self.org.to_string()));
         blocking(move || {
             // A page on its way may come into a folder that was just emptied; there are only as many as were on their way.
             let mut removed = fs::remove_dir_all(&folder);
@@ -348,9 +366,10 @@ impl OrgBlobs {
             }
             let removed = match removed {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-                _ => File::open(&root).and_then(|root| root.sync_all()),
+                _ => File::open(&store.root).and_then(|root| root.sync_all()),
             };
-            removed.map_err(|error| BlobError::from_io("delete an organization's pages", error))
+            removed.map_err(|error| BlobError::from_io("delete an organization's pages", error))?;
+            store.check()
         })
         .await?;
         Ok(usage)
@@ -358,8 +377,9 @@ impl OrgBlobs {
 
     /// What the organization keeps. Reads its folders.
     pub async fn usage(&self) -> Result<BlobUsage, BlobError> {
-        let folder = self.store.root.join(self.org.to_string());
+        let (store, folder) = (self.store.clone(), self.store.root.join(self.org.to_string()));
         blocking(move || {
+            store.check()?;
             measure(&folder).map_err(|error| BlobError::from_io("measure an organization's pages", error))
         })
         .await
@@ -367,6 +387,12 @@ impl OrgBlobs {
 }
 
 impl Inner {
+    /// That the folder is where it was opened.
+    fn check(&self) -> Result<(), BlobError> {
+        let checked = self.opened.as_ref().map_or(Ok(()), disk::Found::check);
+        checked.map_err(|error| BlobError::from_io("look for a page in its folder", error))
+    }
+
     fn file(&self, org: Uuid, hash: &BlobHash) -> PathBuf {
         let hex = hash.to_string();
         self.root.join(format!("{org}/{}/{hex}{SUFFIX}", &hex[..2]))
@@ -403,6 +429,8 @@ impl Inner {
             }
         };
         self.sync_folders(org, hash, &file).map_err(failed)?;
+        // Known is only what was written where it will be looked for.
+        self.check().inspect_err(|_| self.known.forget_folder(org, hash.0[0]))?;
         self.known.keep_page(org, hash, stored_size);
         Ok(stored_size)
     }
@@ -472,12 +500,24 @@ impl Inner {
                 // A former process left one of that name.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    fs::create_dir_all(file.parent().unwrap_or(&self.root))?;
+                    self.make_folders(file)?;
                     *made = true;
                 }
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Makes the folders of an object; never the one of all.
+    fn make_folders(&self, file: &Path) -> io::Result<()> {
+        let own: Vec<_> = file.ancestors().skip(1).take_while(|at| *at != self.root).collect();
+        for folder in own.into_iter().rev() {
+            match fs::create_dir(folder) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Makes the object's name durable: its folder, and once in a process the folders above it up to the root.
@@ -499,6 +539,7 @@ impl Inner {
 pub fn inspect(root: &Path, org: Uuid, hash: &BlobHash) -> Result<bool, BlobError> {
     let pages = Inner {
         root: root.to_owned(),
+        opened: None,
         known: KnownBlobs::default(),
         unfinished: AtomicU64::new(0),
         emptied: RwLock::default(),

@@ -40,6 +40,7 @@ mod selftest;
 mod upkeep;
 mod watch;
 
+pub(crate) use founding::check_seal;
 use selftest::SelfTest;
 pub use selftest::TABLES;
 
@@ -102,8 +103,9 @@ impl App {
         let (sealing, checking) = (keyring.clone(), keyring.clone());
         store.seal_audit(
             move |head| sealing.stamp(Purpose::AuditHead, head),
-            move |head, seal| checking.is_stamp(Purpose::AuditHead, head, seal),
+            move |head, seal| founding::check_seal(&checking, head, seal),
         );
+        founding::renew_seals(&store).await;
         let listeners = match early {
             Some(listeners) => listeners,
             None => listen(&config).await?,

@@ -149,6 +149,19 @@ impl Purpose {
     }
 }
 
+/// What a stamp is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StampCheck {
+    /// Of the key that signs now.
+    Newest,
+    /// Of another key of this box.
+    Older,
+    /// The key that it names is not in the key file.
+    UnknownKey(KeyId),
+    /// This key has not signed this.
+    Wrong,
+}
+
 /// Where a sealed value belongs. It opens there and nowhere else, so a value that somebody copies to another row,
 /// field or organization is worthless.
 #[derive(Clone, Copy, Debug)]
@@ -306,11 +319,16 @@ impl Keyring {
         [id.0.as_slice(), &tag].concat()
     }
 
-    /// Whether `stamp` is one of this box's for the same message and purpose.
-    pub fn is_stamp(&self, purpose: Purpose, message: &[u8], stamp: &[u8]) -> bool {
-        stamp
-            .split_first_chunk::<KEY_ID_BYTES>()
-            .is_some_and(|(id, tag)| self.verify(purpose, KeyId(*id), message, tag))
+    /// What `stamp` is for the same message and purpose.
+    pub fn check_stamp(&self, purpose: Purpose, message: &[u8], stamp: &[u8]) -> StampCheck {
+        let Some((id, tag)) = stamp.split_first_chunk::<KEY_ID_BYTES>() else { return StampCheck::Wrong };
+        let id = KeyId(*id);
+        match self.signing.iter().position(|key| key.id == id) {
+            None => StampCheck::UnknownKey(id),
+            Some(_) if !self.verify(purpose, id, message, tag) => StampCheck::Wrong,
+            Some(0) => StampCheck::Newest,
+            Some(_) => StampCheck::Older,
+        }
     }
 
     /// Encrypts `plain` so that it opens at `place` only: key id, nonce, AES-256-GCM text and tag, 32 bytes more than

@@ -636,3 +636,13 @@ async fn what_follows_a_commit_is_done_though_nobody_waits_for_it() {
         takes_writes(&org, note(&format!("then {sound}"), 7)).await;
     }
 }
+
+#[tokio::test]
+#[should_panic(expected = "a unique index is looked up by its keys")]
+async fn a_unique_index_of_all_organizations_is_not_scanned() {
+    static BY_TEXT: Index<String, NoteV1> = Index::global_unique("notes.by_text", |note, keys| {
+        keys.add(&note.title);
+    });
+    let store = Store::open_backend(|| FaultyDisk::new().backend(), Clock::system(), MIGRATIONS).unwrap();
+    let _ = store.system().read(|tx| tx.scan_global(&NOTES, &BY_TEXT, &Seek::start(), None, 10));
+}

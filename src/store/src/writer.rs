@@ -17,7 +17,7 @@
 //! Nothing of the writer's ends its thread: a panic is caught, and the writer goes on with the next operations.
 
 use super::after::{CommitHook, Committed};
-use super::engine::DatabaseHandle;
+use super::engine::{DatabaseHandle, FOLDER_GONE};
 use super::health::{WriterHealth, file_failed};
 use super::raw::{View, definition};
 use super::view::WriteView;
@@ -183,12 +183,6 @@ impl Writer {
             self.health.refuses(1);
             return Err(Error::unavailable("the disk is full; nothing can be written until it has room"));
         }
-        if self.folder_gone.load(Ordering::Relaxed) {
-            self.health.refuses(1);
-            return Err(Error::unavailable(
-                "the data folder was moved or unmounted; nothing can be written until it is back",
-            ));
-        }
         self.submit_freeing(run)
     }
 
@@ -197,6 +191,10 @@ impl Writer {
         &self,
         run: impl FnOnce(&WriteView<'_>, &Now) -> Result<T> + Send + 'static,
     ) -> Result<oneshot::Receiver<Result<T>>> {
+        if self.folder_gone.load(Ordering::Relaxed) {
+            self.health.refuses(1);
+            return Err(Error::unavailable(FOLDER_GONE));
+        }
         let (reply, answer) = oneshot::channel();
         let operation: Box<dyn Operation> = Box::new(Closure { run: Some(run), decided: None, reply });
         let queue = self.queue.lock().clone().ok_or_else(|| Error::unavailable("the store is closing"))?;
@@ -408,6 +406,10 @@ impl WriterThread {
 
     /// Commits what waits and answers it.
     fn batch(&mut self, taken: &mut PendingWork, inbox: &mut mpsc::Receiver<WriterMessage>) {
+        if self.handle.check_place().is_err() {
+            self.health.refuses(taken.waiting.len() as u64);
+            return taken.waiting.drain(..).for_each(|operation| operation.answer(Some(FOLDER_GONE)));
+        }
         self.health.begins();
         let decided = catch_unwind(AssertUnwindSafe(|| self.commit(taken)));
         let committing = std::mem::take(&mut self.committing);

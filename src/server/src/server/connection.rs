@@ -92,7 +92,7 @@ pub(crate) async fn serve<I>(
         let (api, client) = (Arc::clone(&api), Arc::clone(&asking));
         async move {
             let response = api.answer(request, Arc::clone(&client)).await;
-            Ok::<Response, Infallible>(compression::mark(response, || client.compressor()))
+            Ok::<Response, Infallible>(compression::mark(response, |share| client.compressor(share)))
         }
     }));
     let service = service_fn(move |mut request: Request<Incoming>| {

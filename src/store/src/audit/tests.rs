@@ -489,7 +489,11 @@ async fn a_sealed_end_cannot_be_made_anew() {
     let store = store(&Clock::system());
     // Stands for a key that is elsewhere.
     let seal = |bytes: &[u8]| sha256(&[b"secret", bytes].concat()).to_vec();
-    store.seal_audit(seal, move |bytes, given| seal(bytes) == given);
+    let check = move |bytes: &[u8], given: &[u8]| match seal(bytes) == given {
+        true => SealCheck::Current,
+        false => SealCheck::Wrong,
+    };
+    store.seal_audit(seal, check);
     let org = store.system().org(OrgId::new());
     for _ in 0..3 {
         note(&org, Action::UrlCreated).await;
@@ -498,7 +502,7 @@ async fn a_sealed_end_cannot_be_made_anew() {
         let id = Some(org.id());
         let look = |tx: &crate::SysRead<'_>| {
             let (view, chain) = tx.audit_chain(id);
-            check_chain(view, &chain, id, Some(&|bytes, given| seal(bytes) == given))
+            check_chain(view, &chain, id, Some(&check))
         };
         let report = store.system().read(look).unwrap();
         (report.sealed, report.findings)
@@ -538,4 +542,92 @@ async fn a_sealed_end_cannot_be_made_anew() {
     unsealed.await.unwrap();
     note(&org, Action::UrlCreated).await;
     assert_eq!(found(), (false, vec!["the head row was changed: it has no seal".to_owned()]));
+}
+
+/// A seal of a numbered key.
+fn seal_of(key: u8, bytes: &[u8]) -> Vec<u8> {
+    [&[key][..], &sha256(&[&[key][..], bytes].concat())].concat()
+}
+
+/// What seals are worth to who holds these keys, the newest first.
+fn check_with(keys: &'static [u8]) -> impl Fn(&[u8], &[u8]) -> SealCheck {
+    move |bytes: &[u8], given: &[u8]| match given.first() {
+        Some(key) if !keys.contains(key) => SealCheck::UnknownKey(key.to_string()),
+        Some(key) if seal_of(*key, bytes) != given => SealCheck::Wrong,
+        Some(key) if *key == keys[0] => SealCheck::Current,
+        Some(_) => SealCheck::Older,
+        None => SealCheck::Wrong,
+    }
+}
+
+#[tokio::test]
+async fn a_chain_to_which_nobody_writes_outlives_the_end_of_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |keys: &'static [u8]| {
+        let store = Store::open(&folder.path().join("store.redb"), 4 << 20, Clock::system()).unwrap();
+        store.seal_audit(|bytes| seal_of(keys[0], bytes), check_with(keys));
+        store
+    };
+    let findings_with = |store: &Store, org: OrgId, keys: &'static [u8]| {
+        let check = check_with(keys);
+        let look = |tx: &crate::SysRead<'_>| {
+            let (view, chain) = tx.audit_chain(Some(org));
+            check_chain(view, &chain, Some(org), Some(&check))
+        };
+        store.system().read(look).unwrap().findings
+    };
+    let (idle, busy, late) = (OrgId::new(), OrgId::new(), OrgId::new());
+    let store = open(&[1]);
+    for org in [idle, busy, late] {
+        note(&store.system().org(org), Action::UrlCreated).await;
+    }
+    store.close();
+    drop(store);
+
+    // Both keys are there for one start, and only one organization writes.
+    let store = open(&[2, 1]);
+    note(&store.system().org(busy), Action::UrlCreated).await;
+    assert_eq!(store.system().renew_audit_seals().await.unwrap(), 2);
+    assert_eq!(store.system().renew_audit_seals().await.unwrap(), 0);
+    for org in [idle, busy, late] {
+        assert_eq!(findings_with(&store, org, &[2]), Vec::<String>::new());
+    }
+    store.close();
+    drop(store);
+
+    // The next key came, and the one before it went without a start with both.
+    let store = open(&[3]);
+    assert_eq!(store.system().renew_audit_seals().await.unwrap(), 0);
+    let found = findings_with(&store, idle, &[3]);
+    assert!(
+        found.len() == 1 && found[0].contains("the key 2") && found[0].contains("put that key back"),
+        "{found:?}"
+    );
+    // Who comes back goes on, and what could not be proven is written down for good.
+    note(&store.system().org(late), Action::UrlCreated).await;
+    assert_eq!(findings_with(&store, late, &[3]), Vec::<String>::new());
+    note(&store.system().org(late), Action::UrlCreated).await;
+    let page = store
+        .system()
+        .org(late)
+        .read(|tx| tx.audit_page(&AuditFilter::default(), &PageRequest::default()))
+        .unwrap();
+    let said: Vec<_> =
+        page.items.iter().map(|entry| entry.details.iter().any(|(name, _)| name == UNPROVEN)).collect();
+    assert_eq!(said, [false, true, false]);
+    // What shortens the chain before is no alibi either.
+    let short = store.system().org(busy);
+    assert_eq!(short.write_freeing(|tx| tx.prune_audit(Moment(i64::MAX), 1)).await.unwrap(), 1);
+    assert!(findings_with(&store, busy, &[3])[0].contains("the key 2"));
+    note(&short, Action::UrlCreated).await;
+    let page = short.read(|tx| tx.audit_page(&AuditFilter::default(), &PageRequest::default())).unwrap();
+    assert!(page.items[0].details.iter().any(|(name, _)| name == UNPROVEN), "{:?}", page.items[0]);
+    assert_eq!(findings_with(&store, busy, &[3]), Vec::<String>::new());
+    store.close();
+    drop(store);
+
+    // With the key put back what nobody has written to is proven.
+    let store = open(&[3, 2]);
+    assert_eq!(store.system().renew_audit_seals().await.unwrap(), 1);
+    assert_eq!(findings_with(&store, idle, &[3]), Vec::<String>::new());
 }

@@ -30,6 +30,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use places::{BUSY_PAUSE, VisitPlaces};
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use store::{OrgStore, OrgWrite};
@@ -437,10 +438,15 @@ impl<'a> Run<'a> {
         let mut begun: Vec<(ProviderId, Arc<OnceLock<OpenRequest>>)> = Vec::new();
         let mut asking = FuturesUnordered::new();
         let (mut seen, mut ended, mut lacking) = (Vec::new(), Vec::new(), Vec::new());
+        let mut came = VecDeque::new();
         let (mut is_throttled, mut left_alone_until, mut unasked_for) = (false, None, None);
         loop {
             let mut look_in = WAIT_LOOK;
-            while let Some((provider, rests)) = waiting.front().copied() {
+            while let Some((provider, rests)) = waiting.front().copied().filter(|_| came.is_empty()) {
+                if !seen.is_empty() {
+                    self.keep_racers(&mut seen, &mut asking, &mut came).await?;
+                    continue;
+                }
                 let permit = match places.take() {
                     Ok(permit) => permit,
                     Err(pause) if asking.is_empty() => {
@@ -462,7 +468,7 @@ impl<'a> Run<'a> {
                     (own, permit, made)
                 });
             }
-            let next = match tokio::time::timeout(look_in, asking.next()).await {
+            let next = match next_racer(look_in, &mut asking, &mut came).await {
                 Ok(next) => next,
                 Err(_elapsed) if ended.is_empty() && self.gives_up_its_wait(&begun) => {
                     self.trail.none_open();
@@ -500,6 +506,24 @@ impl<'a> Run<'a> {
             self.look_for_lack(&lacking)?;
         }
         Ok(Some(AskResult { seen, is_throttled, left_alone_until, unasked_for }))
+    }
+
+    /// Writes the racers down that have ended without an answer, before another one begins: a process that dies asks none
+    /// of them again. Those under way go on meanwhile; what `came` of them is taken in afterwards.
+    async fn keep_racers<F: Future>(
+        &mut self,
+        seen: &mut Vec<AttemptSummary>,
+        asking: &mut FuturesUnordered<F>,
+        came: &mut VecDeque<F::Output>,
+    ) -> Result<()> {
+        self.walk.put_down(&std::mem::take(seen));
+        let mut kept = pin!(self.keep_progress());
+        loop {
+            tokio::select! {
+                kept = &mut kept => return kept,
+                Some(next) = asking.next(), if !asking.is_empty() => came.push_back(next),
+            }
+        }
     }
 
     /// Whether a job for which nobody was asked yet, because all of its requests wait for a place in the browser, goes back
@@ -714,6 +738,18 @@ impl<'a> Run<'a> {
                 ended => return ended,
             }
         }
+    }
+}
+
+/// The racer that ended next, if one does within this time; none when nobody is under way.
+async fn next_racer<F: Future>(
+    within: Duration,
+    asking: &mut FuturesUnordered<F>,
+    came: &mut VecDeque<F::Output>,
+) -> Result<Option<F::Output>, tokio::time::error::Elapsed> {
+    match came.pop_front() {
+        Some(next) => Ok(Some(next)),
+        None => tokio::time::timeout(within, asking.next()).await,
     }
 }
 
