@@ -240,16 +240,18 @@ static TEXTS: LazyLock<Vec<(Regex, Tell)>> = LazyLock::new(|| {
 
 /// What a text of the planner says.
 pub(super) fn plan_reason(text: &str) -> Reason {
+    known_reason(text, "The statement cannot be planned")
+}
+
+/// What is known of a text, or the text itself behind what it is about.
+fn known_reason(text: &str, about: &str) -> Reason {
     let known = TEXTS.iter().find_map(|(pattern, tell)| pattern.captures(text).map(|found| tell(&found)));
     known.unwrap_or_else(|| {
         if is_internal(text) {
             return Reason::new(UNPLANNABLE);
         }
         let first = text.lines().next().unwrap_or_default();
-        Reason::new(format!(
-            "The statement cannot be planned: {}.",
-            in_own_types(&quoted(first)).trim_end_matches('.')
-        ))
+        Reason::new(format!("{about}: {}.", in_own_types(&quoted(first)).trim_end_matches('.')))
     })
 }
 
@@ -275,17 +277,7 @@ pub(super) fn form_reason(text: &str) -> Reason {
             "A subquery stands in a place where none can be run here: put it into WITH or FROM, and join with it.",
         );
     }
-    let known = TEXTS.iter().find_map(|(pattern, tell)| pattern.captures(text).map(|found| tell(&found)));
-    known.unwrap_or_else(|| {
-        if is_internal(text) {
-            return Reason::new(UNPLANNABLE);
-        }
-        let first = text.lines().next().unwrap_or_default();
-        Reason::new(format!(
-            "The statement uses a form that is not available here: {}.",
-            in_own_types(&quoted(first)).trim_end_matches('.')
-        ))
-    })
+    known_reason(text, "The statement uses a form that is not available here")
 }
 
 pub(super) const CORRELATED: &str = "A subquery, or LATERAL, that names a column from outside may tie itself to it by equality only \

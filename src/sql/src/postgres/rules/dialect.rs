@@ -214,12 +214,11 @@ fn compared(expr: &mut Expr) {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::sql::sqlparser::{dialect::PostgreSqlDialect, parser::Parser};
-
+    use super::super::written::parsed;
     use super::*;
 
     fn rewritten(sql: &str) -> String {
-        let mut statement = Parser::parse_sql(&PostgreSqlDialect {}, sql).expect("it parses").remove(0);
+        let mut statement = parsed(sql);
         rewrite(&mut statement);
         statement.to_string()
     }
