@@ -814,3 +814,6 @@ SELECT make_time(10, 20, 30);
 SELECT round(regr_avgx(price, stock)::numeric, 6) AS a, round(regr_avgy(price, stock)::numeric, 6) AS b, round(regr_sxx(price, stock)::numeric, 6) AS c, round(regr_sxy(price, stock)::numeric, 6) AS d, round(regr_syy(price, stock)::numeric, 4) AS e FROM products;
 SELECT encode(sha384('abc'::bytea), 'hex');
 SELECT string_to_table('a,b,c', ',') AS t ORDER BY t;
+SELECT metadata -> 'marks' -> 0 AS a, metadata -> 'marks' ->> 1 AS b, metadata -> 'nothing' -> 'x' ->> 'y' AS c FROM urls ORDER BY url;
+SELECT stock + stock - 3 * stock + (stock - 1) * 2 AS a, price + price - 2 * price / 4 AS b, -0.0::float8 * price - 0 AS c FROM products ORDER BY name;
+SELECT coalesce(coalesce(coalesce(stock, 1), 2), 3) AS a, stock::text::text::text::int::int AS b FROM products ORDER BY name;

@@ -7,6 +7,7 @@
 //! (`tests/it/bi/differential.rs`).
 
 mod digests;
+mod first_of;
 mod format;
 mod json;
 mod json_text;
@@ -65,8 +66,10 @@ impl ExprPlanner for Operators {
         };
         let expr = if is_computed { spelled_out(expr, [&left, &right]) } else { expr };
         let function = match expr.op {
-            BinaryOperator::Arrow if is_json => json::member(false),
-            BinaryOperator::LongArrow if is_json => json::member(true),
+            BinaryOperator::Arrow | BinaryOperator::LongArrow if is_json => {
+                let as_text = expr.op == BinaryOperator::LongArrow;
+                return Ok(PlannerResult::Planned(json::member_of(expr.left, as_text, expr.right)));
+            }
             BinaryOperator::HashArrow if is_json => json::at_path(false),
             BinaryOperator::HashLongArrow if is_json => json::at_path(true),
             BinaryOperator::Question if is_json => json::has_key(),

@@ -1,5 +1,6 @@
-//! What the tests of the gate and of the rules share, and what takes how long to read.
+//! What the tests of the gate and of the rules share, and what takes how long to read and to plan.
 
+mod long;
 mod nested;
 pub(crate) mod world;
 

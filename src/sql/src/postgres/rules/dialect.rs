@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::calls::{around, call_of, signed_number};
-use super::casts::{cast_expr, in_words, typed_string};
+use super::casts::{cast_expr, cast_once, in_words, typed_string};
 use super::quantified::{exists, no_row, not_in, quantified, without_columns};
 use super::regular::{escaped, matches_regular, regular, similar};
 use super::written::{binary, call, is, literal, nested, number, taken, text};
@@ -74,6 +74,7 @@ impl VisitorMut for Dialect {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         not_in(expr);
+        cast_once(expr);
         ControlFlow::Continue(())
     }
 
@@ -221,6 +222,13 @@ mod tests {
         let mut statement = parsed(sql);
         rewrite(&mut statement);
         statement.to_string()
+    }
+
+    #[test]
+    fn casts_to_one_type_are_one_cast() {
+        let casts = |of: &str| rewritten(&format!("SELECT a{of} FROM t"));
+        assert_eq!(casts(&"::varchar(3)".repeat(100)), casts("::varchar(3)"));
+        assert_ne!(casts("::varchar(3)::varchar(2)"), casts("::varchar(2)"));
     }
 
     #[test]

@@ -168,7 +168,7 @@ impl Kinds {
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right })
                 if [&left, &right].iter().all(|side| self.kind(side, scope) == Kind::Json) =>
             {
-                Transformed::yes(json_concatenation().call(vec![*left, *right]))
+                Transformed::yes(json_concatenation(*left, *right))
             }
             other => Transformed::no(other),
         }
