@@ -817,3 +817,5 @@ SELECT string_to_table('a,b,c', ',') AS t ORDER BY t;
 SELECT metadata -> 'marks' -> 0 AS a, metadata -> 'marks' ->> 1 AS b, metadata -> 'nothing' -> 'x' ->> 'y' AS c FROM urls ORDER BY url;
 SELECT stock + stock - 3 * stock + (stock - 1) * 2 AS a, price + price - 2 * price / 4 AS b, -0.0::float8 * price - 0 AS c FROM products ORDER BY name;
 SELECT coalesce(coalesce(coalesce(stock, 1), 2), 3) AS a, stock::text::text::text::int::int AS b FROM products ORDER BY name;
+SELECT * FROM (SELECT name, price AS p FROM products) AS t(n) ORDER BY n;
+SELECT t.n, t.stock FROM (SELECT name, stock FROM products) AS t(n) WHERE t.stock > 2 ORDER BY 1;

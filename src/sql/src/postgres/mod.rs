@@ -6,6 +6,7 @@
 //! name, most of them by what `rules/dialect.rs` makes of a statement. All of it was found by asking both the same
 //! (`tests/it/bi/differential.rs`).
 
+pub(crate) mod column_names;
 mod digests;
 mod first_of;
 mod format;
