@@ -819,3 +819,4 @@ SELECT stock + stock - 3 * stock + (stock - 1) * 2 AS a, price + price - 2 * pri
 SELECT coalesce(coalesce(coalesce(stock, 1), 2), 3) AS a, stock::text::text::text::int::int AS b FROM products ORDER BY name;
 SELECT * FROM (SELECT name, price AS p FROM products) AS t(n) ORDER BY n;
 SELECT t.n, t.stock FROM (SELECT name, stock FROM products) AS t(n) WHERE t.stock > 2 ORDER BY 1;
+SELECT to_timestamp(1e10), to_timestamp(1.5), to_timestamp(-1e10), to_timestamp(253402300800), to_timestamp(stock) FROM products ORDER BY name;

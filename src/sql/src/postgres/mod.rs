@@ -13,6 +13,7 @@ mod format;
 mod json;
 mod json_text;
 mod lists;
+mod moments;
 mod notation;
 mod numbers;
 mod picture;
