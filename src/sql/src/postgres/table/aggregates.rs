@@ -1,6 +1,6 @@
 //! Functions of many rows.
 
-use super::{Json, Row, Rule, Spans, aggregate};
+use super::{Check, Json, Row, Rule, Spans, aggregate};
 use crate::{extremes, ordered, sum};
 
 /// Put around aggregates whose doubles may be a NaN with a sign, which is no other in PostgreSQL.
@@ -35,9 +35,9 @@ pub(super) static ROWS: &[Row] = &[
     aggregate("mode", "WITHIN GROUP any → any").own_aggregate(ordered::mode).json(Json::OfFirst).spans(Spans::Refused),
     aggregate("nth_value", "any, bigint → any").windowed().json(Json::OfFirst).spans(Spans::Kept),
     aggregate("percentile_cont", "share WITHIN GROUP number → number").own_aggregate(ordered::percentile_cont)
-        .rule(Rule::Shares).around(PLAIN),
+        .rule(Rule::Shares).check(Check::Share).around(PLAIN),
     aggregate("percentile_disc", "share WITHIN GROUP any → any").own_aggregate(ordered::percentile_disc)
-        .rule(Rule::Shares).json(Json::OfFirst).spans(Spans::Refused),
+        .rule(Rule::Shares).check(Check::Share).json(Json::OfFirst).spans(Spans::Refused),
     aggregate("regr_avgx", STATISTIC).around(PLAIN),
     aggregate("regr_avgy", STATISTIC).around(PLAIN),
     aggregate("regr_count", "double precision, double precision → bigint").rule(Rule::Signed),

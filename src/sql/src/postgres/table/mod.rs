@@ -144,6 +144,8 @@ pub(crate) enum Check {
     ToChar,
     /// Pairs cannot be told apart.
     DistinctPairs,
+    /// The first argument is a share of the rows, or a list of such.
+    Share,
 }
 
 /// How a function that gives several rows is made of lists.
