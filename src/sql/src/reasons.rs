@@ -256,7 +256,7 @@ fn known_reason(text: &str, about: &str) -> Reason {
 }
 
 /// What is said of a statement whose forms are known one by one, and not together.
-pub(super) const UNPLANNABLE: &str = "The forms of this statement cannot be run together here, and the log of the box says why. \
+pub(super) const UNPLANNABLE: &str = "The forms of this statement cannot be run together here. \
     Take it apart: put the subquery, the expression in GROUP BY or the window into a WITH, and select from that.";
 
 /// Whether a text shows how a plan is made up inside, which says nothing to who wrote the statement.
