@@ -75,6 +75,7 @@ impl VisitorMut for Dialect {
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         not_in(expr);
         cast_once(expr);
+        turned_round(expr);
         ControlFlow::Continue(())
     }
 
@@ -213,6 +214,16 @@ fn compared(expr: &mut Expr) {
     }
 }
 
+/// `-(b - a)` as `a - b`: the engine knows no opposite of a difference of two times.
+fn turned_round(expr: &mut Expr) {
+    if let Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr
+        && let Expr::Nested(inner) = inner.as_mut()
+        && let Expr::BinaryOp { left, op: BinaryOperator::Minus, right } = inner.as_mut()
+    {
+        *expr = nested(binary(taken(right), BinaryOperator::Minus, nested(taken(left))));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::written::parsed;
@@ -229,6 +240,12 @@ mod tests {
         let casts = |of: &str| rewritten(&format!("SELECT a{of} FROM t"));
         assert_eq!(casts(&"::varchar(3)".repeat(100)), casts("::varchar(3)"));
         assert_ne!(casts("::varchar(3)::varchar(2)"), casts("::varchar(2)"));
+    }
+
+    #[test]
+    fn the_opposite_of_a_difference_is_one() {
+        assert_eq!(rewritten("SELECT -(a - b) FROM t"), "SELECT (b - (a)) FROM t");
+        assert_eq!(rewritten("SELECT -(a - b - c) FROM t"), "SELECT (c - (a - b)) FROM t");
     }
 
     #[test]
