@@ -822,3 +822,4 @@ SELECT t.n, t.stock FROM (SELECT name, stock FROM products) AS t(n) WHERE t.stoc
 SELECT to_timestamp(1e10), to_timestamp(1.5), to_timestamp(-1e10), to_timestamp(253402300800), to_timestamp(stock) FROM products ORDER BY name;
 SELECT row_number() OVER (ORDER BY name) AS a, rank() OVER (ORDER BY price) AS b, dense_rank() OVER (ORDER BY price) AS c, ntile(3) OVER (ORDER BY name) AS d FROM products ORDER BY name;
 SELECT -(b - a) AS back, -(b - a) < INTERVAL '0' AS behind FROM (VALUES (TIMESTAMP '2026-02-01 10:00', TIMESTAMP '2026-02-03 12:30')) t(a, b);
+SELECT '[1]'::jsonb || '["x"]' AS a, '["x"]' || '{"a": 1}'::jsonb AS b, '[1]'::jsonb || '[2]' || '[3]' || '{"k": null}' AS c;
