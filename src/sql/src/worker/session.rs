@@ -36,6 +36,7 @@ use crate::checked::CheckedArithmetic;
 use crate::information::{self, INFORMATION, Specs};
 use crate::limits::NESTING_MAX;
 use crate::postgres::Operators;
+use crate::postgres::column_names::ColumnNames;
 use crate::postgres::table::registered;
 use crate::protocol::{BindRequest, TableSource};
 use crate::scan::{CodedAggregations, EagerAggregations, LeanScans, SeenValues, SegmentTable};
@@ -81,6 +82,7 @@ impl Session {
             .with_runtime_env(runtime)
             .with_catalog_list(catalogs)
             .with_expr_planners(planners)
+            .with_relation_planners(vec![Arc::new(ColumnNames)])
             .with_scalar_functions(functions.scalars.clone())
             .with_aggregate_functions(functions.aggregates.clone())
             .with_window_functions(functions.windows.clone())

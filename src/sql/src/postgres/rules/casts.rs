@@ -1,6 +1,8 @@
 //! Casts, and types that are written otherwise in PostgreSQL.
 
-use datafusion::sql::sqlparser::ast::{DataType, ExactNumberInfo, Expr, TimezoneInfo, Value, ValueWithSpan};
+use datafusion::sql::sqlparser::ast::{
+    CastKind, DataType, ExactNumberInfo, Expr, TimezoneInfo, Value, ValueWithSpan,
+};
 
 use super::literals;
 use super::written::{call, literal, number, taken, text};
@@ -52,6 +54,19 @@ fn is_double(data_type: &DataType) -> bool {
         data_type,
         DataType::DoublePrecision | DataType::Float8 | DataType::Float(_) | DataType::Real | DataType::Float4
     )
+}
+
+/// Leaves casts out whose result is cast to the same type again: a chain of them is as deep as it is long.
+pub(super) fn cast_once(expr: &mut Expr) {
+    let is_plain = |kind: &CastKind| matches!(kind, CastKind::Cast | CastKind::DoubleColon);
+    let Expr::Cast { kind, expr: inner, data_type, format: None, .. } = expr else { return };
+    while is_plain(kind)
+        && let Expr::Cast { kind, expr: again, data_type: own, format: None, .. } = inner.as_mut()
+        && is_plain(kind)
+        && own == data_type
+    {
+        **inner = taken(again);
+    }
 }
 
 /// A cast, as a whole.

@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::calls::{around, call_of, signed_number};
-use super::casts::{cast_expr, in_words, typed_string};
+use super::casts::{cast_expr, cast_once, in_words, typed_string};
 use super::quantified::{exists, no_row, not_in, quantified, without_columns};
 use super::regular::{escaped, matches_regular, regular, similar};
 use super::written::{binary, call, is, literal, nested, number, taken, text};
@@ -74,6 +74,8 @@ impl VisitorMut for Dialect {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         not_in(expr);
+        cast_once(expr);
+        turned_round(expr);
         ControlFlow::Continue(())
     }
 
@@ -212,16 +214,38 @@ fn compared(expr: &mut Expr) {
     }
 }
 
+/// `-(b - a)` as `a - b`: the engine knows no opposite of a difference of two times.
+fn turned_round(expr: &mut Expr) {
+    if let Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr
+        && let Expr::Nested(inner) = inner.as_mut()
+        && let Expr::BinaryOp { left, op: BinaryOperator::Minus, right } = inner.as_mut()
+    {
+        *expr = nested(binary(taken(right), BinaryOperator::Minus, nested(taken(left))));
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use datafusion::sql::sqlparser::{dialect::PostgreSqlDialect, parser::Parser};
-
+    use super::super::written::parsed;
     use super::*;
 
     fn rewritten(sql: &str) -> String {
-        let mut statement = Parser::parse_sql(&PostgreSqlDialect {}, sql).expect("it parses").remove(0);
+        let mut statement = parsed(sql);
         rewrite(&mut statement);
         statement.to_string()
+    }
+
+    #[test]
+    fn casts_to_one_type_are_one_cast() {
+        let casts = |of: &str| rewritten(&format!("SELECT a{of} FROM t"));
+        assert_eq!(casts(&"::varchar(3)".repeat(100)), casts("::varchar(3)"));
+        assert_ne!(casts("::varchar(3)::varchar(2)"), casts("::varchar(2)"));
+    }
+
+    #[test]
+    fn the_opposite_of_a_difference_is_one() {
+        assert_eq!(rewritten("SELECT -(a - b) FROM t"), "SELECT (b - (a)) FROM t");
+        assert_eq!(rewritten("SELECT -(a - b - c) FROM t"), "SELECT (c - (a - b)) FROM t");
     }
 
     #[test]

@@ -16,7 +16,8 @@ use datafusion::logical_expr::{
 };
 
 use crate::errors::{QueryError, told};
-use crate::postgres::{of_spans, span_length, span_of, span_picked, table};
+use crate::postgres::table::{self, Spans};
+use crate::postgres::{of_spans, span_length, span_of, span_picked};
 
 /// A comparison of spans.
 pub(super) fn comparison(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -163,7 +164,8 @@ pub(super) fn ordered(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<E
         }
         Expr::AggregateFunction(call) => {
             let (name, params) = (call.func.name().to_owned(), &mut call.params);
-            if let Some(function) = total(&name, params.distinct, &mut params.args, schema)? {
+            let does = spans_of(&name);
+            if let Some(function) = total(does, params.distinct, &mut params.args, schema)? {
                 call.func = function;
                 changed = true;
             }
@@ -173,22 +175,22 @@ pub(super) fn ordered(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<E
             if !params.args.iter().any(is_span) {
                 return Ok(Transformed::new_transformed(expr, changed));
             }
-            match name.as_str() {
-                "min" | "max" => {
+            match does {
+                Some(Spans::Least | Spans::Greatest) => {
                     // NULL comes last: it is none of them while there are others.
                     let length = span_length(params.args[0].clone());
-                    params.order_by = vec![length.sort(name == "min", false)];
+                    params.order_by = vec![length.sort(does == Some(Spans::Least), false)];
                     params.distinct = false;
                     call.func = first_value_udaf();
                     changed = true;
                 }
-                "count" if params.distinct => {
+                Some(Spans::Counted) if params.distinct => {
                     params.args.iter_mut().for_each(|arg| {
                         by_length(arg);
                     });
                     changed = true;
                 }
-                "mode" | "percentile_disc" => return refused(&format!("{name} of intervals")),
+                Some(Spans::Refused) => return refused(&format!("{name} of intervals")),
                 _ if params.distinct => return refused("DISTINCT of intervals"),
                 _ => {}
             }
@@ -196,10 +198,12 @@ pub(super) fn ordered(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<E
         Expr::WindowFunction(call) => {
             let name = call.fun.name().to_owned();
             let params = &mut call.params;
-            if matches!(name.as_str(), "min" | "max") && params.args.iter().any(is_span) {
+            let does = spans_of(&name);
+            let is_picked = matches!(does, Some(Spans::Least | Spans::Greatest | Spans::Refused));
+            if is_picked && params.args.iter().any(is_span) {
                 return refused(&format!("{name} of intervals over a window"));
             }
-            if let Some(function) = total(&name, params.distinct, &mut params.args, schema)? {
+            if let Some(function) = total(does, params.distinct, &mut params.args, schema)? {
                 call.fun = WindowFunctionDefinition::AggregateUDF(function);
                 changed = true;
             }
@@ -215,14 +219,19 @@ pub(super) fn ordered(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<E
     Ok(Transformed::new_transformed(expr, changed))
 }
 
+/// What an aggregate does with spans.
+fn spans_of(name: &str) -> Option<Spans> {
+    table::of(name)?.spans
+}
+
 /// The function of ours that a sum or an average of spans is.
 fn total(
-    name: &str,
+    does: Option<Spans>,
     distinct: bool,
     args: &mut [Expr],
     schema: &DFSchema,
 ) -> Result<Option<Arc<AggregateUDF>>> {
-    let ("sum" | "avg", [arg]) = (name, args) else { return Ok(None) };
+    let (Some(Spans::Summed | Spans::Averaged), [arg]) = (does, args) else { return Ok(None) };
     let is_span =
         |arg: &Expr| matches!(arg.get_type(schema), Ok(DataType::Interval(_) | DataType::Duration(_)));
     if !is_span(arg) {
@@ -238,7 +247,7 @@ fn total(
     {
         *arg = inner;
     }
-    Ok(Some(of_spans(name == "avg")))
+    Ok(Some(of_spans(does == Some(Spans::Averaged))))
 }
 
 /// The length of a span that is compared with others; one that is written as a text is one too.
