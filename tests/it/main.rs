@@ -17,6 +17,7 @@ mod crash;
 mod demo;
 mod dispatch;
 mod documented;
+mod events;
 mod extraction;
 mod fair;
 mod forged;

@@ -1,6 +1,7 @@
 //! What runs write about their job: that they took it, how far they came, how it ended. A run that was given up or
 //! canceled meanwhile changes nothing: every one of these looks whether the job is still that run's.
 
+use super::changes::put;
 use super::rows::{AttemptV1, JOBS, JobV1};
 use super::walks::{self, JOB_OUTPUTS, JobOutputsV1, WALKS, WalkV3};
 use crate::features::extraction::{self, ResultDraft};
@@ -111,7 +112,7 @@ pub(super) fn claim(tx: &OrgWrite<'_>, id: JobId) -> Result<ClaimOutcome> {
     job.run += 1;
     job.started_at = Some(tx.now());
     job.lease_until = Some(lease(&job, tx.moment()));
-    tx.put(&JOBS, &id, &job)?;
+    put(tx, &job, Some(JobStatus::Queued))?;
     Ok(ClaimOutcome::Job(Box::new(job)))
 }
 
@@ -146,7 +147,7 @@ pub(super) fn put_back(
     }
     job.status = JobStatus::Queued;
     job.run_at = run_at;
-    tx.put(&JOBS, &id, &job)?;
+    put(tx, &job, Some(JobStatus::Running))?;
     Ok(RequeueOutcome::Queued(Box::new(job)))
 }
 
@@ -185,7 +186,7 @@ pub(super) fn postpone(
     job.status = JobStatus::Queued;
     job.lease_until = None;
     job.run_at = run_at;
-    tx.put(&JOBS, &id, &job)?;
+    put(tx, &job, Some(JobStatus::Running))?;
     Ok(Some(job))
 }
 
@@ -218,7 +219,7 @@ fn write_progress(tx: &OrgWrite<'_>, mut job: JobV1, progress: RunProgress) -> R
         None => extraction::drop_held(tx, job.id)?,
     }
     tx.put(&WALKS, &job.id, &progress.row)?;
-    tx.put(&JOBS, &job.id, &job)
+    put(tx, &job, Some(JobStatus::Running))
 }
 
 /// Writes how a job ended: result, credits, URL, job and what it teaches, in one operation.
@@ -252,7 +253,7 @@ fn end(
     (charged, charges): (u64, &[(u32, u64)]),
     scraped_at: Option<Timestamp>,
 ) -> Result<()> {
-    job.status = status;
+    let was = std::mem::replace(&mut job.status, status);
     job.finished_at = Some(tx.now());
     job.lease_until = None;
     job.credits_charged = charged.min(job.credits_reserved);
@@ -264,7 +265,7 @@ fn end(
         let noted = urls::note_job(tx, url, job.id, status, scraped_at);
         readable("a URL", url, noted)?;
     }
-    tx.put(&JOBS, &job.id, &job)
+    put(tx, &job, Some(was))
 }
 
 /// Writes the attempts of a run whose job was canceled under way; those that the row has already are in it under their

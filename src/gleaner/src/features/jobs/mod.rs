@@ -1,6 +1,7 @@
 //! Jobs: submitted, queued durably, run by the dispatcher.
 
 mod ask;
+mod changes;
 mod dispatch;
 mod finish;
 mod open;
@@ -57,7 +58,7 @@ pub static FEATURE: Feature = Feature {
     descriptors: Some(open::descriptors),
     status: Some(open::status),
     gauges: Some(open::gauges),
-    uses: &["billing", "extraction", "providers", "urls", "workflows"],
+    uses: &["billing", "events", "extraction", "providers", "urls", "workflows"],
     tables: &[&JOBS, &walks::WALKS, &JOB_OUTPUTS, &walks::PLANNED_STOP],
     routes: &[
         Route::get("/api/v1/jobs", "listJobs", &Handler::new(list))
@@ -90,6 +91,7 @@ pub static FEATURE: Feature = Feature {
         Need::of::<SubmitContext>(),
         Need::of::<Retention>(),
     ],
+    events: changes::EVENTS,
     views: &[views::VIEW, views::RESULT_VIEW],
     holdings: &[Holding {
         name: "running jobs",

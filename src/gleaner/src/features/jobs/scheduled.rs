@@ -1,6 +1,7 @@
 //! Jobs of a schedule's run: submitted in parts, and counted.
 
-use super::rows::{BY_RUN, JOBS, JobV1, OptionsV1};
+use super::changes::put;
+use super::rows::{BY_RUN, JobV1, OptionsV1};
 use super::submit::{SubmitContext, new_job, priced};
 use crate::features::{billing, urls, workflows};
 use base::ids::{ScheduleId, ScheduleRunId, UrlId, WorkflowId};
@@ -99,7 +100,7 @@ fn write_one(tx: &OrgWrite<'_>, context: &SubmitContext, run: &RunJobs, id: UrlI
     // Before it is written: one that cannot be paid leaves nothing.
     let plan = billing::plan_of(&context.plans, &billing::account(tx)?)?;
     billing::reserve(tx, plan, &[(job.id, job.credits_reserved)])?;
-    tx.insert(&JOBS, &job.id, &job)?;
+    put(tx, &job, None)?;
     Ok(job)
 }
 

@@ -1,5 +1,6 @@
 //! Making, canceling and repeating jobs: the rules, inside the caller's transaction.
 
+use super::changes::put;
 use super::dispatch::Dispatcher;
 use super::rows::{BY_EXTERNAL_ID, JOBS, JobV1, OptionsV1};
 use super::walks::{self, WALKS, WalkV3};
@@ -347,7 +348,7 @@ fn enqueue(
     workflow: Option<WorkflowV1>,
 ) -> Result<JobV1> {
     let job = priced(tx, context, job, workflow)?;
-    tx.insert(&JOBS, &job.id, &job)?;
+    put(tx, &job, None)?;
     Ok(job)
 }
 
@@ -405,7 +406,7 @@ pub fn probe(
             };
             let row = WalkV3 { chain: Some(vec![provider.id]), ..WalkV3::default() };
             tx.put(&WALKS, &job.id, &row)?;
-            tx.insert(&JOBS, &job.id, &job)?;
+            put(tx, &job, None)?;
             jobs.push(job);
         }
     }
@@ -458,7 +459,7 @@ pub(super) fn cancel(tx: &OrgWrite<'_>, id: JobId) -> Result<JobV1> {
     if job.status.has_ended() {
         return Err(Error::new(Code::JobTerminal).message(format!("The job has {}.", job.status)));
     }
-    job.status = JobStatus::Canceled;
+    let was = std::mem::replace(&mut job.status, JobStatus::Canceled);
     job.finished_at = Some(tx.now());
     job.lease_until = None;
     walks::forget(tx, id)?;
@@ -466,7 +467,7 @@ pub(super) fn cancel(tx: &OrgWrite<'_>, id: JobId) -> Result<JobV1> {
     if let Some(url) = job.url_id.filter(|_| job.benchmark_id.is_none()) {
         urls::note_job(tx, url, job.id, job.status, None)?;
     }
-    tx.put(&JOBS, &id, &job)?;
+    put(tx, &job, Some(was))?;
     Ok(job)
 }
 

@@ -1,5 +1,6 @@
 //! The rules of schedules, inside the caller's transaction.
 
+use super::changes;
 use super::policy::{Decision, Dropped, Policy};
 use super::rows::{
     BY_SCHEDULE, BY_TICK, OPEN, Overlap, RUNS, RunStage, RunStatus, SCHEDULES, ScheduleRunV1, ScheduleV1,
@@ -65,6 +66,7 @@ fn read_or_disable(tx: &OrgWrite<'_>, row: &mut ScheduleV1) -> Result<Option<Tim
     (row.next_at, row.due_at) = (None, None);
     tx.put(&SCHEDULES, &row.id, row)?;
     tx.audit(Event::new(Action::ScheduleDisabled).of(row.id).with("field", unreadable.field))?;
+    changes::disabled(tx, row.id, row.disabled_reason.as_deref())?;
     Ok(None)
 }
 
@@ -123,6 +125,7 @@ fn insert(tx: &OrgWrite<'_>, row: &mut ScheduleV1, run: &ScheduleRunV1) -> Resul
         return Ok(false);
     }
     tx.insert(&RUNS, &run.id, run)?;
+    changes::tell(tx, run)?;
     row.runs = row.runs.saturating_add(1);
     if row.runs > RUNS_KEPT {
         let oldest = tx.scan_index(&RUNS, &BY_SCHEDULE, row.id, Order::Ascending, 2)?;
@@ -199,6 +202,7 @@ pub(super) fn end(
     run.finished_at = Some(tx.now());
     run.message = message.map(shortened).or(run.message);
     tx.put(&RUNS, &run.id, &run)?;
+    changes::tell(tx, &run)?;
     let of = |status: RunStatus| {
         let id = run.schedule_id;
         tx.scan_index(&RUNS, &OPEN, (id, status as u8), Order::Ascending, 1)
@@ -210,6 +214,7 @@ pub(super) fn end(
     let Some(mut row) = tx.get(&SCHEDULES, &run.schedule_id)? else { return Ok(false) };
     start(tx, &mut next);
     tx.put(&RUNS, &next.id, &next)?;
+    changes::tell(tx, &next)?;
     row.last_run_at = next.fired_at;
     tx.put(&SCHEDULES, &row.id, &row)?;
     Ok(true)
