@@ -7,6 +7,7 @@ mod api_keys;
 mod audit;
 mod auth;
 mod auth_model;
+mod batches;
 mod benchmarks;
 mod bi;
 mod billing;

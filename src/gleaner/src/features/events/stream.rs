@@ -21,7 +21,7 @@ use store::{Bell, OrgStore};
 const ROWS_PER_READ: usize = 100;
 /// A part of the stream is sent when it has so many bytes.
 const PART_BYTES: usize = 64 << 10;
-/// How soon after a part the next one is looked for: what comes in between goes out together.
+/// How soon after a look at the log the next one is: what comes in between goes out together.
 const PACE: Duration = Duration::from_millis(100);
 /// How often it is asked whether the credential is still good while nothing happens.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
@@ -68,6 +68,7 @@ impl EventStream {
             opening: Some(opening(at)),
             is_behind: true,
             sent: now,
+            looked: now,
             checked: now,
             _place: place,
         }))
@@ -102,6 +103,8 @@ struct Listener {
     is_behind: bool,
     /// When something was last sent.
     sent: Instant,
+    /// When the log was last looked at.
+    looked: Instant,
     /// When the credential was last good.
     checked: Instant,
     _place: StreamPlace,
@@ -121,7 +124,11 @@ impl Listener {
             return Some(opening);
         }
         loop {
+            if !self.is_behind {
+                self.rest().await?;
+            }
             self.bell.borrow_and_update();
+            self.looked = Instant::now();
             let looked = self.standing.in_turn(async { self.look() }).await;
             let part = looked.inspect_err(|error| tracing::debug!(%error, "a stream of events ends")).ok()?;
             (self.at, self.is_behind) = (part.at, part.is_behind);
@@ -148,30 +155,38 @@ impl Listener {
         Some(text.into())
     }
 
+    /// Lets some time pass since the last look, so that many events are few looks. None when the stream is to end.
+    async fn rest(&self) -> Option<()> {
+        let rest = PACE.saturating_sub(self.looked.elapsed());
+        if rest.is_zero() {
+            return Some(());
+        }
+        tokio::select! {
+            () = tokio::time::sleep(rest) => Some(()),
+            () = self.standing.drained() => None,
+        }
+    }
+
     /// Waits until there may be something; gives what is sent because nothing was. None when the stream is to end.
     async fn wait(&mut self) -> Option<Option<String>> {
-        let rest = PACE.saturating_sub(self.sent.elapsed());
-        if !rest.is_zero() {
-            tokio::select! {
-                () = tokio::time::sleep(rest) => {}
-                () = self.standing.drained() => return None,
-            }
-        }
         loop {
+            // Also where much happens of which the client is told nothing.
+            if self.checked.elapsed() >= CHECK_EVERY {
+                if !self.standing.holds() {
+                    return None;
+                }
+                self.checked = Instant::now();
+                if self.sent.elapsed() >= BEAT_EVERY {
+                    // One that is told of little comes back to where it was, and not to what nobody keeps any more.
+                    let moved = self.at > self.told;
+                    return Some(Some(if moved { position(self.at) } else { ": beat\n".to_owned() }));
+                }
+            }
             let until_check = CHECK_EVERY.saturating_sub(self.checked.elapsed());
             tokio::select! {
                 rung = self.bell.changed() => return rung.is_ok().then_some(None),
                 () = self.standing.drained() => return None,
                 () = tokio::time::sleep(until_check) => {}
-            }
-            if !self.standing.holds() {
-                return None;
-            }
-            self.checked = Instant::now();
-            if self.sent.elapsed() >= BEAT_EVERY {
-                // One that is told of little comes back to where it was, and not to what nobody keeps any more.
-                let moved = self.at > self.told;
-                return Some(Some(if moved { position(self.at) } else { ": beat\n".to_owned() }));
             }
         }
     }

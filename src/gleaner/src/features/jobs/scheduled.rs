@@ -1,7 +1,8 @@
 //! Jobs of a schedule's run: submitted in parts, and counted.
 
+use super::batch::{self, of_run};
 use super::changes::put;
-use super::rows::{BY_RUN, JobV1, OptionsV1};
+use super::rows::{BY_RUN, JobV2, OptionsV1};
 use super::submit::{SubmitContext, new_job, priced};
 use crate::features::{billing, urls, workflows};
 use base::ids::{ScheduleId, ScheduleRunId, UrlId, WorkflowId};
@@ -48,6 +49,13 @@ pub fn submit_part(
         }
         asked => asked?,
     }
+    if let Err(closed) = batch::open_run(tx, run.run_id) {
+        if closed.code() != Code::Conflict {
+            return Err(closed);
+        }
+        part.stopped = Some(closed);
+        return Ok(part);
+    }
     let mut made = Vec::with_capacity(urls.len());
     for id in urls {
         let written = write_one(tx, context, run, *id);
@@ -78,7 +86,7 @@ impl RunPart {
     }
 }
 
-fn write_one(tx: &OrgWrite<'_>, context: &SubmitContext, run: &RunJobs, id: UrlId) -> Result<JobV1> {
+fn write_one(tx: &OrgWrite<'_>, context: &SubmitContext, run: &RunJobs, id: UrlId) -> Result<JobV2> {
     let gone = || Error::not_found(urls::URLS.noun()).message("a URL was deleted meanwhile");
     let row = tx.get(&urls::URLS, &id)?.ok_or_else(gone)?;
     let url = WebUrl::parse(&row.url).map_err(|e| Error::internal("read a registered URL", e))?;
@@ -89,11 +97,12 @@ fn write_one(tx: &OrgWrite<'_>, context: &SubmitContext, run: &RunJobs, id: UrlI
             Some(workflows::dispatchable(tx, id)?.ok_or_else(missing)?)
         }
     };
-    let job = JobV1 {
+    let job = JobV2 {
         url_id: Some(id),
         page_type: row.page_type,
         schedule_id: Some(run.schedule_id),
         schedule_run_id: Some(run.run_id),
+        batch_id: Some(of_run(run.run_id)),
         ..new_job(tx, &url, run.options.clone())
     };
     let job = priced(tx, context, job, workflow)?;

@@ -330,6 +330,7 @@ fn delete_some(tx: &OrgWrite<'_>, id: ScheduleId) -> Result<bool> {
     }
     for run in runs {
         tx.delete(&PLANS, &run.id)?;
+        jobs::close_run(tx, run.id)?;
         tx.delete(&RUNS, &run.id)?;
     }
     // No tick comes between the steps.
