@@ -375,7 +375,7 @@ async fn hostile_questions_are_refused_and_streams_are_few() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_ends_with_its_credential_and_with_the_box() {
-    let (web, at) = shop(&[]).await;
+    let (web, at) = shop(&[("SERVER__SHUTDOWN_SEC", "60")]).await;
     let ada = at.member("ada").await;
     let bob = join(&at, &ada.browser, "bob", "editor").await;
     let new = |permissions: Value| json!({ "name": "listener", "permissions": permissions });
@@ -406,10 +406,10 @@ async fn a_stream_ends_with_its_credential_and_with_the_box() {
     let began = Instant::now();
     assert_eq!(left.any().await, None);
     assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
-    // A drain does not wait for listeners.
+    // A drain does not wait for listeners, who would have half a minute.
     let began = Instant::now();
     at.stop().await;
-    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
     assert_eq!(stays.any().await, None);
 }
 
@@ -485,7 +485,7 @@ async fn curl_and_a_client_of_others_read_the_stream() {
         command
     };
     visit(&ada, &web.url("/shoe")).await;
-    let limited = typed.replace("curl -N ", "timeout 3 curl -sN ");
+    let limited = typed.replace("curl -N ", "timeout 5 curl -sN ");
     let listening = run("bash", &["-c", &limited]).output().unwrap();
     let printed = String::from_utf8_lossy(&listening.stdout).into_owned();
     for part in ["retry: 2000", "event: job.queued", "event: result.new", "id: 4\n"] {

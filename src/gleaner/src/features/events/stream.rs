@@ -51,7 +51,7 @@ impl EventStream {
     ) -> Result<EventStream> {
         // Before the log is read: what comes between is heard.
         let bell = org.bell();
-        let log = org.read(|tx| log::log(tx))?;
+        let log = org.read(log::log)?;
         let at = match from {
             Some(0) => log.trimmed,
             Some(place) => place,

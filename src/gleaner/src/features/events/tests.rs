@@ -61,7 +61,7 @@ async fn places_go_on_and_ids_sort_whatever_is_trimmed() {
     assert!(places(&org).is_empty());
     write(&org, 1).await;
     assert_eq!(places(&org), [703]);
-    let log = org.read(|tx| log::log(tx)).unwrap();
+    let log = org.read(log::log).unwrap();
     assert_eq!((log.last, log.trimmed), (703, 702));
     // A log that cannot say where it ends goes on behind its rows.
     org.write(|tx| tx.delete(&LOGS, &())).await.unwrap();
