@@ -161,6 +161,10 @@ id_type! {
     ScheduleRunId;
     /// A benchmark.
     BenchmarkId;
+    /// Jobs that were submitted together.
+    BatchId;
+    /// Something that happened in an organization.
+    EventId;
     /// A connected provider.
     ProviderId;
     /// Where results are delivered to.
@@ -193,6 +197,7 @@ macro_rules! each_path_id {
             $crate::ids::AccountExportId, "Export";
             $crate::ids::ApiKeyId, "API key";
             $crate::ids::AuditId, "Audit entry";
+            $crate::ids::BatchId, "Batch";
             $crate::ids::BenchmarkId, "Benchmark";
             $crate::ids::BiExportId, "Export";
             $crate::ids::InviteId, "Invite";

@@ -94,7 +94,7 @@ pub(super) fn whole<P: KeyPart>(bytes: &[u8]) -> Option<P> {
 id_keys! {
     OrgId UserId AgentId ApiKeyId UrlId JobId ResultId QueryId WorkflowId WorkflowVersionId ScheduleId ScheduleRunId
     BenchmarkId ProviderId TransactionId RechargeId SchemaId AuditId MailId InviteId SavedQueryId BiExportId ErasureId
-    AccountExportId OutputId SuggestionId
+    AccountExportId OutputId SuggestionId BatchId
 }
 
 // A digest, such as the SHA-256 under which a secret is kept.

@@ -12,6 +12,7 @@
 
 mod after;
 mod audit;
+mod bells;
 mod changes;
 mod check;
 mod counts;
@@ -47,6 +48,7 @@ mod writer;
 
 pub use after::Committed;
 pub use audit::{AuditEntry, AuditFilter, ChainReport, CheckSeal, ErasedParts};
+pub use bells::Bell;
 pub use changes::Change;
 pub use check::{AnyTable, TableReport};
 pub use counts::{Growth, PendingGrowth, Used};
@@ -107,6 +109,7 @@ struct Inner {
     reserve_bytes: AtomicU64,
     audit: Arc<shared::AuditShared>,
     room: Arc<quota::QuotaHook>,
+    bells: Arc<bells::Bells>,
 }
 
 /// The page cache of a store over a backend of the caller's.
@@ -200,6 +203,7 @@ impl Store {
                 reserve_bytes: AtomicU64::default(),
                 audit: Arc::default(),
                 room: Arc::default(),
+                bells: Arc::default(),
             }),
         })
     }
@@ -324,11 +328,12 @@ impl Store {
         run: impl FnOnce(&WriteView<'_>, Now) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (origin, shared) = (Origin::current(), Arc::clone(&self.inner.audit));
-        let room = Arc::clone(&self.inner.room);
+        let (room, bells) = (Arc::clone(&self.inner.room), Arc::clone(&self.inner.bells));
         let audited = move |view: &WriteView<'_>, now: &Now| {
             let actor = origin.actor();
             view.act_for(origin, shared);
             view.hold_to(room);
+            view.wake_by(bells);
             let value = run(view, now.clone())?;
             audit::check_operation(view, actor)?;
             usage::check(view, actor, now)?;
@@ -392,6 +397,11 @@ impl OrgStore {
     ) -> Result<T> {
         let org = self.org;
         self.store.write(true, move |view, now| run(&OrgWrite::new(view, OrgScope(org), now))).await
+    }
+
+    /// What sounds when an operation has rung it for this organization ([`OrgWrite::ring`]).
+    pub fn bell(&self) -> Bell {
+        self.store.inner.bells.listen(self.org)
     }
 
     /// Whether writes are refused because the disk has less room than its reserve.

@@ -157,7 +157,8 @@ pub(crate) fn taken<B>(response: &mut Response<B>) -> Option<CompressorPermit> {
 fn is_text(headers: &HeaderMap) -> bool {
     let media = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let media = media.split(';').next().unwrap_or(media).trim();
-    let is_text = media.starts_with("text/")
+    // What goes on for ever would wait in the compressor for more.
+    let is_text = media != "text/event-stream" && media.starts_with("text/")
         || media.ends_with("json")
         || media.ends_with("xml")
         || media.ends_with("javascript");

@@ -4,6 +4,7 @@
 //! with [`record`]. From there on everything follows the change record of that row: the search index ([`SearchFeed`]) and
 //! the SQL console ([`views`]). A result is shown by its job only when it can also be found; until then the answer is 202.
 
+mod changes;
 mod columns;
 mod commands;
 mod draft;
@@ -57,7 +58,8 @@ use wire::{
 
 pub static FEATURE: Feature = Feature {
     name: "extraction",
-    uses: &["billing"],
+    uses: &["billing", "events"],
+    events: changes::EVENTS,
     open: Some(open::open),
     commands: Some(commands::COMMANDS),
     folders: open::FOLDERS,

@@ -13,7 +13,7 @@ mod places;
 
 use super::ask::{AttemptLog, MadeAttempt, OpenRequest, ask_one, attempt_row, connected, request};
 use super::finish::{self, JobEnd, PARKS_MAX, RunProgress};
-use super::rows::{AttemptV1, JobV1};
+use super::rows::{AttemptV1, JobV2};
 use super::walks::{self, PositionV1, WalkV3, facts};
 use crate::features::extraction::{self, DeliveredPage, Extractor, RedirectV1, ResultDraft};
 use crate::features::providers::{self, Availability, NOT_ASKED, Path, Providers, visits_itself};
@@ -77,7 +77,7 @@ pub(super) trait RunHost: Send + Sync {
     fn wake(&self);
 
     /// Says that a job stands in the queue, after the commit that put it there.
-    fn queued(&self, org: OrgId, job: &JobV1);
+    fn queued(&self, org: OrgId, job: &JobV2);
 
     /// Whether others go first where a run of the organization wants to visit the domain once more; `keeps`: with the
     /// visit that it has.
@@ -95,7 +95,7 @@ pub(super) trait RunHost: Send + Sync {
 pub(super) struct Run<'a> {
     dispatcher: &'a dyn RunHost,
     org: &'a OrgStore,
-    job: JobV1,
+    job: JobV2,
     url: WebUrl,
     graph: Arc<Graph>,
     walk: Walk,
@@ -125,7 +125,7 @@ impl<'a> Run<'a> {
     pub fn load(
         dispatcher: &'a dyn RunHost,
         org: &'a OrgStore,
-        job: JobV1,
+        job: JobV2,
         (permit, trail): (Permit, &'a AttemptLog),
     ) -> Result<RunStart<'a>> {
         let url = WebUrl::parse(&job.url).map_err(|e| Error::internal("read a job's URL", e))?;

@@ -1,6 +1,8 @@
 //! Jobs of a schedule's run: submitted in parts, and counted.
 
-use super::rows::{BY_RUN, JOBS, JobV1, OptionsV1};
+use super::batch::{self, of_run};
+use super::changes::put;
+use super::rows::{BY_RUN, JobV2, OptionsV1};
 use super::submit::{SubmitContext, new_job, priced};
 use crate::features::{billing, urls, workflows};
 use base::ids::{ScheduleId, ScheduleRunId, UrlId, WorkflowId};
@@ -47,6 +49,13 @@ pub fn submit_part(
         }
         asked => asked?,
     }
+    if let Err(closed) = batch::open_run(tx, run.run_id) {
+        if closed.code() != Code::Conflict {
+            return Err(closed);
+        }
+        part.stopped = Some(closed);
+        return Ok(part);
+    }
     let mut made = Vec::with_capacity(urls.len());
     for id in urls {
         match write_one(tx, context, run, *id) {
@@ -82,7 +91,7 @@ fn write_one(
     context: &SubmitContext,
     run: &RunJobs,
     id: UrlId,
-) -> Result<Result<JobV1, &'static str>> {
+) -> Result<Result<JobV2, &'static str>> {
     let gone = || Error::not_found(urls::URLS.noun()).message("a URL was deleted meanwhile");
     let Some(row) = readable("a URL of a schedule", id, tx.get(&urls::URLS, &id))? else {
         return Ok(Err("a URL's row is damaged"));
@@ -98,18 +107,19 @@ fn write_one(
         }
     };
     let Some(workflow) = found else { return Ok(Err("its workflow's row is damaged")) };
-    let job = JobV1 {
+    let job = JobV2 {
         url_id: Some(id),
         page_type: row.page_type,
         schedule_id: Some(run.schedule_id),
         schedule_run_id: Some(run.run_id),
+        batch_id: Some(of_run(run.run_id)),
         ..new_job(tx, &url, run.options.clone())
     };
     let job = priced(tx, context, job, workflow)?;
     // Before it is written: one that cannot be paid leaves nothing.
     let plan = billing::plan_of(&context.plans, &billing::account(tx)?)?;
     billing::reserve(tx, plan, &[(job.id, job.credits_reserved)])?;
-    tx.insert(&JOBS, &job.id, &job)?;
+    put(tx, &job, None)?;
     Ok(Ok(job))
 }
 

@@ -3,6 +3,7 @@
 //! [`cron`] and [`times`]: when; [`policy`]: what becomes of ticks that are due, late or missed; [`service`]: the rules in
 //! the store; [`submit`]: a run's jobs, part by part; [`task`]: who does all that, in turns over the organizations.
 
+mod changes;
 mod config;
 mod cron;
 mod policy;
@@ -69,7 +70,8 @@ const DELETED_PER_STEP: usize = 200;
 
 pub static FEATURE: Feature = Feature {
     name: "schedules",
-    uses: &["billing", "jobs", "urls", "workflows"],
+    uses: &["billing", "events", "jobs", "urls", "workflows"],
+    events: changes::EVENTS,
     sections: &[SectionSpec::of::<SchedulesConfig>()],
     open: Some(open),
     status: Some(status),
@@ -343,6 +345,7 @@ fn delete_some(tx: &OrgWrite<'_>, id: ScheduleId) -> Result<bool> {
     }
     for (run, _) in runs.rows {
         tx.delete(&PLANS, &run)?;
+        jobs::close_run(tx, run)?;
         tx.delete(&RUNS, &run)?;
     }
     // No tick comes between the steps.

@@ -1,5 +1,6 @@
 //! The rules of schedules, inside the caller's transaction.
 
+use super::changes;
 use super::policy::{Decision, Dropped, Policy};
 use super::rows::{
     BY_SCHEDULE, BY_TICK, OPEN, Overlap, RUNS, RunStage, RunStatus, SCHEDULES, ScheduleRunV1, ScheduleV1,
@@ -68,6 +69,7 @@ fn read_or_disable(tx: &OrgWrite<'_>, row: &mut ScheduleV1) -> Result<Option<Tim
     drop_waiting(tx, row.id, SWITCHED_OFF)?;
     tx.put(&SCHEDULES, &row.id, row)?;
     tx.audit(Event::new(Action::ScheduleDisabled).of(row.id).with("field", unreadable.field))?;
+    changes::disabled(tx, row.id, row.disabled_reason.as_deref())?;
     Ok(None)
 }
 
@@ -126,6 +128,7 @@ fn insert(tx: &OrgWrite<'_>, row: &mut ScheduleV1, run: &ScheduleRunV1) -> Resul
         return Ok(false);
     }
     tx.insert(&RUNS, &run.id, run)?;
+    changes::tell(tx, run)?;
     row.runs = row.runs.saturating_add(1);
     if row.runs > RUNS_KEPT {
         // Those that are open may all be the oldest ones.
@@ -152,6 +155,7 @@ pub(super) fn drop_waiting(tx: &OrgWrite<'_>, id: ScheduleId, why: &str) -> Resu
             run.finished_at = Some(tx.now());
             run.message = Some(why.to_owned());
             tx.put(&RUNS, &run.id, &run)?;
+            changes::tell(tx, &run)?;
         }
     }
     Ok(())
@@ -222,6 +226,7 @@ pub(super) fn end(
     run.finished_at = Some(tx.now());
     run.message = message.map(shortened).or(run.message);
     tx.put(&RUNS, &run.id, &run)?;
+    changes::tell(tx, &run)?;
     let of = |status: RunStatus| open_runs(tx, run.schedule_id, status);
     if !of(RunStatus::Running)?.is_empty() {
         return Ok(false);
@@ -230,6 +235,7 @@ pub(super) fn end(
     let Some(mut row) = tx.get(&SCHEDULES, &run.schedule_id)? else { return Ok(false) };
     start(tx, &mut next);
     tx.put(&RUNS, &next.id, &next)?;
+    changes::tell(tx, &next)?;
     row.last_run_at = next.fired_at;
     tx.put(&SCHEDULES, &row.id, &row)?;
     Ok(true)

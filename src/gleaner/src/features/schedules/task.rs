@@ -4,6 +4,7 @@
 //! that have something due, a bounded number of each in a turn: one with ten thousand schedules due at once does not come
 //! before another's one.
 
+use super::changes;
 use super::rows::{
     DUE, RUNS, RunStage, RunStatus, SCHEDULES, ScheduleRunV1, ScheduleV1, TO_FOLLOW, TO_SUBMIT,
 };
@@ -200,7 +201,11 @@ async fn damaged(org: &OrgStore, scheduler: &Scheduler, id: ScheduleId, error: &
     }
     tracing::error!(org = %org.id(), schedule = %id, %error, "a schedule cannot be read; it does not fire");
     let event = Event::new(Action::ScheduleDisabled).of(id).with("field", "row");
-    if let Err(error) = org.write(move |tx| tx.audit(event)).await {
+    let written = org.write(move |tx| {
+        tx.audit(event)?;
+        changes::disabled(tx, id, Some("its row is damaged"))
+    });
+    if let Err(error) = written.await {
         tracing::error!(org = %org.id(), schedule = %id, %error, "no audit row could be written for that");
     }
 }
@@ -398,9 +403,14 @@ pub(super) async fn watch(context: TaskContext) -> Result<()> {
         tracing::error!(%org, schedule = %id, "a schedule's time has passed, and nothing was decided about it");
         let own = context.system().org(org);
         let due = own.read(|tx| Ok(tx.get(&SCHEDULES, &id)?.and_then(|row: ScheduleV1| row.next_at)));
-        let due = due.ok().flatten().map(|due| due.to_string()).unwrap_or_default();
-        let event = Event::new(Action::ScheduleMissed).of(id).with("scheduledFor", due);
-        if let Err(error) = own.write(move |tx| tx.audit(event)).await {
+        let due = due.ok().flatten().map(|due| due.to_string());
+        let event = Event::new(Action::ScheduleMissed).of(id);
+        let event = event.with("scheduledFor", due.clone().unwrap_or_default());
+        let written = own.write(move |tx| {
+            tx.audit(event)?;
+            changes::missed(tx, id, due)
+        });
+        if let Err(error) = written.await {
             tracing::error!(%org, schedule = %id, %error, "no audit row could be written for that");
         }
     }
