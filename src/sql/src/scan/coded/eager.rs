@@ -206,22 +206,7 @@ fn rebuilt(joined: &Joined<'_>, side: JoinSide, keys: &[usize]) -> Result<Arc<dy
     let Joined { aggregate, join, .. } = joined;
     let range = joined.range(side);
     let is_left = side == JoinSide::Left;
-    let input = if is_left { join.left() } else { join.right() };
-    let schema = input.schema();
-    let mut functions = Vec::with_capacity(joined.arguments.len());
-    for (function, arguments) in aggregate.aggr_expr().iter().zip(&joined.arguments) {
-        let moved = arguments.iter().map(|argument| moved(argument, |column| column - range.start));
-        functions.push(Arc::new(rewritten(function, moved.collect::<Result<_>>()?, &schema)?));
-    }
-    let key = |key: &usize| {
-        let name = schema.field(*key).name();
-        (Arc::new(Column::new(name, *key)) as Arc<dyn PhysicalExpr>, name.clone())
-    };
-    let by = PhysicalGroupBy::new_single(keys.iter().map(key).collect());
-    let filters = vec![None; functions.len()];
-    let below =
-        AggregateExec::try_new(AggregateMode::Partial, by, functions, filters, Arc::clone(input), schema)?;
-    let below: Arc<dyn ExecutionPlan> = Arc::new(below);
+    let below = partial(joined, side, keys)?;
     // Where a column of the join was, and where it is.
     let other = if is_left { joined.range(JoinSide::Right) } else { joined.range(JoinSide::Left) };
     let width = below.schema().fields().len();
@@ -275,6 +260,28 @@ fn rebuilt(joined: &Joined<'_>, side: JoinSide, keys: &[usize]) -> Result<Arc<dy
         aggregate.input_schema(),
     )?;
     Ok(Arc::new(above))
+}
+
+/// The half below the join, on a side, by the keys.
+fn partial(joined: &Joined<'_>, side: JoinSide, keys: &[usize]) -> Result<Arc<dyn ExecutionPlan>> {
+    let Joined { aggregate, join, .. } = joined;
+    let range = joined.range(side);
+    let input = if side == JoinSide::Left { join.left() } else { join.right() };
+    let schema = input.schema();
+    let mut functions = Vec::with_capacity(joined.arguments.len());
+    for (function, arguments) in aggregate.aggr_expr().iter().zip(&joined.arguments) {
+        let moved = arguments.iter().map(|argument| moved(argument, |column| column - range.start));
+        functions.push(Arc::new(rewritten(function, moved.collect::<Result<_>>()?, &schema)?));
+    }
+    let key = |key: &usize| {
+        let name = schema.field(*key).name();
+        (Arc::new(Column::new(name, *key)) as Arc<dyn PhysicalExpr>, name.clone())
+    };
+    let by = PhysicalGroupBy::new_single(keys.iter().map(key).collect());
+    let filters = vec![None; functions.len()];
+    let below =
+        AggregateExec::try_new(AggregateMode::Partial, by, functions, filters, Arc::clone(input), schema)?;
+    Ok(Arc::new(below))
 }
 
 /// An expression with its columns at other places.
