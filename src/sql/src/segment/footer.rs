@@ -4,7 +4,7 @@ use bytes::Bytes;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use datafusion::arrow::ipc::{self, reader::read_footer_length};
 
-use super::{KEY_BYTES, SegmentError, coded_type};
+use super::{KEY_BYTES, SegmentError, dictionary_type};
 
 /// The file's last bytes: the footer's length and the magic.
 const TRAILER_BYTES: usize = 10;
@@ -73,7 +73,7 @@ pub(super) fn footer_of(bytes: &Bytes) -> Result<std::ops::Range<usize>, Segment
     Ok(footer_at..trailer_at)
 }
 
-/// The schema's fields, if all have types that segments have, and of each coded one the id of its dictionary. (arrow's
+/// The schema's fields, if all have types that segments have, and of each dictionary-encoded one the id of its dictionary. (arrow's
 /// own conversion panics on a damaged file.)
 pub(super) fn fields(schema: ipc::Schema<'_>) -> Option<(Vec<Field>, Vec<Option<i64>>)> {
     let field = |field: ipc::Field<'_>| {
@@ -81,7 +81,7 @@ pub(super) fn fields(schema: ipc::Schema<'_>) -> Option<(Vec<Field>, Vec<Option<
         let data_type = match field.type_type() {
             ipc::Type::Utf8 if dictionary.is_some() => {
                 let codes = dictionary?.indexType()?;
-                (codes.bitWidth() == 32 && codes.is_signed()).then(coded_type)?
+                (codes.bitWidth() == 32 && codes.is_signed()).then(dictionary_type)?
             }
             ipc::Type::Utf8 => DataType::Utf8,
             ipc::Type::Bool => DataType::Boolean,
