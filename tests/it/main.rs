@@ -33,6 +33,7 @@ mod machine;
 mod mail;
 mod operator;
 mod orgs;
+mod pages;
 mod people;
 mod providers;
 mod readme;

@@ -23,23 +23,24 @@
 //!
 //! Compression and fsync run on tokio's blocking threads; so does hashing a page of more than [`INLINE_BYTES_MAX`].
 
+mod error;
+mod hash;
 mod known;
 
+pub use error::BlobError;
+pub use hash::{BlobHash, BlobHashError};
+
 use std::collections::HashSet;
-use std::error::Error;
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use parking_lot::RwLock;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use known::KnownBlobs;
@@ -60,94 +61,6 @@ const TRIED: &str = "try";
 const TRIED_BYTES: usize = 64 << 10;
 /// The end of an object's name.
 const SUFFIX: &str = ".zst";
-
-/// SHA-256 of a page's own bytes. As text: 64 lower-case hex digits.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BlobHash([u8; 32]);
-
-impl BlobHash {
-    /// The hash of these bytes.
-    pub fn of(bytes: &[u8]) -> BlobHash {
-        let mut hash = [0; 32];
-        hash.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref());
-        BlobHash(hash)
-    }
-
-    /// The hash that was kept as bytes.
-    pub const fn from_bytes(hash: [u8; 32]) -> BlobHash {
-        BlobHash(hash)
-    }
-
-    /// The hash as bytes, to be kept.
-    pub const fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-}
-
-impl fmt::Display for BlobHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for BlobHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "BlobHash({self})")
-    }
-}
-
-/// The text is not 64 lower-case hex digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BlobHashError;
-
-impl fmt::Display for BlobHashError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a page's hash is 64 lower-case hex digits")
-    }
-}
-
-impl Error for BlobHashError {}
-
-impl FromStr for BlobHash {
-    type Err = BlobHashError;
-
-    /// Reads exactly what `Display` writes, so that one hash has one name.
-    fn from_str(text: &str) -> Result<BlobHash, BlobHashError> {
-        let digit = |byte: u8| match byte {
-            b'0'..=b'9' => Ok(byte - b'0'),
-            b'a'..=b'f' => Ok(byte - b'a' + 10),
-            _ => Err(BlobHashError),
-        };
-        let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return Err(BlobHashError) };
-        let pairs: &[[u8; 2]; 32] = pairs.try_into().map_err(|_| BlobHashError)?;
-        let mut hash = [0; 32];
-        for (byte, [high, low]) in hash.iter_mut().zip(pairs) {
-            *byte = digit(*high)? << 4 | digit(*low)?;
-        }
-        Ok(BlobHash(hash))
-    }
-}
-
-impl Serialize for BlobHash {
-    /// Hex where people read it (JSON), 32 bytes where rows are stored.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if serializer.is_human_readable() {
-            serializer.collect_str(self)
-        } else {
-            self.0.serialize(serializer)
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for BlobHash {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<BlobHash, D::Error> {
-        if deserializer.is_human_readable() {
-            String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
-        } else {
-            <[u8; 32]>::deserialize(deserializer).map(BlobHash)
-        }
-    }
-}
 
 /// A page that is on the disk: what a row keeps of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -423,14 +336,14 @@ impl Inner {
                 let stored = zstd::bulk::compress(bytes, ZSTD_LEVEL)
                     .map_err(|error| BlobError::from_io("compress a page", error))?;
                 if self.write(&file, &stored).map_err(failed)? {
-                    self.known.forget_folder(org, hash.0[0]);
+                    self.known.forget_folder(org, hash.as_bytes()[0]);
                 }
                 stored.len() as u64
             }
         };
         self.sync_folders(org, hash, &file).map_err(failed)?;
         // Known is only what was written where it will be looked for.
-        self.check().inspect_err(|_| self.known.forget_folder(org, hash.0[0]))?;
+        self.check().inspect_err(|_| self.known.forget_folder(org, hash.as_bytes()[0]))?;
         self.known.keep_page(org, hash, stored_size);
         Ok(stored_size)
     }
@@ -522,7 +435,7 @@ impl Inner {
 
     /// Makes the object's name durable: its folder, and once in a process the folders above it up to the root.
     fn sync_folders(&self, org: Uuid, hash: &BlobHash, file: &Path) -> io::Result<()> {
-        let shard = hash.0[0];
+        let shard = hash.as_bytes()[0];
         let is_known = self.known.has_folder(org, shard);
         let upwards = file.ancestors().skip(1).take_while(|at| at.starts_with(&self.root));
         let mut folders = upwards.take(if is_known { 1 } else { usize::MAX });
@@ -668,61 +581,5 @@ async fn blocking<T: Send + 'static>(
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
         Err(error) => Err(BlobError::Failed { doing: "finish work on a page", source: Box::new(error) }),
-    }
-}
-
-/// Why a page could not be kept or read.
-#[derive(Debug)]
-pub enum BlobError {
-    /// The disk, or the quota on it, is full. Nothing was kept; it can be tried again when there is space.
-    NoSpace { doing: &'static str, source: Box<dyn Error + Send + Sync> },
-    /// The page has this many bytes, more than [`PAGE_BYTES_MAX`].
-    TooLarge { bytes: u64 },
-    /// All pages of the organization were removed, and no more are taken.
-    Emptied,
-    /// What is kept under this hash is not the page.
-    Corrupt { hash: BlobHash, why: &'static str },
-    /// Another failure of the machine.
-    Failed { doing: &'static str, source: Box<dyn Error + Send + Sync> },
-}
-
-impl BlobError {
-    fn from_io(doing: &'static str, error: io::Error) -> BlobError {
-        let source = Box::new(error);
-        match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => BlobError::NoSpace { doing, source },
-            _ => BlobError::Failed { doing, source },
-        }
-    }
-
-    /// Whether the process had no descriptor or no memory left, which says nothing about the disk.
-    fn is_of_the_process(&self) -> bool {
-        let BlobError::Failed { source, .. } = self else { return false };
-        let number = source.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
-        // The numbers of Linux (errno(3)): ENOMEM, ENFILE, EMFILE, ENOBUFS.
-        matches!(number, Some(12 | 23 | 24 | 105))
-    }
-}
-
-impl fmt::Display for BlobError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BlobError::NoSpace { doing, .. } => write!(f, "could not {doing}: no space left on the disk"),
-            BlobError::TooLarge { bytes } => {
-                write!(f, "the page has {bytes} bytes, more than the {PAGE_BYTES_MAX} that are kept")
-            }
-            BlobError::Emptied => f.write_str("the organization keeps no pages any more"),
-            BlobError::Corrupt { hash, why } => write!(f, "the stored page {hash} is damaged: {why}"),
-            BlobError::Failed { doing, .. } => write!(f, "could not {doing}"),
-        }
-    }
-}
-
-impl Error for BlobError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            BlobError::NoSpace { source, .. } | BlobError::Failed { source, .. } => Some(source.as_ref()),
-            BlobError::TooLarge { .. } | BlobError::Corrupt { .. } | BlobError::Emptied => None,
-        }
     }
 }

@@ -62,7 +62,10 @@ async fn a_folder_that_was_moved_takes_no_pages_and_loses_none() {
         // Nothing that is asked for is "not there", and nothing is counted as removed.
         assert!(org.get_page(&kept.hash).await.is_err() && org.delete(&kept.hash).await.is_err());
         assert!(org.remove_untouched(&kept.hash, Duration::ZERO).await.is_err());
-        assert!(org.usage().await.is_err() && org.older_than(kept.hash.0[0], Duration::ZERO).await.is_err());
+        assert!(
+            org.usage().await.is_err()
+                && org.older_than(kept.hash.as_bytes()[0], Duration::ZERO).await.is_err()
+        );
         assert!(store.try_write().await.is_err() && store.sweep_unfinished(Duration::ZERO).await.is_err());
         let erased = store.org(Uuid::now_v7());
         assert!(erased.delete_all().await.is_err());

@@ -153,33 +153,13 @@ impl Api {
                 is_secret = route.spec().secret;
                 // The route's own path: a percent-encoded letter must not change the envelope.
                 shape = envelope::shape(matched.mount.structured, &parts.headers);
-                let MatchedRoute { mount, captures, metrics, .. } = matched;
                 let client_ip =
                     forwarded::client_ip(connection.ip(), &parts.headers, &self.settings().trusted_proxies);
                 let context =
                     Context::new(Arc::clone(&self.state), request_id.clone(), client_ip, connection);
-                let running = metrics.begin();
-                let (progress, ignored) = (RequestProgress::new(), IgnoredFields::default());
-                let body = Some(body);
-                let route_of = route.spec();
-                let call = Call {
-                    context,
-                    parts,
-                    body,
-                    route: route_of,
-                    mount,
-                    captures,
-                    progress,
-                    body_reservation: None,
-                    ignored,
-                };
-                let origin = Arc::clone(call.context.origin());
-                let result = run(route, call).await;
+                let origin = Arc::clone(context.origin());
+                let result = answer_at(matched, context, parts, body, started).await;
                 share = Some(compressor_share(&origin, client_ip));
-                drop(running);
-                let status =
-                    result.as_ref().map_or_else(Error::status, |response| response.status().as_u16());
-                metrics.end(status, started.elapsed());
                 (route.path(), result)
             }
             RouteLookup::OtherMethod { allow } => {
@@ -222,6 +202,34 @@ fn compressor_share(origin: &Origin, client_ip: IpAddr) -> CompressorShare {
         Some(known) => CompressorShare::Known(known),
         None => CompressorShare::Address(network_of(client_ip, ADDRESS_V4_BITS)),
     }
+}
+
+/// Answers a request at the route that was found for it, and counts it there.
+async fn answer_at(
+    matched: MatchedRoute,
+    context: Context,
+    parts: Parts,
+    body: Incoming,
+    started: Instant,
+) -> Result<Response> {
+    let MatchedRoute { route, mount, captures, metrics } = matched;
+    let running = metrics.begin();
+    let call = Call {
+        context,
+        parts,
+        body: Some(body),
+        route: route.spec(),
+        mount,
+        captures,
+        progress: RequestProgress::new(),
+        body_reservation: None,
+        ignored: IgnoredFields::default(),
+    };
+    let result = run(route, call).await;
+    drop(running);
+    let status = result.as_ref().map_or_else(Error::status, |response| response.status().as_u16());
+    metrics.end(status, started.elapsed());
+    result
 }
 
 /// Runs the handler as its caller and under its time limit; a panic is an internal error and the server lives.

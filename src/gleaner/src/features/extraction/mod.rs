@@ -7,6 +7,7 @@
 mod changes;
 mod columns;
 mod commands;
+mod document;
 mod draft;
 mod erase;
 mod feed;
@@ -249,7 +250,7 @@ fn cursor_key(bytes: &[u8]) -> Option<SortKey> {
 fn highlights_of(row: &ResultV3, q: &str) -> Vec<String> {
     let title = row.title.clone().into_iter();
     let mut pieces: Vec<String> = Vec::new();
-    for text in title.chain(feed::attribute_texts(row)) {
+    for text in title.chain(document::attribute_texts(row)) {
         for piece in highlights(text.trim_end(), q) {
             // A title often says again what a value says.
             if pieces.len() < HIGHLIGHTS_MAX && !pieces.contains(&piece) {

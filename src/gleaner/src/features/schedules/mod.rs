@@ -464,6 +464,8 @@ fn runs_page(tx: &OrgRead<'_>, filter: &RunFilter, page: &PageRequest) -> Result
     };
     let rows = match (filter.run_id, filter.schedule_id) {
         (Some(run), _) => {
+            // A row alone has no second page: whatever cursor comes is none of this list's.
+            page.position("schedule_run")?;
             let items = tx.get(&RUNS, &run)?.filter(wanted).into_iter().collect();
             Page { items, next_cursor: None }
         }

@@ -124,29 +124,7 @@ fn cast(inner: &mut Expr, data_type: &mut DataType) {
             };
             *data_type = DataType::Text;
         }
-        // By way of a decimal it would be another double than the one that its digits mean.
-        double if is_double(double) => {
-            // Without bits, or with more than a narrow one has, it is a wide one.
-            let is_wide = match double {
-                DataType::Float(ExactNumberInfo::None) => true,
-                DataType::Float(ExactNumberInfo::Precision(bits)) => *bits > FLOAT4_BITS_MAX,
-                _ => false,
-            };
-            if is_wide {
-                *double = DataType::DoublePrecision;
-            }
-            match inner {
-                Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
-                    *inner = text(digits.trim_end_matches('.'));
-                }
-                Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(digits), .. })
-                    if digits.trim().parse::<f64>().is_ok_and(|zero| zero == 0.0) =>
-                {
-                    *inner = text("0");
-                }
-                _ => {}
-            }
-        }
+        double if is_double(double) => cast_to_double(inner, double),
         DataType::Numeric(_) | DataType::Decimal(_) | DataType::Dec(_)
             if !matches!(inner, Expr::Value(_)) =>
         {
@@ -168,6 +146,30 @@ fn cast(inner: &mut Expr, data_type: &mut DataType) {
         DataType::JSON | DataType::JSONB => *data_type = DataType::Text,
         // Ids are texts in the tables.
         DataType::Uuid => *data_type = DataType::Text,
+        _ => {}
+    }
+}
+
+/// By way of a decimal it would be another double than the one that its digits mean.
+fn cast_to_double(inner: &mut Expr, double: &mut DataType) {
+    // Without bits, or with more than a narrow one has, it is a wide one.
+    let is_wide = match double {
+        DataType::Float(ExactNumberInfo::None) => true,
+        DataType::Float(ExactNumberInfo::Precision(bits)) => *bits > FLOAT4_BITS_MAX,
+        _ => false,
+    };
+    if is_wide {
+        *double = DataType::DoublePrecision;
+    }
+    match inner {
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
+            *inner = text(digits.trim_end_matches('.'));
+        }
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(digits), .. })
+            if digits.trim().parse::<f64>().is_ok_and(|zero| zero == 0.0) =>
+        {
+            *inner = text("0");
+        }
         _ => {}
     }
 }

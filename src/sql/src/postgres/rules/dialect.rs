@@ -137,19 +137,8 @@ impl VisitorMut for Dialect {
                 let found = call("regexp_match", vec![taken(whole), taken(pattern)]);
                 *expr = call("array_element", vec![found, number("1")]);
             }
-            // By its text DataFusion turns the first part of a span round only.
-            Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner }
-                if matches!(&**inner, Expr::Interval(_)) =>
-            {
-                let minus = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number("1")) };
-                *expr = nested(binary(taken(inner), BinaryOperator::Multiply, nested(minus)));
-            }
-            Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: inner } => {
-                let minus = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number("1")) };
-                *expr = nested(binary(nested(taken(inner)), BinaryOperator::PGBitwiseXor, nested(minus)));
-            }
-            Expr::UnaryOp { op: UnaryOperator::Minus, .. }
-            | Expr::BinaryOp { op: BinaryOperator::PGExp, .. } => literals::power(expr),
+            Expr::UnaryOp { .. } => signed(expr),
+            Expr::BinaryOp { op: BinaryOperator::PGExp, .. } => literals::power(expr),
             Expr::Collate { expr: inner, collation } if forms::is_by_bytes(collation) => *expr = taken(inner),
             Expr::BinaryOp { left, op: BinaryOperator::Overlaps, right } => {
                 if let Some(other) = forms::overlaps(left, right) {
@@ -159,6 +148,22 @@ impl VisitorMut for Dialect {
             _ => compared(expr),
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// An operator before its operand.
+fn signed(expr: &mut Expr) {
+    let minus = || nested(Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number("1")) });
+    match expr {
+        // By its text DataFusion turns the first part of a span round only.
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } if matches!(&**inner, Expr::Interval(_)) => {
+            *expr = nested(binary(taken(inner), BinaryOperator::Multiply, minus()));
+        }
+        Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: inner } => {
+            *expr = nested(binary(nested(taken(inner)), BinaryOperator::PGBitwiseXor, minus()));
+        }
+        Expr::UnaryOp { op: UnaryOperator::Minus, .. } => literals::power(expr),
+        _ => compared(expr),
     }
 }
 
