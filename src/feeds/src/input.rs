@@ -14,8 +14,12 @@ use crate::names::collapsed;
 use crate::notes::{Notes, Place, Problem, shown};
 
 const CHUNK_BYTES: usize = 16 * 1024;
-/// How much is looked at to tell what the document is, and where its declaration is looked for.
-const HEAD_BYTES: usize = 4 * 1024;
+/// Where magic bytes and the encoding's declaration are looked for.
+const HEAD_BYTES: usize = 256;
+/// How much of what is no document is looked at, for a title or for a document behind it.
+const STRANGE_BYTES: usize = 4 * 1024;
+/// What tells a page from a document, and an address from other text.
+const BEGIN_BYTES: usize = 32;
 
 /// What the text begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,32 +149,45 @@ impl<'r> Input<'r> {
                 });
             }
         }
-        self.need(HEAD_BYTES);
-        let head = &self.rest()[..self.rest().floor_char_boundary(HEAD_BYTES)];
-        match head.as_bytes()[0] {
-            b'<' if is_html(head) => Err(FeedError::Html { title: title_of(head) }),
-            b'<' if is_warning(head) => self.begin_behind_text(notes).ok_or(FeedError::Html { title: None }),
+        self.need(BEGIN_BYTES);
+        match self.rest().as_bytes()[0] {
+            b'<' if is_html(self.rest()) => {
+                self.need(STRANGE_BYTES);
+                Err(FeedError::Html { title: title_of(self.strange()) })
+            }
+            b'<' if is_warning(self.rest()) => {
+                self.begin_behind_text(notes).ok_or(FeedError::Html { title: None })
+            }
             b'<' => Ok(Begins::Markup),
             b'{' | b'[' => Ok(Begins::Json),
             _ => self.begin_in_text(notes),
         }
     }
 
+    /// As much of the beginning as is looked at where it is no document's.
+    fn strange(&self) -> &str {
+        &self.rest()[..self.rest().floor_char_boundary(STRANGE_BYTES)]
+    }
+
     /// Plain text: addresses, or what a broken program wrote before its XML.
     fn begin_in_text(&mut self, notes: &mut Notes) -> Result<Begins, FeedError> {
-        let head = &self.rest()[..self.rest().floor_char_boundary(HEAD_BYTES)];
+        let head = self.rest();
         let starts = |word: &str| head.get(..word.len()).is_some_and(|own| own.eq_ignore_ascii_case(word));
         if starts("http://") || starts("https://") {
             return Ok(Begins::Text);
         }
-        let is_binary = head.bytes().any(|byte| byte < 9);
+        if let Some(begins) = self.begin_behind_text(notes) {
+            return Ok(begins);
+        }
+        let is_binary = self.strange().bytes().any(|byte| byte < 9);
         let what = if is_binary { "binary data" } else { "plain text that is no list of URLs" };
-        self.begin_behind_text(notes).ok_or_else(|| FeedError::NotAFeed { what: what.to_owned() })
+        Err(FeedError::NotAFeed { what: what.to_owned() })
     }
 
     /// Steps over what stands before the first thing that begins a document; nothing where none comes soon.
     fn begin_behind_text(&mut self, notes: &mut Notes) -> Option<Begins> {
-        let head = &self.rest()[..self.rest().floor_char_boundary(HEAD_BYTES)];
+        self.need(STRANGE_BYTES);
+        let head = self.strange();
         let starts = ["<?xml", "<rss", "<feed", "<urlset", "<sitemapindex", "<rdf:RDF"];
         let skipped = starts.iter().filter_map(|word| head.find(word)).min()?;
         notes.add(self.place, Problem::LeadingText);
