@@ -239,6 +239,10 @@ impl Feed {
             }
             "pubdate" => Some(Field::Published(0)),
             "category" => Some(Field::Category),
+            // Atom's, without its namespace.
+            "id" => Some(Field::Id(2)),
+            "published" => Some(Field::Published(2)),
+            "updated" => Some(Field::Updated(2)),
             _ => None,
         }
     }

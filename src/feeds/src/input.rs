@@ -415,7 +415,7 @@ fn declared(head: &[u8]) -> Option<String> {
 
 /// Files that one is given by mistake, by their first bytes.
 fn known_bytes(head: &[u8]) -> Option<&'static str> {
-    let kinds: [(&[u8], &str); 8] = [
+    let kinds: [(&[u8], &str); 13] = [
         (b"%PDF-", "a PDF document"),
         (b"PK\x03\x04", "a ZIP archive"),
         (b"\x89PNG", "a PNG image"),
@@ -424,6 +424,12 @@ fn known_bytes(head: &[u8]) -> Option<&'static str> {
         (b"\x1f\x8b", "gzip in gzip"),
         (b"\x28\xb5\x2f\xfd", "zstd data"),
         (b"BZh", "bzip2 data"),
+        // Of the last of these the first half was taken for a mark of UTF-16.
+        (b"<\0\0\0", "text in UTF-32"),
+        (b"\0\0\0<", "text in UTF-32"),
+        (b"\0\0\xfe\xff", "text in UTF-32"),
+        (b"\0\0<\0", "text in UTF-32"),
+        (b"\x4c\x6f\xa7\x94", "text in EBCDIC"),
     ];
     kinds.into_iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, what)| what)
 }

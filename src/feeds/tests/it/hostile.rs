@@ -243,6 +243,17 @@ fn bytes_of_any_kind_are_read_or_refused() {
         timed("the same byte", &same).unwrap_err();
         timed("in a feed", &[b"<rss><channel><title>".as_slice(), &same].concat()).unwrap();
     }
+    for mark in ["\u{FEFF}", ""] {
+        let longer = format!("{mark}{text}");
+        let little: Vec<u8> = longer.chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
+        let big: Vec<u8> = longer.chars().flat_map(|c| u32::from(c).to_be_bytes()).collect();
+        for bytes in [little, big] {
+            assert_eq!(
+                timed("UTF-32", &bytes).unwrap_err(),
+                FeedError::NotAFeed { what: "text in UTF-32".into() }
+            );
+        }
+    }
     let mut nul = around("<ti\0tle>a\0b</ti\0tle><title>c\0d</title>").into_bytes();
     nul.insert(0, b'\n');
     let found = timed("NUL", &nul).unwrap();
