@@ -328,14 +328,19 @@ fn full_year(text: &str) -> Option<i64> {
     })
 }
 
-/// Takes out what stands in parentheses.
+/// Takes out what stands in parentheses, where a backslash takes away the meaning of what follows it.
 fn without_comments(text: &str) -> Option<String> {
     let mut depth = 0_usize;
     let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
         match character {
-            '(' => depth += 1,
+            '(' => {
+                depth += 1;
+                out.push(' ');
+            }
             ')' => depth = depth.checked_sub(1)?,
+            '\\' if depth > 0 => _ = characters.next(),
             _ if depth == 0 => out.push(character),
             _ => {}
         }
@@ -384,6 +389,7 @@ mod tests {
             "Fri, 02 Jan 2004 04:04:05 GMT +0100",
             "Fri, 02 Jan 2004 03:04:05 M",
             "Fri, 02 Jan 2004 03:04:05 GMT (Greenwich (mean))",
+            "Fri, 02 (nested (comment) Mar)Jan(escaped comment\\) 2005) 2004()03:04:05 +0000",
             "Friday, 02-Jan-04 03:04:05 GMT",
             "Fri Jan  2 03:04:05 2004",
             "Fri Jan  2 03:04:05 GMT 2004",

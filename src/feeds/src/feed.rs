@@ -259,9 +259,12 @@ impl Feed {
                     (true, true) => LINK,
                     (false, true) => ALTERNATE,
                 };
-                if let Some(href) = tag.attribute("href").filter(|_| relation(tag) == "alternate") {
-                    self.link(rank, href, reader);
+                if relation(tag) != "alternate" {
+                    return None;
                 }
+                // Without an address it may hold one as its text, as in RSS.
+                let Some(href) = tag.attribute("href") else { return Some(Field::Link(rank)) };
+                self.link(rank, href, reader);
                 None
             }
             "id" => Some(Field::Id(0)),
