@@ -318,6 +318,12 @@ impl<'r> Input<'r> {
         }
     }
 
+    /// Bytes of memory in use.
+    #[cfg(test)]
+    pub(crate) fn memory(&self) -> usize {
+        self.chunk.len() + self.ahead.capacity() + self.text.capacity()
+    }
+
     /// Tells the notes what the bytes did; for the end.
     pub(crate) fn settle(&mut self, notes: &mut Notes) {
         if let Some(place) = self.wrong.take() {

@@ -493,3 +493,81 @@ impl<'r> Reader<'r> {
         Namespace::of_usual_prefix(prefix).unwrap_or(Namespace::Extension)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    /// Of the window, the tag and the open elements, whatever comes.
+    const MEMORY_MAX: usize = 256 * 1024;
+
+    impl Reader<'_> {
+        fn memory(&self) -> usize {
+            let of_tag = |found: &Attribute| found.name.capacity() + found.value.capacity();
+            let of_open: usize = self.open.iter().map(|open| open.name.capacity()).sum();
+            let of_bindings: usize = self.bindings.iter().map(|binding| binding.prefix.capacity()).sum();
+            let of_tag: usize =
+                self.tag.attributes.iter().map(of_tag).sum::<usize>() + self.tag.name.capacity();
+            self.input.memory() + self.text.capacity() + of_open + of_bindings + of_tag
+        }
+    }
+
+    #[test]
+    fn memory_does_not_grow_with_the_document() {
+        let document = WebUrl::parse("https://a.example/").unwrap();
+        for (begin, piece) in [
+            ("<a>", "text "),
+            ("<a>", "&amp;"),
+            ("<a b='", "value "),
+            ("<a ", "b='c' "),
+            ("<a ", "xmlns:b='c' "),
+            ("<", "name"),
+            ("<a></", "name"),
+            ("<a><!--", "comment"),
+            ("<a><![CDATA[", "]]text"),
+            ("<a><?", "x"),
+            ("<!DOCTYPE a [", "<!ENTITY b 'c'>"),
+            ("<a>", "<b xmlns:c='d' xml:base='/e/'>"),
+            ("<a>", "<b/>"),
+            ("<a>", "</b>"),
+            ("<a>", "<"),
+            ("\u{FEFF}<a>", "\u{0}"),
+        ] {
+            for is_wide in [false, true] {
+                let text = begin.to_owned() + &piece.repeat(600_000 / piece.len());
+                let wide: Vec<u8> =
+                    format!("\u{FEFF}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect();
+                let bytes: &[u8] = if is_wide { &wide } else { text.as_bytes() };
+                let input = Input::open(Box::new(bytes.take(u64::MAX)), None, u64::MAX - 1);
+                let limits = Limits::default();
+                let mut reader = Reader::new(input, &document, &limits, Notes::default());
+                let mut most = 0;
+                while reader.next() != Event::Done {
+                    most = most.max(reader.memory());
+                }
+                most = most.max(reader.memory());
+                assert!(most < MEMORY_MAX, "{begin}{piece}: {most} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn every_start_has_its_end() {
+        let text = "<a><b><c/>x</b><d><e></a></nothing><f></f>";
+        let document = WebUrl::parse("https://a.example/").unwrap();
+        let input = Input::open(Box::new(text.as_bytes()), None, 1000);
+        let mut reader = Reader::new(input, &document, &Limits::default(), Notes::default());
+        let mut seen = String::new();
+        loop {
+            match reader.next() {
+                Event::Start => seen.push_str(&format!("<{} {}>", reader.tag().name(), reader.depth())),
+                Event::Text => seen.push_str(reader.text()),
+                Event::End => seen.push_str(&format!("</{}>", reader.depth())),
+                Event::Done => break,
+            }
+        }
+        assert_eq!(seen, "<a 1><b 2><c 3></3>x</2><d 2><e 3></3></2></1><f 1></1>");
+    }
+}
