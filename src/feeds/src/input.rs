@@ -39,6 +39,8 @@ pub(crate) struct Input<'r> {
     bytes: Box<dyn Read + 'r>,
     chunk: Box<[u8]>,
     form: Form,
+    /// What the bytes are, where they are well known and no text.
+    other: Option<&'static str>,
     /// Bytes read and not decoded: the document's first, or the beginning of a character.
     ahead: Vec<u8>,
     text: String,
@@ -60,6 +62,7 @@ impl<'r> Input<'r> {
             bytes,
             chunk: vec![0; CHUNK_BYTES].into(),
             form: Form::Utf8,
+            other: None,
             ahead: Vec::new(),
             text: String::new(),
             at: 0,
@@ -120,6 +123,7 @@ impl<'r> Input<'r> {
     }
 
     fn choose(&mut self, charset: Option<&str>) {
+        self.other = known_bytes(&self.ahead);
         let (encoding, mark) = match Encoding::for_bom(&self.ahead) {
             Some(found) => found,
             None => (encoding_without_mark(&self.ahead, charset), 0),
@@ -132,7 +136,7 @@ impl<'r> Input<'r> {
 
     /// What the document is, from its first characters; stands on the first that counts afterwards.
     pub(crate) fn begin(&mut self, notes: &mut Notes) -> Result<Begins, FeedError> {
-        if let Some(what) = known_bytes(&self.ahead) {
+        if let Some(what) = self.other {
             return Err(FeedError::NotAFeed { what: what.to_owned() });
         }
         loop {
@@ -430,11 +434,11 @@ fn known_bytes(head: &[u8]) -> Option<&'static str> {
         (b"\x1f\x8b", "gzip in gzip"),
         (b"\x28\xb5\x2f\xfd", "zstd data"),
         (b"BZh", "bzip2 data"),
-        // Of the last of these the first half was taken for a mark of UTF-16.
+        // Before UTF-16, whose mark is the beginning of this one.
+        (b"\xff\xfe\0\0", "text in UTF-32"),
         (b"<\0\0\0", "text in UTF-32"),
         (b"\0\0\0<", "text in UTF-32"),
         (b"\0\0\xfe\xff", "text in UTF-32"),
-        (b"\0\0<\0", "text in UTF-32"),
         (b"\x4c\x6f\xa7\x94", "text in EBCDIC"),
     ];
     kinds.into_iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, what)| what)
