@@ -3,6 +3,7 @@
 mod ask;
 mod dispatch;
 mod finish;
+mod history;
 mod open;
 mod queue;
 mod recovery;
@@ -77,6 +78,8 @@ pub static FEATURE: Feature = Feature {
         Route::post("/api/v1/jobs/{id}/retry", "retryJob", &Handler::new(retry))
             .about("A new job that asks for what an ended one asked for.")
             .fails(&[Code::Conflict]),
+        Route::get("/api/v1/urls/{id}/history", "getUrlHistory", &Handler::new(history::history))
+            .about("What happened to a registered URL: its jobs, oldest first, with their results and what those changed."),
     ],
     tasks: &[
         TaskSpec::new("jobs.dispatch", Duration::from_secs(1), |context| {
