@@ -3,6 +3,7 @@
 
 use crate::harness::{Appliance, Member, collect, expect, get, post, refused, text};
 use crate::hostile::{address, raw};
+use harness::random::Random;
 use harness::web::{Answer, Web};
 use http::Method;
 use serde_json::{Value, json};
@@ -115,6 +116,9 @@ async fn a_file_is_registered_line_by_line_and_found_again() {
     ] {
         assert_eq!(count(&member.api, &format!("&{query}")).await, found, "{query}");
     }
+    // Spaces are in no URL, and are no filter: not everything goes.
+    let all = post(&member.api, "/api/v1/urls/delete", &json!({ "filter": { "q": " " } })).await;
+    refused(&all, 400, "Validation failed", "filter: must have at least one member");
     let gone = json!({ "filter": { "q": "shoes/1" } });
     assert_eq!(expect(post(&member.api, "/api/v1/urls/delete", &gone).await, 200)["deleted"], 1);
     assert_eq!(
@@ -275,6 +279,49 @@ async fn hostile_files_end_in_a_refusal_or_in_named_lines() {
     }
     assert!(looked_at >= 100, "{looked_at}");
     assert_eq!(get(&other.api, "/api/v1/urls").await.status, 200);
+}
+
+/// Right files with bytes that were altered, taken away or doubled on the way, whole and packed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn damaged_files_end_in_a_refusal_or_in_rows_and_named_lines() {
+    let appliance = Appliance::start().await;
+    let member = appliance.member("damaged").await;
+    let rows = "url;tags;metadata;note\nhttps://a.example/1;x|y;{\"\"k\"\":1};\"two\r\nlines\"\nhttps://a.example/2;;;café\n";
+    let lines = "{\"url\":\"https://a.example/3\",\"tags\":[\"é\"],\"metadata\":{\"a\":[1]}}\n\"https://a.example/4\"\n";
+    let utf16: Vec<u8> = rows.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let files = [
+        ("text/csv", rows.as_bytes().to_vec()),
+        ("text/csv", utf16),
+        ("application/x-ndjson", lines.as_bytes().to_vec()),
+        ("application/gzip", gzip(rows.as_bytes())),
+        ("application/gzip", gzip(lines.as_bytes())),
+        ("application/zstd", zstd::encode_all(rows.as_bytes(), 3).unwrap()),
+    ];
+    let (mut random, mut taken, mut refused) = (Random(11), 0, 0);
+    for round in 0..420 {
+        let (media, mut body) = files[round % files.len()].clone();
+        for _ in 0..1 + random.below(4) {
+            let at = random.below(body.len().max(1)).min(body.len().saturating_sub(1));
+            match random.below(4) {
+                _ if body.is_empty() => {}
+                0 => body[at] = random.below(256) as u8,
+                1 => drop(body.remove(at)),
+                2 => body.truncate(at),
+                _ => {
+                    let again = body[at..].to_vec();
+                    body.extend(again);
+                }
+            }
+        }
+        let shown = String::from_utf8_lossy(&body).into_owned();
+        let reply = send(&member.api, media, body).await;
+        match reply.status.as_u16() {
+            200 => taken += 1,
+            400..=499 => refused += 1,
+            other => panic!("round {round}: {other} for {shown:?}: {}", reply.text()),
+        }
+    }
+    assert!(taken >= 50 && refused >= 50, "{taken} taken, {refused} refused");
 }
 
 fn hostile_bodies() -> Vec<(&'static str, &'static str, Vec<u8>)> {

@@ -170,9 +170,14 @@ async fn bad_query_parameters_are_named() {
     let query = expect(post(&member.api, "/api/v1/bi/queries", &query).await, 200);
     let smart = expect(post(&member.api, "/api/v1/workflows/smart", &json!({})).await, 201);
     // Something that is there: a list of a thing that is not says so, whatever else is wrong.
+    expect(post(&member.api, "/api/v1/urls", &json!({ "urls": ["https://a.example/"] })).await, 200);
+    let url = expect(get(&member.api, "/api/v1/urls").await, 200)["items"][0].clone();
     let at = |operation: &Operation| {
-        let is_workflow = operation.path.starts_with("/api/v1/workflows/");
-        operation.at(if is_workflow { text(&smart, "workflowId") } else { text(&query, "jobId") })
+        operation.at(match operation.path.split('/').nth(3) {
+            Some("workflows") => text(&smart, "workflowId"),
+            Some("urls") => text(&url, "id"),
+            _ => text(&query, "jobId"),
+        })
     };
     let (document, operations) = operations();
     let mut findings = Findings::default();

@@ -23,6 +23,15 @@ pub fn results_of_url_list() -> &'static str {
     RESULTS_BY_URL.name()
 }
 
+/// The cursor behind a result of a URL.
+pub fn result_place(row: &ResultV3) -> String {
+    let mut place = Vec::new();
+    url_digest(&row.url).write_part(&mut place);
+    row.place.write_part(&mut place);
+    row.job.write_part(&mut place);
+    encode_cursor(RESULTS_BY_URL.name(), &place)
+}
+
 /// A page of the results of a normalized URL, oldest first, of those that `keep` accepts.
 pub fn results_of_url(
     tx: &OrgRead<'_>,
@@ -38,12 +47,7 @@ pub fn changed_values(tx: &OrgRead<'_>, row: &ResultV3) -> Result<Vec<ChangedVal
     if row.changed.is_empty() {
         return Ok(Vec::new());
     }
-    let mut place = Vec::new();
-    url_digest(&row.url).write_part(&mut place);
-    row.place.write_part(&mut place);
-    row.job.write_part(&mut place);
-    let cursor = Some(encode_cursor(RESULTS_BY_URL.name(), &place));
-    let before = PageRequest { limit: 1, cursor };
+    let before = PageRequest { limit: 1, cursor: Some(result_place(row)) };
     let before = tx.page_by(&RESULTS, &RESULTS_BY_URL, url_digest(&row.url), &before, |_| true)?.items.pop();
     let value = |of: Option<&ResultV3>, name: &String| {
         of.and_then(|row| row.values.0.get(name)).cloned().unwrap_or_default()

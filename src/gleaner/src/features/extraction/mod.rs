@@ -27,7 +27,7 @@ mod wire;
 pub use draft::ResultDraft;
 pub use feed::SearchFeed;
 pub use held::{drop_held, held, hold};
-pub use history::{ChangedValue, changed_values, results_of_url, results_of_url_list};
+pub use history::{ChangedValue, changed_values, result_place, results_of_url, results_of_url_list};
 pub use pages::adopt as adopt_pages;
 pub use rows::{RESULTS, RESULTS_BY_ID, RedirectV1, ResultV3};
 pub use schemas::{ImportSummary, ImportedSchema, export_schemas, import_schemas};

@@ -6,14 +6,15 @@
 
 use super::rows::{BY_URL, JOBS, JobV1};
 use crate::features::extraction::{
-    ChangedValue, RESULTS, ResultV3, changed_values, results_of_url, results_of_url_list,
+    ChangedValue, RESULTS, ResultV3, changed_values, result_place, results_of_url, results_of_url_list,
 };
 use crate::features::urls::{URLS, UrlV1};
-use base::Result;
 use base::clock::Timestamp;
 use base::ids::{JobId, ResultId, ScheduleRunId, UrlId};
+use base::limits::{LIST_BYTES_MAX, LIST_SCAN_BYTES_MAX};
 use base::page::{Page, PageRequest, encode_cursor};
 use base::terms::JobStatus;
+use base::{Error, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 use server::permit::WorkflowsRead;
@@ -44,9 +45,8 @@ pub(super) struct HistoryView {
 }
 
 impl HistoryView {
-    fn of_job(tx: &OrgRead<'_>, job: JobV1) -> Result<HistoryView> {
-        let result = tx.get(&RESULTS, &job.id)?;
-        let own = HistoryView {
+    fn of_job(job: JobV1) -> HistoryView {
+        HistoryView {
             job_id: job.id,
             status: job.status,
             at: job.created_at,
@@ -58,15 +58,11 @@ impl HistoryView {
             http_status: None,
             provider: None,
             changed: Vec::new(),
-        };
-        match result {
-            Some(result) => own.with(tx, result),
-            None => Ok(own),
         }
     }
 
-    fn of_result(tx: &OrgRead<'_>, result: ResultV3) -> Result<HistoryView> {
-        let own = HistoryView {
+    fn of_result(result: &ResultV3) -> HistoryView {
+        HistoryView {
             job_id: result.job,
             status: JobStatus::Succeeded,
             at: result.scraped_at,
@@ -78,8 +74,7 @@ impl HistoryView {
             http_status: None,
             provider: None,
             changed: Vec::new(),
-        };
-        own.with(tx, result)
+        }
     }
 
     fn with(self, tx: &OrgRead<'_>, result: ResultV3) -> Result<HistoryView> {
@@ -94,6 +89,33 @@ impl HistoryView {
     }
 }
 
+/// A page that is being filled. What a result changed may be large, and stand on a page of small rows.
+#[derive(Default)]
+struct HistoryFill {
+    items: Vec<HistoryView>,
+    /// Bytes of what is shown, and of the results that were read for it.
+    bytes: usize,
+    read_bytes: usize,
+}
+
+impl HistoryFill {
+    fn push(&mut self, entry: HistoryView, read_bytes: usize) -> Result<()> {
+        let shown = serde_json::to_vec(&entry).map_err(|e| Error::internal("show a URL's history", e))?;
+        self.bytes += shown.len();
+        self.read_bytes += read_bytes;
+        self.items.push(entry);
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes >= LIST_BYTES_MAX || self.read_bytes >= LIST_SCAN_BYTES_MAX
+    }
+
+    fn page(self, next_cursor: Option<String>) -> Page<HistoryView> {
+        Page { items: self.items, next_cursor }
+    }
+}
+
 pub(super) async fn history(
     org: Org<WorkflowsRead>,
     Path(id): Path<UrlId>,
@@ -105,8 +127,8 @@ pub(super) async fn history(
     })?))
 }
 
-fn entries(tx: &OrgRead<'_>, url: &UrlV1, page: &PageRequest) -> Result<Page<HistoryView>> {
-    let (mut items, mut rest) = (Vec::new(), page.clone());
+pub(super) fn entries(tx: &OrgRead<'_>, url: &UrlV1, page: &PageRequest) -> Result<Page<HistoryView>> {
+    let (mut fill, mut rest) = (HistoryFill::default(), page.clone());
     if page.cursor.is_none() || page.position(results_of_url_list()).is_ok() {
         // One whose job cannot be read is shown with its job, or as its error.
         let is_alone = |result: &ResultV3| {
@@ -115,25 +137,40 @@ fn entries(tx: &OrgRead<'_>, url: &UrlV1, page: &PageRequest) -> Result<Page<His
         };
         let found = results_of_url(tx, &url.url, page, is_alone)?;
         for result in found.items {
-            items.push(HistoryView::of_result(tx, result)?);
+            let place = result_place(&result);
+            fill.push(HistoryView::of_result(&result).with(tx, result)?, 0)?;
+            if fill.is_full() {
+                return Ok(fill.page(Some(place)));
+            }
         }
         if found.next_cursor.is_some() {
-            return Ok(Page { items, next_cursor: found.next_cursor });
+            return Ok(fill.page(found.next_cursor));
         }
         // Before the first of the URL's jobs.
-        let begin = [*url.id.0.as_bytes(), [0; 16]].concat();
-        rest = PageRequest {
-            limit: page.limit - items.len(),
-            cursor: Some(encode_cursor(BY_URL.name(), &begin)),
-        };
+        let begin = job_place(url, [0; 16]);
+        rest = PageRequest { limit: page.limit - fill.items.len(), cursor: Some(begin) };
         if rest.limit == 0 {
             let has_jobs = tx.exists(&BY_URL, url.id)?;
-            return Ok(Page { items, next_cursor: rest.cursor.filter(|_| has_jobs) });
+            return Ok(fill.page(rest.cursor.filter(|_| has_jobs)));
         }
     }
     let found = tx.page_by_oldest(&JOBS, &BY_URL, url.id, &rest, |_| true)?;
-    for job in found.items {
-        items.push(HistoryView::of_job(tx, job)?);
+    let mut jobs = found.items.into_iter().peekable();
+    while let Some(job) = jobs.next() {
+        let (id, result) = (job.id, tx.get_sized(&RESULTS, &job.id)?);
+        let own = HistoryView::of_job(job);
+        match result {
+            None => fill.push(own, 0)?,
+            Some((result, size)) => fill.push(own.with(tx, result)?, size)?,
+        }
+        if fill.is_full() && jobs.peek().is_some() {
+            return Ok(fill.page(Some(job_place(url, *id.0.as_bytes()))));
+        }
     }
-    Ok(Page { items, next_cursor: found.next_cursor })
+    Ok(fill.page(found.next_cursor))
+}
+
+/// The cursor behind a job of the URL.
+fn job_place(url: &UrlV1, job: [u8; 16]) -> String {
+    encode_cursor(BY_URL.name(), &[*url.id.0.as_bytes(), job].concat())
 }

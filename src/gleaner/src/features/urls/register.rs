@@ -30,9 +30,12 @@ const ENTRIES_AT_ONCE: usize = 100;
 /// Workflows of which it is noted whether they can be used; further ones are looked up again.
 const WORKFLOWS_NOTED_MAX: usize = 1_000;
 /// URLs registered by one write operation: a large upload must not hold up everybody else's writes.
-pub(super) const URLS_PER_WRITE: usize = 500;
-/// Bytes of their normalized texts, likewise.
-pub(super) const URL_BYTES_PER_WRITE: usize = 32 << 10;
+const URLS_PER_WRITE: usize = 500;
+/// Bytes of their normalized texts, likewise: each costs by its text as well, which is indexed.
+const URL_BYTES_PER_WRITE: usize = 32 << 10;
+/// What else hangs on them, likewise: bytes of tags and metadata, and so many more for each tag, which is indexed and counted.
+const EXTRA_BYTES_PER_WRITE: usize = 256 << 10;
+const BYTES_PER_TAG: usize = 64;
 
 /// One entry of an upload.
 #[derive(Debug, JsonSchema)]
@@ -135,10 +138,27 @@ pub(super) struct UrlCandidate {
     workflow_id: Option<WorkflowId>,
 }
 
-impl UrlCandidate {
-    /// Bytes of its normalized text.
-    pub(super) fn bytes(&self) -> usize {
-        self.url.as_str().len()
+/// How much a write operation has to do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WriteSize {
+    urls: usize,
+    url_bytes: usize,
+    extra_bytes: usize,
+}
+
+impl WriteSize {
+    pub(super) fn add(&mut self, entry: &UrlCandidate) {
+        self.urls += 1;
+        self.url_bytes += entry.url.as_str().len();
+        self.extra_bytes += entry.tags.iter().map(|tag| tag.len() + BYTES_PER_TAG).sum::<usize>();
+        self.extra_bytes += entry.metadata.as_ref().map_or(0, |metadata| metadata.0.to_string().len());
+    }
+
+    /// Whether nothing more is to be added.
+    pub(super) fn is_full(self) -> bool {
+        self.urls >= URLS_PER_WRITE
+            || self.url_bytes >= URL_BYTES_PER_WRITE
+            || self.extra_bytes >= EXTRA_BYTES_PER_WRITE
     }
 }
 
@@ -191,14 +211,13 @@ pub(super) async fn create(
     }
 }
 
-/// As many as one operation registers: each costs by its text as well, which is indexed.
+/// As many as one operation registers.
 fn next_chunk(candidates: &mut Peekable<impl Iterator<Item = UrlCandidate>>) -> Vec<UrlCandidate> {
-    let (mut chunk, mut bytes) = (Vec::new(), 0);
-    while chunk.len() < URLS_PER_WRITE
-        && let Some(next) =
-            candidates.next_if(|next| bytes == 0 || bytes + next.bytes() <= URL_BYTES_PER_WRITE)
+    let (mut chunk, mut size) = (Vec::new(), WriteSize::default());
+    while !size.is_full()
+        && let Some(next) = candidates.next()
     {
-        bytes += next.bytes();
+        size.add(&next);
         chunk.push(next);
     }
     chunk

@@ -72,8 +72,9 @@ impl From<DeleteFilter> for UrlFilter {
 }
 
 impl UrlFilter {
+    /// A text of nothing but spaces is in every URL, as none is ([`Needle`](super::trigrams::Needle)).
     fn is_empty(&self) -> bool {
-        self.q.as_ref().is_none_or(String::is_empty)
+        self.q.as_ref().is_none_or(|q| q.trim().is_empty())
             && self.tag.is_empty()
             && self.domain.is_none()
             && self.page_type.is_none()

@@ -16,6 +16,7 @@ use base::ids::UrlId;
 use base::limits::{LIST_BYTES_MAX, LIST_SCAN_BYTES_MAX, PAGE_SCAN_ROWS_MAX};
 use base::page::{Page, PageRequest, encode_cursor};
 use base::web::URL_BYTES_MAX;
+use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{Index, Key, Order, OrgRead, OrgTable, OrgWrite, readable};
@@ -31,6 +32,8 @@ const LISTED_MAX: usize = 48;
 const SWEPT_ROWS: usize = 1_000;
 /// Keys that one look for trigrams of a beginning reads.
 const KEYS_PER_LOOK: usize = 64;
+/// Trigrams of a needle that are looked up: so many rule out what they can, and each costs a look in every chunk.
+const NEEDLE_TRIGRAMS_MAX: usize = 64;
 /// What the cursors of a search belong to.
 pub(super) const LIST: &str = "urls.trigrams";
 
@@ -207,9 +210,11 @@ fn block_below(tx: &OrgRead<'_>, chunk: Option<u32>) -> Result<Option<BlockV1>> 
 }
 
 /// What is searched for, as the index and the URLs have it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Needle {
     text: String,
+    /// Finds it in time that grows with the URL's length alone.
+    finder: Finder<'static>,
     /// What a block must have.
     trigrams: BTreeSet<Trigram>,
 }
@@ -226,21 +231,21 @@ impl Needle {
             }
         }
         // What is longer than any URL is in none.
-        let trigrams = if text.len() > URL_BYTES_MAX { BTreeSet::new() } else { trigrams(text.as_bytes()) };
-        Needle { trigrams, text }
+        let own = if text.len() > URL_BYTES_MAX { BTreeSet::new() } else { trigrams(text.as_bytes()) };
+        let every = own.len().div_ceil(NEEDLE_TRIGRAMS_MAX).max(1);
+        let trigrams = own.into_iter().step_by(every).collect();
+        Needle { trigrams, finder: Finder::new(text.as_bytes()).into_owned(), text }
     }
 
     /// The same, in URLs that also have another text: a domain.
     pub(super) fn beside(mut self, other: &str) -> Needle {
-        if other.len() <= URL_BYTES_MAX {
-            self.trigrams.extend(trigrams(other.to_ascii_lowercase().as_bytes()));
-        }
+        let others = trigrams(other.to_ascii_lowercase().as_bytes());
+        self.trigrams.extend(others.into_iter().take(NEEDLE_TRIGRAMS_MAX));
         self
     }
 
     pub(super) fn is_in(&self, url: &str) -> bool {
-        let (needle, url) = (self.text.as_bytes(), url.as_bytes());
-        needle.is_empty() || url.windows(needle.len()).any(|part| part.eq_ignore_ascii_case(needle))
+        self.text.is_empty() || self.finder.find(url.to_ascii_lowercase().as_bytes()).is_some()
     }
 
     /// Whether it is long enough for the index to help.
@@ -357,8 +362,10 @@ pub(super) fn page(
     while let Some(newest) = block {
         let blocks = needle.blocks(tx, newest.chunk)?;
         for at in blocks.iter().flat_map(|blocks| blocks.down_from(newest.at + 1)) {
-            if let Some(block) = tx.lookup(&BLOCKS, &BY_PLACE, (newest.chunk, at))? {
-                fill.take(tx, block, before)?;
+            match tx.lookup(&BLOCKS, &BY_PLACE, (newest.chunk, at))? {
+                Some(block) => fill.take(tx, block, before)?,
+                // All that stood there is gone, and the sets say so only when the whole chunk is.
+                None => fill.seen += 1,
             }
             if fill.is_over {
                 let next_cursor = fill.last.map(|id| encode_cursor(LIST, id.0.as_bytes()));

@@ -155,6 +155,54 @@ async fn chunks_without_urls_are_cleared_and_others_stay() {
     .unwrap();
 }
 
+/// A needle and URLs that are nearly alike, which a plain comparison at each place would take minutes for.
+#[test]
+fn a_search_takes_as_long_as_the_urls_are() {
+    let url = format!("https://a.example/{}b", "a".repeat(2_000));
+    let needle = Needle::new(&format!("{}B", "A".repeat(1_000)));
+    let other = Needle::new(&format!("{}c", "a".repeat(1_000)));
+    let begun = std::time::Instant::now();
+    for _ in 0..PAGE_SCAN_ROWS_MAX {
+        assert!(needle.is_in(&url) && !other.is_in(&url));
+    }
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+    let many: String = (0..500).map(|n| format!("{n:x}-")).collect();
+    let many = Needle::new(&many);
+    assert!((40..=NEEDLE_TRIGRAMS_MAX).contains(&many.trigrams.len()), "{}", many.trigrams.len());
+}
+
+/// Blocks of which nothing is left cost a look each, so a page ends at them as well.
+#[tokio::test]
+async fn a_page_ends_where_it_looked_at_enough_that_is_gone() {
+    let store = open(&FaultyDisk::new());
+    let rows = store.system().org(OrgId::new());
+    let chunks = 3 * PAGE_SCAN_ROWS_MAX as u32 / CHUNK_BLOCKS;
+    let urls: Vec<_> = (0..chunks).map(|n| row(&format!("https://a.example/{n}"), &[])).collect();
+    let due: Vec<_> = urls.iter().rev().map(|row| row.url.clone()).collect();
+    let put = move |tx: &OrgWrite<'_>| {
+        for (chunk, row) in (0..).zip(urls) {
+            tx.insert(&URLS, &row.id, &row)?;
+            tx.insert(&BLOCKS, &row.id, &BlockV1 { chunk, at: 0, ids: vec![row.id] })?;
+            for trigram in trigrams(&indexed(&row.url)) {
+                tx.insert(&TRIGRAMS, &(chunk, trigram), &BlockSetV1::all())?;
+            }
+            // The newest one that is left of the chunk.
+            let last = UrlId::new();
+            tx.insert(&BLOCKS, &last, &BlockV1 { chunk, at: CHUNK_BLOCKS - 1, ids: vec![last] })?;
+        }
+        Ok(())
+    };
+    rows.write(put).await.unwrap();
+    rows.read(|tx| {
+        let request = PageRequest { limit: 200, cursor: None };
+        let first = page(tx, &Needle::new("a.example"), &request, |_| true)?;
+        assert!(first.items.len() < due.len() && first.next_cursor.is_some(), "{}", first.items.len());
+        assert_eq!(found(tx, "a.example", 200), due);
+        Ok(())
+    })
+    .unwrap();
+}
+
 /// A folder of an older release: rows, and nothing that follows from them.
 #[tokio::test]
 async fn an_older_folder_is_indexed_once() {

@@ -4,8 +4,9 @@ use crate::features::urls::register::NewUrl;
 
 /// Bytes of a line, or of a CSV record over several: more than every field at its limit takes.
 pub(super) const LINE_BYTES_MAX: usize = 64 << 10;
-/// Characters that are shown of what is wrong.
+/// Characters that are shown of what is wrong, and of why: both may quote the line.
 const SHOWN_CHARS_MAX: usize = 200;
+const REASON_CHARS_MAX: usize = 300;
 
 /// A line that says something.
 #[derive(Debug)]
@@ -25,7 +26,8 @@ pub(super) struct WrongLine {
 impl WrongLine {
     /// Of what was read as the URL, the beginning is shown.
     pub(super) fn new(line: usize, url: &str, reason: impl Into<String>) -> WrongLine {
-        WrongLine { line, url: url.chars().take(SHOWN_CHARS_MAX).collect(), reason: reason.into() }
+        let cut = |text: &str, most: usize| text.chars().take(most).collect::<String>();
+        WrongLine { line, url: cut(url, SHOWN_CHARS_MAX), reason: cut(&reason.into(), REASON_CHARS_MAX) }
     }
 }
 

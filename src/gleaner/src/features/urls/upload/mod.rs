@@ -17,9 +17,7 @@ mod unpack;
 
 pub(super) use turns::UploadTurns;
 
-use super::register::{
-    EntryJudge, Registered, URL_BYTES_PER_WRITE, URLS_PER_WRITE, UrlCandidate, no_room, register,
-};
+use super::register::{EntryJudge, Registered, UrlCandidate, WriteSize, no_room, register};
 use base::{Code, Error, Result};
 use fetch::AddressGuard;
 use intake::{Declared, Format, Intake};
@@ -29,12 +27,15 @@ use serde::{Deserialize, Serialize};
 use server::permit::{Quota, UrlsWrite};
 use server::{Body, Org, Query, StreamBody, apart};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use store::OrgStore;
 
 /// Bytes of a body on the wire.
 pub(super) const BODY_BYTES_MAX: usize = 64 << 20;
 /// How long an upload may take: a body at its largest over a line of a megabit a second.
 pub(super) const TIME_MAX_SECS: u64 = 600;
+/// When it ends itself, before it is ended: so the answer can say how far it came.
+const READ_TIME_MAX: Duration = Duration::from_secs(TIME_MAX_SECS - 30);
 /// Lines of one upload.
 const LINES_MAX: usize = 1_000_000;
 /// Lines that are read in one turn.
@@ -113,6 +114,7 @@ pub(super) async fn upload(
 
 /// An upload that is under way.
 struct Upload {
+    begun: Instant,
     /// None while it is on another thread.
     reading: Option<Reading>,
     turns: Arc<UploadTurns>,
@@ -135,6 +137,7 @@ impl Upload {
         let from_line = query.from_line.unwrap_or(1);
         let (store, guard) = (org.store().clone(), org.service::<AddressGuard>());
         Ok(Upload {
+            begun: Instant::now(),
             reading: Some(Reading::new(intake, store, guard, from_line)),
             turns: org.service::<UploadTurns>(),
             done: Registered::default(),
@@ -157,6 +160,7 @@ impl Upload {
                 }
             }
             loop {
+                self.in_time()?;
                 let turn = self.turns.next(org.id()).await?;
                 let state = self.step().await?;
                 if state != TurnEnd::Starved {
@@ -173,6 +177,14 @@ impl Upload {
                 return Err(Error::internal("read an upload", "its end was not found"));
             }
         }
+    }
+
+    fn in_time(&self) -> Result<()> {
+        if self.begun.elapsed() < READ_TIME_MAX {
+            return Ok(());
+        }
+        let secs = READ_TIME_MAX.as_secs();
+        Err(Error::new(Code::RequestTimeout).message(format!("The file did not come within {secs} s.")))
     }
 
     /// Reads some lines, on another thread.
@@ -250,11 +262,10 @@ impl Upload {
         if self.until == 0 || error.status() == 500 {
             return error;
         }
-        let next = self.until + 1;
+        let next = self.full.as_ref().map_or(self.until + 1, |(line, _)| *line);
         error.message(format!(
-            "{said} Up to line {} all is registered ({created} new, {updated} changed). Send the file again whole, which \
-             changes nothing of that, or from there on with ?fromLine={next}.",
-            self.until
+            "{said} Before line {next} all that is right is registered ({created} new, {updated} changed). Send the file \
+             again whole, which changes nothing of that, or from there on with ?fromLine={next}."
         ))
     }
 
@@ -308,7 +319,7 @@ enum TurnEnd {
 #[derive(Default)]
 struct Batch {
     candidates: Vec<UrlCandidate>,
-    bytes: usize,
+    size: WriteSize,
     /// The first of them; more would not be named.
     wrong: Vec<WrongLine>,
     wrong_total: usize,
@@ -334,23 +345,22 @@ impl Reading {
 
     /// Reads lines until there are enough to be written, or no more.
     fn read_some(&mut self) -> Result<TurnEnd> {
-        while self.batch.candidates.len() < URLS_PER_WRITE
-            && self.batch.bytes < URL_BYTES_PER_WRITE
-            && self.batch.lines < LINES_PER_TURN
-        {
+        while !self.batch.size.is_full() && self.batch.lines < LINES_PER_TURN {
             let Some(line) = self.intake.next()? else {
                 return Ok(if self.intake.is_over() { TurnEnd::Over } else { TurnEnd::Starved });
             };
+            self.batch.lines += 1;
+            // What is passed over does not count, so that the rest of a longer file can be sent after its beginning.
+            if line.number() < self.from_line {
+                continue;
+            }
             self.lines += 1;
             if self.lines > LINES_MAX {
                 let reason = format!("An upload has {LINES_MAX} lines at most.");
                 return Err(Error::new(Code::PayloadTooLarge).message(reason));
             }
-            self.batch.lines += 1;
-            if line.number() >= self.from_line {
-                self.batch.until = line.number();
-                self.judge(line)?;
-            }
+            self.batch.until = line.number();
+            self.judge(line)?;
         }
         Ok(TurnEnd::Full)
     }
@@ -362,7 +372,7 @@ impl Reading {
                 let url = entry.url.clone();
                 match self.judge.judge(line, "", entry, &self.guard)? {
                     Ok(candidate) => {
-                        self.batch.bytes += candidate.bytes();
+                        self.batch.size.add(&candidate);
                         self.batch.candidates.push(candidate);
                         return Ok(());
                     }

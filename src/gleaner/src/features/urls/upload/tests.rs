@@ -1,10 +1,18 @@
 //! What files are read as, whatever the parts in which they come.
 
 use super::intake::{Declared, Format, Intake};
-use super::line::Line;
+use super::line::{Line, WrongLine};
 use super::unpack::Coding;
-use base::Result;
+use super::{LINES_MAX, READ_TIME_MAX, Reading, Registered, TurnEnd, Upload, UploadTurns};
+use base::clock::Clock;
+use base::ids::OrgId;
+use base::{Code, Error, Result};
 use bytes::Bytes;
+use fetch::AddressGuard;
+use std::sync::Arc;
+use std::time::Instant;
+use store::fault::FaultyDisk;
+use store::{MIGRATIONS, Store};
 
 /// What a body is read as: a line of text for each of its lines, and the intake at its end.
 fn read(
@@ -161,4 +169,81 @@ fn letters_and_packings_do_not_matter() {
     assert!(error.detail().unwrap().contains("Content-Encoding: zstd"), "{error}");
     let strict = read(&latin, PLAIN, Some("utf-8"), 7).unwrap().0;
     assert_eq!(strict, ["2 ! is not UTF-8, which it says to be"]);
+}
+
+/// A reading of a whole file.
+fn reading(file: &str, from_line: usize) -> Reading {
+    let disk = FaultyDisk::new();
+    let store = Store::open_backend(move || disk.backend(), Clock::system(), MIGRATIONS).unwrap();
+    let mut intake = Intake::new(PLAIN, None).unwrap();
+    intake.push(Bytes::from(file.to_owned()));
+    intake.end();
+    let guard = Arc::new(AddressGuard::new(&[], &[]));
+    Reading::new(intake, store.system().org(OrgId::new()), guard, from_line)
+}
+
+#[test]
+fn what_is_passed_over_does_not_count_as_read() {
+    let file: String = (1..=6).map(|n| format!("https://a.example/{n}\n")).collect();
+    let mut reading = reading(&file, 4);
+    reading.lines = LINES_MAX - 2;
+    let error = reading.read_some().err().unwrap();
+    assert_eq!(error.code(), Code::PayloadTooLarge);
+    assert_eq!((reading.batch.until, reading.batch.candidates.len()), (5, 2));
+}
+
+/// What one write operation takes is bounded by what hangs on the URLs as well.
+#[test]
+fn large_entries_are_written_some_at_a_time() {
+    let heavy = |n: usize| format!("https://a.example/{n},,{}\n", "x".repeat(15_000));
+    let tags: String = (0..32).map(|tag| format!("{tag}|")).collect();
+    let tagged = |n: usize| format!("https://a.example/{n},{tags},\n");
+    let light = |n: usize| format!("https://a.example/{n},a,b\n");
+    let cases: [(&dyn Fn(usize) -> String, usize, usize); 3] =
+        [(&heavy, 15, 20), (&tagged, 100, 150), (&light, 500, 500)];
+    for (line, least, most) in cases {
+        let file: String = (0..600).map(line).collect();
+        let mut reading = reading(&format!("url,tags,note\n{file}"), 1);
+        assert_eq!(reading.read_some().unwrap(), TurnEnd::Full);
+        let count = reading.batch.candidates.len();
+        assert!((least..=most).contains(&count), "{count}, not {least} to {most}");
+    }
+}
+
+#[test]
+fn a_reason_that_quotes_the_line_is_cut() {
+    let long = format!("{{\"url\":\"https://a.example/\",\"tags\":\"{}\"}}\n", "x".repeat(60_000));
+    let found = lines(long.as_bytes());
+    assert!(found[0].starts_with("1 ! tags: must be an array") && found[0].len() < 400, "{}", found[0].len());
+    let wrong = WrongLine::new(1, &"é".repeat(9_000), "ü".repeat(9_000));
+    assert_eq!((wrong.url.chars().count(), wrong.reason.chars().count()), (200, 300));
+}
+
+/// What a failure half way says: where to go on, also where an end of the room came before it, and when the time is over.
+#[test]
+fn a_failure_says_where_to_go_on() {
+    let mut upload = Upload {
+        begun: Instant::now(),
+        reading: None,
+        turns: Arc::new(UploadTurns::new()),
+        done: Registered { created: 400, updated: 7, ..Registered::default() },
+        wrong: Vec::new(),
+        wrong_total: 0,
+        until: 501,
+        full: None,
+    };
+    upload.in_time().unwrap();
+    let said = |upload: &Upload, error: Error| upload.broken(error).detail().unwrap_or_default().to_owned();
+    let broke = || Error::new(Code::InvalidInput).message("The body broke off.");
+    let told = said(&upload, broke());
+    assert!(
+        told.starts_with("The body broke off. Before line 502 ") && told.ends_with("?fromLine=502."),
+        "{told}"
+    );
+    upload.full = Some((301, "not registered".to_owned()));
+    assert!(said(&upload, broke()).ends_with("(400 new, 7 changed). Send the file again whole, which changes nothing of that, or from there on with ?fromLine=301."));
+    upload.begun = Instant::now().checked_sub(READ_TIME_MAX).expect("a machine that is up for ten minutes");
+    let late = upload.in_time().err().unwrap();
+    assert_eq!(late.code(), Code::RequestTimeout);
+    assert!(said(&upload, late).contains("570 s"));
 }
