@@ -236,6 +236,6 @@ async fn an_older_folder_is_indexed_once() {
             Ok(())
         })
         .unwrap();
-        system.org(other).read(|tx| Ok(assert_eq!(tx.count(&TAG_COUNTS, 10)?, 1))).unwrap();
+        assert_eq!(system.org(other).read(|tx| tx.count(&TAG_COUNTS, 10)).unwrap(), 1);
     }
 }

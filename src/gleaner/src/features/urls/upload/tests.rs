@@ -195,14 +195,14 @@ fn what_is_passed_over_does_not_count_as_read() {
 /// What one write operation takes is bounded by what hangs on the URLs as well.
 #[test]
 fn large_entries_are_written_some_at_a_time() {
-    let heavy = |n: usize| format!("https://a.example/{n},,{}\n", "x".repeat(15_000));
     let tags: String = (0..32).map(|tag| format!("{tag}|")).collect();
-    let tagged = |n: usize| format!("https://a.example/{n},{tags},\n");
-    let light = |n: usize| format!("https://a.example/{n},a,b\n");
-    let cases: [(&dyn Fn(usize) -> String, usize, usize); 3] =
-        [(&heavy, 15, 20), (&tagged, 100, 150), (&light, 500, 500)];
-    for (line, least, most) in cases {
-        let file: String = (0..600).map(line).collect();
+    let cases = [
+        (format!(",{}", "x".repeat(15_000)), 15, 20),
+        (format!("{tags},"), 100, 150),
+        ("a,b".to_owned(), 500, 500),
+    ];
+    for (rest, least, most) in cases {
+        let file: String = (0..600).map(|n| format!("https://a.example/{n},{rest}\n")).collect();
         let mut reading = reading(&format!("url,tags,note\n{file}"), 1);
         assert_eq!(reading.read_some().unwrap(), TurnEnd::Full);
         let count = reading.batch.candidates.len();
