@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use server::client::Client;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -200,4 +200,75 @@ async fn queryable(client: &Client, succeeded: usize, jobs: usize) {
         (answer.json["results"]["rows"][0] == expected).then_some(())
     })
     .await;
+}
+
+/// Three racers, and a domain that takes one visit at a time: the first fails, and the box dies while the second is asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_race_asks_nobody_again_who_has_failed() {
+    let visits = Arc::new(AtomicUsize::new(0));
+    let seen = visits.clone();
+    let web = Web::open(move |path| {
+        Some(match path {
+            "/robots.txt" => return None,
+            _ => match seen.fetch_add(1, Ordering::Relaxed) {
+                0 => Answer::status(503),
+                1 => Answer::html("<title>never read</title>").held("second"),
+                _ => Answer::html("<title>page</title><h1>page</h1>"),
+            },
+        })
+    })
+    .await;
+    let dir = TempDir::new().unwrap();
+    let data = dir.path().join("data");
+    let allow = web.allow();
+    let settings = [("NETWORK__ALLOW", allow.as_str()), ("DISPATCH__PER_DOMAIN_CONCURRENCY", "1")];
+    let process = Process::start(&data, &settings);
+    let owner = member(&process.client(), &process.socket(), "race").await;
+    let api = process.client().bearer(&owner.key);
+    let mut racers = Vec::new();
+    for name in ["First", "Second", "Third"] {
+        let new = json!({ "adapter": "direct", "name": name });
+        let made = expect(post(&api, "/api/v1/providers", &new).await, 201);
+        racers.push(text(&made, "id").to_owned());
+    }
+    let dag = json!({
+        "nodes": [
+            { "id": "start", "type": "start" },
+            { "id": "race", "type": "race", "config": { "providerIds": racers } },
+            { "id": "ok", "type": "end", "config": { "status": "succeeded" } },
+            { "id": "bad", "type": "end", "config": { "status": "failed" } },
+        ],
+        "edges": [
+            { "source": "start", "target": "race", "type": "always" },
+            { "source": "race", "target": "ok", "type": "success" },
+            { "source": "race", "target": "bad", "type": "failure" },
+        ],
+    });
+    let flow = expect(post(&api, "/api/v1/workflows", &json!({ "name": "race", "dag": dag })).await, 201);
+    let flow = text(&flow, "workflowId").to_owned();
+    expect(post(&api, &format!("/api/v1/workflows/{flow}/publish"), &json!({})).await, 200);
+    let job = json!({ "url": web.url("/page"), "workflowId": flow });
+    let id = text(&expect(post(&api, "/api/v1/jobs", &job).await, 201), "id").to_owned();
+    eventually("the second is asked", SETTLE_MAX, || async {
+        (visits.load(Ordering::Relaxed) == 2).then_some(())
+    })
+    .await;
+    process.kill();
+    web.release_all();
+
+    let process = Process::start(&data, &settings);
+    let api = process.client().bearer(&owner.key);
+    let path = format!("/api/v1/jobs/{id}");
+    let job = eventually("the job ends", SETTLE_MAX, || async {
+        let job = expect(get(&api, &path).await, 200);
+        (!matches!(text(&job, "status"), "queued" | "running")).then_some(job)
+    })
+    .await;
+    let attempts: Vec<_> = job["attempts"].as_array().unwrap().iter().collect();
+    let of_first = attempts.iter().filter(|attempt| attempt["providerId"] == json!(racers[0])).count();
+    assert_eq!((of_first, &job["status"]), (1, &json!("succeeded")), "{job}");
+    assert_eq!(attempts[0]["providerId"], json!(racers[0]), "{job}");
+    assert_eq!(attempts[0]["httpStatus"], 503, "its failure is written down: {job}");
+    assert_eq!(visits.load(Ordering::Relaxed), 3, "{job}");
+    assert_eq!(process.terminate(), Some(0));
 }

@@ -97,7 +97,11 @@ async fn what_is_nested_is_named_by_its_path() {
     let listed = get(api, "/api/v1/jobs?limit=1&stauts=queued&priority=9").await;
     assert_eq!(listed.header("x-ignored-fields"), "stauts, priority");
     let refused = get(&strict, "/api/v1/jobs?stauts=queued").await;
-    assert!(message(&refused).contains("known are benchmarkId, cursor, domain, "), "{}", refused.text());
+    assert!(
+        message(&refused).contains("known are batchId, benchmarkId, cursor, domain, "),
+        "{}",
+        refused.text()
+    );
     let fine = get(&strict, "/api/v1/jobs?limit=1&status=queued").await;
     assert_eq!((fine.header("preference-applied"), fine.header("x-ignored-fields")), ("handling=strict", ""));
     // What was mistyped is told beside what was then missing.

@@ -205,6 +205,9 @@ async fn a_tick_fires_at_its_minute_and_sql_tells_of_it() {
     register(api, &web, "a", 3).await;
     register(api, &web, "b", 2).await;
     register(&other.api, &web, "c", 4).await;
+    // A minute that ends between making and asking would be told of as the one after it.
+    let left = 60_000 - at.clock.now().millis().rem_euclid(60_000);
+    at.clock.advance(Duration::from_millis(left.unsigned_abs()));
     let new = json!({ "name": "minutely", "cron": "* * * * *", "tagFilters": ["a", "nobody's"] });
     let (mine, empty) =
         (make(api, &new).await, json!({ "name": "x", "cron": "* * * * *", "tagFilters": ["none"] }));
@@ -299,6 +302,19 @@ async fn a_trigger_goes_the_way_of_a_tick() {
     assert_eq!(expect(post(api, &trigger(&many), &json!({})).await, 200)["jobsCreated"], 3);
     let run = ended(api, &many).await;
     assert_eq!((&run["truncated"], &run["status"]), (&json!(true), &json!("completed")));
+    // The oldest of all its tags, whichever tag comes first.
+    for (n, tag) in ["second", "first", "second", "first"].iter().enumerate() {
+        let url = json!({ "url": web.url(&format!("/mixed/{n}")), "tags": [tag, "mixed"] });
+        expect(post(api, "/api/v1/urls", &json!({ "urls": [url] })).await, 200);
+    }
+    let tags = json!({ "name": "mixed", "cron": "@yearly", "tagFilters": ["first", "second", "mixed"] });
+    let mixed = make(api, &tags).await;
+    expect(post(api, &trigger(&mixed), &json!({})).await, 200);
+    let run = ended(api, &mixed).await;
+    let jobs = format!("/api/v1/jobs?scheduleRunId={}", text(&run, "id"));
+    let jobs = expect(get(api, &jobs).await, 200)["items"].as_array().unwrap().clone();
+    let urls: BTreeSet<_> = jobs.iter().map(|job| text(job, "url").to_owned()).collect();
+    assert_eq!(urls, (0..3).map(|n| web.url(&format!("/mixed/{n}"))).collect());
     // A workflow that is a draft lets nothing through, and says so.
     let graph = chain(&[&direct(&member).await]);
     let draft = post(api, "/api/v1/workflows", &json!({ "name": "draft", "dag": graph })).await;
@@ -337,6 +353,34 @@ async fn a_run_stops_where_credits_end_and_says_how_far_it_came() {
     assert_eq!(expect(get(api, "/api/v1/plans/current").await, 200)["remainingCredits"], 0);
     let gated = post(api, &trigger, &json!({})).await;
     assert_eq!((gated.status.as_u16(), &gated.json["error"]), (402, &json!("QUOTA_EXCEEDED")));
+    at.stop().await;
+}
+
+/// Ticks that wait when somebody switches the schedule off, or lets none wait any more, do not come.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waits_goes_with_the_switch() {
+    let web =
+        Web::open(|path| Some(Answer::html(format!("<title>{path}</title>")).after_ms(3_600_000))).await;
+    let allow = web.allow();
+    let at = Appliance::start_with(&[("NETWORK__ALLOW", &allow)]).await;
+    let member = at.member("switch").await;
+    let api = &member.api;
+    register(api, &web, "slow", 1).await;
+    let each_second = json!({ "name": "each second", "cron": "* * * * * *", "overlap": "queue" });
+    let ids = [make(api, &each_second).await, make(api, &each_second).await];
+    let waiting = async |id: &str| runs(api, &format!("scheduleId={id}&status=queued")).await.len();
+    for id in &ids {
+        eventually("two wait", PATIENCE, || async { (waiting(id).await >= 2).then_some(()) }).await;
+    }
+    expect(patch(api, &format!("{SCHEDULES}/{}/toggle", ids[0]), &json!({ "isEnabled": false })).await, 200);
+    let skip = json!({ "name": "each second", "cron": "* * * * * *", "overlap": "skip" });
+    expect(put(api, &format!("{SCHEDULES}/{}", ids[1]), &skip).await, 200);
+    for (id, why) in ids.iter().zip(["was switched off while", "overlap was made skip"]) {
+        assert_eq!(waiting(id).await, 0);
+        let left_out = runs(api, &format!("scheduleId={id}&status=skipped_overlap")).await;
+        let said = left_out.iter().filter(|run| text(run, "message").contains(why)).count();
+        assert!(said >= 2, "{left_out:?}");
+    }
     at.stop().await;
 }
 

@@ -1,7 +1,7 @@
 //! The walk over the route table with two organizations: a foreign id and a missing one answer byte for byte alike.
 
 use crate::harness::web::{Answer, Web};
-use crate::harness::{Appliance, Member, collect, eventually, expect, get, post, text};
+use crate::harness::{Appliance, Member, ended, eventually, expect, get, post, text};
 use http::Method;
 use serde_json::{Value, json};
 use server::client::{Client, Reply};
@@ -14,6 +14,7 @@ const VARIABLES: &[(&str, Option<&str>)] = &[
     // A person's own, and for their browser alone: tests/it/account/export.rs compares the answers.
     ("/api/v1/account/exports/{id}", None),
     ("/api/v1/api-keys/{id}", Some("key")),
+    ("/api/v1/batches/{id}", Some("batch")),
     ("/api/v1/benchmarks/{id}", Some("benchmark")),
     ("/api/v1/bi/exports/{id}", Some("export")),
     ("/api/v1/bi/queries/{id}", Some("query")),
@@ -88,7 +89,9 @@ pub async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
     let workflow = smart_workflow(&member, name).await;
     expect(post(&member.api, "/api/v1/urls", &json!({ "urls": [url] })).await, 200);
     let urls = expect(get(&member.api, "/api/v1/urls").await, 200);
-    let job = collect(&member.api, &url).await;
+    let together = json!({ "name": format!("/{name}"), "jobs": [{ "url": url }] });
+    let batch = expect(post(&member.api, "/api/v1/jobs/batch", &together).await, 201);
+    let job = ended(&member.api, text(&batch["jobs"][0], "id")).await;
     assert_eq!(job["status"], "succeeded", "{job}");
     let job_id = text(&job, "id").to_owned();
     eventually("the result is indexed", Duration::from_secs(10), || async {
@@ -124,6 +127,7 @@ pub async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
     let schedule = json!({ "name": format!("/{name}"), "cron": "0 0 1 1 *", "isEnabled": false });
     let schedule = expect(post(&member.api, "/api/v1/schedules", &schedule).await, 201);
     let ids = vec![
+        ("batch", text(&batch, "batchId").to_owned()),
         ("schedule", text(&schedule, "id").to_owned()),
         ("url", text(&urls["items"][0], "id").to_owned()),
         ("result", text(&job, "resultId").to_owned()),
@@ -195,6 +199,7 @@ async fn a_foreign_id_is_a_missing_id_on_every_route() {
     for path in [
         format!("/api/v1/urls/{}", theirs.id("url")),
         format!("/api/v1/jobs/{}", theirs.id("job")),
+        format!("/api/v1/batches/{}", theirs.id("batch")),
         format!("/api/v1/extraction/results/by-id/{}", theirs.id("result")),
         format!("/api/v1/bi/queries/{}", theirs.id("query")),
         format!("/api/v1/bi/saved-queries/{}", theirs.id("saved")),
@@ -255,6 +260,7 @@ async fn lists_show_ones_own(client: &Client, other: &str) {
     let lists = [
         "urls",
         "jobs",
+        "batches",
         "api-keys",
         "extraction/results",
         "extraction/results?q=marker",
@@ -274,6 +280,10 @@ async fn lists_show_ones_own(client: &Client, other: &str) {
         assert!(!reply.text().contains(&format!("/{other}")), "{list}: {}", reply.text());
         assert_eq!(expect(reply, 200)["items"].as_array().unwrap().len(), 1, "{list}");
     }
+    let told = expect(get(client, "/api/v1/events?limit=200").await, 200);
+    assert!(
+        !told["items"].as_array().unwrap().is_empty() && !told.to_string().contains(&format!("/{other}"))
+    );
     let sql = "SELECT r.url, j.url AS job_url, u.url AS registered FROM readings r, jobs j, urls u";
     let answer = eventually("SQL has the rows", Duration::from_secs(10), || async {
         let answer =

@@ -69,6 +69,8 @@ actions! {
     JobSubmitted "job.submitted" "job" "A job was submitted.";
     JobBatchSubmitted "job.batch_submitted" "job" "Several jobs were submitted at once.";
     JobCanceled "job.canceled" "job" "A job was canceled.";
+    BatchCanceled "batch.canceled" "batch" "A batch was canceled, with all of its jobs that had not ended.";
+    BatchRetried "batch.retried" "batch" "The failed jobs of a batch were to be submitted again.";
     JobRetried "job.retried" "job" "An ended job was submitted again.";
     ScheduleCreated "schedule.created" "schedule" "A schedule was made.";
     ScheduleUpdated "schedule.updated" "schedule" "A schedule was given other terms.";

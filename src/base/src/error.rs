@@ -41,57 +41,65 @@ macro_rules! error_codes {
     };
 }
 
-error_codes! {
-    InvalidInput "invalid_input" 400 "Validation failed";
-    InvalidUrl "invalid_url" 400 "Invalid URL";
-    InvalidWorkflow "invalid_workflow" 400 "Invalid workflow";
-    NodeTypeUnknown "node_type_unknown" 400 "Unknown node type";
-    AuthMissing "auth_missing" 401 "Authentication required";
-    AuthInvalid "auth_invalid" 401 "Invalid authentication token";
-    PaymentRequired "payment_required" 402 "QUOTA_EXCEEDED";
-    QuotaExceeded "quota_exceeded" 402 "QUOTA_EXCEEDED";
-    AuthForbidden "auth_forbidden" 403 "Insufficient permissions";
-    AuthOrgMismatch "auth_org_mismatch" 403 "Not a member of this organization";
-    OrgNotFound "org_not_found" 403 "No organization exists for this user";
-    PlanRequired "plan_required" 403 "Not included in the plan";
-    NotFound "not_found" 404 "Not found";
-    MethodNotAllowed "method_not_allowed" 405 "Method not allowed";
-    RequestTimeout "request_timeout" 408 "The body did not come";
-    AlreadyExists "already_exists" 409 "Already exists";
-    Conflict "conflict" 409 "Conflict";
-    JobTerminal "job_terminal" 409 "Job has already ended";
-    WorkflowDisabled "workflow_disabled" 409 "Workflow is not published";
-    AuthCodeExpired "auth_code_expired" 410 "Code expired";
-    AuthCodeConsumed "auth_code_consumed" 410 "Code already used";
-    PreconditionFailed "precondition_failed" 412 "Precondition failed";
-    PayloadTooLarge "payload_too_large" 413 "Body too large";
-    UnsupportedMediaType "unsupported_media_type" 415 "Unsupported content type";
-    RateLimited "rate_limited" 429 "Too many requests";
-    InternalError "internal_error" 500 "Internal server error";
-    ProviderUnavailable "provider_unavailable" 502 "Provider unavailable";
-    ServiceUnavailable "service_unavailable" 503 "Service unavailable";
-    // The SQL console's own (data/docs/api.md, "The SQL console").
-    InvalidIdempotencyKey "invalid_idempotency_key" 400 "Invalid Idempotency-Key";
-    InvalidExecutionContext "invalid_execution_context" 400 "Invalid execution context";
-    InvalidSql "invalid_sql" 400 "Invalid SQL";
-    SyntaxError "syntax_error" 400 "Syntax error";
-    InvalidTableName "invalid_table_name" 400 "Invalid table name";
-    KillSwitched "kill_switched" 403 "Switched off by the operator";
-    NoOrg "no_org" 403 "No organization exists for this user";
-    FeatureDisabled "feature_disabled" 403 "The SQL console is not enabled";
-    InsufficientPermissions "insufficient_permissions" 403 "Insufficient permissions";
-    EmailNotVerified "email_not_verified" 403 "Email address is not verified";
-    AuthenticationRequired "authentication_required" 403 "Authentication required";
-    UserNotFound "user_not_found" 403 "User not found";
-    RlsDenied "rls_denied" 403 "Table not available";
-    SavedQueryNotExecutable "saved_query_not_executable" 409 "Saved query cannot be executed";
-    IdempotencyConflict "idempotency_conflict" 409 "Idempotency-Key belongs to another request";
-    NotReady "not_ready" 409 "Result is not ready";
-    Transient "transient" 409 "The query failed";
-    Canceled "canceled" 409 "The query was canceled";
-    StatementTimeout "statement_timeout" 409 "The statement took too long";
-    TooManyQueries "too_many_queries" 429 "Too many queries";
+/// Hands every code to another macro, for what is made of all of them elsewhere, as their pages are.
+#[macro_export]
+macro_rules! each_code {
+    ($then:ident) => {
+        $then! {
+            InvalidInput "invalid_input" 400 "Validation failed";
+            InvalidUrl "invalid_url" 400 "Invalid URL";
+            InvalidWorkflow "invalid_workflow" 400 "Invalid workflow";
+            NodeTypeUnknown "node_type_unknown" 400 "Unknown node type";
+            AuthMissing "auth_missing" 401 "Authentication required";
+            AuthInvalid "auth_invalid" 401 "Invalid authentication token";
+            PaymentRequired "payment_required" 402 "QUOTA_EXCEEDED";
+            QuotaExceeded "quota_exceeded" 402 "QUOTA_EXCEEDED";
+            AuthForbidden "auth_forbidden" 403 "Insufficient permissions";
+            AuthOrgMismatch "auth_org_mismatch" 403 "Not a member of this organization";
+            OrgNotFound "org_not_found" 403 "No organization exists for this user";
+            PlanRequired "plan_required" 403 "Not included in the plan";
+            NotFound "not_found" 404 "Not found";
+            MethodNotAllowed "method_not_allowed" 405 "Method not allowed";
+            RequestTimeout "request_timeout" 408 "The body did not come";
+            AlreadyExists "already_exists" 409 "Already exists";
+            Conflict "conflict" 409 "Conflict";
+            JobTerminal "job_terminal" 409 "Job has already ended";
+            WorkflowDisabled "workflow_disabled" 409 "Workflow is not published";
+            AuthCodeExpired "auth_code_expired" 410 "Code expired";
+            AuthCodeConsumed "auth_code_consumed" 410 "Code already used";
+            PreconditionFailed "precondition_failed" 412 "Precondition failed";
+            PayloadTooLarge "payload_too_large" 413 "Body too large";
+            UnsupportedMediaType "unsupported_media_type" 415 "Unsupported content type";
+            RateLimited "rate_limited" 429 "Too many requests";
+            InternalError "internal_error" 500 "Internal server error";
+            ProviderUnavailable "provider_unavailable" 502 "Provider unavailable";
+            ServiceUnavailable "service_unavailable" 503 "Service unavailable";
+            // The SQL console's own (data/docs/api.md, "The SQL console").
+            InvalidIdempotencyKey "invalid_idempotency_key" 400 "Invalid Idempotency-Key";
+            InvalidExecutionContext "invalid_execution_context" 400 "Invalid execution context";
+            InvalidSql "invalid_sql" 400 "Invalid SQL";
+            SyntaxError "syntax_error" 400 "Syntax error";
+            InvalidTableName "invalid_table_name" 400 "Invalid table name";
+            KillSwitched "kill_switched" 403 "Switched off by the operator";
+            NoOrg "no_org" 403 "No organization exists for this user";
+            FeatureDisabled "feature_disabled" 403 "The SQL console is not enabled";
+            InsufficientPermissions "insufficient_permissions" 403 "Insufficient permissions";
+            EmailNotVerified "email_not_verified" 403 "Email address is not verified";
+            AuthenticationRequired "authentication_required" 403 "Authentication required";
+            UserNotFound "user_not_found" 403 "User not found";
+            RlsDenied "rls_denied" 403 "Table not available";
+            SavedQueryNotExecutable "saved_query_not_executable" 409 "Saved query cannot be executed";
+            IdempotencyConflict "idempotency_conflict" 409 "Idempotency-Key belongs to another request";
+            NotReady "not_ready" 409 "Result is not ready";
+            Transient "transient" 409 "The query failed";
+            Canceled "canceled" 409 "The query was canceled";
+            StatementTimeout "statement_timeout" 409 "The statement took too long";
+            TooManyQueries "too_many_queries" 429 "Too many queries";
+        }
+    };
 }
+
+each_code!(error_codes);
 
 /// A failure on its way to a client.
 #[derive(Debug)]

@@ -72,20 +72,85 @@ pub fn next() -> Uuid {
     id
 }
 
-/// Declares a newtype over a UUID, with text and serde forms.
+/// Hands every kind of id to another macro, for what is made of all of them: the types here, the keys of the store, and of those
+/// that stand in a path, with the noun of their `not_found`, the path's parameters.
 #[macro_export]
-macro_rules! id_type {
-    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+macro_rules! each_id {
+    ($then:ident) => {
+        $then! {
+            /// An organization: the tenant.
+            OrgId;
+            /// A person.
+            UserId "Member";
+            /// A long-lived key of an organization.
+            ApiKeyId "API key";
+            /// A registered URL.
+            UrlId "URL";
+            /// A scrape request.
+            JobId "Job";
+            /// What one job extracted.
+            ResultId "Result";
+            /// A submitted SQL statement.
+            QueryId "Query";
+            /// A statement that was saved under a name.
+            SavedQueryId "Saved query";
+            /// An agent, which is its conversation too.
+            AgentId;
+            /// A file made of a statement's result.
+            BiExportId "Export";
+            /// A workflow's stable, logical id.
+            WorkflowId "Workflow";
+            /// One immutable version row of a workflow.
+            WorkflowVersionId "Workflow version";
+            /// A schedule.
+            ScheduleId "Schedule";
+            /// One firing of a schedule.
+            ScheduleRunId "Schedule run";
+            /// A benchmark.
+            BenchmarkId "Benchmark";
+            /// Jobs that were submitted together.
+            BatchId "Batch";
+            /// Something that happened in an organization.
+            EventId;
+            /// A connected provider.
+            ProviderId "Provider";
+            /// Where results are delivered to.
+            OutputId;
+            /// A better ranking that waits for somebody's word.
+            SuggestionId "Suggestion";
+            /// One row of the credit ledger.
+            TransactionId;
+            /// A request for more credits.
+            RechargeId;
+            /// A platform extraction schema.
+            SchemaId;
+            /// One line of the audit log.
+            AuditId "Audit entry";
+            /// An invitation into an organization.
+            InviteId "Invite";
+            /// An erasure of a person or an organization.
+            ErasureId;
+            /// An export of what is held on a person.
+            AccountExportId "Export";
+            /// A message to a person.
+            MailId;
+        }
+    };
+}
+
+/// Newtypes over a UUID, with text and serde forms.
+macro_rules! id_types {
+    ($($(#[$doc:meta])* $name:ident $($noun:literal)?;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, ::serde::Serialize, ::serde::Deserialize)]
         #[serde(transparent)]
-        pub struct $name(pub ::uuid::Uuid);
+        pub struct $name(pub Uuid);
 
         impl $name {
             /// A new id, later in order than every one made before.
             #[allow(clippy::new_without_default)]
             pub fn new() -> Self {
-                Self($crate::ids::next())
+                Self(next())
             }
         }
 
@@ -103,114 +168,34 @@ macro_rules! id_type {
             }
         }
 
-        impl ::std::fmt::Display for $name {
-            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                ::std::fmt::Display::fmt(&self.0, f)
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&self.0, f)
             }
         }
 
         impl ::std::str::FromStr for $name {
-            type Err = $crate::ids::NotAnId;
+            type Err = NotAnId;
             fn from_str(text: &str) -> ::std::result::Result<Self, Self::Err> {
-                ::uuid::Uuid::parse_str(text).map(Self).map_err(|_| $crate::ids::NotAnId)
+                Uuid::parse_str(text).map(Self).map_err(|_| NotAnId)
             }
         }
 
-        impl ::std::convert::From<::uuid::Uuid> for $name {
-            fn from(id: ::uuid::Uuid) -> Self {
+        impl ::std::convert::From<Uuid> for $name {
+            fn from(id: Uuid) -> Self {
                 Self(id)
             }
         }
 
-        impl ::std::convert::From<$name> for ::uuid::Uuid {
-            fn from(id: $name) -> ::uuid::Uuid {
+        impl ::std::convert::From<$name> for Uuid {
+            fn from(id: $name) -> Uuid {
                 id.0
             }
         }
     )*};
 }
 
-id_type! {
-    /// An organization: the tenant.
-    OrgId;
-    /// A person.
-    UserId;
-    /// A long-lived key of an organization.
-    ApiKeyId;
-    /// A registered URL.
-    UrlId;
-    /// A scrape request.
-    JobId;
-    /// What one job extracted.
-    ResultId;
-    /// A submitted SQL statement.
-    QueryId;
-    /// A statement that was saved under a name.
-    SavedQueryId;
-    /// An agent, which is its conversation too.
-    AgentId;
-    /// A file made of a statement's result.
-    BiExportId;
-    /// A workflow's stable, logical id.
-    WorkflowId;
-    /// One immutable version row of a workflow.
-    WorkflowVersionId;
-    /// A schedule.
-    ScheduleId;
-    /// One firing of a schedule.
-    ScheduleRunId;
-    /// A benchmark.
-    BenchmarkId;
-    /// A connected provider.
-    ProviderId;
-    /// Where results are delivered to.
-    OutputId;
-    /// A better ranking that waits for somebody's word.
-    SuggestionId;
-    /// One row of the credit ledger.
-    TransactionId;
-    /// A request for more credits.
-    RechargeId;
-    /// A platform extraction schema.
-    SchemaId;
-    /// One line of the audit log.
-    AuditId;
-    /// An invitation into an organization.
-    InviteId;
-    /// An erasure of a person or an organization.
-    ErasureId;
-    /// An export of what is held on a person.
-    AccountExportId;
-    /// A message to a person.
-    MailId;
-}
-
-/// Hands every id that stands in a path, with the noun of its `not_found`, to another macro.
-#[macro_export]
-macro_rules! each_path_id {
-    ($then:ident) => {
-        $then! {
-            $crate::ids::AccountExportId, "Export";
-            $crate::ids::ApiKeyId, "API key";
-            $crate::ids::AuditId, "Audit entry";
-            $crate::ids::BenchmarkId, "Benchmark";
-            $crate::ids::BiExportId, "Export";
-            $crate::ids::InviteId, "Invite";
-            $crate::ids::JobId, "Job";
-            $crate::ids::ProviderId, "Provider";
-            $crate::ids::QueryId, "Query";
-            $crate::ids::ResultId, "Result";
-            $crate::ids::SavedQueryId, "Saved query";
-            $crate::ids::ScheduleId, "Schedule";
-            $crate::ids::ScheduleRunId, "Schedule run";
-            $crate::ids::SuggestionId, "Suggestion";
-            $crate::ids::UrlId, "URL";
-            $crate::ids::UserId, "Member";
-            $crate::ids::WorkflowId, "Workflow";
-            $crate::ids::WorkflowVersionId, "Workflow version";
-        }
-    };
-}
+each_id!(id_types);
 
 /// The id of a request: a caller's own when it is 1-128 characters of `[A-Za-z0-9._-]`, else a new UUID.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

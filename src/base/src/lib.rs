@@ -21,5 +21,6 @@ pub mod printable;
 pub mod similar;
 pub mod terms;
 pub mod web;
+pub mod words;
 
 pub use error::{Code, Error, Result};

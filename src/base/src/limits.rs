@@ -32,6 +32,16 @@ pub const JOBS_PER_BATCH_MAX: usize = 1_000;
 pub const JOBS_PER_POLL_MAX: usize = 500;
 /// Ids of one deletion of results.
 pub const RESULTS_PER_DELETE_MAX: usize = 1_000;
+/// URLs of one benchmark (data/docs/api.md, "Limits").
+pub const URLS_PER_BENCHMARK_MAX: usize = 20;
+/// URLs that a schedule names (data/docs/api.md, "Limits").
+pub const URLS_PER_SCHEDULE_MAX: usize = 1_000;
+/// How long a submitted statement is waited for unless its request says otherwise, and at most (data/docs/api.md, "Limits").
+pub const STATEMENT_WAIT_MS_DEFAULT: u64 = 2_000;
+pub const STATEMENT_WAIT_MS_MAX: u64 = 10_000;
+/// Rows on a page of a statement's result, likewise.
+pub const RESULT_PAGE_ROWS_DEFAULT: u64 = 200;
+pub const RESULT_PAGE_ROWS_MAX: u64 = 1_000;
 /// Bytes of all header lines together that a job may add: what web servers commonly take in a request's head.
 pub const JOB_HEADERS_BYTES_MAX: usize = 16 << 10;
 /// Tags of a URL or job.

@@ -16,7 +16,6 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -95,7 +94,16 @@ struct Waiter<K> {
 pub struct FairPermit<K: Copy + Eq + Hash> {
     line: Arc<FairSemaphore<K>>,
     organization: K,
-    is_counted: AtomicBool,
+    is_counted: bool,
+}
+
+/// One that an organization's own limit counts, whether it has a place or not. Dropping it lets the next of the
+/// organization have its turn.
+#[derive(Debug)]
+pub struct LimitCount<K: Copy + Eq + Hash> {
+    line: Arc<FairSemaphore<K>>,
+    organization: K,
+    is_counted: bool,
 }
 
 /// One who stands in the line, or has a place that it has not taken yet. Dropping it leaves the line.
@@ -182,6 +190,15 @@ impl<K: Copy + Eq + Hash> FairSemaphore<K> {
         organization: K,
         limit: Option<OrganizationLimit>,
     ) -> Result<Ticket<K>, AcquireError> {
+        self.join_line(organization, limit, true)
+    }
+
+    fn join_line(
+        self: &Arc<Self>,
+        organization: K,
+        limit: Option<OrganizationLimit>,
+        is_bounded: bool,
+    ) -> Result<Ticket<K>, AcquireError> {
         let mut state = self.state.lock();
         if state.is_closed {
             return Err(AcquireError::Closed);
@@ -201,7 +218,7 @@ impl<K: Copy + Eq + Hash> FairSemaphore<K> {
             TicketState::Granted
         } else {
             // Who waits for its own organization takes nobody's room in the line.
-            if is_within {
+            if is_within && is_bounded {
                 let contending = state.contending();
                 if contending.len() >= self.rules.waiting_max && contending.contains(&organization) {
                     return Err(AcquireError::Full);
@@ -269,15 +286,31 @@ impl<K: Copy + Eq + Hash> Ticket<K> {
             came.map_err(|_| AcquireError::Closed)?;
         }
         self.state = TicketState::Done;
-        let is_counted = AtomicBool::new(self.running_max.is_some());
+        let is_counted = self.running_max.is_some();
         Ok(FairPermit { line: Arc::clone(&self.line), organization: self.organization, is_counted })
     }
 }
 
 impl<K: Copy + Eq + Hash> FairPermit<K> {
-    /// Its organization may have another one beside it from now on, although the place is not free yet.
-    pub fn uncount(&self) {
-        if self.is_counted.swap(false, Ordering::Relaxed) {
+    /// The place alone, and what the organization's own limit counts: a run may go on when it needs its place no more.
+    pub fn split(mut self) -> (FairPermit<K>, LimitCount<K>) {
+        let is_counted = std::mem::take(&mut self.is_counted);
+        let count = LimitCount { line: Arc::clone(&self.line), organization: self.organization, is_counted };
+        (self, count)
+    }
+}
+
+impl<K: Copy + Eq + Hash> LimitCount<K> {
+    /// Waits for a place once more, for a further part of what was let in already: it is not turned away because many
+    /// wait, and not counted again.
+    pub async fn place(&self) -> Result<FairPermit<K>, AcquireError> {
+        self.line.join_line(self.organization, None, false)?.turn().await
+    }
+}
+
+impl<K: Copy + Eq + Hash> Drop for LimitCount<K> {
+    fn drop(&mut self) {
+        if self.is_counted {
             let mut state = self.line.state.lock();
             lower(&mut state.counted, self.organization);
             state.next();
@@ -408,7 +441,7 @@ impl<K: Copy + Eq + Hash> Drop for Ticket<K> {
 
 impl<K: Copy + Eq + Hash> Drop for FairPermit<K> {
     fn drop(&mut self) {
-        self.line.leave(self.organization, *self.is_counted.get_mut());
+        self.line.leave(self.organization, self.is_counted);
     }
 }
 

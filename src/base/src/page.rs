@@ -53,7 +53,10 @@ impl PageRequest {
                 Ok(0) => return Err(Error::invalid("limit", "must be at least 1")),
                 Ok(n) => usize::try_from(n).unwrap_or(PAGE_ROWS_MAX).min(PAGE_ROWS_MAX),
                 Err(_) if text.bytes().all(|b| b.is_ascii_digit()) => PAGE_ROWS_MAX,
-                Err(_) => return Err(Error::invalid("limit", "must be a whole number from 1 to 200")),
+                Err(_) => {
+                    let reason = format!("must be a whole number from 1 to {PAGE_ROWS_MAX}");
+                    return Err(Error::invalid("limit", reason));
+                }
             },
         };
         Ok(PageRequest { limit, cursor: cursor.filter(|text| !text.is_empty()).map(str::to_owned) })

@@ -94,15 +94,16 @@ impl Permissions {
     }
 }
 
-/// What a member is in an organization.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    Owner,
-    Admin,
-    Editor,
-    Analyst,
-    Viewer,
+crate::words! {
+    /// What a member is in an organization.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+    pub enum Role {
+        Owner "owner",
+        Admin "admin",
+        Editor "editor",
+        Analyst "analyst",
+        Viewer "viewer",
+    }
 }
 
 impl Role {
@@ -126,16 +127,6 @@ impl Role {
             Role::Editor => editor,
             Role::Analyst => analyst,
             Role::Viewer => read,
-        }
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Role::Owner => "owner",
-            Role::Admin => "admin",
-            Role::Editor => "editor",
-            Role::Analyst => "analyst",
-            Role::Viewer => "viewer",
         }
     }
 }

@@ -18,25 +18,29 @@
 //! kept before a row names it, [`OrgBlobs::remove_untouched`] leaves one that was kept again lately: keeping a page that is
 //! there makes its file's time the present.
 //!
+//! **Where.** All names lie below the folder that was opened. When another one stands under its name, or none (it was
+//! moved, or its disk unmounted), pages are neither kept nor removed nor said to be missing until it is back.
+//!
 //! Compression and fsync run on tokio's blocking threads; so does hashing a page of more than [`INLINE_BYTES_MAX`].
 
+mod error;
+mod hash;
 mod known;
 
+pub use error::BlobError;
+pub use hash::{BlobHash, BlobHashError};
+
 use std::collections::HashSet;
-use std::error::Error;
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use parking_lot::RwLock;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use known::KnownBlobs;
@@ -57,94 +61,6 @@ const TRIED: &str = "try";
 const TRIED_BYTES: usize = 64 << 10;
 /// The end of an object's name.
 const SUFFIX: &str = ".zst";
-
-/// SHA-256 of a page's own bytes. As text: 64 lower-case hex digits.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BlobHash([u8; 32]);
-
-impl BlobHash {
-    /// The hash of these bytes.
-    pub fn of(bytes: &[u8]) -> BlobHash {
-        let mut hash = [0; 32];
-        hash.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref());
-        BlobHash(hash)
-    }
-
-    /// The hash that was kept as bytes.
-    pub const fn from_bytes(hash: [u8; 32]) -> BlobHash {
-        BlobHash(hash)
-    }
-
-    /// The hash as bytes, to be kept.
-    pub const fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-}
-
-impl fmt::Display for BlobHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for BlobHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "BlobHash({self})")
-    }
-}
-
-/// The text is not 64 lower-case hex digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BlobHashError;
-
-impl fmt::Display for BlobHashError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a page's hash is 64 lower-case hex digits")
-    }
-}
-
-impl Error for BlobHashError {}
-
-impl FromStr for BlobHash {
-    type Err = BlobHashError;
-
-    /// Reads exactly what `Display` writes, so that one hash has one name.
-    fn from_str(text: &str) -> Result<BlobHash, BlobHashError> {
-        let digit = |byte: u8| match byte {
-            b'0'..=b'9' => Ok(byte - b'0'),
-            b'a'..=b'f' => Ok(byte - b'a' + 10),
-            _ => Err(BlobHashError),
-        };
-        let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return Err(BlobHashError) };
-        let pairs: &[[u8; 2]; 32] = pairs.try_into().map_err(|_| BlobHashError)?;
-        let mut hash = [0; 32];
-        for (byte, [high, low]) in hash.iter_mut().zip(pairs) {
-            *byte = digit(*high)? << 4 | digit(*low)?;
-        }
-        Ok(BlobHash(hash))
-    }
-}
-
-impl Serialize for BlobHash {
-    /// Hex where people read it (JSON), 32 bytes where rows are stored.
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if serializer.is_human_readable() {
-            serializer.collect_str(self)
-        } else {
-            self.0.serialize(serializer)
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for BlobHash {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<BlobHash, D::Error> {
-        if deserializer.is_human_readable() {
-            String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
-        } else {
-            <[u8; 32]>::deserialize(deserializer).map(BlobHash)
-        }
-    }
-}
 
 /// A page that is on the disk: what a row keeps of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -172,6 +88,8 @@ pub struct BlobStore {
 
 struct Inner {
     root: PathBuf,
+    /// The folder that was opened there; none where nobody writes.
+    opened: Option<disk::Found>,
     known: KnownBlobs,
     /// Tells files apart that are being written.
     unfinished: AtomicU64,
@@ -194,8 +112,11 @@ impl BlobStore {
         disk::open_folder(&root).map_err(|error| BlobError::from_io("open the folder of pages", error))?;
         let root =
             root.canonicalize().map_err(|error| BlobError::from_io("open the folder of pages", error))?;
+        let opened =
+            disk::Found::at(&root).map_err(|error| BlobError::from_io("open the folder of pages", error))?;
         let inner = Inner {
             root,
+            opened: Some(opened),
             known: KnownBlobs::default(),
             unfinished: AtomicU64::new(0),
             emptied: RwLock::default(),
@@ -212,8 +133,9 @@ impl BlobStore {
     /// Writes a small file, syncs it and removes it again: whether the folder takes pages. Another process's try at the
     /// same time does no harm.
     pub async fn try_write(&self) -> Result<(), BlobError> {
-        let file = self.inner.root.join(TRIED);
+        let (store, file) = (Arc::clone(&self.inner), self.inner.root.join(TRIED));
         blocking(move || {
+            store.check()?;
             let tried = File::create(&file).and_then(|mut open| {
                 open.write_all(&[0; TRIED_BYTES])?;
                 open.sync_all()
@@ -227,9 +149,10 @@ impl BlobStore {
     /// Removes what writes that were cut off left behind (`<name>#<n>`) and is older than `age`; gives their
     /// number. Reads every folder: for maintenance, not for the way of a request.
     pub async fn sweep_unfinished(&self, age: Duration) -> Result<u64, BlobError> {
-        let root = self.inner.root.clone();
+        let store = Arc::clone(&self.inner);
         blocking(move || {
-            sweep(&root, age).map_err(|error| BlobError::from_io("sweep unfinished pages", error))
+            store.check()?;
+            sweep(&store.root, age).map_err(|error| BlobError::from_io("sweep unfinished pages", error))
         })
         .await
     }
@@ -245,6 +168,7 @@ impl OrgBlobs {
         if bytes.len() > PAGE_BYTES_MAX {
             return Err(BlobError::TooLarge { bytes: bytes.len() as u64 });
         }
+        self.store.check()?;
         let byte_size = bytes.len() as u64;
         let (store, org) = (self.store.clone(), self.org);
         let at_hand = (bytes.len() <= INLINE_BYTES_MAX).then(|| BlobHash::of(&bytes));
@@ -278,6 +202,9 @@ impl OrgBlobs {
                 // The next time it is put it is written again.
                 store.known.forget(org, &hash);
             }
+            if matches!(page, Ok(None)) {
+                store.check()?;
+            }
             page
         })
         .await
@@ -287,6 +214,7 @@ impl OrgBlobs {
     pub async fn delete(&self, hash: &BlobHash) -> Result<bool, BlobError> {
         let (store, org, hash) = (self.store.clone(), self.org, *hash);
         blocking(move || {
+            store.check()?;
             store.known.forget(org, &hash);
             match fs::remove_file(store.file(org, &hash)) {
                 Ok(()) => Ok(true),
@@ -304,6 +232,7 @@ impl OrgBlobs {
             let failed = |error| BlobError::from_io("remove a page", error);
             // Nobody keeps it between the look at its time and its end.
             let _alone = store.keeping.write();
+            store.check()?;
             let file = store.file(org, &hash);
             match fs::metadata(&file).and_then(|found| found.modified()) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
@@ -321,8 +250,9 @@ impl OrgBlobs {
     /// The pages of one of the organization's 256 folders that were not kept within the last `age`, with what each takes on
     /// the disk.
     pub async fn older_than(&self, shard: u8, age: Duration) -> Result<Vec<(BlobHash, u64)>, BlobError> {
-        let folder = self.store.root.join(format!("{}/{shard:02x}", self.org));
+        let (store, folder) = (self.store.clone(), self.store.root.join(format!("{}/{shard:02x}", self.org)));
         blocking(move || {
+            store.check()?;
             older(&folder, age).map_err(|error| BlobError::from_io("look through a folder of pages", error))
         })
         .await
@@ -331,10 +261,11 @@ impl OrgBlobs {
     /// Removes all pages of the organization for good, unfinished ones too, and gives what they took. From here on it
     /// takes none, as long as this process lives.
     pub async fn delete_all(&self) -> Result<BlobUsage, BlobError> {
+        self.store.check()?;
         self.store.emptied.write().insert(self.org);
         self.store.known.forget_all(self.org);
         let usage = self.usage().await?;
-        let (root, folder) = (self.store.root.clone(), self.store.root.join(self.org.to_string()));
+        let (store, folder) = (self.store.clone(), self.store.root.join(self.org.to_string()));
         blocking(move || {
             // A page on its way may come into a folder that was just emptied; there are only as many as were on their way.
             let mut removed = fs::remove_dir_all(&folder);
@@ -348,9 +279,10 @@ impl OrgBlobs {
             }
             let removed = match removed {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-                _ => File::open(&root).and_then(|root| root.sync_all()),
+                _ => File::open(&store.root).and_then(|root| root.sync_all()),
             };
-            removed.map_err(|error| BlobError::from_io("delete an organization's pages", error))
+            removed.map_err(|error| BlobError::from_io("delete an organization's pages", error))?;
+            store.check()
         })
         .await?;
         Ok(usage)
@@ -358,8 +290,9 @@ impl OrgBlobs {
 
     /// What the organization keeps. Reads its folders.
     pub async fn usage(&self) -> Result<BlobUsage, BlobError> {
-        let folder = self.store.root.join(self.org.to_string());
+        let (store, folder) = (self.store.clone(), self.store.root.join(self.org.to_string()));
         blocking(move || {
+            store.check()?;
             measure(&folder).map_err(|error| BlobError::from_io("measure an organization's pages", error))
         })
         .await
@@ -367,6 +300,12 @@ impl OrgBlobs {
 }
 
 impl Inner {
+    /// That the folder is where it was opened.
+    fn check(&self) -> Result<(), BlobError> {
+        let checked = self.opened.as_ref().map_or(Ok(()), disk::Found::check);
+        checked.map_err(|error| BlobError::from_io("look for a page in its folder", error))
+    }
+
     fn file(&self, org: Uuid, hash: &BlobHash) -> PathBuf {
         let hex = hash.to_string();
         self.root.join(format!("{org}/{}/{hex}{SUFFIX}", &hex[..2]))
@@ -397,12 +336,14 @@ impl Inner {
                 let stored = zstd::bulk::compress(bytes, ZSTD_LEVEL)
                     .map_err(|error| BlobError::from_io("compress a page", error))?;
                 if self.write(&file, &stored).map_err(failed)? {
-                    self.known.forget_folder(org, hash.0[0]);
+                    self.known.forget_folder(org, hash.as_bytes()[0]);
                 }
                 stored.len() as u64
             }
         };
         self.sync_folders(org, hash, &file).map_err(failed)?;
+        // Known is only what was written where it will be looked for.
+        self.check().inspect_err(|_| self.known.forget_folder(org, hash.as_bytes()[0]))?;
         self.known.keep_page(org, hash, stored_size);
         Ok(stored_size)
     }
@@ -472,7 +413,7 @@ impl Inner {
                 // A former process left one of that name.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    fs::create_dir_all(file.parent().unwrap_or(&self.root))?;
+                    self.make_folders(file)?;
                     *made = true;
                 }
                 Err(error) => return Err(error),
@@ -480,9 +421,21 @@ impl Inner {
         }
     }
 
+    /// Makes the folders of an object; never the one of all.
+    fn make_folders(&self, file: &Path) -> io::Result<()> {
+        let own: Vec<_> = file.ancestors().skip(1).take_while(|at| *at != self.root).collect();
+        for folder in own.into_iter().rev() {
+            match fs::create_dir(folder) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Makes the object's name durable: its folder, and once in a process the folders above it up to the root.
     fn sync_folders(&self, org: Uuid, hash: &BlobHash, file: &Path) -> io::Result<()> {
-        let shard = hash.0[0];
+        let shard = hash.as_bytes()[0];
         let is_known = self.known.has_folder(org, shard);
         let upwards = file.ancestors().skip(1).take_while(|at| at.starts_with(&self.root));
         let mut folders = upwards.take(if is_known { 1 } else { usize::MAX });
@@ -499,6 +452,7 @@ impl Inner {
 pub fn inspect(root: &Path, org: Uuid, hash: &BlobHash) -> Result<bool, BlobError> {
     let pages = Inner {
         root: root.to_owned(),
+        opened: None,
         known: KnownBlobs::default(),
         unfinished: AtomicU64::new(0),
         emptied: RwLock::default(),
@@ -627,61 +581,5 @@ async fn blocking<T: Send + 'static>(
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
         Err(error) => Err(BlobError::Failed { doing: "finish work on a page", source: Box::new(error) }),
-    }
-}
-
-/// Why a page could not be kept or read.
-#[derive(Debug)]
-pub enum BlobError {
-    /// The disk, or the quota on it, is full. Nothing was kept; it can be tried again when there is space.
-    NoSpace { doing: &'static str, source: Box<dyn Error + Send + Sync> },
-    /// The page has this many bytes, more than [`PAGE_BYTES_MAX`].
-    TooLarge { bytes: u64 },
-    /// All pages of the organization were removed, and no more are taken.
-    Emptied,
-    /// What is kept under this hash is not the page.
-    Corrupt { hash: BlobHash, why: &'static str },
-    /// Another failure of the machine.
-    Failed { doing: &'static str, source: Box<dyn Error + Send + Sync> },
-}
-
-impl BlobError {
-    fn from_io(doing: &'static str, error: io::Error) -> BlobError {
-        let source = Box::new(error);
-        match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => BlobError::NoSpace { doing, source },
-            _ => BlobError::Failed { doing, source },
-        }
-    }
-
-    /// Whether the process had no descriptor or no memory left, which says nothing about the disk.
-    fn is_of_the_process(&self) -> bool {
-        let BlobError::Failed { source, .. } = self else { return false };
-        let number = source.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
-        // The numbers of Linux (errno(3)): ENOMEM, ENFILE, EMFILE, ENOBUFS.
-        matches!(number, Some(12 | 23 | 24 | 105))
-    }
-}
-
-impl fmt::Display for BlobError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BlobError::NoSpace { doing, .. } => write!(f, "could not {doing}: no space left on the disk"),
-            BlobError::TooLarge { bytes } => {
-                write!(f, "the page has {bytes} bytes, more than the {PAGE_BYTES_MAX} that are kept")
-            }
-            BlobError::Emptied => f.write_str("the organization keeps no pages any more"),
-            BlobError::Corrupt { hash, why } => write!(f, "the stored page {hash} is damaged: {why}"),
-            BlobError::Failed { doing, .. } => write!(f, "could not {doing}"),
-        }
-    }
-}
-
-impl Error for BlobError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            BlobError::NoSpace { source, .. } | BlobError::Failed { source, .. } => Some(source.as_ref()),
-            BlobError::TooLarge { .. } | BlobError::Corrupt { .. } | BlobError::Emptied => None,
-        }
     }
 }

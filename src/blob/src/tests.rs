@@ -40,6 +40,46 @@ fn a_hash_has_one_text_and_one_row_form() {
     }
 }
 
+/// The folder of all data is moved away, and an empty one, or an older copy of it, stands under its name.
+#[tokio::test]
+async fn a_folder_that_was_moved_takes_no_pages_and_loses_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, aside) = (folder.path().join("data"), folder.path().join("aside"));
+    fs::create_dir(&data).unwrap();
+    let store = BlobStore::open_local(data.join("pages")).unwrap();
+    let org = store.org(Uuid::now_v7());
+    let kept = org.put_page(page(1)).await.unwrap();
+    for has_pages in [false, true] {
+        fs::rename(&data, &aside).unwrap();
+        fs::create_dir(&data).unwrap();
+        if has_pages {
+            fs::create_dir(data.join("pages")).unwrap();
+        }
+        for put in [page(1), page(2)] {
+            let error = org.put_page(put).await.unwrap_err();
+            assert!(matches!(error, BlobError::Failed { .. }), "{error:?}");
+        }
+        // Nothing that is asked for is "not there", and nothing is counted as removed.
+        assert!(org.get_page(&kept.hash).await.is_err() && org.delete(&kept.hash).await.is_err());
+        assert!(org.remove_untouched(&kept.hash, Duration::ZERO).await.is_err());
+        assert!(
+            org.usage().await.is_err()
+                && org.older_than(kept.hash.as_bytes()[0], Duration::ZERO).await.is_err()
+        );
+        assert!(store.try_write().await.is_err() && store.sweep_unfinished(Duration::ZERO).await.is_err());
+        let erased = store.org(Uuid::now_v7());
+        assert!(erased.delete_all().await.is_err());
+        if has_pages {
+            fs::remove_dir(data.join("pages")).unwrap();
+        }
+        fs::remove_dir(&data).expect("nothing was made there");
+        fs::rename(&aside, &data).unwrap();
+    }
+    assert_eq!(org.get_page(&kept.hash).await.unwrap(), Some(page(1)));
+    let second = org.put_page(page(2)).await.unwrap();
+    assert_eq!(org.get_page(&second.hash).await.unwrap(), Some(page(2)));
+}
+
 #[tokio::test]
 async fn a_page_that_the_disk_does_not_give_back_is_written_anew() {
     let (folder, store) = store();

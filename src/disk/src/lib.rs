@@ -176,6 +176,38 @@ pub fn identity(path: &Path) -> io::Result<Identity> {
     Ok(Identity { device: found.dev(), inode: found.ino() })
 }
 
+/// A folder or file as it was found once, to be told later from what stands under its name then.
+#[derive(Clone, Debug)]
+pub struct Found {
+    path: PathBuf,
+    identity: Identity,
+}
+
+impl Found {
+    /// What stands at `path` now.
+    pub fn at(path: &Path) -> io::Result<Found> {
+        Ok(Found { path: path.to_owned(), identity: identity(path)? })
+    }
+
+    /// The same under the name that it was given.
+    pub fn named(self, path: &Path) -> Found {
+        Found { path: path.to_owned(), ..self }
+    }
+
+    /// That it stands there still. Files that are open go on to be written wherever they are; what is opened by a name below
+    /// it would come to lie elsewhere.
+    pub fn check(&self) -> io::Result<()> {
+        let moved = |why: &str| format!("{} was moved, removed or unmounted: {why}", self.path.display());
+        match identity(&self.path) {
+            Ok(now) if now == self.identity => Ok(()),
+            Ok(_) => {
+                Err(io::Error::new(io::ErrorKind::StaleNetworkFileHandle, moved("another is there now")))
+            }
+            Err(error) => Err(io::Error::new(error.kind(), moved(&error.to_string()))),
+        }
+    }
+}
+
 /// What is free on the disk of `folder` for a process without privileges, bytes.
 pub fn free_bytes(folder: &Path) -> io::Result<u64> {
     room(folder).map(|room| room.bytes)
@@ -203,6 +235,23 @@ mod tests {
         std::os::unix::fs::symlink(&deep, temp.path().join("link")).unwrap();
         make_folder(&temp.path().join("link/d")).unwrap();
         assert!(deep.join("d").is_dir());
+    }
+
+    #[test]
+    fn what_was_moved_is_told_from_what_stands_there_now() {
+        let temp = tempfile::tempdir().unwrap();
+        let (folder, aside) = (temp.path().join("data"), temp.path().join("aside"));
+        fs::create_dir(&folder).unwrap();
+        let found = Found::at(&folder).unwrap();
+        found.check().unwrap();
+        fs::rename(&folder, &aside).unwrap();
+        assert_eq!(found.check().unwrap_err().kind(), io::ErrorKind::NotFound);
+        fs::create_dir(&folder).unwrap();
+        let error = found.check().unwrap_err().to_string();
+        assert!(error.contains("data was moved") && error.contains("another is there now"), "{error}");
+        fs::remove_dir(&folder).unwrap();
+        fs::rename(&aside, &folder).unwrap();
+        found.check().unwrap();
     }
 
     #[test]

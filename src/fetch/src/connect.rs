@@ -12,6 +12,7 @@
 //!   [`Lease`], dropping the future among them, closes it;
 //! - idle connections are bounded, an origin's and all, and none is used that has waited for long ([`pool`]).
 
+mod connection;
 mod lease;
 mod pool;
 
@@ -32,8 +33,9 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use url::Host;
 
-use self::lease::{AbortOnDrop, H1, H2, Sender, Target, Unsent};
+use self::connection::{AbortOnDrop, H1, H2, Sender};
 pub use self::lease::{Lease, Outgoing};
+use self::lease::{Target, Unsent};
 use self::pool::Pool;
 use super::guard::{AddressGuard, AllowRule, Refused};
 use super::proxy::address::Scheme;
@@ -138,7 +140,7 @@ impl Connector {
         let url = outgoing.place;
         let origin = Origin::of(outgoing);
         let target = Target::of(outgoing)?;
-        while let Some(mut lease) = Pool::checkout(&self.pool, &origin) {
+        while let Some(mut lease) = Lease::of_pool(&self.pool, &origin) {
             if self.guard.check(lease.peer).is_err() || !lease.is_ready().await {
                 continue;
             }

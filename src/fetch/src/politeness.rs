@@ -7,24 +7,20 @@
 //! waits: the dispatcher asks again when it was told to, so no worker is held. Time is an argument, which makes the rules
 //! testable and keeps all jobs of one dispatch round on one clock.
 //!
-//! Memory is bounded: what there is nothing left to remember about is forgotten, and when more than [`REMEMBERED_MAX`]
+//! Memory is bounded: what there is nothing left to remember about is forgotten, and when more than [`forgetful::REMEMBERED_MAX`]
 //! have something to remember, the pauses that end first are forgotten first. A domain with a visit going on is never
 //! forgotten, and those are as few as there are workers.
 
-use std::borrow::Borrow;
-use std::collections::HashMap;
-use std::hash::Hash;
+mod forgetful;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 use base::web::Domain;
+use forgetful::{ForgetfulMap, Forgettable};
 
-/// Domains, and hosts, that are remembered at once, some 200 bytes each.
-const REMEMBERED_MAX: usize = 65_536;
-/// The least number of them at which it is worth looking for ones to forget.
-const SWEEP_FLOOR: usize = 1024;
 /// The longest pause that a host can ask for, unless the operator says otherwise.
 pub const PAUSE_MAX: Duration = Duration::from_secs(60 * 60);
 
@@ -129,12 +125,6 @@ impl HostPauses {
     }
 }
 
-/// Something that may be forgotten.
-trait Forgettable: Default {
-    /// The moment from which on there is nothing to remember; none when there never was. An error while it must be kept.
-    fn ends(&self) -> Result<Option<Instant>, ()>;
-}
-
 impl Forgettable for DomainVisits {
     fn ends(&self) -> Result<Option<Instant>, ()> {
         if self.running > 0 { Err(()) } else { Ok(self.next_at) }
@@ -144,51 +134,6 @@ impl Forgettable for DomainVisits {
 impl Forgettable for HostPauses {
     fn ends(&self) -> Result<Option<Instant>, ()> {
         Ok(self.not_before())
-    }
-}
-
-struct ForgetfulMap<K, M> {
-    entries: HashMap<K, M>,
-    sweep_at: usize,
-}
-
-impl<K, M> Default for ForgetfulMap<K, M> {
-    fn default() -> Self {
-        ForgetfulMap { entries: HashMap::new(), sweep_at: SWEEP_FLOOR }
-    }
-}
-
-impl<K: Eq + Hash, M: Forgettable> ForgetfulMap<K, M> {
-    fn look<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&M>
-    where
-        K: Borrow<Q>,
-    {
-        self.entries.get(key)
-    }
-
-    /// The record, made when missing; from time to time this forgets others.
-    fn of(&mut self, key: K, now: Instant) -> &mut M {
-        if self.entries.len() >= self.sweep_at && !self.entries.contains_key(&key) {
-            self.sweep(now);
-        }
-        self.entries.entry(key).or_default()
-    }
-
-    fn sweep(&mut self, now: Instant) {
-        self.entries.retain(|_, memory| !matches!(memory.ends(), Ok(end) if end.is_none_or(|at| at <= now)));
-        if self.entries.len() >= REMEMBERED_MAX {
-            let mut ends: Vec<Instant> =
-                self.entries.values().filter_map(|memory| memory.ends().ok().flatten()).collect();
-            ends.sort_unstable();
-            if let Some(median) = ends.get(ends.len() / 2).copied() {
-                self.entries.retain(|_, memory| match memory.ends() {
-                    Ok(end) => end.is_some_and(|at| at > median),
-                    Err(()) => true,
-                });
-            }
-        }
-        // Doubling keeps the cost of sweeping constant per entry, whatever share of them survives.
-        self.sweep_at = (self.entries.len() * 2).clamp(SWEEP_FLOOR, REMEMBERED_MAX);
     }
 }
 
@@ -436,6 +381,7 @@ impl std::fmt::Debug for Permit {
 
 #[cfg(test)]
 mod tests {
+    use super::forgetful::{REMEMBERED_MAX, SWEEP_FLOOR};
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);

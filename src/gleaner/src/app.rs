@@ -18,8 +18,8 @@ use secrets::link::Links;
 use serde_json::json;
 use server::task::{Signals, Supervisor};
 use server::{
-    Api, ApiSettings, Certificates, Listeners, Metrics, RouteGroup, Server, ServerSettings, Services,
-    TlsSettings,
+    Api, ApiSettings, Certificates, Listeners, Metrics, Readiness, RouteGroup, Server, ServerSettings,
+    Services, TlsSettings,
 };
 use sql::own_program;
 use std::error::Error as _;
@@ -40,6 +40,7 @@ mod selftest;
 mod upkeep;
 mod watch;
 
+pub(crate) use founding::check_seal;
 use selftest::SelfTest;
 pub use selftest::TABLES;
 
@@ -102,8 +103,9 @@ impl App {
         let (sealing, checking) = (keyring.clone(), keyring.clone());
         store.seal_audit(
             move |head| sealing.stamp(Purpose::AuditHead, head),
-            move |head, seal| checking.is_stamp(Purpose::AuditHead, head, seal),
+            move |head, seal| founding::check_seal(&checking, head, seal),
         );
+        founding::renew_seals(&store).await;
         let listeners = match early {
             Some(listeners) => listeners,
             None => listen(&config).await?,
@@ -116,31 +118,11 @@ impl App {
             .with(Arc::new(Links::new(keyring.clone())))
             .with(keyring)
             .with(Arc::new(Signals::of(tasks())));
-        let services = Arc::new(Wiring::new(&config, &url, local, &exe, trunk).open_all().await?);
-        let needs = features::ALL.iter().flat_map(|feature| feature.needs);
-        services.check(needs).map_err(|missing| Error::internal("wire the appliance", missing.join(", ")))?;
+        let services = wired(Wiring::new(&config, &url, local, &exe, trunk)).await?;
         let self_test = SelfTest::new(&metrics);
         let watch = Arc::new(Watch::over(&config.storage.data_dir));
         upkeep::measure(&metrics, &services, &watch);
-        let (callers, gate) = features::doors(&services);
-
-        let api = Api::new(
-            services.clone(),
-            &served(),
-            callers,
-            gate,
-            ApiSettings {
-                docs_base: format!("{url}/docs"),
-                prefix: config.public_path(),
-                sends_mail: features::sends_mail(&config),
-                trusted_proxies: config.server.trusted_proxies.iter().map(|network| network.0).collect(),
-                bodies_bytes_max: config.server.bodies_mb << 20,
-                metrics_from: config.server.metrics_from.iter().map(|network| network.0).collect(),
-                metrics_token: Some(config.server.metrics_token.clone()).filter(|token| !token.is_empty()),
-            },
-            metrics,
-            upkeep::readiness(&services, &watch, &self_test),
-        );
+        let api = api(&config, &url, &services, metrics, upkeep::readiness(&services, &watch, &self_test));
         let server = Server::on(listeners, server_settings(&config), api.clone())
             .map_err(|e| Error::unavailable(e.to_string()))?;
         let certificates = server.certificates();
@@ -230,6 +212,35 @@ impl App {
         }
         tracing::info!("the appliance has stopped");
     }
+}
+
+/// The parts of all slices, each with what it needs.
+async fn wired(wiring: Wiring<'_>) -> Result<Arc<Services>> {
+    let services = Arc::new(wiring.open_all().await?);
+    let needs = features::ALL.iter().flat_map(|feature| feature.needs);
+    services.check(needs).map_err(|missing| Error::internal("wire the appliance", missing.join(", ")))?;
+    Ok(services)
+}
+
+/// What answers requests, as the configuration wants it.
+fn api(
+    config: &Config,
+    url: &str,
+    services: &Arc<Services>,
+    metrics: Metrics,
+    readiness: Readiness,
+) -> Arc<Api> {
+    let (callers, gate) = features::doors(services);
+    let settings = ApiSettings {
+        docs_base: format!("{url}/docs"),
+        prefix: config.public_path(),
+        sends_mail: features::sends_mail(config),
+        trusted_proxies: config.server.trusted_proxies.iter().map(|network| network.0).collect(),
+        bodies_bytes_max: config.server.bodies_mb << 20,
+        metrics_from: config.server.metrics_from.iter().map(|network| network.0).collect(),
+        metrics_token: Some(config.server.metrics_token.clone()).filter(|token| !token.is_empty()),
+    };
+    Api::new(services.clone(), &served(), callers, gate, settings, metrics, readiness)
 }
 
 /// The slices' routes, in the order of the slices.

@@ -11,6 +11,10 @@
 //! - what is signed for one purpose never passes for another, because each purpose has a key of its own, derived from
 //!   the signing key by HKDF (RFC 5869).
 
+mod error;
+
+pub use error::KeyringError;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -45,64 +49,6 @@ const FILE_HEAD: &str = "\
 # new one in front; remove the old one when nothing that it signed or sealed is left.
 
 ";
-
-/// Why the keys cannot be had or used. The text is for the operator, at start.
-#[derive(Debug)]
-pub enum KeyringError {
-    /// The file system refused.
-    Io { doing: &'static str, path: PathBuf, source: io::Error },
-    /// Somebody else than its owner may read the file.
-    Exposed { path: PathBuf, mode: u32 },
-    /// The file is not a key file of this release.
-    Malformed { path: PathBuf, reason: String },
-    /// The file stands where backups of the data would take it along.
-    InsideData { path: PathBuf, folder: PathBuf },
-    /// The machine gave no random bytes.
-    NoRandomness,
-    /// A sealed value was damaged, moved to another place, or sealed by a key that is gone.
-    CannotOpen,
-}
-
-impl fmt::Display for KeyringError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io { doing, path, source } if source.kind() == io::ErrorKind::NotFound => write!(
-                f,
-                "cannot {doing} {}: {source}. Put it back from where it is kept apart from the data; it cannot be made anew, \
-                 and without it nothing opens what it has sealed",
-                path.display()
-            ),
-            Self::Io { doing, path, source } => write!(f, "cannot {doing} {}: {source}", path.display()),
-            Self::Exposed { path, mode } => write!(
-                f,
-                "the key file {0} may be read by others (mode {mode:04o}); run: chmod 600 {0}",
-                path.display()
-            ),
-            Self::Malformed { path, reason } => write!(
-                f,
-                "the key file {} is damaged ({reason}); restore it from a backup, it cannot be made anew",
-                path.display()
-            ),
-            Self::InsideData { path, folder } => write!(
-                f,
-                "the key file {} lies inside the data folder {}; name a place beside it in storage.key_file",
-                path.display(),
-                folder.display()
-            ),
-            Self::NoRandomness => f.write_str("the machine's random number generator failed"),
-            Self::CannotOpen => f.write_str("a sealed value cannot be opened with this box's keys"),
-        }
-    }
-}
-
-impl std::error::Error for KeyringError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io { source, .. } => Some(source),
-            _ => None,
-        }
-    }
-}
 
 /// The name of a key: eight hexadecimal digits in text, four bytes in front of what it sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -147,6 +93,19 @@ impl Purpose {
             Purpose::PastUse => b"gleaner/v1/past-use",
         }
     }
+}
+
+/// What a stamp is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StampCheck {
+    /// Of the key that signs now.
+    Newest,
+    /// Of another key of this box.
+    Older,
+    /// The key that it names is not in the key file.
+    UnknownKey(KeyId),
+    /// This key has not signed this.
+    Wrong,
 }
 
 /// Where a sealed value belongs. It opens there and nowhere else, so a value that somebody copies to another row,
@@ -306,11 +265,16 @@ impl Keyring {
         [id.0.as_slice(), &tag].concat()
     }
 
-    /// Whether `stamp` is one of this box's for the same message and purpose.
-    pub fn is_stamp(&self, purpose: Purpose, message: &[u8], stamp: &[u8]) -> bool {
-        stamp
-            .split_first_chunk::<KEY_ID_BYTES>()
-            .is_some_and(|(id, tag)| self.verify(purpose, KeyId(*id), message, tag))
+    /// What `stamp` is for the same message and purpose.
+    pub fn check_stamp(&self, purpose: Purpose, message: &[u8], stamp: &[u8]) -> StampCheck {
+        let Some((id, tag)) = stamp.split_first_chunk::<KEY_ID_BYTES>() else { return StampCheck::Wrong };
+        let id = KeyId(*id);
+        match self.signing.iter().position(|key| key.id == id) {
+            None => StampCheck::UnknownKey(id),
+            Some(_) if !self.verify(purpose, id, message, tag) => StampCheck::Wrong,
+            Some(0) => StampCheck::Newest,
+            Some(_) => StampCheck::Older,
+        }
     }
 
     /// Encrypts `plain` so that it opens at `place` only: key id, nonce, AES-256-GCM text and tag, 32 bytes more than

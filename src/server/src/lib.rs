@@ -60,6 +60,7 @@ pub use route::output::{
     Accepted, Created, Download, Either, Html, NoContent, Output, Text, WithHeaders, WithStatus,
 };
 pub use route::page::WebPage;
+pub use route::stream::{EVENT_STREAM, Standing, event_stream};
 pub use route::table::{Endpoint, Handler, Route, RouteGroup};
 pub use route::{gate, input};
 pub use server::{Drained, Listeners, Server};

@@ -1,7 +1,8 @@
 //! Integer `+`, `-` and `*` that fail when they overflow, as PostgreSQL's do.
 //!
 //! DataFusion's wrap around silently, and its checked form cannot be asked for from SQL. So a planner of ours takes
-//! these three operators over integers and makes them calls of checked functions.
+//! these three operators over integers and makes them calls of checked functions. A chain of them (`a + b - c`) is one call of
+//! many arguments: nested calls spell all that is below them out for every name, at every level anew.
 
 use datafusion::arrow::compute::kernels::numeric::{add, mul, sub};
 use datafusion::arrow::datatypes::DataType;
@@ -31,14 +32,27 @@ impl ExprPlanner for CheckedArithmetic {
         if !integer(&expr.left) || !integer(&expr.right) {
             return Ok(PlannerResult::Original(expr));
         }
-        let function = ScalarUDF::from(Checked::new(operation));
-        Ok(PlannerResult::Planned(function.call(vec![expr.left, expr.right])))
+        Ok(PlannerResult::Planned(chained(expr.left, operation, expr.right)))
     }
+}
+
+/// The operation behind those that the left side is made of, if it is.
+fn chained(left: Expr, operation: Operation, right: Expr) -> Expr {
+    let (mut operations, mut numbers) = match left {
+        Expr::ScalarFunction(call) => match call.func.inner().downcast_ref::<Checked>() {
+            Some(checked) => (checked.operations.clone(), call.args),
+            None => (Vec::new(), vec![Expr::ScalarFunction(call)]),
+        },
+        left => (Vec::new(), vec![left]),
+    };
+    operations.push(operation);
+    numbers.push(right);
+    ScalarUDF::from(Checked::new(operations)).call(numbers)
 }
 
 /// The opposite of a whole number; of the least one there is none.
 pub(super) fn opposite(number: Expr) -> Expr {
-    ScalarUDF::from(Checked::new(Operation::Subtract)).call(vec![lit(0_i64), number])
+    ScalarUDF::from(Checked::new(vec![Operation::Subtract])).call(vec![lit(0_i64), number])
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,26 +62,53 @@ enum Operation {
     Multiply,
 }
 
+impl Operation {
+    fn sign(self) -> &'static str {
+        match self {
+            Operation::Add => "+",
+            Operation::Subtract => "-",
+            Operation::Multiply => "*",
+        }
+    }
+}
+
+/// The first number with the second, what comes of it with the third, and so on: one operation less than there are numbers.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Checked {
-    operation: Operation,
+    operations: Vec<Operation>,
     signature: Signature,
 }
 
 impl Checked {
-    fn new(operation: Operation) -> Self {
-        let signature = Signature::exact(vec![DataType::Int64, DataType::Int64], Volatility::Immutable);
-        Self { operation, signature }
+    fn new(operations: Vec<Operation>) -> Self {
+        let signature =
+            Signature::uniform(operations.len() + 1, vec![DataType::Int64], Volatility::Immutable);
+        Self { operations, signature }
+    }
+
+    /// `-(+(a,b),c)`: as calls of two numbers each.
+    fn spelled(&self, numbers: impl Iterator<Item = String>) -> String {
+        let mut name: String = self.operations.iter().rev().flat_map(|own| [own.sign(), "("]).collect();
+        for (place, number) in numbers.enumerate() {
+            name.push_str(if place == 0 { "" } else { "," });
+            name.push_str(&number);
+            name.push_str(if place == 0 { "" } else { ")" });
+        }
+        name
     }
 }
 
 impl ScalarUDFImpl for Checked {
     fn name(&self) -> &str {
-        match self.operation {
-            Operation::Add => "+",
-            Operation::Subtract => "-",
-            Operation::Multiply => "*",
-        }
+        self.operations.last().map_or("", |last| last.sign())
+    }
+
+    fn display_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(self.spelled(args.iter().map(ToString::to_string)))
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(self.spelled(args.iter().map(|arg| arg.schema_name().to_string())))
     }
 
     fn signature(&self) -> &Signature {
@@ -79,11 +120,30 @@ impl ScalarUDFImpl for Checked {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [left, right] = args.args.as_slice() else { return exec_err!("two numbers are needed") };
-        match self.operation {
-            Operation::Add => apply(left, right, add),
-            Operation::Subtract => apply(left, right, sub),
-            Operation::Multiply => apply(left, right, mul),
-        }
+        let mut numbers = args.args.into_iter();
+        let Some(first) = numbers.next() else { return exec_err!("numbers are needed") };
+        self.operations.iter().zip(numbers).try_fold(first, |left, (operation, right)| match operation {
+            Operation::Add => apply(&left, &right, add),
+            Operation::Subtract => apply(&left, &right, sub),
+            Operation::Multiply => apply(&left, &right, mul),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::prelude::col;
+
+    use super::*;
+
+    #[test]
+    fn a_chain_is_one_call_by_the_name_of_calls_within_calls() {
+        let (a, b) = (|| col("a"), || col("b"));
+        let product = chained(a(), Operation::Multiply, b());
+        let chain = chained(chained(product.clone(), Operation::Add, b()), Operation::Subtract, product);
+        let Expr::ScalarFunction(call) = &chain else { panic!("a call") };
+        assert_eq!(call.args.len(), 4);
+        assert_eq!(chain.schema_name().to_string(), "-(+(*(a,b),b),*(a,b))");
+        assert_eq!(call.name(), "-");
     }
 }

@@ -123,7 +123,8 @@ fn argument<T: ArrowPrimitiveType>(values: &[ArrayRef]) -> Result<&PrimitiveArra
     }
 }
 
-fn is_wanted(filter: Option<&BooleanArray>, row: usize) -> bool {
+/// Whether a row passes the FILTER of an aggregate.
+pub(super) fn is_wanted(filter: Option<&BooleanArray>, row: usize) -> bool {
     filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row))
 }
 

@@ -240,21 +240,23 @@ static TEXTS: LazyLock<Vec<(Regex, Tell)>> = LazyLock::new(|| {
 
 /// What a text of the planner says.
 pub(super) fn plan_reason(text: &str) -> Reason {
+    known_reason(text, "The statement cannot be planned")
+}
+
+/// What is known of a text, or the text itself behind what it is about.
+fn known_reason(text: &str, about: &str) -> Reason {
     let known = TEXTS.iter().find_map(|(pattern, tell)| pattern.captures(text).map(|found| tell(&found)));
     known.unwrap_or_else(|| {
         if is_internal(text) {
             return Reason::new(UNPLANNABLE);
         }
         let first = text.lines().next().unwrap_or_default();
-        Reason::new(format!(
-            "The statement cannot be planned: {}.",
-            in_own_types(&quoted(first)).trim_end_matches('.')
-        ))
+        Reason::new(format!("{about}: {}.", in_own_types(&quoted(first)).trim_end_matches('.')))
     })
 }
 
 /// What is said of a statement whose forms are known one by one, and not together.
-pub(super) const UNPLANNABLE: &str = "The forms of this statement cannot be run together here, and the log of the box says why. \
+pub(super) const UNPLANNABLE: &str = "The forms of this statement cannot be run together here. \
     Take it apart: put the subquery, the expression in GROUP BY or the window into a WITH, and select from that.";
 
 /// Whether a text shows how a plan is made up inside, which says nothing to who wrote the statement.
@@ -275,17 +277,7 @@ pub(super) fn form_reason(text: &str) -> Reason {
             "A subquery stands in a place where none can be run here: put it into WITH or FROM, and join with it.",
         );
     }
-    let known = TEXTS.iter().find_map(|(pattern, tell)| pattern.captures(text).map(|found| tell(&found)));
-    known.unwrap_or_else(|| {
-        if is_internal(text) {
-            return Reason::new(UNPLANNABLE);
-        }
-        let first = text.lines().next().unwrap_or_default();
-        Reason::new(format!(
-            "The statement uses a form that is not available here: {}.",
-            in_own_types(&quoted(first)).trim_end_matches('.')
-        ))
-    })
+    known_reason(text, "The statement uses a form that is not available here")
 }
 
 pub(super) const CORRELATED: &str = "A subquery, or LATERAL, that names a column from outside may tie itself to it by equality only \

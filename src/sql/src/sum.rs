@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int64Array};
+use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray, Decimal128Array, Int64Array};
 use datafusion::arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Int64Type};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{Result, ScalarValue, internal_err};
@@ -17,6 +17,8 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, SetMonotonicity,
     Signature,
 };
+
+use crate::extremes::is_wanted;
 
 /// Digits of a 128-bit decimal, in which partial sums travel.
 const STATE_DIGITS: u8 = 38;
@@ -191,8 +193,7 @@ impl Totals {
     ) {
         self.0.resize(groups_total, None);
         for (row, (value, group)) in values.zip(groups).enumerate() {
-            let wanted = filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
-            if let Some(value) = value.filter(|_| wanted) {
+            if let Some(value) = value.filter(|_| is_wanted(filter, row)) {
                 let sum = &mut self.0[*group];
                 *sum = Some(sum.unwrap_or(0) + value);
             }
@@ -239,10 +240,9 @@ impl GroupsAccumulator for Totals {
         values: &[ArrayRef],
         opt_filter: Option<&BooleanArray>,
     ) -> Result<Vec<ArrayRef>> {
-        let wanted = |row| opt_filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
         let values = argument(values)?.iter().enumerate();
-        let sums: Decimal128Array =
-            values.map(|(row, value)| value.filter(|_| wanted(row)).map(i128::from)).collect();
+        let sums = values.map(|(row, value)| value.filter(|_| is_wanted(opt_filter, row)).map(i128::from));
+        let sums: Decimal128Array = sums.collect();
         Ok(vec![Arc::new(sums.with_precision_and_scale(STATE_DIGITS, 0)?)])
     }
 

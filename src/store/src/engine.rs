@@ -50,6 +50,8 @@ pub(super) struct DatabaseHandle {
     source: Backing,
     cache_bytes: usize,
     database: RwLock<Option<Arc<Database>>>,
+    /// The file that is open; none where there is none.
+    opened: Mutex<Option<disk::Found>>,
     idle: Mutex<IdleSnapshots>,
     /// Reads under way: when each began. A read that is held open makes the file grow.
     reads: Mutex<Vec<(u64, Instant)>>,
@@ -66,7 +68,12 @@ const TAKEN_WAIT: Duration = Duration::from_secs(3);
 impl DatabaseHandle {
     pub(super) fn open(source: Backing, cache_bytes: usize) -> Result<DatabaseHandle> {
         let database = open_when_free(&source, cache_bytes)?;
+        let opened = match &source {
+            Backing::File(path) => Some(disk::Found::at(path).map_err(not_there)?),
+            Backing::Backend(_) => None,
+        };
         let handle = DatabaseHandle {
+            opened: Mutex::new(opened),
             source,
             cache_bytes,
             database: RwLock::new(Some(Arc::new(database))),
@@ -120,8 +127,17 @@ impl DatabaseHandle {
         }
     }
 
-    /// Puts another open file into the place of this one; reads that go on keep the old one, which is given back.
-    pub(super) fn replace(&self, database: Database) -> Option<Arc<Database>> {
+    /// That the file under its name is the one that is open: what is stored otherwise would not be there after the next
+    /// start, nor what it names in the folders beside it. Asked where something is written, since the one that looks after
+    /// the box comes by once a second.
+    pub(super) fn check_place(&self) -> Result<()> {
+        self.opened.lock().as_ref().map_or(Ok(()), disk::Found::check).map_err(not_there)
+    }
+
+    /// Puts another open file, which has taken the name, into the place of this one; reads that go on keep the old one, which
+    /// is given back.
+    pub(super) fn replace(&self, database: Database, opened: disk::Found) -> Option<Arc<Database>> {
+        *self.opened.lock() = Some(opened);
         let replaced = self.database.write().replace(Arc::new(database));
         self.committed();
         replaced
@@ -224,8 +240,9 @@ impl DatabaseHandle {
         self.reads.lock().iter().map(|(_, begun)| begun.elapsed()).max().unwrap_or_default()
     }
 
-    /// Closes the file, whatever state it is in, and opens it again.
+    /// Closes the file, whatever state it is in, and opens it again. Not while another one, or none, stands under its name.
     pub(super) fn reopen(&self) -> Result<()> {
+        self.check_place()?;
         let mut place = self.database.write();
         self.committed();
         if let Some(mut old) = place.take() {
@@ -248,6 +265,8 @@ impl DatabaseHandle {
             }
         }
         let database = open_database(&self.source, self.cache_bytes, false)?;
+        // It could be exchanged while nobody had it open.
+        self.check_place()?;
         self.trouble.clear();
         // A commit whose last step failed may have reached the file: its fences hold before anybody reads.
         let tx = database.begin_read().map_err(|e| file_failed("begin a read transaction", e))?;
@@ -296,6 +315,14 @@ fn open_when_free(source: &Backing, cache_bytes: usize) -> Result<Database> {
             opened => return opened,
         }
     }
+}
+
+/// What a caller is told whose change would be stored where nobody will look for it.
+pub(super) const FOLDER_GONE: &str =
+    "the data folder was moved or unmounted; nothing can be written until it is back";
+
+fn not_there(error: std::io::Error) -> Error {
+    Error::unavailable(FOLDER_GONE).caused_by(error)
 }
 
 const TAKEN: &str = "another process has the data folder open";

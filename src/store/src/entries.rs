@@ -102,6 +102,8 @@ impl SysRead<'_> {
         limit: usize,
     ) -> Result<IndexStep<I, GlobalEntry<K, I>>> {
         debug_assert!(index.form.reach == Reach::Global && index.name().starts_with(table.name()));
+        // An entry of a unique one ends with its key, from which the target would be cut.
+        debug_assert!(!index.form.unique, "a unique index is looked up by its keys");
         let Some(low) = &from.from else { return Ok(IndexStep::nowhere()) };
         let end = below.map(|below| part_bytes(&below));
         if end.as_ref().is_some_and(|end| low >= end) {

@@ -54,7 +54,7 @@ impl KeyPart for Uuid {
 }
 
 macro_rules! id_keys {
-    ($($id:ident)*) => {
+    ($($(#[$doc:meta])* $id:ident $($noun:literal)?;)*) => {
         $(
             impl KeyPart for $id {
                 fn write_part(&self, out: &mut Vec<u8>) {
@@ -91,11 +91,7 @@ pub(super) fn whole<P: KeyPart>(bytes: &[u8]) -> Option<P> {
     P::read_part(bytes).and_then(|(part, rest)| rest.is_empty().then_some(part))
 }
 
-id_keys! {
-    OrgId UserId AgentId ApiKeyId UrlId JobId ResultId QueryId WorkflowId WorkflowVersionId ScheduleId ScheduleRunId
-    BenchmarkId ProviderId TransactionId RechargeId SchemaId AuditId MailId InviteId SavedQueryId BiExportId ErasureId
-    AccountExportId OutputId SuggestionId
-}
+base::each_id!(id_keys);
 
 // A digest, such as the SHA-256 under which a secret is kept.
 one_part_keys! { Uuid u64 [u8; 32] }

@@ -12,6 +12,7 @@
 
 mod after;
 mod audit;
+mod bells;
 mod changes;
 mod check;
 mod counts;
@@ -47,6 +48,7 @@ mod writer;
 
 pub use after::Committed;
 pub use audit::{AuditEntry, AuditFilter, ChainReport, CheckSeal, ErasedParts};
+pub use bells::Bell;
 pub use changes::Change;
 pub use check::{AnyTable, TableReport};
 pub use counts::{Growth, PendingGrowth, Used};
@@ -64,6 +66,7 @@ pub use principal::{AuthMethod, Identity, Principal};
 pub use readable::Readable;
 pub use rewrite::Rewritten;
 pub use scope::{OrgScope, SystemScope};
+pub use shared::SealCheck;
 pub use table::{Index, OrgTable, SysTable, Table};
 pub use tx::{Order, OrgRead, OrgWrite, SysRead, SysWrite};
 pub use usage::QuotaCheck;
@@ -106,6 +109,7 @@ struct Inner {
     reserve_bytes: AtomicU64,
     audit: Arc<shared::AuditShared>,
     room: Arc<quota::QuotaHook>,
+    bells: Arc<bells::Bells>,
 }
 
 /// The page cache of a store over a backend of the caller's.
@@ -199,6 +203,7 @@ impl Store {
                 reserve_bytes: AtomicU64::default(),
                 audit: Arc::default(),
                 room: Arc::default(),
+                bells: Arc::default(),
             }),
         })
     }
@@ -214,14 +219,14 @@ impl Store {
         System { store: self.clone() }
     }
 
-    /// What seals the ends of audit chains from now on, with a key that is not in the data folder, and what knows such a
-    /// seal (the second bytes) of the first bytes; said once, before anything is written.
+    /// What seals the ends of audit chains from now on, with a key that is not in the data folder, and what says of the second
+    /// bytes whether they are such a seal of the first; said once, before anything is written.
     pub fn seal_audit(
         &self,
         make: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static,
-        fits: impl Fn(&[u8], &[u8]) -> bool + Send + Sync + 'static,
+        check: impl Fn(&[u8], &[u8]) -> SealCheck + Send + Sync + 'static,
     ) {
-        self.inner.audit.seal_with(make, fits);
+        self.inner.audit.seal_with(make, check);
     }
 
     /// Who says whether an organization has room for what a request adds; said once, before anything is served.
@@ -259,12 +264,19 @@ impl Store {
         }
     }
 
-    /// Refuses writes (503) while the folder of the data is not the one any more that was opened: what would be written
-    /// would not be there after the next start.
+    /// Refuses writes (503), also those that free room, while the folder of the data is not the one any more that was
+    /// opened: what would be written would not be there after the next start.
     pub fn set_folder_gone(&self, gone: bool) {
         if self.inner.writer.folder_gone.swap(gone, Ordering::Relaxed) != gone {
             tracing::error!(gone, "the data folder under its name");
         }
+    }
+
+    /// That the store's file stands where it was opened, so that what is named beside it goes where it will be looked for.
+    /// Asked before files are removed or made of which rows tell: where a folder is missing, so is nothing of an
+    /// organization's. 503 while it does not.
+    pub fn check_place(&self) -> Result<()> {
+        self.inner.handle.check_place()
     }
 
     /// What the store leaves free on its disk when it needs room for itself.
@@ -316,11 +328,12 @@ impl Store {
         run: impl FnOnce(&WriteView<'_>, Now) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (origin, shared) = (Origin::current(), Arc::clone(&self.inner.audit));
-        let room = Arc::clone(&self.inner.room);
+        let (room, bells) = (Arc::clone(&self.inner.room), Arc::clone(&self.inner.bells));
         let audited = move |view: &WriteView<'_>, now: &Now| {
             let actor = origin.actor();
             view.act_for(origin, shared);
             view.hold_to(room);
+            view.wake_by(bells);
             let value = run(view, now.clone())?;
             audit::check_operation(view, actor)?;
             usage::check(view, actor, now)?;
@@ -386,9 +399,19 @@ impl OrgStore {
         self.store.write(true, move |view, now| run(&OrgWrite::new(view, OrgScope(org), now))).await
     }
 
+    /// What sounds when an operation has rung it for this organization ([`OrgWrite::ring`]).
+    pub fn bell(&self) -> Bell {
+        self.store.inner.bells.listen(self.org)
+    }
+
     /// Whether writes are refused because the disk has less room than its reserve.
     pub fn disk_full(&self) -> bool {
         self.store.disk_full()
+    }
+
+    /// Whether writes are refused before anybody looks at them.
+    pub fn refuses_writes(&self) -> bool {
+        self.store.disk_full() || self.store.check_place().is_err()
     }
 
     pub fn clock(&self) -> &Clock {

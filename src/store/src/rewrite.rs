@@ -81,6 +81,7 @@ pub(super) fn run(
     let Some(path) = handle.path() else {
         return Err(Error::unavailable("this store has no file that could be written anew"));
     };
+    handle.check_place()?;
     let bytes_before = handle.file_bytes();
     let (new, old) = (beside(path, "new"), beside(path, "old"));
     has_room(path, limits.reserve_bytes)?;
@@ -168,13 +169,16 @@ impl RewriteRun<'_> {
             let begun = Instant::now();
             let noted = handle.tracker.end();
             let replaced = finish(handle, &to, noted).and_then(|()| {
+                // What stands under the name is replaced: it has to be this store's.
+                handle.check_place()?;
+                let opened = disk::Found::at(&new).map_err(|e| Error::internal("find the new file", e))?;
                 // Without a second name the old file just goes with its last reader.
                 if let Err(error) = fs::hard_link(&path, &old) {
                     tracing::warn!(%error, "the old file of the store cannot be overwritten, only removed");
                 }
                 fs::rename(&new, &path).map_err(|e| Error::internal("rename the new file", e))?;
                 // The name counts from here on, whatever else fails.
-                Ok((handle.replace(to), sync_name(&path)))
+                Ok((handle.replace(to, opened.named(&path)), sync_name(&path)))
             });
             (replaced, begun.elapsed())
         })?;

@@ -354,6 +354,13 @@ impl SysRead<'_> {
 }
 
 impl OrgRead<'_> {
+    /// The last key of a table, without the row behind it.
+    pub fn last_key<K: Key, V>(&self, table: &OrgTable<K, V>) -> Result<Option<K>> {
+        let prefix = self.scope.prefix();
+        let last = self.scan_raw(table.name, &prefix, None, Order::Descending, 1)?;
+        last.first().map(|(key, _)| primary_key(table.name, &key[prefix.len()..])).transpose()
+    }
+
     /// The organization whose rows these are.
     pub fn org_id(&self) -> OrgId {
         self.scope.0
@@ -539,6 +546,13 @@ impl<'v, S: Scope> WriteTx<'v, S> {
     /// The number that the next change record of this operation will carry.
     pub fn next_sequence(&self) -> u64 {
         self.view.next_sequence()
+    }
+}
+
+impl OrgWrite<'_> {
+    /// Wakes who waits for news of the organization ([`super::OrgStore::bell`]), once this operation is committed.
+    pub fn ring(&self) {
+        self.view.ring(self.org_id());
     }
 }
 

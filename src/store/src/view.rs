@@ -3,6 +3,7 @@
 //! A scan says how many rows it wants, always: nothing here can run away.
 
 use super::after::CommitHook;
+use super::bells::Bells;
 use super::counts::{self, Growth, Growths, Used};
 use super::health::{ReadFailure, file_failed};
 use super::known::{Registry, interned};
@@ -15,7 +16,7 @@ use base::ids::OrgId;
 use base::{Error, Result};
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, TableError, TableHandle, WriteTransaction};
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -265,6 +266,8 @@ pub(super) struct WriteView<'b> {
     grown: RefCell<Growths>,
     exempt: Cell<bool>,
     after: RefCell<Vec<CommitHook>>,
+    bells: OnceCell<Arc<Bells>>,
+    rung: RefCell<BTreeSet<OrgId>>,
 }
 
 /// The batch without its transaction's lifetime, which redb's tables are invariant in.
@@ -394,6 +397,8 @@ impl<'b> WriteView<'b> {
             grown: RefCell::default(),
             exempt: Cell::new(false),
             after: RefCell::default(),
+            bells: OnceCell::new(),
+            rung: RefCell::default(),
         }
     }
 
@@ -487,7 +492,24 @@ impl<'b> WriteView<'b> {
     }
 
     pub(super) fn take_after(&self) -> Vec<CommitHook> {
-        self.after.take()
+        let mut after = self.after.take();
+        let rung = self.rung.take();
+        if let Some(bells) = self.bells.get().filter(|_| !rung.is_empty()) {
+            let bells = Arc::clone(bells);
+            // Also where nobody knows whether it stands: whoever is woken looks.
+            after.push(Box::new(move |_| bells.ring(&rung)));
+        }
+        after
+    }
+
+    /// Who is woken by what the operation rings.
+    pub(super) fn wake_by(&self, bells: Arc<Bells>) {
+        self.bells.get_or_init(|| bells);
+    }
+
+    /// Wakes who waits for news of the organization, once the operation is committed.
+    pub(super) fn ring(&self, org: OrgId) {
+        self.rung.borrow_mut().insert(org);
     }
 
     pub(super) fn set(&self, table: &'static str, key: Vec<u8>, value: Option<Vec<u8>>) {

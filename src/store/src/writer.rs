@@ -16,8 +16,13 @@
 //!
 //! Nothing of the writer's ends its thread: a panic is caught, and the writer goes on with the next operations.
 
+mod operation;
+
+pub(super) use operation::panic_text;
+use operation::{Closure, Operation};
+
 use super::after::{CommitHook, Committed};
-use super::engine::DatabaseHandle;
+use super::engine::{DatabaseHandle, FOLDER_GONE};
 use super::health::{WriterHealth, file_failed};
 use super::raw::{View, definition};
 use super::view::WriteView;
@@ -55,56 +60,6 @@ const CLOCK: &[u8] = b"clock";
 const NOT_STORED: &str = "the change could not be stored; nothing of it was kept";
 const NOT_KNOWN: &str = "the disk failed while the change was stored, and whether it was is not known yet; look before you try again";
 const REOPENING: &str = "the store's disk has failed; nothing can be written until it works again";
-
-/// An operation on its way through the writer.
-trait Operation: Send {
-    /// Runs the closure. Its answer is kept until the batch is committed.
-    fn decide(&mut self, view: &WriteView<'_>, now: &Now) -> bool;
-
-    /// Answers the caller: with what was decided, or with the reason why the batch failed.
-    fn answer(self: Box<Self>, failed: Option<&str>);
-}
-
-struct Closure<F, T> {
-    run: Option<F>,
-    decided: Option<Result<T>>,
-    reply: oneshot::Sender<Result<T>>,
-}
-
-impl<F, T> Operation for Closure<F, T>
-where
-    F: FnOnce(&WriteView<'_>, &Now) -> Result<T> + Send,
-    T: Send,
-{
-    fn decide(&mut self, view: &WriteView<'_>, now: &Now) -> bool {
-        let Some(run) = self.run.take() else { return false };
-        let decided = catch_unwind(AssertUnwindSafe(|| run(view, now)))
-            .unwrap_or_else(|panic| Err(Error::internal("run a write operation", panic_text(&*panic))));
-        let accepted = decided.is_ok();
-        self.decided = Some(decided);
-        accepted
-    }
-
-    fn answer(self: Box<Self>, failed: Option<&str>) {
-        let answer = match (failed, self.decided) {
-            // A refusal stands whatever became of the batch: it wrote nothing.
-            (_, Some(Err(refused))) => Err(refused),
-            (None, Some(Ok(value))) => Ok(value),
-            (Some(reason), _) => Err(Error::unavailable(reason)),
-            (None, None) => Err(Error::internal("run a write operation", "it was never decided")),
-        };
-        // A caller that went away no longer wants to know.
-        let _ = self.reply.send(answer);
-    }
-}
-
-pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a text".to_owned())
-}
 
 /// What the writer has done since it began.
 #[derive(Debug, Default)]
@@ -183,12 +138,6 @@ impl Writer {
             self.health.refuses(1);
             return Err(Error::unavailable("the disk is full; nothing can be written until it has room"));
         }
-        if self.folder_gone.load(Ordering::Relaxed) {
-            self.health.refuses(1);
-            return Err(Error::unavailable(
-                "the data folder was moved or unmounted; nothing can be written until it is back",
-            ));
-        }
         self.submit_freeing(run)
     }
 
@@ -197,6 +146,10 @@ impl Writer {
         &self,
         run: impl FnOnce(&WriteView<'_>, &Now) -> Result<T> + Send + 'static,
     ) -> Result<oneshot::Receiver<Result<T>>> {
+        if self.folder_gone.load(Ordering::Relaxed) {
+            self.health.refuses(1);
+            return Err(Error::unavailable(FOLDER_GONE));
+        }
         let (reply, answer) = oneshot::channel();
         let operation: Box<dyn Operation> = Box::new(Closure { run: Some(run), decided: None, reply });
         let queue = self.queue.lock().clone().ok_or_else(|| Error::unavailable("the store is closing"))?;
@@ -408,6 +361,10 @@ impl WriterThread {
 
     /// Commits what waits and answers it.
     fn batch(&mut self, taken: &mut PendingWork, inbox: &mut mpsc::Receiver<WriterMessage>) {
+        if self.handle.check_place().is_err() {
+            self.health.refuses(taken.waiting.len() as u64);
+            return taken.waiting.drain(..).for_each(|operation| operation.answer(Some(FOLDER_GONE)));
+        }
         self.health.begins();
         let decided = catch_unwind(AssertUnwindSafe(|| self.commit(taken)));
         let committing = std::mem::take(&mut self.committing);

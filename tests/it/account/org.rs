@@ -304,3 +304,59 @@ async fn several_organizations_go_together() {
     assert_eq!(inventory(&kept.api, KEPT).await, before);
     at.stop().await;
 }
+
+/// Another folder stands where the box's data were, while an organization is being erased and others work.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_data_folder_that_went_away_loses_nothing_and_erases_nothing() {
+    let at = Appliance::start_with(&[("BI__RESULTS_ORG_MB", "10")]).await;
+    let (gone, kept) = (at.member(GONE).await, at.member(KEPT).await);
+    for member in [&gone, &kept] {
+        let urls = json!({ "urls": ["https://shop.example/1", "https://shop.example/2"] });
+        expect(post(&member.api, "/api/v1/urls", &urls).await, 200);
+        let statement = json!({ "sql": "SELECT 1 AS one", "waitMs": 10_000 });
+        expect(post(&member.api, "/api/v1/bi/queries", &statement).await, 200);
+    }
+    let (data, aside) = (at.data_dir(), at.data_dir().with_extension("aside"));
+    // The erasure cannot get on with the results until they are a folder again.
+    let held = Path::new("results").join(&gone.org_id);
+    let own = data.with_extension("results");
+    std::fs::rename(data.join(&held), &own).unwrap();
+    std::fs::write(data.join(&held), "no folder").unwrap();
+    let started = expect(delete(&gone.browser, CURRENT, &json!({ "confirmName": GONE })).await, 202);
+    eventually("the erasure is held up", Duration::from_secs(20), || async {
+        let erasures = at.operator(Request::Erasures { limit: 10 }).await;
+        (erasures[0]["error"] != Value::Null).then_some(())
+    })
+    .await;
+
+    std::fs::rename(&data, &aside).unwrap();
+    std::fs::create_dir(&data).unwrap();
+    let listed = expect(get(&kept.api, "/api/v1/urls").await, 200);
+    let one = format!("/api/v1/urls/{}", text(&listed["items"][0], "id"));
+    // At once, also what frees room, and before anybody looked after the folder.
+    for reply in [
+        delete(&kept.api, &one, &json!({})).await,
+        post(&kept.api, "/api/v1/urls", &json!({ "urls": ["https://shop.example/3"] })).await,
+    ] {
+        assert_eq!(reply.status, 503, "{}", reply.text());
+        assert!(reply.text().contains("the data folder was moved or unmounted"), "{}", reply.text());
+    }
+    let statement = json!({ "sql": "SELECT 2 AS two", "waitMs": 10_000 });
+    let refused = post(&kept.api, "/api/v1/bi/queries", &statement).await;
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    std::fs::remove_file(aside.join(&held)).unwrap();
+    std::fs::rename(&own, aside.join(&held)).unwrap();
+    // Some tries of the erasure, and more looks after the box.
+    tokio::time::sleep(Duration::from_secs(14)).await;
+    std::fs::remove_dir(&data).expect("nothing was made there");
+    std::fs::rename(&aside, &data).unwrap();
+
+    let receipt = receipt(&at, text(&started, "erasureId")).await;
+    assert!(!data.join(&held).exists(), "said to be erased: {receipt}");
+    assert_eq!(receipt["removed"]["result files"], 1, "{receipt}");
+    let listed = expect(get(&kept.api, "/api/v1/urls").await, 200);
+    assert_eq!(listed["items"].as_array().unwrap().len(), 2);
+    expect(post(&kept.api, "/api/v1/bi/queries", &statement).await, 200);
+    let deleted = delete(&kept.api, &one, &json!({})).await;
+    assert!(deleted.status.is_success(), "{}", deleted.text());
+}

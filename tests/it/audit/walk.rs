@@ -8,7 +8,7 @@ mod dispatch;
 use super::{box_logs, logs, patch};
 use crate::harness::Request;
 use crate::harness::web::{Answer, Web};
-use crate::harness::{Appliance, PASSWORD, collect, eventually, expect, get, post, text};
+use crate::harness::{Appliance, PASSWORD, collect, ended, eventually, expect, get, post, text};
 use serde_json::{Value, json};
 use server::RouteGroup;
 use server::client::{Client, Reply};
@@ -250,6 +250,16 @@ async fn collecting(walk: &mut Walk<'_>, web: &Web, api: &Client, key: &str) {
     assert_eq!((rows.len(), &rows[0]["details"]["count"]), (1, &json!(30)), "one row for a batch");
     let named = rows[0]["details"]["ids"].as_array().unwrap();
     assert_eq!((named.len(), &named[0]), (20, &made["jobs"][0]["id"]), "the first of them are named");
+
+    let batch = text(&made, "batchId").to_owned();
+    let reply = post(api, &format!("/api/v1/batches/{batch}/cancel"), &json!({})).await;
+    walk.left("cancelBatch", reply, Due { action: "batch.canceled", resource: &batch, actor: by_key }).await;
+    let nobody = json!({ "jobs": [{ "url": "http://nobody.invalid/" }] });
+    let made = expect(post(api, "/api/v1/jobs/batch", &nobody).await, 201);
+    let batch = text(&made, "batchId").to_owned();
+    ended(api, text(&made["jobs"][0], "id")).await;
+    let reply = post(api, &format!("/api/v1/batches/{batch}/retry"), &json!({})).await;
+    walk.left("retryBatch", reply, Due { action: "batch.retried", resource: &batch, actor: by_key }).await;
 }
 
 async fn schedules(walk: &mut Walk<'_>, api: &Client, key: &str) {

@@ -722,9 +722,14 @@ SELECT count(x) OVER (ORDER BY x ROWS 1 PRECEDING) AS c FROM (VALUES (1), (2), (
 SELECT x, max(x) OVER (ORDER BY x ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING) AS m FROM (VALUES (1), (2), (3)) v(x) ORDER BY m, x;
 SELECT max(x) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS m FROM (VALUES (1, 5), (2, NULL)) v(id, x) ORDER BY m DESC;
 
--- A constant looked for among what is none
+-- A list of constants and of what differs from row to row
 SELECT count(*) FROM (VALUES (true), (false)) t(b) WHERE DATE '2027-12-31' NOT IN (CASE WHEN b THEN DATE '2026-06-30' END, DATE '2026-03-29');
 SELECT b, TIMESTAMP '2027-12-31 00:00:00' IN (CASE WHEN b THEN TIMESTAMP '2027-12-31 00:00:00' END, TIMESTAMP '2026-03-29 00:00:00') FROM (VALUES (true), (false)) t(b) ORDER BY b;
+
+SELECT count(*) FROM (VALUES (1, 'x'), (2, 'y'), (NULL, 'z')) t(n, s) WHERE n NOT IN (CASE WHEN starts_with(s, 'a') THEN 7 END, 8, 9, 10, 11);
+SELECT s, n * 2 IN (8, coalesce(nullif(n, 2), NULL), nullif(s, 'x')::int, 10, 12) FROM (VALUES (1, 'x'), (2, 'x'), (5, 'x'), (NULL, 'x')) t(n, s) ORDER BY n;
+SELECT s, s || '!' NOT IN (CASE s WHEN 'x' THEN 'x!' END, 'q', 'r', 's', 't') FROM (VALUES ('x'), ('y')) t(s) ORDER BY s;
+SELECT count(*) FROM jobs t1 WHERE (t1.created_at AT TIME ZONE 'Asia/Kolkata') NOT IN (CASE WHEN starts_with(t1.status, 'a') THEN TIMESTAMPTZ '2024-02-29 00:00:00+00' END, TIMESTAMPTZ '1582-10-15 12:00:00+00', TIMESTAMPTZ '1969-12-31 23:59:59.999+00');
 
 -- Letters without a case where case does not matter
 SELECT t, t ~* '^[[:upper:]]', t ~ '^[[:upper:]]', t !~* '[[:lower:]]', t ~* p, t ~ p, regexp_replace(t, '[[:upper:]]', '.', 'gi') FROM (VALUES ('日本', '[[:upper:]]'), ('ab', '(?c)B'), ('1', '[[:lower:]]')) v(t, p) ORDER BY t;
@@ -814,3 +819,12 @@ SELECT make_time(10, 20, 30);
 SELECT round(regr_avgx(price, stock)::numeric, 6) AS a, round(regr_avgy(price, stock)::numeric, 6) AS b, round(regr_sxx(price, stock)::numeric, 6) AS c, round(regr_sxy(price, stock)::numeric, 6) AS d, round(regr_syy(price, stock)::numeric, 4) AS e FROM products;
 SELECT encode(sha384('abc'::bytea), 'hex');
 SELECT string_to_table('a,b,c', ',') AS t ORDER BY t;
+SELECT metadata -> 'marks' -> 0 AS a, metadata -> 'marks' ->> 1 AS b, metadata -> 'nothing' -> 'x' ->> 'y' AS c FROM urls ORDER BY url;
+SELECT stock + stock - 3 * stock + (stock - 1) * 2 AS a, price + price - 2 * price / 4 AS b, -0.0::float8 * price - 0 AS c FROM products ORDER BY name;
+SELECT coalesce(coalesce(coalesce(stock, 1), 2), 3) AS a, stock::text::text::text::int::int AS b FROM products ORDER BY name;
+SELECT * FROM (SELECT name, price AS p FROM products) AS t(n) ORDER BY n;
+SELECT t.n, t.stock FROM (SELECT name, stock FROM products) AS t(n) WHERE t.stock > 2 ORDER BY 1;
+SELECT to_timestamp(1e10), to_timestamp(1.5), to_timestamp(-1e10), to_timestamp(253402300800), to_timestamp(stock) FROM products ORDER BY name;
+SELECT row_number() OVER (ORDER BY name) AS a, rank() OVER (ORDER BY price) AS b, dense_rank() OVER (ORDER BY price) AS c, ntile(3) OVER (ORDER BY name) AS d FROM products ORDER BY name;
+SELECT -(b - a) AS back, -(b - a) < INTERVAL '0' AS behind FROM (VALUES (TIMESTAMP '2026-02-01 10:00', TIMESTAMP '2026-02-03 12:30')) t(a, b);
+SELECT '[1]'::jsonb || '["x"]' AS a, '["x"]' || '{"a": 1}'::jsonb AS b, '[1]'::jsonb || '[2]' || '[3]' || '{"k": null}' AS c;

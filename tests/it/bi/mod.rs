@@ -6,6 +6,7 @@ mod catalog;
 pub(crate) mod differential;
 mod exports;
 mod kept;
+mod places;
 mod reasons;
 mod saved;
 mod shapes;

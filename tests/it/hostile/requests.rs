@@ -183,11 +183,9 @@ async fn bad_query_parameters_are_named() {
     let mut findings = Findings::default();
     let schemas = Schemas(&document);
     for operation in &operations {
-        for parameter in operation.spec["parameters"].as_array().into_iter().flatten() {
-            if parameter["in"] == "query" {
-                let path = at(operation);
-                bad_values(&member, operation, &path, parameter, &schemas, &mut findings).await;
-            }
+        for parameter in operation.query() {
+            let path = at(operation);
+            bad_values(&member, operation, &path, parameter, &schemas, &mut findings).await;
         }
         if operation.method == "GET" {
             junk(&member, operation, &at(operation), &mut findings).await;
@@ -285,9 +283,7 @@ async fn junk(member: &Member, operation: &Operation, path: &str, findings: &mut
         let reply = call(&member.browser, &operation.method, &format!("{path}?{query}"), None).await;
         let place = operation.place(&format!("?{query}"));
         findings.look(&place, path, false, &reply);
-        let lacks_required = operation.spec["parameters"]
-            .as_array()
-            .is_some_and(|all| all.iter().any(|one| one["in"] == "query" && one["required"] == true));
+        let lacks_required = operation.query().any(|one| one["required"] == true);
         let is_name = (path.contains("/bi/tables/") || lacks_required) && reply.status == 400;
         findings.check(is_name || matches!(reply.status.as_u16(), 200 | 202 | 404), &place, &reply.text());
     }
@@ -314,60 +310,73 @@ async fn a_cursor_leads_nowhere_but_on() {
             expect(post(&member.api, "/api/v1/api-keys", &json!({ "name": format!("k{i}") })).await, 201);
         }
     }
-    const LISTS: &[&str] = &[
-        "urls",
-        "urls?tag=a",
-        "urls?tag=m",
-        "urls?tag=z",
-        "urls?domain=example.com",
-        "urls?q=example",
-        "api-keys",
-        "jobs",
-        "jobs?status=queued",
-        "jobs?status=canceled",
-        "jobs?urlId=01890a5d-ac96-774b-bcce-b302099a8057",
-        "plans/transactions",
-        "orgs/current/members",
-        "orgs/current/invites",
-        "providers",
-        "workflows",
-        "benchmarks",
-        "schedules",
-        "schedules/runs",
-        "optimization/suggestions",
-        "bi/queries",
-        "bi/saved-queries",
-        "extraction/results",
-        "extraction/results?sort=relevance&q=a",
-        "extraction/schemas",
-    ];
     let mut findings = Findings::default();
-    let mut cursors = Vec::new();
-    for member in [&mine, &theirs] {
-        for list in LISTS {
-            let page = expect(get(&member.browser, &limited(list, "1")).await, 200);
+    let (document, operations) = operations();
+    let mut cursors = BTreeSet::new();
+    let mut lists = Vec::new();
+    for member in [&theirs, &mine] {
+        let smart = expect(post(&member.api, "/api/v1/workflows/smart", &json!({})).await, 201);
+        let url = expect(get(&member.api, "/api/v1/urls?limit=1").await, 200)["items"][0].clone();
+        let of_member = |operation: &Operation| {
+            let is_of_url = operation.path.starts_with("/api/v1/urls/");
+            let id = if is_of_url { text(&url, "id") } else { text(&smart, "workflowId") };
+            narrowed(operation, id, &Schemas(&document))
+        };
+        lists = operations.iter().filter(|operation| operation.is_list()).flat_map(of_member).collect();
+        for list in &lists {
+            let page = expect(get(&member.browser, &format!("{list}limit=1")).await, 200);
             cursors.extend(page["nextCursor"].as_str().map(str::to_owned));
         }
     }
     assert!(cursors.len() >= 12, "only {} lists have a second page", cursors.len());
-    for list in LISTS {
+    for list in &lists {
         for cursor in &cursors {
-            let path = format!("{}&cursor={cursor}", limited(list, "200"));
+            let path = format!("{list}limit=200&cursor={cursor}");
             let reply = get(&mine.browser, &path).await;
             findings.look(&path, &path, false, &reply);
             findings.check(matches!(reply.status.as_u16(), 200 | 400), &path, &reply.text());
             findings.check(!reply.text().contains("theirs"), &path, &reply.text());
-            let damaged = format!("{}&cursor=A{cursor}", limited(list, "200"));
+            let damaged = format!("{list}limit=200&cursor=A{cursor}");
             findings.refused(&damaged, &damaged, &get(&mine.browser, &damaged).await, 400, "cursor: ");
         }
     }
     unhurt(&appliance, &mut findings).await;
-    findings.report(500);
+    findings.report(5_000);
 }
 
-fn limited(list: &str, limit: &str) -> String {
-    let join = if list.contains('?') { '&' } else { '?' };
-    format!("/api/v1/{list}{join}limit={limit}")
+/// The list as it is, and narrowed by each of its parameters, ready for another one. `id` stands for its variables.
+fn narrowed(operation: &Operation, id: &str, schemas: &Schemas<'_>) -> Vec<String> {
+    let path = operation.at(id);
+    let mut all = vec![format!("{path}?")];
+    for parameter in operation.query() {
+        let name = text(parameter, "name");
+        let schema = schemas.plain(&parameter["schema"]);
+        let values = match (name, schema["enum"].as_array()) {
+            ("limit" | "cursor", _) => Vec::new(),
+            // What there are rows of.
+            ("tag", _) => ["a", "m", "z"].map(str::to_owned).to_vec(),
+            ("domain", _) => vec!["example.com".to_owned()],
+            ("q", _) => vec!["example".to_owned()],
+            // Texts of which few are allowed.
+            ("actor", _) => vec![Uuid::now_v7().to_string()],
+            ("resourceType", _) => vec!["url".to_owned()],
+            ("sort", _) => vec!["relevance&q=a".to_owned()],
+            (_, Some(names)) => [names.first(), names.last()]
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect(),
+            _ => vec![match schemas.right(&parameter["schema"]) {
+                Value::String(text) => text,
+                // Repeatable; once is enough.
+                Value::Array(values) => values[0].as_str().unwrap_or("text").to_owned(),
+                other => other.to_string(),
+            }],
+        };
+        all.extend(values.into_iter().map(|value| format!("{path}?{name}={value}&")));
+    }
+    all
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -30,7 +30,7 @@ const HOSTS: u64 = 64;
 const MONTHLY: i64 = 1_000_000;
 
 /// Numbers from a seed (SplitMix64).
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -41,7 +41,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, n: u64) -> u64 {
+    pub(super) fn below(&mut self, n: u64) -> u64 {
         self.next() % n
     }
 
@@ -384,14 +384,15 @@ async fn a_machine_that_was_off_for_long_is_believed_when_the_operator_says_so()
 }
 
 /// The library that sets the clock of one process (clock.c).
-struct SetClock {
+pub(super) struct SetClock {
     folder: TempDir,
-    sec: i64,
+    /// Seconds that are added.
+    pub(super) sec: i64,
 }
 
 impl SetClock {
     /// None, with a word about it, where it cannot be compiled.
-    fn new() -> Option<SetClock> {
+    pub(super) fn new() -> Option<SetClock> {
         let folder = TempDir::new().unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join("tests/it/machine/clock.c");
         let mut compiler = Command::new("cc");
@@ -412,7 +413,7 @@ impl SetClock {
         self.folder.path().join("offset")
     }
 
-    fn jump(&mut self, sec: i64) {
+    pub(super) fn jump(&mut self, sec: i64) {
         self.sec += sec;
         // In place: the process has it mapped.
         use std::os::unix::fs::FileExt;
@@ -420,7 +421,7 @@ impl SetClock {
         file.write_all_at(&self.sec.to_ne_bytes(), 0).unwrap();
     }
 
-    fn start(&self, settings: &[(&str, &str)]) -> Process {
+    pub(super) fn start(&self, settings: &[(&str, &str)]) -> Process {
         let environment: [(&str, OsString); 2] = [
             ("LD_PRELOAD", self.folder.path().join("clock.so").into()),
             ("CLOCK_SHIM", self.offset().into()),

@@ -11,6 +11,7 @@ mod lost;
 mod older;
 mod power;
 mod rows;
+mod schedules;
 mod shim;
 mod stop;
 mod torn;

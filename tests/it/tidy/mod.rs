@@ -11,9 +11,9 @@ pub use source::{root, walk};
 use std::collections::BTreeSet;
 
 /// Lines of a file.
-const FILE_LINES_MAX: usize = 900;
+const FILE_LINES_MAX: usize = 600;
 /// Lines of a function.
-const FUNCTION_LINES_MAX: usize = 100;
+const FUNCTION_LINES_MAX: usize = 70;
 
 /// Where the slices live.
 const SLICES_AT: &str = "gleaner/src/features/";
@@ -66,7 +66,6 @@ fn wrong_uses(sources: &[Source]) -> Vec<String> {
 
 /// Circles that stand, and why: names may be taken from this list and none put into it.
 const CIRCLES: &[(&str, &str, &str)] = &[
-    ("fetch/src/connect", "lease pool", "a lease gives its connection back to the pool, which makes leases"),
     (
         "gleaner/src/features/bi",
         "run service",

@@ -330,19 +330,45 @@ async fn an_organizations_limit_is_kept_in_the_one_line() {
 async fn what_has_ended_counts_no_more_although_its_place_is_taken() {
     let line = line(3, 0, 10);
     let one = Some(OrganizationLimit { running: 1, waiting: 0 });
-    let ended = line.join(A, one).expect("room").turn().await.expect("a place");
+    let (place, count) = line.join(A, one).expect("room").turn().await.expect("a place").split();
     assert_eq!(line.join(A, one).expect_err("no room"), AcquireError::OverLimit);
-    ended.uncount();
-    ended.uncount();
+    drop(count);
     let next = line.join(A, one).expect("the first has ended");
     assert!(next.is_granted());
     assert_eq!(line.taken(), 2, "the place of the first is not free yet");
     // What is of no limit is not counted, and counts none.
-    let own = line.enter(A).await.expect("free");
-    drop((ended, own));
+    let (own, none) = line.enter(A).await.expect("free").split();
+    drop((place, own, none));
     assert_eq!(line.join(A, one).expect_err("the second runs"), AcquireError::OverLimit);
     drop(next);
     assert_eq!(line.taken(), 0);
+}
+
+#[tokio::test]
+async fn what_needs_its_place_no_more_counts_and_may_have_another() {
+    let line = line(1, 0, 0);
+    let one = Some(OrganizationLimit { running: 1, waiting: 1 });
+    let (place, count) = line.join(A, one).expect("room").turn().await.expect("a place").split();
+    let own = line.join(A, one).expect("room");
+    drop(place);
+    assert!(!own.is_granted() && own.position() == 1, "the first has not ended");
+    let other = line.enter(B).await.expect("the place is free");
+    let waits = waits(&line, B).await;
+    assert_eq!(line.enter(B).await.expect_err("full"), AcquireError::Full);
+    // It is not turned away, however many wait, and goes first: its organization has waited since before.
+    let again = tokio::spawn(async move { count.place().await.map(|place| (place, count)) });
+    while line.waiting() < 3 {
+        tokio::task::yield_now().await;
+    }
+    drop(other);
+    let (place, count) = again.await.expect("it ends").expect("its turn");
+    assert_eq!((line.taken(), own.position()), (1, 1));
+    drop(place);
+    drop(waits.await.expect("it ends").expect("its turn"));
+    drop(count);
+    drop(own.turn().await.expect("its turn"));
+    let state = line.state.lock();
+    assert!(state.counted.is_empty() && state.held.is_empty() && state.waiting.is_empty());
 }
 
 #[tokio::test]

@@ -8,9 +8,9 @@ use http::header::{HOST, PROXY_AUTHORIZATION};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::client::conn::{http1, http2};
 
 use super::Origin;
+use super::connection::{H1, H2, Relay, Sender};
 use super::pool::Pool;
 use crate::FetchError;
 use crate::proxy::{Login, Proxy};
@@ -82,39 +82,6 @@ impl Target {
     }
 }
 
-/// Ends a connection's task with the connection's owner.
-pub(super) struct AbortOnDrop(pub(super) tokio::task::JoinHandle<()>);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-pub(super) struct H1 {
-    pub(super) sender: http1::SendRequest<Full<Bytes>>,
-    pub(super) relay: Option<Relay>,
-    pub(super) _driver: AbortOnDrop,
-}
-
-/// That an HTTP proxy at the other end makes the requests itself, and who it is told to be.
-pub(super) struct Relay {
-    pub(super) proxy: Arc<Proxy>,
-    login: Option<HeaderValue>,
-}
-
-#[derive(Clone)]
-pub(super) struct H2 {
-    pub(super) sender: http2::SendRequest<Full<Bytes>>,
-    pub(super) id: u64,
-    pub(super) peer: SocketAddr,
-}
-
-pub(super) enum Sender {
-    H1(H1),
-    H2(H2),
-}
-
 /// A connection in use by one request.
 pub struct Lease {
     pub(super) origin: Origin,
@@ -124,6 +91,12 @@ pub struct Lease {
 }
 
 impl Lease {
+    /// One of the pool's connections to `origin`, if it has one.
+    pub(super) fn of_pool(pool: &Arc<Pool>, origin: &Origin) -> Option<Lease> {
+        let (sender, peer) = pool.checkout(origin)?;
+        Some(Lease { origin: origin.clone(), sender: Some(sender), peer, pool: Arc::clone(pool) })
+    }
+
     /// The address at the other end.
     pub fn peer(&self) -> SocketAddr {
         self.peer

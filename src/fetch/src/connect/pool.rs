@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 use super::Origin;
-use super::lease::{H1, H2, Lease, Sender};
+use super::connection::{H1, H2, Sender};
 
 /// Idle connections kept to one origin. A site has no more than its politeness allows; a provider has all the jobs that
 /// run at once, and each connection that is not kept costs the next one its handshakes.
@@ -45,19 +44,14 @@ impl Pool {
         inner.last_id
     }
 
-    /// A connection to `origin` that was alive when last seen: the shared one, or the one that was used last.
-    pub(super) fn checkout(self: &Arc<Self>, origin: &Origin) -> Option<Lease> {
+    /// A connection to `origin` that was alive when last seen, and the address at its other end: the shared one, or the one
+    /// that was used last.
+    pub(super) fn checkout(&self, origin: &Origin) -> Option<(Sender, SocketAddr)> {
         let mut inner = self.inner.lock();
-        let lease = |sender, peer| Lease {
-            origin: origin.clone(),
-            sender: Some(sender),
-            peer,
-            pool: Arc::clone(self),
-        };
         if let Some((shared, last_used)) = inner.shared.get_mut(origin) {
             if !shared.sender.is_closed() && last_used.elapsed() < IDLE_TIMEOUT {
                 *last_used = Instant::now();
-                return Some(lease(Sender::H2(shared.clone()), shared.peer));
+                return Some((Sender::H2(shared.clone()), shared.peer));
             }
             inner.shared.remove(origin);
         }
@@ -68,7 +62,7 @@ impl Pool {
             inner.idle.remove(origin);
         }
         inner.recount();
-        found.map(|idle| lease(Sender::H1(idle.connection), idle.peer))
+        found.map(|idle| (Sender::H1(idle.connection), idle.peer))
     }
 
     pub(super) fn keep(&self, origin: Origin, connection: H1, peer: SocketAddr) {

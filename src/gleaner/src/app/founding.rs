@@ -11,11 +11,11 @@
 use crate::config::Config;
 use crate::features;
 use base::{Error, Result};
-use secrets::keyring::{Keyring, Purpose, refuse_inside};
+use secrets::keyring::{Keyring, Purpose, StampCheck, refuse_inside};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use store::Store;
+use store::{SealCheck, Store};
 
 /// Makes the data folder ready and the store's file, if this is a new box; refuses a box that has lost its store.
 pub(super) fn prepare(config: &Config) -> Result<()> {
@@ -70,12 +70,37 @@ fn left_of_an_earlier_life(config: &Config) -> Vec<PathBuf> {
     key.into_iter().chain(folders).collect()
 }
 
+/// What the seal on the end of an audit chain is worth.
+pub(crate) fn check_seal(keyring: &Keyring, head: &[u8], seal: &[u8]) -> SealCheck {
+    match keyring.check_stamp(Purpose::AuditHead, head, seal) {
+        StampCheck::Newest => SealCheck::Current,
+        StampCheck::Older => SealCheck::Older,
+        StampCheck::UnknownKey(key) => SealCheck::UnknownKey(key.to_string()),
+        StampCheck::Wrong => SealCheck::Wrong,
+    }
+}
+
+/// Seals the ends of audit chains with the newest key where an older one has, so that the operator can take that out.
+pub(super) async fn renew_seals(store: &Store) {
+    match store.system().renew_audit_seals().await {
+        Ok(0) => {}
+        Ok(chains) => tracing::info!(chains, "ends of audit chains were sealed with the newest signing key"),
+        Err(error) => {
+            let error = error.for_operator();
+            tracing::warn!(
+                error,
+                "ends of audit chains could not be sealed with the newest signing key; keep the older one"
+            );
+        }
+    }
+}
+
 /// The box's secrets. Fresh keys cannot open what lost ones have sealed, so only a store without rows gets some.
 pub(super) fn keyring(config: &Config, store: &Store) -> Result<Keyring> {
     let load = if store.is_blank()? { Keyring::load_or_create } else { Keyring::load };
     let keyring = load(&config.key_file()).map_err(|e| Error::invalid("storage.key_file", e))?;
     // With another box's keys this one would start, seal its audit chains anew, and open nothing that the right ones sealed.
-    let is_own = |head: &[u8], seal: &[u8]| keyring.is_stamp(Purpose::AuditHead, head, seal);
+    let is_own = |head: &[u8], seal: &[u8]| check_seal(&keyring, head, seal);
     if !store.system().read(|tx| tx.knows_audit_seals(&is_own))? {
         let reason = format!(
             "the keys in {} are not those that {} was written with: put the key file back that belongs to it",

@@ -10,10 +10,10 @@ use crate::app;
 use crate::config::Config;
 use crate::features::{self, auth};
 use base::{Code, Error, Result};
-use secrets::keyring::{Keyring, Purpose};
+use secrets::keyring::Keyring;
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use store::Inspection;
+use store::{Inspection, SealCheck};
 
 /// What was looked at, and what was found wrong.
 #[derive(Debug, Default)]
@@ -146,7 +146,7 @@ fn tables(store: &Inspection) -> Result<Part> {
 
 fn audit(store: &Inspection, keyring: Option<&Keyring>) -> Result<Part> {
     let check = |bytes: &[u8], seal: &[u8]| {
-        keyring.is_some_and(|keyring| keyring.is_stamp(Purpose::AuditHead, bytes, seal))
+        keyring.map_or(SealCheck::Wrong, |keyring| app::check_seal(keyring, bytes, seal))
     };
     let reports = store.audit(auth::ORG.name(), keyring.is_some().then_some(&check))?;
     let rows: u64 = reports.iter().map(|report| report.rows).sum();

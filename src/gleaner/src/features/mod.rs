@@ -14,6 +14,7 @@ pub mod benchmarks;
 pub mod bi;
 pub mod billing;
 pub mod cli_auth;
+pub mod events;
 pub mod extraction;
 pub mod jobs;
 pub mod mail;
@@ -33,6 +34,7 @@ pub use crate::console::{
 use base::Result;
 use base::clock::Timestamp;
 use base::ids::{AgentId, OrgId, UserId};
+use events::EventKind;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use server::task::{TaskContext, TaskSpec};
@@ -89,6 +91,8 @@ pub struct Feature {
     pub status: Option<Status>,
     /// Its commands for the operator (`gleaner admin`).
     pub commands: Option<Commands>,
+    /// The kinds of events that it writes.
+    pub events: &'static [&'static EventKind],
     /// Its gauges.
     pub gauges: Option<Gauges>,
     /// How many open files its work takes at most, as the configuration says.
@@ -129,6 +133,7 @@ impl Feature {
         start_test: None,
         status: None,
         commands: None,
+        events: &[],
         gauges: None,
         descriptors: None,
         close: None,
@@ -223,6 +228,7 @@ pub static ALL: &[&Feature] = &[
     &providers::FEATURE,
     &workflows::FEATURE,
     &suggestions::FEATURE,
+    &events::FEATURE,
     &jobs::FEATURE,
     &schedules::FEATURE,
     &benchmarks::FEATURE,

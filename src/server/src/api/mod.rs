@@ -23,10 +23,12 @@ use crate::route::table::{Route, RouteGroup};
 use crate::services::Services;
 use crate::settings::ApiSettings;
 use crate::wire::body::{Response, ResponseBody};
-use crate::wire::limiter::ClientConnection;
+use crate::wire::compression::CompressorShare;
+use crate::wire::limiter::{ADDRESS_V4_BITS, ClientConnection};
 use crate::wire::{envelope, forwarded, host};
 use base::audit::Action;
 use base::ids::RequestId;
+use base::network::network_of;
 use base::{Code, Error, Result};
 use futures::FutureExt;
 use http::header::{
@@ -37,10 +39,11 @@ use http::uri::PathAndQuery;
 use http::{Method, Request, StatusCode, Uri, Version};
 use hyper::body::Incoming;
 use serde_json::json;
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::Event;
+use store::{Event, Origin};
 
 /// Everything that answers requests.
 pub struct Api {
@@ -139,7 +142,7 @@ impl Api {
         let request_id = RequestId::accept(given);
         let mut shape = envelope::shape(self.router.mount(parts.uri.path()).structured, &parts.headers);
         let (method, version, refused) = (parts.method.clone(), parts.version, host::refusal(&parts));
-        let mut is_secret = false;
+        let (mut is_secret, mut share) = (false, None);
         let (route, mut result) = match self.router.find(&parts.method, parts.uri.path()) {
             _ if refused.is_some() => {
                 spare_body(body, &parts.headers).await;
@@ -150,31 +153,13 @@ impl Api {
                 is_secret = route.spec().secret;
                 // The route's own path: a percent-encoded letter must not change the envelope.
                 shape = envelope::shape(matched.mount.structured, &parts.headers);
-                let MatchedRoute { mount, captures, metrics, .. } = matched;
                 let client_ip =
                     forwarded::client_ip(connection.ip(), &parts.headers, &self.settings().trusted_proxies);
                 let context =
                     Context::new(Arc::clone(&self.state), request_id.clone(), client_ip, connection);
-                let running = metrics.begin();
-                let (progress, ignored) = (RequestProgress::new(), IgnoredFields::default());
-                let body = Some(body);
-                let route_of = route.spec();
-                let call = Call {
-                    context,
-                    parts,
-                    body,
-                    route: route_of,
-                    mount,
-                    captures,
-                    progress,
-                    body_reservation: None,
-                    ignored,
-                };
-                let result = run(route, call).await;
-                drop(running);
-                let status =
-                    result.as_ref().map_or_else(Error::status, |response| response.status().as_u16());
-                metrics.end(status, started.elapsed());
+                let origin = Arc::clone(context.origin());
+                let result = answer_at(matched, context, parts, body, started).await;
+                share = Some(compressor_share(&origin, client_ip));
                 (route.path(), result)
             }
             RouteLookup::OtherMethod { allow } => {
@@ -195,6 +180,9 @@ impl Api {
         let mut response = result
             .unwrap_or_else(|error| envelope::render(&error, shape, &request_id, &self.settings().docs_base));
         finish(&mut response, version, &request_id);
+        if let Some(share) = share {
+            response.extensions_mut().insert(share);
+        }
         tracing::info!(
             target: "gleaner::request",
             method = method.as_str(),
@@ -205,6 +193,43 @@ impl Api {
         );
         response
     }
+}
+
+/// Whose share of the compressors the answer to a request is of.
+fn compressor_share(origin: &Origin, client_ip: IpAddr) -> CompressorShare {
+    let org = origin.org().map(|org| org.0);
+    match org.or_else(|| origin.actor().person().map(|user| user.0)) {
+        Some(known) => CompressorShare::Known(known),
+        None => CompressorShare::Address(network_of(client_ip, ADDRESS_V4_BITS)),
+    }
+}
+
+/// Answers a request at the route that was found for it, and counts it there.
+async fn answer_at(
+    matched: MatchedRoute,
+    context: Context,
+    parts: Parts,
+    body: Incoming,
+    started: Instant,
+) -> Result<Response> {
+    let MatchedRoute { route, mount, captures, metrics } = matched;
+    let running = metrics.begin();
+    let call = Call {
+        context,
+        parts,
+        body: Some(body),
+        route: route.spec(),
+        mount,
+        captures,
+        progress: RequestProgress::new(),
+        body_reservation: None,
+        ignored: IgnoredFields::default(),
+    };
+    let result = run(route, call).await;
+    drop(running);
+    let status = result.as_ref().map_or_else(Error::status, |response| response.status().as_u16());
+    metrics.end(status, started.elapsed());
+    result
 }
 
 /// Runs the handler as its caller and under its time limit; a panic is an internal error and the server lives.

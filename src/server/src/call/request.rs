@@ -95,6 +95,11 @@ impl Context {
         &self.state
     }
 
+    /// The same, for what outlives the request.
+    pub(crate) fn state_shared(&self) -> Arc<ApiState> {
+        Arc::clone(&self.state)
+    }
+
     /// The connection that the request came on.
     pub(crate) fn connection(&self) -> &Arc<ClientConnection> {
         &self.connection

@@ -10,7 +10,7 @@ use crate::services::Services;
 use crate::settings::ApiSettings;
 use bytes::Bytes;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::watch;
 
 /// What requests are answered with, the same for all of them. It knows no route: what asks and what answers hold it both.
 pub(crate) struct ApiState {
@@ -27,7 +27,7 @@ pub(crate) struct ApiState {
     /// The OpenAPI document, and the page that is made from it.
     pub(crate) openapi: Bytes,
     pub(crate) reference: Bytes,
-    draining: AtomicBool,
+    draining: watch::Sender<bool>,
 }
 
 /// What [`ApiState`] is made of, and where it begins.
@@ -68,16 +68,22 @@ impl ApiState {
             known_fields: Arc::new(known_fields),
             openapi,
             reference,
-            draining: AtomicBool::new(false),
+            draining: watch::Sender::new(false),
         })
     }
 
     pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Relaxed)
+        *self.draining.borrow()
     }
 
     /// From now on the box calls itself not ready.
     pub(crate) fn start_draining(&self) {
-        self.draining.store(true, Ordering::Relaxed);
+        self.draining.send_replace(true);
+    }
+
+    /// Waits until the box drains.
+    pub(crate) async fn drained(&self) {
+        // The sender is here as long as this is.
+        let _ = self.draining.subscribe().wait_for(|draining| *draining).await;
     }
 }

@@ -9,4 +9,5 @@ pub(crate) mod operation;
 pub(crate) mod output;
 pub(crate) mod page;
 pub(crate) mod router;
+pub(crate) mod stream;
 pub(crate) mod table;

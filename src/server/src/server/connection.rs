@@ -85,14 +85,12 @@ pub(crate) async fn serve<I>(
 ) where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let activity = Arc::clone(&client.activity);
-    let watched = Arc::clone(&activity);
-    let asking = Arc::clone(&client);
+    let (watched, asking) = (Arc::clone(&client.activity), Arc::clone(&client));
     let compressed = compression::layer(tower::service_fn(move |request: Request<Incoming>| {
         let (api, client) = (Arc::clone(&api), Arc::clone(&asking));
         async move {
             let response = api.answer(request, Arc::clone(&client)).await;
-            Ok::<Response, Infallible>(compression::mark(response, || client.compressor()))
+            Ok::<Response, Infallible>(compression::mark(response, |share| client.compressor(share)))
         }
     }));
     let service = service_fn(move |mut request: Request<Incoming>| {
@@ -108,10 +106,9 @@ pub(crate) async fn serve<I>(
             Ok::<_, Infallible>(response.map(|body| TrackedBody { body, running, compressor }))
         }
     });
-    let io = RefusalIo::new(io, Arc::clone(&activity));
+    let io = RefusalIo::new(io, Arc::clone(&client.activity));
     let mut connection = pin!(builder.serve_connection(TokioIo::new(io), service));
-    let mut next_look = settings.head_time_max;
-    let mut leaving: Option<Instant> = None;
+    let (mut next_look, mut leaving) = (settings.head_time_max, None::<Instant>);
     loop {
         tokio::select! {
             result = connection.as_mut() => {
@@ -135,16 +132,14 @@ pub(crate) async fn serve<I>(
             }
             () = tokio::time::sleep(next_look) => {
                 next_look = settings.idle_max / 4;
-                match verdict(&activity, &settings) {
-                    WatchdogVerdict::Fine => {}
+                match verdict(&client.activity, &settings, leaving) {
                     WatchdogVerdict::Cut => return,
                     // Politely first: what is already written still goes out.
                     WatchdogVerdict::Idle if leaving.is_none() => {
                         leaving = Some(Instant::now());
                         connection.as_mut().graceful_shutdown();
                     }
-                    WatchdogVerdict::Idle if leaving.is_some_and(|since| since.elapsed() > STALL_TIME_MAX) => return,
-                    WatchdogVerdict::Idle => {}
+                    WatchdogVerdict::Idle | WatchdogVerdict::Fine => {}
                 }
             }
         }
@@ -186,14 +181,18 @@ enum WatchdogVerdict {
     Cut,
 }
 
-/// What becomes of a connection that does this.
-fn verdict(activity: &Activity, settings: &ServerSettings) -> WatchdogVerdict {
+/// What becomes of a connection that does this; `leaving` since it was asked to end.
+fn verdict(activity: &Activity, settings: &ServerSettings, leaving: Option<Instant>) -> WatchdogVerdict {
     let quiet = activity.quiet();
     if !activity.has_asked() {
         return if quiet >= settings.head_time_max { WatchdogVerdict::Cut } else { WatchdogVerdict::Fine };
     }
     if activity.is_idle() {
-        return if quiet >= settings.idle_max { WatchdogVerdict::Idle } else { WatchdogVerdict::Fine };
+        return match leaving {
+            _ if quiet < settings.idle_max => WatchdogVerdict::Fine,
+            Some(since) if since.elapsed() > STALL_TIME_MAX => WatchdogVerdict::Cut,
+            _ => WatchdogVerdict::Idle,
+        };
     }
     if activity.is_stalled() && quiet >= STALL_TIME_MAX {
         WatchdogVerdict::Cut

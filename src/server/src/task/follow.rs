@@ -2,6 +2,9 @@
 //!
 //! Each consumer has a task of its own, so one that is slow or fails holds back nobody, and a position of its own, which it
 //! stores itself: where it dies it goes on from there. The box removes the records that all of them have durably.
+//!
+//! While another folder stands where the box's data were, or none, nobody takes in anything: what a consumer publishes
+//! there would be said to be durable, and lack when the folder is back.
 
 use super::TaskContext;
 use base::ids::OrgId;
@@ -53,11 +56,17 @@ pub trait Consumer: Send + Sync + 'static {
 /// Follows the changes until the box drains: the activation of a consumer's task.
 pub async fn follow(consumer: Arc<dyn Consumer>, context: TaskContext) -> Result<()> {
     let mut sequence = context.system().store().sequence();
+    if !is_in_place(&context).await {
+        return Ok(());
+    }
     blocking(&consumer, |consumer| consumer.begin()).await?;
     loop {
         sequence.borrow_and_update();
         let begun = Instant::now();
         loop {
+            if !is_in_place(&context).await {
+                return Ok(());
+            }
             let context = context.clone();
             if !blocking(&consumer, move |consumer| consumer.take(&|| context.stopping())).await? {
                 break;
@@ -72,6 +81,9 @@ pub async fn follow(consumer: Arc<dyn Consumer>, context: TaskContext) -> Result
             () = context.stopped() => break,
             changed = sequence.changed() => if changed.is_err() { break },
             () = tokio::time::sleep(rest.unwrap_or_default()), if rest.is_some() => {
+                if !is_in_place(&context).await {
+                    return Ok(());
+                }
                 blocking(&consumer, |consumer| consumer.settle()).await?;
                 continue;
             }
@@ -81,7 +93,24 @@ pub async fn follow(consumer: Arc<dyn Consumer>, context: TaskContext) -> Result
             () = tokio::time::sleep(consumer.pause(begun, ended)) => {}
         }
     }
-    blocking(&consumer, |consumer| consumer.settle()).await
+    match is_in_place(&context).await {
+        true => blocking(&consumer, |consumer| consumer.settle()).await,
+        false => Ok(()),
+    }
+}
+
+/// How often a data folder that went away is looked for.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Waits until the data folder is where it was opened; false when the box drains before.
+async fn is_in_place(context: &TaskContext) -> bool {
+    while context.system().store().check_place().is_err() {
+        tokio::select! {
+            () = context.stopped() => return false,
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+        }
+    }
+    true
 }
 
 async fn blocking<T: Send + 'static>(

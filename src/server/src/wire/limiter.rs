@@ -13,7 +13,7 @@
 
 use crate::metrics::Counter;
 use crate::wire::activity::Activity;
-use crate::wire::compression::{CompressorPermit, Compressors};
+use crate::wire::compression::{CompressorPermit, CompressorShare, Compressors};
 use base::network::network_of;
 use base::{Code, Error, Result};
 use parking_lot::Mutex;
@@ -226,9 +226,10 @@ impl ClientConnection {
         self.known.load(Ordering::Relaxed)
     }
 
-    /// A compressor for an answer on it, if one is left.
-    pub(crate) fn compressor(&self) -> Option<CompressorPermit> {
-        self.limiter.compressors.take(&self.compressors, self.is_known())
+    /// A compressor for an answer on it, if one is left of that share; where nobody said whose it is, of a stranger's.
+    pub(crate) fn compressor(&self, share: Option<CompressorShare>) -> Option<CompressorPermit> {
+        let share = share.unwrap_or_else(|| CompressorShare::Address(network_of(self.ip, ADDRESS_V4_BITS)));
+        self.limiter.compressors.take(&self.compressors, share)
     }
 
     /// A request on it has shown a good credential.

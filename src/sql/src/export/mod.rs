@@ -30,37 +30,19 @@ use super::spool::{PART_EXTENSION, ResultError, ResultFile, guarded};
 /// Bytes that are gathered before they go to the file.
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// The formats of exports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ExportFormat {
-    Csv,
-    Jsonl,
-    Parquet,
-    Arrow,
-    Xlsx,
+base::words! {
+    /// The formats of exports.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+    pub enum ExportFormat: ALL {
+        Csv "csv",
+        Jsonl "jsonl",
+        Parquet "parquet",
+        Arrow "arrow",
+        Xlsx "xlsx",
+    }
 }
 
 impl ExportFormat {
-    pub const ALL: [ExportFormat; 5] = [
-        ExportFormat::Csv,
-        ExportFormat::Jsonl,
-        ExportFormat::Parquet,
-        ExportFormat::Arrow,
-        ExportFormat::Xlsx,
-    ];
-
-    /// The name on the wire, which is also the file's extension.
-    pub fn name(self) -> &'static str {
-        match self {
-            ExportFormat::Csv => "csv",
-            ExportFormat::Jsonl => "jsonl",
-            ExportFormat::Parquet => "parquet",
-            ExportFormat::Arrow => "arrow",
-            ExportFormat::Xlsx => "xlsx",
-        }
-    }
-
     /// The media type; those of Arrow and Parquet are registered with IANA.
     pub fn media_type(self) -> &'static str {
         match self {

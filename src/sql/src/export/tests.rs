@@ -330,7 +330,7 @@ fn many_rows_are_written_in_every_format() {
     let words: ArrayRef =
         Arc::new(StringArray::from_iter((0..rows).map(|n| (n % 3 != 0).then(|| format!("word {n}")))));
     let columns = [("n", numbers), ("word", words)];
-    for format in ExportFormat::ALL {
+    for format in ExportFormat::ALL.iter().copied() {
         let (exported, bytes) = bench.export(&columns, format);
         assert_eq!(exported.rows, rows as u64, "{format:?}");
         match format {
@@ -346,7 +346,7 @@ fn many_rows_are_written_in_every_format() {
     }
     // No rows at all.
     let none = [("n", Arc::new(Int64Array::from(Vec::<i64>::new())) as ArrayRef)];
-    for format in ExportFormat::ALL {
+    for format in ExportFormat::ALL.iter().copied() {
         assert_eq!(bench.export(&none, format).0.rows, 0, "{format:?}");
     }
     assert_eq!(bench.text(&none, ExportFormat::Csv), "n\r\n");
@@ -359,7 +359,7 @@ fn what_cannot_be_exported_leaves_nothing() {
         Arc::new(StringArray::from_iter((0..5_000).map(|n| Some(format!("{n} {}", n * 7919 % 104_729)))));
     let result = bench.result(&[("word", words)]);
     let target = bench.folder.path().join("out");
-    for format in ExportFormat::ALL {
+    for format in ExportFormat::ALL.iter().copied() {
         let error = export(&result, &target, format, 1_000, GO_ON).expect_err("too large");
         assert!(matches!(error, ExportError::TooLarge { bytes_max: 1_000 }), "{format:?}: {error:?}");
     }
@@ -404,7 +404,7 @@ fn no_file_is_smaller_than_was_foreseen() {
     ] {
         let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
         let (Exported { bytes: result_bytes, rows }, _) = bench.export(&columns, ExportFormat::Arrow);
-        for format in ExportFormat::ALL {
+        for format in ExportFormat::ALL.iter().copied() {
             let made = bench.export(&columns, format).0;
             let least = format.bytes_min(rows, &names, result_bytes);
             assert!(least <= made.bytes, "{format:?} {names:?}: {least} foreseen, {} made", made.bytes);

@@ -7,6 +7,7 @@
 //! are JSON. What functions and operators mean is no matter of the gate: that is `postgres`. Whoever comes this far can still
 //! be slow or large; time and memory are held by killing the process.
 
+mod dialect;
 mod limits;
 mod places;
 mod refuse;
@@ -132,12 +133,10 @@ fn only_queries() -> QueryError {
 
 fn parse(sql: &str, limit: usize) -> Result<ParsedStatement, QueryError> {
     use datafusion::sql::parser::DFParserBuilder;
-    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-    let dialect = PostgreSqlDialect {};
     let tokens =
         rules::tokens(sql).map_err(|error| QueryError::new(ErrorCode::SyntaxError, error.to_string()))?;
     let mut parser =
-        DFParserBuilder::new(tokens).with_dialect(&dialect).with_recursion_limit(limit).build()?;
+        DFParserBuilder::new(tokens).with_dialect(&dialect::Postgres).with_recursion_limit(limit).build()?;
     let mut statements = parser.parse_statements()?;
     match (statements.pop_front(), statements.is_empty()) {
         (Some(only), true) => Ok(only),

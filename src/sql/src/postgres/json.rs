@@ -76,17 +76,39 @@ use Question::{
 /// The type of texts that are marked as JSON; no table and no other function has it.
 const MARKED: DataType = DataType::LargeUtf8;
 
-pub(super) fn member(as_text: bool) -> ScalarUDF {
+fn member(as_text: bool) -> ScalarUDF {
     udf(if as_text { "->>" } else { "->" }, Member { as_text })
+}
+
+/// `json -> 'a' ->> 'b'`: one step more behind those that the value is taken out by, if it is. A chain is one call, so that the text
+/// is read once, and named once.
+pub(super) fn member_of(value: Expr, as_text: bool, step: Expr) -> Expr {
+    let mut arguments = match value {
+        Expr::ScalarFunction(call) => match call.func.inner().downcast_ref::<Json>() {
+            Some(Json { question: Member { as_text: false }, .. }) => call.args,
+            _ => vec![Expr::ScalarFunction(call)],
+        },
+        value => vec![value],
+    };
+    arguments.push(step);
+    member(as_text).call(arguments)
 }
 
 pub(super) fn at_path(as_text: bool) -> ScalarUDF {
     udf(if as_text { "#>>" } else { "#>" }, AtPath { as_text })
 }
 
-/// `||` of two texts that are JSON.
-pub(crate) fn concatenation() -> ScalarUDF {
-    udf("||", Concat)
+/// `||` of two texts that are JSON; a chain of them is one call.
+pub(crate) fn concatenation(left: Expr, right: Expr) -> Expr {
+    let mut texts = match left {
+        Expr::ScalarFunction(call) => match call.func.inner().downcast_ref::<Json>() {
+            Some(Json { question: Concat, .. }) => call.args,
+            _ => vec![Expr::ScalarFunction(call)],
+        },
+        left => vec![left],
+    };
+    texts.push(right);
+    udf("||", Concat).call(texts)
 }
 
 /// What marks texts, and lists of them, as JSON.
@@ -116,7 +138,9 @@ pub(super) fn contains() -> ScalarUDF {
 
 pub(super) fn udf(name: &'static str, question: Question) -> ScalarUDF {
     let signature = match question {
-        Along { .. } | Build | List => Signature::variadic_any(Volatility::Immutable),
+        Along { .. } | Member { .. } | Build | List | Concat => {
+            Signature::variadic_any(Volatility::Immutable)
+        }
         ArrayLength
         | TypeOf
         | ToJson
@@ -126,9 +150,7 @@ pub(super) fn udf(name: &'static str, question: Question) -> ScalarUDF {
         | Keys
         | Members { .. }
         | Stripped => Signature::any(1, Volatility::Immutable),
-        Member { .. } | AtPath { .. } | HasKey | Contains | Object | Concat => {
-            Signature::any(2, Volatility::Immutable)
-        }
+        AtPath { .. } | HasKey | Contains | Object => Signature::any(2, Volatility::Immutable),
     };
     ScalarUDF::from(Json { name, question, signature })
 }
@@ -190,9 +212,12 @@ impl ScalarUDFImpl for Json {
             (Object, [names, values]) => collect(rows, |row| aggregated(names, values, row)),
             (Marked, [values]) => cast(values, &marked_type(values.data_type()))?,
             (Named, [texts]) => strings(texts)?,
-            (Concat, [left, right]) => {
-                let (left, right) = (cast(left, &MARKED)?, cast(right, &MARKED)?);
-                let whole = collect(rows, |row| concatenated(plain(&left, row), plain(&right, row)));
+            (Concat, texts) => {
+                let texts = texts.iter().map(|text| cast(text, &MARKED)).collect::<Result<Vec<_>, _>>()?;
+                let whole = collect(rows, |row| {
+                    let values = texts.iter().map(|texts| Some(plain(texts, row)));
+                    Some(written(&values.reduce(|left, right| concatenated(left?, right?))??))
+                });
                 cast(&whole, args.return_field.data_type())?
             }
             (Elements { .. } | Keys | Members { .. }, [texts]) => lists(self.question, &strings(texts)?),
@@ -271,7 +296,7 @@ fn aggregated(names: &ArrayRef, values: &ArrayRef, row: usize) -> Option<String>
 }
 
 /// Objects have the members of both, the right one's going before; anything else is a list.
-fn concatenated(left: Value, right: Value) -> Option<String> {
+fn concatenated(left: Value, right: Value) -> Option<Value> {
     let list = |value: Value| match value {
         Value::Array(items) => items,
         other => vec![other],
@@ -280,9 +305,9 @@ fn concatenated(left: Value, right: Value) -> Option<String> {
         (Value::Null, _) | (_, Value::Null) => return None,
         (Value::Object(mut left), Value::Object(right)) => {
             left.extend(right);
-            written(&Value::Object(left))
+            Value::Object(left)
         }
-        (left, right) => written(&Value::Array(list(left).into_iter().chain(list(right)).collect())),
+        (left, right) => Value::Array(list(left).into_iter().chain(list(right)).collect()),
     })
 }
 
@@ -345,7 +370,11 @@ fn ask(question: Question, texts: &ArrayRef, rest: &[ArrayRef]) -> Result<ArrayR
                     value = lenient(value, &step.text(row)?)?;
                 }
             }
-            _ => value = steps.first()?.strict(value, row)?,
+            _ => {
+                for step in &steps {
+                    value = step.strict(value, row)?;
+                }
+            }
         }
         Some(value)
     };

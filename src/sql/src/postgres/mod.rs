@@ -6,13 +6,17 @@
 //! name, most of them by what `rules/dialect.rs` makes of a statement. All of it was found by asking both the same
 //! (`tests/it/bi/differential.rs`).
 
+pub(crate) mod column_names;
 mod digests;
+mod first_of;
 mod format;
 mod json;
 mod json_text;
 mod lists;
+mod moments;
 mod notation;
 mod numbers;
+mod per_row;
 mod picture;
 mod regexes;
 pub(crate) mod rules;
@@ -65,8 +69,10 @@ impl ExprPlanner for Operators {
         };
         let expr = if is_computed { spelled_out(expr, [&left, &right]) } else { expr };
         let function = match expr.op {
-            BinaryOperator::Arrow if is_json => json::member(false),
-            BinaryOperator::LongArrow if is_json => json::member(true),
+            BinaryOperator::Arrow | BinaryOperator::LongArrow if is_json => {
+                let as_text = expr.op == BinaryOperator::LongArrow;
+                return Ok(PlannerResult::Planned(json::member_of(expr.left, as_text, expr.right)));
+            }
             BinaryOperator::HashArrow if is_json => json::at_path(false),
             BinaryOperator::HashLongArrow if is_json => json::at_path(true),
             BinaryOperator::Question if is_json => json::has_key(),

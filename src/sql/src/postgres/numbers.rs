@@ -57,15 +57,28 @@ pub(super) fn round(is_written: bool) -> ScalarUDF {
     ScalarUDF::from(Round::new(is_written))
 }
 
-/// What comes of computing with doubles, by way of [`Work::Plain`].
+/// What comes of computing with doubles, by way of [`Work::Plain`]; once for a chain, for of what is computed with a zero its sign
+/// shows by nothing but a division.
 pub(super) fn plain_of(expr: RawBinaryExpr) -> Expr {
+    let left = unplain(expr.left);
+    let right = if expr.op == BinaryOperator::Divide { expr.right } else { unplain(expr.right) };
     let op = match expr.op {
         BinaryOperator::Plus => Operator::Plus,
         BinaryOperator::Minus => Operator::Minus,
         BinaryOperator::Multiply => Operator::Multiply,
         _ => Operator::Divide,
     };
-    plain(binary_expr(expr.left, op, expr.right))
+    plain(binary_expr(left, op, right))
+}
+
+/// What is inside of [`plain`].
+fn unplain(expr: Expr) -> Expr {
+    match expr {
+        Expr::ScalarFunction(mut call) if call.name() == "to_plain" && call.args.len() == 1 => {
+            call.args.pop().unwrap_or_default()
+        }
+        expr => expr,
+    }
 }
 
 /// A number with its exponent written out, `1.5e3` as `1500.`; none of one that has none.

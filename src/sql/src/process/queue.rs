@@ -1,12 +1,14 @@
-//! The one queue of statements: a statement has a ticket until its turn comes, and its turn until it has ended.
+//! The one queue of statements: a statement has a ticket until its turn comes, and its turn until its end is written.
 //!
 //! The organization's limit and the box's places are both rules of this queue (`base::line`). What a turn holds is let go
-//! of in two steps: when the statement has ended its organization may have another one, and the place is another's when
-//! no process is left that ran it.
+//! of one by one: the place when no process is left that ran the statement, and the organization's count when whoever
+//! has the turn is done with it. Neither waits for the other, so a disk that takes its time with what statements leave
+//! keeps no place from anybody.
 
 use std::sync::Arc;
 
-use base::line::{AcquireError, FairPermit, OrganizationLimit, Ticket};
+use base::line::{AcquireError, FairPermit, LimitCount, OrganizationLimit, Ticket};
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
@@ -30,40 +32,61 @@ impl QueueTicket {
     /// Waits for its turn.
     pub async fn turn(self) -> Result<Turn, QueryError> {
         let permit = self.0.turn().await.map_err(|why| turned_away(why, None))?;
-        Ok(Turn(Arc::new(TurnShared { permit, worker: Arc::new(Semaphore::new(1)) })))
+        let (permit, count) = permit.split();
+        Ok(Turn { count, place: Mutex::new(Some(Place::of(permit))) })
     }
 }
 
 /// The turn of a statement, also of those that belong to it: they go one after the other. Dropping it says that all of
-/// that has ended.
+/// that has ended, and its organization may have another one.
 #[derive(Debug)]
-pub struct Turn(Arc<TurnShared>);
+pub struct Turn {
+    count: LimitCount<Uuid>,
+    /// Until it is rested; beside this, workers have it.
+    place: Mutex<Option<Arc<Place>>>,
+}
 
+/// A place of the box.
 #[derive(Debug)]
-struct TurnShared {
-    permit: FairPermit<Uuid>,
+struct Place {
+    _permit: FairPermit<Uuid>,
     /// One worker at a time: the place is that of one process.
     worker: Arc<Semaphore>,
+}
+
+impl Place {
+    fn of(permit: FairPermit<Uuid>) -> Arc<Place> {
+        Arc::new(Place { _permit: permit, worker: Arc::new(Semaphore::new(1)) })
+    }
 }
 
 /// What a worker process holds of a turn until it is at rest or gone.
 #[derive(Debug)]
 pub(super) struct WorkerSlot {
     _worker: OwnedSemaphorePermit,
-    _turn: Arc<TurnShared>,
+    _place: Arc<Place>,
 }
 
 impl Turn {
-    /// The right to let a worker run, once the one before it under this turn is at rest or gone.
+    /// The right to let a worker run, once the one before it under this turn is at rest or gone. A turn that was rested
+    /// waits for a place again.
     pub(super) async fn worker_slot(&self) -> Result<WorkerSlot, QueryError> {
-        let worker = Arc::clone(&self.0.worker).acquire_owned().await.map_err(QueryError::internal)?;
-        Ok(WorkerSlot { _worker: worker, _turn: Arc::clone(&self.0) })
+        let held = self.place.lock().clone();
+        let place = match held {
+            Some(place) => place,
+            None => {
+                let permit = self.count.place().await.map_err(|why| turned_away(why, None))?;
+                Arc::clone(self.place.lock().insert(Place::of(permit)))
+            }
+        };
+        let worker = Arc::clone(&place.worker).acquire_owned().await.map_err(QueryError::internal)?;
+        Ok(WorkerSlot { _worker: worker, _place: place })
     }
-}
 
-impl Drop for Turn {
-    fn drop(&mut self) {
-        self.0.permit.uncount();
+    /// Nothing is to be run for now: the place is another's as soon as no process is left that ran. The statement still
+    /// counts for its organization.
+    pub fn rest(&self) {
+        drop(self.place.lock().take());
     }
 }
 

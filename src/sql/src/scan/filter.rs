@@ -26,8 +26,8 @@ use parking_lot::Mutex;
 
 use super::source::Opened;
 
-/// The part of a batch's rows from which on asking all of them costs less than picking them out and putting the answers back.
-const ASKED_ONE_OF: usize = 16;
+/// The part of a batch's rows from which on asking all of them costs less than picking them out and putting the results back.
+const EVALUATED_ONE_OF: usize = 16;
 
 /// One condition.
 #[derive(Debug)]
@@ -42,13 +42,13 @@ pub(super) struct Condition {
     /// It changes while the statement runs: a top-k or a join rules rows out.
     dynamic: bool,
     /// It fails for no value, so that rows that are not wanted anyway may be asked too.
-    sure: bool,
-    answers: Mutex<Answers>,
+    infallible: bool,
+    results: Mutex<DictionaryResults>,
 }
 
 /// What is known of a condition by value, as of one generation of it.
 #[derive(Debug, Default)]
-struct Answers {
+struct DictionaryResults {
     generation: u64,
     /// Rows that were asked one by one since it last changed.
     rows: usize,
@@ -66,8 +66,8 @@ impl Condition {
         let is_text = matches!(schema.fields().first().map(|f| f.data_type()), Some(DataType::Utf8View));
         let by_value = columns.len() == 1 && is_text;
         let dynamic = is_dynamic(expr);
-        let sure = !by_value && is_sure(&compact)?;
-        Ok(Self { expr: compact, columns, schema, by_value, dynamic, sure, answers: Mutex::default() })
+        let infallible = !by_value && is_infallible(&compact)?;
+        Ok(Self { expr: compact, columns, schema, by_value, dynamic, infallible, results: Mutex::default() })
     }
 
     /// The rows of a batch that are wanted, if that can be said by the codes alone.
@@ -79,11 +79,11 @@ impl Condition {
     ) -> Result<Option<BooleanBuffer>> {
         if self.by_value
             && let Some(place) = opened.place(self.schema.field(0))
-            && opened.is_coded(place)
-            && let Some(answers) = self.answers(source, opened, place)?
+            && opened.is_dictionary(place)
+            && let Some(results) = self.dictionary_results(source, opened, place)?
         {
             let codes = opened.codes(batch, place).map_err(external)?;
-            return Ok(Some(by_code(&codes, &answers)));
+            return Ok(Some(bitmap_of_codes(&codes, &results)));
         }
         Ok(None)
     }
@@ -96,8 +96,8 @@ impl Condition {
         selected: Option<BooleanBuffer>,
     ) -> Result<BooleanBuffer> {
         let rows = opened.segment.batch_range(batch).1;
-        if let Some(selected) = selected.as_ref().filter(|_| self.sure)
-            && selected.count_set_bits() >= rows / ASKED_ONE_OF
+        if let Some(selected) = selected.as_ref().filter(|_| self.infallible)
+            && selected.count_set_bits() >= rows / EVALUATED_ONE_OF
         {
             return Ok(&self.select(opened, batch, None)? & selected);
         }
@@ -110,7 +110,7 @@ impl Condition {
         let wanted = self.evaluate(arrays, count)?;
         Ok(match mask {
             None => wanted,
-            Some(mask) => spread(mask.values(), &wanted),
+            Some(mask) => scattered(mask.values(), &wanted),
         })
     }
 
@@ -120,26 +120,31 @@ impl Condition {
         let value = self.expr.evaluate(&batch)?;
         let ColumnarValue::Array(array) = value else {
             let array = value.into_array(rows)?;
-            return truths(&array);
+            return true_bitmap(&array);
         };
-        truths(&array)
+        true_bitmap(&array)
     }
 
-    fn answers(&self, source: usize, opened: &Opened, place: usize) -> Result<Option<BooleanBuffer>> {
+    fn dictionary_results(
+        &self,
+        source: usize,
+        opened: &Opened,
+        place: usize,
+    ) -> Result<Option<BooleanBuffer>> {
         let slot = {
-            let mut answers = self.answers.lock();
+            let mut results = self.results.lock();
             if self.dynamic {
                 let generation = snapshot_generation(&self.expr);
-                if generation != answers.generation {
-                    *answers = Answers { generation, ..Answers::default() };
+                if generation != results.generation {
+                    *results = DictionaryResults { generation, ..DictionaryResults::default() };
                 }
-                // It may change again at once: the answers are worked out when they would have been worth it already.
-                answers.rows += opened.segment.batch_range(0).1;
-                if answers.rows < opened.segment.dictionary(place).map_err(external)?.values.len() {
+                // It may change again at once: the results are worked out when they would have been worth it already.
+                results.rows += opened.segment.batch_range(0).1;
+                if results.rows < opened.segment.dictionary(place).map_err(external)?.values.len() {
                     return Ok(None);
                 }
             }
-            Arc::clone(answers.by_segment.entry(source).or_default())
+            Arc::clone(results.by_segment.entry(source).or_default())
         };
         let dictionary = opened.segment.dictionary(place).map_err(external)?;
         let ask = || {
@@ -150,7 +155,7 @@ impl Condition {
             // A value that no wanted row holds may be one at which the condition fails: then it is asked row by row.
             self.evaluate(vec![values], indices.len()).ok()
         };
-        // Another partition that comes to this segment meanwhile waits, and has the answers then.
+        // Another partition that comes to this segment meanwhile waits, and has the results then.
         Ok(slot.get_or_init(ask).clone())
     }
 }
@@ -190,10 +195,10 @@ pub(super) fn is_dynamic(expr: &Arc<dyn PhysicalExpr>) -> bool {
 }
 
 /// Whether an expression compares numbers, times and constants, and nothing else: nothing of that can fail.
-fn is_sure(expr: &Arc<dyn PhysicalExpr>) -> Result<bool> {
-    let mut sure = true;
+fn is_infallible(expr: &Arc<dyn PhysicalExpr>) -> Result<bool> {
+    let mut infallible = true;
     expr.apply(|node| {
-        sure &= match node.downcast_ref::<BinaryExpr>() {
+        infallible &= match node.downcast_ref::<BinaryExpr>() {
             Some(binary) => {
                 use Operator::{And, Eq, Gt, GtEq, Lt, LtEq, NotEq, Or};
                 matches!(binary.op(), And | Eq | Gt | GtEq | Lt | LtEq | NotEq | Or)
@@ -203,13 +208,13 @@ fn is_sure(expr: &Arc<dyn PhysicalExpr>) -> Result<bool> {
                 is_test || node.is::<Column>() || node.is::<Literal>()
             }
         };
-        Ok(if sure { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+        Ok(if infallible { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     })?;
-    Ok(sure)
+    Ok(infallible)
 }
 
 /// NULL is not true.
-fn truths(array: &ArrayRef) -> Result<BooleanBuffer> {
+fn true_bitmap(array: &ArrayRef) -> Result<BooleanBuffer> {
     let Some(array) = array.as_any().downcast_ref::<BooleanArray>() else {
         return internal_err!("a condition is neither true nor false");
     };
@@ -220,34 +225,34 @@ fn truths(array: &ArrayRef) -> Result<BooleanBuffer> {
 }
 
 /// The answer for each row's code.
-fn by_code(codes: &Int32Array, answers: &BooleanBuffer) -> BooleanBuffer {
-    let null = answers.len() - 1;
+fn bitmap_of_codes(codes: &Int32Array, results: &BooleanBuffer) -> BooleanBuffer {
+    let null = results.len() - 1;
     let rows = codes.values();
     // Codes lie in the dictionary, which was checked when they were read.
-    let wanted = match only(answers).and_then(|only| i32::try_from(only).ok()) {
-        Some(only) => packed(rows, |code| code == only),
+    let wanted = match only_set_bit(results).and_then(|only| i32::try_from(only).ok()) {
+        Some(only) => bitmap_of(rows, |code| code == only),
         None => {
-            let answers: Vec<bool> = answers.iter().collect();
-            packed(rows, |code| answers[usize::try_from(code).unwrap_or(null).min(null)])
+            let results: Vec<bool> = results.iter().collect();
+            bitmap_of(rows, |code| results[usize::try_from(code).unwrap_or(null).min(null)])
         }
     };
     // Where there is no value, the code is any.
     match codes.nulls() {
         None => wanted,
-        Some(nulls) if answers.value(null) => &wanted | &!nulls.inner(),
+        Some(nulls) if results.value(null) => &wanted | &!nulls.inner(),
         Some(nulls) => &wanted & nulls.inner(),
     }
 }
 
 /// The place of the only set bit.
-fn only(answers: &BooleanBuffer) -> Option<usize> {
-    let mut set = answers.set_indices();
+fn only_set_bit(results: &BooleanBuffer) -> Option<usize> {
+    let mut set = results.set_indices();
     set.next().filter(|_| set.next().is_none())
 }
 
 /// One bit a code. Eight at a time, so that the compiler asks several codes at once: bit by bit it was a quarter of what
 /// `WHERE domain = '…'` took.
-fn packed(codes: &[i32], is_wanted: impl Fn(i32) -> bool) -> BooleanBuffer {
+fn bitmap_of(codes: &[i32], is_wanted: impl Fn(i32) -> bool) -> BooleanBuffer {
     /// Brings the lowest bits of a number's bytes together in its highest byte.
     const GATHER: u64 = 0x0102_0408_1020_4080;
     let mut bits = Vec::with_capacity(codes.len().div_ceil(8));
@@ -264,8 +269,8 @@ fn packed(codes: &[i32], is_wanted: impl Fn(i32) -> bool) -> BooleanBuffer {
     BooleanBuffer::new(bits.into(), 0, codes.len())
 }
 
-/// Puts the answers for the selected rows at the places of those rows.
-fn spread(selected: &BooleanBuffer, wanted: &BooleanBuffer) -> BooleanBuffer {
+/// Puts the results for the selected rows at the places of those rows.
+fn scattered(selected: &BooleanBuffer, wanted: &BooleanBuffer) -> BooleanBuffer {
     let mut builder = BooleanBufferBuilder::new(selected.len());
     builder.append_n(selected.len(), false);
     for (index, row) in selected.set_indices().enumerate() {
@@ -308,22 +313,22 @@ mod tests {
     fn answers_are_spread_over_the_selected_rows() {
         let selected = BooleanBuffer::from(vec![true, false, true, true, false]);
         let wanted = BooleanBuffer::from(vec![false, true, true]);
-        assert_eq!(spread(&selected, &wanted), BooleanBuffer::from(vec![false, false, true, true, false]));
+        assert_eq!(scattered(&selected, &wanted), BooleanBuffer::from(vec![false, false, true, true, false]));
     }
 
     #[test]
     fn codes_take_the_answers_of_their_values() {
         let codes = Int32Array::from(vec![Some(1), None, Some(0)]);
-        let answers = BooleanBuffer::from(vec![false, true, true]);
-        assert_eq!(by_code(&codes, &answers), BooleanBuffer::from(vec![true, true, false]));
+        let results = BooleanBuffer::from(vec![false, true, true]);
+        assert_eq!(bitmap_of_codes(&codes, &results), BooleanBuffer::from(vec![true, true, false]));
         // Every number of wanted values, with and without NULL, in lengths around the eight that are asked at once.
         for (length, wanted) in (0..20).flat_map(|length| (0..8_u32).map(move |wanted| (length, wanted))) {
             let rows: Vec<Option<i32>> =
                 (0..length).map(|row| Some(row * 7 % 3).filter(|code| *code < 2)).collect();
             let value = |code: Option<i32>| wanted >> code.unwrap_or(2) & 1 == 1;
-            let answers = BooleanBuffer::collect_bool(3, |code| wanted >> code & 1 == 1);
+            let results = BooleanBuffer::collect_bool(3, |code| wanted >> code & 1 == 1);
             let expected: Vec<bool> = rows.iter().map(|code| value(*code)).collect();
-            assert_eq!(by_code(&Int32Array::from(rows), &answers), BooleanBuffer::from(expected));
+            assert_eq!(bitmap_of_codes(&Int32Array::from(rows), &results), BooleanBuffer::from(expected));
         }
     }
 }

@@ -9,10 +9,10 @@
 //! time-ordered). Where a top-k asks for the largest or smallest of a column, the batches that can hold them come first,
 //! and the rest is mostly skipped. Of several partitions each takes every n-th batch.
 
-mod coded;
+mod aggregation;
 mod filter;
-mod lean;
 mod rows;
+mod shared_dictionaries;
 mod source;
 mod zones;
 
@@ -40,9 +40,9 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::future::BoxFuture;
 
-pub(super) use self::coded::{CodedAggregations, EagerAggregations, SeenValues};
+pub(super) use self::aggregation::{DictionaryAggregations, DistinctValues, EagerAggregations};
 use self::filter::Condition;
-pub(super) use self::lean::LeanScans;
+pub(super) use self::shared_dictionaries::SharedDictionaries;
 use self::source::Source;
 pub(super) use self::source::forget_others;
 use super::catalog::{NewestOf, TableSpec};
@@ -151,7 +151,7 @@ pub(super) struct Scan {
     fetch: Option<usize>,
     partitions: usize,
     /// Rows of text share their dictionary, because nobody keeps them.
-    lean: bool,
+    shares_dictionaries: bool,
     properties: Arc<PlanProperties>,
 }
 
@@ -173,7 +173,7 @@ impl Scan {
             wanted: None,
             fetch: None,
             partitions,
-            lean: false,
+            shares_dictionaries: false,
             properties,
         })
     }
@@ -232,7 +232,7 @@ fn properties(schema: &SchemaRef, partitions: usize) -> Arc<PlanProperties> {
 impl DisplayAs for Scan {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Scan: segments={}, fetch={:?}", self.sources.len(), self.fetch)?;
-        write!(f, ", wanted={:?}, lean={}, filters=[", self.wanted, self.lean)?;
+        write!(f, ", wanted={:?}, shares_dictionaries={}, filters=[", self.wanted, self.shares_dictionaries)?;
         self.filters.iter().try_for_each(|filter| write!(f, "{filter}; "))?;
         f.write_str("]")
     }

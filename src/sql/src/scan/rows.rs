@@ -29,7 +29,7 @@ const BATCHES_PER_LOOK: usize = 8;
 
 /// The stream of one partition.
 pub(super) fn stream(scan: &Scan, partition: usize) -> Result<SendableRecordBatchStream> {
-    let mut rows = Rows::new(scan.clone(), partition)?;
+    let mut rows = PartitionScan::new(scan.clone(), partition)?;
     let stream = futures::stream::poll_fn(move |context| match rows.turn() {
         Ok(Turn::Rows(batch)) => Poll::Ready(Some(Ok(batch))),
         Ok(Turn::End) => Poll::Ready(None),
@@ -98,7 +98,7 @@ struct Pruned {
     kept: Vec<bool>,
 }
 
-pub(super) struct Rows {
+pub(super) struct PartitionScan {
     scan: Scan,
     partition: usize,
     /// What is worked out of a condition is so for all partitions.
@@ -119,7 +119,7 @@ pub(super) struct Rows {
     ended: bool,
 }
 
-impl Rows {
+impl PartitionScan {
     pub(super) fn new(scan: Scan, partition: usize) -> Result<Self> {
         let conditions = scan.conditions()?;
         let order = match scan.wanted {
@@ -287,7 +287,8 @@ impl Rows {
         let opened = self.scan.sources[selected.source].open().map_err(external)?;
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.scan.schema.fields().len());
         for field in self.scan.schema.fields() {
-            let column = opened.column(selected.batch, field, selected.mask.as_ref(), self.scan.lean);
+            let column =
+                opened.column(selected.batch, field, selected.mask.as_ref(), self.scan.shares_dictionaries);
             columns.push(column.map_err(external)?);
         }
         let options = RecordBatchOptions::new().with_row_count(Some(selected.count));

@@ -17,7 +17,7 @@ use datafusion::common::ScalarValue;
 use parking_lot::Mutex;
 
 use crate::protocol::{DeletionsSource, SegmentSource, TableSource};
-use crate::segment::{Segment, SegmentError, holds, is_coded};
+use crate::segment::{Segment, SegmentError, holds, is_dictionary};
 use crate::snapshot::manifest::read_bits;
 
 /// Text of a dictionary up to which its rows share it. A longer one is counted by every batch that shares it, so that a
@@ -29,19 +29,19 @@ const SHARED_TEXT_BYTES_MAX: usize = 32 << 10;
 const PICKED_ONE_OF: usize = 2;
 
 /// The segments that this process has open.
-static LIBRARY: LazyLock<Mutex<HashMap<PathBuf, CachedSegment>>> = LazyLock::new(Mutex::default);
+static SEGMENT_CACHE: LazyLock<Mutex<HashMap<PathBuf, CachedSegment>>> = LazyLock::new(Mutex::default);
 
 /// An open segment with what was worked out of it.
 #[derive(Clone, Debug)]
 struct CachedSegment {
     segment: Arc<Segment>,
-    extremes: Arc<Vec<OnceLock<Extremes>>>,
+    bounds: Arc<Vec<OnceLock<ColumnBounds>>>,
 }
 
 /// What the zones of a segment's column say of all its rows. Every statement asks it of every column that it reads, and it
 /// takes a look at each batch: 4 ms for all columns of ten million rows.
 #[derive(Clone, Debug)]
-pub(super) struct Extremes {
+pub(super) struct ColumnBounds {
     /// NULL where there is no value.
     pub(super) least: ScalarValue,
     pub(super) most: ScalarValue,
@@ -56,7 +56,7 @@ pub(super) struct Extremes {
 pub(crate) fn forget_others(tables: &[TableSource]) {
     let named: HashSet<&PathBuf> =
         tables.iter().flat_map(|table| &table.segments).map(|segment| &segment.path).collect();
-    LIBRARY.lock().retain(|path, _| named.contains(path));
+    SEGMENT_CACHE.lock().retain(|path, _| named.contains(path));
 }
 
 /// One segment of a table, and which of its rows live.
@@ -73,7 +73,7 @@ pub(super) struct Source {
 pub(super) struct Opened {
     pub(super) segment: Arc<Segment>,
     /// By column.
-    pub(super) extremes: Arc<Vec<OnceLock<Extremes>>>,
+    pub(super) bounds: Arc<Vec<OnceLock<ColumnBounds>>>,
     /// One bit a row: set where the row lives.
     live: Option<BooleanBuffer>,
 }
@@ -102,14 +102,14 @@ impl Source {
         if let Some(opened) = self.opened.get() {
             return Ok(opened);
         }
-        let known = LIBRARY.lock().get(&self.path).cloned();
-        let CachedSegment { segment, extremes } = match known {
+        let known = SEGMENT_CACHE.lock().get(&self.path).cloned();
+        let CachedSegment { segment, bounds } = match known {
             Some(known) => known,
             None => {
                 let segment = Arc::new(Segment::open(&self.path)?);
-                let extremes = segment.schema().fields().iter().map(|_| OnceLock::new()).collect();
-                let known = CachedSegment { segment, extremes: Arc::new(extremes) };
-                LIBRARY.lock().insert(self.path.clone(), known.clone());
+                let bounds = segment.schema().fields().iter().map(|_| OnceLock::new()).collect();
+                let known = CachedSegment { segment, bounds: Arc::new(bounds) };
+                SEGMENT_CACHE.lock().insert(self.path.clone(), known.clone());
                 known
             }
         };
@@ -124,7 +124,7 @@ impl Source {
         if segment.rows() != self.rows {
             return Err(SegmentError::Damaged("it has another number of rows"));
         }
-        Ok(self.opened.get_or_init(|| Opened { segment, extremes, live }))
+        Ok(self.opened.get_or_init(|| Opened { segment, bounds, live }))
     }
 }
 
@@ -136,8 +136,8 @@ impl Opened {
     }
 
     /// Whether the column at `place` is stored as codes.
-    pub(super) fn is_coded(&self, place: usize) -> bool {
-        is_coded(self.segment.schema().field(place).data_type())
+    pub(super) fn is_dictionary(&self, place: usize) -> bool {
+        is_dictionary(self.segment.schema().field(place).data_type())
     }
 
     /// The rows of a batch that live; none when all do.
@@ -147,7 +147,7 @@ impl Opened {
         (live.count_set_bits() < rows).then_some(live)
     }
 
-    /// The codes of a batch's coded column.
+    /// The codes of a batch's dictionary-encoded column.
     pub(super) fn codes(&self, batch: usize, place: usize) -> Result<Int32Array, SegmentError> {
         let read = self.segment.read(batch, &[place])?.remove(0);
         let codes = read.as_any().downcast_ref::<Int32Array>().cloned();
@@ -155,13 +155,13 @@ impl Opened {
     }
 
     /// A column of a batch as the table shows it, of the selected rows only; one that the segment lacks, or has in
-    /// another type, is NULL. `lean` rows of text share their dictionary, however long it is.
+    /// another type, is NULL. With `shares_dictionaries` rows of text share their dictionary, however long it is.
     pub(super) fn column(
         &self,
         batch: usize,
         field: &Field,
         selected: Option<&BooleanArray>,
-        lean: bool,
+        shares_dictionaries: bool,
     ) -> Result<ArrayRef, SegmentError> {
         let Some(place) = self.place(field) else {
             let rows = selected.map_or(self.segment.batch_range(batch).1, BooleanArray::true_count);
@@ -177,12 +177,14 @@ impl Opened {
         if let Some(selected) = selected {
             stored = filter(&stored, selected)?;
         }
-        if self.is_coded(place) {
+        if self.is_dictionary(place) {
             let dictionary = self.segment.dictionary(place)?;
             let rows = take(&dictionary.views, &stored, None)?;
             let views = rows.as_any().downcast_ref::<StringViewArray>();
             return Ok(match views {
-                Some(views) if !lean && dictionary.values.values().len() > SHARED_TEXT_BYTES_MAX => {
+                Some(views)
+                    if !shares_dictionaries && dictionary.values.values().len() > SHARED_TEXT_BYTES_MAX =>
+                {
                     Arc::new(views.gc())
                 }
                 _ => rows,

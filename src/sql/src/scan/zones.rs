@@ -13,28 +13,28 @@ use datafusion::common::{Column, ColumnStatistics, Result, ScalarValue};
 use datafusion::physical_optimizer::pruning::PruningPredicate;
 
 use super::filter::external;
-use super::source::{Extremes, Opened, Source};
+use super::source::{ColumnBounds, Opened, Source};
 use crate::segment::SegmentError;
 
 /// The zones of one segment, for a predicate to be held against.
-struct Zones<'a> {
+struct ZoneStatistics<'a> {
     opened: &'a Opened,
     table: &'a SchemaRef,
 }
 
-impl Zones<'_> {
+impl ZoneStatistics<'_> {
     fn field(&self, column: &Column) -> Option<&Field> {
         self.table.fields().find(&column.name).map(|(_, field)| field.as_ref())
     }
 }
 
-impl PruningStatistics for Zones<'_> {
+impl PruningStatistics for ZoneStatistics<'_> {
     fn min_values(&self, column: &Column) -> Option<ArrayRef> {
-        ends(self.opened, self.field(column)?).ok()?.map(|(min, _)| min)
+        batch_bounds(self.opened, self.field(column)?).ok()?.map(|(min, _)| min)
     }
 
     fn max_values(&self, column: &Column) -> Option<ArrayRef> {
-        ends(self.opened, self.field(column)?).ok()?.map(|(_, max)| max)
+        batch_bounds(self.opened, self.field(column)?).ok()?.map(|(_, max)| max)
     }
 
     fn num_containers(&self) -> usize {
@@ -62,11 +62,11 @@ impl PruningStatistics for Zones<'_> {
 }
 
 /// The smallest and largest value of a column in each batch of a segment, as the table shows them.
-fn ends(opened: &Opened, field: &Field) -> Result<Option<(ArrayRef, ArrayRef)>, SegmentError> {
+fn batch_bounds(opened: &Opened, field: &Field) -> Result<Option<(ArrayRef, ArrayRef)>, SegmentError> {
     let Some(place) = opened.place(field) else { return Ok(None) };
     let Some(zone) = opened.segment.zone(place)? else { return Ok(None) };
     let shown = |end: &ArrayRef| -> Result<ArrayRef, SegmentError> {
-        if opened.is_coded(place) {
+        if opened.is_dictionary(place) {
             return Ok(take(&opened.segment.dictionary(place)?.views, end, None)?);
         }
         Ok(match end.as_any().downcast_ref::<StringArray>() {
@@ -79,7 +79,7 @@ fn ends(opened: &Opened, field: &Field) -> Result<Option<(ArrayRef, ArrayRef)>, 
 
 /// The batches of a segment in which the predicate may be true.
 pub(super) fn kept(predicate: &PruningPredicate, opened: &Opened, table: &SchemaRef) -> Vec<bool> {
-    let kept = predicate.prune(&Zones { opened, table });
+    let kept = predicate.prune(&ZoneStatistics { opened, table });
     // A predicate that cannot be held against the zones skips nothing.
     kept.unwrap_or_else(|_| vec![true; opened.segment.batches()])
 }
@@ -96,7 +96,7 @@ pub(super) fn by_values(
         let opened = source.open().map_err(external)?;
         let batches = opened.segment.batches();
         places.extend((0..batches).rev().map(|batch| (index, batch)));
-        let end = ends(opened, field).map_err(external)?;
+        let end = batch_bounds(opened, field).map_err(external)?;
         let end = end.map(|(min, max)| if descending { max } else { min });
         // Newest first within a segment, so that equal batches stay in that order.
         values.push(match end {
@@ -118,15 +118,15 @@ pub(super) fn by_values(
 }
 
 /// What the zones say of a column of a segment; none where it has no zones.
-fn extremes<'a>(opened: &'a Opened, field: &Field, place: usize) -> Result<Option<&'a Extremes>> {
-    let slot = opened.extremes.get(place);
+fn column_bounds<'a>(opened: &'a Opened, field: &Field, place: usize) -> Result<Option<&'a ColumnBounds>> {
+    let slot = opened.bounds.get(place);
     if let Some(known) = slot.and_then(OnceLock::get) {
         return Ok(Some(known));
     }
     let Some(zone) = opened.segment.zone(place).map_err(external)? else { return Ok(None) };
-    let Some((min, max)) = ends(opened, field).map_err(external)? else { return Ok(None) };
+    let Some((min, max)) = batch_bounds(opened, field).map_err(external)? else { return Ok(None) };
     let null = ScalarValue::try_new_null(field.data_type())?;
-    let mut found = Extremes {
+    let mut found = ColumnBounds {
         least: null.clone(),
         most: null,
         bounded: true,
@@ -163,21 +163,21 @@ pub(super) fn statistics(sources: &[Arc<Source>], field: &Field) -> Result<Colum
             nulls += source.rows;
             continue;
         };
-        let Some(extremes) = extremes(opened, field, place)? else { return Ok(found) };
-        whole &= extremes.exact;
-        bounded &= extremes.bounded;
-        nulls += usize::try_from(extremes.nulls).unwrap_or(usize::MAX);
-        if opened.is_coded(place) {
+        let Some(bounds) = column_bounds(opened, field, place)? else { return Ok(found) };
+        whole &= bounds.exact;
+        bounded &= bounds.bounded;
+        nulls += usize::try_from(bounds.nulls).unwrap_or(usize::MAX);
+        if opened.is_dictionary(place) {
             distinct = distinct.max(opened.segment.dictionary(place).map_err(external)?.values.len());
         }
-        if extremes.least.is_null() || extremes.most.is_null() {
+        if bounds.least.is_null() || bounds.most.is_null() {
             continue;
         }
-        if least.as_ref().is_none_or(|least| extremes.least < *least) {
-            least = Some(extremes.least.clone());
+        if least.as_ref().is_none_or(|least| bounds.least < *least) {
+            least = Some(bounds.least.clone());
         }
-        if most.as_ref().is_none_or(|most| extremes.most > *most) {
-            most = Some(extremes.most.clone());
+        if most.as_ref().is_none_or(|most| bounds.most > *most) {
+            most = Some(bounds.most.clone());
         }
     }
     let precision = |value: Option<ScalarValue>| match value {

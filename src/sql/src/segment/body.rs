@@ -11,10 +11,10 @@ use datafusion::arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer,
 use datafusion::arrow::datatypes::{ArrowNativeType, DataType, TimeUnit};
 use datafusion::arrow::ipc;
 
-use super::{KEY_BYTES, SegmentError, is_coded};
+use super::{KEY_BYTES, SegmentError, is_dictionary};
 
 /// A batch: what its head says of its columns, and its body.
-pub(super) struct Parts<'a> {
+pub(super) struct EncodedBatch<'a> {
     header: ipc::RecordBatch<'a>,
     body: Body,
     /// For each column the index of its first buffer, and one more entry with the number of all buffers.
@@ -27,7 +27,7 @@ pub(super) struct Body {
     rows: usize,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> EncodedBatch<'a> {
     /// A head that fits a schema of so many columns and buffers.
     pub(super) fn new(
         header: ipc::RecordBatch<'a>,
@@ -65,7 +65,7 @@ impl<'a> Parts<'a> {
         spans.iter().map(piece).collect()
     }
 
-    /// One column; a coded one gives its codes.
+    /// One column; a dictionary-encoded one gives its codes.
     pub(super) fn array(&self, data_type: &DataType, column: usize) -> Result<ArrayRef, SegmentError> {
         let (null_count, spans) = self.column(column)?;
         self.body.array(data_type, null_count, &spans)
@@ -149,7 +149,7 @@ impl Body {
         Ok(Some(NullBuffer::new(BooleanBuffer::new(bits, 0, self.rows))))
     }
 
-    /// One column, from its buffers in order; a coded one gives its codes.
+    /// One column, from its buffers in order; a dictionary-encoded one gives its codes.
     pub(super) fn array(
         &self,
         data_type: &DataType,
@@ -164,7 +164,9 @@ impl Body {
                 let bits = BooleanBuffer::new(self.buffer(values, rows.div_ceil(8))?, 0, rows);
                 Arc::new(BooleanArray::new(bits, nulls))
             }
-            _ if is_coded(data_type) => Arc::new(Int32Array::try_new(self.scalars(values, rows)?, nulls)?),
+            _ if is_dictionary(data_type) => {
+                Arc::new(Int32Array::try_new(self.scalars(values, rows)?, nulls)?)
+            }
             DataType::Int64 => Arc::new(Int64Array::try_new(self.scalars(values, rows)?, nulls)?),
             DataType::Float64 => Arc::new(Float64Array::try_new(self.scalars(values, rows)?, nulls)?),
             DataType::Timestamp(TimeUnit::Millisecond, None) => {

@@ -10,10 +10,11 @@
 //! that text nobody asked for is never touched. Types are those of `ColumnKind` and the key, flat and uncompressed, and
 //! text with few different values as codes into a sorted dictionary, one for the whole file, so that equal codes are
 //! equal text and the codes' order is the text's. The layout is the one that the Arrow columnar format, "Encapsulated
-//! message format", gives. `zones` says of each batch what it can hold, `checks` whether it is what was written.
+//! message format", gives. `zones` says of each batch what it can hold, `checksums` whether it is what was written.
 
 mod body;
-mod checks;
+mod checksums;
+mod footer;
 mod write;
 mod zones;
 
@@ -29,13 +30,14 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::buffer::Buffer;
 use datafusion::arrow::compute::take;
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
-use datafusion::arrow::ipc::{self, reader::read_footer_length};
+use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::arrow::ipc;
 
-use self::body::{Body, Parts};
-use self::checks::{Checks, Part};
+use self::body::{Body, EncodedBatch};
+use self::checksums::{Checksums, Part};
+use self::footer::{Block, fields, first_buffers, footer_of};
 pub(super) use self::write::{SegmentWriter, with_key};
-pub(super) use self::zones::Zone;
+pub(super) use self::zones::ZoneMap;
 use super::mapped;
 
 /// The hidden key's column; no statement can name it, for the catalogue does not list it.
@@ -50,11 +52,6 @@ pub(super) const BATCH_TEXT_BYTES_MAX: usize = 8 << 20;
 const BATCH_ROWS_METADATA: &str = "gleaner.batch_rows";
 /// Name of the footer entry with the zones.
 const ZONES_METADATA: &str = "gleaner.zones";
-/// The file's last bytes: the footer's length and the magic.
-const TRAILER_BYTES: usize = 10;
-/// A message starts with a continuation mark and its length.
-const MESSAGE_PREFIX_BYTES: usize = 8;
-
 /// A row's key.
 pub type Key = [u8; KEY_BYTES];
 
@@ -102,22 +99,22 @@ impl From<datafusion::arrow::error::ArrowError> for SegmentError {
 }
 
 /// The type of text that is stored as codes.
-pub(super) fn coded_type() -> DataType {
+pub(super) fn dictionary_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
 }
 
-/// Whether a stored type is that of coded text.
-pub(super) fn is_coded(data_type: &DataType) -> bool {
+/// Whether a stored type is that of dictionary-encoded text.
+pub(super) fn is_dictionary(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Dictionary(..))
 }
 
 /// Whether a stored column holds what a column of `wanted` type shows: itself, or text in any form.
 pub(super) fn holds(stored: &DataType, wanted: &DataType) -> bool {
     let is_text = |data_type: &DataType| matches!(data_type, DataType::Utf8 | DataType::Utf8View);
-    stored == wanted || is_text(wanted) && (is_text(stored) || is_coded(stored))
+    stored == wanted || is_text(wanted) && (is_text(stored) || is_dictionary(stored))
 }
 
-/// The different texts of a coded column, sorted.
+/// The different texts of a dictionary-encoded column, sorted.
 #[derive(Debug)]
 pub(super) struct Dictionary {
     pub(super) values: StringArray,
@@ -125,23 +122,12 @@ pub(super) struct Dictionary {
     pub(super) views: StringViewArray,
 }
 
-/// Where one batch lies in the file.
-#[derive(Clone, Copy, Debug)]
-struct Block {
-    offset: usize,
-    metadata_bytes: usize,
-    body_bytes: usize,
-    /// Rows of all batches before this one.
-    first_row: usize,
-    rows: usize,
-}
-
 /// An open segment.
 #[derive(Debug)]
 pub(super) struct Segment {
     bytes: Bytes,
     /// None while it is being written.
-    checks: Option<Checks>,
+    checksums: Option<Checksums>,
     /// Where the footer begins.
     footer_at: usize,
     schema: SchemaRef,
@@ -149,24 +135,24 @@ pub(super) struct Segment {
     rows: usize,
     /// The key column's values by batch, decoded at first use.
     keys: Vec<OnceLock<Buffer>>,
-    /// Of each coded column where its dictionary lies, and the dictionary once it was used.
+    /// Of each dictionary-encoded column where its dictionary lies, and the dictionary once it was used.
     dictionaries: Vec<Option<(Block, OnceLock<Dictionary>)>>,
     /// Whether the codes of a batch's column were found in their dictionary, by batch and column.
     checked: Vec<AtomicBool>,
     zones_text: String,
-    zones: OnceLock<Vec<Option<Zone>>>,
+    zones: OnceLock<Vec<Option<ZoneMap>>>,
 }
 
 impl Segment {
     /// Maps the file and reads its footer.
     pub(super) fn open(path: &Path) -> Result<Self, SegmentError> {
-        let (arrow, list, sum) = checks::split(&mapped::map(path)?)?;
+        let (arrow, list, sum) = checksums::split(&mapped::map(path)?)?;
         let footer_at = footer_of(&arrow)?.start;
-        if !checks::is_whole(&arrow[footer_at..], &list, sum) {
+        if !checksums::is_whole(&arrow[footer_at..], &list, sum) {
             return Err(SegmentError::Damaged("its footer is not what was written"));
         }
         let mut segment = Segment::parse(arrow)?;
-        segment.checks = Some(Checks::new(list, segment.blocks.len(), segment.schema.fields().len())?);
+        segment.checksums = Some(Checksums::new(list, segment.blocks.len(), segment.schema.fields().len())?);
         Ok(segment)
     }
 
@@ -216,7 +202,7 @@ impl Segment {
         let zones = OnceLock::new();
         Ok(Self {
             bytes,
-            checks: None,
+            checksums: None,
             footer_at,
             schema,
             blocks,
@@ -234,15 +220,15 @@ impl Segment {
         let columns = self.schema.fields().len();
         let mut sums = Vec::new();
         for batch in 0..self.blocks.len() {
-            sums.push(checks::sum_of(&[self.blocks[batch].head(&self.bytes)]));
-            let parts = self.parts(batch)?;
+            sums.push(checksums::checksum(&[self.blocks[batch].head(&self.bytes)]));
+            let parts = self.encoded_batch(batch)?;
             for column in 0..columns {
-                sums.push(checks::sum_of(&parts.pieces(column)?));
+                sums.push(checksums::checksum(&parts.pieces(column)?));
             }
         }
-        let whole = |(block, _): &(Block, _)| checks::sum_of(&[block.whole(&self.bytes)]);
+        let whole = |(block, _): &(Block, _)| checksums::checksum(&[block.whole(&self.bytes)]);
         sums.extend(self.dictionaries.iter().map(|dictionary| dictionary.as_ref().map_or(0, whole)));
-        Ok(checks::tail(&self.bytes[self.footer_at..], &sums))
+        Ok(checksums::tail(&self.bytes[self.footer_at..], &sums))
     }
 
     /// Compares everything with its checksum.
@@ -251,8 +237,8 @@ impl Segment {
         for batch in 0..self.blocks.len() {
             self.read(batch, &columns)?;
         }
-        let coded = columns.into_iter().filter(|column| self.dictionaries[*column].is_some());
-        coded.into_iter().try_for_each(|column| self.dictionary(column).map(drop))
+        let encoded = columns.into_iter().filter(|column| self.dictionaries[*column].is_some());
+        encoded.into_iter().try_for_each(|column| self.dictionary(column).map(drop))
     }
 
     /// Compares a part with its checksum.
@@ -261,7 +247,7 @@ impl Segment {
         part: Part,
         pieces: impl FnOnce() -> Result<Vec<&'b [u8]>, SegmentError>,
     ) -> Result<(), SegmentError> {
-        self.checks.as_ref().map_or(Ok(()), |checks| checks.compare(part, pieces))
+        self.checksums.as_ref().map_or(Ok(()), |checksums| checksums.compare(part, pieces))
     }
 
     /// The file's schema, the hidden key first.
@@ -285,7 +271,7 @@ impl Segment {
     }
 
     /// The zones of a column, one a batch; none for the key.
-    pub(super) fn zone(&self, column: usize) -> Result<Option<&Zone>, SegmentError> {
+    pub(super) fn zone(&self, column: usize) -> Result<Option<&ZoneMap>, SegmentError> {
         if self.zones.get().is_none() {
             let types: Vec<DataType> = self.schema.fields().iter().map(|f| f.data_type().clone()).collect();
             let parsed = zones::parse(&self.zones_text, &types, self.blocks.len())?;
@@ -294,7 +280,7 @@ impl Segment {
         Ok(self.zones.get().and_then(|zones| zones.get(column)?.as_ref()))
     }
 
-    /// The dictionary of a coded column.
+    /// The dictionary of a dictionary-encoded column.
     pub(super) fn dictionary(&self, column: usize) -> Result<&Dictionary, SegmentError> {
         let slot = self.dictionaries.get(column).and_then(Option::as_ref);
         let (block, slot) = slot.ok_or(SegmentError::Damaged("a dictionary is missing"))?;
@@ -324,16 +310,16 @@ impl Segment {
         Ok(Dictionary { values, views })
     }
 
-    /// Decodes the named columns of a batch (indexes into `schema`); a coded one gives its codes, as 32-bit integers
+    /// Decodes the named columns of a batch (indexes into `schema`); a dictionary-encoded one gives its codes, as 32-bit integers
     /// that lie in its dictionary.
     pub(super) fn read(&self, batch: usize, columns: &[usize]) -> Result<Vec<ArrayRef>, SegmentError> {
-        let parts = self.parts(batch)?;
+        let parts = self.encoded_batch(batch)?;
         let decode = |&column: &usize| {
             let field =
                 self.schema.fields().get(column).ok_or(SegmentError::Damaged("a column is missing"))?;
             self.compare(Part::Column { batch, column }, || parts.pieces(column))?;
             let array = parts.array(field.data_type(), column)?;
-            if is_coded(field.data_type()) {
+            if is_dictionary(field.data_type()) {
                 self.check_codes(batch, column, &array)?;
             }
             Ok(array)
@@ -351,13 +337,13 @@ impl Segment {
         if self.schema.fields().get(column).is_none_or(|field| *field.data_type() != DataType::Utf8) {
             return Err(SegmentError::Damaged("a column has another type"));
         }
-        let parts = self.parts(batch)?;
+        let parts = self.encoded_batch(batch)?;
         self.compare(Part::Column { batch, column }, || parts.pieces(column))?;
         parts.texts(column, selected)
     }
 
     /// A batch, ready to be decoded.
-    fn parts(&self, batch: usize) -> Result<Parts<'_>, SegmentError> {
+    fn encoded_batch(&self, batch: usize) -> Result<EncodedBatch<'_>, SegmentError> {
         let block = *self.blocks.get(batch).ok_or(SegmentError::Damaged("a batch is missing"))?;
         self.compare(Part::Head { batch }, || Ok(vec![block.head(&self.bytes)]))?;
         let header = block
@@ -365,7 +351,7 @@ impl Segment {
             .and_then(|message| message.header_as_record_batch())
             .filter(|header| header.compression().is_none() && header.length() == block.rows as i64)
             .ok_or(SegmentError::Damaged("a batch's head is not what it must be"))?;
-        Parts::new(header, Body::new(block.body(&self.bytes), block.rows), first_buffers(&self.schema))
+        EncodedBatch::new(header, Body::new(block.body(&self.bytes), block.rows), first_buffers(&self.schema))
     }
 
     /// Whether codes lie in their dictionary; of each batch once, for the file does not change.
@@ -388,7 +374,7 @@ impl Segment {
         Ok(())
     }
 
-    /// The text of a coded column's codes.
+    /// The text of a dictionary-encoded column's codes.
     pub(super) fn text(&self, column: usize, codes: &ArrayRef) -> Result<ArrayRef, SegmentError> {
         Ok(take(&self.dictionary(column)?.values, codes, None)?)
     }
@@ -437,110 +423,12 @@ impl Segment {
     }
 }
 
-impl Block {
-    /// The place that a footer gives, if it lies before the footer.
-    fn of(block: &ipc::Block, footer_at: usize) -> Option<Self> {
-        let offset = usize::try_from(block.offset()).ok()?;
-        let metadata_bytes = usize::try_from(block.metaDataLength()).ok()?;
-        let body_bytes = usize::try_from(block.bodyLength()).ok()?;
-        let end = offset.checked_add(metadata_bytes)?.checked_add(body_bytes)?;
-        (end <= footer_at && metadata_bytes >= MESSAGE_PREFIX_BYTES).then_some(Self {
-            offset,
-            metadata_bytes,
-            body_bytes,
-            first_row: 0,
-            rows: 0,
-        })
-    }
-
-    /// All bytes before the body.
-    fn head<'a>(&self, bytes: &'a Bytes) -> &'a [u8] {
-        &bytes[self.offset..self.offset + self.metadata_bytes]
-    }
-
-    fn whole<'a>(&self, bytes: &'a Bytes) -> &'a [u8] {
-        &bytes[self.offset..self.offset + self.metadata_bytes + self.body_bytes]
-    }
-
-    fn message<'a>(&self, bytes: &'a Bytes) -> Option<ipc::Message<'a>> {
-        let head = self.offset + MESSAGE_PREFIX_BYTES..self.offset + self.metadata_bytes;
-        ipc::root_as_message(&bytes[head]).ok()
-    }
-
-    fn body(&self, bytes: &Bytes) -> Bytes {
-        let at = self.offset + self.metadata_bytes;
-        bytes.slice(at..at + self.body_bytes)
-    }
-
-    fn dictionary_id(&self, bytes: &Bytes) -> Option<i64> {
-        Some(self.message(bytes)?.header_as_dictionary_batch()?.id())
-    }
-}
-
-/// Where the footer of an Arrow file lies.
-fn footer_of(bytes: &Bytes) -> Result<std::ops::Range<usize>, SegmentError> {
-    let damaged = SegmentError::Damaged;
-    let trailer_at = bytes.len().checked_sub(TRAILER_BYTES).ok_or(damaged("it is too short"))?;
-    let trailer: [u8; TRAILER_BYTES] =
-        bytes[trailer_at..].try_into().map_err(|_| damaged("it is too short"))?;
-    let footer_bytes = read_footer_length(trailer).map_err(|_| damaged("it has no footer"))?;
-    let footer_at = trailer_at.checked_sub(footer_bytes).ok_or(damaged("its footer is cut"))?;
-    Ok(footer_at..trailer_at)
-}
-
-/// The schema's fields, if all have types that segments have, and of each coded one the id of its dictionary. (arrow's
-/// own conversion panics on a damaged file.)
-fn fields(schema: ipc::Schema<'_>) -> Option<(Vec<Field>, Vec<Option<i64>>)> {
-    let field = |field: ipc::Field<'_>| {
-        let dictionary = field.dictionary();
-        let data_type = match field.type_type() {
-            ipc::Type::Utf8 if dictionary.is_some() => {
-                let codes = dictionary?.indexType()?;
-                (codes.bitWidth() == 32 && codes.is_signed()).then(coded_type)?
-            }
-            ipc::Type::Utf8 => DataType::Utf8,
-            ipc::Type::Bool => DataType::Boolean,
-            ipc::Type::Int => {
-                let int = field.type_as_int()?;
-                (int.bitWidth() == 64 && int.is_signed()).then_some(DataType::Int64)?
-            }
-            ipc::Type::FloatingPoint => {
-                let float = field.type_as_floating_point()?;
-                (float.precision() == ipc::Precision::DOUBLE).then_some(DataType::Float64)?
-            }
-            ipc::Type::Timestamp => {
-                let time = field.type_as_timestamp()?;
-                let plain = time.unit() == ipc::TimeUnit::MILLISECOND && time.timezone().is_none();
-                plain.then_some(DataType::Timestamp(TimeUnit::Millisecond, None))?
-            }
-            ipc::Type::FixedSizeBinary => {
-                let width = field.type_as_fixed_size_binary()?.byteWidth();
-                (width == KEY_BYTES as i32).then_some(DataType::FixedSizeBinary(width))?
-            }
-            _ => return None,
-        };
-        Some((Field::new(field.name()?, data_type, field.nullable()), dictionary.map(|own| own.id())))
-    };
-    schema.fields()?.iter().map(field).collect()
-}
-
-/// For each column the index of its first buffer, and one more entry with the number of all buffers.
-fn first_buffers(schema: &Schema) -> Vec<usize> {
-    let mut at = 0;
-    let mut firsts = Vec::with_capacity(schema.fields().len() + 1);
-    for field in schema.fields() {
-        firsts.push(at);
-        at += if *field.data_type() == DataType::Utf8 { 3 } else { 2 };
-    }
-    firsts.push(at);
-    firsts
-}
-
 #[cfg(test)]
 mod tests {
     use datafusion::arrow::array::{
         BooleanArray, Float64Array, Int64Array, RecordBatch, TimestampMillisecondArray,
     };
+    use datafusion::arrow::datatypes::{Field, TimeUnit};
 
     use super::*;
 
@@ -642,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn coded_text_is_read_back_through_its_dictionary() {
+    fn dictionary_text_is_read_back() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("s.arrow");
         let schema = with_key([Field::new("a", DataType::Utf8, true), Field::new("b", DataType::Utf8, true)]);
@@ -658,7 +546,7 @@ mod tests {
         }
         writer.finish().expect("finish").expect("rows");
         let segment = Segment::open(&path).expect("open");
-        assert!(is_coded(segment.schema().field(1).data_type()));
+        assert!(is_dictionary(segment.schema().field(1).data_type()));
         let codes = segment.read(1, &[1]).expect("read").remove(0);
         assert_eq!(codes.as_ref(), &Int32Array::from(vec![Some(1), None, Some(1)]) as &dyn Array);
         let dictionary = segment.dictionary(1).expect("a dictionary");
@@ -675,7 +563,7 @@ mod tests {
                 let mut bytes = bytes.clone();
                 bytes[at] = 99;
                 // As somebody may have written it: with checksums that fit.
-                let (arrow, ..) = checks::split(&Bytes::from(bytes)).expect("its parts");
+                let (arrow, ..) = checksums::split(&Bytes::from(bytes)).expect("its parts");
                 let Ok(parsed) = Segment::parse(arrow.clone()) else { continue };
                 let Ok(tail) = parsed.tail() else { continue };
                 let other = folder.path().join("d.arrow");

@@ -11,9 +11,9 @@ use datafusion::arrow::array::{
 use datafusion::arrow::datatypes::{DataType, Field, Int32Type, Schema, SchemaRef};
 use datafusion::arrow::ipc::writer::FileWriter;
 
-use super::zones::ZoneWriter;
+use super::zones::ZoneMapWriter;
 use super::{
-    BATCH_ROWS_METADATA, KEY_BYTES, KEY_COLUMN, Key, Segment, SegmentError, ZONES_METADATA, coded_type,
+    BATCH_ROWS_METADATA, KEY_BYTES, KEY_COLUMN, Key, Segment, SegmentError, ZONES_METADATA, dictionary_type,
 };
 use crate::mapped;
 
@@ -31,9 +31,9 @@ pub(crate) struct SegmentWriter {
     writer: FileWriter<BufWriter<File>>,
     path: PathBuf,
     schema: SchemaRef,
-    /// Of each column its dictionary, if it is coded.
+    /// Of each column its dictionary, if it is dictionary-encoded.
     dictionaries: Vec<Option<ArrayRef>>,
-    zones: ZoneWriter,
+    zones: ZoneMapWriter,
     batch_rows: Vec<usize>,
     min_key: Option<Key>,
     max_key: Option<Key>,
@@ -50,14 +50,14 @@ impl SegmentWriter {
         let mut dictionaries = dictionaries;
         dictionaries.resize(schema.fields().len(), None);
         let field = |(field, dictionary): (&Arc<Field>, &Option<ArrayRef>)| match dictionary {
-            Some(_) => Arc::new(field.as_ref().clone().with_data_type(coded_type())),
+            Some(_) => Arc::new(field.as_ref().clone().with_data_type(dictionary_type())),
             None => Arc::clone(field),
         };
         let fields: Vec<Arc<Field>> = schema.fields().iter().zip(&dictionaries).map(field).collect();
         let schema = Arc::new(Schema::new(fields));
         let file = BufWriter::with_capacity(1 << 18, File::create_new(path)?);
         let writer = FileWriter::try_new(file, &schema)?;
-        let zones = ZoneWriter::new(schema.fields().len());
+        let zones = ZoneMapWriter::new(schema.fields().len());
         let path = path.to_owned();
         Ok(Self {
             writer,
@@ -71,7 +71,7 @@ impl SegmentWriter {
         })
     }
 
-    /// Appends a batch: the columns in the schema's order, coded ones as their codes. The first is the key, sorted, and
+    /// Appends a batch: the columns in the schema's order, dictionary-encoded ones as their codes. The first is the key, sorted, and
     /// not before the keys already written.
     pub(crate) fn write(&mut self, columns: Vec<ArrayRef>) -> Result<(), SegmentError> {
         let keys = columns.first().and_then(|keys| keys.as_any().downcast_ref::<FixedSizeBinaryArray>());

@@ -3,7 +3,7 @@
 //! no row at all.
 //!
 //! Text is cut: the smallest to its first characters, which is smaller still; the largest to its first characters with
-//! the last one raised, which is larger still. Text that is coded has the codes' zones, which are exact, because the
+//! the last one raised, which is larger still. Text that is dictionary-encoded has the codes' zones, which are exact, because the
 //! dictionary is sorted. What has no useful order here (the key) has no zone.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::{max, max_boolean, max_string, min, min_boolean, min_string};
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 
-use super::{SegmentError, is_coded};
+use super::{SegmentError, is_dictionary};
 
 /// Characters to which text is cut.
 const TEXT_CHARS_MAX: usize = 16;
@@ -41,15 +41,15 @@ struct Written {
 
 /// Collects the zones of a segment that is being written.
 #[derive(Debug)]
-pub(super) struct ZoneWriter(Vec<Written>);
+pub(super) struct ZoneMapWriter(Vec<Written>);
 
-impl ZoneWriter {
+impl ZoneMapWriter {
     /// For a segment of so many columns, the key included.
     pub(super) fn new(columns: usize) -> Self {
         Self((0..columns).map(|_| Written::default()).collect())
     }
 
-    /// Notes one batch; coded columns come as their codes.
+    /// Notes one batch; dictionary-encoded columns come as their codes.
     pub(super) fn push(&mut self, columns: &[ArrayRef]) {
         for (written, column) in self.0.iter_mut().zip(columns) {
             let (min, max) = bounds(column);
@@ -128,9 +128,9 @@ fn raised(text: &str) -> Option<String> {
     None
 }
 
-/// The zones of one column: an entry a batch, in the column's own type (codes for coded text).
+/// The zones of one column: an entry a batch, in the column's own type (codes for dictionary-encoded text).
 #[derive(Debug)]
-pub(crate) struct Zone {
+pub(crate) struct ZoneMap {
     pub(crate) nulls: Vec<u64>,
     pub(crate) min: ArrayRef,
     pub(crate) max: ArrayRef,
@@ -143,7 +143,7 @@ pub(super) fn parse(
     text: &str,
     types: &[DataType],
     batches: usize,
-) -> Result<Vec<Option<Zone>>, SegmentError> {
+) -> Result<Vec<Option<ZoneMap>>, SegmentError> {
     let damaged = || SegmentError::Damaged("its zones cannot be read");
     let bytes = STANDARD.decode(text).map_err(|_| damaged())?;
     let mut rest = bytes.as_slice();
@@ -174,7 +174,7 @@ pub(super) fn parse(
         let [min, max] = ends;
         let arrays = array(data_type, &min).zip(array(data_type, &max));
         let exact = *data_type != DataType::Utf8;
-        zones.push(arrays.map(|(min, max)| Zone { nulls, min, max, exact }));
+        zones.push(arrays.map(|(min, max)| ZoneMap { nulls, min, max, exact }));
     }
     Ok(zones)
 }
@@ -185,7 +185,9 @@ fn array(data_type: &DataType, bounds: &[Bound]) -> Option<ArrayRef> {
         _ => None,
     });
     Some(match data_type {
-        _ if is_coded(data_type) => Arc::new(Int32Array::from_iter(numbers.map(|n| n.map(|n| n as i32)))),
+        _ if is_dictionary(data_type) => {
+            Arc::new(Int32Array::from_iter(numbers.map(|n| n.map(|n| n as i32))))
+        }
         DataType::Int64 => Arc::new(Int64Array::from_iter(numbers.map(|n| n.map(|n| n as i64)))),
         DataType::Timestamp(TimeUnit::Millisecond, None) => {
             Arc::new(TimestampMillisecondArray::from_iter(numbers.map(|n| n.map(|n| n as i64))))
@@ -236,7 +238,7 @@ mod tests {
             Arc::new(StringArray::from(vec!["z"])),
             Arc::new(Float64Array::from(vec![3.5])),
         ];
-        let mut writer = ZoneWriter::new(3);
+        let mut writer = ZoneMapWriter::new(3);
         writer.push(&first);
         writer.push(&second);
         let types = [DataType::Int64, DataType::Utf8, DataType::Float64];

@@ -14,7 +14,7 @@ use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::hash_utils::{HLL_RANDOM_STATE, create_hashes};
 
 use super::manifest::SegmentEntry;
-use crate::segment::{Segment, SegmentError, is_coded};
+use crate::segment::{Segment, SegmentError, is_dictionary};
 
 /// A segment of fewer rows is not worth a dictionary.
 const ROWS_MIN: usize = 4096;
@@ -30,7 +30,7 @@ const REGISTERS: usize = 1 << 12;
 /// The texts of one column of one input: of a coded one its dictionary, of a plain one its batches.
 pub(super) struct Texts {
     arrays: Vec<StringArray>,
-    is_coded: bool,
+    is_dictionary: bool,
 }
 
 /// How one input's values become the merged segment's codes.
@@ -74,9 +74,9 @@ pub(super) fn texts(
 
 fn texts_of(segment: &Segment, name: &str) -> Result<Option<Texts>, SegmentError> {
     let Some((column, field)) = segment.schema().fields().find(name) else { return Ok(None) };
-    if is_coded(field.data_type()) {
+    if is_dictionary(field.data_type()) {
         let values = segment.dictionary(column)?.values.clone();
-        return Ok(Some(Texts { arrays: vec![values], is_coded: true }));
+        return Ok(Some(Texts { arrays: vec![values], is_dictionary: true }));
     }
     if *field.data_type() != DataType::Utf8 {
         return Ok(None);
@@ -86,7 +86,7 @@ fn texts_of(segment: &Segment, name: &str) -> Result<Option<Texts>, SegmentError
         let column = segment.read(batch, &[column])?.remove(0);
         arrays.extend(column.as_any().downcast_ref::<StringArray>().cloned());
     }
-    Ok(Some(Texts { arrays, is_coded: false }))
+    Ok(Some(Texts { arrays, is_dictionary: false }))
 }
 
 /// About how many different texts there are.
@@ -123,7 +123,8 @@ impl<'a> Coded<'a> {
         let mut bytes = 0;
         for ((entry, deleted), texts) in inputs.iter().zip(deleted).zip(texts) {
             let Some(texts) = texts else { continue };
-            let used = if texts.is_coded { Some(used_codes(entry.open()?, deleted, name)?) } else { None };
+            let used =
+                if texts.is_dictionary { Some(used_codes(entry.open()?, deleted, name)?) } else { None };
             let mut row = 0;
             for array in &texts.arrays {
                 for index in 0..array.len() {
@@ -154,7 +155,7 @@ impl<'a> Coded<'a> {
     pub(super) fn recode(&'a self, texts: Option<&Texts>) -> Recode<'a> {
         match texts {
             None => Recode::Missing,
-            Some(texts) if texts.is_coded => {
+            Some(texts) if texts.is_dictionary => {
                 let code = |text: Option<&str>| self.codes.get(text?).copied();
                 let values = texts.arrays.iter().flat_map(StringArray::iter);
                 // A value that no live row holds has no code, and nobody will ask for it.
@@ -217,7 +218,7 @@ mod tests {
         for distinct in [1_usize, 10, 1000, 100_000] {
             let array =
                 StringArray::from_iter_values((0..200_000).map(|n| format!("value {}", n % distinct)));
-            let texts = [Some(Texts { arrays: vec![array], is_coded: false })];
+            let texts = [Some(Texts { arrays: vec![array], is_dictionary: false })];
             let found = estimate(&texts).expect("an estimate");
             assert!(found.abs_diff(distinct) <= distinct / 10 + 1, "{found} for {distinct}");
         }

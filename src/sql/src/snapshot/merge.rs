@@ -21,8 +21,8 @@ use super::coding::{self, Coded, Recode, is_set};
 use super::files::{DeletionMarks, FileNames, finish};
 use super::manifest::{SegmentEntry, Snapshot};
 use crate::segment::{
-    BATCH_ROWS_MAX, BATCH_TEXT_BYTES_MAX, KEY_COLUMN, Key, Segment, SegmentError, SegmentWriter, is_coded,
-    with_key,
+    BATCH_ROWS_MAX, BATCH_TEXT_BYTES_MAX, KEY_COLUMN, Key, Segment, SegmentError, SegmentWriter,
+    is_dictionary, with_key,
 };
 
 /// Segments of one size class that make a merge due.
@@ -214,7 +214,9 @@ impl<'a> Cursor<'a> {
             let stored = |column: usize| self.segment.read(batch, &[column]).map(|mut read| read.remove(0));
             columns.push(match source {
                 InputColumn::Missing => new_null_array(field.data_type(), rows),
-                InputColumn::Plain(column) if is_coded(self.segment.schema().field(*column).data_type()) => {
+                InputColumn::Plain(column)
+                    if is_dictionary(self.segment.schema().field(*column).data_type()) =>
+                {
                     self.segment.text(*column, &stored(*column)?)?
                 }
                 InputColumn::Plain(column) => stored(*column)?,
@@ -340,7 +342,7 @@ fn walk(cursors: &mut [Cursor<'_>], output: &mut MergeOutput) -> Result<(), Segm
 
 /// The type of a column's values, however they are stored.
 pub(super) fn logical(stored: &DataType) -> DataType {
-    if is_coded(stored) { DataType::Utf8 } else { stored.clone() }
+    if is_dictionary(stored) { DataType::Utf8 } else { stored.clone() }
 }
 
 /// All columns of the inputs; where two disagree on a type the newer one counts, and the older values are lost.

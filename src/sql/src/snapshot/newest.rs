@@ -25,7 +25,7 @@ use super::manifest::{SegmentEntry, Snapshot};
 use super::{SnapshotError, merge};
 use crate::catalog::{NewestOf, TableSpec};
 use crate::cells::Cell;
-use crate::segment::{KEY_BYTES, Key, Segment, SegmentError, is_coded};
+use crate::segment::{KEY_BYTES, Key, Segment, SegmentError, is_dictionary};
 
 /// A row that may be the newest: its time, its key, and itself.
 type Candidate<'a> = (i64, Key, &'a [Cell]);
@@ -278,7 +278,7 @@ impl<'a> RowSelection<'a> {
         values: &'a BTreeSet<&'a str>,
     ) -> Result<Self, SegmentError> {
         let stored = segment.read(batch, &[column])?.remove(0);
-        if is_coded(segment.schema().field(column).data_type()) {
+        if is_dictionary(segment.schema().field(column).data_type()) {
             let dictionary = &segment.dictionary(column)?.values;
             let code = |value: &&'a str| Some((code_of(dictionary, value)?, *value));
             let codes: HashMap<i32, &'a str> = values.iter().filter_map(code).collect();
@@ -339,7 +339,7 @@ fn cell(segment: &Segment, column: usize, row: usize) -> Result<Cell, SegmentErr
         return Ok(Cell::Null);
     }
     let value = stored.slice(row, 1);
-    let value: ArrayRef = if is_coded(segment.schema().field(column).data_type()) {
+    let value: ArrayRef = if is_dictionary(segment.schema().field(column).data_type()) {
         segment.text(column, &value)?
     } else {
         value

@@ -46,8 +46,9 @@ pub(crate) fn type_name(data_type: &DataType) -> String {
         DataType::Boolean => "boolean",
         DataType::Int8 | DataType::Int16 => "smallint",
         DataType::Int32 | DataType::UInt8 | DataType::UInt16 => "integer",
-        DataType::Int64 | DataType::UInt32 => "bigint",
-        DataType::UInt64 | DataType::Decimal32(..) | DataType::Decimal64(..) => "numeric",
+        // What counts (`row_number`) has no sign in the engine; it is stored with one.
+        DataType::Int64 | DataType::UInt32 | DataType::UInt64 => "bigint",
+        DataType::Decimal32(..) | DataType::Decimal64(..) => "numeric",
         DataType::Decimal128(..) | DataType::Decimal256(..) => "numeric",
         DataType::Float16 | DataType::Float32 => "real",
         DataType::Float64 => "double precision",

@@ -12,7 +12,7 @@ use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::{JoinType, Result};
 use datafusion::datasource::MemTable;
 use datafusion::logical_expr::expr::Sort;
-use datafusion::logical_expr::{Distinct, Expr, FetchType, LogicalPlan, SkipType, TableScan};
+use datafusion::logical_expr::{Distinct, Expr, FetchType, Limit, LogicalPlan, SkipType, TableScan};
 
 use crate::reasons::written;
 use crate::scan::SegmentTable;
@@ -122,17 +122,7 @@ fn words(step: &LogicalPlan, counts: bool) -> Option<String> {
                 self::order(order)
             )
         }
-        LogicalPlan::Limit(limit) => {
-            let rows = match limit.get_fetch_type() {
-                Ok(FetchType::Literal(Some(rows))) => format!("Keep {rows} rows"),
-                _ => "Keep the rows".to_owned(),
-            };
-            match limit.get_skip_type() {
-                Ok(SkipType::Literal(0)) => rows,
-                Ok(SkipType::Literal(skipped)) => format!("{rows} after the first {skipped}"),
-                _ => rows,
-            }
-        }
+        LogicalPlan::Limit(limit) => kept(limit),
         LogicalPlan::Values(values) => format!("{} rows as they are written", values.values.len()),
         LogicalPlan::EmptyRelation(empty) if empty.produce_one_row => "One row without columns".to_owned(),
         LogicalPlan::EmptyRelation(_) => "No rows".to_owned(),
@@ -152,6 +142,18 @@ fn words(step: &LogicalPlan, counts: bool) -> Option<String> {
         LogicalPlan::Subquery(_) | LogicalPlan::Repartition(_) => return None,
         _ => "One more step".to_owned(),
     })
+}
+
+fn kept(limit: &Limit) -> String {
+    let rows = match limit.get_fetch_type() {
+        Ok(FetchType::Literal(Some(rows))) => format!("Keep {rows} rows"),
+        _ => "Keep the rows".to_owned(),
+    };
+    match limit.get_skip_type() {
+        Ok(SkipType::Literal(0)) => rows,
+        Ok(SkipType::Literal(skipped)) => format!("{rows} after the first {skipped}"),
+        _ => rows,
+    }
 }
 
 fn read(scan: &TableScan, counts: bool) -> String {

@@ -36,9 +36,12 @@ use crate::checked::CheckedArithmetic;
 use crate::information::{self, INFORMATION, Specs};
 use crate::limits::NESTING_MAX;
 use crate::postgres::Operators;
+use crate::postgres::column_names::ColumnNames;
 use crate::postgres::table::registered;
 use crate::protocol::{BindRequest, TableSource};
-use crate::scan::{CodedAggregations, EagerAggregations, LeanScans, SeenValues, SegmentTable};
+use crate::scan::{
+    DictionaryAggregations, DistinctValues, EagerAggregations, SegmentTable, SharedDictionaries,
+};
 
 /// Parallel parts of a plan.
 pub(super) const PARTITIONS: usize = 2;
@@ -81,6 +84,7 @@ impl Session {
             .with_runtime_env(runtime)
             .with_catalog_list(catalogs)
             .with_expr_planners(planners)
+            .with_relation_planners(vec![Arc::new(ColumnNames)])
             .with_scalar_functions(functions.scalars.clone())
             .with_aggregate_functions(functions.aggregates.clone())
             .with_window_functions(functions.windows.clone())
@@ -124,9 +128,9 @@ fn rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
         vec![Arc::new(FalseConstants), Arc::new(EagerAggregations)];
     let theirs = PhysicalOptimizer::new().rules;
     rules.extend(theirs.into_iter().map(pushdown::in_stead).map(statistics::in_stead));
-    rules.push(Arc::new(SeenValues));
-    rules.push(Arc::new(CodedAggregations));
-    rules.push(Arc::new(LeanScans));
+    rules.push(Arc::new(DistinctValues));
+    rules.push(Arc::new(DictionaryAggregations));
+    rules.push(Arc::new(SharedDictionaries));
     rules
 }
 

@@ -7,6 +7,7 @@ use super::ScopedChain;
 use super::row::{AuditBodyV1, AuditFrame, ChainHeadV1, link};
 use crate::key::after_prefix;
 use crate::raw::{RawRow, View};
+use crate::shared::SealCheck;
 use crate::tx::SysRead;
 use base::digest::Digest;
 use base::ids::OrgId;
@@ -30,8 +31,8 @@ pub struct ChainReport {
     pub findings: Vec<String>,
 }
 
-/// Whether the second bytes are the seal of the first.
-pub type CheckSeal<'a> = &'a dyn Fn(&[u8], &[u8]) -> bool;
+/// What the second bytes are as a seal of the first.
+pub type CheckSeal<'a> = &'a dyn Fn(&[u8], &[u8]) -> SealCheck;
 
 /// Organizations whose heads are looked at before a key file is called a stranger: one head may have been tampered with.
 const HEADS_ASKED: usize = 16;
@@ -46,7 +47,7 @@ impl SysRead<'_> {
             // One that cannot be read is the finding of a walk, too.
             let head = chain.head(view).ok().flatten();
             if let Some((head, seal)) = head.as_ref().and_then(|head| Some((head, head.seal.as_ref()?))) {
-                if check(&head.sealed_bytes(&chain.prefix), seal) {
+                if check(&head.sealed_bytes(&chain.prefix), seal).fits() {
                     return Ok(true);
                 }
                 strange += 1;
@@ -120,9 +121,14 @@ impl ChainWalk<'_> {
             return Ok(ChainHeadV1::new());
         };
         if let Some(check) = check_seal {
-            match &head.seal {
-                Some(seal) if check(&head.sealed_bytes(&self.chain.prefix), seal) => self.sealed = true,
-                Some(_) => self.add("the head row was changed: its seal does not fit"),
+            let seal = head.seal.as_ref();
+            match seal.map(|seal| check(&head.sealed_bytes(&self.chain.prefix), seal)) {
+                Some(SealCheck::Current | SealCheck::Older) => self.sealed = true,
+                Some(SealCheck::UnknownKey(key)) => self.add(format!(
+                    "its end is sealed with the key {key}, which the key file does not have: put that key back behind the \
+                     newest and start the box once. Otherwise the next row says that it could not be proven"
+                )),
+                Some(SealCheck::Wrong) => self.add("the head row was changed: its seal does not fit"),
                 None => self.add("the head row was changed: it has no seal"),
             }
         }

@@ -12,13 +12,17 @@ use crate::event::Event;
 use crate::passed::{pass_over, readable};
 use crate::raw::View;
 use crate::scope::Scope;
-use crate::tx::WriteTx;
+use crate::shared::SealCheck;
+use crate::tx::{SysRead, SysWrite, WriteTx};
 use crate::view::WriteView;
 use base::audit::Action;
 use base::clock::Moment;
 use base::ids::{OrgId, UserId};
 use base::{Error, Result};
 use std::ops::Bound::{Excluded, Included, Unbounded};
+
+/// Chains whose seals one step looks at.
+const CHAINS_PER_STEP: usize = 500;
 
 /// Rows of one operation: some 10 ms of the writer.
 const ROWS_PER_WRITE: usize = 500;
@@ -51,7 +55,7 @@ impl<S: Scope> WriteTx<'_, S> {
             gone += 1;
         }
         if gone > 0 {
-            chain.put_head(view, head)?;
+            chain.put_head(view, head, false)?;
         }
         Ok(gone)
     }
@@ -158,6 +162,50 @@ impl System {
             tokio::task::yield_now().await;
         }
         Ok(erased)
+    }
+
+    /// Seals the ends of all chains anew that an older key has sealed, so that this key can go: a chain to which nobody
+    /// writes would be sealed with it for ever. Gives how many.
+    pub async fn renew_audit_seals(&self) -> Result<u64> {
+        let (mut renewed, mut next) = (0, Some(None));
+        while let Some(first) = next {
+            let (older, behind) = self.read(|tx| self.sealed_by_older(tx, first))?;
+            next = behind.map(Some);
+            if older.is_empty() {
+                continue;
+            }
+            let renew = move |tx: &SysWrite<'_>| {
+                tx.unaudited("a seal is no change of what the chain says");
+                let sealed = older.iter().map(|org| tx.audit_chain(*org).1.seal_anew(tx.raw()));
+                sealed.map(|sealed| sealed.map(u64::from)).sum::<Result<u64>>()
+            };
+            renewed += self.write_freeing(renew).await?;
+        }
+        Ok(renewed)
+    }
+
+    /// Of some chains from this one on, those whose ends an older key has sealed; and the chain behind these.
+    fn sealed_by_older(
+        &self,
+        tx: &SysRead<'_>,
+        first: Option<OrgId>,
+    ) -> Result<(Vec<Option<OrgId>>, Option<OrgId>)> {
+        let (mut older, mut org) = (Vec::new(), first);
+        for _ in 0..CHAINS_PER_STEP {
+            let (view, chain) = tx.audit_chain(org);
+            let is_fenced = org.is_some_and(|org| tx.is_fenced(org));
+            // One that cannot be read is the finding of a walk.
+            if let Some(head) = chain.head(view).ok().flatten().filter(|_| !is_fenced)
+                && chain.check(&self.store.inner.audit, &head) == SealCheck::Older
+            {
+                older.push(org);
+            }
+            match tx.next_org(super::OF_ORG.heads, org)? {
+                Some(next) => org = Some(next),
+                None => return Ok((older, None)),
+            }
+        }
+        Ok((older, org))
     }
 
     /// Removes the rows of every chain that are from before `before`, and writes into each chain that it shortened how

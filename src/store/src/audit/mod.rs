@@ -31,6 +31,7 @@ use super::key::AsPart;
 use super::origin::{Actor, Origin};
 use super::raw::View;
 use super::scope::Scope;
+use super::shared::{AuditShared, SealCheck};
 use super::tx::{ReadTx, SysRead, SysWrite, WriteTx};
 use super::view::WriteView;
 use base::audit::Action;
@@ -160,25 +161,47 @@ impl ScopedChain {
     }
 
     /// Writes the head in the place of the one before it. Where the seal of that did not fit, somebody has changed it beside
-    /// the box, and the proof of that stays: a new seal would say that all is well.
-    fn put_head(&self, view: &WriteView<'_>, mut head: ChainHeadV1) -> Result<()> {
+    /// the box, and the proof of that stays: a new seal would say that all is well. One of a key that is not held proves
+    /// nothing in either way: a row that says so (`is_said`, see [`append`]) goes on under a new seal, and nothing else does.
+    fn put_head(&self, view: &WriteView<'_>, mut head: ChainHeadV1, is_said: bool) -> Result<()> {
         if let Some(shared) = view.shared() {
             let before = self.head(view)?;
-            let forged = before
-                .filter(|before| !shared.fits(&before.sealed_bytes(&self.prefix), before.seal.as_deref()));
-            head.seal = match forged {
-                Some(forged) => {
-                    tracing::error!(
-                        "the head of an audit chain was changed beside the box; `gleaner doctor` says which"
-                    );
-                    forged.seal
+            let worth = before.as_ref().map(|before| self.check(shared, before));
+            let stays = match worth {
+                Some(SealCheck::Wrong) => {
+                    if shared.is_news(&self.prefix) {
+                        tracing::error!(
+                            "the head of an audit chain was changed beside the box; `gleaner doctor` says which"
+                        );
+                    }
+                    true
                 }
+                Some(SealCheck::UnknownKey(_)) => !is_said,
+                _ => false,
+            };
+            head.seal = match before.filter(|_| stays) {
+                Some(before) => before.seal,
                 None => shared.sealed(&head.sealed_bytes(&self.prefix)),
             };
         }
         let head = &head;
         view.set(self.tables.heads, self.head_key(), Some(encode(head)?));
         Ok(())
+    }
+
+    /// What the seal of a head is worth.
+    fn check(&self, shared: &AuditShared, head: &ChainHeadV1) -> SealCheck {
+        shared.check(&head.sealed_bytes(&self.prefix), head.seal.as_deref())
+    }
+
+    /// Seals the head anew if it is of an older key; whether it was.
+    fn seal_anew(&self, view: &WriteView<'_>) -> Result<bool> {
+        let (Some(shared), Some(head)) = (view.shared(), self.head(view)?) else { return Ok(false) };
+        if self.check(shared, &head) != SealCheck::Older {
+            return Ok(false);
+        }
+        self.put_head(view, head, false)?;
+        Ok(true)
     }
 
     /// Every index entry of a row: table and key.
@@ -212,6 +235,10 @@ impl ScopedChain {
     }
 }
 
+/// In the details of a row: the key that the end before it was sealed with and that nobody had when the row was written, so
+/// that what went before is as whole as its links, and no more is known.
+const UNPROVEN: &str = "endBeforeSealedWithUnknownKey";
+
 /// Adds a row at the end of a chain.
 fn append(
     view: &WriteView<'_>,
@@ -220,10 +247,12 @@ fn append(
     event: Event,
     now: Timestamp,
 ) -> Result<()> {
-    let mut head = chain.head(view)?.unwrap_or_else(ChainHeadV1::new);
+    let before = chain.head(view)?;
+    let unproven = before.as_ref().zip(view.shared()).map(|(head, shared)| chain.check(shared, head));
+    let mut head = before.unwrap_or_else(ChainHeadV1::new);
     let actor = event.actor.unwrap_or_else(|| origin.actor());
     let personal = personal_part(origin, event.personal)?;
-    let body = AuditBodyV1 {
+    let mut body = AuditBodyV1 {
         at: now,
         actor: actor.into(),
         action: event.action.name().to_owned(),
@@ -233,6 +262,13 @@ fn append(
         details: event.details.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         personal: (!personal.is_empty()).then(|| sha256(&personal)),
     };
+    if let Some(SealCheck::UnknownKey(key)) = unproven {
+        tracing::warn!(
+            key,
+            "an audit chain goes on whose end was sealed with a key that is not in the key file"
+        );
+        body.details.push((UNPROVEN.to_owned(), key.into()));
+    }
     let bytes = encode(&body)?;
     let number = head.next;
     head.hash = link(&chain.prefix, number, &head.hash, &bytes);
@@ -242,7 +278,7 @@ fn append(
     for (table, key) in chain.entries(number, &body) {
         view.set(table, key, Some(Vec::new()));
     }
-    chain.put_head(view, head)
+    chain.put_head(view, head, true)
 }
 
 /// The part that can be erased; empty when there is nothing in it.

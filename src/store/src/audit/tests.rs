@@ -1,5 +1,7 @@
 //! The audit log against itself: chains, damage, pages, pruning, erasure, and who acts.
 
+mod seals;
+
 use super::list::AuditFilter;
 use super::*;
 use crate::event::Detail;
@@ -482,60 +484,4 @@ async fn an_organization_behind_a_fence_takes_and_shows_no_rows() {
     }
     let left = store.system().read(|tx| tx.next_org(OF_ORG.heads, None)).unwrap();
     assert_eq!((left, findings(&store, id)), (None, Vec::new()));
-}
-
-#[tokio::test]
-async fn a_sealed_end_cannot_be_made_anew() {
-    let store = store(&Clock::system());
-    // Stands for a key that is elsewhere.
-    let seal = |bytes: &[u8]| sha256(&[b"secret", bytes].concat()).to_vec();
-    store.seal_audit(seal, move |bytes, given| seal(bytes) == given);
-    let org = store.system().org(OrgId::new());
-    for _ in 0..3 {
-        note(&org, Action::UrlCreated).await;
-    }
-    let found = || {
-        let id = Some(org.id());
-        let look = |tx: &crate::SysRead<'_>| {
-            let (view, chain) = tx.audit_chain(id);
-            check_chain(view, &chain, id, Some(&|bytes, given| seal(bytes) == given))
-        };
-        let report = store.system().read(look).unwrap();
-        (report.sealed, report.findings)
-    };
-    assert_eq!(found(), (true, Vec::new()));
-    // Who can write to the store and knows how chains are made cuts the last row and makes the end fit.
-    let forge = |seal: Option<Vec<u8>>| {
-        org.write(move |tx| {
-            let (view, chain) = (tx.raw(), tx.audit_parts().1);
-            let mut head = chain.head(view)?.unwrap();
-            let bytes = view.get(OF_ORG.rows, &chain.row_key(2))?.unwrap();
-            (head.next, head.hash) = (3, row::AuditFrame::read(&bytes).unwrap().hash);
-            head.seal = seal.or(head.seal);
-            view.set(OF_ORG.rows, chain.row_key(3), None);
-            view.set(
-                OF_ORG.by_resource,
-                [chain.resource_prefix("url"), 3u64.to_be_bytes().to_vec()].concat(),
-                None,
-            );
-            view.set(OF_ORG.heads, chain.head_key(), Some(encode(&head)?));
-            Ok(())
-        })
-    };
-    forge(None).await.unwrap();
-    assert_eq!(found(), (false, vec!["the head row was changed: its seal does not fit".to_owned()]));
-    assert_eq!(findings(&store, org.id()), Vec::<String>::new(), "without the key it looks whole");
-    // What the box goes on to write is no alibi: neither over a seal that does not fit, nor over one that was taken off.
-    note(&org, Action::UrlCreated).await;
-    assert_eq!(found(), (false, vec!["the head row was changed: its seal does not fit".to_owned()]));
-    let unsealed = org.write(|tx| {
-        let (view, chain) = (tx.raw(), tx.audit_parts().1);
-        let mut head = chain.head(view)?.unwrap();
-        head.seal = None;
-        view.set(OF_ORG.heads, chain.head_key(), Some(encode(&head)?));
-        Ok(())
-    });
-    unsealed.await.unwrap();
-    note(&org, Action::UrlCreated).await;
-    assert_eq!(found(), (false, vec!["the head row was changed: it has no seal".to_owned()]));
 }

@@ -75,6 +75,53 @@ async fn rewrite(store: &Store, looked_for: &'static [OrgId]) -> Result<Rewritte
     tokio::task::spawn_blocking(move || store.rewrite(looked_for, &|| false)).await.unwrap()
 }
 
+/// The data folder is moved away, and a copy of it is put under its name.
+#[tokio::test]
+async fn a_store_that_was_moved_takes_nothing_and_writes_over_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, aside) = (folder.path().join("data"), folder.path().join("aside"));
+    fs::create_dir(&data).unwrap();
+    let store = open(&data);
+    let org = store.system().org(OrgId::new());
+    write(&org, (0..100).map(|key| (key, format!("line {key}")))).await;
+    let before = dump(&store);
+    let copy = fs::read(data.join("store.redb")).unwrap();
+    for has_copy in [false, true] {
+        fs::rename(&data, &aside).unwrap();
+        fs::create_dir(&data).unwrap();
+        if has_copy {
+            fs::write(data.join("store.redb"), &copy).unwrap();
+        }
+        // At once, before anybody has looked after the folder.
+        let added = org.write(|tx| tx.put(&LINES, &200, &LineV1 { text: String::new(), rank: 0 })).await;
+        let deleted = org.write_freeing(|tx| tx.delete(&LINES, &1).map(drop)).await;
+        for refused in [added, deleted, store.probe().await, store.check_place()] {
+            let error = refused.unwrap_err();
+            assert_eq!(error.code(), base::Code::ServiceUnavailable);
+            assert!(error.detail().unwrap_or_default().contains("moved or unmounted"), "{error:?}");
+        }
+        rewrite(&store, &[]).await.unwrap_err();
+        store.inner.handle.reopen().unwrap_err();
+        assert_eq!(dump(&store), before, "reads go on");
+        if has_copy {
+            assert_eq!(names(&data), ["store.redb"]);
+            assert_eq!(fs::read(data.join("store.redb")).unwrap(), copy);
+            fs::remove_file(data.join("store.redb")).unwrap();
+        }
+        fs::remove_dir(&data).expect("nothing was made there");
+        fs::rename(&aside, &data).unwrap();
+    }
+    // Who has looked after the folder refuses them before they come to the writer.
+    store.set_folder_gone(true);
+    assert!(org.write_freeing(|tx| tx.delete(&LINES, &1).map(drop)).await.is_err());
+    store.set_folder_gone(false);
+    org.write_freeing(|tx| tx.delete(&LINES, &1).map(drop)).await.unwrap();
+    rewrite(&store, &[]).await.unwrap();
+    org.write_freeing(|tx| tx.delete(&LINES, &2).map(drop)).await.unwrap();
+    store.inner.handle.reopen().unwrap();
+    assert_eq!(dump(&store).iter().filter(|(table, ..)| *table == "lines").count(), 98);
+}
+
 #[tokio::test]
 async fn what_was_deleted_or_changed_is_in_no_file_and_the_rest_is_whole() {
     let folder = tempfile::tempdir().unwrap();

@@ -350,7 +350,8 @@ impl Generator {
                 let kind = self.random.pick(ORDERED);
                 (format!("count(DISTINCT {})", self.expression(kind, 1)), Int)
             }
-            4 => (format!("sum({})", self.expression(Int, 1)), Num),
+            // Of bigint: that of int is a bigint.
+            4 => (format!("sum(({})::bigint)", self.expression(Int, 1)), Num),
             5 => (format!("avg({})", self.expression(Int, 1)), Num),
             6 => (format!("sum({})", self.summed_float()), Float),
             7 => (format!("avg({})", self.summed_float()), Float),
@@ -367,7 +368,7 @@ impl Generator {
                 let text = self.expression(Text, 1);
                 (format!("string_agg({text}, ',' ORDER BY {text})"), Text)
             }
-            14 => (format!("sum(DISTINCT {})", self.expression(Int, 1)), Num),
+            14 => (format!("sum(DISTINCT ({})::bigint)", self.expression(Int, 1)), Num),
             15 if self.may_order() => {
                 let text = self.typed(Text);
                 (format!("string_agg(DISTINCT {text}, ',' ORDER BY {text})"), Text)

@@ -92,7 +92,7 @@ impl Generator {
             7 => (format!("nth_value({}, 2)", self.typed(Text)), Text, true),
             8 => ("count(*)".to_owned(), Int, true),
             9 => (format!("count({})", self.expression(Text, 1)), Int, true),
-            10 => (format!("sum({})", self.expression(Int, 1)), Num, true),
+            10 => (format!("sum(({})::bigint)", self.expression(Int, 1)), Num, true),
             11 => {
                 let which = self.random.pick(&["min", "max"]);
                 let kind = self.random.pick(&[Int, Text, Time, Float]);

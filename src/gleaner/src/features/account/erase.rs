@@ -178,6 +178,8 @@ async fn org_step(context: &TaskContext, row: &ErasureV1, org: OrgId, phase: Pha
             .await
         }
         (PhaseV1::Outside | PhaseV1::Sweep, Some(holding)) => {
+            // In a data folder that went away there is nothing to remove, and nothing would have been.
+            system.store().check_place()?;
             let removed = (holding.remove)(context.clone(), org).await?;
             step(system, row.id, move |_, row| {
                 row.count(holding.name, removed);
@@ -253,6 +255,7 @@ async fn person_step(context: &TaskContext, row: &ErasureV1) -> Result<()> {
 /// chains are the store's; of an audit row the personal part goes and the rest stays.
 async fn person_outside(context: &TaskContext, id: ErasureId, person: &Person) -> Result<()> {
     let system = context.system();
+    system.store().check_place()?;
     export::remove_files_of(&context.service::<Accounts>(), system, person.id)?;
     // Refusals that were counted and are no rows yet name the person too; from here on nobody is refused in their name.
     system.flush_refusals(true).await?;

@@ -21,7 +21,7 @@ use crate::features::workflows::{
 use base::audit::Action;
 use base::clock::Timestamp;
 use base::ids::{BenchmarkId, ProviderId};
-use base::limits::NAME_CHARS_MAX;
+use base::limits::{NAME_CHARS_MAX, URLS_PER_BENCHMARK_MAX};
 use base::name::Name;
 use base::page::{Page, PageRequest};
 use base::web::WebUrl;
@@ -38,8 +38,6 @@ use std::time::Duration;
 use store::{Event, Order, OrgRead, OrgWrite};
 use uuid::Uuid;
 
-/// URLs of one benchmark (data/docs/api.md, "Limits").
-const URLS_MAX: usize = 20;
 /// How often open benchmarks are looked at.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 
@@ -155,7 +153,7 @@ async fn latest(org: Org<WorkflowsRead>) -> Result<Body<BenchmarkView>> {
 #[derive(Debug, Deserialize, JsonSchema)]
 struct NewBenchmark {
     /// Those that are no URLs are left out.
-    #[schemars(length(min = 1, max = URLS_MAX))]
+    #[schemars(length(min = 1, max = URLS_PER_BENCHMARK_MAX))]
     urls: Vec<String>,
 }
 
@@ -175,8 +173,8 @@ async fn start(
 
 /// The URLs that can be fetched, each once.
 fn checked_urls(given: &[String], guard: &AddressGuard) -> Result<Vec<WebUrl>> {
-    if !(1..=URLS_MAX).contains(&given.len()) {
-        let reason = format!("must have 1 to {URLS_MAX} entries, not {}", given.len());
+    if !(1..=URLS_PER_BENCHMARK_MAX).contains(&given.len()) {
+        let reason = format!("must have 1 to {URLS_PER_BENCHMARK_MAX} entries, not {}", given.len());
         return Err(Error::invalid("urls", reason));
     }
     let (mut urls, mut first_reason) = (Vec::<WebUrl>::new(), None);

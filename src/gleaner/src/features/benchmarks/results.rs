@@ -1,7 +1,7 @@
 //! What probes say: counts while a benchmark runs, and rollups by domain and over all.
 
 use super::rows::{BenchmarkStatus, BenchmarkV1};
-use crate::features::jobs::{AttemptV1, BY_BENCHMARK, JOBS, JobV1, NOT_ASKED};
+use crate::features::jobs::{AttemptV1, BY_BENCHMARK, JOBS, JobV2, NOT_ASKED};
 use crate::features::workflows::Learned;
 use base::Result;
 use base::clock::Timestamp;
@@ -19,7 +19,7 @@ use store::OrgRead;
 pub const PROBES_MAX: usize = 1_000;
 
 /// A benchmark's probes, in the order in which they were made.
-pub fn probes(tx: &OrgRead<'_>, id: BenchmarkId) -> Result<Vec<JobV1>> {
+pub fn probes(tx: &OrgRead<'_>, id: BenchmarkId) -> Result<Vec<JobV2>> {
     // One that cannot be read has shown nothing.
     let probes = tx.readable_by(&JOBS, &BY_BENCHMARK, id, None, None, PROBES_MAX)?;
     Ok(probes.rows.into_iter().map(|(_, probe)| probe).collect())
@@ -27,7 +27,7 @@ pub fn probes(tx: &OrgRead<'_>, id: BenchmarkId) -> Result<Vec<JobV1>> {
 
 /// A probe that has ended with an attempt.
 struct Probe<'a> {
-    job: &'a JobV1,
+    job: &'a JobV2,
     provider: ProviderId,
     attempt: &'a AttemptV1,
 }
@@ -43,7 +43,7 @@ impl Probe<'_> {
     }
 }
 
-fn ended(jobs: &[JobV1]) -> impl Iterator<Item = Probe<'_>> {
+fn ended(jobs: &[JobV2]) -> impl Iterator<Item = Probe<'_>> {
     jobs.iter().filter(|job| job.status.has_ended()).filter_map(|job| {
         let attempt = job.attempts.last()?;
         Some(Probe { job, provider: attempt.provider_id.parse().ok()?, attempt })
@@ -60,7 +60,7 @@ pub struct Count {
     pub skipped: Vec<ProviderId>,
 }
 
-pub fn count(benchmark: &BenchmarkV1, jobs: &[JobV1]) -> Count {
+pub fn count(benchmark: &BenchmarkV1, jobs: &[JobV2]) -> Count {
     let over = jobs.iter().filter(|job| job.status.has_ended());
     let completed = over.clone().count();
     let failed = over.filter(|job| job.status != JobStatus::Succeeded).count();
@@ -77,7 +77,7 @@ pub fn count(benchmark: &BenchmarkV1, jobs: &[JobV1]) -> Count {
 
 /// Brings the row up to date with its probes; ends it when all have ended. Says the same whenever it is asked: what is
 /// known about the times stands in the probes.
-pub fn follow(benchmark: &mut BenchmarkV1, jobs: &[JobV1]) {
+pub fn follow(benchmark: &mut BenchmarkV1, jobs: &[JobV2]) {
     if !benchmark.status.is_open() {
         return;
     }
@@ -95,7 +95,7 @@ pub fn follow(benchmark: &mut BenchmarkV1, jobs: &[JobV1]) {
     }
 }
 
-fn end(benchmark: &mut BenchmarkV1, skipped: Vec<ProviderId>, jobs: &[JobV1]) {
+fn end(benchmark: &mut BenchmarkV1, skipped: Vec<ProviderId>, jobs: &[JobV2]) {
     benchmark.finished_at = jobs.iter().filter_map(|job| job.finished_at).max();
     benchmark.status = if skipped.len() == benchmark.providers.len() {
         benchmark.error = Some("no probe brought a page through any provider".to_owned());
@@ -147,7 +147,7 @@ pub(super) struct ProbeDetail {
     started_at: Timestamp,
 }
 
-pub(super) fn details(jobs: &[JobV1]) -> Vec<ProbeDetail> {
+pub(super) fn details(jobs: &[JobV2]) -> Vec<ProbeDetail> {
     let detail = |probe: Probe<'_>| ProbeDetail {
         url: probe.job.url.clone(),
         domain: probe.job.domain.clone(),
@@ -164,7 +164,7 @@ pub(super) fn details(jobs: &[JobV1]) -> Vec<ProbeDetail> {
 }
 
 /// What the probes teach, as if nothing else were known.
-pub fn learned(jobs: &[JobV1]) -> Learned {
+pub fn learned(jobs: &[JobV2]) -> Learned {
     // A benchmark was made to tell domains apart, however few URLs it was given.
     let mut learned = Learned { domain_samples_min: 1, ..Learned::default() };
     for probe in ended(jobs).filter(Probe::was_asked) {
@@ -182,7 +182,7 @@ pub fn learned(jobs: &[JobV1]) -> Learned {
 }
 
 /// The rollups over all domains, then domain by domain; the best provider first in each.
-pub(super) fn rollups(benchmark: &BenchmarkV1, jobs: &[JobV1]) -> Vec<Rollup> {
+pub(super) fn rollups(benchmark: &BenchmarkV1, jobs: &[JobV2]) -> Vec<Rollup> {
     let learned = learned(jobs);
     let mut of: BTreeMap<(Option<&str>, ProviderId), Vec<Probe<'_>>> = BTreeMap::new();
     for probe in ended(jobs).filter(Probe::was_asked) {

@@ -8,31 +8,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::{Index, OrgTable};
 
-/// Where a benchmark stands.
-// Stored: variants are never reordered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum BenchmarkStatus {
-    /// No probe has begun.
-    Pending,
-    Running,
-    Completed,
-    /// No probe succeeded, or it could not go on.
-    Failed,
-    Canceled,
+base::words! {
+    /// Where a benchmark stands.
+    // Stored: variants are never reordered.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub enum BenchmarkStatus {
+        /// No probe has begun.
+        Pending "pending",
+        Running "running",
+        Completed "completed",
+        /// No probe succeeded, or it could not go on.
+        Failed "failed",
+        Canceled "canceled",
+    }
 }
 
 impl BenchmarkStatus {
-    pub fn name(self) -> &'static str {
-        match self {
-            BenchmarkStatus::Pending => "pending",
-            BenchmarkStatus::Running => "running",
-            BenchmarkStatus::Completed => "completed",
-            BenchmarkStatus::Failed => "failed",
-            BenchmarkStatus::Canceled => "canceled",
-        }
-    }
-
     pub fn is_open(self) -> bool {
         matches!(self, BenchmarkStatus::Pending | BenchmarkStatus::Running)
     }

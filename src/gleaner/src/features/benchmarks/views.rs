@@ -4,7 +4,7 @@ use super::rows::{BENCHMARKS, BenchmarkV1};
 use crate::console::{
     Column, ConsoleTable, View, ViewRows, int, optional_int, optional_text, optional_time, text, time,
 };
-use crate::features::jobs::{AttemptV1, JOBS, JobV1};
+use crate::features::jobs::{AttemptV1, JOBS, JobV2};
 use base::Result;
 use base::ids::{BenchmarkId, JobId};
 use sql::{Cell, ColumnKind as Kind};
@@ -59,12 +59,12 @@ static BENCHMARK_TABLE: LazyLock<ConsoleTable<BenchmarkV1>> = LazyLock::new(|| {
 /// A probe that has ended.
 struct Probe {
     benchmark: BenchmarkId,
-    job: JobV1,
+    job: JobV2,
     attempt: AttemptV1,
 }
 
 impl Probe {
-    fn of(job: JobV1) -> Option<Probe> {
+    fn of(job: JobV2) -> Option<Probe> {
         let attempt = job.attempts.last().filter(|_| job.status.has_ended())?.clone();
         Some(Probe { benchmark: job.benchmark_id?, job, attempt })
     }

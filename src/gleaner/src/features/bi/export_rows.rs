@@ -14,26 +14,18 @@ use store::{Index, OrgStore, OrgTable};
 /// Rows of one look for the oldest.
 const CHUNK_ROWS: usize = 64;
 
-/// Where an export stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ExportStatus {
-    Queued,
-    Running,
-    Success,
-    Failed,
+base::words! {
+    /// Where an export stands.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub enum ExportStatus {
+        Queued "queued",
+        Running "running",
+        Success "success",
+        Failed "failed",
+    }
 }
 
 impl ExportStatus {
-    pub fn name(self) -> &'static str {
-        match self {
-            ExportStatus::Queued => "queued",
-            ExportStatus::Running => "running",
-            ExportStatus::Success => "success",
-            ExportStatus::Failed => "failed",
-        }
-    }
-
     pub fn has_ended(self) -> bool {
         matches!(self, ExportStatus::Success | ExportStatus::Failed)
     }

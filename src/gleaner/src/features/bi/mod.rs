@@ -40,6 +40,9 @@ use super::Feature;
 use crate::config::SectionSpec;
 use crate::features::wiring::ConsumerSpec;
 use base::ids::QueryId;
+use base::limits::{
+    RESULT_PAGE_ROWS_DEFAULT, RESULT_PAGE_ROWS_MAX, STATEMENT_WAIT_MS_DEFAULT, STATEMENT_WAIT_MS_MAX,
+};
 use base::page::{Page, PageRequest};
 use base::permission::Permission;
 use base::{Code, Error, Result};
@@ -198,14 +201,8 @@ pub static FEATURE: Feature = Feature {
 
 /// One statement is switched off, and another one would do: then it is the request that is wrong.
 const STATEMENT_SWITCHED_OFF: &[(u16, Code)] = &[(400, Code::KillSwitched)];
-/// How long a submission waits for the end unless it says otherwise (data/docs/api.md, "The SQL console").
-const WAIT_MS_DEFAULT: u64 = 2_000;
-const WAIT_MS_MAX: u64 = 10_000;
 /// The longest pause of a feed that fails: what it fails for (a full disk, a busy store) passes, and rows wait.
 const FEED_PAUSE_MAX: Duration = Duration::from_secs(5);
-/// Rows of a result page (data/docs/api.md, "Limits").
-const PAGE_SIZE_DEFAULT: u64 = 200;
-const PAGE_SIZE_MAX: u64 = 1_000;
 
 async fn submit(
     org: Org<BiRead>,
@@ -247,7 +244,7 @@ async fn shown(
     }
     let page = match query.status {
         QueryStatus::Success if !query.dry => {
-            match queries.first_page(org.id(), &submitted, PAGE_SIZE_DEFAULT).await {
+            match queries.first_page(org.id(), &submitted, RESULT_PAGE_ROWS_DEFAULT).await {
                 Ok(page) => Some(ResultPageView::of(query, page)),
                 // An earlier run answers a replay, and its rows may have gone since; so may those of this one, to make room.
                 // The caller is told which statement it was; its pages say why there are none.
@@ -261,9 +258,9 @@ async fn shown(
 }
 
 fn wait(given_ms: Option<u64>) -> Result<Duration> {
-    match given_ms.unwrap_or(WAIT_MS_DEFAULT) {
-        ms if ms <= WAIT_MS_MAX => Ok(Duration::from_millis(ms)),
-        _ => Err(Error::invalid("waitMs", format!("must be 0 to {WAIT_MS_MAX}"))),
+    match given_ms.unwrap_or(STATEMENT_WAIT_MS_DEFAULT) {
+        ms if ms <= STATEMENT_WAIT_MS_MAX => Ok(Duration::from_millis(ms)),
+        _ => Err(Error::invalid("waitMs", format!("must be 0 to {STATEMENT_WAIT_MS_MAX}"))),
     }
 }
 
@@ -324,9 +321,9 @@ async fn manifest(
 
 /// Like the limit of a list: clamped above, refused below.
 fn page_size(given: Option<u64>) -> Result<u64> {
-    match given.unwrap_or(PAGE_SIZE_DEFAULT) {
+    match given.unwrap_or(RESULT_PAGE_ROWS_DEFAULT) {
         0 => Err(Error::invalid("pageSize", "must be at least 1")),
-        size => Ok(size.min(PAGE_SIZE_MAX)),
+        size => Ok(size.min(RESULT_PAGE_ROWS_MAX)),
     }
 }
 

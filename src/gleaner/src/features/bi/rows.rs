@@ -12,28 +12,19 @@ use sql::{ColumnKind, ColumnSpec, TableName, TableSpec};
 use store::{Index, OrgTable};
 use uuid::Uuid;
 
-/// Where a submitted statement stands: it waits, runs, or has ended in one of three ways for good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum QueryStatus {
-    Queued,
-    Running,
-    Success,
-    Failed,
-    Canceled,
+base::words! {
+    /// Where a submitted statement stands: it waits, runs, or has ended in one of three ways for good.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+    pub enum QueryStatus {
+        Queued "queued",
+        Running "running",
+        Success "success",
+        Failed "failed",
+        Canceled "canceled",
+    }
 }
 
 impl QueryStatus {
-    pub fn name(self) -> &'static str {
-        match self {
-            QueryStatus::Queued => "queued",
-            QueryStatus::Running => "running",
-            QueryStatus::Success => "success",
-            QueryStatus::Failed => "failed",
-            QueryStatus::Canceled => "canceled",
-        }
-    }
-
     /// Whether nothing will change any more.
     pub fn has_ended(self) -> bool {
         !matches!(self, QueryStatus::Queued | QueryStatus::Running)

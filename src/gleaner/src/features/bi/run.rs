@@ -81,7 +81,8 @@ pub(super) struct Driver {
     progress: watch::Sender<Progress>,
     disposition: Arc<Mutex<RowDisposition>>,
     canceled: watch::Receiver<bool>,
-    /// From when its turn has come until its end is written.
+    /// From when its turn has come until its end is written. Its place of the box is let go of before, when nothing of it
+    /// runs any more: what the disk then takes its time with concerns its own organization alone.
     turn: Option<Arc<Turn>>,
     /// Since it was planned.
     run: Option<Arc<RunFacts>>,
@@ -172,7 +173,7 @@ impl Driver {
         // A key has to be this statement's before anything is done under it. What cannot be stored need not run. And what
         // waits for others of its own organization has the time to be stored first.
         let is_beside =
-            self.query.submission_key.is_none() && !self.org.disk_full() && ticket.position() == 0;
+            self.query.submission_key.is_none() && !self.org.refuses_writes() && ticket.position() == 0;
         let ran = if is_beside {
             self.run_while(begin, ticket).await?
         } else if begin.await? {
@@ -265,13 +266,19 @@ impl Driver {
         };
         self.turn = Some(Arc::clone(&turn));
         self.enter(StatementState::Planning);
-        match self.attempt(&turn).await? {
+        let end = self.attempt(&turn).await;
+        turn.rest();
+        match end? {
             StatementEnd::Failed(error) if error.damage => {
                 let (feed, org) = (Arc::clone(&self.queries.feed), self.org.id());
                 tracing::warn!(query = %self.query.id, detail = error.detail, "a statement came upon damaged files");
                 let healed = tokio::task::spawn_blocking(move || feed.heal(org)).await;
                 match healed {
-                    Ok(Ok(true)) => self.attempt(&turn).await,
+                    Ok(Ok(true)) => {
+                        let end = self.attempt(&turn).await;
+                        turn.rest();
+                        end
+                    }
                     Ok(Ok(false)) => Ok(StatementEnd::Failed(error)),
                     Ok(Err(failed)) => {
                         tracing::error!(error = %failed, "damaged SQL tables could not be made anew");
@@ -315,15 +322,7 @@ impl Driver {
             Ok((plan, running)) => {
                 let run = self.planned(&plan, freshness_sec)?;
                 self.enter(StatementState::Running(Arc::clone(&run)));
-                let outcome = match self.wait(running, canceled).await? {
-                    Ok(outcome) => outcome,
-                    Err(error) if error.code == ErrorCode::Canceled => return Ok(StatementEnd::Canceled),
-                    Err(error) => return Ok(StatementEnd::Failed(error)),
-                };
-                match self.more.coverage.clone() {
-                    Some(sql) => self.cover(turn, pin, sql, (run, outcome)).await,
-                    None => Ok(StatementEnd::Outcome(run, outcome, None)),
-                }
+                self.wait(turn, (run, running), pin).await
             }
             Err(error) => Ok(StatementEnd::Failed(error)),
         }
@@ -336,16 +335,16 @@ impl Driver {
         pin: Pin,
         sql: String,
         (run, outcome): (Arc<RunFacts>, Outcome),
-    ) -> Result<StatementEnd> {
+    ) -> StatementEnd {
         let mut canceled = self.canceled.clone();
         let rows = tokio::select! {
             rows = self.queries.rows_in(turn, pin, sql) => rows,
-            () = asked(&mut canceled) => return Ok(StatementEnd::Canceled),
+            () = asked(&mut canceled) => return StatementEnd::Canceled,
         };
-        Ok(match rows {
+        match rows {
             Ok(rows) => StatementEnd::Outcome(run, outcome, rows.first().and_then(coverage)),
             Err(error) => StatementEnd::Failed(error),
-        })
+        }
     }
 
     fn planned(&mut self, plan: &PlanInfo, freshness_sec: u64) -> Result<Arc<RunFacts>> {
@@ -358,29 +357,51 @@ impl Driver {
     /// Waits for the end. A statement that takes longer is written as running meanwhile.
     async fn wait(
         &mut self,
-        mut running: StatementHandle,
-        mut canceled: watch::Receiver<bool>,
-    ) -> Result<Result<Outcome, QueryError>> {
-        let cancel = running.cancel_handle();
-        if let Ok(outcome) = tokio::time::timeout(RUNNING_AFTER, &mut running).await {
-            return Ok(outcome);
-        }
-        let clock = self.org.clock();
-        // A statement may end while the disk is busy with its row: it has ended then, and not when that is written.
-        let ended = async {
-            let outcome = tokio::select! {
-                outcome = &mut running => outcome,
-                () = asked(&mut canceled) => {
-                    cancel.cancel();
-                    running.wait().await
-                }
+        turn: &Turn,
+        (run, running): (Arc<RunFacts>, StatementHandle),
+        pin: Pin,
+    ) -> Result<StatementEnd> {
+        let (written, (end, ended_at)) = {
+            let (driver, clock) = (&*self, self.org.clock());
+            // A statement may end while the disk is busy with its row: it has ended then, and not when that is written.
+            let ended = async {
+                let end = driver.outcome(turn, run, running, pin).await;
+                turn.rest();
+                (end, clock.now())
             };
-            (outcome, clock.now())
+            let mut ended = pin!(ended);
+            if let Ok((end, _)) = tokio::time::timeout(RUNNING_AFTER, &mut ended).await {
+                return Ok(end);
+            }
+            tokio::join!(driver.store(), ended)
         };
-        let (written, (outcome, ended_at)) = tokio::join!(self.store(), ended);
         written?;
         self.ended_at = Some(ended_at);
-        Ok(outcome)
+        Ok(end)
+    }
+
+    /// How it ends, and the statement that counts what it leaves out.
+    async fn outcome(
+        &self,
+        turn: &Turn,
+        run: Arc<RunFacts>,
+        mut running: StatementHandle,
+        pin: Pin,
+    ) -> StatementEnd {
+        let (cancel, mut canceled) = (running.cancel_handle(), self.canceled.clone());
+        let outcome = tokio::select! {
+            outcome = &mut running => outcome,
+            () = asked(&mut canceled) => {
+                cancel.cancel();
+                running.wait().await
+            }
+        };
+        match (outcome, self.more.coverage.clone()) {
+            (Ok(outcome), Some(sql)) => self.cover(turn, pin, sql, (run, outcome)).await,
+            (Ok(outcome), None) => StatementEnd::Outcome(run, outcome, None),
+            (Err(error), _) if error.code == ErrorCode::Canceled => StatementEnd::Canceled,
+            (Err(error), _) => StatementEnd::Failed(error),
+        }
     }
 
     /// When it ended: before now, where that is known.

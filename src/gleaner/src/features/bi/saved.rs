@@ -13,11 +13,11 @@ use super::scope;
 use super::service::{NewQuery, Queries};
 use super::submissions::SubmissionKey;
 use super::view::{ExecutionView, ScopeKind};
-use super::{WAIT_MS_MAX, answer, shown, wait};
+use super::{answer, shown, wait};
 use base::audit::Action;
 use base::clock::Timestamp;
 use base::ids::{AgentId, QueryId, SavedQueryId, UserId};
-use base::limits::NAME_CHARS_MAX;
+use base::limits::{NAME_CHARS_MAX, STATEMENT_WAIT_MS_MAX};
 use base::name::Name;
 use base::page::{Page, PageRequest};
 use base::{Code, Error, Result};
@@ -103,7 +103,7 @@ pub(super) struct RunView {
     #[schemars(length(max = PARAMETERS_MAX))]
     params: Option<Vec<Value>>,
     /// How long to wait for the end, in milliseconds; 2,000 unless given.
-    #[schemars(range(max = WAIT_MS_MAX))]
+    #[schemars(range(max = STATEMENT_WAIT_MS_MAX))]
     wait_ms: Option<u64>,
     /// Cannot be chosen: only what the saved query has.
     #[schemars(with = "Option<ScopeKind>")]

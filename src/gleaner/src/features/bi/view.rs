@@ -2,9 +2,9 @@
 
 use super::rows::{CoverageV1, QueryFailureV1, QueryStatus, QueryV2, SamplesV1};
 use super::service::{ResultPage, Submitted};
-use super::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, WAIT_MS_MAX};
 use base::clock::Timestamp;
 use base::ids::{AgentId, QueryId, SavedQueryId};
+use base::limits::{RESULT_PAGE_ROWS_DEFAULT, RESULT_PAGE_ROWS_MAX, STATEMENT_WAIT_MS_MAX};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -49,7 +49,7 @@ pub(super) struct NewQueryView {
     pub(super) dry_run: Option<bool>,
     /// How long to wait for the end, in milliseconds; 2,000 unless given.
     #[serde(default)]
-    #[schemars(range(max = WAIT_MS_MAX))]
+    #[schemars(range(max = STATEMENT_WAIT_MS_MAX))]
     pub(super) wait_ms: Option<u64>,
 }
 
@@ -138,7 +138,7 @@ pub(super) struct ResultPageView {
     rows: Vec<Map<String, Value>>,
     page: u64,
     /// As asked for; fewer in the answer to a submission whose rows are very large.
-    #[schemars(range(min = 1, max = PAGE_SIZE_MAX))]
+    #[schemars(range(min = 1, max = RESULT_PAGE_ROWS_MAX))]
     page_size: u64,
     /// Rows of the whole result, 0 after a dry run; -1 when unknown.
     #[schemars(range(min = -1))]
@@ -219,7 +219,7 @@ pub(super) struct PageQuery {
     #[schemars(extend("default" = 0))]
     pub(super) page: Option<u64>,
     /// A larger number counts as 1,000.
-    #[schemars(range(min = 1), extend("default" = PAGE_SIZE_DEFAULT))]
+    #[schemars(range(min = 1), extend("default" = RESULT_PAGE_ROWS_DEFAULT))]
     pub(super) page_size: Option<u64>,
 }
 
@@ -228,7 +228,7 @@ pub(super) struct PageQuery {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct PageSizeQuery {
     /// A larger number counts as 1,000.
-    #[schemars(range(min = 1), extend("default" = PAGE_SIZE_DEFAULT))]
+    #[schemars(range(min = 1), extend("default" = RESULT_PAGE_ROWS_DEFAULT))]
     pub(super) page_size: Option<u64>,
 }
 
@@ -247,7 +247,7 @@ pub(super) struct ManifestView {
     byte_size: Option<u64>,
     completed_at: Option<Timestamp>,
     /// What the pages are counted with.
-    #[schemars(range(min = 1, max = PAGE_SIZE_MAX))]
+    #[schemars(range(min = 1, max = RESULT_PAGE_ROWS_MAX))]
     page_size: u64,
     total_pages: Option<u64>,
     /// Whether rows beyond a cap were left out.

@@ -73,34 +73,22 @@ impl From<AccountV1> for AccountV2 {
     }
 }
 
-/// Why the balance changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum TransactionKind {
-    /// The plan's credits of a period.
-    Grant,
-    /// The most that a submitted job could charge.
-    Reserve,
-    /// What a delivered job did not use of its reserve.
-    Settle,
-    /// The whole reserve of a job that charged nothing.
-    Refund,
-    /// Credits an operator added.
-    Recharge,
-    /// Credits that lapsed with their period, and an operator's corrections.
-    Adjust,
-}
-
-impl TransactionKind {
-    pub fn name(self) -> &'static str {
-        match self {
-            TransactionKind::Grant => "grant",
-            TransactionKind::Reserve => "reserve",
-            TransactionKind::Settle => "settle",
-            TransactionKind::Refund => "refund",
-            TransactionKind::Recharge => "recharge",
-            TransactionKind::Adjust => "adjust",
-        }
+base::words! {
+    /// Why the balance changed.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub enum TransactionKind {
+        /// The plan's credits of a period.
+        Grant "grant",
+        /// The most that a submitted job could charge.
+        Reserve "reserve",
+        /// What a delivered job did not use of its reserve.
+        Settle "settle",
+        /// The whole reserve of a job that charged nothing.
+        Refund "refund",
+        /// Credits an operator added.
+        Recharge "recharge",
+        /// Credits that lapsed with their period, and an operator's corrections.
+        Adjust "adjust",
     }
 }
 
@@ -124,24 +112,15 @@ pub static ACCOUNTS: OrgTable<(), AccountV2> = OrgTable::new("accounts", "Plan")
 pub static TRANSACTIONS: OrgTable<TransactionId, TransactionV1> =
     OrgTable::new("transactions", "Transaction").uncounted().fed();
 
-/// Where a request for credits stands.
-// Stored by position: add at the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RechargeStatus {
-    /// The operator has not decided.
-    Pending,
-    Approved,
-    Denied,
-}
-
-impl RechargeStatus {
-    pub fn name(self) -> &'static str {
-        match self {
-            RechargeStatus::Pending => "pending",
-            RechargeStatus::Approved => "approved",
-            RechargeStatus::Denied => "denied",
-        }
+base::words! {
+    /// Where a request for credits stands.
+    // Stored by position: add at the end.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub enum RechargeStatus {
+        /// The operator has not decided.
+        Pending "pending",
+        Approved "approved",
+        Denied "denied",
     }
 }
 

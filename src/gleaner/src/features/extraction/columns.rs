@@ -23,9 +23,6 @@ use store::{OrgRead, OrgWrite};
 /// Typed columns of one table. What comes later is found in `reading_values` and in the JSON of `readings`.
 pub const COLUMNS_MAX: usize = 500;
 
-/// The console's tables with typed columns.
-pub const TYPED_TABLES: [&str; 5] = ["products", "product_lists", "serps", "articles", "job_postings"];
-
 /// Late columns of one table; beyond, the oldest are said of every domain.
 const LATE_MAX: usize = 1_000;
 
@@ -71,6 +68,17 @@ pub fn table_of(page_type: PageType) -> &'static str {
         PageType::Article => "articles",
         PageType::JobPosting => "job_postings",
     }
+}
+
+/// The console's tables with typed columns: those of all page types, each once.
+pub fn typed_tables() -> Vec<&'static str> {
+    let mut tables = Vec::new();
+    for table in PageType::ALL.iter().map(|page_type| table_of(*page_type)) {
+        if !tables.contains(&table) {
+            tables.push(table);
+        }
+    }
+    tables
 }
 
 /// Gives every attribute a column in the table of `page_type`, adding those that are new, for a reading of `domain`.

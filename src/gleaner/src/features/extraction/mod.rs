@@ -4,8 +4,10 @@
 //! with [`record`]. From there on everything follows the change record of that row: the search index ([`SearchFeed`]) and
 //! the SQL console ([`views`]). A result is shown by its job only when it can also be found; until then the answer is 202.
 
+mod changes;
 mod columns;
 mod commands;
+mod document;
 mod draft;
 mod erase;
 mod feed;
@@ -59,7 +61,8 @@ use wire::{
 
 pub static FEATURE: Feature = Feature {
     name: "extraction",
-    uses: &["billing"],
+    uses: &["billing", "events"],
+    events: changes::EVENTS,
     open: Some(open::open),
     commands: Some(commands::COMMANDS),
     folders: open::FOLDERS,
@@ -249,7 +252,7 @@ fn cursor_key(bytes: &[u8]) -> Option<SortKey> {
 fn highlights_of(row: &ResultV3, q: &str) -> Vec<String> {
     let title = row.title.clone().into_iter();
     let mut pieces: Vec<String> = Vec::new();
-    for text in title.chain(feed::attribute_texts(row)) {
+    for text in title.chain(document::attribute_texts(row)) {
         for piece in highlights(text.trim_end(), q) {
             // A title often says again what a value says.
             if pieces.len() < HIGHLIGHTS_MAX && !pieces.contains(&piece) {

@@ -4,6 +4,7 @@
 //! anything names it. [`record`] runs inside the transaction that ends the job, so the job and its result become true
 //! together, and what "the previous result" is cannot change in between.
 
+use super::changes;
 use super::columns;
 use super::draft::ResultDraft;
 use super::pages;
@@ -339,8 +340,8 @@ pub fn record(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<(ResultId, Option
         row.place = ahead.after(Duration::from_millis(1));
     }
     let previous = readable("an earlier result of the URL", &row.url, previous(tx, &row))?.flatten();
-    if let Some(previous) = previous {
-        row.changed = changed(&previous, &row);
+    if let Some(previous) = &previous {
+        row.changed = changed(previous, &row);
     }
     if let (Some(page_type), Some(_)) = (row.page_type, row.schema) {
         let grown = columns::grow(tx, page_type, &row.domain, &draft.attributes);
@@ -351,6 +352,7 @@ pub fn record(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<(ResultId, Option
     row.sequence = tx.next_sequence();
     tx.put(&RESULTS, &row.job, &row)?;
     pages::name(tx, row.job, &row.page)?;
+    changes::tell(tx, previous.as_ref(), &row)?;
     let is_newest = newest.is_none_or(|newest| newest <= row.place);
     Ok((row.id, is_newest.then_some(row.scraped_at)))
 }

@@ -4,7 +4,7 @@
 //! in typed columns. Which columns an organization's page-type tables have is in its own rows ([`super::columns`]), so
 //! nothing here looks beyond the organization.
 
-use super::columns::{COMMON, TYPED_TABLES, table_of};
+use super::columns::{COMMON, table_of, typed_tables};
 use super::rows::{COLUMNS, ColumnKindV1, ColumnsV2, RESULTS, ResultV3, TypedColumnV2};
 use crate::console::{
     Column, ConsoleTable, NAMED_BY_METADATA, View, ViewRows, column, console_table, optional_int,
@@ -170,7 +170,7 @@ static READING_VALUES: LazyLock<ConsoleTable<ReadingValue>> = LazyLock::new(|| {
 
 /// Every table, with the columns that all organizations have.
 fn tables() -> Vec<TableSpec> {
-    let typed = TYPED_TABLES.iter().map(|table| typed_table(table, &ColumnsV2::default()));
+    let typed = typed_tables().into_iter().map(|table| typed_table(table, &ColumnsV2::default()));
     [READINGS.spec(), READING_VALUES.spec()].into_iter().chain(typed.map(Arc::unwrap_or_clone)).collect()
 }
 
@@ -229,7 +229,7 @@ fn rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
     let values = row.as_ref().map(reading_values).unwrap_or_default();
     let mut all = vec![READINGS.rows(row.as_deref()), READING_VALUES.rows(&values)];
     let own = row.as_ref().filter(|row| row.schema.is_some()).and_then(|row| row.page_type).map(table_of);
-    for name in TYPED_TABLES {
+    for name in typed_tables() {
         let columns = tx.get(&COLUMNS, &name.to_owned())?.unwrap_or_default();
         let rows = match &row {
             Some(row) if own == Some(name) => vec![typed(row, &columns)],

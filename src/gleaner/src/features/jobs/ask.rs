@@ -1,6 +1,6 @@
 //! One request of a job through one provider, and what a node and a job make of it together.
 
-use super::rows::{AttemptV1, JobV1};
+use super::rows::{AttemptV1, JobV2};
 use crate::features::providers::{Availability, NOT_ASKED, PROVIDERS, ProviderV1, Providers};
 use base::Result;
 use base::clock::Timestamp;
@@ -190,7 +190,7 @@ pub(super) async fn ask_one(
 }
 
 /// What a provider is asked: the job's own wishes, and what the node says instead.
-pub(super) fn request(job: &JobV1, url: &WebUrl, options: &Overrides) -> FetchRequest {
+pub(super) fn request(job: &JobV2, url: &WebUrl, options: &Overrides) -> FetchRequest {
     let asked = &job.options;
     let mut headers = http::HeaderMap::new();
     for (name, value) in &asked.headers {

@@ -17,7 +17,7 @@ use super::finish::{
     ClaimOutcome, Interruption, RequeueOutcome, add_canceled, claim, postpone, put_back_run,
 };
 use super::queue::{DueJob, FairQueue, Inbox, QueuedJob, RoundResult, RunSlot};
-use super::rows::JobV1;
+use super::rows::JobV2;
 use super::run::{DispatchParts, Run, RunHost, RunStart};
 use super::running::{RunHandle, RunRegistry};
 use super::walks::{PLANNED_STOP, PlannedStopV1};
@@ -101,7 +101,7 @@ pub struct Dispatcher {
 
 /// A job that was taken.
 struct ClaimedJob {
-    job: JobV1,
+    job: JobV2,
     org: OrgStore,
     permit: Permit,
     slot: RunSlot,
@@ -137,8 +137,8 @@ impl Dispatcher {
 
     /// Says that jobs stand in the queue. After the commit that put them there; what is told of by nobody is found in a
     /// few minutes.
-    pub fn queued<'j>(&self, org: OrgId, jobs: impl IntoIterator<Item = &'j JobV1>) {
-        let jobs: Vec<&JobV1> = jobs.into_iter().collect();
+    pub fn queued<'j>(&self, org: OrgId, jobs: impl IntoIterator<Item = &'j JobV2>) {
+        let jobs: Vec<&JobV2> = jobs.into_iter().collect();
         let mut nowhere = self.nowhere.lock();
         if !nowhere.is_empty() {
             // It waits again: what led to it before is not what leads to it now.
@@ -152,7 +152,7 @@ impl Dispatcher {
     }
 
     /// Has it be told of jobs as soon as the operation that queues them is committed.
-    pub(super) fn queued_after<'j>(&self, tx: &OrgWrite<'_>, jobs: impl IntoIterator<Item = &'j JobV1>) {
+    pub(super) fn queued_after<'j>(&self, tx: &OrgWrite<'_>, jobs: impl IntoIterator<Item = &'j JobV2>) {
         let jobs: Vec<_> = jobs.into_iter().map(|job| QueuedJob::of(tx.org_id(), job)).collect();
         let inbox = Arc::clone(&self.inbox);
         tx.after_commit(move |committed| match committed {
@@ -522,7 +522,7 @@ impl Dispatcher {
         }
     }
 
-    async fn run_on(&self, org: &OrgStore, job: JobV1, visit: (Permit, &AttemptLog)) -> Result<()> {
+    async fn run_on(&self, org: &OrgStore, job: JobV2, visit: (Permit, &AttemptLog)) -> Result<()> {
         let (id, run) = (job.id, job.run);
         match Run::load(self, org, job, visit)? {
             RunStart::Run(going) => going.go().await,
@@ -563,7 +563,7 @@ impl RunHost for Dispatcher {
         Dispatcher::wake(self);
     }
 
-    fn queued(&self, org: OrgId, job: &JobV1) {
+    fn queued(&self, org: OrgId, job: &JobV2) {
         Dispatcher::queued(self, org, [job]);
     }
 

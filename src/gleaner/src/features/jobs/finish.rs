@@ -1,7 +1,8 @@
 //! What runs write about their job: that they took it, how far they came, how it ended. A run that was given up or
 //! canceled meanwhile changes nothing: every one of these looks whether the job is still that run's.
 
-use super::rows::{AttemptV1, JOBS, JobV1};
+use super::changes::put;
+use super::rows::{AttemptV1, JOBS, JobV2};
 use super::walks::{self, JOB_OUTPUTS, JobOutputsV1, WALKS, WalkV3};
 use crate::features::extraction::{self, ResultDraft};
 use crate::features::providers::NOT_ASKED;
@@ -40,7 +41,7 @@ pub(super) enum Interruption {
 #[derive(Clone, Debug)]
 pub(super) enum RequeueOutcome {
     /// It stands in the queue again.
-    Queued(Box<JobV1>),
+    Queued(Box<JobV2>),
     /// It was cut off too often: it has failed.
     GivenUp,
     /// It does not run, or another run has it.
@@ -72,14 +73,14 @@ pub(super) struct JobEnd {
 }
 
 /// Until when a run is trusted that begins its next attempt now. A graph may give an attempt more time than the job does.
-fn lease(job: &JobV1, now: Moment) -> Moment {
+fn lease(job: &JobV2, now: Moment) -> Moment {
     let most_ms = if job.workflow_id.is_some() { TIMEOUT_MS_MAX } else { 0 };
     now.after(Duration::from_millis(job.options.timeout_ms.max(most_ms).into()) + LEASE_MARGIN)
 }
 
 /// What came of an attempt to take a job from the queue.
 pub(super) enum ClaimOutcome {
-    Job(Box<JobV1>),
+    Job(Box<JobV2>),
     /// It does not stand there any more.
     Gone,
     /// Its organization stores as much as it may: what the job would bring has no place to go, so nobody is asked for it
@@ -89,7 +90,7 @@ pub(super) enum ClaimOutcome {
 
 #[cfg(test)]
 impl ClaimOutcome {
-    pub fn job(self) -> Option<JobV1> {
+    pub fn job(self) -> Option<JobV2> {
         match self {
             ClaimOutcome::Job(job) => Some(*job),
             ClaimOutcome::Gone | ClaimOutcome::NoRoom => None,
@@ -111,12 +112,12 @@ pub(super) fn claim(tx: &OrgWrite<'_>, id: JobId) -> Result<ClaimOutcome> {
     job.run += 1;
     job.started_at = Some(tx.now());
     job.lease_until = Some(lease(&job, tx.moment()));
-    tx.put(&JOBS, &id, &job)?;
+    put(tx, &job, Some(JobStatus::Queued))?;
     Ok(ClaimOutcome::Job(Box::new(job)))
 }
 
 /// The job, when `run` is still the one that has it.
-fn of_run(tx: &OrgWrite<'_>, id: JobId, run: u32) -> Result<Option<JobV1>> {
+fn of_run(tx: &OrgWrite<'_>, id: JobId, run: u32) -> Result<Option<JobV2>> {
     Ok(tx.get(&JOBS, &id)?.filter(|job| job.status == JobStatus::Running && job.run == run))
 }
 
@@ -146,7 +147,7 @@ pub(super) fn put_back(
     }
     job.status = JobStatus::Queued;
     job.run_at = run_at;
-    tx.put(&JOBS, &id, &job)?;
+    put(tx, &job, Some(JobStatus::Running))?;
     Ok(RequeueOutcome::Queued(Box::new(job)))
 }
 
@@ -171,7 +172,7 @@ pub(super) fn postpone(
     run: u32,
     run_at: Moment,
     reason: &str,
-) -> Result<Option<JobV1>> {
+) -> Result<Option<JobV2>> {
     let Some(mut job) = of_run(tx, id, run)? else { return Ok(None) };
     let mut row = walks::load(tx, id)?;
     if row.cooled >= PARKS_MAX {
@@ -185,7 +186,7 @@ pub(super) fn postpone(
     job.status = JobStatus::Queued;
     job.lease_until = None;
     job.run_at = run_at;
-    tx.put(&JOBS, &id, &job)?;
+    put(tx, &job, Some(JobStatus::Running))?;
     Ok(Some(job))
 }
 
@@ -211,14 +212,14 @@ pub(super) fn park(
     write_progress(tx, job, progress)
 }
 
-fn write_progress(tx: &OrgWrite<'_>, mut job: JobV1, progress: RunProgress) -> Result<()> {
+fn write_progress(tx: &OrgWrite<'_>, mut job: JobV2, progress: RunProgress) -> Result<()> {
     job.attempts = progress.attempts;
     match progress.held {
         Some(draft) => extraction::hold(tx, draft)?,
         None => extraction::drop_held(tx, job.id)?,
     }
     tx.put(&WALKS, &job.id, &progress.row)?;
-    tx.put(&JOBS, &job.id, &job)
+    put(tx, &job, Some(JobStatus::Running))
 }
 
 /// Writes how a job ended: result, credits, URL, job and what it teaches, in one operation.
@@ -247,12 +248,12 @@ pub(super) fn finish(tx: &OrgWrite<'_>, id: JobId, run: u32, ended: JobEnd) -> R
 /// `scraped_at`: when the page of its result was fetched, if that is its URL's newest.
 fn end(
     tx: &OrgWrite<'_>,
-    mut job: JobV1,
+    mut job: JobV2,
     status: JobStatus,
     (charged, charges): (u64, &[(u32, u64)]),
     scraped_at: Option<Timestamp>,
 ) -> Result<()> {
-    job.status = status;
+    let was = std::mem::replace(&mut job.status, status);
     job.finished_at = Some(tx.now());
     job.lease_until = None;
     job.credits_charged = charged.min(job.credits_reserved);
@@ -264,7 +265,7 @@ fn end(
         let noted = urls::note_job(tx, url, job.id, status, scraped_at);
         readable("a URL", url, noted)?;
     }
-    tx.put(&JOBS, &job.id, &job)
+    put(tx, &job, Some(was))
 }
 
 /// Writes the attempts of a run whose job was canceled under way; those that the row has already are in it under their
@@ -285,7 +286,7 @@ pub(super) fn add_canceled(tx: &OrgWrite<'_>, id: JobId, run: u32, attempts: Vec
 
 /// Hands the job's attempts to the learning, in the transaction that makes them final, so that each counts once. What
 /// providers say that they billed is in units of their own, so providers are compared by what the organization is charged.
-fn teach(tx: &OrgWrite<'_>, job: &JobV1, charges: &[(u32, u64)]) -> Result<()> {
+fn teach(tx: &OrgWrite<'_>, job: &JobV2, charges: &[(u32, u64)]) -> Result<()> {
     let samples = samples(job, charges);
     if samples.is_empty() {
         return Ok(());
@@ -294,7 +295,7 @@ fn teach(tx: &OrgWrite<'_>, job: &JobV1, charges: &[(u32, u64)]) -> Result<()> {
 }
 
 /// What the job's attempts say about the providers that made them.
-pub(super) fn samples(job: &JobV1, charges: &[(u32, u64)]) -> Vec<Sample> {
+pub(super) fn samples(job: &JobV2, charges: &[(u32, u64)]) -> Vec<Sample> {
     // A target in trouble says something about who asked only where somebody else got an answer.
     let passed = |attempt: &AttemptV1, other: &AttemptV1| {
         other.provider_id != attempt.provider_id

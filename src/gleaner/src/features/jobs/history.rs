@@ -4,7 +4,7 @@
 //! of the URL stand in front of its jobs: their jobs were removed before any of those was, or they are of an earlier
 //! registration.
 
-use super::rows::{BY_URL, JOBS, JobV1};
+use super::rows::{BY_URL, JOBS, JobV2};
 use crate::features::extraction::{
     ChangedValue, RESULTS, ResultV3, changed_values, result_place, results_of_url, results_of_url_list,
 };
@@ -45,7 +45,7 @@ pub(super) struct HistoryView {
 }
 
 impl HistoryView {
-    fn of_job(job: JobV1) -> HistoryView {
+    fn of_job(job: JobV2) -> HistoryView {
         HistoryView {
             job_id: job.id,
             status: job.status,

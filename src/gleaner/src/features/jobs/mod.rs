@@ -1,6 +1,9 @@
 //! Jobs: submitted, queued durably, run by the dispatcher.
 
 mod ask;
+mod batch;
+mod batches;
+mod changes;
 mod dispatch;
 mod finish;
 mod history;
@@ -20,9 +23,10 @@ mod views;
 mod walks;
 
 pub use crate::features::providers::NOT_ASKED;
+pub use batch::{BATCHES, BatchSource, BatchV1, close_run};
 pub use dispatch::{DispatchSettings, Dispatcher};
 use queue::runs_max;
-pub use rows::{AttemptV1, BY_BENCHMARK, JOBS, JobV1, OptionsV1};
+pub use rows::{AttemptV1, BY_BENCHMARK, JOBS, JobV2, OptionsV1};
 pub use run::DispatchParts;
 pub use scheduled::{RunCounts, RunJobs, RunPart, is_under_way, run_counts, submit_part};
 pub use submit::{NewOptions, SubmitContext, cancel_job, options, probe};
@@ -33,14 +37,15 @@ use super::{Feature, Holding};
 use crate::features::billing::Retention;
 use base::audit::Action;
 use base::clock::Timestamp;
-use base::ids::{BenchmarkId, JobId, ResultId, ScheduleRunId, UrlId, WorkflowId};
-use base::limits::{JOBS_PER_BATCH_MAX, JOBS_PER_POLL_MAX};
+use base::ids::{BatchId, BenchmarkId, JobId, ResultId, ScheduleRunId, UrlId, WorkflowId};
+use base::limits::{JOBS_PER_BATCH_MAX, JOBS_PER_POLL_MAX, NAME_CHARS_MAX};
+use base::name::Name;
 use base::page::{Page, PageRequest};
 use base::terms::JobStatus;
 use base::web::Domain;
 use base::{Code, Error, Result};
-use fetch::AddressGuard;
-use rows::{BY_RUN, BY_STATUS, BY_URL};
+use fetch::{AddressGuard, Outcome};
+use rows::{BY_BATCH, BY_RUN, BY_STATUS, BY_URL};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::permit::{JobsRead, JobsWrite, Spends};
@@ -58,8 +63,8 @@ pub static FEATURE: Feature = Feature {
     descriptors: Some(open::descriptors),
     status: Some(open::status),
     gauges: Some(open::gauges),
-    uses: &["billing", "extraction", "providers", "urls", "workflows"],
-    tables: &[&JOBS, &walks::WALKS, &JOB_OUTPUTS, &walks::PLANNED_STOP],
+    uses: &["billing", "events", "extraction", "providers", "urls", "workflows"],
+    tables: &[&JOBS, &BATCHES, &walks::WALKS, &JOB_OUTPUTS, &walks::PLANNED_STOP],
     routes: &[
         Route::get("/api/v1/jobs", "listJobs", &Handler::new(list))
             .about("The organization's jobs, newest first."),
@@ -80,10 +85,23 @@ pub static FEATURE: Feature = Feature {
             .fails(&[Code::Conflict]),
         Route::get("/api/v1/urls/{id}/history", "getUrlHistory", &Handler::new(history::history))
             .about("What happened to a registered URL: its jobs, oldest first, with their results and what those changed."),
+        Route::get("/api/v1/batches", "listBatches", &Handler::new(batches::list))
+            .about("Jobs that were submitted together, newest first."),
+        Route::get("/api/v1/batches/{id}", "getBatch", &Handler::new(batches::get))
+            .about("How far the jobs are that one request, or a schedule's run, submitted."),
+        Route::post("/api/v1/batches/{id}/cancel", "cancelBatch", &Handler::new(batches::cancel))
+            .about("Ends all jobs of a batch, bit by bit; it takes no more. Asked again, it changes nothing.")
+            .fails(&[Code::JobTerminal]),
+        Route::post("/api/v1/batches/{id}/retry", "retryBatch", &Handler::new(batches::retry))
+            .about("Submits again what failed, each job once, bit by bit, as long as there are credits.")
+            .fails(&[Code::Conflict]),
     ],
     tasks: &[
         TaskSpec::new("jobs.dispatch", Duration::from_secs(1), |context| {
             Box::pin(async move { context.service::<Dispatcher>().run(context).await })
+        }),
+        TaskSpec::new(batches::work::BATCH_WORK, BATCH_WORK_PERIOD, |context| {
+            Box::pin(batches::work::work_all(context))
         }),
         TaskSpec::new("jobs.retention", RETENTION_PERIOD, |context| Box::pin(retention::round(context))),
     ],
@@ -93,6 +111,7 @@ pub static FEATURE: Feature = Feature {
         Need::of::<SubmitContext>(),
         Need::of::<Retention>(),
     ],
+    events: changes::EVENTS,
     views: &[views::VIEW, views::RESULT_VIEW],
     holdings: &[Holding {
         name: "running jobs",
@@ -103,6 +122,8 @@ pub static FEATURE: Feature = Feature {
     ..Feature::NONE
 };
 
+/// How soon a batch is worked on whose signal was lost.
+const BATCH_WORK_PERIOD: Duration = Duration::from_secs(5);
 /// How soon what is due goes.
 const RETENTION_PERIOD: Duration = Duration::from_secs(300);
 
@@ -114,6 +135,12 @@ struct JobFilter {
     schedule_run_id: Option<ScheduleRunId>,
     workflow_id: Option<WorkflowId>,
     domain: Option<String>,
+    /// The jobs of this batch, or of this schedule's run.
+    batch_id: Option<BatchId>,
+    /// With all of these tags.
+    tag: Vec<String>,
+    /// Failed, with this as the outcome of the last attempt.
+    error: Option<Outcome>,
     /// The probes of this benchmark; they are in the list only when it is named.
     benchmark_id: Option<BenchmarkId>,
     /// Submitted at this moment or later.
@@ -123,10 +150,16 @@ struct JobFilter {
 }
 
 impl JobFilter {
-    fn accepts(&self, job: &JobV1) -> bool {
+    fn accepts(&self, job: &JobV2) -> bool {
         self.status.is_none_or(|status| job.status == status)
             && self.url_id.is_none_or(|url| job.url_id == Some(url))
             && self.schedule_run_id.is_none_or(|run| job.schedule_run_id == Some(run))
+            && self.batch_id.is_none_or(|batch| job.batch_id == Some(batch))
+            && self.tag.iter().all(|tag| job.tags.contains(tag))
+            && self.error.is_none_or(|error| {
+                let last = job.attempts.last().map(|attempt| attempt.outcome);
+                job.status == JobStatus::Failed && last == Some(error)
+            })
             && self.workflow_id.is_none_or(|workflow| job.workflow_id == Some(workflow))
             && self.benchmark_id == job.benchmark_id
             && self.domain.as_ref().is_none_or(|domain| job.domain == *domain)
@@ -142,10 +175,20 @@ async fn list(
 ) -> Result<Body<Page<JobView>>> {
     filter.domain = filter.domain.map(Domain::of_filter);
     let dispatcher = org.service::<Dispatcher>();
-    let wanted = |job: &JobV1| filter.accepts(job);
+    let wanted = |job: &JobV2| filter.accepts(job);
     if let Some(benchmark) = filter.benchmark_id {
         let probes = |tx: &OrgRead<'_>| tx.page_by(&JOBS, &BY_BENCHMARK, benchmark, &page, wanted);
         return Ok(Body(viewed(&org, org.read(probes)?, &dispatcher)?));
+    }
+    if let Some(batch) = filter.batch_id {
+        let jobs = |tx: &OrgRead<'_>| match filter.status {
+            // Those that were submitted again stand elsewhere in the index.
+            Some(status) if status != JobStatus::Failed => {
+                tx.page_by(&JOBS, &BY_BATCH, (batch, status as u8), &page, wanted)
+            }
+            _ => tx.page_by(&JOBS, &BY_BATCH, batch, &page, wanted),
+        };
+        return Ok(Body(viewed(&org, org.read(jobs)?, &dispatcher)?));
     }
     if let Some(run) = filter.schedule_run_id {
         let jobs = |tx: &OrgRead<'_>| tx.page_by(&JOBS, &BY_RUN, run, &page, wanted);
@@ -159,7 +202,7 @@ async fn list(
     Ok(Body(viewed(&org, rows, &dispatcher)?))
 }
 
-fn viewed(org: &OrgContext, rows: Page<JobV1>, dispatcher: &Dispatcher) -> Result<Page<JobView>> {
+fn viewed(org: &OrgContext, rows: Page<JobV2>, dispatcher: &Dispatcher) -> Result<Page<JobView>> {
     let items = org.read(|tx| {
         rows.items.into_iter().map(|job| JobView::new(job, tx, dispatcher)).collect::<Result<_>>()
     })?;
@@ -167,7 +210,7 @@ fn viewed(org: &OrgContext, rows: Page<JobV1>, dispatcher: &Dispatcher) -> Resul
 }
 
 /// One job as it stands.
-fn view(org: &OrgContext, job: JobV1) -> Result<JobView> {
+fn view(org: &OrgContext, job: JobV2) -> Result<JobView> {
     let dispatcher = org.service::<Dispatcher>();
     org.read(|tx| JobView::new(job, tx, &dispatcher))
 }
@@ -184,7 +227,7 @@ async fn submit_one(
     let checked = submit::check("", new, &org.service::<AddressGuard>())?;
     let context = org.service::<SubmitContext>();
     let submitted = org.write(move |tx| {
-        let submitted = submit::submit(tx, &context, vec![checked])?.pop();
+        let submitted = submit::submit(tx, &context, vec![checked], None)?.pop();
         if let Some(made) = submitted.as_ref().filter(|one| one.is_new) {
             tx.audit(Event::new(Action::JobSubmitted).of(made.job.id))?;
         }
@@ -200,12 +243,20 @@ const JOBS_AT_ONCE: usize = 50;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct NewJobs {
+    /// What people call the batch.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = NAME_CHARS_MAX))]
+    name: Option<String>,
     #[schemars(length(min = 1, max = JOBS_PER_BATCH_MAX))]
     jobs: Vec<NewJob>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 struct SubmittedJobs {
+    /// Under which they are asked for together. Of jobs that were all submitted before (`externalId`) the batch of the first
+    /// one then; null where that one was submitted alone.
+    batch_id: Option<BatchId>,
     jobs: Vec<SubmittedJob>,
 }
 
@@ -226,6 +277,7 @@ async fn submit_batch(
             format!("must have 1 to {JOBS_PER_BATCH_MAX} entries, not {count}"),
         ));
     }
+    let name = batch.name.map(|name| Name::parse("name", &name)).transpose()?;
     let guard = org.service::<AddressGuard>();
     let check = move || {
         let jobs = (0..).zip(batch.jobs);
@@ -234,19 +286,22 @@ async fn submit_batch(
     };
     let checked = apart_if(count > JOBS_AT_ONCE, check).await??;
     let context = org.service::<SubmitContext>();
-    let jobs = org
-        .write(move |tx| {
-            let all = submit::submit(tx, &context, checked)?;
-            let made: Vec<_> = all.iter().filter(|one| one.is_new).map(|one| one.job.id).collect();
-            if !made.is_empty() {
-                let event = Event::new(Action::JobBatchSubmitted).with("count", made.len());
-                tx.audit(event.ids("ids", made))?;
-            }
-            Ok(all.into_iter().map(|one| one.job).collect::<Vec<_>>())
-        })
-        .await?;
+    let submitted = org.write(move |tx| {
+        let id = BatchId::new();
+        let all = submit::submit(tx, &context, checked, Some((id, name)))?;
+        let made: Vec<_> = all.iter().filter(|one| one.is_new).map(|one| one.job.id).collect();
+        if !made.is_empty() {
+            let event = Event::new(Action::JobBatchSubmitted).with("count", made.len());
+            let event = event.with("batchId", Uuid::from(id));
+            tx.audit(event.ids("ids", made.iter().copied()))?;
+        }
+        let first = all.first().and_then(|one| one.job.batch_id);
+        let batch_id = if made.is_empty() { first } else { Some(id) };
+        Ok((batch_id, all.into_iter().map(|one| one.job).collect::<Vec<_>>()))
+    });
+    let (batch_id, jobs) = submitted.await?;
     let jobs = jobs.into_iter().map(|job| SubmittedJob { id: job.id, url: job.url }).collect();
-    Ok(Created(SubmittedJobs { jobs }))
+    Ok(Created(SubmittedJobs { batch_id, jobs }))
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

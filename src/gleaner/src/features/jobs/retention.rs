@@ -3,13 +3,14 @@
 //! A job that has not ended stays, and so do the probes of benchmarks: they are what a benchmark says. Results have terms of
 //! their own, and the ledger keeps what a job cost.
 
+use super::batch::BATCHES;
 use super::rows::JOBS;
 use super::walks::{self, JOB_OUTPUTS};
 use crate::features::billing::{Retention, cutoff};
 use crate::features::workflows;
 use base::Result;
 use base::clock::Moment;
-use base::ids::{JobId, made_at};
+use base::ids::{BatchId, JobId, made_at};
 use server::task::TaskContext;
 use std::sync::atomic::Ordering;
 use store::{OrgStore, OrgWrite};
@@ -35,6 +36,7 @@ async fn round_of(context: &TaskContext, rows: &OrgStore, retention: &Retention)
     let terms = rows.read(|tx| retention.of(tx))?;
     let Some(before) = cutoff(context.moment(), terms.jobs_days) else { return Ok(()) };
     let through = jobs(context, rows, before, retention).await?;
+    batches(context, rows, before).await?;
     // A version may be needed by a job that is under way yet. One that cannot be read runs no more.
     if through { versions(context, rows, before, retention).await } else { Ok(()) }
 }
@@ -59,6 +61,24 @@ async fn jobs(context: &TaskContext, rows: &OrgStore, before: Moment, retention:
         }
     }
     Ok(false)
+}
+
+/// Removes batches from before that moment whose jobs have ended.
+async fn batches(context: &TaskContext, rows: &OrgStore, before: Moment) -> Result<()> {
+    let mut after = None::<Vec<u8>>;
+    while !context.stopping() {
+        let step = rows.read(|tx| tx.readable(&BATCHES, after.as_deref(), STEP_ROWS))?;
+        let (seen, more) = (step.rows.len(), step.more());
+        let is_old = |id: BatchId| made_at(id.0).is_some_and(|made| made < before);
+        let old: Vec<_> = step.rows.into_iter().take_while(|(id, _)| is_old(*id)).collect();
+        after = more.filter(|_| old.len() == seen);
+        let over = old.into_iter().filter(|(_, batch)| batch.has_ended()).map(|(id, _)| id).collect();
+        rows.write_each_freeing("a batch", over, |tx, id| tx.delete(&BATCHES, id)).await?;
+        if after.is_none() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 fn remove(tx: &OrgWrite<'_>, id: JobId) -> Result<bool> {

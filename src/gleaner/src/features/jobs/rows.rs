@@ -6,9 +6,9 @@
 //! many jobs anybody has; what is next among them it keeps in memory (`queue/mod.rs`).
 
 use base::clock::{Moment, Now, Timestamp};
-use base::codec::{Json, Record};
+use base::codec::{CodecError, Json, Record, decode_body};
 use base::ids::{
-    BenchmarkId, JobId, ResultId, ScheduleId, ScheduleRunId, UrlId, WorkflowId, WorkflowVersionId,
+    BatchId, BenchmarkId, JobId, ResultId, ScheduleId, ScheduleRunId, UrlId, WorkflowId, WorkflowVersionId,
 };
 use base::terms::{JobStatus, PageType};
 use base::web::host_of;
@@ -43,9 +43,44 @@ pub struct AttemptV1 {
     pub error: Option<String>,
 }
 
-/// A scrape request.
+/// A scrape request, as it was kept before there were batches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobV1 {
+    pub id: JobId,
+    pub url: String,
+    pub domain: String,
+    pub url_id: Option<UrlId>,
+    pub workflow_id: Option<WorkflowId>,
+    pub workflow_version_id: Option<WorkflowVersionId>,
+    pub schedule_id: Option<ScheduleId>,
+    pub schedule_run_id: Option<ScheduleRunId>,
+    pub benchmark_id: Option<BenchmarkId>,
+    pub status: JobStatus,
+    pub priority: u8,
+    pub page_type: Option<PageType>,
+    pub options: OptionsV1,
+    pub tags: Vec<String>,
+    pub metadata: Json,
+    pub external_id: Option<String>,
+    pub request_hash: Option<[u8; 32]>,
+    pub attempts: Vec<AttemptV1>,
+    pub result_id: Option<ResultId>,
+    pub credits_reserved: u64,
+    pub credits_charged: u64,
+    pub error: Option<String>,
+    pub created_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+    pub run_at: Moment,
+    pub run: u32,
+    pub lease_until: Option<Moment>,
+}
+
+impl Record for JobV1 {}
+
+/// A scrape request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobV2 {
     pub id: JobId,
     pub url: String,
     pub domain: String,
@@ -79,42 +114,102 @@ pub struct JobV1 {
     pub run: u32,
     /// Until when its present run is trusted to be alive.
     pub lease_until: Option<Moment>,
+    /// The jobs that it was submitted with.
+    pub batch_id: Option<BatchId>,
+    /// The job of the batch that asks once more for what this one failed to bring.
+    pub retried_as: Option<JobId>,
 }
 
-impl JobV1 {
+impl JobV2 {
     /// When it was submitted, by the box's own time.
     pub fn made(&self, now: &Now) -> Moment {
         now.moment_of(self.created_at)
     }
 }
 
-impl Record for JobV1 {}
+impl Record for JobV2 {
+    const VERSION: u8 = 2;
 
-pub static BY_STATUS: Index<u8, JobV1> = Index::new("jobs.by_status", |job, keys| keys.add(job.status as u8));
+    fn upgrade(version: u8, body: &[u8]) -> Result<Self, CodecError> {
+        match version {
+            1 => decode_body::<JobV1>(body).map(JobV2::from),
+            _ => Err(CodecError(format!("a job of version {version} is unknown to this release"))),
+        }
+    }
+}
 
-pub static BY_URL: Index<UrlId, JobV1> = Index::new("jobs.by_url", |job, keys| {
+impl From<JobV1> for JobV2 {
+    fn from(old: JobV1) -> JobV2 {
+        JobV2 {
+            id: old.id,
+            url: old.url,
+            domain: old.domain,
+            url_id: old.url_id,
+            workflow_id: old.workflow_id,
+            workflow_version_id: old.workflow_version_id,
+            schedule_id: old.schedule_id,
+            schedule_run_id: old.schedule_run_id,
+            benchmark_id: old.benchmark_id,
+            status: old.status,
+            priority: old.priority,
+            page_type: old.page_type,
+            options: old.options,
+            tags: old.tags,
+            metadata: old.metadata,
+            external_id: old.external_id,
+            request_hash: old.request_hash,
+            attempts: old.attempts,
+            result_id: old.result_id,
+            credits_reserved: old.credits_reserved,
+            credits_charged: old.credits_charged,
+            error: old.error,
+            created_at: old.created_at,
+            started_at: old.started_at,
+            finished_at: old.finished_at,
+            run_at: old.run_at,
+            run: old.run,
+            lease_until: old.lease_until,
+            batch_id: None,
+            retried_as: None,
+        }
+    }
+}
+
+pub static BY_STATUS: Index<u8, JobV2> = Index::new("jobs.by_status", |job, keys| keys.add(job.status as u8));
+
+pub static BY_URL: Index<UrlId, JobV2> = Index::new("jobs.by_url", |job, keys| {
     if let Some(url) = job.url_id {
         keys.add(url);
     }
 });
 
-pub static BY_EXTERNAL_ID: Index<String, JobV1> = Index::unique("jobs.by_external_id", |job, keys| {
+pub static BY_EXTERNAL_ID: Index<String, JobV2> = Index::unique("jobs.by_external_id", |job, keys| {
     if let Some(id) = &job.external_id {
         keys.add(id);
     }
 });
 
 /// The probes of a benchmark.
-pub static BY_BENCHMARK: Index<BenchmarkId, JobV1> = Index::new("jobs.by_benchmark", |job, keys| {
+pub static BY_BENCHMARK: Index<BenchmarkId, JobV2> = Index::new("jobs.by_benchmark", |job, keys| {
     if let Some(benchmark) = job.benchmark_id {
         keys.add(benchmark);
     }
 });
 
 /// The jobs of a schedule's run, by their status.
-pub static BY_RUN: Index<(ScheduleRunId, u8), JobV1> = Index::new("jobs.by_run", |job, keys| {
+pub static BY_RUN: Index<(ScheduleRunId, u8), JobV2> = Index::new("jobs.by_run", |job, keys| {
     if let Some(run) = job.schedule_run_id {
         keys.add((run, job.status as u8));
+    }
+});
+
+/// Where failed jobs stand in [`BY_BATCH`] that were submitted again.
+const RETRIED: u8 = u8::MAX;
+
+/// The jobs of a batch, by their status.
+pub static BY_BATCH: Index<(BatchId, u8), JobV2> = Index::new("jobs.by_batch", |job, keys| {
+    if let Some(batch) = job.batch_id {
+        keys.add((batch, if job.retried_as.is_some() { RETRIED } else { job.status as u8 }));
     }
 });
 
@@ -122,7 +217,7 @@ pub static BY_RUN: Index<(ScheduleRunId, u8), JobV1> = Index::new("jobs.by_run",
 pub type QueueKey = (String, String, u8, Moment);
 
 /// Queued jobs; see [`QueueKey`].
-pub static QUEUE: Index<QueueKey, JobV1> = Index::new(QUEUE_TABLE, |job: &JobV1, keys| {
+pub static QUEUE: Index<QueueKey, JobV2> = Index::new(QUEUE_TABLE, |job: &JobV2, keys| {
     if job.status == JobStatus::Queued {
         keys.add((&job.domain, host_of(&job.url), rank(job.priority), job.run_at));
     }
@@ -140,12 +235,12 @@ pub fn rank(priority: u8) -> u8 {
     9 - priority.min(9)
 }
 
-pub static LEASE: Index<Moment, JobV1> = Index::global("jobs.lease", |job, keys| {
+pub static LEASE: Index<Moment, JobV2> = Index::global("jobs.lease", |job, keys| {
     if let Some(until) = job.lease_until {
         keys.add(until);
     }
 });
 
-pub static JOBS: OrgTable<JobId, JobV1> = OrgTable::new("jobs", "Job")
-    .indexed(&[&BY_STATUS, &BY_URL, &BY_EXTERNAL_ID, &BY_BENCHMARK, &BY_RUN, &QUEUE, &LEASE])
+pub static JOBS: OrgTable<JobId, JobV2> = OrgTable::new("jobs", "Job")
+    .indexed(&[&BY_STATUS, &BY_URL, &BY_EXTERNAL_ID, &BY_BENCHMARK, &BY_RUN, &BY_BATCH, &QUEUE, &LEASE])
     .fed();

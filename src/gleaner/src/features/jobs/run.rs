@@ -7,16 +7,18 @@
 //!
 //! A provider that is left alone for something that passes (its account is throttled, it is down) is passed over as long
 //! as the graph has somebody else. Where it has nobody else, the job waits for it; and one whose own request was the one
-//! too many asks again. Waiting is bounded in times ([`PARKS_MAX`]), and asking again in attempts ([`AGAIN_MAX`]).
+//! too many asks again. Waiting is bounded in times ([`finish::PARKS_MAX`]), and asking again in attempts ([`waits`]).
 
 mod places;
+mod race;
+mod waits;
 
-use super::ask::{AttemptLog, MadeAttempt, OpenRequest, ask_one, attempt_row, connected, request};
-use super::finish::{self, JobEnd, PARKS_MAX, RunProgress};
-use super::rows::{AttemptV1, JobV1};
+use super::ask::{AttemptLog, request};
+use super::finish::{self, JobEnd, RunProgress};
+use super::rows::{AttemptV1, JobV2};
 use super::walks::{self, PositionV1, WalkV3, facts};
-use crate::features::extraction::{self, DeliveredPage, Extractor, RedirectV1, ResultDraft};
-use crate::features::providers::{self, Availability, NOT_ASKED, Path, Providers, visits_itself};
+use crate::features::extraction::{self, DeliveredPage, Extractor, ResultDraft};
+use crate::features::providers::{self, Path, Providers};
 use crate::features::workflows::Graphs;
 use base::clock::Moment;
 use base::health::Health;
@@ -25,14 +27,11 @@ use base::terms::JobStatus;
 use base::web::{Domain, WebUrl};
 use base::{Code, Error, Result};
 use dispatch::dag::{AttemptSummary, Graph, Overrides, Step, StepEvent, Walk, WalkEnd};
-use fetch::{Fault, Hop, LEFT_ALONE, Outcome, Permit, Politeness};
-use futures::StreamExt;
-use futures::stream::FuturesUnordered;
-use places::{BUSY_PAUSE, VisitPlaces};
-use std::collections::VecDeque;
-use std::sync::{Arc, OnceLock};
+use fetch::{Outcome, Permit, Politeness};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{OrgStore, OrgWrite};
+use waits::{POSTPONE, WaitReason};
 
 /// How long a run keeps what it has while the box cannot write it, unless the box drains. Nobody else runs the job
 /// meanwhile: a lease is looked at only where the run is not under way here. The pages so kept are as few as
@@ -40,19 +39,6 @@ use store::{OrgStore, OrgWrite};
 const WRITE_WITHIN: Duration = Duration::from_secs(10 * 60);
 /// Time between two such tries.
 const WRITE_EVERY: Duration = Duration::from_millis(200);
-/// How often a job that waits for a place in the browser looks whether others want the visit that it holds.
-const WAIT_LOOK: Duration = Duration::from_secs(5);
-
-/// A provider that is left alone for longer than this is not waited for, unless its account is only throttled.
-const COOLING_WAIT_MAX: Duration = Duration::from_secs(30);
-/// How often a job asks those again whose accounts were throttled.
-const AGAIN_MAX: usize = 5;
-/// How soon a job is looked at again whose provider has no room for another request, and how many times that at most.
-const CROWDED_PAUSE: Duration = Duration::from_millis(500);
-const CROWDED_STEPS_MAX: u32 = 20;
-/// The least and the longest time after which a job is looked at again that nobody could be asked for.
-const POSTPONE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5 * 60));
-
 /// The newest page that an attempt brought.
 enum PageAtHand {
     Scraped(Box<DeliveredPage>),
@@ -76,7 +62,7 @@ pub(super) trait RunHost: Send + Sync {
     fn wake(&self);
 
     /// Says that a job stands in the queue, after the commit that put it there.
-    fn queued(&self, org: OrgId, job: &JobV1);
+    fn queued(&self, org: OrgId, job: &JobV2);
 
     /// Whether others go first where a run of the organization wants to visit the domain once more; `keeps`: with the
     /// visit that it has.
@@ -94,7 +80,7 @@ pub(super) trait RunHost: Send + Sync {
 pub(super) struct Run<'a> {
     dispatcher: &'a dyn RunHost,
     org: &'a OrgStore,
-    job: JobV1,
+    job: JobV2,
     url: WebUrl,
     graph: Arc<Graph>,
     walk: Walk,
@@ -124,7 +110,7 @@ impl<'a> Run<'a> {
     pub fn load(
         dispatcher: &'a dyn RunHost,
         org: &'a OrgStore,
-        job: JobV1,
+        job: JobV2,
         (permit, trail): (Permit, &'a AttemptLog),
     ) -> Result<RunStart<'a>> {
         let url = WebUrl::parse(&job.url).map_err(|e| Error::internal("read a job's URL", e))?;
@@ -262,17 +248,6 @@ impl<'a> Run<'a> {
         leave.map_err(|wait| places::pause(wait, now))
     }
 
-    /// Those of a race that were not asked before the job was put down in the midst of it.
-    fn unasked(&self, racers: &[ProviderId]) -> Vec<ProviderId> {
-        let asked: Vec<&str> = self.newest(self.walk.tries as usize).map(|made| &*made.provider_id).collect();
-        racers.iter().filter(|racer| !asked.contains(&&*racer.to_string())).copied().collect()
-    }
-
-    /// The newest attempts, so many.
-    fn newest(&self, count: usize) -> impl Iterator<Item = &AttemptV1> + Clone {
-        self.job.attempts.iter().chain(&self.made).rev().take(count)
-    }
-
     /// Asks these providers, unless the job had better wait for them.
     async fn visit(
         &mut self,
@@ -310,271 +285,6 @@ impl<'a> Run<'a> {
             return Ok(VisitOutcome::Later(pause, waits));
         }
         Ok(VisitOutcome::Seen(asked.seen))
-    }
-
-    /// Which of these are not asked because they have failed in a row at this domain: others go first, but better they than
-    /// nobody.
-    fn rests(&self, graph: &Graph, providers: &[ProviderId]) -> Vec<bool> {
-        let (domain, org) = (self.url.domain(), self.org.id());
-        let standing = |provider| self.dispatcher.parts().providers.standing(org, provider, &domain);
-        let is_weak = |provider: &ProviderId| matches!(standing(*provider), Availability::WeakHere);
-        let weak: Vec<bool> = providers.iter().map(is_weak).collect();
-        if !weak.contains(&true) {
-            return weak;
-        }
-        let is_ready = |provider, options: &Overrides| {
-            matches!(standing(provider), Availability::Ready)
-                && self.can_ask(provider, options).unwrap_or(false)
-        };
-        let has_others = providers.iter().any(|provider| matches!(standing(*provider), Availability::Ready))
-            || self.walk.goes_on(graph, &facts(&self.job), is_ready);
-        if has_others { weak } else { vec![false; providers.len()] }
-    }
-
-    /// For how long the job should wait when all of these are left alone for something that passes, and the graph has
-    /// nobody else.
-    fn cooling(&self, graph: &Graph, providers: &[ProviderId]) -> Option<Duration> {
-        let domain = self.url.domain();
-        let mut soonest = None;
-        for provider in providers {
-            match self.dispatcher.parts().providers.standing(self.org.id(), *provider, &domain) {
-                Availability::Cooling { until, trouble } => {
-                    let fault = trouble.map(|trouble| trouble.fault);
-                    let pause = until.saturating_duration_since(Instant::now()).max(POSTPONE.0);
-                    // A benchmark is not to stand still for hours, and who is down may stay so.
-                    let may_last = fault == Some(Fault::Throttled) && self.job.benchmark_id.is_none();
-                    let passes = fault.is_none_or(|fault| !fault.needs_somebody());
-                    if passes && (may_last || pause <= COOLING_WAIT_MAX) {
-                        soonest = Some(soonest.map_or(pause, |soonest: Duration| soonest.min(pause)));
-                    }
-                }
-                Availability::Ready | Availability::WeakHere => return None,
-            }
-        }
-        let pause = soonest.filter(|_| self.row.cooled < PARKS_MAX)?.min(POSTPONE.1);
-        (!self.goes_on(graph)).then_some(pause)
-    }
-
-    /// For how long the job should wait to ask these again: none of them told anything of the target, one for being
-    /// throttled, or because a redirect led to a host that is left alone for a while.
-    fn again(
-        &self,
-        graph: &Graph,
-        providers: &[ProviderId],
-        asked: &AskResult,
-    ) -> Option<(Duration, WaitReason)> {
-        let tells_nothing = |attempt: &&AttemptV1| {
-            attempt.outcome == Outcome::ProviderError || attempt.rule.as_deref() == Some(LEFT_ALONE)
-        };
-        let is_race = matches!(self.walk.next(graph), Step::Race { .. });
-        let before = if is_race { self.walk.tries as usize } else { 0 };
-        let just_made = self.newest(before + asked.seen.len());
-        if !just_made.clone().all(|attempt| tells_nothing(&attempt)) || self.goes_on(graph) {
-            return None;
-        }
-        let attempts = self.job.attempts.iter().chain(&self.made);
-        if attempts.filter(tells_nothing).count() > AGAIN_MAX {
-            return None;
-        }
-        if let Some(until) = asked.left_alone_until {
-            let pause = until.saturating_duration_since(Instant::now());
-            // A benchmark is not to stand still for hours.
-            let may_last = self.job.benchmark_id.is_none() || pause <= COOLING_WAIT_MAX;
-            return may_last.then_some((pause.max(POSTPONE.0), WaitReason::InTurn));
-        }
-        // Or it has just lost its place at the provider to another request, and nobody is at fault.
-        let was_crowded = just_made.into_iter().any(|attempt| attempt.rule.as_deref() == Some(NOT_ASKED));
-        let crowded = was_crowded.then_some((CROWDED_PAUSE, WaitReason::ForRoom));
-        let cooling = self.cooling(graph, providers).map(|pause| (pause, WaitReason::ForOneLeftAlone));
-        cooling.or(crowded)
-    }
-
-    /// Whether the graph has somebody else, or something else to do, where the present node's providers fail.
-    fn goes_on(&self, graph: &Graph) -> bool {
-        let can_ask = |provider, options: &Overrides| self.can_ask(provider, options).unwrap_or(false);
-        self.walk.goes_on(graph, &facts(&self.job), can_ask)
-    }
-
-    /// Whether a provider would be asked now.
-    fn can_ask(&self, provider: ProviderId, options: &Overrides) -> Result<bool> {
-        let providers = &self.dispatcher.parts().providers;
-        let standing = providers.standing(self.org.id(), provider, &self.url.domain());
-        if matches!(standing, Availability::Cooling { .. }) {
-            return Ok(false);
-        }
-        let Some(row) = connected(self.org, provider)? else { return Ok(false) };
-        let account = providers.account(self.org.id(), &row)?;
-        Ok(account.lacks(&request(&self.job, &self.url, options)).is_none())
-    }
-
-    /// For how long the job should wait because each of these has as many requests as its account may have. It waits in
-    /// the queue: one that waited here would hold a slot of the box and a visit of the domain. Those that have waited long
-    /// look less often.
-    fn crowded(&self, providers: &[ProviderId]) -> Option<Duration> {
-        let is_crowded =
-            |provider: &ProviderId| self.dispatcher.parts().providers.is_crowded(self.org.id(), *provider);
-        let pause = CROWDED_PAUSE * (self.row.crowded + 1).min(CROWDED_STEPS_MAX);
-        providers.iter().all(is_crowded).then_some(pause)
-    }
-
-    /// Asks these providers at once, as far as the domain has places for their visits, until one of them has a final
-    /// answer; what the others would have said is not waited for, and they are written down behind it. Who waits for a
-    /// place begins with the next one, and is not asked when somebody wins before. Fails where the box itself lacked
-    /// something: then nobody was asked. None where nobody was asked because the job, which waited for a place in the
-    /// browser, gave its visit to others.
-    async fn ask(
-        &mut self,
-        node: &str,
-        providers: &[ProviderId],
-        options: &Overrides,
-        rests: &[bool],
-    ) -> Result<Option<AskResult>> {
-        let request = request(&self.job, &self.url, options);
-        let (dispatcher, org, asked, url) = (self.dispatcher, self.org, &request, self.url.clone());
-        let mut places = VisitPlaces::new(dispatcher, org.id(), &url, self.permit.take());
-        let mut waiting: VecDeque<_> = providers.iter().copied().zip(rests.iter().copied()).collect();
-        // When each one's request went out.
-        let mut begun: Vec<(ProviderId, Arc<OnceLock<OpenRequest>>)> = Vec::new();
-        let mut asking = FuturesUnordered::new();
-        let (mut seen, mut ended, mut lacking) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut is_throttled, mut left_alone_until, mut unasked_for) = (false, None, None);
-        loop {
-            let mut look_in = WAIT_LOOK;
-            while let Some((provider, rests)) = waiting.front().copied() {
-                let permit = match places.take() {
-                    Ok(permit) => permit,
-                    Err(pause) if asking.is_empty() => {
-                        unasked_for = Some(pause);
-                        break;
-                    }
-                    Err(pause) => {
-                        look_in = pause.clamp(BUSY_PAUSE, WAIT_LOOK);
-                        break;
-                    }
-                };
-                waiting.pop_front();
-                let own: Arc<OnceLock<OpenRequest>> = Arc::default();
-                self.trail.ask(self.node_id(node), provider, &own);
-                begun.push((provider, own.clone()));
-                asking.push(async move {
-                    let providers = &dispatcher.parts().providers;
-                    let made = ask_one(providers, org, (provider, rests), asked, &own).await;
-                    (own, permit, made)
-                });
-            }
-            let next = match tokio::time::timeout(look_in, asking.next()).await {
-                Ok(next) => next,
-                Err(_elapsed) if ended.is_empty() && self.gives_up_its_wait(&begun) => {
-                    self.trail.none_open();
-                    return Ok(None);
-                }
-                Err(_elapsed) => continue,
-            };
-            let Some((own, permit, made)) = next else { break };
-            let is_needed = !waiting.is_empty() || asking.is_empty();
-            places.give_back(permit, own.get().is_some(), is_needed);
-            let made = made?;
-            ended.push(own.clone());
-            if made.attempt.lack.is_some() {
-                self.trail.made(&own, None);
-                lacking.push(made);
-                continue;
-            }
-            is_throttled |= made.attempt.fault == Some(Fault::Throttled);
-            left_alone_until = left_alone_until.max(made.attempt.left_alone_until);
-            let is_final = made.attempt.is_final();
-            seen.push(self.note(node, made, &own));
-            if is_final {
-                break;
-            }
-        }
-        let has_ended = |own: &Arc<OnceLock<OpenRequest>>| ended.iter().any(|other| Arc::ptr_eq(own, other));
-        drop(asking);
-        self.permit = places.into_permit();
-        for (provider, own) in begun.iter().filter(|(_, own)| !has_ended(own)) {
-            let lost = own.get().and_then(|begun| begun.lost(*provider));
-            seen.extend(lost.map(|made| self.note(node, made, own)));
-        }
-        self.trail.none_open();
-        if !seen.iter().any(AttemptSummary::is_final) {
-            self.look_for_lack(&lacking)?;
-        }
-        Ok(Some(AskResult { seen, is_throttled, left_alone_until, unasked_for }))
-    }
-
-    /// Whether a job for which nobody was asked yet, because all of its requests wait for a place in the browser, goes back
-    /// into the queue: others could use the visit of the domain that it holds meanwhile, or the box drains.
-    fn gives_up_its_wait(&self, begun: &[(ProviderId, Arc<OnceLock<OpenRequest>>)]) -> bool {
-        if !begun.iter().all(|(_, begun)| begun.get().is_some_and(OpenRequest::only_waits)) {
-            return false;
-        }
-        let gives_way = || self.dispatcher.gives_way(self.org.id(), &self.url.domain(), true);
-        self.dispatcher.stopping() || (self.row.parks < PARKS_MAX && gives_way())
-    }
-
-    /// The nodes of the built-in path are nobody's drawing.
-    fn node_id<'n>(&self, node: &'n str) -> Option<&'n str> {
-        self.row.chain.is_none().then_some(node)
-    }
-
-    /// An attempt that failed for want of something of the box's own is none.
-    fn look_for_lack(&self, came: &[MadeAttempt]) -> Result<()> {
-        let lacking = came.iter().find_map(|made| Some((made.attempt.lack?, made)));
-        let Some((part, made)) = lacking else { return Ok(()) };
-        let error = made.attempt.error.clone().unwrap_or_default();
-        self.dispatcher
-            .parts()
-            .health
-            .report(part, format!("the box has no {} left; a job met: {error}", part.name()));
-        Err(Error::unavailable(format!("The box has no {} left.", part.name())))
-    }
-
-    /// Writes an attempt down and takes its page.
-    fn note(
-        &mut self,
-        node: &str,
-        mut made: MadeAttempt,
-        begun: &Arc<OnceLock<OpenRequest>>,
-    ) -> AttemptSummary {
-        // What a hosted service passes on was said to its own machines, and in the answer of one that an organization runs
-        // itself it could be anything: nobody else's visits depend on it.
-        if visits_itself(&made.adapter) {
-            made.attempt.tell(&self.dispatcher.parts().politeness, Instant::now());
-        }
-        let n = self.job.attempts.len() + self.made.len() + 1;
-        let n = u32::try_from(n).unwrap_or(u32::MAX);
-        let seen = AttemptSummary { outcome: made.attempt.outcome, http_status: made.attempt.http_status };
-        let (charge, page) = (made.attempt.charge, made.attempt.page.take());
-        let (adapter, started_at) = (std::mem::take(&mut made.adapter), made.started_at);
-        let row = attempt_row(n, self.node_id(node).map(str::to_owned), made);
-        self.trail.made(begun, Some(&row));
-        self.made.push(row);
-        if seen.is_final() {
-            self.charges.push((n, charge));
-        }
-        match (seen.outcome, page) {
-            (Outcome::Success, Some(page)) => {
-                self.row.page_charge = charge;
-                self.page = Some(PageAtHand::Scraped(Box::new(DeliveredPage {
-                    job: self.job.id,
-                    url_id: self.job.url_id,
-                    url: self.url.clone(),
-                    final_url: page.url,
-                    redirects: page.redirects.into_iter().map(redirect).collect(),
-                    domain: self.url.domain(),
-                    page_type: self.job.page_type,
-                    provider: adapter,
-                    http_status: seen.http_status.unwrap_or_default(),
-                    content_type: page.headers.content_type,
-                    body: page.body,
-                    tags: self.job.tags.clone(),
-                    scraped_at: started_at,
-                })));
-            }
-            (Outcome::TargetError, _) if seen.is_final() => self.answer_charge = charge,
-            _ => {}
-        }
-        seen
     }
 
     /// The page at hand as a result, made once.
@@ -717,10 +427,6 @@ impl<'a> Run<'a> {
     }
 }
 
-fn redirect(hop: Hop) -> RedirectV1 {
-    RedirectV1 { url: hop.url.to_string(), http_status: hop.status }
-}
-
 /// Why a job failed whose last attempt was this one.
 fn why_failed(last: &AttemptV1) -> String {
     match (&last.error, last.outcome, last.http_status) {
@@ -733,31 +439,9 @@ fn why_failed(last: &AttemptV1) -> String {
     }
 }
 
-/// What came of asking.
-struct AskResult {
-    seen: Vec<AttemptSummary>,
-    /// An account was throttled.
-    is_throttled: bool,
-    /// A redirect led to a host that is not to be visited before this moment.
-    left_alone_until: Option<Instant>,
-    /// Not all were asked, for want of a visit: none can begin for so long.
-    unasked_for: Option<Duration>,
-}
-
 /// What came of a visit of the domain.
 enum VisitOutcome {
     Seen(Vec<AttemptSummary>),
     /// The job had better wait for so long.
     Later(Duration, WaitReason),
-}
-
-/// What a job waits for. Only waiting for somebody who may never come back is bounded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WaitReason {
-    /// Its turn at the domain, the time that its graph names, a host that said for how long.
-    InTurn,
-    /// A provider that is left alone.
-    ForOneLeftAlone,
-    /// A provider that has as many requests as its account may have.
-    ForRoom,
 }

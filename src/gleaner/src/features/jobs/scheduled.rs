@@ -1,6 +1,8 @@
 //! Jobs of a schedule's run: submitted in parts, and counted.
 
-use super::rows::{BY_RUN, JOBS, JobV1, OptionsV1};
+use super::batch::{self, of_run};
+use super::changes::put;
+use super::rows::{BY_RUN, JobV2, OptionsV1};
 use super::submit::{SubmitContext, new_job, priced};
 use crate::features::{billing, urls, workflows};
 use base::ids::{ScheduleId, ScheduleRunId, UrlId, WorkflowId};
@@ -47,12 +49,18 @@ pub fn submit_part(
         }
         asked => asked?,
     }
+    if let Err(closed) = batch::open_run(tx, run.run_id) {
+        if closed.code() != Code::Conflict {
+            return Err(closed);
+        }
+        part.stopped = Some(closed);
+        return Ok(part);
+    }
     let mut made = Vec::with_capacity(urls.len());
     for id in urls {
-        let written = write_one(tx, context, run, *id);
-        match readable("a URL of a schedule", id, written) {
-            Ok(Some(job)) => made.push(job),
-            Ok(None) => part.refuse("a URL's row is damaged".to_owned()),
+        match write_one(tx, context, run, *id) {
+            Ok(Ok(job)) => made.push(job),
+            Ok(Err(damaged)) => part.refuse(damaged.to_owned()),
             Err(error) if matches!(error.code(), Code::PaymentRequired | Code::QuotaExceeded) => {
                 part.stopped = Some(error);
                 break;
@@ -77,30 +85,42 @@ impl RunPart {
     }
 }
 
-fn write_one(tx: &OrgWrite<'_>, context: &SubmitContext, run: &RunJobs, id: UrlId) -> Result<JobV1> {
+/// The job of one URL; or what of the URL's own is damaged. Damage of what all URLs need is an error.
+fn write_one(
+    tx: &OrgWrite<'_>,
+    context: &SubmitContext,
+    run: &RunJobs,
+    id: UrlId,
+) -> Result<Result<JobV2, &'static str>> {
     let gone = || Error::not_found(urls::URLS.noun()).message("a URL was deleted meanwhile");
-    let row = tx.get(&urls::URLS, &id)?.ok_or_else(gone)?;
-    let url = WebUrl::parse(&row.url).map_err(|e| Error::internal("read a registered URL", e))?;
-    let workflow = match run.workflow_id.or(row.workflow_id) {
-        None => workflows::routed(tx, &url)?,
-        Some(id) => {
+    let Some(row) = readable("a URL of a schedule", id, tx.get(&urls::URLS, &id))? else {
+        return Ok(Err("a URL's row is damaged"));
+    };
+    let row = row.ok_or_else(gone)?;
+    let Ok(url) = WebUrl::parse(&row.url) else { return Ok(Err("a URL's row is damaged")) };
+    let found = match run.workflow_id.or(row.workflow_id) {
+        None => readable("the workflow for a URL", id, workflows::routed(tx, &url))?,
+        Some(workflow) => {
             let missing = || Error::not_found(workflows::WORKFLOWS.noun()).message("its workflow is gone");
-            Some(workflows::dispatchable(tx, id)?.ok_or_else(missing)?)
+            let found = readable("a workflow", workflow, workflows::dispatchable(tx, workflow))?;
+            found.map(|found| found.ok_or_else(missing)).transpose()?.map(Some)
         }
     };
-    let job = JobV1 {
+    let Some(workflow) = found else { return Ok(Err("its workflow's row is damaged")) };
+    let job = JobV2 {
         url_id: Some(id),
         page_type: row.page_type,
         schedule_id: Some(run.schedule_id),
         schedule_run_id: Some(run.run_id),
+        batch_id: Some(of_run(run.run_id)),
         ..new_job(tx, &url, run.options.clone())
     };
     let job = priced(tx, context, job, workflow)?;
     // Before it is written: one that cannot be paid leaves nothing.
     let plan = billing::plan_of(&context.plans, &billing::account(tx)?)?;
     billing::reserve(tx, plan, &[(job.id, job.credits_reserved)])?;
-    tx.insert(&JOBS, &job.id, &job)?;
-    Ok(job)
+    put(tx, &job, None)?;
+    Ok(Ok(job))
 }
 
 /// How far the jobs of a run are.

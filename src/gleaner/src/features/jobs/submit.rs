@@ -1,14 +1,17 @@
 //! Making, canceling and repeating jobs: the rules, inside the caller's transaction.
 
+use super::batch::{self, BATCHES};
+use super::changes::put;
 use super::dispatch::Dispatcher;
-use super::rows::{BY_EXTERNAL_ID, JOBS, JobV1, OptionsV1};
+use super::rows::{BY_EXTERNAL_ID, JOBS, JobV2, OptionsV1};
 use super::walks::{self, WALKS, WalkV3};
 use crate::features::billing::{self, Plans};
 use crate::features::urls;
 use crate::features::workflows::{self, Connected, Graphs, ProviderDirectory, WorkflowV1};
 use base::codec::Json;
-use base::ids::{BenchmarkId, JobId, ProviderId, UrlId, WorkflowId};
+use base::ids::{BatchId, BenchmarkId, JobId, ProviderId, UrlId, WorkflowId};
 use base::limits::{JOB_HEADERS_BYTES_MAX, TAG_CHARS_MAX, TAGS_MAX};
+use base::name::Name;
 use base::printable::has_hidden;
 use base::terms::{JobStatus, PageType};
 use base::web::{URL_BYTES_MAX, WebUrl};
@@ -232,17 +235,40 @@ fn sha256(bytes: &[u8]) -> [u8; 32] {
 
 /// A job, and whether this request made it.
 pub struct Submitted {
-    pub job: JobV1,
+    pub job: JobV2,
     pub is_new: bool,
 }
 
 /// Writes the jobs, reserves their credits and puts them into the queue: one operation, durable when it returns, all or
-/// none. A job that its external id knows already is given back as it is.
-pub fn submit(tx: &OrgWrite<'_>, context: &SubmitContext, all: Vec<CheckedJob>) -> Result<Vec<Submitted>> {
+/// none. A job that its external id knows already is given back as it is; the others are the batch, if one is wanted.
+pub fn submit(
+    tx: &OrgWrite<'_>,
+    context: &SubmitContext,
+    all: Vec<CheckedJob>,
+    batch: Option<(BatchId, Option<Name>)>,
+) -> Result<Vec<Submitted>> {
     refuse_rivals(&all)?;
-    let all = all.into_iter().map(|new| write(tx, context, new)).collect::<Result<Vec<_>>>()?;
+    let mut id = None;
+    if let Some((batch, name)) = batch
+        && has_new(tx, &all)?
+    {
+        batch::make(tx, batch, name.map(Name::into_string))?;
+        id = Some(batch);
+    }
+    let all = all.into_iter().map(|new| write(tx, context, new, id)).collect::<Result<Vec<_>>>()?;
     pay(tx, context, all.iter().filter(|one| one.is_new).map(|one| &one.job))?;
     Ok(all)
+}
+
+/// Whether any of them was not submitted before.
+fn has_new(tx: &OrgRead<'_>, all: &[CheckedJob]) -> Result<bool> {
+    for new in all {
+        match &new.request.external_id {
+            Some(id) if tx.exists(&BY_EXTERNAL_ID, id)? => {}
+            _ => return Ok(true),
+        }
+    }
+    Ok(false)
 }
 
 /// Of two in one request that share an external id and ask for different things neither has a job that could be named.
@@ -267,7 +293,7 @@ fn refuse_rivals(all: &[CheckedJob]) -> Result<()> {
 fn pay<'j>(
     tx: &OrgWrite<'_>,
     context: &SubmitContext,
-    jobs: impl Iterator<Item = &'j JobV1> + Clone,
+    jobs: impl Iterator<Item = &'j JobV2> + Clone,
 ) -> Result<()> {
     let wanted: Vec<_> = jobs.clone().map(|job| (job.id, job.credits_reserved)).collect();
     if wanted.is_empty() {
@@ -280,7 +306,12 @@ fn pay<'j>(
 }
 
 /// Writes one job; its credits are the caller's to reserve.
-fn write(tx: &OrgWrite<'_>, context: &SubmitContext, new: CheckedJob) -> Result<Submitted> {
+fn write(
+    tx: &OrgWrite<'_>,
+    context: &SubmitContext,
+    new: CheckedJob,
+    batch: Option<BatchId>,
+) -> Result<Submitted> {
     if let (Some(id), Some(hash)) = (&new.request.external_id, new.request_hash)
         && let Some(first) = tx.lookup(&JOBS, &BY_EXTERNAL_ID, id)?
     {
@@ -326,7 +357,7 @@ fn write(tx: &OrgWrite<'_>, context: &SubmitContext, new: CheckedJob) -> Result<
             Some(found?.ok_or_else(missing)?)
         }
     };
-    let job = JobV1 {
+    let job = JobV2 {
         url_id: registered.as_ref().map(|row| row.id),
         priority: new.request.priority.unwrap_or(PRIORITY_DEFAULT),
         page_type: new.request.page_type.or(registered.and_then(|row| row.page_type)),
@@ -334,6 +365,7 @@ fn write(tx: &OrgWrite<'_>, context: &SubmitContext, new: CheckedJob) -> Result<
         metadata: new.metadata,
         external_id: new.request.external_id,
         request_hash: new.request_hash,
+        batch_id: batch,
         ..new_job(tx, &url, new.options)
     };
     enqueue(tx, context, job, workflow).map(|job| Submitted { job, is_new: true })
@@ -343,11 +375,11 @@ fn write(tx: &OrgWrite<'_>, context: &SubmitContext, new: CheckedJob) -> Result<
 fn enqueue(
     tx: &OrgWrite<'_>,
     context: &SubmitContext,
-    job: JobV1,
+    job: JobV2,
     workflow: Option<WorkflowV1>,
-) -> Result<JobV1> {
+) -> Result<JobV2> {
     let job = priced(tx, context, job, workflow)?;
-    tx.insert(&JOBS, &job.id, &job)?;
+    put(tx, &job, None)?;
     Ok(job)
 }
 
@@ -356,9 +388,9 @@ fn enqueue(
 pub(super) fn priced(
     tx: &OrgWrite<'_>,
     context: &SubmitContext,
-    mut job: JobV1,
+    mut job: JobV2,
     workflow: Option<WorkflowV1>,
-) -> Result<JobV1> {
+) -> Result<JobV2> {
     job.workflow_id = workflow.as_ref().map(|workflow| workflow.workflow_id);
     job.workflow_version_id = workflow.as_ref().map(|workflow| workflow.version_id);
     let connected = context.directory.connected(tx)?;
@@ -398,22 +430,22 @@ pub fn probe(
     let mut jobs = Vec::with_capacity(urls.len() * providers.len());
     for url in urls {
         for provider in providers {
-            let job = JobV1 {
+            let job = JobV2 {
                 benchmark_id: Some(benchmark),
                 credits_reserved: provider.price(tariff),
                 ..new_job(tx, url, options.clone())
             };
             let row = WalkV3 { chain: Some(vec![provider.id]), ..WalkV3::default() };
             tx.put(&WALKS, &job.id, &row)?;
-            tx.insert(&JOBS, &job.id, &job)?;
+            put(tx, &job, None)?;
             jobs.push(job);
         }
     }
     pay(tx, context, jobs.iter())
 }
 
-pub(super) fn new_job(tx: &OrgRead<'_>, url: &WebUrl, options: OptionsV1) -> JobV1 {
-    JobV1 {
+pub(super) fn new_job(tx: &OrgRead<'_>, url: &WebUrl, options: OptionsV1) -> JobV2 {
+    JobV2 {
         id: JobId::new(),
         domain: url.domain().as_str().to_owned(),
         url: url.as_str().to_owned(),
@@ -442,23 +474,25 @@ pub(super) fn new_job(tx: &OrgRead<'_>, url: &WebUrl, options: OptionsV1) -> Job
         run_at: tx.moment(),
         run: 0,
         lease_until: None,
+        batch_id: None,
+        retried_as: None,
     }
 }
 
 /// Ends a job that has not ended, and its run as soon as that is durable, whoever waits for the answer.
-pub fn cancel_job(tx: &OrgWrite<'_>, context: &SubmitContext, id: JobId) -> Result<JobV1> {
+pub fn cancel_job(tx: &OrgWrite<'_>, context: &SubmitContext, id: JobId) -> Result<JobV2> {
     let job = cancel(tx, id)?;
     context.dispatcher.abandon_after(tx, id);
     Ok(job)
 }
 
 /// Ends a job that has not ended; its reserve returns. A run that is under way finds out when it wants to finish.
-pub(super) fn cancel(tx: &OrgWrite<'_>, id: JobId) -> Result<JobV1> {
+pub(super) fn cancel(tx: &OrgWrite<'_>, id: JobId) -> Result<JobV2> {
     let mut job = tx.require(&JOBS, &id)?;
     if job.status.has_ended() {
         return Err(Error::new(Code::JobTerminal).message(format!("The job has {}.", job.status)));
     }
-    job.status = JobStatus::Canceled;
+    let was = std::mem::replace(&mut job.status, JobStatus::Canceled);
     job.finished_at = Some(tx.now());
     job.lease_until = None;
     walks::forget(tx, id)?;
@@ -466,12 +500,12 @@ pub(super) fn cancel(tx: &OrgWrite<'_>, id: JobId) -> Result<JobV1> {
     if let Some(url) = job.url_id.filter(|_| job.benchmark_id.is_none()) {
         urls::note_job(tx, url, job.id, job.status, None)?;
     }
-    tx.put(&JOBS, &id, &job)?;
+    put(tx, &job, Some(was))?;
     Ok(job)
 }
 
 /// A new job that asks for what an ended one asked for.
-pub fn retry(tx: &OrgWrite<'_>, context: &SubmitContext, id: JobId) -> Result<JobV1> {
+pub fn retry(tx: &OrgWrite<'_>, context: &SubmitContext, id: JobId) -> Result<JobV2> {
     let old = tx.require(&JOBS, &id)?;
     if !old.status.has_ended() {
         return Err(Error::conflict(format!(
@@ -482,6 +516,22 @@ pub fn retry(tx: &OrgWrite<'_>, context: &SubmitContext, id: JobId) -> Result<Jo
     if old.benchmark_id.is_some() {
         return Err(Error::conflict("The job is a benchmark's probe; start another benchmark instead."));
     }
+    let mut job = repeated(tx, context, &old)?;
+    // What is asked for again outside of a batch that was canceled is no part of it.
+    let batch = job.batch_id.map(|batch| tx.get(&BATCHES, &batch)).transpose()?.flatten();
+    let is_open = batch.is_some_and(|batch| batch.check_open().is_ok());
+    job.batch_id = job.batch_id.filter(|_| is_open);
+    put(tx, &job, None)?;
+    if is_open && old.status == JobStatus::Failed && old.retried_as.is_none() {
+        batch::note_retried(tx, &old)?;
+        tx.put(&JOBS, &id, &JobV2 { retried_as: Some(job.id), ..old })?;
+    }
+    pay(tx, context, std::iter::once(&job))?;
+    Ok(job)
+}
+
+/// A new job that asks for what `old` asked for, not written yet, with the most that it can be charged.
+pub(super) fn repeated(tx: &OrgWrite<'_>, context: &SubmitContext, old: &JobV2) -> Result<JobV2> {
     let url = WebUrl::parse(&old.url).map_err(|e| Error::internal("read a job's URL", e))?;
     // The workflow that it walked, as it is now; one that was taken out of service is not asked for again.
     let walked = match old.workflow_id {
@@ -492,7 +542,7 @@ pub fn retry(tx: &OrgWrite<'_>, context: &SubmitContext, id: JobId) -> Result<Jo
         Some(workflow) => Some(workflow),
         None => workflows::routed(tx, &url)?,
     };
-    let job = JobV1 {
+    let job = JobV2 {
         id: JobId::new(),
         status: JobStatus::Queued,
         external_id: None,
@@ -508,9 +558,8 @@ pub fn retry(tx: &OrgWrite<'_>, context: &SubmitContext, id: JobId) -> Result<Jo
         run_at: tx.moment(),
         run: 0,
         lease_until: None,
-        ..old
+        retried_as: None,
+        ..old.clone()
     };
-    let job = enqueue(tx, context, job, workflow)?;
-    pay(tx, context, std::iter::once(&job))?;
-    Ok(job)
+    priced(tx, context, job, workflow)
 }

@@ -1,12 +1,13 @@
 //! Jobs on the wire (data/docs/api.md, "Jobs and dispatch").
 
 use super::dispatch::Dispatcher;
-use super::rows::{AttemptV1, JobV1, OptionsV1};
+use super::rows::{AttemptV1, JobV2, OptionsV1};
 use crate::features::extraction::RESULTS_BY_ID;
 use base::Result;
 use base::clock::Timestamp;
 use base::ids::{
-    BenchmarkId, JobId, OrgId, ResultId, ScheduleId, ScheduleRunId, UrlId, WorkflowId, WorkflowVersionId,
+    BatchId, BenchmarkId, JobId, OrgId, ResultId, ScheduleId, ScheduleRunId, UrlId, WorkflowId,
+    WorkflowVersionId,
 };
 use base::terms::{JobStatus, PageType};
 use base::web::host_of;
@@ -31,6 +32,8 @@ pub struct JobView {
     schedule_id: Option<ScheduleId>,
     schedule_run_id: Option<ScheduleRunId>,
     benchmark_id: Option<BenchmarkId>,
+    /// The jobs that it was submitted with: a request's, or those of a schedule's run, whose id it then is.
+    batch_id: Option<BatchId>,
     status: JobStatus,
     #[schemars(range(max = 9))]
     priority: u8,
@@ -146,7 +149,7 @@ impl From<AttemptV1> for AttemptView {
 }
 
 impl WaitingView {
-    fn of(row: &JobV1, (dispatcher, org): (&Dispatcher, OrgId)) -> Option<WaitingView> {
+    fn of(row: &JobV2, (dispatcher, org): (&Dispatcher, OrgId)) -> Option<WaitingView> {
         let unknown_end = |reason| Some(WaitingView { until: None, reason, asked_by: None });
         if row.status == JobStatus::Running && dispatcher.waits_for_place(org, row.id) {
             return unknown_end(WaitingReason::BrowserPlace);
@@ -177,7 +180,7 @@ impl WaitingView {
 
 impl JobView {
     /// A job of this organization as its rows say now.
-    pub fn new(row: JobV1, tx: &OrgRead<'_>, dispatcher: &Dispatcher) -> Result<JobView> {
+    pub fn new(row: JobV2, tx: &OrgRead<'_>, dispatcher: &Dispatcher) -> Result<JobView> {
         let has_result = has_result(tx, &row)?;
         Ok(JobView {
             waiting: WaitingView::of(&row, (dispatcher, tx.org_id())),
@@ -193,6 +196,7 @@ impl JobView {
             schedule_id: row.schedule_id,
             schedule_run_id: row.schedule_run_id,
             benchmark_id: row.benchmark_id,
+            batch_id: row.batch_id,
             status: row.status,
             priority: row.priority,
             page_type: row.page_type,
@@ -211,7 +215,7 @@ impl JobView {
 }
 
 /// Whether there is the result that the job made: it may have been deleted, or gone when its time was over.
-pub(super) fn has_result(tx: &OrgRead<'_>, job: &JobV1) -> Result<bool> {
+pub(super) fn has_result(tx: &OrgRead<'_>, job: &JobV2) -> Result<bool> {
     match job.result_id {
         Some(id) => tx.exists(&RESULTS_BY_ID, id),
         None => Ok(false),

@@ -1,6 +1,6 @@
 //! What the SQL console sees of jobs: `jobs`, and `job_attempts` in long form.
 
-use super::rows::{AttemptV1, JOBS, JobV1};
+use super::rows::{AttemptV1, JOBS, JobV2};
 use super::view::has_result;
 use crate::console::{
     Column, ConsoleTable, NAMED_BY_METADATA, View, ViewRows, int, optional_int, optional_text, optional_time,
@@ -20,8 +20,8 @@ pub(super) const RESULT_VIEW: View =
 pub(super) const VIEW: View =
     View { source: "jobs", tables: || vec![JOB_TABLE.spec(), ATTEMPT_TABLE.spec()], rows };
 
-static JOB_TABLE: LazyLock<ConsoleTable<JobV1>> = LazyLock::new(|| {
-    let table = ConsoleTable::<JobV1>::new(
+static JOB_TABLE: LazyLock<ConsoleTable<JobV2>> = LazyLock::new(|| {
+    let table = ConsoleTable::<JobV2>::new(
         "jobs",
         "Scrape requests and how they ended.",
         [
@@ -41,6 +41,9 @@ static JOB_TABLE: LazyLock<ConsoleTable<JobV1>> = LazyLock::new(|| {
             }),
             Column::nullable("schedule_run_id", Kind::Text, "The firing", |row| {
                 optional_text(row.schedule_run_id)
+            }),
+            Column::nullable("batch_id", Kind::Text, "The jobs that it was submitted with", |row| {
+                optional_text(row.batch_id)
             }),
             Column::required("status", Kind::Text, "queued, running, succeeded, failed or canceled", |row| {
                 Cell::from(row.status.name())
@@ -79,7 +82,7 @@ static JOB_TABLE: LazyLock<ConsoleTable<JobV1>> = LazyLock::new(|| {
             }),
         ],
     );
-    table.version(2).seen_by_agents(NAMED_BY_METADATA)
+    table.version(3).seen_by_agents(NAMED_BY_METADATA)
 });
 
 /// A request that went out for a job.
@@ -142,10 +145,10 @@ fn without_result(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
 }
 
 /// A job names its result while that is there.
-fn job_rows(tx: &OrgRead<'_>, job: Option<&JobV1>) -> Result<ViewRows> {
+fn job_rows(tx: &OrgRead<'_>, job: Option<&JobV2>) -> Result<ViewRows> {
     let Some(job) = job else { return Ok(JOB_TABLE.rows([])) };
     if job.result_id.is_some() && !has_result(tx, job)? {
-        return Ok(JOB_TABLE.rows([&JobV1 { result_id: None, ..job.clone() }]));
+        return Ok(JOB_TABLE.rows([&JobV2 { result_id: None, ..job.clone() }]));
     }
     Ok(JOB_TABLE.rows([job]))
 }

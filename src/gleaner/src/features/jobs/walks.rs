@@ -4,7 +4,7 @@
 //! attempt has failed and another one follows, when a job waits, and for jobs that may ask only certain providers (a
 //! benchmark's probes). So a job that runs again after a crash goes on behind the attempts that were made.
 
-use super::rows::JobV1;
+use super::rows::JobV2;
 use base::Result;
 use base::clock::Timestamp;
 use base::codec::{CodecError, Record, decode_body};
@@ -157,7 +157,7 @@ impl Record for JobOutputsV1 {}
 pub static JOB_OUTPUTS: OrgTable<JobId, JobOutputsV1> = OrgTable::new("job_outputs", "Job").fed();
 
 /// What a graph may ask of a job.
-pub fn facts(job: &JobV1) -> JobFacts<'_> {
+pub fn facts(job: &JobV2) -> JobFacts<'_> {
     JobFacts {
         url: &job.url,
         domain: &job.domain,
@@ -172,7 +172,7 @@ pub fn load(tx: &OrgRead<'_>, job: JobId) -> Result<WalkV3> {
 }
 
 /// How many runs of the job were cut off, as far as that may be its own doing.
-pub fn interruptions(row: &WalkV3, job: &JobV1) -> u32 {
+pub fn interruptions(row: &WalkV3, job: &JobV2) -> u32 {
     job.run.saturating_sub(row.parks).saturating_sub(row.excused)
 }
 

@@ -3,6 +3,7 @@
 //! [`cron`] and [`times`]: when; [`policy`]: what becomes of ticks that are due, late or missed; [`service`]: the rules in
 //! the store; [`submit`]: a run's jobs, part by part; [`task`]: who does all that, in turns over the organizations.
 
+mod changes;
 mod config;
 mod cron;
 mod policy;
@@ -42,11 +43,11 @@ use server::permit::{Quota, SchedulesRead, SchedulesWrite, Verified};
 use server::task::{Signals, TaskSpec};
 use server::{
     Body, Created, Etag, Handler, IfMatch, Metrics, Need, NoContent, Org, OrgContext, Path, Query, Route,
-    Services,
+    Services, apart,
 };
 use std::sync::atomic::Ordering;
-use std::time::Duration;
-use store::{Event, Order, OrgRead, OrgWrite};
+use std::time::{Duration, Instant};
+use store::{Event, OrgRead, OrgWrite};
 use submit::Step;
 use times::Times;
 use wire::{
@@ -61,12 +62,16 @@ const REMOVE_EVERY: Duration = Duration::from_secs(300);
 /// Ticks of a preview.
 const PREVIEW_DEFAULT: usize = 10;
 const PREVIEW_MAX: usize = 100;
+/// How long a request to run at once waits for all jobs to be there; it says how many are.
+const TRIGGER_WAIT: Duration = Duration::from_secs(20);
+const TRIGGER_LOOK: Duration = Duration::from_millis(20);
 /// Runs that go with a schedule in one operation.
 const DELETED_PER_STEP: usize = 200;
 
 pub static FEATURE: Feature = Feature {
     name: "schedules",
-    uses: &["billing", "jobs", "urls", "workflows"],
+    uses: &["billing", "events", "jobs", "urls", "workflows"],
+    events: changes::EVENTS,
     sections: &[SectionSpec::of::<SchedulesConfig>()],
     open: Some(open),
     status: Some(status),
@@ -234,6 +239,9 @@ async fn update(
         let present = tx.require(&SCHEDULES, &id)?;
         condition.check(&Etag::of(&ScheduleView::from(present.clone()))?)?;
         let row = replaced(tx, present, checked)?;
+        if row.overlap == Overlap::Skip {
+            service::drop_waiting(tx, id, "overlap was made skip while it waited")?;
+        }
         tx.put(&SCHEDULES, &id, &row)?;
         tx.audit(Event::new(Action::ScheduleUpdated).of(id))?;
         Ok(row)
@@ -296,6 +304,9 @@ async fn toggle(
             row.disabled_reason = None;
             service::from_now(tx, &mut row, &times)?;
         }
+        if !is_enabled {
+            service::drop_waiting(tx, id, service::SWITCHED_OFF)?;
+        }
         row.is_enabled = is_enabled;
         tx.put(&SCHEDULES, &id, &row)?;
         tx.audit(Event::new(Action::ScheduleToggled).of(id).with("isEnabled", is_enabled.to_string()))
@@ -320,15 +331,22 @@ async fn delete(org: Org<SchedulesWrite>, Path(id): Path<ScheduleId>) -> Result<
 /// Removes some runs of a schedule, or the schedule itself where it has none any more; whether it did.
 fn delete_some(tx: &OrgWrite<'_>, id: ScheduleId) -> Result<bool> {
     let mut row = tx.require(&SCHEDULES, &id)?;
-    let runs = tx.scan_index(&RUNS, &BY_SCHEDULE, id, Order::Ascending, DELETED_PER_STEP)?;
-    if runs.is_empty() {
+    let mut runs = tx.readable_by(&RUNS, &BY_SCHEDULE, id, None, None, DELETED_PER_STEP)?;
+    // Behind those that cannot be read, which stay.
+    while runs.rows.is_empty()
+        && let Some(after) = runs.more()
+    {
+        runs = tx.readable_by(&RUNS, &BY_SCHEDULE, id, None, Some(&after), DELETED_PER_STEP)?;
+    }
+    if runs.rows.is_empty() {
         tx.delete(&SCHEDULES, &id)?;
         tx.audit(Event::new(Action::ScheduleDeleted).of(id))?;
         return Ok(true);
     }
-    for run in runs {
-        tx.delete(&PLANS, &run.id)?;
-        tx.delete(&RUNS, &run.id)?;
+    for (run, _) in runs.rows {
+        tx.delete(&PLANS, &run)?;
+        jobs::close_run(tx, run)?;
+        tx.delete(&RUNS, &run)?;
     }
     // No tick comes between the steps.
     row.is_enabled = false;
@@ -393,25 +411,31 @@ async fn trigger(org: Org<Quota<SchedulesWrite>>, Path(id): Path<ScheduleId>) ->
     }))
 }
 
-/// Submits a run to its end, whether or not anybody waits for that; what stopped it, if something did.
+/// Submits the first part of a run, and waits while the others have their turns; what stopped it, if something did.
 async fn submit_now(org: &OrgContext, run: ScheduleRunId) -> Result<Option<Error>> {
     let (own, context) = (org.store().clone(), org.service::<SubmitContext>());
     let (max_urls, signals) = (org.service::<Scheduler>().max_urls, org.service::<Signals>());
-    // A task of its own acts for the box, as the one does that submits ticks.
-    let submitted = tokio::spawn(async move {
-        loop {
-            match submit::step(&own, &context, max_urls, run).await? {
-                Step::More => {}
-                Step::Over { stopped, began } => {
-                    if began {
-                        signals.wake(task::SUBMIT);
-                    }
-                    return Ok(stopped);
-                }
-            }
-        }
+    // A task of its own acts for the box, as the one does that submits ticks, also where nobody waits any more.
+    let first = tokio::spawn(async move {
+        let step = submit::step(&own, &context, max_urls, run).await;
+        signals.wake(task::SUBMIT);
+        step
     });
-    submitted.await.map_err(|e| Error::internal("submit a schedule's run", e))?
+    match first.await.map_err(|e| Error::internal("submit a schedule's run", e))?? {
+        Step::Over { stopped, .. } => Ok(stopped),
+        Step::More => {
+            let until = Instant::now() + TRIGGER_WAIT;
+            while Instant::now() < until && org.read(|tx| is_submitting(tx, run))? {
+                tokio::time::sleep(TRIGGER_LOOK).await;
+            }
+            Ok(None)
+        }
+    }
+}
+
+fn is_submitting(tx: &OrgRead<'_>, run: ScheduleRunId) -> Result<bool> {
+    let run = tx.get(&RUNS, &run)?;
+    Ok(run.is_some_and(|run| matches!(run.stage, RunStage::Resolve | RunStage::Submit)))
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -427,26 +451,32 @@ async fn list_runs(
     Query(filter): Query<RunFilter>,
     page: PageRequest,
 ) -> Result<Body<Page<RunView>>> {
+    // Jobs are counted for runs that go on, and those may be many.
+    let own = org.store().clone();
+    let listed = apart(move || own.read(|tx| runs_page(tx, &filter, &page))).await??;
+    Ok(Body(listed))
+}
+
+fn runs_page(tx: &OrgRead<'_>, filter: &RunFilter, page: &PageRequest) -> Result<Page<RunView>> {
     let wanted = |run: &ScheduleRunV1| {
         filter.schedule_id.is_none_or(|id| run.schedule_id == id)
             && filter.status.is_none_or(|status| run.status == status)
     };
-    let listed = org.read(|tx| {
-        let rows = match (filter.run_id, filter.schedule_id) {
-            (Some(run), _) => {
-                let items = tx.get(&RUNS, &run)?.filter(wanted).into_iter().collect();
-                Page { items, next_cursor: None }
-            }
-            (None, Some(id)) => tx.page_by(&RUNS, &BY_SCHEDULE, id, &page, wanted)?,
-            (None, None) => tx.page(&RUNS, &page, wanted)?,
-        };
-        let view = |run: ScheduleRunV1| {
-            let is_open = run.status == RunStatus::Running;
-            let counts = is_open.then(|| jobs::run_counts(tx, run.id)).transpose()?;
-            Ok(RunView::new(run, counts))
-        };
-        let items = rows.items.into_iter().map(view).collect::<Result<_>>()?;
-        Ok(Page { items, next_cursor: rows.next_cursor })
-    })?;
-    Ok(Body(listed))
+    let rows = match (filter.run_id, filter.schedule_id) {
+        (Some(run), _) => {
+            // A row alone has no second page: whatever cursor comes is none of this list's.
+            page.position("schedule_run")?;
+            let items = tx.get(&RUNS, &run)?.filter(wanted).into_iter().collect();
+            Page { items, next_cursor: None }
+        }
+        (None, Some(id)) => tx.page_by(&RUNS, &BY_SCHEDULE, id, page, wanted)?,
+        (None, None) => tx.page(&RUNS, page, wanted)?,
+    };
+    let view = |run: ScheduleRunV1| {
+        let is_open = run.status == RunStatus::Running;
+        let counts = is_open.then(|| jobs::run_counts(tx, run.id)).transpose()?;
+        Ok(RunView::new(run, counts))
+    };
+    let items = rows.items.into_iter().map(view).collect::<Result<_>>()?;
+    Ok(Page { items, next_cursor: rows.next_cursor })
 }

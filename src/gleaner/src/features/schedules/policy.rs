@@ -61,9 +61,13 @@ impl<'a> Policy<'a> {
         }
     }
 
-    /// When the tick of this date is to fire.
+    /// When the tick of this date is to fire: before the next one's date, so that none overtakes another.
     pub fn due(&self, tick: Timestamp) -> Timestamp {
-        tick.after(jitter(self.id, tick, self.jitter))
+        if self.jitter.is_zero() {
+            return tick;
+        }
+        let room = self.times.after(tick).map_or(self.jitter, |next| next.since(tick));
+        tick.after(jitter(self.id, tick, self.jitter.min(room.saturating_sub(Duration::from_secs(1)))))
     }
 
     /// What becomes of everything behind `from`.
@@ -80,13 +84,9 @@ impl<'a> Policy<'a> {
             }
             return Decision { until: fire.last().copied(), fire, ..Decision::default() };
         }
-        // Up to where nothing waits for its jitter.
-        let high = now.before(self.jitter);
-        let (mut due, mut is_all) = self.times.newest(from, high, MISSED_ROWS_MAX + FIRES_MAX + 1);
+        let (mut due, is_all) = self.times.newest(from, now, MISSED_ROWS_MAX + FIRES_MAX + 1);
+        // The last one may wait for its jitter.
         due.retain(is_due);
-        if due.is_empty() {
-            (due, is_all) = (vec![first], true);
-        }
         self.catch_up_with(due, !is_all, is_late, now)
     }
 
@@ -229,5 +229,29 @@ mod tests {
         assert!(seen.len() > 100, "{} different", seen.len());
         let none = Policy { jitter: Duration::ZERO, ..policy };
         assert_eq!(none.due(tick), tick);
+    }
+
+    /// Jitter that is longer than the time between two ticks, of fifty schedules.
+    #[test]
+    fn jitter_lets_no_tick_overtake_another_nor_two_make_up_for_one_time() {
+        let minutely = Times::read("* * * * *", "UTC").unwrap();
+        for _ in 0..50 {
+            let policy = policy(&minutely, Misfire::RunOnce, YEAR, 600);
+            let mut tick = date("2026-01-01");
+            for _ in 0..20 {
+                let next = minutely.after(tick).unwrap();
+                assert!(policy.due(tick) < next, "each before the next one's date");
+                tick = next;
+            }
+        }
+        let hourly = Times::read("0 * * * *", "UTC").unwrap();
+        for _ in 0..50 {
+            let policy = policy(&hourly, Misfire::RunOnce, YEAR, 3_600);
+            let (off, on) = (date("2026-01-01T00:30:00Z"), date("2026-01-01T05:59:59Z"));
+            let decision = policy.decide(off, on);
+            assert_eq!(decision.fire, [date("2026-01-01T05:00:00Z")], "the newest makes up for all");
+            assert_eq!(decision.dropped.len(), 4);
+            assert_eq!(policy.decide(decision.until.unwrap(), on), Decision::default());
+        }
     }
 }

@@ -12,45 +12,29 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::{Index, OrgTable};
 
-/// What happens to a tick whose schedule's run before has not ended.
-// Stored: variants are never reordered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Overlap {
-    /// It is left out.
-    #[default]
-    Skip,
-    /// It waits.
-    Queue,
-}
-
-impl Overlap {
-    pub fn name(self) -> &'static str {
-        match self {
-            Overlap::Skip => "skip",
-            Overlap::Queue => "queue",
-        }
+base::words! {
+    /// What happens to a tick whose schedule's run before has not ended.
+    // Stored: variants are never reordered.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub enum Overlap {
+        /// It is left out.
+        #[default]
+        Skip "skip",
+        /// It waits.
+        Queue "queue",
     }
 }
 
-/// What happens to ticks that were missed: the box was off, or its clock was set forward.
-// Stored: variants are never reordered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Misfire {
-    /// One run makes up for all of them.
-    #[default]
-    RunOnce,
-    /// They are left out.
-    Skip,
-}
-
-impl Misfire {
-    pub fn name(self) -> &'static str {
-        match self {
-            Misfire::RunOnce => "run_once",
-            Misfire::Skip => "skip",
-        }
+base::words! {
+    /// What happens to ticks that were missed: the box was off, or its clock was set forward.
+    // Stored: variants are never reordered.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub enum Misfire {
+        /// One run makes up for all of them.
+        #[default]
+        RunOnce "run_once",
+        /// They are left out.
+        Skip "skip",
     }
 }
 
@@ -98,58 +82,39 @@ pub static DUE: Index<Timestamp, ScheduleV1> = Index::global("schedules.due", |r
 pub static SCHEDULES: OrgTable<ScheduleId, ScheduleV1> =
     OrgTable::new("schedules", "Schedule").indexed(&[&DUE]).fed();
 
-/// Who let a run begin.
-// Stored: variants are never reordered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Trigger {
-    Cron,
-    Manual,
-}
-
-impl Trigger {
-    pub fn name(self) -> &'static str {
-        match self {
-            Trigger::Cron => "cron",
-            Trigger::Manual => "manual",
-        }
+base::words! {
+    /// Who let a run begin.
+    // Stored: variants are never reordered.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub enum Trigger {
+        Cron "cron",
+        Manual "manual",
     }
 }
 
-/// Where a run stands.
-// Stored: variants are never reordered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RunStatus {
-    /// It waits for the run before it to end.
-    Queued,
-    /// Jobs are submitted, or have not ended.
-    Running,
-    /// All its jobs have ended, however.
-    Completed,
-    /// No URL matched.
-    NoUrls,
-    /// The run before had not ended.
-    SkippedOverlap,
-    /// The tick was missed.
-    SkippedMisfire,
-    /// Not every job could be submitted: `message` says why.
-    Failed,
+base::words! {
+    /// Where a run stands.
+    // Stored: variants are never reordered.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub enum RunStatus {
+        /// It waits for the run before it to end.
+        Queued "queued",
+        /// Jobs are submitted, or have not ended.
+        Running "running",
+        /// All its jobs have ended, however.
+        Completed "completed",
+        /// No URL matched.
+        NoUrls "no_urls",
+        /// The run before had not ended.
+        SkippedOverlap "skipped_overlap",
+        /// The tick was missed.
+        SkippedMisfire "skipped_misfire",
+        /// Not every job could be submitted: `message` says why.
+        Failed "failed",
+    }
 }
 
 impl RunStatus {
-    pub fn name(self) -> &'static str {
-        match self {
-            RunStatus::Queued => "queued",
-            RunStatus::Running => "running",
-            RunStatus::Completed => "completed",
-            RunStatus::NoUrls => "no_urls",
-            RunStatus::SkippedOverlap => "skipped_overlap",
-            RunStatus::SkippedMisfire => "skipped_misfire",
-            RunStatus::Failed => "failed",
-        }
-    }
-
     pub fn is_open(self) -> bool {
         matches!(self, RunStatus::Queued | RunStatus::Running)
     }

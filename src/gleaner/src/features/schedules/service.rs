@@ -1,5 +1,6 @@
 //! The rules of schedules, inside the caller's transaction.
 
+use super::changes;
 use super::policy::{Decision, Dropped, Policy};
 use super::rows::{
     BY_SCHEDULE, BY_TICK, OPEN, Overlap, RUNS, RunStage, RunStatus, SCHEDULES, ScheduleRunV1, ScheduleV1,
@@ -10,14 +11,16 @@ use base::Result;
 use base::audit::Action;
 use base::clock::Timestamp;
 use base::ids::{ScheduleId, ScheduleRunId};
-use store::{Event, Order, OrgRead, OrgWrite};
+use store::{Event, Order, OrgRead, OrgWrite, readable};
 
 /// Runs of a schedule that wait for others to end; a tick beyond them is left out.
 pub(super) const QUEUED_MAX: usize = 100;
 /// Rows of runs that are kept of a schedule: a week of one that is due every minute.
-const RUNS_KEPT: u32 = 10_000;
+pub(super) const RUNS_KEPT: u32 = 10_000;
 /// Ticks with a row already that are passed over for the next one, after the clock went back.
 const PASSED_MAX: usize = 5_000;
+/// What is said of a tick that waited when its schedule was switched off.
+pub(super) const SWITCHED_OFF: &str = "the schedule was switched off while it waited";
 /// Characters of a message.
 const MESSAGE_CHARS_MAX: usize = 500;
 
@@ -63,8 +66,10 @@ fn read_or_disable(tx: &OrgWrite<'_>, row: &mut ScheduleV1) -> Result<Option<Tim
     row.is_enabled = false;
     row.disabled_reason = Some(shortened(format!("{}: {}", unreadable.field, unreadable.reason)));
     (row.next_at, row.due_at) = (None, None);
+    drop_waiting(tx, row.id, SWITCHED_OFF)?;
     tx.put(&SCHEDULES, &row.id, row)?;
     tx.audit(Event::new(Action::ScheduleDisabled).of(row.id).with("field", unreadable.field))?;
+    changes::disabled(tx, row.id, row.disabled_reason.as_deref())?;
     Ok(None)
 }
 
@@ -123,15 +128,37 @@ fn insert(tx: &OrgWrite<'_>, row: &mut ScheduleV1, run: &ScheduleRunV1) -> Resul
         return Ok(false);
     }
     tx.insert(&RUNS, &run.id, run)?;
+    changes::tell(tx, run)?;
     row.runs = row.runs.saturating_add(1);
     if row.runs > RUNS_KEPT {
-        let oldest = tx.scan_index(&RUNS, &BY_SCHEDULE, row.id, Order::Ascending, 2)?;
-        for old in oldest.iter().filter(|old| !old.status.is_open()) {
-            tx.delete(&RUNS, &old.id)?;
+        // Those that are open may all be the oldest ones.
+        let oldest = tx.readable_by(&RUNS, &BY_SCHEDULE, row.id, None, None, QUEUED_MAX + 3)?;
+        for (id, _) in oldest.rows.iter().filter(|(_, old)| !old.status.is_open()).take(2) {
+            tx.delete(&RUNS, id)?;
             row.runs -= 1;
         }
     }
     Ok(true)
+}
+
+/// The runs of a schedule that stand so, oldest tick first. One whose row is damaged is none: it would stand so for ever.
+fn open_runs(tx: &OrgRead<'_>, id: ScheduleId, status: RunStatus) -> Result<Vec<ScheduleRunV1>> {
+    let step = tx.readable_by(&RUNS, &OPEN, (id, status as u8), None, None, QUEUED_MAX + 1)?;
+    Ok(step.rows.into_iter().map(|(_, run)| run).collect())
+}
+
+/// Ends the ticks that wait for the run before them: the schedule's terms let none wait any more.
+pub(super) fn drop_waiting(tx: &OrgWrite<'_>, id: ScheduleId, why: &str) -> Result<()> {
+    for mut run in open_runs(tx, id, RunStatus::Queued)? {
+        if run.trigger == Trigger::Cron {
+            run.status = RunStatus::SkippedOverlap;
+            run.finished_at = Some(tx.now());
+            run.message = Some(why.to_owned());
+            tx.put(&RUNS, &run.id, &run)?;
+            changes::tell(tx, &run)?;
+        }
+    }
+    Ok(())
 }
 
 /// The run of a tick, or of a request: it begins, waits or is left out, as the schedule says. None where the tick has had
@@ -142,8 +169,8 @@ fn begin(
     trigger: Trigger,
     scheduled_for: Timestamp,
 ) -> Result<Option<ScheduleRunV1>> {
-    let open = |status: RunStatus, max| tx.count_index(&OPEN, (row.id, status as u8), max);
-    let (running, waiting) = (open(RunStatus::Running, 1)?, open(RunStatus::Queued, QUEUED_MAX)?);
+    let open = |status: RunStatus| Ok::<_, base::Error>(open_runs(tx, row.id, status)?.len());
+    let (running, waiting) = (open(RunStatus::Running)?, open(RunStatus::Queued)?);
     let mut run = new_run(row, trigger, scheduled_for);
     match row.overlap {
         _ if running + waiting == 0 => start(tx, &mut run),
@@ -199,17 +226,16 @@ pub(super) fn end(
     run.finished_at = Some(tx.now());
     run.message = message.map(shortened).or(run.message);
     tx.put(&RUNS, &run.id, &run)?;
-    let of = |status: RunStatus| {
-        let id = run.schedule_id;
-        tx.scan_index(&RUNS, &OPEN, (id, status as u8), Order::Ascending, 1)
-    };
+    changes::tell(tx, &run)?;
+    let of = |status: RunStatus| open_runs(tx, run.schedule_id, status);
     if !of(RunStatus::Running)?.is_empty() {
         return Ok(false);
     }
-    let Some(mut next) = of(RunStatus::Queued)?.pop() else { return Ok(false) };
+    let Some(mut next) = of(RunStatus::Queued)?.into_iter().next() else { return Ok(false) };
     let Some(mut row) = tx.get(&SCHEDULES, &run.schedule_id)? else { return Ok(false) };
     start(tx, &mut next);
     tx.put(&RUNS, &next.id, &next)?;
+    changes::tell(tx, &next)?;
     row.last_run_at = next.fired_at;
     tx.put(&SCHEDULES, &row.id, &row)?;
     Ok(true)
@@ -250,9 +276,24 @@ pub(super) fn is_stale(tx: &OrgRead<'_>, row: &ScheduleV1) -> Result<bool> {
 pub(super) fn reconcile(tx: &OrgWrite<'_>, id: ScheduleId) -> Result<bool> {
     let Some(mut row) = tx.get(&SCHEDULES, &id)?.filter(|row| row.is_enabled) else { return Ok(false) };
     let Some(times) = read_or_disable(tx, &mut row)? else { return Ok(true) };
+    forget_dropped(tx, &mut row)?;
     go_on(tx, &mut row, &times)?;
     tx.put(&SCHEDULES, &id, &row)?;
     Ok(false)
+}
+
+/// Takes back the rows of ticks that were dropped because a clock stood too far ahead: their time is still to come.
+fn forget_dropped(tx: &OrgWrite<'_>, row: &mut ScheduleV1) -> Result<()> {
+    let newest = tx.scan_index(&RUNS, &BY_TICK, row.id, Order::Descending, PASSED_MAX);
+    let newest = readable("the newest runs of a schedule", row.id, newest)?.unwrap_or_default();
+    let now = tx.now();
+    for run in newest.iter().take_while(|run| run.scheduled_for > now) {
+        if run.status == RunStatus::SkippedMisfire {
+            tx.delete(&RUNS, &run.id)?;
+            row.runs = row.runs.saturating_sub(1);
+        }
+    }
+    Ok(())
 }
 
 fn go_on(tx: &OrgRead<'_>, row: &mut ScheduleV1, times: &Times) -> Result<()> {

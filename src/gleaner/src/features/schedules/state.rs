@@ -1,9 +1,9 @@
 //! What the scheduler knows beside the store: whether the clock went back, and what the operator is told.
 
 use base::clock::{Moment, Timestamp};
-use base::ids::{OrgId, ScheduleId};
+use base::ids::{OrgId, ScheduleId, ScheduleRunId};
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A schedule of an organization.
@@ -20,6 +20,10 @@ pub struct Scheduler {
     pub(super) followed: Mutex<Option<Vec<u8>>>,
     pub(super) begun: AtomicU64,
     missed: AtomicU64,
+    /// Ticks that could not be decided, since that was last told.
+    pub(super) undecided: AtomicU64,
+    /// Runs whose row is damaged: nothing is tried with them until the box starts anew.
+    unreadable_runs: Mutex<BTreeSet<ScheduleRunId>>,
 }
 
 /// A tick whose time has passed without a row.
@@ -39,7 +43,17 @@ impl Scheduler {
             followed: Mutex::default(),
             begun: AtomicU64::default(),
             missed: AtomicU64::default(),
+            undecided: AtomicU64::default(),
+            unreadable_runs: Mutex::default(),
         }
+    }
+
+    pub(super) fn run_is_unreadable(&self, run: ScheduleRunId) {
+        self.unreadable_runs.lock().insert(run);
+    }
+
+    pub(super) fn is_run_unreadable(&self, run: ScheduleRunId) -> bool {
+        self.unreadable_runs.lock().contains(&run)
     }
 
     /// Whether all schedules are to be looked at: at a start, and when dates went back. `now` counts from then on.

@@ -3,7 +3,7 @@
 
 use super::rows::{PLANS, RUNS, RunPlanV1, RunStage, RunStatus, SCHEDULES, ScheduleRunV1};
 use super::service;
-use crate::features::jobs::{RunJobs, RunPart, SubmitContext, submit_part};
+use crate::features::jobs::{self, RunJobs, RunPart, SubmitContext, submit_part};
 use crate::features::urls::{self, URLS};
 use base::ids::{ScheduleRunId, UrlId};
 use base::{Code, Error, Result};
@@ -167,6 +167,7 @@ fn stop(tx: &OrgWrite<'_>, mut run: ScheduleRunV1, why: Error) -> Result<Step> {
 /// Nothing more is submitted: what was made is followed.
 fn leave(tx: &OrgWrite<'_>, mut run: ScheduleRunV1, stopped: Option<Error>) -> Result<Step> {
     tx.delete(&PLANS, &run.id)?;
+    jobs::close_run(tx, run.id)?;
     if run.jobs_created == 0 {
         let began = service::end(tx, run, RunStatus::Failed, None)?;
         return Ok(Step::Over { stopped, began });

@@ -4,6 +4,7 @@
 //! that have something due, a bounded number of each in a turn: one with ten thousand schedules due at once does not come
 //! before another's one.
 
+use super::changes;
 use super::rows::{
     DUE, RUNS, RunStage, RunStatus, SCHEDULES, ScheduleRunV1, ScheduleV1, TO_FOLLOW, TO_SUBMIT,
 };
@@ -19,7 +20,7 @@ use base::ids::{OrgId, ScheduleId, ScheduleRunId, made_at};
 use base::{Code, Result};
 use futures::{StreamExt, stream};
 use server::task::{Signals, TaskContext};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -34,11 +35,11 @@ const TICKS_PER_TURN: usize = 20;
 const RUNS_PER_TURN: usize = 8;
 /// Organizations that have their turn at once: their operations share commits.
 const TURNS_AT_ONCE: usize = 32;
-/// Entries of one organization under one time that are looked at before the next one's.
+/// Entries of one organization that one look takes in.
 const ENTRIES_PER_ORG: usize = 1_000;
-/// Entries that one look takes in.
-const ENTRIES_MAX: usize = 50_000;
-/// How long submitting goes on before it looks who is new.
+/// Entries that one look passes.
+const LOOKED_MAX: usize = 200_000;
+/// How long ticks are decided, or jobs submitted, before it is looked who is new.
 const ROUNDS_TIME: Duration = Duration::from_secs(1);
 /// Runs that are looked at in one step of following.
 const FOLLOWED_PER_STEP: usize = 500;
@@ -52,7 +53,8 @@ const REMOVED_PER_STEP: usize = 200;
 /// What is due, by organization.
 pub(super) type Turns<K> = BTreeMap<OrgId, VecDeque<K>>;
 
-/// The keys of the entries of a global index that begins with a time, up to `until`.
+/// The keys of the entries of a global index that begins with a time, up to `until`: of no organization more than its share,
+/// so that what one of them has due, at whichever times, hides nothing of another.
 pub(super) fn entries<K: Key, V: Record>(
     tx: &SysRead<'_>,
     table: &'static OrgTable<K, V>,
@@ -61,24 +63,25 @@ pub(super) fn entries<K: Key, V: Record>(
 ) -> Result<Vec<(OrgId, K, Option<Timestamp>)>> {
     let below = until.map(|until| Timestamp(until.millis().saturating_add(1)));
     let (mut from, mut found) = (Seek::start(), Vec::new());
-    // How many there are so far of the last organization under the last time.
-    let (mut of_last, mut count) = (None, 0);
-    while found.len() < ENTRIES_MAX {
+    let (mut counts, mut looked) = (BTreeMap::<OrgId, usize>::new(), 0);
+    while looked < LOOKED_MAX {
         let step = tx.scan_global(table, index, &from, below, ENTRIES_PER_ORG)?;
+        looked += step.entries.len();
+        let mut full = None;
         for entry in step.entries {
-            let own = Some((entry.under, entry.org));
-            count = if own == of_last { count + 1 } else { 1 };
-            of_last = own;
-            if !tx.is_fenced(entry.org) && count <= ENTRIES_PER_ORG {
+            let count = counts.entry(entry.org).or_default();
+            *count += 1;
+            full = entry.under.filter(|_| *count >= ENTRIES_PER_ORG).map(|time| (time, entry.org));
+            if !tx.is_fenced(entry.org) && *count <= ENTRIES_PER_ORG {
                 found.push((entry.org, entry.key, entry.under));
             }
         }
         if step.is_last {
             break;
         }
-        from = match of_last {
-            Some((Some(time), org)) if count >= ENTRIES_PER_ORG => Seek::behind_org(&time, org),
-            _ => step.next,
+        from = match full {
+            Some((time, org)) => Seek::behind_org(&time, org),
+            None => step.next,
         };
     }
     Ok(found)
@@ -114,7 +117,13 @@ pub(super) async fn tick_all(context: TaskContext) -> Result<()> {
     let due = due.into_iter().filter(|(org, id, _)| !scheduler.is_known_unreadable((*org, *id))).collect();
     let mut turns = turns(due);
     let begun = Arc::new(std::sync::atomic::AtomicU64::default());
+    let until = Instant::now() + ROUNDS_TIME;
     while !turns.is_empty() && !context.stopping() {
+        if Instant::now() > until {
+            // Whoever has become due meanwhile is to have a turn, too.
+            context.service::<Signals>().wake(TICK);
+            break;
+        }
         let round = next_turn(&mut turns, TICKS_PER_TURN);
         stream::iter(round)
             .for_each_concurrent(TURNS_AT_ONCE, |(org, ids)| {
@@ -129,6 +138,12 @@ pub(super) async fn tick_all(context: TaskContext) -> Result<()> {
             context.service::<Signals>().wake(SUBMIT);
         }
     }
+    match scheduler.undecided.swap(0, Ordering::Relaxed) {
+        0 => {}
+        count => {
+            tracing::warn!(count, "ticks could not be decided, and are tried again: see the lines before")
+        }
+    }
     Ok(())
 }
 
@@ -140,7 +155,10 @@ pub(super) async fn tick_some(org: &OrgStore, scheduler: &Scheduler, ids: Vec<Sc
         Ok(ticked) => ids.into_iter().zip(ticked).collect(),
         Err(error) if is_unreadable(&error) => one_by_one(org, scheduler, ids).await,
         Err(error) => {
-            tracing::warn!(org = %org.id(), %error, "ticks could not be decided; they are tried again");
+            // One line tells of all: with a full disk there are as many as there are ticks.
+            if scheduler.undecided.fetch_add(ids.len() as u64, Ordering::Relaxed) == 0 {
+                tracing::warn!(org = %org.id(), %error, "ticks could not be decided");
+            }
             return 0;
         }
     };
@@ -183,7 +201,11 @@ async fn damaged(org: &OrgStore, scheduler: &Scheduler, id: ScheduleId, error: &
     }
     tracing::error!(org = %org.id(), schedule = %id, %error, "a schedule cannot be read; it does not fire");
     let event = Event::new(Action::ScheduleDisabled).of(id).with("field", "row");
-    if let Err(error) = org.write(move |tx| tx.audit(event)).await {
+    let written = org.write(move |tx| {
+        tx.audit(event)?;
+        changes::disabled(tx, id, Some("its row is damaged"))
+    });
+    if let Err(error) = written.await {
         tracing::error!(org = %org.id(), schedule = %id, %error, "no audit row could be written for that");
     }
 }
@@ -193,6 +215,7 @@ async fn reconcile_all(context: &TaskContext, scheduler: &Scheduler) -> Result<(
     let mut org = None;
     while let Some(id) = context.system().read(|tx| tx.next_org(SCHEDULES.name(), org))? {
         org = Some(id);
+        tokio::task::yield_now().await;
         if !context.system().read(|tx| Ok(tx.is_fenced(id)))? {
             reconcile_org(&context.system().org(id), scheduler).await?;
         }
@@ -212,6 +235,8 @@ async fn reconcile_org(org: &OrgStore, scheduler: &Scheduler) -> Result<()> {
         after = keys.last().cloned();
         for id in keys.iter().filter_map(|key| ScheduleId::decode(key)) {
             reconcile_one(org, scheduler, id).await?;
+            // Each reads a zone: those that answer requests have their turns between.
+            tokio::task::yield_now().await;
         }
         if is_end {
             return Ok(());
@@ -242,10 +267,14 @@ async fn reconcile_one(org: &OrgStore, scheduler: &Scheduler, id: ScheduleId) ->
 
 /// Submits what runs have to submit, part by part, in turns.
 pub(super) async fn submit_all(context: TaskContext) -> Result<()> {
+    let scheduler = context.service::<Scheduler>();
+    let mut failed = 0_u64;
     loop {
-        let mut turns = turns(context.system().read(|tx| entries(tx, &RUNS, &TO_SUBMIT, None))?);
+        let found = context.system().read(|tx| entries(tx, &RUNS, &TO_SUBMIT, None))?;
+        let is_full = found.len() >= ENTRIES_PER_ORG;
+        let found = found.into_iter().filter(|(_, run, _)| !scheduler.is_run_unreadable(*run)).collect();
+        let mut turns = turns(found);
         let until = Instant::now() + ROUNDS_TIME;
-        let mut failed = BTreeSet::new();
         while !turns.is_empty() && Instant::now() < until {
             if context.stopping() {
                 return Ok(());
@@ -255,7 +284,8 @@ pub(super) async fn submit_all(context: TaskContext) -> Result<()> {
             let done: Vec<_> = stream::iter(steps)
                 .map(|(org, run)| {
                     let context = context.clone();
-                    async move { (org, run, step_or_say(&context, org, run).await) }
+                    let is_first = failed == 0;
+                    async move { (org, run, step_or_say(&context, org, run, is_first).await) }
                 })
                 .buffer_unordered(TURNS_AT_ONCE)
                 .collect()
@@ -264,20 +294,28 @@ pub(super) async fn submit_all(context: TaskContext) -> Result<()> {
                 match goes_on {
                     Some(true) => turns.entry(org).or_default().push_back(run),
                     Some(false) => {}
-                    None => drop(failed.insert(org)),
+                    None => failed += 1,
                 }
             }
         }
-        // What failed is tried again in the next activation.
-        let left = context.system().read(|tx| entries(tx, &RUNS, &TO_SUBMIT, None))?;
-        if context.stopping() || left.iter().all(|(org, ..)| failed.contains(org)) {
+        // What failed is tried again in the next activation, and so is what begins from now on.
+        if turns.is_empty() {
+            if is_full && failed == 0 {
+                context.service::<Signals>().wake(SUBMIT);
+            }
+            if failed > 0 {
+                tracing::warn!(
+                    failed,
+                    "runs could not be submitted, and are tried again: see the lines before"
+                );
+            }
             return Ok(());
         }
     }
 }
 
 /// Whether a run has more to submit; none where it is tried again later.
-async fn step_or_say(context: &TaskContext, org: OrgId, run: ScheduleRunId) -> Option<bool> {
+async fn step_or_say(context: &TaskContext, org: OrgId, run: ScheduleRunId, says: bool) -> Option<bool> {
     let (scheduler, submit) = (context.service::<Scheduler>(), context.service::<SubmitContext>());
     match step(&context.system().org(org), &submit, scheduler.max_urls, run).await {
         Ok(Step::More) => Some(true),
@@ -289,8 +327,15 @@ async fn step_or_say(context: &TaskContext, org: OrgId, run: ScheduleRunId) -> O
         }
         // It is being erased: its entries go by themselves.
         Err(error) if error.code() == Code::OrgNotFound => None,
+        Err(error) if is_unreadable(&error) => {
+            tracing::error!(%org, %run, %error, "a run's row is damaged; it is left alone");
+            scheduler.run_is_unreadable(run);
+            Some(false)
+        }
         Err(error) => {
-            tracing::warn!(%org, %run, %error, "a run could not be submitted; it is tried again");
+            if says {
+                tracing::warn!(%org, %run, %error, "a run could not be submitted");
+            }
             None
         }
     }
@@ -319,7 +364,8 @@ pub(super) async fn follow_all(context: TaskContext) -> Result<()> {
                 ended.inspect_err(|error| tracing::warn!(run = %id, %error, "a run could not be ended"))
             })
             .buffer_unordered(TURNS_AT_ONCE)
-            .any(|ended| async move { ended.unwrap_or(false) })
+            // To the last one, whichever of them lets another begin.
+            .fold(false, |any, ended| async move { any | ended.unwrap_or(false) })
             .await;
         if began {
             context.service::<Signals>().wake(SUBMIT);
@@ -357,9 +403,14 @@ pub(super) async fn watch(context: TaskContext) -> Result<()> {
         tracing::error!(%org, schedule = %id, "a schedule's time has passed, and nothing was decided about it");
         let own = context.system().org(org);
         let due = own.read(|tx| Ok(tx.get(&SCHEDULES, &id)?.and_then(|row: ScheduleV1| row.next_at)));
-        let due = due.ok().flatten().map(|due| due.to_string()).unwrap_or_default();
-        let event = Event::new(Action::ScheduleMissed).of(id).with("scheduledFor", due);
-        if let Err(error) = own.write(move |tx| tx.audit(event)).await {
+        let due = due.ok().flatten().map(|due| due.to_string());
+        let event = Event::new(Action::ScheduleMissed).of(id);
+        let event = event.with("scheduledFor", due.clone().unwrap_or_default());
+        let written = own.write(move |tx| {
+            tx.audit(event)?;
+            changes::missed(tx, id, due)
+        });
+        if let Err(error) = written.await {
             tracing::error!(%org, schedule = %id, %error, "no audit row could be written for that");
         }
     }
@@ -371,21 +422,29 @@ pub(super) async fn remove_old(context: TaskContext) -> Result<()> {
     let (retention, mut last) = (context.service::<Retention>(), None);
     while let Some(org) = context.system().read(|tx| tx.next_org(RUNS.name(), last))? {
         last = Some(org);
-        let own = context.system().org(org);
-        let terms = own.read(|tx| retention.of(tx))?;
-        let Some(before) = cutoff(context.moment(), terms.jobs_days) else { continue };
-        let mut after = None::<Vec<u8>>;
-        while !context.stopping() {
-            let step = own.read(|tx| tx.readable(&RUNS, after.as_deref(), REMOVED_PER_STEP))?;
-            let (seen, more) = (step.rows.len(), step.more());
-            let is_old = |id: ScheduleRunId| made_at(id.0).is_some_and(|made| made < before);
-            let old: Vec<_> = step.rows.into_iter().take_while(|(id, _)| is_old(*id)).collect();
-            after = more.filter(|_| old.len() == seen);
-            let over = old.into_iter().filter(|(_, run)| !run.status.is_open()).map(|(_, run)| run).collect();
-            own.write_each_freeing("a schedule's run", over, remove).await?;
-            if after.is_none() {
-                break;
-            }
+        // What is wrong with one organization keeps no other's rows.
+        if let Err(error) = remove_old_of(&context, &retention, org).await {
+            tracing::warn!(%org, %error, "old runs could not be removed; it is tried again");
+        }
+    }
+    Ok(())
+}
+
+async fn remove_old_of(context: &TaskContext, retention: &Retention, org: OrgId) -> Result<()> {
+    let own = context.system().org(org);
+    let terms = own.read(|tx| retention.of(tx))?;
+    let Some(before) = cutoff(context.moment(), terms.jobs_days) else { return Ok(()) };
+    let mut after = None::<Vec<u8>>;
+    while !context.stopping() {
+        let step = own.read(|tx| tx.readable(&RUNS, after.as_deref(), REMOVED_PER_STEP))?;
+        let (seen, more) = (step.rows.len(), step.more());
+        let is_old = |id: ScheduleRunId| made_at(id.0).is_some_and(|made| made < before);
+        let old: Vec<_> = step.rows.into_iter().take_while(|(id, _)| is_old(*id)).collect();
+        after = more.filter(|_| old.len() == seen);
+        let over = old.into_iter().filter(|(_, run)| !run.status.is_open()).map(|(_, run)| run).collect();
+        own.write_each_freeing("a schedule's run", over, remove).await?;
+        if after.is_none() {
+            break;
         }
     }
     Ok(())

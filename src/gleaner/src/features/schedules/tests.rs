@@ -204,14 +204,88 @@ async fn an_hour_back_and_forth_fires_nothing_twice() {
     assert!(fired.iter().all(|tick| runs[tick].status == RunStatus::Completed), "those that ran stand");
     // Forward by a year, and back.
     lab.clock.set_wall(YEAR_MS);
+    let right = lab.runs(id).len();
     lab.tick(id).await;
     let wrong = lab.runs(id).len();
+    assert!(wrong > right + 50 && lab.row(id).runs as usize == wrong);
     lab.clock.set_wall(-YEAR_MS);
     lab.org.write(move |tx| service::reconcile(tx, id)).await.unwrap();
     assert!(lab.row(id).next_at.unwrap().since(lab.clock.now()) <= MINUTE, "it goes on today");
+    // What was dropped a year too early is still to come; the one that ran has run.
+    assert_eq!((lab.runs(id).len(), lab.row(id).runs), (right + 1, right as u32 + 1));
     lab.clock.advance(MINUTE);
     lab.tick(id).await;
-    assert_eq!(lab.runs(id).len(), wrong + 1);
+    assert_eq!(lab.runs(id).len(), right + 2);
+}
+
+#[tokio::test]
+async fn what_waits_ends_with_the_terms_that_let_it_wait() {
+    let lab = Lab::new();
+    let id = lab.schedule("* * * * *", |row| row.overlap = Overlap::Queue).await;
+    for _ in 0..4 {
+        lab.clock.advance(MINUTE);
+        lab.tick(id).await;
+    }
+    lab.org.write(move |tx| service::trigger(tx, id)).await.unwrap();
+    assert_eq!((lab.count(id, RunStatus::Running), lab.count(id, RunStatus::Queued)), (1, 4));
+    lab.org.write(move |tx| service::drop_waiting(tx, id, "it was switched off")).await.unwrap();
+    assert_eq!((lab.count(id, RunStatus::Running), lab.count(id, RunStatus::SkippedOverlap)), (1, 3));
+    let said = lab.runs(id).into_values().filter(|run| run.message.as_deref() == Some("it was switched off"));
+    assert_eq!(said.count(), 3);
+    // A person asked for this one.
+    assert!(lab.end(id).await && !lab.end(id).await);
+}
+
+#[tokio::test]
+async fn the_oldest_runs_go_also_behind_those_that_are_open() {
+    let lab = Lab::new();
+    let id = lab.schedule("* * * * *", |row| row.overlap = Overlap::Queue).await;
+    for _ in 0..QUEUED_MAX + 6 {
+        lab.clock.advance(MINUTE);
+        lab.tick(id).await;
+    }
+    // One runs, a hundred wait, five were left out; and as many are kept.
+    let full = lab.org.write(move |tx| {
+        let mut row = tx.require(&SCHEDULES, &id)?;
+        row.runs = service::RUNS_KEPT;
+        tx.put(&SCHEDULES, &id, &row)
+    });
+    full.await.unwrap();
+    for _ in 0..4 {
+        lab.clock.advance(MINUTE);
+        lab.tick(id).await;
+    }
+    assert!(lab.row(id).runs <= service::RUNS_KEPT, "{}", lab.row(id).runs);
+    assert_eq!(lab.count(id, RunStatus::Queued), QUEUED_MAX);
+}
+
+#[tokio::test]
+async fn a_damaged_run_does_not_stand_in_the_way_of_the_next() {
+    let lab = Lab::new();
+    let id = lab.schedule("* * * * *", |_| {}).await;
+    lab.clock.advance(MINUTE);
+    lab.tick(id).await;
+    let run = lab.runs(id).into_values().next().unwrap().id;
+    lab.org.write(move |tx| damage_row(tx, &RUNS, &run)).await.unwrap();
+    lab.clock.advance(MINUTE);
+    assert_eq!(lab.tick(id).await, Ticked { begun: 1, disabled: false });
+}
+
+#[tokio::test]
+async fn what_one_has_due_at_many_times_hides_nothing_of_another() {
+    let lab = Lab::new();
+    let other = lab.store.system().org(OrgId::new());
+    for n in 0..1_100 {
+        let second = n % 60;
+        lab.schedule(&format!("{second} * * * * *"), |_| {}).await;
+    }
+    lab.clock.advance(2 * MINUTE);
+    let small = lab.schedule_of(&other, "* * * * * *", |_| {}).await;
+    lab.clock.advance(Duration::from_secs(2));
+    let now = lab.clock.now();
+    let found = lab.store.system().read(|tx| entries(tx, &SCHEDULES, &DUE, Some(now))).unwrap();
+    assert_eq!(found.iter().filter(|(org, ..)| *org == lab.org.id()).count(), 1_000, "its share of a look");
+    assert!(found.iter().any(|(_, id, _)| *id == small));
 }
 
 #[tokio::test]
@@ -359,6 +433,10 @@ async fn random_days_agree_with_a_plain_count_of_minutes() {
             match dice(12) {
                 0 => {
                     lab.clock.set_wall(-i64::try_from(dice(7_200)).unwrap() * 1_000 - 60_000);
+                    // Ticks that were dropped too early are still to come.
+                    let (now, runs) = (lab.clock.now(), lab.runs(id));
+                    let is_dropped = |tick: &Timestamp| runs[tick].status == RunStatus::SkippedMisfire;
+                    due.retain(|tick| !is_on || *tick <= now || !is_dropped(tick));
                     lab.org.write(move |tx| service::reconcile(tx, id)).await.unwrap();
                     since = lab.row(id).decided_until;
                 }

@@ -6,15 +6,13 @@ use super::times::{Times, Unreadable, zone_name};
 use crate::features::jobs::{self, NewOptions, OptionsV1, OptionsView, RunCounts};
 use base::clock::Timestamp;
 use base::ids::{ScheduleId, ScheduleRunId, UrlId, WorkflowId};
-use base::limits::{NAME_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX};
+use base::limits::{NAME_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX, URLS_PER_SCHEDULE_MAX};
 use base::name::Name;
 use base::{Error, Result, labels};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
-/// URLs that a schedule may name one by one.
-pub(super) const URL_IDS_MAX: usize = 1_000;
 /// A missed tick may be made up for that long.
 const CATCH_UP_SEC_MAX: u64 = 10 * 31_536_000;
 const CATCH_UP_SEC_DEFAULT: u64 = 31_536_000;
@@ -44,7 +42,7 @@ pub(super) struct NewSchedule {
     tag_filters: Option<Vec<String>>,
     /// These URLs alone; with `tagFilters` those of them that match.
     #[serde(default)]
-    #[schemars(length(min = 1, max = URL_IDS_MAX))]
+    #[schemars(length(min = 1, max = URLS_PER_SCHEDULE_MAX))]
     url_ids: Option<Vec<UrlId>>,
     /// How the pages are to be fetched, as in submitJob.
     #[serde(default)]
@@ -135,8 +133,8 @@ pub(super) fn keep_headers(new: &mut OptionsV1, old: &OptionsV1) -> Result<()> {
 }
 
 fn url_ids(given: Vec<UrlId>) -> Result<Vec<UrlId>> {
-    if !(1..=URL_IDS_MAX).contains(&given.len()) {
-        let reason = format!("must have 1 to {URL_IDS_MAX} entries, not {}", given.len());
+    if !(1..=URLS_PER_SCHEDULE_MAX).contains(&given.len()) {
+        let reason = format!("must have 1 to {URLS_PER_SCHEDULE_MAX} entries, not {}", given.len());
         return Err(Error::invalid("urlIds", reason));
     }
     let mut known = HashSet::new();

@@ -8,26 +8,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::{Index, OrgTable};
 
-/// Where a suggestion stands; only an open one can be applied or dismissed.
-// Stored: variants are never reordered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SuggestionStatus {
-    Open,
-    Applied,
-    Dismissed,
-    /// A newer one took its place.
-    Superseded,
-}
-
-impl SuggestionStatus {
-    pub fn name(self) -> &'static str {
-        match self {
-            SuggestionStatus::Open => "open",
-            SuggestionStatus::Applied => "applied",
-            SuggestionStatus::Dismissed => "dismissed",
-            SuggestionStatus::Superseded => "superseded",
-        }
+base::words! {
+    /// Where a suggestion stands; only an open one can be applied or dismissed.
+    // Stored: variants are never reordered.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub enum SuggestionStatus {
+        Open "open",
+        Applied "applied",
+        Dismissed "dismissed",
+        /// A newer one took its place.
+        Superseded "superseded",
     }
 }
 

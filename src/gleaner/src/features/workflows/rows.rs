@@ -14,46 +14,27 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::{Index, OrgTable};
 
-/// Where a workflow stands: only a published one is given jobs, an archived one was deleted or replaced and can be read.
-// Stored: variants are never reordered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum WorkflowStatus {
-    Draft,
-    Published,
-    Archived,
-}
-
-impl WorkflowStatus {
-    pub fn name(self) -> &'static str {
-        match self {
-            WorkflowStatus::Draft => "draft",
-            WorkflowStatus::Published => "published",
-            WorkflowStatus::Archived => "archived",
-        }
+base::words! {
+    /// Where a workflow stands: only a published one is given jobs, an archived one was deleted or replaced and can be read.
+    // Stored: variants are never reordered.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub enum WorkflowStatus {
+        Draft "draft",
+        Published "published",
+        Archived "archived",
     }
 }
 
-/// What a smart workflow ranks providers by.
-// Stored: variants are never reordered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Strategy {
-    SuccessRate,
-    Latency,
-    Cost,
-    #[default]
-    Balanced,
-}
-
-impl Strategy {
-    pub fn name(self) -> &'static str {
-        match self {
-            Strategy::SuccessRate => "success_rate",
-            Strategy::Latency => "latency",
-            Strategy::Cost => "cost",
-            Strategy::Balanced => "balanced",
-        }
+base::words! {
+    /// What a smart workflow ranks providers by.
+    // Stored: variants are never reordered.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub enum Strategy {
+        SuccessRate "success_rate",
+        Latency "latency",
+        Cost "cost",
+        #[default]
+        Balanced "balanced",
     }
 }
 
@@ -68,24 +49,16 @@ impl From<Strategy> for RankStrategy {
     }
 }
 
-/// Who decides about a new ranking.
-// Stored: variants are never reordered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Mode {
-    /// The worker writes a new version.
-    #[default]
-    Auto,
-    /// The worker writes a suggestion, and somebody applies it.
-    Suggest,
-}
-
-impl Mode {
-    pub fn name(self) -> &'static str {
-        match self {
-            Mode::Auto => "auto",
-            Mode::Suggest => "suggest",
-        }
+base::words! {
+    /// Who decides about a new ranking.
+    // Stored: variants are never reordered.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    pub enum Mode {
+        /// The worker writes a new version.
+        #[default]
+        Auto "auto",
+        /// The worker writes a suggestion, and somebody applies it.
+        Suggest "suggest",
     }
 }
 

@@ -35,7 +35,14 @@ macro_rules! path_ids {
     )*};
 }
 
-base::each_path_id!(path_ids);
+/// Those of all ids that have such a noun.
+macro_rules! ids_with_noun {
+    ($($(#[$doc:meta])* $id:ident $($noun:literal)?;)*) => {
+        path_ids! { $($(base::ids::$id, $noun;)?)* }
+    };
+}
+
+base::each_id!(ids_with_noun);
 
 /// A UUID in its hyphenated form; any other text is a resource that does not exist.
 pub fn uuid(text: &str, noun: &str) -> Result<uuid::Uuid> {

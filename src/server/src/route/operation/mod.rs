@@ -13,6 +13,7 @@ use crate::spec::permit::{Needs, QuotaNeed};
 use crate::spec::route::RouteSpec;
 use crate::wire::envelope::STRUCTURED;
 use base::Code;
+use base::limits::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX};
 use http::StatusCode;
 use schemars::JsonSchema;
 use schemas::without_null;
@@ -155,8 +156,9 @@ impl<'a> Operation<'a> {
     /// The parameters of a list page.
     pub fn page_parameters(&mut self) {
         self.parameters.push(json!({
-            "name": "limit", "in": "query", "description": "Rows of a page; a larger number counts as 200.",
-            "schema": { "type": "integer", "minimum": 1, "default": 50 },
+            "name": "limit", "in": "query",
+            "description": format!("Rows of a page; a larger number counts as {PAGE_ROWS_MAX}."),
+            "schema": { "type": "integer", "minimum": 1, "default": PAGE_ROWS_DEFAULT },
         }));
         self.parameters.push(json!({
             "name": "cursor", "in": "query", "description": "The nextCursor of the page before.",

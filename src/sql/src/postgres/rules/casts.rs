@@ -1,6 +1,8 @@
 //! Casts, and types that are written otherwise in PostgreSQL.
 
-use datafusion::sql::sqlparser::ast::{DataType, ExactNumberInfo, Expr, TimezoneInfo, Value, ValueWithSpan};
+use datafusion::sql::sqlparser::ast::{
+    CastKind, DataType, ExactNumberInfo, Expr, TimezoneInfo, Value, ValueWithSpan,
+};
 
 use super::literals;
 use super::written::{call, literal, number, taken, text};
@@ -52,6 +54,19 @@ fn is_double(data_type: &DataType) -> bool {
         data_type,
         DataType::DoublePrecision | DataType::Float8 | DataType::Float(_) | DataType::Real | DataType::Float4
     )
+}
+
+/// Leaves casts out whose result is cast to the same type again: a chain of them is as deep as it is long.
+pub(super) fn cast_once(expr: &mut Expr) {
+    let is_plain = |kind: &CastKind| matches!(kind, CastKind::Cast | CastKind::DoubleColon);
+    let Expr::Cast { kind, expr: inner, data_type, format: None, .. } = expr else { return };
+    while is_plain(kind)
+        && let Expr::Cast { kind, expr: again, data_type: own, format: None, .. } = inner.as_mut()
+        && is_plain(kind)
+        && own == data_type
+    {
+        **inner = taken(again);
+    }
 }
 
 /// A cast, as a whole.
@@ -109,29 +124,7 @@ fn cast(inner: &mut Expr, data_type: &mut DataType) {
             };
             *data_type = DataType::Text;
         }
-        // By way of a decimal it would be another double than the one that its digits mean.
-        double if is_double(double) => {
-            // Without bits, or with more than a narrow one has, it is a wide one.
-            let is_wide = match double {
-                DataType::Float(ExactNumberInfo::None) => true,
-                DataType::Float(ExactNumberInfo::Precision(bits)) => *bits > FLOAT4_BITS_MAX,
-                _ => false,
-            };
-            if is_wide {
-                *double = DataType::DoublePrecision;
-            }
-            match inner {
-                Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
-                    *inner = text(digits.trim_end_matches('.'));
-                }
-                Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(digits), .. })
-                    if digits.trim().parse::<f64>().is_ok_and(|zero| zero == 0.0) =>
-                {
-                    *inner = text("0");
-                }
-                _ => {}
-            }
-        }
+        double if is_double(double) => cast_to_double(inner, double),
         DataType::Numeric(_) | DataType::Decimal(_) | DataType::Dec(_)
             if !matches!(inner, Expr::Value(_)) =>
         {
@@ -153,6 +146,30 @@ fn cast(inner: &mut Expr, data_type: &mut DataType) {
         DataType::JSON | DataType::JSONB => *data_type = DataType::Text,
         // Ids are texts in the tables.
         DataType::Uuid => *data_type = DataType::Text,
+        _ => {}
+    }
+}
+
+/// By way of a decimal it would be another double than the one that its digits mean.
+fn cast_to_double(inner: &mut Expr, double: &mut DataType) {
+    // Without bits, or with more than a narrow one has, it is a wide one.
+    let is_wide = match double {
+        DataType::Float(ExactNumberInfo::None) => true,
+        DataType::Float(ExactNumberInfo::Precision(bits)) => *bits > FLOAT4_BITS_MAX,
+        _ => false,
+    };
+    if is_wide {
+        *double = DataType::DoublePrecision;
+    }
+    match inner {
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
+            *inner = text(digits.trim_end_matches('.'));
+        }
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(digits), .. })
+            if digits.trim().parse::<f64>().is_ok_and(|zero| zero == 0.0) =>
+        {
+            *inner = text("0");
+        }
         _ => {}
     }
 }

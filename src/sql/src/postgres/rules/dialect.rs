@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::calls::{around, call_of, signed_number};
-use super::casts::{cast_expr, in_words, typed_string};
+use super::casts::{cast_expr, cast_once, in_words, typed_string};
 use super::quantified::{exists, no_row, not_in, quantified, without_columns};
 use super::regular::{escaped, matches_regular, regular, similar};
 use super::written::{binary, call, is, literal, nested, number, taken, text};
@@ -74,6 +74,8 @@ impl VisitorMut for Dialect {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         not_in(expr);
+        cast_once(expr);
+        turned_round(expr);
         ControlFlow::Continue(())
     }
 
@@ -135,19 +137,8 @@ impl VisitorMut for Dialect {
                 let found = call("regexp_match", vec![taken(whole), taken(pattern)]);
                 *expr = call("array_element", vec![found, number("1")]);
             }
-            // By its text DataFusion turns the first part of a span round only.
-            Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner }
-                if matches!(&**inner, Expr::Interval(_)) =>
-            {
-                let minus = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number("1")) };
-                *expr = nested(binary(taken(inner), BinaryOperator::Multiply, nested(minus)));
-            }
-            Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: inner } => {
-                let minus = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number("1")) };
-                *expr = nested(binary(nested(taken(inner)), BinaryOperator::PGBitwiseXor, nested(minus)));
-            }
-            Expr::UnaryOp { op: UnaryOperator::Minus, .. }
-            | Expr::BinaryOp { op: BinaryOperator::PGExp, .. } => literals::power(expr),
+            Expr::UnaryOp { .. } => signed(expr),
+            Expr::BinaryOp { op: BinaryOperator::PGExp, .. } => literals::power(expr),
             Expr::Collate { expr: inner, collation } if forms::is_by_bytes(collation) => *expr = taken(inner),
             Expr::BinaryOp { left, op: BinaryOperator::Overlaps, right } => {
                 if let Some(other) = forms::overlaps(left, right) {
@@ -157,6 +148,22 @@ impl VisitorMut for Dialect {
             _ => compared(expr),
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// An operator before its operand.
+fn signed(expr: &mut Expr) {
+    let minus = || nested(Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number("1")) });
+    match expr {
+        // By its text DataFusion turns the first part of a span round only.
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } if matches!(&**inner, Expr::Interval(_)) => {
+            *expr = nested(binary(taken(inner), BinaryOperator::Multiply, minus()));
+        }
+        Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: inner } => {
+            *expr = nested(binary(nested(taken(inner)), BinaryOperator::PGBitwiseXor, minus()));
+        }
+        Expr::UnaryOp { op: UnaryOperator::Minus, .. } => literals::power(expr),
+        _ => compared(expr),
     }
 }
 
@@ -212,16 +219,38 @@ fn compared(expr: &mut Expr) {
     }
 }
 
+/// `-(b - a)` as `a - b`: the engine knows no opposite of a difference of two times.
+fn turned_round(expr: &mut Expr) {
+    if let Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr
+        && let Expr::Nested(inner) = inner.as_mut()
+        && let Expr::BinaryOp { left, op: BinaryOperator::Minus, right } = inner.as_mut()
+    {
+        *expr = nested(binary(taken(right), BinaryOperator::Minus, nested(taken(left))));
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use datafusion::sql::sqlparser::{dialect::PostgreSqlDialect, parser::Parser};
-
+    use super::super::written::parsed;
     use super::*;
 
     fn rewritten(sql: &str) -> String {
-        let mut statement = Parser::parse_sql(&PostgreSqlDialect {}, sql).expect("it parses").remove(0);
+        let mut statement = parsed(sql);
         rewrite(&mut statement);
         statement.to_string()
+    }
+
+    #[test]
+    fn casts_to_one_type_are_one_cast() {
+        let casts = |of: &str| rewritten(&format!("SELECT a{of} FROM t"));
+        assert_eq!(casts(&"::varchar(3)".repeat(100)), casts("::varchar(3)"));
+        assert_ne!(casts("::varchar(3)::varchar(2)"), casts("::varchar(2)"));
+    }
+
+    #[test]
+    fn the_opposite_of_a_difference_is_one() {
+        assert_eq!(rewritten("SELECT -(a - b) FROM t"), "SELECT (b - (a)) FROM t");
+        assert_eq!(rewritten("SELECT -(a - b - c) FROM t"), "SELECT (c - (a - b)) FROM t");
     }
 
     #[test]

@@ -124,53 +124,6 @@ fn listed(list: InList, changed: bool, schema: &DFSchema) -> Transformed<Expr> {
     any_of(parts, negated)
 }
 
-/// A constant that is looked for among what is no constant, as comparisons one by one: DataFusion takes a NULL among those for
-/// one that is not alike (`NOT (5 IN (CASE WHEN b THEN 6 END, 7))`, `DATE '2026-03-29' NOT IN (…)`; seeds 41319 and 50457 of the
-/// random statements).
-pub(super) fn among_others(expr: Expr) -> Transformed<Expr> {
-    match expr {
-        Expr::InList(list)
-            if is_constant(&list.expr)
-                && !list.list.iter().all(is_constant)
-                && may_be_copied(
-                    &list.expr,
-                    list.list.iter().filter(|item| !is_constant(item)).count() + 1,
-                ) =>
-        {
-            let InList { expr, list, negated } = list;
-            let (constants, others): (Vec<_>, Vec<_>) = list.into_iter().partition(is_constant);
-            let mut parts: Vec<Expr> =
-                others.into_iter().map(|item| expr.as_ref().clone().eq(item)).collect();
-            if !constants.is_empty() {
-                parts.push(expr.in_list(constants, false));
-            }
-            any_of(parts, negated)
-        }
-        expr => Transformed::no(expr),
-    }
-}
-
-/// Whether an expression is one value, whichever row it is of: DataFusion then computes it as it plans.
-fn is_constant(expr: &Expr) -> bool {
-    let differs = expr.exists(|part| {
-        let of_rows = matches!(
-            part,
-            Expr::Column(_)
-                | Expr::OuterReferenceColumn(..)
-                | Expr::ScalarSubquery(_)
-                | Expr::Exists(_)
-                | Expr::InSubquery(_)
-                | Expr::SetComparison(_)
-                | Expr::AggregateFunction(_)
-                | Expr::WindowFunction(_)
-                | Expr::Unnest(_)
-                | Expr::GroupingSet(_)
-        );
-        Ok(of_rows || part.is_volatile_node())
-    });
-    !differs.unwrap_or(true)
-}
-
 /// Whether any of them holds, or none.
 fn any_of(mut parts: Vec<Expr>, negated: bool) -> Transformed<Expr> {
     // As a tree that is not as deep as the list is long.

@@ -9,8 +9,8 @@ use datafusion::sql::sqlparser::ast::{
     UnaryOperator, Value, ValueWithSpan, Visit, Visitor,
 };
 
-use super::joins;
 use super::written::{binary, call, nested, taken};
+use super::{joins, level};
 use crate::postgres::table::{self, Kind};
 
 /// Most expressions of a part that is written more than once.
@@ -241,77 +241,32 @@ pub(super) fn innermost(mut expr: &Expr) -> &Expr {
 
 /// Whether an expression asks that anywhere in it, subqueries not looked into.
 fn asks(expr: &Expr) -> bool {
-    struct Asks {
-        depth: usize,
-    }
-    impl Visitor for Asks {
-        type Break = ();
-
-        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.depth += 1;
-            ControlFlow::Continue(())
+    level::any(expr, |expr| match expr {
+        Expr::InSubquery { .. } => true,
+        Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => {
+            matches!(innermost(right), Expr::Subquery(_))
         }
-
-        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.depth -= 1;
-            ControlFlow::Continue(())
-        }
-
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            let is_subquery = |right: &Expr| matches!(innermost(right), Expr::Subquery(_));
-            let asks = match expr {
-                Expr::InSubquery { .. } => true,
-                Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => is_subquery(right),
-                _ => false,
-            };
-            if asks && self.depth == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        }
-    }
-    expr.visit(&mut Asks { depth: 0 }).is_break()
+        _ => false,
+    })
 }
 
 /// Whether an expression calls an aggregate or a function of a window, outside of subqueries.
 pub(crate) fn aggregates(expr: &Expr) -> bool {
-    let mut calls = Calls { depth: 0, aggregate: false, window: false };
-    let _ = expr.visit(&mut calls);
-    calls.aggregate || calls.window
+    level::any(expr, |expr| is_windowed(expr) || is_aggregate(expr))
 }
 
 /// Whether it calls a function of a window.
 pub(crate) fn windows(expr: &Expr) -> bool {
-    let mut calls = Calls { depth: 0, aggregate: false, window: false };
-    let _ = expr.visit(&mut calls);
-    calls.window
+    level::any(expr, is_windowed)
 }
 
-struct Calls {
-    depth: usize,
-    aggregate: bool,
-    window: bool,
+fn is_windowed(expr: &Expr) -> bool {
+    matches!(expr, Expr::Function(function) if function.over.is_some())
 }
 
-impl Visitor for Calls {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        if let Expr::Function(function) = expr
-            && self.depth == 0
-        {
-            let name = function.name.0.last().and_then(|part| part.as_ident());
-            let name = name.map(|name| name.value.to_ascii_lowercase()).unwrap_or_default();
-            self.window |= function.over.is_some();
-            self.aggregate |= table::of(&name).is_some_and(|row| row.kind == Kind::Aggregate);
-        }
-        ControlFlow::Continue(())
-    }
+fn is_aggregate(expr: &Expr) -> bool {
+    let Expr::Function(function) = expr else { return false };
+    let name = function.name.0.last().and_then(|part| part.as_ident());
+    let row = name.and_then(|name| table::of(&name.value.to_ascii_lowercase()));
+    row.is_some_and(|row| row.kind == Kind::Aggregate)
 }

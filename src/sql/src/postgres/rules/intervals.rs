@@ -10,13 +10,15 @@ use datafusion::arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
+use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion::logical_expr::{
     AggregateUDF, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Union,
     WindowFunctionDefinition, cast,
 };
 
 use crate::errors::{QueryError, told};
-use crate::postgres::{of_spans, span_length, span_of, span_picked, table};
+use crate::postgres::table::{self, Spans};
+use crate::postgres::{of_spans, span_length, span_of, span_picked};
 
 /// A comparison of spans.
 pub(super) fn comparison(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -125,14 +127,7 @@ pub(super) fn united(node: LogicalPlan) -> Result<LogicalPlan> {
 /// Where spans are ordered, or taken for one, by something else than a comparison: by their lengths; refused where what comes out
 /// would be one of several spans of one length.
 pub(super) fn ordered(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let is_span = |side: &Expr| matches!(side.get_type(schema), Ok(DataType::Interval(_)));
-    let by_length = |side: &mut Expr| {
-        let found = is_span(side);
-        if found {
-            *side = span_length(std::mem::take(side));
-        }
-        found
-    };
+    let is_span = |side: &Expr| is_span(side, schema);
     let mut changed = false;
     match &mut expr {
         Expr::ScalarFunction(call) if call.args.iter().any(is_span) => {
@@ -161,68 +156,99 @@ pub(super) fn ordered(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<E
                 changed = true;
             }
         }
-        Expr::AggregateFunction(call) => {
-            let (name, params) = (call.func.name().to_owned(), &mut call.params);
-            if let Some(function) = total(&name, params.distinct, &mut params.args, schema)? {
-                call.func = function;
-                changed = true;
-            }
-            for by in &mut params.order_by {
-                changed |= by_length(&mut by.expr);
-            }
-            if !params.args.iter().any(is_span) {
-                return Ok(Transformed::new_transformed(expr, changed));
-            }
-            match name.as_str() {
-                "min" | "max" => {
-                    // NULL comes last: it is none of them while there are others.
-                    let length = span_length(params.args[0].clone());
-                    params.order_by = vec![length.sort(name == "min", false)];
-                    params.distinct = false;
-                    call.func = first_value_udaf();
-                    changed = true;
-                }
-                "count" if params.distinct => {
-                    params.args.iter_mut().for_each(|arg| {
-                        by_length(arg);
-                    });
-                    changed = true;
-                }
-                "mode" | "percentile_disc" => return refused(&format!("{name} of intervals")),
-                _ if params.distinct => return refused("DISTINCT of intervals"),
-                _ => {}
-            }
-        }
-        Expr::WindowFunction(call) => {
-            let name = call.fun.name().to_owned();
-            let params = &mut call.params;
-            if matches!(name.as_str(), "min" | "max") && params.args.iter().any(is_span) {
-                return refused(&format!("{name} of intervals over a window"));
-            }
-            if let Some(function) = total(&name, params.distinct, &mut params.args, schema)? {
-                call.fun = WindowFunctionDefinition::AggregateUDF(function);
-                changed = true;
-            }
-            for key in &mut params.partition_by {
-                changed |= by_length(key);
-            }
-            for by in &mut params.order_by {
-                changed |= by_length(&mut by.expr);
-            }
-        }
+        Expr::AggregateFunction(call) => changed = aggregated(call, schema)?,
+        Expr::WindowFunction(call) => changed = windowed(call, schema)?,
         _ => {}
     }
     Ok(Transformed::new_transformed(expr, changed))
 }
 
+fn is_span(side: &Expr, schema: &DFSchema) -> bool {
+    matches!(side.get_type(schema), Ok(DataType::Interval(_)))
+}
+
+/// Puts a span's length in its place; whether it was one.
+fn by_length(side: &mut Expr, schema: &DFSchema) -> bool {
+    let found = is_span(side, schema);
+    if found {
+        *side = span_length(std::mem::take(side));
+    }
+    found
+}
+
+/// An aggregate of spans, or in the order of some; whether it was changed.
+fn aggregated(call: &mut AggregateFunction, schema: &DFSchema) -> Result<bool> {
+    let mut changed = false;
+    let (name, params) = (call.func.name().to_owned(), &mut call.params);
+    let does = spans_of(&name);
+    if let Some(function) = total(does, params.distinct, &mut params.args, schema)? {
+        call.func = function;
+        changed = true;
+    }
+    for by in &mut params.order_by {
+        changed |= by_length(&mut by.expr, schema);
+    }
+    if !params.args.iter().any(|arg| is_span(arg, schema)) {
+        return Ok(changed);
+    }
+    match does {
+        Some(Spans::Least | Spans::Greatest) => {
+            // NULL comes last: it is none of them while there are others.
+            let length = span_length(params.args[0].clone());
+            params.order_by = vec![length.sort(does == Some(Spans::Least), false)];
+            params.distinct = false;
+            call.func = first_value_udaf();
+            changed = true;
+        }
+        Some(Spans::Counted) if params.distinct => {
+            params.args.iter_mut().for_each(|arg| {
+                by_length(arg, schema);
+            });
+            changed = true;
+        }
+        Some(Spans::Refused) => return refused(&format!("{name} of intervals")),
+        _ if params.distinct => return refused("DISTINCT of intervals"),
+        _ => {}
+    }
+    Ok(changed)
+}
+
+/// A function over a window, likewise.
+fn windowed(call: &mut WindowFunction, schema: &DFSchema) -> Result<bool> {
+    let mut changed = false;
+    let name = call.fun.name().to_owned();
+    let params = &mut call.params;
+    let does = spans_of(&name);
+    let is_picked = matches!(does, Some(Spans::Least | Spans::Greatest | Spans::Refused));
+    if is_picked && params.args.iter().any(|arg| is_span(arg, schema)) {
+        return refused(&format!("{name} of intervals over a window"));
+    }
+    if let Some(function) = total(does, params.distinct, &mut params.args, schema)? {
+        call.fun = WindowFunctionDefinition::AggregateUDF(function);
+        changed = true;
+    }
+    for key in &mut params.partition_by {
+        changed |= by_length(key, schema);
+    }
+    for by in &mut params.order_by {
+        changed |= by_length(&mut by.expr, schema);
+    }
+    Ok(changed)
+}
+
+/// What an aggregate does with spans.
+fn spans_of(name: &str) -> Option<Spans> {
+    table::of(name)?.spans
+}
+
 /// The function of ours that a sum or an average of spans is.
 fn total(
-    name: &str,
+    does: Option<Spans>,
     distinct: bool,
     args: &mut [Expr],
     schema: &DFSchema,
 ) -> Result<Option<Arc<AggregateUDF>>> {
-    let ("sum" | "avg", [arg]) = (name, args) else { return Ok(None) };
+    let (Some(Spans::Summed | Spans::Averaged), [arg]) = (does, args) else { return Ok(None) };
     let is_span =
         |arg: &Expr| matches!(arg.get_type(schema), Ok(DataType::Interval(_) | DataType::Duration(_)));
     if !is_span(arg) {
@@ -238,7 +264,7 @@ fn total(
     {
         *arg = inner;
     }
-    Ok(Some(of_spans(name == "avg")))
+    Ok(Some(of_spans(does == Some(Spans::Averaged))))
 }
 
 /// The length of a span that is compared with others; one that is written as a text is one too.

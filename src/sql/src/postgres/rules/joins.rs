@@ -3,13 +3,12 @@
 //! In PostgreSQL it is the right side's, or whichever side has one; in DataFusion it is always the left side's, which is NULL
 //! for the rows that only the right side has. So what names it is given what it means: `b.x`, or `coalesce(a.x, b.x)`.
 
-use std::ops::ControlFlow;
-
 use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, Ident, JoinConstraint, JoinOperator, OrderByKind, Query, Select, SelectItem, SetExpr,
-    TableFactor, VisitMut, VisitorMut,
+    TableFactor, VisitMut,
 };
 
+use super::level;
 use super::written::call;
 
 /// Whether `SELECT` is over a join of these kinds that is not rewritten here: of more than two tables, of tables without
@@ -134,7 +133,7 @@ pub(super) fn merge(query: &mut Query) {
         }
         return;
     };
-    let Some(mut meaning) = merge_select(select) else { return };
+    let Some(meaning) = merge_select(select) else { return };
     let shown = |column: &Ident| {
         let own = |item: &SelectItem| match item {
             SelectItem::ExprWithAlias { alias, .. } => same(alias, column),
@@ -154,7 +153,7 @@ pub(super) fn merge(query: &mut Query) {
 
 /// The same for everything but the order, and what the columns mean; none when nothing is merged.
 fn merge_select(select: &mut Select) -> Option<Meaning> {
-    let mut meaning = Meaning { columns: merged(select)?, depth: 0 };
+    let meaning = Meaning(merged(select)?);
     meaning.give(&mut select.distinct);
     for item in &mut select.projection {
         if let SelectItem::UnnamedExpr(Expr::Identifier(column)) = item {
@@ -172,39 +171,18 @@ fn merge_select(select: &mut Select) -> Option<Meaning> {
     Some(meaning)
 }
 
-struct Meaning {
-    columns: Vec<(Ident, Expr)>,
-    depth: usize,
-}
+/// What columns are that stand under one name.
+struct Meaning(Vec<(Ident, Expr)>);
 
 impl Meaning {
-    fn give(&mut self, to: &mut impl VisitMut) {
-        // The visitor never breaks.
-        let _ = to.visit(self);
-    }
-}
-
-impl VisitorMut for Meaning {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        // In a subquery the name may be one of its own.
-        if let Expr::Identifier(column) = expr
-            && self.depth == 0
-            && let Some((_, meant)) = self.columns.iter().find(|(own, _)| same(own, column))
-        {
-            *expr = meant.clone();
-        }
-        ControlFlow::Continue(())
+    /// In a subquery the name may be one of its own.
+    fn give(&self, to: &mut impl VisitMut) {
+        level::each(to, |expr| {
+            if let Expr::Identifier(column) = expr
+                && let Some((_, meant)) = self.0.iter().find(|(own, _)| same(own, column))
+            {
+                *expr = meant.clone();
+            }
+        });
     }
 }

@@ -58,6 +58,16 @@ fn united(kinds: impl IntoIterator<Item = Kind>) -> Kind {
     })
 }
 
+/// Whether it is a text without a type that JSON could be read from.
+fn is_written_json(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(ScalarValue::Utf8(Some(text)), _) => {
+            serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+        }
+        _ => false,
+    }
+}
+
 /// The columns of a step's inputs, with their kinds.
 type Scope = Vec<(DFSchemaRef, Vec<Kind>)>;
 
@@ -166,12 +176,23 @@ impl Kinds {
                 Transformed::new_transformed(Expr::ScalarFunction(call), changed)
             }
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right })
-                if [&left, &right].iter().all(|side| self.kind(side, scope) == Kind::Json) =>
+                if self.are_json([&left, &right], scope) =>
             {
-                Transformed::yes(json_concatenation().call(vec![*left, *right]))
+                Transformed::yes(json_concatenation(*left, *right))
             }
             other => Transformed::no(other),
         }
+    }
+
+    /// Whether the sides of `||` are JSON: one of them is, and the other is too or is written so.
+    fn are_json(&self, sides: [&Expr; 2], scope: &Scope) -> bool {
+        let kinds = sides.map(|side| (side, self.kind(side, scope)));
+        let may_be = |(side, kind): &(&Expr, Kind)| match kind {
+            Kind::Json => true,
+            Kind::Open => is_written_json(side),
+            Kind::Other => false,
+        };
+        kinds.iter().any(|(_, kind)| *kind == Kind::Json) && kinds.iter().all(may_be)
     }
 
     fn kind(&self, expr: &Expr, scope: &Scope) -> Kind {
@@ -345,6 +366,7 @@ mod tests {
                 vec![0],
             ),
             ("SELECT e.key, e.value FROM jobs, json_each(metadata) AS e", vec![1]),
+            (r#"SELECT tags || '["x"]', '["x"]' || tags, tags || 'x', id || '["x"]' FROM jobs"#, vec![0, 1]),
             ("SELECT x.m, x.id FROM jobs j, LATERAL (SELECT j.metadata AS m, j.id AS id) x", vec![0]),
             (
                 "WITH RECURSIVE r(n, j) AS (SELECT 1, tags FROM jobs UNION ALL SELECT n + 1, j -> 0 FROM r) SELECT j, n FROM r",

@@ -160,8 +160,7 @@ fn grouped(parts: Vec<(Expr, Option<BinaryOperator>)>) -> Expr {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::sql::sqlparser::{dialect::PostgreSqlDialect, parser::Parser};
-
+    use super::super::written::parsed;
     use super::*;
 
     /// With every operation in parentheses.
@@ -195,7 +194,7 @@ mod tests {
             ("NOT (a IN (1, 2))", "(NOT a IN (1, 2))"),
         ] {
             let sql = format!("SELECT 1 WHERE {written}");
-            let mut statement = Parser::parse_sql(&PostgreSqlDialect {}, &sql).expect("it parses").remove(0);
+            let mut statement = parsed(&sql);
             regroup(&mut statement);
             let Statement::Query(query) = statement else { panic!("a query") };
             let select = query.body.as_select().expect("a SELECT");

@@ -12,10 +12,12 @@ mod floats;
 pub(crate) mod forms;
 mod group_keys;
 mod guards;
+mod in_lists;
 mod intervals;
 pub(crate) mod joins;
 mod jsons;
 mod lateral;
+mod level;
 mod lifted;
 mod literals;
 mod logic;
@@ -113,14 +115,13 @@ pub(crate) fn plan(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::catalog::default_table_source::source_as_provider;
-    use datafusion::common::tree_node::TreeNodeRecursion;
-    use datafusion::sql::parser::Statement as ParsedStatement;
-    use datafusion::sql::sqlparser::{dialect::PostgreSqlDialect, parser::Parser};
-
+    use super::written::parsed;
     use super::*;
     use crate::gate::tests::world::World;
     use crate::scan::SegmentTable;
+    use datafusion::catalog::default_table_source::source_as_provider;
+    use datafusion::common::tree_node::TreeNodeRecursion;
+    use datafusion::sql::parser::Statement as ParsedStatement;
 
     /// The plan's text, and what it reads.
     fn shown(plan: &LogicalPlan) -> String {
@@ -158,7 +159,7 @@ mod tests {
             OF_STATEMENTS.iter().map(|rule| rule.name).collect::<Vec<_>>()
         );
         for ((_, sql, made), rule) in cases.iter().zip(OF_STATEMENTS) {
-            let mut statement = Parser::parse_sql(&PostgreSqlDialect {}, sql).expect("it parses").remove(0);
+            let mut statement = parsed(sql);
             assert!(!statement.to_string().contains(made), "{}: {statement}", rule.name);
             (rule.rewrite)(&mut statement).expect("it is rewritten");
             assert!(statement.to_string().contains(made), "{}: {statement}", rule.name);
@@ -189,7 +190,7 @@ mod tests {
             OF_PLANS.iter().map(|rule| rule.name).collect::<Vec<_>>()
         );
         for (place, (name, sql, made)) in cases.into_iter().enumerate() {
-            let mut parsed = Parser::parse_sql(&PostgreSqlDialect {}, sql).expect("it parses").remove(0);
+            let mut parsed = parsed(sql);
             statement(&mut parsed).expect("it is rewritten");
             let parsed = ParsedStatement::Statement(Box::new(parsed));
             let mut plan = world.state.statement_to_plan(parsed).await.expect("a plan");

@@ -118,12 +118,13 @@ fn below<'a>(select: &'a mut SetExpr, name: &str) -> Option<&'a mut SetExpr> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::written::parsed;
     use super::*;
 
     #[test]
     fn rows_that_are_alike_are_numbered() {
         let sql = "SELECT a, lower(b) AS c FROM t EXCEPT ALL SELECT d, e FROM u ORDER BY 1";
-        let mut statement = Parser::parse_sql(&PostgreSqlDialect {}, sql).expect("it parses").remove(0);
+        let mut statement = parsed(sql);
         rewrite(&mut statement);
         let side = |query: &str| {
             format!(
@@ -137,7 +138,7 @@ mod tests {
         );
         assert_eq!(statement.to_string(), expected);
         for (sql, counted) in [("SELECT a, count(*) FROM t", true), ("SELECT * FROM t", false)] {
-            let statement = Parser::parse_sql(&PostgreSqlDialect {}, sql).expect("it parses").remove(0);
+            let statement = parsed(sql);
             let Statement::Query(query) = statement else { panic!("a query") };
             assert_eq!(is_counted(&query.body), counted, "{sql}");
         }

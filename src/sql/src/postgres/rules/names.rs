@@ -142,57 +142,58 @@ fn ident_name(ident: &Ident) -> String {
 
 /// PostgreSQL's name for an expression, if it has one.
 fn figure(expr: &Expr) -> Option<String> {
-    match expr {
-        Expr::Identifier(ident) => Some(ident_name(ident)),
-        Expr::CompoundIdentifier(parts) => parts.last().map(ident_name),
-        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => figure(inner),
-        Expr::CompoundFieldAccess { root, .. } => figure(root),
-        // The name of a type, or `case`, gives way to that of the type it is cast to.
-        Expr::Cast { expr, data_type, .. } => {
-            let own = figure(expr).filter(|_| !is_weak(expr));
-            Some(own.unwrap_or_else(|| type_name(data_type)))
-        }
-        Expr::TypedString(typed) => Some(type_name(&typed.data_type)),
-        Expr::Interval(_) => Some("interval".to_owned()),
-        Expr::Function(function) => function.name.0.last()?.as_ident().map(ident_name),
-        Expr::Case { else_result, .. } => {
-            // A type's name says less than what it stands in.
-            let last = else_result.as_ref().filter(|expr| !is_weak(expr)).and_then(|expr| figure(expr));
-            Some(last.unwrap_or_else(|| "case".to_owned()))
-        }
-        Expr::BinaryOp { op: BinaryOperator::Overlaps, .. } => Some("overlaps".to_owned()),
-        Expr::Exists { negated: false, .. } => Some("exists".to_owned()),
-        Expr::Subquery(query) => first_column(&query.body),
-        Expr::Array(_) => Some("array".to_owned()),
-        Expr::Extract { .. } => Some("extract".to_owned()),
-        Expr::Substring { shorthand, .. } => Some(if *shorthand { "substr" } else { "substring" }.to_owned()),
-        Expr::Position { .. } => Some("position".to_owned()),
-        Expr::Trim { trim_where, .. } => Some(
-            match trim_where {
-                Some(TrimWhereField::Leading) => "ltrim",
-                Some(TrimWhereField::Trailing) => "rtrim",
-                Some(TrimWhereField::Both) | None => "btrim",
-            }
-            .to_owned(),
-        ),
-        Expr::Overlay { .. } => Some("overlay".to_owned()),
-        Expr::Ceil { .. } => Some("ceil".to_owned()),
-        Expr::Floor { .. } => Some("floor".to_owned()),
-        Expr::AtTimeZone { .. } => Some("timezone".to_owned()),
-        _ => None,
+    named(expr).map(|found| found.name)
+}
+
+/// A name, and whether it is only that of a type, or `case`: such a one gives way to that of the type it is cast to, and to what
+/// it stands in.
+struct Named {
+    name: String,
+    is_weak: bool,
+}
+
+impl Named {
+    fn strong(name: impl Into<String>) -> Option<Self> {
+        Some(Self { name: name.into(), is_weak: false })
+    }
+
+    fn weak(name: impl Into<String>) -> Option<Self> {
+        Some(Self { name: name.into(), is_weak: true })
     }
 }
 
-/// Whether an expression's name is only that of its type.
-fn is_weak(expr: &Expr) -> bool {
+/// Looks at every part once: a chain of casts may be as long as a statement.
+fn named(expr: &Expr) -> Option<Named> {
+    let strong = |inner: Option<&Expr>| inner.and_then(named).filter(|found| !found.is_weak);
     match expr {
-        Expr::TypedString(_) | Expr::Interval(_) => true,
-        Expr::Nested(inner) => is_weak(inner),
-        Expr::Cast { expr, .. } => is_weak(expr) || figure(expr).is_none(),
-        Expr::Case { else_result, .. } => {
-            else_result.as_ref().is_none_or(|last| is_weak(last) || figure(last).is_none())
+        Expr::Identifier(ident) => Named::strong(ident_name(ident)),
+        Expr::CompoundIdentifier(parts) => Named::strong(ident_name(parts.last()?)),
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => named(inner),
+        Expr::CompoundFieldAccess { root, .. } => named(root),
+        Expr::Cast { expr, data_type, .. } => {
+            strong(Some(expr)).or_else(|| Named::weak(type_name(data_type)))
         }
-        _ => false,
+        Expr::TypedString(typed) => Named::weak(type_name(&typed.data_type)),
+        Expr::Interval(_) => Named::weak("interval"),
+        Expr::Function(function) => Named::strong(ident_name(function.name.0.last()?.as_ident()?)),
+        Expr::Case { else_result, .. } => strong(else_result.as_deref()).or_else(|| Named::weak("case")),
+        Expr::BinaryOp { op: BinaryOperator::Overlaps, .. } => Named::strong("overlaps"),
+        Expr::Exists { negated: false, .. } => Named::strong("exists"),
+        Expr::Subquery(query) => Named::strong(first_column(&query.body)?),
+        Expr::Array(_) => Named::strong("array"),
+        Expr::Extract { .. } => Named::strong("extract"),
+        Expr::Substring { shorthand, .. } => Named::strong(if *shorthand { "substr" } else { "substring" }),
+        Expr::Position { .. } => Named::strong("position"),
+        Expr::Trim { trim_where, .. } => Named::strong(match trim_where {
+            Some(TrimWhereField::Leading) => "ltrim",
+            Some(TrimWhereField::Trailing) => "rtrim",
+            Some(TrimWhereField::Both) | None => "btrim",
+        }),
+        Expr::Overlay { .. } => Named::strong("overlay"),
+        Expr::Ceil { .. } => Named::strong("ceil"),
+        Expr::Floor { .. } => Named::strong("floor"),
+        Expr::AtTimeZone { .. } => Named::strong("timezone"),
+        _ => None,
     }
 }
 
@@ -227,12 +228,11 @@ fn type_name(data_type: &DataType) -> String {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::sql::sqlparser::{dialect::PostgreSqlDialect, parser::Parser};
-
+    use super::super::written::parsed;
     use super::*;
 
     fn rewritten(sql: &str) -> String {
-        let mut statement = Parser::parse_sql(&PostgreSqlDialect {}, sql).expect("it parses").remove(0);
+        let mut statement = parsed(sql);
         rewrite(&mut statement);
         statement.to_string()
     }
@@ -255,6 +255,10 @@ mod tests {
             (
                 "SELECT DISTINCT lower(a) FROM t ORDER BY lower(a), b",
                 r#"SELECT DISTINCT lower(a) AS "lower" FROM t ORDER BY "lower", b"#,
+            ),
+            (
+                "SELECT (1::int)::text, CASE WHEN a THEN b ELSE 1::int END::text, (a::int)::text",
+                r#"SELECT (1::INT)::TEXT AS "text", CASE WHEN a THEN b ELSE 1::INT END::TEXT AS "text_2", (a::INT)::TEXT AS "a""#,
             ),
             ("SELECT a FROM t OFFSET 1", "SELECT a FROM t OFFSET 1"),
             (

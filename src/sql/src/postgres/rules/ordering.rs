@@ -198,7 +198,7 @@ fn all_but(keys: usize) -> SelectItem {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::sql::sqlparser::{dialect::PostgreSqlDialect, parser::Parser};
+    use super::super::written::parsed;
 
     #[test]
     fn names_in_an_order_are_those_that_postgresql_means() {
@@ -224,7 +224,7 @@ mod tests {
             ),
             ("SELECT DISTINCT -v AS v FROM t ORDER BY -v", "SELECT DISTINCT -v AS v FROM t ORDER BY v"),
         ] {
-            let mut statement = Parser::parse_sql(&PostgreSqlDialect {}, sql).expect("it parses").remove(0);
+            let mut statement = parsed(sql);
             super::super::names::rewrite(&mut statement);
             assert_eq!(statement.to_string(), expected);
         }

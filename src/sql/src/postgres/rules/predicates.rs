@@ -9,24 +9,31 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, Distinct, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, LimitClause, OrderByKind, Query, Select,
     SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, UnaryOperator, Value, ValueWithSpan,
-    Visit, VisitMut, Visitor, VisitorMut,
+    Visit, Visitor,
 };
 
 use super::written::{binary, call, nested, number, taken, template};
-use super::{forms, joins, sets};
+use super::{forms, joins, level, sets};
 
 /// Makes counts of them in what is selected and grouped by.
 pub(super) fn in_select(select: &mut Select) {
+    values_mut(select, counted);
+}
+
+/// Gives `change` what of a SELECT is a value ([`values_of`]).
+fn values_mut(select: &mut Select, change: fn(&mut Expr)) {
     for item in &mut select.projection {
-        counted(item);
+        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+            change(expr);
+        }
     }
     if let GroupByExpr::Expressions(exprs, _) = &mut select.group_by {
-        exprs.iter_mut().for_each(counted);
+        exprs.iter_mut().for_each(change);
     }
     if let Some(Distinct::On(exprs)) = &mut select.distinct {
-        exprs.iter_mut().for_each(counted);
+        exprs.iter_mut().for_each(change);
     }
-    select.qualify.iter_mut().for_each(counted);
+    select.qualify.iter_mut().for_each(change);
 }
 
 /// What of a SELECT is a value: its truth may be NULL there, which in WHERE, HAVING and ON is the same as false.
@@ -48,55 +55,26 @@ pub(crate) fn values_of(select: &Select) -> impl Iterator<Item = &Expr> {
 
 /// `x = ANY (query)` and its like in what is selected and grouped by, with NULL where that cannot be said.
 pub(super) fn open_in_select(select: &mut Select) {
-    for item in &mut select.projection {
-        opened(item);
-    }
-    if let GroupByExpr::Expressions(exprs, _) = &mut select.group_by {
-        exprs.iter_mut().for_each(opened);
-    }
-    if let Some(Distinct::On(exprs)) = &mut select.distinct {
-        exprs.iter_mut().for_each(opened);
-    }
-    select.qualify.iter_mut().for_each(opened);
+    values_mut(select, opened);
 }
 
 /// The same in an order.
 pub(super) fn open_in_order(query: &mut Query) {
+    order_mut(query, opened);
+}
+
+fn order_mut(query: &mut Query, change: fn(&mut Expr)) {
     if let Some(OrderByKind::Expressions(order)) = query.order_by.as_mut().map(|order| &mut order.kind) {
-        order.iter_mut().for_each(|by| opened(&mut by.expr));
+        order.iter_mut().for_each(|by| change(&mut by.expr));
     }
 }
 
-fn opened(part: &mut impl VisitMut) {
-    // The visitor never breaks.
-    let _ = part.visit(&mut Opened { depth: 0 });
-}
-
-struct Opened {
-    depth: usize,
-}
-
-impl VisitorMut for Opened {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if self.depth == 0
-            && let Some(open) = Open::of(expr).and_then(|open| open.value())
-        {
+fn opened(value: &mut Expr) {
+    level::each(value, |expr| {
+        if let Some(open) = Open::of(expr).and_then(|open| open.value()) {
             *expr = open;
         }
-        ControlFlow::Continue(())
-    }
+    });
 }
 
 /// Whether it is one of those whose truth as a value is not worked out here.
@@ -220,37 +198,11 @@ fn nested_in(query: &Query) -> usize {
 
 /// Makes counts in an order.
 pub(super) fn in_order(query: &mut Query) {
-    if let Some(OrderByKind::Expressions(order)) = query.order_by.as_mut().map(|order| &mut order.kind) {
-        order.iter_mut().for_each(|by| counted(&mut by.expr));
-    }
+    order_mut(query, counted);
 }
 
-fn counted(part: &mut impl VisitMut) {
-    // The visitor never breaks.
-    let _ = part.visit(&mut Counted { depth: 0 });
-}
-
-struct Counted {
-    depth: usize,
-}
-
-impl VisitorMut for Counted {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if self.depth > 0 {
-            return ControlFlow::Continue(());
-        }
+fn counted(value: &mut Expr) {
+    level::each(value, |expr| {
         let other = match expr {
             Expr::Exists { subquery, negated } => Some((has_rows((**subquery).clone()), *negated)),
             Expr::InSubquery { expr: left, subquery, negated } if forms::is_small(subquery.as_ref()) => {
@@ -265,8 +217,7 @@ impl VisitorMut for Counted {
                 false => truth,
             };
         }
-        ControlFlow::Continue(())
-    }
+    });
 }
 
 /// Whether a query has rows, as `(SELECT count(*) …) > 0`.
@@ -486,28 +437,5 @@ fn all_counted() -> Expr {
 
 /// Whether a value asks, anywhere in it but in subqueries, what has no value here ([`has_no_value`]).
 pub(crate) fn asks_without_value(expr: &impl Visit) -> bool {
-    struct Asks {
-        depth: usize,
-    }
-    impl Visitor for Asks {
-        type Break = ();
-
-        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.depth += 1;
-            ControlFlow::Continue(())
-        }
-
-        fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.depth -= 1;
-            ControlFlow::Continue(())
-        }
-
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            if self.depth == 0 && has_no_value(expr) {
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    expr.visit(&mut Asks { depth: 0 }).is_break()
+    level::any(expr, has_no_value)
 }

@@ -1,9 +1,10 @@
 //! Calls and patterns that are refused by how they are written: those that the engine would answer wrongly.
 
 use datafusion::sql::sqlparser::ast::{
-    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator,
 };
 
+use super::forms::innermost;
 use super::regular::{matches_regular, similar};
 use super::{calls, patterns, written};
 use crate::errors::quoted;
@@ -31,6 +32,7 @@ pub(crate) fn of(expr: &Expr) -> Option<String> {
                  aggregate around it)"
                     .to_owned()
             }),
+            Check::Share => wrong_share(argument(&function.args, 0)?),
         },
         _ => None,
     }
@@ -63,6 +65,18 @@ fn regular_expression(pattern: &Expr) -> Option<String> {
     })
 }
 
+/// A written share of the rows that is none, or the first such of a list.
+fn wrong_share(share: &Expr) -> Option<String> {
+    let written = match innermost(share) {
+        Expr::Array(shares) => return shares.elem.iter().find_map(wrong_share),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => format!("-{}", innermost(expr)),
+        other => other.to_string(),
+    };
+    let is_beyond = written.parse::<f64>().is_ok_and(|share| !(0.0..=1.0).contains(&share));
+    is_beyond
+        .then(|| format!("A percentile of {} (write a share of the rows, from 0 to 1)", quoted(&written)))
+}
+
 /// Flags that are written in the statement, the first text from a place on, and are none that are known.
 fn wrong_flags(arguments: &FunctionArguments, from: usize, takes_global: bool) -> Option<String> {
     let FunctionArguments::List(list) = arguments else { return None };
@@ -83,4 +97,30 @@ fn to_char_pattern(arguments: &FunctionArguments) -> Option<String> {
         "to_char with this pattern (write one like 'YYYY-MM-DD HH24:MI:SS', '%Y-%m-%d' or, of a number, 'FM999,990.00')"
             .to_owned()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::sql::sqlparser::{dialect::PostgreSqlDialect, parser::Parser};
+
+    use super::of;
+
+    #[test]
+    fn a_share_of_the_rows_is_from_0_to_1() {
+        let refused = |share: &str| {
+            let call = format!("percentile_cont({share}) WITHIN GROUP (ORDER BY x)");
+            let parsed =
+                Parser::new(&PostgreSqlDialect {}).try_with_sql(&call).and_then(|mut all| all.parse_expr());
+            of(&parsed.expect("it parses"))
+        };
+        for share in ["0", "1", "0.95", "ARRAY[0.1, 1.0]", "share"] {
+            assert_eq!(refused(share), None);
+        }
+        for (share, part) in [("2", "of 2 "), ("-0.5", "of -0.5 "), ("ARRAY[0.5, (95)]", "of 95 ")] {
+            assert!(
+                refused(share).is_some_and(|told| told.contains(part) && told.contains("from 0 to 1")),
+                "{share}"
+            );
+        }
+    }
 }

@@ -4,15 +4,13 @@
 //! `unnest`, in SELECT as in FROM. In FROM one that names columns of what stands before it is a LATERAL subquery
 //! (`lateral`).
 
-use std::ops::ControlFlow;
-
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query,
-    Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs,
-    TimezoneInfo, Visit, VisitMut, Visitor, VisitorMut,
+    CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Select,
+    SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, TimezoneInfo,
 };
 
 use super::forms::is_small;
+use super::level;
 use super::written::{call, is, literal, number, taken, template};
 use crate::postgres::table;
 
@@ -182,114 +180,39 @@ impl Rows {
 
 /// Whether any of the expressions names a column, outside of subqueries.
 pub(super) fn names_columns(exprs: &[Expr]) -> bool {
-    exprs.iter().any(|expr| expr.visit(&mut Columns { depth: 0 }).is_break())
-}
-
-struct Columns {
-    depth: usize,
-}
-
-impl Visitor for Columns {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        match expr {
-            Expr::Identifier(_) | Expr::CompoundIdentifier(_) if self.depth == 0 => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        }
-    }
+    let is_column = |expr: &Expr| matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+    exprs.iter().any(|expr| level::any(expr, is_column))
 }
 
 /// Whether a SELECT gives a row for each member of something, none where there is none.
 pub(super) fn has_sets(select: &Select) -> bool {
+    let gives_rows = |name: &ObjectName| {
+        let last = name.0.last().and_then(|part| part.as_ident());
+        list_of(name).is_some() || last.and_then(rows_of) == Some(table::Rows::Given)
+    };
+    let is_set = |expr: &Expr| matches!(expr, Expr::Function(function) if gives_rows(&function.name));
     select.projection.iter().any(|item| match item {
-        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
-            expr.visit(&mut HasSets { depth: 0 }).is_break()
-        }
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => level::any(expr, is_set),
         _ => false,
     })
-}
-
-struct HasSets {
-    depth: usize,
-}
-
-impl Visitor for HasSets {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        let gives_rows = |name: &ObjectName| {
-            let last = name.0.last().and_then(|part| part.as_ident());
-            list_of(name).is_some() || last.and_then(rows_of) == Some(table::Rows::Given)
-        };
-        match expr {
-            Expr::Function(function) if self.depth == 0 && gives_rows(&function.name) => {
-                ControlFlow::Break(())
-            }
-            _ => ControlFlow::Continue(()),
-        }
-    }
 }
 
 /// Makes rows of the lists in SELECT.
 pub(super) fn in_projection(select: &mut Select) {
     for item in &mut select.projection {
         if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
-            // The visitor never breaks.
-            let _ = expr.visit(&mut Sets { depth: 0 });
+            level::each(expr, unnested_list);
         }
     }
 }
 
-struct Sets {
-    depth: usize,
-}
-
-impl VisitorMut for Sets {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
-        if self.depth > 0 {
-            return ControlFlow::Continue(());
-        }
-        if let Some(list) = list_of(&function.name) {
-            function.name = ObjectName::from(vec![Ident::new(list)]);
-            *expr = call("unnest", vec![taken(expr)]);
-        } else if takes_lists(&function.name) {
-            arguments(&mut function.args).into_iter().for_each(listed_again);
-        }
-        ControlFlow::Continue(())
+fn unnested_list(expr: &mut Expr) {
+    let Expr::Function(function) = expr else { return };
+    if let Some(list) = list_of(&function.name) {
+        function.name = ObjectName::from(vec![Ident::new(list)]);
+        *expr = call("unnest", vec![taken(expr)]);
+    } else if takes_lists(&function.name) {
+        arguments(&mut function.args).into_iter().for_each(listed_again);
     }
 }
 

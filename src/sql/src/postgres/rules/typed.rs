@@ -14,7 +14,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, cast, lit};
 use regex::Regex;
 
-use super::{floats, guards, intervals};
+use super::{floats, guards, in_lists, intervals};
 use crate::checked;
 use crate::postgres::{plain, table};
 use base::clock::Timestamp;
@@ -45,7 +45,7 @@ pub(super) fn rewrite(plan: LogicalPlan) -> Result<LogicalPlan> {
                     .transform_data(|expr| intervals::comparison(expr, &schema))?
                     .transform_data(|expr| intervals::ordered(expr, &schema))?
                     .transform_data(|expr| Ok(floats::comparison(expr, &schema)))?
-                    .transform_data(|expr| Ok(floats::among_others(expr)))?
+                    .transform_data(|expr| Ok(in_lists::marked(expr)))?
                     .transform_data(|expr| guards::both(expr, &schema))
             })?;
             let rewritten = match has_keys {

@@ -10,8 +10,8 @@ use datafusion::sql::sqlparser::ast::{
     VisitorMut, WindowSpec, WindowType,
 };
 
-use super::forms;
 use super::joins::same;
+use super::{forms, level};
 use crate::errors::{QueryError, quoted};
 
 /// Writes the windows out in the whole statement, subqueries included.
@@ -33,17 +33,16 @@ impl VisitorMut for Queries {
             && let Some(order) = &mut query.order_by
         {
             let windows = defined(&select.named_window)?;
-            order.visit(&mut Uses { windows: &windows, depth: 0 })?;
+            write_uses(order, &windows)?;
         }
         ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<QueryError> {
         let windows = defined(&select.named_window)?;
-        let mut uses = Uses { windows: &windows, depth: 0 };
-        select.projection.visit(&mut uses)?;
-        select.distinct.visit(&mut uses)?;
-        select.qualify.visit(&mut uses)?;
+        write_uses(&mut select.projection, &windows)?;
+        write_uses(&mut select.distinct, &windows)?;
+        write_uses(&mut select.qualify, &windows)?;
         select.named_window.clear();
         ControlFlow::Continue(())
     }
@@ -109,49 +108,29 @@ fn written_out(windows: &Windows, spec: &WindowSpec) -> ControlFlow<QueryError, 
     })
 }
 
-/// Writes the windows out where functions run over them.
-struct Uses<'a> {
-    windows: &'a Windows,
-    depth: usize,
-}
-
-impl VisitorMut for Uses<'_> {
-    type Break = QueryError;
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<QueryError> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<QueryError> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<QueryError> {
-        // A subquery has windows of its own.
+/// Writes the windows out where functions run over them. A subquery has windows of its own.
+fn write_uses(part: &mut impl VisitMut, windows: &Windows) -> ControlFlow<QueryError> {
+    level::try_each(part, |expr| {
         if let Expr::Function(function) = expr
-            && self.depth == 0
             && let Some(over) = &mut function.over
         {
             let spec = match over {
-                WindowType::NamedWindow(name) => find(self.windows, name)?.clone(),
-                WindowType::WindowSpec(spec) => written_out(self.windows, spec)?,
+                WindowType::NamedWindow(name) => find(windows, name)?.clone(),
+                WindowType::WindowSpec(spec) => written_out(windows, spec)?,
             };
             *over = WindowType::WindowSpec(spec);
         }
         ControlFlow::Continue(())
-    }
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use datafusion::sql::sqlparser::{dialect::PostgreSqlDialect, parser::Parser};
-
+    use super::super::written::parsed;
     use super::*;
 
     fn written(sql: &str) -> Result<String, QueryError> {
-        let mut statement = Parser::parse_sql(&PostgreSqlDialect {}, sql).expect("it parses").remove(0);
+        let mut statement = parsed(sql);
         rewrite(&mut statement).map(|()| statement.to_string())
     }
 

@@ -58,6 +58,12 @@ pub(super) fn is(name: &Ident, word: &str) -> bool {
     name.quote_style.is_none() && name.value.eq_ignore_ascii_case(word)
 }
 
+/// A statement, for tests of what becomes of it.
+#[cfg(test)]
+pub(super) fn parsed(sql: &str) -> Statement {
+    Parser::parse_sql(&PostgreSqlDialect {}, sql).expect("it parses").remove(0)
+}
+
 /// A query to be filled in.
 pub(super) fn template() -> Query {
     let parsed = Parser::parse_sql(&PostgreSqlDialect {}, "SELECT 1 FROM (SELECT 1) AS q");

@@ -1,7 +1,7 @@
 //! Times, dates and spans.
 
 use super::{Check, Row, Rule, form, scalar};
-use crate::postgres::{spans, times, zone};
+use crate::postgres::{moments, spans, times, zone};
 
 #[rustfmt::skip]
 pub(super) static ROWS: &[Row] = &[
@@ -32,7 +32,7 @@ pub(super) static ROWS: &[Row] = &[
     scalar("to_date", "text, format → date").rule(Rule::TimePattern),
     scalar("to_local_time", "timestamp → timestamp").extra(),
     scalar("to_time", "text → time").extra(),
-    scalar("to_timestamp", "double precision → timestamp; text, format → timestamp").rule(Rule::TimePattern),
+    scalar("to_timestamp", "double precision → timestamp; text, format → timestamp").own(moments::to_timestamp).rule(Rule::TimePattern),
     scalar("to_timestamp_micros", "bigint → timestamp").extra(),
     scalar("to_timestamp_millis", "bigint → timestamp").extra(),
     scalar("to_timestamp_nanos", "bigint → timestamp").extra(),

@@ -5,7 +5,7 @@ use crate::postgres::json::{self, Question};
 use crate::postgres::lists::{self, Comparison};
 use crate::postgres::numbers::{self, Work};
 use crate::postgres::text::{self, Style};
-use crate::postgres::{picture, regexes, spans, times};
+use crate::postgres::{per_row, picture, regexes, spans, times};
 
 #[rustfmt::skip]
 pub(super) static ROWS: &[Row] = &[
@@ -34,6 +34,7 @@ pub(super) static ROWS: &[Row] = &[
     inside("json_members_text", "json → text[]", || json::udf("json_members_text", Question::Members { as_text: true }))
         .said("json_each_text"),
     inside("json_value", "json → json", json::marked).json(Json::Always).put_around(),
+    inside("per_row", "any → any", per_row::function).takes_differences().put_around(),
     inside("round_by", "number, bigint → number", || numbers::round(false)).said("round"),
     inside("span_length", "interval → numeric", spans::length_function).takes_differences(),
     inside("to_averaged", "number → number", || numbers::udf(Work::Averaged)).takes_differences().said("avg").put_around(),

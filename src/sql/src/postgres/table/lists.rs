@@ -1,6 +1,7 @@
 //! Lists, rows of lists, maps and structures, and what takes values of any type.
 
 use super::{Json, Row, Rows, Rule, form, scalar, set};
+use crate::postgres::first_of;
 
 #[rustfmt::skip]
 pub(super) static ROWS: &[Row] = &[
@@ -53,7 +54,7 @@ pub(super) static ROWS: &[Row] = &[
     scalar("array_union", "any[], any[] → any[]").also(&["list_union"]).json(Json::OfAny).extra(),
     scalar("arrays_zip", "any[], any[] → record[]").also(&["list_zip"]).extra(),
     scalar("cardinality", "any[] → bigint").adapted(),
-    scalar("coalesce", "any… → any").rule(Rule::Uniform).json(Json::OfAny).uniform(),
+    scalar("coalesce", "any… → any").own(first_of::coalesce).rule(Rule::Uniform).json(Json::OfAny).uniform(),
     scalar("cosine_distance", "number[], number[] → double precision").extra(),
     scalar("empty", "any[] → boolean").also(&["array_empty", "list_empty"]).extra(),
     scalar("flatten", "any[][] → any[]").json(Json::OfFirst).extra(),

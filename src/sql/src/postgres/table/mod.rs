@@ -56,6 +56,8 @@ pub(crate) struct Row {
     pub(crate) takes_dates: bool,
     /// It takes the difference of two times as it is: it tells the same of it as of the span.
     pub(crate) takes_differences: bool,
+    /// What an aggregate is over spans; of one that takes values of any type it has to be told.
+    pub(crate) spans: Option<Spans>,
     /// The engine's numbers have no sign. They stay as they are where they stand alone: the first row of each is found by
     /// them (`newest`).
     pub(crate) is_unsigned: bool,
@@ -142,6 +144,8 @@ pub(crate) enum Check {
     ToChar,
     /// Pairs cannot be told apart.
     DistinctPairs,
+    /// The first argument is a share of the rows, or a list of such.
+    Share,
 }
 
 /// How a function that gives several rows is made of lists.
@@ -153,6 +157,23 @@ pub(crate) enum Rows {
     Members(&'static str),
     /// Of the list that it is given.
     Given,
+}
+
+/// What an aggregate does with spans, which are alike when their lengths are: 24 hours and a day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spans {
+    /// It hands them on, and compares none of them.
+    Kept,
+    /// It counts them, with DISTINCT by their lengths.
+    Counted,
+    /// It gives the one that is first by length.
+    Least,
+    Greatest,
+    /// It adds them up.
+    Summed,
+    Averaged,
+    /// What comes out would be one of several of one length.
+    Refused,
 }
 
 /// What the result is as far as JSON goes.
@@ -187,6 +208,7 @@ const fn row(kind: Kind, name: &'static str, signatures: &'static str, answer: A
         is_uniform: false,
         takes_dates: false,
         takes_differences: false,
+        spans: None,
         is_unsigned: false,
         is_windowed: false,
         is_extra: false,
@@ -304,6 +326,11 @@ impl Row {
 
     const fn takes_differences(mut self) -> Row {
         self.takes_differences = true;
+        self
+    }
+
+    const fn spans(mut self, spans: Spans) -> Row {
+        self.spans = Some(spans);
         self
     }
 

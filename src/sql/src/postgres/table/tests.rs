@@ -107,6 +107,16 @@ const EXAMPLES: &[(&str, &str)] = &[
 ];
 
 #[test]
+fn of_every_aggregate_that_takes_any_value_it_is_told_what_it_does_with_spans() {
+    let is_planned = |row: &&Row| row.kind == Kind::Aggregate && !matches!(row.answer, Answer::Written);
+    for row in all().filter(is_planned) {
+        let taken = row.signatures.split(';').filter_map(|signature| signature.split('→').next());
+        let takes_spans = taken.clone().any(|taken| taken.contains("any") || taken.contains("interval"));
+        assert_eq!(row.spans.is_some(), takes_spans, "{}", row.name);
+    }
+}
+
+#[test]
 fn every_name_is_one_functions_and_what_a_row_names_is_there() {
     let mut names = BTreeSet::new();
     for row in all() {

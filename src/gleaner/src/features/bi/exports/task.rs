@@ -75,6 +75,7 @@ async fn make_one(context: &TaskContext, org: OrgId, id: BiExportId) -> Result<(
         })
         .await?;
     let Some(row) = begun else { return Ok(()) };
+    context.system().store().check_place()?;
     let made = if row.attempts > ATTEMPTS_MAX {
         Err(Unmade::GivenUp)
     } else {

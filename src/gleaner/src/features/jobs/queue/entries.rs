@@ -103,8 +103,11 @@ pub(super) fn look(
             if run_at > now {
                 // Times grow within a rank, so nothing more of this one is due: on to the next.
                 found.next_at = Some(found.next_at.map_or(run_at, |at| at.min(run_at)));
-                found.from = Seek::at(&(domain, host, rank.saturating_add(1)));
-                found.is_all = false;
+                match rank.checked_add(1) {
+                    Some(next) => (found.from, found.is_all) = (Seek::at(&(domain, host, next)), false),
+                    // No rank is behind the last one, which only a damaged entry has.
+                    None => found.is_all = true,
+                }
                 break;
             }
             if !passed_over.contains(&entry.key) {
@@ -113,4 +116,36 @@ pub(super) fn look(
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::clock::Clock;
+    use std::sync::mpsc;
+    use std::time::Duration;
+    use store::fault::{FaultyDisk, stray_entry};
+    use store::{MIGRATIONS, Store};
+
+    #[tokio::test]
+    async fn a_damaged_entry_of_the_last_rank_ends_the_look() {
+        let disk = FaultyDisk::new();
+        let store = Store::open_backend(move || disk.backend(), Clock::system(), MIGRATIONS).unwrap();
+        let org = OrgId::new();
+        let damaged = |tx: &store::OrgWrite<'_>| {
+            stray_entry(tx, &QUEUE, ("a.test", "a.test", u8::MAX, Moment(i64::MAX)), &JobId::new());
+            Ok(())
+        };
+        store.system().org(org).write(damaged).await.unwrap();
+        let (told, ended) = mpsc::channel();
+        let system = store.system();
+        // On a thread of its own, which a look without an end would keep.
+        std::thread::spawn(move || {
+            let head = HostPrefix::new("a.test", "a.test");
+            let found = system.read(|tx| look(tx, (org, &head), &HashSet::new(), None, 10));
+            let _ = told.send(found.map(|found| (found.due.len(), found.next_at, found.is_all)));
+        });
+        let found = ended.recv_timeout(Duration::from_secs(20)).expect("it ends").unwrap();
+        assert_eq!(found, (0, Some(Moment(i64::MAX)), true));
+    }
 }

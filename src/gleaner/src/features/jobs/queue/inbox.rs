@@ -1,6 +1,6 @@
 //! What others tell the dispatcher between two rounds: that a job was queued, and that a run has ended.
 
-use crate::features::jobs::rows::{JobV1, rank};
+use crate::features::jobs::rows::{JobV2, rank};
 use base::clock::Moment;
 use base::ids::{JobId, OrgId};
 use base::web::Domain;
@@ -23,7 +23,7 @@ pub(in crate::features::jobs) struct QueuedJob {
 }
 
 impl QueuedJob {
-    pub fn of(org: OrgId, job: &JobV1) -> QueuedJob {
+    pub fn of(org: OrgId, job: &JobV2) -> QueuedJob {
         QueuedJob {
             org,
             domain: job.domain.clone(),

@@ -18,12 +18,13 @@
 mod entries;
 mod gates;
 mod inbox;
+mod lane;
 mod slots;
 
 pub(super) use inbox::{Inbox, QueuedJob, RunSlot};
 pub use slots::runs_max;
 
-use super::rows::{QUEUE_TABLE, QueueKey};
+use super::rows::QUEUE_TABLE;
 use base::Result;
 use base::clock::Moment;
 use base::ids::{JobId, OrgId};
@@ -31,6 +32,7 @@ use base::web::Domain;
 use entries::{HostPrefix, HostScan};
 use fetch::{Permit, Politeness, VisitWait};
 use gates::DomainGate;
+use lane::{Lane, LaneId, OrgQueue, ReadyReason, ScanProgress};
 use slots::SlotCounts;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -49,89 +51,6 @@ const ENTRIES_AT_ONCE: usize = 4;
 const SWEEP_EVERY: Duration = Duration::from_secs(5 * 60);
 /// The same where somebody says that there is something, as after writes that failed.
 const SWEEP_AGAIN: Duration = Duration::from_secs(2);
-
-/// What an organization has queued for one host.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct LaneId {
-    org: OrgId,
-    head: HostPrefix,
-}
-
-/// Why a lane is looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum ReadyReason {
-    /// Its domain's gate keeps a visit for it.
-    Called,
-    /// It may have a job that is due.
-    Hopes,
-}
-
-type ReadyKey = (ReadyReason, u8, u64, HostPrefix);
-
-struct Lane {
-    domain: Domain,
-    host: Box<str>,
-    /// The best rank that it may have a job of.
-    rank: u8,
-    /// Under which key it stands among its organization's ready lanes.
-    ready: Option<ReadyKey>,
-    /// It waits at its domain's gate.
-    waits: bool,
-    /// It has nothing due before this moment.
-    asleep: Option<Moment>,
-}
-
-/// How far an organization's part of the index was looked through.
-#[derive(Debug, PartialEq, Eq)]
-enum ScanProgress {
-    Done,
-    /// From this key on; and once more from the beginning, if something came behind it.
-    At {
-        from: Seek<QueueKey>,
-        again: bool,
-    },
-}
-
-struct OrgQueue {
-    lanes: HashMap<HostPrefix, Lane>,
-    ready: BTreeSet<ReadyKey>,
-    walk: ScanProgress,
-    /// When the first of the lanes is due that are not remembered.
-    walk_at: Option<Moment>,
-    running: usize,
-    /// Looks of this round that found nothing.
-    misses: usize,
-    turn: u64,
-    /// Under which key it stands among those that have something to look at.
-    listed: Option<(usize, u64)>,
-}
-
-impl OrgQueue {
-    fn new() -> OrgQueue {
-        OrgQueue {
-            lanes: HashMap::new(),
-            ready: BTreeSet::new(),
-            walk: ScanProgress::Done,
-            walk_at: None,
-            running: 0,
-            misses: 0,
-            turn: 0,
-            listed: None,
-        }
-    }
-
-    fn has_hope(&self) -> bool {
-        !self.ready.is_empty() || self.walk != ScanProgress::Done
-    }
-
-    /// Looks through everything, also what is behind the walk that is going on.
-    fn walk_again(&mut self) {
-        match &mut self.walk {
-            ScanProgress::Done => self.walk = ScanProgress::At { from: Seek::start(), again: false },
-            ScanProgress::At { again, .. } => *again = true,
-        }
-    }
-}
 
 /// A job that a round may take.
 pub(super) struct DueJob {

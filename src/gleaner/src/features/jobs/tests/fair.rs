@@ -43,7 +43,7 @@ impl Lab {
     }
 
     /// Writes queued jobs of the organization at so many domains, which nobody tells the dispatcher of.
-    pub(super) async fn fill_domains(&self, org: &OrgStore, domains: usize, run_at: Moment) -> Vec<JobV1> {
+    pub(super) async fn fill_domains(&self, org: &OrgStore, domains: usize, run_at: Moment) -> Vec<JobV2> {
         let mut jobs = Vec::with_capacity(domains);
         let id = self.submit_for(org, "a.test/pattern", json!({})).await;
         let pattern = org.write(move |tx| submit::cancel(tx, id)).await.unwrap();
@@ -55,7 +55,7 @@ impl Lab {
                     // A name without an address: whoever is sent there fails at once.
                     let (domain, url) = (format!("d{n}.test"), "http://nowhere.test/".to_owned());
                     let (id, status) = (JobId::new(), JobStatus::Queued);
-                    let job = JobV1 { id, status, domain, url, run_at, finished_at: None, ..pattern.clone() };
+                    let job = JobV2 { id, status, domain, url, run_at, finished_at: None, ..pattern.clone() };
                     tx.insert(&JOBS, &id, &job)?;
                     jobs.push(job);
                 }
@@ -217,12 +217,12 @@ async fn domains_that_are_due_and_have_no_slot_cost_their_neighbours_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_queue_of_an_older_release_is_taken_over() {
-    static BEFORE: Index<(String, u8, Moment), JobV1> = Index::global(QUEUE_BEFORE, |job, keys| {
+    static BEFORE: Index<(String, u8, Moment), JobV2> = Index::global(QUEUE_BEFORE, |job, keys| {
         if job.status == JobStatus::Queued {
             keys.add((&job.domain, 9 - job.priority.min(9), job.run_at));
         }
     });
-    static JOBS_BEFORE: OrgTable<JobId, JobV1> = OrgTable::new("jobs", "Job")
+    static JOBS_BEFORE: OrgTable<JobId, JobV2> = OrgTable::new("jobs", "Job")
         .indexed(&[&BY_STATUS, &BY_URL, &BY_EXTERNAL_ID, &BY_BENCHMARK, &BEFORE, &LEASE])
         .fed();
     let mut lab = Lab::new(4, 2, Duration::ZERO).await;

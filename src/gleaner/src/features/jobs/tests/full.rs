@@ -23,7 +23,7 @@ async fn ask(lab: &Lab, org: &OrgStore, n: usize) -> base::Result<JobId> {
     let context = lab.context.clone();
     let asked = org.write(move |tx| {
         tx.unaudited("a test");
-        submit::submit(tx, &context, vec![checked])
+        submit::submit(tx, &context, vec![checked], None)
     });
     let origin = Origin::request(IpAddr::V4(Ipv4Addr::LOCALHOST), RequestId::accept(None));
     origin.scope(asked).await.map(|made| made[0].job.id)

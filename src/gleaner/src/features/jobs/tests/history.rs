@@ -39,7 +39,7 @@ async fn a_page_of_a_history_is_bounded_whatever_changed() {
         row.place.0 += 1_000 + n;
         row.values = Json(json!({ "text": format!("{n}{}", "x".repeat(LARGE)) }));
         row.changed = vec!["text".to_owned()];
-        let job = JobV1 { id: row.job, result_id: Some(row.id), ..first.clone() };
+        let job = JobV2 { id: row.job, result_id: Some(row.id), ..first.clone() };
         let is_alone = n < 10;
         if is_alone { &mut alone } else { &mut made }.push(row.job);
         lab.org

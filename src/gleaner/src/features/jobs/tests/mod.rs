@@ -13,7 +13,7 @@ mod waits;
 
 use super::FEATURE;
 use super::dispatch::{DispatchSettings, Dispatcher};
-use super::rows::{JOBS, JobV1, LEASE, QUEUE};
+use super::rows::{JOBS, JobV1, JobV2, LEASE, QUEUE};
 use super::run::DispatchParts;
 use super::submit::{self, NewJob, SubmitContext};
 use crate::features::billing::{self, Plans, Retention, TRANSACTIONS, Terms};
@@ -302,7 +302,7 @@ impl Lab {
         let request: NewJob = serde_json::from_value(request).unwrap();
         let checked = submit::check("", request, &self.guard).unwrap();
         let context = self.context.clone();
-        let made = org.write(move |tx| submit::submit(tx, &context, vec![checked])).await.unwrap();
+        let made = org.write(move |tx| submit::submit(tx, &context, vec![checked], None)).await.unwrap();
         made[0].job.id
     }
 
@@ -311,7 +311,7 @@ impl Lab {
     }
 
     /// Changes a job's row behind the dispatcher's back.
-    async fn edit(&self, id: JobId, change: impl FnOnce(&mut JobV1) + Send + 'static) {
+    async fn edit(&self, id: JobId, change: impl FnOnce(&mut JobV2) + Send + 'static) {
         let edit = self.org.write(move |tx| {
             let mut job = tx.require(&JOBS, &id)?;
             change(&mut job);
@@ -322,7 +322,7 @@ impl Lab {
         self.dispatcher.queued(self.org.id(), [&job]);
     }
 
-    fn job(&self, id: JobId) -> JobV1 {
+    fn job(&self, id: JobId) -> JobV2 {
         self.org.read(|tx| tx.require(&JOBS, &id)).unwrap()
     }
 
@@ -334,7 +334,7 @@ impl Lab {
         }
     }
 
-    async fn ended(&self, id: JobId) -> JobV1 {
+    async fn ended(&self, id: JobId) -> JobV2 {
         self.until("the job ends", |lab| lab.job(id).status.has_ended()).await;
         self.job(id)
     }
@@ -358,7 +358,7 @@ impl Lab {
     }
 
     /// Every job of the organization, oldest first.
-    fn jobs(&self) -> Vec<JobV1> {
+    fn jobs(&self) -> Vec<JobV2> {
         let rows = self.org.read(|tx| tx.scan(&JOBS, None, Order::Ascending, 1_000)).unwrap();
         rows.into_iter().map(|(_, job)| job).collect()
     }
@@ -499,8 +499,11 @@ async fn an_external_id_makes_one_job() {
     let other = json!({ "url": "http://a.test/other", "externalId": "order-7" });
     let checked = submit::check("jobs[3].", serde_json::from_value(other).unwrap(), &lab.guard).unwrap();
     let context = lab.context.clone();
-    let refused =
-        lab.org.write(move |tx| submit::submit(tx, &context, vec![checked]).map(drop)).await.unwrap_err();
+    let refused = lab
+        .org
+        .write(move |tx| submit::submit(tx, &context, vec![checked], None).map(drop))
+        .await
+        .unwrap_err();
     assert_eq!(refused.code(), Code::Conflict);
     assert!(refused.detail().unwrap().starts_with("jobs[3].externalId"));
     for bad in ["", "a\0b", "a\nb", "\u{202e}7-redro", "x\u{2066}y"] {
@@ -517,8 +520,50 @@ async fn a_refusal_in_a_batch_names_the_entry() {
     let missing = json!({ "urlId": UrlId::new() });
     let checked = submit::check("jobs[3].", serde_json::from_value(missing).unwrap(), &lab.guard).unwrap();
     let context = lab.context.clone();
-    let refused =
-        lab.org.write(move |tx| submit::submit(tx, &context, vec![checked]).map(drop)).await.unwrap_err();
+    let refused = lab
+        .org
+        .write(move |tx| submit::submit(tx, &context, vec![checked], None).map(drop))
+        .await
+        .unwrap_err();
     assert_eq!(refused.sentence(), Error::not_found(URLS.noun()).sentence());
     assert!(refused.detail().is_some_and(|detail| detail.starts_with("jobs[3].urlId")), "{refused}");
+}
+
+#[test]
+fn a_job_of_before_there_were_batches_is_read() {
+    let text = |n: u8| format!("{n}");
+    let old = JobV1 {
+        id: JobId::new(),
+        url: text(1),
+        domain: text(2),
+        url_id: None,
+        workflow_id: None,
+        workflow_version_id: None,
+        schedule_id: None,
+        schedule_run_id: None,
+        benchmark_id: None,
+        status: JobStatus::Running,
+        priority: 3,
+        page_type: None,
+        options: submit::options("options", submit::NewOptions::default()).unwrap(),
+        tags: vec![text(4)],
+        metadata: Json(json!({ "a": 1 })),
+        external_id: Some(text(5)),
+        request_hash: Some([6; 32]),
+        attempts: Vec::new(),
+        result_id: None,
+        credits_reserved: 7,
+        credits_charged: 8,
+        error: Some(text(9)),
+        created_at: Timestamp(10),
+        started_at: None,
+        finished_at: None,
+        run_at: Moment(11),
+        run: 12,
+        lease_until: Some(Moment(13)),
+    };
+    let read: JobV2 = base::codec::decode(&base::codec::encode(&old).unwrap()).unwrap();
+    assert_eq!((read.batch_id, read.retried_as, read.lease_until), (None, None, old.lease_until));
+    assert_eq!(read, JobV2::from(old));
+    assert_eq!(base::codec::decode::<JobV2>(&base::codec::encode(&read).unwrap()).unwrap(), read);
 }

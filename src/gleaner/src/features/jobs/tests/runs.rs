@@ -5,7 +5,7 @@ use crate::features::jobs::cancel_job;
 use crate::features::jobs::run::RunHost;
 
 /// A row as a process leaves it that dies in its `run`th run.
-fn left_running(run: u32, lease_until: Moment) -> impl FnOnce(&mut JobV1) {
+fn left_running(run: u32, lease_until: Moment) -> impl FnOnce(&mut JobV2) {
     move |job| {
         job.status = JobStatus::Running;
         job.run = run;
@@ -165,7 +165,7 @@ async fn a_targets_trouble_counts_against_a_provider_only_where_another_got_an_a
                 error: None,
             };
         let attempts = (1..).zip(attempts).map(attempt).collect();
-        let job = JobV1 { attempts, ..job.clone() };
+        let job = JobV2 { attempts, ..job.clone() };
         samples(&job, &[]).into_iter().map(|sample| (sample.provider, sample.good)).collect::<Vec<_>>()
     };
     let trouble = |provider| (provider, Outcome::TargetError, Some(503));
@@ -191,7 +191,7 @@ async fn whoever_asked_may_be_gone_before_the_commit() {
     let request = json!({ "url": url, "options": { "timeoutMs": 120_000 } });
     let checked = submit::check("", serde_json::from_value(request).unwrap(), &lab.guard).unwrap();
     let context = lab.context.clone();
-    let write = lab.org.write(move |tx| submit::submit(tx, &context, vec![checked]).map(drop));
+    let write = lab.org.write(move |tx| submit::submit(tx, &context, vec![checked], None).map(drop));
     drop(write.now_or_never());
     lab.until("the page is asked for", |lab| lab.web.count("a.test/held/never/x") == 1).await;
     let newest = lab.org.read(|tx| tx.scan(&JOBS, None, Order::Descending, 1)).unwrap();

@@ -6,7 +6,7 @@
 //! Aggregation", 1995). A state that finds several partners in the join counts several times, as each of its rows would have.
 //!
 //! It is done where all arguments come from one side, that side is a scan, and what it is grouped by below (its keys of the
-//! join and of the groups) is coded, so that there are at most a quarter as many groups as rows.
+//! join and of the groups) is dictionary-encoded, so that there are at most a quarter as many groups as rows.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use super::super::filter::columns_of;
-use super::{Below, exprs, substituted};
+use super::{AggregateInput, exprs, substituted};
 
 /// Aggregates whose state is of one small size, whatever the number of rows, and fails for none: of a URL that finds no
 /// partner in the join a state is made, too. A sum of whole numbers is added up in 128 bits, which no rows fill, and is cut
@@ -185,7 +185,7 @@ fn keys(joined: &Joined<'_>, side: JoinSide) -> Result<Option<Vec<usize>>> {
     keys.sort_unstable();
     keys.dedup();
     let input = if side == JoinSide::Left { joined.join.left() } else { joined.join.right() };
-    let Some(below) = Below::under(input, true) else { return Ok(None) };
+    let Some(below) = AggregateInput::under(input, true) else { return Ok(None) };
     let rows: usize = below.scan.sources.iter().map(|source| source.live_rows()).sum();
     let mut groups = 1_usize;
     for key in &keys {
@@ -206,22 +206,7 @@ fn rebuilt(joined: &Joined<'_>, side: JoinSide, keys: &[usize]) -> Result<Arc<dy
     let Joined { aggregate, join, .. } = joined;
     let range = joined.range(side);
     let is_left = side == JoinSide::Left;
-    let input = if is_left { join.left() } else { join.right() };
-    let schema = input.schema();
-    let mut functions = Vec::with_capacity(joined.arguments.len());
-    for (function, arguments) in aggregate.aggr_expr().iter().zip(&joined.arguments) {
-        let moved = arguments.iter().map(|argument| moved(argument, |column| column - range.start));
-        functions.push(Arc::new(rewritten(function, moved.collect::<Result<_>>()?, &schema)?));
-    }
-    let key = |key: &usize| {
-        let name = schema.field(*key).name();
-        (Arc::new(Column::new(name, *key)) as Arc<dyn PhysicalExpr>, name.clone())
-    };
-    let by = PhysicalGroupBy::new_single(keys.iter().map(key).collect());
-    let filters = vec![None; functions.len()];
-    let below =
-        AggregateExec::try_new(AggregateMode::Partial, by, functions, filters, Arc::clone(input), schema)?;
-    let below: Arc<dyn ExecutionPlan> = Arc::new(below);
+    let below = partial(joined, side, keys)?;
     // Where a column of the join was, and where it is.
     let other = if is_left { joined.range(JoinSide::Right) } else { joined.range(JoinSide::Left) };
     let width = below.schema().fields().len();
@@ -275,6 +260,28 @@ fn rebuilt(joined: &Joined<'_>, side: JoinSide, keys: &[usize]) -> Result<Arc<dy
         aggregate.input_schema(),
     )?;
     Ok(Arc::new(above))
+}
+
+/// The half below the join, on a side, by the keys.
+fn partial(joined: &Joined<'_>, side: JoinSide, keys: &[usize]) -> Result<Arc<dyn ExecutionPlan>> {
+    let Joined { aggregate, join, .. } = joined;
+    let range = joined.range(side);
+    let input = if side == JoinSide::Left { join.left() } else { join.right() };
+    let schema = input.schema();
+    let mut functions = Vec::with_capacity(joined.arguments.len());
+    for (function, arguments) in aggregate.aggr_expr().iter().zip(&joined.arguments) {
+        let moved = arguments.iter().map(|argument| moved(argument, |column| column - range.start));
+        functions.push(Arc::new(rewritten(function, moved.collect::<Result<_>>()?, &schema)?));
+    }
+    let key = |key: &usize| {
+        let name = schema.field(*key).name();
+        (Arc::new(Column::new(name, *key)) as Arc<dyn PhysicalExpr>, name.clone())
+    };
+    let by = PhysicalGroupBy::new_single(keys.iter().map(key).collect());
+    let filters = vec![None; functions.len()];
+    let below =
+        AggregateExec::try_new(AggregateMode::Partial, by, functions, filters, Arc::clone(input), schema)?;
+    Ok(Arc::new(below))
 }
 
 /// An expression with its columns at other places.

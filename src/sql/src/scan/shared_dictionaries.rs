@@ -1,6 +1,6 @@
 //! Scans whose text nobody keeps: they feed an aggregation, which copies the values it groups by.
 //!
-//! Rows of coded text can be views into the dictionary, without copying a byte. But whoever keeps batches (a sort, a
+//! Rows of dictionary-encoded text can be views into the dictionary, without copying a byte. But whoever keeps batches (a sort, a
 //! join) counts the whole dictionary once a batch and would run out of its memory on paper. So sharing a long
 //! dictionary is for scans under an aggregation, with nothing between that keeps rows.
 
@@ -20,15 +20,15 @@ const PASSING: &[&str] = &["ProjectionExec", "FilterExec", "CoalesceBatchesExec"
 
 /// Finds those scans.
 #[derive(Debug)]
-pub(crate) struct LeanScans;
+pub(crate) struct SharedDictionaries;
 
-impl PhysicalOptimizerRule for LeanScans {
+impl PhysicalOptimizerRule for SharedDictionaries {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_down(|node| {
             let Some(aggregate) = node.downcast_ref::<AggregateExec>() else {
                 return Ok(Transformed::no(node));
             };
-            let input = lean(Arc::clone(aggregate.input()))?;
+            let input = sharing(Arc::clone(aggregate.input()))?;
             match input.transformed {
                 true => Ok(Transformed::yes(replace_children_if_necessary(node, vec![input.data])?)),
                 false => Ok(Transformed::no(node)),
@@ -38,7 +38,7 @@ impl PhysicalOptimizerRule for LeanScans {
     }
 
     fn name(&self) -> &str {
-        "lean_scans"
+        "shared_dictionaries"
     }
 
     fn schema_check(&self) -> bool {
@@ -46,13 +46,13 @@ impl PhysicalOptimizerRule for LeanScans {
     }
 }
 
-/// Makes the scan under nodes that only pass rows on a lean one.
-fn lean(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+/// Makes the scan under nodes that only pass rows on one whose rows share their dictionaries.
+fn sharing(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     if let Some(scan) = node.downcast_ref::<Scan>() {
-        if scan.lean {
+        if scan.shares_dictionaries {
             return Ok(Transformed::no(node));
         }
-        let scan: Arc<dyn ExecutionPlan> = Arc::new(Scan { lean: true, ..scan.clone() });
+        let scan: Arc<dyn ExecutionPlan> = Arc::new(Scan { shares_dictionaries: true, ..scan.clone() });
         return Ok(Transformed::yes(scan));
     }
     let children = node.children();
@@ -60,7 +60,7 @@ fn lean(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPla
     if !PASSING.contains(&node.name()) {
         return Ok(Transformed::no(node));
     }
-    let child = lean(Arc::clone(child))?;
+    let child = sharing(Arc::clone(child))?;
     match child.transformed {
         true => Ok(Transformed::yes(replace_children_if_necessary(node, vec![child.data])?)),
         false => Ok(Transformed::no(node)),

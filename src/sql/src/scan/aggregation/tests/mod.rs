@@ -1,4 +1,4 @@
-//! Every statement gives the same with the rules of this folder as without them, on segments of all kinds: coded, plain,
+//! Every statement gives the same with the rules of this folder as without them, on segments of all kinds: dictionary-encoded, plain,
 //! with rows deleted, with NULLs, and with a column that older segments lack.
 
 mod random;
@@ -173,50 +173,62 @@ async fn codes_give_what_text_gives() {
     let world = world();
     for (node, sql) in [
         (
-            "CodedAggregate",
+            "DictionaryAggregate",
             "SELECT domain, count(*), sum(n), min(price), max(id) FROM readings GROUP BY domain",
         ),
-        ("CodedAggregate", "SELECT url, domain, count(n), max(price) FROM readings GROUP BY url, domain"),
-        ("CodedAggregate", "SELECT url, kind, domain, count(*) FROM readings GROUP BY url, kind, domain"),
-        ("CodedAggregate", "SELECT kind, count(*) FROM readings GROUP BY kind"),
-        ("CodedAggregate", "SELECT upper(domain) AS d, length(kind), count(*) FROM readings GROUP BY 1, 2"),
         (
-            "CodedAggregate",
+            "DictionaryAggregate",
+            "SELECT url, domain, count(n), max(price) FROM readings GROUP BY url, domain",
+        ),
+        (
+            "DictionaryAggregate",
+            "SELECT url, kind, domain, count(*) FROM readings GROUP BY url, kind, domain",
+        ),
+        ("DictionaryAggregate", "SELECT kind, count(*) FROM readings GROUP BY kind"),
+        (
+            "DictionaryAggregate",
+            "SELECT upper(domain) AS d, length(kind), count(*) FROM readings GROUP BY 1, 2",
+        ),
+        (
+            "DictionaryAggregate",
             "SELECT coalesce(domain, kind, '?'), count(*) FROM readings GROUP BY domain, kind",
         ),
-        ("CodedAggregate", "SELECT DISTINCT domain, kind FROM readings"),
+        ("DictionaryAggregate", "SELECT DISTINCT domain, kind FROM readings"),
         (
-            "CodedAggregate",
+            "DictionaryAggregate",
             "SELECT domain, count(*) FILTER (WHERE n > 4), sum(n + 1) FROM readings GROUP BY domain",
         ),
-        ("CodedAggregate", "SELECT url, count(*) FROM readings WHERE n > 5 AND kind <> 'a' GROUP BY url"),
-        ("CodedAggregate", "SELECT domain, count(DISTINCT url) FROM readings GROUP BY domain"),
-        ("CodedAggregate", "SELECT domain, median(price) FROM readings GROUP BY domain"),
-        ("CodedAggregate", "SELECT domain, count(*) FROM readings WHERE n > 99 GROUP BY domain"),
-        ("CodedAggregate", "SELECT count(DISTINCT url) FROM readings WHERE price > 100"),
         (
-            "CodedAggregate",
+            "DictionaryAggregate",
+            "SELECT url, count(*) FROM readings WHERE n > 5 AND kind <> 'a' GROUP BY url",
+        ),
+        ("DictionaryAggregate", "SELECT domain, count(DISTINCT url) FROM readings GROUP BY domain"),
+        ("DictionaryAggregate", "SELECT domain, median(price) FROM readings GROUP BY domain"),
+        ("DictionaryAggregate", "SELECT domain, count(*) FROM readings WHERE n > 99 GROUP BY domain"),
+        ("DictionaryAggregate", "SELECT count(DISTINCT url) FROM readings WHERE price > 100"),
+        (
+            "DictionaryAggregate",
             "SELECT c, count(*) FROM (SELECT url, count(*) AS c FROM readings GROUP BY url) x GROUP BY c",
         ),
         (
-            "CodedAggregate",
+            "DictionaryAggregate",
             "SELECT date_trunc('day', at) AS d, count(*), avg(price) FROM readings GROUP BY 1",
         ),
         (
-            "CodedAggregate",
+            "DictionaryAggregate",
             "SELECT date_trunc('month', at), max(n) FROM readings WHERE kind = 'a' GROUP BY 1",
         ),
-        ("SeenScan", "SELECT count(DISTINCT domain), count(DISTINCT kind) FROM readings"),
+        ("DistinctScan", "SELECT count(DISTINCT domain), count(DISTINCT kind) FROM readings"),
         (
-            "SeenScan",
+            "DistinctScan",
             "SELECT count(DISTINCT upper(domain)), count(DISTINCT kind), min(coalesce(kind, 'zz')) FROM readings",
         ),
         (
-            "SeenScan",
+            "DistinctScan",
             "SELECT count(DISTINCT url), count(DISTINCT domain), min(kind) FROM readings WHERE n = 3 AND kind = 'b'",
         ),
         (
-            "SeenScan",
+            "DistinctScan",
             "SELECT count(DISTINCT url), count(DISTINCT domain), min(kind) FROM readings WHERE n > 99",
         ),
         (
@@ -284,7 +296,7 @@ async fn a_value_drawn_for_a_row_is_drawn_once() {
         "SELECT domain, min(x), max(x) FROM (SELECT domain, random() AS x FROM readings) s GROUP BY domain";
     for sql in [sql, both] {
         let (ours, _) = run(&world.ours, sql, false).await;
-        assert!(!ours.contains("Coded"), "{sql}\n{ours}");
+        assert!(!ours.contains("Dictionary"), "{sql}\n{ours}");
     }
     let sql =
         "SELECT t.tag, random() < 0.5, count(r.n) FROM readings r JOIN tags t ON r.url = t.url GROUP BY 1, 2";
@@ -329,7 +341,7 @@ impl MemoryPool for Grudging {
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
-        if reservation.consumer().name() == "CodedAggregate" {
+        if reservation.consumer().name() == "DictionaryAggregate" {
             return resources_err!("there is none");
         }
         self.0.try_grow(reservation, additional)
@@ -355,7 +367,7 @@ async fn groups_that_find_no_memory_are_given_out_in_parts() {
     ] {
         let (ours, rows) = run(&narrow, sql, false).await;
         let (_, expected) = run(&world.plain, sql, false).await;
-        assert!(ours.contains("CodedAggregate"), "{sql}\n{ours}");
+        assert!(ours.contains("DictionaryAggregate"), "{sql}\n{ours}");
         assert_eq!(rows, expected, "{sql}\n{ours}");
     }
 }
@@ -458,14 +470,18 @@ async fn a_segment_of_more_batches_than_a_turn_has_is_read_to_its_end() {
     let ours =
         session::Session::of(&bound(folder.path()), session::segment_tables(sources)).expect("a session");
     for (node, sql, expected) in [
-        ("SeenScan", "SELECT count(DISTINCT few), count(DISTINCT upper(few)) FROM long", 13),
+        ("DistinctScan", "SELECT count(DISTINCT few), count(DISTINCT upper(few)) FROM long", 13),
         (
-            "SeenScan",
+            "DistinctScan",
             "SELECT count(DISTINCT upper(few)), count(DISTINCT few) FROM long WHERE few <> 'few 4'",
             12,
         ),
-        ("CodedAggregate", "SELECT sum(c) FROM (SELECT few, count(*) AS c FROM long GROUP BY few) s", rows),
-        ("CodedAggregate", "SELECT count(*) FROM (SELECT DISTINCT few FROM long) s", 13),
+        (
+            "DictionaryAggregate",
+            "SELECT sum(c) FROM (SELECT few, count(*) AS c FROM long GROUP BY few) s",
+            rows,
+        ),
+        ("DictionaryAggregate", "SELECT count(*) FROM (SELECT DISTINCT few FROM long) s", 13),
         ("SegmentScan", "SELECT sum(n) FROM long WHERE n + length(few) > 0", rows),
     ] {
         let (plan, answered) = run(&ours, sql, false).await;

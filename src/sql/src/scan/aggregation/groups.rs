@@ -27,7 +27,7 @@ use crate::segment::BATCH_ROWS_MAX;
 /// Bits of slots up to which each slot has an entry.
 const DENSE_BITS_MAX: u32 = 20;
 /// What an expression makes of all values of a dictionary may take as much, in bytes.
-const ANSWERS_BYTES_MAX: usize = 32 << 20;
+const EVALUATED_BYTES_MAX: usize = 32 << 20;
 /// An entry without a group.
 const NONE: u32 = u32::MAX;
 
@@ -50,28 +50,28 @@ pub(super) struct Groups {
 /// The segment that is being read.
 struct Segment {
     source: usize,
-    way: Way,
+    lookup: GroupLookup,
 }
 
 /// How the groups of a segment's rows are found.
-enum Way {
+enum GroupLookup {
     /// By the codes of all keys.
-    Coded(Coded),
+    Codes(CodeLookup),
     /// By the zones: a batch within one day has one group.
-    Steps(Steps),
-    /// Row by row: one of the keys is not coded, or an expression fails for a value.
+    Zones(BatchKeys),
+    /// Row by row: one of the keys is not dictionary-encoded, or an expression fails for a value.
     Rows,
 }
 
 /// What the one key is for the smallest and the largest value of each batch.
-struct Steps {
+struct BatchKeys {
     least: ArrayRef,
     most: ArrayRef,
     nulls: Vec<u64>,
 }
 
 /// Codes of all keys, put side by side in one number: a slot.
-struct Coded {
+struct CodeLookup {
     places: Vec<usize>,
     /// For each key its value by code, NULL last; none where it is the dictionary's own.
     values: Vec<Option<ArrayRef>>,
@@ -88,15 +88,15 @@ enum Table {
     Sparse {
         /// The last slot that each code of the key with the most values stood in, and its group.
         last: Vec<(u64, u32)>,
-        all: HashMap<u64, u32, BuildHasherDefault<Mixing>>,
+        all: HashMap<u64, u32, BuildHasherDefault<CodeHasher>>,
     },
 }
 
 /// A hash of one number.
 #[derive(Default)]
-struct Mixing(u64);
+struct CodeHasher(u64);
 
-impl Hasher for Mixing {
+impl Hasher for CodeHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -134,11 +134,11 @@ impl Groups {
 
     /// Memory that they take, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        let table = match self.segment.as_ref().map(|segment| &segment.way) {
-            Some(Way::Coded(coded)) => {
-                let values = coded.values.iter().flatten().map(|all| all.get_array_memory_size());
+        let table = match self.segment.as_ref().map(|segment| &segment.lookup) {
+            Some(GroupLookup::Codes(by_codes)) => {
+                let values = by_codes.values.iter().flatten().map(|all| all.get_array_memory_size());
                 values.sum::<usize>()
-                    + match &coded.table {
+                    + match &by_codes.table {
                         Table::Dense(entries) => entries.len() * size_of::<u32>(),
                         Table::Sparse { last, all } => {
                             let entry = size_of::<(u64, u32)>();
@@ -165,18 +165,18 @@ impl Groups {
         self.of_all = None;
         let opened = self.scan.sources[selected.source].open().map_err(external)?;
         if self.segment.as_ref().is_none_or(|segment| segment.source != selected.source) {
-            let way = Way::of(opened, &self.keys, &self.schemas)?;
-            self.segment = Some(Segment { source: selected.source, way });
+            let lookup = GroupLookup::of(opened, &self.keys, &self.schemas)?;
+            self.segment = Some(Segment { source: selected.source, lookup });
         }
-        let way = self.segment.as_mut().map(|segment| &mut segment.way);
-        if let Some(Way::Steps(steps)) = &way
-            && let Some(value) = steps.only_value(selected.batch)
+        let lookup = self.segment.as_mut().map(|segment| &mut segment.lookup);
+        if let Some(GroupLookup::Zones(keys)) = &lookup
+            && let Some(value) = keys.only_value(selected.batch)
         {
             self.values.intern(&[value], &mut self.interned)?;
             self.of_all = self.interned.first().copied();
             return Ok(());
         }
-        let Some(Way::Coded(coded)) = way else {
+        let Some(GroupLookup::Codes(by_codes)) = lookup else {
             let mut keys = Vec::with_capacity(self.keys.len());
             for (key, schema) in self.keys.iter().zip(&self.schemas) {
                 let column = opened.column(selected.batch, schema.field(0), selected.mask.as_ref(), true);
@@ -184,8 +184,8 @@ impl Groups {
             }
             return self.values.intern(&keys, &mut self.of_rows);
         };
-        coded.slots(opened, selected, &mut self.slots)?;
-        coded.table.groups(&self.slots, &mut self.of_rows);
+        by_codes.slots(opened, selected, &mut self.slots)?;
+        by_codes.table.groups(&self.slots, &mut self.of_rows);
         // Rows of combinations that have no group yet.
         let fresh: Vec<u32> = match self.of_rows.contains(&(NONE as usize)) {
             false => Vec::new(),
@@ -198,46 +198,46 @@ impl Groups {
             return Ok(());
         }
         // Of equal combinations one is enough; the segment's order is kept.
-        let mut seen: HashMap<u64, (), BuildHasherDefault<Mixing>> = HashMap::default();
+        let mut seen: HashMap<u64, (), BuildHasherDefault<CodeHasher>> = HashMap::default();
         let firsts = fresh.iter().copied().filter(|row| seen.insert(self.slots[*row as usize], ()).is_none());
         let firsts = UInt32Array::from_iter_values(firsts);
-        let keys = coded.values(opened, &self.slots, &firsts)?;
+        let keys = by_codes.values(opened, &self.slots, &firsts)?;
         self.values.intern(&keys, &mut self.interned)?;
         for (row, group) in firsts.values().iter().zip(&self.interned) {
-            coded.table.set(self.slots[*row as usize], u32::try_from(*group).unwrap_or(NONE));
+            by_codes.table.set(self.slots[*row as usize], u32::try_from(*group).unwrap_or(NONE));
         }
         for row in fresh {
-            self.of_rows[row as usize] = coded.table.group(self.slots[row as usize]) as usize;
+            self.of_rows[row as usize] = by_codes.table.group(self.slots[row as usize]) as usize;
         }
         Ok(())
     }
 }
 
-impl Way {
+impl GroupLookup {
     fn of(opened: &Opened, keys: &[KeyExpr], schemas: &[SchemaRef]) -> Result<Self> {
         if let ([key], [schema]) = (keys, schemas)
-            && key.steps
+            && key.is_monotonic
         {
             let field = schema.field(0);
             let zone = match opened.place(field) {
                 Some(place) => opened.segment.zone(place).map_err(external)?,
                 None => None,
             };
-            let Some(zone) = zone.filter(|_| super::STEPPING.contains(field.data_type())) else {
+            let Some(zone) = zone.filter(|_| super::MONOTONIC_TYPES.contains(field.data_type())) else {
                 return Ok(Self::Rows);
             };
             let ends = [&zone.min, &zone.max].map(|ends| evaluate(key, schema, Arc::clone(ends)));
             return Ok(match ends {
-                [Ok(least), Ok(most)] => Self::Steps(Steps { least, most, nulls: zone.nulls.clone() }),
+                [Ok(least), Ok(most)] => Self::Zones(BatchKeys { least, most, nulls: zone.nulls.clone() }),
                 // It may fail for a row that nobody wants.
                 _ => Self::Rows,
             });
         }
-        Ok(Coded::new(opened, keys, schemas)?.map_or(Self::Rows, Self::Coded))
+        Ok(CodeLookup::new(opened, keys, schemas)?.map_or(Self::Rows, Self::Codes))
     }
 }
 
-impl Steps {
+impl BatchKeys {
     /// The key of all rows of a batch, if they have one: the key never falls where the column grows.
     fn only_value(&self, batch: usize) -> Option<ArrayRef> {
         let (least, most) = (self.least.slice(batch, 1), self.most.slice(batch, 1));
@@ -257,14 +257,14 @@ fn evaluate(key: &KeyExpr, schema: &SchemaRef, column: ArrayRef) -> Result<Array
 
 /// What a key is for each value of a dictionary, and last for NULL. None when it fails for a value, which may be one that
 /// no wanted row holds, or when what it makes of all values is so large that it had better be made row by row.
-fn answers(key: &KeyExpr, schema: &SchemaRef, values: &StringViewArray) -> Result<Option<ArrayRef>> {
+fn evaluated(key: &KeyExpr, schema: &SchemaRef, values: &StringViewArray) -> Result<Option<ArrayRef>> {
     let (mut parts, mut bytes) = (Vec::new(), 0);
     let all: Vec<Option<u32>> = (0..values.len() as u32).map(Some).chain([None]).collect();
     for some in all.chunks(BATCH_ROWS_MAX) {
         let indices: UInt32Array = some.iter().copied().collect();
         let Ok(part) = evaluate(key, schema, take(values, &indices, None)?) else { return Ok(None) };
         bytes += part.get_array_memory_size();
-        if bytes > ANSWERS_BYTES_MAX {
+        if bytes > EVALUATED_BYTES_MAX {
             return Ok(None);
         }
         parts.push(part);
@@ -273,19 +273,19 @@ fn answers(key: &KeyExpr, schema: &SchemaRef, values: &StringViewArray) -> Resul
     Ok(Some(concat(&parts)?))
 }
 
-impl Coded {
-    /// None when a key is not coded in this segment, fails for a value, or there are too many combinations.
+impl CodeLookup {
+    /// None when a key is not dictionary-encoded in this segment, fails for a value, or there are too many combinations.
     fn new(opened: &Opened, keys: &[KeyExpr], schemas: &[SchemaRef]) -> Result<Option<Self>> {
         let (mut places, mut values, mut nulls) = (Vec::new(), Vec::new(), Vec::new());
         for (key, schema) in keys.iter().zip(schemas) {
-            let place = opened.place(schema.field(0)).filter(|place| opened.is_coded(*place));
+            let place = opened.place(schema.field(0)).filter(|place| opened.is_dictionary(*place));
             let Some(place) = place else { return Ok(None) };
             let dictionary = opened.segment.dictionary(place).map_err(external)?;
             let count = dictionary.views.len();
             values.push(if key.is_plain {
                 None
             } else {
-                let Some(all) = answers(key, schema, &dictionary.views)? else { return Ok(None) };
+                let Some(all) = evaluated(key, schema, &dictionary.views)? else { return Ok(None) };
                 Some(all)
             });
             places.push(place);

@@ -13,14 +13,14 @@ use bytes::Bytes;
 use super::SegmentError;
 
 /// The file's last bytes.
-const MARK: [u8; 8] = *b"GLNSEG2\n";
+const MAGIC: [u8; 8] = *b"GLNSEG2\n";
 /// The number of checksums, the checksum of footer and list, and the mark.
-const TAIL_BYTES: usize = 4 + 4 + MARK.len();
-const SUM_BYTES: usize = 4;
+const TAIL_BYTES: usize = 4 + 4 + MAGIC.len();
+const CHECKSUM_BYTES: usize = 4;
 
 /// The checksums of one open segment.
 #[derive(Debug)]
-pub(super) struct Checks {
+pub(super) struct Checksums {
     sums: Bytes,
     columns: usize,
     batches: usize,
@@ -47,12 +47,12 @@ pub(super) fn split(bytes: &Bytes) -> Result<(Bytes, Bytes, u32), SegmentError> 
     let Some(tail_at) = bytes.len().checked_sub(TAIL_BYTES) else { return Err(without) };
     let tail = &bytes[tail_at..];
     let number = |at: usize| u32::from_le_bytes([tail[at], tail[at + 1], tail[at + 2], tail[at + 3]]);
-    if tail[8..] != MARK {
+    if tail[8..] != MAGIC {
         return Err(without);
     }
-    let list = (number(0) as usize).checked_mul(SUM_BYTES).and_then(|bytes| tail_at.checked_sub(bytes));
+    let list = (number(0) as usize).checked_mul(CHECKSUM_BYTES).and_then(|bytes| tail_at.checked_sub(bytes));
     let Some(list_at) = list else { return Err(without) };
-    Ok((bytes.slice(..list_at), bytes.slice(list_at..tail_at + SUM_BYTES), number(4)))
+    Ok((bytes.slice(..list_at), bytes.slice(list_at..tail_at + CHECKSUM_BYTES), number(4)))
 }
 
 /// Compares the checksum of the footer and the list.
@@ -71,15 +71,15 @@ pub(super) fn tail(footer: &[u8], sums: &[u32]) -> Vec<u8> {
     sum.update(footer);
     sum.update(&bytes);
     bytes.extend(sum.finalize().to_le_bytes());
-    bytes.extend(MARK);
+    bytes.extend(MAGIC);
     bytes
 }
 
-impl Checks {
+impl Checksums {
     /// The checksums of `list` for a segment of so many batches and columns.
     pub(super) fn new(list: Bytes, batches: usize, columns: usize) -> Result<Self, SegmentError> {
-        let sums = list.slice(..list.len().saturating_sub(SUM_BYTES));
-        let expected = count(batches, columns).filter(|count| count * SUM_BYTES == sums.len());
+        let sums = list.slice(..list.len().saturating_sub(CHECKSUM_BYTES));
+        let expected = count(batches, columns).filter(|count| count * CHECKSUM_BYTES == sums.len());
         let count = expected.ok_or(SegmentError::Damaged("its checksums are another segment's"))?;
         let seen = (0..count).map(|_| AtomicBool::new(false)).collect();
         Ok(Self { sums, columns, batches, seen })
@@ -105,8 +105,8 @@ impl Checks {
         if seen.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let due = self.sums.get(place * SUM_BYTES..(place + 1) * SUM_BYTES).ok_or_else(missing)?;
-        if sum_of(&pieces()?).to_le_bytes() != *due {
+        let due = self.sums.get(place * CHECKSUM_BYTES..(place + 1) * CHECKSUM_BYTES).ok_or_else(missing)?;
+        if checksum(&pieces()?).to_le_bytes() != *due {
             return Err(SegmentError::Damaged("a part of it is not what was written"));
         }
         seen.store(true, Ordering::Relaxed);
@@ -115,7 +115,7 @@ impl Checks {
 }
 
 /// The checksum of a part.
-pub(super) fn sum_of(pieces: &[&[u8]]) -> u32 {
+pub(super) fn checksum(pieces: &[&[u8]]) -> u32 {
     let mut sum = crc32fast::Hasher::new();
     pieces.iter().for_each(|piece| sum.update(piece));
     sum.finalize()

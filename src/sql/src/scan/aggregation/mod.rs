@@ -10,14 +10,14 @@
 //!
 //! It takes expressions as keys too, each over one column of text (`lower(domain)`), which are answered once a value. Where a
 //! segment has the column as plain text (the young ones, which are not merged yet) its rows go the way of DataFusion's.
-//! So the node is used where most rows are coded ([`CODED_ONE_OF`]).
+//! So the node is used where most rows are dictionary-encoded ([`DICTIONARY_ONE_OF`]).
 //!
 //! What was learned (10 million readings, 2 threads): grouping by 200 domains and by 100,000 URLs costs about the same
 //! then, for what is left is the accumulators and a look into a table a row.
 
+mod distinct;
 mod eager;
 mod groups;
-mod seen;
 mod stream;
 
 use std::fmt;
@@ -42,29 +42,29 @@ use datafusion::physical_plan::{
     replace_children_if_necessary,
 };
 
+pub(crate) use self::distinct::DistinctValues;
 pub(crate) use self::eager::EagerAggregations;
-pub(crate) use self::seen::SeenValues;
 use super::Scan;
 use super::filter::{columns_of, is_dynamic, over_table};
 
-/// The part of a table's rows that must be coded for the node to be worth it.
-const CODED_ONE_OF: usize = 2;
+/// The part of a table's rows that must be dictionary-encoded for the node to be worth it.
+const DICTIONARY_ONE_OF: usize = 2;
 
 /// Finds the aggregations that can group by codes.
 #[derive(Debug)]
-pub(crate) struct CodedAggregations;
+pub(crate) struct DictionaryAggregations;
 
-impl PhysicalOptimizerRule for CodedAggregations {
+impl PhysicalOptimizerRule for DictionaryAggregations {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| match CodedAggregate::of(&node)? {
-            Some(coded) => Ok(Transformed::yes(Arc::new(coded) as Arc<dyn ExecutionPlan>)),
+        plan.transform_up(|node| match DictionaryAggregate::of(&node)? {
+            Some(aggregate) => Ok(Transformed::yes(Arc::new(aggregate) as Arc<dyn ExecutionPlan>)),
             None => Ok(Transformed::no(node)),
         })
         .data()
     }
 
     fn name(&self) -> &str {
-        "coded_aggregations"
+        "dictionary_aggregations"
     }
 
     fn schema_check(&self) -> bool {
@@ -83,13 +83,13 @@ struct KeyExpr {
     is_plain: bool,
     /// It never falls where the column, of times, grows: `date_trunc('day', scraped_at)`. A batch whose smallest and largest
     /// time have one key has one group, and most have, for rows come in the order of time.
-    steps: bool,
+    is_monotonic: bool,
 }
 
 /// The types of columns in which keys go up in steps.
-const STEPPING: &[DataType] = &[DataType::Timestamp(TimeUnit::Millisecond, None)];
+const MONOTONIC_TYPES: &[DataType] = &[DataType::Timestamp(TimeUnit::Millisecond, None)];
 /// The function whose result never falls where its second argument grows.
-const STEPPING_FUNCTION: &str = "date_trunc";
+const MONOTONIC_FUNCTION: &str = "date_trunc";
 
 /// One aggregate's arguments and condition, over the table's columns.
 #[derive(Clone, Debug)]
@@ -100,7 +100,7 @@ struct Arguments {
 
 /// The first half of an aggregation over a scan, by codes.
 #[derive(Debug)]
-pub(super) struct CodedAggregate {
+pub(super) struct DictionaryAggregate {
     /// What it stands for.
     aggregate: Arc<dyn ExecutionPlan>,
     schema: SchemaRef,
@@ -109,7 +109,7 @@ pub(super) struct CodedAggregate {
     arguments: Vec<Arguments>,
 }
 
-impl CodedAggregate {
+impl DictionaryAggregate {
     /// In the place of `node`, if it is such an aggregation.
     fn of(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Self>> {
         let Some(aggregate) = node.downcast_ref::<AggregateExec>() else { return Ok(None) };
@@ -123,15 +123,15 @@ impl CodedAggregate {
         if !is_simple {
             return Ok(None);
         }
-        let Some(below) = Below::of(aggregate.input()) else { return Ok(None) };
+        let Some(below) = AggregateInput::of(aggregate.input()) else { return Ok(None) };
         if below.scan.fetch.is_some() || below.scan.wanted.is_some() {
             return Ok(None);
         }
-        let stepping = match groups.expr() {
-            [(expr, _)] => below.step(expr)?,
+        let monotonic = match groups.expr() {
+            [(expr, _)] => below.monotonic_key(expr)?,
             _ => None,
         };
-        let keys = match stepping {
+        let keys = match monotonic {
             Some(key) => vec![key],
             None => {
                 let keys = groups.expr().iter().map(|(expr, _)| below.key(expr));
@@ -156,13 +156,13 @@ impl CodedAggregate {
 }
 
 /// A scan under nodes that hand its rows on.
-struct Below<'a> {
+struct AggregateInput<'a> {
     scan: &'a Scan,
     /// What each projection on the way makes its columns of, the lowest first.
     projections: Vec<Vec<Arc<dyn PhysicalExpr>>>,
 }
 
-impl<'a> Below<'a> {
+impl<'a> AggregateInput<'a> {
     /// Under nodes that hand on every row.
     fn of(node: &'a Arc<dyn ExecutionPlan>) -> Option<Self> {
         Self::under(node, false)
@@ -210,42 +210,42 @@ impl<'a> Below<'a> {
         {
             return Ok(None);
         }
-        if self.coded_rows(column)?.is_none() {
+        if self.dictionary_rows(column)?.is_none() {
             return Ok(None);
         }
         let is_plain = expr.is::<Column>();
         let expr = super::filter::over_columns(&expr, &[column])?;
-        Ok(Some(KeyExpr { expr, column, is_plain, steps: false }))
+        Ok(Some(KeyExpr { expr, column, is_plain, is_monotonic: false }))
     }
 
     /// A key that goes up in steps.
-    fn step(&self, expr: &Arc<dyn PhysicalExpr>) -> Result<Option<KeyExpr>> {
+    fn monotonic_key(&self, expr: &Arc<dyn PhysicalExpr>) -> Result<Option<KeyExpr>> {
         let expr = self.over_table(expr)?;
         let Some(function) = expr.downcast_ref::<ScalarFunctionExpr>() else { return Ok(None) };
         let [unit, time] = function.args() else { return Ok(None) };
         let Some(column) = time.downcast_ref::<Column>().map(Column::index) else { return Ok(None) };
-        let steps = function.fun().name() == STEPPING_FUNCTION
+        let is_monotonic = function.fun().name() == MONOTONIC_FUNCTION
             && unit.is::<Literal>()
-            && STEPPING.contains(self.scan.table.field(column).data_type());
-        if !steps {
+            && MONOTONIC_TYPES.contains(self.scan.table.field(column).data_type());
+        if !is_monotonic {
             return Ok(None);
         }
         let expr = super::filter::over_columns(&expr, &[column])?;
-        Ok(Some(KeyExpr { expr, column, is_plain: false, steps }))
+        Ok(Some(KeyExpr { expr, column, is_plain: false, is_monotonic }))
     }
 
     /// How many rows have a column as codes, if most do.
-    fn coded_rows(&self, column: usize) -> Result<Option<usize>> {
+    fn dictionary_rows(&self, column: usize) -> Result<Option<usize>> {
         let field = self.scan.table.field(column);
-        let (mut coded, mut all) = (0, 0);
+        let (mut encoded, mut all) = (0, 0);
         for source in self.scan.sources.iter() {
             let opened = source.open().map_err(super::filter::external)?;
             all += source.rows;
-            if opened.place(field).is_some_and(|place| opened.is_coded(place)) {
-                coded += source.rows;
+            if opened.place(field).is_some_and(|place| opened.is_dictionary(place)) {
+                encoded += source.rows;
             }
         }
-        Ok((coded > 0 && coded >= all / CODED_ONE_OF).then_some(coded))
+        Ok((encoded > 0 && encoded >= all / DICTIONARY_ONE_OF).then_some(encoded))
     }
 }
 
@@ -268,9 +268,9 @@ fn substituted(
     substituted.data()
 }
 
-impl DisplayAs for CodedAggregate {
+impl DisplayAs for DictionaryAggregate {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CodedAggregate: ")?;
+        f.write_str("DictionaryAggregate: ")?;
         match self.aggregate.downcast_ref::<AggregateExec>() {
             Some(aggregate) => aggregate.fmt_as(format, f),
             None => Ok(()),
@@ -278,9 +278,9 @@ impl DisplayAs for CodedAggregate {
     }
 }
 
-impl ExecutionPlan for CodedAggregate {
+impl ExecutionPlan for DictionaryAggregate {
     fn name(&self) -> &str {
-        "CodedAggregate"
+        "DictionaryAggregate"
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -304,7 +304,7 @@ impl ExecutionPlan for CodedAggregate {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let aggregate = replace_children_if_necessary(Arc::clone(&self.aggregate), children)?;
         Ok(match Self::of(&aggregate)? {
-            Some(coded) => Arc::new(coded),
+            Some(aggregate) => Arc::new(aggregate),
             None => aggregate,
         })
     }

@@ -21,14 +21,14 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 
 use super::super::Scan;
 use super::super::filter::{columns_of, external, over_columns};
-use super::super::rows::{BATCHES_PER_TURN, Rows, Selected, Step};
+use super::super::rows::{BATCHES_PER_TURN, PartitionScan, Selected, Step};
 use super::groups::Groups;
-use super::{Arguments, CodedAggregate};
+use super::{Arguments, DictionaryAggregate};
 use crate::segment::BATCH_ROWS_MAX;
 
 /// The stream of one partition.
 pub(super) fn stream(
-    node: &CodedAggregate,
+    node: &DictionaryAggregate,
     partition: usize,
     context: &Arc<TaskContext>,
 ) -> Result<SendableRecordBatchStream> {
@@ -87,7 +87,7 @@ fn part(out: &mut VecDeque<RecordBatch>) -> Option<RecordBatch> {
 
 struct Work {
     scan: Scan,
-    rows: Rows,
+    rows: PartitionScan,
     schema: SchemaRef,
     groups: Groups,
     /// The table's columns that arguments name.
@@ -102,7 +102,7 @@ struct Work {
 }
 
 impl Work {
-    fn new(node: &CodedAggregate, partition: usize, context: &Arc<TaskContext>) -> Result<Self> {
+    fn new(node: &DictionaryAggregate, partition: usize, context: &Arc<TaskContext>) -> Result<Self> {
         let Some(aggregate) = node.aggregate.downcast_ref::<AggregateExec>() else {
             return internal_err!("a coded aggregation stands for none");
         };
@@ -116,7 +116,7 @@ impl Work {
         }
         let keys = aggregate.group_expr().group_schema(&aggregate.input().schema())?;
         Ok(Self {
-            rows: Rows::new(node.scan.clone(), partition)?,
+            rows: PartitionScan::new(node.scan.clone(), partition)?,
             schema: Arc::clone(&node.schema),
             groups: Groups::new(&node.scan, &node.keys, keys)?,
             columns_schema: Arc::new(node.scan.table.project(&columns)?),
@@ -124,7 +124,7 @@ impl Work {
             arguments,
             sums: aggregate.aggr_expr().iter().zip(&node.arguments).map(Sums::of_function).collect(),
             accumulators: aggregate.aggr_expr().iter().map(accumulator).collect::<Result<_>>()?,
-            reservation: MemoryConsumer::new("CodedAggregate")
+            reservation: MemoryConsumer::new("DictionaryAggregate")
                 .with_can_spill(true)
                 .register(context.memory_pool()),
             scan: node.scan.clone(),

@@ -1,6 +1,6 @@
 //! Scans of which only the different values matter: `count(DISTINCT domain)`, `max(title)`, without groups.
 //!
-//! An aggregate that takes no notice of a value that comes twice gets each value of a coded column once a segment, whatever
+//! An aggregate that takes no notice of a value that comes twice gets each value of a dictionary-encoded column once a segment, whatever
 //! the number of rows: which codes occur is one bit a code. Columns are independent then, for each aggregate looks at one of
 //! them: the batches hold each column's values side by side, the shorter ones filled up with a value of theirs.
 
@@ -24,24 +24,25 @@ use datafusion::physical_plan::{
 
 use super::super::Scan;
 use super::super::filter::{columns_of, external};
-use super::super::rows::{Rows, Selected, Step};
-use super::Below;
+use super::super::rows::{PartitionScan, Selected, Step};
+use super::AggregateInput;
 use super::stream::{Partition, giving};
 
 /// Aggregates that take no notice of a value that comes again, also without DISTINCT.
-const UNMOVED: &[&str] = &["approx_distinct", "bit_and", "bit_or", "bool_and", "bool_or", "max", "min"];
+const DUPLICATE_INSENSITIVE: &[&str] =
+    &["approx_distinct", "bit_and", "bit_or", "bool_and", "bool_or", "max", "min"];
 
 /// Finds those scans.
 #[derive(Debug)]
-pub(crate) struct SeenValues;
+pub(crate) struct DistinctValues;
 
-impl PhysicalOptimizerRule for SeenValues {
+impl PhysicalOptimizerRule for DistinctValues {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_down(|node| {
-            let Some(input) = only_values(&node)? else { return Ok(Transformed::no(node)) };
+            let Some(input) = distinct_input(&node)? else { return Ok(Transformed::no(node)) };
             let seen = Arc::clone(input).transform_down(|below| match below.downcast_ref::<Scan>() {
                 Some(scan) => {
-                    let seen: Arc<dyn ExecutionPlan> = Arc::new(SeenScan { scan: scan.clone() });
+                    let seen: Arc<dyn ExecutionPlan> = Arc::new(DistinctScan { scan: scan.clone() });
                     Ok(Transformed::new(seen, true, TreeNodeRecursion::Stop))
                 }
                 None => Ok(Transformed::no(below)),
@@ -61,22 +62,22 @@ impl PhysicalOptimizerRule for SeenValues {
     }
 }
 
-/// The input of an aggregation to which only the different values of coded columns matter.
-fn only_values(node: &Arc<dyn ExecutionPlan>) -> Result<Option<&Arc<dyn ExecutionPlan>>> {
+/// The input of an aggregation to which only the different values of dictionary-encoded columns matter.
+fn distinct_input(node: &Arc<dyn ExecutionPlan>) -> Result<Option<&Arc<dyn ExecutionPlan>>> {
     let Some(aggregate) = node.downcast_ref::<AggregateExec>() else { return Ok(None) };
     let applies = matches!(aggregate.mode(), AggregateMode::Partial | AggregateMode::Single)
         && aggregate.group_expr().is_true_no_grouping()
         && aggregate.filter_expr().iter().all(Option::is_none)
         && !aggregate.aggr_expr().is_empty()
-        && aggregate.aggr_expr().iter().all(|expr| is_unmoved(expr));
-    let Some(below) = Below::of(aggregate.input()).filter(|_| applies) else { return Ok(None) };
+        && aggregate.aggr_expr().iter().all(|expr| is_duplicate_insensitive(expr));
+    let Some(below) = AggregateInput::of(aggregate.input()).filter(|_| applies) else { return Ok(None) };
     if below.scan.fetch.is_some() || below.scan.wanted.is_some() {
         return Ok(None);
     }
     for expr in aggregate.aggr_expr() {
         let mut columns = std::collections::BTreeSet::new();
         for value in expr.expressions() {
-            // A constant needs no column, and what one names must be coded.
+            // A constant needs no column, and what one names must be dictionary-encoded.
             if !columns_of([&value]).is_empty() && below.key(&value)?.is_none() {
                 return Ok(None);
             }
@@ -88,33 +89,33 @@ fn only_values(node: &Arc<dyn ExecutionPlan>) -> Result<Option<&Arc<dyn Executio
     }
     // Whatever else is read would be cut to the length of the others.
     for index in 0..below.scan.schema.fields().len() {
-        if below.coded_rows(below.scan.projection[index])?.is_none() {
+        if below.dictionary_rows(below.scan.projection[index])?.is_none() {
             return Ok(None);
         }
     }
     Ok(Some(aggregate.input()))
 }
 
-fn is_unmoved(expr: &AggregateFunctionExpr) -> bool {
-    expr.order_bys().is_empty() && (expr.is_distinct() || UNMOVED.contains(&expr.fun().name()))
+fn is_duplicate_insensitive(expr: &AggregateFunctionExpr) -> bool {
+    expr.order_bys().is_empty() && (expr.is_distinct() || DUPLICATE_INSENSITIVE.contains(&expr.fun().name()))
 }
 
 /// The scan, in which a value of a column comes once a segment.
 #[derive(Debug)]
-struct SeenScan {
+struct DistinctScan {
     scan: Scan,
 }
 
-impl DisplayAs for SeenScan {
+impl DisplayAs for DistinctScan {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Seen")?;
+        f.write_str("Distinct")?;
         self.scan.fmt_as(format, f)
     }
 }
 
-impl ExecutionPlan for SeenScan {
+impl ExecutionPlan for DistinctScan {
     fn name(&self) -> &str {
-        "SeenScan"
+        "DistinctScan"
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -137,26 +138,26 @@ impl ExecutionPlan for SeenScan {
     }
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let rows = Rows::new(self.scan.clone(), partition)?;
-        let seen = Seen { scan: self.scan.clone(), rows, segment: None };
+        let rows = PartitionScan::new(self.scan.clone(), partition)?;
+        let seen = DistinctPartition { scan: self.scan.clone(), rows, segment: None };
         Ok(giving(Arc::clone(&self.scan.schema), seen))
     }
 }
 
-struct Seen {
+struct DistinctPartition {
     scan: Scan,
-    rows: Rows,
+    rows: PartitionScan,
     segment: Option<Segment>,
 }
 
 /// What was seen of one segment.
 struct Segment {
     source: usize,
-    /// For each column whether a code was seen, NULL last; none where the column is not coded.
+    /// For each column whether a code was seen, NULL last; none where the column is not dictionary-encoded.
     columns: Vec<Option<(usize, Vec<bool>)>>,
 }
 
-impl Partition for Seen {
+impl Partition for DistinctPartition {
     fn step(&mut self, out: &mut VecDeque<RecordBatch>) -> Result<bool> {
         match self.rows.step()? {
             Step::Nothing => {}
@@ -170,7 +171,7 @@ impl Partition for Seen {
     }
 }
 
-impl Seen {
+impl DistinctPartition {
     /// Notes the codes of a batch; gives it out itself where a column has no codes.
     fn look(&mut self, selected: &Selected, out: &mut VecDeque<RecordBatch>) -> Result<()> {
         let source = Arc::clone(&self.scan.sources[selected.source]);
@@ -179,7 +180,7 @@ impl Seen {
             self.give_out(out)?;
             let mut columns = Vec::with_capacity(self.scan.schema.fields().len());
             for field in self.scan.schema.fields() {
-                columns.push(match opened.place(field).filter(|place| opened.is_coded(*place)) {
+                columns.push(match opened.place(field).filter(|place| opened.is_dictionary(*place)) {
                     None => None,
                     Some(place) => {
                         let values = opened.segment.dictionary(place).map_err(external)?.views.len();
