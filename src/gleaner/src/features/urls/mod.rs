@@ -37,7 +37,7 @@ use server::permit::UrlsRead;
 use server::task::TaskSpec;
 use server::{Body, Handler, Need, Org, Path, Query, Route};
 use std::time::Duration;
-use store::{OrgRead, OrgWrite};
+use store::{OrgRead, OrgWrite, readable};
 use trigrams::Needle;
 use upload::UploadTurns;
 
@@ -174,7 +174,8 @@ fn by_text(tx: &OrgRead<'_>, filter: &UrlFilter, page: &PageRequest) -> Result<b
         return Ok(page.position(trigrams::LIST).is_ok());
     }
     let Some(tag) = filter.tag.first() else { return Ok(true) };
-    Ok(tags::urls_with(tx, tag)? > PAGE_SCAN_ROWS_MAX as u64 / 2)
+    let count = readable("the count of a tag", tag, tags::urls_with(tx, tag))?;
+    Ok(count.is_none_or(|count| count > PAGE_SCAN_ROWS_MAX as u64 / 2))
 }
 
 fn accepts(filter: &UrlFilter, needle: &Needle, row: &UrlV1) -> bool {

@@ -76,6 +76,7 @@ impl BlockSetV1 {
     /// Adds a block; whether it was not there.
     fn add(&mut self, at: u16) -> bool {
         if !self.bits.is_empty() {
+            self.bits.resize(CHUNK_BLOCKS as usize / 8, 0);
             let (byte, bit) = (usize::from(at / 8), 1 << (at % 8));
             let is_new = self.bits[byte] & bit == 0;
             self.bits[byte] |= bit;
@@ -146,7 +147,10 @@ fn trigrams(text: &[u8]) -> BTreeSet<Trigram> {
 
 /// Adds URLs that are newer than all before, oldest first.
 pub(super) fn add(tx: &OrgWrite<'_>, urls: &[(UrlId, String)]) -> Result<()> {
-    let mut last = tx.scan(&BLOCKS, None, Order::Descending, 1)?.pop();
+    let newest = readable("a block of URLs", tx.org_id(), tx.scan(&BLOCKS, None, Order::Descending, 1))?;
+    // Behind one that cannot be read it goes on in a chunk of its own.
+    let begin = if newest.is_some() { 0 } else { chunks(tx)?.last().map_or(0, |chunk| chunk + 1) };
+    let mut last = newest.and_then(|mut newest| newest.pop());
     let mut found: BTreeMap<(u32, Trigram), BTreeSet<u16>> = BTreeMap::new();
     for (id, url) in urls {
         if last.as_ref().is_none_or(|(_, block)| block.ids.len() >= BLOCK_URLS) {
@@ -154,7 +158,7 @@ pub(super) fn add(tx: &OrgWrite<'_>, urls: &[(UrlId, String)]) -> Result<()> {
                 tx.put(&BLOCKS, key, block)?;
             }
             let (chunk, at) = match &last {
-                None => (0, 0),
+                None => (begin, 0),
                 Some((_, block)) if block.at + 1 == CHUNK_BLOCKS => (block.chunk + 1, 0),
                 Some((_, block)) => (block.chunk, block.at + 1),
             };
@@ -202,11 +206,16 @@ fn block_of(tx: &OrgRead<'_>, id: UrlId) -> Result<Option<(UrlId, BlockV1)>> {
     Ok(tx.scan(&BLOCKS, behind.as_ref(), Order::Descending, 1)?.pop())
 }
 
-/// The newest block of the chunks below `chunk`; of all for none.
-fn block_below(tx: &OrgRead<'_>, chunk: Option<u32>) -> Result<Option<BlockV1>> {
-    let place = chunk.map(|chunk| [chunk.to_be_bytes(), [0; 4]].concat());
-    let cursor = place.map(|place| encode_cursor(BY_PLACE.name(), &place));
-    Ok(tx.page_by(&BLOCKS, &BY_PLACE, (), &PageRequest { limit: 1, cursor }, |_| true)?.items.pop())
+/// The chunks of which there are sets, oldest first.
+fn chunks(tx: &OrgRead<'_>) -> Result<Vec<u32>> {
+    let (mut all, mut place) = (Vec::new(), None::<Vec<u8>>);
+    while let Some(key) = tx.keys(TRIGRAMS.name(), place.as_deref(), 1)?.pop() {
+        let Some((chunk, _)) = <(u32, Trigram)>::decode(&key) else { break };
+        all.push(chunk);
+        // No URL has such a trigram.
+        place = Some([chunk.to_be_bytes().as_slice(), &[0xFF; 3]].concat());
+    }
+    Ok(all)
 }
 
 /// What is searched for, as the index and the URLs have it.
@@ -300,6 +309,26 @@ fn begun_by(tx: &OrgRead<'_>, chunk: u32, two: [u8; 2]) -> Result<Bits> {
     }
 }
 
+/// How far a search has come: up to a URL, and in which block that stood.
+#[derive(Clone, Copy, Debug)]
+struct SearchPlace {
+    id: UrlId,
+    place: (u32, u32),
+}
+
+impl SearchPlace {
+    fn of(position: &[u8]) -> Option<SearchPlace> {
+        let (id, place) = position.split_at_checked(16)?;
+        Some(SearchPlace { id: UrlId::decode(id)?, place: <(u32, u32)>::decode(place)? })
+    }
+
+    fn cursor(self) -> String {
+        let (chunk, at) = self.place;
+        let place = [self.id.0.as_bytes().as_slice(), &chunk.to_be_bytes(), &at.to_be_bytes()].concat();
+        encode_cursor(LIST, &place)
+    }
+}
+
 /// A page that is being filled.
 struct PageFill<'p, K> {
     request: &'p PageRequest,
@@ -308,8 +337,10 @@ struct PageFill<'p, K> {
     bytes: usize,
     seen: usize,
     seen_bytes: usize,
-    /// The last URL that was looked at.
-    last: Option<UrlId>,
+    /// The block that is looked at.
+    place: (u32, u32),
+    /// The last URL that this page looked at.
+    last: Option<SearchPlace>,
     is_over: bool,
 }
 
@@ -336,7 +367,7 @@ impl<K: FnMut(&UrlV1) -> bool> PageFill<'_, K> {
                     self.items.push(row);
                 }
             }
-            self.last = Some(id);
+            self.last = Some(SearchPlace { id, place: self.place });
         }
         Ok(())
     }
@@ -349,44 +380,47 @@ pub(super) fn page(
     request: &PageRequest,
     mut keep: impl FnMut(&UrlV1) -> bool,
 ) -> Result<Page<UrlV1>> {
-    let position = request.position(LIST)?;
-    let before = position.as_deref().and_then(UrlId::decode);
-    let mut block = match before {
-        None => block_below(tx, None)?,
-        Some(before) => block_of(tx, before)?.map(|(_, block)| block),
-    };
+    let from = request.position(LIST)?.as_deref().and_then(SearchPlace::of);
+    let before = from.map(|from| from.id);
+    let (newest_chunk, newest_block) = from.map_or((u32::MAX, CHUNK_BLOCKS), |from| from.place);
     let keep = |row: &UrlV1| needle.is_in(&row.url) && keep(row);
-    let (items, seen) = (Vec::new(), 0);
-    let mut fill =
-        PageFill { request, keep, items, bytes: 0, seen, seen_bytes: 0, last: before, is_over: false };
-    while let Some(newest) = block {
-        let blocks = needle.blocks(tx, newest.chunk)?;
-        for at in blocks.iter().flat_map(|blocks| blocks.down_from(newest.at + 1)) {
-            match tx.lookup(&BLOCKS, &BY_PLACE, (newest.chunk, at))? {
+    let (items, place) = (Vec::new(), (0, 0));
+    let mut fill = PageFill {
+        request,
+        keep,
+        items,
+        bytes: 0,
+        seen: 0,
+        seen_bytes: 0,
+        place,
+        last: None,
+        is_over: false,
+    };
+    for chunk in chunks(tx)?.into_iter().rev().filter(|chunk| *chunk <= newest_chunk) {
+        let below = if chunk == newest_chunk { newest_block.saturating_add(1) } else { CHUNK_BLOCKS };
+        let blocks = needle.blocks(tx, chunk)?;
+        for at in blocks.iter().flat_map(|blocks| blocks.down_from(below)) {
+            fill.place = (chunk, at);
+            let block = tx.lookup(&BLOCKS, &BY_PLACE, (chunk, at));
+            match readable("a block of URLs", format_args!("{chunk}/{at}"), block)?.flatten() {
                 Some(block) => fill.take(tx, block, before)?,
                 // All that stood there is gone, and the sets say so only when the whole chunk is.
                 None => fill.seen += 1,
             }
             if fill.is_over {
-                let next_cursor = fill.last.map(|id| encode_cursor(LIST, id.0.as_bytes()));
-                return Ok(Page { items: fill.items, next_cursor });
+                return Ok(Page { items: fill.items, next_cursor: fill.last.map(SearchPlace::cursor) });
             }
         }
-        block = block_below(tx, Some(newest.chunk))?;
     }
     Ok(Page { items: fill.items, next_cursor: None })
 }
 
 /// The first chunk behind `after` of which no block is left.
 pub(super) fn dead_chunk(tx: &OrgRead<'_>, after: Option<u32>) -> Result<Option<u32>> {
-    let behind = |chunk: u32| [chunk.to_be_bytes().as_slice(), &[0xFF; 3]].concat();
-    let mut place = after.map(behind);
-    while let Some(key) = tx.keys(TRIGRAMS.name(), place.as_deref(), 1)?.pop() {
-        let Some((chunk, _)) = <(u32, Trigram)>::decode(&key) else { return Ok(None) };
+    for chunk in chunks(tx)?.into_iter().filter(|chunk| after.is_none_or(|after| *chunk > after)) {
         if !tx.exists(&BY_PLACE, chunk)? {
             return Ok(Some(chunk));
         }
-        place = Some(behind(chunk));
     }
     Ok(None)
 }

@@ -8,7 +8,7 @@ use base::codec::Json;
 use base::ids::OrgId;
 use harness::random::Random;
 use serde_json::json;
-use store::fault::FaultyDisk;
+use store::fault::{FaultyDisk, damage_row};
 use store::{MIGRATIONS, Store};
 
 fn open(disk: &FaultyDisk) -> Store {
@@ -169,6 +169,35 @@ fn a_search_takes_as_long_as_the_urls_are() {
     let many: String = (0..500).map(|n| format!("{n:x}-")).collect();
     let many = Needle::new(&many);
     assert!((40..=NEEDLE_TRIGRAMS_MAX).contains(&many.trigrams.len()), "{}", many.trigrams.len());
+}
+
+/// A block that a disk has altered hides its own URLs and nothing else: others are found, page by page, and new ones registered.
+#[tokio::test]
+async fn a_damaged_block_keeps_no_url_from_being_registered_or_found() {
+    let store = open(&FaultyDisk::new());
+    let rows = store.system().org(OrgId::new());
+    let register = |from: usize, count: usize| {
+        let urls: Vec<_> =
+            (from..from + count).map(|n| row(&format!("https://a.example/{n}"), &[])).collect();
+        rows.write(move |tx| {
+            let mut changes = DerivedChanges::default();
+            for row in &urls {
+                tx.insert(&URLS, &row.id, row)?;
+                changes.note(None, Some(row));
+            }
+            changes.write(tx)
+        })
+    };
+    register(0, 2 * BLOCK_URLS + 5).await.unwrap();
+    let newest = rows.read(|tx| Ok(tx.scan(&BLOCKS, None, Order::Descending, 1)?[0].0)).unwrap();
+    rows.write(move |tx| damage_row(tx, &BLOCKS, &newest)).await.unwrap();
+    register(100, BLOCK_URLS + 3).await.unwrap();
+    register(200, 2).await.unwrap();
+    let numbers = (0..2 * BLOCK_URLS).chain(100..100 + BLOCK_URLS + 3).chain(200..202);
+    let due: Vec<_> = numbers.rev().map(|n| format!("https://a.example/{n}")).collect();
+    for limit in [1, 7, 200] {
+        assert_eq!(rows.read(|tx| Ok(found(tx, "a.example", limit))).unwrap(), due);
+    }
 }
 
 /// Blocks of which nothing is left cost a look each, so a page ends at them as well.
