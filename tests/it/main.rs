@@ -43,6 +43,7 @@ mod sql;
 mod storage;
 mod tenancy;
 mod tidy;
+mod uploads;
 mod urls;
 mod workflows;
 

@@ -58,6 +58,17 @@ async fn a_cap_of_the_plan_is_named_holds_for_one_organization_and_ends_with_del
     let gone = expect(post(&ada.api, "/api/v1/urls/delete", &json!({ "ids": ids })).await, 200);
     assert_eq!((gone["deleted"].as_u64(), gone["missing"].clone()), (Some(2), json!([ids[0]])), "{gone}");
     expect(post(&ada.api, URLS, &one).await, 200);
+    // A file that the room ends in: what was changed by then stays, the rest is named, and where to go on.
+    let known = (10_000..10_500).map(|n| format!("https://shop.example/{n},serp\n"));
+    let more = (0..10).map(|n| format!("https://shop.example/more/{n},\n"));
+    let file = format!("url,pageType\n{}{}", known.collect::<String>(), more.collect::<String>());
+    let path = format!("{URLS}/upload");
+    let uploaded = ada.api.send_bytes(http::Method::POST, &path, Some("text/csv"), file);
+    let uploaded = expect(uploaded.await.unwrap(), 200);
+    let counts =
+        [&uploaded["created"], &uploaded["updated"], &uploaded["invalidTotal"], &uploaded["nextLine"]];
+    assert_eq!(counts.map(|n| n.as_u64().unwrap()), [0, 500, 10, 502], "{uploaded}");
+    assert!(text(&uploaded["invalid"][9], "reason").contains("20000 registered URLs"), "{uploaded}");
     let (mut deleted, mut cursor) = (0, Value::Null);
     for _ in 0..1_000 {
         let ask = json!({ "filter": { "tag": ["old"] }, "cursor": cursor });

@@ -64,6 +64,7 @@ actions! {
     CliAuthDelivered "cli_auth.delivered" "api_key" "The key that was made for a command line was handed to it.";
     // Collecting.
     UrlCreated "url.created" "url" "URLs were registered, or known ones changed by registering them again.";
+    UrlUpdated "url.updated" "url" "A URL's tags, metadata, page type or workflow were changed.";
     UrlDeleted "url.deleted" "url" "URLs were removed from the list; their results stay.";
     JobSubmitted "job.submitted" "job" "A job was submitted.";
     JobBatchSubmitted "job.batch_submitted" "job" "Several jobs were submitted at once.";

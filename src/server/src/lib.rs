@@ -53,6 +53,7 @@ pub use route::gate::{Anonymous, Browser, Gate, Org, OrgContext, OwnOr, User};
 pub use route::input::header::{Accept, IdempotencyKey, IfMatch};
 pub use route::input::path::{Path, PathParam};
 pub use route::input::query::Query;
+pub use route::input::stream::StreamBody;
 pub use route::input::{ClientIp, Input, RawBody};
 pub use route::operation::Operation;
 pub use route::output::{

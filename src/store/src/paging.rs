@@ -1,4 +1,4 @@
-//! Pages of a table or of an index, newest first, with a cursor that goes on behind the last row that was looked at.
+//! Pages of a table or of an index, newest first unless said otherwise, with a cursor that goes on behind the last row that was looked at.
 //!
 //! A filter may pass over many rows; a page looks at [`PAGE_SCAN_ROWS_MAX`] of them at most and then ends early, with fewer
 //! rows than were asked for and a cursor. So it does when its rows come to [`LIST_BYTES_MAX`], or those that it looked at
@@ -22,7 +22,8 @@ impl<S: Scope> ReadTx<'_, S> {
         request: &PageRequest,
         keep: impl FnMut(&V) -> bool,
     ) -> Result<Page<V>> {
-        self.page_of(table.name, self.scope.prefix(), request, keep, |_, value| {
+        let newest = Order::Descending;
+        self.page_of(table.name, self.scope.prefix(), newest, request, keep, |_, value| {
             Ok(Some((decoded(value)?, value.len())))
         })
     }
@@ -36,14 +37,28 @@ impl<S: Scope> ReadTx<'_, S> {
         request: &PageRequest,
         keep: impl FnMut(&V) -> bool,
     ) -> Result<Page<V>> {
-        let prefix = self.index_prefix(index, &prefix);
-        self.page_of(index.name(), prefix, request, keep, |_, primary| self.by_primary_sized(table, primary))
+        let (prefix, newest) = (self.index_prefix(index, &prefix), Order::Descending);
+        self.page_of(index.name(), prefix, newest, request, keep, |_, key| self.by_primary_sized(table, key))
+    }
+
+    /// The same, first key first.
+    pub fn page_by_oldest<K: Key, V: Record, I: IndexKey>(
+        &self,
+        table: &Table<S, K, V>,
+        index: &Index<I, V>,
+        prefix: impl Prefix<I>,
+        request: &PageRequest,
+        keep: impl FnMut(&V) -> bool,
+    ) -> Result<Page<V>> {
+        let (prefix, oldest) = (self.index_prefix(index, &prefix), Order::Ascending);
+        self.page_of(index.name(), prefix, oldest, request, keep, |_, key| self.by_primary_sized(table, key))
     }
 
     fn page_of<V>(
         &self,
         list: &'static str,
         prefix: Vec<u8>,
+        order: Order,
         request: &PageRequest,
         mut keep: impl FnMut(&V) -> bool,
         row: impl Fn(&[u8], &[u8]) -> Result<Option<(V, usize)>>,
@@ -56,7 +71,7 @@ impl<S: Scope> ReadTx<'_, S> {
         loop {
             let chunk = (request.limit - items.len() + 1).max(64);
             let max = (chunk, LIST_BYTES_MAX);
-            let entries = self.scan_raw_within(list, &prefix, after.as_deref(), Order::Descending, max)?;
+            let entries = self.scan_raw_within(list, &prefix, after.as_deref(), order, max)?;
             let read: usize = entries.iter().map(|(key, value)| key.len() + value.len()).sum();
             let ended = entries.len() < chunk && read < LIST_BYTES_MAX;
             for (key, value) in entries {

@@ -214,9 +214,15 @@ async fn collecting(walk: &mut Walk<'_>, web: &Web, api: &Client, key: &str) {
     expect(post(api, "/api/v1/urls", &json!({ "urls": [web.url("/a")] })).await, 200);
     assert_eq!(logs(api, "action=url.created").await.len(), 1, "what changes nothing leaves nothing");
     let url = text(&urls["items"][0], "id").to_owned();
+    let reply = api.patch(&format!("/api/v1/urls/{url}"), &json!({ "tags": ["x"] })).await.unwrap();
+    walk.left("updateUrl", reply, Due { action: "url.updated", resource: &url, actor: by_key }).await;
     let reply = api.delete(&format!("/api/v1/urls/{url}")).await.unwrap();
     walk.left("deleteUrl", reply, Due { action: "url.deleted", resource: &url, actor: by_key }).await;
     expect(post(api, "/api/v1/urls", &json!({ "urls": [web.url("/a")] })).await, 200);
+    let file = format!("url,tags\n{},uploaded\n", web.url("/a"));
+    let reply =
+        api.send_bytes(http::Method::POST, "/api/v1/urls/upload", Some("text/csv"), file).await.unwrap();
+    walk.left("uploadUrls", reply, Due { action: "url.created", resource: "", actor: by_key }).await;
     let ask = json!({ "filter": { "domain": "127.0.0.1" } });
     let reply = post(api, "/api/v1/urls/delete", &ask).await;
     walk.left("deleteUrls", reply, Due { action: "url.deleted", resource: "", actor: by_key }).await;

@@ -170,9 +170,14 @@ async fn bad_query_parameters_are_named() {
     let query = expect(post(&member.api, "/api/v1/bi/queries", &query).await, 200);
     let smart = expect(post(&member.api, "/api/v1/workflows/smart", &json!({})).await, 201);
     // Something that is there: a list of a thing that is not says so, whatever else is wrong.
+    expect(post(&member.api, "/api/v1/urls", &json!({ "urls": ["https://a.example/"] })).await, 200);
+    let url = expect(get(&member.api, "/api/v1/urls").await, 200)["items"][0].clone();
     let at = |operation: &Operation| {
-        let is_workflow = operation.path.starts_with("/api/v1/workflows/");
-        operation.at(if is_workflow { text(&smart, "workflowId") } else { text(&query, "jobId") })
+        operation.at(match operation.path.split('/').nth(3) {
+            Some("workflows") => text(&smart, "workflowId"),
+            Some("urls") => text(&url, "id"),
+            _ => text(&query, "jobId"),
+        })
     };
     let (document, operations) = operations();
     let mut findings = Findings::default();
@@ -311,7 +316,12 @@ async fn a_cursor_leads_nowhere_but_on() {
     let mut lists = Vec::new();
     for member in [&theirs, &mine] {
         let smart = expect(post(&member.api, "/api/v1/workflows/smart", &json!({})).await, 201);
-        let of_member = |operation| narrowed(operation, text(&smart, "workflowId"), &Schemas(&document));
+        let url = expect(get(&member.api, "/api/v1/urls?limit=1").await, 200)["items"][0].clone();
+        let of_member = |operation: &Operation| {
+            let is_of_url = operation.path.starts_with("/api/v1/urls/");
+            let id = if is_of_url { text(&url, "id") } else { text(&smart, "workflowId") };
+            narrowed(operation, id, &Schemas(&document))
+        };
         lists = operations.iter().filter(|operation| operation.is_list()).flat_map(of_member).collect();
         for list in &lists {
             let page = expect(get(&member.browser, &format!("{list}limit=1")).await, 200);
@@ -359,6 +369,8 @@ fn narrowed(operation: &Operation, id: &str, schemas: &Schemas<'_>) -> Vec<Strin
                 .collect(),
             _ => vec![match schemas.right(&parameter["schema"]) {
                 Value::String(text) => text,
+                // Repeatable; once is enough.
+                Value::Array(values) => values[0].as_str().unwrap_or("text").to_owned(),
                 other => other.to_string(),
             }],
         };

@@ -92,7 +92,8 @@ impl BodyBudgets {
             FairnessKey::Address(_) if bytes <= SMALL_BYTES_MAX => &self.small,
             FairnessKey::Address(_) => &self.large,
         };
-        let units = u32::try_from(bytes.div_ceil(UNIT_BYTES).max(1)).unwrap_or(u32::MAX);
+        // What is more than a share would wait for ever for what cannot be.
+        let units = u32::try_from(bytes.min(room.share).div_ceil(UNIT_BYTES).max(1)).unwrap_or(u32::MAX);
         let own = room.key(key);
         let none = |error: Error| error.header("retry-after", "1");
         let of_share = tokio::time::timeout(self.wait_max, own.acquire_many_owned(units)).await;
@@ -181,6 +182,15 @@ mod tests {
         drop((given.unwrap(), held));
         assert!(rooms.known.holders.lock().is_empty());
         assert_eq!(rooms.known.units.available_permits(), 64 << 10);
+    }
+
+    #[tokio::test]
+    async fn what_is_more_than_a_share_has_the_whole_share() {
+        let rooms =
+            BodyBudgets { wait_max: Duration::from_millis(50), ..BodyBudgets::new(8 << 20, &Metrics::new()) };
+        let held = rooms.take(FairnessKey::Org(OrgId::new()), 10 << 20).await.expect("room");
+        assert_eq!(rooms.known.units.available_permits(), 0);
+        drop(held);
     }
 
     #[tokio::test]

@@ -92,6 +92,14 @@ impl Route {
         self
     }
 
+    /// Takes a body of up to `bytes_max` as a stream ([`StreamBody`](crate::StreamBody)), within so many seconds.
+    #[must_use]
+    pub const fn streamed_body(mut self, bytes_max: usize, secs: u64) -> Route {
+        self.spec.body_bytes_max = bytes_max;
+        self.spec.time_max = Duration::from_secs(secs);
+        self
+    }
+
     /// May take longer than other requests.
     #[must_use]
     pub const fn time_max_secs(mut self, secs: u64) -> Route {

@@ -6,6 +6,7 @@ mod batches;
 mod changes;
 mod dispatch;
 mod finish;
+mod history;
 mod open;
 mod queue;
 mod recovery;
@@ -82,6 +83,8 @@ pub static FEATURE: Feature = Feature {
         Route::post("/api/v1/jobs/{id}/retry", "retryJob", &Handler::new(retry))
             .about("A new job that asks for what an ended one asked for.")
             .fails(&[Code::Conflict]),
+        Route::get("/api/v1/urls/{id}/history", "getUrlHistory", &Handler::new(history::history))
+            .about("What happened to a registered URL: its jobs, oldest first, with their results and what those changed."),
         Route::get("/api/v1/batches", "listBatches", &Handler::new(batches::list))
             .about("Jobs that were submitted together, newest first."),
         Route::get("/api/v1/batches/{id}", "getBatch", &Handler::new(batches::get))

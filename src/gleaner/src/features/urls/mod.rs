@@ -1,49 +1,74 @@
 //! Registered URLs: what schedules and jobs point to.
+//!
+//! [`register`]: what an entry must be, and what becomes of it; [`upload`]: files of entries, read as they come; [`edit`] and
+//! [`remove`]: one or many changed or taken away; [`derived`]: what is kept beside the rows, an index of their texts
+//! ([`trigrams`]) and the counts of their tags ([`tags`]); [`select`]: which URLs a schedule means.
 
+mod derived;
+mod edit;
+mod register;
 mod remove;
 mod rows;
 mod select;
+mod tags;
+mod trigrams;
+mod upload;
 mod views;
 
 pub use rows::{URLS, UrlV1};
 pub use select::select;
 
 use super::Feature;
-use crate::features::workflows::{self, WorkflowStatus};
-use base::audit::Action;
+use crate::features::wiring::Wiring;
 use base::clock::Timestamp;
-use base::codec::Json;
 use base::ids::{JobId, UrlId, WorkflowId};
-use base::limits::{TAG_CHARS_MAX, TAGS_MAX, URLS_PER_REQUEST_MAX};
+use base::limits::PAGE_SCAN_ROWS_MAX;
 use base::page::{Page, PageRequest};
 use base::terms::{JobStatus, PageType};
-use base::web::{Domain, URL_BYTES_MAX, WebUrl, host_of};
-use base::{Code, Error, Result, labels};
+use base::web::{Domain, WebUrl, host_of};
+use base::{Code, Result};
 use fetch::AddressGuard;
+use futures::future::BoxFuture;
 use rows::{BY_DOMAIN, BY_TAG, BY_URL};
 use schemars::JsonSchema;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use server::permit::{Quota, UrlsRead, UrlsWrite};
-use server::{Body, Handler, Need, Org, Path, Query, Route, apart_if};
-use std::collections::BTreeMap;
-use std::fmt;
-use store::{Event, OrgRead, OrgStore, OrgWrite};
+use server::permit::UrlsRead;
+use server::task::TaskSpec;
+use server::{Body, Handler, Need, Org, Path, Query, Route};
+use std::time::Duration;
+use store::{OrgRead, OrgWrite, readable};
+use trigrams::Needle;
+use upload::UploadTurns;
+
+/// How often it is looked what deleted URLs left in the index.
+const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
 pub static FEATURE: Feature = Feature {
     name: "urls",
     uses: &["workflows"],
-    tables: &[&URLS],
+    open: Some(open),
+    tables: &[&URLS, &tags::TAG_COUNTS, &trigrams::BLOCKS, &trigrams::TRIGRAMS, &derived::DERIVED],
     routes: &[
         Route::get("/api/v1/urls", "listUrls", &Handler::new(list))
             .about("The registered URLs, newest first."),
-        Route::post("/api/v1/urls", "createUrls", &Handler::new(create))
+        Route::post("/api/v1/urls", "createUrls", &Handler::new(register::create))
             .about("Registers up to 10,000 URLs; tags of a known one are merged.")
             .large_body()
             .fails(&[Code::InvalidInput]),
+        Route::post("/api/v1/urls/upload", "uploadUrls", &Handler::new(upload::upload))
+            .about(
+                "Registers the URLs of a CSV file (text/csv, with a header) or of NDJSON (application/x-ndjson), as it is or in \
+                 gzip or zstd (Content-Encoding, or application/gzip and application/zstd). It is read as it comes.",
+            )
+            .streamed_body(upload::BODY_BYTES_MAX, upload::TIME_MAX_SECS)
+            .fails(&[Code::InvalidInput, Code::InvalidUrl]),
+        Route::get("/api/v1/urls/tags", "listUrlTags", &Handler::new(tags::list))
+            .about("The tags of the registered URLs, in order, with the number of URLs that have each."),
         Route::get("/api/v1/urls/{id}", "getUrl", &Handler::new(get)).about("One registered URL."),
+        Route::patch("/api/v1/urls/{id}", "updateUrl", &Handler::new(edit::update))
+            .about("Changes what hangs on a URL; what is left out stays.")
+            .fails(&[Code::NotFound]),
         Route::delete("/api/v1/urls/{id}", "deleteUrl", &Handler::new(remove::delete_one))
             .about("Takes a URL from the list; its jobs and results stay.")
             .fails(&[Code::NotFound]),
@@ -51,90 +76,18 @@ pub static FEATURE: Feature = Feature {
             "Takes URLs from the list by their ids or by a filter: go on with nextCursor until it is null.",
         ),
     ],
-    needs: &[Need::of::<AddressGuard>()],
+    tasks: &[TaskSpec::new("urls.sweep", SWEEP_EVERY, |context| Box::pin(derived::sweep(context)))],
+    needs: &[Need::of::<AddressGuard>(), Need::of::<UploadTurns>()],
     views: &[views::VIEW],
     ..Feature::NONE
 };
 
-/// Entries that are judged on the spot; more are judged apart from the threads that answer.
-const ENTRIES_AT_ONCE: usize = 100;
-/// URLs registered by one write operation: a large upload must not hold up everybody else's writes.
-const URLS_PER_WRITE: usize = 500;
-
-/// One entry of an upload.
-#[derive(Debug, JsonSchema)]
-#[serde(untagged)]
-enum UrlEntry {
-    Text(String),
-    Full(NewUrl),
-}
-
-/// By hand, because serde's untagged enums forget which member of an object was wrong.
-impl<'de> Deserialize<'de> for UrlEntry {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(UrlEntryVisitor)
-    }
-}
-
-struct UrlEntryVisitor;
-
-impl<'de> Visitor<'de> for UrlEntryVisitor {
-    type Value = UrlEntry;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a URL or an object with a url")
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<UrlEntry, E> {
-        Ok(UrlEntry::Text(text.to_owned()))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<UrlEntry, A::Error> {
-        NewUrl::deserialize(MapAccessDeserializer::new(members)).map(UrlEntry::Full)
-    }
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct NewUrl {
-    #[schemars(length(min = 1, max = URL_BYTES_MAX))]
-    url: String,
-    #[serde(default)]
-    #[schemars(length(max = TAGS_MAX), inner(length(min = 1, max = TAG_CHARS_MAX)))]
-    tags: Option<Vec<String>>,
-    /// At most 16 KiB of JSON.
-    #[serde(default)]
-    metadata: Option<Map<String, Value>>,
-    #[serde(default)]
-    page_type: Option<PageType>,
-    #[serde(default)]
-    workflow_id: Option<WorkflowId>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-struct NewUrls {
-    #[schemars(length(min = 1, max = URLS_PER_REQUEST_MAX))]
-    urls: Vec<UrlEntry>,
-}
-
-/// What became of an upload.
-#[derive(Debug, Default, Serialize, JsonSchema)]
-struct Registered {
-    /// New rows.
-    created: usize,
-    /// Known URLs that gained a tag, metadata, a page type or a workflow.
-    updated: usize,
-    /// Known URLs that did not change, and repetitions within the request.
-    duplicates: usize,
-    invalid: Vec<InvalidUrl>,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct InvalidUrl {
-    /// Position in the request.
-    index: usize,
-    url: String,
-    reason: String,
+/// Opens the slice's part, and makes what an older release has not kept.
+fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
+    Box::pin(async move {
+        wiring.hang::<UploadTurns>(UploadTurns::new());
+        derived::build_missing(&wiring.system()).await
+    })
 }
 
 /// A registered URL on the wire.
@@ -180,7 +133,7 @@ impl From<UrlV1> for UrlView {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 struct UrlFilter {
-    /// Part of the URL.
+    /// Part of the normalized URL, in any case.
     q: Option<String>,
     /// Repeatable; all must match.
     tag: Vec<String>,
@@ -195,17 +148,38 @@ async fn list(
     page: PageRequest,
 ) -> Result<Body<Page<UrlView>>> {
     filter.domain = filter.domain.map(Domain::of_filter);
-    let wanted = |row: &UrlV1| accepts(&filter, row);
-    let rows = org.read(|tx| match (filter.tag.first(), &filter.domain) {
-        (Some(tag), _) => tx.page_by(&URLS, &BY_TAG, tag, &page, wanted),
-        (None, Some(domain)) => tx.page_by(&URLS, &BY_DOMAIN, domain, &page, wanted),
-        (None, None) => tx.page(&URLS, &page, wanted),
-    })?;
+    let rows = org.read(|tx| find_page(tx, &filter, &page))?;
     Ok(Body(rows.map(UrlView::from)))
 }
 
-fn accepts(filter: &UrlFilter, row: &UrlV1) -> bool {
-    filter.q.as_ref().is_none_or(|q| row.url.contains(q.as_str()))
+/// A page of the URLs that a filter accepts, by the index that leads to the fewest others.
+fn find_page(tx: &OrgRead<'_>, filter: &UrlFilter, page: &PageRequest) -> Result<Page<UrlV1>> {
+    let needle = Needle::new(filter.q.as_deref().unwrap_or_default());
+    let wanted = |row: &UrlV1| accepts(filter, &needle, row);
+    if needle.is_indexed() && by_text(tx, filter, page)? {
+        let within = filter.domain.iter().fold(needle.clone(), |needle, domain| needle.beside(domain));
+        return trigrams::page(tx, &within, page, wanted);
+    }
+    match (filter.tag.first(), &filter.domain) {
+        (Some(tag), _) => tx.page_by(&URLS, &BY_TAG, tag, page, wanted),
+        (None, Some(domain)) => tx.page_by(&URLS, &BY_DOMAIN, domain, page, wanted),
+        (None, None) => tx.page(&URLS, page, wanted),
+    }
+}
+
+/// Whether the text leads rather than the first tag: not where one page can look at all that have the tag. A page that goes
+/// on stays with what it began with.
+fn by_text(tx: &OrgRead<'_>, filter: &UrlFilter, page: &PageRequest) -> Result<bool> {
+    if page.cursor.is_some() {
+        return Ok(page.position(trigrams::LIST).is_ok());
+    }
+    let Some(tag) = filter.tag.first() else { return Ok(true) };
+    let count = readable("the count of a tag", tag, tags::urls_with(tx, tag))?;
+    Ok(count.is_none_or(|count| count > PAGE_SCAN_ROWS_MAX as u64 / 2))
+}
+
+fn accepts(filter: &UrlFilter, needle: &Needle, row: &UrlV1) -> bool {
+    needle.is_in(&row.url)
         && filter.tag.iter().all(|tag| row.tags.contains(tag))
         && filter.domain.as_ref().is_none_or(|domain| row.domain == *domain)
         && filter.page_type.is_none_or(|kind| row.page_type == Some(kind))
@@ -214,191 +188,6 @@ fn accepts(filter: &UrlFilter, row: &UrlV1) -> bool {
 
 async fn get(org: Org<UrlsRead>, Path(id): Path<UrlId>) -> Result<Body<UrlView>> {
     Ok(Body(org.read(|tx| tx.require(&URLS, &id))?.into()))
-}
-
-/// An entry that may become a row.
-struct UrlCandidate {
-    /// Position in the request.
-    index: usize,
-    /// As it came.
-    text: String,
-    url: WebUrl,
-    domain: Domain,
-    tags: Vec<String>,
-    metadata: Option<Json>,
-    page_type: Option<PageType>,
-    workflow_id: Option<WorkflowId>,
-}
-
-async fn create(org: Org<Quota<UrlsWrite>>, Body(body): Body<NewUrls>) -> Result<Body<Registered>> {
-    let count = body.urls.len();
-    if !(1..=URLS_PER_REQUEST_MAX).contains(&count) {
-        return Err(Error::invalid(
-            "urls",
-            format!("must have 1 to {URLS_PER_REQUEST_MAX} entries, not {count}"),
-        ));
-    }
-    let (guard, store) = (org.service::<AddressGuard>(), org.store().clone());
-    let judged = apart_if(count > ENTRIES_AT_ONCE, move || judge(&store, body.urls, &guard));
-    let (candidates, mut answer) = judged.await??;
-    let mut candidates = candidates.into_iter().peekable();
-    while candidates.peek().is_some() {
-        let chunk: Vec<_> = candidates.by_ref().take(URLS_PER_WRITE).collect();
-        let tried: Vec<_> = chunk.iter().map(|entry| (entry.index, entry.text.clone())).collect();
-        let done = match org.write(move |tx| register(tx, chunk)).await {
-            Ok(done) => done,
-            // What was registered by then stays, so the answer tells of both.
-            Err(full) if full.code() == Code::QuotaExceeded && answer.created + answer.updated > 0 => {
-                let rest = candidates.map(|entry| (entry.index, entry.text));
-                let reason = format!("not registered: {}", full.detail().unwrap_or("there is no room left"));
-                let left = tried.into_iter().chain(rest);
-                let left = left.map(|(index, url)| InvalidUrl { index, url, reason: reason.clone() });
-                answer.invalid.extend(left);
-                break;
-            }
-            Err(error) => return Err(error),
-        };
-        answer.created += done.created;
-        answer.updated += done.updated;
-        answer.duplicates += done.duplicates;
-        answer.invalid.extend(done.invalid);
-    }
-    // The parts of the answer are of two looks at the entries; a reader expects them in the order of the request.
-    answer.invalid.sort_by_key(|invalid| invalid.index);
-    match answer.invalid.first() {
-        Some(first) if answer.invalid.len() == count => {
-            Err(Error::new(Code::InvalidUrl).message(match first.reason.starts_with("urls[") {
-                true => first.reason.clone(),
-                false => format!("urls[0]: {}", first.reason),
-            }))
-        }
-        _ => Ok(Body(answer)),
-    }
-}
-
-/// The entries that may become rows, and what is wrong with the others.
-fn judge(
-    org: &OrgStore,
-    entries: Vec<UrlEntry>,
-    guard: &AddressGuard,
-) -> Result<(Vec<UrlCandidate>, Registered)> {
-    let mut answer = Registered::default();
-    let mut candidates = Vec::with_capacity(entries.len());
-    let mut known = BTreeMap::new();
-    for (index, entry) in entries.into_iter().enumerate() {
-        let entry = match entry {
-            UrlEntry::Text(url) => {
-                NewUrl { url, tags: None, metadata: None, page_type: None, workflow_id: None }
-            }
-            UrlEntry::Full(full) => full,
-        };
-        let text = entry.url.clone();
-        match candidate(index, entry, guard) {
-            Ok(candidate) => match unknown_workflow(org, &mut known, candidate.workflow_id)? {
-                None => candidates.push(candidate),
-                Some(id) => {
-                    let reason = format!("urls[{index}].workflowId: there is no workflow {id}");
-                    answer.invalid.push(InvalidUrl { index, url: text, reason });
-                }
-            },
-            Err(reason) => answer.invalid.push(InvalidUrl { index, url: text, reason }),
-        }
-    }
-    Ok((candidates, answer))
-}
-
-fn candidate(index: usize, entry: NewUrl, guard: &AddressGuard) -> Result<UrlCandidate, String> {
-    let url = WebUrl::parse(&entry.url).map_err(|e| e.to_string())?;
-    guard.check_literal(&url).map_err(|refused| refused.to_string())?;
-    let field = format!("urls[{index}]");
-    let words = |e: Error| e.detail().unwrap_or_default().to_owned();
-    Ok(UrlCandidate {
-        index,
-        text: entry.url,
-        domain: url.domain(),
-        url,
-        tags: labels::tags(&format!("{field}.tags"), entry.tags.unwrap_or_default()).map_err(words)?,
-        metadata: match entry.metadata {
-            None => None,
-            given => Some(labels::metadata(&format!("{field}.metadata"), given).map_err(words)?),
-        },
-        page_type: entry.page_type,
-        workflow_id: entry.workflow_id,
-    })
-}
-
-/// The id, when it is no workflow of the organization that can still be published. Each is looked up once.
-fn unknown_workflow(
-    org: &OrgStore,
-    known: &mut BTreeMap<WorkflowId, bool>,
-    id: Option<WorkflowId>,
-) -> Result<Option<WorkflowId>> {
-    let Some(id) = id else { return Ok(None) };
-    let is_known = match known.get(&id) {
-        Some(is_known) => *is_known,
-        None => {
-            let row = org.read(|tx| tx.get(&workflows::WORKFLOWS, &id))?;
-            let is_known = row.is_some_and(|row| row.status != WorkflowStatus::Archived);
-            known.insert(id, is_known);
-            is_known
-        }
-    };
-    Ok((!is_known).then_some(id))
-}
-
-fn register(tx: &OrgWrite<'_>, candidates: Vec<UrlCandidate>) -> Result<Registered> {
-    let mut done = Registered::default();
-    let mut touched = Vec::new();
-    for new in candidates {
-        let Some(mut row) = find(tx, &new.url)? else {
-            let row = UrlV1 {
-                id: UrlId::new(),
-                url: new.url.as_str().to_owned(),
-                domain: new.domain.as_str().to_owned(),
-                tags: new.tags,
-                metadata: new.metadata.unwrap_or_else(|| Json(Value::Object(Map::new()))),
-                page_type: new.page_type,
-                workflow_id: new.workflow_id,
-                last_job_id: None,
-                last_scraped_at: None,
-                last_status: None,
-                created_at: tx.now(),
-            };
-            tx.insert(&URLS, &row.id, &row)?;
-            touched.push(row.id);
-            done.created += 1;
-            continue;
-        };
-        let before = row.clone();
-        row.tags.extend(new.tags.into_iter().filter(|tag| !before.tags.contains(tag)));
-        if row.tags.len() > TAGS_MAX {
-            let (had, has) = (before.tags.len(), row.tags.len());
-            let reason =
-                format!("tags: the URL has {had} already and would have {has}; at most {TAGS_MAX} are kept");
-            done.invalid.push(InvalidUrl { index: new.index, url: new.text, reason });
-            continue;
-        }
-        row.metadata = new.metadata.unwrap_or(row.metadata);
-        row.page_type = new.page_type.or(row.page_type);
-        row.workflow_id = new.workflow_id.or(row.workflow_id);
-        if row == before {
-            done.duplicates += 1;
-        } else {
-            tx.put(&URLS, &row.id, &row)?;
-            touched.push(row.id);
-            done.updated += 1;
-        }
-    }
-    let event = Event::new(Action::UrlCreated);
-    match touched.as_slice() {
-        [] => {}
-        [one] => tx.audit(event.of(*one).with("created", done.created).with("updated", done.updated))?,
-        _ => {
-            let event = event.with("created", done.created).with("updated", done.updated);
-            tx.audit(event.ids("ids", touched))?;
-        }
-    }
-    Ok(done)
 }
 
 /// The row of a normalized URL, if it is registered.

@@ -1,11 +1,12 @@
 //! URLs that people take from the list: one, many by their ids, many by what they are. Jobs and results stay.
 
-use super::rows::{BY_DOMAIN, BY_TAG, URLS, UrlV1};
-use super::{UrlFilter, accepts};
+use super::derived::DerivedChanges;
+use super::rows::URLS;
+use super::{UrlFilter, find_page};
 use base::audit::Action;
 use base::ids::UrlId;
 use base::limits::URLS_PER_REQUEST_MAX;
-use base::page::{Page, PageRequest};
+use base::page::PageRequest;
 use base::terms::{JobStatus, PageType};
 use base::web::Domain;
 use base::{Error, Result};
@@ -14,16 +15,18 @@ use serde::{Deserialize, Serialize};
 use server::permit::UrlsWrite;
 use server::removal::{Removal, page_by_page};
 use server::{Body, NoContent, Org, Path};
-use store::{Event, OrgRead};
+use store::{Event, OrgWrite};
 
 /// URLs removed by one operation: others' writes do not wait for a large deletion.
 const STEP_ROWS: usize = 200;
 
 pub(super) async fn delete_one(org: Org<UrlsWrite>, Path(id): Path<UrlId>) -> Result<NoContent> {
     let deleted = org.write_freeing(move |tx| {
-        if !tx.delete(&URLS, &id)? {
+        let mut changes = DerivedChanges::default();
+        if !take(tx, id, &mut changes)? {
             return Err(Error::not_found(URLS.noun()));
         }
+        changes.write(tx)?;
         tx.audit(Event::new(Action::UrlDeleted).of(id))
     });
     deleted.await.map(|()| NoContent)
@@ -47,7 +50,7 @@ pub(super) struct DeleteUrls {
 #[serde(rename_all = "camelCase", default)]
 #[schemars(rename = "UrlDeleteFilter")]
 struct DeleteFilter {
-    /// Part of the URL.
+    /// Part of the normalized URL, in any case.
     q: Option<String>,
     /// All must be there.
     tag: Option<Vec<String>>,
@@ -69,8 +72,9 @@ impl From<DeleteFilter> for UrlFilter {
 }
 
 impl UrlFilter {
+    /// A text of nothing but spaces is in every URL, as none is ([`Needle`](super::trigrams::Needle)).
     fn is_empty(&self) -> bool {
-        self.q.as_ref().is_none_or(String::is_empty)
+        self.q.as_ref().is_none_or(|q| q.trim().is_empty())
             && self.tag.is_empty()
             && self.domain.is_none()
             && self.page_type.is_none()
@@ -105,7 +109,8 @@ pub(super) async fn delete_many(
         }
         Removal::Filter(filter) => {
             let org = &org;
-            let find = |page: &PageRequest| org.read(|tx| matching(tx, &filter, page));
+            let find =
+                |page: &PageRequest| org.read(|tx| Ok(find_page(tx, &filter, page)?.map(|row| row.id)));
             let go = |ids| async move { remove(org, ids).await.map(|(gone, _)| gone) };
             (answer.deleted, answer.next_cursor) = page_by_page(request.cursor, find, go).await?;
         }
@@ -113,28 +118,19 @@ pub(super) async fn delete_many(
     Ok(Body(answer))
 }
 
-/// A page of the ids of the URLs that a filter finds.
-fn matching(tx: &OrgRead<'_>, filter: &UrlFilter, page: &PageRequest) -> Result<Page<UrlId>> {
-    let wanted = |row: &UrlV1| accepts(filter, row);
-    let found = match (filter.tag.first(), &filter.domain) {
-        (Some(tag), _) => tx.page_by(&URLS, &BY_TAG, tag, page, wanted)?,
-        (None, Some(domain)) => tx.page_by(&URLS, &BY_DOMAIN, domain, page, wanted)?,
-        (None, None) => tx.page(&URLS, page, wanted)?,
-    };
-    Ok(found.map(|row| row.id))
-}
-
 /// One operation: how many went, and which there were none of.
 async fn remove(org: &Org<UrlsWrite>, ids: Vec<UrlId>) -> Result<(u64, Vec<UrlId>)> {
     let done = org.write_freeing(move |tx| {
         let (mut gone, mut missing) = (Vec::new(), Vec::new());
+        let mut changes = DerivedChanges::default();
         for id in ids {
-            if tx.delete(&URLS, &id)? {
+            if take(tx, id, &mut changes)? {
                 gone.push(id);
             } else {
                 missing.push(id);
             }
         }
+        changes.write(tx)?;
         let count = gone.len() as u64;
         if count > 0 {
             tx.audit(Event::new(Action::UrlDeleted).with("count", gone.len()).ids("ids", gone))?;
@@ -142,4 +138,11 @@ async fn remove(org: &Org<UrlsWrite>, ids: Vec<UrlId>) -> Result<(u64, Vec<UrlId
         Ok((count, missing))
     });
     done.await
+}
+
+/// Removes a row; whether there was one.
+fn take(tx: &OrgWrite<'_>, id: UrlId, changes: &mut DerivedChanges) -> Result<bool> {
+    let Some(row) = tx.get(&URLS, &id)? else { return Ok(false) };
+    changes.note(Some(&row), None);
+    tx.delete(&URLS, &id)
 }

@@ -1,12 +1,15 @@
 //! What handlers take: parts of a request, parsed into types before the handler runs.
 //!
-//! [`Path`](path::Path), [`Query`](query::Query), [`Body`], [`RawBody`], [`PageRequest`], [`ClientIp`], and the headers of
-//! `header.rs`. What cannot be parsed is refused here, naming the field, so a handler sees only values that hold.
+//! [`Path`](path::Path), [`Query`](query::Query), [`Body`], [`RawBody`], [`StreamBody`](stream::StreamBody), [`PageRequest`],
+//! [`ClientIp`], and the headers of `header.rs`. What cannot be parsed is refused here, naming the field, so a handler sees only values that hold.
 
 pub mod header;
 mod json;
 pub mod path;
 pub mod query;
+pub mod stream;
+
+pub use json::typed;
 
 use crate::apart::apart_if;
 use crate::call::known_fields;
@@ -227,12 +230,17 @@ pub(crate) fn never_came(limit: Duration) -> Error {
 }
 
 /// Reads a body that nobody wants and throws it away.
-pub(crate) async fn spare_body(mut body: Incoming, headers: &HeaderMap) {
+pub(crate) async fn spare_body(body: Incoming, headers: &HeaderMap) {
     // A caller that waits for "100 Continue" has not sent anything yet and must not be asked to.
     let is_coming = !body.is_end_stream() && !headers.contains_key(EXPECT);
     if is_coming && content_length(headers).is_none_or(|bytes| bytes <= DRAIN_BYTES_MAX as u64) {
-        let _ = tokio::time::timeout(DRAIN_TIME_MAX, drain(&mut body)).await;
+        spare_sent(body).await;
     }
+}
+
+/// The same for one that comes without being asked for.
+async fn spare_sent(mut body: Incoming) {
+    let _ = tokio::time::timeout(DRAIN_TIME_MAX, drain(&mut body)).await;
 }
 
 fn content_length(headers: &HeaderMap) -> Option<u64> {

@@ -3,6 +3,7 @@
 mod browser;
 mod fair;
 mod full;
+mod history;
 mod races;
 mod runs;
 mod shares;
