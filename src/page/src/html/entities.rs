@@ -65,6 +65,12 @@ impl Table {
     }
 }
 
+/// What `&name;` stands for in HTML, for XML that uses HTML's names without declaring them.
+pub fn named_character(name: &str) -> Option<&'static str> {
+    let table: &'static Table = &TABLE;
+    table.find(name.as_bytes()).map(|entity| entity.value.as_str())
+}
+
 /// What a reference stands for, and how many bytes of input it took (the ampersand included).
 pub(super) struct Reference {
     pub(super) value: Value,

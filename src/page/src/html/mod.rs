@@ -13,6 +13,7 @@ mod tree;
 pub use charset::{Decoded, decode};
 pub use dom::names;
 pub use dom::{AttrId, Budget, Document, NameId, Namespace, NodeId, NodeKind, QuirksMode};
+pub use entities::named_character;
 
 use tree::Parser;
 
