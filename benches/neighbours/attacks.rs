@@ -2,6 +2,7 @@
 //! bounded number of requests under way.
 
 use crate::aim::{Answers, Outcome, answer, label};
+use crate::streams::streams;
 use crate::{SLOTS, Stage, strangers};
 use harness::Request;
 use harness::{Member, expect, get, member, post, text};
@@ -133,6 +134,12 @@ pub static ALL: &[Attack] = &[
         what: "pages of 200 such jobs, 40 at a time (15)",
         work: Work::Trickle,
         begin: |stage| Box::pin(lists(stage)),
+    },
+    Attack {
+        name: "streams",
+        what: "200 streams of events at a time that are told a whole log and take nothing of it",
+        work: Work::Trickle,
+        begin: |stage| Box::pin(streams(stage)),
     },
 ];
 

@@ -17,6 +17,7 @@ mod aim;
 mod attacks;
 mod ordinary;
 mod strangers;
+mod streams;
 
 use aim::Outcome;
 use attacks::{Attack, Work};

@@ -284,6 +284,11 @@ async fn what_is_not_kept_any_more_is_a_gap() {
     assert_eq!((told.name.as_str(), &told.data["from"]), ("stream.gap", &json!(1)));
     assert_eq!(told.data["missed"], told.id - 1);
     assert_eq!(stream.any().await.unwrap().id, told.id + 1, "it goes on behind it");
+    // Who had seen no event yet has missed the same.
+    let mut back = Stream::of(&ada, "", Some(0)).await;
+    assert_eq!(back.any().await.unwrap().data["seq"], 0);
+    let told = back.any().await.unwrap();
+    assert_eq!((told.name.as_str(), &told.data["missed"]), ("stream.gap", &json!(told.id)));
     // From the oldest on is what was asked for, and no gap.
     let mut whole = Stream::of(&ada, "?after=0", None).await;
     whole.any().await.unwrap();

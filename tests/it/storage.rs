@@ -85,6 +85,8 @@ async fn a_cap_of_the_plan_is_named_holds_for_one_organization_and_ends_with_del
         (json!({}), "ids: is missing"),
         (json!({ "ids": [] }), "1 to 10000"),
         (json!({ "filter": {} }), "filter: must have at least one member"),
+        // Typed wrong it would be every URL with the tag.
+        (json!({ "filter": { "tag": ["old"], "tga": ["x"] } }), "tga"),
         (json!({ "ids": ["x"], "filter": { "q": "x" } }), "ids"),
         (json!({ "filter": { "q": "x" }, "cursor": "damaged" }), "cursor"),
     ] {

@@ -127,6 +127,14 @@ impl QueryError {
         Self::failed("The statement used more than its memory.")
     }
 
+    /// A column of what it holds at once is beyond the offsets of Arrow's arrays, which have 32 bits.
+    pub(super) fn out_of_offsets() -> Self {
+        Self::failed(
+            "The statement holds more than 2 GiB of text, or two billion elements of lists, in one column of one step. Ask \
+             for shorter texts, or for fewer rows at once.",
+        )
+    }
+
     /// Its process was ended from outside.
     pub(super) fn killed() -> Self {
         let what = "The statement's process was ended from outside: by the system when the box ran out of memory, or by \

@@ -66,9 +66,9 @@ impl Standing {
         self.state.drained().await;
     }
 
-    /// Runs `work` as a part of the caller's requests: in turns, where they take more than their share.
+    /// Runs `work`, one part of many, as a part of the caller's requests: in turns, where they take more than their share.
     pub async fn in_turn<T>(&self, work: impl Future<Output = T>) -> T {
-        self.state.scheduler.run(self.key, pin!(work)).await
+        self.state.scheduler.run_part(self.key, pin!(work)).await
     }
 }
 

@@ -240,6 +240,10 @@ fn caught<T>(work: impl FnOnce() -> Result<T, QueryError>) -> Result<T, QueryErr
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default();
         let place = PANICKED_AT.lock().unwrap_or_else(PoisonError::into_inner).take();
         let place = place.map(|place| format!(" at {place}")).unwrap_or_default();
+        // How Arrow says it, where an array is built and not asked whether it can be.
+        if text.contains("offset overflow") {
+            return Err(QueryError::out_of_offsets().with_detail(format!("{text}{place}")));
+        }
         Err(QueryError::internal(format!("the worker panicked{place}: {text}")))
     })
 }
@@ -363,4 +367,19 @@ async fn execute(
     }
     drop(stream);
     spool.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::errors::ErrorCode;
+
+    #[test]
+    fn arrays_that_overflow_are_said_in_words_and_other_panics_are_ours() {
+        let failed =
+            |text: &'static str| caught(|| -> Result<(), QueryError> { panic!("{text}") }).unwrap_err();
+        let overflown = failed("byte array offset overflow");
+        assert!(overflown.message.contains("2 GiB") && !overflown.retriable, "{overflown:?}");
+        assert_eq!(failed("index out of bounds").code, ErrorCode::Internal);
+    }
 }

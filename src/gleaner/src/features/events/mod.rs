@@ -93,8 +93,7 @@ async fn events(
     let filter = EventFilter::of(query, org.principal().permissions())?;
     if wants_stream(&accept) {
         let place = org.service::<Streams>().open(org.id())?;
-        let from = standing.last_event_id().or(filter.after);
-        return Ok(Either::Right(EventStream::open(org.store().clone(), standing, filter, from, place)?));
+        return Ok(Either::Right(EventStream::open(org.store().clone(), standing, filter, place)?));
     }
     let wanted =
         |event: &EventV1| filter.after.is_none_or(|after| event.seq > after) && filter.accepts(event);

@@ -41,21 +41,24 @@ pub(super) fn wants_stream(accept: &Accept) -> bool {
 pub(super) struct EventStream(Listener);
 
 impl EventStream {
-    /// A stream of what `filter` accepts, from the place on that the caller names, else from now on.
+    /// A stream of what `filter` accepts, from the place on that the caller comes back with, else from the one that `after`
+    /// names, else from now on.
     pub fn open(
         org: OrgStore,
         standing: Standing,
         filter: EventFilter,
-        from: Option<u64>,
         place: StreamPlace,
     ) -> Result<EventStream> {
         // Before the log is read: what comes between is heard.
         let bell = org.bell();
         let log = org.read(log::log)?;
-        let at = match from {
-            Some(0) => log.trimmed,
-            Some(place) => place,
-            None => log.last,
+        let at = match (standing.last_event_id(), filter.after) {
+            // Who comes back has missed what is not kept any more, also who had seen no event yet.
+            (Some(last), _) => last,
+            // The oldest that there is: nothing was missed.
+            (None, Some(0)) => log.trimmed,
+            (None, Some(after)) => after,
+            (None, None) => log.last,
         };
         let now = Instant::now();
         Ok(EventStream(Listener {

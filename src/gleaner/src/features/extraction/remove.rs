@@ -45,7 +45,8 @@ pub(super) struct DeleteResults {
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+// A member that is typed wrong and ignored would widen a deletion.
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[schemars(rename = "ResultDeleteFilter")]
 struct DeleteFilter {
     domain: Option<String>,

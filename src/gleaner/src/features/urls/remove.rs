@@ -47,7 +47,8 @@ pub(super) struct DeleteUrls {
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
+// A member that is typed wrong and ignored would widen a deletion.
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[schemars(rename = "UrlDeleteFilter")]
 struct DeleteFilter {
     /// Part of the normalized URL, in any case.

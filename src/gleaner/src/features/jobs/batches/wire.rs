@@ -117,7 +117,7 @@ impl BatchView {
             },
             rate_per_sec: (row.rate.now(now.moment) * 1_000.0).round() / 1_000.0,
             expected_end_at: row.expected_end(now),
-            is_canceling: row.stage == BatchStage::Cancel,
+            is_canceling: row.stage == BatchStage::Cancel && row.ended_at.is_none(),
             other_errors: row.other_errors + hidden,
             errors: row.errors.into_iter().take(ERRORS_SHOWN).map(Into::into).collect(),
             name: row.name,
