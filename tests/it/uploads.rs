@@ -473,7 +473,7 @@ fn hostile_bodies() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         "application/x-www-form-urlencoded",
         "text/html",
         "text/csv; charset=ebcdic",
-        ";",
+        "text/;",
     ] {
         bodies.push((media, "", b"url\nhttps://a.example/\n".to_vec()));
     }

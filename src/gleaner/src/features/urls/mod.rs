@@ -58,8 +58,9 @@ pub static FEATURE: Feature = Feature {
             .fails(&[Code::InvalidInput]),
         Route::post("/api/v1/urls/upload", "uploadUrls", &Handler::new(upload::upload))
             .about(
-                "Registers the URLs of a CSV file (text/csv, with a header) or of NDJSON (application/x-ndjson), as it is or in \
-                 gzip or zstd (Content-Encoding, or application/gzip and application/zstd). It is read as it comes.",
+                "Registers the URLs of a CSV file (text/csv, with a header, or a URL a line) or of NDJSON \
+                 (application/x-ndjson), as it is or in gzip or zstd (Content-Encoding, or application/gzip and \
+                 application/zstd). It is read as it comes.",
             )
             .streamed_body(upload::BODY_BYTES_MAX, upload::TIME_MAX_SECS)
             .fails(&[Code::InvalidInput, Code::InvalidUrl]),
@@ -133,7 +134,7 @@ impl From<UrlV1> for UrlView {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 struct UrlFilter {
-    /// Part of the normalized URL, in any case.
+    /// Part of the normalized URL; the letters A to Z in any case.
     q: Option<String>,
     /// Repeatable; all must match.
     tag: Vec<String>,

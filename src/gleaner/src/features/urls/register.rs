@@ -23,6 +23,7 @@ use server::{Body, Org, apart_if};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::iter::Peekable;
+use std::sync::Arc;
 use store::{Event, OrgRead, OrgStore, OrgWrite};
 
 /// Entries that are judged on the spot; more are judged apart from the threads that answer.
@@ -179,24 +180,18 @@ pub(super) async fn create(
     let mut candidates = candidates.into_iter().peekable();
     while candidates.peek().is_some() {
         let chunk = next_chunk(&mut candidates);
-        let tried: Vec<_> = chunk.iter().map(|entry| (entry.index, entry.text.clone())).collect();
-        let done = match org.write(move |tx| register(tx, chunk)).await {
-            Ok(done) => done,
-            // What was registered by then stays, so the answer tells of both.
-            Err(full) if full.code() == Code::QuotaExceeded && answer.created + answer.updated > 0 => {
-                let rest = candidates.map(|entry| (entry.index, entry.text));
-                let reason = no_room(&full);
-                let left = tried.into_iter().chain(rest);
-                let left = left.map(|(index, url)| InvalidUrl { index, url, reason: reason.clone() });
-                answer.invalid.extend(left);
-                break;
+        if let Some(full) = fill(org.store(), chunk, &mut answer).await? {
+            if answer.created + answer.updated == 0 {
+                return Err(full.error);
             }
-            Err(error) => return Err(error),
-        };
-        answer.created += done.created;
-        answer.updated += done.updated;
-        answer.duplicates += done.duplicates;
-        answer.invalid.extend(done.invalid);
+            // What was registered by then stays, so the answer tells of both.
+            let rest = candidates.map(|entry| (entry.index, entry.text));
+            let reason = no_room(&full.error);
+            let left = full.left.into_iter().chain(rest);
+            let left = left.map(|(index, url)| InvalidUrl { index, url, reason: reason.clone() });
+            answer.invalid.extend(left);
+            break;
+        }
     }
     // The parts of the answer are of two looks at the entries; a reader expects them in the order of the request.
     answer.invalid.sort_by_key(|invalid| invalid.index);
@@ -320,8 +315,46 @@ fn candidate(index: usize, place: &str, entry: NewUrl, guard: &AddressGuard) -> 
     })
 }
 
+/// Where the room ended.
+pub(super) struct Full {
+    pub(super) error: Error,
+    /// Positions and texts of the candidates that were not registered.
+    pub(super) left: Vec<(usize, String)>,
+}
+
+/// Registers candidates in the order in which they came, up to the first for which there is no room. Room is asked for an
+/// operation as a whole, so one that is refused is done again in halves.
+pub(super) async fn fill(
+    org: &OrgStore,
+    candidates: Vec<UrlCandidate>,
+    done: &mut Registered,
+) -> Result<Option<Full>> {
+    let candidates: Arc<[UrlCandidate]> = candidates.into();
+    let (mut begin, mut size) = (0, candidates.len());
+    while begin < candidates.len() {
+        let end = candidates.len().min(begin + size);
+        let shared = Arc::clone(&candidates);
+        match org.write(move |tx| register(tx, &shared[begin..end])).await {
+            Ok(more) => {
+                done.created += more.created;
+                done.updated += more.updated;
+                done.duplicates += more.duplicates;
+                done.invalid.extend(more.invalid);
+                begin = end;
+            }
+            Err(error) if error.code() != Code::QuotaExceeded => return Err(error),
+            Err(_) if end - begin > 1 => size = (end - begin) / 2,
+            Err(error) => {
+                let left = candidates[begin..].iter().map(|entry| (entry.index, entry.text.clone()));
+                return Ok(Some(Full { error, left: left.collect() }));
+            }
+        }
+    }
+    Ok(None)
+}
+
 /// Registers candidates in the order in which they came, in one operation.
-pub(super) fn register(tx: &OrgWrite<'_>, candidates: Vec<UrlCandidate>) -> Result<Registered> {
+fn register(tx: &OrgWrite<'_>, candidates: &[UrlCandidate]) -> Result<Registered> {
     let mut done = Registered::default();
     let (mut touched, mut changes) = (Vec::new(), DerivedChanges::default());
     for new in candidates {
@@ -330,8 +363,8 @@ pub(super) fn register(tx: &OrgWrite<'_>, candidates: Vec<UrlCandidate>) -> Resu
                 id: UrlId::new(),
                 url: new.url.as_str().to_owned(),
                 domain: new.domain.as_str().to_owned(),
-                tags: new.tags,
-                metadata: new.metadata.unwrap_or_else(|| Json(Value::Object(Map::new()))),
+                tags: new.tags.clone(),
+                metadata: new.metadata.clone().unwrap_or_else(|| Json(Value::Object(Map::new()))),
                 page_type: new.page_type,
                 workflow_id: new.workflow_id,
                 last_job_id: None,
@@ -346,15 +379,15 @@ pub(super) fn register(tx: &OrgWrite<'_>, candidates: Vec<UrlCandidate>) -> Resu
             continue;
         };
         let before = row.clone();
-        row.tags.extend(new.tags.into_iter().filter(|tag| !before.tags.contains(tag)));
+        row.tags.extend(new.tags.iter().filter(|tag| !before.tags.contains(tag)).cloned());
         if row.tags.len() > TAGS_MAX {
             let (had, has) = (before.tags.len(), row.tags.len());
             let reason =
                 format!("tags: the URL has {had} already and would have {has}; at most {TAGS_MAX} are kept");
-            done.invalid.push(InvalidUrl { index: new.index, url: new.text, reason });
+            done.invalid.push(InvalidUrl { index: new.index, url: new.text.clone(), reason });
             continue;
         }
-        row.metadata = new.metadata.unwrap_or(row.metadata);
+        row.metadata = new.metadata.clone().unwrap_or(row.metadata);
         row.page_type = new.page_type.or(row.page_type);
         row.workflow_id = new.workflow_id.or(row.workflow_id);
         if row == before {

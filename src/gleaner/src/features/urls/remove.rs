@@ -51,7 +51,7 @@ pub(super) struct DeleteUrls {
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[schemars(rename = "UrlDeleteFilter")]
 struct DeleteFilter {
-    /// Part of the normalized URL, in any case.
+    /// Part of the normalized URL; the letters A to Z in any case.
     q: Option<String>,
     /// All must be there.
     tag: Option<Vec<String>>,

@@ -1,7 +1,9 @@
 //! CSV as it comes (RFC 4180): records, their line numbers, and what the header makes of their fields.
 //!
 //! The records are csv-core's. Around it stands what it leaves open: which character separates fields, lines that end in CR
-//! alone, records that are too long, a quoted field that never ends.
+//! alone, records that are too long, a quoted field that never ends, and quotes that hold lines together ([`quotes`]).
+
+mod quotes;
 
 use super::charset::Charset;
 use super::line::{LINE_BYTES_MAX, Line, Step};
@@ -10,7 +12,9 @@ use base::ids::WorkflowId;
 use base::terms::PageType;
 use base::{Error, Result};
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+use quotes::QuoteScan;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// Fields of a record.
 const FIELDS_MAX: usize = 256;
@@ -18,6 +22,8 @@ const FIELDS_MAX: usize = 256;
 const NAME_CHARS_MAX: usize = 100;
 /// What may stand between fields, the likeliest first.
 const DELIMITERS: [u8; 3] = [b',', b';', b'\t'];
+/// Where nothing does, because each line is one URL: a byte that no field may have.
+const NO_DELIMITER: u8 = 0;
 
 /// What a field of a column is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +52,7 @@ impl CsvReader {
 
     /// The separator, once it is known.
     pub(super) fn delimiter(&self) -> Option<char> {
-        self.records.reader.as_ref().map(|(_, delimiter)| char::from(*delimiter))
+        self.records.delimiter().filter(|delimiter| *delimiter != NO_DELIMITER).map(char::from)
     }
 
     /// The columns that become members of the metadata.
@@ -65,18 +71,24 @@ impl CsvReader {
         charset: &mut Charset,
     ) -> Result<(usize, Step)> {
         let (used, found) = self.records.next(text, is_last);
+        if self.columns.is_none() && self.records.delimiter() == Some(NO_DELIMITER) {
+            self.columns = Some(vec![Column::Url]);
+        }
         let step = match found {
             Found::More => Step::More,
             Found::Wrong(line, reason) if self.columns.is_none() => {
                 return Err(Error::invalid("body", format!("line {line}: the header {reason}")));
             }
-            Found::Wrong(line, reason) => {
-                let begun = String::from_utf8_lossy(self.records.field(0).unwrap_or_default());
-                Step::Line(Line::wrong(line, &begun, reason))
-            }
+            Found::Wrong(line, reason) => Step::Line(Line::wrong(line, &self.begun(), reason)),
             Found::Record(line) => self.record(line, charset)?,
         };
         Ok((used, step))
+    }
+
+    /// What stands where the URL is to be, of a record that is not read any further.
+    fn begun(&self) -> Cow<'_, str> {
+        let place = self.columns.iter().flatten().position(|column| *column == Column::Url);
+        String::from_utf8_lossy(self.records.field(place.unwrap_or_default()).unwrap_or_default())
     }
 
     fn record(&mut self, line: usize, charset: &mut Charset) -> Result<Step> {
@@ -86,18 +98,18 @@ impl CsvReader {
             Err(reason) if self.columns.is_none() => {
                 return Err(Error::invalid("body", format!("line {line}: the header {reason}")));
             }
-            Err(reason) => {
-                let begun = String::from_utf8_lossy(self.records.field(0).unwrap_or_default());
-                return Ok(Step::Line(Line::wrong(line, &begun, reason)));
-            }
+            Err(reason) => return Ok(Step::Line(Line::wrong(line, &self.begun(), reason))),
         };
         let fields: Vec<&str> = fields.iter().map(|field| field.trim()).collect();
         match &self.columns {
             None => {
-                let (columns, is_header) = columns(line, &fields)?;
-                let step = if is_header { Step::Nothing } else { Step::Line(entry(line, &columns, &fields)) };
+                let (columns, url_place) = columns(line, &fields)?;
                 self.columns = Some(columns);
-                Ok(step)
+                self.records.url_stands_at(url_place);
+                Ok(Step::Nothing)
+            }
+            Some(_) if self.records.delimiter() == Some(NO_DELIMITER) && fields.len() > 1 => {
+                Ok(Step::Line(Line::wrong(line, fields[0], "has a byte 0")))
             }
             // A line of separators, as spreadsheets write behind the last row.
             Some(_) if fields.iter().all(|field| field.is_empty()) => Ok(Step::Nothing),
@@ -106,23 +118,15 @@ impl CsvReader {
     }
 }
 
-/// What the first record says of the columns, and whether it is a header: a file of URLs may have none.
-fn columns(line: usize, fields: &[&str]) -> Result<(Vec<Column>, bool)> {
+/// What the header says of the columns, and which of them is the URL.
+fn columns(line: usize, fields: &[&str]) -> Result<(Vec<Column>, usize)> {
     let wrong = |reason: String| Err(Error::invalid("body", format!("line {line}: {reason}")));
     let columns: Vec<Column> = fields.iter().map(|name| column(name)).collect();
-    if !columns.contains(&Column::Url) {
-        let is_url = |text: &str| {
-            let begin = text.get(..8.min(text.len())).unwrap_or_default().to_ascii_lowercase();
-            begin.starts_with("http://") || begin.starts_with("https://")
-        };
-        if fields.first().is_some_and(|first| is_url(first)) {
-            let usual = [Column::Url, Column::Tags, Column::PageType, Column::WorkflowId];
-            return Ok((usual.into_iter().take(fields.len()).collect(), false));
-        }
+    let Some(url_place) = columns.iter().position(|column| *column == Column::Url) else {
         let names = fields.iter().take(20).map(|name| name.chars().take(40).collect::<String>());
         let names = names.collect::<Vec<_>>().join(", ");
         return wrong(format!("there is no column named url; the first line has: {names}"));
-    }
+    };
     for (place, column) in columns.iter().enumerate() {
         if let Column::Member(name) = column
             && (name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control))
@@ -137,7 +141,7 @@ fn columns(line: usize, fields: &[&str]) -> Result<(Vec<Column>, bool)> {
             return wrong(format!("the column {name} is there twice"));
         }
     }
-    Ok((columns, true))
+    Ok((columns, url_place))
 }
 
 fn column(name: &str) -> Column {
@@ -182,6 +186,8 @@ fn read_entry(url: &str, columns: &[Column], fields: &[&str]) -> Result<NewUrl, 
     let mut new =
         NewUrl { url: url.to_owned(), tags: None, metadata: None, page_type: None, workflow_id: None };
     let mut metadata = None::<Map<String, Value>>;
+    // Neither of the two is meant more than the other.
+    let twice = |name: &str| Err(format!("metadata: has a member {name}, and so has the column {name}"));
     for (column, field) in columns.iter().zip(fields).filter(|(_, field)| !field.is_empty()) {
         match column {
             Column::Url => {}
@@ -196,12 +202,21 @@ fn read_entry(url: &str, columns: &[Column], fields: &[&str]) -> Result<NewUrl, 
                 new.workflow_id = Some(id.map_err(|_| "workflowId: must be a UUID".to_owned())?);
             }
             Column::Metadata => match serde_json::from_str(field) {
-                Ok(Value::Object(members)) => metadata.get_or_insert_default().extend(members),
+                Ok(Value::Object(given)) => {
+                    let members = metadata.get_or_insert_default();
+                    if let Some(name) = given.keys().find(|name| members.contains_key(*name)) {
+                        return twice(name);
+                    }
+                    members.extend(given);
+                }
                 Ok(_) => return Err("metadata: must be an object".to_owned()),
                 Err(error) => return Err(format!("metadata: is not JSON: {error}")),
             },
             Column::Member(name) => {
-                metadata.get_or_insert_default().insert(name.clone(), Value::from(*field));
+                let before = metadata.get_or_insert_default().insert(name.clone(), Value::from(*field));
+                if before.is_some() {
+                    return twice(name);
+                }
             }
         }
     }
@@ -220,14 +235,14 @@ fn page_type(text: &str) -> Result<PageType, String> {
 enum Found {
     /// The line on which it begins; its fields are at hand.
     Record(usize),
-    Wrong(usize, &'static str),
+    Wrong(usize, Cow<'static, str>),
     /// It needs more text; at the end there is none.
     More,
 }
 
 /// Records as csv-core finds them.
 struct Records {
-    reader: Option<(Box<Reader>, u8)>,
+    reader: Option<Box<(Reader, QuoteScan)>>,
     output: Vec<u8>,
     ends: Vec<usize>,
     written: usize,
@@ -255,6 +270,21 @@ impl Records {
         }
     }
 
+    fn separated_by(&mut self, delimiter: u8) {
+        let reader = ReaderBuilder::new().delimiter(delimiter).build();
+        self.reader = Some(Box::new((reader, QuoteScan::new(delimiter))));
+    }
+
+    fn delimiter(&self) -> Option<u8> {
+        self.reader.as_deref().map(|(_, quotes)| quotes.delimiter())
+    }
+
+    fn url_stands_at(&mut self, place: usize) {
+        if let Some((_, quotes)) = self.reader.as_deref_mut() {
+            quotes.url_stands_at(place);
+        }
+    }
+
     fn field(&self, place: usize) -> Option<&[u8]> {
         let end = *self.ends[..self.fields].get(place)?;
         let begin = if place == 0 { 0 } else { self.ends[place - 1] };
@@ -277,16 +307,22 @@ impl Records {
         }
         if self.reader.is_none() {
             let Some(delimiter) = delimiter(&text[used..], is_last) else { return (used, Found::More) };
-            let reader = ReaderBuilder::new().delimiter(delimiter).build();
-            self.reader = Some((Box::new(reader), delimiter));
+            self.separated_by(delimiter);
         }
         if self.begun.is_none() {
             self.begun = Some(self.line);
+            if let Some((_, quotes)) = self.reader.as_deref_mut() {
+                quotes.begin(self.line);
+            }
             (self.written, self.fields, self.too_large) = (0, 0, None);
         }
         while used < text.len() {
             let (result, count) = self.step(&text[used..]);
-            self.count_lines(&text[used..used + count]);
+            let read = &text[used..used + count];
+            self.count_lines(read);
+            if let Some((_, quotes)) = self.reader.as_deref_mut() {
+                quotes.look(read, result == ReadRecordResult::Record);
+            }
             used += count;
             if result == ReadRecordResult::Record {
                 return (used, self.found(None));
@@ -307,14 +343,19 @@ impl Records {
 
     fn found(&mut self, wrong: Option<&'static str>) -> Found {
         let line = self.begun.take().unwrap_or(self.line);
-        match wrong.or(self.too_large.take()) {
+        let too_large = self.too_large.take();
+        let quotes = self.reader.as_deref().and_then(|(_, quotes)| quotes.wrong());
+        // Where lines are held together, that is why the record is too long or does not end.
+        match quotes.map(Cow::Owned).or(wrong.or(too_large).map(Cow::Borrowed)) {
             None => Found::Record(line),
             Some(reason) => Found::Wrong(line, reason),
         }
     }
 
     fn step(&mut self, text: &[u8]) -> (ReadRecordResult, usize) {
-        let Some((reader, _)) = &mut self.reader else { return (ReadRecordResult::End, text.len()) };
+        let Some((reader, _)) = self.reader.as_deref_mut() else {
+            return (ReadRecordResult::End, text.len());
+        };
         let (output, ends) = (&mut self.output[self.written..], &mut self.ends[self.fields..]);
         let (result, used, written, fields) = reader.read_record(text, output, ends);
         self.written += written;
@@ -347,8 +388,8 @@ impl Records {
     }
 }
 
-/// What separates the fields of the first line: that with which one of them is `url`, else that which is there most often.
-/// None while the line has not ended.
+/// What separates the fields of the first line: that with which one of them is `url`; nothing where it is a URL itself, of which
+/// a `,` or `;` may be a part; else that which is there most often. None while the line has not ended.
 fn delimiter(text: &[u8], is_last: bool) -> Option<u8> {
     let mut is_quoted = false;
     let end = text.iter().position(|byte| {
@@ -369,6 +410,12 @@ fn delimiter(text: &[u8], is_last: bool) -> Option<u8> {
         });
         (has_url, names.count())
     };
+    let begin = line.trim_ascii_start();
+    let begin = begin.strip_prefix(b"\"").unwrap_or(begin).trim_ascii_start().to_ascii_lowercase();
+    let is_url = begin.starts_with(b"http://") || begin.starts_with(b"https://");
+    if is_url && !DELIMITERS.into_iter().any(|delimiter| rank(delimiter).0) {
+        return Some(NO_DELIMITER);
+    }
     // Of equals the first one.
     DELIMITERS.into_iter().rev().max_by_key(|delimiter| rank(*delimiter))
 }

@@ -43,7 +43,10 @@ impl Declared {
                     .header("accept-encoding", "gzip, zstd, identity")
             })?,
         };
-        let (format, by_media) = match media.unwrap_or("application/octet-stream") {
+        let (format, by_media) = match media
+            .filter(|media| !media.is_empty())
+            .unwrap_or("application/octet-stream")
+        {
             "text/csv"
             | "application/csv"
             | "text/comma-separated-values"
@@ -158,6 +161,17 @@ impl Intake {
             Some(FormatReader::Ndjson(reader)) => reader.unknown.iter().cloned().collect(),
             _ => Vec::new(),
         }
+    }
+
+    /// What a user should know of how the body was read.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let ignored = |bytes| {
+            format!(
+                "Behind the end of the {} are {bytes} bytes that are not of it; they were not read.",
+                self.coding.name()
+            )
+        };
+        Some(self.unpacker.ignored()).filter(|bytes| *bytes > 0).map(ignored).into_iter().collect()
     }
 
     /// The next line; none before more has come, or at the end.

@@ -17,7 +17,7 @@ mod unpack;
 
 pub(super) use turns::UploadTurns;
 
-use super::register::{EntryJudge, Registered, UrlCandidate, WriteSize, no_room, register};
+use super::register::{EntryJudge, Registered, UrlCandidate, WriteSize, fill, no_room};
 use base::{Code, Error, Result};
 use fetch::AddressGuard;
 use intake::{Declared, Format, Intake};
@@ -80,6 +80,8 @@ pub(super) struct Uploaded {
     metadata_columns: Vec<String>,
     /// Members of NDJSON objects that mean nothing here (the first 20).
     ignored_members: Vec<String>,
+    /// What else is to be known of how the file was read, in words.
+    notes: Vec<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -164,7 +166,7 @@ impl Upload {
                 let turn = self.turns.next(org.id()).await?;
                 let state = self.step().await?;
                 if state != TurnEnd::Starved {
-                    self.write(org).await?;
+                    self.write(org.store()).await?;
                 }
                 drop(turn);
                 match state {
@@ -201,25 +203,13 @@ impl Upload {
     }
 
     /// Registers what was read.
-    async fn write(&mut self, org: &Org<Quota<UrlsWrite>>) -> Result<()> {
+    async fn write(&mut self, org: &OrgStore) -> Result<()> {
         let Some(reading) = &mut self.reading else { return Ok(()) };
         let batch = std::mem::take(&mut reading.batch);
         let (mut wrong, mut total) = (batch.wrong, batch.wrong_total);
-        if !batch.candidates.is_empty() {
-            let tried: Vec<_> =
-                batch.candidates.iter().map(|entry| (entry.index, entry.text.clone())).collect();
-            let left = match self.register(org, batch.candidates).await? {
-                Some(done) => {
-                    done.invalid.into_iter().map(|entry| (entry.index, entry.url, entry.reason)).collect()
-                }
-                None => {
-                    let reason = self.full.as_ref().map(|(_, reason)| reason.clone()).unwrap_or_default();
-                    tried.into_iter().map(|(line, url)| (line, url, reason.clone())).collect::<Vec<_>>()
-                }
-            };
-            total += left.len();
-            wrong.extend(left.into_iter().map(|(line, url, reason)| WrongLine::new(line, &url, reason)));
-        }
+        let left = self.register(org, batch.candidates).await?;
+        total += left.len();
+        wrong.extend(left);
         // The parts come from two looks at the lines.
         wrong.sort_by_key(|wrong| wrong.line);
         wrong.truncate(WRONG_LINES_MAX - self.wrong.len());
@@ -229,44 +219,50 @@ impl Upload {
         Ok(())
     }
 
-    /// What became of some candidates; none where there is no room for them.
-    async fn register(
-        &mut self,
-        org: &Org<Quota<UrlsWrite>>,
-        candidates: Vec<UrlCandidate>,
-    ) -> Result<Option<Registered>> {
-        if self.full.is_some() {
-            return Ok(None);
+    /// Registers candidates up to the end of the room; those that were not, and why.
+    async fn register(&mut self, org: &OrgStore, candidates: Vec<UrlCandidate>) -> Result<Vec<WrongLine>> {
+        if let Some((_, reason)) = &self.full {
+            let wrong = |entry: UrlCandidate| WrongLine::new(entry.index, &entry.text, reason.clone());
+            return Ok(candidates.into_iter().map(wrong).collect());
         }
-        let first = candidates.first().map_or(0, |entry| entry.index);
-        match org.write(move |tx| register(tx, candidates)).await {
-            Ok(done) => {
-                self.done.created += done.created;
-                self.done.updated += done.updated;
-                self.done.duplicates += done.duplicates;
-                Ok(Some(done))
+        let full = fill(org, candidates, &mut self.done).await?;
+        let invalid = std::mem::take(&mut self.done.invalid).into_iter();
+        let mut left: Vec<_> =
+            invalid.map(|entry| WrongLine::new(entry.index, &entry.url, entry.reason)).collect();
+        if let Some(full) = full {
+            if self.done.created + self.done.updated == 0 {
+                return Err(full.error);
             }
             // What was registered by then stays, so the answer tells of both.
-            Err(full) if full.code() == Code::QuotaExceeded && self.done.created + self.done.updated > 0 => {
-                self.full = Some((first, no_room(&full)));
-                Ok(None)
-            }
-            Err(error) => Err(error),
+            let reason = no_room(&full.error);
+            left.extend(full.left.iter().map(|(line, url)| WrongLine::new(*line, url, reason.clone())));
+            self.full = full.left.first().map(|(line, _)| (*line, reason));
         }
+        Ok(left)
     }
 
     /// A failure half way: it says what was done, and how to go on.
     fn broken(&self, error: Error) -> Error {
-        let said = error.detail().unwrap_or(error.sentence()).to_owned();
+        let said = error.detail().unwrap_or(error.sentence());
+        let stop = if said.ends_with('.') { "" } else { "." };
         let Registered { created, updated, .. } = &self.done;
         if self.until == 0 || error.status() == 500 {
             return error;
         }
         let next = self.full.as_ref().map_or(self.until + 1, |(line, _)| *line);
-        error.message(format!(
-            "{said} Before line {next} all that is right is registered ({created} new, {updated} changed). Send the file \
-             again whole, which changes nothing of that, or from there on with ?fromLine={next}."
-        ))
+        // Lines that are passed over are a part of the body all the same: one that is too large stays so.
+        let advice = match error.code() {
+            Code::PayloadTooLarge => format!(
+                "Send the lines from {next} on as a file of their own, and a header, if there is one, again before them."
+            ),
+            _ => format!(
+                "Send the file again whole, which changes nothing of that, or from there on with ?fromLine={next}."
+            ),
+        };
+        let message = format!(
+            "{said}{stop} Before line {next} all that is right is registered ({created} new, {updated} changed). {advice}"
+        );
+        error.message(message)
     }
 
     fn answer(self) -> Result<Uploaded> {
@@ -300,6 +296,7 @@ impl Upload {
             delimiter: intake.delimiter(),
             metadata_columns: intake.metadata_columns(),
             ignored_members: intake.ignored_members(),
+            notes: intake.notes(),
         })
     }
 }

@@ -5,14 +5,16 @@ use super::line::{Line, WrongLine};
 use super::unpack::Coding;
 use super::{LINES_MAX, READ_TIME_MAX, Reading, Registered, TurnEnd, Upload, UploadTurns};
 use base::clock::Clock;
-use base::ids::OrgId;
+use base::ids::{OrgId, RequestId};
 use base::{Code, Error, Result};
 use bytes::Bytes;
 use fetch::AddressGuard;
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Instant;
 use store::fault::FaultyDisk;
-use store::{MIGRATIONS, Store};
+use store::{MIGRATIONS, OrgStore, Origin, Store};
 
 /// What a body is read as: a line of text for each of its lines, and the intake at its end.
 fn read(
@@ -99,11 +101,18 @@ fn lines_are_counted_as_an_editor_counts_them() {
 fn a_file_without_a_header_is_one_of_urls() {
     let file = "https://a.example/1\nhttps://a.example/2\n";
     assert_eq!(lines(file.as_bytes()), ["1 https://a.example/1   ", "2 https://a.example/2   "]);
-    let with_tags = "HTTP://a.example/1,x|y,product\nhttps://a.example/2\n";
-    assert_eq!(
-        lines(with_tags.as_bytes()),
-        ["1 HTTP://a.example/1 x+y product ", "2 https://a.example/2   "]
-    );
+    // Each line is a URL whole, whatever it has of separators; a quote around it is none of it, and a tab is in none.
+    let whole = "http://a.example/j1;jsessionid=AA\n\"https://a.example/2,3;4\"\nhttps://a.example/5\tx\n\
+                 https://a.example/6\0\n\"https://a.example/7\",\"x\"\n";
+    let found = [
+        "1 http://a.example/j1;jsessionid=AA   ",
+        "2 https://a.example/2,3;4   ",
+        "3 ! has a line end or another control character in the URL",
+        "4 ! has a byte 0",
+        "5 ! has text behind the closing quote of column 1, on line 5",
+    ];
+    assert_eq!(lines(whole.as_bytes()), found);
+    assert_eq!(read(whole.as_bytes(), PLAIN, None, 9).unwrap().1.delimiter(), None);
     for (wrong, reason) in [
         ("name,address\na,b\n", "no column named url; the first line has: name, address"),
         ("url,url\n", "line 1: the column url is there twice"),
@@ -115,6 +124,40 @@ fn a_file_without_a_header_is_one_of_urls() {
         let detail = error.detail().unwrap();
         assert!(detail.starts_with("body: ") && detail.contains(reason), "{detail}");
     }
+}
+
+/// The URL is in the second column: a line of text that has one in the first is not taken for a record.
+#[test]
+fn a_stray_quote_swallows_no_urls_without_a_word() {
+    let file = "note,url\n5 pipe,http://a.example/1\n\"6 pipe,http://a.example/2\n7 pipe,http://a.example/3\n\
+                8\",http://a.example/4\n\"http://a.example/x, and\nmore\",http://a.example/5\n";
+    let found = [
+        "2 http://a.example/1   {\"note\":\"5 pipe\"}",
+        "3 ! has a quote that is not closed: it holds lines 3 to 5 together",
+        "6 http://a.example/5   {\"note\":\"http://a.example/x, and\\nmore\"}",
+    ];
+    assert_eq!(lines(file.as_bytes()), found);
+    let header =
+        read(b"url,\"note\nhttp://a.example/1,x\nhttp://a.example/2,\"y\n", PLAIN, None, 5).err().unwrap();
+    let detail = header.detail().unwrap();
+    assert!(
+        detail.contains("line 1: the header has a quote that is not closed: it holds lines 1 to 3"),
+        "{detail}"
+    );
+}
+
+#[test]
+fn a_member_that_two_columns_give_is_not_chosen_of() {
+    let other = "Price,url,metadata\n2,https://a.example/1,\"{\"\"Price\"\":1}\"\n";
+    assert_eq!(lines(other.as_bytes()), ["2 ! metadata: has a member Price, and so has the column Price"]);
+    let file = "url,metadata,Price\nhttps://a.example/1,\"{\"\"Price\"\":1}\",2\n\
+                https://a.example/2,\"{\"\"Price\"\":1}\",\nhttps://a.example/3,\"{\"\"price\"\":1}\",2\n";
+    let found = [
+        "2 ! metadata: has a member Price, and so has the column Price",
+        "3 https://a.example/2   {\"Price\":1}",
+        "4 https://a.example/3   {\"price\":1,\"Price\":\"2\"}",
+    ];
+    assert_eq!(lines(file.as_bytes()), found);
 }
 
 #[test]
@@ -171,15 +214,72 @@ fn letters_and_packings_do_not_matter() {
     assert_eq!(strict, ["2 ! is not UTF-8, which it says to be"]);
 }
 
+fn store() -> Store {
+    let disk = FaultyDisk::new();
+    Store::open_backend(move || disk.backend(), Clock::system(), MIGRATIONS).unwrap()
+}
+
 /// A reading of a whole file.
 fn reading(file: &str, from_line: usize) -> Reading {
-    let disk = FaultyDisk::new();
-    let store = Store::open_backend(move || disk.backend(), Clock::system(), MIGRATIONS).unwrap();
+    reading_for(store().system().org(OrgId::new()), file, from_line)
+}
+
+fn reading_for(org: OrgStore, file: &str, from_line: usize) -> Reading {
     let mut intake = Intake::new(PLAIN, None).unwrap();
     intake.push(Bytes::from(file.to_owned()));
     intake.end();
     let guard = Arc::new(AddressGuard::new(&[], &[]));
-    Reading::new(intake, store.system().org(OrgId::new()), guard, from_line)
+    Reading::new(intake, org, guard, from_line)
+}
+
+fn upload(reading: Option<Reading>) -> Upload {
+    Upload {
+        begun: Instant::now(),
+        reading,
+        turns: Arc::new(UploadTurns::new()),
+        done: Registered::default(),
+        wrong: Vec::new(),
+        wrong_total: 0,
+        until: 0,
+        full: None,
+    }
+}
+
+/// Also where the first write of an upload is more than there is room for.
+#[tokio::test]
+async fn the_room_that_there_is_is_filled_and_the_rest_is_told() {
+    let store = store();
+    store.limit_room(Box::new(|_, adding| {
+        let urls = adding.tables.iter().find(|(table, ..)| *table == "urls");
+        match urls.is_some_and(|(_, used, growth)| growth.rows > 0 && used.rows > 423) {
+            true => Err(Error::new(Code::QuotaExceeded).message("423 URLs.")),
+            false => Ok(()),
+        }
+    }));
+    let rows = store.system().org(OrgId::new());
+    let file: String = (1..=1_100).map(|n| format!("https://a.example/{n}\n")).collect();
+    for (from_line, created) in [(101, Some(423)), (524, None), (1, None)] {
+        let mut upload = upload(Some(reading_for(rows.clone(), &file, from_line)));
+        let request = Origin::request(IpAddr::V4(Ipv4Addr::LOCALHOST), RequestId::accept(None));
+        let done = request.scope(async {
+            loop {
+                let end = upload.step().await?;
+                upload.write(&rows).await?;
+                if end == TurnEnd::Over {
+                    return upload.answer();
+                }
+            }
+        });
+        match (done.await, created) {
+            (Ok(answer), Some(created)) => {
+                assert_eq!((answer.created, answer.lines, answer.invalid_total), (created, 1_000, 577));
+                assert_eq!((answer.next_line, answer.invalid[0].line), (Some(524), 524));
+                assert_eq!(answer.invalid[0].reason, "not registered: 423 URLs.");
+            }
+            (Err(full), None) => assert_eq!(full.code(), Code::QuotaExceeded),
+            (found, _) => panic!("from line {from_line}: {found:?}"),
+        }
+    }
 }
 
 #[test]
@@ -222,16 +322,9 @@ fn a_reason_that_quotes_the_line_is_cut() {
 /// What a failure half way says: where to go on, also where an end of the room came before it, and when the time is over.
 #[test]
 fn a_failure_says_where_to_go_on() {
-    let mut upload = Upload {
-        begun: Instant::now(),
-        reading: None,
-        turns: Arc::new(UploadTurns::new()),
-        done: Registered { created: 400, updated: 7, ..Registered::default() },
-        wrong: Vec::new(),
-        wrong_total: 0,
-        until: 501,
-        full: None,
-    };
+    let mut upload = upload(None);
+    upload.done = Registered { created: 400, updated: 7, ..Registered::default() };
+    upload.until = 501;
     upload.in_time().unwrap();
     let said = |upload: &Upload, error: Error| upload.broken(error).detail().unwrap_or_default().to_owned();
     let broke = || Error::new(Code::InvalidInput).message("The body broke off.");
@@ -242,8 +335,36 @@ fn a_failure_says_where_to_go_on() {
     );
     upload.full = Some((301, "not registered".to_owned()));
     assert!(said(&upload, broke()).ends_with("(400 new, 7 changed). Send the file again whole, which changes nothing of that, or from there on with ?fromLine=301."));
+    let cut = said(&upload, Error::invalid("body", "the gzip ends before its end"));
+    assert!(cut.starts_with("body: the gzip ends before its end. Before line 301 "), "{cut}");
+    // What is passed over counts for the size of a body.
+    let large = said(&upload, Error::new(Code::PayloadTooLarge).message("The body is larger than 64 MiB."));
+    assert!(
+        large.contains("Send the lines from 301 on as a file of their own") && !large.contains("fromLine"),
+        "{large}"
+    );
     upload.begun = Instant::now().checked_sub(READ_TIME_MAX).expect("a machine that is up for ten minutes");
     let late = upload.in_time().err().unwrap();
     assert_eq!(late.code(), Code::RequestTimeout);
     assert!(said(&upload, late).contains("570 s"));
+}
+
+#[test]
+fn a_media_type_without_letters_is_none() {
+    assert_eq!(Declared::of(Some(""), None, None).unwrap(), PLAIN);
+    assert_eq!(Declared::of(None, None, None).unwrap(), PLAIN);
+    assert_eq!(Declared::of(Some("text/html"), None, None).err().unwrap().code(), Code::UnsupportedMediaType);
+}
+
+#[test]
+fn what_stands_behind_a_gzip_is_noted() {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(b"url\nhttps://a.example/1\n").unwrap();
+    let body = [encoder.finish().unwrap(), b"\n".to_vec()].concat();
+    let (found, intake) = read(&body, Declared { coding: Coding::Gzip, format: None }, None, 7).unwrap();
+    assert_eq!(found, ["2 https://a.example/1   "]);
+    assert_eq!(
+        intake.notes(),
+        ["Behind the end of the gzip are 1 bytes that are not of it; they were not read."]
+    );
 }

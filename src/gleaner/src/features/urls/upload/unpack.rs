@@ -3,7 +3,7 @@
 
 use base::{Code, Error, Result};
 use bytes::{Buf, Bytes};
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, ErrorKind, Read};
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
@@ -88,6 +88,21 @@ impl BufRead for Parts {
     }
 }
 
+impl Parts {
+    /// Whether the bytes that come begin so.
+    fn begin_with(&self, wanted: [u8; 2]) -> io::Result<bool> {
+        let mut bytes = self.parts.iter().flatten();
+        for wanted in wanted {
+            match bytes.next() {
+                Some(byte) if *byte == wanted => {}
+                None if !self.has_ended => return Err(ErrorKind::WouldBlock.into()),
+                _ => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+}
+
 /// What a look for more found.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unpacked {
@@ -106,8 +121,16 @@ pub(super) struct Unpacker {
 
 enum Algorithm {
     Plain(Parts),
-    Gzip(Box<MultiGzDecoder<Parts>>),
+    Gzip(Box<GzipMembers>),
     Zstd(Box<ZstdFrames>),
+}
+
+struct GzipMembers {
+    decoder: GzDecoder<Parts>,
+    /// A member has ended.
+    is_between: bool,
+    /// Bytes behind the last member that are of none.
+    ignored: u64,
 }
 
 struct ZstdFrames {
@@ -124,7 +147,10 @@ impl Unpacker {
         let parts = Parts::default();
         let by = match coding {
             Coding::Plain => Algorithm::Plain(parts),
-            Coding::Gzip => Algorithm::Gzip(Box::new(MultiGzDecoder::new(parts))),
+            Coding::Gzip => {
+                let decoder = GzDecoder::new(parts);
+                Algorithm::Gzip(Box::new(GzipMembers { decoder, is_between: false, ignored: 0 }))
+            }
             Coding::Zstd => {
                 let begin = |e| Error::internal("begin to unpack zstd", e);
                 let mut decoder = Decoder::new().map_err(begin)?;
@@ -138,7 +164,7 @@ impl Unpacker {
     fn parts(&mut self) -> &mut Parts {
         match &mut self.by {
             Algorithm::Plain(parts) => parts,
-            Algorithm::Gzip(decoder) => decoder.get_mut(),
+            Algorithm::Gzip(members) => members.decoder.get_mut(),
             Algorithm::Zstd(frames) => &mut frames.parts,
         }
     }
@@ -153,11 +179,16 @@ impl Unpacker {
         self.parts().has_ended = true;
     }
 
+    /// Bytes behind a whole body that are none of it and were passed over.
+    pub(super) fn ignored(&self) -> u64 {
+        if let Algorithm::Gzip(members) = &self.by { members.ignored } else { 0 }
+    }
+
     /// Some more of what the body says.
     pub(super) fn read(&mut self, out: &mut [u8]) -> Result<Unpacked> {
         let (read, coding) = match &mut self.by {
             Algorithm::Plain(parts) => (parts.read(out), Coding::Plain),
-            Algorithm::Gzip(decoder) => (decoder.read(out), Coding::Gzip),
+            Algorithm::Gzip(members) => (members.read(out), Coding::Gzip),
             Algorithm::Zstd(frames) => (frames.read(out), Coding::Zstd),
         };
         match read {
@@ -184,6 +215,46 @@ impl Unpacker {
             return too_large(format!("Unpacked the body is more than {RATIO_MAX} times as large."));
         }
         Ok(())
+    }
+}
+
+impl GzipMembers {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if self.is_between && !self.begins_again()? {
+                return Ok(0);
+            }
+            match self.decoder.read(out)? {
+                0 => self.is_between = true,
+                count => return Ok(count),
+            }
+        }
+    }
+
+    /// Whether another member follows. Zeros, which fill up blocks, and what else is none are passed over, as `gzip` does it.
+    fn begins_again(&mut self) -> io::Result<bool> {
+        let parts = self.decoder.get_mut();
+        loop {
+            let bytes = parts.fill_buf()?;
+            let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+            if bytes.is_empty() {
+                return Ok(false);
+            } else if self.ignored > 0 {
+                let count = bytes.len();
+                self.ignored += count as u64;
+                parts.consume(count);
+            } else if zeros > 0 {
+                parts.consume(zeros);
+            } else if parts.begin_with([0x1F, 0x8B])? {
+                let parts = std::mem::take(parts);
+                self.decoder.reset(parts);
+                self.is_between = false;
+                return Ok(true);
+            } else {
+                self.ignored = 1;
+                parts.consume(1);
+            }
+        }
     }
 }
 
@@ -228,6 +299,10 @@ mod tests {
 
     /// Unpacks what comes in parts of `size`, with little room for what it becomes.
     fn unpack(coding: Coding, body: &[u8], size: usize) -> Result<Vec<u8>> {
+        Ok(unpack_with(coding, body, size)?.0)
+    }
+
+    fn unpack_with(coding: Coding, body: &[u8], size: usize) -> Result<(Vec<u8>, Unpacker)> {
         let mut unpacker = Unpacker::new(coding)?;
         let (mut whole, mut out) = (Vec::new(), [0; 7]);
         let mut parts = body.chunks(size);
@@ -238,7 +313,7 @@ mod tests {
                     Some(part) => unpacker.push(Bytes::copy_from_slice(part)),
                     None => unpacker.end(),
                 },
-                Unpacked::End => return Ok(whole),
+                Unpacked::End => return Ok((whole, unpacker)),
             }
         }
     }
@@ -256,6 +331,34 @@ mod tests {
             assert_eq!(unpack(Coding::Gzip, &[gzip(&text), gzip(&text)].concat(), size).unwrap(), twice);
             assert_eq!(unpack(Coding::Zstd, &[zstd(&text), zstd(&text)].concat(), size).unwrap(), twice);
         }
+    }
+
+    #[test]
+    fn what_stands_behind_a_whole_gzip_is_passed_over() {
+        let (text, more) = (b"https://a.example/1\n".as_slice(), b"https://a.example/2\n".as_slice());
+        let (one, two) = (gzip(text), gzip(more));
+        let both = [text, more].concat();
+        let zeros = [0; 600].as_slice();
+        let cases: [(&[&[u8]], &[u8], u64); 8] = [
+            (&[&one, b"\n"], text, 1),
+            (&[&one, zeros], text, 0),
+            (&[&one, zeros, &two, zeros], &both, 0),
+            (&[&one, zeros, b"x", zeros], text, 601),
+            (&[&one, b"\x1F"], text, 1),
+            (&[&one, b"\x1F\x1F\x8B"], text, 3),
+            (&[&one, b"x", &two], text, 1 + two.len() as u64),
+            (&[&one, &gzip(b""), &two], &both, 0),
+        ];
+        for (body, expected, ignored) in cases {
+            let body = body.concat();
+            for size in [1, 2, 3, 10, 100_000] {
+                let (found, unpacker) = unpack_with(Coding::Gzip, &body, size).unwrap();
+                assert_eq!((found.as_slice(), unpacker.ignored()), (expected, ignored), "{body:?} by {size}");
+            }
+        }
+        // A second member that breaks off is missing.
+        assert!(unpack(Coding::Gzip, &[one.as_slice(), &two[..two.len() - 1]].concat(), 10).is_err());
+        assert!(unpack(Coding::Gzip, &[one.as_slice(), &two[..3]].concat(), 10).is_err());
     }
 
     #[test]

@@ -29,7 +29,6 @@ const CASES: &[(&str, &[&[&str]])] = &[
     ("a;b;c\n", &[&["a;b;c"]]),
     (" a , b \n", &[&[" a ", " b "]]),
     ("a,\"b\" \n", &[&["a", "b "]]),
-    ("\"a\"b,c\n", &[&["ab", "c"]]),
     ("a\"b,c\n", &[&["a\"b", "c"]]),
     ("a\"\"b,c\n", &[&["a\"\"b", "c"]]),
     ("\"a\r\n\r\nb\",c\r\n", &[&["a\r\n\r\nb", "c"]]),
@@ -53,8 +52,8 @@ const CASES: &[(&str, &[&[&str]])] = &[
 /// All records of a text that comes in parts of `size`, with the lines on which they begin; what is wrong as one field.
 fn records(text: &[u8], delimiter: u8, size: usize) -> Vec<(usize, Vec<String>)> {
     let mut records = Records::new();
-    let reader = ReaderBuilder::new().delimiter(delimiter).build();
-    records.reader = Some((Box::new(reader), delimiter));
+    records.separated_by(delimiter);
+    records.url_stands_at(0);
     let (mut came, mut held, mut found) = (0, Vec::new(), Vec::new());
     loop {
         let is_last = came == text.len();
@@ -157,11 +156,49 @@ fn the_separator_is_found_by_the_header() {
         ("\"a;b\";\"URL\";c,d,e,f\n", b';'),
         ("\"x\ny\",url\n", b','),
         ("url\n", b','),
-        ("https://a.example/1,2;x;y\n", b';'),
-        ("https://a.example/\n", b','),
+        // A URL is no header, but a column beside `url` may be called as it likes.
+        ("https://a.example/1,2;x;y\n", NO_DELIMITER),
+        (" \"HTTP://a.example/\"\n", NO_DELIMITER),
+        ("https://a.example/;url\n", b';'),
+        ("httpstatus\n", b','),
     ] {
         assert_eq!(delimiter(line.as_bytes(), false), Some(expected), "{line:?}");
     }
     assert_eq!(delimiter(b"url,tags", false), None);
     assert_eq!(delimiter(b"url;tags", true), Some(b';'));
+}
+
+/// Where the first field is the URL: quotes that hold lines together are told, and notes over many lines are not.
+#[test]
+fn quotes_that_hold_records_together_are_told_and_notes_over_lines_are_read() {
+    let u = "http://a.example";
+    let held = |from, to| format!("! has a quote that is not closed: it holds lines {from} to {to} together");
+    let behind =
+        |column, line| format!("! has text behind the closing quote of column {column}, on line {line}");
+    let cases = [
+        // Two stray quotes; one, and a mark of inches that closes it; an escaped quote between.
+        (format!("{u}/1,\"5 pipe\n{u}/2,\"6 pipe\n{u}/3,x\n"), vec![(1, held(1, 2)), (3, format!("{u}/3"))]),
+        (format!("{u}/1,\"5 pipe\r\n{u}/2,x\r\n HTTPS://a.example/3,6\"\r\n"), vec![(1, held(1, 3))]),
+        (format!("{u}/1,\"5 \"\" pipe\n{u}/2,\"\"x\n"), vec![(1, held(1, 2))]),
+        (format!("{u}/1,\"5 pipe\r{u}/2,x"), vec![(1, held(1, 2))]),
+        (format!("{u}/1,\"5 pipe\n{}", format!("{u}/2,x\n").repeat(9_000)), vec![(1, held(1, 9_001))]),
+        // Text behind a closing quote, RFC 4180 has none.
+        ("\"a\"b,c\nd,e\n".to_owned(), vec![(1, behind(1, 1)), (2, "d".to_owned())]),
+        (format!("{u}/1,\"two\r\nlines\" x\r\n{u}/2,\r\n"), vec![(1, behind(2, 2)), (3, format!("{u}/2"))]),
+        ("a,\"b\"\"\"c\n".to_owned(), vec![(1, behind(2, 1))]),
+        // A URL on a line of its own, one with a comma behind the quote, one in the middle of a line; spaces.
+        (format!("{u}/1,\"see\r\n{u}/2\r\n{u}/3\",x\r\n"), vec![(1, format!("{u}/1"))]),
+        (format!("{u}/1,\"see {u}/2,\nor, {u}/3,x\"\n"), vec![(1, format!("{u}/1"))]),
+        ("a,\"b\" \t,\"c\" \n".to_owned(), vec![(1, "a".to_owned())]),
+        ("a,b\"c\"d,e \"f\"g\n".to_owned(), vec![(1, "a".to_owned())]),
+    ];
+    for (text, expected) in cases {
+        for size in [1, 2, 3, 1_000] {
+            let found = records(text.as_bytes(), b',', size);
+            let found: Vec<_> =
+                found.into_iter().map(|(line, mut fields)| (line, fields.remove(0))).collect();
+            let shown: String = text.chars().take(100).collect();
+            assert_eq!(found, expected, "by {size}: {shown:?}");
+        }
+    }
 }
