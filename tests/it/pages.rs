@@ -55,6 +55,14 @@ fn the_table_of_limits_is_that_of_the_program() {
             number(RESULTS_PER_DELETE_MAX)
         ),
         format!(
+            "| a file of URLs: on the wire; unpacked; lines; a line | {} MiB; {} MiB, and from {} MiB on {UPLOAD_RATIO_MAX} times what came; {}; {} |",
+            UPLOAD_BYTES_MAX >> 20,
+            UPLOAD_UNPACKED_BYTES_MAX >> 20,
+            UPLOAD_RATIO_FROM_BYTES >> 20,
+            number(UPLOAD_LINES_MAX),
+            kib(UPLOAD_LINE_BYTES_MAX)
+        ),
+        format!(
             "| tags of a URL or job; characters of a tag; metadata | {TAGS_MAX}; {TAG_CHARS_MAX}; {} of JSON |",
             kib(METADATA_BYTES_MAX)
         ),

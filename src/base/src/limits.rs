@@ -26,6 +26,17 @@ pub const HEAD_BYTES_MAX: usize = 64 << 10;
 pub const HEAD_LINES_MAX: usize = 100;
 /// URLs of one `POST /urls` (data/docs/api.md, "Limits").
 pub const URLS_PER_REQUEST_MAX: usize = 10_000;
+/// Bytes of a file of URLs on the wire.
+pub const UPLOAD_BYTES_MAX: usize = 64 << 20;
+/// What such a file may become when it is unpacked.
+pub const UPLOAD_UNPACKED_BYTES_MAX: u64 = 256 << 20;
+/// From so much on it may not be more than [`UPLOAD_RATIO_MAX`] times what came: lists of URLs shrink to a tenth or a fiftieth.
+pub const UPLOAD_RATIO_FROM_BYTES: u64 = 8 << 20;
+pub const UPLOAD_RATIO_MAX: u64 = 200;
+/// Lines of such a file.
+pub const UPLOAD_LINES_MAX: usize = 1_000_000;
+/// Bytes of a line, or of a CSV record over several: more than every field at its limit takes.
+pub const UPLOAD_LINE_BYTES_MAX: usize = 64 << 10;
 /// Jobs of one batch (data/docs/api.md, "Limits").
 pub const JOBS_PER_BATCH_MAX: usize = 1_000;
 /// Ids of one poll (data/docs/api.md, "Limits").

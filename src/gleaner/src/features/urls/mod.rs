@@ -22,7 +22,7 @@ use super::Feature;
 use crate::features::wiring::Wiring;
 use base::clock::Timestamp;
 use base::ids::{JobId, UrlId, WorkflowId};
-use base::limits::PAGE_SCAN_ROWS_MAX;
+use base::limits::{PAGE_SCAN_ROWS_MAX, UPLOAD_BYTES_MAX};
 use base::page::{Page, PageRequest};
 use base::terms::{JobStatus, PageType};
 use base::web::{Domain, WebUrl, host_of};
@@ -62,7 +62,7 @@ pub static FEATURE: Feature = Feature {
                  (application/x-ndjson), as it is or in gzip or zstd (Content-Encoding, or application/gzip and \
                  application/zstd). It is read as it comes.",
             )
-            .streamed_body(upload::BODY_BYTES_MAX, upload::TIME_MAX_SECS)
+            .streamed_body(UPLOAD_BYTES_MAX, upload::TIME_MAX_SECS)
             .fails(&[Code::InvalidInput, Code::InvalidUrl]),
         Route::get("/api/v1/urls/tags", "listUrlTags", &Handler::new(tags::list))
             .about("The tags of the registered URLs, in order, with the number of URLs that have each."),

@@ -6,9 +6,10 @@
 mod quotes;
 
 use super::charset::Charset;
-use super::line::{LINE_BYTES_MAX, Line, Step};
+use super::line::{Line, Step};
 use crate::features::urls::register::NewUrl;
 use base::ids::WorkflowId;
+use base::limits::UPLOAD_LINE_BYTES_MAX;
 use base::terms::PageType;
 use base::{Error, Result};
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
@@ -259,7 +260,7 @@ impl Records {
     fn new() -> Records {
         Records {
             reader: None,
-            output: vec![0; LINE_BYTES_MAX],
+            output: vec![0; UPLOAD_LINE_BYTES_MAX],
             ends: vec![0; FIELDS_MAX],
             written: 0,
             fields: 0,
@@ -398,7 +399,7 @@ fn delimiter(text: &[u8], is_last: bool) -> Option<u8> {
     });
     let line = match end {
         Some(end) => &text[..end],
-        None if is_last || text.len() >= LINE_BYTES_MAX => text,
+        None if is_last || text.len() >= UPLOAD_LINE_BYTES_MAX => text,
         None => return None,
     };
     let rank = |delimiter: u8| {

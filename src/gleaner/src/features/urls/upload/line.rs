@@ -2,8 +2,6 @@
 
 use crate::features::urls::register::NewUrl;
 
-/// Bytes of a line, or of a CSV record over several: more than every field at its limit takes.
-pub(super) const LINE_BYTES_MAX: usize = 64 << 10;
 /// Characters that are shown of what is wrong, and of why: both may quote the line.
 const SHOWN_CHARS_MAX: usize = 200;
 const REASON_CHARS_MAX: usize = 300;

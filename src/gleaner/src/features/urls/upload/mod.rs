@@ -18,6 +18,7 @@ mod unpack;
 pub(super) use turns::UploadTurns;
 
 use super::register::{EntryJudge, Registered, UrlCandidate, WriteSize, fill, no_room};
+use base::limits::UPLOAD_LINES_MAX;
 use base::{Code, Error, Result};
 use fetch::AddressGuard;
 use intake::{Declared, Format, Intake};
@@ -30,14 +31,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::OrgStore;
 
-/// Bytes of a body on the wire.
-pub(super) const BODY_BYTES_MAX: usize = 64 << 20;
 /// How long an upload may take: a body at its largest over a line of a megabit a second.
 pub(super) const TIME_MAX_SECS: u64 = 600;
 /// When it ends itself, before it is ended: so the answer can say how far it came.
 const READ_TIME_MAX: Duration = Duration::from_secs(TIME_MAX_SECS - 30);
-/// Lines of one upload.
-const LINES_MAX: usize = 1_000_000;
 /// Lines that are read in one turn.
 const LINES_PER_TURN: usize = 2_000;
 /// Wrong lines that are named.
@@ -352,8 +349,8 @@ impl Reading {
                 continue;
             }
             self.lines += 1;
-            if self.lines > LINES_MAX {
-                let reason = format!("An upload has {LINES_MAX} lines at most.");
+            if self.lines > UPLOAD_LINES_MAX {
+                let reason = format!("An upload has {UPLOAD_LINES_MAX} lines at most.");
                 return Err(Error::new(Code::PayloadTooLarge).message(reason));
             }
             self.batch.until = line.number();

@@ -1,9 +1,10 @@
 //! NDJSON as it comes: a URL or an object with a URL on each line.
 
 use super::charset::Charset;
-use super::line::{LINE_BYTES_MAX, Line, Step};
+use super::line::{Line, Step};
 use crate::features::urls::register::NewUrl;
 use base::Error;
+use base::limits::UPLOAD_LINE_BYTES_MAX;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -34,7 +35,7 @@ impl LineReader {
         let (whole, used) = match end {
             Some(end) => (&text[..end], end + 1),
             None if is_last && (self.is_too_long || !text.is_empty()) => (text, text.len()),
-            None if text.len() > LINE_BYTES_MAX || self.is_too_long => {
+            None if text.len() > UPLOAD_LINE_BYTES_MAX || self.is_too_long => {
                 self.is_too_long = true;
                 return (text.len(), Step::More);
             }
@@ -42,7 +43,7 @@ impl LineReader {
         };
         let line = self.line;
         self.line += 1;
-        if std::mem::take(&mut self.is_too_long) || whole.len() > LINE_BYTES_MAX {
+        if std::mem::take(&mut self.is_too_long) || whole.len() > UPLOAD_LINE_BYTES_MAX {
             return (used, Step::Line(Line::wrong(line, "", "is longer than 64 KiB")));
         }
         let whole = whole.trim_ascii();

@@ -3,9 +3,10 @@
 use super::intake::{Declared, Format, Intake};
 use super::line::{Line, WrongLine};
 use super::unpack::Coding;
-use super::{LINES_MAX, READ_TIME_MAX, Reading, Registered, TurnEnd, Upload, UploadTurns};
+use super::{READ_TIME_MAX, Reading, Registered, TurnEnd, Upload, UploadTurns};
 use base::clock::Clock;
 use base::ids::{OrgId, RequestId};
+use base::limits::UPLOAD_LINES_MAX;
 use base::{Code, Error, Result};
 use bytes::Bytes;
 use fetch::AddressGuard;
@@ -286,7 +287,7 @@ async fn the_room_that_there_is_is_filled_and_the_rest_is_told() {
 fn what_is_passed_over_does_not_count_as_read() {
     let file: String = (1..=6).map(|n| format!("https://a.example/{n}\n")).collect();
     let mut reading = reading(&file, 4);
-    reading.lines = LINES_MAX - 2;
+    reading.lines = UPLOAD_LINES_MAX - 2;
     let error = reading.read_some().err().unwrap();
     assert_eq!(error.code(), Code::PayloadTooLarge);
     assert_eq!((reading.batch.until, reading.batch.candidates.len()), (5, 2));

@@ -1,6 +1,7 @@
 //! The bytes of an upload unpacked as they come: gzip, zstd, or as they are. What a body may become is bounded, and so is what
 //! it takes to unpack it.
 
+use base::limits::{UPLOAD_RATIO_FROM_BYTES, UPLOAD_RATIO_MAX, UPLOAD_UNPACKED_BYTES_MAX};
 use base::{Code, Error, Result};
 use bytes::{Buf, Bytes};
 use flate2::bufread::GzDecoder;
@@ -8,11 +9,6 @@ use std::collections::VecDeque;
 use std::io::{self, BufRead, ErrorKind, Read};
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
-/// What a body may become.
-pub(super) const UNPACKED_BYTES_MAX: u64 = 256 << 20;
-/// From so much on it may not be more than [`RATIO_MAX`] times what came: lists of URLs shrink to a tenth or a fiftieth.
-const RATIO_FROM_BYTES: u64 = 8 << 20;
-const RATIO_MAX: u64 = 200;
 /// The largest window of zstd, as a power of two: what RFC 9659 lets a sender use.
 const ZSTD_WINDOW_LOG: u32 = 23;
 
@@ -208,11 +204,17 @@ impl Unpacker {
 
     fn check_size(&self, coding: Coding) -> Result<()> {
         let too_large = |what: String| Err(Error::new(Code::PayloadTooLarge).message(what));
-        if self.became > UNPACKED_BYTES_MAX {
-            return too_large(format!("Unpacked the body is larger than {} MiB.", UNPACKED_BYTES_MAX >> 20));
+        if self.became > UPLOAD_UNPACKED_BYTES_MAX {
+            return too_large(format!(
+                "Unpacked the body is larger than {} MiB.",
+                UPLOAD_UNPACKED_BYTES_MAX >> 20
+            ));
         }
-        if coding != Coding::Plain && self.became > RATIO_FROM_BYTES && self.became / RATIO_MAX > self.came {
-            return too_large(format!("Unpacked the body is more than {RATIO_MAX} times as large."));
+        if coding != Coding::Plain
+            && self.became > UPLOAD_RATIO_FROM_BYTES
+            && self.became / UPLOAD_RATIO_MAX > self.came
+        {
+            return too_large(format!("Unpacked the body is more than {UPLOAD_RATIO_MAX} times as large."));
         }
         Ok(())
     }
@@ -403,7 +405,7 @@ mod tests {
                 }
             };
             assert_eq!(error.code(), Code::PayloadTooLarge);
-            assert!(became <= RATIO_FROM_BYTES as usize + out.len());
+            assert!(became <= UPLOAD_RATIO_FROM_BYTES as usize + out.len());
         }
     }
 }
