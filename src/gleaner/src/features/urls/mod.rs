@@ -2,7 +2,7 @@
 //!
 //! [`register`]: what an entry must be, and what becomes of it; [`upload`]: files of entries, read as they come; [`edit`] and
 //! [`remove`]: one or many changed or taken away; [`derived`]: what is kept beside the rows, an index of their texts
-//! ([`trigrams`]) and the counts of their tags ([`tags`]); [`select`]: which URLs a schedule means.
+//! ([`trigrams`]) and the counts of their tags ([`tags`]); [`mod@select`]: which URLs a schedule means.
 
 mod derived;
 mod edit;
