@@ -11,19 +11,7 @@ const LARGE: usize = 300_000;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_of_a_history_is_bounded_whatever_changed() {
     let mut lab = Lab::new(1, 1, Duration::ZERO).await;
-    let url = UrlV1 {
-        id: UrlId::new(),
-        url: format!("http://a.test:{}/x", lab.web.port),
-        domain: "a.test".to_owned(),
-        tags: Vec::new(),
-        metadata: Json::default(),
-        page_type: None,
-        workflow_id: None,
-        last_job_id: None,
-        last_scraped_at: None,
-        last_status: None,
-        created_at: Timestamp(0),
-    };
+    let url = a_url(&lab, "/x");
     let row = url.clone();
     lab.org.write(move |tx| tx.insert(&URLS, &row.id, &row)).await.unwrap();
     lab.start();

@@ -456,12 +456,11 @@ async fn what_the_target_lacks_is_charged_and_what_was_never_sent_is_not() {
     assert_ne!(retried.id, gone.id);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_url_tells_of_its_newest_job_whichever_ends_last() {
-    let mut lab = Lab::new(2, 2, Duration::ZERO).await;
-    let row = UrlV1 {
+/// A URL of the site `a.test` that is not stored yet.
+fn a_url(lab: &Lab, path: &str) -> UrlV1 {
+    UrlV1 {
         id: UrlId::new(),
-        url: format!("http://a.test:{}/stumble/older/x", lab.web.port),
+        url: format!("http://a.test:{}{path}", lab.web.port),
         domain: "a.test".to_owned(),
         tags: Vec::new(),
         metadata: Json::default(),
@@ -471,7 +470,13 @@ async fn a_url_tells_of_its_newest_job_whichever_ends_last() {
         last_scraped_at: None,
         last_status: None,
         created_at: Timestamp(0),
-    };
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_url_tells_of_its_newest_job_whichever_ends_last() {
+    let mut lab = Lab::new(2, 2, Duration::ZERO).await;
+    let row = a_url(&lab, "/stumble/older/x");
     let id = row.id;
     lab.org.write(move |tx| tx.insert(&URLS, &id, &row)).await.unwrap();
     lab.start();
