@@ -23,6 +23,7 @@ const VARIABLES: &[(&str, Option<&str>)] = &[
     ("/api/v1/extraction/results/by-id/{id}", Some("result")),
     ("/api/v1/extraction/results/{jobId}", Some("job")),
     ("/api/v1/extraction/schemas/{domain}/{pageType}", None),
+    ("/api/v1/inputs/{id}", Some("input")),
     ("/api/v1/jobs/{id}", Some("job")),
     ("/api/v1/optimization/suggestions/{id}", Some("suggestion")),
     ("/api/v1/orgs/current/invites/{id}", Some("invite")),
@@ -31,6 +32,7 @@ const VARIABLES: &[(&str, Option<&str>)] = &[
     ("/api/v1/raw/{token}", None),
     ("/api/v1/schedules/{id}", Some("schedule")),
     ("/api/v1/urls/{id}", Some("url")),
+    ("/api/v1/webhooks/{token}", None),
     ("/api/v1/workflows/{id}", Some("workflow")),
 ];
 
@@ -126,7 +128,11 @@ pub async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
     );
     let schedule = json!({ "name": format!("/{name}"), "cron": "0 0 1 1 *", "isEnabled": false });
     let schedule = expect(post(&member.api, "/api/v1/schedules", &schedule).await, 201);
+    let input =
+        json!({ "kind": "sitemap", "name": format!("/{name}"), "url": "https://example.com/sitemap.xml" });
+    let input = expect(post(&member.api, "/api/v1/inputs", &input).await, 201);
     let ids = vec![
+        ("input", text(&input, "id").to_owned()),
         ("batch", text(&batch, "batchId").to_owned()),
         ("schedule", text(&schedule, "id").to_owned()),
         ("url", text(&urls["items"][0], "id").to_owned()),
@@ -208,6 +214,7 @@ async fn a_foreign_id_is_a_missing_id_on_every_route() {
         format!("/api/v1/workflows/{}/versions/1", theirs.id("workflow")),
         format!("/api/v1/optimization/suggestions/{}", theirs.id("suggestion")),
         format!("/api/v1/schedules/{}/preview", theirs.id("schedule")),
+        format!("/api/v1/inputs/{}", theirs.id("input")),
         format!("/api/v1/bi/exports/{}", theirs.id("export")),
         "/api/v1/orgs/current".to_owned(),
     ] {
@@ -231,7 +238,7 @@ async fn ids_in_bodies(client: &Client, theirs: &Seeded) {
         schedule.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
         schedule
     };
-    let cases: [Asked<'_>; 8] = [
+    let cases: [Asked<'_>; 9] = [
         ("/api/v1/jobs", "workflow", 404, &|id| one(json!({ "workflowId": id }))),
         ("/api/v1/jobs", "url", 404, &|id| json!({ "urlId": id })),
         ("/api/v1/jobs/batch", "workflow", 404, &|id| json!({ "jobs": [one(json!({ "workflowId": id }))] })),
@@ -239,6 +246,7 @@ async fn ids_in_bodies(client: &Client, theirs: &Seeded) {
         ("/api/v1/urls", "workflow", 400, &|id| json!({ "urls": [one(json!({ "workflowId": id }))] })),
         ("/api/v1/schedules", "workflow", 404, &|id| due(json!({ "workflowId": id }))),
         ("/api/v1/schedules", "url", 404, &|id| due(json!({ "urlIds": [id] }))),
+        ("/api/v1/inputs", "workflow", 400, &|id| json!({ "kind": "webhook", "workflowId": id })),
         ("/api/v1/jobs/poll", "job", 200, &|id| json!({ "ids": [id] })),
     ];
     for (path, kind, status, body) in cases {
@@ -273,6 +281,7 @@ async fn lists_show_ones_own(client: &Client, other: &str) {
         "workflows",
         "benchmarks",
         "schedules",
+        "inputs",
         "optimization/suggestions",
     ];
     for list in lists {
@@ -308,6 +317,7 @@ async fn every_route_asks_for_a_credential() {
         "startCliAuth",
         "pollCliAuth",
         "downloadRaw",
+        "ingestUrls",
         "getOpenApi",
     ];
     let appliance = Appliance::start().await;

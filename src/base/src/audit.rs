@@ -78,6 +78,11 @@ actions! {
     ScheduleDeleted "schedule.deleted" "schedule" "A schedule was removed with its runs; their jobs and results stay.";
     ScheduleTriggered "schedule.triggered" "schedule" "A schedule was run at once.";
     ScheduleDisabled "schedule.disabled" "schedule" "The box found a schedule that it cannot read any more; it does not fire.";
+    InputCreated "input.created" "input" "A source of URLs was made.";
+    InputUpdated "input.updated" "input" "A source of URLs was given other terms.";
+    InputDeleted "input.deleted" "input" "A source of URLs was removed with its runs; their URLs, jobs and results stay.";
+    InputTriggered "input.triggered" "input" "A source of URLs was run at once.";
+    InputDisabled "input.disabled" "input" "The box switched a source of URLs off: its document is gone for good, or its terms cannot be read.";
     ScheduleMissed "schedule.missed" "schedule" "A schedule's time passed, and the box had decided nothing about it.";
     // Providers, workflows, benchmarks, suggestions.
     ProviderConnected "provider.connected" "provider" "A provider was connected.";

@@ -114,6 +114,10 @@ macro_rules! each_id {
             EventId;
             /// A connected provider.
             ProviderId "Provider";
+            /// A source of URLs.
+            InputId "Input";
+            /// One run of an input.
+            InputRunId;
             /// Where results are delivered to.
             OutputId;
             /// A better ranking that waits for somebody's word.

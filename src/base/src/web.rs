@@ -141,6 +141,11 @@ impl WebUrl {
         Ok(Self(url))
     }
 
+    /// Its text, which was parsed and normalized.
+    pub fn into_string(self) -> String {
+        self.0.into()
+    }
+
     /// The normalized text.
     pub fn as_str(&self) -> &str {
         self.0.as_str()

@@ -196,7 +196,7 @@ pub async fn receive(
     Ok(whole.freeze())
 }
 
-fn is_unexpected_eof(error: &hyper::Error) -> bool {
+pub(crate) fn is_unexpected_eof(error: &hyper::Error) -> bool {
     let mut cause: Option<&dyn Error> = Some(error);
     while let Some(error) = cause {
         if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::UnexpectedEof) {

@@ -28,6 +28,10 @@ use super::outcome::{Detector, Outcome};
 use super::politeness::{Permit, Politeness, VisitWait};
 use super::proxy::Proxy;
 use super::retry_after::retry_after;
+mod download;
+
+pub use download::{Download, DownloadBody};
+
 use super::robots::{self, Robots, RobotsAnswer, RobotsCache};
 use super::{CrawlDelays, FetchReport, FetchRequest, FetchSettings, Hop, PageHeaders};
 use base::ids::OrgId;
@@ -123,7 +127,11 @@ struct ChainRules<'a> {
     robots: bool,
     /// Who is asked for leave to visit further hosts.
     polite: Option<&'a Politeness>,
+    /// The content encodings that are asked for.
+    encodings: HeaderValue,
 }
+
+const ACCEPT_ALL: HeaderValue = HeaderValue::from_static(body::ACCEPT_ENCODING);
 
 impl Direct {
     /// Loads the machine's trusted certificates (file reads, some ten milliseconds).
@@ -174,6 +182,7 @@ impl Direct {
             redirects_max: self.settings.redirects_max,
             robots: request.robots,
             polite: self.polite.as_ref(),
+            encodings: ACCEPT_ALL,
         };
         // Boxed: the chain's state is some kilobytes, too much to carry inside every caller's future.
         let chain = Box::pin(self.follow(&course, &mut trace));
@@ -224,13 +233,25 @@ impl Direct {
     /// Follows a chain to an answer that is no redirect, and gives that answer's body.
     async fn follow(&self, course: &ChainRules<'_>, trace: &mut ChainTrace) -> Result<Bytes, FetchError> {
         let first = trace.current.clone();
-        let mut jar = CookieJar::default();
         let mut leave = VisitPermits::new(&first);
+        let (status, body, lease) = self.answer(course, trace, &mut leave).await?;
+        self.read_body(status, body, lease, course.limits, trace).await
+    }
+
+    /// The same with the body still to come. `leave` holds the visits of its way.
+    async fn answer(
+        &self,
+        course: &ChainRules<'_>,
+        trace: &mut ChainTrace,
+        leave: &mut VisitPermits<'_>,
+    ) -> Result<(StatusCode, Incoming, Lease), FetchError> {
+        let first = trace.current.clone();
+        let mut jar = CookieJar::default();
         loop {
             if course.robots {
                 self.obey_robots(course.way, trace).await?;
             }
-            let headers = self.headers_for(&trace.current, &first, course.caller_headers, &jar);
+            let headers = self.headers_for(&trace.current, &first, course, &jar);
             let outgoing = Outgoing {
                 via: course.way.proxy,
                 owner: course.way.owner,
@@ -243,7 +264,7 @@ impl Direct {
             trace.status = Some(head.status.as_u16());
             trace.headers = head.headers;
             let Some(location) = redirect_target(head.status.as_u16(), &trace.headers) else {
-                return self.read_body(head.status, body, lease, course.limits, trace).await;
+                return Ok((head.status, body, lease));
             };
             if trace.redirects.len() >= course.redirects_max as usize {
                 return Err(FetchError::TooManyRedirects { max: course.redirects_max });
@@ -290,7 +311,14 @@ impl Direct {
     }
 
     /// The headers of one request of the chain. `first` is the URL that the caller named.
-    fn headers_for(&self, url: &WebUrl, first: &WebUrl, callers: &HeaderMap, jar: &CookieJar) -> HeaderMap {
+    fn headers_for(
+        &self,
+        url: &WebUrl,
+        first: &WebUrl,
+        course: &ChainRules<'_>,
+        jar: &CookieJar,
+    ) -> HeaderMap {
+        let callers = course.caller_headers;
         let mut headers = HeaderMap::with_capacity(callers.len() + 4);
         headers.insert(USER_AGENT, self.user_agent.clone());
         headers.insert(ACCEPT, ACCEPT_PAGE);
@@ -301,7 +329,7 @@ impl Direct {
                 headers.append(name.clone(), value.clone());
             }
         }
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(body::ACCEPT_ENCODING));
+        headers.insert(ACCEPT_ENCODING, course.encodings.clone());
         if let Some(cookies) = jar.header_for(url) {
             let joined = match headers.get(COOKIE) {
                 None => Some(cookies),
@@ -374,6 +402,7 @@ impl Direct {
             robots: false,
             // A robots.txt is asked for once in hours, and belongs to the visit of its host.
             polite: None,
+            encodings: ACCEPT_ALL,
         };
         let url = url.join("/robots.txt").map_err(|source| FetchError::BadTarget { source })?;
         let mut trace = ChainTrace::new(&url);

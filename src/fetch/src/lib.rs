@@ -60,7 +60,7 @@ use base::web::WebUrl;
 pub use breaker::{Admission, BreakerReport, Breakers};
 pub use browser::{BrowserProvider, BrowserSettings, Browsers, PageSettings, Until};
 pub use connect::Connector;
-pub use direct::{Direct, FetchRoute};
+pub use direct::{Direct, Download, DownloadBody, FetchRoute};
 pub use error::FetchError;
 pub use fields::{Field, FieldError, Values};
 pub use guard::{AddressGuard, AllowRule, Refused};

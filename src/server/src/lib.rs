@@ -50,11 +50,11 @@ pub use panics::panic_text;
 pub use route::body::Body;
 pub use route::file::FileDownload;
 pub use route::gate::{Anonymous, Browser, Gate, Org, OrgContext, OwnOr, User};
-pub use route::input::header::{Accept, IdempotencyKey, IfMatch};
+pub use route::input::header::{Accept, IdempotencyKey, IfMatch, WebhookSignature};
 pub use route::input::path::{Path, PathParam};
 pub use route::input::query::Query;
 pub use route::input::stream::StreamBody;
-pub use route::input::{ClientIp, Input, RawBody};
+pub use route::input::{ClientIp, Input, RawBody, VerbatimBody};
 pub use route::operation::Operation;
 pub use route::output::{
     Accepted, Created, Download, Either, Html, NoContent, Output, Text, WithHeaders, WithStatus,

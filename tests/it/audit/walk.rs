@@ -82,6 +82,7 @@ async fn every_operation_that_changes_something_leaves_a_row() {
     dispatch::dispatching(&mut walk, &web, &owner.api, &key).await;
     collecting(&mut walk, &web, &owner.api, &key).await;
     schedules(&mut walk, &owner.api, &key).await;
+    inputs(&mut walk, &owner.api, &key).await;
     console(&mut walk, &owner.api, &key).await;
     erasures(&mut walk).await;
     sessions(&mut walk, &owner.email, &owner.user_id).await;
@@ -279,6 +280,30 @@ async fn schedules(walk: &mut Walk<'_>, api: &Client, key: &str) {
     walk.left("triggerSchedule", reply, due("schedule.triggered")).await;
     let reply = api.delete(&one).await.unwrap();
     walk.left("deleteSchedule", reply, due("schedule.deleted")).await;
+}
+
+async fn inputs(walk: &mut Walk<'_>, api: &Client, key: &str) {
+    let by_key = ("api_key", key);
+    let path = "/api/v1/inputs";
+    let reply = post(api, path, &json!({ "kind": "webhook", "tags": ["sent"] })).await;
+    let id = text(&reply.json, "id").to_owned();
+    let address = text(&reply.json, "ingestUrl").to_owned();
+    let due = |action| Due { action, resource: &id, actor: by_key };
+    walk.left("createInput", reply, due("input.created")).await;
+    let one = format!("{path}/{id}");
+    let reply = patch(api, &one, &json!({ "name": "another" })).await;
+    walk.left("updateInput", reply, due("input.updated")).await;
+    let path = &address[address.find("/api/").unwrap()..];
+    let reply = post(&walk.at.client(), path, &json!({ "url": "https://example.com/sent" })).await;
+    let sent = Due { action: "url.created", resource: "", actor: ("anonymous", "") };
+    walk.left("ingestUrls", reply, sent).await;
+    let feed = json!({ "kind": "feed", "url": "http://nobody.invalid/feed" });
+    let feed = text(&expect(post(api, "/api/v1/inputs", &feed).await, 201), "id").to_owned();
+    let reply = post(api, &format!("/api/v1/inputs/{feed}/run"), &json!({})).await;
+    let run = Due { action: "input.triggered", resource: &feed, actor: by_key };
+    walk.left("runInput", reply, run).await;
+    let reply = api.delete(&one).await.unwrap();
+    walk.left("deleteInput", reply, due("input.deleted")).await;
 }
 
 async fn console(walk: &mut Walk<'_>, api: &Client, key: &str) {

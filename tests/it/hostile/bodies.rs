@@ -15,8 +15,16 @@ const BODY_BYTES_MAX_LARGE: usize = 8 << 20;
 const LARGE: &[&str] = &["createUrls"];
 /// Operations that need nothing of their body, so that an object without a known member is right and then meets the
 /// missing id.
-const OPTIONAL: &[&str] =
-    &["generateWorkflow", "runSavedQuery", "updateProvider", "updateSavedQuery", "updateUrl"];
+const OPTIONAL: &[&str] = &[
+    "generateWorkflow",
+    "runSavedQuery",
+    "updateProvider",
+    "updateSavedQuery",
+    "updateUrl",
+    "updateInput",
+    "ingestUrls",
+    "runInput",
+];
 
 /// What no operation takes, by a name for the report.
 fn never_json() -> Vec<(&'static str, Vec<u8>)> {
@@ -132,7 +140,7 @@ async fn bodies_that_are_wrong_are_refused_and_leave_nothing() {
 }
 
 async fn shapes(member: &Member, operation: &Operation, findings: &mut Findings) {
-    let path = operation.at(&Uuid::now_v7().to_string());
+    let path = operation.at_nothing();
     let takes_body = body_schema(operation).is_some();
     for (name, body) in never_json().into_iter().chain(other_shapes()) {
         let place = operation.place(&format!("body {name:?}"));
@@ -158,10 +166,14 @@ async fn fields(
     schema: &Value,
     findings: &mut Findings,
 ) {
-    let path = operation.at(&Uuid::now_v7().to_string());
+    let path = operation.at_nothing();
     let wrong = schemas.wrong(schema);
     assert!(wrong.len() > 3, "{}: its schema has no fields", operation.path);
     for case in wrong {
+        // Entries are judged one by one, once it is known whose they are, and nobody has this token.
+        if case.field.starts_with("urls[") && operation.spec["operationId"] == "ingestUrls" {
+            continue;
+        }
         let text = case.body.to_string();
         let place = operation.place(&format!("{} in {text}", case.field));
         let reply = call(&member.browser, &operation.method, &path, Some((JSON, text.into_bytes()))).await;
@@ -183,7 +195,7 @@ fn is_drawn(field: &str) -> bool {
 }
 
 async fn media(member: &Member, operation: &Operation, findings: &mut Findings) {
-    let path = operation.at(&Uuid::now_v7().to_string());
+    let path = operation.at_nothing();
     let body = b"{\"name\":7}".to_vec();
     for media in
         ["text/plain", "application/xml", "application/x-www-form-urlencoded", "json", "", ";", "*/*"]
@@ -233,7 +245,7 @@ async fn sizes(
     operation: &Operation,
     findings: &mut Findings,
 ) {
-    let path = operation.at(&Uuid::now_v7().to_string());
+    let path = operation.at_nothing();
     let is_large = LARGE.contains(&operation.spec["operationId"].as_str().unwrap());
     let most = if is_large { BODY_BYTES_MAX_LARGE } else { BODY_BYTES_MAX };
     let body = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2)).into_bytes();

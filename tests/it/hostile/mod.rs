@@ -151,6 +151,12 @@ impl Operation {
         filled.collect::<Vec<_>>().join("/")
     }
 
+    /// The path with ids of nothing that there is, and tokens that nobody was given.
+    fn at_nothing(&self) -> String {
+        let is_token = self.path.contains("{token}");
+        self.at(&if is_token { format!("glw_{}", "A".repeat(43)) } else { uuid::Uuid::now_v7().to_string() })
+    }
+
     fn place(&self, case: &str) -> String {
         format!("{} {} {case}", self.method, self.path)
     }

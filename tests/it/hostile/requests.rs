@@ -172,10 +172,12 @@ async fn bad_query_parameters_are_named() {
     // Something that is there: a list of a thing that is not says so, whatever else is wrong.
     expect(post(&member.api, "/api/v1/urls", &json!({ "urls": ["https://a.example/"] })).await, 200);
     let url = expect(get(&member.api, "/api/v1/urls").await, 200)["items"][0].clone();
+    let input = expect(post(&member.api, "/api/v1/inputs", &json!({ "kind": "webhook" })).await, 201);
     let at = |operation: &Operation| {
         operation.at(match operation.path.split('/').nth(3) {
             Some("workflows") => text(&smart, "workflowId"),
             Some("urls") => text(&url, "id"),
+            Some("inputs") => text(&input, "id"),
             _ => text(&query, "jobId"),
         })
     };
@@ -317,9 +319,13 @@ async fn a_cursor_leads_nowhere_but_on() {
     for member in [&theirs, &mine] {
         let smart = expect(post(&member.api, "/api/v1/workflows/smart", &json!({})).await, 201);
         let url = expect(get(&member.api, "/api/v1/urls?limit=1").await, 200)["items"][0].clone();
+        let input = expect(post(&member.api, "/api/v1/inputs", &json!({ "kind": "webhook" })).await, 201);
         let of_member = |operation: &Operation| {
-            let is_of_url = operation.path.starts_with("/api/v1/urls/");
-            let id = if is_of_url { text(&url, "id") } else { text(&smart, "workflowId") };
+            let id = match operation.path.split('/').nth(3) {
+                Some("urls") => text(&url, "id"),
+                Some("inputs") => text(&input, "id"),
+                _ => text(&smart, "workflowId"),
+            };
             narrowed(operation, id, &Schemas(&document))
         };
         lists = operations.iter().filter(|operation| operation.is_list()).flat_map(of_member).collect();

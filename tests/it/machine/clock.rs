@@ -384,7 +384,7 @@ async fn a_machine_that_was_off_for_long_is_believed_when_the_operator_says_so()
 }
 
 /// The library that sets the clock of one process (clock.c).
-pub(super) struct SetClock {
+pub(crate) struct SetClock {
     folder: TempDir,
     /// Seconds that are added.
     pub(super) sec: i64,
@@ -392,7 +392,7 @@ pub(super) struct SetClock {
 
 impl SetClock {
     /// None, with a word about it, where it cannot be compiled.
-    pub(super) fn new() -> Option<SetClock> {
+    pub(crate) fn new() -> Option<SetClock> {
         let folder = TempDir::new().unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join("tests/it/machine/clock.c");
         let mut compiler = Command::new("cc");
@@ -413,7 +413,7 @@ impl SetClock {
         self.folder.path().join("offset")
     }
 
-    pub(super) fn jump(&mut self, sec: i64) {
+    pub(crate) fn jump(&mut self, sec: i64) {
         self.sec += sec;
         // In place: the process has it mapped.
         use std::os::unix::fs::FileExt;
@@ -421,7 +421,7 @@ impl SetClock {
         file.write_all_at(&self.sec.to_ne_bytes(), 0).unwrap();
     }
 
-    pub(super) fn start(&self, settings: &[(&str, &str)]) -> Process {
+    pub(crate) fn start(&self, settings: &[(&str, &str)]) -> Process {
         let environment: [(&str, OsString); 2] = [
             ("LD_PRELOAD", self.folder.path().join("clock.so").into()),
             ("CLOCK_SHIM", self.offset().into()),

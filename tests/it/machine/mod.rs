@@ -16,6 +16,8 @@ mod shim;
 mod stop;
 mod torn;
 
+pub(crate) use clock::SetClock;
+
 use crate::harness::binary;
 use std::ffi::OsString;
 use std::path::Path;

@@ -16,6 +16,7 @@ pub mod billing;
 pub mod cli_auth;
 pub mod events;
 pub mod extraction;
+pub mod inputs;
 pub mod jobs;
 pub mod mail;
 pub mod orgs;
@@ -231,6 +232,7 @@ pub static ALL: &[&Feature] = &[
     &events::FEATURE,
     &jobs::FEATURE,
     &schedules::FEATURE,
+    &inputs::FEATURE,
     &benchmarks::FEATURE,
     &extraction::FEATURE,
     &billing::FEATURE,

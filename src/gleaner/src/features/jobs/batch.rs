@@ -41,6 +41,8 @@ pub enum BatchSource {
     Crawl,
     /// An upload of URLs.
     Upload,
+    /// An input: a webhook's message, or a run.
+    Input,
 }
 
 /// What is to be done with a batch.
@@ -277,25 +279,23 @@ pub(super) fn note_retried(tx: &OrgWrite<'_>, old: &JobV2) -> Result<()> {
 }
 
 /// The batch of a schedule's run: it has the run's id.
-pub(super) fn of_run(run: ScheduleRunId) -> BatchId {
+pub fn of_run(run: ScheduleRunId) -> BatchId {
     BatchId(run.0)
 }
 
-/// Opens the batch of a schedule's run for more jobs; refused when it was canceled.
-pub(super) fn open_run(tx: &OrgWrite<'_>, run: ScheduleRunId) -> Result<()> {
-    let id = of_run(run);
+/// Opens the batch of a run for more jobs; refused when it was canceled.
+pub(super) fn open_run(tx: &OrgWrite<'_>, id: BatchId, source: BatchSource) -> Result<()> {
     match tx.get(&BATCHES, &id)? {
         Some(batch) => batch.check_open(),
         None => {
-            let batch = BatchV1 { is_filling: true, ..BatchV1::new(tx, id, BatchSource::Schedule) };
+            let batch = BatchV1 { is_filling: true, ..BatchV1::new(tx, id, source) };
             tx.insert(&BATCHES, &id, &batch)
         }
     }
 }
 
-/// Notes that a schedule's run submits no more; where it submitted nothing there is no batch.
-pub fn close_run(tx: &OrgWrite<'_>, run: ScheduleRunId) -> Result<()> {
-    let id = of_run(run);
+/// Notes that a run submits no more; where it submitted nothing there is no batch.
+pub fn close_run(tx: &OrgWrite<'_>, id: BatchId) -> Result<()> {
     let Some(batch) = readable("a batch", id, tx.get(&BATCHES, &id))?.flatten() else { return Ok(()) };
     if batch.jobs() == 0 {
         return tx.delete(&BATCHES, &id).map(drop);

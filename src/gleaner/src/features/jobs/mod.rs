@@ -23,7 +23,7 @@ mod views;
 mod walks;
 
 pub use crate::features::providers::NOT_ASKED;
-pub use batch::{BATCHES, BatchSource, BatchV1, close_run};
+pub use batch::{BATCHES, BatchSource, BatchV1, close_run, of_run};
 pub use dispatch::{DispatchSettings, Dispatcher};
 use queue::runs_max;
 pub use rows::{AttemptV1, BY_BENCHMARK, JOBS, JobV2, OptionsV1};

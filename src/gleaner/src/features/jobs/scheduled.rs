@@ -1,11 +1,11 @@
-//! Jobs of a schedule's run: submitted in parts, and counted.
+//! Jobs of a run, a schedule's or an input's: submitted in parts, and counted.
 
-use super::batch::{self, of_run};
+use super::batch::{self, BatchSource, of_run};
 use super::changes::put;
 use super::rows::{BY_RUN, JobV2, OptionsV1};
 use super::submit::{SubmitContext, new_job, priced};
 use crate::features::{billing, urls, workflows};
-use base::ids::{ScheduleId, ScheduleRunId, UrlId, WorkflowId};
+use base::ids::{BatchId, ScheduleId, ScheduleRunId, UrlId, WorkflowId};
 use base::terms::JobStatus;
 use base::web::WebUrl;
 use base::{Code, Error, Result};
@@ -14,11 +14,26 @@ use store::{OrgRead, OrgWrite, readable};
 /// What the jobs of a run have in common.
 #[derive(Clone, Debug)]
 pub struct RunJobs {
-    pub schedule_id: ScheduleId,
-    pub run_id: ScheduleRunId,
+    pub batch: BatchId,
+    pub source: BatchSource,
+    /// The schedule and its run, where it is one.
+    pub schedule: Option<(ScheduleId, ScheduleRunId)>,
     /// Else the URL's own, else by its route.
     pub workflow_id: Option<WorkflowId>,
     pub options: OptionsV1,
+}
+
+impl RunJobs {
+    /// Those of a schedule's run.
+    pub fn of_schedule(
+        schedule: ScheduleId,
+        run: ScheduleRunId,
+        workflow_id: Option<WorkflowId>,
+        options: OptionsV1,
+    ) -> RunJobs {
+        let (batch, source) = (of_run(run), BatchSource::Schedule);
+        RunJobs { batch, source, schedule: Some((schedule, run)), workflow_id, options }
+    }
 }
 
 /// What came of a part.
@@ -49,7 +64,7 @@ pub fn submit_part(
         }
         asked => asked?,
     }
-    if let Err(closed) = batch::open_run(tx, run.run_id) {
+    if let Err(closed) = batch::open_run(tx, run.batch, run.source) {
         if closed.code() != Code::Conflict {
             return Err(closed);
         }
@@ -93,7 +108,7 @@ fn write_one(
     id: UrlId,
 ) -> Result<Result<JobV2, &'static str>> {
     let gone = || Error::not_found(urls::URLS.noun()).message("a URL was deleted meanwhile");
-    let Some(row) = readable("a URL of a schedule", id, tx.get(&urls::URLS, &id))? else {
+    let Some(row) = readable("a URL of a run", id, tx.get(&urls::URLS, &id))? else {
         return Ok(Err("a URL's row is damaged"));
     };
     let row = row.ok_or_else(gone)?;
@@ -110,9 +125,9 @@ fn write_one(
     let job = JobV2 {
         url_id: Some(id),
         page_type: row.page_type,
-        schedule_id: Some(run.schedule_id),
-        schedule_run_id: Some(run.run_id),
-        batch_id: Some(of_run(run.run_id)),
+        schedule_id: run.schedule.map(|(schedule, _)| schedule),
+        schedule_run_id: run.schedule.map(|(_, run)| run),
+        batch_id: Some(run.batch),
         ..new_job(tx, &url, run.options.clone())
     };
     let job = priced(tx, context, job, workflow)?;

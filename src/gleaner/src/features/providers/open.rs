@@ -30,7 +30,7 @@ pub(super) fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> 
         let browsers = wiring.hang::<Browsers>(Browsers::new(browser_settings(config)));
         let providers = Providers::new(ProviderParts {
             templates: templates(config)?,
-            direct: Arc::new(direct.asking(politeness.clone())),
+            direct: wiring.hang::<Direct>(direct.asking(politeness.clone())),
             browsers,
             keyring: wiring.part(),
             politeness,

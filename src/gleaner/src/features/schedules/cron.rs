@@ -9,7 +9,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 /// Bytes of an expression.
-pub(super) const CRON_BYTES_MAX: usize = 200;
+pub const CRON_BYTES_MAX: usize = 200;
 
 const MONTHS: [&str; 12] =
     ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];

@@ -19,8 +19,11 @@ mod views;
 mod wire;
 
 pub use config::SchedulesConfig;
+pub use cron::CRON_BYTES_MAX;
 pub use rows::{Misfire, Overlap, RunStatus, ScheduleRunV1, ScheduleV1, Trigger};
 pub use state::Scheduler;
+pub use task::{entries, next_turn, turns};
+pub use times::{Times, Unreadable, zone_name};
 
 use super::{Feature, Holding};
 use crate::config::SectionSpec;
@@ -49,7 +52,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use store::{Event, OrgRead, OrgWrite};
 use submit::Step;
-use times::Times;
 use wire::{
     CheckedSchedule, NewSchedule, PreviewView, RunView, ScheduleView, ToggleRequest, ToggleView, TriggerView,
     keep_headers,
@@ -345,7 +347,7 @@ fn delete_some(tx: &OrgWrite<'_>, id: ScheduleId) -> Result<bool> {
     }
     for (run, _) in runs.rows {
         tx.delete(&PLANS, &run)?;
-        jobs::close_run(tx, run)?;
+        jobs::close_run(tx, jobs::of_run(run))?;
         tx.delete(&RUNS, &run)?;
     }
     // No tick comes between the steps.

@@ -120,12 +120,7 @@ fn submit(
     }
     let from = run.position as usize;
     let until = plan.urls.len().min(from + PART_URLS);
-    let jobs = RunJobs {
-        schedule_id: run.schedule_id,
-        run_id: id,
-        workflow_id: plan.workflow_id,
-        options: plan.options,
-    };
+    let jobs = RunJobs::of_schedule(run.schedule_id, id, plan.workflow_id, plan.options);
     let part = submit_part(tx, context, &jobs, plan.urls.get(from..until).unwrap_or_default())?;
     note(tx, run, part)
 }
@@ -167,7 +162,7 @@ fn stop(tx: &OrgWrite<'_>, mut run: ScheduleRunV1, why: Error) -> Result<Step> {
 /// Nothing more is submitted: what was made is followed.
 fn leave(tx: &OrgWrite<'_>, mut run: ScheduleRunV1, stopped: Option<Error>) -> Result<Step> {
     tx.delete(&PLANS, &run.id)?;
-    jobs::close_run(tx, run.id)?;
+    jobs::close_run(tx, jobs::of_run(run.id))?;
     if run.jobs_created == 0 {
         let began = service::end(tx, run, RunStatus::Failed, None)?;
         return Ok(Step::Over { stopped, began });

@@ -51,11 +51,11 @@ const OVERDUE_AFTER: Duration = Duration::from_secs(60);
 const REMOVED_PER_STEP: usize = 200;
 
 /// What is due, by organization.
-pub(super) type Turns<K> = BTreeMap<OrgId, VecDeque<K>>;
+pub type Turns<K> = BTreeMap<OrgId, VecDeque<K>>;
 
 /// The keys of the entries of a global index that begins with a time, up to `until`: of no organization more than its share,
 /// so that what one of them has due, at whichever times, hides nothing of another.
-pub(super) fn entries<K: Key, V: Record>(
+pub fn entries<K: Key, V: Record>(
     tx: &SysRead<'_>,
     table: &'static OrgTable<K, V>,
     index: &'static Index<Timestamp, V>,
@@ -87,7 +87,7 @@ pub(super) fn entries<K: Key, V: Record>(
     Ok(found)
 }
 
-pub(super) fn turns<K>(entries: Vec<(OrgId, K, Option<Timestamp>)>) -> Turns<K> {
+pub fn turns<K>(entries: Vec<(OrgId, K, Option<Timestamp>)>) -> Turns<K> {
     let mut all = Turns::new();
     for (org, key, _) in entries {
         all.entry(org).or_default().push_back(key);
@@ -96,7 +96,7 @@ pub(super) fn turns<K>(entries: Vec<(OrgId, K, Option<Timestamp>)>) -> Turns<K> 
 }
 
 /// Up to `most` of every organization.
-pub(super) fn next_turn<K>(turns: &mut Turns<K>, most: usize) -> Vec<(OrgId, Vec<K>)> {
+pub fn next_turn<K>(turns: &mut Turns<K>, most: usize) -> Vec<(OrgId, Vec<K>)> {
     let round = turns.iter_mut().map(|(org, keys)| (*org, keys.drain(..most.min(keys.len())).collect()));
     let round = round.collect();
     turns.retain(|_, keys| !keys.is_empty());

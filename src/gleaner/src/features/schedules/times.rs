@@ -16,14 +16,14 @@ use std::collections::VecDeque;
 
 /// A cron expression in a time zone.
 #[derive(Clone, Debug)]
-pub(super) struct Times {
+pub struct Times {
     cron: Cron,
     zone: TimeZone,
 }
 
 /// What cannot be read: the field of the schedule, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unreadable {
+pub struct Unreadable {
     pub field: &'static str,
     pub reason: String,
 }
@@ -41,7 +41,7 @@ fn zone(name: &str) -> Option<(&'static str, TimeZone)> {
 }
 
 /// A zone's name as it is written in the data.
-pub(super) fn zone_name(name: &str) -> Result<&'static str, String> {
+pub fn zone_name(name: &str) -> Result<&'static str, String> {
     let unknown = || format!("\"{name}\" is no IANA time zone, such as Europe/Berlin or UTC");
     zone(name).map(|(name, _)| name).ok_or_else(unknown)
 }

@@ -15,8 +15,13 @@ mod trigrams;
 mod upload;
 mod views;
 
+pub use register::{
+    EntryJudge, InvalidUrl, NewUrl, Registered, UrlCandidate, UrlDefaults, UrlEntry, WriteSize, is_usable,
+    no_room, register_each,
+};
 pub use rows::{URLS, UrlV1};
 pub use select::select;
+pub use upload::{CsvFile, Line, WrongLine};
 
 use super::Feature;
 use crate::features::wiring::Wiring;

@@ -41,7 +41,7 @@ const BYTES_PER_TAG: usize = 64;
 /// One entry of an upload.
 #[derive(Debug, JsonSchema)]
 #[serde(untagged)]
-pub(super) enum UrlEntry {
+pub enum UrlEntry {
     Text(String),
     Full(NewUrl),
 }
@@ -73,19 +73,19 @@ impl<'de> Visitor<'de> for UrlEntryVisitor {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct NewUrl {
+pub struct NewUrl {
     #[schemars(length(min = 1, max = URL_BYTES_MAX))]
-    pub(super) url: String,
+    pub url: String,
     #[serde(default)]
     #[schemars(length(max = TAGS_MAX), inner(length(min = 1, max = TAG_CHARS_MAX)))]
-    pub(super) tags: Option<Vec<String>>,
+    pub tags: Option<Vec<String>>,
     /// At most 16 KiB of JSON.
     #[serde(default)]
-    pub(super) metadata: Option<Map<String, Value>>,
+    pub metadata: Option<Map<String, Value>>,
     #[serde(default)]
-    pub(super) page_type: Option<PageType>,
+    pub page_type: Option<PageType>,
     #[serde(default)]
-    pub(super) workflow_id: Option<WorkflowId>,
+    pub workflow_id: Option<WorkflowId>,
 }
 
 impl From<UrlEntry> for NewUrl {
@@ -107,48 +107,76 @@ pub(super) struct NewUrls {
 
 /// What became of an upload.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-pub(super) struct Registered {
+pub struct Registered {
     /// New rows.
-    pub(super) created: usize,
+    pub created: usize,
     /// Known URLs that gained a tag, metadata, a page type or a workflow.
-    pub(super) updated: usize,
+    pub updated: usize,
     /// Known URLs that did not change, and repetitions within the request.
-    pub(super) duplicates: usize,
-    pub(super) invalid: Vec<InvalidUrl>,
+    pub duplicates: usize,
+    pub invalid: Vec<InvalidUrl>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct InvalidUrl {
+pub struct InvalidUrl {
     /// Position in the request.
-    pub(super) index: usize,
-    pub(super) url: String,
-    pub(super) reason: String,
+    pub index: usize,
+    pub url: String,
+    pub reason: String,
 }
 
 /// An entry that may become a row.
-pub(super) struct UrlCandidate {
+pub struct UrlCandidate {
     /// Position in the request, or the line of an upload.
-    pub(super) index: usize,
+    pub index: usize,
     /// As it came.
-    pub(super) text: String,
+    pub text: String,
     url: WebUrl,
     domain: Domain,
     tags: Vec<String>,
     metadata: Option<Json>,
     page_type: Option<PageType>,
     workflow_id: Option<WorkflowId>,
+    defaults: UrlDefaults,
+}
+
+/// What a row is made with where its entry says nothing. A row that is there keeps its page type and workflow, and gains tags.
+#[derive(Clone, Debug, Default)]
+pub struct UrlDefaults {
+    pub tags: Vec<String>,
+    pub page_type: Option<PageType>,
+    pub workflow_id: Option<WorkflowId>,
+    /// Whether what the entries themselves say counts for new rows only, too.
+    pub keeps_known: bool,
+}
+
+impl UrlCandidate {
+    /// The normalized URL.
+    pub fn url(&self) -> &WebUrl {
+        &self.url
+    }
+
+    /// The candidate with these defaults, which the organization may use; or why it cannot have them.
+    pub fn with(mut self, defaults: &UrlDefaults) -> Result<UrlCandidate, String> {
+        let new = defaults.tags.iter().filter(|tag| !self.tags.contains(tag)).count();
+        if self.tags.len() + new > TAGS_MAX {
+            return Err(format!("tags: with those of the input they are more than {TAGS_MAX}"));
+        }
+        self.defaults = defaults.clone();
+        Ok(self)
+    }
 }
 
 /// How much a write operation has to do.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct WriteSize {
+pub struct WriteSize {
     urls: usize,
     url_bytes: usize,
     extra_bytes: usize,
 }
 
 impl WriteSize {
-    pub(super) fn add(&mut self, entry: &UrlCandidate) {
+    pub fn add(&mut self, entry: &UrlCandidate) {
         self.urls += 1;
         self.url_bytes += entry.url.as_str().len();
         self.extra_bytes += entry.tags.iter().map(|tag| tag.len() + BYTES_PER_TAG).sum::<usize>();
@@ -156,7 +184,7 @@ impl WriteSize {
     }
 
     /// Whether nothing more is to be added.
-    pub(super) fn is_full(self) -> bool {
+    pub fn is_full(self) -> bool {
         self.urls >= URLS_PER_WRITE
             || self.url_bytes >= URL_BYTES_PER_WRITE
             || self.extra_bytes >= EXTRA_BYTES_PER_WRITE
@@ -219,7 +247,7 @@ fn next_chunk(candidates: &mut Peekable<impl Iterator<Item = UrlCandidate>>) -> 
 }
 
 /// Why an entry was not registered for want of room.
-pub(super) fn no_room(full: &Error) -> String {
+pub fn no_room(full: &Error) -> String {
     format!("not registered: {}", full.detail().unwrap_or("there is no room left"))
 }
 
@@ -244,19 +272,19 @@ fn judge(
 }
 
 /// Judges entries one by one.
-pub(super) struct EntryJudge {
+pub struct EntryJudge {
     org: OrgStore,
     /// The workflows that entries named so far, and whether they can be used.
     workflows: BTreeMap<WorkflowId, bool>,
 }
 
 impl EntryJudge {
-    pub(super) fn new(org: OrgStore) -> EntryJudge {
+    pub fn new(org: OrgStore) -> EntryJudge {
         EntryJudge { org, workflows: BTreeMap::new() }
     }
 
     /// The entry as what may become a row, or what is wrong with it; its fields are named behind `place`.
-    pub(super) fn judge(
+    pub fn judge(
         &mut self,
         index: usize,
         place: &str,
@@ -291,7 +319,7 @@ impl EntryJudge {
 }
 
 /// Whether it is a workflow of the organization that can still be published.
-pub(super) fn is_usable(tx: &OrgRead<'_>, id: WorkflowId) -> Result<bool> {
+pub fn is_usable(tx: &OrgRead<'_>, id: WorkflowId) -> Result<bool> {
     let row = tx.get(&workflows::WORKFLOWS, &id)?;
     Ok(row.is_some_and(|row| row.status != WorkflowStatus::Archived))
 }
@@ -312,6 +340,7 @@ fn candidate(index: usize, place: &str, entry: NewUrl, guard: &AddressGuard) -> 
         },
         page_type: entry.page_type,
         workflow_id: entry.workflow_id,
+        defaults: UrlDefaults::default(),
     })
 }
 
@@ -355,18 +384,29 @@ pub(super) async fn fill(
 
 /// Registers candidates in the order in which they came, in one operation.
 fn register(tx: &OrgWrite<'_>, candidates: &[UrlCandidate]) -> Result<Registered> {
+    register_each(tx, candidates.iter(), |_, _, _| Ok(()))
+}
+
+/// The same; `tell` hears of each that is registered by its place, and whether it is new.
+pub fn register_each<'c>(
+    tx: &OrgWrite<'_>,
+    candidates: impl Iterator<Item = &'c UrlCandidate>,
+    mut tell: impl FnMut(usize, UrlId, bool) -> Result<()>,
+) -> Result<Registered> {
     let mut done = Registered::default();
     let (mut touched, mut changes) = (Vec::new(), DerivedChanges::default());
     for new in candidates {
+        let more = new.defaults.tags.iter().filter(|tag| !new.tags.contains(tag));
+        let tags: Vec<_> = new.tags.iter().chain(more).cloned().collect();
         let Some(mut row) = find(tx, &new.url)? else {
             let row = UrlV1 {
                 id: UrlId::new(),
                 url: new.url.as_str().to_owned(),
                 domain: new.domain.as_str().to_owned(),
-                tags: new.tags.clone(),
+                tags,
                 metadata: new.metadata.clone().unwrap_or_else(|| Json(Value::Object(Map::new()))),
-                page_type: new.page_type,
-                workflow_id: new.workflow_id,
+                page_type: new.page_type.or(new.defaults.page_type),
+                workflow_id: new.workflow_id.or(new.defaults.workflow_id),
                 last_job_id: None,
                 last_scraped_at: None,
                 last_status: None,
@@ -376,10 +416,11 @@ fn register(tx: &OrgWrite<'_>, candidates: &[UrlCandidate]) -> Result<Registered
             changes.note(None, Some(&row));
             touched.push(row.id);
             done.created += 1;
+            tell(new.index, row.id, true)?;
             continue;
         };
         let before = row.clone();
-        row.tags.extend(new.tags.iter().filter(|tag| !before.tags.contains(tag)).cloned());
+        row.tags.extend(tags.into_iter().filter(|tag| !before.tags.contains(tag)));
         if row.tags.len() > TAGS_MAX {
             let (had, has) = (before.tags.len(), row.tags.len());
             let reason =
@@ -387,9 +428,12 @@ fn register(tx: &OrgWrite<'_>, candidates: &[UrlCandidate]) -> Result<Registered
             done.invalid.push(InvalidUrl { index: new.index, url: new.text.clone(), reason });
             continue;
         }
-        row.metadata = new.metadata.clone().unwrap_or(row.metadata);
-        row.page_type = new.page_type.or(row.page_type);
-        row.workflow_id = new.workflow_id.or(row.workflow_id);
+        if !new.defaults.keeps_known {
+            row.metadata = new.metadata.clone().unwrap_or(row.metadata);
+            row.page_type = new.page_type.or(row.page_type);
+            row.workflow_id = new.workflow_id.or(row.workflow_id);
+        }
+        tell(new.index, row.id, false)?;
         if row == before {
             done.duplicates += 1;
         } else {

@@ -81,6 +81,66 @@ impl Input for Accept {
     fn describe(_: &mut Operation<'_>) {}
 }
 
+/// What a sender says of its message, and signs (Standard Webhooks, "Webhook metadata"). Whether it must be there is the
+/// operation's affair.
+#[derive(Clone, Debug, Default)]
+pub struct WebhookSignature {
+    pub id: Option<String>,
+    /// Seconds since 1970, as they came.
+    pub timestamp: Option<String>,
+    pub signature: Option<String>,
+}
+
+const WEBHOOK_ID: &str = "webhook-id";
+const WEBHOOK_TIMESTAMP: &str = "webhook-timestamp";
+const WEBHOOK_SIGNATURE: &str = "webhook-signature";
+/// Bytes of a message's id.
+const WEBHOOK_ID_BYTES_MAX: usize = 256;
+
+impl WebhookSignature {
+    fn of(headers: &HeaderMap) -> Result<WebhookSignature> {
+        let one = |name: &'static str| {
+            let mut given = headers.get_all(name).iter();
+            let Some(value) = given.next() else { return Ok(None) };
+            if given.next().is_some() {
+                return Err(Error::invalid(name, "is given more than once"));
+            }
+            let text = value.to_str().map_err(|_| Error::invalid(name, "is not visible ASCII"))?.trim();
+            Ok((!text.is_empty()).then(|| text.to_owned()))
+        };
+        let found = WebhookSignature {
+            id: one(WEBHOOK_ID)?,
+            timestamp: one(WEBHOOK_TIMESTAMP)?,
+            signature: one(WEBHOOK_SIGNATURE)?,
+        };
+        match &found.id {
+            Some(id) if id.len() > WEBHOOK_ID_BYTES_MAX => {
+                Err(Error::invalid(WEBHOOK_ID, format!("has more than {WEBHOOK_ID_BYTES_MAX} characters")))
+            }
+            _ => Ok(found),
+        }
+    }
+}
+
+impl Input for WebhookSignature {
+    async fn extract(call: &mut Call) -> Result<Self> {
+        WebhookSignature::of(call.headers())
+    }
+
+    fn describe(operation: &mut Operation<'_>) {
+        let text = || json!({ "type": "string" });
+        let about = "The message's own id, the same when it is sent again. What was taken in under it is not taken in again.";
+        operation.header_parameter(WEBHOOK_ID, about, text());
+        operation.header_parameter(WEBHOOK_TIMESTAMP, "When it was sent, in seconds since 1970.", text());
+        operation.header_parameter(
+            WEBHOOK_SIGNATURE,
+            "`v1,` and the HMAC-SHA256 of the message, in base64.",
+            text(),
+        );
+        operation.error(Code::InvalidInput);
+    }
+}
+
 /// The condition of a change: only if the caller has seen the present state (RFC 9110, 13.1.1).
 #[derive(Debug)]
 pub struct IfMatch(Option<String>);

@@ -70,6 +70,28 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static> Input for Option<Body<T>
     }
 }
 
+/// A body as JSON, with its bytes as they came: what a signature is over.
+#[derive(Debug)]
+pub struct VerbatimBody<T> {
+    pub value: T,
+    pub bytes: Bytes,
+}
+
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> Input for VerbatimBody<T> {
+    async fn extract(call: &mut Call) -> Result<Self> {
+        let bytes = json_bytes(call).await?;
+        if bytes.is_empty() {
+            return Err(Error::new(Code::InvalidInput).message("The body is empty; JSON is expected."));
+        }
+        let value = from_json(call, bytes.clone()).await?;
+        Ok(VerbatimBody { value, bytes })
+    }
+
+    fn describe(operation: &mut Operation<'_>) {
+        operation.json_body::<T>(true);
+    }
+}
+
 /// A body of any kind, as it came.
 #[derive(Debug)]
 pub struct RawBody {

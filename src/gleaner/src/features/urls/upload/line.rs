@@ -8,14 +8,14 @@ const REASON_CHARS_MAX: usize = 300;
 
 /// A line that says something.
 #[derive(Debug)]
-pub(super) enum Line {
+pub enum Line {
     Entry { line: usize, entry: NewUrl },
     Wrong(WrongLine),
 }
 
 /// A line of which nothing can be made, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct WrongLine {
+pub struct WrongLine {
     pub line: usize,
     pub url: String,
     pub reason: String,

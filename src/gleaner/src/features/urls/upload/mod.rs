@@ -7,6 +7,7 @@
 
 mod charset;
 mod csv;
+mod file;
 mod intake;
 mod line;
 mod ndjson;
@@ -15,6 +16,8 @@ mod tests;
 mod turns;
 mod unpack;
 
+pub use file::CsvFile;
+pub use line::{Line, WrongLine};
 pub(super) use turns::UploadTurns;
 
 use super::register::{EntryJudge, Registered, UrlCandidate, WriteSize, fill, no_room};
@@ -22,7 +25,6 @@ use base::limits::UPLOAD_LINES_MAX;
 use base::{Code, Error, Result};
 use fetch::AddressGuard;
 use intake::{Declared, Format, Intake};
-use line::{Line, WrongLine};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::permit::{Quota, UrlsWrite};

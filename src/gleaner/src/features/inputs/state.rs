@@ -1,0 +1,161 @@
+//! What runs need beside the store, and where those that go on are. Hung up in the services.
+
+use super::runs::{InputDocumentV1, RunNoteV1};
+use crate::features::jobs::SubmitContext;
+use base::clock::Timestamp;
+use base::ids::{InputRunId, OrgId};
+use base::web::WebUrl;
+use fetch::{AddressGuard, Direct, Politeness};
+use parking_lot::Mutex;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The runs of a box.
+pub(super) struct Runner {
+    pub direct: Arc<Direct>,
+    pub politeness: Politeness,
+    pub guard: Arc<AddressGuard>,
+    pub submit: Arc<SubmitContext>,
+    pub robots: bool,
+    pub max_documents: usize,
+    pub max_urls: usize,
+    /// Where runs are that have begun; a run that is not here begins anew.
+    walks: Mutex<HashMap<InputRunId, (OrgId, Walk)>>,
+    /// Runs that are not to be taken further before.
+    resting: Mutex<HashMap<InputRunId, Instant>>,
+    /// Runs that cannot be read: nothing is tried with them until the box starts anew.
+    broken: Mutex<HashSet<InputRunId>>,
+    /// The latest time at which ticks were looked for.
+    seen: Mutex<Option<Timestamp>>,
+}
+
+/// What of the box runs need.
+pub(super) struct RunnerParts {
+    pub direct: Arc<Direct>,
+    pub politeness: Politeness,
+    pub guard: Arc<AddressGuard>,
+    pub submit: Arc<SubmitContext>,
+    pub robots: bool,
+    pub max_documents: usize,
+    pub max_urls: usize,
+}
+
+impl Runner {
+    pub fn new(parts: RunnerParts) -> Runner {
+        let RunnerParts { direct, politeness, guard, submit, robots, max_documents, max_urls } = parts;
+        Runner {
+            direct,
+            politeness,
+            guard,
+            submit,
+            robots,
+            max_documents,
+            max_urls,
+            walks: Mutex::default(),
+            resting: Mutex::default(),
+            broken: Mutex::default(),
+            seen: Mutex::default(),
+        }
+    }
+
+    /// Takes the place of a run, to go on there.
+    pub fn take(&self, run: InputRunId) -> Option<Walk> {
+        self.walks.lock().remove(&run).map(|(_, walk)| walk)
+    }
+
+    pub fn put(&self, org: OrgId, run: InputRunId, walk: Walk) {
+        self.walks.lock().insert(run, (org, walk));
+    }
+
+    /// Everything of the organization is gone.
+    pub fn forget(&self, org: OrgId) {
+        self.walks.lock().retain(|_, (owner, _)| *owner != org);
+    }
+
+    /// Leaves a run alone for so long.
+    pub fn rest(&self, run: InputRunId, pause: Duration) {
+        self.resting.lock().insert(run, Instant::now() + pause);
+    }
+
+    /// Leaves it alone until the box starts anew.
+    pub fn give_up(&self, run: InputRunId) {
+        self.broken.lock().insert(run);
+    }
+
+    /// Those of these runs that may be taken further.
+    pub fn awake(&self, mut runs: Vec<(OrgId, InputRunId)>) -> Vec<(OrgId, InputRunId)> {
+        let now = Instant::now();
+        let (mut resting, broken) = (self.resting.lock(), self.broken.lock());
+        resting.retain(|_, until| *until > now);
+        runs.retain(|(_, run)| !resting.contains_key(run) && !broken.contains(run));
+        runs
+    }
+
+    /// Whether dates went back since ticks were last looked for, or were never looked for; `now` counts from then on.
+    pub fn is_new_time(&self, now: Timestamp) -> bool {
+        let mut seen = self.seen.lock();
+        let is_new = seen.is_none_or(|seen| now < seen);
+        *seen = Some(now);
+        is_new
+    }
+}
+
+/// Which document of a run it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The input's own.
+    Root,
+    /// One of an index.
+    Sitemap,
+    /// A further page of a feed.
+    Page,
+}
+
+/// A document that is to be asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Todo {
+    pub url: WebUrl,
+    pub place: Place,
+    /// How often its domain had no visit free.
+    pub busy: u32,
+}
+
+/// Where a run is.
+pub(super) struct Walk {
+    pub begun: Instant,
+    pub todo: VecDeque<Todo>,
+    /// URLs of documents that were asked for, or are to be.
+    pub asked: HashSet<String>,
+    /// The beginnings of the SHA-256 of URLs that were found.
+    pub found: HashSet<[u8; 16]>,
+    /// Further pages of a feed.
+    pub pages: usize,
+    /// Whether every document was read that should have been.
+    pub is_whole: bool,
+    /// What is remembered of the first document when the run has come to its end.
+    pub root: Vec<([u8; 32], InputDocumentV1)>,
+    /// Why no more jobs are made.
+    pub stopped: Option<String>,
+    pub message: Option<String>,
+    /// What is not written down yet.
+    pub notes: Vec<RunNoteV1>,
+}
+
+impl Walk {
+    pub fn new(url: WebUrl) -> Walk {
+        let asked = HashSet::from([url.as_str().to_owned()]);
+        Walk {
+            begun: Instant::now(),
+            todo: VecDeque::from([Todo { url, place: Place::Root, busy: 0 }]),
+            asked,
+            found: HashSet::new(),
+            pages: 0,
+            is_whole: true,
+            root: Vec::new(),
+            stopped: None,
+            message: None,
+            notes: Vec::new(),
+        }
+    }
+}
