@@ -46,6 +46,7 @@ mod sql;
 mod storage;
 mod tenancy;
 mod tidy;
+mod trials;
 mod uploads;
 mod urls;
 mod workflows;

@@ -13,7 +13,7 @@ pub const LIST_BYTES_MAX: usize = 1 << 20;
 pub const LIST_SCAN_BYTES_MAX: usize = 16 << 20;
 /// Request body (data/docs/api.md, "Conventions").
 pub const BODY_BYTES_MAX: usize = 1 << 20;
-/// Request body of `POST /urls` and test-xpath (data/docs/api.md, "Conventions").
+/// Request body of `POST /urls` (data/docs/api.md, "Conventions").
 pub const BODY_BYTES_MAX_LARGE: usize = 8 << 20;
 /// JSON values of a request's body (texts, numbers, lists, objects), of an ordinary and of a large one.
 pub const JSON_VALUES_MAX: usize = 250_000;

@@ -19,6 +19,7 @@ mod number;
 mod quality;
 mod reason;
 mod schema;
+mod trace;
 
 pub use coerce::{VALUE_BYTES_MAX, collapse_space};
 pub use language::DecimalMark;
@@ -29,6 +30,7 @@ pub use schema::{
     ANTI_PATTERNS_MAX, ATTRIBUTES_MAX, Attribute, AttributeType, NAME_CHARACTERS_MAX, PATTERN_BYTES_MAX,
     PATTERNS_MAX, Schema, SchemaError, SemanticType, Validation, XPATHS_MAX,
 };
+pub use trace::{AttributeTrace, Outline, XPathTrace};
 
 use serde_json::{Map, Value as Json};
 use url::Url;
@@ -164,10 +166,15 @@ impl ExtractionRun<'_> {
 
     fn evaluate(&mut self, attribute: &Compiled, xpath: &XPath) -> Result<ValueCandidate, ValueRefusal> {
         let value = xpath.evaluate(self.document, self.context, self.fuel)?;
+        self.judge(attribute, &value)
+    }
+
+    /// What the outcome of an XPath comes to as a value of the attribute.
+    fn judge(&mut self, attribute: &Compiled, value: &Value) -> Result<ValueCandidate, ValueRefusal> {
         if attribute.kind.is_list() {
-            return self.list(attribute, &value);
+            return self.list(attribute, value);
         }
-        match (attribute.kind, &value) {
+        match (attribute.kind, value) {
             (AttributeType::Boolean, Value::Bool(boolean)) => Ok(ValueCandidate::Value(Json::Bool(*boolean))),
             (AttributeType::Number, Value::Number(number)) if number.is_finite() => {
                 Ok(ValueCandidate::Value(coerce::json_number(*number)))
@@ -178,7 +185,7 @@ impl ExtractionRun<'_> {
                 Some(first) => self.presence(attribute, *first),
                 None => Ok(ValueCandidate::Blank),
             },
-            _ => self.single(attribute, &value),
+            _ => self.single(attribute, value),
         }
     }
 

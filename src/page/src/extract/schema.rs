@@ -140,6 +140,11 @@ pub(super) struct Compiled {
 impl Schema {
     /// Checks and compiles all attributes, or names the first field that is wrong.
     pub fn compile(attributes: &[Attribute]) -> Result<Schema, SchemaError> {
+        Schema::compile_within(attributes, PATTERNS_MAX)
+    }
+
+    /// The same with other than [`PATTERNS_MAX`] regular expressions at most.
+    pub fn compile_within(attributes: &[Attribute], patterns_max: usize) -> Result<Schema, SchemaError> {
         let fail = |path: &str, message: String| Err(SchemaError { path: path.to_owned(), message });
         if attributes.is_empty() {
             return fail("attributes", "at least one attribute is needed".to_owned());
@@ -158,11 +163,16 @@ impl Schema {
             }
             compiled.push(Compiled::new(attribute, &path)?);
             patterns += compiled.last().map_or(0, Compiled::pattern_count);
-            if patterns > PATTERNS_MAX {
-                return fail(&path, format!("more than {PATTERNS_MAX} regular expressions in all"));
+            if patterns > patterns_max {
+                return fail(&path, format!("more than {patterns_max} regular expressions in all"));
             }
         }
         Ok(Schema { attributes: compiled })
+    }
+
+    /// How many regular expressions each attribute holds.
+    pub fn pattern_counts(&self) -> impl Iterator<Item = usize> + '_ {
+        self.attributes.iter().map(Compiled::pattern_count)
     }
 
     pub(super) fn attributes(&self) -> &[Compiled] {

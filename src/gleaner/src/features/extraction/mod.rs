@@ -21,8 +21,11 @@ mod retention;
 mod rows;
 mod schemas;
 mod service;
+mod site;
 #[cfg(test)]
 mod tests;
+mod trial;
+mod turns;
 mod views;
 mod wire;
 
@@ -34,7 +37,7 @@ pub use pages::adopt as adopt_pages;
 pub use rows::{RESULTS, RESULTS_BY_ID, RedirectV1, ResultV3};
 pub use schemas::{ImportSummary, ImportedSchema, export_schemas, import_schemas};
 pub use service::{DeliveredPage, Extractor, record};
-pub use wire::{ResultMetadata, ResultView};
+pub use wire::{PendingView, ResultMetadata, ResultView};
 
 use crate::features::Feature;
 use crate::features::billing::Retention;
@@ -50,13 +53,14 @@ use search::{ResultQuery, Sort, SortKey, highlights};
 use server::path_ids;
 use server::permit::WorkflowsRead;
 use server::task::TaskSpec;
-use server::{Accepted, Body, Either, Handler, Need, Org, Path, Query, Route};
+use server::{Accepted, Body, Either, Handler, Need, Org, OrgContext, Path, Query, Route};
 use std::sync::Arc;
 use std::time::Duration;
+use turns::ReadingTurns;
 use uuid::Uuid;
 use wire::{
-    FacetCount, FacetsView, FoundResult, PendingView, RETRY_AFTER_SECS, ResultFilter, ResultList,
-    SchemaFilter, SchemaList, SchemaView, SortBy,
+    FacetCount, FacetsView, FoundResult, RETRY_AFTER_SECS, ResultFilter, ResultList, SchemaFilter,
+    SchemaList, SchemaView, SortBy,
 };
 
 pub static FEATURE: Feature = Feature {
@@ -84,6 +88,7 @@ pub static FEATURE: Feature = Feature {
         &pages::NAMINGS,
         &pages::UNNAMED,
         &pages::ADOPTION,
+        &site::DOMAINS_FILLED,
     ],
     routes: &[
         Route::get("/api/v1/extraction/results", "listResults", &Handler::new(list_results))
@@ -102,6 +107,9 @@ pub static FEATURE: Feature = Feature {
         Route::get("/api/v1/extraction/schemas/{domain}/{pageType}", "getSchema", &Handler::new(get_schema))
             .about("The newest schema of a page type of a domain.")
             .fails(&[Code::NotFound]),
+        Route::post("/api/v1/extraction/test-xpath", "testXpath", &Handler::new(trial::test_xpath))
+            .about("Tries attributes on a stored page, and says of each XPath what it selects. Nothing is fetched or kept.")
+            .fails(&[Code::NotFound, Code::PayloadTooLarge, Code::RateLimited]),
     ],
     tasks: &[
         TaskSpec::new("extraction.retention", RETENTION_PERIOD, |context| Box::pin(retention::round(context))),
@@ -115,6 +123,7 @@ pub static FEATURE: Feature = Feature {
         Need::of::<SearchFeed>(),
         Need::of::<BlobStore>(),
         Need::of::<Retention>(),
+        Need::of::<ReadingTurns>(),
     ],
     views: views::VIEWS,
     holdings: erase::HOLDINGS,
@@ -275,6 +284,18 @@ async fn get_result_by_job(
     Ok(match feed.indexed_at(&row)? {
         None => Either::Right(Accepted::new(PendingView::new(&row)).retry_after(RETRY_AFTER_SECS)),
         indexed_at => Either::Left(Body(ResultView::new(row, indexed_at))),
+    })
+}
+
+/// What there is of a job's result, without its values; 202 while it is being indexed.
+pub fn metadata_of_job(
+    org: &OrgContext,
+    job: JobId,
+) -> Result<Either<Body<ResultMetadata>, Accepted<PendingView>>> {
+    let row = org.read(|tx| tx.require(&RESULTS, &job))?;
+    Ok(match org.service::<SearchFeed>().indexed_at(&row)? {
+        None => Either::Right(Accepted::new(PendingView::new(&row)).retry_after(RETRY_AFTER_SECS)),
+        indexed_at => Either::Left(Body(ResultMetadata::new(&row, indexed_at))),
     })
 }
 

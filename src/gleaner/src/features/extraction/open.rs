@@ -1,5 +1,7 @@
 //! What the slice opens at a start: stored pages, the extractor, the search index and what feeds it.
 
+use super::site::fill_domains;
+use super::turns::ReadingTurns;
 use super::{Extractor, SearchFeed, adopt_pages};
 use crate::features::wiring::{Folder, StartTest, Wiring};
 use base::ids::OrgId;
@@ -27,11 +29,13 @@ pub(super) const FOLDERS: &[Folder] =
 pub(super) fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> {
     Box::pin(async move {
         adopt_pages(&wiring.system()).await?;
+        fill_domains(&wiring.system()).await?;
         let blobs = BlobStore::open_local(wiring.data(PAGES))
             .map_err(|e| Error::internal("open the page store", e))?;
         let blobs = wiring.hang::<BlobStore>(blobs);
         let health = wiring.part::<base::health::Health>().as_ref().clone();
         wiring.hang::<Extractor>(Extractor::new(wiring.store().clone(), blobs, health));
+        wiring.hang::<ReadingTurns>(ReadingTurns::new());
         wiring.hang::<SearchFeed>(SearchFeed::open(wiring.data(SEARCH), wiring.system())?);
         Ok(())
     })

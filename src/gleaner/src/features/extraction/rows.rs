@@ -265,9 +265,15 @@ pub static RESULTS_BY_URL: Index<(UrlDigest, Moment), ResultV3> =
         keys.add((url_digest(&row.url), row.place));
     });
 
+/// Results of a registrable domain, oldest first, as those of a URL are.
+pub static RESULTS_BY_DOMAIN: Index<(String, Moment), ResultV3> =
+    Index::new("results.by_domain", |row, keys| {
+        keys.add((&row.domain, row.place));
+    });
+
 /// The results of an organization.
 pub static RESULTS: OrgTable<JobId, ResultV3> =
-    OrgTable::new("results", "Result").indexed(&[&RESULTS_BY_ID, &RESULTS_BY_URL]).fed();
+    OrgTable::new("results", "Result").indexed(&[&RESULTS_BY_ID, &RESULTS_BY_URL, &RESULTS_BY_DOMAIN]).fed();
 
 /// Who proposed a schema: a language model from one page or from several, the operator, or the box from what pages of the
 /// kind have in common.

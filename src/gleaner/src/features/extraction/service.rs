@@ -20,7 +20,7 @@ use base::ids::{JobId, ResultId, UrlId};
 use base::terms::PageType;
 use base::web::{Domain, WebUrl};
 use base::{Code, Error, Result};
-use blob::{BlobError, BlobRef, BlobStore};
+use blob::{BlobError, BlobHash, BlobRef, BlobStore, OrgBlobs};
 use bytes::Bytes;
 use page::extract::{AttributeError, Extraction, Reason, page_base};
 use page::html::Document;
@@ -172,6 +172,19 @@ fn blob_error(error: BlobError) -> Error {
     }
 }
 
+/// The page that a result names. None when it is gone, or when what lies there is damaged: it can only be fetched again.
+pub async fn read_stored(pages: &OrgBlobs, page: &PageRefV1) -> Result<Option<Bytes>> {
+    match pages.get_page(&BlobHash::from_bytes(page.hash)).await {
+        Err(error @ BlobError::Corrupt { .. }) => {
+            tracing::error!(%error, "a stored page is damaged");
+            Ok(None)
+        }
+        Err(BlobError::Emptied) => Ok(None),
+        Err(error) => Err(Error::unavailable("The page cannot be read at the moment.").caused_by(error)),
+        Ok(found) => Ok(found),
+    }
+}
+
 /// What a page says.
 #[derive(Default)]
 struct PageReading {
@@ -209,7 +222,7 @@ fn better(one: &Extraction, other: &Extraction) -> std::cmp::Ordering {
 }
 
 /// Whether a body of this media type is read as a page. Servers that name none mostly send HTML.
-fn is_document(content_type: Option<&str>) -> bool {
+pub fn is_document(content_type: Option<&str>) -> bool {
     let Some(content_type) = content_type else { return true };
     let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     media.is_empty() || media == "text/plain" || media.contains("html") || media.ends_with("xml")
@@ -269,7 +282,7 @@ fn result_row(page: DeliveredPage, kept: BlobRef, read: PageReading, now: Timest
 }
 
 /// Drops values that a row has no room for; each leaves an error entry and counts as not found.
-fn within_limits(mut extraction: Extraction, attributes: usize) -> Extraction {
+pub fn within_limits(mut extraction: Extraction, attributes: usize) -> Extraction {
     let mut room = VALUES_BYTES_MAX;
     let mut dropped = Vec::new();
     for (name, value) in &extraction.values {

@@ -3,6 +3,7 @@
 mod follow;
 
 mod schemas;
+mod trials;
 
 use super::feed::{INDEXED, SearchFeed};
 use super::held_rows::{HeldV1, HeldV2};

@@ -92,6 +92,23 @@ impl From<AttributeErrorV1> for AttributeErrorView {
     }
 }
 
+impl From<page::extract::AttributeError> for AttributeErrorView {
+    fn from(error: page::extract::AttributeError) -> AttributeErrorView {
+        let detail = Some(error.detail).filter(|detail| !detail.is_empty());
+        AttributeErrorView { name: error.name, reason: error.reason, detail }
+    }
+}
+
+impl From<page::extract::Quality> for QualityView {
+    fn from(quality: page::extract::Quality) -> QualityView {
+        QualityView {
+            completeness: quality.completeness,
+            validation: quality.validation,
+            composite: quality.composite,
+        }
+    }
+}
+
 impl ResultView {
     /// `indexed_at`: as the [`SearchFeed`](super::SearchFeed) knows it.
     pub fn new(row: ResultV3, indexed_at: Option<Timestamp>) -> ResultView {

@@ -35,6 +35,7 @@ pub use walks::JOB_OUTPUTS;
 
 use super::{Feature, Holding};
 use crate::features::billing::Retention;
+use crate::features::extraction::{PendingView, ResultMetadata, metadata_of_job};
 use base::audit::Action;
 use base::clock::Timestamp;
 use base::ids::{BatchId, BenchmarkId, JobId, ResultId, ScheduleRunId, UrlId, WorkflowId};
@@ -50,7 +51,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use server::permit::{JobsRead, JobsWrite, Spends};
 use server::task::TaskSpec;
-use server::{Body, Created, Either, Handler, Need, Org, OrgContext, Path, Query, Route, apart_if};
+use server::{Accepted, Body, Created, Either, Handler, Need, Org, OrgContext, Path, Query, Route, apart_if};
 use std::time::Duration;
 use store::{Event, OrgRead};
 use submit::{NewJob, Submitted};
@@ -77,6 +78,8 @@ pub static FEATURE: Feature = Feature {
         Route::post("/api/v1/jobs/poll", "pollJobs", &Handler::new(poll))
             .about("Where up to 500 jobs stand."),
         Route::get("/api/v1/jobs/{id}", "getJob", &Handler::new(get)).about("One job with its attempts."),
+        Route::get("/api/v1/jobs/{id}/result", "getJobResult", &Handler::new(result))
+            .about("What came of a job, without its values: sizes, quality and times; 202 while it is being indexed."),
         Route::post("/api/v1/jobs/{id}/cancel", "cancelJob", &Handler::new(cancel_one))
             .about("Ends a job that has not ended; its credits return.")
             .fails(&[Code::JobTerminal]),
@@ -218,6 +221,14 @@ fn view(org: &OrgContext, job: JobV2) -> Result<JobView> {
 async fn get(org: Org<JobsRead>, Path(id): Path<JobId>) -> Result<Body<JobView>> {
     let job = org.read(|tx| tx.require(&JOBS, &id))?;
     Ok(Body(view(&org, job)?))
+}
+
+async fn result(
+    org: Org<JobsRead>,
+    Path(id): Path<JobId>,
+) -> Result<Either<Body<ResultMetadata>, Accepted<PendingView>>> {
+    org.read(|tx| tx.require(&JOBS, &id).map(drop))?;
+    metadata_of_job(&org, id)
 }
 
 async fn submit_one(

@@ -1,0 +1,223 @@
+//! Trying attributes on a page that is there already: what they find, and what each of their XPaths selects. Nothing is
+//! fetched, and nothing is kept.
+
+use super::rows::{RESULTS, ResultV3};
+use super::service::{is_document, read_stored, within_limits};
+use super::site::{Site, has_page, newest_page};
+use super::turns::ReadingTurns;
+use super::wire::{AttributeErrorView, QualityView};
+use base::ids::JobId;
+use base::limits::HTML_BYTES_MAX;
+use base::terms::PageType;
+use base::web::{WebUrl, host_of};
+use base::{Code, Error, Result};
+use blob::BlobStore;
+use bytes::Bytes;
+use page::extract::{Attribute, AttributeTrace, Extraction, Outline, Reason, Schema, XPathTrace, page_base};
+use page::html::Document;
+use page::xpath::Fuel;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use server::permit::WorkflowsWrite;
+use server::{Body, Org};
+use store::OrgRead;
+
+/// Bytes of the outlines of one answer; beyond, they are left out and counted.
+const OUTLINES_BYTES_MAX: usize = 512 << 10;
+/// Regular expressions of one request: each takes up to half a megabyte, and more while it is matched.
+const TRIED_PATTERNS_MAX: usize = 100;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct XpathTest {
+    /// A registrable domain, or one host of it.
+    domain: String,
+    #[expect(dead_code, reason = "the attributes are given, so the page's type decides nothing")]
+    page_type: PageType,
+    /// At least one.
+    attributes: Vec<Attribute>,
+    /// The job on whose page they are tried; else the newest one of the domain with a stored page.
+    #[serde(default)]
+    job_id: Option<JobId>,
+}
+
+/// What the attributes find on the page.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct XpathTestView {
+    /// By attribute; attributes without a value are absent.
+    values: Map<String, Value>,
+    quality_score: QualityView,
+    job_id: JobId,
+    /// The URL that was asked for.
+    url: String,
+    /// One for every attribute without a value, and for those whose value is not trusted.
+    attribute_errors: Vec<AttributeErrorView>,
+    /// What became of each XPath, in the order of the request.
+    attributes: Vec<AttributeTrialView>,
+    /// How many outlines (`first`) are left out because the answer would be too long.
+    outlines_omitted: usize,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct AttributeTrialView {
+    name: String,
+    /// The place of the XPath from which the value comes, from 0; null where none gives one.
+    matched: Option<usize>,
+    xpaths: Vec<XpathTrialView>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct XpathTrialView {
+    /// Why it gives no value; null where it gives one, also where an earlier one was taken.
+    reason: Option<Reason>,
+    detail: Option<String>,
+    /// How many nodes it selects; null where it comes to a text, a number or a truth value, or to nothing.
+    nodes: Option<usize>,
+    /// The first thing that it selects.
+    first: Option<OutlineView>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct OutlineView {
+    /// The element, or that in which a text or an attribute stands; null for what stands nowhere.
+    tag: Option<String>,
+    id: Option<String>,
+    classes: Vec<String>,
+    /// The attribute that was selected.
+    attribute: Option<String>,
+    /// 200 characters at most, without surplus white space.
+    text: String,
+}
+
+impl OutlineView {
+    fn bytes(&self) -> usize {
+        let names = [&self.tag, &self.id, &self.attribute];
+        let names: usize = names.into_iter().flatten().map(String::len).sum();
+        names + self.classes.iter().map(String::len).sum::<usize>() + self.text.len()
+    }
+}
+
+impl From<Outline> for OutlineView {
+    fn from(outline: Outline) -> OutlineView {
+        OutlineView {
+            tag: outline.tag,
+            id: outline.id,
+            classes: outline.classes,
+            attribute: outline.attribute,
+            text: outline.text,
+        }
+    }
+}
+
+impl From<XPathTrace> for XpathTrialView {
+    fn from(trace: XPathTrace) -> XpathTrialView {
+        XpathTrialView {
+            reason: trace.reason,
+            detail: Some(trace.detail).filter(|detail| !detail.is_empty()),
+            nodes: trace.nodes,
+            first: trace.first.map(OutlineView::from),
+        }
+    }
+}
+
+pub(super) async fn test_xpath(
+    org: Org<WorkflowsWrite>,
+    Body(asked): Body<XpathTest>,
+) -> Result<Body<XpathTestView>> {
+    let site = Site::parse("domain", &asked.domain)?;
+    let turn = org.service::<ReadingTurns>().next(org.id()).await?;
+    let schema = blocking(move || Schema::compile_within(&asked.attributes, TRIED_PATTERNS_MAX)).await?;
+    let schema = schema.map_err(|error| Error::invalid(&error.path, error.message))?;
+    let row = org.read(|tx| page_to_try(tx, &site, asked.job_id))?;
+    let page = read_stored(&org.service::<BlobStore>().org(org.id().0), &row.page).await?;
+    let page = page.ok_or_else(|| Error::not_found("Page"))?;
+    let tried = blocking(move || {
+        let tried = try_on(&schema, row, &page);
+        drop(turn);
+        tried
+    });
+    Ok(Body(tried.await??))
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(|e| Error::internal("try attributes on a page", e))
+}
+
+/// The result whose page is read: the job's, or the newest one of the site. 413 for a page that is too large.
+pub(super) fn page_to_try(tx: &OrgRead<'_>, site: &Site, job: Option<JobId>) -> Result<ResultV3> {
+    let row = match job {
+        Some(job) => page_of_job(tx, site, job)?,
+        None => {
+            let message = "There is no stored page of the domain: collect one first.";
+            newest_page(tx, site)?.ok_or_else(|| Error::not_found("Page").message(message))?
+        }
+    };
+    if row.page.byte_size > HTML_BYTES_MAX as u64 {
+        let message = format!("The page has {} bytes; one of at most 5 MB can be tried.", row.page.byte_size);
+        return Err(Error::new(Code::PayloadTooLarge).message(message));
+    }
+    Ok(row)
+}
+
+fn page_of_job(tx: &OrgRead<'_>, site: &Site, job: JobId) -> Result<ResultV3> {
+    let row = tx.require(&RESULTS, &job)?;
+    if !site.has(&row) {
+        let (host, wanted) = (host_of(&row.url), &site.host);
+        return Err(Error::invalid("jobId", format!("its page is of {host}, which is not {wanted}")));
+    }
+    if !is_document(row.content_type.as_deref()) {
+        return Err(Error::invalid("jobId", "what it fetched is no page that XPaths could be tried on"));
+    }
+    if !has_page(tx, &row)? {
+        return Err(Error::not_found("Page").message("The page of this job is not kept any more."));
+    }
+    Ok(row)
+}
+
+fn try_on(schema: &Schema, row: ResultV3, page: &Bytes) -> Result<XpathTestView> {
+    let url = WebUrl::parse(&row.final_url).map_err(|e| Error::internal("read the URL of a result", e))?;
+    let document = Document::parse_bytes(page, row.content_type.as_deref());
+    let base = page_base(&document, url.as_url());
+    let extraction = schema.extract(&document, &base, &mut Fuel::for_page());
+    let traces = schema.trace(&document, &base, &mut Fuel::for_page());
+    Ok(view(row, extraction, traces))
+}
+
+fn view(row: ResultV3, extraction: Extraction, traces: Vec<AttributeTrace>) -> XpathTestView {
+    let extraction = within_limits(extraction, traces.len());
+    let (mut room, mut omitted) = (OUTLINES_BYTES_MAX, 0);
+    let mut trial = |trace: XPathTrace| {
+        let mut view = XpathTrialView::from(trace);
+        match view.first.as_ref().map(|first| room.checked_sub(first.bytes())) {
+            Some(Some(left)) => room = left,
+            Some(None) => {
+                view.first = None;
+                omitted += 1;
+            }
+            None => {}
+        }
+        view
+    };
+    let attributes = traces
+        .into_iter()
+        .map(|trace| AttributeTrialView {
+            name: trace.name,
+            matched: trace.matched,
+            xpaths: trace.xpaths.into_iter().map(&mut trial).collect(),
+        })
+        .collect();
+    XpathTestView {
+        quality_score: QualityView::from(extraction.quality),
+        values: extraction.values,
+        job_id: row.job,
+        url: row.url,
+        attribute_errors: extraction.errors.into_iter().map(AttributeErrorView::from).collect(),
+        attributes,
+        outlines_omitted: omitted,
+    }
+}
