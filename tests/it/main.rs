@@ -4,6 +4,7 @@
 
 mod account;
 mod api_keys;
+mod attributes;
 mod audit;
 mod auth;
 mod auth_model;
@@ -32,6 +33,7 @@ mod inputs;
 mod jobs;
 mod letter;
 mod licences;
+mod looking_back;
 mod machine;
 mod mail;
 mod operator;

@@ -20,6 +20,8 @@ const VARIABLES: &[(&str, Option<&str>)] = &[
     ("/api/v1/bi/queries/{id}", Some("query")),
     ("/api/v1/bi/saved-queries/{id}", Some("saved")),
     ("/api/v1/bi/tables/{name}", None),
+    // A domain is nobody's: tests/it/attributes.rs compares the answers.
+    ("/api/v1/extraction/attributes/{domain}", None),
     ("/api/v1/extraction/results/by-id/{id}", Some("result")),
     ("/api/v1/extraction/results/{jobId}", Some("job")),
     ("/api/v1/extraction/schemas/{domain}/{pageType}", None),

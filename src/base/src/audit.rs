@@ -103,6 +103,8 @@ actions! {
     BenchmarkCanceled "benchmark.canceled" "benchmark" "A benchmark was canceled.";
     // Extraction and SQL.
     ResultDeleted "result.deleted" "result" "Results were deleted, with pages that only they named.";
+    ResultBackfilled "result.backfilled" "result" "Stored pages were read again, and what they say put into their results.";
+    AttributesSaved "attributes.saved" "attributes" "An organization's own attributes for a domain were changed.";
     ClockAccepted "clock.accepted" "clock" "The operator vouched for the machine's clock: terms end by what it says.";
     SchemaImported "schema.imported" "schema" "The operator imported platform schemas.";
     BiQuerySubmitted "bi_query.submitted" "bi_query" "An SQL statement was submitted.";

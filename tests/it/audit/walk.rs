@@ -196,6 +196,34 @@ async fn devices(walk: &mut Walk<'_>, owner: &Client, owner_id: &str) {
     walk.left("pollCliAuth", reply, due).await;
 }
 
+async fn own_attributes(walk: &mut Walk<'_>, web: &Web, api: &Client, by_key: (&str, &str)) {
+    let path = "/api/v1/extraction/attributes/127.0.0.1";
+    let due = || Due { action: "attributes.saved", resource: "127.0.0.1", actor: by_key };
+    let title = json!({ "name": "title", "xpaths": ["//title"], "type": "text", "pageType": "article" });
+    let reply = api.put(path, &json!({ "attributes": [title] })).await.unwrap();
+    walk.left("putDomainAttributes", reply, due()).await;
+    let job = json!({ "url": web.url("/fast"), "pageType": "article" });
+    let job = expect(post(api, "/api/v1/jobs", &job).await, 201);
+    ended(api, text(&job, "id")).await;
+    let heading = json!({ "name": "heading", "xpaths": ["//h1"], "type": "text" });
+    let reply = post(api, path, &heading).await;
+    walk.left("addDomainAttribute", reply, due()).await;
+    let asked = json!({ "domain": "127.0.0.1", "pageType": "article" });
+    let reply = post(api, "/api/v1/extraction/backfill", &asked).await;
+    let due_of_rows = Due { action: "result.backfilled", resource: "", actor: by_key };
+    walk.left("backfillResults", reply, due_of_rows).await;
+    // Among them pages of which nobody had said what they are.
+    assert!(logs(api, "action=result.backfilled").await[0]["details"]["count"].as_u64() >= Some(1));
+    let reply = api.delete(&format!("{path}/heading")).await.unwrap();
+    walk.left("deleteDomainAttribute", reply, due()).await;
+    // As it was before.
+    assert_eq!(api.delete(&format!("{path}/title")).await.unwrap().status, 204);
+    expect(
+        post(api, "/api/v1/extraction/results/delete", &json!({ "filter": { "domain": "127.0.0.1" } })).await,
+        200,
+    );
+}
+
 async fn collecting(walk: &mut Walk<'_>, web: &Web, api: &Client, key: &str) {
     let by_key = ("api_key", key);
     let results = "/api/v1/extraction/results";
@@ -209,6 +237,7 @@ async fn collecting(walk: &mut Walk<'_>, web: &Web, api: &Client, key: &str) {
     let due = Due { action: "result.deleted", resource: "", actor: by_key };
     walk.left("deleteResults", reply, due).await;
 
+    own_attributes(walk, web, api, by_key).await;
     let reply = post(api, "/api/v1/urls", &json!({ "urls": [web.url("/a")] })).await;
     walk.left("createUrls", reply, Due { action: "url.created", resource: "", actor: by_key }).await;
     let urls = expect(get(api, "/api/v1/urls").await, 200);

@@ -174,9 +174,14 @@ impl Operation {
             .filter(|parameter| parameter["in"] == "query")
     }
 
-    /// Whether it answers with a page of rows and a cursor to go on.
+    /// Whether it answers with a page of rows and a cursor to go on, of whatever there is.
     fn is_list(&self) -> bool {
-        self.query().any(|parameter| parameter["name"] == "cursor")
+        self.query().any(|parameter| parameter["name"] == "cursor") && !self.needs_more()
+    }
+
+    /// Whether it needs one of several parameters, of which the document can require none.
+    fn needs_more(&self) -> bool {
+        self.spec["operationId"] == "getExtractionHistory"
     }
 }
 

@@ -57,6 +57,12 @@ async fn look(process: &Process, told: &Value, start: usize) {
     for list in ["bi/queries", "providers", "workflows", "audit-logs"] {
         items(&browser, list).await;
     }
+    // What came before there was an index of domains stands in it.
+    let title = json!({ "name": "title", "xpaths": ["//title"], "type": "text" });
+    let tried = json!({ "domain": jobs[0]["domain"], "pageType": "article", "attributes": [title] });
+    let tried = expect(post(&api, "/api/v1/extraction/test-xpath", &tried).await, 200);
+    assert!(text(&tried["values"], "title").starts_with("fixture "), "{tried}");
+    assert!(jobs.iter().any(|job| job["id"] == tried["jobId"]), "{tried}");
     // The same request as then is answered with the job of then.
     let again = json!({ "url": format!("{}0", text(told, "page")), "externalId": "older-0" });
     let again = expect(post(&api, "/api/v1/jobs", &again).await, 200);

@@ -1,6 +1,6 @@
 //! What results tell in the organization's log of events: that a page was read for the first time, and what has changed.
 
-use super::rows::ResultV3;
+use super::rows::ResultV4;
 use crate::features::events::{EventKind, NewEvent};
 use base::Result;
 use base::permission::Permission;
@@ -26,7 +26,7 @@ const CHANGES_MAX: usize = 50;
 const VALUES_BYTES_MAX: usize = 12 << 10;
 
 /// Writes the event of a result that was just stored.
-pub(super) fn tell(tx: &OrgWrite<'_>, previous: Option<&ResultV3>, row: &ResultV3) -> Result<()> {
+pub(super) fn tell(tx: &OrgWrite<'_>, previous: Option<&ResultV4>, row: &ResultV4) -> Result<()> {
     let mut data = Map::new();
     data.insert("jobId".to_owned(), row.job.to_string().into());
     data.insert("url".to_owned(), row.url.as_str().into());

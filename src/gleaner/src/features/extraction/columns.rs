@@ -10,12 +10,13 @@
 
 use super::rows::{
     COLUMNS, ColumnKindV1, ColumnsV2, DOMAIN_COLUMNS, DomainTable, LATE_COLUMNS, LateColumnV1, LateColumnsV1,
-    ResultV3, TypedColumnV2,
+    ResultV4, TypedColumnV2,
 };
 use crate::console::{Column, optional_int, optional_text, text, time};
 use base::Result;
 use base::clock::Timestamp;
 use base::terms::PageType;
+use page::extract::{Attribute, AttributeType};
 use sql::{Cell, ColumnKind, Horizon};
 use std::sync::LazyLock;
 use store::{OrgRead, OrgWrite};
@@ -23,13 +24,16 @@ use store::{OrgRead, OrgWrite};
 /// Typed columns of one table. What comes later is found in `reading_values` and in the JSON of `readings`.
 pub const COLUMNS_MAX: usize = 500;
 
+/// Bytes of a description that a column has.
+const DESCRIPTION_BYTES_MAX: usize = 500;
+
 /// Late columns of one table; beyond, the oldest are said of every domain.
 const LATE_MAX: usize = 1_000;
 
 /// The columns that every page-type table begins with; no attribute may take their names.
-pub static COMMON: LazyLock<[Column<ResultV3>; 10]> = LazyLock::new(|| {
+pub static COMMON: LazyLock<[Column<ResultV4>; 10]> = LazyLock::new(|| {
     use ColumnKind::{Float64, Int64, Text, Timestamp};
-    let (required, nullable) = (Column::<ResultV3>::required, Column::<ResultV3>::nullable);
+    let (required, nullable) = (Column::<ResultV4>::required, Column::<ResultV4>::nullable);
     [
         required("result_id", Text, "The result.", |row| text(row.id)),
         required("job_id", Text, "The job that made it.", |row| text(row.job)),
@@ -37,9 +41,12 @@ pub static COMMON: LazyLock<[Column<ResultV3>; 10]> = LazyLock::new(|| {
         required("url", Text, "The URL that was asked for.", |row| Cell::from(row.url.as_str())),
         required("domain", Text, "The URL's registrable domain.", |row| Cell::from(row.domain.as_str())),
         required("page_type", Text, "The kind of page.", |row| optional_text(row.page_type)),
-        required("schema_version", Int64, "The version of the schema that read the page.", |row| {
-            optional_int(row.schema.map(|schema| schema.version))
-        }),
+        nullable(
+            "schema_version",
+            Int64,
+            "The version of the platform's schema that read the page; none where own attributes alone did.",
+            |row| optional_int(row.schema.map(|schema| schema.version)),
+        ),
         required("quality_composite", Float64, "0.6 completeness + 0.4 validation.", |row| {
             row.quality.map_or(Cell::Null, |quality| Cell::Float(quality.composite))
         }),
@@ -57,6 +64,27 @@ pub struct TypedAttribute {
     pub since: Timestamp,
     /// What its schema says that it means; none where it says nothing, or is not known.
     pub description: Option<String>,
+}
+
+/// An attribute as the console sees it.
+pub fn typed(attribute: Attribute, since: Timestamp) -> TypedAttribute {
+    let description = attribute.description.filter(|text| !text.trim().is_empty());
+    TypedAttribute {
+        name: attribute.name,
+        kind: column_kind(attribute.kind),
+        since,
+        description: description
+            .map(|text| text[..text.floor_char_boundary(DESCRIPTION_BYTES_MAX)].to_owned()),
+    }
+}
+
+fn column_kind(kind: AttributeType) -> ColumnKindV1 {
+    match kind {
+        AttributeType::Text | AttributeType::Url => ColumnKindV1::Text,
+        AttributeType::Number => ColumnKindV1::Number,
+        AttributeType::Boolean => ColumnKindV1::Bool,
+        AttributeType::TextList | AttributeType::UrlList => ColumnKindV1::List,
+    }
 }
 
 /// The table in which results of a page type stand. A bestseller list is a list of products.
@@ -88,17 +116,79 @@ pub fn grow(
     domain: &str,
     attributes: &[TypedAttribute],
 ) -> Result<()> {
-    let table = table_of(page_type).to_owned();
+    let (columns, places) = place_all(tx, table_of(page_type), attributes)?;
+    let place = DomainTable { table: table_of(page_type).to_owned(), domain: domain.to_owned() };
+    note_late(tx, &columns, place, &places)
+}
+
+/// Gives attributes their columns before any reading has them: they have been saved. Readings that the domain has already
+/// lack them.
+pub fn begin(tx: &OrgWrite<'_>, table: &str, domain: &str, attributes: &[TypedAttribute]) -> Result<()> {
+    let (columns, places) = place_all(tx, table, attributes)?;
+    if !has_rows(tx, table, domain)? {
+        return Ok(());
+    }
+    let place = DomainTable { table: table.to_owned(), domain: domain.to_owned() };
+    note_late(tx, &columns, place, &places)
+}
+
+/// Whether a domain has readings in a console table.
+pub fn has_rows(tx: &OrgWrite<'_>, table: &str, domain: &str) -> Result<bool> {
+    let place = DomainTable { table: table.to_owned(), domain: domain.to_owned() };
+    Ok(tx.get(&DOMAIN_COLUMNS, &place)?.is_some())
+}
+
+/// The columns of a table with those of `attributes`, and the places of these.
+fn place_all(
+    tx: &OrgWrite<'_>,
+    table: &str,
+    attributes: &[TypedAttribute],
+) -> Result<(ColumnsV2, Vec<(u16, Timestamp)>)> {
+    let table = table.to_owned();
     let mut columns = tx.get(&COLUMNS, &table)?.unwrap_or_default();
     let before = columns.clone();
-    let places: Vec<(u16, Timestamp)> = attributes
+    let places = attributes
         .iter()
         .filter_map(|attribute| Some((columns.place(attribute)?, attribute.since)))
         .collect();
     if columns != before {
         tx.put(&COLUMNS, &table, &columns)?;
     }
-    note_late(tx, &columns, DomainTable { table, domain: domain.to_owned() }, &places)
+    Ok((columns, places))
+}
+
+/// Notes that the columns of `attributes` are filled in the readings of a domain that were extracted at `until` or later, or in
+/// all of them; whether that is news.
+pub fn move_horizon(
+    tx: &OrgWrite<'_>,
+    table: &str,
+    domain: &str,
+    attributes: &[TypedAttribute],
+    until: Option<Timestamp>,
+) -> Result<bool> {
+    let table = table.to_owned();
+    let Some(before) = tx.get(&LATE_COLUMNS, &table)? else { return Ok(false) };
+    let columns = tx.get(&COLUMNS, &table)?.unwrap_or_default();
+    let is_filled = |name: &str| {
+        let column = columns.columns.iter().find(|column| column.column == name);
+        let same = |column: &TypedColumnV2| {
+            attributes.iter().any(|one| one.name == column.attribute && one.kind == column.kind)
+        };
+        column.is_some_and(same)
+    };
+    let mut after = before.clone();
+    after.columns.retain_mut(|late| {
+        if late.domain.as_deref() != Some(domain) || !is_filled(&late.column) {
+            return true;
+        }
+        late.since = until.map_or(late.since, |until| late.since.min(until));
+        until.is_some()
+    });
+    if after == before {
+        return Ok(false);
+    }
+    tx.put(&LATE_COLUMNS, &table, &after)?;
+    Ok(true)
 }
 
 /// Remembers which columns the domain's readings have from now on, and which of them its older ones lack.
@@ -236,7 +326,7 @@ fn column_name(attribute: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::{ColumnsV1, TypedColumnV1};
+    use super::super::column_rows::{ColumnsV1, TypedColumnV1};
     use super::*;
     use base::codec::{Record, decode, encode};
 

@@ -1,11 +1,11 @@
 //! A result as the search index takes it.
 
-use super::rows::ResultV3;
+use super::rows::ResultV4;
 use search::SearchDocument;
 use serde_json::Value;
 
 /// A result as the index takes it.
-pub fn document(row: &ResultV3) -> SearchDocument {
+pub fn document(row: &ResultV4) -> SearchDocument {
     SearchDocument {
         job_id: row.job.0,
         url_id: row.url_id.map(|id| id.0),
@@ -22,14 +22,14 @@ pub fn document(row: &ResultV3) -> SearchDocument {
 }
 
 /// All values as text, one a line: what is searched.
-fn search_text(row: &ResultV3) -> String {
+fn search_text(row: &ResultV4) -> String {
     let mut text = String::new();
     add_text(&mut text, &row.values.0);
     text
 }
 
 /// The text of each attribute by itself: what highlights are cut from, so that none runs from one value into the next.
-pub fn attribute_texts(row: &ResultV3) -> impl Iterator<Item = String> {
+pub fn attribute_texts(row: &ResultV4) -> impl Iterator<Item = String> {
     row.values.0.as_object().into_iter().flat_map(serde_json::Map::values).map(|value| {
         let mut text = String::new();
         add_text(&mut text, value);

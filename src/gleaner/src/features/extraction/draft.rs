@@ -12,15 +12,21 @@ pub struct ResultDraft {
     pub(super) row: ResultV2,
     /// What the schema asked for, found or not: each gets its column in the console.
     pub(super) attributes: Arc<[TypedAttribute]>,
+    /// As [`ResultV4`](super::rows::ResultV4) has it.
+    pub(super) attributes_version: Option<u32>,
 }
 
 impl ResultDraft {
-    pub(super) fn from_parts(row: ResultV2, attributes: Arc<[TypedAttribute]>) -> ResultDraft {
-        ResultDraft { row, attributes }
+    pub(super) fn from_parts(
+        row: ResultV2,
+        attributes: Arc<[TypedAttribute]>,
+        attributes_version: Option<u32>,
+    ) -> ResultDraft {
+        ResultDraft { row, attributes, attributes_version }
     }
 
-    pub(super) fn into_parts(self) -> (ResultV2, Arc<[TypedAttribute]>) {
-        (self.row, self.attributes)
+    pub(super) fn into_parts(self) -> (ResultV2, Arc<[TypedAttribute]>, Option<u32>) {
+        (self.row, self.attributes, self.attributes_version)
     }
 
     pub fn id(&self) -> ResultId {

@@ -8,7 +8,7 @@
 //! A document's id is its job's: that is the key that a change record names, also when the row is gone.
 
 use super::document::document;
-use super::rows::{RESULTS, ResultV3};
+use super::rows::{RESULTS, ResultV4};
 use base::clock::{Moment, Timestamp};
 use base::codec::Record;
 use base::ids::{JobId, OrgId};
@@ -179,12 +179,12 @@ impl SearchFeed {
 
     /// When the result could first be found; none while it is pending. The same for ever after: an index that is filled
     /// anew changes nothing of it. Where nobody noted it (see [`IndexedV1`]) it is the time of the extraction.
-    pub fn indexed_at(&self, row: &ResultV3) -> Result<Option<Timestamp>> {
+    pub fn indexed_at(&self, row: &ResultV4) -> Result<Option<Timestamp>> {
         self.system.read(|tx| self.noted(tx, row))
     }
 
     /// The rows, and when each could first be found.
-    pub fn with_times(&self, rows: Vec<ResultV3>) -> Result<Vec<(ResultV3, Option<Timestamp>)>> {
+    pub fn with_times(&self, rows: Vec<ResultV4>) -> Result<Vec<(ResultV4, Option<Timestamp>)>> {
         self.system.read(|tx| {
             let timed = rows.into_iter().map(|row| {
                 let at = self.noted(tx, &row)?;
@@ -194,7 +194,7 @@ impl SearchFeed {
         })
     }
 
-    fn noted(&self, tx: &SysRead<'_>, row: &ResultV3) -> Result<Option<Timestamp>> {
+    fn noted(&self, tx: &SysRead<'_>, row: &ResultV4) -> Result<Option<Timestamp>> {
         let before = row.sequence.checked_sub(1);
         let commit = tx.scan(&INDEXED, before.as_ref(), Order::Ascending, 1);
         let commit = readable("when results were indexed", row.sequence, commit)?.unwrap_or_default();

@@ -3,7 +3,7 @@
 
 use super::columns::TypedAttribute;
 use super::draft::ResultDraft;
-use super::held_rows::{HELD, HeldV2};
+use super::held_rows::{HELD, HeldV3};
 use super::rows::RESULTS;
 use base::Result;
 use base::ids::JobId;
@@ -11,11 +11,11 @@ use store::{OrgRead, OrgWrite};
 
 /// Keeps a draft with its job, in the place of an earlier one.
 pub fn hold(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<()> {
-    let (row, attributes) = draft.into_parts();
+    let (row, attributes, attributes_version) = draft.into_parts();
     let job = row.job;
     let attributes = attributes.iter().map(|asked| (asked.name.clone(), asked.kind, asked.since)).collect();
     super::pages::name(tx, job, &row.page)?;
-    tx.put(&HELD, &job, &HeldV2 { row, attributes })
+    tx.put(&HELD, &job, &HeldV3 { row, attributes, attributes_version })
 }
 
 /// The draft that is kept with a job.
@@ -27,7 +27,7 @@ pub fn held(tx: &OrgRead<'_>, job: JobId) -> Result<Option<ResultDraft>> {
             since,
             description: None,
         });
-        ResultDraft::from_parts(held.row, attributes.collect())
+        ResultDraft::from_parts(held.row, attributes.collect(), held.attributes_version)
     }))
 }
 

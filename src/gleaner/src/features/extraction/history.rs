@@ -1,6 +1,6 @@
 //! What a URL's results said one after the other.
 
-use super::rows::{RESULTS, RESULTS_BY_URL, ResultV3, url_digest};
+use super::rows::{RESULTS, RESULTS_BY_URL, ResultV4, url_digest};
 use base::Result;
 use base::page::{Page, PageRequest, encode_cursor};
 use schemars::JsonSchema;
@@ -11,11 +11,11 @@ use store::{KeyPart, OrgRead};
 /// An attribute that differs from the URL's result before.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ChangedValue {
-    name: String,
+    pub(super) name: String,
     /// Null where it had none, and where the result before was deleted.
-    from: Value,
+    pub(super) from: Value,
     /// Null where it has none any more.
-    to: Value,
+    pub(super) to: Value,
 }
 
 /// What cursors of a URL's results belong to.
@@ -24,7 +24,7 @@ pub fn results_of_url_list() -> &'static str {
 }
 
 /// The cursor behind a result of a URL.
-pub fn result_place(row: &ResultV3) -> String {
+pub fn result_place(row: &ResultV4) -> String {
     let mut place = Vec::new();
     url_digest(&row.url).write_part(&mut place);
     row.place.write_part(&mut place);
@@ -37,19 +37,24 @@ pub fn results_of_url(
     tx: &OrgRead<'_>,
     url: &str,
     page: &PageRequest,
-    keep: impl FnMut(&ResultV3) -> bool,
-) -> Result<Page<ResultV3>> {
+    keep: impl FnMut(&ResultV4) -> bool,
+) -> Result<Page<ResultV4>> {
     tx.page_by_oldest(&RESULTS, &RESULTS_BY_URL, url_digest(url), page, keep)
 }
 
+/// The result of the same URL in front of a stored one.
+pub(super) fn result_before(tx: &OrgRead<'_>, row: &ResultV4) -> Result<Option<ResultV4>> {
+    let before = PageRequest { limit: 1, cursor: Some(result_place(row)) };
+    Ok(tx.page_by(&RESULTS, &RESULTS_BY_URL, url_digest(&row.url), &before, |_| true)?.items.pop())
+}
+
 /// The values of a result that differ from those of the URL's result before it.
-pub fn changed_values(tx: &OrgRead<'_>, row: &ResultV3) -> Result<Vec<ChangedValue>> {
+pub fn changed_values(tx: &OrgRead<'_>, row: &ResultV4) -> Result<Vec<ChangedValue>> {
     if row.changed.is_empty() {
         return Ok(Vec::new());
     }
-    let before = PageRequest { limit: 1, cursor: Some(result_place(row)) };
-    let before = tx.page_by(&RESULTS, &RESULTS_BY_URL, url_digest(&row.url), &before, |_| true)?.items.pop();
-    let value = |of: Option<&ResultV3>, name: &String| {
+    let before = result_before(tx, row)?;
+    let value = |of: Option<&ResultV4>, name: &String| {
         of.and_then(|row| row.values.0.get(name)).cloned().unwrap_or_default()
     };
     let changed = row.changed.iter().map(|name| ChangedValue {

@@ -4,9 +4,14 @@
 //! with [`record`]. From there on everything follows the change record of that row: the search index ([`SearchFeed`]) and
 //! the SQL console ([`views`]). A result is shown by its job only when it can also be found; until then the answer is 202.
 
+mod attributes;
+mod backfill;
 mod changes;
+mod column_rows;
 mod columns;
 mod commands;
+mod compare;
+mod compiled;
 mod document;
 mod draft;
 mod erase;
@@ -22,6 +27,7 @@ mod rows;
 mod schemas;
 mod service;
 mod site;
+mod stored;
 #[cfg(test)]
 mod tests;
 mod trial;
@@ -34,7 +40,7 @@ pub use feed::SearchFeed;
 pub use held::{drop_held, held, hold};
 pub use history::{ChangedValue, changed_values, result_place, results_of_url, results_of_url_list};
 pub use pages::adopt as adopt_pages;
-pub use rows::{RESULTS, RESULTS_BY_ID, RedirectV1, ResultV3};
+pub use rows::{RESULTS, RESULTS_BY_ID, RedirectV1, ResultV4};
 pub use schemas::{ImportSummary, ImportedSchema, export_schemas, import_schemas};
 pub use service::{DeliveredPage, Extractor, record};
 pub use wire::{PendingView, ResultMetadata, ResultView};
@@ -56,6 +62,7 @@ use server::task::TaskSpec;
 use server::{Accepted, Body, Either, Handler, Need, Org, OrgContext, Path, Query, Route};
 use std::sync::Arc;
 use std::time::Duration;
+use stored::PageLinks;
 use turns::ReadingTurns;
 use uuid::Uuid;
 use wire::{
@@ -65,7 +72,7 @@ use wire::{
 
 pub static FEATURE: Feature = Feature {
     name: "extraction",
-    uses: &["billing", "events"],
+    uses: &["billing", "events", "raw", "urls"],
     events: changes::EVENTS,
     open: Some(open::open),
     commands: Some(commands::COMMANDS),
@@ -89,6 +96,9 @@ pub static FEATURE: Feature = Feature {
         &pages::UNNAMED,
         &pages::ADOPTION,
         &site::DOMAINS_FILLED,
+        &attributes::OWN_ATTRIBUTES,
+        &attributes::OWN_HEADS,
+        &backfill::BACKFILLS,
     ],
     routes: &[
         Route::get("/api/v1/extraction/results", "listResults", &Handler::new(list_results))
@@ -97,6 +107,14 @@ pub static FEATURE: Feature = Feature {
             .about("The result of a job; 202 while it is being indexed."),
         Route::get("/api/v1/extraction/results/by-id/{id}", "getResult", &Handler::new(get_result))
             .about("A result by its own id."),
+        Route::get("/api/v1/extraction/results/by-id/{id}/html", "getResultHtml", &Handler::new(stored::get_html))
+            .secret()
+            .about("A link to a result's page as it was fetched, good for five minutes; it gives a file to save."),
+        Route::get("/api/v1/extraction/results/by-id/{id}/diff", "diffResults", &Handler::new(compare::diff))
+            .about("How the values of another result differ from a result's."),
+        Route::get("/api/v1/extraction/history", "getExtractionHistory", &Handler::new(compare::history))
+            .about("What the results of a URL said one after the other, oldest first.")
+            .fails(&[Code::NotFound]),
         Route::delete("/api/v1/extraction/results/by-id/{id}", "deleteResult", &Handler::new(remove::delete_one))
             .about("Deletes a result, and its page unless another result names it. Search and SQL follow within seconds.")
             .fails(&[Code::NotFound]),
@@ -110,6 +128,27 @@ pub static FEATURE: Feature = Feature {
         Route::post("/api/v1/extraction/test-xpath", "testXpath", &Handler::new(trial::test_xpath))
             .about("Tries attributes on a stored page, and says of each XPath what it selects. Nothing is fetched or kept.")
             .fails(&[Code::NotFound, Code::PayloadTooLarge, Code::RateLimited]),
+        Route::get("/api/v1/extraction/attributes", "listAttributes", &Handler::new(attributes::list))
+            .about("The organization's own attributes, domain by domain."),
+        Route::get("/api/v1/extraction/attributes/{domain}", "getDomainAttributes", &Handler::new(attributes::get))
+            .about("The organization's own attributes for a domain, or for one host of it.")
+            .fails(&[Code::NotFound]),
+        Route::put("/api/v1/extraction/attributes/{domain}", "putDomainAttributes", &Handler::new(attributes::put))
+            .about("Replaces the organization's own attributes for a domain. They hold for pages from now on.")
+            .fails(&[Code::NotFound, Code::RateLimited]),
+        Route::post("/api/v1/extraction/attributes/{domain}", "addDomainAttribute", &Handler::new(attributes::add))
+            .about("Adds one attribute to those of a domain.")
+            .fails(&[Code::NotFound, Code::Conflict, Code::RateLimited]),
+        Route::delete(
+            "/api/v1/extraction/attributes/{domain}/{name}",
+            "deleteDomainAttribute",
+            &Handler::new(attributes::remove),
+        )
+        .about("Removes one of the organization's own attributes; the platform's of its name holds again.")
+        .fails(&[Code::NotFound]),
+        Route::post("/api/v1/extraction/backfill", "backfillResults", &Handler::new(backfill::backfill))
+            .about("Reads stored pages again by the schema and attributes as they are now, some rows a request.")
+            .fails(&[Code::NotFound, Code::RateLimited]),
     ],
     tasks: &[
         TaskSpec::new("extraction.retention", RETENTION_PERIOD, |context| Box::pin(retention::round(context))),
@@ -124,9 +163,11 @@ pub static FEATURE: Feature = Feature {
         Need::of::<BlobStore>(),
         Need::of::<Retention>(),
         Need::of::<ReadingTurns>(),
+        Need::of::<PageLinks>(),
     ],
     views: views::VIEWS,
     holdings: erase::HOLDINGS,
+    links: stored::LINKS,
     horizons: Some(columns::horizons),
     ..Feature::NONE
 };
@@ -258,7 +299,7 @@ fn cursor_key(bytes: &[u8]) -> Option<SortKey> {
 }
 
 /// Pieces of the title and of the values, as long as there is room for more.
-fn highlights_of(row: &ResultV3, q: &str) -> Vec<String> {
+fn highlights_of(row: &ResultV4, q: &str) -> Vec<String> {
     let title = row.title.clone().into_iter();
     let mut pieces: Vec<String> = Vec::new();
     for text in title.chain(document::attribute_texts(row)) {

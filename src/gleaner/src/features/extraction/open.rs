@@ -1,6 +1,7 @@
 //! What the slice opens at a start: stored pages, the extractor, the search index and what feeds it.
 
 use super::site::fill_domains;
+use super::stored::PageLinks;
 use super::turns::ReadingTurns;
 use super::{Extractor, SearchFeed, adopt_pages};
 use crate::features::wiring::{Folder, StartTest, Wiring};
@@ -8,6 +9,7 @@ use base::ids::OrgId;
 use base::{Error, Result};
 use blob::BlobStore;
 use futures::future::BoxFuture;
+use secrets::link::Links;
 use serde_json::{Value, json};
 use server::task::Consumer;
 use server::{Metrics, Services};
@@ -36,6 +38,7 @@ pub(super) fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> 
         let health = wiring.part::<base::health::Health>().as_ref().clone();
         wiring.hang::<Extractor>(Extractor::new(wiring.store().clone(), blobs, health));
         wiring.hang::<ReadingTurns>(ReadingTurns::new());
+        wiring.hang::<PageLinks>(PageLinks::new(wiring.part::<Links>(), wiring.url));
         wiring.hang::<SearchFeed>(SearchFeed::open(wiring.data(SEARCH), wiring.system())?);
         Ok(())
     })

@@ -1,6 +1,6 @@
 //! Results that people delete: one by its id, many by their ids or by what they are.
 
-use super::rows::{RESULTS, RESULTS_BY_ID, ResultV3};
+use super::rows::{RESULTS, RESULTS_BY_ID, ResultV4};
 use super::service::delete;
 use base::audit::Action;
 use base::clock::Timestamp;
@@ -70,7 +70,7 @@ impl DeleteFilter {
             && self.to.is_none()
     }
 
-    fn accepts(&self, row: &ResultV3) -> bool {
+    fn accepts(&self, row: &ResultV4) -> bool {
         self.domain.as_ref().is_none_or(|domain| row.domain == *domain)
             && self.page_type.is_none_or(|page_type| row.page_type == Some(page_type))
             && self.url_id.is_none_or(|url| row.url_id == Some(url))

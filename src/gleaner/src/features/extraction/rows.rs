@@ -1,4 +1,4 @@
-//! What extraction stores: results, platform schemas, and the typed columns that page types have grown.
+//! What extraction stores: results and platform schemas. The typed columns that page types have grown are in `column_rows`.
 //!
 //! A result stands under its job's id, so a job that runs twice can never leave two of them. What the SQL console and the
 //! search index need of a result is all in its row, so both can be rebuilt from the rows alone.
@@ -10,7 +10,12 @@ use base::terms::PageType;
 use ring::digest::{SHA256, digest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use store::{Index, Key, LastText, Name, OrgTable, SysTable};
+use store::{Index, Key, Name, OrgTable, SysTable};
+
+pub use super::column_rows::{
+    COLUMNS, ColumnKindV1, ColumnsV2, DOMAIN_COLUMNS, DomainTable, LATE_COLUMNS, LateColumnV1, LateColumnsV1,
+    TypedColumnV2,
+};
 
 /// What one job extracted from one page, as it was kept before redirects were.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -122,45 +127,32 @@ impl Record for ResultV2 {
     const VERSION: u8 = 2;
 }
 
-/// What one job extracted from one page.
+/// What one job extracted from one page, as it was kept before organizations had attributes of their own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResultV3 {
     pub id: ResultId,
     pub job: JobId,
     pub url_id: Option<UrlId>,
-    /// The URL that was asked for, normalized.
     pub url: String,
-    /// The URL that answered, after redirects.
     pub final_url: String,
     pub domain: String,
     pub page_type: Option<PageType>,
-    /// The platform schema that was used; none when there was none for the page.
     pub schema: Option<SchemaRefV1>,
-    /// An object from attribute to value, in the schema's order, of what was found. Empty without a schema.
     pub values: Json,
-    /// None without a schema: nothing was measured.
     pub quality: Option<QualityV1>,
     pub attribute_errors: Vec<AttributeErrorV1>,
-    /// The provider that delivered the page.
     pub provider: String,
     pub http_status: u16,
     pub content_type: Option<String>,
     pub page: PageRefV1,
-    /// SHA-256 of what the result says: of the values that were found when a schema applied, else of the page's bytes.
     pub content_hash: [u8; 32],
-    /// Attributes whose values differ from the URL's previous result.
     pub changed: Vec<String>,
-    /// The page's own title.
     pub title: Option<String>,
     pub tags: Vec<String>,
     pub scraped_at: Timestamp,
     pub extracted_at: Timestamp,
-    /// The number of the change record that told of this row.
     pub sequence: u64,
-    /// The answers that led from `url` to `final_url`, in their order; empty where the provider does not tell.
     pub redirects: Vec<RedirectV1>,
-    /// Its place among the readings of its URL: when its page was fetched, by the box's own time. Dates follow the machine's
-    /// clock and say nothing of an order.
     pub place: Moment,
 }
 
@@ -195,13 +187,101 @@ impl From<ResultV2> for ResultV3 {
     }
 }
 
+/// What one job extracted from one page.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResultV4 {
+    pub id: ResultId,
+    pub job: JobId,
+    pub url_id: Option<UrlId>,
+    /// The URL that was asked for, normalized.
+    pub url: String,
+    /// The URL that answered, after redirects.
+    pub final_url: String,
+    pub domain: String,
+    pub page_type: Option<PageType>,
+    /// The platform schema that was used; none when there was none for the page. Own attributes may have been used without.
+    pub schema: Option<SchemaRefV1>,
+    /// An object from attribute to value, in the schema's order, of what was found. Empty without a schema.
+    pub values: Json,
+    /// None without a schema: nothing was measured.
+    pub quality: Option<QualityV1>,
+    pub attribute_errors: Vec<AttributeErrorV1>,
+    /// The provider that delivered the page.
+    pub provider: String,
+    pub http_status: u16,
+    pub content_type: Option<String>,
+    pub page: PageRefV1,
+    /// SHA-256 of what the result says: of the values that were found when a schema applied, else of the page's bytes.
+    pub content_hash: [u8; 32],
+    /// Attributes whose values differ from the URL's previous result.
+    pub changed: Vec<String>,
+    /// The page's own title.
+    pub title: Option<String>,
+    pub tags: Vec<String>,
+    pub scraped_at: Timestamp,
+    pub extracted_at: Timestamp,
+    /// The number of the change record that told of this row.
+    pub sequence: u64,
+    /// The answers that led from `url` to `final_url`, in their order; empty where the provider does not tell.
+    pub redirects: Vec<RedirectV1>,
+    /// Its place among the readings of its URL: when its page was fetched, by the box's own time. Dates follow the machine's
+    /// clock and say nothing of an order.
+    pub place: Moment,
+    /// The version of the organization's own attributes that were merged in; none where it had none for the page.
+    pub attributes_version: Option<u32>,
+}
+
+impl From<ResultV3> for ResultV4 {
+    fn from(old: ResultV3) -> ResultV4 {
+        ResultV4 {
+            attributes_version: None,
+            id: old.id,
+            job: old.job,
+            url_id: old.url_id,
+            url: old.url,
+            final_url: old.final_url,
+            domain: old.domain,
+            page_type: old.page_type,
+            schema: old.schema,
+            values: old.values,
+            quality: old.quality,
+            attribute_errors: old.attribute_errors,
+            provider: old.provider,
+            http_status: old.http_status,
+            content_type: old.content_type,
+            page: old.page,
+            content_hash: old.content_hash,
+            changed: old.changed,
+            title: old.title,
+            tags: old.tags,
+            scraped_at: old.scraped_at,
+            extracted_at: old.extracted_at,
+            sequence: old.sequence,
+            redirects: old.redirects,
+            place: old.place,
+        }
+    }
+}
+
+impl ResultV4 {
+    /// Whether the page was read by anything: by a schema, or by own attributes.
+    pub fn was_read(&self) -> bool {
+        self.schema.is_some() || self.attributes_version.is_some()
+    }
+}
+
 impl Record for ResultV3 {
     const VERSION: u8 = 3;
+}
+
+impl Record for ResultV4 {
+    const VERSION: u8 = 4;
 
     fn upgrade(version: u8, body: &[u8]) -> std::result::Result<Self, CodecError> {
         match version {
-            1 => decode_body::<ResultV1>(body).map(ResultV2::from).map(ResultV3::from),
-            2 => decode_body::<ResultV2>(body).map(ResultV3::from),
+            1 => decode_body::<ResultV1>(body).map(ResultV2::from).map(ResultV3::from).map(ResultV4::from),
+            2 => decode_body::<ResultV2>(body).map(ResultV3::from).map(ResultV4::from),
+            3 => decode_body::<ResultV3>(body).map(ResultV4::from),
             _ => Err(CodecError(format!("a result of version {version} is unknown to this release"))),
         }
     }
@@ -256,23 +336,23 @@ pub fn url_digest(url: &str) -> UrlDigest {
 }
 
 /// Results by their own id.
-pub static RESULTS_BY_ID: Index<ResultId, ResultV3> =
+pub static RESULTS_BY_ID: Index<ResultId, ResultV4> =
     Index::unique("results.by_id", |row, keys| keys.add(row.id));
 
 /// Results of a URL, oldest first; see [`url_digest`]. A row of an earlier release stands where its date had put it.
-pub static RESULTS_BY_URL: Index<(UrlDigest, Moment), ResultV3> =
+pub static RESULTS_BY_URL: Index<(UrlDigest, Moment), ResultV4> =
     Index::new("results.by_url", |row, keys| {
         keys.add((url_digest(&row.url), row.place));
     });
 
 /// Results of a registrable domain, oldest first, as those of a URL are.
-pub static RESULTS_BY_DOMAIN: Index<(String, Moment), ResultV3> =
+pub static RESULTS_BY_DOMAIN: Index<(String, Moment), ResultV4> =
     Index::new("results.by_domain", |row, keys| {
         keys.add((&row.domain, row.place));
     });
 
 /// The results of an organization.
-pub static RESULTS: OrgTable<JobId, ResultV3> =
+pub static RESULTS: OrgTable<JobId, ResultV4> =
     OrgTable::new("results", "Result").indexed(&[&RESULTS_BY_ID, &RESULTS_BY_URL, &RESULTS_BY_DOMAIN]).fed();
 
 /// Who proposed a schema: a language model from one page or from several, the operator, or the box from what pages of the
@@ -391,128 +471,6 @@ pub static SCHEMAS_CONFIRMED: SysTable<SchemaKey, SchemaConfirmedV1> =
 
 pub static SCHEMA_HEADS: SysTable<SchemaPair, SchemaHeadV1> =
     SysTable::new("platform_schema_heads", "Schema");
-
-/// What a column of the console holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ColumnKindV1 {
-    Text,
-    Number,
-    Bool,
-    /// A list, as JSON.
-    List,
-}
-
-/// A typed column of a console table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TypedColumnV1 {
-    pub attribute: String,
-    pub kind: ColumnKindV1,
-    /// The column's name: the attribute's, unless that was taken.
-    pub column: String,
-}
-
-/// The typed columns of one console table as the first release stored them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ColumnsV1 {
-    pub columns: Vec<TypedColumnV1>,
-}
-
-/// A typed column of a console table, and what it means.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TypedColumnV2 {
-    pub attribute: String,
-    pub kind: ColumnKindV1,
-    /// The column's name: the attribute's, unless that was taken.
-    pub column: String,
-    /// What a schema says of the attribute, and when that schema was saved: of several the one saved last counts.
-    pub description: Option<(String, Timestamp)>,
-}
-
-/// The typed columns of one console table, in the order in which they appeared. Columns are never taken away, so their
-/// number, with that of the changes of descriptions, tells one state of the table from another.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ColumnsV2 {
-    pub columns: Vec<TypedColumnV2>,
-    /// How often a column that was there got another description.
-    pub redescribed: u64,
-}
-
-impl From<ColumnsV1> for ColumnsV2 {
-    fn from(old: ColumnsV1) -> ColumnsV2 {
-        let column = |old: TypedColumnV1| TypedColumnV2 {
-            attribute: old.attribute,
-            kind: old.kind,
-            column: old.column,
-            description: None,
-        };
-        ColumnsV2 { columns: old.columns.into_iter().map(column).collect(), redescribed: 0 }
-    }
-}
-
-impl Record for ColumnsV2 {
-    const VERSION: u8 = 2;
-
-    fn upgrade(version: u8, body: &[u8]) -> std::result::Result<Self, CodecError> {
-        match version {
-            1 => decode_body::<ColumnsV1>(body).map(ColumnsV2::from),
-            _ => Err(CodecError(format!("a column list of version {version} is unknown to this release"))),
-        }
-    }
-}
-
-/// The typed columns of an organization's console tables, by table name.
-pub static COLUMNS: OrgTable<String, ColumnsV2> = OrgTable::new("extraction_columns", "Column list");
-
-/// Readings of one domain in a console table.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct DomainTable {
-    pub table: String,
-    pub domain: String,
-}
-
-impl Key for DomainTable {
-    fn encode(&self, out: &mut Vec<u8>) {
-        (Name(self.table.clone()), LastText(self.domain.clone())).encode(out);
-    }
-
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        let (Name(table), LastText(domain)) = Key::decode(bytes)?;
-        Some(DomainTable { table, domain })
-    }
-}
-
-/// The typed columns that a domain's readings have had, by their places in [`ColumnsV2`], which never change.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DomainColumnsV1 {
-    pub columns: Vec<u16>,
-}
-
-impl Record for DomainColumnsV1 {}
-
-pub static DOMAIN_COLUMNS: OrgTable<DomainTable, DomainColumnsV1> =
-    OrgTable::new("extraction_domain_columns", "Column list");
-
-/// A typed column that readings of a domain have from some time on, and older ones lack.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LateColumnV1 {
-    pub column: String,
-    /// None for all domains.
-    pub domain: Option<String>,
-    /// When the attribute was saved.
-    pub since: Timestamp,
-}
-
-/// The late columns of one console table.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LateColumnsV1 {
-    pub columns: Vec<LateColumnV1>,
-}
-
-impl Record for LateColumnsV1 {}
-
-/// By the table's name.
-pub static LATE_COLUMNS: OrgTable<String, LateColumnsV1> =
-    OrgTable::new("extraction_late_columns", "Column list");
 
 #[cfg(test)]
 mod tests {

@@ -1,13 +1,11 @@
 //! Platform schemas: which one reads a page, and how an operator brings them in and out.
 //!
 //! A schema belongs to a registrable domain or to one host of it; for a page the host's own wins. Versions are never
-//! changed, so a compiled schema may be kept for as long as there is room. Every schema that is stored has passed
-//! [`Schema::compile`]; one that a later release refuses is left out with a line in the log, never an error of the page.
+//! changed. Every schema that is stored has passed [`Schema::compile`].
 
-use super::columns::TypedAttribute;
 use super::rows::{
-    ColumnKindV1, DiscoveredBy, PLATFORM_SCHEMAS, PlatformSchemaV1, SCHEMA_HEADS, SCHEMAS_BY_AGE,
-    SCHEMAS_BY_DOMAIN, SCHEMAS_CONFIRMED, SchemaConfirmedV1, SchemaHeadV1, SchemaKey, SchemaPair,
+    DiscoveredBy, PLATFORM_SCHEMAS, PlatformSchemaV1, SCHEMA_HEADS, SCHEMAS_BY_AGE, SCHEMAS_BY_DOMAIN,
+    SCHEMAS_CONFIRMED, SchemaHeadV1, SchemaKey, SchemaPair,
 };
 use base::audit::Action;
 use base::clock::Timestamp;
@@ -16,140 +14,21 @@ use base::ids::SchemaId;
 use base::page::PageRequest;
 use base::terms::PageType;
 use base::{Error, Result};
-use page::extract::{Attribute, AttributeType, Extraction, Schema};
-use parking_lot::Mutex;
+use page::extract::{Attribute, Schema};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::time::Duration;
 use store::{Event, Order, SysRead, SysWrite, System, readable};
 
-/// Compiled schemas that are kept; beyond that all are dropped and compiled anew as pages ask for them.
-const COMPILED_MAX: usize = 2_000;
 /// Schemas of one import.
 const IMPORT_SCHEMAS_MAX: usize = 10_000;
 /// Schemas that an export reads in one transaction.
 const EXPORT_ROWS: usize = 200;
 
-/// A page confirms a schema when its quality is at least this part of the schema's confidence: under it the schema drifts
-/// (data/docs/api.md, "Extraction").
-const CONFIRMING_PART: f64 = 0.5;
-const HOUR_MS: i64 = 3_600_000;
 /// How long after a page has confirmed it a schema counts as good.
 const GOOD_FOR: Duration = Duration::from_secs(90 * 24 * 3_600);
-
-/// A schema ready to run.
-#[derive(Debug)]
-pub struct CompiledSchema {
-    pub key: SchemaKey,
-    pub confidence: f64,
-    pub id: SchemaId,
-    pub version: u32,
-    pub page_type: PageType,
-    pub attributes: Arc<[TypedAttribute]>,
-    pub schema: Schema,
-}
-
-/// The platform's schemas, compiled when a page first needs them.
-pub struct Schemas {
-    system: System,
-    /// None for one that cannot be compiled any more.
-    compiled: Mutex<HashMap<SchemaKey, Option<Arc<CompiledSchema>>>>,
-    /// The hours in which pages last confirmed them, as far as that is not stored yet.
-    confirmed: Mutex<HashMap<SchemaKey, Timestamp>>,
-}
-
-impl Schemas {
-    pub fn new(system: System) -> Schemas {
-        Schemas { system, compiled: Mutex::default(), confirmed: Mutex::default() }
-    }
-
-    /// Notes a page that confirms its schema.
-    pub fn confirm(&self, found: Option<&(Arc<CompiledSchema>, Extraction)>, now: Timestamp) {
-        let Some((schema, read)) = found else { return };
-        if read.values.is_empty() || read.quality.composite < CONFIRMING_PART * schema.confidence {
-            return;
-        }
-        let hour = Timestamp(now.millis().div_euclid(HOUR_MS) * HOUR_MS);
-        self.confirmed.lock().insert(schema.key.clone(), hour);
-    }
-
-    /// Stores what was noted.
-    pub async fn keep_confirmed(&self) -> Result<()> {
-        let noted = std::mem::take(&mut *self.confirmed.lock());
-        let news = self.system.read(|tx| {
-            let mut news = Vec::new();
-            for (key, at) in noted {
-                let known = tx.get(&SCHEMAS_CONFIRMED, &key);
-                let known = readable("when a schema was confirmed", &key.pair.domain, known)?.flatten();
-                if known.is_none_or(|known| known.at < at) {
-                    news.push((key, SchemaConfirmedV1 { at }));
-                }
-            }
-            Ok(news)
-        })?;
-        if news.is_empty() {
-            return Ok(());
-        }
-        let write = self.system.write(move |tx| {
-            tx.unaudited("that pages confirm a schema");
-            news.iter().try_for_each(|(key, row)| tx.put(&SCHEMAS_CONFIRMED, key, row))
-        });
-        write.await
-    }
-
-    /// Reads platform schemas, which are the same for every organization.
-    pub fn read<T>(&self, look: impl FnOnce(&SysRead<'_>) -> Result<T>) -> Result<T> {
-        self.system.read(look)
-    }
-
-    /// The newest schemas for a page of `host` in `domain`: of `wanted`, or one of each page type.
-    pub fn of_page(
-        &self,
-        host: &str,
-        domain: &str,
-        wanted: Option<PageType>,
-    ) -> Result<Vec<Arc<CompiledSchema>>> {
-        let host = host.trim_end_matches('.');
-        let types = wanted.as_ref().map_or(PageType::ALL, std::slice::from_ref);
-        let keys = self.system.read(|tx| {
-            let mut keys = Vec::new();
-            for page_type in types {
-                keys.extend(newest_readable(tx, [host, domain], *page_type)?);
-            }
-            Ok(keys)
-        })?;
-        let mut schemas = Vec::with_capacity(keys.len());
-        for key in keys {
-            schemas.extend(self.compiled(key)?);
-        }
-        Ok(schemas)
-    }
-
-    fn compiled(&self, key: SchemaKey) -> Result<Option<Arc<CompiledSchema>>> {
-        if let Some(known) = self.compiled.lock().get(&key) {
-            return Ok(known.clone());
-        }
-        // Two pages may compile the same schema at once; both come to the same.
-        let row = self.system.read(|tx| tx.get(&PLATFORM_SCHEMAS, &key));
-        // Pages are kept without what it would have read of them; the operator imports it again.
-        let Some(row) = readable("a schema", &key.pair.domain, row)?.flatten() else { return Ok(None) };
-        let compiled = compile(&row)
-            .inspect_err(|reason| {
-                tracing::warn!(schema = %row.id, domain = row.domain, reason, "a stored schema is not used");
-            })
-            .ok()
-            .map(Arc::new);
-        let mut all = self.compiled.lock();
-        if all.len() >= COMPILED_MAX {
-            all.clear();
-        }
-        all.insert(key, compiled.clone());
-        Ok(compiled)
-    }
-}
 
 /// A schema, and when a page last confirmed it: not before there was the schema.
 pub fn with_confirmed(
@@ -179,7 +58,11 @@ fn newest(tx: &SysRead<'_>, places: [&str; 2], page_type: PageType) -> Result<Op
 }
 
 /// The same for the work on pages: a place that cannot be read has none.
-fn newest_readable(tx: &SysRead<'_>, places: [&str; 2], page_type: PageType) -> Result<Option<SchemaKey>> {
+pub fn newest_readable(
+    tx: &SysRead<'_>,
+    places: [&str; 2],
+    page_type: PageType,
+) -> Result<Option<SchemaKey>> {
     for place in places {
         let found = newest(tx, [place; 2], page_type);
         if let Some(key) = readable("the newest schema of a domain", place, found)?.flatten() {
@@ -187,37 +70,6 @@ fn newest_readable(tx: &SysRead<'_>, places: [&str; 2], page_type: PageType) -> 
         }
     }
     Ok(None)
-}
-
-fn compile(row: &PlatformSchemaV1) -> Result<CompiledSchema, String> {
-    let attributes = attributes_of(row).map_err(|e| e.to_string())?;
-    let schema = Schema::compile(&attributes).map_err(|e| e.to_string())?;
-    Ok(CompiledSchema {
-        key: SchemaKey { pair: SchemaPair::new(&row.domain, row.page_type), version: row.version },
-        confidence: row.confidence,
-        id: row.id,
-        version: row.version,
-        page_type: row.page_type,
-        attributes: attributes
-            .into_iter()
-            .map(|attribute| TypedAttribute {
-                name: attribute.name,
-                kind: column_kind(attribute.kind),
-                since: row.created_at,
-                description: attribute.description.filter(|text| !text.trim().is_empty()),
-            })
-            .collect(),
-        schema,
-    })
-}
-
-fn column_kind(kind: AttributeType) -> ColumnKindV1 {
-    match kind {
-        AttributeType::Text | AttributeType::Url => ColumnKindV1::Text,
-        AttributeType::Number => ColumnKindV1::Number,
-        AttributeType::Boolean => ColumnKindV1::Bool,
-        AttributeType::TextList | AttributeType::UrlList => ColumnKindV1::List,
-    }
 }
 
 /// The attributes of a stored schema.

@@ -6,13 +6,15 @@
 
 use super::changes;
 use super::columns;
+use super::compiled::{CompiledSchema, Schemas};
 use super::draft::ResultDraft;
 use super::pages;
 use super::rows::{
     AttributeErrorV1, PageRefV1, PlatformSchemaV1, QualityV1, RESULTS, RESULTS_BY_URL, RedirectV1, ResultV2,
-    ResultV3, SchemaRefV1, url_digest,
+    ResultV3, ResultV4, SchemaRefV1, url_digest,
 };
-use super::schemas::{self, CompiledSchema, Schemas};
+use super::schemas;
+use super::site::is_document;
 use base::clock::Timestamp;
 use base::codec::Json;
 use base::health::{Health, Part};
@@ -34,7 +36,7 @@ use store::{Order, OrgStore, OrgWrite, Store, readable};
 use tokio::sync::Semaphore;
 
 /// A page whose type nobody named is read by the best schema of its domain, if that fills this share of its attributes.
-const COMPLETENESS_MIN: f64 = 0.5;
+pub const COMPLETENESS_MIN: f64 = 0.5;
 /// A page up to this size is read where it arrives, which saves it a hop to another thread and back. A choice ...
 const INLINE_BYTES_MAX: usize = 64 << 10;
 /// ... unless its schemas take more work than this (1.5 ms by the estimate at [`Fuel`]): then it is read anew on a thread of
@@ -124,6 +126,11 @@ impl Extractor {
         self.schemas.read(|tx| schemas::with_confirmed(tx, schemas::find(tx, domain, page_type)?))
     }
 
+    /// What pages are read by.
+    pub fn schemas(&self) -> &Schemas {
+        &self.schemas
+    }
+
     /// Stores which schemas pages have confirmed since the last time.
     pub async fn keep_confirmed(&self) -> Result<()> {
         self.schemas.keep_confirmed().await
@@ -138,17 +145,17 @@ impl Extractor {
         let clock = org.clock().clone();
         if page.body.len() <= INLINE_BYTES_MAX {
             let mut fuel = Fuel::new(INLINE_FUEL_MAX);
-            let read = read_page(&self.schemas, &page, &mut fuel)?;
+            let read = read_page(&self.schemas, org, &page, &mut fuel)?;
             if fuel.left() > 0 {
                 self.schemas.confirm(read.found.as_ref(), clock.now());
                 return Ok(draft(page, kept, read, clock.now()));
             }
         }
         let _room = self.room.acquire().await.map_err(|e| Error::internal("wait to extract a page", e))?;
-        let schemas = Arc::clone(&self.schemas);
+        let (schemas, org) = (Arc::clone(&self.schemas), org.clone());
         tokio::task::spawn_blocking(move || {
             // One budget for all candidates: what a page may cost does not grow with the number of schemas.
-            let read = read_page(&schemas, &page, &mut Fuel::new(PAGE_FUEL_MAX))?;
+            let read = read_page(&schemas, &org, &page, &mut Fuel::new(PAGE_FUEL_MAX))?;
             schemas.confirm(read.found.as_ref(), clock.now());
             Ok(draft(page, kept, read, clock.now()))
         })
@@ -158,8 +165,91 @@ impl Extractor {
 }
 
 fn draft(page: DeliveredPage, kept: BlobRef, read: PageReading, now: Timestamp) -> ResultDraft {
-    let attributes = read.found.as_ref().map(|(schema, _)| Arc::clone(&schema.attributes));
-    ResultDraft { row: result_row(page, kept, read, now), attributes: attributes.unwrap_or_default() }
+    let mut row = plain_row(page, kept, read.title, now);
+    let Some((schema, extraction)) = read.found else {
+        return ResultDraft { row, attributes: Arc::default(), attributes_version: None };
+    };
+    let reading = Reading::new(schema, extraction);
+    let (attributes, attributes_version) =
+        (Arc::clone(&reading.schema.attributes), reading.schema.own_version);
+    let said = reading.said(row.page_type);
+    row.page_type = said.page_type;
+    row.schema = said.schema;
+    row.quality = Some(said.quality);
+    row.attribute_errors = said.attribute_errors;
+    row.content_hash = said.content_hash;
+    row.values = said.values;
+    ResultDraft { row, attributes, attributes_version }
+}
+
+/// What a schema found on a page, within the limits of a row.
+pub struct Reading {
+    pub schema: Arc<CompiledSchema>,
+    extraction: Extraction,
+}
+
+/// The same as rows keep it.
+struct Said {
+    page_type: Option<PageType>,
+    schema: Option<SchemaRefV1>,
+    quality: QualityV1,
+    attribute_errors: Vec<AttributeErrorV1>,
+    content_hash: [u8; 32],
+    values: Json,
+}
+
+impl Reading {
+    fn new(schema: Arc<CompiledSchema>, extraction: Extraction) -> Reading {
+        let extraction = within_limits(extraction, schema.attributes.len());
+        Reading { schema, extraction }
+    }
+
+    /// Share of the attributes with a value.
+    pub fn completeness(&self) -> f64 {
+        self.extraction.quality.completeness
+    }
+
+    /// Puts it in the place of what a row says of its page.
+    pub fn put_into(self, row: &mut ResultV4, now: Timestamp) {
+        row.attributes_version = self.schema.own_version;
+        let said = self.said(row.page_type);
+        row.page_type = said.page_type;
+        row.schema = said.schema;
+        row.quality = Some(said.quality);
+        row.attribute_errors = said.attribute_errors;
+        row.content_hash = said.content_hash;
+        row.values = said.values;
+        row.extracted_at = now;
+    }
+
+    fn said(self, page_type: Option<PageType>) -> Said {
+        let quality = self.extraction.quality;
+        let error = |error: AttributeError| AttributeErrorV1 {
+            reason: cut(&error.reason.join(&error.detail), REASON_BYTES_MAX),
+            name: error.name,
+        };
+        Said {
+            page_type: self.schema.page_type.or(page_type),
+            schema: self.schema.schema_ref(),
+            quality: QualityV1 {
+                completeness: quality.completeness,
+                validation: quality.validation,
+                composite: quality.composite,
+            },
+            attribute_errors: self.extraction.errors.into_iter().map(error).collect(),
+            content_hash: hash_of_values(&self.extraction.values),
+            values: Json(Value::Object(self.extraction.values)),
+        }
+    }
+}
+
+/// What the stored page of a row says by a schema: the same as of a page that has just come.
+pub fn read_again(schema: Arc<CompiledSchema>, row: &ResultV4, page: &Bytes) -> Result<Reading> {
+    let url = WebUrl::parse(&row.final_url).map_err(|e| Error::internal("read the URL of a result", e))?;
+    let document = Document::parse_bytes(page, row.content_type.as_deref());
+    let base = page_base(&document, url.as_url());
+    let extraction = schema.schema.extract(&document, &base, &mut Fuel::new(PAGE_FUEL_MAX));
+    Ok(Reading::new(schema, extraction))
 }
 
 fn blob_error(error: BlobError) -> Error {
@@ -192,11 +282,16 @@ struct PageReading {
     found: Option<(Arc<CompiledSchema>, Extraction)>,
 }
 
-fn read_page(schemas: &Schemas, page: &DeliveredPage, fuel: &mut Fuel) -> Result<PageReading> {
+fn read_page(
+    schemas: &Schemas,
+    org: &OrgStore,
+    page: &DeliveredPage,
+    fuel: &mut Fuel,
+) -> Result<PageReading> {
     if !is_document(page.content_type.as_deref()) {
         return Ok(PageReading::default());
     }
-    let candidates = schemas.of_page(page.final_url.host(), page.domain.as_str(), page.page_type)?;
+    let candidates = schemas.of_page(org, page.final_url.host(), page.domain.as_str(), page.page_type)?;
     let document = Document::parse_bytes(&page.body, page.content_type.as_deref());
     let title = document.title().map(|title| cut(&title, TITLE_BYTES_MAX)).filter(|title| !title.is_empty());
     let base = page_base(&document, page.final_url.as_url());
@@ -206,9 +301,12 @@ fn read_page(schemas: &Schemas, page: &DeliveredPage, fuel: &mut Fuel) -> Result
     });
     let found = match page.page_type {
         Some(_) => read.last(),
-        None => read
-            .filter(|(_, extraction)| extraction.quality.completeness >= COMPLETENESS_MIN)
-            .max_by(|(_, one), (_, other)| better(one, other)),
+        None => {
+            let (typed, untyped): (Vec<_>, Vec<_>) = read.partition(|(schema, _)| schema.page_type.is_some());
+            let fits = |read: &(_, Extraction)| read.1.quality.completeness >= COMPLETENESS_MIN;
+            let best = typed.into_iter().filter(fits).max_by(|(_, one), (_, other)| better(one, other));
+            best.or_else(|| untyped.into_iter().next())
+        }
     };
     Ok(PageReading { title, found })
 }
@@ -221,15 +319,9 @@ fn better(one: &Extraction, other: &Extraction) -> std::cmp::Ordering {
         .then_with(|| one.values.len().cmp(&other.values.len()))
 }
 
-/// Whether a body of this media type is read as a page. Servers that name none mostly send HTML.
-pub fn is_document(content_type: Option<&str>) -> bool {
-    let Some(content_type) = content_type else { return true };
-    let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    media.is_empty() || media == "text/plain" || media.contains("html") || media.ends_with("xml")
-}
-
-fn result_row(page: DeliveredPage, kept: BlobRef, read: PageReading, now: Timestamp) -> ResultV2 {
-    let mut row = ResultV2 {
+/// The row of a page of which nothing was read yet.
+fn plain_row(page: DeliveredPage, kept: BlobRef, title: Option<String>, now: Timestamp) -> ResultV2 {
+    ResultV2 {
         id: ResultId::new(),
         job: page.job,
         url_id: page.url_id,
@@ -251,34 +343,13 @@ fn result_row(page: DeliveredPage, kept: BlobRef, read: PageReading, now: Timest
         },
         content_hash: *kept.hash.as_bytes(),
         changed: Vec::new(),
-        title: read.title,
+        title,
         tags: page.tags,
         scraped_at: page.scraped_at,
         extracted_at: now,
         sequence: 0,
         redirects: page.redirects,
-    };
-    if let Some((schema, extraction)) = read.found {
-        let extraction = within_limits(extraction, schema.attributes.len());
-        row.page_type = Some(schema.page_type);
-        row.schema = Some(SchemaRefV1 { id: schema.id, version: schema.version });
-        row.quality = Some(QualityV1 {
-            completeness: extraction.quality.completeness,
-            validation: extraction.quality.validation,
-            composite: extraction.quality.composite,
-        });
-        row.attribute_errors = extraction
-            .errors
-            .into_iter()
-            .map(|error| AttributeErrorV1 {
-                reason: cut(&error.reason.join(&error.detail), REASON_BYTES_MAX),
-                name: error.name,
-            })
-            .collect();
-        row.content_hash = hash_of_values(&extraction.values);
-        row.values = Json(Value::Object(extraction.values));
     }
-    row
 }
 
 /// Drops values that a row has no room for; each leaves an error entry and counts as not found.
@@ -342,7 +413,8 @@ pub fn record(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<(ResultId, Option
     if let Some(there) = tx.get(&RESULTS, &draft.row.job)? {
         return Ok((there.id, None));
     }
-    let mut row = ResultV3::from(draft.row);
+    let mut row = ResultV4::from(ResultV3::from(draft.row));
+    row.attributes_version = draft.attributes_version;
     row.place = tx.clock().moment_of(row.scraped_at);
     // One that cannot be read counts as none: this page was fetched, and is worth keeping by itself.
     let newest = readable("an earlier result of the URL", &row.url, readings(tx, &row.url, 1))?;
@@ -356,7 +428,7 @@ pub fn record(tx: &OrgWrite<'_>, draft: ResultDraft) -> Result<(ResultId, Option
     if let Some(previous) = &previous {
         row.changed = changed(previous, &row);
     }
-    if let (Some(page_type), Some(_)) = (row.page_type, row.schema) {
+    if let Some(page_type) = row.page_type.filter(|_| row.was_read()) {
         let grown = columns::grow(tx, page_type, &row.domain, &draft.attributes);
         // Without the list of columns the values are found in `readings`, as those beyond the last column are.
         readable("a list of columns", columns::table_of(page_type), grown)?;
@@ -380,12 +452,12 @@ pub fn delete(tx: &OrgWrite<'_>, job: JobId) -> Result<bool> {
 }
 
 /// The newest results of a URL.
-fn readings(tx: &OrgWrite<'_>, url: &str, limit: usize) -> Result<Vec<ResultV3>> {
+fn readings(tx: &OrgWrite<'_>, url: &str, limit: usize) -> Result<Vec<ResultV4>> {
     tx.scan_index(&RESULTS, &RESULTS_BY_URL, url_digest(url), Order::Descending, limit)
 }
 
 /// The newest result of the same URL whose page was fetched before this one's.
-fn previous(tx: &OrgWrite<'_>, row: &ResultV3) -> Result<Option<ResultV3>> {
+fn previous(tx: &OrgWrite<'_>, row: &ResultV4) -> Result<Option<ResultV4>> {
     // Almost always the newest is the one; only jobs that end out of order make it look further.
     for limit in [1, PREVIOUS_ROWS_MAX] {
         let rows = readings(tx, &row.url, limit)?;
@@ -399,7 +471,7 @@ fn previous(tx: &OrgWrite<'_>, row: &ResultV3) -> Result<Option<ResultV3>> {
 }
 
 /// The attributes whose values differ: those of the new schema in its order, then those that are gone.
-fn changed(previous: &ResultV3, row: &ResultV3) -> Vec<String> {
+pub fn changed(previous: &ResultV4, row: &ResultV4) -> Vec<String> {
     let none = Map::new();
     let before = previous.values.0.as_object().unwrap_or(&none);
     let after = row.values.0.as_object().unwrap_or(&none);

@@ -1,16 +1,15 @@
 //! Which pages somebody means who names a domain: all of a registrable domain, or those of one host of it.
 
 use super::pages::NAMINGS;
-use super::rows::{RESULTS, RESULTS_BY_DOMAIN, ResultV3};
+use super::rows::{RESULTS, RESULTS_BY_DOMAIN, ResultV4};
 use super::schemas::schema_domain;
-use super::service::is_document;
 use base::codec::Record;
 use base::ids::{JobId, OrgId};
-use base::page::{Page, PageRequest};
+use base::page::{Page, PageRequest, encode_cursor};
 use base::web::{Domain, host_of};
 use base::{Error, Result};
 use serde::{Deserialize, Serialize};
-use store::{OrgRead, SysTable, System, readable};
+use store::{KeyPart, OrgRead, SysTable, System, readable};
 
 /// How often a look for the newest stored page goes on after a page of results without one.
 const LOOKS_MAX: usize = 8;
@@ -40,9 +39,16 @@ impl Site {
     }
 
     /// Whether a result is of the site.
-    pub fn has(&self, row: &ResultV3) -> bool {
+    pub fn has(&self, row: &ResultV4) -> bool {
         row.domain == self.domain && (self.host == self.domain || host_of(&row.url) == self.host)
     }
+}
+
+/// Whether a body of this media type is read as a page. Servers that name none mostly send HTML.
+pub fn is_document(content_type: Option<&str>) -> bool {
+    let Some(content_type) = content_type else { return true };
+    let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    media.is_empty() || media == "text/plain" || media.contains("html") || media.ends_with("xml")
 }
 
 /// A page of the results of a site, newest first, of those that `keep` accepts.
@@ -50,21 +56,30 @@ pub fn results_of_site(
     tx: &OrgRead<'_>,
     site: &Site,
     page: &PageRequest,
-    mut keep: impl FnMut(&ResultV3) -> bool,
-) -> Result<Page<ResultV3>> {
+    mut keep: impl FnMut(&ResultV4) -> bool,
+) -> Result<Page<ResultV4>> {
     tx.page_by(&RESULTS, &RESULTS_BY_DOMAIN, &site.domain, page, |row| site.has(row) && keep(row))
 }
 
+/// The cursor behind a result of its site.
+pub fn place_of_result(row: &ResultV4) -> String {
+    let mut place = Vec::new();
+    row.domain.write_part(&mut place);
+    row.place.write_part(&mut place);
+    row.job.write_part(&mut place);
+    encode_cursor(RESULTS_BY_DOMAIN.name(), &place)
+}
+
 /// Whether the page of a result is kept.
-pub fn has_page(tx: &OrgRead<'_>, row: &ResultV3) -> Result<bool> {
+pub fn has_page(tx: &OrgRead<'_>, row: &ResultV4) -> Result<bool> {
     Ok(readable("that a page is kept", row.job, tx.get(&NAMINGS, &row.job))?.is_none_or(|row| row.is_some()))
 }
 
 /// The newest result of a site whose page is kept and is a document.
-pub fn newest_page(tx: &OrgRead<'_>, site: &Site) -> Result<Option<ResultV3>> {
+pub fn newest_page(tx: &OrgRead<'_>, site: &Site) -> Result<Option<ResultV4>> {
     let mut page = PageRequest { limit: 1, cursor: None };
     for _ in 0..LOOKS_MAX {
-        let keep = |row: &ResultV3| {
+        let keep = |row: &ResultV4| {
             is_document(row.content_type.as_deref()) && has_page(tx, row).is_ok_and(|is_kept| is_kept)
         };
         let mut found = results_of_site(tx, site, &page, keep)?;

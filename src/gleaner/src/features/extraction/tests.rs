@@ -2,12 +2,13 @@
 
 mod follow;
 
+mod again;
 mod schemas;
 mod trials;
 
 use super::feed::{INDEXED, SearchFeed};
-use super::held_rows::{HeldV1, HeldV2};
-use super::rows::{COLUMNS, RESULTS, RESULTS_BY_ID, RedirectV1, ResultV1, ResultV2, ResultV3};
+use super::held_rows::{HeldV1, HeldV2, HeldV3};
+use super::rows::{COLUMNS, RESULTS, RESULTS_BY_ID, RedirectV1, ResultV1, ResultV2, ResultV3, ResultV4};
 use super::service::{DeliveredPage, Extractor, record};
 use super::*;
 use base::clock::{Clock, Timestamp};
@@ -58,7 +59,7 @@ impl Bench {
     }
 
     /// Extracts a page and stores its result.
-    async fn collect(&self, page: DeliveredPage) -> ResultV3 {
+    async fn collect(&self, page: DeliveredPage) -> ResultV4 {
         let job = page.job;
         let draft = self.extractor.process(&self.org, page).await.unwrap();
         self.org.write(move |tx| record(tx, draft)).await.unwrap();
@@ -200,7 +201,7 @@ async fn what_is_read_after_a_wrong_year_is_the_newest() {
     // As an earlier release left one that was read ahead: it stands where its date is.
     let old = page(SHOP, &product("Plane", "1"));
     let year_ahead = clock.now().after(std::time::Duration::from_millis(YEAR_MS as u64));
-    let old = ResultV3 {
+    let old = ResultV4 {
         id: ResultId::new(),
         job: old.job,
         scraped_at: year_ahead,
@@ -214,7 +215,7 @@ async fn what_is_read_after_a_wrong_year_is_the_newest() {
     rows.push(visit("last").await);
     let changed: Vec<_> = rows.iter().map(|row| !row.changed.is_empty()).collect();
     assert_eq!(changed, [false, true, true, true, false, true], "each is compared with the one before it");
-    let days = |row: &ResultV3| row.scraped_at.since(rows[0].scraped_at).as_secs() / 86_400;
+    let days = |row: &ResultV4| row.scraped_at.since(rows[0].scraped_at).as_secs() / 86_400;
     assert_eq!(rows.iter().map(days).collect::<Vec<_>>(), [0, 365, 0, 365, 0, 0], "a date is what it is");
     let of_url = bench.org.read(|tx| {
         let newest = super::rows::url_digest(SHOP);
@@ -392,14 +393,20 @@ async fn a_result_and_a_draft_of_before_redirects_are_read() {
     };
     // An old row is the new one without what stands at its end, under its own version byte.
     let bare = ResultV2::from(old.clone());
-    let mut now = ResultV3 { redirects: Vec::new(), ..kept };
-    assert_eq!(codec::decode::<ResultV3>(&codec::encode(&now).unwrap()).unwrap(), now);
+    let mut now = ResultV4 { redirects: Vec::new(), ..kept };
+    assert_eq!(codec::decode::<ResultV4>(&codec::encode(&now).unwrap()).unwrap(), now);
     now.place = base::clock::Moment(now.scraped_at.millis());
-    assert_eq!(codec::decode::<ResultV3>(&codec::encode(&bare).unwrap()).unwrap(), now);
-    assert_eq!(codec::decode::<ResultV3>(&codec::encode(&old).unwrap()).unwrap(), now);
+    assert_eq!(codec::decode::<ResultV4>(&codec::encode(&bare).unwrap()).unwrap(), now);
+    assert_eq!(codec::decode::<ResultV4>(&codec::encode(&old).unwrap()).unwrap(), now);
     let draft = HeldV1 { row: old, attributes: Vec::new() };
-    let read: HeldV2 = codec::decode(&codec::encode(&draft).unwrap()).unwrap();
-    assert_eq!(read, HeldV2 { row: bare, attributes: Vec::new() });
+    let read: HeldV3 = codec::decode(&codec::encode(&draft).unwrap()).unwrap();
+    let held = HeldV3 { row: bare.clone(), attributes: Vec::new(), attributes_version: None };
+    assert_eq!(read, held);
+    // And what was stored before there were own attributes.
+    let third = ResultV3::from(bare.clone());
+    assert_eq!(codec::decode::<ResultV4>(&codec::encode(&third).unwrap()).unwrap(), now);
+    let draft = HeldV2 { row: bare, attributes: Vec::new() };
+    assert_eq!(codec::decode::<HeldV3>(&codec::encode(&draft).unwrap()).unwrap(), held);
 }
 
 #[tokio::test]

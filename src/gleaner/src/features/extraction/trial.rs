@@ -1,9 +1,9 @@
 //! Trying attributes on a page that is there already: what they find, and what each of their XPaths selects. Nothing is
 //! fetched, and nothing is kept.
 
-use super::rows::{RESULTS, ResultV3};
-use super::service::{is_document, read_stored, within_limits};
-use super::site::{Site, has_page, newest_page};
+use super::rows::{RESULTS, ResultV4};
+use super::service::{read_stored, within_limits};
+use super::site::{Site, has_page, is_document, newest_page};
 use super::turns::ReadingTurns;
 use super::wire::{AttributeErrorView, QualityView};
 use base::ids::JobId;
@@ -149,7 +149,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 }
 
 /// The result whose page is read: the job's, or the newest one of the site. 413 for a page that is too large.
-pub(super) fn page_to_try(tx: &OrgRead<'_>, site: &Site, job: Option<JobId>) -> Result<ResultV3> {
+pub(super) fn page_to_try(tx: &OrgRead<'_>, site: &Site, job: Option<JobId>) -> Result<ResultV4> {
     let row = match job {
         Some(job) => page_of_job(tx, site, job)?,
         None => {
@@ -164,7 +164,7 @@ pub(super) fn page_to_try(tx: &OrgRead<'_>, site: &Site, job: Option<JobId>) -> 
     Ok(row)
 }
 
-fn page_of_job(tx: &OrgRead<'_>, site: &Site, job: JobId) -> Result<ResultV3> {
+fn page_of_job(tx: &OrgRead<'_>, site: &Site, job: JobId) -> Result<ResultV4> {
     let row = tx.require(&RESULTS, &job)?;
     if !site.has(&row) {
         let (host, wanted) = (host_of(&row.url), &site.host);
@@ -179,7 +179,7 @@ fn page_of_job(tx: &OrgRead<'_>, site: &Site, job: JobId) -> Result<ResultV3> {
     Ok(row)
 }
 
-fn try_on(schema: &Schema, row: ResultV3, page: &Bytes) -> Result<XpathTestView> {
+fn try_on(schema: &Schema, row: ResultV4, page: &Bytes) -> Result<XpathTestView> {
     let url = WebUrl::parse(&row.final_url).map_err(|e| Error::internal("read the URL of a result", e))?;
     let document = Document::parse_bytes(page, row.content_type.as_deref());
     let base = page_base(&document, url.as_url());
@@ -188,7 +188,7 @@ fn try_on(schema: &Schema, row: ResultV3, page: &Bytes) -> Result<XpathTestView>
     Ok(view(row, extraction, traces))
 }
 
-fn view(row: ResultV3, extraction: Extraction, traces: Vec<AttributeTrace>) -> XpathTestView {
+fn view(row: ResultV4, extraction: Extraction, traces: Vec<AttributeTrace>) -> XpathTestView {
     let extraction = within_limits(extraction, traces.len());
     let (mut room, mut omitted) = (OUTLINES_BYTES_MAX, 0);
     let mut trial = |trace: XPathTrace| {

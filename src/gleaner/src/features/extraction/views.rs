@@ -5,7 +5,7 @@
 //! nothing here looks beyond the organization.
 
 use super::columns::{COMMON, table_of, typed_tables};
-use super::rows::{COLUMNS, ColumnKindV1, ColumnsV2, RESULTS, ResultV3, TypedColumnV2};
+use super::rows::{COLUMNS, ColumnKindV1, ColumnsV2, RESULTS, ResultV4, TypedColumnV2};
 use crate::console::{
     Column, ConsoleTable, NAMED_BY_METADATA, View, ViewRows, column, console_table, optional_int,
     optional_text, seen_by_agents, table_name, text, time,
@@ -21,11 +21,14 @@ use std::sync::{Arc, LazyLock};
 use store::{Key, OrgRead};
 
 /// How results look in the console.
-pub static VIEWS: &[View] = &[View { source: RESULTS.name(), tables, rows }];
+pub static VIEWS: &[View] = &[
+    View { source: RESULTS.name(), tables, rows },
+    View { source: COLUMNS.name(), tables: widest, rows: widened },
+];
 
-static READINGS: LazyLock<ConsoleTable<ResultV3>> = LazyLock::new(|| {
+static READINGS: LazyLock<ConsoleTable<ResultV4>> = LazyLock::new(|| {
     use ColumnKind::{Float64, Int64, Json, Text, Timestamp};
-    let table = ConsoleTable::<ResultV3>::new(
+    let table = ConsoleTable::<ResultV4>::new(
         "readings",
         "One row for each result: what a job extracted from a page.",
         [
@@ -113,7 +116,7 @@ fn newest_of_each_url(table: &str) -> NewestOf {
 
 /// An extracted value.
 struct ReadingValue {
-    result: Arc<ResultV3>,
+    result: Arc<ResultV4>,
     attribute: String,
     position: usize,
     value: Value,
@@ -174,8 +177,23 @@ fn tables() -> Vec<TableSpec> {
     [READINGS.spec(), READING_VALUES.spec()].into_iter().chain(typed.map(Arc::unwrap_or_clone)).collect()
 }
 
+/// The tables that columns are added to.
+fn widest() -> Vec<TableSpec> {
+    let table = |name| Arc::unwrap_or_clone(typed_table(name, &ColumnsV2::default()));
+    typed_tables().into_iter().map(table).collect()
+}
+
+/// A table as wide as its list of columns says, without a row: a column is there as soon as its attribute is saved.
+fn widened(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
+    let name = String::decode(key)
+        .ok_or_else(|| Error::internal("read a change of a column list", "its key is damaged"))?;
+    let Some(name) = typed_tables().into_iter().find(|known| *known == name) else { return Ok(Vec::new()) };
+    let columns = tx.get(&COLUMNS, &name.to_owned())?.unwrap_or_default();
+    Ok(vec![ViewRows { table: typed_table_again(name, &columns), rows: Vec::new() }])
+}
+
 /// Grows when the common columns change.
-const COMMON_VERSION: u64 = 2;
+const COMMON_VERSION: u64 = 3;
 
 /// A page-type table with an organization's columns.
 fn typed_table(name: &str, own: &ColumnsV2) -> Arc<TableSpec> {
@@ -228,7 +246,7 @@ fn rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
     let row = tx.get(&RESULTS, &job)?.map(Arc::new);
     let values = row.as_ref().map(reading_values).unwrap_or_default();
     let mut all = vec![READINGS.rows(row.as_deref()), READING_VALUES.rows(&values)];
-    let own = row.as_ref().filter(|row| row.schema.is_some()).and_then(|row| row.page_type).map(table_of);
+    let own = row.as_ref().filter(|row| row.was_read()).and_then(|row| row.page_type).map(table_of);
     for name in typed_tables() {
         let columns = tx.get(&COLUMNS, &name.to_owned())?.unwrap_or_default();
         let rows = match &row {
@@ -240,7 +258,7 @@ fn rows(tx: &OrgRead<'_>, key: &[u8]) -> Result<Vec<ViewRows>> {
     Ok(all)
 }
 
-fn reading_values(row: &Arc<ResultV3>) -> Vec<ReadingValue> {
+fn reading_values(row: &Arc<ResultV4>) -> Vec<ReadingValue> {
     let mut values = Vec::new();
     for (attribute, value) in row.values.0.as_object().into_iter().flatten() {
         let members = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
@@ -257,14 +275,14 @@ fn reading_values(row: &Arc<ResultV3>) -> Vec<ReadingValue> {
 }
 
 /// The row of a page-type table: the common columns, then a cell for each of the organization's.
-fn typed(row: &ResultV3, columns: &ColumnsV2) -> Vec<Cell> {
+fn typed(row: &ResultV4, columns: &ColumnsV2) -> Vec<Cell> {
     let mut cells: Vec<_> = COMMON.iter().map(|column| column.cell(row)).collect();
     cells.extend(columns.columns.iter().map(|column| typed_cell(row, column)));
     cells
 }
 
 /// A value stands in the column of its own kind; under another kind's column of the same attribute is NULL.
-fn typed_cell(row: &ResultV3, column: &TypedColumnV2) -> Cell {
+fn typed_cell(row: &ResultV4, column: &TypedColumnV2) -> Cell {
     match (column.kind, row.values.0.get(&column.attribute)) {
         (ColumnKindV1::Text, Some(Value::String(value))) => Cell::from(value.as_str()),
         (ColumnKindV1::Number, Some(Value::Number(value))) => value.as_f64().map_or(Cell::Null, Cell::Float),

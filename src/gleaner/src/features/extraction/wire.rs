@@ -1,6 +1,6 @@
 //! Results and schemas as callers see them (data/docs/api.md, "Extraction").
 
-use super::rows::{AttributeErrorV1, DiscoveredBy, PlatformSchemaV1, RedirectV1, ResultV3};
+use super::rows::{AttributeErrorV1, DiscoveredBy, PlatformSchemaV1, RedirectV1, ResultV4};
 use super::views::hex;
 use base::clock::Timestamp;
 use base::ids::{JobId, ResultId, SchemaId, UrlId};
@@ -35,6 +35,8 @@ pub struct ResultView {
     pub tags: Vec<String>,
     pub schema_id: Option<SchemaId>,
     pub schema_version: Option<u32>,
+    /// The version of the organization's own attributes that were merged in; null where it had none for the page.
+    pub attributes_version: Option<u32>,
     /// By attribute; attributes without a value are absent. Empty when no schema was there for the page.
     pub values: Map<String, Value>,
     /// Null when no schema was there for the page: nothing was measured.
@@ -111,7 +113,7 @@ impl From<page::extract::Quality> for QualityView {
 
 impl ResultView {
     /// `indexed_at`: as the [`SearchFeed`](super::SearchFeed) knows it.
-    pub fn new(row: ResultV3, indexed_at: Option<Timestamp>) -> ResultView {
+    pub fn new(row: ResultV4, indexed_at: Option<Timestamp>) -> ResultView {
         let values = match row.values.0 {
             Value::Object(values) => values,
             _ => Map::new(),
@@ -129,6 +131,7 @@ impl ResultView {
             tags: row.tags,
             schema_id: row.schema.map(|schema| schema.id),
             schema_version: row.schema.map(|schema| schema.version),
+            attributes_version: row.attributes_version,
             values,
             quality: row.quality.map(QualityView::from),
             attribute_errors: row.attribute_errors.into_iter().map(AttributeErrorView::from).collect(),
@@ -172,7 +175,7 @@ pub struct ResultMetadata {
 
 impl ResultMetadata {
     /// `indexed_at`: as the [`SearchFeed`](super::SearchFeed) knows it.
-    pub fn new(row: &ResultV3, indexed_at: Option<Timestamp>) -> ResultMetadata {
+    pub fn new(row: &ResultV4, indexed_at: Option<Timestamp>) -> ResultMetadata {
         ResultMetadata {
             id: row.id,
             job_id: row.job,
@@ -200,7 +203,7 @@ pub struct PendingView {
 }
 
 impl PendingView {
-    pub fn new(row: &ResultV3) -> PendingView {
+    pub fn new(row: &ResultV4) -> PendingView {
         PendingView {
             indexing_pending: true,
             retry_after_seconds: RETRY_AFTER_SECS,

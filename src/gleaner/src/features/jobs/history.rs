@@ -6,7 +6,7 @@
 
 use super::rows::{BY_URL, JOBS, JobV2};
 use crate::features::extraction::{
-    ChangedValue, RESULTS, ResultV3, changed_values, result_place, results_of_url, results_of_url_list,
+    ChangedValue, RESULTS, ResultV4, changed_values, result_place, results_of_url, results_of_url_list,
 };
 use crate::features::urls::{URLS, UrlV1};
 use base::clock::Timestamp;
@@ -61,7 +61,7 @@ impl HistoryView {
         }
     }
 
-    fn of_result(result: &ResultV3) -> HistoryView {
+    fn of_result(result: &ResultV4) -> HistoryView {
         HistoryView {
             job_id: result.job,
             status: JobStatus::Succeeded,
@@ -77,7 +77,7 @@ impl HistoryView {
         }
     }
 
-    fn with(self, tx: &OrgRead<'_>, result: ResultV3) -> Result<HistoryView> {
+    fn with(self, tx: &OrgRead<'_>, result: ResultV4) -> Result<HistoryView> {
         Ok(HistoryView {
             result_id: Some(result.id),
             scraped_at: Some(result.scraped_at),
@@ -131,7 +131,7 @@ pub(super) fn entries(tx: &OrgRead<'_>, url: &UrlV1, page: &PageRequest) -> Resu
     let (mut fill, mut rest) = (HistoryFill::default(), page.clone());
     if page.cursor.is_none() || page.position(results_of_url_list()).is_ok() {
         // One whose job cannot be read is shown with its job, or as its error.
-        let is_alone = |result: &ResultV3| {
+        let is_alone = |result: &ResultV4| {
             let job = tx.get(&JOBS, &result.job);
             job.is_ok_and(|job| job.is_none_or(|job| job.url_id != Some(url.id)))
         };

@@ -1,0 +1,219 @@
+//! Pages as they were fetched, what a URL said over time, and how two results differ: getResultHtml, getExtractionHistory,
+//! diffResults.
+
+use crate::harness::Request;
+use crate::harness::web::{Answer, Web};
+use crate::harness::{Appliance, Member, ended, expect, get, join, post, refused, text};
+use http::Method;
+use serde_json::{Value, json};
+use server::client::Client;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use uuid::Uuid;
+
+const RESULTS: &str = "/api/v1/extraction/results/by-id";
+const HISTORY: &str = "/api/v1/extraction/history";
+
+/// `/plane` costs one more with each visit, and has a maker from the third one on.
+async fn shop() -> Web {
+    let visits = Arc::new(AtomicUsize::new(0));
+    Web::open(move |path| match path {
+        "/plane" => {
+            let visit = visits.fetch_add(1, Ordering::Relaxed);
+            let maker = if visit > 1 { "<em>Veritas</em>" } else { "" };
+            let script = "<script>alert(document.domain)</script>";
+            Some(Answer::html(format!("<h1>Plane</h1><b>{}</b>{maker}{script}", 100 + visit)))
+        }
+        "/other" => Some(Answer::html("<h1>Chisel</h1><b>7</b>")),
+        _ => None,
+    })
+    .await
+}
+
+async fn appliance(web: &Web) -> Appliance {
+    let at = Appliance::start_with(&[("NETWORK__ALLOW", &web.allow())]).await;
+    let attribute =
+        |name: &str, xpath: &str, kind: &str| json!({ "name": name, "xpaths": [xpath], "type": kind });
+    let attributes = [
+        attribute("name", "//h1", "text"),
+        attribute("price", "//b", "number"),
+        attribute("maker", "//em", "text"),
+    ];
+    let json = json!({ "schemas": [{ "pageType": "product", "attributes": attributes }] }).to_string();
+    at.operator(Request::SchemaImport { json, domain: Some("127.0.0.1".to_owned()) }).await;
+    at
+}
+
+/// The id of the result of a new job.
+async fn visit(client: &Client, url: &str) -> String {
+    let job = json!({ "url": url, "pageType": "product" });
+    let job = expect(post(client, "/api/v1/jobs", &job).await, 201);
+    let job = ended(client, text(&job, "id")).await;
+    text(&job, "resultId").to_owned()
+}
+
+fn on_the_box(at: &Appliance, url: &str) -> String {
+    url.strip_prefix(at.app().url()).expect("a link to this box").to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_is_saved_as_it_was_fetched() {
+    let web = shop().await;
+    let at = appliance(&web).await;
+    let (member, stranger) = (at.member("ada").await, at.member("eve").await);
+    let api = &member.api;
+    let id = visit(api, &web.url("/plane")).await;
+    let path = format!("{RESULTS}/{id}/html");
+    let reply = get(api, &path).await;
+    assert_eq!(reply.header("cache-control"), "no-store");
+    let told = expect(reply, 200);
+    let page = "<h1>Plane</h1><b>100</b><script>alert(document.domain)</script>";
+    assert_eq!(told["byteSize"], page.len());
+    assert!(text(&told, "contentType").starts_with("text/html"), "{told}");
+    let minutes = at.clock.now().after(Duration::from_secs(5 * 60)).to_string();
+    assert!(text(&told, "expiresAt") <= minutes.as_str(), "{told}");
+
+    // Without a credential; as a file, which no browser shows or runs as the box's.
+    let link = on_the_box(&at, text(&told, "url"));
+    let saved = get(&at.client(), &link).await;
+    assert_eq!((saved.status.as_u16(), saved.text().as_str()), (200, page));
+    assert_eq!(saved.header("content-type"), "text/html");
+    assert!(saved.header("content-security-policy").starts_with("sandbox;"), "{:?}", saved.headers);
+    assert_eq!(saved.header("content-disposition"), format!("attachment; filename=\"page-{id}.html\""));
+    assert_eq!(saved.header("x-content-type-options"), "nosniff");
+
+    // Another's, a missing and a malformed one.
+    let foreign = get(&stranger.api, &path).await;
+    refused(&foreign, 404, "Result not found", "");
+    for other in [Uuid::now_v7().to_string(), "not-an-id".to_owned()] {
+        assert_eq!(get(&stranger.api, &format!("{RESULTS}/{other}/html")).await.text(), foreign.text());
+    }
+    // A link is not another one's, and is over in time.
+    let mut forged = link.clone();
+    forged.replace_range(forged.len() - 1.., if link.ends_with('A') { "B" } else { "A" });
+    refused(&get(&at.client(), &forged).await, 404, "File not found", "");
+    at.clock.advance(Duration::from_secs(5 * 60 + 1));
+    refused(&get(&at.client(), &link).await, 404, "File not found", "");
+    at.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_ends_with_the_page_and_with_who_asked_for_it() {
+    let web = shop().await;
+    let at = appliance(&web).await;
+    let member = at.member("ada").await;
+    let id = visit(&member.api, &web.url("/plane")).await;
+    let viewer = join(&at, &member.browser, "walt", "viewer").await;
+    let linked = async |client: &Client| {
+        let told = expect(get(client, &format!("{RESULTS}/{id}/html")).await, 200);
+        on_the_box(&at, text(&told, "url"))
+    };
+    let (of_viewer, of_owner) = (linked(&viewer.browser).await, linked(&member.api).await);
+    assert_eq!(get(&at.client(), &of_viewer).await.status, 200);
+    let membership = format!("/api/v1/orgs/current/members/{}", viewer.id);
+    assert_eq!(member.browser.send(Method::DELETE, &membership, None).await.unwrap().status, 204);
+    refused(&get(&at.client(), &of_viewer).await, 404, "File not found", "");
+    assert_eq!(get(&at.client(), &of_owner).await.status, 200);
+    assert_eq!(member.api.delete(&format!("{RESULTS}/{id}")).await.unwrap().status, 204);
+    refused(&get(&at.client(), &of_owner).await, 404, "File not found", "");
+    at.stop().await;
+}
+
+async fn three_visits(web: &Web, member: &Member) -> Vec<String> {
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(visit(&member.api, &web.url("/plane")).await);
+    }
+    ids
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_url_said_is_listed_oldest_first() {
+    let web = shop().await;
+    let at = appliance(&web).await;
+    let (member, stranger) = (at.member("ada").await, at.member("eve").await);
+    let api = &member.api;
+    let urls = json!({ "urls": [web.url("/plane")] });
+    expect(post(api, "/api/v1/urls", &urls).await, 200);
+    let registered = expect(get(api, "/api/v1/urls").await, 200)["items"][0]["id"].clone();
+    let ids = three_visits(&web, &member).await;
+    visit(api, &web.url("/other")).await;
+    // The fragment is not a part of a URL.
+    let of_url = format!("{HISTORY}?url={}%23top", web.url("/plane"));
+    let listed = expect(get(api, &of_url).await, 200);
+    let items = listed["items"].as_array().unwrap();
+    let listed_ids: Vec<_> = items.iter().map(|item| text(item, "resultId")).collect();
+    assert_eq!(listed_ids, ids);
+    let price = |from: i32, to: i32| json!({ "name": "price", "from": from, "to": to });
+    let maker = json!({ "name": "maker", "from": null, "to": "Veritas" });
+    assert_eq!(items[0]["changed"], json!([]));
+    assert_eq!(items[1]["changed"], json!([price(100, 101)]));
+    assert_eq!(items[2]["changed"], json!([price(101, 102), maker]));
+    assert_eq!((&items[2]["schemaVersion"], &items[2]["attributesVersion"]), (&json!(1), &Value::Null));
+    let of_id = format!("{HISTORY}?urlId={}", registered.as_str().unwrap());
+    assert_eq!(expect(get(api, &of_id).await, 200), listed);
+
+    let mut paged = Vec::new();
+    let mut next = format!("{of_url}&limit=1");
+    loop {
+        let page = expect(get(api, &next).await, 200);
+        paged.extend(page["items"].as_array().unwrap().clone());
+        let Some(cursor) = page["nextCursor"].as_str() else { break };
+        next = format!("{of_url}&limit=1&cursor={cursor}");
+    }
+    assert_eq!(json!(paged), listed["items"]);
+
+    // Others have no history of it; and nobody's URL is missing.
+    assert_eq!(expect(get(&stranger.api, &of_url).await, 200)["items"], json!([]));
+    let foreign = get(&stranger.api, &of_id).await;
+    refused(&foreign, 404, "URL not found", "");
+    let missing = get(&stranger.api, &format!("{HISTORY}?urlId={}", Uuid::now_v7())).await;
+    assert_eq!(missing.text(), foreign.text());
+    for (query, part) in [
+        ("", "url: is missing"),
+        ("?url=nonsense", "url: "),
+        ("?urlId=7", "urlId: "),
+        (&format!("?url=http://a.example/&urlId={}", Uuid::now_v7()), "urlId: give either"),
+        ("?cursor=abc", "cursor: "),
+    ] {
+        refused(&get(api, &format!("{HISTORY}{query}")).await, 400, "Validation failed", part);
+    }
+    at.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_results_are_compared() {
+    let web = shop().await;
+    let at = appliance(&web).await;
+    let (member, stranger) = (at.member("ada").await, at.member("eve").await);
+    let api = &member.api;
+    let ids = three_visits(&web, &member).await;
+    let diff = async |client: &Client, one: &str, other: &str| {
+        get(client, &format!("{RESULTS}/{one}/diff?with={other}")).await
+    };
+    let forwards = expect(diff(api, &ids[0], &ids[2]).await, 200);
+    let changes = json!([
+        { "name": "price", "from": 100, "to": 102 }, { "name": "maker", "from": null, "to": "Veritas" },
+    ]);
+    assert_eq!(forwards["attributes"], changes);
+    let backwards = expect(diff(api, &ids[2], &ids[0]).await, 200);
+    assert_eq!(backwards["attributes"][1], json!({ "name": "maker", "from": "Veritas", "to": null }));
+    assert_eq!(expect(diff(api, &ids[1], &ids[1]).await, 200)["attributes"], json!([]));
+    // Also of two URLs.
+    let other = visit(api, &web.url("/other")).await;
+    let across = expect(diff(api, &ids[0], &other).await, 200);
+    assert_eq!(across["attributes"][0], json!({ "name": "name", "from": "Plane", "to": "Chisel" }));
+
+    let missing = Uuid::now_v7().to_string();
+    let own = visit(&stranger.api, &web.url("/other")).await;
+    let unknown = diff(&stranger.api, &own, &missing).await;
+    refused(&unknown, 404, "Result not found", "");
+    for (one, with) in [(&own, &ids[0]), (&ids[0], &own), (&ids[0], &ids[1]), (&missing, &own)] {
+        assert_eq!(diff(&stranger.api, one, with).await.text(), unknown.text(), "{one} {with}");
+    }
+    let path = format!("{RESULTS}/{}/diff", ids[0]);
+    refused(&get(api, &path).await, 400, "Validation failed", "with: is missing");
+    refused(&get(api, &format!("{path}?with=7")).await, 400, "Validation failed", "with: ");
+    at.stop().await;
+}
