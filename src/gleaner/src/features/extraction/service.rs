@@ -186,7 +186,7 @@ fn read_page(schemas: &Schemas, page: &DeliveredPage, fuel: &mut Fuel) -> Result
     let title = body.title().map(|title| cut(&title, TITLE_BYTES_MAX)).filter(|title| !title.is_empty());
     let read = candidates.into_iter().map(|schema| {
         let extraction = match &body {
-            PageBody::Html { document, base } => schema.schema.extract(document, base, fuel),
+            PageBody::Html(page) => schema.schema.extract(&page.0, &page.1, fuel),
             PageBody::Json(json) => schema.schema.extract_json(json, page.final_url.as_url(), fuel),
         };
         (schema, extraction)
@@ -202,7 +202,8 @@ fn read_page(schemas: &Schemas, page: &DeliveredPage, fuel: &mut Fuel) -> Result
 
 /// A body that schemas can read.
 enum PageBody {
-    Html { document: Document, base: Url },
+    /// With what its links are resolved against.
+    Html(Box<(Document, Url)>),
     Json(Value),
 }
 
@@ -212,7 +213,7 @@ impl PageBody {
         if is_document(content_type) {
             let document = Document::parse_bytes(&page.body, content_type);
             let base = page_base(&document, page.final_url.as_url());
-            return Some(PageBody::Html { document, base });
+            return Some(PageBody::Html(Box::new((document, base))));
         }
         // What is called JSON and is none says nothing.
         let is_json = media_type(content_type?).ends_with("json");
@@ -223,7 +224,7 @@ impl PageBody {
 
     fn title(&self) -> Option<String> {
         match self {
-            PageBody::Html { document, .. } => document.title(),
+            PageBody::Html(page) => page.0.title(),
             PageBody::Json(_) => None,
         }
     }
