@@ -2,9 +2,11 @@
 //!
 //! A trace comes after the extraction and has fuel of its own, so that looking changes nothing of what is found.
 
+use serde_json::Value as Json;
 use url::Url;
 
 use super::coerce::{ByteBudget, ValueRefusal, collapse_space};
+use super::json::{PageJson, PlacedPath};
 use super::schema::{Compiled, Schema};
 use super::{ExtractionRun, Reason, ValueCandidate, root_context};
 use crate::html::{Document, NodeId};
@@ -27,6 +29,9 @@ pub struct AttributeTrace {
     pub matched: Option<usize>,
     /// In the attribute's order, also those behind the one that matched.
     pub xpaths: Vec<XPathTrace>,
+    /// The first JSONPath that gives a value, where no XPath does.
+    pub matched_json_path: Option<usize>,
+    pub json_paths: Vec<XPathTrace>,
 }
 
 /// What one XPath came to.
@@ -56,14 +61,39 @@ pub struct Outline {
 }
 
 impl Schema {
-    /// What each XPath finds on a page, by itself.
+    /// What each XPath and JSONPath finds on a page, by itself.
     pub fn trace(&self, document: &Document, base: &Url, fuel: &mut Fuel) -> Vec<AttributeTrace> {
+        self.trace_all(document, PageJson::new(document, None), base, fuel)
+    }
+
+    /// The same for a page that is JSON.
+    pub fn trace_json(&self, page: &Json, base: &Url, fuel: &mut Fuel) -> Vec<AttributeTrace> {
+        let none = Document::parse(String::new());
+        self.trace_all(&none, PageJson::new(&none, Some(page)), base, fuel)
+    }
+
+    fn trace_all(
+        &self,
+        document: &Document,
+        json: PageJson<'_>,
+        base: &Url,
+        fuel: &mut Fuel,
+    ) -> Vec<AttributeTrace> {
         let context = root_context(document);
-        let mut run = ExtractionRun { document, base, fuel, context, room: ByteBudget::for_page() };
+        let mut run = ExtractionRun { document, json, base, fuel, context, room: ByteBudget::for_page() };
+        let first_value = |traces: &[XPathTrace]| traces.iter().position(|trace| trace.reason.is_none());
         let trace = |attribute: &Compiled| {
             let xpaths: Vec<_> = attribute.xpaths.iter().map(|xpath| run.trace(attribute, xpath)).collect();
-            let matched = xpaths.iter().position(|xpath| xpath.reason.is_none());
-            AttributeTrace { name: attribute.name.clone(), matched, xpaths }
+            let json_paths: Vec<_> =
+                attribute.json_paths.iter().map(|path| run.trace_path(attribute, path)).collect();
+            let matched = first_value(&xpaths);
+            AttributeTrace {
+                name: attribute.name.clone(),
+                matched,
+                matched_json_path: first_value(&json_paths).filter(|_| matched.is_none()),
+                xpaths,
+                json_paths,
+            }
         };
         self.attributes().iter().map(trace).collect()
     }
@@ -83,17 +113,51 @@ impl ExtractionRun<'_> {
             Value::Texts(texts) => Some(texts.len()),
             _ => None,
         };
-        let (reason, detail) = match self.judge(attribute, &value) {
-            Ok(ValueCandidate::Value(_)) => (None, String::new()),
-            Ok(ValueCandidate::Blank) => (Some(Reason::NotFound), blank(nodes).to_owned()),
-            Ok(ValueCandidate::Unwanted) => {
-                (Some(Reason::AntiPattern), "what it selects matches an antiPattern".to_owned())
-            }
-            Err(ValueRefusal::Type(reason, detail)) => (Some(reason), detail),
-            Err(ValueRefusal::Budget(detail)) => (Some(Reason::Budget), detail),
-        };
+        let (reason, detail) = told(self.judge(attribute, &value), nodes);
         XPathTrace { reason, detail, nodes, first: outline(self.document, &value) }
     }
+
+    fn trace_path(&mut self, attribute: &Compiled, path: &PlacedPath) -> XPathTrace {
+        let selected = self.json.select(path, self.fuel);
+        let selected = selected.map(|nodes| (nodes.len(), nodes.first().map(|node| said_by(node))));
+        let (nodes, first) = match selected {
+            Ok((count, first)) => (Some(count), first.map(|text| alone(&text))),
+            Err(error) => {
+                let (reason, detail) = (Some(Reason::Budget), error.to_string());
+                return XPathTrace { reason, detail, nodes: None, first: None };
+            }
+        };
+        let (reason, detail) = told(self.evaluate_json(attribute, path), nodes);
+        XPathTrace { reason, detail, nodes, first }
+    }
+}
+
+/// Why there is no value, if there is none.
+fn told(found: Result<ValueCandidate, ValueRefusal>, nodes: Option<usize>) -> (Option<Reason>, String) {
+    match found {
+        Ok(ValueCandidate::Value(_)) => (None, String::new()),
+        Ok(ValueCandidate::Blank) => (Some(Reason::NotFound), blank(nodes).to_owned()),
+        Ok(ValueCandidate::Unwanted) => {
+            (Some(Reason::AntiPattern), "what it selects matches an antiPattern".to_owned())
+        }
+        Err(ValueRefusal::Type(reason, detail)) => (Some(reason), detail),
+        Err(ValueRefusal::Budget(detail)) => (Some(Reason::Budget), detail),
+    }
+}
+
+/// What a node of JSON is, in a few words.
+fn said_by(node: &Json) -> String {
+    match node {
+        Json::String(text) => beginning(text),
+        Json::Array(members) => format!("a list of {}", members.len()),
+        Json::Object(members) => format!("an object of {}", members.len()),
+        scalar => scalar.to_string(),
+    }
+}
+
+/// What stands nowhere.
+fn alone(text: &str) -> Outline {
+    Outline { tag: None, id: None, classes: Vec::new(), attribute: None, text: beginning(text) }
 }
 
 /// Why there is no value although nothing was refused.
@@ -106,13 +170,6 @@ fn blank(nodes: Option<usize>) -> &'static str {
 }
 
 fn outline(document: &Document, value: &Value) -> Option<Outline> {
-    let alone = |text: &str| Outline {
-        tag: None,
-        id: None,
-        classes: Vec::new(),
-        attribute: None,
-        text: beginning(text),
-    };
     match value {
         Value::Nodes(nodes) => nodes.first().map(|node| of_node(document, *node)),
         Value::Texts(texts) => texts.first().map(|text| alone(text)),
@@ -203,6 +260,23 @@ mod tests {
         let link = traced[1].xpaths[0].first.as_ref().unwrap();
         assert_eq!((link.tag.as_deref(), link.attribute.as_deref()), (Some("a"), Some("href")));
         assert_eq!((traced[2].matched, traced[2].xpaths[0].reason), (None, Some(Reason::NotFound)));
+    }
+
+    #[test]
+    fn a_json_path_says_the_same() {
+        let html = r#"<h1>Plane</h1><script type="application/ld+json">{"offers":{"price":"12.50","x":[]}}</script>"#;
+        let traced = trace(
+            html,
+            r#"[{"name":"price","type":"number","xpaths":["//b"],"jsonPaths":["ld+json$.offers.x","ld+json$.offers","ld+json$.offers.price"]},
+                {"name":"name","type":"text","xpaths":["//h1"],"jsonPaths":["ld+json$.offers.price"]}]"#,
+        );
+        let price = &traced[0];
+        assert_eq!((price.matched, price.matched_json_path), (None, Some(2)));
+        let texts: Vec<_> =
+            price.json_paths.iter().map(|path| path.first.as_ref().unwrap().text.as_str()).collect();
+        assert_eq!(texts, ["a list of 0", "an object of 2", "12.50"]);
+        assert_eq!(price.json_paths[1].reason, Some(Reason::NotFound));
+        assert_eq!((traced[1].matched, traced[1].matched_json_path), (Some(0), None));
     }
 
     #[test]

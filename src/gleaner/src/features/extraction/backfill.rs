@@ -7,12 +7,13 @@
 //! Nothing of a page depends on when it is read, so a row comes out the same however often this is done, and the same as a
 //! result of the page would be now. A row is changed as it is then: what else has happened to it meanwhile stays.
 
+use super::body::is_readable;
 use super::columns;
 use super::compiled::CompiledSchema;
 use super::history::result_before;
 use super::rows::{RESULTS, RESULTS_BY_ID, RESULTS_BY_URL, ResultV4, SchemaPair, SchemaRefV1, url_digest};
 use super::service::{COMPLETENESS_MIN, Extractor, Reading, changed, read_again, read_stored};
-use super::site::{Site, has_page, is_document, place_of_result, results_of_site};
+use super::site::{Site, has_page, place_of_result, results_of_site};
 use super::turns::ReadingTurns;
 use base::audit::Action;
 use base::clock::Timestamp;
@@ -42,6 +43,7 @@ const STEP_ROWS: usize = 16;
 const GO_ON_MAX: Duration = Duration::from_secs(10);
 /// What is said of a row that is there no more, and of one that may be readable another time.
 const GONE: &str = "Result not found";
+const NO_PAGE: &str = "What was fetched is no page.";
 const UNREADABLE: &str = "It cannot be read at the moment.";
 /// Pages of rows that one request looks through for those that are due.
 const LOOKS_MAX: usize = 8;
@@ -364,6 +366,7 @@ impl Run<'_> {
         let (id, job, hash, is_typed) = (row.id, row.job, row.page.hash, row.page_type.is_some());
         let reading = tokio::task::spawn_blocking(move || read_again(schema, &row, &page));
         let reading = reading.await.map_err(|e| Error::internal("read a page again", e))??;
+        let Some(reading) = reading else { return Ok(Found::Refused(NO_PAGE)) };
         if is_walk && !is_typed && reading.completeness() < COMPLETENESS_MIN {
             return Ok(Found::OtherType);
         }
@@ -421,8 +424,8 @@ pub(super) fn unreadable(row: &ResultV4, is_kept: bool) -> Option<Found> {
     if row.page.byte_size > HTML_BYTES_MAX as u64 {
         return Some(Found::TooLarge);
     }
-    let is_page = is_document(row.content_type.as_deref());
-    (!is_page).then_some(Found::Refused("What was fetched is no page."))
+    let is_page = is_readable(row.content_type.as_deref());
+    (!is_page).then_some(Found::Refused(NO_PAGE))
 }
 
 /// Puts what a page says into its row as that is now; gives how many attributes have a value that had none. None when the row

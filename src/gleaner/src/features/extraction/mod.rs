@@ -6,6 +6,7 @@
 
 mod attributes;
 mod backfill;
+mod body;
 mod changes;
 mod column_rows;
 mod columns;

@@ -4,6 +4,7 @@
 //! anything names it. [`record`] runs inside the transaction that ends the job, so the job and its result become true
 //! together, and what "the previous result" is cannot change in between.
 
+use super::body::PageBody;
 use super::changes;
 use super::columns;
 use super::compiled::{CompiledSchema, Schemas};
@@ -14,7 +15,6 @@ use super::rows::{
     ResultV3, ResultV4, SchemaRefV1, url_digest,
 };
 use super::schemas;
-use super::site::is_document;
 use base::clock::Timestamp;
 use base::codec::Json;
 use base::health::{Health, Part};
@@ -24,8 +24,7 @@ use base::web::{Domain, WebUrl};
 use base::{Code, Error, Result};
 use blob::{BlobError, BlobHash, BlobRef, BlobStore, OrgBlobs};
 use bytes::Bytes;
-use page::extract::{AttributeError, Extraction, Reason, page_base};
-use page::html::Document;
+use page::extract::{AttributeError, Extraction, Reason};
 use page::xpath::{Fuel, PAGE_FUEL_MAX};
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value};
@@ -243,13 +242,16 @@ impl Reading {
     }
 }
 
-/// What the stored page of a row says by a schema: the same as of a page that has just come.
-pub fn read_again(schema: Arc<CompiledSchema>, row: &ResultV4, page: &Bytes) -> Result<Reading> {
+/// What the stored page of a row says by a schema: the same as of a page that has just come. None when there is nothing that
+/// could be read.
+pub fn read_again(schema: Arc<CompiledSchema>, row: &ResultV4, page: &Bytes) -> Result<Option<Reading>> {
     let url = WebUrl::parse(&row.final_url).map_err(|e| Error::internal("read the URL of a result", e))?;
-    let document = Document::parse_bytes(page, row.content_type.as_deref());
-    let base = page_base(&document, url.as_url());
-    let extraction = schema.schema.extract(&document, &base, &mut Fuel::new(PAGE_FUEL_MAX));
-    Ok(Reading::new(schema, extraction))
+    let mut fuel = Fuel::new(PAGE_FUEL_MAX);
+    let body = PageBody::read(page, row.content_type.as_deref(), &url, &mut fuel);
+    Ok(body.map(|body| {
+        let extraction = body.extract(&schema.schema, &mut fuel);
+        Reading::new(schema, extraction)
+    }))
 }
 
 fn blob_error(error: BlobError) -> Error {
@@ -288,15 +290,12 @@ fn read_page(
     page: &DeliveredPage,
     fuel: &mut Fuel,
 ) -> Result<PageReading> {
-    if !is_document(page.content_type.as_deref()) {
-        return Ok(PageReading::default());
-    }
+    let body = PageBody::read(&page.body, page.content_type.as_deref(), &page.final_url, fuel);
+    let Some(body) = body else { return Ok(PageReading::default()) };
     let candidates = schemas.of_page(org, page.final_url.host(), page.domain.as_str(), page.page_type)?;
-    let document = Document::parse_bytes(&page.body, page.content_type.as_deref());
-    let title = document.title().map(|title| cut(&title, TITLE_BYTES_MAX)).filter(|title| !title.is_empty());
-    let base = page_base(&document, page.final_url.as_url());
+    let title = body.title().map(|title| cut(&title, TITLE_BYTES_MAX)).filter(|title| !title.is_empty());
     let read = candidates.into_iter().map(|schema| {
-        let extraction = schema.schema.extract(&document, &base, fuel);
+        let extraction = body.extract(&schema.schema, fuel);
         (schema, extraction)
     });
     let found = match page.page_type {

@@ -1,5 +1,6 @@
 //! Which pages somebody means who names a domain: all of a registrable domain, or those of one host of it.
 
+use super::body::is_readable;
 use super::pages::NAMINGS;
 use super::rows::{RESULTS, RESULTS_BY_DOMAIN, ResultV4};
 use super::schemas::schema_domain;
@@ -44,13 +45,6 @@ impl Site {
     }
 }
 
-/// Whether a body of this media type is read as a page. Servers that name none mostly send HTML.
-pub fn is_document(content_type: Option<&str>) -> bool {
-    let Some(content_type) = content_type else { return true };
-    let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    media.is_empty() || media == "text/plain" || media.contains("html") || media.ends_with("xml")
-}
-
 /// A page of the results of a site, newest first, of those that `keep` accepts.
 pub fn results_of_site(
     tx: &OrgRead<'_>,
@@ -75,12 +69,12 @@ pub fn has_page(tx: &OrgRead<'_>, row: &ResultV4) -> Result<bool> {
     Ok(readable("that a page is kept", row.job, tx.get(&NAMINGS, &row.job))?.is_none_or(|row| row.is_some()))
 }
 
-/// The newest result of a site whose page is kept and is a document.
+/// The newest result of a site whose page is kept and can be read.
 pub fn newest_page(tx: &OrgRead<'_>, site: &Site) -> Result<Option<ResultV4>> {
     let mut page = PageRequest { limit: 1, cursor: None };
     for _ in 0..LOOKS_MAX {
         let keep = |row: &ResultV4| {
-            is_document(row.content_type.as_deref()) && has_page(tx, row).is_ok_and(|is_kept| is_kept)
+            is_readable(row.content_type.as_deref()) && has_page(tx, row).is_ok_and(|is_kept| is_kept)
         };
         let mut found = results_of_site(tx, site, &page, keep)?;
         match (found.items.pop(), found.next_cursor) {

@@ -1,9 +1,10 @@
 //! Trying attributes on a page that is there already: what they find, and what each of their XPaths selects. Nothing is
 //! fetched, and nothing is kept.
 
+use super::body::{PageBody, is_readable};
 use super::rows::{RESULTS, ResultV4};
 use super::service::{read_stored, within_limits};
-use super::site::{Site, has_page, is_document, newest_page};
+use super::site::{Site, has_page, newest_page};
 use super::turns::ReadingTurns;
 use super::wire::{AttributeErrorView, QualityView};
 use base::ids::JobId;
@@ -13,8 +14,7 @@ use base::web::{WebUrl, host_of};
 use base::{Code, Error, Result};
 use blob::BlobStore;
 use bytes::Bytes;
-use page::extract::{Attribute, AttributeTrace, Extraction, Outline, Reason, Schema, XPathTrace, page_base};
-use page::html::Document;
+use page::extract::{Attribute, AttributeTrace, Extraction, Outline, Reason, Schema, XPathTrace};
 use page::xpath::Fuel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,8 @@ use server::permit::WorkflowsWrite;
 use server::{Body, Org};
 use store::OrgRead;
 
+/// What is said of what cannot be read.
+const NO_PAGE: &str = "what it fetched is no page that attributes could be tried on";
 /// Bytes of the outlines of one answer; beyond, they are left out and counted.
 const OUTLINES_BYTES_MAX: usize = 512 << 10;
 /// Regular expressions of one request: each takes up to half a megabyte, and more while it is matched.
@@ -67,6 +69,10 @@ struct AttributeTrialView {
     /// The place of the XPath from which the value comes, from 0; null where none gives one.
     matched: Option<usize>,
     xpaths: Vec<XpathTrialView>,
+    /// The same of the JSONPaths, where no XPath gives a value.
+    matched_json_path: Option<usize>,
+    /// `first` has only text here: a value, or what it is instead of one.
+    json_paths: Vec<XpathTrialView>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -170,8 +176,8 @@ fn page_of_job(tx: &OrgRead<'_>, site: &Site, job: JobId) -> Result<ResultV4> {
         let (host, wanted) = (host_of(&row.url), &site.host);
         return Err(Error::invalid("jobId", format!("its page is of {host}, which is not {wanted}")));
     }
-    if !is_document(row.content_type.as_deref()) {
-        return Err(Error::invalid("jobId", "what it fetched is no page that XPaths could be tried on"));
+    if !is_readable(row.content_type.as_deref()) {
+        return Err(Error::invalid("jobId", NO_PAGE));
     }
     if !has_page(tx, &row)? {
         return Err(Error::not_found("Page").message("The page of this job is not kept any more."));
@@ -181,10 +187,11 @@ fn page_of_job(tx: &OrgRead<'_>, site: &Site, job: JobId) -> Result<ResultV4> {
 
 fn try_on(schema: &Schema, row: ResultV4, page: &Bytes) -> Result<XpathTestView> {
     let url = WebUrl::parse(&row.final_url).map_err(|e| Error::internal("read the URL of a result", e))?;
-    let document = Document::parse_bytes(page, row.content_type.as_deref());
-    let base = page_base(&document, url.as_url());
-    let extraction = schema.extract(&document, &base, &mut Fuel::for_page());
-    let traces = schema.trace(&document, &base, &mut Fuel::for_page());
+    let mut fuel = Fuel::for_page();
+    let body = PageBody::read(page, row.content_type.as_deref(), &url, &mut fuel);
+    let body = body.ok_or_else(|| Error::invalid("jobId", NO_PAGE))?;
+    let extraction = body.extract(schema, &mut fuel);
+    let traces = body.trace(schema, &mut Fuel::for_page());
     Ok(view(row, extraction, traces))
 }
 
@@ -209,6 +216,8 @@ fn view(row: ResultV4, extraction: Extraction, traces: Vec<AttributeTrace>) -> X
             name: trace.name,
             matched: trace.matched,
             xpaths: trace.xpaths.into_iter().map(&mut trial).collect(),
+            matched_json_path: trace.matched_json_path,
+            json_paths: trace.json_paths.into_iter().map(&mut trial).collect(),
         })
         .collect();
     XpathTestView {

@@ -41,7 +41,11 @@ pub(super) struct OwnAttribute {
     /// platform's schema has replaces that one.
     name: String,
     /// XPath 1.0 expressions, tried in order until one yields a value.
+    #[serde(default)]
     xpaths: Vec<String>,
+    /// JSONPath queries (RFC 9535), tried behind the XPaths, as in a schema. At least one of the two.
+    #[serde(default)]
+    json_paths: Option<Vec<String>>,
     /// What the found text is made into.
     #[serde(rename = "type")]
     kind: AttributeType,
@@ -65,6 +69,7 @@ impl OwnAttribute {
         Attribute {
             name: self.name.clone(),
             xpaths: self.xpaths.clone(),
+            json_paths: self.json_paths.clone(),
             kind: self.kind,
             description: self.description.clone(),
             anti_patterns: self.anti_patterns.clone(),
@@ -79,6 +84,7 @@ impl OwnAttribute {
         Ok(OwnAttribute {
             name: attribute.name,
             xpaths: attribute.xpaths,
+            json_paths: attribute.json_paths,
             kind: attribute.kind,
             description: attribute.description,
             anti_patterns: attribute.anti_patterns,

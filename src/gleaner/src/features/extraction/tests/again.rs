@@ -73,7 +73,7 @@ async fn a_stored_page_says_the_same_again() {
     let schema = bench.extractor.schemas().of_type(&bench.org, host, host, PageType::Product);
     let schema = schema.unwrap().unwrap();
     let mut again = row.clone();
-    read_again(schema, &row, &Bytes::from(html)).unwrap().put_into(&mut again, row.extracted_at);
+    read_again(schema, &row, &Bytes::from(html)).unwrap().unwrap().put_into(&mut again, row.extracted_at);
     assert_eq!(codec::encode(&again).unwrap(), codec::encode(&row).unwrap());
 }
 

@@ -1,0 +1,73 @@
+//! What was fetched, as schemas read it: a page, or JSON.
+
+use base::web::WebUrl;
+use page::extract::{AttributeTrace, Extraction, Schema, page_base};
+use page::html::Document;
+use page::xpath::Fuel;
+use serde_json::Value;
+use url::Url;
+
+/// A body that schemas can read.
+pub enum PageBody {
+    /// With what its links are resolved against.
+    Html(Box<(Document, Url)>),
+    Json(Value, Url),
+}
+
+impl PageBody {
+    /// None for what is neither a page nor JSON.
+    pub fn read(bytes: &[u8], content_type: Option<&str>, url: &WebUrl, fuel: &mut Fuel) -> Option<PageBody> {
+        if is_document(content_type) {
+            let document = Document::parse_bytes(bytes, content_type);
+            let base = page_base(&document, url.as_url());
+            return Some(PageBody::Html(Box::new((document, base))));
+        }
+        // What is called JSON and is none says nothing.
+        let is_paid = is_json(content_type) && fuel.spend(bytes.len() as u64 / 8).is_ok();
+        let json = is_paid.then(|| serde_json::from_slice(bytes).ok())?;
+        json.map(|json| PageBody::Json(json, url.as_url().clone()))
+    }
+
+    pub fn title(&self) -> Option<String> {
+        match self {
+            PageBody::Html(page) => page.0.title(),
+            PageBody::Json(..) => None,
+        }
+    }
+
+    /// What a schema finds.
+    pub fn extract(&self, schema: &Schema, fuel: &mut Fuel) -> Extraction {
+        match self {
+            PageBody::Html(page) => schema.extract(&page.0, &page.1, fuel),
+            PageBody::Json(json, url) => schema.extract_json(json, url, fuel),
+        }
+    }
+
+    /// What each of its XPaths and JSONPaths finds, by itself.
+    pub fn trace(&self, schema: &Schema, fuel: &mut Fuel) -> Vec<AttributeTrace> {
+        match self {
+            PageBody::Html(page) => schema.trace(&page.0, &page.1, fuel),
+            PageBody::Json(json, url) => schema.trace_json(json, url, fuel),
+        }
+    }
+}
+
+/// Whether schemas can read what is of this media type.
+pub fn is_readable(content_type: Option<&str>) -> bool {
+    is_document(content_type) || is_json(content_type)
+}
+
+fn media_type(content_type: &str) -> String {
+    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+fn is_json(content_type: Option<&str>) -> bool {
+    content_type.is_some_and(|content_type| media_type(content_type).ends_with("json"))
+}
+
+/// Whether a body of this media type is read as a page. Servers that name none mostly send HTML.
+fn is_document(content_type: Option<&str>) -> bool {
+    let Some(content_type) = content_type else { return true };
+    let media = media_type(content_type);
+    media.is_empty() || media == "text/plain" || media.contains("html") || media.ends_with("xml")
+}
