@@ -6,6 +6,8 @@ use crate::features::extraction::attributes::{
 };
 use crate::features::extraction::backfill::{Found, unreadable};
 use crate::features::extraction::service::read_again;
+use crate::features::extraction::site::Site;
+use crate::features::extraction::trial::page_to_try;
 use base::limits::HTML_BYTES_MAX;
 use bytes::Bytes;
 
@@ -87,4 +89,27 @@ async fn rows_without_a_page_that_can_be_read_are_told_apart() {
     assert!(matches!(unreadable(&large, true), Some(Found::TooLarge)));
     let image = DeliveredPage { content_type: Some("image/png".to_owned()), ..page(SHOP, "no page") };
     assert!(matches!(unreadable(&bench.collect(image).await, true), Some(Found::Refused(_))));
+}
+
+#[tokio::test]
+async fn json_is_tried_and_read_again_as_pages_are() {
+    let bench = Bench::new();
+    let price = json!({ "name": "price", "jsonPaths": ["$.offer.price"], "type": "number" });
+    bench.import(json!([{ "pageType": "product", "attributes": [price] }])).await.unwrap();
+    let asked = DeliveredPage {
+        page_type: Some(PageType::Product),
+        content_type: Some("application/json".to_owned()),
+        ..page(SHOP, r#"{"offer":{"price":"12.50"}}"#)
+    };
+    let body = asked.body.clone();
+    let row = bench.collect(asked).await;
+    assert_eq!(row.values, Json(json!({ "price": 12.5 })));
+    let site = Site::named("shop.example").unwrap();
+    assert_eq!(bench.org.read(|tx| page_to_try(tx, &site, None)).unwrap().job, row.job);
+    assert!(unreadable(&row, true).is_none());
+    let schema = bench.extractor.schemas().of_type(&bench.org, &site.host, &site.domain, PageType::Product);
+    let mut again = row.clone();
+    let reading = read_again(schema.unwrap().unwrap(), &row, &body).unwrap().unwrap();
+    reading.put_into(&mut again, row.extracted_at);
+    assert_eq!(codec::encode(&again).unwrap(), codec::encode(&row).unwrap());
 }
