@@ -15,6 +15,7 @@ mod cli_auth;
 mod clients;
 mod contract;
 mod crash;
+mod crawl;
 mod demo;
 mod dispatch;
 mod documented;
