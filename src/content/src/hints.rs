@@ -18,6 +18,8 @@ pub struct Hints {
     pub is_about: bool,
     /// The words that content management systems give to the body of an article.
     pub is_body: bool,
+    /// The words under a picture, or who took it.
+    pub is_caption: bool,
     /// Not shown, or not shown now.
     pub is_hidden: bool,
 }
@@ -49,7 +51,7 @@ const COMMENTS: [&str; 18] = [
     "respond",
 ];
 
-const CHROME: [&str; 111] = [
+const CHROME: [&str; 109] = [
     "ad",
     "adbox",
     "ads",
@@ -83,7 +85,6 @@ const CHROME: [&str; 111] = [
     "footer",
     "footnav",
     "gdpr",
-    "hidden",
     "infobar",
     "inlinead",
     "jetpack",
@@ -159,7 +160,6 @@ const CHROME: [&str; 111] = [
     "taboola",
     "toolbar",
     "trending",
-    "tweet",
     "upsell",
 ];
 
@@ -186,6 +186,17 @@ const ABOUT: [&str; 22] = [
     "tags",
     "timestamp",
     "topics",
+];
+
+const CAPTION: [&str; 8] = [
+    "caption",
+    "captions",
+    "credit",
+    "credits",
+    "imagecaption",
+    "photocredit",
+    "photographer",
+    "wpcaptiontext",
 ];
 
 /// Names of a whole, not words of it: lower case, without what stands between the words.
@@ -304,6 +315,7 @@ impl Hints {
             self.is_comments |= is_in(&COMMENTS);
             self.is_chrome |= is_in(&CHROME);
             self.is_about |= is_in(&ABOUT);
+            self.is_caption |= is_in(&CAPTION);
         }
         *is_turned = ABOUT_THE_PAGE.contains(&text);
         word.clear();

@@ -5,6 +5,7 @@
 //! in its length, and no more of them than the caller allows. How content is told from the rest is in [`select`].
 
 mod about;
+mod cut;
 mod escape;
 mod grid;
 mod hints;
@@ -12,6 +13,7 @@ mod layout;
 mod links;
 mod markdown;
 pub mod select;
+mod sums;
 mod tables;
 mod text;
 mod walk;

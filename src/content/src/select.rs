@@ -2,11 +2,11 @@
 //!
 //! Four steps, each linear in the page:
 //!
-//! 1. *Cutting.* What its names or tags call navigation, comments, a sidebar, a notice … is taken off, unless it holds so
-//!    much of the page's prose that the name must mean something else ([`crate::hints`]).
-//! 2. *Weighing.* Every block has a value: prose is worth its letters, less those in links; links and scraps cost. What
-//!    tells prose is what Kohlschütter, Fankhauser and Nejdl measured ("Boilerplate Detection using Shallow Text Features",
-//!    WSDM 2010): length and density of links are nearly all there is to know.
+//! 1. *Cutting* ([`crate::cut`]). What its names or tags call navigation, comments, a sidebar, a notice … is taken off,
+//!    unless it holds so much of the page's prose that the name must mean something else.
+//! 2. *Weighing* ([`crate::sums`]). Every block has a value: prose is worth its letters, less those in links; links and
+//!    scraps cost. What tells prose is what Kohlschütter, Fankhauser and Nejdl measured ("Boilerplate Detection using
+//!    Shallow Text Features", WSDM 2010): length and density of links are nearly all there is to know.
 //! 3. *Choosing.* The content is the element whose blocks are worth most together: the maximum subsequence of Pasternack
 //!    and Roth ("Extracting Article Text from the Web with Maximum Subsequence Segmentation", WWW 2009), over subtrees
 //!    instead of over the token sequence, so that it begins and ends where the author's elements do.
@@ -16,23 +16,24 @@
 //! Pages without prose to speak of (lists, products, forms) have no such element. Of them everything stays that step 1
 //! leaves in the region that holds most of the text.
 
-use page::html::names::{self, NameId};
+use page::html::names;
 use page::html::{Document, NodeId};
 
 use crate::about::{self, Genre};
-use crate::hints::{Hints, is_chrome_element};
-use crate::layout::{Block, Kind, Layout, is_readable};
+use crate::cut::{Named, read_names};
+use crate::layout::{Block, Kind, Layout, heading_level};
+use crate::sums::{Role, Sums};
 
-/// Letters from which a text with a mark in it is prose, and from which one without is.
-const PROSE_WEIGHT_MIN: u32 = 60;
-const LONG_WEIGHT_MIN: u32 = 140;
-/// Share of links, in hundredths, from which a block is a list of them.
-const LINKS_SHARE_MIN: u32 = 50;
-/// Share of links, in hundredths, up to which a text is prose.
-const PROSE_LINKS_SHARE_MAX: u32 = 40;
 /// Letters of prose in the chosen element below which a page is no article.
 const ARTICLE_WEIGHT_MIN: i64 = 250;
-
+/// The same for an element that its author calls the body of an article.
+const BODY_WEIGHT_MIN: i64 = 100;
+/// Letters of the longest teaser.
+const TEASER_WEIGHT_MAX: u32 = 350;
+/// Letters outside of links from which a paragraph that is mostly links is one of the text all the same.
+const LINKED_PROSE_WEIGHT_MIN: u32 = 40;
+/// Share of links, in hundredths, from which a table is a list of them.
+const LINKED_TABLE_SHARE: i64 = 80;
 /// Blocks of content, from its beginning, among which its title may stand.
 const TITLE_AMONG: usize = 20;
 
@@ -44,175 +45,54 @@ pub struct Selection {
     pub is_kept: Vec<bool>,
     /// Elements that were cut, in document order; none is inside of another.
     pub cut: Vec<u32>,
-}
-
-/// True for blocks that are sentences.
-fn is_prose(block: &Block) -> bool {
-    if matches!(block.kind, Kind::Heading(_) | Kind::Caption) {
-        return false;
-    }
-    let links = block.link_share();
-    let is_long = block.weight >= LONG_WEIGHT_MIN && links <= LINKS_SHARE_MIN;
-    is_long || (block.weight >= PROSE_WEIGHT_MIN && block.marks > 0 && links <= PROSE_LINKS_SHARE_MAX)
-}
-
-/// What a block adds to the elements around it.
-fn value(block: &Block) -> i64 {
-    let weight = i64::from(block.weight);
-    let links = i64::from(block.link_share());
-    if is_prose(block) {
-        return weight * (100 - links) / 100;
-    }
-    if block.link_share() >= LINKS_SHARE_MIN {
-        return -(weight.min(60) / 2 + 8);
-    }
-    match block.kind {
-        Kind::Item | Kind::Cell | Kind::Code | Kind::Heading(_) => 0,
-        Kind::Paragraph => -2,
-        Kind::Caption | Kind::Loose => -8,
-    }
-}
-
-/// Sums over the blocks of any element.
-struct Sums<'a> {
-    document: &'a Document,
-    blocks: &'a [Block],
-    /// How many blocks begin before a node.
-    before: Vec<u32>,
-    prose: Vec<i64>,
-    value: Vec<i64>,
-    weight: Vec<i64>,
-}
-
-impl<'a> Sums<'a> {
-    fn new(document: &'a Document, blocks: &'a [Block]) -> Sums<'a> {
-        let mut before = Vec::with_capacity(document.node_count() + 1);
-        for (at, block) in blocks.iter().enumerate() {
-            before.resize(block.start as usize + 1, at as u32);
-        }
-        before.resize(document.node_count() + 1, blocks.len() as u32);
-        let mut sums =
-            Sums { document, blocks, before, prose: Vec::new(), value: Vec::new(), weight: Vec::new() };
-        sums.add(&[]);
-        sums
-    }
-
-    /// Sums anew, without what is cut.
-    fn add(&mut self, cut: &[u32]) {
-        for sums in [&mut self.prose, &mut self.value, &mut self.weight] {
-            sums.clear();
-            sums.push(0);
-        }
-        let (mut prose, mut total, mut weight) = (0, 0, 0);
-        let mut cuts = cut.iter().map(|node| self.document.subtree_end(NodeId(*node)).0).zip(cut).peekable();
-        for block in self.blocks {
-            while cuts.next_if(|(end, _)| *end <= block.start).is_some() {}
-            if cuts.peek().is_none_or(|(_, start)| **start > block.start) {
-                if is_prose(block) {
-                    prose += value(block);
-                }
-                total += value(block);
-                weight += i64::from(block.weight);
-            }
-            self.prose.push(prose);
-            self.value.push(total);
-            self.weight.push(weight);
-        }
-    }
-
-    /// The blocks that begin in an element.
-    fn range(&self, element: NodeId) -> std::ops::Range<usize> {
-        let end = self.document.subtree_end(element).0;
-        self.before[element.0 as usize] as usize..self.before[end as usize] as usize
-    }
-
-    fn of(&self, sums: &[i64], element: NodeId) -> i64 {
-        let range = self.range(element);
-        sums[range.end] - sums[range.start]
-    }
-
-    fn prose(&self, element: NodeId) -> i64 {
-        self.of(&self.prose, element)
-    }
+    /// Elements that hold the words under a picture, in document order.
+    pub captions: Vec<u32>,
 }
 
 /// Finds the content of a page.
 pub fn select(document: &Document, layout: &Layout) -> Selection {
     let mut sums = Sums::new(document, &layout.blocks);
-    let (cut, bodies) = cut(document, &sums);
+    let Named { cut, bodies, captions } = read_names(document, &sums);
+    for caption in &captions {
+        let range = sums.range(NodeId(*caption));
+        sums.roles[range].fill(Role::Caption);
+    }
+    find_teasers(&mut sums);
     sums.add(&cut);
-    let genre = about::genre(document);
-    let best = best_element(document, &sums, &cut);
-    let is_article = sums.prose(best) >= ARTICLE_WEIGHT_MIN && genre != Genre::Product;
-    let root = if is_article { named_body(&sums, best, &bodies) } else { region(document, &sums, &cut) };
-    let is_kept =
-        if is_article { trim(document, layout, &sums, root, &cut) } else { keep_all(&sums, root, &cut) };
-    Selection { root, is_kept, cut }
+    let best = best_element(&sums, &cut);
+    let body = named_body(&sums, best, &bodies);
+    let is_product = about::genre(document) == Genre::Product;
+    let article = body.or_else(|| (sums.prose(best) >= ARTICLE_WEIGHT_MIN).then_some(best));
+    let (root, is_kept) = match article.filter(|_| !is_product) {
+        Some(root) => (root, trim(&sums, layout, root, &cut)),
+        None => {
+            let root = region(&sums, &cut, &bodies);
+            (root, keep_all(&sums, root, &cut))
+        }
+    };
+    Selection { root, is_kept, cut, captions }
 }
 
-/// Decides what is cut. Gives the cut elements, and those that their author calls the body of an article.
-fn cut(document: &Document, sums: &Sums<'_>) -> (Vec<u32>, Vec<NodeId>) {
-    let (mut cut, mut bodies) = (Vec::new(), Vec::new());
-    let total = sums.prose(Document::ROOT).max(1);
-    let heading = document.elements_named(names::H1).next();
-    let main = document.elements_named(names::MAIN).next();
-    let mut at = 0;
-    while (at as usize) < document.node_count() {
-        let node = NodeId(at);
-        at += 1;
-        if !document.is_element(node) {
-            continue;
+/// Tells the first words of other pages: a short text of its own with a link before it and one behind.
+fn find_teasers(sums: &mut Sums<'_>) {
+    let homes: Vec<NodeId> = sums.blocks.iter().map(|block| container(sums.document, block)).collect();
+    let mut last_links = None;
+    for at in 0..sums.blocks.len() {
+        let is_alone =
+            at > 0 && homes[at - 1] != homes[at] && homes.get(at + 1).is_none_or(|next| *next != homes[at]);
+        let next_links = sums.roles.get(at + 1).is_none_or(|role| *role == Role::Links);
+        if sums.roles[at] == Role::Prose
+            && sums.blocks[at].weight <= TEASER_WEIGHT_MAX
+            && is_alone
+            && last_links == Some(at - 1)
+            && next_links
+        {
+            sums.roles[at] = Role::Teaser;
         }
-        let end = document.subtree_end(node).0;
-        if !is_readable(document, node) {
-            at = end;
-            continue;
-        }
-        let name = document.name_id(node);
-        if matches!(name, names::HTML | names::BODY | names::MAIN) || is_phrasing(name) {
-            continue;
-        }
-        let hints = Hints::of(document, node);
-        let holds = |other: Option<NodeId>| other.is_some_and(|other| node < other && other.0 < end);
-        let share = sums.prose(node) * 100 / total;
-        let is_frame = holds(main) || (holds(heading) && share >= 20);
-        let is_chrome = (hints.is_chrome && !hints.is_body) || is_chrome_element(name);
-        let is_about = hints.is_about && !hints.is_body;
-        let goes = (hints.is_hidden && share < 50)
-            || (hints.is_comments && share < 95)
-            || (is_chrome && share < 40)
-            || (is_about && share < 20);
-        if goes && !is_frame {
-            cut.push(node.0);
-            at = end;
-        } else if hints.is_body {
-            bodies.push(node);
+        if sums.roles[at] == Role::Links {
+            last_links = Some(at);
         }
     }
-    (cut, bodies)
-}
-
-/// Elements within a sentence: their names say how it looks.
-fn is_phrasing(name: NameId) -> bool {
-    matches!(
-        name,
-        names::A
-            | names::B
-            | names::I
-            | names::EM
-            | names::STRONG
-            | names::CODE
-            | names::IMG
-            | names::BR
-            | names::SUB
-            | names::SUP
-            | names::MARK
-            | names::ABBR
-            | names::Q
-            | names::U
-            | names::S
-            | names::FONT
-    )
 }
 
 /// The elements that are not cut.
@@ -232,10 +112,10 @@ fn each_element(document: &Document, cut: &[u32], mut visit: impl FnMut(NodeId))
 }
 
 /// The element whose blocks are worth most; of equals the innermost.
-fn best_element(document: &Document, sums: &Sums<'_>, cut: &[u32]) -> NodeId {
+fn best_element(sums: &Sums<'_>, cut: &[u32]) -> NodeId {
     let (mut best, mut most) = (Document::ROOT, i64::MIN);
-    each_element(document, cut, |element| {
-        let worth = sums.of(&sums.value, element);
+    each_element(sums.document, cut, |element| {
+        let worth = sums.value(element);
         if worth >= most {
             (best, most) = (element, worth);
         }
@@ -243,24 +123,32 @@ fn best_element(document: &Document, sums: &Sums<'_>, cut: &[u32]) -> NodeId {
     best
 }
 
-/// The element inside that its author calls the body, where it has most of the prose.
-fn named_body(sums: &Sums<'_>, best: NodeId, bodies: &[NodeId]) -> NodeId {
+/// The element that its author calls the body of an article, where it has most of the prose that was found, or where what
+/// was found is somewhere else and no longer by much.
+fn named_body(sums: &Sums<'_>, best: NodeId, bodies: &[NodeId]) -> Option<NodeId> {
+    let fullest = bodies.iter().copied().max_by_key(|body| (sums.prose(*body), body.0))?;
     let end = sums.document.subtree_end(best);
-    let inside = bodies.iter().filter(|body| best < **body && **body < end);
-    let fullest = inside.max_by_key(|body| (sums.prose(**body), body.0));
-    fullest.copied().filter(|body| sums.prose(*body) * 100 >= sums.prose(best) * 70).unwrap_or(best)
+    let share = if best <= fullest && fullest < end { 70 } else { 25 };
+    let is_around = fullest < best && best < sums.document.subtree_end(fullest);
+    let prose = sums.prose(fullest);
+    (prose >= BODY_WEIGHT_MIN && prose * 100 >= sums.prose(best) * share && !is_around).then_some(fullest)
 }
 
-/// Where no prose shows the way: the innermost element that has nearly all of what is left of the page's text.
-fn region(document: &Document, sums: &Sums<'_>, cut: &[u32]) -> NodeId {
-    let total = sums.of(&sums.weight, Document::ROOT);
+/// Where no prose shows the way: what its author calls the body or the main part, else the innermost element that has
+/// nearly all of what is left of the page's text.
+fn region(sums: &Sums<'_>, cut: &[u32], bodies: &[NodeId]) -> NodeId {
+    let document = sums.document;
+    let total = sums.weight(Document::ROOT);
+    let body = bodies.iter().copied().max_by_key(|body| (sums.weight(*body), body.0));
     let main = document.elements_named(names::MAIN).next();
-    if let Some(main) = main.filter(|main| sums.of(&sums.weight, *main) * 100 >= total * 30) {
-        return main;
+    if let Some(named) =
+        [body, main].into_iter().flatten().find(|named| sums.weight(*named) * 100 >= total * 30)
+    {
+        return named;
     }
     let mut innermost = Document::ROOT;
     each_element(document, cut, |element| {
-        if sums.of(&sums.weight, element) * 100 >= total * 80 {
+        if sums.weight(element) * 100 >= total * 80 {
             innermost = element;
         }
     });
@@ -299,7 +187,7 @@ fn container(document: &Document, block: &Block) -> NodeId {
                 | names::OL
                 | names::DL
                 | names::BLOCKQUOTE
-        ) || crate::layout::heading_level(name).is_some();
+        ) || heading_level(name).is_some();
         match document.parent(element) {
             Some(parent) if is_part => element = parent,
             _ => break,
@@ -308,14 +196,26 @@ fn container(document: &Document, block: &Block) -> NodeId {
     element
 }
 
+/// The table that a cell stands in.
+fn table_of(document: &Document, cell: NodeId) -> Option<NodeId> {
+    let mut element = cell;
+    for _ in 0..4 {
+        if document.name_id(element) == names::TABLE {
+            return Some(element);
+        }
+        element = document.parent(element)?;
+    }
+    None
+}
+
 /// Keeps what is prose or stands among it.
-fn trim(document: &Document, layout: &Layout, sums: &Sums<'_>, root: NodeId, cut: &[u32]) -> Vec<bool> {
-    let blocks = &layout.blocks;
+fn trim(sums: &Sums<'_>, layout: &Layout, root: NodeId, cut: &[u32]) -> Vec<bool> {
+    let (document, blocks) = (sums.document, sums.blocks);
     let mut is_kept = vec![false; blocks.len()];
     let candidates: Vec<usize> = uncut(sums, root, cut).collect();
     let mut homes: Vec<NodeId> = Vec::new();
     for at in &candidates {
-        if is_prose(&blocks[*at]) {
+        if sums.roles[*at] == Role::Prose {
             is_kept[*at] = true;
             homes.push(container(document, &blocks[*at]));
         }
@@ -326,16 +226,24 @@ fn trim(document: &Document, layout: &Layout, sums: &Sums<'_>, root: NodeId, cut
     let last = candidates.iter().rposition(|at| is_kept[*at]).unwrap_or(0);
     for (place, at) in candidates.iter().enumerate() {
         let block = &blocks[*at];
-        if is_kept[*at] || block.link_share() >= LINKS_SHARE_MIN {
-            continue;
-        }
-        let is_home = homes.binary_search(&container(document, block)).is_ok();
         let is_among = (first..=last).contains(&place);
-        is_kept[*at] = match block.kind {
-            Kind::Caption => is_among,
-            Kind::Loose => is_among && is_home,
-            Kind::Cell => is_among || is_home,
-            _ => is_home,
+        let is_home = homes.binary_search(&container(document, block)).is_ok();
+        let table = table_of(document, block.owner).filter(|table| layout.shapes.holds_data(*table));
+        let is_data = table.is_some_and(|table| sums.link_share(table) < LINKED_TABLE_SHARE);
+        is_kept[*at] |= match sums.roles[*at] {
+            Role::Prose => true,
+            Role::Teaser => false,
+            Role::Caption => is_among,
+            _ if is_data => is_among || is_home,
+            Role::Links => {
+                let own = block.weight - block.link_weight;
+                block.kind == Kind::Paragraph && is_home && own >= LINKED_PROSE_WEIGHT_MIN && block.marks > 0
+            }
+            Role::Short => match block.kind {
+                Kind::Loose => is_among && is_home,
+                Kind::Cell | Kind::Heading(_) => is_among || is_home,
+                _ => is_home,
+            },
         };
     }
     drop_idle_headings(blocks, &candidates, &mut is_kept);
@@ -346,7 +254,10 @@ fn trim(document: &Document, layout: &Layout, sums: &Sums<'_>, root: NodeId, cut
 fn drop_idle_headings(blocks: &[Block], candidates: &[usize], is_kept: &mut [bool]) {
     // The rank of the heading that comes next, `None` for a text; what ends the content ranks above all.
     let mut next = Some(0);
-    for at in candidates.iter().rev().filter(|at| is_kept[**at]).copied().collect::<Vec<_>>() {
+    for at in candidates.iter().rev().copied() {
+        if !is_kept[at] {
+            continue;
+        }
         let Kind::Heading(level) = blocks[at].kind else {
             next = None;
             continue;

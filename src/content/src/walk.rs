@@ -107,6 +107,7 @@ pub fn walk<W: Writer>(
     let mut kept = kept.into_iter().peekable();
     let mut all = layout.blocks.iter().peekable();
     let mut cut = selection.cut.iter().peekable();
+    let mut captions = selection.captions.iter().peekable();
     let mut walk = Walk {
         document,
         links,
@@ -142,7 +143,10 @@ pub fn walk<W: Writer>(
             while all.next_if(|block| block.start < at).is_some() {}
             let holds_content = kept.peek().is_some_and(|block| block.start < end);
             let holds_text = all.peek().is_some_and(|block| block.start < end);
-            if holds_content || is_empty_element(document.name_id(node)) {
+            while captions.next_if(|caption| **caption < at).is_some() {}
+            if holds_content && captions.next_if(|caption| **caption == at).is_some() {
+                walk.begin(Part::Caption, end);
+            } else if holds_content || is_empty_element(document.name_id(node)) {
                 walk.enter(node, end, layout);
             } else if holds_text {
                 // Its text is no content, and neither are its images. What has no text at all may hold one that is.
