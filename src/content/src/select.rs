@@ -28,6 +28,11 @@ use crate::sums::{Role, Sums};
 const ARTICLE_WEIGHT_MIN: i64 = 250;
 /// The same for an element that its author calls the body of an article.
 const BODY_WEIGHT_MIN: i64 = 100;
+/// Share of what was found, in hundredths, that an element called the body must be worth if it is around it, and have of
+/// its prose if it is in it or somewhere else.
+const AROUND_SHARE: i64 = 70;
+const INSIDE_SHARE: i64 = 70;
+const ELSEWHERE_SHARE: i64 = 25;
 /// Letters of the longest teaser.
 const TEASER_WEIGHT_MAX: u32 = 350;
 /// Letters outside of links from which a paragraph that is mostly links is one of the text all the same.
@@ -57,7 +62,7 @@ pub fn select(document: &Document, layout: &Layout) -> Selection {
         let range = sums.range(NodeId(*caption));
         sums.roles[range].fill(Role::Caption);
     }
-    find_teasers(&mut sums);
+    find_teasers(&mut sums, &bodies);
     sums.add(&cut);
     let best = best_element(&sums, &cut);
     let body = named_body(&sums, best, &bodies);
@@ -74,7 +79,7 @@ pub fn select(document: &Document, layout: &Layout) -> Selection {
 }
 
 /// Tells the first words of other pages: a short text of its own with a link before it and one behind.
-fn find_teasers(sums: &mut Sums<'_>) {
+fn find_teasers(sums: &mut Sums<'_>, bodies: &[NodeId]) {
     let homes: Vec<NodeId> = sums.blocks.iter().map(|block| container(sums.document, block)).collect();
     let mut last_links = None;
     for at in 0..sums.blocks.len() {
@@ -84,6 +89,7 @@ fn find_teasers(sums: &mut Sums<'_>) {
         if sums.roles[at] == Role::Prose
             && sums.blocks[at].weight <= TEASER_WEIGHT_MAX
             && is_alone
+            && bodies.binary_search(&homes[at]).is_err()
             && last_links == Some(at - 1)
             && next_links
         {
@@ -120,18 +126,23 @@ fn best_element(sums: &Sums<'_>, cut: &[u32]) -> NodeId {
             (best, most) = (element, worth);
         }
     });
-    best
+    division_of(sums.document, best)
 }
 
 /// The element that its author calls the body of an article, where it has most of the prose that was found, or where what
 /// was found is somewhere else and no longer by much.
 fn named_body(sums: &Sums<'_>, best: NodeId, bodies: &[NodeId]) -> Option<NodeId> {
     let fullest = bodies.iter().copied().max_by_key(|body| (sums.prose(*body), body.0))?;
-    let end = sums.document.subtree_end(best);
-    let share = if best <= fullest && fullest < end { 70 } else { 25 };
-    let is_around = fullest < best && best < sums.document.subtree_end(fullest);
+    let is_in = |inner: NodeId, outer: NodeId| outer <= inner && inner < sums.document.subtree_end(outer);
     let prose = sums.prose(fullest);
-    (prose >= BODY_WEIGHT_MIN && prose * 100 >= sums.prose(best) * share && !is_around).then_some(fullest)
+    let is_it = if is_in(best, fullest) {
+        // It begins earlier or ends later than what was found, as its author has it.
+        sums.value(fullest) * 100 >= sums.value(best) * AROUND_SHARE
+    } else {
+        let share = if is_in(fullest, best) { INSIDE_SHARE } else { ELSEWHERE_SHARE };
+        prose * 100 >= sums.prose(best) * share
+    };
+    (prose >= BODY_WEIGHT_MIN && is_it).then_some(fullest)
 }
 
 /// Where no prose shows the way: what its author calls the body or the main part, else the innermost element that has
@@ -172,9 +183,13 @@ fn keep_all(sums: &Sums<'_>, root: NodeId, cut: &[u32]) -> Vec<bool> {
     is_kept
 }
 
-/// The element that a block is laid out in: a paragraph's division, an item's list's.
+/// The element that a block is laid out in.
 fn container(document: &Document, block: &Block) -> NodeId {
-    let mut element = block.owner;
+    division_of(document, block.owner)
+}
+
+/// The division that an element is laid out in: a paragraph's, an item's list's.
+fn division_of(document: &Document, mut element: NodeId) -> NodeId {
     for _ in 0..4 {
         let name = document.name_id(element);
         let is_part = matches!(
@@ -220,6 +235,7 @@ fn trim(sums: &Sums<'_>, layout: &Layout, root: NodeId, cut: &[u32]) -> Vec<bool
             homes.push(container(document, &blocks[*at]));
         }
     }
+    homes.push(root);
     homes.sort_unstable();
     homes.dedup();
     let first = candidates.iter().position(|at| is_kept[*at]).unwrap_or(0);
@@ -241,7 +257,7 @@ fn trim(sums: &Sums<'_>, layout: &Layout, root: NodeId, cut: &[u32]) -> Vec<bool
             }
             Role::Short => match block.kind {
                 Kind::Loose => is_among && is_home,
-                Kind::Cell | Kind::Heading(_) => is_among || is_home,
+                Kind::Cell | Kind::Item | Kind::Heading(_) => is_among || is_home,
                 _ => is_home,
             },
         };
