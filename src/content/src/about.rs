@@ -105,7 +105,8 @@ fn pragma(document: &Document) -> Option<&str> {
 /// title without the site's name, else its first heading.
 pub fn title(document: &Document) -> Option<String> {
     let page = document.title().unwrap_or_default();
-    let social = meta(document, "og:title").map(collapse);
+    let site = meta(document, "og:site_name").map(collapse).unwrap_or_default();
+    let social = meta(document, "og:title").map(|title| without_name(&collapse(title), &site));
     let headings: Vec<String> = document
         .elements_named(names::H1)
         .take(HEADINGS_MAX)
@@ -123,6 +124,15 @@ pub fn title(document: &Document) -> Option<String> {
         .or_else(|| headings.into_iter().find(|heading| !heading.is_empty()))?;
     let cut = title[..title.floor_char_boundary(TITLE_BYTES_MAX)].trim_end();
     (!cut.is_empty()).then(|| cut.to_owned())
+}
+
+/// A title without the name of its site behind it.
+fn without_name(title: &str, site: &str) -> String {
+    let separated = title.strip_suffix(site).filter(|_| !site.is_empty());
+    let bare = separated
+        .and_then(|title| TITLE_SEPARATORS.iter().find_map(|mark| title.strip_suffix(mark)))
+        .map(str::trim_end);
+    bare.filter(|title| !title.is_empty()).unwrap_or(title).to_owned()
 }
 
 /// A page's title up to the site's name, which stands last and is the shorter part.

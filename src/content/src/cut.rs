@@ -15,6 +15,9 @@ const ABOUT_SHARE: i64 = 20;
 /// Share of the page's prose from which an element that also holds the first heading is a frame of the page.
 const FRAME_SHARE: i64 = 20;
 
+/// Letters of prose from which a page's shares are those of its prose.
+const PROSE_MIN: i64 = 250;
+
 /// What names say of a page's elements.
 #[derive(Debug, Default)]
 pub struct Named {
@@ -29,7 +32,10 @@ pub struct Named {
 /// Reads the names of all elements.
 pub fn read_names(document: &Document, sums: &Sums<'_>) -> Named {
     let mut named = Named::default();
-    let total = sums.prose(Document::ROOT).max(1);
+    // Of a page without prose, what counts is its letters outside of links.
+    let has_prose = sums.prose(Document::ROOT) >= PROSE_MIN;
+    let mass = |element| if has_prose { sums.prose(element) } else { sums.own(element) };
+    let total = mass(Document::ROOT).max(1);
     let heading = document.elements_named(names::H1).next();
     let main = document.elements_named(names::MAIN).next();
     let mut at = 0;
@@ -50,7 +56,7 @@ pub fn read_names(document: &Document, sums: &Sums<'_>) -> Named {
         }
         let hints = Hints::of(document, node);
         let holds = |other: Option<NodeId>| other.is_some_and(|other| node < other && other.0 < end);
-        let share = sums.prose(node) * 100 / total;
+        let share = mass(node) * 100 / total;
         let is_frame = holds(main) || (holds(heading) && share >= FRAME_SHARE);
         if !is_frame && is_cut(name, hints, share) {
             named.cut.push(node.0);

@@ -92,6 +92,10 @@ impl Grid {
     fn close(mut self) -> (Vec<Vec<String>>, bool) {
         self.end_cell();
         self.rows.retain(|row| row.iter().any(|cell| !cell.is_empty()));
+        // Headings that stay while one scrolls stand twice.
+        if self.has_header && self.rows.len() > 1 && self.rows[0] == self.rows[1] {
+            self.rows.remove(1);
+        }
         (self.rows, self.has_header)
     }
 

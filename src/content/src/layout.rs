@@ -166,10 +166,11 @@ impl Walk<'_> {
         }
     }
 
-    fn text(&mut self, node: NodeId) {
+    /// Adds a text to the open block; gives its letters.
+    fn text(&mut self, node: NodeId) -> u32 {
         let (weight, marks) = weigh(self.document.text(node));
         if weight == 0 {
-            return;
+            return 0;
         }
         let owner = self.around.last().map_or(Document::ROOT, |(_, owner)| *owner);
         let kind = kind_of(self.document.name_id(owner));
@@ -188,6 +189,7 @@ impl Walk<'_> {
         if is_link {
             block.link_weight += weight;
         }
+        weight
     }
 
     fn element(&mut self, node: NodeId, end: u32) {
@@ -223,10 +225,8 @@ pub fn lay_out(document: &Document) -> Layout {
             walk.element(node, end);
             shapes.element(document, node);
         } else if document.is_text(node) {
-            let blocks = walk.blocks.len();
-            walk.text(node);
-            debug_assert_eq!(blocks, walk.blocks.len());
-            shapes.text(node, walk.open.as_ref().map_or(0, |block| block.weight));
+            let weight = walk.text(node);
+            shapes.text(node, weight);
         }
         at += 1;
     }

@@ -10,11 +10,19 @@ use crate::walk::{Mark, Part, Writer};
 /// A container that each of its lines begins with.
 #[derive(Debug)]
 enum Around {
-    Quote,
+    Quote {
+        has_begun: bool,
+    },
     /// `width` is that of its marker, once that is written.
     Item {
         width: Option<usize>,
     },
+}
+
+impl Around {
+    fn has_begun(&self) -> bool {
+        matches!(self, Around::Quote { has_begun: true } | Around::Item { width: Some(_) })
+    }
 }
 
 #[derive(Debug)]
@@ -217,9 +225,8 @@ impl Markdown {
         }
         self.out.push('\n');
         if !is_tight {
-            // An item that has not begun is not around the empty line.
-            let open =
-                self.around.iter().take_while(|around| !matches!(around, Around::Item { width: None }));
+            // What has not begun is not around the empty line.
+            let open = self.around.iter().take_while(|around| around.has_begun());
             let prefix: String = open.map(prefix_of).collect();
             self.out.push_str(prefix.trim_end());
             self.out.push('\n');
@@ -248,7 +255,10 @@ impl Markdown {
                     }
                     list += 1;
                 }
-                Around::Quote => prefix.push_str("> "),
+                Around::Quote { has_begun } => {
+                    *has_begun = true;
+                    prefix.push_str("> ");
+                }
             }
         }
         prefix
@@ -294,7 +304,7 @@ impl List {
 
 fn prefix_of(around: &Around) -> String {
     match around {
-        Around::Quote => "> ".to_owned(),
+        Around::Quote { .. } => "> ".to_owned(),
         Around::Item { width } => " ".repeat(width.unwrap_or(0)),
     }
 }
@@ -324,7 +334,7 @@ impl Writer for Markdown {
             Part::Heading(level) => self.heading = Some(*level),
             Part::List { first } => self.begin_list(*first),
             Part::Item if !self.lists.is_empty() => self.around.push(Around::Item { width: None }),
-            Part::Quote => self.around.push(Around::Quote),
+            Part::Quote => self.around.push(Around::Quote { has_begun: false }),
             Part::Code { .. } => self.code = Some(String::new()),
             Part::Table => self.grid = Some(Grid::default()),
             Part::Row => self.grid.iter_mut().for_each(Grid::begin_row),

@@ -13,7 +13,7 @@
 //! 4. *Trimming.* Within it, prose stays, and of the rest what stands among prose: headings that something follows,
 //!    short paragraphs beside others, lists and tables; lists of links and what stands in boxes of its own go.
 //!
-//! Pages without prose to speak of (lists, products, forms) have no such element. Of them everything stays that step 1
+//! Pages that are not mostly prose (lists, products, forms) have no such element. Of them everything stays that step 1
 //! leaves in the region that holds most of the text.
 
 use page::html::names;
@@ -26,7 +26,10 @@ use crate::sums::{Role, Sums};
 
 /// Letters of prose in the chosen element below which a page is no article.
 const ARTICLE_WEIGHT_MIN: i64 = 250;
-/// The same for an element that its author calls the body of an article.
+/// Share of the page's letters outside of links, in hundredths, that it must have: less of it is one part of a page that
+/// has others, such as the notes below a film's or a product's data.
+const ARTICLE_SHARE_MIN: i64 = 40;
+/// Letters for an element that its author calls the body of an article.
 const BODY_WEIGHT_MIN: i64 = 100;
 /// Share of what was found, in hundredths, that an element called the body must be worth if it is around it, and have of
 /// its prose if it is in it or somewhere else.
@@ -46,6 +49,8 @@ const TITLE_AMONG: usize = 20;
 #[derive(Debug)]
 pub struct Selection {
     pub root: NodeId,
+    /// True where prose was found and what stands among it, false where it is all of a region.
+    pub is_article: bool,
     /// For each block of the layout.
     pub is_kept: Vec<bool>,
     /// Elements that were cut, in document order; none is inside of another.
@@ -67,15 +72,21 @@ pub fn select(document: &Document, layout: &Layout) -> Selection {
     let best = best_element(&sums, &cut);
     let body = named_body(&sums, best, &bodies);
     let is_product = about::genre(document) == Genre::Product;
-    let article = body.or_else(|| (sums.prose(best) >= ARTICLE_WEIGHT_MIN).then_some(best));
-    let (root, is_kept) = match article.filter(|_| !is_product) {
-        Some(root) => (root, trim(&sums, layout, root, &cut)),
-        None => {
-            let root = region(&sums, &cut, &bodies);
-            (root, keep_all(&sums, root, &cut))
-        }
-    };
-    Selection { root, is_kept, cut, captions }
+    let prose = sums.prose(best);
+    let is_article =
+        prose >= ARTICLE_WEIGHT_MIN && prose * 100 >= sums.own(Document::ROOT) * ARTICLE_SHARE_MIN;
+    if let Some(root) = body.or(is_article.then_some(best)).filter(|_| !is_product) {
+        let is_kept = trim(&sums, layout, root, &cut);
+        return Selection { root, is_article: true, is_kept, cut, captions };
+    }
+    let root = region(&sums, &cut, &bodies);
+    let is_kept = keep_all(&sums, root, &cut);
+    if is_kept.contains(&true) {
+        return Selection { root, is_article: false, is_kept, cut, captions };
+    }
+    // Whatever its names say, a page that has text has content.
+    let is_kept = vec![true; layout.blocks.len()];
+    Selection { root: Document::ROOT, is_article: false, is_kept, cut: Vec::new(), captions }
 }
 
 /// Tells the first words of other pages: a short text of its own with a link before it and one behind.

@@ -137,6 +137,11 @@ impl<'a> Sums<'a> {
         self.of(element, |total| total.weight)
     }
 
+    /// Letters that are in no link.
+    pub fn own(&self, element: NodeId) -> i64 {
+        self.of(element, |total| total.weight - total.links)
+    }
+
     /// The part of the letters that is links, in hundredths.
     pub fn link_share(&self, element: NodeId) -> i64 {
         self.of(element, |total| total.links) * 100 / self.weight(element).max(1)

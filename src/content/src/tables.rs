@@ -101,14 +101,14 @@ impl Shapes {
         }
     }
 
-    /// Tells of a text and of the letters of its block so far.
+    /// Tells of a text and of its letters.
     pub fn text(&mut self, node: NodeId, weight: u32) {
         if self.open.is_empty() {
             return;
         }
         self.close(node.0);
         if let Some((_, shape)) = self.open.last_mut() {
-            shape.weight_here = shape.weight_here.max(weight);
+            shape.weight_here = shape.weight_here.saturating_add(weight);
         }
     }
 

@@ -77,6 +77,7 @@ enum Open {
 
 struct Walk<'a, W> {
     document: &'a Document,
+    is_article: bool,
     links: Links,
     writer: &'a mut W,
     open: Vec<(u32, Open)>,
@@ -110,6 +111,7 @@ pub fn walk<W: Writer>(
     let mut captions = selection.captions.iter().peekable();
     let mut walk = Walk {
         document,
+        is_article: selection.is_article,
         links,
         writer,
         open: Vec::new(),
@@ -324,6 +326,9 @@ impl<W: Writer> Walk<'_, W> {
         let Some(source) = source else { return };
         let text = document.attribute(node, names::ALT).unwrap_or_default();
         let text = crate::about::collapse(&text[..text.floor_char_boundary(ALT_BYTES_MAX)]);
-        self.writer.image(&source, &text);
+        // Among prose an image is part of it; on other pages one without words is a button or a line.
+        if self.is_article || !text.is_empty() {
+            self.writer.image(&source, &text);
+        }
     }
 }
