@@ -23,6 +23,7 @@ impl Grid {
 
     pub fn begin_row(&mut self) {
         self.end_cell();
+        self.held.iter_mut().for_each(|held| *held = held.saturating_sub(1));
         self.rows.push(Vec::new());
         // An empty cell has its cost in the output as well.
         self.bytes += 4;

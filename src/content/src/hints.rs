@@ -408,3 +408,64 @@ pub fn is_chrome_element(name: NameId) -> bool {
         names::NAV | names::ASIDE | names::FOOTER | names::MENU | names::DIALOG | names::SEARCH | names::FORM
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// They are searched by halves.
+    #[test]
+    fn lists_of_words_are_sorted_and_lower_case() {
+        for list in [&COMMENTS[..], &CHROME, &ABOUT, &CAPTION, &BODY] {
+            assert!(list.is_sorted(), "{list:?}");
+            let is_word = |word: &&str| {
+                word.len() <= WORD_BYTES_MAX && word.bytes().all(|byte| byte.is_ascii_lowercase())
+            };
+            assert!(list.iter().all(is_word), "{list:?}");
+        }
+    }
+
+    fn hints(attributes: &str) -> Hints {
+        let document = Document::parse(format!("<div {attributes}>"));
+        let element = document.elements_named(names::DIV).next().expect("a div");
+        Hints::of(&document, element)
+    }
+
+    #[test]
+    fn names_are_cut_into_words() {
+        for chrome in [
+            "class=sidebar",
+            "id=left-sidebar",
+            "class='x relatedPosts'",
+            "class=siteNav_2",
+            "role=navigation",
+        ] {
+            assert!(hints(chrome).is_chrome || hints(chrome).is_comments, "{chrome}");
+        }
+        for plain in [
+            "class=no-sidebar",
+            "class='has-comments'",
+            "class=advance",
+            "class=navy",
+            "class=menubar2000x",
+            "class",
+        ] {
+            assert_eq!(hints(plain), Hints::default(), "{plain}");
+        }
+        assert!(hints("class=comment-list").is_comments);
+        assert!(hints("class=wp-caption-text").is_caption);
+        assert!(hints("class=entry-content").is_body && hints("itemprop='x articleBody'").is_body);
+    }
+
+    #[test]
+    fn what_is_hidden() {
+        for hidden in
+            ["hidden", "aria-hidden=true", "style='color:red; DISPLAY : none'", "style='visibility:hidden'"]
+        {
+            assert!(hints(hidden).is_hidden, "{hidden}");
+        }
+        for shown in ["hidden=until-found", "aria-hidden=false", "style='display:block;float:none'"] {
+            assert!(!hints(shown).is_hidden, "{shown}");
+        }
+    }
+}

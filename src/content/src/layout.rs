@@ -194,8 +194,11 @@ impl Walk<'_> {
 
     fn element(&mut self, node: NodeId, end: u32) {
         let name = self.document.name_id(node);
-        if name == names::A && self.document.attribute(node, names::HREF).is_some() {
-            self.link_end = self.link_end.max(end);
+        if name == names::A {
+            let href = self.document.attribute(node, names::HREF).map(str::trim);
+            // A note or a heading of the same page is no way off it; `#` alone is a button.
+            let leads_off = href.is_some_and(|href| !href.starts_with('#') || href.len() == 1);
+            self.link_end = if leads_off { self.link_end.max(end) } else { self.link_end };
         }
         if self.document.namespace(node) == Namespace::Html && is_block_level(name) {
             self.close(node.0);

@@ -93,3 +93,6 @@ fn cut(mut text: String, bytes_max: usize, is_whole: bool) -> Written {
     text.truncate(text.floor_char_boundary(bytes_max));
     Written { text, is_truncated }
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,6 +30,9 @@ struct List {
     next: Option<u32>,
     bullet: char,
     delimiter: char,
+    has_begun: bool,
+    /// Its first item would be read as part of what is before it, were there no empty line between.
+    is_apart: bool,
 }
 
 /// A mark that is open in the current line, and where; `None` if it could not be written there.
@@ -103,7 +106,9 @@ impl Markdown {
         for ended in std::mem::take(&mut self.ended) {
             self.write_end(ended, after_ended);
         }
-        if self.breaks > 0 && !self.line.is_empty() {
+        if self.span.is_some() {
+            // Its spaces are in its text.
+        } else if self.breaks > 0 && !self.line.is_empty() {
             self.line.push_str(if self.heading.is_some() || self.grid.is_some() { " " } else { "\\\n" });
         } else if self.has_space && !self.line.is_empty() {
             self.line.push(' ');
@@ -205,7 +210,8 @@ impl Markdown {
             self.is_after_item = false;
         }
         self.has_rule = false;
-        self.separate(begins_item && self.is_after_item);
+        let is_apart = self.lists.iter().any(|list| list.is_apart && !list.has_begun);
+        self.separate(begins_item && self.is_after_item && !is_apart);
         let first = self.first_prefix();
         let rest = self.prefix();
         for (at, line) in block.split('\n').enumerate() {
@@ -266,10 +272,13 @@ impl Markdown {
 
     fn begin_list(&mut self, first: Option<u32>) {
         // A list right behind another one would go on with it, were their marks alike.
-        let before = if self.list_end.0 == self.out.len() { self.list_end.1 } else { ' ' };
+        let is_behind = self.list_end.0 == self.out.len();
+        let before = if is_behind { self.list_end.1 } else { ' ' };
+        let is_apart = is_behind || first.is_some_and(|first| first != 1);
         let bullet = if before == '-' { '*' } else { '-' };
         let delimiter = if before == '.' { ')' } else { '.' };
-        self.lists.push(List { next: first.map(|first| first.min(999_999)), bullet, delimiter });
+        let next = first.map(|first| first.min(999_999));
+        self.lists.push(List { next, bullet, delimiter, has_begun: false, is_apart });
     }
 
     fn end_list(&mut self) {
@@ -291,6 +300,7 @@ impl Markdown {
 
 impl List {
     fn marker(&mut self) -> String {
+        self.has_begun = true;
         match &mut self.next {
             Some(number) => {
                 let marker = format!("{number}{} ", self.delimiter);
@@ -408,7 +418,7 @@ impl Writer for Markdown {
             if self.breaks > 1 && self.heading.is_none() && self.grid.is_none() {
                 self.flush();
             }
-            let had_space = self.has_space && self.span.is_some();
+            let had_space = (self.has_space || self.breaks > 0) && self.span.is_some();
             self.before(first);
             if let Some(span) = &mut self.span {
                 if had_space && !span.is_empty() {

@@ -21,7 +21,7 @@ use page::html::{Document, NodeId};
 
 use crate::about::{self, Genre};
 use crate::cut::{Named, read_names};
-use crate::layout::{Block, Kind, Layout, heading_level};
+use crate::layout::{Block, Kind, Layout, heading_level, is_block_level};
 use crate::sums::{Role, Sums};
 
 /// Letters of prose in the chosen element below which a page is no article.
@@ -42,6 +42,8 @@ const TEASER_WEIGHT_MAX: u32 = 350;
 const LINKED_PROSE_WEIGHT_MIN: u32 = 40;
 /// Share of links, in hundredths, from which a table is a list of them.
 const LINKED_TABLE_SHARE: i64 = 80;
+/// Lists within lists, and what is in them, that are looked out of.
+const PARTS_MAX: usize = 16;
 /// Blocks of content, from its beginning, among which its title may stand.
 const TITLE_AMONG: usize = 20;
 
@@ -201,7 +203,7 @@ fn container(document: &Document, block: &Block) -> NodeId {
 
 /// The division that an element is laid out in: a paragraph's, an item's list's.
 fn division_of(document: &Document, mut element: NodeId) -> NodeId {
-    for _ in 0..4 {
+    for _ in 0..PARTS_MAX {
         let name = document.name_id(element);
         let is_part = matches!(
             name,
@@ -213,7 +215,8 @@ fn division_of(document: &Document, mut element: NodeId) -> NodeId {
                 | names::OL
                 | names::DL
                 | names::BLOCKQUOTE
-        ) || heading_level(name).is_some();
+        ) || heading_level(name).is_some()
+            || !is_block_level(name);
         match document.parent(element) {
             Some(parent) if is_part => element = parent,
             _ => break,
@@ -268,7 +271,7 @@ fn trim(sums: &Sums<'_>, layout: &Layout, root: NodeId, cut: &[u32]) -> Vec<bool
             }
             Role::Short => match block.kind {
                 Kind::Loose => is_among && is_home,
-                Kind::Cell | Kind::Item | Kind::Heading(_) => is_among || is_home,
+                Kind::Cell | Kind::Item | Kind::Code | Kind::Heading(_) => is_among || is_home,
                 _ => is_home,
             },
         };
