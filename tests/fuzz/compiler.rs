@@ -277,6 +277,7 @@ impl Target for CompilerTarget {
         let attribute = Attribute {
             name: "a".to_owned(),
             xpaths: vec![text.to_owned()],
+            json_paths: None,
             kind: page::extract::AttributeType::TextList,
             description: None,
             anti_patterns: None,

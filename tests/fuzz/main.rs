@@ -1,15 +1,16 @@
 //! Seeded fuzzers of the extraction kernel and of the reader of feeds, for the stable toolchain: no coverage feedback, but strong oracles.
 //!
-//! `cargo run --release --example fuzz -- --target parser|compiler|numbers|feeds [--seconds 600] [--seed 1] [--case N]`
+//! `cargo run --release --example fuzz -- --target parser|compiler|jsonpath|numbers|feeds [--seconds 600] [--seed 1] [--case N]`
 //!
 //! Every case has a number, and its input follows from seed and number alone, so `--case` repeats a finding. A finding is
 //! a panic, a broken invariant, an answer that an oracle contradicts (html5ever for trees, algebraic laws for
-//! expressions, an independent reading for numbers, one text in several encodings for feeds), or more than half a second. It is shrunk, printed and written to a
+//! expressions and queries, an independent reading for numbers, one text in several encodings for feeds), or more than half a second. It is shrunk, printed and written to a
 //! file; the exit code is then 1. Cases run on a thread with a small stack, so that recursion over the input ends the
 //! process; which case that was stands in the journal file that is printed first.
 
 mod compiler;
 mod feeds;
+mod jsonpath;
 mod numbers;
 mod parser;
 
@@ -81,10 +82,11 @@ fn main() -> ExitCode {
         std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || match options.target.as_str() {
             "parser" => run(&parser::ParserTarget::new(), &options),
             "compiler" => run(&compiler::CompilerTarget::new(), &options),
+            "jsonpath" => run(&jsonpath::JsonPathTarget::new(), &options),
             "numbers" => run(&numbers::NumbersTarget, &options),
             "feeds" => run(&feeds::FeedsTarget::new(), &options),
             other => {
-                eprintln!("--target is parser, compiler, numbers or feeds, not `{other}`");
+                eprintln!("--target is parser, compiler, jsonpath, numbers or feeds, not `{other}`");
                 2
             }
         });

@@ -3,6 +3,7 @@
 use crate::harness::Request;
 use crate::harness::web::{Answer, Web};
 use crate::harness::{Appliance, Member, collect, ended, eventually, expect, get, post, refused, text};
+use gleaner::admin;
 use serde_json::{Value, json};
 use server::client::Client;
 use std::sync::Arc;
@@ -374,5 +375,67 @@ async fn what_was_found_is_found_after_a_restart_and_after_the_index_is_lost() {
         (list(&api, "q=kept").await["total"] == 1).then_some(())
     })
     .await;
+    appliance.stop().await;
+}
+
+/// JSON that a page is or carries is read by JSONPaths, in jobs as anywhere; the schema says so when it is asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn json_is_read_where_a_page_is_or_carries_it() {
+    let web = Web::open(|path| match path {
+        "/api/plane" => {
+            let body = r#"{"name":"Block plane","offers":[{"price":"1,250.50"}],"stock":true}"#;
+            let mut answer = Answer::html(body);
+            answer.headers = vec![("content-type".into(), "application/json; charset=utf-8".into())];
+            Some(answer)
+        }
+        "/page" => Some(Answer::html(
+            r#"<html lang=en><h1>Jack plane</h1><script type="application/ld+json">{"@type":"Product","name":"no",
+               "offers":{"price":99}}</script><script>window.__STATE__={"offers":[{"price":7}],"stock":false}</script>"#,
+        )),
+        "/wrong" => {
+            let mut answer = Answer::html("{\"name\": ");
+            answer.headers = vec![("content-type".into(), "application/vnd.api+json".into())];
+            Some(answer)
+        }
+        _ => None,
+    })
+    .await;
+    let appliance = Appliance::start_with(&[("NETWORK__ALLOW", &web.allow())]).await;
+    let schema = json!({ "schemas": [{ "pageType": "product", "attributes": [
+        { "name": "name", "xpaths": ["//h1"], "jsonPaths": ["$.name"], "type": "text" },
+        { "name": "price", "jsonPaths": ["$.offers[0].price"], "type": "number" },
+        { "name": "listed", "jsonPaths": ["ld+json $..price"], "type": "number" },
+        { "name": "stock", "jsonPaths": ["__STATE__ $.stock", "$.stock"], "type": "boolean" },
+    ]}]});
+    let domain = Some("127.0.0.1".to_owned());
+    appliance.operator(Request::SchemaImport { json: schema.to_string(), domain: domain.clone() }).await;
+    let member = appliance.member("json").await;
+    let api = &member.api;
+    let shown = expect(get(api, &format!("{SCHEMAS}/127.0.0.1/product")).await, 200);
+    assert_eq!(shown["attributes"][3]["jsonPaths"], json!(["__STATE__ $.stock", "$.stock"]), "{shown}");
+    assert_eq!(shown["attributes"][1]["xpaths"], json!([]), "{shown}");
+    let read = async |path: &str| {
+        let new = json!({ "url": web.url(path), "pageType": "product" });
+        let job = expect(post(api, "/api/v1/jobs", &new).await, 201);
+        let job = ended(api, text(&job, "id")).await;
+        result_of(api, &job).await
+    };
+    let json = read("/api/plane").await;
+    assert_eq!(json["values"], json!({ "name": "Block plane", "price": 1250.5, "stock": true }), "{json}");
+    assert_eq!(
+        json["attributeErrors"],
+        json!([{ "name": "listed", "reason": "not_found", "detail": null }]),
+        "{json}"
+    );
+    let page = read("/page").await;
+    let expected = json!({ "name": "Jack plane", "price": 7, "listed": 99, "stock": false });
+    assert_eq!(page["values"], expected, "{page}");
+    let wrong = read("/wrong").await;
+    assert_eq!((&wrong["values"], &wrong["quality"]), (&json!({}), &Value::Null), "{wrong}");
+    let broken = json!({ "schemas": [{ "pageType": "product", "attributes": [
+        { "name": "name", "jsonPaths": ["$.a["], "type": "text" }]}]});
+    let import = Request::SchemaImport { json: broken.to_string(), domain };
+    let refused = admin::call(&appliance.app().socket(), &import).await.unwrap_err().to_string();
+    assert!(refused.contains("jsonPaths[0]"), "{refused}");
     appliance.stop().await;
 }

@@ -42,6 +42,7 @@ mod providers;
 mod readme;
 mod schedules;
 mod shipped;
+mod site_sessions;
 mod sql;
 mod storage;
 mod tenancy;

@@ -72,6 +72,10 @@ fn the_table_of_limits_is_that_of_the_program() {
             kib(JOB_HEADERS_BYTES_MAX)
         ),
         format!(
+            "| site sessions; cookies or headers of one; their names and values | {SITE_SESSIONS_PER_ORG_MAX}; {SITE_SESSION_COOKIES_MAX} or {SITE_SESSION_HEADERS_MAX}; {} |",
+            kib(SITE_SESSION_BYTES_MAX)
+        ),
+        format!(
             "| providers of a race; nodes, edges, attempts of a graph; a wait | {RACE_MAX}; {NODES_MAX}, {EDGES_MAX}, {ATTEMPTS_MAX}; {} |",
             seconds(WAIT_MS_MAX.into())
         ),

@@ -31,6 +31,7 @@ const VARIABLES: &[(&str, Option<&str>)] = &[
     ("/api/v1/providers/{id}", Some("provider")),
     ("/api/v1/raw/{token}", None),
     ("/api/v1/schedules/{id}", Some("schedule")),
+    ("/api/v1/site-sessions/{id}", Some("session")),
     ("/api/v1/urls/{id}", Some("url")),
     ("/api/v1/webhooks/{token}", None),
     ("/api/v1/workflows/{id}", Some("workflow")),
@@ -131,8 +132,12 @@ pub async fn seed(appliance: &Appliance, web: &Web, name: &str) -> Seeded {
     let input =
         json!({ "kind": "sitemap", "name": format!("/{name}"), "url": "https://example.com/sitemap.xml" });
     let input = expect(post(&member.api, "/api/v1/inputs", &input).await, 201);
+    let session =
+        json!({ "domain": "127.0.0.1", "name": format!("/{name}"), "kind": "cookies", "values": "a=1" });
+    let session = expect(post(&member.api, "/api/v1/site-sessions", &session).await, 201);
     let ids = vec![
         ("input", text(&input, "id").to_owned()),
+        ("session", text(&session, "id").to_owned()),
         ("batch", text(&batch, "batchId").to_owned()),
         ("schedule", text(&schedule, "id").to_owned()),
         ("url", text(&urls["items"][0], "id").to_owned()),
@@ -238,7 +243,8 @@ async fn ids_in_bodies(client: &Client, theirs: &Seeded) {
         schedule.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
         schedule
     };
-    let cases: [Asked<'_>; 9] = [
+    let signed = |id: &str| json!({ "url": page, "options": { "siteSessionId": id } });
+    let cases: [Asked<'_>; 12] = [
         ("/api/v1/jobs", "workflow", 404, &|id| one(json!({ "workflowId": id }))),
         ("/api/v1/jobs", "url", 404, &|id| json!({ "urlId": id })),
         ("/api/v1/jobs/batch", "workflow", 404, &|id| json!({ "jobs": [one(json!({ "workflowId": id }))] })),
@@ -247,6 +253,9 @@ async fn ids_in_bodies(client: &Client, theirs: &Seeded) {
         ("/api/v1/schedules", "workflow", 404, &|id| due(json!({ "workflowId": id }))),
         ("/api/v1/schedules", "url", 404, &|id| due(json!({ "urlIds": [id] }))),
         ("/api/v1/inputs", "workflow", 400, &|id| json!({ "kind": "webhook", "workflowId": id })),
+        ("/api/v1/jobs", "session", 404, &|id| signed(id)),
+        ("/api/v1/jobs/batch", "session", 404, &|id| json!({ "jobs": [signed(id)] })),
+        ("/api/v1/schedules", "session", 404, &|id| due(json!({ "options": { "siteSessionId": id } }))),
         ("/api/v1/jobs/poll", "job", 200, &|id| json!({ "ids": [id] })),
     ];
     for (path, kind, status, body) in cases {
@@ -282,6 +291,7 @@ async fn lists_show_ones_own(client: &Client, other: &str) {
         "benchmarks",
         "schedules",
         "inputs",
+        "site-sessions",
         "optimization/suggestions",
     ];
     for list in lists {

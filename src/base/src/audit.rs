@@ -64,7 +64,7 @@ actions! {
     CliAuthDelivered "cli_auth.delivered" "api_key" "The key that was made for a command line was handed to it.";
     // Collecting.
     UrlCreated "url.created" "url" "URLs were registered, or known ones changed by registering them again.";
-    UrlUpdated "url.updated" "url" "A URL's tags, metadata, page type or workflow were changed.";
+    UrlUpdated "url.updated" "url" "A URL's tags, metadata, page type, workflow or site session were changed.";
     UrlDeleted "url.deleted" "url" "URLs were removed from the list; their results stay.";
     JobSubmitted "job.submitted" "job" "A job was submitted.";
     JobBatchSubmitted "job.batch_submitted" "job" "Several jobs were submitted at once.";
@@ -88,6 +88,8 @@ actions! {
     ProviderConnected "provider.connected" "provider" "A provider was connected.";
     ProviderUpdated "provider.updated" "provider" "A connected provider was changed.";
     ProviderDisconnected "provider.disconnected" "provider" "A provider was disconnected and its credentials were forgotten.";
+    SiteSessionCreated "site_session.created" "site_session" "Cookies or headers for a site were kept, sealed.";
+    SiteSessionDeleted "site_session.deleted" "site_session" "Cookies or headers for a site were forgotten.";
     WorkflowCreated "workflow.created" "workflow" "A workflow was made.";
     WorkflowUpdated "workflow.updated" "workflow" "A workflow was given a new version.";
     WorkflowCloned "workflow.cloned" "workflow" "A workflow was made as the copy of another.";

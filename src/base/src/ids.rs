@@ -118,6 +118,8 @@ macro_rules! each_id {
             InputId "Input";
             /// One run of an input.
             InputRunId;
+            /// Cookies or headers for a site.
+            SiteSessionId "Site session";
             /// Where results are delivered to.
             OutputId;
             /// A better ranking that waits for somebody's word.

@@ -55,6 +55,13 @@ pub const RESULT_PAGE_ROWS_DEFAULT: u64 = 200;
 pub const RESULT_PAGE_ROWS_MAX: u64 = 1_000;
 /// Bytes of all header lines together that a job may add: what web servers commonly take in a request's head.
 pub const JOB_HEADERS_BYTES_MAX: usize = 16 << 10;
+/// Site sessions of an organization (data/docs/api.md, "Limits").
+pub const SITE_SESSIONS_PER_ORG_MAX: usize = 100;
+/// Cookies of one, or headers.
+pub const SITE_SESSION_COOKIES_MAX: usize = 100;
+pub const SITE_SESSION_HEADERS_MAX: usize = 32;
+/// Bytes of names and values of one, with the hosts and paths of cookies.
+pub const SITE_SESSION_BYTES_MAX: usize = 32 << 10;
 /// Tags of a URL or job.
 pub const TAGS_MAX: usize = 32;
 /// Characters of a tag.

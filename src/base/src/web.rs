@@ -78,6 +78,11 @@ fn has_empty_label(host: &str) -> bool {
     host.split('.').rev().skip(1).any(str::is_empty)
 }
 
+/// Whether a host in its normal form is an IP address and no name.
+pub fn is_address(host: &str) -> bool {
+    host.starts_with('[') || host.parse::<std::net::Ipv4Addr>().is_ok()
+}
+
 /// The host in a URL's normal form, as [`WebUrl::host`] gives it, without parsing it anew
 /// at each change of a row. What is no such URL has no host.
 pub fn host_of(url: &str) -> &str {
@@ -271,10 +276,17 @@ impl Domain {
 
     /// The domain of a host that the URL parser has already brought into its normal form.
     fn of_host(host: &str) -> Self {
-        let is_address = host.starts_with('[') || host.parse::<std::net::Ipv4Addr>().is_ok();
+        let is_address = is_address(host);
         let host = host.strip_suffix('.').unwrap_or(host);
         let registrable = if is_address { None } else { psl::domain_str(host) };
         Self(registrable.unwrap_or(host).into())
+    }
+
+    /// Whether it is a name under which the public registers (`com`, `co.uk`, `github.io`): nobody's own, and shared by
+    /// many.
+    pub fn is_public_suffix(&self) -> bool {
+        let suffix = psl::suffix(self.0.as_bytes()).filter(|_| !is_address(&self.0));
+        suffix.is_some_and(|suffix| suffix.is_known() && suffix.as_bytes() == self.0.as_bytes())
     }
 
     /// The domain's text: lower case, ASCII, without a final dot.

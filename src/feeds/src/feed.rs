@@ -54,6 +54,7 @@ pub(crate) fn format_of(root: &Tag) -> Option<Format> {
             let is_old = root.attribute("xmlns").map(Namespace::of) == Some(Namespace::Rss090);
             Some(if is_old { Format::Rss090 } else { Format::Rss10 })
         }
+        "channel" if root.namespace() == Namespace::Rss20 => Some(Format::Rss11),
         "feed" | "entry" => match root.namespace() {
             Namespace::Atom03 => Some(Format::Atom03),
             Namespace::Atom10 => Some(Format::Atom10),
@@ -151,9 +152,9 @@ impl Feed {
         }
         let is_inside = match reader.parent() {
             None => self.is_atom,
-            Some((parent, _)) => {
-                ["channel", "rss", "rdf", "feed", name].iter().any(|own| parent.eq_ignore_ascii_case(own))
-            }
+            Some((parent, _)) => ["channel", "rss", "rdf", "feed", "items", name]
+                .iter()
+                .any(|own| parent.eq_ignore_ascii_case(own)),
         };
         // Deeper in an entry it is somebody's content.
         is_inside && self.entry.as_ref().is_none_or(|(at, _)| at + 1 == reader.depth())

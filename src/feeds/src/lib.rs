@@ -12,7 +12,7 @@
 //! Work on bytes in memory: no runtime, no store, no network.
 //!
 //! Sources: sitemaps.org/protocol.html; the RSS specifications at rssboard.org (0.90 to 2.0) and
-//! web.resource.org/rss/1.0; RFC 4287 (Atom), RFC 5005 (pages of feeds), the Atom 0.3 draft; jsonfeed.org/version/1.1;
+//! web.resource.org/rss/1.0; RSS 1.1 (inamidst.com/rss1.1); RFC 4287 (Atom), RFC 5005 (pages of feeds), the Atom 0.3 draft; jsonfeed.org/version/1.1;
 //! RFC 7303 (which charset of XML holds); the advice of the W3C's feed validator, whose errors are what is forgiven here.
 
 mod dates;
@@ -79,6 +79,8 @@ pub enum Format {
     /// 0.92, and the drafts 0.93 and 0.94.
     Rss092,
     Rss10,
+    /// A successor of 1.0 that few write, among the W3C's own examples.
+    Rss11,
     Rss20,
     Atom03,
     Atom10,
@@ -97,6 +99,7 @@ impl Format {
             Format::Rss091 => "RSS 0.91",
             Format::Rss092 => "RSS 0.92",
             Format::Rss10 => "RSS 1.0",
+            Format::Rss11 => "RSS 1.1",
             Format::Rss20 => "RSS 2.0",
             Format::Atom03 => "Atom 0.3",
             Format::Atom10 => "Atom 1.0",

@@ -1,7 +1,8 @@
 //! The cookies of one redirect chain.
 //!
 //! Many sites set a cookie, redirect, and show the page only to who brings it back; that much a fetch must do. The jar
-//! lives as long as the fetch, so it needs no persistence, no eviction and no expiry beyond "deleted".
+//! lives as long as the fetch, so it needs no persistence, no eviction and no expiry beyond "deleted". A signed-in page's
+//! jar begins with the cookies of its site session; what the site sets anew is the chain's, and the session stays as it is.
 //! Rules from RFC 6265, kept to the safe side: a `Domain` attribute counts only when the host lies under it and it is
 //! no public suffix; a `Secure` cookie goes over https only; a malformed one is ignored.
 
@@ -10,6 +11,7 @@ use std::time::SystemTime;
 use http::header::SET_COOKIE;
 use http::{HeaderMap, HeaderValue};
 
+use super::session::SiteSession;
 use base::web::WebUrl;
 
 /// Cookies in the jar, and the size of one (RFC 6265, section 6.1 asks browsers for 50 a domain of 4,096 bytes).
@@ -27,15 +29,37 @@ struct Cookie {
     host_only: bool,
     path: Box<str>,
     secure: bool,
+    /// It was handed over without a word about its host: one that the site sets under this name takes its place.
+    loose: bool,
 }
 
 /// The jar of one fetch.
 #[derive(Debug, Default)]
 pub struct CookieJar {
     cookies: Vec<Cookie>,
+    /// Of those, how many a session brought, and their bytes: they are bounded where sessions are made.
+    seeded: usize,
+    seeded_bytes: usize,
 }
 
 impl CookieJar {
+    /// The jar of a chain that begins at `first`, with the cookies that a session has for it.
+    pub(super) fn of_session(session: Option<&SiteSession>, first: &WebUrl) -> Self {
+        let placed = session.into_iter().flat_map(|session| session.cookies(first));
+        let cookies = placed.map(|placed| Cookie {
+            name: placed.cookie.name.as_str().into(),
+            value: placed.cookie.value.as_str().into(),
+            domain: placed.host.into(),
+            host_only: placed.host_only,
+            path: placed.cookie.path.as_str().into(),
+            secure: placed.secure,
+            loose: placed.cookie.host.is_none(),
+        });
+        let cookies: Vec<_> = cookies.collect();
+        let seeded_bytes = cookies.iter().map(|cookie| cookie.name.len() + cookie.value.len() + 3).sum();
+        Self { seeded: cookies.len(), cookies, seeded_bytes }
+    }
+
     /// Takes the cookies that `url` sets by its answer's headers.
     pub fn take(&mut self, url: &WebUrl, headers: &HeaderMap) {
         for value in headers.get_all(SET_COOKIE) {
@@ -59,6 +83,7 @@ impl CookieJar {
             host_only: true,
             path: default_path(url).into(),
             secure: false,
+            loose: false,
         };
         let mut deleted = false;
         for attribute in parts {
@@ -87,9 +112,12 @@ impl CookieJar {
         if cookie.secure && !url.is_https() {
             return;
         }
-        self.cookies
-            .retain(|c| (&c.name, &c.domain, &c.path) != (&cookie.name, &cookie.domain, &cookie.path));
-        if !deleted && self.cookies.len() < COOKIES_MAX {
+        self.cookies.retain(|c| {
+            let is_same = (&c.domain, &c.path) == (&cookie.domain, &cookie.path);
+            // A host speaks for the cookies that it is sent, and for no others.
+            c.name != cookie.name || !(is_same || (c.loose && c.fits(url)))
+        });
+        if !deleted && self.cookies.len() < COOKIES_MAX + self.seeded {
             self.cookies.push(cookie);
         }
     }
@@ -100,13 +128,24 @@ impl CookieJar {
         fitting.sort_by_key(|cookie| std::cmp::Reverse(cookie.path.len()));
         let mut text = String::new();
         for cookie in fitting {
-            if text.len() + cookie.name.len() + cookie.value.len() + 3 > HEADER_BYTES_MAX {
+            if text.len() + cookie.name.len() + cookie.value.len() + 3 > HEADER_BYTES_MAX + self.seeded_bytes
+            {
                 break;
             }
             let separator = if text.is_empty() { "" } else { "; " };
             text.extend([separator, &cookie.name, "=", &cookie.value]);
         }
-        if text.is_empty() { None } else { HeaderValue::from_str(&text).ok() }
+        let mut value = if text.is_empty() { None } else { HeaderValue::from_str(&text).ok() };
+        // What lets somebody in is not for a log.
+        value.iter_mut().for_each(|value| value.set_sensitive(true));
+        value
+    }
+}
+
+impl SiteSession {
+    /// Whether a request for `url` that begins a chain carries something of it.
+    pub fn is_sent_to(&self, url: &WebUrl) -> bool {
+        self.headers(url, url).is_some() || CookieJar::of_session(Some(self), url).header_for(url).is_some()
     }
 }
 

@@ -3,7 +3,7 @@
 //! One fetch is a chain of at most [`FetchSettings::redirects_max`] + 1 exchanges under one time limit. At each hop the
 //! guard judges the address anew, robots.txt of that origin is asked (when it is obeyed at all), and what the caller's
 //! headers carry is handed on only while the chain stays with the host that the caller named: credentials are meant
-//! for whom they were given. Leave to visit the first host is the caller's to have; where a redirect leads to another one,
+//! for whom they were given. A site session goes as far as its domain does ([`session`](super::session)). Leave to visit the first host is the caller's to have; where a redirect leads to another one,
 //! the chain asks for leave itself, waits for it a little ([`LEAVE_WAIT_MAX`]), and ends where it would be long: the caller
 //! is told until when, and may come again. Cookies live in a jar of the chain's own. A step down from https to http is followed, as
 //! browsers do, but counts as another host.
@@ -33,6 +33,7 @@ mod download;
 pub use download::{Download, DownloadBody};
 
 use super::robots::{self, Robots, RobotsAnswer, RobotsCache};
+use super::session::{SiteSession, is_step_down};
 use super::{CrawlDelays, FetchReport, FetchRequest, FetchSettings, Hop, PageHeaders};
 use base::ids::OrgId;
 use base::web::WebUrl;
@@ -122,6 +123,8 @@ pub struct FetchRoute<'a> {
 struct ChainRules<'a> {
     way: FetchRoute<'a>,
     caller_headers: &'a HeaderMap,
+    /// As whom the site is asked.
+    session: Option<&'a SiteSession>,
     limits: BodyLimits,
     redirects_max: u32,
     robots: bool,
@@ -174,6 +177,7 @@ impl Direct {
         let course = ChainRules {
             way: FetchRoute { owner: request.owner, ..way },
             caller_headers: &caller_headers,
+            session: request.session.as_deref(),
             limits: BodyLimits {
                 received_bytes_max: self.settings.body_bytes_max,
                 inflated_bytes_max: self.settings.inflated_bytes_max,
@@ -246,7 +250,7 @@ impl Direct {
         leave: &mut VisitPermits<'_>,
     ) -> Result<(StatusCode, Incoming, Lease), FetchError> {
         let first = trace.current.clone();
-        let mut jar = CookieJar::default();
+        let mut jar = CookieJar::of_session(course.session, &first);
         loop {
             if course.robots {
                 self.obey_robots(course.way, trace).await?;
@@ -322,6 +326,11 @@ impl Direct {
         let mut headers = HeaderMap::with_capacity(callers.len() + 4);
         headers.insert(USER_AGENT, self.user_agent.clone());
         headers.insert(ACCEPT, ACCEPT_PAGE);
+        for (name, value) in
+            course.session.and_then(|session| session.headers(first, url)).into_iter().flatten()
+        {
+            headers.insert(name.clone(), value.clone());
+        }
         let trusted = is_same_place(first, url);
         for name in callers.keys().filter(|name| trusted || HARMLESS.contains(name)) {
             headers.remove(name);
@@ -337,7 +346,10 @@ impl Direct {
                     HeaderValue::from_bytes(&[callers.as_bytes(), b"; ", cookies.as_bytes()].concat()).ok()
                 }
             };
-            joined.and_then(|value| headers.insert(COOKIE, value));
+            joined.and_then(|mut value| {
+                value.set_sensitive(true);
+                headers.insert(COOKIE, value)
+            });
         }
         headers
     }
@@ -397,6 +409,8 @@ impl Direct {
         let course = ChainRules {
             way,
             caller_headers: &HeaderMap::new(),
+            // What it says is kept for everybody.
+            session: None,
             limits,
             redirects_max: robots::ROBOTS_REDIRECTS_MAX,
             robots: false,
@@ -508,8 +522,7 @@ fn note_delay(delays: &mut CrawlDelays, url: &WebUrl, delay: Duration) {
 pub(super) fn is_same_place(named: &WebUrl, url: &WebUrl) -> bool {
     let same_port = named.port() == url.port();
     let step_up = !named.is_https() && url.is_https() && named.port() == 80 && url.port() == 443;
-    let step_down = named.is_https() && !url.is_https();
-    named.host() == url.host() && (same_port || step_up) && !step_down
+    named.host() == url.host() && (same_port || step_up) && !is_step_down(named, url)
 }
 
 /// Where an answer redirects to, as written. A redirect without a place to go is an answer like any other.

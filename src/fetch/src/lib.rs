@@ -6,6 +6,7 @@
 //! - [`connect`]: resolve once, check every address, connect to a checked one, TLS, HTTP/1.1 and HTTP/2, and a bounded
 //!   pool of idle connections;
 //! - [`body`]: reading and inflating under limits; [`cookies`]: the jar of one redirect chain;
+//! - [`session`]: what a site knows somebody by, and where it goes;
 //! - [`direct`]: one page: redirects, credentials, the time limit over all of it; [`robots`]: RFC 9309;
 //! - [`outcome`]: the one place that says what an answer or a failure means;
 //! - [`proxies`]: the same through somebody else's proxies, in turn;
@@ -38,6 +39,7 @@ pub mod proxies;
 pub mod proxy;
 mod retry_after;
 pub mod robots;
+pub mod session;
 pub mod stage;
 pub mod templates;
 
@@ -47,6 +49,7 @@ pub mod tls;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -71,6 +74,7 @@ pub use provider::{
 };
 pub use proxies::{ProxyList, ProxyProvider, Rotation};
 pub use proxy::Proxy;
+pub use session::{SessionCookie, SessionValues, SiteSession};
 pub use stage::Stage;
 pub use templates::{Hosted, Template, Templates};
 
@@ -143,6 +147,8 @@ pub struct FetchRequest {
     /// The caller's own headers, credentials among them. They go to the host of `url` only, never to another host
     /// that a redirect names. Those that are not the caller's to write ([`headers`]) are left out.
     pub headers: HeaderMap,
+    /// As whom the site is asked. Only what fetches from the box itself sends it: no hosted provider does.
+    pub session: Option<Arc<SiteSession>>,
     /// The whole time: robots.txt, DNS, connecting, redirects, the body and inflating it.
     pub timeout: Duration,
     /// Whether robots.txt is obeyed. A hosted provider has rules of its own.
@@ -166,6 +172,7 @@ impl FetchRequest {
             url,
             owner: None,
             headers: HeaderMap::new(),
+            session: None,
             timeout: FETCH_TIMEOUT,
             robots: true,
             render: false,

@@ -41,7 +41,7 @@ const TAG_BYTES: usize = 16;
 
 const FILE_HEAD: &str = "\
 # The secrets of this Gleaner box: keep this file with your backups of the data folder, but not in them.
-# Without it every access token ends and what was sealed (credentials of providers) cannot be opened again.
+# Without it every access token ends and what was sealed (credentials of providers, site sessions) cannot be opened again.
 # Only the user that runs the box may read it (mode 0600); the box refuses to start otherwise.
 #
 # signing   signs access tokens and links      sealing   encrypts secrets in the store

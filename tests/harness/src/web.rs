@@ -76,6 +76,11 @@ pub struct Web {
 impl Web {
     /// Serves what `answer` says for each path; `/robots.txt` is 404 unless it says otherwise.
     pub async fn open(answer: impl Fn(&str) -> Option<Answer> + Send + Sync + 'static) -> Web {
+        Web::asked(move |request| answer(request.uri().path())).await
+    }
+
+    /// The same for a site that looks at its visitors: `answer` sees the whole head.
+    pub async fn asked(answer: impl Fn(&Request<Incoming>) -> Option<Answer> + Send + Sync + 'static) -> Web {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a loopback port");
         let address = listener.local_addr().expect("its address");
         let answer = Arc::new(answer);
@@ -87,7 +92,7 @@ impl Web {
                 let (answer, freed) = (answer.clone(), freed.clone());
                 tokio::spawn(async move {
                     let service = service_fn(move |request: Request<Incoming>| {
-                        let answer = answer(request.uri().path()).unwrap_or_else(|| Answer::status(404));
+                        let answer = answer(&request).unwrap_or_else(|| Answer::status(404));
                         let mut freed = freed.subscribe();
                         async move {
                             if let Some(key) = &answer.held {

@@ -281,6 +281,72 @@ async fn urls(member: &Member, findings: &mut Findings) {
     findings.check(jobs["items"] == json!([]), "jobs that were refused", &jobs.to_string());
 }
 
+/// Site sessions take what a request can carry, and say of the rest where it stands, never what it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hostile_site_sessions_are_kept_or_refused_by_their_place() {
+    let appliance = Appliance::start().await;
+    let member = appliance.member("sessions").await;
+    let mut findings = Findings::default();
+    let path = "/api/v1/site-sessions";
+    let with =
+        |kind: &str, values: Value| json!({ "domain": "shop.example", "kind": kind, "values": values });
+    let long = "x".repeat(900_000);
+    for value in hostile().chain([long.as_str()]) {
+        let is_plain = value.len() < 1_000 && value.chars().all(|c| matches!(c, ' '..='~'));
+        let cookie = with("cookies", json!([{ "name": "sid", "value": value }]));
+        let header = with("headers", json!({ "X-Token": value }));
+        for (body, fits) in [(cookie, is_plain && !value.contains(';')), (header, is_plain)] {
+            let reply = post(&member.api, path, &body).await;
+            let place = format!("{} {:?}", body["kind"], value.chars().take(20).collect::<String>());
+            if !fits {
+                findings.refused(&place, path, &reply, 400, "values");
+                continue;
+            }
+            findings.check(reply.status == 201, &place, &reply.text());
+            let is_told = value.len() > 8 && reply.text().contains(value);
+            findings.check(!is_told, &place, &reply.text());
+            let made = format!("{path}/{}", reply.json["id"].as_str().unwrap_or_default());
+            findings.check(
+                member.api.delete(&made).await.unwrap().status == 204,
+                &place,
+                "it is not deleted",
+            );
+        }
+        for body in [
+            json!({ "domain": value, "kind": "cookies", "values": "a=1" }),
+            with(
+                "cookies",
+                json!([{ "name": value, "value": "1", "domain": value, "path": value, "expires": value }]),
+            ),
+            with("cookies", json!({ value: [value] })),
+            with("cookies", json!(format!("# Netscape HTTP Cookie File\n{value}\t{value}"))),
+            with("cookies", json!(format!("[{value}"))),
+            with("headers", json!({ value: value, "Host": "x" })),
+            with(value, json!("a=1")),
+        ] {
+            let reply = post(&member.api, path, &body).await;
+            let place = body.to_string().chars().take(80).collect::<String>();
+            findings.look(&place, path, false, &reply);
+            findings.check(matches!(reply.status.as_u16(), 201 | 400 | 413), &place, &reply.text());
+            if reply.status == 201 {
+                let made = format!("{path}/{}", reply.json["id"].as_str().unwrap_or_default());
+                member.api.delete(&made).await.unwrap();
+            }
+        }
+    }
+    let deep = (0..100).fold(json!("x"), |inner, _| json!([inner]));
+    for values in [
+        deep,
+        json!((0..100_000).map(|n| json!({ "n": n })).collect::<Vec<_>>()),
+        json!((0..50_000).map(|n| format!("a{n}=1;")).collect::<String>()),
+    ] {
+        let reply = post(&member.api, path, &with("cookies", values)).await;
+        findings.refused("many", path, &reply, if reply.status == 413 { 413 } else { 400 }, "");
+    }
+    unhurt(&appliance, &mut findings).await;
+    findings.report(400);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_jobs_searches_and_statements() {
     let web = Web::open(|path| Some(Answer::html(format!("<title>page {path}</title><p>shoes</p>")))).await;

@@ -17,6 +17,7 @@ const OUT_OF_FUEL: &str = "xpaths[0]: the expression takes more work on this pag
 fn extract(page: &str, xpath: &str) -> Extraction {
     let attribute = Attribute {
         name: "a".to_owned(),
+        json_paths: None,
         xpaths: vec![xpath.to_owned()],
         kind: AttributeType::TextList,
         description: None,

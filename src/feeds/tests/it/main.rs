@@ -5,3 +5,4 @@
 mod corpus;
 mod facts;
 mod hostile;
+mod w3c;

@@ -1,7 +1,8 @@
 //! One page: a context of its own, the navigation, the wait, and what stands there in the end.
 //!
 //! The document's requests and answers are stopped on their way (`Fetch.requestPaused`): there the box asks robots.txt,
-//! counts redirects, adds the caller's own headers (to the caller's own host only), and learns status and headers. A
+//! counts redirects, adds the caller's own headers (to the caller's own host only) and those of a site session (to its
+//! domain only; its cookies are the context's), and learns status and headers. A
 //! document that is no HTML is taken as it came; no viewer of the browser's gets to dress it up. HTML runs, until it
 //! has settled as the account wants it ([`Until`]) or the wait is over; then the page's tree is written out. That, and
 //! the look at where the page is, happen in a world of scripts that the page's own cannot touch.
@@ -146,6 +147,7 @@ pub async fn render(
     });
     let made = client.call(None, "Target.createBrowserContext", params).await?;
     let context = BrowsingContext { browser: browser.clone(), id: text(&made, "browserContextId") };
+    set_cookies(client, &context, request).await?;
     let params = json!({ "url": "about:blank", "browserContextId": context.id });
     let target = text(&client.call(None, "Target.createTarget", params).await?, "targetId");
     let attached =
@@ -169,6 +171,36 @@ pub async fn render(
         current: None,
     };
     page.run(events, &browser.user_agent).await
+}
+
+/// Puts the cookies of the request's site session into the context, where the browser's own rules keep them to their hosts.
+async fn set_cookies(
+    client: &Client,
+    context: &BrowsingContext,
+    request: &FetchRequest,
+) -> Result<(), CallError> {
+    let session = request.session.iter();
+    let cookies = session.flat_map(|session| session.cookies(&request.url)).map(|placed| {
+        let cookie = placed.cookie;
+        let mut param = json!({
+            "name": cookie.name, "value": cookie.value, "path": cookie.path, "secure": placed.secure,
+            "httpOnly": cookie.http_only,
+        });
+        // One for its host alone is told by a URL; `domain` is for the hosts under it, too.
+        if placed.host_only || base::web::is_address(placed.host) {
+            let scheme = if placed.secure { "https" } else { "http" };
+            param["url"] = format!("{scheme}://{}/", placed.host).into();
+        } else {
+            param["domain"] = placed.host.into();
+        }
+        param
+    });
+    let cookies: Vec<Value> = cookies.collect();
+    if cookies.is_empty() {
+        return Ok(());
+    }
+    let params = json!({ "cookies": cookies, "browserContextId": context.id });
+    client.call(None, "Storage.setCookies", params).await.map(drop)
 }
 
 /// A document whose answer has come, and how far its page is.
@@ -423,8 +455,13 @@ impl Page<'_> {
             self.direct.obey(&url, &mut self.trace.crawl_delays).await?;
         }
         let mut resumed = json!({ "requestId": id });
-        let trusted = is_same_place(&self.request.url, &url);
-        let ours = self.callers.iter().filter(|(name, _)| trusted || HARMLESS.contains(name));
+        let first = &self.request.url;
+        let trusted = is_same_place(first, &url);
+        let session = self.request.session.as_ref().and_then(|session| session.headers(first, &url));
+        let callers = self.callers.iter().filter(|(name, _)| trusted || HARMLESS.contains(name));
+        let is_callers = |name| self.callers.contains_key(name) && (trusted || HARMLESS.contains(name));
+        let session = session.into_iter().flatten().filter(|(name, _)| !is_callers(name));
+        let ours = callers.chain(session);
         let ours: Vec<(&HeaderName, String)> =
             ours.filter_map(|(name, value)| Some((name, value.to_str().ok()?.to_owned()))).collect();
         if !ours.is_empty() {

@@ -296,6 +296,71 @@ async fn a_browser_that_dies_is_replaced_and_one_that_hangs_in_the_air_is_ended(
     lab.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_site_session_stays_in_its_domain() {
+    let seen = std::sync::Arc::new(parking_lot::Mutex::new(Vec::<String>::new()));
+    let (heads, others) = (seen.clone(), seen.clone());
+    let other = Site::start(move |head| {
+        others.lock().push(head.to_owned());
+        page("<p>elsewhere</p>")
+    })
+    .await;
+    let away = other.named("other.test", "/elsewhere");
+    let site = Site::start(move |head| {
+        heads.lock().push(head.to_owned());
+        match path(head) {
+            "/away" => redirect(away.as_str()),
+            _ => page("<p>inside</p>"),
+        }
+    })
+    .await;
+    let Some(lab) = Lab::open(&[&site, &other], PageSettings::default()) else { return };
+    let cookie = |name: &str, secure| crate::SessionCookie {
+        name: name.to_owned(),
+        value: "opensesame".to_owned(),
+        host: None,
+        path: "/".to_owned(),
+        secure,
+        http_only: true,
+    };
+    let cookies = crate::SessionValues::Cookies(vec![cookie("sid", None), cookie("safe", Some(true))]);
+    let headers = [("x-token", "opensesame")]
+        .map(|(name, value)| (http::HeaderName::from_static(name), http::HeaderValue::from_static(value)));
+    let headers = crate::SessionValues::Headers(http::HeaderMap::from_iter(headers));
+    for (values, name, value) in [(cookies, "cookie", "sid=opensesame"), (headers, "x-token", "opensesame")] {
+        seen.lock().clear();
+        let domain = base::web::Domain::parse("shop.test").unwrap();
+        let session = Some(std::sync::Arc::new(crate::SiteSession::new(domain, values)));
+        let url = site.named("shop.test", "/away");
+        let asked = FetchRequest { timeout: PATIENCE, session: session.clone(), ..request(url) };
+        let attempt = Provider::fetch(&lab.provider, &asked).await;
+        assert!(html(&attempt).contains("elsewhere"));
+        let heads = seen.lock().clone();
+        let of = |start: &str| heads.iter().find(|head| head.starts_with(start)).unwrap().clone();
+        assert_eq!(
+            sent(&of("GET /away "), name),
+            Some(value),
+            "the name of a Secure cookie is not told over http"
+        );
+        assert!(!of("GET /elsewhere ").contains("opensesame"), "{}", of("GET /elsewhere "));
+        // On an address, too, and the next page is a stranger's again.
+        let url = site.url("/inside");
+        let session = session.map(|_| {
+            let domain = url.domain();
+            let values = crate::SessionValues::Cookies(vec![cookie("sid", None)]);
+            std::sync::Arc::new(crate::SiteSession::new(domain, values))
+        });
+        let asked = FetchRequest { timeout: PATIENCE, session, ..request(url.clone()) };
+        assert!(html(&Provider::fetch(&lab.provider, &asked).await).contains("inside"));
+        assert!(html(&lab.fetch(url).await).contains("inside"));
+        let inside: Vec<_> =
+            seen.lock().iter().filter(|head| head.starts_with("GET /inside ")).cloned().collect();
+        let told: Vec<_> = inside.iter().map(|head| sent(head, "cookie")).collect();
+        assert_eq!(told, [Some("sid=opensesame"), None]);
+    }
+    lab.close().await;
+}
+
 /// Waits until a browser's process has ended.
 async fn until_gone(browser: &pool::RunningBrowser) {
     let begun = Instant::now();

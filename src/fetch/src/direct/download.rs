@@ -63,6 +63,7 @@ impl Direct {
         let course = ChainRules {
             way: FetchRoute { owner: request.owner, ..FetchRoute::default() },
             caller_headers: &caller_headers,
+            session: request.session.as_deref(),
             limits: BodyLimits { received_bytes_max: 0, inflated_bytes_max: 0, overflow: Overflow::Refuse },
             redirects_max: self.settings.redirects_max,
             robots: request.robots,

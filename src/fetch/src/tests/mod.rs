@@ -2,6 +2,7 @@
 
 mod proxy;
 mod robots;
+mod session;
 pub(crate) mod site;
 mod tls;
 

@@ -23,6 +23,7 @@ pub mod orgs;
 pub mod providers;
 pub mod raw;
 pub mod schedules;
+pub mod site_sessions;
 pub mod suggestions;
 pub mod urls;
 pub mod wiring;
@@ -227,6 +228,7 @@ pub static ALL: &[&Feature] = &[
     &mail::FEATURE,
     &urls::FEATURE,
     &providers::FEATURE,
+    &site_sessions::FEATURE,
     &workflows::FEATURE,
     &suggestions::FEATURE,
     &events::FEATURE,

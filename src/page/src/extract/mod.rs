@@ -8,16 +8,20 @@
 //! 2. A single value is the first node (in document order) whose text is not blank; a list is all such nodes of the first
 //!    XPath that yields any, duplicates kept. An element's text is its string value, whatever the type: an XPath for a link
 //!    ends in `/@href`.
+//!    Behind the XPaths its JSONPaths are tried in the same way, over the JSON that the page is or carries: texts, numbers
+//!    and booleans are the texts of a node, and of a list its members are.
 //! 3. A text that matches an antiPattern (case-insensitive, anywhere in the text) is treated as not found; so is one that
 //!    its type refuses. Then the next XPath is tried. If the last one was refused as well, that is an error entry.
 //! 4. A value that fails its validation is kept, lowers the validation score and leaves an error entry.
 //! 5. An attribute without a value has no key in `values` (and no `null`), and an error entry that says why.
 
 mod coerce;
+mod json;
 mod language;
 mod number;
 mod quality;
 mod reason;
+mod scalars;
 mod schema;
 
 pub use coerce::{VALUE_BYTES_MAX, collapse_space};
@@ -26,8 +30,8 @@ pub use number::parse_number;
 pub use quality::Quality;
 pub use reason::Reason;
 pub use schema::{
-    ANTI_PATTERNS_MAX, ATTRIBUTES_MAX, Attribute, AttributeType, NAME_CHARACTERS_MAX, PATTERN_BYTES_MAX,
-    PATTERNS_MAX, Schema, SchemaError, SemanticType, Validation, XPATHS_MAX,
+    ANTI_PATTERNS_MAX, ATTRIBUTES_MAX, Attribute, AttributeType, JSON_PATHS_MAX, NAME_CHARACTERS_MAX,
+    PATTERN_BYTES_MAX, PATTERNS_MAX, Schema, SchemaError, SemanticType, Validation, XPATHS_MAX,
 };
 
 use serde_json::{Map, Value as Json};
@@ -36,6 +40,7 @@ use url::Url;
 use crate::html::{Document, NodeId};
 use crate::xpath::{EvalError, Fuel, NodeRef, Value, XPath, number_to_text};
 use coerce::{ByteBudget, ValueRefusal, is_joinable};
+use json::{PageJson, PlacedPath};
 use quality::Tally;
 use schema::Compiled;
 
@@ -81,13 +86,18 @@ impl Schema {
     ///
     /// Never fails: what goes wrong, the end of the fuel included, is an entry in [`Extraction::errors`].
     pub fn extract(&self, document: &Document, base: &Url, fuel: &mut Fuel) -> Extraction {
-        let mut run = ExtractionRun {
-            document,
-            base,
-            fuel,
-            context: root_context(document),
-            room: ByteBudget::for_page(),
-        };
+        self.run(document, PageJson::new(document, None), base, fuel)
+    }
+
+    /// The same for a page that is JSON, of which only JSONPaths find anything. `base` is its address.
+    pub fn extract_json(&self, page: &Json, base: &Url, fuel: &mut Fuel) -> Extraction {
+        let none = Document::parse(String::new());
+        self.run(&none, PageJson::new(&none, Some(page)), base, fuel)
+    }
+
+    fn run(&self, document: &Document, json: PageJson<'_>, base: &Url, fuel: &mut Fuel) -> Extraction {
+        let context = root_context(document);
+        let mut run = ExtractionRun { document, json, base, fuel, context, room: ByteBudget::for_page() };
         let mut values = Map::new();
         let mut errors = Vec::new();
         let mut tally = Tally::new(self.attributes().len());
@@ -133,9 +143,16 @@ enum AttributeOutcome {
     Nothing,
 }
 
+/// Where an attribute is looked for.
+enum Place<'s> {
+    XPath(&'s XPath),
+    JsonPath(&'s PlacedPath),
+}
+
 /// One extraction under way.
 struct ExtractionRun<'a> {
     document: &'a Document,
+    json: PageJson<'a>,
     base: &'a Url,
     fuel: &'a mut Fuel,
     context: NodeId,
@@ -143,19 +160,25 @@ struct ExtractionRun<'a> {
 }
 
 impl ExtractionRun<'_> {
-    /// `dry` gets the XPaths for which there was no fuel.
+    /// `dry` gets the XPaths and JSONPaths for which there was no fuel.
     fn find(&mut self, attribute: &Compiled, dry: &mut Vec<String>) -> AttributeOutcome {
         let mut found = AttributeOutcome::Nothing;
-        for (number, xpath) in attribute.xpaths.iter().enumerate() {
-            match self.evaluate(attribute, xpath) {
+        let xpaths = attribute.xpaths.iter().map(Place::XPath).enumerate();
+        let json_paths = attribute.json_paths.iter().map(Place::JsonPath).enumerate();
+        for (number, place) in xpaths.chain(json_paths) {
+            let (field, tried) = match place {
+                Place::XPath(xpath) => ("xpaths", self.evaluate(attribute, xpath)),
+                Place::JsonPath(path) => ("jsonPaths", self.evaluate_json(attribute, path)),
+            };
+            match tried {
                 Ok(ValueCandidate::Value(value)) => return AttributeOutcome::Value(value),
                 Ok(ValueCandidate::Unwanted) if matches!(found, AttributeOutcome::Nothing) => {
                     found = AttributeOutcome::Unwanted
                 }
                 Ok(_) => {}
-                Err(ValueRefusal::Budget(error)) => dry.push(format!("xpaths[{number}]: {error}")),
+                Err(ValueRefusal::Budget(error)) => dry.push(format!("{field}[{number}]: {error}")),
                 Err(ValueRefusal::Type(reason, detail)) => {
-                    found = AttributeOutcome::Refused(reason, format!("xpaths[{number}]: {detail}"));
+                    found = AttributeOutcome::Refused(reason, format!("{field}[{number}]: {detail}"));
                 }
             }
         }
@@ -180,6 +203,25 @@ impl ExtractionRun<'_> {
             },
             _ => self.single(attribute, &value),
         }
+    }
+
+    fn evaluate_json(
+        &mut self,
+        attribute: &Compiled,
+        path: &PlacedPath,
+    ) -> Result<ValueCandidate, ValueRefusal> {
+        let nodes = self.json.select(path, self.fuel)?;
+        let found = scalars::of_nodes(nodes, attribute.kind.is_list())?;
+        match (attribute.kind, found.first()) {
+            (AttributeType::Boolean, Some(said @ Json::Bool(_)))
+            | (AttributeType::Number, Some(said @ Json::Number(_))) => {
+                return Ok(ValueCandidate::Value(said.clone()));
+            }
+            _ => {}
+        }
+        // Others are read as the texts of a page are.
+        let value = Value::Texts(found.into_iter().map(scalars::text).collect());
+        if attribute.kind.is_list() { self.list(attribute, &value) } else { self.single(attribute, &value) }
     }
 
     /// The first text that is not blank.
@@ -304,5 +346,7 @@ fn texts(document: &Document, value: &Value, visit: &mut dyn FnMut(Option<NodeId
     }
 }
 
+#[cfg(test)]
+mod json_tests;
 #[cfg(test)]
 mod tests;

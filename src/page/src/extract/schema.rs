@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
+use super::json::PlacedPath;
 use crate::xpath::{Fuel, Pattern, XPath};
 
 /// Attributes of one schema.
@@ -17,6 +18,9 @@ pub const ATTRIBUTES_MAX: usize = 200;
 
 /// XPaths of one attribute.
 pub const XPATHS_MAX: usize = 50;
+
+/// JSONPaths of one attribute.
+pub const JSON_PATHS_MAX: usize = 50;
 
 /// antiPatterns of one attribute.
 pub const ANTI_PATTERNS_MAX: usize = 50;
@@ -39,7 +43,14 @@ pub struct Attribute {
     /// Unique within the schema: a letter or `_`, then letters, digits, `_` and `-`, 128 characters at most.
     pub name: String,
     /// XPath 1.0 expressions, tried in order until one yields a value.
+    #[serde(default)]
     pub xpaths: Vec<String>,
+    /// JSONPath queries (RFC 9535) over the JSON that the page is or carries, tried in order behind the XPaths. What stands
+    /// before the `$` says in which JSON: nothing is the page itself, or the largest JSON in its scripts; `ld+json` is every
+    /// block of linked data; another word is a script's `id`, or the name that a script assigns to. An attribute has at least one
+    /// XPath or JSONPath.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub json_paths: Option<Vec<String>>,
     /// What the found text is made into.
     #[serde(rename = "type")]
     pub kind: AttributeType,
@@ -132,6 +143,7 @@ pub(super) struct Compiled {
     pub(super) name: String,
     pub(super) kind: AttributeType,
     pub(super) xpaths: Vec<XPath>,
+    pub(super) json_paths: Vec<PlacedPath>,
     pub(super) anti_patterns: Vec<Pattern>,
     limits: Validation,
     pattern: Option<Pattern>,
@@ -173,16 +185,30 @@ impl Schema {
 impl Compiled {
     fn new(attribute: &Attribute, path: &str) -> Result<Compiled, SchemaError> {
         check_name(&attribute.name, path)?;
-        let count = attribute.xpaths.len();
-        if count == 0 || count > XPATHS_MAX {
-            let message = if count == 0 {
-                "at least one is needed".to_owned()
-            } else {
-                format!("more than {XPATHS_MAX}")
-            };
+        let given = attribute.json_paths.as_deref().unwrap_or_default();
+        if attribute.xpaths.is_empty() && given.is_empty() {
+            let message = "at least one is needed, here or in jsonPaths".to_owned();
             return Err(SchemaError { path: format!("{path}.xpaths"), message });
         }
-        let mut xpaths = Vec::with_capacity(count);
+        for (field, count, most) in
+            [("xpaths", attribute.xpaths.len(), XPATHS_MAX), ("jsonPaths", given.len(), JSON_PATHS_MAX)]
+        {
+            if count > most {
+                return Err(SchemaError {
+                    path: format!("{path}.{field}"),
+                    message: format!("more than {most}"),
+                });
+            }
+        }
+        let mut json_paths = Vec::with_capacity(given.len());
+        for (number, query) in given.iter().enumerate() {
+            let compiled = PlacedPath::compile(query).map_err(|error| SchemaError {
+                path: format!("{path}.jsonPaths[{number}]"),
+                message: error.to_string(),
+            })?;
+            json_paths.push(compiled);
+        }
+        let mut xpaths = Vec::with_capacity(attribute.xpaths.len());
         for (number, xpath) in attribute.xpaths.iter().enumerate() {
             let compiled = XPath::compile(xpath).map_err(|error| SchemaError {
                 path: format!("{path}.xpaths[{number}]"),
@@ -207,6 +233,7 @@ impl Compiled {
             name: attribute.name.clone(),
             kind: attribute.kind,
             xpaths,
+            json_paths,
             anti_patterns,
             limits,
             pattern,

@@ -40,7 +40,7 @@ impl Fuel {
     }
 
     /// Lends `run` what one expression may take and books what it used.
-    pub(super) fn expression<T>(
+    pub(crate) fn expression<T>(
         &mut self,
         run: impl FnOnce(&mut u64) -> Result<T, EvalError>,
     ) -> Result<T, EvalError> {

@@ -31,7 +31,12 @@ impl Pattern {
     /// The error is a sentence for the pattern's author.
     pub fn compile(pattern: &str, flags: &str) -> Result<Pattern, String> {
         let (translated, has_end) = translate(pattern)?;
-        let regex = RegexBuilder::new(&translated)
+        Pattern::build(&translated, flags, has_end)
+    }
+
+    /// Compiles a pattern in Rust's own spelling.
+    pub(crate) fn build(translated: &str, flags: &str, has_end: bool) -> Result<Pattern, String> {
+        let regex = RegexBuilder::new(translated)
             .case_insensitive(flags.contains('i'))
             .dot_matches_new_line(flags.contains('s'))
             .multi_line(flags.contains('m'))
@@ -40,7 +45,7 @@ impl Pattern {
             .dfa_size_limit(AUTOMATON_BYTES_MAX)
             .build()
             .map_err(|error| format!("wrong regular expression: {}", reason(&error)))?;
-        Ok(Pattern { regex, positions: positions(&translated), has_end })
+        Ok(Pattern { regex, positions: positions(translated), has_end })
     }
 
     /// Whether it matches somewhere in the text.

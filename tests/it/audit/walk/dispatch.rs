@@ -10,6 +10,7 @@ use server::client::Client;
 use std::time::Duration;
 
 const PROVIDERS: &str = "/api/v1/providers";
+const SITE_SESSIONS: &str = "/api/v1/site-sessions";
 const WORKFLOWS: &str = "/api/v1/workflows";
 const BENCHMARKS: &str = "/api/v1/benchmarks";
 const SUGGESTIONS: &str = "/api/v1/optimization/suggestions";
@@ -28,6 +29,14 @@ pub async fn dispatching(walk: &mut Walk<'_>, web: &Web, api: &Client, key: &str
     let one = format!("{PROVIDERS}/{provider}");
     let reply = patch(api, &one, &json!({ "name": "Second one" })).await;
     walk.left("updateProvider", reply, due("provider.updated", &provider, key)).await;
+
+    let session =
+        json!({ "domain": "shop.example", "kind": "headers", "values": { "Authorization": "Bearer 1" } });
+    let reply = post(api, SITE_SESSIONS, &session).await;
+    let session = text(&reply.json, "id").to_owned();
+    walk.left("createSiteSession", reply, due("site_session.created", &session, key)).await;
+    let reply = api.delete(&format!("{SITE_SESSIONS}/{session}")).await.unwrap();
+    walk.left("deleteSiteSession", reply, due("site_session.deleted", &session, key)).await;
 
     graphs(walk, api, key, &provider).await;
     benchmarks(walk, web, api, key).await;

@@ -32,6 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::{Order, OrgStore, OrgWrite, Store, readable};
 use tokio::sync::Semaphore;
+use url::Url;
 
 /// A page whose type nobody named is read by the best schema of its domain, if that fills this share of its attributes.
 const COMPLETENESS_MIN: f64 = 0.5;
@@ -180,15 +181,14 @@ struct PageReading {
 }
 
 fn read_page(schemas: &Schemas, page: &DeliveredPage, fuel: &mut Fuel) -> Result<PageReading> {
-    if !is_document(page.content_type.as_deref()) {
-        return Ok(PageReading::default());
-    }
+    let Some(body) = PageBody::read(page, fuel) else { return Ok(PageReading::default()) };
     let candidates = schemas.of_page(page.final_url.host(), page.domain.as_str(), page.page_type)?;
-    let document = Document::parse_bytes(&page.body, page.content_type.as_deref());
-    let title = document.title().map(|title| cut(&title, TITLE_BYTES_MAX)).filter(|title| !title.is_empty());
-    let base = page_base(&document, page.final_url.as_url());
+    let title = body.title().map(|title| cut(&title, TITLE_BYTES_MAX)).filter(|title| !title.is_empty());
     let read = candidates.into_iter().map(|schema| {
-        let extraction = schema.schema.extract(&document, &base, fuel);
+        let extraction = match &body {
+            PageBody::Html(page) => schema.schema.extract(&page.0, &page.1, fuel),
+            PageBody::Json(json) => schema.schema.extract_json(json, page.final_url.as_url(), fuel),
+        };
         (schema, extraction)
     });
     let found = match page.page_type {
@@ -200,6 +200,36 @@ fn read_page(schemas: &Schemas, page: &DeliveredPage, fuel: &mut Fuel) -> Result
     Ok(PageReading { title, found })
 }
 
+/// A body that schemas can read.
+enum PageBody {
+    /// With what its links are resolved against.
+    Html(Box<(Document, Url)>),
+    Json(Value),
+}
+
+impl PageBody {
+    fn read(page: &DeliveredPage, fuel: &mut Fuel) -> Option<PageBody> {
+        let content_type = page.content_type.as_deref();
+        if is_document(content_type) {
+            let document = Document::parse_bytes(&page.body, content_type);
+            let base = page_base(&document, page.final_url.as_url());
+            return Some(PageBody::Html(Box::new((document, base))));
+        }
+        // What is called JSON and is none says nothing.
+        let is_json = media_type(content_type?).ends_with("json");
+        let is_paid = is_json && fuel.spend(page.body.len() as u64 / 8).is_ok();
+        let json = is_paid.then(|| serde_json::from_slice(&page.body).ok())?;
+        json.map(PageBody::Json)
+    }
+
+    fn title(&self) -> Option<String> {
+        match self {
+            PageBody::Html(page) => page.0.title(),
+            PageBody::Json(_) => None,
+        }
+    }
+}
+
 /// The more complete reading is the better one; of two alike, the one that is valid, then the one that found more.
 fn better(one: &Extraction, other: &Extraction) -> std::cmp::Ordering {
     let by = |score: fn(&Extraction) -> f64| score(one).total_cmp(&score(other));
@@ -208,10 +238,14 @@ fn better(one: &Extraction, other: &Extraction) -> std::cmp::Ordering {
         .then_with(|| one.values.len().cmp(&other.values.len()))
 }
 
+fn media_type(content_type: &str) -> String {
+    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
 /// Whether a body of this media type is read as a page. Servers that name none mostly send HTML.
 fn is_document(content_type: Option<&str>) -> bool {
     let Some(content_type) = content_type else { return true };
-    let media = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let media = media_type(content_type);
     media.is_empty() || media == "text/plain" || media.contains("html") || media.ends_with("xml")
 }
 

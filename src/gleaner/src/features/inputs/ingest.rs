@@ -398,7 +398,14 @@ fn take_part(
     };
     if input.submit_jobs && !wanted.is_empty() {
         let options = jobs::options("options", NewOptions::default())?;
-        let run = RunJobs { batch, source: BatchSource::Input, schedule: None, workflow_id: None, options };
+        let run = RunJobs {
+            batch,
+            source: BatchSource::Input,
+            schedule: None,
+            workflow_id: None,
+            options,
+            session: None,
+        };
         let submitted = submit_part(tx, context, &run, &wanted)?;
         taken.jobs = submitted.made as usize;
         taken.missing = wanted.len() - taken.jobs;

@@ -295,8 +295,14 @@ fn register_part(
         if submits {
             let options = jobs::options("options", NewOptions::default())?;
             let batch = run.batch();
-            let jobs =
-                RunJobs { batch, source: BatchSource::Input, schedule: None, workflow_id: None, options };
+            let jobs = RunJobs {
+                batch,
+                source: BatchSource::Input,
+                schedule: None,
+                workflow_id: None,
+                options,
+                session: None,
+            };
             let submitted = submit_part(tx, context, &jobs, &wanted)?;
             made = u64::from(submitted.made);
             done.stopped = submitted.stopped.map(|why| why.detail().unwrap_or(why.sentence()).to_owned());

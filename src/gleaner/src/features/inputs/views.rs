@@ -2,9 +2,8 @@
 
 use super::rows::{INPUTS, InputV1};
 use super::runs::{InputRunV1, RUNS};
-use crate::console::{Column, ConsoleTable, View, ViewRows, optional_text, text, time};
+use crate::console::{Column, ConsoleTable, View, ViewRows, int, optional_text, optional_time, text, time};
 use base::Result;
-use base::clock::Timestamp;
 use base::ids::{InputId, InputRunId};
 use sql::{Cell, ColumnKind as Kind};
 use std::sync::LazyLock;
@@ -15,14 +14,6 @@ pub(super) const INPUT_VIEW: View =
 
 pub(super) const RUN_VIEW: View =
     View { source: "input_runs", tables: || vec![RUN_TABLE.spec()], rows: run_rows };
-
-fn optional_time(at: Option<Timestamp>) -> Cell {
-    at.map_or(Cell::Null, time)
-}
-
-fn count(number: u64) -> Cell {
-    Cell::Int(i64::try_from(number).unwrap_or(i64::MAX))
-}
 
 static INPUT_TABLE: LazyLock<ConsoleTable<InputV1>> = LazyLock::new(|| {
     ConsoleTable::<InputV1>::new(
@@ -79,20 +70,20 @@ static RUN_TABLE: LazyLock<ConsoleTable<InputRunV1>> = LazyLock::new(|| {
                 optional_time(run.finished_at)
             }),
             Column::required("documents", Kind::Int64, "Documents that were read", |run| {
-                count(run.found.documents)
+                int(run.found.documents)
             }),
-            Column::required("added", Kind::Int64, "URLs that were new", |run| count(run.found.added)),
+            Column::required("added", Kind::Int64, "URLs that were new", |run| int(run.found.added)),
             Column::required("changed", Kind::Int64, "Known URLs that had changed", |run| {
-                count(run.found.changed)
+                int(run.found.changed)
             }),
             Column::required("unchanged", Kind::Int64, "Known URLs that had not", |run| {
-                count(run.found.unchanged)
+                int(run.found.unchanged)
             }),
             Column::required("refused", Kind::Int64, "Entries that could not be registered", |run| {
-                count(run.found.refused)
+                int(run.found.refused)
             }),
             Column::required("jobs_created", Kind::Int64, "Jobs that were submitted", |run| {
-                count(run.jobs_created)
+                int(run.jobs_created)
             }),
             Column::nullable("message", Kind::Text, "Why it was skipped, failed or did less", |run| {
                 optional_text(run.message.as_ref())

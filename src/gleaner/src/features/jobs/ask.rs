@@ -2,11 +2,13 @@
 
 use super::rows::{AttemptV1, JobV2};
 use crate::features::providers::{Availability, NOT_ASKED, PROVIDERS, ProviderV1, Providers};
+use crate::features::site_sessions::{self, SessionVerdict};
 use base::Result;
 use base::clock::Timestamp;
 use base::ids::ProviderId;
 use base::web::WebUrl;
 use dispatch::dag::Overrides;
+use fetch::session::hidden;
 use fetch::{Attempt, FetchRequest, Outcome, PATIENCE, Stage};
 use parking_lot::Mutex;
 use std::sync::{Arc, OnceLock};
@@ -19,6 +21,8 @@ pub(super) struct MadeAttempt {
     pub adapter: String,
     pub started_at: Timestamp,
     pub attempt: Attempt,
+    /// What the answer says of the site session that was sent.
+    pub verdict: Option<SessionVerdict>,
 }
 
 /// A request that went out, or waits for a place to do so.
@@ -54,7 +58,8 @@ impl OpenRequest {
         }
         let duration = self.at.elapsed().saturating_sub(self.stage.waited(self.at));
         let attempt = Attempt { duration, ..Attempt::failed(Outcome::Canceled, error) };
-        Some(MadeAttempt { provider, adapter: self.adapter.clone(), started_at: self.started_at(), attempt })
+        let (adapter, started_at) = (self.adapter.clone(), self.started_at());
+        Some(MadeAttempt { provider, adapter, started_at, attempt, verdict: None })
     }
 
     /// When its time began, without the wait for a place.
@@ -163,6 +168,7 @@ pub(super) async fn ask_one(
         rule: Some(NOT_ASKED.to_owned()),
         ..Attempt::failed(Outcome::ProviderError, error)
     };
+    let mut verdict = None;
     let attempt = match account {
         Err(error) => not_asked(error),
         Ok(account) => match providers.standing(org.id(), provider, &request.url.domain()) {
@@ -180,16 +186,19 @@ pub(super) async fn ask_one(
                     let (adapter, stage) = (adapter.clone(), Stage::default());
                     let request = FetchRequest { stage: stage.clone(), ..request.clone() };
                     begun.get_or_init(|| OpenRequest { adapter, started_at, at: Instant::now(), stage });
-                    providers.fetch(&account, request).await
+                    let attempt = providers.fetch(&account, request.clone()).await;
+                    let judged = site_sessions::judge(&request, attempt).await;
+                    verdict = judged.1;
+                    judged.0
                 }
             },
         },
     };
     let started_at = begun.get().map_or(started_at, OpenRequest::started_at);
-    Ok(MadeAttempt { provider, adapter, started_at, attempt })
+    Ok(MadeAttempt { provider, adapter, started_at, attempt, verdict })
 }
 
-/// What a provider is asked: the job's own wishes, and what the node says instead.
+/// What a provider is asked: the job's own wishes, and what the node says instead; as nobody.
 pub(super) fn request(job: &JobV2, url: &WebUrl, options: &Overrides) -> FetchRequest {
     let asked = &job.options;
     let mut headers = http::HeaderMap::new();
@@ -202,7 +211,9 @@ pub(super) fn request(job: &JobV2, url: &WebUrl, options: &Overrides) -> FetchRe
     FetchRequest {
         owner: None,
         url: url.clone(),
-        headers,
+        // Whatever they are, they may be a login.
+        headers: hidden(headers),
+        session: None,
         timeout: Duration::from_millis(options.timeout_ms.unwrap_or(asked.timeout_ms).into()),
         robots: options.robots.unwrap_or(true),
         render: options.render.unwrap_or(asked.render),

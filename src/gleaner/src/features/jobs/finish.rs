@@ -6,6 +6,7 @@ use super::rows::{AttemptV1, JOBS, JobV2};
 use super::walks::{self, JOB_OUTPUTS, JobOutputsV1, WALKS, WalkV3};
 use crate::features::extraction::{self, ResultDraft};
 use crate::features::providers::NOT_ASKED;
+use crate::features::site_sessions::{self, SessionUse};
 use crate::features::{billing, urls, workflows};
 use base::clock::{Moment, Timestamp};
 use base::ids::{JobId, OutputId};
@@ -70,6 +71,8 @@ pub(super) struct JobEnd {
     pub charges: Vec<(u32, u64)>,
     pub error: Option<String>,
     pub draft: Option<ResultDraft>,
+    /// The last request that a site session was sent with.
+    pub session: Option<SessionUse>,
 }
 
 /// Until when a run is trusted that begins its next attempt now. A graph may give an attempt more time than the job does.
@@ -238,6 +241,9 @@ pub(super) fn finish(tx: &OrgWrite<'_>, id: JobId, run: u32, ended: JobEnd) -> R
         draft.add_tags(url.map(|row| row.tags).unwrap_or_default());
         let (result, at) = extraction::record(tx, draft)?;
         (job.result_id, scraped_at) = (Some(result), at);
+    }
+    if let Some(used) = ended.session {
+        site_sessions::note(tx, used, &job.url)?;
     }
     if !ended.outputs.is_empty() {
         tx.put(&JOB_OUTPUTS, &id, &JobOutputsV1 { outputs: ended.outputs })?;

@@ -15,6 +15,7 @@ mod rows;
 mod run;
 mod running;
 mod scheduled;
+mod signed_in;
 mod submit;
 #[cfg(test)]
 mod tests;
@@ -47,6 +48,7 @@ use base::{Code, Error, Result};
 use fetch::{AddressGuard, Outcome};
 use rows::{BY_BATCH, BY_RUN, BY_STATUS, BY_URL};
 use schemars::JsonSchema;
+use secrets::keyring::Keyring;
 use serde::{Deserialize, Serialize};
 use server::permit::{JobsRead, JobsWrite, Spends};
 use server::task::TaskSpec;
@@ -63,7 +65,7 @@ pub static FEATURE: Feature = Feature {
     descriptors: Some(open::descriptors),
     status: Some(open::status),
     gauges: Some(open::gauges),
-    uses: &["billing", "events", "extraction", "providers", "urls", "workflows"],
+    uses: &["billing", "events", "extraction", "providers", "site_sessions", "urls", "workflows"],
     tables: &[&JOBS, &BATCHES, &walks::WALKS, &JOB_OUTPUTS, &walks::PLANNED_STOP],
     routes: &[
         Route::get("/api/v1/jobs", "listJobs", &Handler::new(list))
@@ -110,6 +112,7 @@ pub static FEATURE: Feature = Feature {
         Need::of::<AddressGuard>(),
         Need::of::<SubmitContext>(),
         Need::of::<Retention>(),
+        Need::of::<Keyring>(),
     ],
     events: changes::EVENTS,
     views: &[views::VIEW, views::RESULT_VIEW],

@@ -26,6 +26,7 @@ pub(super) fn open<'w>(wiring: &'w mut Wiring<'_>) -> BoxFuture<'w, Result<()>> 
             politeness: wiring.part::<Politeness>().as_ref().clone(),
             extractor: wiring.part(),
             health: wiring.part::<base::health::Health>().as_ref().clone(),
+            keyring: wiring.part(),
         };
         let dispatcher = Dispatcher::new(wiring.system(), parts, dispatch_settings(wiring.config));
         let dispatcher = wiring.hang::<Dispatcher>(dispatcher);

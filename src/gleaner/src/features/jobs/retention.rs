@@ -7,6 +7,7 @@ use super::batch::BATCHES;
 use super::rows::JOBS;
 use super::walks::{self, JOB_OUTPUTS};
 use crate::features::billing::{Retention, cutoff};
+use crate::features::site_sessions::JOB_SESSIONS;
 use crate::features::workflows;
 use base::Result;
 use base::clock::Moment;
@@ -84,6 +85,7 @@ async fn batches(context: &TaskContext, rows: &OrgStore, before: Moment) -> Resu
 fn remove(tx: &OrgWrite<'_>, id: JobId) -> Result<bool> {
     walks::forget(tx, id)?;
     tx.delete(&JOB_OUTPUTS, &id)?;
+    tx.delete(&JOB_SESSIONS, &id)?;
     tx.delete(&JOBS, &id)
 }
 

@@ -14,16 +14,26 @@ use base::terms::{JobStatus, PageType};
 use base::web::host_of;
 use fetch::{CostSource, Outcome};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use store::{Index, OrgTable};
 
 /// How a page is to be fetched (data/docs/api.md, "Jobs and dispatch").
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct OptionsV1 {
     pub render: bool,
     pub country: Option<String>,
     pub premium: bool,
     pub headers: Vec<(String, String)>,
     pub timeout_ms: u32,
+}
+
+impl fmt::Debug for OptionsV1 {
+    /// Of the headers the names: what a job is sent with may be a login.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let OptionsV1 { render, country, premium, headers, timeout_ms } = self;
+        let names: Vec<&str> = headers.iter().map(|(name, _)| name.as_str()).collect();
+        write!(f, "Options {{ {render} {country:?} {premium} {names:?} {timeout_ms} ms }}")
+    }
 }
 
 /// One request that went out for a job.

@@ -11,6 +11,7 @@
 
 mod places;
 mod race;
+mod session;
 mod waits;
 
 use super::ask::{AttemptLog, request};
@@ -18,7 +19,7 @@ use super::finish::{self, JobEnd, RunProgress};
 use super::rows::{AttemptV1, JobV2};
 use super::walks::{self, PositionV1, WalkV3, facts};
 use crate::features::extraction::{self, DeliveredPage, Extractor, ResultDraft};
-use crate::features::providers::{self, Path, Providers};
+use crate::features::providers::{self, NOT_ASKED, Path, Providers};
 use crate::features::workflows::Graphs;
 use base::clock::Moment;
 use base::health::Health;
@@ -27,7 +28,9 @@ use base::terms::JobStatus;
 use base::web::{Domain, WebUrl};
 use base::{Code, Error, Result};
 use dispatch::dag::{AttemptSummary, Graph, Overrides, Step, StepEvent, Walk, WalkEnd};
-use fetch::{Outcome, Permit, Politeness};
+use fetch::{FetchRequest, Outcome, Permit, Politeness};
+use secrets::keyring::Keyring;
+use session::RunSession;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{OrgStore, OrgWrite};
@@ -52,6 +55,8 @@ pub struct DispatchParts {
     pub politeness: Politeness,
     pub extractor: Arc<Extractor>,
     pub health: Health,
+    /// What opens site sessions.
+    pub keyring: Arc<Keyring>,
 }
 
 /// What a run asks of the dispatcher that began it.
@@ -95,6 +100,7 @@ pub(super) struct Run<'a> {
     reason: Option<String>,
     /// Leave to visit the domain; given back as soon as no visit follows at once.
     permit: Option<Permit>,
+    session: RunSession,
     trail: &'a AttemptLog,
 }
 
@@ -114,18 +120,20 @@ impl<'a> Run<'a> {
         (permit, trail): (Permit, &'a AttemptLog),
     ) -> Result<RunStart<'a>> {
         let url = WebUrl::parse(&job.url).map_err(|e| Error::internal("read a job's URL", e))?;
-        let (mut row, held) = org.read(|tx| {
+        let (mut row, held, session) = org.read(|tx| {
             let row = walks::load(tx, job.id)?;
+            let session = RunSession::load(tx, &dispatcher.parts().keyring, job.id)?;
             let has_page = row.position.as_ref().is_some_and(|position| position.page.is_some());
             let held = if has_page { extraction::held(tx, job.id)? } else { None };
-            Ok((row, held))
+            Ok((row, held, session))
         })?;
         let mut reason = None;
         let graph = match (&row.chain, job.workflow_version_id) {
             (Some(chain), _) => dispatcher.parts().graphs.chain(chain)?,
             (None, Some(version)) => org.read(|tx| dispatcher.parts().graphs.of(tx, version))?,
             (None, None) => {
-                let request = request(&job, &url, &Overrides::default());
+                let wishes = request(&job, &url, &Overrides::default());
+                let request = FetchRequest { session: session.opened.clone(), ..wishes };
                 let rows = org.read(providers::enabled)?;
                 let chain = match dispatcher.parts().providers.path(org.id(), &rows, &request, &url.domain())
                 {
@@ -164,6 +172,7 @@ impl<'a> Run<'a> {
             charges: Vec::new(),
             reason,
             permit: Some(permit),
+            session,
             trail,
         })))
     }
@@ -175,6 +184,10 @@ impl<'a> Run<'a> {
         loop {
             let step = self.walk.next(&graph);
             if matches!(step, Step::Attempt { .. } | Step::Race { .. }) {
+                if let Some(reason) = self.open_session()? {
+                    self.reason = Some(reason);
+                    return self.end(WalkEnd::Failed).await;
+                }
                 visits += 1;
                 // Work of the box's own may have given the leave back, in this run or where an earlier one stood.
                 if (visits > 1 || self.permit.is_none())
@@ -388,12 +401,18 @@ impl<'a> Run<'a> {
             Some(n) => attempt.n == n,
             None => attempt.outcome != Outcome::Canceled,
         };
-        let error = match (status, self.job.attempts.iter().rfind(telling)) {
-            (JobStatus::Succeeded, _) => None,
-            (_, None) => {
-                Some(self.reason.take().unwrap_or_else(|| "the workflow asks no provider".to_owned()))
-            }
-            (_, Some(last)) => Some(why_failed(last)),
+        // Who is not sent a site session says nothing of the page.
+        let is_signed_in = self.session.opened.is_some();
+        let asked = |attempt: &&AttemptV1| {
+            telling(attempt) && !(is_signed_in && attempt.rule.as_deref() == Some(NOT_ASKED))
+        };
+        let attempts = &self.job.attempts;
+        let last = attempts.iter().rfind(asked).or_else(|| attempts.iter().rfind(telling));
+        let error = match (status, self.reason.take(), last) {
+            (JobStatus::Succeeded, ..) => None,
+            (_, Some(reason), _) => Some(reason),
+            (_, None, None) => Some("the workflow asks no provider".to_owned()),
+            (_, None, Some(last)) => Some(why_failed(last)),
         };
         // Of a page that an earlier run brought, the walk's row knows what it costs.
         self.charges.extend(self.walk.page.map(|n| (n, self.row.page_charge)));
@@ -401,6 +420,7 @@ impl<'a> Run<'a> {
             charges: std::mem::take(&mut self.charges),
             attempts: std::mem::take(&mut self.job.attempts),
             outputs: std::mem::take(&mut self.walk.outputs),
+            session: self.session.used,
             status,
             charged,
             error,

@@ -1,11 +1,11 @@
 //! Jobs of a run, a schedule's or an input's: submitted in parts, and counted.
 
 use super::batch::{self, BatchSource, of_run};
-use super::changes::put;
 use super::rows::{BY_RUN, JobV2, OptionsV1};
+use super::signed_in;
 use super::submit::{SubmitContext, new_job, priced};
-use crate::features::{billing, urls, workflows};
-use base::ids::{BatchId, ScheduleId, ScheduleRunId, UrlId, WorkflowId};
+use crate::features::{billing, site_sessions, urls, workflows};
+use base::ids::{BatchId, ScheduleId, ScheduleRunId, SiteSessionId, UrlId, WorkflowId};
 use base::terms::JobStatus;
 use base::web::WebUrl;
 use base::{Code, Error, Result};
@@ -21,6 +21,8 @@ pub struct RunJobs {
     /// Else the URL's own, else by its route.
     pub workflow_id: Option<WorkflowId>,
     pub options: OptionsV1,
+    /// Else the URL's own.
+    pub session: Option<SiteSessionId>,
 }
 
 impl RunJobs {
@@ -32,7 +34,7 @@ impl RunJobs {
         options: OptionsV1,
     ) -> RunJobs {
         let (batch, source) = (of_run(run), BatchSource::Schedule);
-        RunJobs { batch, source, schedule: Some((schedule, run)), workflow_id, options }
+        RunJobs { batch, source, schedule: Some((schedule, run)), workflow_id, options, session: None }
     }
 }
 
@@ -81,7 +83,10 @@ pub fn submit_part(
                 break;
             }
             Err(error)
-                if matches!(error.code(), Code::Conflict | Code::NotFound | Code::WorkflowDisabled) =>
+                if matches!(
+                    error.code(),
+                    Code::Conflict | Code::NotFound | Code::WorkflowDisabled | Code::InvalidInput
+                ) =>
             {
                 part.refuse(error.detail().unwrap_or("it cannot be submitted").to_owned());
             }
@@ -130,11 +135,14 @@ fn write_one(
         batch_id: Some(run.batch),
         ..new_job(tx, &url, run.options.clone())
     };
-    let job = priced(tx, context, job, workflow)?;
+    let domain = url.domain();
+    let session =
+        site_sessions::wanted(tx, "options.siteSessionId", (run.session, Some(id)), domain.as_str())?;
+    let job = priced(tx, context, job, (workflow, session))?;
     // Before it is written: one that cannot be paid leaves nothing.
     let plan = billing::plan_of(&context.plans, &billing::account(tx)?)?;
     billing::reserve(tx, plan, &[(job.id, job.credits_reserved)])?;
-    put(tx, &job, None)?;
+    signed_in::put_new(tx, &job, session)?;
     Ok(Ok(job))
 }
 

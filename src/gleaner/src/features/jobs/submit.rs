@@ -4,12 +4,14 @@ use super::batch::{self, BATCHES};
 use super::changes::put;
 use super::dispatch::Dispatcher;
 use super::rows::{BY_EXTERNAL_ID, JOBS, JobV2, OptionsV1};
+use super::signed_in;
 use super::walks::{self, WALKS, WalkV3};
 use crate::features::billing::{self, Plans};
+use crate::features::site_sessions;
 use crate::features::urls;
 use crate::features::workflows::{self, Connected, Graphs, ProviderDirectory, WorkflowV1};
 use base::codec::Json;
-use base::ids::{BatchId, BenchmarkId, JobId, ProviderId, UrlId, WorkflowId};
+use base::ids::{BatchId, BenchmarkId, JobId, ProviderId, SiteSessionId, UrlId, WorkflowId};
 use base::limits::{JOB_HEADERS_BYTES_MAX, TAG_CHARS_MAX, TAGS_MAX};
 use base::name::Name;
 use base::printable::has_hidden;
@@ -23,6 +25,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
 use std::sync::Arc;
 use store::{OrgRead, OrgWrite};
 
@@ -82,7 +85,7 @@ pub struct NewJob {
 }
 
 /// How the page is to be fetched.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NewOptions {
     #[serde(default)]
@@ -103,6 +106,22 @@ pub struct NewOptions {
     #[serde(default)]
     #[schemars(range(min = TIMEOUT_MS_MIN, max = TIMEOUT_MS_MAX))]
     pub timeout_ms: Option<u32>,
+    /// The site session that the page is asked for with, of the URL's domain; the URL's own unless said otherwise.
+    // Left out where there is none: it stands in the hashes of requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site_session_id: Option<SiteSessionId>,
+}
+
+impl fmt::Debug for NewOptions {
+    /// Of the headers the names: what a job is sent with may be a login.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&String> = self.headers.iter().flat_map(BTreeMap::keys).collect();
+        let timeout_ms = &self.timeout_ms;
+        f.debug_struct("NewOptions")
+            .field("headers", &names)
+            .field("timeout_ms", timeout_ms)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A job whose own values were checked; what it refers to is checked when it is written.
@@ -357,8 +376,12 @@ fn write(
             Some(found?.ok_or_else(missing)?)
         }
     };
+    let field = format!("{}options.siteSessionId", new.field);
+    let given = new.request.options.and_then(|options| options.site_session_id);
+    let of_url = registered.as_ref().map(|row| row.id);
+    let session = site_sessions::wanted(tx, &field, (given, of_url), url.domain().as_str())?;
     let job = JobV2 {
-        url_id: registered.as_ref().map(|row| row.id),
+        url_id: of_url,
         priority: new.request.priority.unwrap_or(PRIORITY_DEFAULT),
         page_type: new.request.page_type.or(registered.and_then(|row| row.page_type)),
         tags: new.tags,
@@ -368,19 +391,9 @@ fn write(
         batch_id: batch,
         ..new_job(tx, &url, new.options)
     };
-    enqueue(tx, context, job, workflow).map(|job| Submitted { job, is_new: true })
-}
-
-/// Writes the job along `workflow`, or along the built-in path; its credits are the caller's to reserve.
-fn enqueue(
-    tx: &OrgWrite<'_>,
-    context: &SubmitContext,
-    job: JobV2,
-    workflow: Option<WorkflowV1>,
-) -> Result<JobV2> {
-    let job = priced(tx, context, job, workflow)?;
-    put(tx, &job, None)?;
-    Ok(job)
+    let job = priced(tx, context, job, (workflow, session))?;
+    signed_in::put_new(tx, &job, session)?;
+    Ok(Submitted { job, is_new: true })
 }
 
 /// The job, bound to the version of `workflow` that is live now, or to the built-in path, with the most that it can be
@@ -389,7 +402,7 @@ pub(super) fn priced(
     tx: &OrgWrite<'_>,
     context: &SubmitContext,
     mut job: JobV2,
-    workflow: Option<WorkflowV1>,
+    (workflow, session): (Option<WorkflowV1>, Option<SiteSessionId>),
 ) -> Result<JobV2> {
     job.workflow_id = workflow.as_ref().map(|workflow| workflow.workflow_id);
     job.workflow_version_id = workflow.as_ref().map(|workflow| workflow.version_id);
@@ -399,14 +412,24 @@ pub(super) fn priced(
         Some(workflow) => {
             workflows::bind(tx, &workflow)?;
             let price = |id: ProviderId, tariff| price_of(&connected, id, tariff);
-            context.graphs.of(tx, workflow.version_id)?.credits_max(Some(tariff), price)
+            let graph = context.graphs.of(tx, workflow.version_id)?;
+            if session.is_some() {
+                let asked = graph.providers();
+                signed_in::refuse_without_sender(&connected, |id| asked.contains(&id))?;
+            }
+            graph.credits_max(Some(tariff), price)
         }
         None if connected.is_empty() => {
             return Err(Error::conflict(
                 "No provider is connected and enabled, so nothing could fetch the page. Connect one first.",
             ));
         }
-        None => connected.iter().map(|provider| provider.price(tariff)).max().unwrap_or(0),
+        None => {
+            if session.is_some() {
+                signed_in::refuse_without_sender(&connected, |_| true)?;
+            }
+            connected.iter().map(|provider| provider.price(tariff)).max().unwrap_or(0)
+        }
     };
     job.credits_reserved = most;
     Ok(job)
@@ -516,12 +539,12 @@ pub fn retry(tx: &OrgWrite<'_>, context: &SubmitContext, id: JobId) -> Result<Jo
     if old.benchmark_id.is_some() {
         return Err(Error::conflict("The job is a benchmark's probe; start another benchmark instead."));
     }
-    let mut job = repeated(tx, context, &old)?;
+    let (mut job, session) = repeated(tx, context, &old)?;
     // What is asked for again outside of a batch that was canceled is no part of it.
     let batch = job.batch_id.map(|batch| tx.get(&BATCHES, &batch)).transpose()?.flatten();
     let is_open = batch.is_some_and(|batch| batch.check_open().is_ok());
     job.batch_id = job.batch_id.filter(|_| is_open);
-    put(tx, &job, None)?;
+    signed_in::put_new(tx, &job, session)?;
     if is_open && old.status == JobStatus::Failed && old.retried_as.is_none() {
         batch::note_retried(tx, &old)?;
         tx.put(&JOBS, &id, &JobV2 { retried_as: Some(job.id), ..old })?;
@@ -530,8 +553,12 @@ pub fn retry(tx: &OrgWrite<'_>, context: &SubmitContext, id: JobId) -> Result<Jo
     Ok(job)
 }
 
-/// A new job that asks for what `old` asked for, not written yet, with the most that it can be charged.
-pub(super) fn repeated(tx: &OrgWrite<'_>, context: &SubmitContext, old: &JobV2) -> Result<JobV2> {
+/// A new job that asks for what `old` asked for, not written yet, with the most that it can be charged; and as whom.
+pub(super) fn repeated(
+    tx: &OrgWrite<'_>,
+    context: &SubmitContext,
+    old: &JobV2,
+) -> Result<(JobV2, Option<SiteSessionId>)> {
     let url = WebUrl::parse(&old.url).map_err(|e| Error::internal("read a job's URL", e))?;
     // The workflow that it walked, as it is now; one that was taken out of service is not asked for again.
     let walked = match old.workflow_id {
@@ -542,6 +569,7 @@ pub(super) fn repeated(tx: &OrgWrite<'_>, context: &SubmitContext, old: &JobV2) 
         Some(workflow) => Some(workflow),
         None => workflows::routed(tx, &url)?,
     };
+    let session = signed_in::of_old(tx, old)?;
     let job = JobV2 {
         id: JobId::new(),
         status: JobStatus::Queued,
@@ -561,5 +589,5 @@ pub(super) fn repeated(tx: &OrgWrite<'_>, context: &SubmitContext, old: &JobV2) 
         retried_as: None,
         ..old.clone()
     };
-    priced(tx, context, job, workflow)
+    Ok((priced(tx, context, job, (workflow, session))?, session))
 }

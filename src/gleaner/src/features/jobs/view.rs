@@ -3,11 +3,12 @@
 use super::dispatch::Dispatcher;
 use super::rows::{AttemptV1, JobV2, OptionsV1};
 use crate::features::extraction::RESULTS_BY_ID;
+use crate::features::site_sessions::{self, JOB_SESSIONS};
 use base::Result;
 use base::clock::Timestamp;
 use base::ids::{
-    BatchId, BenchmarkId, JobId, OrgId, ResultId, ScheduleId, ScheduleRunId, UrlId, WorkflowId,
-    WorkflowVersionId,
+    BatchId, BenchmarkId, JobId, OrgId, ResultId, ScheduleId, ScheduleRunId, SiteSessionId, UrlId,
+    WorkflowId, WorkflowVersionId,
 };
 use base::terms::{JobStatus, PageType};
 use base::web::host_of;
@@ -96,6 +97,8 @@ pub struct OptionsView {
     /// Names only: what a job is sent with may be a login, so every value is `***`.
     headers: BTreeMap<String, String>,
     timeout_ms: u32,
+    /// The site session that it is sent with, its own or its URL's; what that consists of is shown nowhere.
+    site_session_id: Option<SiteSessionId>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -117,14 +120,15 @@ struct AttemptView {
     error: Option<String>,
 }
 
-impl From<OptionsV1> for OptionsView {
-    fn from(row: OptionsV1) -> OptionsView {
+impl OptionsView {
+    pub fn new(row: OptionsV1, site_session_id: Option<SiteSessionId>) -> OptionsView {
         OptionsView {
             render: row.render,
             country: row.country,
             premium: row.premium,
             headers: row.headers.into_iter().map(|(name, _)| (name, "***".to_owned())).collect(),
             timeout_ms: row.timeout_ms,
+            site_session_id,
         }
     }
 }
@@ -200,7 +204,7 @@ impl JobView {
             status: row.status,
             priority: row.priority,
             page_type: row.page_type,
-            options: row.options.into(),
+            options: OptionsView::new(row.options, site_sessions::shown(tx, &JOB_SESSIONS, &row.id)?),
             tags: row.tags,
             metadata: row.metadata.0,
             external_id: row.external_id,

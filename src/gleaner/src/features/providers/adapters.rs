@@ -185,6 +185,10 @@ impl Adapter {
     /// What of a request this adapter cannot do, in words; none when it can do everything.
     pub fn lacks(&self, settings: &Values, request: &FetchRequest) -> Option<String> {
         match &self.kind {
+            AdapterKind::Hosted(_) if request.session.is_some() => Some(format!(
+                "{} is not sent site sessions: direct, proxy and browser are, which fetch from the box",
+                self.name
+            )),
             AdapterKind::Hosted(template) => template.lacks(settings, request),
             AdapterKind::Direct | AdapterKind::Proxy | AdapterKind::Browser => {
                 let renders = matches!(self.kind, AdapterKind::Browser);
@@ -204,6 +208,11 @@ impl Adapter {
                 Some(format!("{} does not {what}", self.name))
             }
         }
+    }
+
+    /// Whether it may be sent site sessions: a hosted service would learn them.
+    pub fn sends_sessions(&self) -> bool {
+        !matches!(self.kind, AdapterKind::Hosted(_))
     }
 
     /// What a delivery costs with these settings, `over` replacing prices of the adapter's own.

@@ -29,11 +29,12 @@ use super::{Feature, Holding};
 use crate::config::SectionSpec;
 use crate::features::billing::Retention;
 use crate::features::jobs::{self, SubmitContext};
+use crate::features::site_sessions::{self, SCHEDULE_SESSIONS};
 use crate::features::urls::URLS;
 use crate::features::wiring::Wiring;
 use crate::features::workflows::{WORKFLOWS, WorkflowStatus};
 use base::audit::Action;
-use base::ids::{ScheduleId, ScheduleRunId};
+use base::ids::{ScheduleId, ScheduleRunId, SiteSessionId};
 use base::page::{Page, PageRequest};
 use base::{Code, Error, Result};
 
@@ -72,7 +73,7 @@ const DELETED_PER_STEP: usize = 200;
 
 pub static FEATURE: Feature = Feature {
     name: "schedules",
-    uses: &["billing", "events", "jobs", "urls", "workflows"],
+    uses: &["billing", "events", "jobs", "site_sessions", "urls", "workflows"],
     events: changes::EVENTS,
     sections: &[SectionSpec::of::<SchedulesConfig>()],
     open: Some(open),
@@ -188,12 +189,16 @@ async fn list(
     page: PageRequest,
 ) -> Result<Body<Page<ScheduleView>>> {
     let wanted = |row: &ScheduleV1| filter.is_enabled.is_none_or(|is_enabled| row.is_enabled == is_enabled);
-    let rows = org.read(|tx| tx.page(&SCHEDULES, &page, wanted))?;
-    Ok(Body(rows.map(ScheduleView::from)))
+    let views = org.read(|tx| {
+        let Page { items, next_cursor } = tx.page(&SCHEDULES, &page, wanted)?;
+        let items = items.into_iter().map(|row| ScheduleView::new(tx, row)).collect::<Result<_>>()?;
+        Ok(Page { items, next_cursor })
+    })?;
+    Ok(Body(views))
 }
 
 async fn get(org: Org<SchedulesRead>, Path(id): Path<ScheduleId>) -> Result<Body<ScheduleView>> {
-    Ok(Body(org.read(|tx| tx.require(&SCHEDULES, &id))?.into()))
+    Ok(Body(org.read(|tx| ScheduleView::new(tx, tx.require(&SCHEDULES, &id)?))?))
 }
 
 /// What a schedule refers to must be the organization's.
@@ -214,20 +219,34 @@ fn check_references(tx: &OrgRead<'_>, row: &ScheduleV1) -> Result<()> {
     Ok(())
 }
 
+/// The site session that a schedule names must be there, unless it named that before.
+fn check_session(
+    tx: &OrgRead<'_>,
+    session: Option<SiteSessionId>,
+    before: Option<SiteSessionId>,
+) -> Result<()> {
+    match session.filter(|_| session != before) {
+        Some(id) => site_sessions::known(tx, "options.siteSessionId", id).map(drop),
+        None => Ok(()),
+    }
+}
+
 async fn create(
     org: Org<Verified<SchedulesWrite>>,
     Body(new): Body<NewSchedule>,
 ) -> Result<Created<ScheduleView>> {
-    let CheckedSchedule { mut row, times, .. } = new.checked(org.store().clock().now())?;
+    let CheckedSchedule { mut row, session, times, .. } = new.checked(org.store().clock().now())?;
     let made = org.write(move |tx| {
         check_references(tx, &row)?;
+        check_session(tx, session, None)?;
         row.created_at = tx.now();
         service::from_now(tx, &mut row, &times)?;
         tx.insert(&SCHEDULES, &row.id, &row)?;
+        site_sessions::name(tx, &SCHEDULE_SESSIONS, &row.id, session)?;
         tx.audit(Event::new(Action::ScheduleCreated).of(row.id))?;
-        Ok(row)
+        ScheduleView::new(tx, row)
     });
-    Ok(Created(made.await?.into()))
+    Ok(Created(made.await?))
 }
 
 async fn update(
@@ -239,23 +258,26 @@ async fn update(
     let checked = new.checked(org.store().clock().now())?;
     let updated = org.write(move |tx| {
         let present = tx.require(&SCHEDULES, &id)?;
-        condition.check(&Etag::of(&ScheduleView::from(present.clone()))?)?;
+        condition.check(&Etag::of(&ScheduleView::new(tx, present.clone())?)?)?;
+        let session = checked.session;
+        check_session(tx, session, site_sessions::shown(tx, &SCHEDULE_SESSIONS, &id)?)?;
         let row = replaced(tx, present, checked)?;
         if row.overlap == Overlap::Skip {
             service::drop_waiting(tx, id, "overlap was made skip while it waited")?;
         }
         tx.put(&SCHEDULES, &id, &row)?;
+        site_sessions::name(tx, &SCHEDULE_SESSIONS, &id, session)?;
         tx.audit(Event::new(Action::ScheduleUpdated).of(id))?;
-        Ok(row)
+        ScheduleView::new(tx, row)
     });
-    let row = updated.await?;
+    let view = updated.await?;
     org.service::<Scheduler>().mended((org.id(), id));
-    Ok(Body(row.into()))
+    Ok(Body(view))
 }
 
 /// The schedule with other terms. It goes on with its ticks where those are the same.
 fn replaced(tx: &OrgWrite<'_>, present: ScheduleV1, checked: CheckedSchedule) -> Result<ScheduleV1> {
-    let CheckedSchedule { row: mut new, is_enabled, times } = checked;
+    let CheckedSchedule { row: mut new, is_enabled, times, .. } = checked;
     if is_enabled.is_some_and(|is_enabled| is_enabled != present.is_enabled) {
         let reason = format!(
             "is {} and stays so here; PATCH /api/v1/schedules/{}/toggle changes it",
@@ -342,6 +364,7 @@ fn delete_some(tx: &OrgWrite<'_>, id: ScheduleId) -> Result<bool> {
     }
     if runs.rows.is_empty() {
         tx.delete(&SCHEDULES, &id)?;
+        tx.delete(&SCHEDULE_SESSIONS, &id)?;
         tx.audit(Event::new(Action::ScheduleDeleted).of(id))?;
         return Ok(true);
     }

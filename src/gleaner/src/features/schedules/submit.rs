@@ -4,6 +4,7 @@
 use super::rows::{PLANS, RUNS, RunPlanV1, RunStage, RunStatus, SCHEDULES, ScheduleRunV1};
 use super::service;
 use crate::features::jobs::{self, RunJobs, RunPart, SubmitContext, submit_part};
+use crate::features::site_sessions::{self, SCHEDULE_SESSIONS};
 use crate::features::urls::{self, URLS};
 use base::ids::{ScheduleRunId, UrlId};
 use base::{Code, Error, Result};
@@ -120,7 +121,10 @@ fn submit(
     }
     let from = run.position as usize;
     let until = plan.urls.len().min(from + PART_URLS);
-    let jobs = RunJobs::of_schedule(run.schedule_id, id, plan.workflow_id, plan.options);
+    let jobs = RunJobs {
+        session: site_sessions::named(tx, &SCHEDULE_SESSIONS, &run.schedule_id)?,
+        ..RunJobs::of_schedule(run.schedule_id, id, plan.workflow_id, plan.options)
+    };
     let part = submit_part(tx, context, &jobs, plan.urls.get(from..until).unwrap_or_default())?;
     note(tx, run, part)
 }

@@ -4,14 +4,16 @@ use super::cron::CRON_BYTES_MAX;
 use super::rows::{Misfire, Overlap, RunStatus, ScheduleRunV1, ScheduleV1, Trigger};
 use super::times::{Times, Unreadable, zone_name};
 use crate::features::jobs::{self, NewOptions, OptionsV1, OptionsView, RunCounts};
+use crate::features::site_sessions::{self, SCHEDULE_SESSIONS};
 use base::clock::Timestamp;
-use base::ids::{ScheduleId, ScheduleRunId, UrlId, WorkflowId};
+use base::ids::{ScheduleId, ScheduleRunId, SiteSessionId, UrlId, WorkflowId};
 use base::limits::{NAME_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX, URLS_PER_SCHEDULE_MAX};
 use base::name::Name;
 use base::{Error, Result, labels};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
+use store::OrgRead;
 
 /// A missed tick may be made up for that long.
 const CATCH_UP_SEC_MAX: u64 = 10 * 31_536_000;
@@ -69,6 +71,7 @@ pub(super) struct NewSchedule {
 /// What a caller asks for, checked; what it refers to is checked when it is written.
 pub(super) struct CheckedSchedule {
     pub row: ScheduleV1,
+    pub session: Option<SiteSessionId>,
     /// As it was given.
     pub is_enabled: Option<bool>,
     pub times: Times,
@@ -91,6 +94,8 @@ impl NewSchedule {
         let timezone = self.timezone.as_deref().unwrap_or(TIMEZONE_DEFAULT);
         let timezone = zone_name(timezone).map_err(|reason| Error::invalid("timezone", reason))?;
         let times = Times::parse(&self.cron, timezone, now).map_err(invalid)?;
+        let options = self.options.unwrap_or_default();
+        let session = options.site_session_id;
         let row = ScheduleV1 {
             id: ScheduleId::new(),
             name: Name::parse("name", &self.name)?.into_string(),
@@ -99,7 +104,7 @@ impl NewSchedule {
             workflow_id: self.workflow_id,
             tag_filters: labels::tags("tagFilters", self.tag_filters.unwrap_or_default())?,
             url_ids: self.url_ids.map(url_ids).transpose()?,
-            options: jobs::options("options", self.options.unwrap_or_default())?,
+            options: jobs::options("options", options)?,
             is_enabled: self.is_enabled.unwrap_or(true),
             disabled_reason: None,
             overlap: self.overlap.unwrap_or_default(),
@@ -113,7 +118,7 @@ impl NewSchedule {
             runs: 0,
             created_at: now,
         };
-        Ok(CheckedSchedule { row, is_enabled: self.is_enabled, times })
+        Ok(CheckedSchedule { row, session, is_enabled: self.is_enabled, times })
     }
 }
 
@@ -167,10 +172,10 @@ pub(super) struct ScheduleView {
     created_at: Timestamp,
 }
 
-impl From<ScheduleV1> for ScheduleView {
-    fn from(row: ScheduleV1) -> ScheduleView {
-        let options: OptionsV1 = row.options;
-        ScheduleView {
+impl ScheduleView {
+    pub fn new(tx: &OrgRead<'_>, row: ScheduleV1) -> Result<ScheduleView> {
+        let session = site_sessions::shown(tx, &SCHEDULE_SESSIONS, &row.id)?;
+        Ok(ScheduleView {
             id: row.id,
             name: row.name,
             cron: row.cron,
@@ -178,7 +183,7 @@ impl From<ScheduleV1> for ScheduleView {
             workflow_id: row.workflow_id,
             tag_filters: row.tag_filters,
             url_ids: row.url_ids,
-            options: options.into(),
+            options: OptionsView::new(row.options, session),
             is_enabled: row.is_enabled,
             disabled_reason: row.disabled_reason,
             overlap: row.overlap,
@@ -188,7 +193,7 @@ impl From<ScheduleV1> for ScheduleView {
             next_fire_at: row.next_at.filter(|_| row.is_enabled),
             last_run_at: row.last_run_at,
             created_at: row.created_at,
-        }
+        })
     }
 }
 

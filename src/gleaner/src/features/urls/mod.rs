@@ -24,9 +24,10 @@ pub use select::select;
 pub use upload::{CsvFile, Line, WrongLine};
 
 use super::Feature;
+use crate::features::site_sessions::{self, URL_SESSIONS};
 use crate::features::wiring::Wiring;
 use base::clock::Timestamp;
-use base::ids::{JobId, UrlId, WorkflowId};
+use base::ids::{JobId, SiteSessionId, UrlId, WorkflowId};
 use base::limits::{PAGE_SCAN_ROWS_MAX, UPLOAD_BYTES_MAX};
 use base::page::{Page, PageRequest};
 use base::terms::{JobStatus, PageType};
@@ -51,7 +52,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
 pub static FEATURE: Feature = Feature {
     name: "urls",
-    uses: &["workflows"],
+    uses: &["site_sessions", "workflows"],
     open: Some(open),
     tables: &[&URLS, &tags::TAG_COUNTS, &trigrams::BLOCKS, &trigrams::TRIGRAMS, &derived::DERIVED],
     routes: &[
@@ -110,6 +111,8 @@ struct UrlView {
     metadata: Value,
     page_type: Option<PageType>,
     workflow_id: Option<WorkflowId>,
+    /// The site session that its jobs are sent with which name none themselves.
+    site_session_id: Option<SiteSessionId>,
     last_job_id: Option<JobId>,
     /// When the page of its newest result was fetched: that result's scrapedAt.
     last_scraped_at: Option<Timestamp>,
@@ -117,9 +120,10 @@ struct UrlView {
     created_at: Timestamp,
 }
 
-impl From<UrlV1> for UrlView {
-    fn from(row: UrlV1) -> UrlView {
-        UrlView {
+impl UrlView {
+    fn new(tx: &OrgRead<'_>, row: UrlV1) -> Result<UrlView> {
+        Ok(UrlView {
+            site_session_id: site_sessions::shown(tx, &URL_SESSIONS, &row.id)?,
             id: row.id,
             host: host_of(&row.url).to_owned(),
             url: row.url,
@@ -132,7 +136,7 @@ impl From<UrlV1> for UrlView {
             last_scraped_at: row.last_scraped_at,
             last_status: row.last_status,
             created_at: row.created_at,
-        }
+        })
     }
 }
 
@@ -154,8 +158,12 @@ async fn list(
     page: PageRequest,
 ) -> Result<Body<Page<UrlView>>> {
     filter.domain = filter.domain.map(Domain::of_filter);
-    let rows = org.read(|tx| find_page(tx, &filter, &page))?;
-    Ok(Body(rows.map(UrlView::from)))
+    let views = org.read(|tx| {
+        let Page { items, next_cursor } = find_page(tx, &filter, &page)?;
+        let items = items.into_iter().map(|row| UrlView::new(tx, row)).collect::<Result<_>>()?;
+        Ok(Page { items, next_cursor })
+    })?;
+    Ok(Body(views))
 }
 
 /// A page of the URLs that a filter accepts, by the index that leads to the fewest others.
@@ -193,7 +201,7 @@ fn accepts(filter: &UrlFilter, needle: &Needle, row: &UrlV1) -> bool {
 }
 
 async fn get(org: Org<UrlsRead>, Path(id): Path<UrlId>) -> Result<Body<UrlView>> {
-    Ok(Body(org.read(|tx| tx.require(&URLS, &id))?.into()))
+    Ok(Body(org.read(|tx| UrlView::new(tx, tx.require(&URLS, &id)?))?))
 }
 
 /// The row of a normalized URL, if it is registered.

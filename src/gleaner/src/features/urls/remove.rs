@@ -3,6 +3,7 @@
 use super::derived::DerivedChanges;
 use super::rows::URLS;
 use super::{UrlFilter, find_page};
+use crate::features::site_sessions::URL_SESSIONS;
 use base::audit::Action;
 use base::ids::UrlId;
 use base::limits::URLS_PER_REQUEST_MAX;
@@ -145,5 +146,6 @@ async fn remove(org: &Org<UrlsWrite>, ids: Vec<UrlId>) -> Result<(u64, Vec<UrlId
 fn take(tx: &OrgWrite<'_>, id: UrlId, changes: &mut DerivedChanges) -> Result<bool> {
     let Some(row) = tx.get(&URLS, &id)? else { return Ok(false) };
     changes.note(Some(&row), None);
+    tx.delete(&URL_SESSIONS, &id)?;
     tx.delete(&URLS, &id)
 }

@@ -128,6 +128,8 @@ pub struct Connected {
     pub name: String,
     /// What a delivery costs: by `premium`, then by `render`.
     pub prices: [[u64; 2]; 2],
+    /// Whether it may be sent site sessions: it fetches from the box itself.
+    pub sends_sessions: bool,
 }
 
 impl Connected {
@@ -158,7 +160,9 @@ impl ProviderDirectory {
         let connected = |row: ProviderV1| {
             let price = |render, premium| self.providers.price(&row, render, premium);
             let prices = [[price(false, false), price(true, false)], [price(false, true), price(true, true)]];
-            Connected { id: row.id, prices, name: row.name }
+            let adapter = self.providers.adapters().get(&row.adapter);
+            let sends_sessions = adapter.is_some_and(|adapter| adapter.sends_sessions());
+            Connected { id: row.id, prices, sends_sessions, name: row.name }
         };
         Ok(providers::enabled(tx)?.into_iter().map(connected).collect())
     }

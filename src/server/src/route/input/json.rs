@@ -84,7 +84,8 @@ fn reword(said: &str) -> Cow<'_, str> {
     if let Some((found, expected)) = said
         .strip_prefix("invalid type: ")
         .or_else(|| said.strip_prefix("invalid value: "))
-        .and_then(|rest| rest.split_once(", expected "))
+        // The last one: what was found may have the words in it.
+        .and_then(|rest| rest.rsplit_once(", expected "))
     {
         return format!("must be {}, not {}", expected_words(expected), found_words(found)).into();
     }
@@ -119,6 +120,8 @@ fn found_words(found: &str) -> Cow<'_, str> {
         "map" => "an object".into(),
         "sequence" => "an array".into(),
         "unit" | "unit value" | "Option value" => "null".into(),
+        // Where something else was expected it may be anything: a password, a cookie in the wrong place.
+        text if text.starts_with("string ") => "a string".into(),
         other => other.replace('`', "").into(),
     }
 }
@@ -296,6 +299,11 @@ mod tests {
     fn a_wrong_field_is_named_by_its_path() {
         assert_eq!(refusal("{}"), "name: is required");
         assert_eq!(refusal("[]"), "body: must be an object, not an array");
+        let secret = refusal(r#"{"name":"a","tags":"opensesame, expected x"}"#);
+        assert_eq!(
+            secret, "tags: must be an array, not a string",
+            "what stands in the wrong place may be a secret"
+        );
         assert_eq!(
             refusal(r#"{"name":"a","lines":[{"paths":["x"]},{"paths":[1]}]}"#),
             "lines[1].paths[0]: must be a string, not integer 1"

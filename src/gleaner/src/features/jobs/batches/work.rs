@@ -3,8 +3,8 @@
 
 use crate::features::billing;
 use crate::features::jobs::batch::{BATCHES, BatchRetryV1, BatchStage, BatchV1, WORK};
-use crate::features::jobs::changes::put;
 use crate::features::jobs::rows::{BY_BATCH, JOBS, JobV2};
+use crate::features::jobs::signed_in;
 use crate::features::jobs::submit::{SubmitContext, cancel_job, repeated};
 use base::ids::{BatchId, OrgId};
 use base::terms::JobStatus;
@@ -187,10 +187,10 @@ fn reason(error: &Error) -> String {
 
 fn retry_one(tx: &OrgWrite<'_>, context: &SubmitContext, old: JobV2) -> Result<JobV2> {
     tx.ask_room()?;
-    let job = repeated(tx, context, &old)?;
+    let (job, session) = repeated(tx, context, &old)?;
     let plan = billing::plan_of(&context.plans, &billing::account(tx)?)?;
     billing::reserve(tx, plan, &[(job.id, job.credits_reserved)])?;
-    put(tx, &job, None)?;
+    signed_in::put_new(tx, &job, session)?;
     let id = old.id;
     tx.put(&JOBS, &id, &JobV2 { retried_as: Some(job.id), ..old })?;
     Ok(job)

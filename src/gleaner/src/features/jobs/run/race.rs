@@ -1,7 +1,7 @@
 //! One step's requests, side by side: who is asked when, who wins, and what is written down of all of them. A single provider
 //! is a race of one.
 
-use super::super::ask::{MadeAttempt, OpenRequest, ask_one, attempt_row, request};
+use super::super::ask::{MadeAttempt, OpenRequest, ask_one, attempt_row};
 use super::super::finish::PARKS_MAX;
 use super::places::{BUSY_PAUSE, VisitPlaces};
 use super::{PageAtHand, Run};
@@ -60,7 +60,7 @@ impl Run<'_> {
         options: &Overrides,
         rests: &[bool],
     ) -> Result<Option<AskResult>> {
-        let request = request(&self.job, &self.url, options);
+        let request = self.request(options);
         let (dispatcher, org, wanted, url) = (self.dispatcher, self.org, &request, self.url.clone());
         let mut places = VisitPlaces::new(dispatcher, org.id(), &url, self.permit.take());
         let mut waiting: VecDeque<_> = providers.iter().copied().zip(rests.iter().copied()).collect();
@@ -193,6 +193,7 @@ impl Run<'_> {
         if visits_itself(&made.adapter) {
             made.attempt.tell(&self.dispatcher.parts().politeness, Instant::now());
         }
+        self.note_session(&made);
         let n = self.job.attempts.len() + self.made.len() + 1;
         let n = u32::try_from(n).unwrap_or(u32::MAX);
         let seen = AttemptSummary { outcome: made.attempt.outcome, http_status: made.attempt.http_status };

@@ -1,7 +1,7 @@
 //! Whether a job had better wait than ask, and for how long: who of its graph would be asked now, who is left alone, and who has
 //! no room.
 
-use super::super::ask::{connected, request};
+use super::super::ask::connected;
 use super::super::finish::PARKS_MAX;
 use super::super::rows::AttemptV1;
 use super::super::walks::facts;
@@ -139,7 +139,7 @@ impl Run<'_> {
         }
         let Some(row) = connected(self.org, provider)? else { return Ok(false) };
         let account = providers.account(self.org.id(), &row)?;
-        Ok(account.lacks(&request(&self.job, &self.url, options)).is_none())
+        Ok(account.lacks(&self.request(options)).is_none())
     }
 
     /// For how long the job should wait because each of these has as many requests as its account may have. It waits in

@@ -7,6 +7,7 @@ mod history;
 mod races;
 mod runs;
 mod shares;
+mod signed_in;
 mod trouble;
 mod turns;
 mod waits;
@@ -239,13 +240,14 @@ impl Lab {
             profiles: dir.path().join("browser"),
             ..BrowserSettings::default()
         });
+        let keyring = Arc::new(Keyring::load_or_create(&dir.path().join("keys.toml")).unwrap());
         let providers = Arc::new(Providers::new(ProviderParts {
             politeness: politeness.clone(),
             lower_prices: true,
             templates: Templates::load(None).unwrap(),
             direct: Arc::new(Direct::new(settings, guard.clone()).asking(politeness.clone())),
             browsers: browsers.clone(),
-            keyring: Arc::new(Keyring::load_or_create(&dir.path().join("keys.toml")).unwrap()),
+            keyring: keyring.clone(),
             robots: true,
             clock: Clock::system(),
         }));
@@ -257,6 +259,7 @@ impl Lab {
             politeness,
             extractor: Arc::new(Extractor::new(store.clone(), blobs, health.clone())),
             health: health.clone(),
+            keyring,
         };
         let settings = DispatchSettings { concurrency, drain: DRAIN };
         let dispatcher = Arc::new(Dispatcher::new(store.system(), parts, settings));

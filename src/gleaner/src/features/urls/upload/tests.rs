@@ -176,7 +176,7 @@ fn ndjson_is_read_line_by_line() {
         "6 ! url: is required",
         "7 ! must be a URL or an object with a url",
         "8 ! is not JSON: EOF while parsing a value, at character 7",
-        "9 ! tags: must be an array, not string \"x\"",
+        "9 ! tags: must be an array, not a string",
         "10 ! must be a URL or an object with a url",
         "11 ! has a control character in the URL",
         "12 https://a.example/6   ",
