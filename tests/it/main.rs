@@ -34,6 +34,7 @@ mod letter;
 mod licences;
 mod machine;
 mod mail;
+mod main_content;
 mod operator;
 mod orgs;
 mod pages;

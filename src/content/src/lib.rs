@@ -9,6 +9,7 @@ mod cut;
 mod escape;
 mod grid;
 mod hints;
+mod html;
 mod layout;
 mod links;
 mod markdown;
@@ -27,6 +28,9 @@ use select::Selection;
 
 /// Bytes of content that are written, unless the caller says otherwise.
 pub const CONTENT_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// Bytes that the last text and the ends of open elements may take beyond a limit.
+const CLOSING_BYTES: usize = 4_096;
 
 /// A page whose content is known, ready to be written in any form.
 #[derive(Debug)]
@@ -80,6 +84,14 @@ impl<'a> Content<'a> {
         let mut writer = text::Text::new(bytes_max);
         let is_whole = self.write(&mut writer);
         cut(writer.finish(), bytes_max, is_whole)
+    }
+
+    /// HTML of a few plain elements, of at most about `bytes_max` bytes; what is open at the limit is closed.
+    pub fn html(&self, bytes_max: usize) -> Written {
+        let mut writer = html::Html::new(bytes_max.saturating_sub(CLOSING_BYTES));
+        let is_whole = self.write(&mut writer);
+        let (text, is_cut) = writer.finish();
+        Written { text, is_truncated: is_cut || !is_whole }
     }
 
     fn write(&self, writer: &mut impl walk::Writer) -> bool {

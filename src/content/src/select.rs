@@ -42,6 +42,8 @@ const TEASER_WEIGHT_MAX: u32 = 350;
 const LINKED_PROSE_WEIGHT_MIN: u32 = 40;
 /// Share of links, in hundredths, from which a table is a list of them.
 const LINKED_TABLE_SHARE: i64 = 80;
+/// The same for a list.
+const LINKED_LIST_SHARE: i64 = 60;
 /// Lists within lists, and what is in them, that are looked out of.
 const PARTS_MAX: usize = 16;
 /// Blocks of content, from its beginning, among which its title may stand.
@@ -265,6 +267,11 @@ fn trim(sums: &Sums<'_>, layout: &Layout, root: NodeId, cut: &[u32]) -> Vec<bool
             Role::Teaser => false,
             Role::Caption => is_among,
             _ if is_data => is_among || is_home,
+            Role::Links if block.kind == Kind::Item => {
+                // A link is an item of a list as well, if the others are not all links.
+                let list = document.parent(block.owner).unwrap_or(block.owner);
+                sums.link_share(list) < LINKED_LIST_SHARE && (is_among || is_home)
+            }
             Role::Links => {
                 let own = block.weight - block.link_weight;
                 block.kind == Kind::Paragraph && is_home && own >= LINKED_PROSE_WEIGHT_MIN && block.marks > 0

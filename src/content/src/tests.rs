@@ -147,6 +147,33 @@ fn tables_of_data_and_of_layout() {
 }
 
 #[test]
+fn clean_html() {
+    let html = article(
+        "<h2 class=x onclick=y>A &lt; B</h2><p style=z>one <a href=/l?a=1&amp;b=2 target=t><b>two</b></a><br>three</p>\
+         <ul><li>a<li><p>b</p><p>c</p></ul><ol start=3><li>d</ol><pre>x &amp; y\n  z</pre><blockquote>q</blockquote>\
+         <table><tr><th>n<th>m<tr><td colspan=2>1</table><img src=/i.png alt='\"i\"'><script>bad()</script>",
+    );
+    let (document, url) = at(&html);
+    let clean = Content::of(&document, Some(&url)).html(CONTENT_BYTES_MAX).text;
+    let expected = format!(
+        "<p>{PROSE}</p>\n<h2>A &lt; B</h2>\n<p>one <a href=\"https://www.example.org/l?a=1&amp;b=2\"><strong>two</strong></a>\
+         <br>three</p>\n<ul>\n<li>a</li>\n<li>b<p>c</p>\n</li>\n</ul>\n<ol start=\"3\">\n<li>d</li>\n</ol>\n\
+         <pre><code>x &amp; y\n  z</code></pre>\n<blockquote>\n<p>q</p>\n</blockquote>\n<table>\n<tr><th>n</th><th>m</th></tr>\n\
+         <tr><td colspan=\"2\">1</td></tr>\n</table>\n<p><img src=\"https://www.example.org/i.png\" alt=\"&quot;i&quot;\"></p>\n\
+         <p>{PROSE}</p>\n"
+    );
+    assert_eq!(clean, expected);
+    let (document, _) =
+        at(&article(&format!("<ul><li><a href=https://a.example/>{PROSE}</a> {PROSE}</ul>").repeat(100)));
+    let cut = Content::of(&document, None).html(10_000);
+    assert!(
+        cut.is_truncated && cut.text.len() <= 10_000 && cut.text.trim_end().ends_with("</ul>"),
+        "{}",
+        cut.text.len()
+    );
+}
+
+#[test]
 fn what_looks_like_a_mark_is_escaped() {
     let escaped = [
         ("# no heading", "\\# no heading"),
@@ -237,6 +264,7 @@ fn hostile_pages_end_in_time() {
         ("spans", around("<span>", "</span>")),
         ("quotes", around("<blockquote><p>a", "</blockquote>")),
         ("lists", around("<ul><li>a", "</ul>")),
+        ("items", around("<li><section>a", "</section></li>")),
         ("tables", around("<table><tr><td>a", "</table>")),
         ("bold", fill("<p><b>a, b.")),
         ("links", fill("<p><a href=x>a, b.")),
@@ -267,6 +295,8 @@ fn hostile_pages_end_in_time() {
         let content = Content::of(&document, None);
         let markdown = content.markdown(CONTENT_BYTES_MAX);
         let text = content.text(CONTENT_BYTES_MAX);
+        let clean = content.html(CONTENT_BYTES_MAX);
+        assert!(clean.text.len() <= 2 * CONTENT_BYTES_MAX, "{name}");
         assert!(markdown.text.len() <= CONTENT_BYTES_MAX && text.text.len() <= CONTENT_BYTES_MAX, "{name}");
         let spent = begun.elapsed();
         eprintln!("{name}: {spent:?}, {} bytes", markdown.text.len());

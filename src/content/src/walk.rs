@@ -82,6 +82,9 @@ struct Walk<'a, W> {
     writer: &'a mut W,
     open: Vec<(u32, Open)>,
     nesting: usize,
+    /// Lists that are open, and items: a list has one open item at most.
+    lists: usize,
+    items: usize,
     marks: usize,
     headings: usize,
     /// End of the code block or data table that is being read.
@@ -116,6 +119,8 @@ pub fn walk<W: Writer>(
         writer,
         open: Vec::new(),
         nesting: 0,
+        lists: 0,
+        items: 0,
         marks: 0,
         headings: 0,
         code_end: 0,
@@ -174,7 +179,12 @@ impl<W: Writer> Walk<'_, W> {
             match open {
                 Open::Part(part) => {
                     match part {
-                        Part::List { .. } | Part::Quote => self.nesting -= 1,
+                        Part::Quote => self.nesting -= 1,
+                        Part::List { .. } => {
+                            self.nesting -= 1;
+                            self.lists -= 1;
+                        }
+                        Part::Item => self.items -= 1,
                         Part::Heading(_) => self.headings -= 1,
                         _ => {}
                     }
@@ -210,7 +220,12 @@ impl<W: Writer> Walk<'_, W> {
 
     fn begin(&mut self, part: Part, end: u32) {
         match part {
-            Part::List { .. } | Part::Quote => self.nesting += 1,
+            Part::Quote => self.nesting += 1,
+            Part::List { .. } => {
+                self.nesting += 1;
+                self.lists += 1;
+            }
+            Part::Item => self.items += 1,
             Part::Heading(_) => self.headings += 1,
             Part::Code { .. } => self.code_end = end,
             Part::Table => self.table_end = end,
@@ -242,7 +257,7 @@ impl<W: Writer> Walk<'_, W> {
                     self.document.attribute_named(node, "start").and_then(|text| text.trim().parse().ok());
                 Part::List { first: (name == names::OL).then(|| first.unwrap_or(1)) }
             }
-            names::LI => Part::Item,
+            names::LI if self.items < self.lists => Part::Item,
             names::BLOCKQUOTE if !is_deep => Part::Quote,
             names::PRE | names::LISTING | names::XMP => Part::Code { language: self.language(node) },
             names::TABLE if layout.shapes.holds_data(node) => Part::Table,
