@@ -35,6 +35,7 @@ mod letter;
 mod licences;
 mod machine;
 mod mail;
+mod main_content;
 mod operator;
 mod orgs;
 mod pages;

@@ -14,6 +14,7 @@ mod feed;
 mod held;
 mod held_rows;
 mod history;
+mod main_content;
 mod open;
 mod pages;
 mod remove;
@@ -92,6 +93,13 @@ pub static FEATURE: Feature = Feature {
             .about("The result of a job; 202 while it is being indexed."),
         Route::get("/api/v1/extraction/results/by-id/{id}", "getResult", &Handler::new(get_result))
             .about("A result by its own id."),
+        Route::get(
+            "/api/v1/extraction/results/by-id/{id}/content",
+            "getResultContent",
+            &Handler::new(main_content::get_content),
+        )
+        .about("The main content of a result's page, as Markdown, text or clean HTML.")
+        .fails(&[Code::NotFound, Code::PayloadTooLarge, Code::RateLimited]),
         Route::delete("/api/v1/extraction/results/by-id/{id}", "deleteResult", &Handler::new(remove::delete_one))
             .about("Deletes a result, and its page unless another result names it. Search and SQL follow within seconds.")
             .fails(&[Code::NotFound]),

@@ -2,6 +2,8 @@
 
 mod follow;
 
+mod main_content;
+
 mod schemas;
 
 use super::feed::{INDEXED, SearchFeed};
